@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0
+# Commands of this repository; what each does stands in README.md.
+
+PYTHON ?= python3
+export PYTHONPATH := $(CURDIR)/tools/testing
+export PYTHONDONTWRITEBYTECODE := 1
+export KERNEL KDIR ARCH PAGES O
+
+help:
+	@echo 'make check                       the tests of this repository, all that CI runs'
+	@echo 'make check-host                  of these, what needs no kernel (seconds)'
+	@echo 'make bench-launcher              times of the launcher beside plain kunit.py'
+	@echo 'make graft KDIR=/path/to/linux   lay the overlay over a tree, in place'
+	@echo 'make ungraft KDIR=/path/to/linux take it off again, byte for byte'
+	@echo 'To run the suites: ./tools/testing/kunit/kunit.py run --arch=arm64'
+
+check check-host:
+	@$(PYTHON) -m mmcheck.check $@
+
+bench-launcher:
+	@$(PYTHON) -m mmcheck.bench_launcher
+
+graft ungraft:
+	@$(PYTHON) -m mmcheck.graft $@
+
+.PHONY: help check check-host bench-launcher graft ungraft

@@ -1,0 +1,21 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The kernel's kunit.py, started from this repository.
+
+Gets a kernel, lays the overlay over a private working copy of it, and hands all
+arguments to the kunit.py of that kernel. See README.md, or run with --help.
+"""
+
+import os
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036 (said in one line, not as a traceback)
+    sys.stderr.write("kunit.py: needs Python 3.11 or newer, this is %s\n" % sys.version.split()[0])
+    sys.exit(2)
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
+
+from mmcheck.launcher import main  # noqa: E402
+
+sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Kernel source packages of the distribution, through apt.
+
+apt runs with its lists and its downloads in our cache, so that nobody needs to be root, and with
+its signature checks on. Which archive to ask is read from the machine's own apt configuration;
+that archive's backports and development suites are asked when the machine's own suites lack
+the kernel.
+"""
+
+import hashlib
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import progress
+from .errors import UserError
+
+NAME = re.compile(r"linux-source-(\d+\.\d+)$")
+EXTRA_SUITES = ("stable-backports", "testing", "unstable")
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+
+
+@dataclass(frozen=True)
+class Package:
+    """One version of one source package: `linux-source-6.12`, `6.12.117-1~deb12u1`."""
+
+    name: str
+    version: str
+
+    @property
+    def kernel(self) -> str:
+        """The version that the kernel gives itself: `6.12.117`."""
+        return re.split(r"[-+~]", self.version.split(":")[-1])[0]
+
+
+class Archive:
+    """apt with private state below `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("lists/partial", "archives/partial"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        self._sources = folder / "extra.sources"
+        self._sources.unlink(missing_ok=True)
+
+    def find(self, wanted: str) -> Package:
+        """The newest package of kernel `wanted`: "6.12", "6.12.117" or "latest".
+
+        Raises UserError with what there is instead when the archive has no such kernel.
+        """
+        progress.say(f"asking the package archive for linux {wanted}")
+        self._update()
+        found = None if wanted == "latest" else self._match(wanted)
+        for suite in EXTRA_SUITES:
+            if found:
+                break
+            if not self._add_suite(suite):
+                break
+            self._update()
+            # "latest" stops at the backports: what is behind them changes from day to day.
+            found = self._match(wanted)
+        if found is None:
+            known = sorted({p.name.removeprefix("linux-source-") for p in self._packages()}, key=version_key)
+            if not known:
+                raise UserError("the package archive cannot be reached; check the network, or use KDIR=/path/to/linux")
+            raise UserError(f"KERNEL={wanted}: the archive has {', '.join(known)}; choose one, or KERNEL=latest")
+        return found
+
+    def download(self, package: Package) -> Path:
+        """Fetch the .deb of `package` into our folder and return its path, checked against the signed index."""
+        target = self.folder / "archives"
+        with progress.Progress(f"downloading {package.name} {package.version}"):
+            done = self._apt("apt-get", "download", f"{package.name}={package.version}", cwd=target)
+        shown = self._apt("apt-cache", "show", f"{package.name}={package.version}").stdout
+        digest = re.search(r"^SHA256: (\w+)$", shown, re.MULTILINE)
+        files = sorted(target.glob(f"{package.name}_*.deb"))
+        for file in files:
+            if digest and sha256(file) == digest.group(1):
+                return file
+        for file in files:
+            file.unlink()
+        raise UserError(
+            f"downloading {package.name} failed ({first_error(done.stderr)}); "
+            "nothing was kept: run again, or use KDIR=/path/to/linux"
+        )
+
+    def _match(self, wanted: str) -> Package | None:
+        candidates = [
+            package
+            for package in self._packages()
+            if wanted in ("latest", package.name.removeprefix("linux-source-"), package.kernel, package.version)
+        ]
+        return max(candidates, key=lambda p: version_key(p.version), default=None)
+
+    def _packages(self) -> list[Package]:
+        listed = self._apt("apt-cache", "pkgnames", "linux-source-").stdout.split()
+        names = [name for name in listed if NAME.match(name)]
+        if not names:
+            return []
+        rows = self._apt("apt-cache", "madison", *names).stdout.splitlines()
+        fields = [[field.strip() for field in row.split("|")] for row in rows]
+        return [Package(row[0], row[1]) for row in fields if len(row) == 3 and "Packages" in row[2]]
+
+    def _add_suite(self, suite: str) -> bool:
+        """Add one more suite of the Debian archive that the machine uses; False where it uses none."""
+        text = self._apt("apt-get", "indextargets", "Created-By: Packages", "Origin: Debian").stdout
+        for stanza in text.split("\n\n"):
+            field = dict(line.split(": ", 1) for line in stanza.splitlines() if ": " in line)
+            # The archive proper, not the security archive: that one keeps no backports.
+            if field.get("Label") == "Debian" and "Repo-URI" in field:
+                break
+        else:
+            return False
+        signed = f"Signed-By: {KEYRING}\n" if KEYRING.exists() else ""
+        with self._sources.open("a") as file:
+            file.write(f"Types: deb\nURIs: {field['Repo-URI']}\nSuites: {suite}\nComponents: main\n{signed}\n")
+        return True
+
+    def _update(self) -> None:
+        self._apt("apt-get", "update")
+
+    def _apt(self, *command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run an apt program on our private state.
+
+        apt reads sources from one folder of parts: ours holds links to the machine's own and our extra one.
+        """
+        parts = self.folder / "sources.list.d"
+        parts.mkdir(exist_ok=True)
+        for old in parts.iterdir():
+            old.unlink()
+        own = [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("*"))]
+        for file in (*own, self._sources):
+            if file.suffix in (".list", ".sources") and file.exists():
+                (parts / f"{file.stem.replace('.', '_')}{file.suffix}").symlink_to(file)
+        options = {
+            "Dir::Etc::SourceList": "/dev/null",
+            "Dir::Etc::SourceParts": str(parts),
+            "Dir::State": str(self.folder),
+            "Dir::State::Lists": str(self.folder / "lists"),
+            "Dir::State::status": "/dev/null",
+            "Dir::Cache": str(self.folder),
+            "Dir::Cache::Archives": str(self.folder / "archives"),
+            "APT::Sandbox::User": "",
+            "APT::Get::AllowUnauthenticated": "false",
+            "Acquire::AllowInsecureRepositories": "false",
+            "Acquire::Languages": "none",
+            "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
+            "Acquire::Retries": "2",
+        }
+        arguments = [part for name, value in options.items() for part in ("-o", f"{name}={value}")]
+        try:
+            return subprocess.run(
+                [command[0], *arguments, *command[1:]],
+                cwd=cwd,
+                env={**os.environ, "LC_ALL": "C.UTF-8"},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+            )
+        except FileNotFoundError:
+            raise UserError("this machine has no apt; use KDIR=/path/to/linux") from None
+
+
+def version_key(version: str) -> list[tuple[int, int | str]]:
+    """Sort key for Debian versions of one epoch: digits by value, `~` before everything.
+
+    >>> sorted(["6.12.9-1", "6.12.117-1", "6.12.117-1~bpo13"], key=version_key)
+    ['6.12.9-1', '6.12.117-1~bpo13', '6.12.117-1']
+    """
+    parts = re.findall(r"\d+|~|[^\d~]+", version)
+    rank = {"~": -1}
+    return [(2, int(p)) if p.isdigit() else (rank.get(p, 1), p) for p in parts] + [(0, "")]
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def first_error(text: str) -> str:
+    """apt's first error line, or that it gave none."""
+    return next((line[2:].strip() for line in text.splitlines() if line.startswith("E:")), "no reason given")

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The project's own tests: the host side, the style of every file, and the suites on real kernels.
+
+The last line is `N passed, N failed`. A skip counts as neither; each is listed with its reason.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+from . import graft, launcher, machine, progress
+from .errors import UserError
+from .settings import PROJECT, from_environment
+
+HERE = Path(__file__).parent
+SCRIPTS = (".ci/run",)
+
+RUNS: tuple[tuple[str, str, str], ...] = (
+    ("6.12", "um", ""),
+    ("6.12", "arm64", ""),
+    ("6.12", "arm64", "-smp 2"),
+    ("7.3", "arm64", ""),
+    ("7.3", "arm64", "-smp 2"),
+)
+"""Kernel, architecture and arguments of QEMU. Two CPUs are for suites about races, which need them."""
+
+
+@dataclass
+class Tally:
+    """What passed, what failed, and what was skipped and why."""
+
+    passed: int = 0
+    failures: list[str] = field(default_factory=list)
+    skips: list[str] = field(default_factory=list)
+
+    def add(self, name: str, good: bool) -> None:
+        """Count one check."""
+        if good:
+            self.passed += 1
+        else:
+            self.failures.append(name)
+            progress.say(f"FAILED: {name}")
+
+    def line(self) -> str:
+        """The closing line."""
+        skipped = f", {len(self.skips)} skipped" if self.skips else ""
+        return f"{self.passed} passed, {len(self.failures)} failed{skipped}"
+
+
+def tools(out: Path) -> Path:
+    """A folder with the programs of requirements.txt, made on first use."""
+    wanted = HERE / "requirements.txt"
+    folder = out / "venv"
+    stamp = folder / "requirements.txt"
+    if not stamp.exists() or stamp.read_bytes() != wanted.read_bytes():
+        progress.say("installing the checkers of requirements.txt into out/venv")
+        venv.create(folder, clear=True, with_pip=True)
+        if _run([folder / "bin/pip", "install", "-q", "--disable-pip-version-check", "-r", wanted]):
+            raise UserError(f"pip could not install {wanted}; is a package index within reach?")
+        stamp.write_bytes(wanted.read_bytes())
+    return folder / "bin"
+
+
+def host(tally: Tally, out: Path) -> None:
+    """The tests and the style of the host side."""
+    machine.provide(["git", "shellcheck", *machine.BUILD])
+    programs = tools(out)
+    report = out / "check" / "pytest.xml"
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.unlink(missing_ok=True)
+    status = _run([programs / "pytest", f"--junit-xml={report}"])
+    if report.exists():
+        for case in ElementTree.parse(report).iter("testcase"):
+            name = f"{case.get('classname')}.{case.get('name')}"
+            skip = case.find("skipped")
+            if skip is not None:
+                tally.skips.append(f"{name}: {skip.get('message')}")
+            else:
+                tally.add(name, case.find("failure") is None and case.find("error") is None)
+    if status and not tally.failures:
+        tally.add("pytest", False)
+    python = ["tools/testing/mmcheck", "tools/testing/kunit/kunit.py", "tools/testing/mmcheck/bin/make"]
+    tally.add("ruff check", _run([programs / "ruff", "check", "-q", *python]) == 0)
+    tally.add("ruff format", _run([programs / "ruff", "format", "-q", "--check", *python]) == 0)
+    tally.add("mypy", _run([programs / "mypy", "--cache-dir", out / "check" / "mypy", "--no-error-summary"]) == 0)
+    tally.add("shellcheck", _run(["shellcheck", *SCRIPTS]) == 0)
+
+
+def style(tally: Tally, tree: Path, label: str) -> None:
+    """scripts/checkpatch.pl --strict of the kernel in `tree` on each C file of the overlay."""
+    for name in graft.overlay_files():
+        if name.endswith((".c", ".h")):
+            command = [str(tree / "scripts/checkpatch.pl"), "--strict", "--no-summary", "--terse", "--no-tree"]
+            done = subprocess.run([*command, "-f", PROJECT / name], capture_output=True, text=True, cwd=tree)
+            tally.add(f"checkpatch of {label}: {name}", not done.stdout.strip() and done.returncode == 0)
+            print(done.stdout, end="")
+
+
+def kernel(tally: Tally, version: str, arch: str, qemu: str, out: Path) -> Path:
+    """Run the suites on one kernel; returns its tree."""
+    what = " ".join(part for part in (version, arch, qemu) if part)
+    progress.say(f"suites on {what}")
+    results = out / "check" / f"{what.replace(' ', '')}.json"
+    results.unlink(missing_ok=True)
+    arguments = ["run", f"--arch={arch}", f"--json={results}", *([f"--qemu_args={qemu}"] if qemu else [])]
+    launch = launcher.prepare(launcher.parse(arguments), {**os.environ, "KERNEL": version, "O": str(out), "KDIR": ""})
+    before = len(tally.failures)
+    try:
+        status = launch.run()
+    except UserError as error:
+        progress.say(str(error))
+        status = 2
+    for name, verdict in cases(json.loads(results.read_text())) if results.exists() else ():
+        if verdict != "SKIP":
+            tally.add(f"{what}: {name}", verdict == "PASS")
+    tally.skips += [f"{what}: {suite}.{case}: {why}" for suite, case, why in launch.console().skipped]
+    if status and len(tally.failures) == before:
+        tally.add(f"{what}: kunit.py", False)
+    return launch.tree
+
+
+def cases(group: dict[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Name and verdict of each case in the JSON that kunit.py writes."""
+    tests, groups = group["test_cases"], group["sub_groups"]
+    assert isinstance(tests, list) and isinstance(groups, list)
+    for case in tests:
+        yield f"{prefix}{case['name']}", str(case["status"])
+    for sub in groups:
+        yield from cases(sub, f"{prefix}{sub['name']}.")
+
+
+def _run(command: Sequence[str | Path]) -> int:
+    return subprocess.run(command, cwd=PROJECT, stdin=subprocess.DEVNULL).returncode
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`make check`, or `make check-host` without the kernels."""
+    tally = Tally()
+    try:
+        out = from_environment({"O": os.environ.get("O", "")}).out
+        host(tally, out)
+        if arguments[:1] == ["check"]:
+            styled: set[Path] = set()
+            for version, arch, qemu in RUNS:
+                tree = kernel(tally, version, arch, qemu, out)
+                if tree not in styled:
+                    style(tally, tree, version)
+                    styled.add(tree)
+    except UserError as error:
+        print(f"check: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("check: interrupted", file=sys.stderr)
+        return 130
+    with contextlib.suppress(BrokenPipeError):
+        for line in (*(f"skipped: {skip}" for skip in tally.skips), *(f"failed: {f}" for f in tally.failures)):
+            print(line)
+        print(tally.line())
+    return 1 if tally.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The overlay laid over a kernel tree, in place, and taken off again.
+
+A graft copies our kernel-side files and adds one line to each file that must know of them. A
+journal in the tree is written before anything else is touched, so that ungraft restores the tree
+byte for byte, after an interrupted graft too.
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from .errors import UserError
+from .settings import PROJECT
+
+JOURNAL = ".mmcheck-graft"
+SUFFIX = ".mmcheck-new"
+OVERLAY = ("Kconfig.kunit", "lib", "mm", "arch")
+"""What of this repository belongs into a kernel tree."""
+
+
+@dataclass(frozen=True)
+class Insertion:
+    """One line that a file of the tree gets, behind the first line that matches `after`."""
+
+    path: str
+    after: str
+    line: str
+
+    def apply(self, text: str) -> str | None:
+        """`text` with our line in it; None where no line matches `after`."""
+        if re.search(f"^{re.escape(self.line)}$", text, re.MULTILINE):
+            return text
+        anchor = re.search(f"^{self.after}$", text, re.MULTILINE)
+        if anchor is None:
+            return None
+        gap = "\n\n" if self.path == "Kconfig" else "\n"
+        return text[: anchor.end()] + gap + self.line + text[anchor.end() :]
+
+    def remove(self, text: str) -> str:
+        """`text` without our line: the inverse of apply(), whatever else has changed since."""
+        gap = "\n\n" if self.path == "Kconfig" else "\n"
+        return text.replace(gap + self.line, "", 1)
+
+
+INSERTIONS = (
+    Insertion("Kconfig", r'source "lib/Kconfig\.debug"', 'source "Kconfig.kunit"'),
+    Insertion(
+        "lib/Makefile",
+        r"obj-\$\(CONFIG_FIRMWARE_TABLE\)\s*\+= fw_table\.o",
+        "obj-$(CONFIG_PGTABLE_KUNIT) += pgtable_kunit/",
+    ),
+    Insertion(
+        "mm/Makefile",
+        r"obj-\$\(CONFIG_SHRINKER_DEBUG\)\s*\+= shrinker_debug\.o",
+        "obj-$(CONFIG_PGTABLE_KUNIT) += tests/",
+    ),
+    Insertion(
+        "arch/arm64/mm/Makefile",
+        r"obj-\$\(CONFIG_ARM64_CONTPTE\)\s*\+= contpte\.o",
+        "obj-$(CONFIG_PGTABLE_KUNIT) += tests/",
+    ),
+)
+
+
+def overlay_files(project: Path = PROJECT) -> Iterator[str]:
+    """Relative names of the files that go into a kernel tree, in a fixed order."""
+    for top in OVERLAY:
+        if (project / top).is_file():
+            yield top
+        for folder, folders, files in os.walk(project / top):
+            folders.sort()
+            for name in sorted(files):
+                if not name.endswith(("~", ".swp", ".orig", ".rej", ".pyc")):
+                    yield str((Path(folder) / name).relative_to(project))
+
+
+def edited(tree: Path) -> dict[str, str]:
+    """The files of `tree` that get a line of ours, with their new text.
+
+    Raises UserError that names the file where the tree differs from what we know.
+    """
+    result = {}
+    for insertion in INSERTIONS:
+        path = tree / insertion.path
+        try:
+            new = insertion.apply(path.read_bytes().decode())
+        except OSError as error:
+            raise UserError(f"{path}: {error.strerror}; mmcheck must add a line to it") from None
+        if new is None:
+            raise UserError(f"{path}: no line matches {insertion.after!r}, behind which {insertion.line!r} must go")
+        result[insertion.path] = new
+    return result
+
+
+@dataclass
+class Journal:
+    """What a graft does to a tree.
+
+    copied:  relative name of each file that we add, with the digests that it may have: two while a
+             newer overlay is being written over an older one
+    edited:  relative names of the files that get a line
+    folders: folders that we make, outermost first
+    """
+
+    copied: dict[str, list[str]]
+    edited: list[str]
+    folders: list[str]
+
+    @classmethod
+    def load(cls, tree: Path) -> "Journal | None":
+        """The journal of `tree`; None where nothing was grafted."""
+        try:
+            fields: dict[str, Any] = json.loads((tree / JOURNAL).read_text())
+            return cls(**fields)
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError):
+            raise UserError(f"{tree / JOURNAL} is damaged; restore the tree from your version control") from None
+
+    def save(self, tree: Path) -> None:
+        """Write the journal; it is on disk when this returns."""
+        replace(tree / JOURNAL, json.dumps(vars(self), indent=1).encode())
+
+    def refuse_changed(self, tree: Path) -> None:
+        """Raise UserError where the user changed one of our files in the tree: that is their work."""
+        for name, digests in self.copied.items():
+            path = tree / name
+            if path.exists() and digest(path.read_bytes()) not in digests:
+                raise UserError(f"{path} was changed since the graft; copy it to a safe place and delete it first")
+
+
+def graft(tree: Path, project: Path = PROJECT) -> str:
+    """Lay the overlay over `tree`; returns what was done, in one line. Doing it twice changes nothing."""
+    journal = Journal.load(tree) or Journal({}, [], [])
+    journal.refuse_changed(tree)
+    texts = edited(tree)
+    contents = {name: (project / name).read_bytes() for name in overlay_files(project)}
+    for name, content in contents.items():
+        path = tree / name
+        if name not in journal.copied and path.exists() and path.read_bytes() != content:
+            raise UserError(f"{path} is there already and is not ours; the tree is left as it was")
+
+    changed = [name for name, content in contents.items() if not same(tree / name, content)]
+    lines = [name for name, text in texts.items() if not same(tree / name, text.encode())]
+    gone = [name for name in journal.copied if name not in contents]
+    if not (changed or lines or gone):
+        return f"{tree}: grafted already, nothing to do"
+
+    for name in changed:
+        journal.copied.setdefault(name, []).append(digest(contents[name]))
+        for parent in reversed(Path(name).parents[:-1]):
+            if not (tree / parent).exists() and str(parent) not in journal.folders:
+                journal.folders.append(str(parent))
+    journal.edited += [name for name in lines if name not in journal.edited]
+    journal.save(tree)
+
+    for name in changed:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        replace(tree / name, contents[name])
+    for name in lines:
+        replace(tree / name, texts[name].encode())
+    for name in gone:
+        (tree / name).unlink(missing_ok=True)
+    journal.copied = {name: digests[-1:] for name, digests in journal.copied.items() if name not in gone}
+    journal.save(tree)
+    return f"{tree}: grafted: {len(contents)} files, and a line in {len(texts)} more"
+
+
+def ungraft(tree: Path) -> str:
+    """Take the overlay off `tree` again; returns what was done, in one line."""
+    journal = Journal.load(tree)
+    if journal is None:
+        return f"{tree}: nothing grafted, nothing to do"
+    journal.refuse_changed(tree)
+    for insertion in INSERTIONS:
+        if insertion.path in journal.edited:
+            path = tree / insertion.path
+            now = path.read_bytes()
+            # Only our line goes: what the user changed since the graft stays.
+            before = insertion.remove(now.decode()).encode()
+            if now != before:
+                replace(path, before)
+    for name in journal.copied:
+        (tree / name).unlink(missing_ok=True)
+    for name in [*journal.copied, *journal.edited, JOURNAL]:
+        (tree / f"{name}{SUFFIX}").unlink(missing_ok=True)
+    for folder in reversed(journal.folders):
+        if (tree / folder).is_dir() and not any((tree / folder).iterdir()):
+            (tree / folder).rmdir()
+    (tree / JOURNAL).unlink()
+    return f"{tree}: ungrafted"
+
+
+def digest(content: bytes) -> str:
+    """The SHA-256 of `content`, in hexadecimal."""
+    return sha256(content).hexdigest()
+
+
+def same(path: Path, content: bytes) -> bool:
+    """Whether `path` has exactly this content."""
+    return path.exists() and path.read_bytes() == content
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Write `path` in one step, keeping its mode: it has the old content or the new, never half."""
+    temporary = path.with_name(path.name + SUFFIX)
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    if path.exists():
+        temporary.chmod(path.stat().st_mode & 0o7777)
+    temporary.replace(path)
+
+
+def main(arguments: list[str]) -> int:
+    """`make graft` and `make ungraft`: graft.py graft|ungraft, with the tree in $KDIR."""
+    from .source import from_folder
+
+    try:
+        tree = os.environ.get("KDIR")
+        if not tree:
+            raise UserError(f"say which tree: make {arguments[0]} KDIR=/path/to/linux")
+        path = from_folder(Path(tree).expanduser().absolute()).path
+        print((graft if arguments[0] == "graft" else ungraft)(path))
+    except UserError as error:
+        print(f"{arguments[0]}: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"{arguments[0]}: {error.filename}: {error.strerror}; run ungraft to restore the tree", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

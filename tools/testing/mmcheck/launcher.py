@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: GPL-2.0
+"""kunit.py: gets a kernel, grafts the overlay, and runs that kernel's own kunit.py."""
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import machine, outcome, progress, shadow, source
+from .errors import UserError
+from .lock import held
+from .make import LOG, Message
+from .settings import PROJECT, VARIABLES, Settings, from_environment
+
+HELP = """\
+usage: kunit.py run|config|build|exec|parse [--arch=ARCH] [argument of the kernel's kunit.py ...]
+
+Builds and boots a kernel with the mmcheck suites and prints their verdicts.
+All verbs and arguments are those of the kernel's own kunit.py: see kunit.py run --help.
+Relative paths are relative to the folder that you are in.
+
+from the environment:
+  KERNEL=6.12     a packaged kernel: 6.12 (default), 7.3, any other in the archive, or latest
+  KDIR=DIR        your own kernel tree instead; it is never written to
+  PAGES=4K        size of a page on arm64: 4K, 16K or 64K
+  O=DIR           results and build folders (default: out/)
+
+exit status: 0 all passed, 1 a test failed, 2 no verdict (the last line says why)
+"""
+
+PATH_OPTIONS = ("--build_dir", "--json", "--junit", "--qemu_config", "--kunitconfig")
+"""Options of kunit.py that take a path. It changes folders before it reads them."""
+
+VALUE_OPTIONS = (
+    *("--build_dir", "--kunitconfig", "--qemu_config", "--make_options", "--kconfig_add", "--arch"),
+    *("--cross_compile", "--qemu_args", "--jobs", "--timeout", "--filter", "--filter_action"),
+    *("--kernel_args", "--run_isolated"),
+)
+LIST_OPTIONS = ("--list_tests", "--list_tests_attr", "--list_suites")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for, as far as it concerns us.
+
+    verb:      run, config, build, exec or parse
+    arguments: all that follows it, paths made absolute
+    known:     the options among them that we must know of, as argparse gives them
+    """
+
+    verb: str
+    arguments: list[str]
+    known: argparse.Namespace
+
+    @property
+    def boots(self) -> bool:
+        """Whether tests are run and their verdicts printed."""
+        lists = any(vars(self.known)[option[2:]] for option in LIST_OPTIONS)
+        return self.verb in ("run", "exec") and not lists and not self.known.help
+
+
+def parse(arguments: Sequence[str]) -> Request:
+    """Read the command line, without judging it: that is for the kernel's kunit.py."""
+    verb, *rest = arguments
+    rest = absolute(rest)
+    if verb == "parse":
+        rest = [str(Path(a).absolute()) if Path(a).is_file() else a for a in rest]
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    for option in VALUE_OPTIONS:
+        parser.add_argument(option, action="append")
+    parser.add_argument("-h", "--help", action="store_true")
+    for option in LIST_OPTIONS:
+        parser.add_argument(option, action="store_true")
+    for option in ("--raw_output", "--json", "--junit"):
+        parser.add_argument(option, nargs="?")
+    parser.add_argument("glob", nargs="?")
+    # As kunit.py does: a bare --json takes no value, what follows it is the glob.
+    bare = {"--raw_output": "kunit", "--json": "stdout", "--junit": "stdout"}
+    try:
+        known, _ = parser.parse_known_args([f"{a}={bare[a]}" if a in bare else a for a in rest])
+    except argparse.ArgumentError as error:
+        raise UserError(str(error)) from None
+    return Request(verb, rest, known)
+
+
+def absolute(arguments: Sequence[str]) -> list[str]:
+    """`arguments` with relative paths made absolute.
+
+    A --kunitconfig that is not there from here is left alone: it may be meant from the kernel's root.
+    """
+    result: list[str] = []
+    for position, argument in enumerate(arguments):
+        option, equals, value = argument.partition("=")
+        before = arguments[position - 1] if position else ""
+        if equals and option in PATH_OPTIONS and value and value != "stdout":
+            argument = f"{option}={_from_here(option, value)}"
+        elif before in PATH_OPTIONS and before not in ("--json", "--junit"):
+            argument = _from_here(before, argument)
+        result.append(argument)
+    return result
+
+
+def _from_here(option: str, value: str) -> str:
+    path = Path(value).expanduser()
+    return value if option == "--kunitconfig" and not path.exists() else str(path.absolute())
+
+
+class Launch:
+    """One run of the kernel's kunit.py in one build folder."""
+
+    def __init__(self, request: Request, settings: Settings, tree: Path, label: str, stamp: str) -> None:
+        self.request, self.settings, self.tree, self.label, self.stamp = request, settings, tree, label, stamp
+        self.build_failed = False
+        given = request.known.build_dir
+        name = f"{label}-{settings.arch}" + (f"-{settings.pages}" if settings.arch == "arm64" else "")
+        self.build = Path(given[-1]) if given else settings.out / "build" / name
+
+    def run(self) -> int:
+        """Run what was asked for; returns the exit status. Raises UserError where there is no verdict."""
+        if self.request.verb == "parse" or self.request.known.help:
+            return self.call(self.request.verb, self.request.arguments).returncode
+        self.build.parent.mkdir(parents=True, exist_ok=True)
+        with held(self.settings.out / "lock" / f"{self.build.name}.build", f"it uses {self.build}"):
+            if self.request.boots:
+                (self.build / "test.log").unlink(missing_ok=True)
+            return self.verdict(self.call(self.request.verb, self.request.arguments).returncode)
+
+    def defaults(self) -> list[str]:
+        """Arguments that the user did not give and that the kernel's kunit.py needs to do our job."""
+        known, settings = self.request.known, self.settings
+        result = [f"--arch={settings.arch}", f"--build_dir={self.build}"]
+        prefix = machine.cross_prefix(settings.arch)
+        if prefix and not known.cross_compile:
+            result.append(f"--cross_compile={prefix}")
+        if not known.kunitconfig:
+            result.append(f"--kunitconfig={self.tree / 'mm/tests/.kunitconfig'}")
+        if settings.pages != "4K":
+            result.append(f"--kconfig_add=CONFIG_ARM64_{settings.pages}_PAGES=y")
+        return result
+
+    def call(self, verb: str, arguments: Sequence[str], capture: bool = False) -> subprocess.CompletedProcess[str]:
+        """Run the kernel's kunit.py; standard output is ours, or returned where `capture` says so."""
+        ours = [] if verb == "parse" else self.defaults()
+        command = [sys.executable, str(self.tree / "tools/testing/kunit/kunit.py"), verb, *ours, *arguments]
+        with self._listening() as channel, _plain_output(not capture) as output:
+            return subprocess.run(
+                command,
+                env=self._environment(channel),
+                stdout=subprocess.PIPE if capture else output,
+                text=True,
+            )
+
+    def _environment(self, channel: Path) -> dict[str, str]:
+        ours = PROJECT / "tools/testing/mmcheck/bin"
+        drop = {*VARIABLES, "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "KBUILD_OUTPUT"}
+        environment = {name: value for name, value in os.environ.items() if name not in drop}
+        return {
+            # With a base folder ccache knows the same file again in another checkout.
+            "CCACHE_BASEDIR": str(self.settings.out),
+            "CCACHE_NOHASHDIR": "1",
+            **environment,
+            "PATH": f"{ours}:{environment.get('PATH', os.defpath)}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "MMCHECK_MAKE": shutil.which("make") or "make",
+            "MMCHECK_STAMP": self.stamp,
+            "MMCHECK_CHANNEL": str(channel),
+        }
+
+    @contextlib.contextmanager
+    def _listening(self) -> Iterator[Path]:
+        """A FIFO on which our make tells how far it is; what comes is shown."""
+        with tempfile.TemporaryDirectory(prefix="mmcheck-") as folder:
+            path = Path(folder) / "channel"
+            os.mkfifo(path)
+            # Open for writing too, so that the end of one make is not the end of the stream.
+            descriptor = os.open(path, os.O_RDWR)
+            thread = threading.Thread(target=self._show, args=(descriptor,), daemon=True)
+            thread.start()
+            try:
+                yield path
+            finally:
+                os.write(descriptor, b"\n")
+                thread.join()
+                os.close(descriptor)
+
+    def _show(self, descriptor: int) -> None:
+        shown: progress.Progress | None = None
+        with os.fdopen(os.dup(descriptor)) as lines:
+            for line in lines:
+                if not line.strip():
+                    break
+                message = Message(**json.loads(line))
+                if message.failed:
+                    self.build_failed = True
+                    continue
+                if shown is None:
+                    shown = progress.Progress(f"building linux {self.label}", message.total, message.exact)
+                shown.advance(message.done, message.detail)
+                if message.detail.startswith(("LD      vmlinux", "LINK linux", "LINK    linux")):
+                    shown.clear()
+        if shown:
+            shown.clear()
+
+    def console(self) -> outcome.Outcome:
+        """What the last boot said."""
+        try:
+            with (self.build / "test.log").open(errors="replace") as log:
+                return outcome.read(log)
+        except FileNotFoundError:
+            return outcome.Outcome()
+
+    def resume(self, boot: outcome.Outcome) -> None:
+        """After a boot that ended early: boot again for each suite that has not begun."""
+        dead = boot.running or "a suite"
+        where = f"after case {boot.last}" if boot.last else "in its first case"
+        why = boot.reason or "the kernel went silent until the time limit"
+        listed = self.call("exec", [*self._without_glob(), "--list_tests", *self._glob()], capture=True)
+        suites = list(dict.fromkeys(line.split(".")[0] for line in listed.stdout.splitlines() if line.count(".") == 1))
+        missing = [suite for suite in suites if suite not in boot.finished and suite != boot.running]
+        again = f"; booting again for {', '.join(missing)}" if missing else ""
+        progress.say(f"suite {dead} ended the kernel {where}: {why}{again}")
+        cases = self._glob()[0].partition(".")[2] if self._glob() else ""
+        for suite in missing:
+            part = self.build / "resumed.json"
+            json_option = [f"--json={part}"] if self._json() else []
+            self.call("exec", [*self._without_glob(), *json_option, f"{suite}.{cases}" if cases else suite])
+            if self._json():
+                merge(self._json(), part, suite)
+
+    def _json(self) -> str:
+        """The file that --json names, or nothing."""
+        file = self.request.known.json
+        return file if file and file != "stdout" else ""
+
+    def _glob(self) -> list[str]:
+        return [self.request.known.glob] if self.request.known.glob else []
+
+    def _without_glob(self) -> list[str]:
+        """The arguments that an `exec` takes, without the glob."""
+        glob = self.request.known.glob
+        kept = [a for a in self.request.arguments if a != glob and not a.startswith(("--json", "--junit"))]
+        if "--jobs" in kept:
+            del kept[kept.index("--jobs") : kept.index("--jobs") + 2]
+        return [a for a in kept if not a.startswith("--jobs=")]
+
+    def verdict(self, status: int) -> int:
+        """The exit status to return after the kernel's kunit.py returned `status`.
+
+        Boots again for what a panic or a hang kept from running. Raises UserError where there is no verdict.
+        """
+        if self.build_failed:
+            raise UserError(f"linux {self.label} does not build for {self.settings.arch}: see {self.build / LOG}")
+        if status != 1 or not self.request.boots or self.request.known.run_isolated:
+            return status
+        boot = self.console()
+        if not (self.build / "test.log").exists():
+            raise UserError(f"linux {self.label} could not be configured as asked: see the lines above")
+        if boot.planned is None:
+            why = f" ({boot.reason})" if boot.reason else ""
+            raise UserError(f"linux {self.label} ended before the first test{why}: see {self.build / 'test.log'}")
+        if not boot.complete and boot.running:
+            self.resume(boot)
+        return status
+
+
+def merge(results: str, part: Path, suite: str) -> None:
+    """Put the verdicts on `suite` in the JSON file `part` into `results`, in place of any that it has."""
+    whole, new = json.loads(Path(results).read_text()), json.loads(part.read_text())
+    groups = [group for group in whole["sub_groups"] if group["name"] != suite]
+    whole["sub_groups"] = groups + new["sub_groups"]
+    Path(results).write_text(json.dumps(whole, indent=4))
+
+
+@contextlib.contextmanager
+def _plain_output(wanted: bool) -> Iterator[int | None]:
+    """Standard output for the kernel's kunit.py: through cat, which is no terminal, where NO_COLOR is set."""
+    if not (wanted and os.environ.get("NO_COLOR") and sys.stdout.isatty()):
+        yield None
+        return
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as cat:
+        assert cat.stdin
+        yield cat.stdin.fileno()
+
+
+def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
+    """See that tools, kernel source and working copy are there, and say how to run this kernel's kunit.py."""
+    known = request.known
+    settings = from_environment(environ, known.arch[-1] if known.arch else None)
+    if request.verb != "parse" and not known.help:
+        own_compiler = bool(known.cross_compile) or any("LLVM=" in o for o in known.make_options or [])
+        machine.provide(machine.requirements(settings.arch, own_compiler))
+    kernel = source.obtain(settings)
+    tree = settings.out / "tree" / kernel.label
+    with held(settings.out / "lock" / f"{kernel.label}.tree", "it prepares the working copy"):
+        # Taken before the working copy is made: an edit in between costs a needless make, never a missed one.
+        stamp = f"{shadow.fingerprint(kernel)} {_compiler(settings.arch)}"
+        shadow.make(kernel, tree)
+    return Launch(request, settings, tree, kernel.label, stamp)
+
+
+def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Do what the command line says; returns the exit status."""
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(HELP, end="")
+        return 0 if arguments else 2
+    return prepare(parse(arguments), environ).run()
+
+
+def _compiler(arch: str) -> str:
+    """The compiler by name, size and time stamp: another one means another build."""
+    path = shutil.which(f"{machine.cross_prefix(arch)}gcc")
+    state = Path(path).stat() if path else None
+    return f"{path} {state.st_size} {state.st_mtime_ns}" if state else f"none on {platform.machine()}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command. Bad input is one line and status 2, an interrupt status 130."""
+    try:
+        return run(arguments, os.environ)
+    except UserError as error:
+        print(f"kunit.py: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("kunit.py: interrupted; the next run continues from here", file=sys.stderr)
+        return 130

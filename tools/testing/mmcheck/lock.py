@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One run at a time in one folder: the second waits and says so."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from . import progress
+
+
+@contextmanager
+def held(path: Path, what: str) -> Iterator[None]:
+    """Hold the lock file `path` for the length of the block; `what` names it to one who waits.
+
+    The kernel drops the lock when the holder ends, however it ends: a stale file does no harm.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read().strip()
+            progress.say(f"waiting for another run{f' (process {holder})' if holder else ''}: {what}")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        file.truncate()
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Architectures, and the programs that building and booting for them needs."""
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import progress
+from .errors import UserError
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """One --arch: its compiler's prefix as Debian names it, and the emulator that boots it."""
+
+    name: str
+    machine: str
+    prefix: str = ""
+    compiler: str = ""
+    emulator: str = ""
+    emulator_package: str = ""
+    needs: tuple[str, ...] = ()
+
+
+ARCHITECTURES = {
+    arch.name: arch
+    for arch in (
+        Architecture("um", machine=""),
+        Architecture(
+            "arm64",
+            machine="aarch64",
+            prefix="aarch64-linux-gnu-",
+            compiler="gcc-aarch64-linux-gnu",
+            emulator="qemu-system-aarch64",
+            emulator_package="qemu-system-arm",
+        ),
+        Architecture(
+            "x86_64",
+            machine="x86_64",
+            prefix="x86_64-linux-gnu-",
+            compiler="gcc-x86-64-linux-gnu",
+            emulator="qemu-system-x86_64",
+            emulator_package="qemu-system-x86",
+            needs=("/usr/include/gelf.h",),  # objtool reads the objects that it checks
+        ),
+        Architecture(
+            "riscv",
+            machine="riscv64",
+            prefix="riscv64-linux-gnu-",
+            compiler="gcc-riscv64-linux-gnu",
+            emulator="qemu-system-riscv64",
+            emulator_package="qemu-system-misc",
+            needs=("/usr/share/qemu/opensbi-riscv64-generic-fw_dynamic.bin",),  # its boot firmware
+        ),
+    )
+}
+"""The architectures that mmcheck knows how to equip; others take the user's own --cross_compile."""
+
+PACKAGES = {
+    "make": "make",
+    "gcc": "gcc",
+    "flex": "flex",
+    "bison": "bison",
+    "bc": "bc",
+    "perl": "perl",
+    "tar": "tar",
+    "xz": "xz-utils",
+    "gzip": "gzip",
+    "/usr/include/gelf.h": "libelf-dev",
+    "/usr/share/qemu/opensbi-riscv64-generic-fw_dynamic.bin": "opensbi",
+    "git": "git",
+    "shellcheck": "shellcheck",
+}
+"""What brings a program (or a file, by its path) that a command needs, as a Debian package."""
+
+BUILD = ("make", "gcc", "flex", "bison", "bc", "perl", "tar", "xz", "gzip")
+"""Programs without which no kernel builds."""
+
+
+def cross_prefix(arch: str) -> str:
+    """The prefix of the compiler for `arch` on this machine; empty where the machine's own one does."""
+    known = ARCHITECTURES.get(arch)
+    if known is None or known.machine in ("", platform.machine()):
+        return ""
+    return known.prefix
+
+
+def requirements(arch: str, own_compiler: bool) -> list[str]:
+    """Programs and files needed to build and boot for `arch`.
+
+    own_compiler: the user names a compiler (--cross_compile, LLVM=1): theirs is not looked for.
+    """
+    known = ARCHITECTURES.get(arch)
+    needed = list(BUILD)
+    if known is None:
+        return needed
+    if cross_prefix(arch) and not own_compiler:
+        needed.append(f"{cross_prefix(arch)}gcc")
+    if known.emulator:
+        needed.append(known.emulator)
+    return needed + list(known.needs)
+
+
+def package(need: str) -> str:
+    """The Debian package that brings the program or file `need`."""
+    for arch in ARCHITECTURES.values():
+        if need == f"{arch.prefix}gcc" and arch.prefix:
+            return arch.compiler
+        if need == arch.emulator:
+            return arch.emulator_package
+    return PACKAGES[need]
+
+
+def missing(needs: Iterable[str]) -> list[str]:
+    """Those of `needs` that this machine has not."""
+    return [need for need in needs if not (Path(need).exists() if need.startswith("/") else shutil.which(need))]
+
+
+def provide(needs: Sequence[str]) -> None:
+    """See that this machine has all `needs`.
+
+    Installs them where we are root; otherwise raises UserError with the one command that does.
+    """
+    absent = missing(needs)
+    if not absent:
+        return
+    packages = sorted({package(need) for need in absent})
+    command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
+    names = ", ".join(absent)
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        raise UserError(f"missing {names}; install with: sudo {' '.join(command)}")
+    progress.say(f"missing {names}: installing {' '.join(packages)}")
+    for step in (["apt-get", "-qq", "update"], command):
+        done = subprocess.run(
+            step,
+            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+    still = missing(needs)
+    if still:
+        said = [line for line in (done.stderr + done.stdout).splitlines() if line.startswith("E:")]
+        reason = f" ({said[0][2:].strip()})" if said else ""
+        raise UserError(f"could not install {', '.join(still)}{reason}; try: {' '.join(command)}")

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The `make` that kunit.py finds first in PATH.
+
+kunit.py runs make and shows nothing of it until it ends. This one runs the real make with the same
+arguments and says to the launcher how far it is; it uses ccache where that is installed; and it
+returns at once when kernel, overlay, configuration and arguments are those of the last build.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from .graft import digest
+
+RECORD = ".mmcheck-built"
+LOG = "build.log"
+IMAGES = ("vmlinux", "linux")
+STEPS_PER_SYMBOL = 2.0
+"""A guess at the steps of a first build: so many for each symbol that is set in .config."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """What the launcher is told, one line of JSON each: steps done, of how many, and the present one."""
+
+    done: int = 0
+    total: int | None = None
+    exact: bool = False
+    detail: str = ""
+    failed: bool = False
+
+    def line(self) -> str:
+        """The line that carries this message."""
+        return json.dumps(asdict(self)) + "\n"
+
+
+class Channel:
+    """The way to the launcher: a FIFO named by $MMCHECK_CHANNEL, or nowhere."""
+
+    def __init__(self, path: str | None) -> None:
+        self._file = open(path, "w", buffering=1) if path else None  # noqa: SIM115
+
+    def send(self, message: Message) -> None:
+        """Tell the launcher; where nobody listens any more, that is no reason to stop building."""
+        try:
+            if self._file:
+                self._file.write(message.line())
+        except OSError:
+            self._file = None
+
+
+def output_folder(arguments: Sequence[str]) -> Path | None:
+    """The O= of a kernel's make."""
+    return next((Path(a[2:]) for a in arguments if a.startswith("O=")), None)
+
+
+def with_ccache(arguments: Sequence[str]) -> list[str]:
+    """`arguments`, with compilers that go through ccache where it is installed and none is named."""
+    given = {a.split("=", 1)[0] for a in arguments}
+    prefix = next((a.split("=", 1)[1] for a in arguments if a.startswith("CROSS_COMPILE=")), "")
+    if not shutil.which("ccache") or given & {"CC", "HOSTCC", "LLVM"}:
+        return list(arguments)
+    return [*arguments, f"CC=ccache {prefix}gcc", "HOSTCC=ccache gcc"]
+
+
+def identity(stamp: str, arguments: Sequence[str], build: Path) -> dict[str, object]:
+    """All that the result of a build depends on, and the result's own time stamps."""
+    options = sorted(a for a in arguments if "=" in a and not a.startswith("--jobs"))
+    config = build / ".config"
+    images = [build / name for name in IMAGES if (build / name).exists()]
+    return {
+        "stamp": stamp,
+        "options": options,
+        "config": digest(config.read_bytes()) if config.exists() else "",
+        "images": [[i.name, i.stat().st_size, i.stat().st_mtime_ns] for i in images],
+    }
+
+
+def up_to_date(present: dict[str, object], build: Path) -> bool:
+    """Whether the last build that ended well was of just this."""
+    try:
+        return bool(present["images"]) and json.loads((build / RECORD).read_text()) == present
+    except (OSError, ValueError):
+        return False
+
+
+def expected_steps(build: Path) -> tuple[int, int | None, bool]:
+    """Steps done by an earlier, interrupted build; steps of a whole one, if known; whether that is exact."""
+    if any((build / name).exists() for name in IMAGES):
+        return 0, None, False  # what an edit costs, only make knows
+    done = sum(f.endswith(".cmd") for _, _, files in os.walk(build) for f in files)
+    config = build / ".config"
+    if not config.exists():
+        return done, None, False
+    symbols = sum(line.endswith("=y") for line in config.read_text().splitlines())
+    return done, round(symbols * STEPS_PER_SYMBOL), False
+
+
+def run(command: list[str], build: Path, channel: Channel) -> int:
+    """Run make; its output goes to the log, its steps to the launcher, its errors to our standard error."""
+    done, total, exact = expected_steps(build)
+    with (
+        (build / LOG).open("wb") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as make,
+    ):
+        assert make.stdout and make.stderr
+        errors = threading.Thread(target=_copy, args=(make.stderr, log, sys.stderr.buffer))
+        errors.start()
+        for line in make.stdout:
+            log.write(line)
+            if line.startswith(b"  "):
+                done += 1
+                channel.send(Message(done, total, exact, line.decode(errors="replace").strip()))
+        errors.join()
+    return make.returncode
+
+
+def _copy(stream: BinaryIO, *targets: BinaryIO) -> None:
+    for line in stream:
+        for target in targets:
+            target.write(line)
+            target.flush()
+
+
+def main(arguments: list[str]) -> int:
+    """Do what `make` with these arguments does; returns its exit status."""
+    real = os.environ["MMCHECK_MAKE"]
+    build = output_folder(arguments)
+    if build is None or not build.is_dir():
+        return subprocess.call([real, *arguments])
+    stamp = os.environ.get("MMCHECK_STAMP", "")
+    if stamp and up_to_date(identity(stamp, arguments, build), build):
+        return 0
+    full = with_ccache(arguments)
+    if "all" not in arguments:
+        return subprocess.call([real, *full])
+    channel = Channel(os.environ.get("MMCHECK_CHANNEL"))
+    (build / RECORD).unlink(missing_ok=True)
+    try:
+        status = run([real, *full], build, channel)
+    except KeyboardInterrupt:
+        return 130
+    if status == 0:
+        (build / RECORD).write_text(json.dumps(identity(stamp, arguments, build)))
+    else:
+        channel.send(Message(failed=True))
+    return status

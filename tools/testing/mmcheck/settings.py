@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the user asked for, from the variables that every command shares."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import UserError
+
+PROJECT = Path(__file__).resolve().parents[3]
+"""The root of this repository, which is the overlay."""
+
+VARIABLES = ("KERNEL", "KDIR", "ARCH", "PAGES", "O")
+PAGE_SIZES = ("4K", "16K", "64K")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Which kernel, for what, and where results go.
+
+    kernel: a version of a packaged kernel ("6.12", "6.12.117") or "latest"
+    kdir:   the user's own tree instead, or None
+    arch:   as in kunit.py's --arch: "um", "arm64", "x86_64", "riscv", ...
+    pages:  size of a page on arm64: "4K", "16K" or "64K"
+    out:    results and build folders
+    cache:  downloads and unpacked sources, shared by all checkouts
+    """
+
+    kernel: str
+    kdir: Path | None
+    arch: str
+    pages: str
+    out: Path
+    cache: Path
+
+
+def from_environment(environ: Mapping[str, str], arch: str | None = None) -> Settings:
+    """Read the variables; `arch` is the command line's own choice, which goes first.
+
+    Raises UserError for a value that cannot mean anything.
+    """
+    wanted_arch = arch or environ.get("ARCH") or "um"
+    pages = environ.get("PAGES") or "4K"
+    if pages not in PAGE_SIZES:
+        raise UserError(f"PAGES={pages}: use one of {', '.join(PAGE_SIZES)}")
+    if pages != "4K" and wanted_arch != "arm64":
+        raise UserError(f"PAGES={pages} needs --arch=arm64 (this is {wanted_arch})")
+
+    kdir = environ.get("KDIR")
+    cache = environ.get("XDG_CACHE_HOME") or f"{environ.get('HOME', '')}/.cache"
+    out = Path(environ.get("O") or PROJECT / "out").absolute()
+    # Kernel makefiles refuse these two, and would name neither the variable nor the cure.
+    if any(c in str(out) for c in " :"):
+        raise UserError(f"O={out}: kernel builds allow no space or colon in a path; choose another O=")
+    return Settings(
+        kernel=environ.get("KERNEL") or "6.12",
+        kdir=Path(kdir).expanduser().absolute() if kdir else None,
+        arch=wanted_arch,
+        pages=pages,
+        out=out,
+        cache=Path(cache).absolute() / "mmcheck",
+    )

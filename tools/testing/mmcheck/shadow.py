@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The private working copy: a grafted kernel tree that is almost only symbolic links.
+
+Where nothing below a folder of the source differs from what we want, the working copy has one link
+to that folder. Folders that hold a grafted file, or results of a build in the user's tree, are real
+and hold links in turn. So it is made in a moment, takes next to no disk, shows an edit of the
+source at once, and leaves the source alone, its link counts and time stamps too.
+"""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from pathlib import Path
+
+from . import graft
+from .errors import UserError
+from .settings import PROJECT
+from .source import Source, generated
+
+COPIED = "tools/testing/kunit"
+"""kunit.py finds the tree that it belongs to by its own path, links resolved: it must be a copy."""
+
+
+def make(source: Source, target: Path, project: Path = PROJECT) -> None:
+    """Make `target` a working copy of `source` with the overlay grafted, or bring it up to date.
+
+    What is right already is not touched: its time stamps tell make that nothing changed.
+    """
+    files: dict[str, Path | bytes] = {name: project / name for name in graft.overlay_files(project)}
+    files |= {name: text.encode() for name, text in graft.edited(source.path).items()}
+    for path in sorted((source.path / COPIED).rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            files[str(path.relative_to(source.path))] = path.read_bytes()
+    left_out = set() if source.fixed else set(generated(source.path))
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        _fill(source.path, target, "", files, left_out, _folders([*files, *left_out]))
+    except OSError as error:
+        raise UserError(f"cannot make the working copy {target}: {error.strerror}; choose another O=") from None
+
+
+def _folders(names: Iterable[str]) -> set[str]:
+    """All folders on the way to `names`."""
+    return {str(parent) for name in names for parent in Path(name).parents}
+
+
+def _fill(
+    source: Path, target: Path, prefix: str, files: dict[str, Path | bytes], left_out: set[str], real: set[str]
+) -> None:
+    """Fill the real folder `target`; `prefix` is its place in the tree, "" or ending in a slash."""
+    wanted: dict[str, Path | bytes | None] = {}
+    if source.is_dir():
+        for entry in os.scandir(source):
+            name = prefix + entry.name
+            if name not in left_out and entry.name not in (".git", graft.JOURNAL):
+                wanted[entry.name] = None if name in real else Path(entry.path)
+    depth = prefix.count("/")
+    for name, file in files.items():
+        if name.startswith(prefix):
+            parts = name.split("/")
+            wanted[parts[depth]] = file if len(parts) == depth + 1 else None
+
+    for entry in os.scandir(target):
+        if entry.name not in wanted:
+            _remove(Path(entry.path))
+    for name, content in wanted.items():
+        path = target / name
+        if content is None:
+            if path.is_symlink() or path.is_file():
+                path.unlink()
+            path.mkdir(exist_ok=True)
+            _fill(source / name, path, f"{prefix}{name}/", files, left_out, real)
+        elif isinstance(content, Path):
+            if not path.is_symlink() or path.readlink() != content:
+                _remove(path)
+                path.symlink_to(content)
+        elif path.is_symlink() or not graft.same(path, content):
+            _remove(path)
+            path.write_bytes(content)
+            if name.endswith(".py"):
+                path.chmod(0o755)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def fingerprint(source: Source, project: Path = PROJECT) -> str:
+    """A digest that changes when a file of the source or of the overlay changes, appears or goes.
+
+    Goes by name, size and time stamp, as make does. An unpacked package is known by its version.
+    """
+    digest = sha256(f"{source.path}\n".encode())
+    if not source.fixed:
+        for line in _stats(str(source.path)):
+            digest.update(line)
+    for name in graft.overlay_files(project):
+        state = (project / name).stat()
+        digest.update(f"{name} {state.st_size} {state.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def _stats(folder: str) -> Iterator[bytes]:
+    """One line for each file below `folder`."""
+    stack = [folder]
+    while stack:
+        with os.scandir(stack.pop()) as entries:
+            for entry in sorted(entries, key=lambda e: e.name):
+                try:
+                    state = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                if stat.S_ISDIR(state.st_mode):
+                    if entry.name != ".git":
+                        stack.append(entry.path)
+                else:
+                    yield f"{entry.path} {state.st_size} {state.st_mtime_ns}\n".encode(errors="surrogateescape")
