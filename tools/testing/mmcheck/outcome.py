@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 _STAMP = re.compile(r"^(<\d>)?\[ *\d+\.\d+\](\[[^]]*\])? ?")
 _PLAN = re.compile(r"^1\.\.(\d+)")
 _SUITE = re.compile(r"^    # Subtest: (\S+)")
-_SKIP = re.compile(r"^ +ok \d+ (\S+).* # SKIP (.*)")
+_SKIP = re.compile(r"^ +ok \d+ (.+?) # SKIP (.*)")
 _SUITE_RESULT = re.compile(r"^(?:not )?ok \d+ (\S+)")
 _CASE_RESULT = re.compile(r"^    (?:not )?ok \d+ (\S+)")
 _DEATH = re.compile(r"Kernel panic - not syncing: (.*)|(# \S+: \S+: hang: .*)")

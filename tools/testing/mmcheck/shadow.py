@@ -72,6 +72,8 @@ def _fill(
                 path.unlink()
             path.mkdir(exist_ok=True)
             _fill(source / name, path, f"{prefix}{name}/", files, left_out, real)
+            if not any(path.iterdir()):
+                path.rmdir()  # held nothing but results of a build; include/config by itself stops the next one
         elif isinstance(content, Path):
             if not path.is_symlink() or path.readlink() != content:
                 _remove(path)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A fake kernel tree, fake tools, and the launcher as a user starts it."""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from mmcheck.settings import PROJECT
+
+KUNIT_PY = '''#!/usr/bin/env python3
+"""Stands for the kernel's kunit.py: notes how it was called, calls make, writes a console."""
+import json, os, subprocess, sys
+from pathlib import Path
+
+verb, *rest = sys.argv[1:]
+root = Path(__file__).resolve().parents[3]
+with open(os.environ["FAKE_CALLS"], "a") as calls:
+    call = {"verb": verb, "arguments": rest, "root": str(root), "kernel": os.environ.get("KERNEL")}
+    calls.write(json.dumps(call) + "\\n")
+os.chdir(root)
+options = dict(a.split("=", 1) for a in rest if a.startswith("--") and "=" in a)
+if verb == "parse" or "--help" in rest:
+    print("the kernel's own output")
+    sys.exit(0)
+build = Path(options["--build_dir"])
+build.mkdir(exist_ok=True)
+if verb in ("run", "build"):
+    (build / ".config").write_text("CONFIG_KUNIT=y\\n")
+    if subprocess.run(["make", "all", "ARCH=arm64", f"O={build}", "--jobs=2"]).returncode:
+        sys.exit(1)
+if "--list_tests" in rest:
+    print("one.a\\ntwo.a\\ntwo.b\\nthree.a")
+    sys.exit(0)
+if verb in ("run", "exec"):
+    plain = [a for b, a in zip(["", *rest], rest) if not a.startswith("--") and b != "--jobs"]
+    glob = plain[0] if plain else "all"
+    consoles = json.loads(os.environ.get("FAKE_CONSOLES", "{}"))
+    default = "KTAP version 1\\n1..1\\n    # Subtest: one\\n    ok 1 a\\nok 1 one\\n"
+    (build / "test.log").write_text(consoles.get(glob, default))
+    if "--json" in options:
+        group = {"name": glob, "sub_groups": [], "test_cases": [{"name": "a", "status": "PASS"}]}
+        Path(options["--json"]).write_text(json.dumps({"sub_groups": [group], "test_cases": []}))
+    sys.exit(int(os.environ.get("FAKE_STATUS", "0")) if glob == "all" else 0)
+'''
+
+MAKE = """#!/bin/sh
+# Stands for the real make: builds nothing, fails where it is told to.
+for a; do case $a in O=*) out=${a#O=};; esac; done
+echo "$@" >> "$FAKE_CALLS.make"
+echo "  CC      mm/memory.o"
+[ -n "$FAKE_MAKE_FAILS" ] && { echo "mm/memory.c:1:1: error: oh dear" >&2; exit 2; }
+echo image > "$out/vmlinux"
+"""
+
+TOOLS = ("gcc", "flex", "bison", "bc", "perl", "aarch64-linux-gnu-gcc", "qemu-system-aarch64")
+
+
+def fake_tree(root: Path) -> Path:
+    """A kernel tree as small as the launcher and the graft allow."""
+    files = {
+        "Makefile": "VERSION = 6\n",
+        "Kconfig": 'mainmenu "Linux"\n\nsource "lib/Kconfig.debug"\n\nsource "Documentation/Kconfig"\n',
+        "lib/Makefile": "obj-y += ctype.o\n\nobj-$(CONFIG_FIRMWARE_TABLE) += fw_table.o\n\nsubdir-y += x\n",
+        "lib/ctype.c": "int ctype;\n",
+        "mm/Makefile": "obj-y += memory.o\nobj-$(CONFIG_SHRINKER_DEBUG) += shrinker_debug.o\nobj-y += last.o\n",
+        "mm/memory.c": "int memory;\n",
+        "arch/arm64/mm/Makefile": "obj-y\t\t\t\t:= fault.o\nobj-$(CONFIG_ARM64_CONTPTE)\t+= contpte.o\n",
+        "arch/arm64/mm/contpte.c": "int contpte;\n",
+        "drivers/net/dummy.c": "int dummy;\n",
+        "tools/testing/kunit/kunit.py": KUNIT_PY,
+        ".gitignore": ".*\n*.o\n!.gitignore\n/vmlinux\n/include/config/\n",
+    }
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    (root / "mm/Makefile").chmod(0o640)
+    return root
+
+
+def fake_project(root: Path) -> Path:
+    """An overlay of four files."""
+    for name in ("Kconfig.kunit", "lib/pgtable_kunit/Makefile", "mm/tests/Makefile", "arch/arm64/mm/tests/a_kunit.c"):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# {name}\n")
+    return root
+
+
+def state(root: Path, links: bool = True) -> dict[str, tuple[object, ...]]:
+    """Everything below `root` that a writer would change: contents, modes, time stamps, link counts."""
+    result: dict[str, tuple[object, ...]] = {}
+    for path in sorted(root.rglob("*")):
+        stat = path.lstat()
+        times = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_nlink) if links else ()
+        result[str(path.relative_to(root))] = (path.read_bytes() if path.is_file() else b"", stat.st_mode, *times)
+    return result
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    return fake_tree(tmp_path / "linux")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return fake_project(tmp_path / "project")
+
+
+@dataclass
+class User:
+    """Somebody at a shell in an empty folder, with fake tools in PATH."""
+
+    home: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def kunit(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run ./tools/testing/kunit/kunit.py."""
+        return subprocess.run(
+            [PROJECT / "tools/testing/kunit/kunit.py", *arguments],
+            env={**self.environment, **variables},
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    def calls(self) -> list[dict[str, object]]:
+        """How the kernel's kunit.py was called so far."""
+        path = Path(self.environment["FAKE_CALLS"])
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def makes(self) -> int:
+        """How often the real make was called."""
+        path = Path(self.environment["FAKE_CALLS"] + ".make")
+        return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+@pytest.fixture
+def user(tmp_path: Path, tree: Path) -> User:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in TOOLS:
+        (programs / name).write_text("#!/bin/sh\n")
+        (programs / name).chmod(0o755)
+    (programs / "make").write_text(MAKE)
+    (programs / "make").chmod(0o755)
+    home = tmp_path / "home"
+    home.mkdir()
+    environment: Mapping[str, str] = {
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "HOME": str(home),
+        "KDIR": str(tree),
+        "O": str(tmp_path / "out"),
+        "FAKE_CALLS": str(tmp_path / "calls"),
+    }
+    return User(home, dict(environment))

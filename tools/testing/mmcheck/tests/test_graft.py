@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The overlay laid over a tree in place, and taken off again."""
+
+from pathlib import Path
+
+import pytest
+
+from mmcheck import graft
+from mmcheck.errors import UserError
+
+from .conftest import state
+
+
+def test_graft_twice_changes_nothing(tree: Path, project: Path) -> None:
+    assert "grafted" in graft.graft(tree, project)
+    once = state(tree)
+    assert "nothing to do" in graft.graft(tree, project)
+    assert state(tree) == once
+    for insertion in graft.INSERTIONS:
+        assert (tree / insertion.path).read_text().count(insertion.line) == 1
+
+
+def test_ungraft_restores_byte_for_byte(tree: Path, project: Path) -> None:
+    before = state(tree, links=False)
+    graft.graft(tree, project)
+    assert state(tree, links=False) != before
+    graft.ungraft(tree)
+    assert state(tree, links=False) == before
+    assert "nothing to do" in graft.ungraft(tree)
+
+
+@pytest.mark.parametrize("step", range(10))
+def test_ungraft_after_an_interrupted_graft(
+    tree: Path, project: Path, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The power goes at the n-th file that the graft writes: after the new text, before the old one is replaced."""
+    before = state(tree, links=False)
+    steps = iter(range(100))
+    real = Path.replace
+
+    def replace(self: Path, target: Path) -> Path:
+        if next(steps) == step:
+            raise KeyboardInterrupt
+        return real(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", replace)
+        try:
+            graft.graft(tree, project)
+            completed = True
+        except KeyboardInterrupt:
+            completed = False
+    assert not completed or step == 9, "more steps than there are writes: nothing was interrupted"
+    if step % 2 and (tree / graft.JOURNAL).exists():
+        graft.graft(tree, project)  # going on is as good as going back
+    graft.ungraft(tree)
+    left = {name: value for name, value in state(tree, links=False).items() if not name.startswith(graft.JOURNAL)}
+    assert left == before
+
+
+def test_a_newer_overlay_over_an_older_one(tree: Path, project: Path) -> None:
+    before = state(tree, links=False)
+    graft.graft(tree, project)
+    (project / "mm/tests/Makefile").write_text("# newer\n")
+    (project / "mm/tests/b_kunit.c").write_text("")
+    (project / "Kconfig.kunit").unlink()
+    graft.graft(tree, project)
+    assert (tree / "mm/tests/Makefile").read_text() == "# newer\n"
+    assert (tree / "mm/tests/b_kunit.c").exists()
+    assert not (tree / "Kconfig.kunit").exists()
+    graft.ungraft(tree)
+    assert state(tree, links=False) == before
+
+
+@pytest.mark.parametrize("name", [i.path for i in graft.INSERTIONS])
+def test_a_tree_that_differs_is_named_and_left_alone(tree: Path, project: Path, name: str) -> None:
+    (tree / name).write_text("# nothing that we know\n")
+    before = state(tree)
+    with pytest.raises(UserError, match=name):
+        graft.graft(tree, project)
+    assert state(tree) == before
+
+
+def test_a_file_of_the_trees_own_is_not_overwritten(tree: Path, project: Path) -> None:
+    (tree / "mm/tests").mkdir()
+    (tree / "mm/tests/Makefile").write_text("# theirs\n")
+    before = state(tree)
+    with pytest.raises(UserError, match="mm/tests/Makefile is there already"):
+        graft.graft(tree, project)
+    assert state(tree) == before
+
+
+@pytest.mark.parametrize("command", [graft.graft, graft.ungraft])
+def test_work_done_in_a_grafted_file_is_not_lost(tree: Path, project: Path, command: object) -> None:
+    graft.graft(tree, project)
+    path = tree / "arch/arm64/mm/tests/a_kunit.c"
+    path.write_text("an hour's work\n")
+    before = state(tree)
+    with pytest.raises(UserError, match=r"a_kunit\.c was changed since the graft"):
+        command(tree) if command is graft.ungraft else graft.graft(tree, project)  # type: ignore[operator]
+    assert state(tree) == before
+
+
+def test_work_done_in_a_makefile_stays(tree: Path, project: Path) -> None:
+    before = (tree / "mm/Makefile").read_text()
+    graft.graft(tree, project)
+    path = tree / "mm/Makefile"
+    path.write_text(path.read_text() + "obj-y += mine.o\n")
+    graft.ungraft(tree)
+    assert path.read_text() == before + "obj-y += mine.o\n"
+
+
+def test_a_line_that_is_there_already_stays(tree: Path, project: Path) -> None:
+    path = tree / "mm/Makefile"
+    path.write_text(path.read_text() + "obj-$(CONFIG_PGTABLE_KUNIT) += tests/\n")
+    before = state(tree, links=False)
+    graft.graft(tree, project)
+    graft.ungraft(tree)
+    assert state(tree, links=False) == before
+
+
+def test_main_says_what_to_do(tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delenv("KDIR", raising=False)
+    assert graft.main(["graft"]) == 2
+    assert "make graft KDIR=/path/to/linux" in capsys.readouterr().err
+    (tree / graft.JOURNAL).write_text("{")
+    monkeypatch.setenv("KDIR", str(tree))
+    assert graft.main(["ungraft"]) == 2
+    assert "is damaged" in capsys.readouterr().err

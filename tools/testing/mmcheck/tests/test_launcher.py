@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-2.0
+"""kunit.py as its users start it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mmcheck import launcher
+from mmcheck.settings import PROJECT
+
+from .conftest import User, state
+
+CRASH = """\
+KTAP version 1
+1..3
+    KTAP version 1
+    # Subtest: one
+    1..1
+    ok 1 a
+ok 1 one
+    KTAP version 1
+    # Subtest: two
+    1..2
+    ok 1 a
+[    1.234567] Kernel panic - not syncing: two: b: hang: no end after 60 s
+"""
+
+
+def test_arguments_reach_the_kernels_own_kunit_py_unchanged(user: User) -> None:
+    given = ["--kernel_args=a=b", "--filter", "speed>slow", "--qemu_args", "-smp 2", "--timeout=7", "suite.case*"]
+    assert user.kunit("run", "--arch=arm64", *given).returncode == 0
+    call = user.calls()[0]
+    arguments = call["arguments"]
+    assert isinstance(arguments, list)
+    assert call["verb"] == "run"
+    assert arguments[-len(given) :] == given
+    assert "--arch=arm64" in arguments
+    assert "--cross_compile=aarch64-linux-gnu-" in arguments
+    assert any(a.startswith("--kunitconfig=") and a.endswith("mm/tests/.kunitconfig") for a in arguments)
+
+
+def test_the_kernel_runs_from_its_working_copy(user: User, tree: Path) -> None:
+    user.kunit("run", "--arch=arm64")
+    root = Path(str(user.calls()[0]["root"]))
+    assert root.is_relative_to(user.environment["O"])
+    assert (root / "mm/memory.c").samefile(tree / "mm/memory.c")
+    assert (root / "Kconfig.kunit").samefile(PROJECT / "Kconfig.kunit")
+    assert 'source "Kconfig.kunit"' in (root / "Kconfig").read_text()
+
+
+@pytest.mark.parametrize("status", ["0", "1"])
+def test_exit_status_is_returned(user: User, status: str) -> None:
+    assert user.kunit("run", "--arch=arm64", FAKE_STATUS=status).returncode == int(status)
+
+
+def test_own_options_replace_the_defaults(user: User) -> None:
+    mine = user.home / "my.config"
+    mine.write_text("")
+    user.kunit("run", "--arch", "arm64", "--cross_compile=x-", "--kunitconfig=my.config", "--build_dir=here")
+    arguments = user.calls()[0]["arguments"]
+    assert isinstance(arguments, list)
+    assert [a for a in arguments if a.startswith("--kunitconfig")] == [f"--kunitconfig={mine}"]
+    assert [a for a in arguments if a.startswith("--cross_compile")] == ["--cross_compile=x-"]
+    assert arguments[-1] == f"--build_dir={user.home / 'here'}"
+
+
+def test_paths_are_meant_from_here() -> None:
+    here = str(Path.cwd())
+    asked = ["--json=x.json", "--qemu_config", "q.py", "--json", "glob", "--kunitconfig=lib/kunit", "--json=stdout"]
+    assert launcher.absolute(asked) == [
+        f"--json={here}/x.json",
+        "--qemu_config",
+        f"{here}/q.py",
+        "--json",
+        "glob",
+        "--kunitconfig=lib/kunit",
+        "--json=stdout",
+    ]
+
+
+def test_each_page_size_has_its_build_folder(user: User) -> None:
+    user.kunit("run", "--arch=arm64")
+    user.kunit("run", "--arch=arm64", PAGES="64K")
+    folders = [next(a for a in map(str, c["arguments"]) if "--build_dir" in a) for c in user.calls()]  # type: ignore[call-overload]
+    assert folders[0].endswith("-arm64-4K")
+    assert folders[1].endswith("-arm64-64K")
+    assert "--kconfig_add=CONFIG_ARM64_64K_PAGES=y" in user.calls()[1]["arguments"]  # type: ignore[operator]
+
+
+def test_a_second_run_builds_nothing_and_an_edit_does(user: User, tree: Path) -> None:
+    user.kunit("run", "--arch=arm64")
+    user.kunit("run", "--arch=arm64")
+    assert user.makes() == 1
+    (tree / "mm/memory.c").write_text("int other;\n")
+    user.kunit("run", "--arch=arm64")
+    assert user.makes() == 2
+    (tree / "mm/new.c").write_text("")
+    user.kunit("run", "--arch=arm64")
+    assert user.makes() == 3
+
+
+def test_the_users_tree_is_never_written_to(user: User, tree: Path) -> None:
+    before = state(tree)
+    user.kunit("run", "--arch=arm64")
+    user.kunit("run", "--arch=arm64", FAKE_MAKE_FAILS="1")
+    assert state(tree) == before
+
+
+def test_variables_of_ours_do_not_reach_the_kernels_build(user: User) -> None:
+    user.kunit("run", "--arch=arm64", KERNEL="6.12")
+    assert user.calls()[0]["kernel"] is None
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"KDIR": "/no/such/place"}, "KDIR=/no/such/place: no such folder"),
+        ({"KDIR": "/"}, "not a kernel tree with KUnit (it has no Makefile)"),
+        ({"KDIR": "", "KERNEL": "bogus"}, "KERNEL=bogus: give a version such as 6.12"),
+        ({"PAGES": "8K"}, "PAGES=8K: use one of 4K, 16K, 64K"),
+        ({"O": "/tmp/a b"}, "no space or colon"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(user: User, variables: dict[str, str], said: str) -> None:
+    done = user.kunit("run", "--arch=arm64", **variables)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert user.calls() == []
+
+
+def test_missing_tools_without_root_name_the_command(user: User) -> None:
+    # A PATH without any cross compiler, and a user id that is not root's.
+    script = (
+        "import os, sys; os.geteuid = lambda: 1000; "
+        "from mmcheck import launcher; sys.exit(launcher.main(['run', '--arch=riscv']))"
+    )
+    done = user_python(user, script)
+    assert done[0] == 2
+    assert "sudo apt-get install -y --no-install-recommends" in done[1]
+    assert "gcc-riscv64-linux-gnu" in done[1]
+
+
+def user_python(user: User, script: str) -> tuple[int, str]:
+    """Run a line of Python with only the fake tools in PATH."""
+    import subprocess
+    import sys
+
+    bin_only = user.environment["PATH"].split(":")[0]
+    env = {**user.environment, "PATH": bin_only, "PYTHONPATH": str(PROJECT / "tools/testing")}
+    for name in ("tar", "xz", "gzip", "apt-get"):
+        link = Path(bin_only) / name
+        link.write_text("#!/bin/sh\n")
+        link.chmod(0o755)
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
+    return done.returncode, done.stderr
+
+
+def test_a_kernel_that_does_not_build(user: User) -> None:
+    done = user.kunit("run", "--arch=arm64", FAKE_MAKE_FAILS="1")
+    assert done.returncode == 2
+    assert "mm/memory.c:1:1: error: oh dear" in done.stderr
+    assert "does not build for arm64: see" in done.stderr.splitlines()[-1]
+    assert user.kunit("run", "--arch=arm64").returncode == 0
+
+
+def test_a_kernel_that_does_not_reach_the_tests(user: User) -> None:
+    consoles = json.dumps({"all": "Booting Linux\nKernel panic - not syncing: no memory\n"})
+    done = user.kunit("run", "--arch=arm64", FAKE_STATUS="1", FAKE_CONSOLES=consoles)
+    assert done.returncode == 2
+    assert "ended before the first test (no memory)" in done.stderr.splitlines()[-1]
+
+
+def test_after_a_hang_the_other_suites_still_report(user: User) -> None:
+    results = user.home / "results.json"
+    arguments = ["run", "--arch=arm64", "--jobs", "2", "--json=results.json"]
+    done = user.kunit(*arguments, FAKE_STATUS="1", FAKE_CONSOLES=json.dumps({"all": CRASH}))
+    assert done.returncode == 1
+    assert "suite two ended the kernel after case a: two: b: hang: no end after 60 s" in done.stderr
+    assert "booting again for three" in done.stderr
+    again = user.calls()[-1]
+    assert again["verb"] == "exec"
+    assert isinstance(again["arguments"], list)
+    assert again["arguments"][-1] == "three"
+    assert "--jobs" not in again["arguments"]
+    assert [g["name"] for g in json.loads(results.read_text())["sub_groups"]] == ["all", "three"]
+
+
+def test_help_needs_no_kernel(user: User) -> None:
+    done = user.kunit("--help", KDIR="/no/such/place")
+    assert done.returncode == 0
+    assert "KDIR=DIR" in done.stdout
+    assert user.kunit().returncode == 2
+
+
+def test_parse_takes_a_file_from_here(user: User) -> None:
+    (user.home / "log").write_text("")
+    done = user.kunit("parse", "log")
+    assert done.stdout == "the kernel's own output\n"
+    assert user.calls()[0]["arguments"] == [str(user.home / "log")]
+
+
+def test_two_runs_at_once_wait_for_each_other(user: User, tmp_path: Path) -> None:
+    import fcntl
+    import subprocess
+
+    user.kunit("run", "--arch=arm64")
+    lock = next((Path(user.environment["O"]) / "lock").glob("*.build"))
+    with lock.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        second = subprocess.Popen(
+            [PROJECT / "tools/testing/kunit/kunit.py", "run", "--arch=arm64"],
+            env=user.environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert second.stderr
+        assert "waiting for another run" in second.stderr.readline()
+        assert len(user.calls()) == 1
+    assert second.wait(timeout=30) == 0
+    assert len(user.calls()) == 2
+    second.stderr.close()
