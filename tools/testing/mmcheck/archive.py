@@ -18,7 +18,7 @@ from . import progress
 from .errors import UserError
 
 NAME = re.compile(r"linux-source-(\d+\.\d+)$")
-EXTRA_SUITES = ("stable-backports", "testing", "unstable")
+EXTRA_SUITES = ("trixie-backports", "stable-backports", "testing", "unstable")
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the launcher costs, measured beside the kernel's own kunit.py in one run.
+
+Takes the packaged default kernel for arm64, in a scratch folder below O=, and prints three rows:
+
+cold    a first build by our kunit.py, against plain kunit.py building its example suite (ccache off)
+again   our run with nothing changed, against the kernel's own `kunit.py exec` of the same kernel
+edit    our run after an edit of arch/arm64/mm/contpte.c in KDIR, against the same by hand in a grafted tree
+"""
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from . import graft, machine, progress, source
+from .errors import UserError
+from .settings import PROJECT, from_environment
+
+ROUNDS = 5
+EXAMPLE = "CONFIG_KUNIT=y\nCONFIG_KUNIT_EXAMPLE_TEST=y\n"
+
+
+class Bench:
+    """Scratch folders, and commands timed in them."""
+
+    def __init__(self) -> None:
+        self.settings = from_environment(os.environ, "arm64")
+        machine.provide(machine.requirements("arm64", own_compiler=False))
+        self.kernel = source.from_archive(self.settings.kernel, self.settings.cache)
+        self.scratch = self.settings.out / "bench-launcher"
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        self.scratch.mkdir(parents=True)
+        self.log = (self.scratch / "log").open("w")
+
+    def seconds(self, command: list[str | Path], **variables: str) -> float:
+        """Run a command; returns its seconds. Raises UserError where it fails."""
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "KDIR": "", **variables}
+        start = time.monotonic()
+        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        took = time.monotonic() - start
+        if done.returncode:
+            raise UserError(f"{command[0]} failed with status {done.returncode}: see {self.log.name}")
+        return took
+
+    def theirs(self, tree: Path, verb: str, build: Path, *arguments: str, **variables: str) -> float:
+        """The kernel's own kunit.py in `tree`."""
+        command = [tree / "tools/testing/kunit/kunit.py", verb, "--arch=arm64", f"--build_dir={build}"]
+        prefix = machine.cross_prefix("arm64")
+        return self.seconds([*command, f"--cross_compile={prefix}", *arguments], **variables)
+
+    def ours(self, verb: str, **variables: str) -> float:
+        """Our kunit.py, with its results in the scratch folder."""
+        command: list[str | Path] = [PROJECT / "tools/testing/kunit/kunit.py", verb, "--arch=arm64"]
+        return self.seconds(command, **{"KERNEL": self.settings.kernel, "O": str(self.scratch / "out"), **variables})
+
+    def cold(self) -> tuple[float, float]:
+        """Seconds of a first build: ours, theirs."""
+        example = self.scratch / "example.config"
+        example.write_text(EXAMPLE)
+        off = {"CCACHE_DISABLE": "1"}
+        ours = self.ours("build", **off)
+        theirs = self.theirs(self.kernel.path, "build", self.scratch / "plain", f"--kunitconfig={example}", **off)
+        return ours, theirs
+
+    def again(self) -> tuple[float, float]:
+        """Seconds from command to verdict with nothing changed: ours, theirs."""
+        tree = self.scratch / "out/tree" / self.kernel.label
+        build = self.scratch / "out/build" / f"{self.kernel.label}-arm64-4K"
+        return self.rounds(lambda: self.ours("run"), lambda: self.theirs(tree, "exec", build))
+
+    def edit(self) -> tuple[float, float]:
+        """Seconds from an edit to the verdict: ours with KDIR, by hand in a grafted tree."""
+        trees = [self.scratch / name for name in ("kdir", "by-hand")]
+        for tree in trees:
+            progress.say(f"copying {self.kernel.path} to {tree}")
+            self.seconds(["cp", "-a", "--reflink=auto", self.kernel.path, tree])
+        kdir, by_hand = trees
+        graft.graft(by_hand)
+        arguments = [f"--kunitconfig={by_hand / 'mm/tests/.kunitconfig'}"]
+
+        def ours() -> float:
+            return self.ours("run", KDIR=str(kdir))
+
+        def theirs() -> float:
+            return self.theirs(by_hand, "run", self.scratch / "by-hand-build", *arguments)
+
+        def edited(tree: Path, run: Callable[[], float]) -> float:
+            with (tree / "arch/arm64/mm/contpte.c").open("a") as file:
+                file.write(f"/* {time.time_ns()} */\n")
+            return run()
+
+        ours(), theirs()
+        return self.rounds(lambda: edited(kdir, ours), lambda: edited(by_hand, theirs))
+
+    @staticmethod
+    def rounds(ours: Callable[[], float], theirs: Callable[[], float]) -> tuple[float, float]:
+        """Medians of several rounds, taken in turn so that both meet the same machine."""
+        pairs = [(ours(), theirs()) for _ in range(ROUNDS)]
+        return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
+
+
+def main() -> int:
+    """Measure and print the table; status 1 where a bound is missed."""
+    try:
+        bench = Bench()
+        rows = []
+        for name, measure, bound in (
+            ("cold", bench.cold, "at most 0.75x"),
+            ("again", bench.again, "at most 2 s more"),
+            ("edit", bench.edit, "at most 1.1x"),
+        ):
+            progress.say(f"measuring {name}")
+            rows.append((name, *measure(), bound))
+    except UserError as error:
+        print(f"bench-launcher: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("bench-launcher: interrupted", file=sys.stderr)
+        return 130
+    print(
+        f"linux {bench.kernel.label}, arm64, {os.cpu_count()} CPUs, ccache {shutil.which('ccache') or 'not installed'}"
+    )
+    print(f"{'':8}{'ours':>10}{'theirs':>10}{'ratio':>8}{'more':>9}  bound")
+    for name, ours, theirs, bound in rows:
+        print(f"{name:8}{ours:9.2f}s{theirs:9.2f}s{ours / theirs:8.2f}{ours - theirs:+8.2f}s  {bound}")
+    cold, again, edit = rows
+    good = cold[1] <= 0.75 * cold[2] and again[1] <= again[2] + 2 and edit[1] <= 1.1 * edit[2]
+    shutil.rmtree(bench.scratch)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
