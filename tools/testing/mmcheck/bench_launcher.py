@@ -49,7 +49,7 @@ class Bench:
 
     def theirs(self, tree: Path, verb: str, build: Path, *arguments: str, **variables: str) -> float:
         """The kernel's own kunit.py in `tree`."""
-        command = [tree / "tools/testing/kunit/kunit.py", verb, "--arch=arm64", f"--build_dir={build}"]
+        command = [str(tree / "tools/testing/kunit/kunit.py"), verb, "--arch=arm64", f"--build_dir={build}"]
         prefix = machine.cross_prefix("arm64")
         return self.seconds([*command, f"--cross_compile={prefix}", *arguments], **variables)
 
