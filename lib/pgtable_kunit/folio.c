@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Real folios for the entries of a table to point to.
+ */
+
+#include <kunit/test-bug.h>
+#include <linux/gfp.h>
+#include <linux/slab.h>
+
+#include "pgtable_kunit.h"
+
+/* Folios to try until two of them are neighbours. */
+#define PAIR_TRIES	32
+
+static void folio_free(void *data)
+{
+	struct kunit *test = kunit_get_current_test();
+	struct folio *folio = data;
+
+	KUNIT_EXPECT_EQ_MSG(test, folio_ref_count(folio), 1,
+			    "leak: a folio is still in use");
+	KUNIT_EXPECT_FALSE_MSG(test, folio_mapped(folio),
+			       "leak: a folio is still mapped");
+	folio_put(folio);
+}
+
+/**
+ * pgtable_kunit_folio_alloc() - get a folio
+ * @test: the test that is to own it
+ * @order: its order; its first page is aligned to its size
+ */
+struct folio *pgtable_kunit_folio_alloc(struct kunit *test, unsigned int order)
+{
+	struct folio *folio = folio_alloc(GFP_KERNEL, order);
+
+	KUNIT_ASSERT_NOT_NULL_MSG(test, folio, "no folio of order %u", order);
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, folio_free, folio));
+	return folio;
+}
+
+/**
+ * pgtable_kunit_folio_alloc_pair() - get two folios that are neighbours
+ * @test: the test that is to own them
+ * @order: the order of both
+ * @pair: the folios; @pair[1] begins with the page behind the last of @pair[0]
+ *
+ * @pair[0] is aligned to the size of both together. The page allocator splits
+ * larger blocks in halves, so a few allocations in a row contain such a pair.
+ */
+void pgtable_kunit_folio_alloc_pair(struct kunit *test, unsigned int order,
+				    struct folio *pair[2])
+{
+	struct folio **tried;
+	int i, j;
+
+	tried = kunit_kcalloc(test, PAIR_TRIES, sizeof(*tried), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, tried);
+
+	for (i = 0; i < PAIR_TRIES; i++) {
+		tried[i] = pgtable_kunit_folio_alloc(test, order);
+		for (j = 0; j < i; j++) {
+			unsigned long pfn = folio_pfn(tried[i]);
+
+			if ((pfn ^ folio_pfn(tried[j])) != 1UL << order)
+				continue;
+			pair[0] = tried[pfn & (1UL << order) ? j : i];
+			pair[1] = tried[pfn & (1UL << order) ? i : j];
+			return;
+		}
+	}
+	KUNIT_FAIL_AND_ABORT(test, "no neighbours among %d folios of order %u",
+			     PAIR_TRIES, order);
+}

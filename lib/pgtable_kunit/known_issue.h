@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Failures that are known: faults of the kernel, not of the test.
+ */
+#ifndef _PGTABLE_KUNIT_KNOWN_ISSUE_H
+#define _PGTABLE_KUNIT_KNOWN_ISSUE_H
+
+#include <kunit/test.h>
+
+__printf(3, 4)
+void pgtable_kunit_known_issue(struct kunit *test, int number, const char *fmt,
+			       ...);
+void pgtable_kunit_stale_issue(struct kunit *test, int number);
+
+#endif /* _PGTABLE_KUNIT_KNOWN_ISSUE_H */

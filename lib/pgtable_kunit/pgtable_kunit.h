@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The library of the page-table suites: what a test needs to put page tables
+ * into a known state, and to say what state they are to be in afterwards.
+ *
+ * Everything that is handed out belongs to the test case: it is checked and
+ * freed when the case ends, and what is not back in its first state by then
+ * fails the case.
+ */
+#ifndef _PGTABLE_KUNIT_H
+#define _PGTABLE_KUNIT_H
+
+#include <kunit/test.h>
+#include <linux/mm.h>
+#include <linux/mmu_notifier.h>
+#include <linux/pgtable.h>
+
+#include "compat.h"
+#include "known_issue.h"
+
+/* Failures after which a loop over combinations need not go on. */
+#define PGTABLE_KUNIT_ENOUGH	3
+
+/**
+ * struct pgtable_kunit_table - a synthetic table of page-table entries
+ * @test: the test that owns it
+ * @mm: a private mm that belongs to the table and is never run on
+ * @addr: user address that entry 0 translates; aligned to PMD_SIZE
+ * @pte: entry 0. Entries -PTRS_PER_PTE to 2 * PTRS_PER_PTE - 1 can be
+ *	 accessed: the pages before and behind the table are guards
+ * @want: the image that the test expects, with the same indexes
+ * @guard_used: the test has put entries of its own into the guards
+ *
+ * The table is a page of its own, of real entries, but is not hooked into the
+ * page tables of @mm: no hardware walks it.
+ */
+struct pgtable_kunit_table {
+	struct kunit *test;
+	struct mm_struct *mm;
+	unsigned long addr;
+	pte_t *pte;
+	pte_t *want;
+	bool guard_used;
+	/* private: */
+	void *pages;
+	void *want_pages;
+};
+
+struct pgtable_kunit_table *pgtable_kunit_table_alloc(struct kunit *test);
+void pgtable_kunit_table_reset(struct pgtable_kunit_table *table);
+void pgtable_kunit_table_set(struct pgtable_kunit_table *table, int idx,
+			     pte_t pte);
+__printf(2, 3)
+bool pgtable_kunit_table_check(struct pgtable_kunit_table *table,
+			       const char *fmt, ...);
+
+/**
+ * pgtable_kunit_table_addr() - the user address that an entry translates
+ * @table: the table
+ * @idx: index of the entry
+ */
+static inline unsigned long
+pgtable_kunit_table_addr(struct pgtable_kunit_table *table, int idx)
+{
+	return table->addr + idx * PAGE_SIZE;
+}
+
+struct folio *pgtable_kunit_folio_alloc(struct kunit *test, unsigned int order);
+void pgtable_kunit_folio_alloc_pair(struct kunit *test, unsigned int order,
+				    struct folio *pair[2]);
+
+/* Flushes that are kept with their range; all are counted. */
+#define PGTABLE_KUNIT_FLUSHES	64
+
+/**
+ * struct pgtable_kunit_tlb - a record of TLB invalidations of one mm
+ * @nr: number of invalidations
+ * @range: the ranges of the first PGTABLE_KUNIT_FLUSHES of them
+ *
+ * An architecture reports each invalidation of a range of user addresses to
+ * secondary TLBs; the recorder poses as one.
+ */
+struct pgtable_kunit_tlb {
+	unsigned int nr;
+	struct {
+		unsigned long start;
+		unsigned long end;
+	} range[PGTABLE_KUNIT_FLUSHES];
+	/* private: */
+	struct mmu_notifier notifier;
+};
+
+struct pgtable_kunit_tlb *pgtable_kunit_tlb_record(struct kunit *test,
+						   struct mm_struct *mm);
+
+/* Changes of the fixmap that are kept; all are counted. */
+#define PGTABLE_KUNIT_FIXMAPS	1024
+
+/**
+ * struct pgtable_kunit_fixmap - a record of the fixmap slots of page tables
+ * @nr: number of changes
+ * @change: the first PGTABLE_KUNIT_FIXMAPS of them; @phys is 0 for a clear
+ */
+struct pgtable_kunit_fixmap {
+	unsigned int nr;
+	struct {
+		unsigned int slot;
+		phys_addr_t phys;
+	} change[PGTABLE_KUNIT_FIXMAPS];
+};
+
+struct pgtable_kunit_fixmap *pgtable_kunit_fixmap_record(struct kunit *test);
+void pgtable_kunit_free_table(void *table, unsigned int shift);
+
+int pgtable_kunit_case_init(struct kunit *test, const struct kunit_suite *suite);
+
+#endif /* _PGTABLE_KUNIT_H */

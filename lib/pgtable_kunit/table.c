@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Synthetic page tables, and their comparison with an expected image.
+ */
+
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "pgtable_kunit.h"
+
+/* The table with a guard page on either side; the fourth page is spare. */
+#define TABLE_ORDER	2
+#define TABLE_PAGES	3
+#define POISON		0xa5
+
+/* An address that every architecture has in its user space. */
+#define TABLE_ADDR	(2 * PMD_SIZE)
+
+static bool is_poison(pte_t *pte)
+{
+	return !memchr_inv(pte, POISON, sizeof(*pte));
+}
+
+/* Page -1 or 1, seen from the table. */
+static pte_t *guard_page(pte_t *pte, int page)
+{
+	return pte + page * PTRS_PER_PTE;
+}
+
+static void poison_guards(struct pgtable_kunit_table *table)
+{
+	int page;
+
+	for (page = -1; page <= 1; page += 2) {
+		memset(guard_page(table->pte, page), POISON, PAGE_SIZE);
+		memset(guard_page(table->want, page), POISON, PAGE_SIZE);
+	}
+	table->guard_used = false;
+}
+
+/**
+ * pgtable_kunit_table_reset() - empty a table
+ * @table: the table
+ *
+ * Both the table and the image that is expected are empty afterwards, and the
+ * guards hold nothing but poison.
+ */
+void pgtable_kunit_table_reset(struct pgtable_kunit_table *table)
+{
+	int first = table->guard_used ? -PTRS_PER_PTE : 0;
+	int end = table->guard_used ? 2 * PTRS_PER_PTE : PTRS_PER_PTE;
+	int i;
+
+	for (i = first; i < end; i++) {
+		pte_t *ptep = table->pte + i;
+
+		if (pte_none(pgtable_kunit_raw_get(ptep)) || is_poison(ptep))
+			continue;
+		pgtable_kunit_raw_clear(table->mm,
+					pgtable_kunit_table_addr(table, i),
+					ptep);
+	}
+	memset(table->pte, 0, PAGE_SIZE);
+	memset(table->want, 0, PAGE_SIZE);
+	poison_guards(table);
+}
+
+static void table_free(void *data)
+{
+	struct pgtable_kunit_table *table = data;
+	struct page *page = virt_to_page(table->pages);
+
+	pgtable_kunit_table_reset(table);
+	KUNIT_EXPECT_EQ_MSG(table->test, page_ref_count(page), 1,
+			    "leak: a page of the table is still in use");
+	KUNIT_EXPECT_EQ_MSG(table->test, atomic_read(&table->mm->mm_users), 1,
+			    "leak: the mm of the table is still in use");
+	mmput(table->mm);
+	free_pages((unsigned long)table->pages, TABLE_ORDER);
+}
+
+/**
+ * pgtable_kunit_table_alloc() - make an empty table
+ * @test: the test that is to own it
+ */
+struct pgtable_kunit_table *pgtable_kunit_table_alloc(struct kunit *test)
+{
+	struct pgtable_kunit_table *table;
+
+	table = kunit_kzalloc(test, sizeof(*table), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, table);
+	table->test = test;
+	table->addr = TABLE_ADDR;
+
+	table->want_pages = kunit_kzalloc(test, TABLE_PAGES * PAGE_SIZE,
+					  GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, table->want_pages);
+	table->want = table->want_pages + PAGE_SIZE;
+
+	table->mm = mm_alloc();
+	KUNIT_ASSERT_NOT_NULL(test, table->mm);
+	table->pages = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO,
+						TABLE_ORDER);
+	if (!table->pages) {
+		mmput(table->mm);
+		KUNIT_FAIL_AND_ABORT(test, "out of memory");
+	}
+	table->pte = table->pages + PAGE_SIZE;
+	poison_guards(table);
+
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, table_free, table));
+	return table;
+}
+
+/**
+ * pgtable_kunit_table_set() - write an entry exactly as given
+ * @table: the table
+ * @idx: index of the entry; may lie in a guard
+ * @pte: the entry
+ *
+ * For the state before the call under test. The expected image follows.
+ */
+void pgtable_kunit_table_set(struct pgtable_kunit_table *table, int idx,
+			     pte_t pte)
+{
+	unsigned long addr = pgtable_kunit_table_addr(table, idx);
+	pte_t *ptep = table->pte + idx;
+
+	if (idx < 0 || idx >= PTRS_PER_PTE) {
+		table->guard_used = true;
+		memset(ptep, 0, sizeof(*ptep));
+	}
+	pgtable_kunit_raw_set(table->mm, addr, ptep, pte);
+	table->want[idx] = *ptep;
+}
+
+/**
+ * pgtable_kunit_table_check() - compare a table with the expected image
+ * @table: the table
+ * @fmt: the inputs of the call under test, as for printf()
+ *
+ * Compares every entry, the guards included, and fails the test with the
+ * first that differs.
+ *
+ * Return: whether they were all as expected.
+ */
+bool pgtable_kunit_table_check(struct pgtable_kunit_table *table,
+			       const char *fmt, ...)
+{
+	pte_t *pte = guard_page(table->pte, -1);
+	pte_t *want = guard_page(table->want, -1);
+	int i, first = 0, differ = 0;
+	struct va_format vaf;
+	va_list args;
+
+	if (!memcmp(pte, want, TABLE_PAGES * PAGE_SIZE))
+		return true;
+
+	for (i = -PTRS_PER_PTE; i < 2 * PTRS_PER_PTE; i++) {
+		if (!memcmp(table->pte + i, table->want + i, sizeof(*pte)))
+			continue;
+		if (!differ++)
+			first = i;
+	}
+
+	va_start(args, fmt);
+	vaf.fmt = fmt;
+	vaf.va = &args;
+	KUNIT_FAIL(table->test,
+		   "%pV: entry %d%s is %016llx, expected %016llx (%d differ)",
+		   &vaf, first,
+		   first < 0 || first >= PTRS_PER_PTE ?
+		   ", outside of the table," : "",
+		   (unsigned long long)pte_val(table->pte[first]),
+		   (unsigned long long)pte_val(table->want[first]), differ);
+	va_end(args);
+	return false;
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The watchdog: a test case that hangs is named, and ends the run.
+ *
+ * KUnit gives up on a case after minutes, and then waits for a thread that may
+ * never notice. Here a kernel timer runs while a case does. It expires in the
+ * interrupt of the tick, so it also ends a case that spins in a kernel that
+ * does not preempt, on a machine with one CPU. There is no way to go on in the
+ * same kernel, so it panics; who runs the suites boots again for the others.
+ */
+
+#include <linux/jiffies.h>
+#include <linux/module.h>
+#include <linux/panic.h>
+#include <linux/sched/debug.h>
+#include <linux/timer.h>
+
+#include "pgtable_kunit.h"
+
+static unsigned int timeout = 60;
+module_param(timeout, uint, 0644);
+MODULE_PARM_DESC(timeout, "seconds after which a test case is a hang");
+
+/* Slow cases may take that many times longer. */
+#define SLOW_FACTOR	3
+
+/* KUnit runs one case at a time. */
+static struct {
+	const char *suite;
+	const char *name;
+	struct task_struct *task;
+	unsigned int seconds;
+	bool warned;
+} watched;
+
+static void watchdog_expired(struct timer_list *timer)
+{
+	pr_emerg("# %s: %s: hang: no end after %u s\n", watched.suite,
+		 watched.name, watched.seconds);
+	sched_show_task(watched.task);
+	panic("# %s: %s: hang\n", watched.suite, watched.name);
+}
+
+static DEFINE_TIMER(watchdog, watchdog_expired);
+
+static void case_exit(void *data)
+{
+	struct kunit *test = data;
+
+	timer_delete_sync(&watchdog);
+	put_task_struct(watched.task);
+
+	if (!watched.warned && test_taint(TAINT_WARN))
+		KUNIT_FAIL(test, "the kernel has warned: see its log");
+}
+
+static bool case_is_slow(struct kunit *test, const struct kunit_suite *suite)
+{
+	const struct kunit_case *test_case;
+
+	for (test_case = suite->test_cases; test_case->run_case; test_case++) {
+		if (!strcmp(test_case->name, test->name))
+			return test_case->attr.speed == KUNIT_SPEED_SLOW ||
+			       test_case->attr.speed == KUNIT_SPEED_VERY_SLOW;
+	}
+	return false;
+}
+
+/**
+ * pgtable_kunit_case_init() - watch over a test case
+ * @test: the test
+ * @suite: its suite
+ *
+ * To be called first by the init function of each suite. The case fails if it
+ * makes the kernel warn, and is ended as a hang if it takes longer than the
+ * parameter pgtable_kunit.timeout says.
+ *
+ * Return: 0, or an error number.
+ */
+int pgtable_kunit_case_init(struct kunit *test, const struct kunit_suite *suite)
+{
+	watched.suite = suite->name;
+	watched.name = test->name;
+	watched.task = get_task_struct(current);
+	watched.seconds = timeout;
+	if (case_is_slow(test, suite))
+		watched.seconds *= SLOW_FACTOR;
+	watched.warned = test_taint(TAINT_WARN);
+	mod_timer(&watchdog, jiffies + watched.seconds * HZ);
+
+	return kunit_add_action_or_reset(test, case_exit, test);
+}
