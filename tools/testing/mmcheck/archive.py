@@ -19,6 +19,7 @@ from .errors import UserError
 
 NAME = re.compile(r"linux-source-(\d+\.\d+)$")
 EXTRA_SUITES = ("trixie-backports", "stable-backports", "testing", "unstable")
+APT_SECONDS = 900
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
@@ -158,7 +159,12 @@ class Archive:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
+                timeout=APT_SECONDS,
             )
+        except subprocess.TimeoutExpired:
+            raise UserError(
+                f"{command[0]} did not end in {APT_SECONDS} s; run again, or use KDIR=/path/to/linux"
+            ) from None
         except FileNotFoundError:
             raise UserError("this machine has no apt; use KDIR=/path/to/linux") from None
 

@@ -142,7 +142,9 @@ class Launch:
         if prefix and not known.cross_compile:
             result.append(f"--cross_compile={prefix}")
         if not known.kunitconfig:
-            result.append(f"--kunitconfig={self.tree / 'mm/tests/.kunitconfig'}")
+            folders = ("mm/tests", f"arch/{settings.arch}/mm/tests")
+            files = [self.tree / folder / ".kunitconfig" for folder in folders]
+            result += [f"--kunitconfig={file}" for file in files if file.exists()]
         if settings.pages != "4K":
             result.append(f"--kconfig_add=CONFIG_ARM64_{settings.pages}_PAGES=y")
         return result

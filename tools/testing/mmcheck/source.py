@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +16,9 @@ from .archive import Archive, version_key
 from .errors import UserError
 from .lock import held
 from .settings import Settings
+
+NEEDED = 1_900_000_000
+"""Bytes that a packaged source takes at most while it is fetched and unpacked."""
 
 MARKS = ("Makefile", "Kconfig", "mm/Makefile", "tools/testing/kunit/kunit.py")
 """Files that make a folder a kernel tree that has KUnit."""
@@ -69,6 +73,8 @@ def from_archive(kernel: str, cache: Path) -> Source:
                 return found
             for stale in sources.glob(".unpacking-*"):
                 shutil.rmtree(stale)
+            if shutil.disk_usage(sources).free < NEEDED:
+                raise no_space(sources)
             archive = Archive(cache / "apt")
             package = archive.find(kernel)
             target = sources / f"linux-{package.version}"
@@ -115,12 +121,19 @@ def unpack(deb: Path, target: Path) -> None:
         raise
 
 
+def no_space(folder: Path) -> UserError:
+    """The error of a full disk."""
+    return UserError(
+        f"no space left in {folder}: a kernel source takes 2 GB; free some, or choose another place with XDG_CACHE_HOME"
+    )
+
+
 def pump(deb: Path, member: str, size: int, target: Path) -> None:
     """Pipe `member` (`size` bytes) of `deb` through xz and tar into `target`, showing how far it is."""
     with (
         subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE) as package,
         subprocess.Popen(["tar", "-xO", member], stdin=package.stdout, stdout=subprocess.PIPE) as inner,
-        subprocess.Popen(["xz", "-dc", "-T0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as plain,
+        subprocess.Popen(["xz", "-dc", "-T0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as plain,
         subprocess.Popen(
             ["tar", "-x", "--strip-components=1", "--no-same-owner", "-C", target],
             stdin=plain.stdout,
@@ -131,6 +144,16 @@ def pump(deb: Path, member: str, size: int, target: Path) -> None:
         assert inner.stdout and plain.stdin and plain.stdout and package.stdout and writer.stderr
         package.stdout.close()
         plain.stdout.close()
+        complaints: list[str] = []
+
+        def watch() -> None:
+            # tar would go on after an error, file by file, and fill the pipe of its complaints.
+            for line in writer.stderr or ():
+                complaints.append(line.decode(errors="replace"))
+                writer.kill()
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
         passed = 0
         try:
             while block := inner.stdout.read(1 << 20):
@@ -140,14 +163,14 @@ def pump(deb: Path, member: str, size: int, target: Path) -> None:
             plain.stdin.close()
         except BrokenPipeError:
             pass  # the reason follows from those behind in the pipe
-        complaint = writer.stderr.read().decode(errors="replace")
-        if writer.wait() or plain.wait() or passed != size:
+        failed = bool(writer.wait()) | bool(plain.wait()) | (passed != size)
+        watcher.join()
+        if failed:
+            inner.kill()
+            package.kill()
             free = shutil.disk_usage(target).free
-            if "No space left" in complaint or free < (1 << 20):
-                raise UserError(
-                    f"no space left in {target.parent}: a kernel source takes 2 GB; "
-                    "free some, or choose another folder with XDG_CACHE_HOME"
-                )
+            if any("No space left" in line for line in complaints) or free < (1 << 20):
+                raise no_space(target.parent)
             deb.unlink(missing_ok=True)
             raise UserError(f"{deb.name} is damaged and was removed; run again to fetch it anew")
 

@@ -20,6 +20,8 @@ def deb(tmp_path: Path) -> Path:
     (top / "mm").mkdir(parents=True)
     (top / "Makefile").write_text("VERSION = 9\n")
     (top / "mm/noise").write_bytes(os.urandom(1 << 20))
+    for number in range(2000):  # tar's complaints about so many files fill more than a pipe
+        (top / f"mm/file-{number}.c").write_text("int x;\n")
     package = tmp_path / "package"
     (package / "DEBIAN").mkdir(parents=True)
     (package / "usr/src").mkdir(parents=True)
