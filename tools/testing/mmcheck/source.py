@@ -163,6 +163,11 @@ def pump(deb: Path, member: str, size: int, target: Path) -> None:
             plain.stdin.close()
         except BrokenPipeError:
             pass  # the reason follows from those behind in the pipe
+        except BaseException:
+            for process in (package, inner, plain, writer):
+                process.kill()
+            watcher.join()
+            raise
         failed = bool(writer.wait()) | bool(plain.wait()) | (passed != size)
         watcher.join()
         if failed:
