@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -153,13 +154,28 @@ class Launch:
         """Run the kernel's kunit.py; standard output is ours, or returned where `capture` says so."""
         ours = [] if verb == "parse" else self.defaults()
         command = [sys.executable, str(self.tree / "tools/testing/kunit/kunit.py"), verb, *ours, *arguments]
-        with self._listening() as channel, _plain_output(not capture) as output:
-            return subprocess.run(
+        with (
+            self._listening() as channel,
+            _plain_output(not capture) as output,
+            subprocess.Popen(
                 command,
                 env=self._environment(channel),
+                stdin=None if verb == "parse" else subprocess.DEVNULL,
                 stdout=subprocess.PIPE if capture else output,
                 text=True,
-            )
+                process_group=0,
+            ) as child,
+        ):
+            try:
+                said, _ = child.communicate()
+            except KeyboardInterrupt:
+                # kunit.py does not end on SIGINT while make or a kernel runs: they must end too.
+                for number in (signal.SIGINT, signal.SIGKILL):
+                    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+                        os.killpg(child.pid, number)
+                        child.wait(timeout=10)
+                raise
+            return subprocess.CompletedProcess(command, child.returncode, said)
 
     def _environment(self, channel: Path) -> dict[str, str]:
         ours = PROJECT / "tools/testing/mmcheck/bin"
@@ -324,8 +340,14 @@ def _compiler(arch: str) -> str:
     return f"{path} {state.st_size} {state.st_mtime_ns}" if state else f"none on {platform.machine()}"
 
 
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def main(arguments: Sequence[str]) -> int:
     """The command. Bad input is one line and status 2, an interrupt status 130."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupted)
     try:
         return run(arguments, os.environ)
     except UserError as error:

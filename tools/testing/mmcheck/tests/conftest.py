@@ -53,6 +53,7 @@ MAKE = """#!/bin/sh
 for a; do case $a in O=*) out=${a#O=};; esac; done
 echo "$@" >> "$FAKE_CALLS.make"
 echo "  CC      mm/memory.o"
+[ -n "$FAKE_MAKE_HANGS" ] && { echo $$ > "$FAKE_CALLS.pid"; exec sleep 1000; }
 [ -n "$FAKE_MAKE_FAILS" ] && { echo "mm/memory.c:1:1: error: oh dear" >&2; exit 2; }
 echo image > "$out/vmlinux"
 """

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """kunit.py as its users start it."""
 
+import fcntl
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -145,9 +150,6 @@ def test_missing_tools_without_root_name_the_command(user: User) -> None:
 
 def user_python(user: User, script: str) -> tuple[int, str]:
     """Run a line of Python with only the fake tools in PATH."""
-    import subprocess
-    import sys
-
     bin_only = user.environment["PATH"].split(":")[0]
     env = {**user.environment, "PATH": bin_only, "PYTHONPATH": str(PROJECT / "tools/testing")}
     for name in ("tar", "xz", "gzip", "apt-get"):
@@ -202,10 +204,24 @@ def test_parse_takes_a_file_from_here(user: User) -> None:
     assert user.calls()[0]["arguments"] == [str(user.home / "log")]
 
 
-def test_two_runs_at_once_wait_for_each_other(user: User, tmp_path: Path) -> None:
-    import fcntl
-    import subprocess
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_build_and_the_next_run_goes_on(user: User, number: signal.Signals) -> None:
+    pid = Path(user.environment["FAKE_CALLS"] + ".pid")
+    command = [str(PROJECT / "tools/testing/kunit/kunit.py"), "run", "--arch=arm64"]
+    environment = {**user.environment, "FAKE_MAKE_HANGS": "1"}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as run:
+        while not pid.exists() or not pid.read_text().strip():
+            time.sleep(0.05)
+        make = int(pid.read_text())
+        run.send_signal(number)
+        _, said = run.communicate(timeout=30)
+    assert run.returncode == 130
+    assert "interrupted; the next run continues from here" in said
+    assert not Path(f"/proc/{make}/cmdline").exists() or b"sleep" not in Path(f"/proc/{make}/cmdline").read_bytes()
+    assert user.kunit("run", "--arch=arm64").returncode == 0
 
+
+def test_two_runs_at_once_wait_for_each_other(user: User, tmp_path: Path) -> None:
     user.kunit("run", "--arch=arm64")
     lock = next((Path(user.environment["O"]) / "lock").glob("*.build"))
     with lock.open("a") as file:
