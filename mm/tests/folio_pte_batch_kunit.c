@@ -395,18 +395,38 @@ static void folio_pte_batch_differing_bit(struct kunit *test)
 	}
 }
 
+static pte_t batch_pte_bits(unsigned long pfn, bool write, bool young,
+			    bool dirty)
+{
+	pte_t pte = batch_pte(pfn, write);
+
+	if (young)
+		pte = pte_mkyoung(pte);
+	if (dirty)
+		pte = pte_mkdirty(pte);
+	return pte;
+}
+
+/* With all that can be reported. */
+static pte_t all_bits(unsigned long pfn)
+{
+	return batch_pte_bits(pfn, true, true, true);
+}
+
 /*
  * What is reported of ignored bits covers the entries of the batch, the first
- * one included, and no other [contpte 160, 163]: not those behind the caller's
- * limit, nor those behind the folio, which all have every bit here. Only one
- * entry of the folio has the bit. Losing a writable bit would make fork share
- * a page for writing; one too many marks clean pages dirty.
+ * one included, and no other [contpte 160, 163]. Only one entry of the folio
+ * has the bit. Entries that do not belong to the batch have them all: those
+ * behind the caller's limit, those behind the folio, and one in the folio that
+ * maps another page than the next one and so ends the batch. Losing a writable
+ * bit would make fork share a page for writing; one too many marks clean pages
+ * dirty.
  */
 static void folio_pte_batch_reported_bits(struct kunit *test)
 {
 	unsigned int order = batch_param(test), n = 1U << order;
 	struct pgtable_kunit_table *table = test->priv;
-	unsigned int at, kind, max_nr, i;
+	unsigned int at, kind, nr, how, i;
 	struct folio *pair[2];
 
 	pgtable_kunit_folio_alloc_pair(test, order, pair);
@@ -415,41 +435,50 @@ static void folio_pte_batch_reported_bits(struct kunit *test)
 		for (kind = 0; kind < 3; kind++) {
 			const bool write = kind == 0, young = kind == 1,
 				   dirty = kind == 2;
+			unsigned long pfn = folio_pfn(pair[0]);
 
 			pgtable_kunit_table_reset(table);
 			for (i = 0; i < 2 * n; i++) {
-				unsigned long pfn = folio_pfn(pair[0]) + i;
-				pte_t pte = batch_pte(pfn, (i == at && write) ||
-							   i >= n);
+				pte_t pte = all_bits(pfn + i);
 
-				if ((i == at && young) || i >= n)
-					pte = pte_mkyoung(pte);
-				if ((i == at && dirty) || i >= n)
-					pte = pte_mkdirty(pte);
+				if (i < n)
+					pte = batch_pte_bits(pfn + i,
+							     i == at && write,
+							     i == at && young,
+							     i == at && dirty);
 				pgtable_kunit_table_set(table, i, pte);
 			}
 
-			/* Up to the entry, with it, and all there are. */
-			for (i = 0; i < 3; i++) {
+			/* The batch ends before the entry, or behind it: */
+			for (how = 0; how < 4; how++) {
+				const char *const hows[] = {
+					"limit before", "limit behind",
+					"end of the folio", "odd entry behind",
+				};
+				unsigned int max_nr = how < 2 ? at + how : 2 * n;
 				struct pgtable_kunit_batch batch;
 				bool in;
 
-				max_nr = i == 2 ? 2 * n : at + i;
 				if (!max_nr)
 					continue;
-				in = at < max_nr;
+				if (how == 3)
+					pgtable_kunit_table_set(table, at + 1,
+								all_bits(pfn + at));
+				nr = how == 3 ? at + 1 : min(max_nr, n);
+				in = at < nr;
 				batch = batch_of(table, pair[0], max_nr, 0);
-				if (batch.nr == min(max_nr, n) &&
+				if (batch.nr == nr &&
 				    batch.write == (in && write) &&
 				    batch.young == (in && young) &&
 				    batch.dirty == (in && dirty))
 					continue;
 				KUNIT_FAIL(test,
-					   "%s entry %u of %u, at most %u: nr %u write %d young %d dirty %d",
+					   "%s entry %u of %u, %s: nr %u, expected %u, write %d young %d dirty %d",
 					   write ? "writable" :
 					   young ? "young" : "dirty",
-					   at, n, max_nr, batch.nr, batch.write,
-					   batch.young, batch.dirty);
+					   at, n, hows[how], batch.nr, nr,
+					   batch.write, batch.young,
+					   batch.dirty);
 			}
 			if (!pgtable_kunit_table_check(table, "reported bits"))
 				return;
