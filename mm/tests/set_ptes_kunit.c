@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * set_ptes(): map a number of pages in a row with one call.
+ *
+ * Most architectures use the generic loop; some have one of their own, and then
+ * how a page frame number is advanced is in two places, set_ptes() and
+ * pte_advance_pfn(), which have to agree. An error maps pages of somebody else.
+ * The case calls the real function on a synthetic table and compares each entry
+ * with one that was made from its page alone, so that neither is trusted.
+ *
+ * Not covered: contiguous entries (contpte), entries that are not empty.
+ *
+ *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests set_ptes
+ */
+
+#include <kunit/test.h>
+#include <linux/mm.h>
+#include <linux/pgtable.h>
+
+#include "pgtable_kunit.h"
+
+/* Pages to map: more than the largest batch that is treated specially. */
+#define SET_ORDER	6
+
+static const struct set_kind {
+	const char *desc;
+	unsigned long vm_flags;
+	bool young;
+	bool dirty;
+} set_kinds[] = {
+	{ "read-only, old, clean", VM_READ, false, false },
+	{ "writable, young, dirty", VM_READ | VM_WRITE, true, true },
+	/* Some architectures store the inverse of the page frame number. */
+	{ "PROT_NONE, young", VM_NONE, true, false },
+};
+
+KUNIT_ARRAY_PARAM_DESC(set_kind, set_kinds, desc);
+
+static pte_t set_pte_for(unsigned long pfn, const struct set_kind *kind)
+{
+	pte_t pte = pfn_pte(pfn, vm_get_page_prot(kind->vm_flags | VM_SHARED));
+
+	pte = pte_mkold(pte_mkclean(pte));
+	if (kind->young)
+		pte = pte_mkyoung(pte);
+	if (kind->dirty)
+		pte = pte_mkdirty(pte);
+	return pte;
+}
+
+/* Known issue 2: UML advances by the number of entries that are left. */
+static bool set_is_issue_2(pte_t *ptep, unsigned long pfn, unsigned int nr)
+{
+	unsigned int i;
+
+	if (!IS_ENABLED(CONFIG_UML) || nr < 3)
+		return false;
+	for (i = 0; i < nr; i++) {
+		if (pte_pfn(ptep_get(ptep + i)) != pfn)
+			return false;
+		pfn += nr - 1 - i;
+	}
+	return true;
+}
+
+/*
+ * Each number of pages, at the start, inside and at the end of a table: entry
+ * i maps page i, with the bits of the first [contpte 6], and no other entry
+ * changes [84].
+ */
+static void set_ptes_consecutive_pages(struct kunit *test)
+{
+	const struct set_kind *kind = test->param_value;
+	struct pgtable_kunit_table *table = test->priv;
+	struct folio *folio = pgtable_kunit_folio_alloc(test, SET_ORDER);
+	unsigned int nr, place, i;
+
+	for (nr = 1; nr <= folio_nr_pages(folio); nr++) {
+		const unsigned int places[] = { 0, 3, PTRS_PER_PTE - nr };
+
+		for (place = 0; place < ARRAY_SIZE(places); place++) {
+			unsigned long pfn = folio_pfn(folio);
+			unsigned int idx = places[place];
+
+			pgtable_kunit_table_reset(table);
+			set_ptes(table->mm,
+				 pgtable_kunit_table_addr(table, idx),
+				 table->pte + idx, set_pte_for(pfn, kind), nr);
+
+			if (set_is_issue_2(table->pte + idx, pfn, nr))
+				pgtable_kunit_known_issue(test, 2,
+							  "set_ptes of %u pages skips pages",
+							  nr);
+
+			for (i = 0; i < nr; i++) {
+				pte_t pte = ptep_get(table->pte + idx + i);
+				pte_t want = set_pte_for(pfn + i, kind);
+
+				if (pte_present(pte) &&
+				    pte_pfn(pte) == pte_pfn(want) &&
+				    !pte_write(pte) == !pte_write(want) &&
+				    !pte_young(pte) == !pte_young(want) &&
+				    !pte_dirty(pte) == !pte_dirty(want))
+					continue;
+				KUNIT_FAIL(test,
+					   "%s: set_ptes of %u at %u: entry %u is %llx, expected %llx",
+					   kind->desc, nr, idx, i,
+					   (u64)pte_val(pte),
+					   (u64)pte_val(want));
+				return;
+			}
+			memcpy(table->want + idx, table->pte + idx,
+			       nr * sizeof(pte_t));
+			if (!pgtable_kunit_table_check(table, "set_ptes of %u at %u",
+						       nr, idx))
+				return;
+		}
+	}
+	if (IS_ENABLED(CONFIG_UML))
+		pgtable_kunit_stale_issue(test, 2);
+}
+
+static struct kunit_suite set_ptes_suite;
+
+static int set_ptes_init(struct kunit *test)
+{
+	int err = pgtable_kunit_case_init(test, &set_ptes_suite);
+
+	if (err)
+		return err;
+	test->priv = pgtable_kunit_table_alloc(test);
+	return 0;
+}
+
+static struct kunit_case set_ptes_cases[] = {
+	KUNIT_CASE_PARAM(set_ptes_consecutive_pages, set_kind_gen_params),
+	{}
+};
+
+static struct kunit_suite set_ptes_suite = {
+	.name = "set_ptes",
+	.init = set_ptes_init,
+	.test_cases = set_ptes_cases,
+};
+
+kunit_test_suite(set_ptes_suite);
+
+MODULE_DESCRIPTION("KUnit tests for set_ptes()");
+MODULE_LICENSE("GPL");
