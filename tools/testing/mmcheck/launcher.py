@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import platform
+import re
 import shutil
 import signal
 import subprocess
@@ -242,7 +243,7 @@ class Launch:
         where = f"after case {boot.last}" if boot.last else "in its first case"
         why = boot.reason or "the kernel went silent until the time limit"
         listed = self.call("exec", [*self._without_glob(), "--list_tests", *self._glob()], capture=True)
-        suites = list(dict.fromkeys(line.split(".")[0] for line in listed.stdout.splitlines() if line.count(".") == 1))
+        suites = list(dict.fromkeys(re.findall(r"^(\w+)\.\w+$", listed.stdout, re.MULTILINE)))
         missing = [suite for suite in suites if suite not in boot.finished and suite != boot.running]
         again = f"; booting again for {', '.join(missing)}" if missing else ""
         progress.say(f"suite {dead} ended the kernel {where}: {why}{again}")

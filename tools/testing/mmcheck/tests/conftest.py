@@ -34,7 +34,7 @@ if verb in ("run", "build"):
     if subprocess.run(["make", "all", "ARCH=arm64", f"O={build}", "--jobs=2"]).returncode:
         sys.exit(1)
 if "--list_tests" in rest:
-    print("one.a\\ntwo.a\\ntwo.b\\nthree.a")
+    print("[12:04:36] Configuring ...\\none.a\\ntwo.a\\ntwo.b\\nthree.a\\n[12:04:36] Elapsed time: 0.3s")
     sys.exit(0)
 if verb in ("run", "exec"):
     plain = [a for b, a in zip(["", *rest], rest) if not a.startswith("--") and b != "--jobs"]
