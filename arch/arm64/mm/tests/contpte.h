@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the suites for contiguous PTEs have in common: a window of four blocks
+ * in a synthetic table, a folio to fill it with, and a model.
+ *
+ * A block is CONT_PTES entries, aligned to their number. It is folded if all
+ * its entries have PTE_CONT. The model is the image that the table is expected
+ * to have, and a list of the blocks that are expected to have been converted,
+ * each of which costs one TLB invalidation of exactly that block.
+ */
+#ifndef _ARM64_MM_TESTS_CONTPTE_H
+#define _ARM64_MM_TESTS_CONTPTE_H
+
+#include <linux/bitmap.h>
+#include <linux/log2.h>
+
+#include "pgtable_kunit.h"
+
+#define CONTPTE_BLOCKS		4
+#define CONTPTE_WINDOW		(CONTPTE_BLOCKS * CONT_PTES)
+#define CONTPTE_TABLE_BLOCKS	(PTRS_PER_PTE / CONT_PTES)
+#define CONTPTE_ORDER		ilog2(CONT_PTES)
+
+/* No entry of the block has the bit. */
+#define CONTPTE_NOWHERE		CONT_PTES
+
+/**
+ * struct contpte_fixture - what a case works on
+ * @test: the test
+ * @table: the table
+ * @tlb: the TLB invalidations of the table's mm
+ * @folio: twice as large as the window, so that it can be mapped out of step
+ * @converts: number of blocks that the model has converted
+ * @converted: the blocks of the table that it has converted
+ */
+struct contpte_fixture {
+	struct kunit *test;
+	struct pgtable_kunit_table *table;
+	struct pgtable_kunit_tlb *tlb;
+	struct folio *folio;
+	unsigned int converts;
+	DECLARE_BITMAP(converted, CONTPTE_TABLE_BLOCKS);
+};
+
+unsigned int contpte_next(unsigned int i);
+
+static inline pte_t *contpte_ptep(struct contpte_fixture *f, int idx)
+{
+	return f->table->pte + idx;
+}
+
+static inline unsigned long contpte_addr(struct contpte_fixture *f, int idx)
+{
+	return pgtable_kunit_table_addr(f->table, idx);
+}
+
+/* An entry for a page of the folio: writable, old and clean. */
+static inline pte_t contpte_pte(struct contpte_fixture *f, unsigned int page)
+{
+	pgprot_t prot = vm_get_page_prot(VM_READ | VM_WRITE | VM_SHARED);
+
+	return pte_mkold(pte_mkclean(pfn_pte(folio_pfn(f->folio) + page, prot)));
+}
+
+/* Only the bit; pte_mkcont() may do more. */
+static inline pte_t contpte_mkcont(pte_t pte)
+{
+	return set_pte_bit(pte, __pgprot(PTE_CONT));
+}
+
+/* Dirty as the hardware makes an entry that is writable. */
+static inline pte_t contpte_mkhwdirty(pte_t pte)
+{
+	return clear_pte_bit(pte, __pgprot(PTE_RDONLY));
+}
+
+void contpte_fill(struct contpte_fixture *f, int idx, unsigned int page,
+		  bool folded, unsigned int young, unsigned int dirty);
+void contpte_reset(struct contpte_fixture *f);
+void contpte_model_convert(struct contpte_fixture *f, int idx, bool fold);
+void contpte_model_unfold(struct contpte_fixture *f, int idx);
+void contpte_model_unfold_partial(struct contpte_fixture *f, int start,
+				  int end);
+__printf(2, 3)
+bool contpte_check(struct contpte_fixture *f, const char *fmt, ...);
+struct contpte_fixture *contpte_fixture_alloc(struct kunit *test);
+
+#endif /* _ARM64_MM_TESTS_CONTPTE_H */

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Contiguous PTEs in a real address space.
+ *
+ * The other suites call the functions on tables of their own. Here the kernel
+ * calls them: anonymous memory with folios of exactly one block is populated,
+ * and system calls then take away, split or protect parts of blocks. A block
+ * may span two VMAs, as splitting a VMA does not touch entries. Each case says
+ * which blocks are still folded afterwards, what each entry allows, and that
+ * the data of all the pages that are left is still there.
+ *
+ * Not covered: fork, migration, reclaim, userfaultfd, threads that run in the
+ * address space meanwhile.
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	'contpte*'
+ */
+
+#include <kunit/test.h>
+#include <linux/mman.h>
+#include <linux/uaccess.h>
+#include <linux/unistd.h>
+#include <asm/syscall.h>
+
+#include "contpte.h"
+
+/* What the model knows of a page. */
+struct vma_page {
+	bool mapped;
+	bool write;
+	bool folded;
+};
+
+struct vma_fixture {
+	struct kunit *test;
+	unsigned long addr;		/* aligned to a block */
+	struct vma_page page[CONTPTE_WINDOW];
+	/* mTHP settings to put back */
+	unsigned long always, madvise, inherit;
+};
+
+static unsigned long vma_addr(struct vma_fixture *f, unsigned int page)
+{
+	return f->addr + page * PAGE_SIZE;
+}
+
+static int vma_write(struct vma_fixture *f, unsigned int page)
+{
+	return put_user(~page, (unsigned int __user *)vma_addr(f, page));
+}
+
+/* A system call as user space would make it, but for addresses of the test. */
+static long vma_syscall(int nr, unsigned long arg0, unsigned long arg1,
+			unsigned long arg2)
+{
+	struct pt_regs regs = {
+		.orig_x0 = arg0,
+		.regs = { arg0, arg1, arg2 },
+	};
+
+	return sys_call_table[nr](&regs);
+}
+
+static void vma_settings_restore(void *data)
+{
+	struct vma_fixture *f = data;
+
+	WRITE_ONCE(huge_anon_orders_always, f->always);
+	WRITE_ONCE(huge_anon_orders_madvise, f->madvise);
+	WRITE_ONCE(huge_anon_orders_inherit, f->inherit);
+}
+
+/* Folios of one block, as /sys/kernel/mm/transparent_hugepage would set it. */
+static void vma_settings(struct vma_fixture *f)
+{
+	f->always = READ_ONCE(huge_anon_orders_always);
+	f->madvise = READ_ONCE(huge_anon_orders_madvise);
+	f->inherit = READ_ONCE(huge_anon_orders_inherit);
+	KUNIT_ASSERT_EQ(f->test, 0,
+			kunit_add_action(f->test, vma_settings_restore, f));
+	WRITE_ONCE(huge_anon_orders_always, BIT(CONTPTE_ORDER));
+	WRITE_ONCE(huge_anon_orders_madvise, 0);
+	WRITE_ONCE(huge_anon_orders_inherit, 0);
+}
+
+static bool vma_same(struct vma_fixture *f, unsigned int page1,
+		     unsigned int page2)
+{
+	struct mm_struct *mm = current->mm;
+	bool same;
+
+	mmap_read_lock(mm);
+	same = find_vma(mm, vma_addr(f, page1)) ==
+	       find_vma(mm, vma_addr(f, page2));
+	mmap_read_unlock(mm);
+	return same;
+}
+
+/*
+ * Compare entries and contents of all pages with the model. Accessed and dirty
+ * bits are not looked at: reclaim may age pages at any time.
+ */
+static void vma_check(struct vma_fixture *f, const char *fmt, ...)
+{
+	struct mm_struct *mm = current->mm;
+	struct va_format vaf;
+	unsigned int i;
+	va_list args;
+
+	va_start(args, fmt);
+	vaf.fmt = fmt;
+	vaf.va = &args;
+
+	for (i = 0; i < CONTPTE_WINDOW; i++) {
+		const struct vma_page *page = &f->page[i];
+		unsigned int data = 0;
+		pte_t pte = __pte(0), *ptep;
+		spinlock_t *ptl;	/* of the table */
+
+		mmap_read_lock(mm);
+		ptep = pte_offset_map_lock(mm, pmd_off(mm, vma_addr(f, i)),
+					   vma_addr(f, i), &ptl);
+		if (ptep) {
+			pte = pgtable_kunit_raw_get(ptep);
+			pte_unmap_unlock(ptep, ptl);
+		}
+		mmap_read_unlock(mm);
+
+		if (pte_valid(pte) != page->mapped ||
+		    (page->mapped && (pte_cont(pte) != page->folded ||
+				      pte_write(pte) != page->write))) {
+			KUNIT_FAIL(f->test,
+				   "%pV: page %u is %016llx, expected valid %d, writable %d, contiguous %d",
+				   &vaf, i, pte_val(pte), page->mapped,
+				   page->write, page->folded);
+			break;
+		}
+		if (page->mapped &&
+		    (get_user(data, (unsigned int __user *)vma_addr(f, i)) ||
+		     data != ~i)) {
+			KUNIT_FAIL(f->test, "%pV: page %u contains %x, expected %x",
+				   &vaf, i, data, ~i);
+			break;
+		}
+	}
+	va_end(args);
+}
+
+/*
+ * Map four blocks, and write to each page its number. The mapping extends
+ * beyond them on both sides, so that the tables stay when they are unmapped.
+ */
+static void vma_populate(struct vma_fixture *f)
+{
+	struct kunit *test = f->test;
+	unsigned long addr;
+	unsigned int i;
+
+	addr = kunit_vm_mmap(test, NULL, 0,
+			     (CONTPTE_BLOCKS + 2) * CONT_PTE_SIZE,
+			     PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, 0);
+	KUNIT_ASSERT_NE(test, addr, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(addr));
+	f->addr = ALIGN(addr + 1, CONT_PTE_SIZE);
+
+	for (i = 0; i < CONTPTE_WINDOW; i++) {
+		KUNIT_ASSERT_EQ(test, 0, vma_write(f, i));
+		f->page[i] = (struct vma_page){
+			.mapped = true, .write = true, .folded = true,
+		};
+	}
+	vma_check(f, "populated");
+}
+
+/* The model: nothing of a block is folded any more if a page changes alone. */
+static void vma_model_unfold_partial(struct vma_fixture *f, unsigned int start,
+				     unsigned int end)
+{
+	unsigned int block, i;
+
+	for (block = 0; block < CONTPTE_WINDOW; block += CONT_PTES) {
+		unsigned int from = max(block, start);
+		unsigned int to = min(block + CONT_PTES, end);
+
+		if (from >= to || to - from == CONT_PTES)
+			continue;
+		for (i = block; i < block + CONT_PTES; i++)
+			f->page[i].folded = false;
+	}
+}
+
+static void vma_model_unmap(struct vma_fixture *f, unsigned int start,
+			    unsigned int end)
+{
+	unsigned int i;
+
+	vma_model_unfold_partial(f, start, end);
+	for (i = start; i < end; i++)
+		f->page[i] = (struct vma_page){};
+}
+
+/* Parts of the window: what a system call is asked to work on. */
+static const struct vma_part {
+	const char *desc;
+	unsigned int start;
+	unsigned int end;
+} vma_parts[] = {
+	{ "first page of a block", CONT_PTES, CONT_PTES + 1 },
+	{ "middle page of a block", CONT_PTES + CONT_PTES / 2,
+	  CONT_PTES + CONT_PTES / 2 + 1 },
+	{ "last page of a block", 2 * CONT_PTES - 1, 2 * CONT_PTES },
+	{ "middle of a block", CONT_PTES + CONT_PTES / 4,
+	  CONT_PTES + CONT_PTES / 2 },
+	{ "one block", CONT_PTES, 2 * CONT_PTES },
+	{ "second half and first half", CONT_PTES / 2,
+	  CONT_PTES + CONT_PTES / 2 },
+	{ "half, two blocks and half", CONT_PTES / 2,
+	  3 * CONT_PTES + CONT_PTES / 2 },
+	{ "all", 0, CONTPTE_WINDOW },
+};
+
+KUNIT_ARRAY_PARAM_DESC(vma_part, vma_parts, desc);
+
+/*
+ * Unmapping takes away exactly the pages asked for, and unfolds the blocks that
+ * keep some [contpte 190]; the same with MADV_DONTNEED, where the VMA stays
+ * [191]. One page of four blocks leaves three blocks folded.
+ */
+static void munmap_part(struct kunit *test)
+{
+	const struct vma_part *part = test->param_value;
+	struct vma_fixture *f = test->priv;
+
+	KUNIT_EXPECT_EQ(test, 0, vm_munmap(vma_addr(f, part->start),
+					   (part->end - part->start) * PAGE_SIZE));
+	vma_model_unmap(f, part->start, part->end);
+	vma_check(f, "munmap of %s", part->desc);
+}
+
+static void madvise_dontneed_part(struct kunit *test)
+{
+	const struct vma_part *part = test->param_value;
+	struct vma_fixture *f = test->priv;
+
+	KUNIT_EXPECT_EQ(test, 0, vma_syscall(__NR_madvise,
+					     vma_addr(f, part->start),
+					     (part->end - part->start) * PAGE_SIZE,
+					     MADV_DONTNEED));
+	vma_model_unmap(f, part->start, part->end);
+	vma_check(f, "MADV_DONTNEED of %s", part->desc);
+}
+
+/*
+ * Making a part read-only, and writable again, changes the pages asked for and
+ * no other [contpte 222, 223]. A block that is changed in part is unfolded; one
+ * that is changed as a whole is folded afterwards, even if the kernel goes page
+ * by page, as its last page folds it again.
+ */
+static void mprotect_part(struct kunit *test)
+{
+	const struct vma_part *part = test->param_value;
+	struct vma_fixture *f = test->priv;
+	unsigned int i;
+
+	KUNIT_EXPECT_EQ(test, 0, vma_syscall(__NR_mprotect,
+					     vma_addr(f, part->start),
+					     (part->end - part->start) * PAGE_SIZE,
+					     PROT_READ));
+	vma_model_unfold_partial(f, part->start, part->end);
+	for (i = part->start; i < part->end; i++)
+		f->page[i].write = false;
+	vma_check(f, "mprotect of %s", part->desc);
+
+	/* Nothing can be written where nothing may be. */
+	for (i = 0; i < CONTPTE_WINDOW; i++) {
+		bool written = !vma_write(f, i);
+
+		KUNIT_EXPECT_EQ_MSG(test, written, f->page[i].write,
+				    "write to page %u, %s read-only", i,
+				    part->desc);
+	}
+	vma_check(f, "writes, %s read-only", part->desc);
+}
+
+/*
+ * A VMA that is split in the middle of a block leaves the entries alone: the
+ * block spans two VMAs, and stays folded [contpte 225]. When one of the VMAs
+ * loses its pages, the pages of the block that the other one has stay, unfolded
+ * [192]:
+ *
+ *	VMAs	|		A |		  B |
+ *	blocks	|cccccccc|cccccccc|cccccccc|cccccccc|	split: no change
+ *			     ^
+ *	blocks	|--------|----nnnn|cccccccc|cccccccc|	A gone
+ *
+ * MADV_DONTFORK splits a VMA and does nothing else.
+ */
+static void madvise_splits_vma_in_block(struct kunit *test)
+{
+	struct vma_fixture *f = test->priv;
+	unsigned int split;
+
+	for (split = CONT_PTES + CONT_PTES / 2; split < CONTPTE_WINDOW;
+	     split += CONT_PTES) {
+		KUNIT_ASSERT_EQ(test, 0,
+				vma_syscall(__NR_madvise, f->addr,
+					    split * PAGE_SIZE, MADV_DONTFORK));
+		KUNIT_ASSERT_FALSE(test, vma_same(f, split - 1, split));
+		vma_check(f, "VMA split at page %u", split);
+
+		KUNIT_EXPECT_EQ(test, 0,
+				vma_syscall(__NR_madvise, f->addr,
+					    split * PAGE_SIZE, MADV_DONTNEED));
+		vma_model_unmap(f, 0, split);
+		vma_check(f, "VMA up to page %u gone", split);
+	}
+}
+
+static struct kunit_suite contpte_vma_suite;
+
+static int contpte_vma_init(struct kunit *test)
+{
+	int err = pgtable_kunit_case_init(test, &contpte_vma_suite);
+	struct vma_fixture *f;
+
+	if (err)
+		return err;
+	f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, f);
+	f->test = test;
+	test->priv = f;
+	vma_settings(f);
+	vma_populate(f);
+	return 0;
+}
+
+static struct kunit_case contpte_vma_cases[] = {
+	KUNIT_CASE_PARAM(munmap_part, vma_part_gen_params),
+	KUNIT_CASE_PARAM(madvise_dontneed_part, vma_part_gen_params),
+	KUNIT_CASE_PARAM(mprotect_part, vma_part_gen_params),
+	KUNIT_CASE(madvise_splits_vma_in_block),
+	{}
+};
+
+static struct kunit_suite contpte_vma_suite = {
+	.name = "contpte_vma",
+	.init = contpte_vma_init,
+	.test_cases = contpte_vma_cases,
+};
+
+kunit_test_suite(contpte_vma_suite);
+
+MODULE_DESCRIPTION("KUnit tests for contiguous PTEs in a real address space");
+MODULE_LICENSE("GPL");
