@@ -70,6 +70,7 @@ PACKAGES = {
     "tar": "tar",
     "xz": "xz-utils",
     "gzip": "gzip",
+    "/usr/include/stdio.h": "libc6-dev",
     "/usr/include/gelf.h": "libelf-dev",
     "/usr/share/qemu/opensbi-riscv64-generic-fw_dynamic.bin": "opensbi",
     "git": "git",
@@ -77,8 +78,8 @@ PACKAGES = {
 }
 """What brings a program (or a file, by its path) that a command needs, as a Debian package."""
 
-BUILD = ("make", "gcc", "flex", "bison", "bc", "perl", "tar", "xz", "gzip")
-"""Programs without which no kernel builds."""
+BUILD = ("make", "gcc", "/usr/include/stdio.h", "flex", "bison", "bc", "perl", "tar", "xz", "gzip")
+"""Programs and files without which no kernel builds."""
 
 
 def cross_prefix(arch: str) -> str:
