@@ -70,7 +70,7 @@ def tools(out: Path) -> Path:
 
 def host(tally: Tally, out: Path) -> None:
     """The tests and the style of the host side."""
-    machine.provide(["git", "shellcheck", *machine.BUILD])
+    machine.provide([machine.ENSUREPIP, "git", "shellcheck", *machine.BUILD])
     programs = tools(out)
     report = out / "check" / "pytest.xml"
     report.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sysconfig
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,11 @@ ARCHITECTURES = {
 }
 """The architectures that mmcheck knows how to equip; others take the user's own --cross_compile."""
 
+ENSUREPIP = f"{sysconfig.get_path('stdlib')}/ensurepip/__init__.py"
+"""What Debian's Python needs besides itself to make a virtual environment."""
+
 PACKAGES = {
+    ENSUREPIP: "python3-venv",
     "make": "make",
     "gcc": "gcc",
     "flex": "flex",
