@@ -43,7 +43,8 @@ static void poison_guards(struct pgtable_kunit_table *table)
  * @table: the table
  *
  * Both the table and the image that is expected are empty afterwards, and the
- * guards hold nothing but poison.
+ * guards hold nothing but poison. Tests call this in their loops, so it is also
+ * where they give way to others.
  */
 void pgtable_kunit_table_reset(struct pgtable_kunit_table *table)
 {
@@ -63,6 +64,7 @@ void pgtable_kunit_table_reset(struct pgtable_kunit_table *table)
 	memset(table->pte, 0, PAGE_SIZE);
 	memset(table->want, 0, PAGE_SIZE);
 	poison_guards(table);
+	cond_resched();
 }
 
 static void table_free(void *data)

@@ -22,8 +22,9 @@ from .graft import digest
 RECORD = ".mmcheck-built"
 LOG = "build.log"
 IMAGES = ("vmlinux", "linux")
-STEPS_PER_SYMBOL = 2.0
-"""A guess at the steps of a first build: so many for each symbol that is set in .config."""
+STEPS_OF_ANY = 700
+STEPS_PER_SYMBOL = 0.75
+"""A guess at the steps of a first build: those of any, and some for each symbol that is set in .config."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def expected_steps(build: Path) -> tuple[int, int | None, bool]:
     if not config.exists():
         return done, None, False
     symbols = sum(line.endswith("=y") for line in config.read_text().splitlines())
-    return done, round(symbols * STEPS_PER_SYMBOL), False
+    return done, STEPS_OF_ANY + round(symbols * STEPS_PER_SYMBOL), False
 
 
 def run(command: list[str], build: Path, channel: Channel) -> int:
