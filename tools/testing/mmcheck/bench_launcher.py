@@ -21,7 +21,7 @@ from . import graft, machine, progress, source
 from .errors import UserError
 from .settings import PROJECT, from_environment
 
-ROUNDS = 5
+ROUNDS = 3
 EXAMPLE = "CONFIG_KUNIT=y\nCONFIG_KUNIT_EXAMPLE_TEST=y\n"
 
 

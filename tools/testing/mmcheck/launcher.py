@@ -189,6 +189,7 @@ class Launch:
             **environment,
             "PATH": f"{ours}:{environment.get('PATH', os.defpath)}",
             "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONUNBUFFERED": "1",  # its lines and ours in the order in which they were said
             "MMCHECK_MAKE": shutil.which("make") or "make",
             "MMCHECK_STAMP": self.stamp,
             "MMCHECK_CHANNEL": str(channel),
