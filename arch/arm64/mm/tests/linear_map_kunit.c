@@ -247,6 +247,9 @@ static const struct map_range map_ranges[] = {
 	{ "64 tables by pages", 0, 0, 64 * PTE_TABLE, true },
 	/* [3] blocks */
 	{ "block", 0, 0, PMD_SIZE, false },
+	{ "block, phys misaligned", 0, PAGE_SIZE, PMD_SIZE, false },
+	{ "block, virt misaligned", PAGE_SIZE, 0, PMD_SIZE - PAGE_SIZE,
+	  false },
 	{ "block of the level above", 0, 0, PUD_BLOCK, false },
 	/* [4-6] contiguous pages where both addresses are aligned */
 	{ "contiguous block", 5 * CONT_PTE_SIZE, 5 * CONT_PTE_SIZE,
@@ -278,6 +281,8 @@ static const struct map_range map_ranges[] = {
 	{ "contiguous blocks but one", CONT_PMD_SIZE, CONT_PMD_SIZE,
 	  CONT_PMD_SIZE - PMD_SIZE, false },
 	{ "contiguous blocks, phys misaligned", 0, PMD_SIZE, CONT_PMD_SIZE,
+	  false },
+	{ "contiguous blocks, virt misaligned", PMD_SIZE, 0, CONT_PMD_SIZE,
 	  false },
 	/* [11] pages, blocks and pages */
 	{ "unaligned head and tail", CONT_PMD_SIZE - PMD_SIZE - 3 * PAGE_SIZE,
