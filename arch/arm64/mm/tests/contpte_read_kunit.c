@@ -143,14 +143,14 @@ struct read_race {
 };
 
 /*
- * In every other round, wait until the reader has had the time to read a block
+ * In one round of 64, wait until the reader has had the time to read a block
  * that does not change; else large blocks are never read as a whole.
  */
 static void read_race_let_read(struct read_race *race)
 {
 	unsigned long reads = READ_ONCE(race->reads);
 
-	if (race->rounds % 2)
+	if (race->rounds % 64)
 		return;
 	while (READ_ONCE(race->reads) - reads < 2 && !kthread_should_stop())
 		cond_resched();
@@ -197,7 +197,7 @@ static int read_race_writer(void *data)
  * sees a folded block, that block was consistent when it was read, and so it
  * was young: the only young entry is written last. A reader that does not
  * start again when it meets an entry that does not fit returns it as old. And
- * it makes progress [contpte 63]. Half a second is some thousands of rounds.
+ * it makes progress [contpte 63]. Half a second is thousands of rounds.
  */
 static void ptep_get_lockless_races_fold(struct kunit *test)
 {
