@@ -349,7 +349,8 @@ def _interrupted(*_: object) -> None:
 def main(arguments: Sequence[str]) -> int:
     """The command. Bad input is one line and status 2, an interrupt status 130."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupted)
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup wants it
+            signal.signal(number, _interrupted)
     try:
         return run(arguments, os.environ)
     except UserError as error:

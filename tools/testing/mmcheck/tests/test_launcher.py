@@ -209,12 +209,19 @@ def test_an_interrupt_ends_the_build_and_the_next_run_goes_on(user: User, number
     pid = Path(user.environment["FAKE_CALLS"] + ".pid")
     command = [str(PROJECT / "tools/testing/kunit/kunit.py"), "run", "--arch=arm64"]
     environment = {**user.environment, "FAKE_MAKE_HANGS": "1"}
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as run:
-        while not pid.exists() or not pid.read_text().strip():
-            time.sleep(0.05)
-        make = int(pid.read_text())
-        run.send_signal(number)
-        _, said = run.communicate(timeout=30)
+
+    def heed() -> None:
+        signal.signal(number, signal.SIG_DFL)  # in the background of a script it may be ignored
+
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=heed) as run:
+        try:
+            while not pid.exists() or not pid.read_text().strip():
+                time.sleep(0.05)
+            make = int(pid.read_text())
+            run.send_signal(number)
+            _, said = run.communicate(timeout=30)
+        finally:
+            run.kill()
     assert run.returncode == 130
     assert "interrupted; the next run continues from here" in said
     assert not Path(f"/proc/{make}/cmdline").exists() or b"sleep" not in Path(f"/proc/{make}/cmdline").read_bytes()
