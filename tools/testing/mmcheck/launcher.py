@@ -223,7 +223,7 @@ class Launch:
                     self.build_failed = True
                     continue
                 if shown is None:
-                    shown = progress.Progress(f"building linux {self.label}", message.total, message.exact)
+                    shown = progress.Progress(f"building linux {self.label}", message.total, exact=False)
                 shown.advance(message.done, message.detail)
                 if message.detail.startswith(("LD      vmlinux", "LINK linux", "LINK    linux")):
                     shown.clear()

@@ -33,7 +33,6 @@ class Message:
 
     done: int = 0
     total: int | None = None
-    exact: bool = False
     detail: str = ""
     failed: bool = False
 
@@ -92,21 +91,21 @@ def up_to_date(present: dict[str, object], build: Path) -> bool:
         return False
 
 
-def expected_steps(build: Path) -> tuple[int, int | None, bool]:
-    """Steps done by an earlier, interrupted build; steps of a whole one, if known; whether that is exact."""
+def expected_steps(build: Path) -> tuple[int, int | None]:
+    """Steps done by an earlier, interrupted build, and a guess at the steps of a whole one."""
     if any((build / name).exists() for name in IMAGES):
-        return 0, None, False  # what an edit costs, only make knows
+        return 0, None  # what an edit costs, only make knows
     done = sum(f.endswith(".cmd") for _, _, files in os.walk(build) for f in files)
     config = build / ".config"
     if not config.exists():
-        return done, None, False
+        return done, None
     symbols = sum(line.endswith("=y") for line in config.read_text().splitlines())
-    return done, STEPS_OF_ANY + round(symbols * STEPS_PER_SYMBOL), False
+    return done, STEPS_OF_ANY + round(symbols * STEPS_PER_SYMBOL)
 
 
 def run(command: list[str], build: Path, channel: Channel) -> int:
     """Run make; its output goes to the log, its steps to the launcher, its errors to our standard error."""
-    done, total, exact = expected_steps(build)
+    done, total = expected_steps(build)
     with (
         (build / LOG).open("wb") as log,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as make,
@@ -118,7 +117,7 @@ def run(command: list[str], build: Path, channel: Channel) -> int:
             log.write(line)
             if line.startswith(b"  "):
                 done += 1
-                channel.send(Message(done, total, exact, line.decode(errors="replace").strip()))
+                channel.send(Message(done, total, line.decode(errors="replace").strip()))
         errors.join()
     return make.returncode
 
