@@ -8,8 +8,116 @@
 #ifndef _PGTABLE_KUNIT_COMPAT_H
 #define _PGTABLE_KUNIT_COMPAT_H
 
+#ifdef PGTABLE_KUNIT_RECORD
+/*
+ * For the one object that compiles arm64's page-table code a second time: its
+ * TLB invalidations and its question for the BBM level go to the recorder.
+ * This has to come before anything that uses them.
+ */
+#include <asm/cpufeature.h>
+#include <asm/tlbflush.h>
+#ifdef __ASM_PGTABLE_H
+#error "asm/pgtable.h was included before it could be recorded"
+#endif
+#include "record.h"
+
+#ifdef TLBF_NONE
+static inline void recorded_flush_range(struct vm_area_struct *vma,
+					unsigned long start, unsigned long end,
+					unsigned long stride, int level,
+					tlbf_t tlbf)
+{
+	unsigned int flags = 0;
+
+	if (tlbf & TLBF_NOWALKCACHE)
+		flags |= PGTABLE_KUNIT_LAST_LEVEL;
+	if (tlbf & TLBF_NOSYNC)
+		flags |= PGTABLE_KUNIT_NOSYNC;
+	if (tlbf & TLBF_NOBROADCAST)
+		flags |= PGTABLE_KUNIT_LOCAL;
+	if (tlbf & TLBF_NONOTIFY)
+		flags |= PGTABLE_KUNIT_NONOTIFY;
+	pgtable_kunit_record_flush(vma->vm_mm, start, end, stride, level,
+				   flags);
+}
+
+static inline void recorded___flush_page(struct vm_area_struct *vma,
+					 unsigned long addr, tlbf_t tlbf)
+{
+	recorded_flush_range(vma, addr, addr + PAGE_SIZE, PAGE_SIZE, 3,
+			     tlbf | TLBF_NOWALKCACHE);
+}
+
+static inline void recorded_flush_page(struct vm_area_struct *vma,
+				       unsigned long addr)
+{
+	recorded___flush_page(vma, addr, TLBF_NONE);
+}
+
+#define __flush_tlb_page	recorded___flush_page
+#else
+static inline void recorded_flush(struct vm_area_struct *vma,
+				  unsigned long start, unsigned long end,
+				  unsigned long stride, bool last_level,
+				  int level, unsigned int flags)
+{
+	if (last_level)
+		flags |= PGTABLE_KUNIT_LAST_LEVEL;
+	pgtable_kunit_record_flush(vma->vm_mm, start, end, stride, level,
+				   flags);
+}
+
+static inline void recorded_flush_range(struct vm_area_struct *vma,
+					unsigned long start, unsigned long end,
+					unsigned long stride, bool last_level,
+					int level)
+{
+	recorded_flush(vma, start, end, stride, last_level, level, 0);
+}
+
+static inline void recorded_flush_range_nosync(struct vm_area_struct *vma,
+					       unsigned long start,
+					       unsigned long end,
+					       unsigned long stride,
+					       bool last_level, int level)
+{
+	recorded_flush(vma, start, end, stride, last_level, level,
+		       PGTABLE_KUNIT_NOSYNC);
+}
+
+static inline void recorded_flush_page(struct vm_area_struct *vma,
+				       unsigned long addr)
+{
+	recorded_flush(vma, addr, addr + PAGE_SIZE, PAGE_SIZE, true, 3, 0);
+}
+
+static inline void recorded_flush_page_nosync(struct vm_area_struct *vma,
+					      unsigned long addr)
+{
+	recorded_flush(vma, addr, addr + PAGE_SIZE, PAGE_SIZE, true, 3,
+		       PGTABLE_KUNIT_NOSYNC);
+}
+
+#define __flush_tlb_range_nosync	recorded_flush_range_nosync
+#define flush_tlb_page_nosync		recorded_flush_page_nosync
+#endif /* TLBF_NONE */
+
+static inline void recorded_flush_mm(struct mm_struct *mm)
+{
+	pgtable_kunit_record_flush(mm, 0, -PAGE_SIZE, PAGE_SIZE,
+				   TLBI_TTL_UNKNOWN, 0);
+}
+
+#define __flush_tlb_range	recorded_flush_range
+#define flush_tlb_page		recorded_flush_page
+#define flush_tlb_mm		recorded_flush_mm
+#define system_supports_bbml3	pgtable_kunit_record_bbml3
+#endif /* PGTABLE_KUNIT_RECORD */
+
+#include <kunit/test.h>
 #include <linux/mm.h>
 #include <linux/pgtable.h>
+#include <linux/rmap.h>
 #include <linux/swap.h>
 #include <linux/swapops.h>
 #if __has_include("linux/leafops.h")
@@ -42,6 +150,23 @@
 #define pgtable_kunit_convert_flushes()		true
 #endif
 
+/*
+ * The CPUs that a test can pretend to run on: without BBM level 3, and with it
+ * if the code asks. An access fault invalidates on all CPUs, or only where it
+ * happened.
+ */
+#ifdef ARM64_HAS_BBML3
+#define PGTABLE_KUNIT_BBM_SIDES			2
+#else
+#define PGTABLE_KUNIT_BBM_SIDES			1
+#endif
+#ifdef TLBF_NOBROADCAST
+#define PGTABLE_KUNIT_ACCESS_FLAGS_FLUSH \
+	(PGTABLE_KUNIT_LAST_LEVEL | PGTABLE_KUNIT_LOCAL)
+#else
+#define PGTABLE_KUNIT_ACCESS_FLAGS_FLUSH	PGTABLE_KUNIT_LAST_LEVEL
+#endif
+
 /* Reading the young bit of a migration entry. */
 #ifdef _LINUX_LEAFOPS_H
 #define pgtable_kunit_migration_young(pte) \
@@ -51,12 +176,150 @@
 	is_migration_entry_young(pte_to_swp_entry(pte))
 #endif
 
+/* What an entry that is not present says, as type and offset. */
+#ifdef _LINUX_LEAFOPS_H
+#define pgtable_kunit_swp_entry(pte)		softleaf_from_pte(pte)
+#define pgtable_kunit_pmd_swp_entry(pmd)	softleaf_from_pmd(pmd)
+#else
+#define pgtable_kunit_swp_entry(pte)		pte_to_swp_entry(pte)
+#define pgtable_kunit_pmd_swp_entry(pmd)	pmd_to_swp_entry(pmd)
+#endif
+
+/* Entries of the PMD level that are not present: the symbol has two names. */
+#if defined(CONFIG_ARCH_HAS_PMD_SOFTLEAVES) || \
+	defined(CONFIG_ARCH_ENABLE_THP_MIGRATION)
+#define PGTABLE_KUNIT_PMD_SWP
+#endif
+
 /* The bit of userfaultfd write protection has had two names. */
 #ifdef pgtable_supports_uffd
 #define pgtable_kunit_mkuffd(pte)		pte_mkuffd(pte)
+#define pgtable_kunit_uffd(pte)			pte_uffd(pte)
+#define pgtable_kunit_clear_uffd(pte)		pte_clear_uffd(pte)
+#define pgtable_kunit_swp_mkuffd(pte)		pte_swp_mkuffd(pte)
+#define pgtable_kunit_swp_uffd(pte)		pte_swp_uffd(pte)
 #else
 #define pgtable_kunit_mkuffd(pte)		pte_mkuffd_wp(pte)
+#define pgtable_kunit_uffd(pte)			pte_uffd_wp(pte)
+#define pgtable_kunit_clear_uffd(pte)		pte_clear_uffd_wp(pte)
+#define pgtable_kunit_swp_mkuffd(pte)		pte_swp_mkuffd_wp(pte)
+#define pgtable_kunit_swp_uffd(pte)		pte_swp_uffd_wp(pte)
 #endif
+
+#ifdef CONFIG_DEVICE_PRIVATE
+/*
+ * Give a page to a device; the folio is locked and has one more reference. The
+ * older kernel takes ranges, and has two types of entries for it.
+ */
+static inline struct folio *
+pgtable_kunit_make_exclusive(struct mm_struct *mm, unsigned long addr)
+{
+#ifdef SWP_DEVICE_EXCLUSIVE
+	struct folio *folio = NULL;
+
+	return IS_ERR(make_device_exclusive(mm, addr, NULL, &folio)) ? NULL :
+	       folio;
+#else
+	struct page *page = NULL;
+
+	make_device_exclusive_range(mm, addr, addr + PAGE_SIZE, &page, NULL);
+	return page ? page_folio(page) : NULL;
+#endif
+}
+#endif /* CONFIG_DEVICE_PRIVATE */
+
+#ifdef CONFIG_ARM64
+#ifdef PTE_UFFD
+#define PGTABLE_KUNIT_PTE_UFFD			PTE_UFFD
+#else
+#define PGTABLE_KUNIT_PTE_UFFD			PTE_UFFD_WP
+#endif
+
+/*
+ * Functions that once worked on one entry and now take a range. Some of them
+ * are inline, so the Makefile has to look for them. Where there is none for
+ * ranges, @nr must be 1.
+ */
+static inline pte_t
+pgtable_kunit_get_and_clear_ptes(struct mm_struct *mm, unsigned long addr,
+				 pte_t *ptep, unsigned int nr)
+{
+#ifdef PGTABLE_KUNIT_HAS_CLEAR_PTES
+	return get_and_clear_ptes(mm, addr, ptep, nr);
+#else
+	return get_and_clear_full_ptes(mm, addr, ptep, nr, 0);
+#endif
+}
+
+static inline void
+pgtable_kunit_clear_ptes(struct mm_struct *mm, unsigned long addr, pte_t *ptep,
+			 unsigned int nr)
+{
+#ifdef PGTABLE_KUNIT_HAS_CLEAR_PTES
+	clear_ptes(mm, addr, ptep, nr);
+#else
+	clear_full_ptes(mm, addr, ptep, nr, 0);
+#endif
+}
+
+#ifdef PGTABLE_KUNIT_HAS_MODIFY_PROT_PTES
+#define PGTABLE_KUNIT_MODIFY_PROT_RANGES	true
+#else
+#define PGTABLE_KUNIT_MODIFY_PROT_RANGES	false
+#endif
+
+static inline pte_t
+pgtable_kunit_modify_prot_start(struct vm_area_struct *vma, unsigned long addr,
+				pte_t *ptep, unsigned int nr)
+{
+#ifdef PGTABLE_KUNIT_HAS_MODIFY_PROT_PTES
+	return modify_prot_start_ptes(vma, addr, ptep, nr);
+#else
+	return ptep_modify_prot_start(vma, addr, ptep);
+#endif
+}
+
+static inline void
+pgtable_kunit_modify_prot_commit(struct vm_area_struct *vma, unsigned long addr,
+				 pte_t *ptep, pte_t old_pte, pte_t pte,
+				 unsigned int nr)
+{
+#ifdef PGTABLE_KUNIT_HAS_MODIFY_PROT_PTES
+	modify_prot_commit_ptes(vma, addr, ptep, old_pte, pte, nr);
+#else
+	ptep_modify_prot_commit(vma, addr, ptep, old_pte, pte);
+#endif
+}
+
+#ifdef PGTABLE_KUNIT_HAS_YOUNG_PTES
+#define PGTABLE_KUNIT_YOUNG_RANGES		true
+#else
+#define PGTABLE_KUNIT_YOUNG_RANGES		false
+#endif
+
+static inline bool
+pgtable_kunit_test_and_clear_young(struct vm_area_struct *vma,
+				   unsigned long addr, pte_t *ptep,
+				   unsigned int nr)
+{
+#ifdef PGTABLE_KUNIT_HAS_YOUNG_PTES
+	return test_and_clear_young_ptes(vma, addr, ptep, nr);
+#else
+	return ptep_test_and_clear_young(vma, addr, ptep);
+#endif
+}
+
+static inline bool
+pgtable_kunit_clear_flush_young(struct vm_area_struct *vma, unsigned long addr,
+				pte_t *ptep, unsigned int nr)
+{
+#ifdef PGTABLE_KUNIT_HAS_YOUNG_PTES
+	return clear_flush_young_ptes(vma, addr, ptep, nr);
+#else
+	return ptep_clear_flush_young(vma, addr, ptep);
+#endif
+}
+#endif /* CONFIG_ARM64 */
 
 /**
  * struct pgtable_kunit_batch - a batch, in the same terms on every kernel
@@ -158,6 +421,19 @@ pgtable_kunit_folio_pte_batch_nr(struct folio *folio, unsigned long addr,
 			       NULL, NULL, NULL);
 }
 
+#endif
+
+/*
+ * A generator of test parameters that are not an array, name_gen_params(). The
+ * newer kernel hands it the test as well.
+ */
+#ifdef kunit_register_params_array
+#define PGTABLE_KUNIT_GEN_PARAMS(name)					\
+	const void *name##_gen_params(struct kunit *test, const void *prev, \
+				      char *desc)
+#else
+#define PGTABLE_KUNIT_GEN_PARAMS(name)					\
+	const void *name##_gen_params(const void *prev, char *desc)
 #endif
 
 #ifdef PGTABLE_KUNIT_BUILDER

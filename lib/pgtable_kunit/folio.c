@@ -9,14 +9,20 @@
 
 #include "pgtable_kunit.h"
 
-/* Folios to try until two of them are neighbours. */
-#define PAIR_TRIES	32
+/*
+ * Memory to try until two folios are neighbours: more than may lie about in
+ * single pieces of that order. But not more pieces than can be compared.
+ */
+#define PAIR_MEMORY	SZ_32M
+#define PAIR_TRIES_MIN	32UL
+#define PAIR_TRIES_MAX	1024UL
 
 static void folio_free(void *data)
 {
 	struct kunit *test = kunit_get_current_test();
 	struct folio *folio = data;
 
+	pgtable_kunit_tables_reset();
 	KUNIT_EXPECT_EQ_MSG(test, folio_ref_count(folio), 1,
 			    "leak: a folio is still in use");
 	KUNIT_EXPECT_FALSE_MSG(test, folio_mapped(folio),
@@ -51,13 +57,15 @@ struct folio *pgtable_kunit_folio_alloc(struct kunit *test, unsigned int order)
 void pgtable_kunit_folio_alloc_pair(struct kunit *test, unsigned int order,
 				    struct folio *pair[2])
 {
+	unsigned long tries = clamp(PAIR_MEMORY / (PAGE_SIZE << order),
+				    PAIR_TRIES_MIN, PAIR_TRIES_MAX);
 	struct folio **tried;
 	int i, j;
 
-	tried = kunit_kcalloc(test, PAIR_TRIES, sizeof(*tried), GFP_KERNEL);
+	tried = kunit_kcalloc(test, tries, sizeof(*tried), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, tried);
 
-	for (i = 0; i < PAIR_TRIES; i++) {
+	for (i = 0; i < tries; i++) {
 		tried[i] = pgtable_kunit_folio_alloc(test, order);
 		for (j = 0; j < i; j++) {
 			unsigned long pfn = folio_pfn(tried[i]);
@@ -69,6 +77,6 @@ void pgtable_kunit_folio_alloc_pair(struct kunit *test, unsigned int order,
 			return;
 		}
 	}
-	KUNIT_FAIL_AND_ABORT(test, "no neighbours among %d folios of order %u",
-			     PAIR_TRIES, order);
+	KUNIT_FAIL_AND_ABORT(test, "no neighbours among %lu folios of order %u",
+			     tries, order);
 }

@@ -44,12 +44,15 @@ struct pgtable_kunit_table {
 	/* private: */
 	void *pages;
 	void *want_pages;
+	struct list_head list;
 };
 
 struct pgtable_kunit_table *pgtable_kunit_table_alloc(struct kunit *test);
 void pgtable_kunit_table_reset(struct pgtable_kunit_table *table);
+void pgtable_kunit_tables_reset(void);
 void pgtable_kunit_table_set(struct pgtable_kunit_table *table, int idx,
 			     pte_t pte);
+bool pgtable_kunit_table_same(struct pgtable_kunit_table *table);
 __printf(2, 3)
 bool pgtable_kunit_table_check(struct pgtable_kunit_table *table,
 			       const char *fmt, ...);
@@ -63,6 +66,27 @@ static inline unsigned long
 pgtable_kunit_table_addr(struct pgtable_kunit_table *table, int idx)
 {
 	return table->addr + idx * PAGE_SIZE;
+}
+
+/**
+ * pgtable_kunit_uncount() - keep the books for pte_clear()
+ * @mm: the mm
+ * @addr: address of the entry
+ * @ptep: the entry, cleared with pte_clear()
+ * @old: what it was before
+ *
+ * Alone of all functions, pte_clear() does not tell CONFIG_PAGE_TABLE_CHECK
+ * that a page is mapped once less.
+ */
+static inline void pgtable_kunit_uncount(struct mm_struct *mm,
+					 unsigned long addr, pte_t *ptep,
+					 pte_t old)
+{
+	if (IS_ENABLED(CONFIG_PAGE_TABLE_CHECK) &&
+	    pte_none(pgtable_kunit_raw_get(ptep))) {
+		WRITE_ONCE(*ptep, old);
+		pgtable_kunit_raw_clear(mm, addr, ptep);
+	}
 }
 
 struct folio *pgtable_kunit_folio_alloc(struct kunit *test, unsigned int order);

@@ -16,6 +16,9 @@
 /* An address that every architecture has in its user space. */
 #define TABLE_ADDR	(2 * PMD_SIZE)
 
+/* The tables of the test that runs. */
+static LIST_HEAD(tables);
+
 static bool is_poison(pte_t *pte)
 {
 	return !memchr_inv(pte, POISON, sizeof(*pte));
@@ -48,23 +51,36 @@ static void poison_guards(struct pgtable_kunit_table *table)
  */
 void pgtable_kunit_table_reset(struct pgtable_kunit_table *table)
 {
-	int first = table->guard_used ? -PTRS_PER_PTE : 0;
-	int end = table->guard_used ? 2 * PTRS_PER_PTE : PTRS_PER_PTE;
-	int i;
+	int pages = table->guard_used ? TABLE_PAGES : 1;
+	pte_t *ptep = table->guard_used ? guard_page(table->pte, -1) : table->pte;
+	pte_t *end = ptep + pages * PTRS_PER_PTE;
 
-	for (i = first; i < end; i++) {
-		pte_t *ptep = table->pte + i;
-
-		if (pte_none(pgtable_kunit_raw_get(ptep)) || is_poison(ptep))
-			continue;
-		pgtable_kunit_raw_clear(table->mm,
-					pgtable_kunit_table_addr(table, i),
-					ptep);
+	while ((ptep = memchr_inv(ptep, 0, (void *)end - (void *)ptep))) {
+		ptep = PTR_ALIGN_DOWN(ptep, sizeof(*ptep));
+		if (!is_poison(ptep))
+			pgtable_kunit_raw_clear(table->mm,
+						pgtable_kunit_table_addr(table, ptep - table->pte),
+						ptep);
+		ptep++;
 	}
 	memset(table->pte, 0, PAGE_SIZE);
 	memset(table->want, 0, PAGE_SIZE);
-	poison_guards(table);
+	if (table->guard_used)
+		poison_guards(table);
 	cond_resched();
+}
+
+/**
+ * pgtable_kunit_tables_reset() - empty all tables of the test
+ *
+ * What they point to is about to be freed.
+ */
+void pgtable_kunit_tables_reset(void)
+{
+	struct pgtable_kunit_table *table;
+
+	list_for_each_entry(table, &tables, list)
+		pgtable_kunit_table_reset(table);
 }
 
 static void table_free(void *data)
@@ -73,6 +89,7 @@ static void table_free(void *data)
 	struct page *page = virt_to_page(table->pages);
 
 	pgtable_kunit_table_reset(table);
+	list_del(&table->list);
 	KUNIT_EXPECT_EQ_MSG(table->test, page_ref_count(page), 1,
 			    "leak: a page of the table is still in use");
 	KUNIT_EXPECT_EQ_MSG(table->test, atomic_read(&table->mm->mm_users), 1,
@@ -109,6 +126,7 @@ struct pgtable_kunit_table *pgtable_kunit_table_alloc(struct kunit *test)
 	}
 	table->pte = table->pages + PAGE_SIZE;
 	poison_guards(table);
+	list_add(&table->list, &tables);
 
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, table_free, table));
@@ -138,6 +156,18 @@ void pgtable_kunit_table_set(struct pgtable_kunit_table *table, int idx,
 }
 
 /**
+ * pgtable_kunit_table_same() - compare a table with the expected image, silently
+ * @table: the table
+ *
+ * Return: whether every entry is as expected, the guards included.
+ */
+bool pgtable_kunit_table_same(struct pgtable_kunit_table *table)
+{
+	return !memcmp(guard_page(table->pte, -1), guard_page(table->want, -1),
+		       TABLE_PAGES * PAGE_SIZE);
+}
+
+/**
  * pgtable_kunit_table_check() - compare a table with the expected image
  * @table: the table
  * @fmt: the inputs of the call under test, as for printf()
@@ -150,21 +180,22 @@ void pgtable_kunit_table_set(struct pgtable_kunit_table *table, int idx,
 bool pgtable_kunit_table_check(struct pgtable_kunit_table *table,
 			       const char *fmt, ...)
 {
-	pte_t *pte = guard_page(table->pte, -1);
-	pte_t *want = guard_page(table->want, -1);
 	int i, first = 0, differ = 0;
 	struct va_format vaf;
 	va_list args;
 
-	if (!memcmp(pte, want, TABLE_PAGES * PAGE_SIZE))
+	if (pgtable_kunit_table_same(table))
 		return true;
 
 	for (i = -PTRS_PER_PTE; i < 2 * PTRS_PER_PTE; i++) {
-		if (!memcmp(table->pte + i, table->want + i, sizeof(*pte)))
+		if (!memcmp(table->pte + i, table->want + i,
+			    sizeof(pte_t)))
 			continue;
 		if (!differ++)
 			first = i;
 	}
+	/* Whatever has been written there, the next reset is to remove. */
+	table->guard_used = true;
 
 	va_start(args, fmt);
 	vaf.fmt = fmt;

@@ -6,21 +6,74 @@ from pathlib import Path
 
 from mmcheck.settings import PROJECT
 
+CONTPTE_ROWS = 253
 
-def cases() -> set[str]:
-    """`suite.case` of every suite in the tree."""
-    found = set()
+
+def suites() -> dict[str, str]:
+    """The text of each suite in the tree, by its name."""
+    found = {}
     for path in [*PROJECT.glob("mm/tests/*_kunit.c"), *PROJECT.glob("arch/*/mm/tests/*_kunit.c")]:
         text = path.read_text()
         suite = re.search(r'^\t\.name = "(\w+)"', text, re.MULTILINE)
         assert suite, path
-        found |= {f"{suite.group(1)}.{case}" for case in re.findall(r"KUNIT_CASE\w*\((\w+)", text)}
+        found[suite.group(1)] = text
     return found
 
 
+def cases() -> set[str]:
+    """`suite.case` of every suite in the tree."""
+    return {f"{suite}.{case}" for suite, text in suites().items() for case in re.findall(r"KUNIT_CASE\w*\((\w+)", text)}
+
+
+def numbers(text: str) -> set[int]:
+    """The rows that "1, 3-5" means."""
+    found: set[int] = set()
+    for first, last in re.findall(r"(\d+)(?:-(\d+))?", text):
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def cited(comment: str) -> set[int]:
+    """The rows of the contpte catalogue that a comment cites: [contpte 1, 3-5], then [6]."""
+    found: set[int] = set()
+    for name, rows in re.findall(r"\[([a-z\s*]*)((?:\d+[-,\s*]*)+)\]", comment):
+        if name.strip("* \t\n") in ("contpte", ""):
+            found |= numbers(rows)
+    return found
+
+
+def citations() -> dict[int, set[str]]:
+    """By row of the contpte catalogue, the cases whose comment cites it."""
+    found: dict[int, set[str]] = {}
+    for suite, text in suites().items():
+        for case in re.findall(r"KUNIT_CASE\w*\((\w+)", text) if suite != "linear_map" else ():
+            before = text.partition(f"static void {case}(struct kunit ")[0]
+            for row in cited(before[before.rindex("/*") :]):
+                found.setdefault(row, set()).add(f"{suite}.{case}")
+    return found
+
+
+def table(title: str) -> dict[int, str]:
+    """The rows of one table of COVERAGE.md, by number: the column that says where they are tested."""
+    section = (PROJECT / "COVERAGE.md").read_text().partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (\d+) \|.*\| (.*) \|$", section, re.MULTILINE)
+    assert len(rows) == len({number for number, _ in rows})
+    return {int(number): where for number, where in rows}
+
+
 def test_the_coverage_table_names_each_case_and_no_other() -> None:
-    table = set(re.findall(r"`(\w+\.\w+)`", (PROJECT / "COVERAGE.md").read_text()))
-    assert table == cases()
+    named = set(re.findall(r"`(\w+\.\w+)`", (PROJECT / "COVERAGE.md").read_text()))
+    assert named == cases()
+
+
+def test_each_row_of_the_contpte_catalogue_stands_in_the_table_once() -> None:
+    assert list(table("contpte and batches")) == list(range(1, CONTPTE_ROWS + 1))
+
+
+def test_the_contpte_table_says_what_the_cases_cite() -> None:
+    for row, where in table("contpte and batches").items():
+        assert set(re.findall(r"`(\w+\.\w+)`", where)) == citations().get(row, set()), row
+        assert where
 
 
 def test_suites_stay_readable() -> None:
@@ -41,3 +94,10 @@ def test_known_issues_are_those_that_tests_name() -> None:
     sources = [*PROJECT.glob("mm/tests/*.c"), *PROJECT.glob("arch/*/mm/tests/*.c")]
     named = {n for p in sources for n in re.findall(r"(?:known|stale)_issue\(test,\s*(\d+)", p.read_text())}
     assert named == listed
+
+
+def test_each_patch_is_of_a_known_issue() -> None:
+    known = (PROJECT / "KNOWN_ISSUES.md").read_text()
+    for patch in PROJECT.glob("patches/*"):
+        assert f"`patches/{patch.name}`" in known
+        assert patch.read_text().startswith("Subject: [PATCH] ")

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Recorder of accesses to page-table entries.
+ *
+ * For an object that compiles page-table code of the tree a second time, with
+ * READ_ONCE(), WRITE_ONCE(), xchg(), cmpxchg() and the TLB invalidations going
+ * through the functions below. What is seen this way is what the hardware can
+ * see: each single access, in its order, whatever function it comes from.
+ *
+ * This file is read before any header that knows a pte_t, and must not need it.
+ */
+#ifndef _PGTABLE_KUNIT_RECORD_H
+#define _PGTABLE_KUNIT_RECORD_H
+
+#include <linux/types.h>
+
+struct kunit;
+struct mm_struct;
+struct pgtable_kunit_table;
+
+/* Steps that are kept; all are counted. */
+#define PGTABLE_KUNIT_STEPS	4096
+
+/* What an invalidation does, and leaves out. */
+#define PGTABLE_KUNIT_LAST_LEVEL	0x1	/* only last-level entries */
+#define PGTABLE_KUNIT_NOSYNC		0x2	/* does not wait for the end */
+#define PGTABLE_KUNIT_LOCAL		0x4	/* only on this CPU */
+#define PGTABLE_KUNIT_NONOTIFY		0x8	/* not in secondary TLBs */
+
+enum pgtable_kunit_step_kind {
+	PGTABLE_KUNIT_READ,		/* or a cmpxchg() that failed */
+	PGTABLE_KUNIT_WRITE,
+	PGTABLE_KUNIT_FLUSH,
+};
+
+/**
+ * struct pgtable_kunit_step - one access to an entry, or one invalidation
+ * @kind: which of them
+ * @idx: the entry, counted from the first of the table; may lie in a guard
+ * @old: the entry before the step
+ * @new: the entry after it
+ * @mm: the mm whose translations are invalidated
+ * @start: first address of an invalidation
+ * @end: the address behind the last
+ * @stride: the distance of the addresses that are invalidated
+ * @level: the hint at the level of the entries
+ * @flags: PGTABLE_KUNIT_LAST_LEVEL and others
+ */
+struct pgtable_kunit_step {
+	enum pgtable_kunit_step_kind kind;
+	int idx;
+	union {
+		struct {
+			u64 old;
+			u64 new;
+		};
+		struct {
+			struct mm_struct *mm;
+			unsigned long start;
+			unsigned long end;
+			unsigned long stride;
+			int level;
+			unsigned int flags;
+		};
+	};
+};
+
+/**
+ * struct pgtable_kunit_record - what was done to a table
+ * @nr: number of steps
+ * @reads: number of reads among them
+ * @writes: number of writes among them
+ * @flushes: number of invalidations among them
+ * @bbml3: what the code under test is told about the CPU
+ * @before: called before each step, with the entry or INT_MIN; or NULL
+ * @after: called after each step; or NULL
+ * @data: for @before and @after
+ * @step: the first PGTABLE_KUNIT_STEPS steps
+ */
+struct pgtable_kunit_record {
+	unsigned int nr;
+	unsigned int reads;
+	unsigned int writes;
+	unsigned int flushes;
+	bool bbml3;
+	void (*before)(struct pgtable_kunit_record *rec, int idx);
+	void (*after)(struct pgtable_kunit_record *rec,
+		      const struct pgtable_kunit_step *step);
+	void *data;
+	struct pgtable_kunit_step *step;
+	/* private: */
+	struct pgtable_kunit_table *table;
+	u64 old;
+};
+
+struct pgtable_kunit_record *
+pgtable_kunit_record_alloc(struct kunit *test,
+			   struct pgtable_kunit_table *table);
+void pgtable_kunit_record_start(struct pgtable_kunit_record *rec);
+void pgtable_kunit_record_stop(void);
+
+/* For the object that is recorded. */
+void pgtable_kunit_record_begin(const void *addr);
+void pgtable_kunit_record_end(const void *addr, bool wrote);
+void pgtable_kunit_record_flush(struct mm_struct *mm, unsigned long start,
+				unsigned long end, unsigned long stride,
+				int level, unsigned int flags);
+bool pgtable_kunit_record_bbml3(void);
+
+#endif /* _PGTABLE_KUNIT_RECORD_H */
