@@ -5,13 +5,13 @@
  *
  * A block is CONT_PTES entries, aligned to their number. It is folded if all
  * its entries have PTE_CONT. The model is the image that the table is expected
- * to have, and a list of the blocks that are expected to have been converted,
- * each of which costs one TLB invalidation of exactly that block.
+ * to have, and a list of the TLB invalidations that are expected, in their
+ * order: for each block that is converted one of exactly that block, and those
+ * that belong to the function under test.
  */
 #ifndef _ARM64_MM_TESTS_CONTPTE_H
 #define _ARM64_MM_TESTS_CONTPTE_H
 
-#include <linux/bitmap.h>
 #include <linux/log2.h>
 
 #include "pgtable_kunit.h"
@@ -21,6 +21,12 @@
 #define CONTPTE_TABLE_BLOCKS	(PTRS_PER_PTE / CONT_PTES)
 #define CONTPTE_ORDER		ilog2(CONT_PTES)
 
+/* Without the option, everything is the same but for the bit. */
+#define CONTPTE_FOLDS		IS_ENABLED(CONFIG_ARM64_CONTPTE)
+
+/* No call under test invalidates more often. */
+#define CONTPTE_FLUSHES		4
+
 /* No entry of the block has the bit. */
 #define CONTPTE_NOWHERE		CONT_PTES
 
@@ -28,18 +34,23 @@
  * struct contpte_fixture - what a case works on
  * @test: the test
  * @table: the table
+ * @vma: what the functions that ask for a VMA are given; knows only its mm
  * @tlb: the TLB invalidations of the table's mm
  * @folio: twice as large as the window, so that it can be mapped out of step
- * @converts: number of blocks that the model has converted
- * @converted: the blocks of the table that it has converted
+ * @flushes: number of TLB invalidations that the model expects
+ * @flush: the first of them
  */
 struct contpte_fixture {
 	struct kunit *test;
 	struct pgtable_kunit_table *table;
+	struct vm_area_struct vma;
 	struct pgtable_kunit_tlb *tlb;
 	struct folio *folio;
-	unsigned int converts;
-	DECLARE_BITMAP(converted, CONTPTE_TABLE_BLOCKS);
+	unsigned int flushes;
+	struct contpte_flush {
+		int idx;
+		int nr;
+	} flush[CONTPTE_FLUSHES];
 };
 
 unsigned int contpte_next(unsigned int i);
@@ -68,15 +79,31 @@ static inline pte_t contpte_mkcont(pte_t pte)
 	return set_pte_bit(pte, __pgprot(PTE_CONT));
 }
 
+/* The bit, as far as the kernel is configured to set it. */
+static inline pte_t contpte_mkfolded(pte_t pte)
+{
+	return CONTPTE_FOLDS ? contpte_mkcont(pte) : pte;
+}
+
 /* Dirty as the hardware makes an entry that is writable. */
 static inline pte_t contpte_mkhwdirty(pte_t pte)
 {
 	return clear_pte_bit(pte, __pgprot(PTE_RDONLY));
 }
 
+/* For what is about the bit alone. */
+static inline void contpte_skip_unless_folds(struct kunit *test)
+{
+	if (!CONTPTE_FOLDS)
+		kunit_skip(test, "needs CONFIG_ARM64_CONTPTE");
+}
+
 void contpte_fill(struct contpte_fixture *f, int idx, unsigned int page,
 		  bool folded, unsigned int young, unsigned int dirty);
 void contpte_reset(struct contpte_fixture *f);
+void contpte_fill_window(struct contpte_fixture *f, int base, unsigned int mask,
+			 unsigned int young, unsigned int dirty);
+void contpte_model_flush(struct contpte_fixture *f, int idx, int nr);
 void contpte_model_convert(struct contpte_fixture *f, int idx, bool fold);
 void contpte_model_unfold(struct contpte_fixture *f, int idx);
 void contpte_model_unfold_partial(struct contpte_fixture *f, int start,

@@ -18,6 +18,7 @@
 #include <kunit/test.h>
 
 #include "contpte.h"
+#include "contpte_odd.h"
 
 static void fold_set(struct contpte_fixture *f, int idx, pte_t pte)
 {
@@ -28,9 +29,11 @@ static void fold_set(struct contpte_fixture *f, int idx, pte_t pte)
 
 /*
  * Entries that are set in ascending order are folded by the last one of each
- * block, with one invalidation, and not earlier [contpte 10, 11, 27, 33]. The
- * accessed and dirty bit are those that any entry had [21]; none is invented
- * [22]. In the first, an inner and the last block of a table and of a folio.
+ * block, with one invalidation, and not earlier [contpte 10, 11]. The accessed
+ * and dirty bit are those that any entry had [21]; none is invented [22]. Every
+ * entry keeps its page, also the first, though the last one is passed [34]. In
+ * the first, an inner and the last block of a table [33] and of a folio [27],
+ * of which nothing else is mapped [28].
  */
 static void set_pte_at_ascending(struct kunit *test)
 {
@@ -123,79 +126,7 @@ static void set_pte_at_misaligned(struct kunit *test)
 	}
 }
 
-static pte_t odd_none(pte_t pte)
-{
-	return __pte(0);
-}
-
-static pte_t odd_swap(pte_t pte)
-{
-	return swp_entry_to_pte(swp_entry(0, pte_pfn(pte)));
-}
-
-static pte_t odd_protnone(pte_t pte)
-{
-	return pte_modify(pte, vm_get_page_prot(VM_NONE));
-}
-
-static pte_t odd_next_page(pte_t pte)
-{
-	return pte_advance_pfn(pte, 1);
-}
-
-static pte_t odd_next_block(pte_t pte)
-{
-	return pte_advance_pfn(pte, CONT_PTES);
-}
-
-static pte_t odd_memory_type(pte_t pte)
-{
-	return __pte(pte_val(pte) ^ PTE_ATTRINDX(MT_NORMAL ^ MT_NORMAL_NC));
-}
-
-static pte_t odd_uffd(pte_t pte)
-{
-	return pgtable_kunit_mkuffd(pte);
-}
-
-#define ODD_BIT(bit)							\
-static pte_t odd_##bit(pte_t pte)					\
-{									\
-	return __pte(pte_val(pte) ^ (bit));				\
-}
-
-ODD_BIT(PTE_WRITE)
-ODD_BIT(PTE_USER)
-ODD_BIT(PTE_UXN)
-ODD_BIT(PTE_PXN)
-ODD_BIT(PTE_GP)
-ODD_BIT(PTE_NG)
-ODD_BIT(PTE_SPECIAL)
-
-/* What one entry can be so that its block must not be folded. */
-static const struct fold_odd {
-	const char *desc;
-	pte_t (*make)(pte_t pte);
-} fold_odds[] = {
-	{ "none", odd_none },
-	{ "swap entry", odd_swap },
-	{ "PROT_NONE", odd_protnone },
-	{ "next page", odd_next_page },
-	{ "next block", odd_next_block },
-	{ "memory type", odd_memory_type },
-#ifdef CONFIG_HAVE_ARCH_USERFAULTFD_WP
-	{ "uffd-wp", odd_uffd },
-#endif
-	{ "PTE_WRITE", odd_PTE_WRITE },
-	{ "PTE_USER", odd_PTE_USER },
-	{ "PTE_UXN", odd_PTE_UXN },
-	{ "PTE_PXN", odd_PTE_PXN },
-	{ "PTE_GP", odd_PTE_GP },
-	{ "PTE_NG", odd_PTE_NG },
-	{ "PTE_SPECIAL", odd_PTE_SPECIAL },
-};
-
-KUNIT_ARRAY_PARAM_DESC(fold_odd, fold_odds, desc);
+KUNIT_ARRAY_PARAM_DESC(contpte_odd, contpte_odds, desc);
 
 /*
  * One entry that differs from the others prevents folding, wherever it is, and
@@ -204,17 +135,15 @@ KUNIT_ARRAY_PARAM_DESC(fold_odd, fold_odds, desc);
  */
 static void set_pte_at_one_entry_odd(struct kunit *test)
 {
-	const struct fold_odd *odd = test->param_value;
+	const struct contpte_odd *odd = test->param_value;
 	struct contpte_fixture *f = test->priv;
 	unsigned int at, i;
 
 	for (at = 0; at < CONT_PTES; at++) {
 		contpte_reset(f);
 		for (i = 0; i < CONT_PTES; i++) {
-			pte_t pte = contpte_pte(f, i);
+			pte_t pte = contpte_odd_pte(f, odd, i, i == at);
 
-			if (i == at)
-				pte = odd->make(pte);
 			if (i < CONT_PTES - 1)
 				pgtable_kunit_table_set(f->table, i, pte);
 			else
@@ -226,22 +155,63 @@ static void set_pte_at_one_entry_odd(struct kunit *test)
 }
 
 /*
- * All PROT_NONE: present, but not valid, so never folded [contpte 18]. All
- * special: no folio is looked up, so never folded [24].
+ * All entries alike, but not plain. If they are valid, and not special, they
+ * are folded and keep the bit [contpte 23]. PROT_NONE is present, but not
+ * valid, so never folded [18]; of special mappings no folio is looked up, so
+ * they are not either [24].
  */
 static void set_pte_at_all_odd(struct kunit *test)
 {
+	const struct contpte_odd *odd = test->param_value;
 	struct contpte_fixture *f = test->priv;
 	unsigned int i;
 
 	for (i = 0; i < CONT_PTES; i++)
-		fold_set(f, i, odd_protnone(contpte_pte(f, i)));
-	contpte_check(f, "all PROT_NONE");
+		fold_set(f, i, contpte_odd_pte(f, odd, i, true));
+	if (odd->folds)
+		contpte_model_convert(f, 0, true);
+	contpte_check(f, "all %s", odd->desc);
+}
 
-	contpte_reset(f);
+/*
+ * Entries that come with a contiguous bit that leaked from a getter: the bit
+ * is not written, and the block is folded by the last one as ever [contpte 30].
+ */
+static void set_pte_at_leaked_bit(struct kunit *test)
+{
+	struct contpte_fixture *f = test->priv;
+	unsigned int i;
+
+	contpte_skip_unless_folds(test);
+	for (i = 0; i < CONT_PTES; i++) {
+		pte_t pte = contpte_pte(f, i);
+
+		set_pte_at(f->table->mm, contpte_addr(f, i), contpte_ptep(f, i),
+			   contpte_mkcont(pte));
+		f->table->want[i] = pte;
+		if (i == CONT_PTES - 1)
+			contpte_model_convert(f, 0, true);
+		if (!contpte_check(f, "with PTE_CONT, after entry %u", i))
+			return;
+	}
+}
+
+/*
+ * So low an address that a folio of which the block maps a later part would
+ * begin below address 0 [contpte 29]: the subtraction wraps. Whether such a
+ * block is folded is up to the kernel; if so, then entirely.
+ */
+static void set_pte_at_low_address(struct kunit *test)
+{
+	struct contpte_fixture *f = test->priv;
+	unsigned int i;
+
+	f->table->addr = 0;
 	for (i = 0; i < CONT_PTES; i++)
-		fold_set(f, i, pte_mkspecial(contpte_pte(f, i)));
-	contpte_check(f, "all special");
+		fold_set(f, i, contpte_pte(f, CONTPTE_WINDOW + i));
+	if (pte_cont(pgtable_kunit_raw_get(contpte_ptep(f, 0))))
+		contpte_model_convert(f, 0, true);
+	contpte_check(f, "block %d of a folio at address 0", CONTPTE_BLOCKS);
 }
 
 /*
@@ -304,7 +274,7 @@ static void set_pte_at_again_and_again(struct kunit *test)
 		fold_set(f, last, contpte_pte(f, last));
 	}
 	for (i = 0; i < CONT_PTES; i++)
-		f->table->want[i] = contpte_mkcont(contpte_pte(f, i));
+		f->table->want[i] = contpte_mkfolded(contpte_pte(f, i));
 	pgtable_kunit_table_check(f->table, "after 1000 times");
 }
 
@@ -324,8 +294,10 @@ static struct kunit_case contpte_fold_cases[] = {
 	KUNIT_CASE(set_pte_at_ascending),
 	KUNIT_CASE(set_pte_at_descending),
 	KUNIT_CASE(set_pte_at_misaligned),
-	KUNIT_CASE_PARAM(set_pte_at_one_entry_odd, fold_odd_gen_params),
-	KUNIT_CASE(set_pte_at_all_odd),
+	KUNIT_CASE_PARAM(set_pte_at_one_entry_odd, contpte_odd_gen_params),
+	KUNIT_CASE_PARAM(set_pte_at_all_odd, contpte_odd_gen_params),
+	KUNIT_CASE(set_pte_at_leaked_bit),
+	KUNIT_CASE(set_pte_at_low_address),
 	KUNIT_CASE(set_pte_at_two_folios),
 	KUNIT_CASE(set_pte_at_into_folded),
 	KUNIT_CASE(set_pte_at_again_and_again),

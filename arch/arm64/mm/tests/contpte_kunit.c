@@ -56,7 +56,7 @@ static void set_ptes_range(struct kunit *test)
 
 					if (!off && block >= start &&
 					    block + CONT_PTES <= end)
-						pte = contpte_mkcont(pte);
+						pte = contpte_mkfolded(pte);
 					f->table->want[i] = pte;
 				}
 				ranges++;
@@ -84,7 +84,7 @@ static void set_ptes_to_table_end(struct kunit *test)
 	set_ptes(f->table->mm, contpte_addr(f, start), contpte_ptep(f, start),
 		 contpte_pte(f, 0), nr);
 	for (i = 0; i < nr; i++)
-		f->table->want[start + i] = contpte_mkcont(contpte_pte(f, i));
+		f->table->want[start + i] = contpte_mkfolded(contpte_pte(f, i));
 	contpte_check(f, "set_ptes of the last %u", nr);
 }
 
@@ -100,6 +100,7 @@ static void set_ptes_leaked_bit(struct kunit *test)
 	pte_t none, pte;
 	unsigned int i;
 
+	contpte_skip_unless_folds(test);
 	none = pte_modify(contpte_pte(f, 0), vm_get_page_prot(VM_NONE));
 	set_ptes(f->table->mm, f->table->addr, f->table->pte,
 		 contpte_mkcont(none), CONT_PTES);
@@ -166,7 +167,7 @@ static void set_pte_at_migration_entry_young(struct kunit *test)
 	set_pte_at(f->table->mm, contpte_addr(f, 0), contpte_ptep(f, 0), young);
 	got = pgtable_kunit_raw_get(contpte_ptep(f, 0));
 
-	if ((pte_val(old) ^ pte_val(young)) == PTE_CONT) {
+	if (CONTPTE_FOLDS && (pte_val(old) ^ pte_val(young)) == PTE_CONT) {
 		if ((pte_val(got) ^ pte_val(young)) == PTE_CONT)
 			pgtable_kunit_known_issue(test, 1,
 						  "migration entry loses young: wrote %016llx, read %016llx",
@@ -220,7 +221,10 @@ static pte_t op_wrprotect(struct mm_struct *mm, unsigned long addr, pte_t *ptep,
 static pte_t op_single_clear(struct mm_struct *mm, unsigned long addr,
 			     pte_t *ptep, unsigned int nr)
 {
+	pte_t old = pgtable_kunit_raw_get(ptep);
+
 	pte_clear(mm, addr, ptep);
+	pgtable_kunit_uncount(mm, addr, ptep, old);
 	return __pte(0);
 }
 
@@ -254,20 +258,6 @@ static const struct contpte_op contpte_ops[] = {
 
 KUNIT_ARRAY_PARAM_DESC(contpte_op, contpte_ops, desc);
 
-/* Four blocks, folded by @mask, a young and a dirty entry in most of them. */
-static void op_fill(struct contpte_fixture *f, int base, unsigned int mask,
-		    unsigned int start, unsigned int end)
-{
-	unsigned int block;
-
-	contpte_reset(f);
-	for (block = 0; block < CONTPTE_BLOCKS; block++)
-		contpte_fill(f, base + block * CONT_PTES, block * CONT_PTES,
-			     mask & BIT(block),
-			     (start + block) % (CONT_PTES + 1),
-			     (end + 2 * block) % (CONT_PTES + 1));
-}
-
 static pte_t op_model(struct contpte_fixture *f, const struct contpte_op *op,
 		      int start, int end)
 {
@@ -299,8 +289,8 @@ static pte_t op_returned(pte_t pte)
 }
 
 /*
- * Clearing [contpte 85, 86, 89-96, 100-104] and write-protecting [108-112,
- * 120] a range: blocks that it covers in part are unfolded, once each, blocks
+ * Clearing [contpte 85-87, 89-96, 100-104] and write-protecting [108-112, 120]
+ * a range: blocks that it covers in part are unfolded, once each, blocks
  * that it covers or does not touch are not, nor is anything outside of the
  * range changed otherwise. Here two blocks are unfolded, and one stays folded
  * or vanishes without an invalidation:
@@ -332,7 +322,8 @@ static void range_op_matches_model(struct kunit *test)
 
 				if (op->single && end > start + 1)
 					break;
-				op_fill(f, base, mask, start, end);
+				contpte_fill_window(f, base, mask, start + mask,
+						    end);
 				got = op->run(f->table->mm,
 					      contpte_addr(f, base + start),
 					      contpte_ptep(f, base + start),
@@ -352,6 +343,61 @@ static void range_op_matches_model(struct kunit *test)
 					ok = false;
 				}
 				if (!ok && ++failed == PGTABLE_KUNIT_ENOUGH)
+					return;
+			}
+		}
+	}
+	kunit_info(test, "%u ranges\n", ranges);
+}
+
+/*
+ * mprotect() takes entries out and puts them back with other bits [contpte
+ * 233]. Taking them out unfolds what the range covers in part, and returns the
+ * first with the accessed and dirty bits of all, and perhaps the contiguous
+ * bit. Putting them back gives all of them these bits, and the contiguous bit
+ * to the blocks that the range covers and no others:
+ *
+ *	entries	|cccccccc|cccccccc|cccccccc|cccccccc|
+ *	range	       <------------------->
+ *	after	|nnnnnnRR|RcRcRcRc|RcRcRcRc|RRnnnnnn|
+ */
+static void modify_prot_range(struct kunit *test)
+{
+	static const struct contpte_op op = { .clears = true, .returns = true };
+	unsigned int start, end, nr, mask, i, ranges = 0, failed = 0;
+	struct contpte_fixture *f = test->priv;
+	struct vm_area_struct *vma = &f->vma;
+
+	for (mask = 0; mask < BIT(CONTPTE_BLOCKS); mask += BIT(CONTPTE_BLOCKS) - 1) {
+		for (start = 0; start < CONTPTE_WINDOW; start = contpte_next(start)) {
+			for (end = start + 1; end < CONTPTE_WINDOW + 1; end = contpte_next(end)) {
+				unsigned long addr = contpte_addr(f, start);
+				pte_t *ptep = contpte_ptep(f, start), pte, want;
+
+				if (end > start + 1 &&
+				    !PGTABLE_KUNIT_MODIFY_PROT_RANGES)
+					break;
+				contpte_fill_window(f, 0, mask, start, end);
+				nr = end - start;
+				pte = pgtable_kunit_modify_prot_start(vma, addr,
+								      ptep, nr);
+				want = pte_wrprotect(pte);
+				pgtable_kunit_modify_prot_commit(vma, addr, ptep,
+								 pte, want, nr);
+
+				want = pte_wrprotect(op_model(f, &op, start, end));
+				for (i = start; i < end; i++) {
+					unsigned int block = ALIGN_DOWN(i, CONT_PTES);
+
+					pte = pte_mknoncont(pte_advance_pfn(want, i - start));
+					if (block >= start && block + CONT_PTES <= end)
+						pte = contpte_mkfolded(pte);
+					f->table->want[i] = pte;
+				}
+				ranges++;
+				if (!contpte_check(f, "modify_prot of [%u, %u), folded blocks %#x",
+						   start, end, mask) &&
+				    ++failed == PGTABLE_KUNIT_ENOUGH)
 					return;
 			}
 		}
@@ -383,6 +429,7 @@ static struct kunit_case contpte_cases[] = {
 	KUNIT_CASE(set_pte_at_migration_entry_young),
 	KUNIT_CASE_PARAM_ATTR(range_op_matches_model, contpte_op_gen_params,
 			      contpte_slow),
+	KUNIT_CASE_SLOW(modify_prot_range),
 	{}
 };
 

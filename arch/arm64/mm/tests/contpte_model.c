@@ -11,18 +11,19 @@
  * contpte_next() - the next index or number of entries worth a try
  * @i: the last one
  *
- * All there are where a block is small. With larger blocks, those around the
- * places where something can change: the ends of a block and its middle.
+ * All there are where a block is small. With larger blocks and tables, and
+ * where KASAN makes everything many times slower, those around the places where
+ * something can change: the ends of a block, and its middle.
  */
 unsigned int contpte_next(unsigned int i)
 {
 	static const unsigned int at[] = {
-		0, 1, 2, CONT_PTES / 2 - 1, CONT_PTES / 2, CONT_PTES - 2,
-		CONT_PTES - 1,
+		0, 1, CONT_PTES / 2, CONT_PTES - 1,
 	};
+	bool small = CONT_PTE_SIZE <= SZ_64K;
 	unsigned int n;
 
-	if (CONT_PTE_SIZE <= SZ_64K)
+	if (small && !IS_ENABLED(CONFIG_KASAN))
 		return i + 1;
 	for (n = 0; n < ARRAY_SIZE(at); n++) {
 		if (at[n] > i % CONT_PTES)
@@ -49,7 +50,7 @@ void contpte_fill(struct contpte_fixture *f, int idx, unsigned int page,
 		pte_t pte = contpte_pte(f, page + i);
 
 		if (folded)
-			pte = contpte_mkcont(pte);
+			pte = contpte_mkfolded(pte);
 		if (i == young)
 			pte = pte_mkyoung(pte);
 		if (i == dirty)
@@ -65,9 +66,44 @@ void contpte_fill(struct contpte_fixture *f, int idx, unsigned int page,
 void contpte_reset(struct contpte_fixture *f)
 {
 	pgtable_kunit_table_reset(f->table);
-	bitmap_zero(f->converted, CONTPTE_TABLE_BLOCKS);
-	f->converts = 0;
+	f->flushes = 0;
 	f->tlb->nr = 0;
+}
+
+/**
+ * contpte_fill_window() - start over with the window full of entries
+ * @f: the fixture
+ * @base: the first entry of the window
+ * @mask: which of its blocks are folded
+ * @young: moves the young entry of each block from place to place
+ * @dirty: the same for the dirty one
+ *
+ * In some of the blocks no entry is young, or none is dirty.
+ */
+void contpte_fill_window(struct contpte_fixture *f, int base, unsigned int mask,
+			 unsigned int young, unsigned int dirty)
+{
+	unsigned int block;
+
+	contpte_reset(f);
+	for (block = 0; block < CONTPTE_BLOCKS; block++)
+		contpte_fill(f, base + block * CONT_PTES, block * CONT_PTES,
+			     mask & BIT(block),
+			     (young + block) % (CONT_PTES + 1),
+			     (dirty + 2 * block) % (CONT_PTES + 1));
+}
+
+/**
+ * contpte_model_flush() - say that a TLB invalidation is to follow
+ * @f: the fixture
+ * @idx: the first entry of its range
+ * @nr: number of entries of its range
+ */
+void contpte_model_flush(struct contpte_fixture *f, int idx, int nr)
+{
+	if (f->flushes < CONTPTE_FLUSHES)
+		f->flush[f->flushes] = (struct contpte_flush){ idx, nr };
+	f->flushes++;
 }
 
 /**
@@ -76,7 +112,8 @@ void contpte_reset(struct contpte_fixture *f)
  * @idx: an entry of the block
  * @fold: fold it
  *
- * All entries get the accessed and dirty bits that any of them has.
+ * All entries get the accessed and dirty bits that any of them has. Nothing
+ * happens if the kernel does not know of blocks.
  */
 void contpte_model_convert(struct contpte_fixture *f, int idx, bool fold)
 {
@@ -84,6 +121,8 @@ void contpte_model_convert(struct contpte_fixture *f, int idx, bool fold)
 	pte_t *want = f->table->want + first;
 	bool young = false, dirty = false;
 
+	if (!CONTPTE_FOLDS)
+		return;
 	for (i = 0; i < CONT_PTES; i++) {
 		young |= pte_young(want[i]);
 		dirty |= pte_dirty(want[i]);
@@ -96,8 +135,8 @@ void contpte_model_convert(struct contpte_fixture *f, int idx, bool fold)
 		if (dirty)
 			want[i] = pte_mkdirty(want[i]);
 	}
-	__set_bit(first / CONT_PTES, f->converted);
-	f->converts++;
+	if (pgtable_kunit_convert_flushes())
+		contpte_model_flush(f, first, CONT_PTES);
 }
 
 /**
@@ -129,26 +168,19 @@ void contpte_model_unfold_partial(struct contpte_fixture *f, int start,
 	}
 }
 
-/* Are the invalidations one for each conversion, of that block only? */
-static bool flushes_ok(struct contpte_fixture *f)
+/* The number of the first invalidation that is not as expected, or -1. */
+static int flush_differs(struct contpte_fixture *f)
 {
-	unsigned int i;
+	unsigned int i, nr = min3(f->tlb->nr, f->flushes, CONTPTE_FLUSHES);
 
-	if (!pgtable_kunit_convert_flushes())
-		return !f->tlb->nr;
-	if (f->tlb->nr != f->converts)
-		return false;
-	for (i = 0; i < min(f->tlb->nr, PGTABLE_KUNIT_FLUSHES); i++) {
-		unsigned long start = f->tlb->range[i].start;
-		unsigned long block = (start - f->table->addr) / CONT_PTE_SIZE;
+	for (i = 0; i < nr; i++) {
+		int idx = f->flush[i].idx, end = idx + f->flush[i].nr;
 
-		if (start % CONT_PTE_SIZE ||
-		    f->tlb->range[i].end - start != CONT_PTE_SIZE ||
-		    block >= CONTPTE_TABLE_BLOCKS ||
-		    !test_bit(block, f->converted))
-			return false;
+		if (f->tlb->range[i].start != contpte_addr(f, idx) ||
+		    f->tlb->range[i].end != contpte_addr(f, end))
+			return i;
 	}
-	return true;
+	return f->tlb->nr == f->flushes ? -1 : nr;
 }
 
 /**
@@ -162,6 +194,7 @@ bool contpte_check(struct contpte_fixture *f, const char *fmt, ...)
 {
 	struct va_format vaf;
 	va_list args;
+	int differs;
 	bool ok;
 
 	va_start(args, fmt);
@@ -169,14 +202,19 @@ bool contpte_check(struct contpte_fixture *f, const char *fmt, ...)
 	vaf.va = &args;
 
 	ok = pgtable_kunit_table_check(f->table, "%pV", &vaf);
-	if (!flushes_ok(f)) {
+	differs = flush_differs(f);
+	if (differs >= 0) {
+		unsigned int i = min(differs, CONTPTE_FLUSHES - 1);
+
 		KUNIT_FAIL(f->test,
-			   "%pV: %u TLB invalidations, the first of %lx-%lx, expected %u, of blocks %*pbl from %lx on",
-			   &vaf, f->tlb->nr, f->tlb->range[0].start,
-			   f->tlb->range[0].end,
-			   pgtable_kunit_convert_flushes() ? f->converts : 0,
-			   (int)CONTPTE_TABLE_BLOCKS, f->converted,
-			   f->table->addr);
+			   "%pV: TLB invalidation %d of %u is %lx-%lx, expected %u, this one %lx-%lx (0: none)",
+			   &vaf, differs, f->tlb->nr,
+			   differs < f->tlb->nr ? f->tlb->range[i].start : 0,
+			   differs < f->tlb->nr ? f->tlb->range[i].end : 0,
+			   f->flushes,
+			   differs < f->flushes ? contpte_addr(f, f->flush[i].idx) : 0,
+			   differs < f->flushes ?
+			   contpte_addr(f, f->flush[i].idx + f->flush[i].nr) : 0);
 		ok = false;
 	}
 	va_end(args);
@@ -194,6 +232,7 @@ struct contpte_fixture *contpte_fixture_alloc(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, f);
 	f->test = test;
 	f->table = pgtable_kunit_table_alloc(test);
+	f->vma.vm_mm = f->table->mm;
 	f->tlb = pgtable_kunit_tlb_record(test, f->table->mm);
 	f->folio = pgtable_kunit_folio_alloc(test,
 					     ilog2(2 * CONTPTE_WINDOW));

@@ -167,7 +167,8 @@ static void vma_populate(struct vma_fixture *f)
 	for (i = 0; i < CONTPTE_WINDOW; i++) {
 		KUNIT_ASSERT_EQ(test, 0, vma_write(f, i));
 		f->page[i] = (struct vma_page){
-			.mapped = true, .write = true, .folded = true,
+			.mapped = true, .write = true,
+			.folded = CONTPTE_FOLDS,
 		};
 	}
 	vma_check(f, "populated");
