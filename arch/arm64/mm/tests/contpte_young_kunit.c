@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Contiguous PTEs: ageing and cleaning.
+ *
+ * The functions that clear the accessed or the dirty bit work on folded blocks
+ * as a whole, and do not unfold them: the core keeps age and dirtiness per
+ * folio, and a block lies within one. A block of which some entries keep the
+ * bit would never get old, as readers gather it from all of them.
+ *
+ * Each case runs the real function on real entries for all ranges in a window
+ * of four blocks, folded in all ways, and compares the whole table, the value
+ * returned and the TLB invalidations with a model. Not covered: the secondary
+ * MMUs of the *_notify forms, and PMDs.
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	'contpte*'
+ */
+
+#include <kunit/test.h>
+
+#include "contpte.h"
+
+/* A function that clears accessed or dirty bits. */
+struct young_op {
+	const char *desc;
+	/* exactly one of the three */
+	bool (*single)(struct vm_area_struct *vma, unsigned long addr,
+		       pte_t *ptep);
+	bool (*range)(struct vm_area_struct *vma, unsigned long addr,
+		      pte_t *ptep, unsigned int nr);
+	cydp_t cydp;
+	bool flush;		/* it invalidates what was young */
+};
+
+static bool op_test_and_clear(struct vm_area_struct *vma, unsigned long addr,
+			      pte_t *ptep)
+{
+	return ptep_test_and_clear_young(vma, addr, ptep);
+}
+
+static bool op_clear_flush(struct vm_area_struct *vma, unsigned long addr,
+			   pte_t *ptep)
+{
+	return ptep_clear_flush_young(vma, addr, ptep);
+}
+
+static const struct young_op young_ops[] = {
+	{ .desc = "ptep_test_and_clear_young", .single = op_test_and_clear },
+	{ .desc = "ptep_clear_flush_young", .single = op_clear_flush,
+	  .flush = true },
+	{ .desc = "test_and_clear_young_ptes",
+	  .range = pgtable_kunit_test_and_clear_young },
+	{ .desc = "clear_flush_young_ptes",
+	  .range = pgtable_kunit_clear_flush_young, .flush = true },
+	{ .desc = "clear_young_dirty_ptes, young", .cydp = CYDP_CLEAR_YOUNG },
+	{ .desc = "clear_young_dirty_ptes, dirty", .cydp = CYDP_CLEAR_DIRTY },
+	{ .desc = "clear_young_dirty_ptes, young and dirty",
+	  .cydp = CYDP_CLEAR_YOUNG | CYDP_CLEAR_DIRTY },
+};
+
+KUNIT_ARRAY_PARAM_DESC(young_op, young_ops, desc);
+
+static bool op_run(struct contpte_fixture *f, const struct young_op *op,
+		   int start, int end)
+{
+	unsigned long addr = contpte_addr(f, start);
+	pte_t *ptep = contpte_ptep(f, start);
+
+	if (op->single)
+		return op->single(&f->vma, addr, ptep);
+	if (op->range)
+		return op->range(&f->vma, addr, ptep, end - start);
+	clear_young_dirty_ptes(&f->vma, addr, ptep, end - start, op->cydp);
+	return false;
+}
+
+static bool op_model(struct contpte_fixture *f, const struct young_op *op,
+		     int start, int end)
+{
+	pte_t *want = f->table->want;
+	bool young = false;
+	int i;
+
+	if (pte_valid_cont(want[start]))
+		start = ALIGN_DOWN(start, CONT_PTES);
+	if (pte_valid_cont(want[end - 1]))
+		end = ALIGN(end, CONT_PTES);
+
+	for (i = start; i < end; i++) {
+		young |= pte_young(want[i]);
+		if (!op->cydp || op->cydp & CYDP_CLEAR_YOUNG)
+			want[i] = pte_mkold(want[i]);
+		if (op->cydp & CYDP_CLEAR_DIRTY)
+			want[i] = pte_mkclean(want[i]);
+	}
+	if (op->flush && young)
+		contpte_model_flush(f, start, end - start);
+	return young && !op->cydp;
+}
+
+/*
+ * A range is widened to the whole of the block in which it starts if that is
+ * folded, and of that in which it ends [contpte 121-125, 141-146, 230-232]:
+ *
+ *	entries	|cccccccc|nnnnnnnn|cccccccc|nnnnnnnn|
+ *	range	       <------------->
+ *	widened  <-------------------------->
+ *
+ * Within it all entries lose the bits, outside none does; page, contiguous and
+ * write bit stay. The value returned says whether any was young; if so, the
+ * flushing form invalidates the widened range, once. A second call finds
+ * nothing. Every range, times every way in which four blocks may be folded.
+ */
+static void young_op_matches_model(struct kunit *test)
+{
+	const struct young_op *op = test->param_value;
+	unsigned int start, end, mask, ranges = 0, failed = 0;
+	struct contpte_fixture *f = test->priv;
+
+	if (op->range && !PGTABLE_KUNIT_YOUNG_RANGES)
+		kunit_skip(test, "this kernel has no %s", op->desc);
+
+	for (mask = 0; mask < BIT(CONTPTE_BLOCKS); mask++) {
+		int base = mask & 1 ? 0 : PTRS_PER_PTE - CONTPTE_WINDOW;
+
+		for (start = 0; start < CONTPTE_WINDOW; start = contpte_next(start)) {
+			for (end = start + 1; end < CONTPTE_WINDOW + 1; end = contpte_next(end)) {
+				bool got, want, again;
+
+				if (op->single && end > start + 1)
+					break;
+				contpte_fill_window(f, base, mask, start + mask,
+						    end);
+				got = op_run(f, op, base + start, base + end);
+				again = op_run(f, op, base + start, base + end);
+				want = op_model(f, op, base + start, base + end);
+
+				ranges++;
+				if (contpte_check(f, "%s of [%u, %u), folded blocks %#x",
+						  op->desc, start, end, mask) &&
+				    got == want && !again)
+					continue;
+				KUNIT_EXPECT_EQ_MSG(test, got, want,
+						    "%s of [%u, %u), folded blocks %#x",
+						    op->desc, start, end, mask);
+				KUNIT_EXPECT_FALSE_MSG(test, again,
+						       "again, %s of [%u, %u), folded blocks %#x",
+						       op->desc, start, end, mask);
+				if (++failed == PGTABLE_KUNIT_ENOUGH)
+					return;
+			}
+		}
+	}
+	kunit_info(test, "%u ranges\n", ranges);
+}
+
+static struct kunit_suite contpte_young_suite;
+
+static int contpte_young_init(struct kunit *test)
+{
+	int err = pgtable_kunit_case_init(test, &contpte_young_suite);
+
+	if (err)
+		return err;
+	test->priv = contpte_fixture_alloc(test);
+	return 0;
+}
+
+static const struct kunit_attributes contpte_young_slow = {
+	.speed = KUNIT_SPEED_SLOW,
+};
+
+static struct kunit_case contpte_young_cases[] = {
+	KUNIT_CASE_PARAM_ATTR(young_op_matches_model, young_op_gen_params,
+			      contpte_young_slow),
+	{}
+};
+
+static struct kunit_suite contpte_young_suite = {
+	.name = "contpte_young",
+	.init = contpte_young_init,
+	.test_cases = contpte_young_cases,
+};
+
+kunit_test_suite(contpte_young_suite);
+
+MODULE_DESCRIPTION("KUnit tests for contiguous PTEs: ageing and cleaning");
+MODULE_LICENSE("GPL");
