@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Contiguous PTEs: entries that are not alike, and mms that are left alone.
+ *
+ * Batches of entries that are not folded may differ in accessed, dirty and
+ * write bits; clearing them merges the first two and nothing else,
+ * write-protecting them loses none. Entries that are not valid are on their
+ * own, whatever bits they have. Blocks in page tables of the kernel are for
+ * the kernel to fold and unfold.
+ *
+ * Each case runs real functions on real entries, and compares the table, the
+ * value returned and the TLB invalidations with what the comments say. Not
+ * covered: blocks of four that are folded or not (contpte).
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	'contpte*'
+ */
+
+#include <kunit/test.h>
+#include <linux/efi.h>
+
+#include "contpte.h"
+#include "contpte_odd.h"
+
+KUNIT_ARRAY_PARAM_DESC(contpte_odd, contpte_odds, desc);
+
+/* Flags of the first entry of a batch, and of one other. */
+static const struct mixed_flags {
+	const char *desc;
+	pteval_t first;
+	pteval_t other;
+} mixed_flags[] = {
+	{ "read-only, dirty in hardware", PTE_RDONLY, PTE_WRITE },
+	{ "read-only, dirty in software", PTE_RDONLY, PTE_RDONLY | PTE_DIRTY },
+	{ "read-only, young", PTE_RDONLY, PTE_RDONLY | PTE_AF },
+	{ "read-only, writable", PTE_RDONLY, PTE_RDONLY | PTE_WRITE },
+	{ "writable, read-only", PTE_RDONLY | PTE_WRITE, PTE_RDONLY },
+	{ "writable, dirty in hardware", PTE_RDONLY | PTE_WRITE, PTE_WRITE },
+	{ "writable, dirty in software", PTE_RDONLY | PTE_WRITE,
+	  PTE_WRITE | PTE_DIRTY },
+	{ "writable, young", PTE_RDONLY | PTE_WRITE,
+	  PTE_RDONLY | PTE_WRITE | PTE_AF },
+	{ "writable, young and dirty", PTE_RDONLY | PTE_WRITE,
+	  PTE_WRITE | PTE_AF },
+	{ "young and dirty, old and clean", PTE_WRITE | PTE_AF,
+	  PTE_RDONLY | PTE_WRITE },
+};
+
+KUNIT_ARRAY_PARAM_DESC(mixed_flags, mixed_flags, desc);
+
+#define MIXED_MASK	(PTE_RDONLY | PTE_WRITE | PTE_DIRTY | PTE_AF)
+
+static pte_t mixed_pte(struct contpte_fixture *f, unsigned int page,
+		       pteval_t flags)
+{
+	return __pte((pte_val(contpte_pte(f, page)) & ~MIXED_MASK) | flags);
+}
+
+/* Two blocks, not folded; all like @first, but entry @at is like @other. */
+static void mixed_fill(struct contpte_fixture *f,
+		       const struct mixed_flags *flags, unsigned int at)
+{
+	unsigned int i;
+
+	contpte_reset(f);
+	for (i = 0; i < 2 * CONT_PTES; i++)
+		pgtable_kunit_table_set(f->table, i,
+					mixed_pte(f, i, i == at ? flags->other :
+								  flags->first));
+}
+
+/*
+ * Clearing a batch returns its first entry with the accessed and the dirty bit
+ * of all of them [contpte 97]. No other bit comes from the others: the batch is
+ * not writable because a later entry is [99], and if that one is dirty, a
+ * read-only first entry is dirty in software and stays read-only [98]. Dirty
+ * does not imply young. Batches that start at both ends and in the middle of a
+ * block, the odd entry at each place inside and on both sides.
+ */
+static void get_and_clear_full_ptes_mixed(struct kunit *test)
+{
+	const unsigned int starts[] = { 0, 1, CONT_PTES - 1 };
+	const struct mixed_flags *flags = test->param_value;
+	struct contpte_fixture *f = test->priv;
+	unsigned int s, start, end, at, i;
+
+	for (s = 0; s < ARRAY_SIZE(starts); s++) {
+		start = starts[s];
+		end = start + CONT_PTES;
+		for (at = 0; at < 2 * CONT_PTES; at = contpte_next(at)) {
+			pte_t *want = f->table->want, first, got;
+
+			mixed_fill(f, flags, at);
+			got = get_and_clear_full_ptes(f->table->mm,
+						      contpte_addr(f, start),
+						      contpte_ptep(f, start),
+						      end - start, at % 2);
+			first = want[start];
+			for (i = start; i < end; i++) {
+				if (i > start && pte_young(want[i]))
+					first = pte_mkyoung(first);
+				if (i > start && pte_dirty(want[i]))
+					first = pte_mkdirty(first);
+				want[i] = __pte(0);
+			}
+			if (contpte_check(f, "%s at %u of [%u, %u)",
+					  flags->desc, at, start, end) &&
+			    pte_same(got, first))
+				continue;
+			KUNIT_EXPECT_EQ_MSG(test, pte_val(got), pte_val(first),
+					    "%s at %u of [%u, %u)",
+					    flags->desc, at, start, end);
+			return;
+		}
+	}
+}
+
+/*
+ * Write-protecting entries of which some are read-only already, or dirty in
+ * hardware: each becomes read-only, keeps its page and its young bit, and is
+ * as dirty as it was, in software by then [contpte 113, 114]. To do so twice
+ * changes nothing more.
+ */
+static void wrprotect_ptes_mixed(struct kunit *test)
+{
+	const struct mixed_flags *flags = test->param_value;
+	struct contpte_fixture *f = test->priv;
+	unsigned int at, i, times;
+
+	for (at = 0; at < 2 * CONT_PTES; at = contpte_next(at)) {
+		pte_t *want = f->table->want;
+
+		mixed_fill(f, flags, at);
+		for (i = 1; i < CONT_PTES + 1; i++) {
+			pteval_t val = pte_val(want[i]);
+
+			if (!(val & PTE_RDONLY))
+				val |= PTE_DIRTY;
+			want[i] = __pte((val & ~PTE_WRITE) | PTE_RDONLY);
+		}
+		for (times = 1; times <= 2; times++) {
+			wrprotect_ptes(f->table->mm, contpte_addr(f, 1),
+				       contpte_ptep(f, 1), CONT_PTES);
+			if (!contpte_check(f, "%s at %u, %u times", flags->desc,
+					   at, times))
+				return;
+		}
+	}
+}
+
+/*
+ * Write-protecting all of a block whose entries have other bits set than
+ * usual, folded if such entries can be: only the write bit changes [contpte
+ * 114]. PROT_NONE stays present and not valid [116].
+ */
+static void wrprotect_ptes_all_odd(struct kunit *test)
+{
+	const struct contpte_odd *odd = test->param_value;
+	struct contpte_fixture *f = test->priv;
+	unsigned int i;
+
+	if (!pte_present(odd->make(contpte_pte(f, 0))))
+		kunit_skip(test, "wrprotect_ptes() is for present entries");
+
+	for (i = 0; i < CONT_PTES; i++) {
+		pte_t pte = contpte_odd_pte(f, odd, i, true);
+
+		if (odd->folds)
+			pte = contpte_mkfolded(pte);
+		pgtable_kunit_table_set(f->table, i, pte);
+		f->table->want[i] = clear_pte_bit(pte, __pgprot(PTE_WRITE));
+	}
+	wrprotect_ptes(f->table->mm, contpte_addr(f, 0), contpte_ptep(f, 0),
+		       CONT_PTES);
+	contpte_check(f, "all %s", odd->desc);
+}
+
+/*
+ * Write-protecting a folded block entry by entry: the first call unfolds it,
+ * with one invalidation. That with the last the entries are all alike again is
+ * no reason to fold it [contpte 115].
+ */
+static void ptep_set_wrprotect_one_by_one(struct kunit *test)
+{
+	struct contpte_fixture *f = test->priv;
+	unsigned int i;
+
+	contpte_fill(f, 0, 0, true, 0, CONT_PTES - 1);
+	contpte_model_unfold(f, 0);
+	for (i = 0; i < CONT_PTES; i++) {
+		ptep_set_wrprotect(f->table->mm, contpte_addr(f, i),
+				   contpte_ptep(f, i));
+		f->table->want[i] = pte_wrprotect(f->table->want[i]);
+		if (!contpte_check(f, "after entry %u", i))
+			return;
+	}
+}
+
+/*
+ * An entry that is not valid is on its own, even if it has the contiguous bit
+ * and its neighbours are contiguous [contpte 39, 40, 88]: it is returned as it
+ * was and is gone, nothing is unfolded. So is a valid one without the bit.
+ */
+static void ptep_get_and_clear_one_entry_odd(struct kunit *test)
+{
+	const struct contpte_odd *odd = test->param_value;
+	struct contpte_fixture *f = test->priv;
+	unsigned int i, at, cont;
+
+	for (at = 0; at < CONT_PTES; at = contpte_next(at)) {
+		for (cont = 0; cont <= !odd->valid; cont++) {
+			pte_t pte = contpte_odd_pte(f, odd, at, true), got;
+
+			if (cont)
+				pte = contpte_mkcont(pte);
+			contpte_reset(f);
+			contpte_fill(f, 0, 0, true, 0, 0);
+			pgtable_kunit_table_set(f->table, at, pte);
+
+			got = ptep_get_and_clear(f->table->mm,
+						 contpte_addr(f, at),
+						 contpte_ptep(f, at));
+			f->table->want[at] = __pte(0);
+			contpte_check(f, "%s at %u, PTE_CONT %u", odd->desc, at,
+				      cont);
+			KUNIT_EXPECT_EQ_MSG(test, pte_val(got), pte_val(pte),
+					    "%s at %u, PTE_CONT %u", odd->desc,
+					    at, cont);
+
+			/* The same place, by way of a new entry. */
+			pgtable_kunit_table_set(f->table, at, pte);
+			pte = contpte_pte(f, CONTPTE_WINDOW + at);
+			set_pte_at(f->table->mm, contpte_addr(f, at),
+				   contpte_ptep(f, at), pte);
+			f->table->want[at] = pte;
+			contpte_check(f, "set_pte_at over %s at %u, PTE_CONT %u",
+				      odd->desc, at, cont);
+
+			for (i = 0; i < CONT_PTES; i++)
+				pgtable_kunit_raw_clear(f->table->mm,
+							contpte_addr(f, i),
+							contpte_ptep(f, i));
+		}
+	}
+}
+
+/* Functions that unfold a block of user space, here by way of its entry 1. */
+static void kernel_clear(struct mm_struct *mm, unsigned long addr, pte_t *ptep)
+{
+	pte_t old = pgtable_kunit_raw_get(ptep);
+
+	pte_clear(mm, addr, ptep);
+	if (mm != &init_mm)
+		pgtable_kunit_uncount(mm, addr, ptep, old);
+}
+
+static void kernel_get_and_clear(struct mm_struct *mm, unsigned long addr,
+				 pte_t *ptep)
+{
+	ptep_get_and_clear(mm, addr, ptep);
+}
+
+static void kernel_clear_full(struct mm_struct *mm, unsigned long addr,
+			      pte_t *ptep)
+{
+	clear_full_ptes(mm, addr, ptep, 2, 0);
+}
+
+static void kernel_get_and_clear_full(struct mm_struct *mm, unsigned long addr,
+				      pte_t *ptep)
+{
+	get_and_clear_full_ptes(mm, addr, ptep, 2, 0);
+}
+
+static void kernel_wrprotect(struct mm_struct *mm, unsigned long addr,
+			     pte_t *ptep)
+{
+	ptep_set_wrprotect(mm, addr, ptep);
+}
+
+static void kernel_wrprotect_range(struct mm_struct *mm, unsigned long addr,
+				   pte_t *ptep)
+{
+	wrprotect_ptes(mm, addr, ptep, 2);
+}
+
+static const struct kernel_op {
+	const char *desc;
+	void (*run)(struct mm_struct *mm, unsigned long addr, pte_t *ptep);
+	unsigned int nr;
+	bool wrprotects;
+} kernel_ops[] = {
+	{ "pte_clear", kernel_clear, 1 },
+	{ "ptep_get_and_clear", kernel_get_and_clear, 1 },
+	{ "clear_full_ptes", kernel_clear_full, 2 },
+	{ "get_and_clear_full_ptes", kernel_get_and_clear_full, 2 },
+	{ "ptep_set_wrprotect", kernel_wrprotect, 1, true },
+	{ "wrprotect_ptes", kernel_wrprotect_range, 2, true },
+};
+
+static const struct kernel_mm {
+	const char *desc;
+	struct mm_struct *mm;
+} kernel_mms[] = {
+	{ "init_mm", &init_mm },
+#ifdef CONFIG_EFI
+	{ "efi_mm", &efi_mm },
+#endif
+};
+
+KUNIT_ARRAY_PARAM_DESC(kernel_mm, kernel_mms, desc);
+
+/*
+ * The kernel cannot tolerate the fault that a conversion may cause in its own
+ * mappings, nor may those that firmware runs on be touched: there, what would
+ * be folded is not [contpte 31, 32], and entries that the kernel has made
+ * contiguous stay so when one next to them changes [41, 106, 118].
+ */
+static void kernel_mm_never_converted(struct kunit *test)
+{
+	const struct kernel_mm *kernel = test->param_value;
+	struct contpte_fixture *f = test->priv;
+	struct mm_struct *mm = f->table->mm;
+	const struct kernel_op *op;
+	unsigned int i;
+
+	/* Entries are accounted to the mm that they are set and cleared in. */
+	f->table->mm = kernel->mm;
+
+	for (i = 0; i < CONT_PTES; i++) {
+		set_pte_at(kernel->mm, contpte_addr(f, i), contpte_ptep(f, i),
+			   contpte_pte(f, i));
+		f->table->want[i] = contpte_pte(f, i);
+	}
+	contpte_check(f, "set_pte_at in %s, ascending", kernel->desc);
+
+	for (op = kernel_ops; op < kernel_ops + ARRAY_SIZE(kernel_ops); op++) {
+		contpte_reset(f);
+		contpte_fill(f, 0, 0, true, 0, CONTPTE_NOWHERE);
+		op->run(kernel->mm, contpte_addr(f, 1), contpte_ptep(f, 1));
+		for (i = 1; i < 1 + op->nr; i++) {
+			pte_t *want = f->table->want + i;
+
+			*want = op->wrprotects ? pte_wrprotect(*want) : __pte(0);
+		}
+		contpte_check(f, "%s in %s", op->desc, kernel->desc);
+	}
+	contpte_reset(f);
+	f->table->mm = mm;
+}
+
+static struct kunit_suite contpte_mixed_suite;
+
+static int contpte_mixed_init(struct kunit *test)
+{
+	int err = pgtable_kunit_case_init(test, &contpte_mixed_suite);
+
+	if (err)
+		return err;
+	test->priv = contpte_fixture_alloc(test);
+	return 0;
+}
+
+static struct kunit_case contpte_mixed_cases[] = {
+	KUNIT_CASE_PARAM(get_and_clear_full_ptes_mixed, mixed_flags_gen_params),
+	KUNIT_CASE_PARAM(wrprotect_ptes_mixed, mixed_flags_gen_params),
+	KUNIT_CASE_PARAM(wrprotect_ptes_all_odd, contpte_odd_gen_params),
+	KUNIT_CASE(ptep_set_wrprotect_one_by_one),
+	KUNIT_CASE_PARAM(ptep_get_and_clear_one_entry_odd,
+			 contpte_odd_gen_params),
+	KUNIT_CASE_PARAM(kernel_mm_never_converted, kernel_mm_gen_params),
+	{}
+};
+
+static struct kunit_suite contpte_mixed_suite = {
+	.name = "contpte_mixed",
+	.init = contpte_mixed_init,
+	.test_cases = contpte_mixed_cases,
+};
+
+kunit_test_suite(contpte_mixed_suite);
+
+MODULE_DESCRIPTION("KUnit tests for contiguous PTEs: entries that are not alike");
+MODULE_LICENSE("GPL");
