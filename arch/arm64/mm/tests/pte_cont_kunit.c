@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The contiguous bit of one arm64 entry.
+ *
+ * The bit means something in a valid entry only. It is private to the functions
+ * that work on entries in a table: it may leak through the getters, but a setter
+ * does not take it from its caller; and an entry that is not valid, in which
+ * bit 52 may stand for something else, is not a part of a block.
+ *
+ * Synthetic tables and values. Not covered: folding and unfolding of blocks
+ * (contpte_fold), ranges (contpte). It also runs without CONFIG_ARM64_CONTPTE,
+ * where no function knows the bit.
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	'pte_cont'
+ */
+
+#include <kunit/test.h>
+#include <linux/log2.h>
+#include <linux/sizes.h>
+
+#include "pgtable_kunit.h"
+
+/*
+ * The part of a range that lies in the block of its first address ends at the
+ * end of the block or of the range, whichever comes first [contpte 7]: for all
+ * starts in a block, and ends up to two blocks behind it, in the first, in
+ * some, and in the last block of all addresses, where both ends wrap to 0.
+ */
+static void pte_cont_addr_end_of_block(struct kunit *test)
+{
+	const unsigned long blocks[] = {
+		0, 7 * CONT_PTE_SIZE, -3 * CONT_PTE_SIZE, -2 * CONT_PTE_SIZE,
+		-CONT_PTE_SIZE,
+	};
+	unsigned int n, start, nr, failed = 0;
+
+	for (n = 0; n < ARRAY_SIZE(blocks); n++) {
+		for (start = 0; start < CONT_PTES; start++) {
+			unsigned long addr = blocks[n] + start * PAGE_SIZE;
+			unsigned int left = CONT_PTES - start;
+
+			for (nr = 1; nr <= left + CONT_PTES + 1; nr++) {
+				unsigned long end = addr + nr * PAGE_SIZE, got;
+				unsigned long want = addr + min(nr, left) * PAGE_SIZE;
+
+				/* Beyond the last address there is nothing. */
+				if (end && end < addr)
+					break;
+				got = pte_cont_addr_end(addr, end);
+				KUNIT_EXPECT_EQ_MSG(test, got, want,
+						    "from %#lx to %#lx", addr, end);
+				if (got != want && ++failed == PGTABLE_KUNIT_ENOUGH)
+					return;
+			}
+		}
+		cond_resched();
+	}
+}
+
+/*
+ * The size of a block is what the architecture says for each size of a page,
+ * and it divides a table [contpte 9].
+ */
+static void cont_pte_geometry(struct kunit *test)
+{
+	unsigned long want = SZ_2M;
+
+	if (PAGE_SIZE == SZ_4K)
+		want = SZ_64K;
+	KUNIT_EXPECT_EQ(test, CONT_PTE_SIZE, want);
+	KUNIT_EXPECT_EQ(test, CONT_PTES * PAGE_SIZE, CONT_PTE_SIZE);
+	KUNIT_EXPECT_EQ(test, ~(CONT_PTE_SIZE - 1), CONT_PTE_MASK);
+	KUNIT_EXPECT_TRUE(test, is_power_of_2(CONT_PTES));
+	KUNIT_EXPECT_EQ(test, PTRS_PER_PTE % CONT_PTES, 0);
+}
+
+/*
+ * A contiguous bit that leaked from a getter does not get into a table by
+ * set_pte() or set_pte_at(), whether the entry is valid or PROT_NONE [contpte
+ * 82]; the private function, which mappings with a contiguous bit of their own
+ * are made with, writes what it is given [83]. Without CONFIG_ARM64_CONTPTE
+ * they are the same function.
+ */
+static void set_pte_leaked_bit(struct kunit *test)
+{
+	struct pgtable_kunit_table *table = pgtable_kunit_table_alloc(test);
+	struct folio *folio = pgtable_kunit_folio_alloc(test, 0);
+	pte_t pte, cont;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		pte = pfn_pte(folio_pfn(folio),
+			      vm_get_page_prot(i ? VM_NONE : VM_READ));
+		pte = pte_mkspecial(pte);
+		cont = set_pte_bit(pte, __pgprot(PTE_CONT));
+		pgtable_kunit_table_reset(table);
+
+		set_pte_at(table->mm, pgtable_kunit_table_addr(table, 0),
+			   table->pte, cont);
+		set_pte(table->pte + 1, cont);
+		__set_ptes(table->mm, pgtable_kunit_table_addr(table, 2),
+			   table->pte + 2, cont, 1);
+
+		if (!IS_ENABLED(CONFIG_ARM64_CONTPTE))
+			pte = cont;
+		table->want[0] = pte;
+		table->want[1] = pte;
+		table->want[2] = cont;
+		pgtable_kunit_table_check(table, "%s with PTE_CONT",
+					  i ? "PROT_NONE" : "a valid entry");
+	}
+}
+
+/*
+ * From an entry of a contiguous block, a batch may go on to the end of the
+ * block: CONT_PTES - i from the i-th on, not CONT_PTES [contpte 147]. Any other
+ * entry stands for itself, also if it is not valid and has the bit [148], and
+ * without CONFIG_ARM64_CONTPTE all do [149]. All places in a table.
+ */
+static void pte_batch_hint_to_block_end(struct kunit *test)
+{
+	struct pgtable_kunit_table *table = pgtable_kunit_table_alloc(test);
+	unsigned int i, n, want;
+
+	for (i = 0; i < PTRS_PER_PTE; i++) {
+		pte_t valid = pfn_pte(PHYS_PFN(SZ_1G), vm_get_page_prot(VM_READ));
+		pte_t none = pte_modify(valid, vm_get_page_prot(VM_NONE));
+		pgprot_t cont = __pgprot(PTE_CONT);
+		const pte_t single[] = {
+			__pte(0), valid, none, set_pte_bit(none, cont),
+			swp_entry_to_pte(swp_entry(1, BIT(52 - 12))),
+		};
+
+		want = IS_ENABLED(CONFIG_ARM64_CONTPTE) ?
+		       CONT_PTES - i % CONT_PTES : 1;
+		KUNIT_EXPECT_EQ_MSG(test, want,
+				    pte_batch_hint(table->pte + i,
+						   set_pte_bit(valid, cont)),
+				    "entry %u", i);
+		for (n = 0; n < ARRAY_SIZE(single); n++)
+			KUNIT_EXPECT_EQ_MSG(test, 1,
+					    pte_batch_hint(table->pte + i,
+							   single[n]),
+					    "entry %u, %016llx", i,
+					    pte_val(single[n]));
+	}
+}
+
+/* What may be called for an entry that is not valid. */
+struct nonvalid_op {
+	const char *desc;
+	pte_t (*run)(struct mm_struct *mm, unsigned long addr, pte_t *ptep);
+	bool clears;
+	bool returns;		/* the entry */
+};
+
+static pte_t op_get(struct mm_struct *mm, unsigned long addr, pte_t *ptep)
+{
+	return ptep_get(ptep);
+}
+
+static pte_t op_get_lockless(struct mm_struct *mm, unsigned long addr,
+			     pte_t *ptep)
+{
+	return ptep_get_lockless(ptep);
+}
+
+static pte_t op_pte_clear(struct mm_struct *mm, unsigned long addr, pte_t *ptep)
+{
+	pte_t old = pgtable_kunit_raw_get(ptep);
+
+	pte_clear(mm, addr, ptep);
+	pgtable_kunit_uncount(mm, addr, ptep, old);
+	return __pte(0);
+}
+
+static pte_t op_get_and_clear(struct mm_struct *mm, unsigned long addr,
+			      pte_t *ptep)
+{
+	return ptep_get_and_clear(mm, addr, ptep);
+}
+
+static pte_t op_set_none(struct mm_struct *mm, unsigned long addr, pte_t *ptep)
+{
+	set_pte_at(mm, addr, ptep, __pte(0));
+	return __pte(0);
+}
+
+static pte_t op_clear_full(struct mm_struct *mm, unsigned long addr, pte_t *ptep)
+{
+	clear_full_ptes(mm, addr, ptep, 1, 0);
+	return __pte(0);
+}
+
+static pte_t op_get_and_clear_full(struct mm_struct *mm, unsigned long addr,
+				   pte_t *ptep)
+{
+	return get_and_clear_full_ptes(mm, addr, ptep, 1, 1);
+}
+
+static const struct nonvalid_op nonvalid_ops[] = {
+	{ "ptep_get", op_get, .returns = true },
+	{ "ptep_get_lockless", op_get_lockless, .returns = true },
+	{ "pte_clear", op_pte_clear, .clears = true },
+	{ "ptep_get_and_clear", op_get_and_clear, .clears = true,
+	  .returns = true },
+	{ "set_pte_at", op_set_none, .clears = true },
+	{ "clear_full_ptes", op_clear_full, .clears = true },
+	{ "get_and_clear_full_ptes", op_get_and_clear_full, .clears = true,
+	  .returns = true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(nonvalid_op, nonvalid_ops, desc);
+
+/*
+ * An entry that is not valid and has bit 52 is not a part of a block: whoever
+ * reads or clears it leaves its neighbours as they are, and gets its own bits
+ * and no others [contpte 40, 88, 148]. The neighbours here are valid, some are
+ * young, and would be rewritten by an unfold. Both kinds:
+ * one that is not present, one that is PROT_NONE; in all places of a block.
+ */
+static void nonvalid_cont_is_no_block(struct kunit *test)
+{
+	struct pgtable_kunit_table *table = pgtable_kunit_table_alloc(test);
+	struct folio *folio = pgtable_kunit_folio_alloc(test, ilog2(CONT_PTES));
+	const struct nonvalid_op *op = test->param_value;
+	unsigned int kind, idx, i;
+
+	for (kind = 0; kind < 2; kind++) {
+		for (idx = 0; idx < CONT_PTES; idx++) {
+			pte_t pte, got;
+
+			pgtable_kunit_table_reset(table);
+			for (i = 0; i < CONT_PTES; i++) {
+				pte = pfn_pte(folio_pfn(folio) + i,
+					      vm_get_page_prot(VM_READ));
+				if (i == idx && kind)
+					pte = pte_modify(pte, vm_get_page_prot(VM_NONE));
+				else if (i == idx)
+					pte = swp_entry_to_pte(swp_entry(1, i));
+				else
+					pte = i % 2 ? pte_mkold(pte) : pte;
+				if (i == idx)
+					pte = set_pte_bit(pte, __pgprot(PTE_CONT));
+				pgtable_kunit_table_set(table, i, pte);
+			}
+			got = op->run(table->mm,
+				      pgtable_kunit_table_addr(table, idx),
+				      table->pte + idx);
+			if (op->returns)
+				KUNIT_EXPECT_EQ_MSG(test, pte_val(got),
+						    pte_val(table->want[idx]),
+						    "%s of entry %u", op->desc,
+						    idx);
+			if (op->clears)
+				table->want[idx] = __pte(0);
+			if (!pgtable_kunit_table_check(table, "%s of entry %u, %s with bit 52",
+						       op->desc, idx,
+						       kind ? "PROT_NONE" : "swap"))
+				return;
+		}
+	}
+}
+
+static struct kunit_suite pte_cont_suite;
+
+static int pte_cont_init(struct kunit *test)
+{
+	return pgtable_kunit_case_init(test, &pte_cont_suite);
+}
+
+static struct kunit_case pte_cont_cases[] = {
+	KUNIT_CASE(pte_cont_addr_end_of_block),
+	KUNIT_CASE(cont_pte_geometry),
+	KUNIT_CASE(set_pte_leaked_bit),
+	KUNIT_CASE(pte_batch_hint_to_block_end),
+	KUNIT_CASE_PARAM(nonvalid_cont_is_no_block, nonvalid_op_gen_params),
+	{}
+};
+
+static struct kunit_suite pte_cont_suite = {
+	.name = "pte_cont",
+	.init = pte_cont_init,
+	.test_cases = pte_cont_cases,
+};
+
+kunit_test_suite(pte_cont_suite);
+
+MODULE_DESCRIPTION("KUnit tests for the contiguous bit of one arm64 entry");
+MODULE_LICENSE("GPL");
