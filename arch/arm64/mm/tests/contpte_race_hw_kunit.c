@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Contiguous PTEs: the hardware on another CPU.
+ *
+ * An MMU sets the accessed and the dirty bit of a valid entry whenever it likes,
+ * without a lock, and in any entry of a contiguous block. Whoever changes an
+ * entry meanwhile must not undo that: a dirty bit that is lost is data that is
+ * lost. Hence each change is a compare-and-exchange, or takes the entry away
+ * and looks at what it has got.
+ *
+ * A thread on another CPU does to the entries of a block what an MMU does, and
+ * keeps the books; one function at a time is called over and over in front of
+ * it. After each call every bit that the thread has set must be in the table or
+ * in the value returned, and no other entry may have changed. That needs two
+ * CPUs; contpte_race.seconds= makes it longer. The same is done where there is
+ * one, from a probe before each instruction of these functions. Not covered:
+ * what a TLB may still hold, and that a real MMU does the same.
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	--qemu_args '-smp 2' 'contpte_race_hw'
+ */
+
+#include <kunit/test.h>
+#include <linux/kallsyms.h>
+#include <linux/kprobes.h>
+#include <asm/insn.h>
+
+#include "contpte_race.h"
+
+/**
+ * struct race_hw - a thread that acts as the MMU of another CPU
+ * @f: the fixture; the thread works on the first block of its table
+ * @round: number of the block that is in the table, from 1 on
+ * @young: for each entry, the round in which the thread made it young
+ * @dirty: the same for entries that it made dirty
+ *
+ * The thread never rests. It looks at @round before it reads an entry, and
+ * notes it after the entry is changed. So if a note says that this is the
+ * round, then the entry was changed in this round. A note that comes late says
+ * an earlier round, and nothing follows from it.
+ */
+struct race_hw {
+	struct contpte_fixture *f;
+	unsigned int round;
+	unsigned int young[CONT_PTES];
+	unsigned int dirty[CONT_PTES];
+};
+
+/* An access to the page of an entry, by a CPU that finds no TLB entry. */
+static void race_hw_access(struct race_hw *hw, unsigned int i, bool write)
+{
+	/* The round first, then the entry: see race_hw_fill(). */
+	unsigned int round = smp_load_acquire(&hw->round);
+	pte_t *ptep = contpte_ptep(hw->f, i);
+	unsigned int *note = write ? &hw->dirty[i] : &hw->young[i];
+	pte_t old = pgtable_kunit_raw_get(ptep), new;
+
+	if (!pte_valid(old))
+		return;
+	if (!write)
+		new = pte_mkyoung(old);
+	else if (pte_write(old))
+		new = contpte_mkhwdirty(old);
+	else
+		return;
+	if (pte_same(new, old))
+		return;
+	if (cmpxchg_relaxed(&pte_val(*ptep), pte_val(old), pte_val(new)) ==
+	    pte_val(old)) {
+		/* The entry first, then the note: see race_hw_check(). */
+		smp_store_release(note, round);
+	}
+}
+
+static int race_hw_thread(void *data)
+{
+	struct race_hw *hw = data;
+	unsigned int i = 0, n;
+
+	while (!kthread_should_stop()) {
+		for (n = 0; n < CONT_PTES; n++) {
+			race_hw_access(hw, i, n & 1);
+			race_hw_access(hw, i, !(n & 1));
+			i = (i + 1) % CONT_PTES;
+		}
+		/* Start elsewhere next time. */
+		i = (i + 5) % CONT_PTES;
+		cond_resched();
+	}
+	return 0;
+}
+
+/**
+ * struct race_hw_op - a function that is called in front of the hardware
+ * @desc: its name, and the situation
+ * @run: calls it, and returns what it returned, or none
+ * @folded: the block is folded before
+ * @hole: the last entry is none before
+ * @start: @run clears, or write-protects, from this entry on
+ * @nr: that many
+ * @wrprotect: they are write-protected
+ * @returns: it clears them, and returns what they had
+ * @old: it makes entries old on purpose
+ */
+struct race_hw_op {
+	const char *desc;
+	pte_t (*run)(struct contpte_fixture *f, const struct race_hw_op *op);
+	bool folded;
+	bool hole;
+	unsigned int start;
+	unsigned int nr;
+	bool wrprotect;
+	bool returns;
+	bool old;
+};
+
+static pte_t op_wrprotect(struct contpte_fixture *f, const struct race_hw_op *op)
+{
+	wrprotect_ptes(f->table->mm, contpte_addr(f, op->start),
+		       contpte_ptep(f, op->start), op->nr);
+	return __pte(0);
+}
+
+static pte_t op_get_and_clear(struct contpte_fixture *f,
+			      const struct race_hw_op *op)
+{
+	return get_and_clear_full_ptes(f->table->mm, contpte_addr(f, op->start),
+				       contpte_ptep(f, op->start), op->nr, 0);
+}
+
+static pte_t op_access_flags(struct contpte_fixture *f,
+			     const struct race_hw_op *op)
+{
+	struct vm_area_struct vma = TLB_FLUSH_VMA(f->table->mm, 0);
+	unsigned int i = CONT_PTES / 2;
+
+	ptep_set_access_flags(&vma, contpte_addr(f, i), contpte_ptep(f, i),
+			      pte_mkyoung(contpte_pte(f, i)), 0);
+	return __pte(0);
+}
+
+static pte_t op_clear_young(struct contpte_fixture *f,
+			    const struct race_hw_op *op)
+{
+	struct vm_area_struct vma = TLB_FLUSH_VMA(f->table->mm, 0);
+	unsigned int i;
+
+	for (i = 0; i < CONT_PTES; i++)
+		ptep_test_and_clear_young(&vma, contpte_addr(f, i),
+					  contpte_ptep(f, i));
+	return __pte(0);
+}
+
+static pte_t op_madvise_old(struct contpte_fixture *f,
+			    const struct race_hw_op *op)
+{
+	struct vm_area_struct vma = TLB_FLUSH_VMA(f->table->mm, 0);
+
+	clear_young_dirty_ptes(&vma, contpte_addr(f, 0), contpte_ptep(f, 0),
+			       CONT_PTES, CYDP_CLEAR_YOUNG);
+	return __pte(0);
+}
+
+/* The last entry of a block completes it, and it is folded. */
+static pte_t op_fold(struct contpte_fixture *f, const struct race_hw_op *op)
+{
+	unsigned int i = CONT_PTES - 1;
+
+	set_pte_at(f->table->mm, contpte_addr(f, i), contpte_ptep(f, i),
+		   contpte_pte(f, i));
+	return __pte(0);
+}
+
+static const struct race_hw_op race_hw_ops[] = {
+	{ "wrprotect_ptes, folded", op_wrprotect, .folded = true,
+	  .nr = CONT_PTES, .wrprotect = true },
+	{ "wrprotect_ptes, not folded", op_wrprotect,
+	  .nr = CONT_PTES, .wrprotect = true },
+	{ "wrprotect_ptes, part of a folded block", op_wrprotect,
+	  .folded = true, .start = 1, .nr = CONT_PTES / 2, .wrprotect = true },
+	{ "wrprotect_ptes, one of a folded block", op_wrprotect,
+	  .folded = true, .start = 1, .nr = 1, .wrprotect = true },
+	{ "get_and_clear_full_ptes, folded", op_get_and_clear, .folded = true,
+	  .nr = CONT_PTES, .returns = true },
+	{ "get_and_clear_full_ptes, part of a folded block", op_get_and_clear,
+	  .folded = true, .start = 1, .nr = CONT_PTES / 2, .returns = true },
+	{ "get_and_clear_full_ptes, not folded", op_get_and_clear,
+	  .nr = CONT_PTES, .returns = true },
+	{ "ptep_set_access_flags, folded", op_access_flags, .folded = true },
+	{ "ptep_set_access_flags, not folded", op_access_flags },
+	{ "ptep_test_and_clear_young, folded", op_clear_young, .folded = true,
+	  .old = true },
+	{ "clear_young_dirty_ptes, folded", op_madvise_old, .folded = true,
+	  .old = true },
+	{ "set_pte_at, fold", op_fold, .hole = true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(race_hw_op, race_hw_ops, desc);
+
+/* The next round: old and clean entries, for the hardware to change. */
+static void race_hw_fill(struct race_hw *hw, const struct race_hw_op *op)
+{
+	struct contpte_fixture *f = hw->f;
+	unsigned int i;
+
+	race_clear(f);
+	for (i = 0; i < CONT_PTES - op->hole; i++) {
+		pte_t pte = contpte_pte(f, i);
+
+		pgtable_kunit_raw_set(f->table->mm, contpte_addr(f, i),
+				      contpte_ptep(f, i),
+				      op->folded ? contpte_mkcont(pte) : pte);
+	}
+	/* Entries first, then the round: see race_hw_access(). */
+	smp_store_release(&hw->round, hw->round + 1);
+}
+
+/* What was seen of the hardware in all rounds. */
+struct race_hw_seen {
+	unsigned long rounds;
+	unsigned long young;
+	unsigned long dirty;
+};
+
+/*
+ * Are all bits that the hardware has set where they ought to be, and is each
+ * entry what @op makes of it besides?
+ */
+static bool race_hw_check(struct kunit *test, struct race_hw *hw,
+			  const struct race_hw_op *op, pte_t returned,
+			  struct race_hw_seen *seen)
+{
+	struct contpte_fixture *f = hw->f;
+	unsigned int i;
+
+	for (i = 0; i < CONT_PTES; i++) {
+		/* The notes first, then the entry: see race_hw_access(). */
+		bool young = smp_load_acquire(&hw->young[i]) == hw->round;
+		/* As above. */
+		bool dirty = smp_load_acquire(&hw->dirty[i]) == hw->round;
+		bool inside = i >= op->start && i < op->start + op->nr;
+		pte_t got = pgtable_kunit_raw_get(contpte_ptep(f, i));
+		pte_t has = inside && op->returns ? returned : got;
+		pte_t want = contpte_pte(f, i), plain;
+		const char *fault = NULL;
+
+		if (inside && op->wrprotect)
+			want = pte_wrprotect(want);
+		if (inside && op->returns)
+			want = __pte(0);
+		plain = pte_none(got) ? got :
+			pte_mkold(pte_mkclean(pte_mknoncont(got)));
+
+		if (!pte_same(plain, want))
+			fault = "has changed";
+		else if (dirty && !pte_dirty(has))
+			fault = "has lost its dirty bit";
+		else if (young && !op->old && !pte_young(has))
+			fault = "has lost its accessed bit";
+		if (fault) {
+			KUNIT_FAIL(test,
+				   "%s: entry %u of %u %s: %016llx, returned %016llx, in round %u",
+				   op->desc, i, CONT_PTES, fault, pte_val(got),
+				   pte_val(returned), hw->round);
+			return false;
+		}
+		seen->young += young;
+		seen->dirty += dirty;
+	}
+	seen->rounds++;
+	return true;
+}
+
+/*
+ * Each function that write-protects, clears, folds or unfolds a block, or
+ * changes its flags, keeps what the hardware sets meanwhile [contpte 117, 140]:
+ * the hardware sets what it finds clear, all the time; a block that is old and
+ * clean, one call some moments later, and the books are compared. The moments
+ * vary so that the call meets the hardware at any of the entries. A tenth of a
+ * second is some thousand calls where the other CPU runs at the same time, and
+ * longer where it has to be waited for.
+ */
+static void range_op_races_hw(struct kunit *test)
+{
+	unsigned long limit = jiffies + RACE_ANSWER_JIFFIES;
+	unsigned long end = jiffies + RACE_JIFFIES(10);
+	const struct race_hw_op *op = test->param_value;
+	struct contpte_fixture *f = test->priv;
+	struct race_hw_seen seen = {};
+	struct task_struct *task;
+	struct race_hw *hw;
+	bool ok = true;
+	unsigned int i;
+
+	race_needs_cpus(test);
+	hw = kunit_kzalloc(test, sizeof(*hw), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, hw);
+	hw->f = f;
+	task = race_thread(test, race_next_cpu(-1), race_hw_thread, hw);
+
+	while (ok && (time_before(jiffies, end) ||
+		      ((!seen.young || !seen.dirty) &&
+		       time_before(jiffies, limit)))) {
+		pte_t returned;
+
+		race_hw_fill(hw, op);
+		for (i = seen.rounds % 61; i; i--)
+			cpu_relax();
+		returned = op->run(f, op);
+		ok = race_hw_check(test, hw, op, returned, &seen);
+		cond_resched();
+	}
+	kthread_stop(task);
+
+	for (i = 0; i < CONT_PTES; i++)
+		f->table->want[i] = pgtable_kunit_raw_get(contpte_ptep(f, i));
+	pgtable_kunit_table_check(f->table, "%s: after the race", op->desc);
+
+	kunit_info(test, "%s: %lu calls, made young %lu, dirty %lu\n",
+		   op->desc, seen.rounds, seen.young, seen.dirty);
+	if (ok) {
+		KUNIT_EXPECT_GT(test, seen.young, 0);
+		KUNIT_EXPECT_GT(test, seen.dirty, 0);
+	}
+}
+
+/* Where the functions above change entries, apart from their own code. */
+static const char * const step_symbols[] = {
+	"contpte_convert",
+	"__contpte_try_fold",
+	"__contpte_try_unfold",
+	"contpte_wrprotect_ptes",
+	"contpte_get_and_clear_full_ptes",
+	"contpte_clear_young_dirty_ptes",
+	"contpte_ptep_set_access_flags",
+	"__ptep_set_access_flags",
+	"__ptep_set_access_flags_anysz",
+	"contpte_ptep_test_and_clear_young",
+	"contpte_test_and_clear_young_ptes",
+};
+
+/**
+ * struct step - the hardware steps in before one instruction
+ * @probe: a probe on the instruction
+ * @hw: what the hardware does
+ * @task: who is to be interrupted
+ * @wait: times that the instruction is still to run undisturbed
+ * @first: the first entry that the hardware uses
+ * @nr: how many it uses
+ * @hit: the hardware has stepped in
+ */
+struct step {
+	struct kprobe probe;
+	struct race_hw *hw;
+	struct task_struct *task;
+	unsigned int wait;
+	unsigned int first;
+	unsigned int nr;
+	bool hit;
+};
+
+/* Entries are accessed and written to, all at once. */
+static int step_in(struct kprobe *probe, struct pt_regs *regs)
+{
+	struct step *step = container_of(probe, struct step, probe);
+	unsigned int i;
+
+	if (current != step->task || step->hit || step->wait--)
+		return 0;
+	step->hit = true;
+	for (i = step->first; i < step->first + step->nr; i++) {
+		race_hw_access(step->hw, i, false);
+		race_hw_access(step->hw, i, true);
+	}
+	return 0;
+}
+
+NOKPROBE_SYMBOL(step_in);
+
+/* Calls with the hardware before one instruction; false if it never runs. */
+static bool step_instruction(struct kunit *test, struct race_hw *hw,
+			     const struct race_hw_op *op, unsigned long addr,
+			     struct race_hw_seen *seen, bool *ok)
+{
+	static const unsigned int waits[] = { 0, 1, CONT_PTES - 1 };
+	static struct step step;
+	unsigned int n;
+
+	step = (struct step) {
+		.probe = {
+			.addr = (kprobe_opcode_t *)addr,
+			.pre_handler = step_in,
+		},
+		.hw = hw,
+	};
+	/* Not before a part of a load-exclusive sequence, for one. */
+	if (register_kprobe(&step.probe))
+		return true;
+
+	for (n = 0; n < 2 * ARRAY_SIZE(waits); n++) {
+		unsigned int wait = waits[n / 2];
+		pte_t returned;
+
+		race_hw_fill(hw, op);
+		step.hit = false;
+		step.wait = wait;
+		step.first = n % 2 ? min(op->start + wait, CONT_PTES - 1) : 0;
+		step.nr = n % 2 ? 1 : CONT_PTES;
+		WRITE_ONCE(step.task, current);
+		returned = op->run(hw->f, op);
+		WRITE_ONCE(step.task, NULL);
+		if (!step.hit)
+			break;
+		*ok = race_hw_check(test, hw, op, returned, seen);
+		if (!*ok) {
+			kunit_info(test, "the hardware was before %pS, time %u\n",
+				   (void *)addr, wait + 1);
+			break;
+		}
+	}
+	unregister_kprobe(&step.probe);
+	cond_resched();
+	return n;
+}
+
+/*
+ * The same without luck, and on one CPU: the hardware sets the bits of all
+ * entries, or of the one whose turn it is, right before one instruction of the
+ * functions that change entries, the first, the second and the last time that
+ * it runs; for each instruction in turn. So it is between every read of an
+ * entry and the write that follows. If only one entry gets the bits, no other
+ * can make up for the loss. Every probe that is put or taken stops all CPUs, so
+ * with more than one this takes minutes.
+ */
+static void range_op_hw_at_each_instruction(struct kunit *test)
+{
+	const struct race_hw_op *op = test->param_value;
+	struct race_hw_seen seen = {};
+	struct race_hw *hw;
+	bool ok = true;
+	int n;
+
+	if (num_online_cpus() > 1)
+		kunit_skip(test, "for one CPU: each probe stops all others");
+
+	hw = kunit_kzalloc(test, sizeof(*hw), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, hw);
+	hw->f = test->priv;
+
+	for (n = -1; n < (int)ARRAY_SIZE(step_symbols) && ok; n++) {
+		unsigned long addr = n < 0 ? (unsigned long)op->run : 0;
+		unsigned long off, size = 0;
+		struct kprobe find = {
+			.symbol_name = n < 0 ? NULL : step_symbols[n],
+		};
+
+		/* Whoever is not there is a part of its callers. */
+		if (n >= 0 && !register_kprobe(&find)) {
+			addr = (unsigned long)find.addr;
+			unregister_kprobe(&find);
+		}
+		if (!addr || !kallsyms_lookup_size_offset(addr, &size, &off))
+			continue;
+		addr -= off;
+		for (off = 0; off < size && ok; off += AARCH64_INSN_SIZE) {
+			/* Not the first: then this function is not called. */
+			if (!step_instruction(test, hw, op, addr + off, &seen,
+					      &ok) && !off)
+				break;
+		}
+	}
+	race_clear(hw->f);
+	pgtable_kunit_table_check(hw->f->table, "%s: afterwards", op->desc);
+	kunit_info(test, "%s: %lu calls, made young %lu, dirty %lu\n",
+		   op->desc, seen.rounds, seen.young, seen.dirty);
+	if (ok) {
+		KUNIT_EXPECT_GT(test, seen.young, 0);
+		KUNIT_EXPECT_GT(test, seen.dirty, 0);
+	}
+}
+
+static struct kunit_suite contpte_race_hw_suite;
+
+static int contpte_race_hw_init(struct kunit *test)
+{
+	int err = pgtable_kunit_case_init(test, &contpte_race_hw_suite);
+
+	if (err)
+		return err;
+	test->priv = contpte_fixture_alloc(test);
+	return 0;
+}
+
+static const struct kunit_attributes contpte_race_hw_slow = {
+	.speed = KUNIT_SPEED_SLOW,
+};
+
+static struct kunit_case contpte_race_hw_cases[] = {
+	KUNIT_CASE_PARAM_ATTR(range_op_hw_at_each_instruction,
+			      race_hw_op_gen_params, contpte_race_hw_slow),
+	KUNIT_CASE_PARAM(range_op_races_hw, race_hw_op_gen_params),
+	{}
+};
+
+static struct kunit_suite contpte_race_hw_suite = {
+	.name = "contpte_race_hw",
+	.init = contpte_race_hw_init,
+	.test_cases = contpte_race_hw_cases,
+};
+
+kunit_test_suite(contpte_race_hw_suite);
+
+MODULE_DESCRIPTION("KUnit tests for contiguous PTEs: the hardware on another CPU");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Contiguous PTEs: readers on other CPUs.
+ *
+ * A reader without the page-table lock (GUP-fast, perf) may meet a block that
+ * is being changed. It starts again until the block is consistent, and so gives
+ * back a value that its entry had, with the accessed and dirty bits of the
+ * whole block.
+ *
+ * Some cases stop a block half way and watch a reader wait. One lets readers
+ * and a writer run for a short time; contpte_race.seconds= makes it longer
+ * (with pgtable_kunit.timeout= above it). All need two CPUs, and more are used.
+ * Not covered: the hardware (contpte_race_hw), what a TLB may still hold.
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	--qemu_args '-smp 2' 'contpte_race'
+ */
+
+#include <kunit/test.h>
+#include <linux/completion.h>
+#include <linux/module.h>
+
+#include "contpte_race.h"
+
+#undef MODULE_PARAM_PREFIX
+#define MODULE_PARAM_PREFIX	"contpte_race."
+
+unsigned int contpte_race_seconds;
+module_param_named(seconds, contpte_race_seconds, uint, 0644);
+MODULE_PARM_DESC(seconds, "how long each race runs; 0 is a fraction of one");
+
+/* A reader that has to wait is still there after that long. */
+#define SPIN_JIFFIES		max(HZ / 100, 1)
+
+/* Entry @i of the first block, as it is before anything happens to it. */
+static pte_t race_pte(struct contpte_fixture *f, unsigned int i, bool folded)
+{
+	pte_t pte = contpte_pte(f, i);
+
+	return folded ? contpte_mkcont(pte) : pte;
+}
+
+static void race_set(struct contpte_fixture *f, unsigned int i, pte_t pte)
+{
+	pgtable_kunit_raw_set(f->table->mm, contpte_addr(f, i),
+			      contpte_ptep(f, i), pte);
+}
+
+/* One read of one entry by another CPU. */
+struct race_read {
+	pte_t *ptep;
+	pte_t got;
+	struct completion started;
+	struct completion done;
+	struct task_struct *task;
+};
+
+static int race_read_thread(void *data)
+{
+	struct race_read *read = data;
+
+	complete(&read->started);
+	read->got = ptep_get_lockless(read->ptep);
+	complete(&read->done);
+
+	set_current_state(TASK_INTERRUPTIBLE);
+	while (!kthread_should_stop()) {
+		schedule();
+		set_current_state(TASK_INTERRUPTIBLE);
+	}
+	__set_current_state(TASK_RUNNING);
+	return 0;
+}
+
+static void race_read_start(struct kunit *test, struct race_read *read,
+			    pte_t *ptep)
+{
+	read->ptep = ptep;
+	init_completion(&read->started);
+	init_completion(&read->done);
+	read->task = race_thread(test, race_next_cpu(-1), race_read_thread, read);
+	wait_for_completion(&read->started);
+}
+
+/* Is it back before the time is over? */
+static bool race_read_back(struct race_read *read, unsigned long timeout)
+{
+	return try_wait_for_completion(&read->done) ||
+	       wait_for_completion_timeout(&read->done, timeout);
+}
+
+/*
+ * No reader is left behind: an entry that is none sends all of them home. One
+ * that does not look at its entry again can be helped only with the block that
+ * it believes in, from @page on.
+ */
+static void race_read_end(struct contpte_fixture *f, struct race_read *read,
+			  bool back, unsigned int page)
+{
+	unsigned int i;
+
+	if (!back) {
+		for (i = 0; i < CONT_PTES; i++)
+			race_set(f, i, contpte_mkcont(contpte_pte(f, page + i)));
+		race_read_back(read, RACE_ANSWER_JIFFIES);
+	}
+	race_clear(f);
+	kthread_stop(read->task);
+}
+
+/* An entry that does not fit to its block. */
+static const struct race_flaw {
+	const char *desc;
+	pteval_t set, clear;
+	int pages;	/* it maps a page that far from its own */
+	bool none;
+	bool fits;	/* it does, after all */
+} race_flaws[] = {
+	{ "none", .none = true },
+	{ "PROT_NONE", .set = PTE_PRESENT_INVALID, .clear = PTE_VALID },
+	{ "not contiguous", .clear = PTE_CONT },
+	{ "the next page", .pages = 1 },
+	{ "the page before", .pages = -1 },
+	{ "a page of the next block", .pages = CONT_PTES },
+	{ "read-only", .set = PTE_RDONLY, .clear = PTE_WRITE },
+	{ "uffd", .set = PGTABLE_KUNIT_PTE_UFFD },
+	{ "executable", .clear = PTE_UXN },
+	{ "young", .set = PTE_AF, .fits = true },
+	{ "dirty in hardware", .clear = PTE_RDONLY, .fits = true },
+	{ "dirty in software", .set = PTE_DIRTY, .fits = true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(race_flaw, race_flaws, desc);
+
+static pte_t race_flawed(struct contpte_fixture *f, unsigned int i,
+			 const struct race_flaw *flaw)
+{
+	pte_t pte;
+
+	if (flaw->none)
+		return __pte(0);
+	/* The folio has room on both sides of the second block's pages. */
+	pte = contpte_mkcont(contpte_pte(f, CONT_PTES + i + flaw->pages));
+	pte = clear_pte_bit(pte, __pgprot(flaw->clear));
+	return set_pte_bit(pte, __pgprot(flaw->set));
+}
+
+/*
+ * A reader waits while one entry of the block is none, not valid, not
+ * contiguous, maps a wrong page or with other rights [contpte 56-59], and gives
+ * back the value of its own entry once that is repaired; it does not wait where
+ * the difference is in the accessed and dirty bits [60]. The entry that does
+ * not fit is the first, the last, and one in the middle, the reader stands
+ * before it and behind it. No other entry is young or dirty: a reader that has
+ * found both bits need not look at the rest.
+ */
+static void ptep_get_lockless_waits_for_block(struct kunit *test)
+{
+	const unsigned int places[] = { 0, CONT_PTES / 2, CONT_PTES - 1 };
+	const struct race_flaw *flaw = test->param_value;
+	struct contpte_fixture *f = test->priv;
+	struct race_read read;
+	unsigned int n, i;
+
+	if (!IS_ENABLED(CONFIG_HAVE_ARCH_USERFAULTFD_WP) &&
+	    !strcmp(flaw->desc, "uffd"))
+		kunit_skip(test, "needs CONFIG_HAVE_ARCH_USERFAULTFD_WP");
+
+	for (n = 0; n < 2 * ARRAY_SIZE(places); n++) {
+		unsigned int bad = places[n / 2];
+		unsigned int at = (bad + (n % 2 ? 1 : CONT_PTES - 1)) % CONT_PTES;
+		pte_t want = contpte_mkcont(contpte_pte(f, CONT_PTES + at));
+		pte_t flawed = race_flawed(f, bad, flaw);
+		bool waits, back;
+
+		for (i = 0; i < CONT_PTES; i++)
+			race_set(f, i, i == bad ? flawed :
+				 contpte_mkcont(contpte_pte(f, CONT_PTES + i)));
+
+		race_read_start(test, &read, contpte_ptep(f, at));
+		if (flaw->fits) {
+			waits = false;
+			if (pte_young(flawed))
+				want = pte_mkyoung(want);
+			if (pte_dirty(flawed))
+				want = pte_mkdirty(want);
+		} else {
+			waits = !race_read_back(&read, SPIN_JIFFIES);
+			race_set(f, bad, contpte_mkcont(contpte_pte(f, CONT_PTES + bad)));
+		}
+		/* A second wait finds a reader that came back too early gone. */
+		back = flaw->fits || waits ? race_read_back(&read, RACE_ANSWER_JIFFIES) :
+					     true;
+		race_read_end(f, &read, back, CONT_PTES);
+
+		KUNIT_EXPECT_EQ_MSG(test, waits, !flaw->fits,
+				    "entry %u is %s: the reader of entry %u %s",
+				    bad, flaw->desc, at,
+				    waits ? "waits" : "does not wait");
+		KUNIT_EXPECT_TRUE_MSG(test, back,
+				      "entry %u was %s: the reader of entry %u does not come back",
+				      bad, flaw->desc, at);
+		if (!back)
+			return;
+		KUNIT_EXPECT_EQ_MSG(test, pte_val(read.got), pte_val(want),
+				    "entry %u was %s: reader of entry %u", bad,
+				    flaw->desc, at);
+	}
+}
+
+/* What becomes of the entry that a reader waits for. */
+static const struct race_change {
+	const char *desc;
+	bool swap;
+	bool valid;
+} race_changes[] = {
+	{ "none" },
+	{ "swap", .swap = true },
+	{ "another page, not contiguous", .valid = true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(race_change, race_changes, desc);
+
+/*
+ * A reader that waits looks at its own entry again, too: once that is not part
+ * of a block any more it is back, with the new value, although the block is as
+ * inconsistent as before [contpte 55, 62].
+ */
+static void ptep_get_lockless_reads_entry_again(struct kunit *test)
+{
+	const struct race_change *change = test->param_value;
+	struct contpte_fixture *f = test->priv;
+	unsigned int i, at;
+
+	for (at = 1; at < CONT_PTES; at += CONT_PTES / 2 - 1) {
+		pte_t want = __pte(0);
+		struct race_read read;
+		bool waits, back;
+
+		if (change->swap)
+			want = swp_entry_to_pte(swp_entry(1, 0x1234));
+		else if (change->valid)
+			want = contpte_pte(f, 3 * CONT_PTES);
+
+		for (i = 1; i < CONT_PTES; i++)
+			race_set(f, i, race_pte(f, i, true));
+		race_read_start(test, &read, contpte_ptep(f, at));
+		waits = !race_read_back(&read, SPIN_JIFFIES);
+		race_set(f, at, want);
+		back = !waits || race_read_back(&read, RACE_ANSWER_JIFFIES);
+		race_read_end(f, &read, back, 0);
+
+		KUNIT_EXPECT_TRUE_MSG(test, waits,
+				      "the reader of entry %u does not wait for entry 0",
+				      at);
+		KUNIT_EXPECT_TRUE_MSG(test, back,
+				      "entry %u is %s: its reader does not come back",
+				      at, change->desc);
+		if (!back)
+			return;
+		KUNIT_EXPECT_EQ_MSG(test, pte_val(read.got), pte_val(want),
+				    "entry %u is %s", at, change->desc);
+	}
+}
+
+/*
+ * The entry in front of one that is young and dirty does not fit: the reader
+ * waits, on every kernel. The entry behind it does not fit: the older kernel
+ * waits, the newer one has found what it was looking for, and is back. Both
+ * read their own page, young and dirty [contpte 61].
+ */
+static void ptep_get_lockless_leaves_early(struct kunit *test)
+{
+	struct contpte_fixture *f = test->priv;
+	unsigned int i, behind;
+
+	for (behind = 0; behind < 2; behind++) {
+		unsigned int found = CONT_PTES / 2, at = found + 1;
+		unsigned int bad = behind ? CONT_PTES - 1 : 0;
+		pte_t want = pte_mkdirty(pte_mkyoung(race_pte(f, at, true)));
+		struct race_read read;
+		bool waits, back;
+
+		for (i = 0; i < CONT_PTES; i++) {
+			pte_t pte = race_pte(f, i, true);
+
+			if (i == found)
+				pte = pte_mkdirty(pte_mkyoung(pte));
+			if (i != bad)
+				race_set(f, i, pte);
+		}
+		race_read_start(test, &read, contpte_ptep(f, at));
+		waits = !race_read_back(&read, SPIN_JIFFIES);
+		race_set(f, bad, race_pte(f, bad, true));
+		back = !waits || race_read_back(&read, RACE_ANSWER_JIFFIES);
+		race_read_end(f, &read, back, 0);
+
+		if (behind)
+			kunit_info(test, "the reader %s\n",
+				   waits ? "reads the whole block" :
+					   "leaves when it has found both bits");
+		else
+			KUNIT_EXPECT_TRUE_MSG(test, waits,
+					      "the reader of entry %u does not wait for entry %u",
+					      at, bad);
+		KUNIT_EXPECT_TRUE(test, back);
+		if (!back)
+			return;
+		KUNIT_EXPECT_EQ(test, pte_val(read.got), pte_val(want));
+	}
+}
+
+/*
+ * States of the block that the readers of the race may see at rest, in the
+ * order in which the writer goes round. Between two of them any of both, none,
+ * or young entries that are not contiguous.
+ */
+enum race_state {
+	RACE_NONE,		/* no entry */
+	RACE_WRITTEN,		/* written one by one, the last is young */
+	RACE_UNFOLDED,		/* all young from here on */
+	RACE_FOLDED,
+	RACE_READONLY,
+	RACE_CLEARED,
+	RACE_SET,		/* at once */
+	RACE_SPLIT,		/* a part of it read-only */
+	RACE_STATES,
+};
+
+struct race_reader {
+	struct race_fold *race;
+	struct task_struct *task;
+	unsigned long reads;
+	unsigned long contiguous;
+	unsigned long at_rest;
+	/* the first that was wrong */
+	bool failed;
+	unsigned int entry;
+	unsigned int state;
+	pte_t got;
+};
+
+#define RACE_READERS	4
+/* Rounds from one wait for the readers to the next. */
+#define RACE_WAIT	64
+
+struct race_fold {
+	struct contpte_fixture *f;
+	unsigned int seq;	/* state * 2 at rest, + 1 on the way to the next */
+	unsigned long rounds;
+	unsigned int nr;
+	struct race_reader readers[RACE_READERS];
+};
+
+/* At rest there is one value that is right. */
+static pte_t race_fold_want(struct contpte_fixture *f, unsigned int state,
+			    unsigned int i)
+{
+	pte_t pte = pte_mkyoung(contpte_pte(f, i));
+
+	switch (state) {
+	case RACE_NONE:
+	case RACE_CLEARED:
+		return __pte(0);
+	case RACE_UNFOLDED:
+		return pte;
+	case RACE_READONLY:
+		return contpte_mkcont(pte_wrprotect(pte));
+	case RACE_SPLIT:
+		return i < CONT_PTES / 2 ? pte_wrprotect(pte) : pte;
+	default:
+		return contpte_mkcont(pte);
+	}
+}
+
+/*
+ * On the way, an entry is none, or its own page, writable or not, contiguous or
+ * not, and always young: before the only young entry is written, the block is
+ * not consistent.
+ */
+static bool race_fold_possible(struct contpte_fixture *f, unsigned int i,
+			       pte_t got)
+{
+	pte_t want = pte_mkyoung(contpte_pte(f, i));
+
+	got = pte_mknoncont(got);
+	return pte_none(got) || pte_same(got, want) ||
+	       pte_same(got, pte_wrprotect(want));
+}
+
+static int race_fold_reader(void *data)
+{
+	struct race_reader *reader = data;
+	struct race_fold *race = reader->race;
+	struct contpte_fixture *f = race->f;
+	unsigned int i = 0;
+
+	while (!kthread_should_stop()) {
+		/* State, entry, state: against what the writer does. */
+		unsigned int before = smp_load_acquire(&race->seq), after;
+		pte_t got = ptep_get_lockless(contpte_ptep(f, i));
+		bool ok = race_fold_possible(f, i, got);
+
+		smp_rmb(); /* see above */
+		after = READ_ONCE(race->seq);
+		if (before == after && before % 2 == 0) {
+			unsigned int state = before / 2 % RACE_STATES;
+
+			ok = pte_same(got, race_fold_want(f, state, i));
+			reader->at_rest++;
+		}
+		if (!ok && !reader->failed) {
+			reader->entry = i;
+			reader->state = before;
+			reader->got = got;
+			WRITE_ONCE(reader->failed, true);
+		}
+		reader->contiguous += pte_valid_cont(got);
+		WRITE_ONCE(reader->reads, reader->reads + 1);
+		i = (i + 1) % CONT_PTES;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Go from one state to the next. */
+static void race_fold_step(struct contpte_fixture *f, unsigned int state)
+{
+	unsigned int i, last = CONT_PTES - 1;
+	struct mm_struct *mm = f->table->mm;
+	unsigned long addr = contpte_addr(f, 0);
+	pte_t *ptep = contpte_ptep(f, 0);
+
+	switch (state) {
+	case RACE_NONE:
+		for (i = 0; i < CONT_PTES; i++) {
+			pte_t pte = race_pte(f, i, true);
+
+			race_set(f, i, i == last ? pte_mkyoung(pte) : pte);
+		}
+		break;
+	case RACE_WRITTEN:
+		set_pte_at(mm, addr, ptep, pte_mkyoung(contpte_pte(f, 0)));
+		break;
+	case RACE_UNFOLDED:
+		set_pte_at(mm, contpte_addr(f, last), contpte_ptep(f, last),
+			   pte_mkyoung(contpte_pte(f, last)));
+		break;
+	case RACE_FOLDED:
+		wrprotect_ptes(mm, addr, ptep, CONT_PTES);
+		break;
+	case RACE_READONLY:
+		clear_full_ptes(mm, addr, ptep, CONT_PTES, 0);
+		break;
+	case RACE_CLEARED:
+		set_ptes(mm, addr, ptep, pte_mkyoung(contpte_pte(f, 0)),
+			 CONT_PTES);
+		break;
+	case RACE_SET:
+		wrprotect_ptes(mm, addr, ptep, CONT_PTES / 2);
+		break;
+	case RACE_SPLIT:
+		get_and_clear_full_ptes(mm, addr, ptep, CONT_PTES, 0);
+		break;
+	}
+}
+
+/* At rest, every reader comes to read two more entries. */
+static bool race_fold_all_read(struct race_fold *race)
+{
+	unsigned long end = jiffies + RACE_ANSWER_JIFFIES;
+	unsigned int n;
+
+	for (n = 0; n < race->nr; n++) {
+		unsigned long reads = READ_ONCE(race->readers[n].reads);
+
+		while (READ_ONCE(race->readers[n].reads) - reads < 2) {
+			if (time_after(jiffies, end))
+				return false;
+			cpu_relax();
+			cond_resched();
+		}
+	}
+	return true;
+}
+
+/*
+ * While the block is written entry by entry, unfolded, folded, write-protected
+ * as a whole and in part, cleared and set at once, all without a lock for them,
+ * readers on the other CPUs see what the entry was at some time [contpte 63]:
+ * at rest exactly one value, on the way one of a few. Each of them gets on. Now
+ * and then the writer waits for them, at one state after the other; else large
+ * blocks are never read as a whole. A quarter of a second is hundreds of rounds at least.
+ */
+static void ptep_get_lockless_races_fold(struct kunit *test)
+{
+	unsigned long end = jiffies + RACE_JIFFIES(4);
+	struct contpte_fixture *f = test->priv;
+	struct race_fold *race;
+	bool all_read = true;
+	unsigned int n, state, cpu = -1;
+
+	race = kunit_kzalloc(test, sizeof(*race), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, race);
+	race->f = f;
+	while (race->nr < RACE_READERS) {
+		struct race_reader *reader = &race->readers[race->nr];
+
+		cpu = race_next_cpu(cpu);
+		if (cpu >= nr_cpu_ids)
+			break;
+		reader->race = race;
+		reader->task = race_thread(test, cpu, race_fold_reader, reader);
+		race->nr++;
+	}
+
+	while (time_before(jiffies, end) && all_read) {
+		for (state = 0; state < RACE_STATES; state++) {
+			WRITE_ONCE(race->seq, race->seq + 1);
+			/* Who sees a new entry sees that we are on the way. */
+			smp_mb();
+			race_fold_step(f, state);
+			/* Who sees the new state sees its entries. */
+			smp_store_release(&race->seq, race->seq + 1);
+			if ((race->rounds + state * RACE_WAIT) %
+			    (RACE_STATES * RACE_WAIT) == 0)
+				all_read &= race_fold_all_read(race);
+		}
+		race->rounds++;
+		cond_resched();
+	}
+	race_clear(f);
+	for (n = 0; n < race->nr; n++)
+		kthread_stop(race->readers[n].task);
+
+	KUNIT_EXPECT_TRUE_MSG(test, all_read, "a reader does not get on");
+	KUNIT_EXPECT_GT(test, race->rounds, 0);
+	for (n = 0; n < race->nr; n++) {
+		struct race_reader *reader = &race->readers[n];
+
+		kunit_info(test, "reader %u: %lu reads, %lu contiguous, %lu at rest, in %lu rounds\n",
+			   n, reader->reads, reader->contiguous,
+			   reader->at_rest, race->rounds);
+		KUNIT_EXPECT_GT(test, reader->contiguous, 0);
+		KUNIT_EXPECT_GT(test, reader->at_rest, 0);
+		KUNIT_EXPECT_FALSE_MSG(test, reader->failed,
+				       "entry %u of %u reads %016llx, %s state %u",
+				       reader->entry, CONT_PTES,
+				       pte_val(reader->got),
+				       reader->state % 2 ? "on the way from" : "in or behind",
+				       reader->state / 2 % RACE_STATES);
+	}
+	pgtable_kunit_table_check(f->table, "after the race");
+}
+
+static struct kunit_suite contpte_race_suite;
+
+static int contpte_race_init(struct kunit *test)
+{
+	int err = pgtable_kunit_case_init(test, &contpte_race_suite);
+
+	if (err)
+		return err;
+	race_needs_cpus(test);
+	test->priv = contpte_fixture_alloc(test);
+	return 0;
+}
+
+static struct kunit_case contpte_race_cases[] = {
+	KUNIT_CASE_PARAM(ptep_get_lockless_waits_for_block,
+			 race_flaw_gen_params),
+	KUNIT_CASE_PARAM(ptep_get_lockless_reads_entry_again,
+			 race_change_gen_params),
+	KUNIT_CASE(ptep_get_lockless_leaves_early),
+	KUNIT_CASE(ptep_get_lockless_races_fold),
+	{}
+};
+
+static struct kunit_suite contpte_race_suite = {
+	.name = "contpte_race",
+	.init = contpte_race_init,
+	.test_cases = contpte_race_cases,
+};
+
+kunit_test_suite(contpte_race_suite);
+
+MODULE_DESCRIPTION("KUnit tests for contiguous PTEs: other CPUs");
+MODULE_LICENSE("GPL");
