@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Checker of break-before-make for a window of page-table entries.
+ *
+ * It is told of every write of an entry and of every invalidation, and keeps
+ * what a TLB may hold in the worst case: at each moment, hardware may walk the
+ * table and cache any entry that is valid, and drops nothing by itself. An
+ * entry without the contiguous bit is cached for its page; one with the bit for
+ * every page of its block, as it would have been read from any of the block's
+ * entries. The access flag and the dirty state are left out: hardware changes
+ * them in place.
+ *
+ * The rules are those of the Arm ARM (DDI 0487), "Using break-before-make when
+ * updating translation table entries" and "The Contiguous bit", in terms of
+ * what Linux does:
+ *
+ * in place:	A valid entry may change its permissions, access flag and dirty
+ *		state. A change of output address, memory type, shareability,
+ *		nG or of the contiguous bit has to go through an invalid entry.
+ *
+ * mixed:	No valid entry without the contiguous bit stands in a block with
+ *		one that has it, at any moment: a walk of either is a
+ *		translation of the same address with another size.
+ *
+ * misaligned:	A contiguous entry maps the page that its place in the block
+ *		says, or a walk of it translates its neighbours wrongly.
+ *
+ * conflict:	A valid entry is not written while a TLB may hold a translation
+ *		of an address that it covers with another output address,
+ *		attribute or size. The invalidation has to reach all CPUs and to
+ *		be waited for; between it and the write no entry of the block
+ *		may be valid, or it can be cached again.
+ *
+ * partial:	When a function returns, all entries of a block are contiguous,
+ *		valid and the same, permissions included, or none is.
+ *
+ * stale:	When a function returns, no TLB may hold a translation of a page
+ *		outside of the range that the caller named, other than the one
+ *		that the table has now: the caller only invalidates its range.
+ *
+ * changed:	When a function returns, a page outside of the range is mapped as
+ *		it was before, or not; only the contiguous bit may have changed.
+ *
+ * What is allowed although it looks odd: while the entries of a whole block are
+ * written one by one, set_ptes() of new ones as well as clearing or
+ * write-protecting old ones, hardware sees a block that is contiguous in part
+ *
+ *	|cccc    |	set: page 4 to 7 can already be used
+ *	|    cccc|	clear: page 0 to 3 still can, until the caller's flush
+ *	|RRRRcccc|	write-protect: any may be writable, until then
+ *
+ * Any of the entries may be used for any page of the block, but all agree in
+ * address and attributes; the permissions are those of one of them, and this
+ * lasts no longer than until the caller's invalidation. Linux relies on that
+ * (see contpte_wrprotect_ptes()). It does not hold for one entry of a block
+ * that stays contiguous: rule "partial".
+ *
+ * With BBM level 3, a TLB that holds two sizes of a translation uses one of
+ * them and raises no abort. The size is then no conflict, and the rules "in
+ * place", "mixed", "conflict" and "stale" ignore the contiguous bit.
+ */
+
+#include "contpte_bbm.h"
+
+/* What may differ between a cached translation and the table. */
+#define PERMISSIONS	(PTE_USER | PTE_RDONLY | PTE_WRITE | PTE_PXN | \
+			 PTE_UXN | PTE_GP | PTE_PO_IDX_MASK)
+
+/* The first entry of a block. */
+static int block_of(int idx)
+{
+	return ALIGN_DOWN(idx, CONT_PTES);
+}
+
+static void broken(struct contpte_bbm *bbm, enum contpte_bbm_rule rule, int idx)
+{
+	if (bbm->rule)
+		return;
+	bbm->rule = rule;
+	bbm->idx = idx;
+}
+
+/* What a TLB makes of a valid entry at @idx, for the page of entry @page. */
+static pteval_t translation(pte_t pte, int idx, int page)
+{
+	pte = pte_mkold(pte_mkclean(pte));
+	if (pte_cont(pte))
+		pte = pte_advance_pfn(pte, page - idx);
+	return pte_val(pte) & ~PTE_SWBITS_MASK;
+}
+
+/* How two translations differ in what needs break-before-make. */
+static pteval_t differ(struct contpte_bbm *bbm, pteval_t a, pteval_t b)
+{
+	return (a ^ b) & ~(PERMISSIONS | (bbm->bbml3 ? PTE_CONT : 0));
+}
+
+static void cache(struct contpte_bbm *bbm, int page, pteval_t val)
+{
+	unsigned int i;
+
+	for (i = 0; i < bbm->tlb[page].nr; i++) {
+		if (bbm->tlb[page].cached[i] == val)
+			return;
+	}
+	if (i == CONTPTE_BBM_CACHED) {
+		broken(bbm, CONTPTE_BBM_TOO_MANY, page);
+		return;
+	}
+	bbm->tlb[page].cached[i] = val;
+	bbm->tlb[page].nr++;
+}
+
+/* The pages that a walk of an entry is a translation of: [*first, *end). */
+static void covered(pte_t pte, int idx, int *first, int *end)
+{
+	*first = pte_cont(pte) ? block_of(idx) : idx;
+	*end = *first + (pte_cont(pte) ? CONT_PTES : 1);
+}
+
+static void walk(struct contpte_bbm *bbm, int idx)
+{
+	pte_t pte = bbm->pte[idx];
+	int page, end;
+
+	if (!pte_valid(pte))
+		return;
+	for (covered(pte, idx, &page, &end); page < end; page++)
+		cache(bbm, page, translation(pte, idx, page));
+	if (pte_cont(pte))
+		bbm->walked[idx / CONT_PTES] = translation(pte, idx,
+							   block_of(idx));
+}
+
+/* A walk that would give what each page of the block has been checked for. */
+static bool walked(struct contpte_bbm *bbm, int idx, pte_t pte)
+{
+	return pte_valid_cont(pte) &&
+	       translation(pte, idx, block_of(idx)) ==
+	       bbm->walked[idx / CONT_PTES];
+}
+
+static void set_entry(struct contpte_bbm *bbm, int idx, pte_t pte)
+{
+	pte_t old = bbm->pte[idx];
+
+	bbm->valid[idx / CONT_PTES] += pte_valid(pte) - pte_valid(old);
+	bbm->cont[idx / CONT_PTES] += pte_valid_cont(pte) - pte_valid_cont(old);
+	bbm->pte[idx] = pte;
+}
+
+/**
+ * contpte_bbm_start() - begin with a window of entries
+ * @bbm: the checker
+ * @pte: the entries, each of which may be cached
+ * @bbml3: check by the rules for BBM level 3
+ */
+void contpte_bbm_start(struct contpte_bbm *bbm, const pte_t *pte, bool bbml3)
+{
+	int i;
+
+	memset(bbm, 0, sizeof(*bbm));
+	bbm->bbml3 = bbml3;
+	for (i = 0; i < CONTPTE_WINDOW; i++) {
+		bbm->was[i] = pte[i];
+		set_entry(bbm, i, pte[i]);
+		if (!walked(bbm, i, pte[i]))
+			walk(bbm, i);
+	}
+}
+
+/* Other entries of the block that are valid, but of the other kind. */
+static bool mixed(struct contpte_bbm *bbm, int idx, pte_t pte)
+{
+	unsigned int valid = bbm->valid[idx / CONT_PTES];
+	unsigned int cont = bbm->cont[idx / CONT_PTES];
+	pte_t old = bbm->pte[idx];
+
+	if (pte_cont(pte))
+		return valid - cont > pte_valid(old) - pte_valid_cont(old);
+	return cont > pte_valid_cont(old);
+}
+
+static void check_write(struct contpte_bbm *bbm, int idx, pte_t pte)
+{
+	pte_t old = bbm->pte[idx];
+	unsigned int i;
+	int page, end;
+
+	if (pte_valid(old) && differ(bbm, translation(old, idx, idx),
+				     translation(pte, idx, idx))) {
+		broken(bbm, CONTPTE_BBM_IN_PLACE, idx);
+		return;
+	}
+	if (!bbm->bbml3 && mixed(bbm, idx, pte)) {
+		broken(bbm, CONTPTE_BBM_MIXED, idx);
+		return;
+	}
+	if (pte_cont(pte) && (pte_pfn(pte) ^ idx) % CONT_PTES) {
+		broken(bbm, CONTPTE_BBM_MISALIGNED, idx);
+		return;
+	}
+	for (covered(pte, idx, &page, &end); page < end; page++) {
+		pteval_t val = translation(pte, idx, page);
+
+		for (i = 0; i < bbm->tlb[page].nr; i++) {
+			if (differ(bbm, bbm->tlb[page].cached[i], val)) {
+				broken(bbm, CONTPTE_BBM_CONFLICT, idx);
+				return;
+			}
+		}
+	}
+}
+
+/**
+ * contpte_bbm_write() - an entry is written
+ * @bbm: the checker
+ * @idx: the entry
+ * @pte: what is written
+ */
+void contpte_bbm_write(struct contpte_bbm *bbm, int idx, pte_t pte)
+{
+	if (bbm->rule)
+		return;
+	bbm->steps++;
+	if (pte_valid(pte) && !(walked(bbm, idx, pte) &&
+				!mixed(bbm, idx, pte) &&
+				!pte_valid(bbm->pte[idx])))
+		check_write(bbm, idx, pte);
+	set_entry(bbm, idx, pte);
+	if (!walked(bbm, idx, pte))
+		walk(bbm, idx);
+}
+
+/**
+ * contpte_bbm_flush() - the translations of a page are invalidated
+ * @bbm: the checker
+ * @idx: the page's entry
+ *
+ * On all CPUs, and the invalidation is complete. It may leave translations of
+ * other pages that come from the same contiguous block: hardware need not cache
+ * a block as one.
+ */
+void contpte_bbm_flush(struct contpte_bbm *bbm, int idx)
+{
+	int i;
+
+	if (bbm->rule)
+		return;
+	bbm->steps++;
+	bbm->tlb[idx].nr = 0;
+	bbm->walked[idx / CONT_PTES] = 0;
+	if (pte_valid(bbm->pte[idx]))
+		cache(bbm, idx, translation(bbm->pte[idx], idx, idx));
+	if (!bbm->cont[idx / CONT_PTES])
+		return;
+	for (i = block_of(idx); i < block_of(idx) + CONT_PTES; i++) {
+		if (pte_valid_cont(bbm->pte[i]))
+			cache(bbm, idx, translation(bbm->pte[i], i, idx));
+	}
+}
+
+static void check_block(struct contpte_bbm *bbm, int first)
+{
+	const pte_t *pte = bbm->pte;
+	int i;
+
+	for (i = first + 1; i < first + CONT_PTES; i++) {
+		if (pte_valid_cont(pte[i]) == pte_valid_cont(pte[first]) &&
+		    (!pte_valid_cont(pte[i]) || translation(pte[i], i, first) ==
+		     translation(pte[first], first, first)))
+			continue;
+		broken(bbm, CONTPTE_BBM_PARTIAL, i);
+		return;
+	}
+}
+
+static void check_page(struct contpte_bbm *bbm, int page)
+{
+	pteval_t ignore = bbm->bbml3 ? PTE_CONT : 0, was = 0, val = 0;
+	unsigned int i;
+
+	if (pte_valid(bbm->was[page]))
+		was = translation(bbm->was[page], page, page);
+	if (pte_valid(bbm->pte[page]))
+		val = translation(bbm->pte[page], page, page);
+	for (i = 0; i < bbm->tlb[page].nr; i++) {
+		if ((bbm->tlb[page].cached[i] ^ val) & ~ignore)
+			broken(bbm, CONTPTE_BBM_STALE, page);
+	}
+	if ((was ^ val) & ~PTE_CONT)
+		broken(bbm, CONTPTE_BBM_CHANGED, page);
+}
+
+/**
+ * contpte_bbm_end() - the function that was called returns
+ * @bbm: the checker
+ * @start: first entry of the range that it was called for
+ * @end: the entry behind the last
+ */
+void contpte_bbm_end(struct contpte_bbm *bbm, int start, int end)
+{
+	int i;
+
+	for (i = 0; i < CONTPTE_WINDOW; i += CONT_PTES)
+		check_block(bbm, i);
+	for (i = 0; i < CONTPTE_WINDOW; i++) {
+		if (i < start || i >= end)
+			check_page(bbm, i);
+	}
+}
+
+/**
+ * contpte_bbm_rule_name() - the name of a rule, as in the comment above
+ * @rule: the rule
+ */
+const char *contpte_bbm_rule_name(enum contpte_bbm_rule rule)
+{
+	static const char * const names[] = {
+		[CONTPTE_BBM_OK] = "none",
+		[CONTPTE_BBM_IN_PLACE] = "in place",
+		[CONTPTE_BBM_MIXED] = "mixed",
+		[CONTPTE_BBM_MISALIGNED] = "misaligned",
+		[CONTPTE_BBM_CONFLICT] = "conflict",
+		[CONTPTE_BBM_PARTIAL] = "partial",
+		[CONTPTE_BBM_STALE] = "stale",
+		[CONTPTE_BBM_CHANGED] = "changed",
+		[CONTPTE_BBM_TOO_MANY] = "too many translations to check",
+	};
+
+	return names[rule];
+}

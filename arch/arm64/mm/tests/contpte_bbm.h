@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Checker of break-before-make for a window of page-table entries.
+ */
+#ifndef _ARM64_MM_TESTS_CONTPTE_BBM_H
+#define _ARM64_MM_TESTS_CONTPTE_BBM_H
+
+#include "contpte.h"
+
+/* Translations of one page that a TLB may hold at the same time. */
+#define CONTPTE_BBM_CACHED	6
+
+enum contpte_bbm_rule {
+	CONTPTE_BBM_OK,
+	CONTPTE_BBM_IN_PLACE,
+	CONTPTE_BBM_MIXED,
+	CONTPTE_BBM_MISALIGNED,
+	CONTPTE_BBM_CONFLICT,
+	CONTPTE_BBM_PARTIAL,
+	CONTPTE_BBM_STALE,
+	CONTPTE_BBM_CHANGED,
+	CONTPTE_BBM_TOO_MANY,
+};
+
+/**
+ * struct contpte_bbm - the entries of a window, and a TLB in its worst case
+ * @bbml3: the CPUs have BBM level 3
+ * @rule: the first rule that was broken
+ * @idx: the entry that broke it
+ * @steps: writes and invalidations until then
+ * @was: the entries before
+ * @pte: the entries
+ * @valid: of each block, the number of entries that are valid
+ * @cont: and of those that are contiguous
+ * @walked: what a walk of the block's contiguous entries gave for its first
+ *	    page, if all its pages have that now; or 0
+ * @tlb: the translations of each page that some TLB may hold
+ */
+struct contpte_bbm {
+	bool bbml3;
+	enum contpte_bbm_rule rule;
+	int idx;
+	unsigned int steps;
+	pte_t was[CONTPTE_WINDOW];
+	pte_t pte[CONTPTE_WINDOW];
+	unsigned int valid[CONTPTE_BLOCKS];
+	unsigned int cont[CONTPTE_BLOCKS];
+	pteval_t walked[CONTPTE_BLOCKS];
+	struct {
+		unsigned int nr;
+		pteval_t cached[CONTPTE_BBM_CACHED];
+	} tlb[CONTPTE_WINDOW];
+};
+
+void contpte_bbm_start(struct contpte_bbm *bbm, const pte_t *pte, bool bbml3);
+void contpte_bbm_write(struct contpte_bbm *bbm, int idx, pte_t pte);
+void contpte_bbm_flush(struct contpte_bbm *bbm, int idx);
+void contpte_bbm_end(struct contpte_bbm *bbm, int start, int end);
+const char *contpte_bbm_rule_name(enum contpte_bbm_rule rule);
+
+#endif /* _ARM64_MM_TESTS_CONTPTE_BBM_H */

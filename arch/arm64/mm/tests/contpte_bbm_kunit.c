@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The checker of break-before-make that suite contpte_order relies on.
+ *
+ * A checker that accepts everything proves nothing. Each case here feeds it a
+ * sequence of writes and invalidations, as text: what the kernel does has to be
+ * accepted, and what it must not do has to be refused by the rule that forbids
+ * it, at the entry that breaks it. No function of the kernel is called.
+ *
+ * Not covered: that the rules are those of the architecture (see contpte_bbm.c).
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	'contpte_bbm'
+ */
+
+#include <kunit/test.h>
+
+#include "contpte_order.h"
+
+/*
+ * A sequence is a string of steps on one block, block 1 of the window:
+ *
+ *	f	invalidate the block's pages
+ *	F	invalidate all of them but the last
+ *	z	clear all entries		Z	all but the last
+ *	n	write all, not contiguous	c	write all, contiguous
+ *	N, C	only the first of them
+ *	r	write all, contiguous and read-only
+ *	R	only the first of them
+ *	p	write all, not contiguous and read-only
+ *	a	write all, contiguous and young and dirty
+ *	o	write the first, not contiguous, with the page of the next block
+ *	m	write all, not contiguous, with another memory type
+ *	x	write all, contiguous, with the pages shifted by one
+ *	.	the function returns; its range was the whole block
+ *	:	the function returns; its range was the first entry
+ *
+ * The first step is what is there before; nothing has been cached then.
+ */
+struct bbm_sequence {
+	const char *desc;
+	const char *steps;
+	enum contpte_bbm_rule rule;
+	bool not_bbml3;		/* with BBM level 3 it is right */
+};
+
+static const struct bbm_sequence bbm_sequences[] = {
+	/* What the kernel does. */
+	{ "fold", "nzfc:", CONTPTE_BBM_OK },
+	{ "unfold", "czfn:", CONTPTE_BBM_OK },
+	{ "set a new block", "zc.", CONTPTE_BBM_OK },
+	{ "clear a block, flush by the caller", "cz.fn.", CONTPTE_BBM_OK },
+	{ "write-protect a block", "cr.f.", CONTPTE_BBM_OK },
+	{ "set access flags", "ca.f.", CONTPTE_BBM_OK },
+	{ "unfold and clear one", "czfnZ.", CONTPTE_BBM_OK },
+	/* Without the invalidation: right with BBM level 3 only. */
+	{ "fold without flush", "nzc:", CONTPTE_BBM_CONFLICT, true },
+	{ "unfold without flush", "czn:", CONTPTE_BBM_CONFLICT, true },
+	{ "fold, flush of a part", "nzFc:", CONTPTE_BBM_CONFLICT, true },
+	{ "unfold, flush of a part", "czFn:", CONTPTE_BBM_CONFLICT, true },
+	{ "fold, flush too early", "nfzc:", CONTPTE_BBM_CONFLICT, true },
+	{ "fold, flush before the last is clear", "nZfzc:",
+	  CONTPTE_BBM_CONFLICT, true },
+	{ "fold, flush too late", "nzcf:", CONTPTE_BBM_CONFLICT, true },
+	/* Without an invalid entry in between. */
+	{ "fold in place", "nfcf:", CONTPTE_BBM_IN_PLACE, true },
+	{ "unfold in place", "cfnf:", CONTPTE_BBM_IN_PLACE, true },
+	{ "another page in place", "no.", CONTPTE_BBM_IN_PLACE },
+	{ "another memory type in place", "nm.", CONTPTE_BBM_IN_PLACE },
+	/* Two kinds of entries at the same time. */
+	{ "first entry of the old kind", "nZfC", CONTPTE_BBM_MIXED, true },
+	{ "last entry of the new kind", "cZfN", CONTPTE_BBM_MIXED, true },
+	/* Entries that do not belong where they are. */
+	{ "shifted pages", "zx.", CONTPTE_BBM_MISALIGNED },
+	/* Another translation, with or without the bit. */
+	{ "another page, cleared only", "nzo.", CONTPTE_BBM_CONFLICT },
+	{ "another memory type, cleared only", "nzm.", CONTPTE_BBM_CONFLICT },
+	/* What a function leaves behind. */
+	{ "clear all but one of a block", "cZ.", CONTPTE_BBM_PARTIAL },
+	{ "set one of a block", "zC.", CONTPTE_BBM_PARTIAL },
+	{ "write-protect one of a block", "cR.", CONTPTE_BBM_PARTIAL },
+	{ "write-protect all, for one", "cr:", CONTPTE_BBM_STALE },
+	{ "clear all, for one", "nz:", CONTPTE_BBM_STALE },
+	{ "clear and flush all, for one", "nzf:", CONTPTE_BBM_CHANGED },
+	{ "unfold and write-protect all, for one", "czfp:",
+	  CONTPTE_BBM_CHANGED },
+	{ "set all, for one", "zc:", CONTPTE_BBM_CHANGED },
+};
+
+KUNIT_ARRAY_PARAM_DESC(bbm_sequence, bbm_sequences, desc);
+
+#define BBM_FIRST	CONT_PTES
+
+static pte_t bbm_pte(struct contpte_fixture *f, char step, int i)
+{
+	pte_t pte = contpte_pte(f, BBM_FIRST + i);
+
+	switch (step) {
+	case 'z':
+	case 'Z':
+		return __pte(0);
+	case 'c':
+	case 'C':
+		return contpte_mkcont(pte);
+	case 'r':
+	case 'R':
+		return pte_wrprotect(contpte_mkcont(pte));
+	case 'p':
+		return pte_wrprotect(pte);
+	case 'a':
+		return pte_mkyoung(pte_mkdirty(contpte_mkcont(pte)));
+	case 'o':
+		return pte_advance_pfn(pte, CONT_PTES);
+	case 'm':
+		return __pte(pte_val(pte) ^
+			     PTE_ATTRINDX(MT_NORMAL ^ MT_NORMAL_NC));
+	case 'x':
+		return pte_advance_pfn(contpte_mkcont(pte), 1);
+	}
+	return pte;
+}
+
+/* How many entries of the block a step is about. */
+static int bbm_entries(char step)
+{
+	if (step == 'F' || step == 'Z')
+		return CONT_PTES - 1;
+	return strchr("NCRo", step) ? 1 : CONT_PTES;
+}
+
+static void bbm_step(struct contpte_fixture *f, struct contpte_bbm *bbm,
+		     char step)
+{
+	int i;
+
+	if (step == '.' || step == ':') {
+		contpte_bbm_end(bbm, BBM_FIRST, BBM_FIRST +
+				(step == '.' ? CONT_PTES : 1));
+		return;
+	}
+	for (i = 0; i < bbm_entries(step); i++) {
+		if (step == 'f' || step == 'F')
+			contpte_bbm_flush(bbm, BBM_FIRST + i);
+		else
+			contpte_bbm_write(bbm, BBM_FIRST + i,
+					  bbm_pte(f, step, i));
+	}
+}
+
+/*
+ * Each sequence under the rules without BBM level 3 and with it. Those that
+ * lack a flush for the contiguous bit alone have to be accepted with it, and
+ * those that lack one for an address, an attribute or a permission not. The
+ * other blocks of the window are empty.
+ */
+static void checker_knows_sequence(struct kunit *test)
+{
+	const struct bbm_sequence *seq = test->param_value;
+	struct contpte_order *o = test->priv;
+	struct contpte_fixture *f = o->f;
+	struct contpte_bbm *bbm = o->bbm;
+	pte_t *pte;
+	int side, i;
+
+	pte = kunit_kcalloc(test, CONTPTE_WINDOW, sizeof(*pte), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, pte);
+
+	for (side = 0; side < 2; side++) {
+		enum contpte_bbm_rule want = seq->rule;
+		const char *step = seq->steps;
+
+		if (side && seq->not_bbml3)
+			want = CONTPTE_BBM_OK;
+		memset(pte, 0, CONTPTE_WINDOW * sizeof(*pte));
+		if (*step != 'z') {
+			for (i = 0; i < CONT_PTES; i++)
+				pte[BBM_FIRST + i] = bbm_pte(f, *step, i);
+		}
+		contpte_bbm_start(bbm, pte, side);
+		while (*++step)
+			bbm_step(f, bbm, *step);
+		KUNIT_EXPECT_STREQ_MSG(test, contpte_bbm_rule_name(bbm->rule),
+				       contpte_bbm_rule_name(want),
+				       "\"%s\", bbml3=%d: entry %d, step %u",
+				       seq->steps, side, bbm->idx, bbm->steps);
+	}
+}
+
+/*
+ * The rule that is reported is the first that was broken, with its entry: what
+ * follows from it must not hide it.
+ */
+static void checker_names_first_entry(struct kunit *test)
+{
+	struct contpte_order *o = test->priv;
+	struct contpte_fixture *f = o->f;
+	struct contpte_bbm *bbm = o->bbm;
+	int i;
+
+	for (i = 0; i < CONT_PTES; i++)
+		pgtable_kunit_table_set(f->table, BBM_FIRST + i,
+					bbm_pte(f, 'n', i));
+	contpte_bbm_start(bbm, f->table->pte, false);
+	contpte_bbm_write(bbm, BBM_FIRST, __pte(0));
+	contpte_bbm_flush(bbm, BBM_FIRST);
+	contpte_bbm_write(bbm, BBM_FIRST, bbm_pte(f, 'o', 0));
+	KUNIT_EXPECT_EQ(test, bbm->rule, CONTPTE_BBM_OK);
+	contpte_bbm_write(bbm, BBM_FIRST + 1, bbm_pte(f, 'm', 1));
+	contpte_bbm_write(bbm, BBM_FIRST + 2, bbm_pte(f, 'c', 2));
+	contpte_bbm_end(bbm, BBM_FIRST, BBM_FIRST + 1);
+	KUNIT_EXPECT_EQ(test, bbm->rule, CONTPTE_BBM_IN_PLACE);
+	KUNIT_EXPECT_EQ(test, bbm->idx, BBM_FIRST + 1);
+	KUNIT_EXPECT_EQ(test, bbm->steps, 4);
+}
+
+/* An invalidation in the middle of a fold: @data is what is to be done. */
+struct bbm_flush {
+	const char *desc;
+	enum contpte_bbm_rule rule;
+	unsigned int flags;
+	int level;
+	unsigned int stride;		/* in pages */
+	bool foreign;			/* of another mm */
+};
+
+static const struct bbm_flush bbm_flushes[] = {
+	{ "complete", CONTPTE_BBM_OK, 0, 3, 1 },
+	{ "complete, last level", CONTPTE_BBM_OK, PGTABLE_KUNIT_LAST_LEVEL, 3,
+	  1 },
+	{ "no hint", CONTPTE_BBM_OK, 0, TLBI_TTL_UNKNOWN, 1 },
+	{ "wrong hint", CONTPTE_BBM_CONFLICT, 0, 2, 1 },
+	{ "not waited for", CONTPTE_BBM_CONFLICT, PGTABLE_KUNIT_NOSYNC, 3, 1 },
+	{ "local", CONTPTE_BBM_CONFLICT, PGTABLE_KUNIT_LOCAL, 3, 1 },
+	{ "every other page", CONTPTE_BBM_CONFLICT, 0, 3, 2 },
+	{ "by block", CONTPTE_BBM_CONFLICT, 0, 3, CONT_PTES },
+	{ "of another mm", CONTPTE_BBM_CONFLICT, 0, 3, 1, true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(bbm_flush, bbm_flushes, desc);
+
+static void bbm_raw_write(struct contpte_order *o, pte_t *ptep, pte_t pte)
+{
+	pgtable_kunit_record_begin(ptep);
+	WRITE_ONCE(*ptep, pte);
+	pgtable_kunit_record_end(ptep, true);
+}
+
+static pte_t bbm_fold(struct contpte_order *o, unsigned long addr, pte_t *ptep,
+		      unsigned int nr)
+{
+	const struct bbm_flush *flush = o->data;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		bbm_raw_write(o, ptep + i, __pte(0));
+	pgtable_kunit_record_flush(flush->foreign ? NULL : o->vma->vm_mm, addr,
+				   addr + nr * PAGE_SIZE,
+				   flush->stride * PAGE_SIZE, flush->level,
+				   flush->flags);
+	for (i = 0; i < nr; i++)
+		bbm_raw_write(o, ptep + i, bbm_pte(o->f, 'c', i));
+	return __pte(0);
+}
+
+/*
+ * Folding a block with an invalidation that does not do it: one that others do
+ * not see, that has not ended, that leaves out pages or is of another level or
+ * of another mm. The recorder's part is checked at the same time: it is told
+ * of single accesses and has to pass them on with the right entry.
+ */
+static void checker_knows_flush(struct kunit *test)
+{
+	static const struct contpte_order_op fold = { "fold", bbm_fold };
+	const struct contpte_order_call call = {
+		.op = &fold, .start = BBM_FIRST, .end = BBM_FIRST + CONT_PTES,
+	};
+	const struct bbm_flush *flush = test->param_value;
+	struct contpte_order *o = test->priv;
+
+	contpte_order_fill(o, 0);
+	o->data = (void *)flush;
+	contpte_order_run(o, &call);
+	KUNIT_EXPECT_STREQ(test, contpte_bbm_rule_name(o->bbm->rule),
+			   contpte_bbm_rule_name(flush->rule));
+	KUNIT_EXPECT_EQ(test, o->rec->writes, 2 * CONT_PTES);
+	KUNIT_EXPECT_EQ(test, o->rec->flushes, 1);
+	KUNIT_EXPECT_EQ(test, o->outside, 0);
+
+	/* The books of CONFIG_PAGE_TABLE_CHECK know the pages as before. */
+	contpte_reset(o->f);
+}
+
+static struct kunit_suite contpte_bbm_suite;
+
+static int contpte_bbm_init(struct kunit *test)
+{
+	int err = pgtable_kunit_case_init(test, &contpte_bbm_suite);
+
+	if (err)
+		return err;
+	test->priv = contpte_order_alloc(test);
+	return 0;
+}
+
+static struct kunit_case contpte_bbm_cases[] = {
+	KUNIT_CASE_PARAM(checker_knows_sequence, bbm_sequence_gen_params),
+	KUNIT_CASE_PARAM(checker_knows_flush, bbm_flush_gen_params),
+	KUNIT_CASE(checker_names_first_entry),
+	{}
+};
+
+static struct kunit_suite contpte_bbm_suite = {
+	.name = "contpte_bbm",
+	.init = contpte_bbm_init,
+	.test_cases = contpte_bbm_cases,
+};
+
+kunit_test_suite(contpte_bbm_suite);
+
+MODULE_DESCRIPTION("KUnit tests for the checker of break-before-make");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Contiguous PTEs: what others do at any moment.
+ *
+ * While the kernel folds, unfolds, clears or write-protects entries under the
+ * page-table lock, other CPUs use the pages, and hardware sets the access flag
+ * or the dirty state of any entry that is valid. A bit that gets lost between a
+ * read and a write is a page that is reclaimed although it is in use, or data
+ * that is never written back. No user-space test meets the window of one
+ * instruction; here the bit is set in it, on purpose.
+ *
+ * The code under test is the tree's own, compiled a second time so that each
+ * single access to an entry goes through a hook (contpte_recorded.c). Before
+ * one of the accesses the hook plays hardware. Every access has its turn. In
+ * the same way it plays a CPU that changes a block while another reads it
+ * without the lock.
+ *
+ * Not covered: memory ordering between CPUs, entries that are not cached
+ * coherently; many CPUs at once (contpte_read has two that really run).
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	'contpte_hw'
+ */
+
+#include <kunit/test.h>
+
+#include "contpte_order.h"
+
+KUNIT_ARRAY_PARAM_DESC(contpte_order_op, contpte_order_ops, desc);
+
+/* The entry that is about to be accessed. */
+#define HW_SAME		(-1)
+
+/**
+ * struct hw_event - hardware uses a page
+ * @at: before which access
+ * @entry: through which entry; HW_SAME
+ * @dirty: it writes
+ * @seen: accesses so far
+ * @done: the entry, or INT_MIN if it was not possible
+ */
+struct hw_event {
+	unsigned int at;
+	int entry;
+	bool dirty;
+	unsigned int seen;
+	int done;
+};
+
+static void hw_before(struct contpte_order *o, int idx)
+{
+	struct hw_event *event = o->data;
+	int entry = event->entry == HW_SAME ? idx : event->entry;
+
+	/* In large blocks, only some accesses: those near the edges. */
+	if (idx > 0 && contpte_next(idx - 1) != idx)
+		return;
+	if (event->seen++ != event->at || entry == INT_MIN)
+		return;
+	if (contpte_order_hardware(o, entry, event->dirty))
+		event->done = entry;
+}
+
+/* Is the bit where the function's contract wants it? */
+static bool hw_kept(struct contpte_order *o, const struct hw_event *event,
+		    pte_t got)
+{
+	pte_t pte = READ_ONCE(*contpte_ptep(o->f, event->done));
+	const struct contpte_order_call *call = &o->call;
+	unsigned int flags = call->op->flags;
+	int first, last;
+	bool in;
+
+	in = event->done >= call->start && event->done < call->end;
+	if (in && (flags & CONTPTE_OP_GONE)) {
+		if (!(flags & CONTPTE_OP_RETURNS))
+			return true;
+		pte = got;
+	}
+
+	contpte_order_expand(call, &first, &last);
+	in = event->done >= first && event->done < last;
+	if (event->dirty)
+		return pte_dirty(pte) || (in && (flags & CONTPTE_OP_CLEAN));
+	return pte_young(pte) || (in && (flags & CONTPTE_OP_OLD)) ||
+	       (in && (flags & CONTPTE_OP_YOUNG) && pte_young(got));
+}
+
+/* One call, one entry: each access has its turn. */
+static bool hw_each_access(struct contpte_order *o,
+			   const struct contpte_order_call *call, int entry,
+			   bool dirty, unsigned int *events)
+{
+	struct hw_event event = { .entry = entry, .dirty = dirty };
+	int last = call->end - 1;
+	pte_t got;
+
+	o->data = &event;
+	for (event.at = 0; ; event.at++) {
+		event.seen = 0;
+		event.done = INT_MIN;
+		contpte_order_fill(o, call->mask);
+		if (call->op->flags & CONTPTE_OP_FOLDS)
+			pgtable_kunit_raw_clear(o->f->table->mm,
+						contpte_addr(o->f, last),
+						contpte_ptep(o->f, last));
+		got = contpte_order_run(o, call);
+		if (event.at >= event.seen)
+			return true;
+		if (event.done == INT_MIN)
+			continue;
+		(*events)++;
+		if (!hw_kept(o, &event, got)) {
+			contpte_order_fail(o, "loses that entry %d became %s before access %u",
+					   event.done, dirty ? "dirty" : "young",
+					   event.at);
+			return false;
+		}
+		if (!contpte_order_obeys(o))
+			return false;
+	}
+}
+
+/* One call, with or without BBM level 3: each way to use the pages. */
+static bool hw_each_use(struct contpte_order *o,
+			struct contpte_order_call *call, unsigned int *events)
+{
+	const int n = CONT_PTES;
+	const int entries[] = {
+		HW_SAME, n - 1, n, 0, n / 2, n + n / 2,
+	};
+	int i, tries = ARRAY_SIZE(entries), side;
+
+	/* In large blocks, only the first few. */
+	if (CONT_PTE_SIZE > SZ_64K)
+		tries = 3;
+	for (i = 0; i < tries; i++) {
+		for (side = 0; side < PGTABLE_KUNIT_BBM_SIDES; side++) {
+			call->bbml3 = side;
+			if (!hw_each_access(o, call, entries[i], false, events) ||
+			    !hw_each_access(o, call, entries[i], true, events))
+				return false;
+		}
+	}
+	return true;
+}
+
+/*
+ * A bit that hardware sets is in the entry afterwards, or in the value that the
+ * function returns [contpte 112, 117, 140], if the function is not one to
+ * forget it: clearing an entry without asking for its value, or making it old
+ * or clean. The rules of break-before-make hold all the same.
+ *
+ * The range is a first, an inner and a last entry, a whole block, a part, and
+ * two halves of two blocks that are both unfolded; in folded blocks and in
+ * others. The bit comes from the entry that is accessed next, where the window
+ * is shortest, and from the edges and the middle of the blocks:
+ *
+ *	entries	|cccccccc|cccccccc|
+ *	range	     <------->
+ *	used	 ^  ^   ^ ^   ^  ^	before every access of the function
+ */
+static void hardware_update_kept(struct kunit *test)
+{
+	const int n = CONT_PTES;
+	const struct {
+		int start;
+		int end;
+	} ranges[] = {
+		{ n - 1, n }, { 0, 1 }, { n / 2, n / 2 + 1 }, { 0, n },
+		{ 1, n - 1 }, { n / 2, n + n / 2 },
+	};
+	struct contpte_order_call call = { .op = test->param_value };
+	struct contpte_order *o = test->priv;
+	unsigned int i, events = 0;
+
+	o->hardware = hw_before;
+	for (i = 0; i < ARRAY_SIZE(ranges); i++) {
+		call.start = ranges[i].start;
+		call.end = ranges[i].end;
+		if ((call.op->flags & CONTPTE_OP_SINGLE) &&
+		    call.end > call.start + 1)
+			break;
+
+		call.mask = 0;
+		if (!hw_each_use(o, &call, &events))
+			return;
+		/* An entry that is new is not in a block that is folded. */
+		if (call.op->flags & CONTPTE_OP_FOLDS)
+			continue;
+		call.mask = CONTPTE_ORDER_ALL;
+		if (!hw_each_use(o, &call, &events))
+			return;
+	}
+	kunit_info(test, "%u events\n", events);
+}
+
+/* What a block can be, for a reader that holds no lock. */
+enum hw_block {
+	HW_NONE,
+	HW_SWAP,
+	HW_PLAIN,		/* not folded; the last is young and dirty */
+	HW_OLD,			/* folded, old and clean */
+	HW_DIRTY,		/* the same, the last is dirty */
+	HW_YOUNG,		/* the same, the first is young */
+	HW_READ_ONLY,		/* folded, read-only */
+	HW_OTHER,		/* folded, other pages, the last is dirty */
+	HW_BLOCKS,
+};
+
+static pte_t hw_block_pte(struct contpte_fixture *f, enum hw_block block, int i)
+{
+	bool last = i == CONT_PTES - 1;
+	pte_t pte = contpte_mkcont(contpte_pte(f, i));
+
+	switch (block) {
+	case HW_NONE:
+		return __pte(0);
+	case HW_SWAP:
+		return swp_entry_to_pte(swp_entry(0, i + 1));
+	case HW_PLAIN:
+		pte = contpte_pte(f, i);
+		return last ? pte_mkyoung(contpte_mkhwdirty(pte)) : pte;
+	case HW_DIRTY:
+		return last ? contpte_mkhwdirty(pte) : pte;
+	case HW_YOUNG:
+		return i ? pte : pte_mkyoung(pte);
+	case HW_READ_ONLY:
+		return pte_wrprotect(pte);
+	case HW_OTHER:
+		pte = pte_advance_pfn(pte, CONT_PTES);
+		return last ? contpte_mkhwdirty(pte) : pte;
+	default:
+		return pte;
+	}
+}
+
+/* What a reader makes of a block that does not change. */
+static pte_t hw_block_get(struct contpte_fixture *f, enum hw_block block, int i)
+{
+	pte_t pte = hw_block_pte(f, block, i);
+	int n;
+
+	for (n = 0; n < CONT_PTES && pte_valid_cont(pte); n++) {
+		if (pte_young(hw_block_pte(f, block, n)))
+			pte = pte_mkyoung(pte);
+		if (pte_dirty(hw_block_pte(f, block, n)))
+			pte = pte_mkdirty(pte);
+	}
+	return pte;
+}
+
+/**
+ * struct hw_writer - another CPU changes a block meanwhile, under the lock
+ * @at: it begins before this access
+ * @rate: and writes so many entries before each access from then on
+ * @to: what it makes of the block
+ * @seen: accesses so far
+ * @wrote: entries that it has cleared, and then set
+ */
+struct hw_writer {
+	unsigned int at;
+	unsigned int rate;
+	enum hw_block to;
+	unsigned int seen;
+	unsigned int wrote;
+};
+
+static void hw_write(struct contpte_order *o, int idx)
+{
+	struct hw_writer *w = o->data;
+	unsigned int n;
+
+	if (w->seen++ < w->at)
+		return;
+	for (n = 0; n < w->rate && w->wrote < 2 * CONT_PTES; n++) {
+		int i = w->wrote++ % CONT_PTES;
+		pte_t pte = __pte(0);
+
+		if (w->wrote > CONT_PTES)
+			pte = hw_block_pte(o->f, w->to, i);
+		if (pte_none(pte))
+			pgtable_kunit_raw_clear(o->f->table->mm,
+						contpte_addr(o->f, i),
+						contpte_ptep(o->f, i));
+		else
+			pgtable_kunit_raw_set(o->f->table->mm,
+					      contpte_addr(o->f, i),
+					      contpte_ptep(o->f, i), pte);
+	}
+}
+
+static pte_t hw_identity(pte_t pte)
+{
+	return pte_valid(pte) ? pte_mkold(pte_mkclean(pte)) : pte;
+}
+
+/*
+ * One of the states that there were. If they differ in nothing but the accessed
+ * and dirty bits, there is no telling them apart, and bits of both are right.
+ */
+static bool hw_one_state(pte_t got, pte_t was, pte_t is)
+{
+	bool same = pte_same(hw_identity(was), hw_identity(is));
+
+	if (pte_none(got))
+		return true;
+	if (!pte_same(hw_identity(got), hw_identity(was)))
+		swap(was, is);
+	if (!pte_same(hw_identity(got), hw_identity(was)))
+		return false;
+	if (!pte_valid(got))
+		return true;
+	return (pte_young(got) == pte_young(was) ||
+		(same && pte_young(got) == pte_young(is))) &&
+	       (pte_dirty(got) == pte_dirty(was) ||
+		(same && pte_dirty(got) == pte_dirty(is)));
+}
+
+static pte_t hw_get_lockless(struct contpte_order *o, unsigned long addr,
+			     pte_t *ptep, unsigned int nr)
+{
+	return recorded_ptep_get_lockless(ptep);
+}
+
+static bool hw_read(struct contpte_order *o, enum hw_block from, int i,
+		    struct hw_writer *w)
+{
+	static const struct contpte_order_op op = {
+		"ptep_get_lockless", hw_get_lockless,
+	};
+	const struct contpte_order_call call = {
+		.op = &op, .start = i, .end = i + 1,
+	};
+	pte_t got, was, is;
+	int n;
+
+	o->hardware = NULL;
+	contpte_order_fill(o, 0);
+	for (n = 0; n < CONT_PTES; n++) {
+		pte_t *ptep = contpte_ptep(o->f, n);
+		pte_t pte = hw_block_pte(o->f, from, n);
+
+		pgtable_kunit_raw_clear(o->f->table->mm, contpte_addr(o->f, n),
+					ptep);
+		if (!pte_none(pte))
+			pgtable_kunit_raw_set(o->f->table->mm,
+					      contpte_addr(o->f, n), ptep, pte);
+	}
+	o->hardware = hw_write;
+	o->data = w;
+	w->seen = 0;
+	w->wrote = 0;
+	got = contpte_order_run(o, &call);
+
+	was = hw_block_get(o->f, from, i);
+	is = hw_block_get(o->f, w->to, i);
+	if (hw_one_state(got, was, is))
+		return true;
+	contpte_order_fail(o,
+			   "block %d becomes %d before access %u, %u entries each: returns %016llx, expected %016llx or %016llx",
+			   from, w->to, w->at, w->rate, pte_val(got),
+			   pte_val(was), pte_val(is));
+	return false;
+}
+
+/*
+ * ptep_get_lockless() returns the state before or after a change, or none, and
+ * never a mix: bits of one block with the page of another, or an entry of a
+ * block that is being converted [contpte 54-60, 62, 63]. Another CPU clears all
+ * entries of the block and sets them again, as contpte_convert() does; it
+ * begins before any access of the reader, and is as fast as the reader, faster,
+ * or much faster. Each kind of block becomes each other kind.
+ */
+static void ptep_get_lockless_sees_one_state(struct kunit *test)
+{
+	const unsigned int rates[] = { 1, 3, 2 * CONT_PTES };
+	const int entries[] = { 0, CONT_PTES / 2, CONT_PTES - 1 };
+	struct contpte_order *o = test->priv;
+	unsigned int from, i, r, failed = 0;
+	struct hw_writer w;
+
+	for (from = 0; from < HW_BLOCKS; from++) {
+		for (w.to = 0; w.to < HW_BLOCKS; w.to++) {
+			for (w.at = 0; w.at < CONT_PTES + 3; w.at = contpte_next(w.at)) {
+				for (i = 0; i < ARRAY_SIZE(rates) * ARRAY_SIZE(entries); i++) {
+					r = i % ARRAY_SIZE(rates);
+					w.rate = rates[r];
+					if (!hw_read(o, from, entries[i / ARRAY_SIZE(rates)], &w) &&
+					    ++failed == PGTABLE_KUNIT_ENOUGH)
+						return;
+				}
+			}
+		}
+	}
+}
+
+static struct kunit_suite contpte_hw_suite;
+
+static int contpte_hw_init(struct kunit *test)
+{
+	int err = pgtable_kunit_case_init(test, &contpte_hw_suite);
+
+	if (err)
+		return err;
+	test->priv = contpte_order_alloc(test);
+	return 0;
+}
+
+static const struct kunit_attributes contpte_slow = {
+	.speed = KUNIT_SPEED_SLOW,
+};
+
+static struct kunit_case contpte_hw_cases[] = {
+	KUNIT_CASE_PARAM_ATTR(hardware_update_kept, contpte_order_op_gen_params,
+			      contpte_slow),
+	KUNIT_CASE_SLOW(ptep_get_lockless_sees_one_state),
+	{}
+};
+
+static struct kunit_suite contpte_hw_suite = {
+	.name = "contpte_hw",
+	.init = contpte_hw_init,
+	.test_cases = contpte_hw_cases,
+};
+
+kunit_test_suite(contpte_hw_suite);
+
+MODULE_DESCRIPTION("KUnit tests for contiguous PTEs: updates by others");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The fixture of the suites on the order of writes and invalidations.
+ */
+
+#include "contpte_order.h"
+
+static void before_step(struct pgtable_kunit_record *rec, int idx)
+{
+	struct contpte_order *o = rec->data;
+
+	if (o->hardware)
+		o->hardware(o, idx);
+}
+
+/* The pages of the window that an invalidation has dropped everywhere. */
+static void flush_step(struct contpte_order *o,
+		       const struct pgtable_kunit_step *step)
+{
+	unsigned long start = contpte_addr(o->f, 0);
+	unsigned long end = contpte_addr(o->f, CONTPTE_WINDOW), addr;
+
+	if (step->mm != o->f->table->mm || step->end < start ||
+	    (step->flags & (PGTABLE_KUNIT_NOSYNC | PGTABLE_KUNIT_LOCAL)))
+		return;
+	if (step->level && step->level != 3 && step->level != TLBI_TTL_UNKNOWN)
+		return;
+	addr = step->start;
+	if (step->stride == PAGE_SIZE)
+		addr = max(addr, start);
+	for (; addr < min(step->end, end); addr += step->stride) {
+		if (addr >= start)
+			contpte_bbm_flush(o->bbm, (addr - start) / PAGE_SIZE);
+	}
+}
+
+static void after_step(struct pgtable_kunit_record *rec,
+		       const struct pgtable_kunit_step *step)
+{
+	struct contpte_order *o = rec->data;
+
+	if (step->kind == PGTABLE_KUNIT_FLUSH)
+		flush_step(o, step);
+	else if (step->idx < 0 || step->idx >= CONTPTE_WINDOW)
+		o->outside++;
+	else if (step->kind == PGTABLE_KUNIT_WRITE)
+		contpte_bbm_write(o->bbm, step->idx, __pte(step->new));
+}
+
+/**
+ * contpte_order_alloc() - make a fixture
+ * @test: the test that is to own it
+ */
+struct contpte_order *contpte_order_alloc(struct kunit *test)
+{
+	struct contpte_order *o = kunit_kzalloc(test, sizeof(*o), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, o);
+	o->f = contpte_fixture_alloc(test);
+	o->bbm = kunit_kzalloc(test, sizeof(*o->bbm), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, o->bbm);
+	o->vma = kunit_kzalloc(test, sizeof(*o->vma), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, o->vma);
+	o->vma->vm_mm = o->f->table->mm;
+	o->rec = pgtable_kunit_record_alloc(test, o->f->table);
+	o->rec->before = before_step;
+	o->rec->after = after_step;
+	o->rec->data = o;
+	return o;
+}
+
+/* The next entry that is at an edge or in the middle of a block. */
+static int next_edge(int idx)
+{
+	static const int at[] = {
+		1, CONT_PTES / 2, CONT_PTES - 1, CONT_PTES,
+	};
+	int n = 0;
+
+	while (at[n] <= idx % CONT_PTES)
+		n++;
+	return ALIGN_DOWN(idx, CONT_PTES) + at[n];
+}
+
+/**
+ * contpte_order_next() - the next call of a function
+ * @call: the last one
+ *
+ * In a loop: without BBM level 3, and with it if the kernel asks for it; all
+ * ranges that start and end at an edge or in the middle of a block; no block
+ * folded, every other one, the others, all. Functions that work on one entry
+ * get one.
+ *
+ * Return: whether there is one.
+ */
+bool contpte_order_next(struct contpte_order_call *call)
+{
+	if (call->end && PGTABLE_KUNIT_BBM_SIDES > 1) {
+		call->bbml3 = !call->bbml3;
+		if (call->bbml3)
+			return true;
+	}
+	call->end = call->end ? next_edge(call->end) : 1;
+	if (call->end <= CONTPTE_WINDOW &&
+	    (!(call->op->flags & CONTPTE_OP_SINGLE) ||
+	     call->end == call->start + 1))
+		return true;
+	call->start = next_edge(call->start);
+	call->end = call->start + 1;
+	if (call->start < CONTPTE_WINDOW)
+		return true;
+	call->start = 0;
+	call->end = 1;
+	call->mask += CONTPTE_ORDER_ALL / 3;
+	return call->mask <= CONTPTE_ORDER_ALL;
+}
+
+/**
+ * contpte_order_fill() - fill the window: four blocks, old and clean
+ * @o: the fixture
+ * @mask: the blocks that are folded
+ */
+void contpte_order_fill(struct contpte_order *o, unsigned int mask)
+{
+	struct pgtable_kunit_table *table = o->f->table;
+	int i;
+
+	/* Only the window: that nothing else was touched is checked. */
+	for (i = 0; i < CONTPTE_WINDOW; i++)
+		pgtable_kunit_raw_clear(table->mm, contpte_addr(o->f, i),
+					contpte_ptep(o->f, i));
+	cond_resched();
+	for (i = 0; i < CONTPTE_BLOCKS; i++)
+		contpte_fill(o->f, i * CONT_PTES, i * CONT_PTES, mask & BIT(i),
+			     CONTPTE_NOWHERE, CONTPTE_NOWHERE);
+}
+
+/**
+ * contpte_order_hardware() - set a bit in an entry, as hardware does
+ * @o: the fixture
+ * @idx: the entry
+ * @dirty: the page is written to; otherwise it is only read
+ *
+ * Return: whether hardware can do that: the entry is valid, and writable.
+ */
+bool contpte_order_hardware(struct contpte_order *o, int idx, bool dirty)
+{
+	pte_t *ptep = contpte_ptep(o->f, idx);
+	pte_t pte = READ_ONCE(*ptep);
+
+	if (!pte_valid(pte) || (dirty && !pte_write(pte)))
+		return false;
+	pte = pte_mkyoung(pte);
+	if (dirty)
+		pte = contpte_mkhwdirty(pte);
+	WRITE_ONCE(*ptep, pte);
+	return true;
+}
+
+/**
+ * contpte_order_expand() - what a function makes of its range
+ * @call: the call
+ * @start: first entry
+ * @end: the entry behind the last
+ */
+void contpte_order_expand(const struct contpte_order_call *call, int *start,
+			  int *end)
+{
+	*start = call->start;
+	*end = call->end;
+	if (!(call->op->flags & CONTPTE_OP_EXPANDS))
+		return;
+	if (contpte_order_folded(call, *end - 1))
+		*end = ALIGN(*end, CONT_PTES);
+	if (contpte_order_folded(call, *start))
+		*start = ALIGN_DOWN(*start, CONT_PTES);
+}
+
+/**
+ * contpte_order_run() - call a function, and record and check it
+ * @o: the fixture; its table is filled
+ * @call: the call
+ */
+pte_t contpte_order_run(struct contpte_order *o,
+			const struct contpte_order_call *call)
+{
+	pte_t pte;
+
+	o->call = *call;
+	o->outside = 0;
+	o->rec->bbml3 = call->bbml3;
+	contpte_bbm_start(o->bbm, o->f->table->pte, call->bbml3);
+	pgtable_kunit_record_start(o->rec);
+	pte = call->op->run(o, contpte_addr(o->f, call->start),
+			    contpte_ptep(o->f, call->start),
+			    call->end - call->start);
+	pgtable_kunit_record_stop();
+	contpte_bbm_end(o->bbm, call->start, call->end);
+	return pte;
+}
+
+/**
+ * contpte_order_fail() - fail the test because of the last call
+ * @o: the fixture
+ * @fmt: what is wrong, as for printf()
+ */
+void contpte_order_fail(struct contpte_order *o, const char *fmt, ...)
+{
+	const struct contpte_order_call *call = &o->call;
+	struct va_format vaf;
+	va_list args;
+
+	va_start(args, fmt);
+	vaf.fmt = fmt;
+	vaf.va = &args;
+	KUNIT_FAIL(o->f->test, "%s of [%d, %d), folded blocks %#x, bbml3=%d: %pV",
+		   call->op->desc, call->start, call->end, call->mask,
+		   call->bbml3, &vaf);
+	va_end(args);
+}
+
+/**
+ * contpte_order_obeys() - check that the last call obeyed the rules
+ * @o: the fixture
+ *
+ * Return: whether it did, and touched no entry outside of the window.
+ */
+bool contpte_order_obeys(struct contpte_order *o)
+{
+	struct contpte_bbm *bbm = o->bbm;
+
+	if (bbm->rule) {
+		contpte_order_fail(o, "breaks the rule \"%s\" at entry %d, step %u",
+				   contpte_bbm_rule_name(bbm->rule), bbm->idx,
+				   bbm->steps);
+		return false;
+	}
+	if (o->outside || o->rec->nr > PGTABLE_KUNIT_STEPS) {
+		contpte_order_fail(o, "%u of %u steps are outside of the window",
+				   o->outside, o->rec->nr);
+		return false;
+	}
+	return true;
+}
+
+static bool flush_is(struct contpte_order *o,
+		     const struct pgtable_kunit_step *step,
+		     const struct contpte_order_flush *want)
+{
+	unsigned long start = contpte_addr(o->f, want->first);
+
+	return step->mm == o->f->table->mm && step->start == start &&
+	       step->end == start + want->nr * PAGE_SIZE &&
+	       step->stride == PAGE_SIZE && step->level == 3 &&
+	       step->flags == (want->flags | PGTABLE_KUNIT_LAST_LEVEL);
+}
+
+/**
+ * contpte_order_flushes() - check the invalidations of the last call
+ * @o: the fixture
+ * @want: those that are expected, in their order
+ * @nr: number of them
+ *
+ * Return: whether they were exactly these, page by page, with the right hint
+ * at the level.
+ */
+bool contpte_order_flushes(struct contpte_order *o,
+			   const struct contpte_order_flush *want,
+			   unsigned int nr)
+{
+	const struct pgtable_kunit_step *step;
+	unsigned int i, n = 0;
+
+	if (o->rec->flushes != nr) {
+		contpte_order_fail(o, "%u invalidations, expected %u",
+				   o->rec->flushes, nr);
+		return false;
+	}
+	for (i = 0; n < nr; i++) {
+		step = o->rec->step + i;
+		if (step->kind != PGTABLE_KUNIT_FLUSH || flush_is(o, step, want + n++))
+			continue;
+		contpte_order_fail(o,
+				   "invalidates %lx-%lx by %lx, level %d, flags %#x; expected %u pages from entry %d on, flags %#x",
+				   step->start, step->end, step->stride,
+				   step->level, step->flags, want[n - 1].nr,
+				   want[n - 1].first,
+				   want[n - 1].flags | PGTABLE_KUNIT_LAST_LEVEL);
+		return false;
+	}
+	return true;
+}
+
+/**
+ * contpte_order_accesses() - check the number of accesses of the last call
+ * @o: the fixture
+ * @reads: how often it may read an entry
+ * @writes: how often it may write one
+ *
+ * Return: whether there were not more.
+ */
+bool contpte_order_accesses(struct contpte_order *o, unsigned int reads,
+			    unsigned int writes)
+{
+	/* A debug kernel looks at what it is about to overwrite. */
+	if (IS_ENABLED(CONFIG_DEBUG_VM))
+		reads += writes;
+	if (o->rec->reads <= reads && o->rec->writes <= writes)
+		return true;
+	contpte_order_fail(o, "%u reads and %u writes, expected no more than %u and %u",
+			   o->rec->reads, o->rec->writes, reads, writes);
+	return false;
+}

@@ -1,0 +1,572 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Contiguous PTEs: the order of writes and TLB invalidations.
+ *
+ * Whether a table is right when a function returns says nothing about the
+ * moments in between, in which other CPUs walk it. A block that is folded
+ * without the invalidation between clear and set gives a TLB two translations
+ * of one address, and a CPU without BBM level 3 may abort, or use a mix of both.
+ *
+ * The code under test is the tree's own, asm/pgtable.h and contpte.c, compiled
+ * a second time so that each single access to an entry is recorded
+ * (contpte_recorded.c). After each of them a checker looks at what hardware
+ * could have cached by then (contpte_bbm.c has the rules). The number, range
+ * and kind of the invalidations have to be exactly those that are needed, and
+ * the number of accesses may not grow with the square of a block. Whether the
+ * CPU has BBM level 3 is pretended, so both answers are tested on any machine.
+ *
+ * Not covered: the instructions that an invalidation consists of, the barriers
+ * between CPUs, bits that hardware sets meanwhile (contpte_hw).
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	'contpte_order'
+ */
+
+#include <kunit/test.h>
+
+#include "contpte_order.h"
+
+KUNIT_ARRAY_PARAM_DESC(contpte_order_op, contpte_order_ops, desc);
+
+/*
+ * The block that starts at @first is converted: all its entries are cleared,
+ * then it is invalidated once if it has to be, then all are set. Returns the
+ * step behind that, or 0.
+ */
+static unsigned int order_convert(struct contpte_order *o, unsigned int at,
+				  int first, bool cont)
+{
+	const struct pgtable_kunit_step *step = o->rec->step + at;
+	const struct pgtable_kunit_step *end = o->rec->step + o->rec->nr;
+	unsigned int cleared = 0, flushed = 0, set = 0;
+
+	for (; step < end && set < CONT_PTES; step++) {
+		if (step->kind == PGTABLE_KUNIT_READ)
+			continue;
+		if (step->kind == PGTABLE_KUNIT_FLUSH) {
+			if (cleared < CONT_PTES || set || flushed++)
+				return 0;
+			continue;
+		}
+		if (step->idx < first || step->idx >= first + CONT_PTES)
+			return 0;
+		if (!step->new) {
+			if (!step->old || set || flushed)
+				return 0;
+			cleared++;
+			continue;
+		}
+		if (step->old || cleared < CONT_PTES ||
+		    flushed != !o->rec->bbml3 ||
+		    !pte_valid(__pte(step->new)) ||
+		    !!pte_cont(__pte(step->new)) != cont)
+			return 0;
+		set++;
+	}
+	return set == CONT_PTES ? step - o->rec->step : 0;
+}
+
+/* What a function invalidates: blocks that it unfolds, a block that it folds. */
+static unsigned int op_expect(const struct contpte_order_call *call,
+			      struct contpte_order_flush *want)
+{
+	unsigned int n = 0;
+	int first;
+
+	for (first = ALIGN_DOWN(call->start, CONT_PTES); first < call->end;
+	     first += CONT_PTES) {
+		if ((call->op->flags & CONTPTE_OP_UNFOLDS) &&
+		    contpte_order_folded(call, first) &&
+		    (first < call->start || first + CONT_PTES > call->end))
+			want[n++] = (struct contpte_order_flush){
+				first, CONT_PTES
+			};
+	}
+	if ((call->op->flags & CONTPTE_OP_FOLDS) && call->end % CONT_PTES == 0)
+		want[n++] = (struct contpte_order_flush){
+			call->end - CONT_PTES, CONT_PTES
+		};
+	return n;
+}
+
+static bool op_check(struct contpte_order *o,
+		     const struct contpte_order_call *call)
+{
+	struct contpte_order_flush want[CONTPTE_BLOCKS + 1];
+	unsigned int converts, entries, reads, writes = 0;
+	int first, last;
+
+	contpte_order_fill(o, call->mask);
+	contpte_order_run(o, call);
+
+	converts = op_expect(call, want);
+	contpte_order_expand(call, &first, &last);
+	entries = last - first;
+	/* Looking at both ends, at each entry, and before a conversion. */
+	reads = 3 + entries + CONT_PTES * converts;
+	if (call->op->flags & CONTPTE_OP_EXPANDS)
+		reads += entries;
+	if (call->op->flags & CONTPTE_OP_WRITES)
+		writes = entries + 2 * CONT_PTES * converts;
+	else
+		reads = contpte_order_folded(call, first) ? CONT_PTES + 2 : 1;
+
+	return contpte_order_obeys(o) &&
+	       contpte_order_flushes(o, want, call->bbml3 ? 0 : converts) &&
+	       contpte_order_accesses(o, reads, writes);
+}
+
+/*
+ * Break-before-make at every step of every function [contpte 36], and one
+ * invalidation of the whole block for each block that is unfolded or folded,
+ * on all CPUs and waited for, none otherwise [37, 38, 52, 85, 87, 89-95,
+ * 100-104, 108, 110-112, 121, 129, 136, 141-145]; with BBM level 3 none at all
+ * [237]. No entry is written more often than once, and twice for a conversion;
+ * reading entries one by one takes a constant number of looks at each [53, 252].
+ *
+ * Ranges that start and end at the edges and in the middle of four blocks, of
+ * which none, every other one, the others or all are folded: blocks that are
+ * not folded must not be touched, and the two ends must not be taken for one
+ * another.
+ */
+static void op_order(struct kunit *test)
+{
+	struct contpte_order_call call = { .op = test->param_value };
+	unsigned int calls = 0, failed = 0;
+
+	while (contpte_order_next(&call)) {
+		calls++;
+		if (!op_check(test->priv, &call) &&
+		    ++failed == PGTABLE_KUNIT_ENOUGH)
+			return;
+	}
+	kunit_info(test, "%u calls\n", calls);
+}
+
+/* Set entries; the pages are off by the number that @data points to. */
+static pte_t order_set(struct contpte_order *o, unsigned long addr, pte_t *ptep,
+		       unsigned int nr)
+{
+	int *off = o->data, idx = ptep - o->f->table->pte;
+
+	recorded_set_ptes(o->vma->vm_mm, addr, ptep,
+			  contpte_pte(o->f, idx + *off), nr);
+	return __pte(0);
+}
+
+static const struct contpte_order_op order_set_op = {
+	"set_ptes", order_set, CONTPTE_OP_WRITES,
+};
+
+/*
+ * New entries that make a block contiguous or not: nothing was there before, so
+ * nothing is invalidated, nothing is read, and each entry is written once
+ * [contpte 67-70]. A block that is contiguous in part can be seen meanwhile,
+ * but no two translations of one page that disagree.
+ */
+static void set_ptes_of_new_entries(struct kunit *test)
+{
+	struct contpte_order_call call = { .op = &order_set_op };
+	struct contpte_order *o = test->priv;
+	int off = 0;
+
+	o->data = &off;
+	while (contpte_order_next(&call)) {
+		int nr = call.end - call.start;
+
+		/* The masks stand for offsets: there are no blocks yet. */
+		off = call.mask % 2;
+		if (nr == 1 || call.mask > 1)
+			continue;
+		contpte_reset(o->f);
+		contpte_order_run(o, &call);
+		if (!contpte_order_obeys(o) ||
+		    !contpte_order_flushes(o, NULL, 0) ||
+		    !contpte_order_accesses(o, 0, nr))
+			return;
+	}
+}
+
+/* The step behind the one that sets the entry. */
+static unsigned int order_set_step(struct contpte_order *o)
+{
+	unsigned int at = 0;
+
+	while (o->rec->step[at++].kind != PGTABLE_KUNIT_WRITE)
+		;
+	return at;
+}
+
+/*
+ * A block is set one entry after the other; the last call folds it [contpte 10,
+ * 11]. Until then nothing is invalidated. Then, in this order: all entries are
+ * cleared, one invalidation of the block, all are set [36]; with BBM level 3
+ * without the invalidation, but still all cleared first [237], since the bits
+ * of the last entry belong into the first.
+ *
+ *	|nnnnnnnn|	|--------|  flush  |cccccccc|
+ */
+static void set_pte_at_folds(struct kunit *test)
+{
+	struct contpte_order_call call = { .op = &order_set_op };
+	struct contpte_order *o = test->priv;
+	int i, side, off = 0;
+
+	o->data = &off;
+	for (side = 0; side < PGTABLE_KUNIT_BBM_SIDES; side++) {
+		call.bbml3 = side;
+		contpte_reset(o->f);
+		for (i = 0; i < CONTPTE_WINDOW; i++) {
+			int first = ALIGN_DOWN(i, CONT_PTES);
+			bool last = i == first + CONT_PTES - 1;
+			struct contpte_order_flush want = { first, CONT_PTES };
+
+			call.start = i;
+			call.end = i + 1;
+			contpte_order_run(o, &call);
+			if (!contpte_order_obeys(o) ||
+			    !contpte_order_flushes(o, &want, last && !side) ||
+			    !contpte_order_accesses(o, 1 + last * CONT_PTES,
+						    1 + last * 2 * CONT_PTES))
+				return;
+			if (last && !order_convert(o, order_set_step(o), first,
+						   true)) {
+				contpte_order_fail(o, "not cleared, invalidated, set");
+				return;
+			}
+		}
+	}
+}
+
+/*
+ * Each function that takes one entry out of a folded block, for each entry:
+ * first the whole block is unfolded, in the same order as above, and only then
+ * is the entry touched [contpte 36, 38, 66, 85, 112, 134].
+ *
+ *	|cccccccc|	|--------|  flush  |nnnnnnnn|	|nnn-nnnn|
+ */
+static void single_entry_unfolds(struct kunit *test)
+{
+	struct contpte_order_call call = { .mask = CONTPTE_ORDER_ALL };
+	struct contpte_order *o = test->priv;
+	int i, side;
+
+	for (call.op = contpte_order_ops;
+	     call.op < contpte_order_ops + CONTPTE_ORDER_OPS; call.op++) {
+		if (!(call.op->flags & CONTPTE_OP_UNFOLDS))
+			continue;
+		for (i = CONT_PTES; i < 2 * CONT_PTES; i = contpte_next(i)) {
+			for (side = 0; side < PGTABLE_KUNIT_BBM_SIDES; side++) {
+				unsigned int at;
+
+				call.start = i;
+				call.end = i + 1;
+				call.bbml3 = side;
+				contpte_order_fill(o, call.mask);
+				contpte_order_run(o, &call);
+				at = order_convert(o, 0, CONT_PTES, false);
+				if (at && at < o->rec->nr)
+					continue;
+				contpte_order_fail(o, "not cleared, invalidated, set, changed");
+				return;
+			}
+		}
+	}
+}
+
+static bool young_check(struct contpte_order *o,
+			const struct contpte_order_call *call, int young)
+{
+	struct contpte_order_flush want = { .flags = PGTABLE_KUNIT_NOSYNC };
+	int first, last;
+	bool in, got;
+
+	contpte_order_expand(call, &first, &last);
+	want.first = first;
+	want.nr = last - first;
+	in = young >= first && young < last;
+
+	contpte_order_fill(o, call->mask);
+	contpte_order_hardware(o, young, false);
+	got = pte_young(contpte_order_run(o, call));
+	if (got != in) {
+		contpte_order_fail(o, "entry %d is young: returns %d", young,
+				   got);
+		return false;
+	}
+	if (!(call->op->flags & CONTPTE_OP_FLUSHES))
+		in = false;
+	return contpte_order_obeys(o) && contpte_order_flushes(o, &want, in);
+}
+
+/*
+ * Making entries old and invalidating them: one invalidation that nobody waits
+ * for, of the range expanded to the folded blocks at its ends, if any entry in
+ * there was young; none otherwise [contpte 124, 125, 231, 232]. Looking whether
+ * they are young never invalidates [121, 122]. The young entry is at either end
+ * of the range, next to it, or at either end of what it expands to.
+ */
+static void young_range(struct kunit *test)
+{
+	struct contpte_order_call call = {};
+	unsigned int i, failed = 0;
+
+	for (i = 0; i < CONTPTE_ORDER_OPS; i++) {
+		call.op = contpte_order_ops + i;
+		if (!(call.op->flags & CONTPTE_OP_YOUNG))
+			continue;
+		call.mask = 0;
+		call.start = 0;
+		call.end = 0;
+		call.bbml3 = false;
+		while (contpte_order_next(&call)) {
+			int young[] = {
+				call.start, call.end - 1, call.start - 1,
+				call.end, 0, 0,
+			};
+			unsigned int n;
+
+			contpte_order_expand(&call, young + 4, young + 5);
+			young[5]--;
+			for (n = 0; n < ARRAY_SIZE(young); n++) {
+				if (young[n] < 0 || young[n] >= CONTPTE_WINDOW)
+					continue;
+				if (!young_check(test->priv, &call, young[n]) &&
+				    ++failed == PGTABLE_KUNIT_ENOUGH)
+					return;
+			}
+		}
+	}
+}
+
+/* A call of ptep_set_access_flags(). */
+static const struct order_access {
+	const char *desc;
+	bool folded;
+	bool was_write;		/* the entries were writable */
+	bool write;		/* the new entry is */
+	bool young;
+	bool dirty;
+	bool changes;
+	bool unfolds;
+} order_access[] = {
+	{ "nothing new", true, true, true },
+	{ "young", true, true, true, true, false, true },
+	{ "dirty", true, true, true, true, true, true },
+	{ "young, read-only", true, false, false, true, false, true },
+	{ "writable", true, false, true, true, true, true, true },
+	{ "not folded, nothing new", false, true, true },
+	{ "not folded, young", false, true, true, true, false, true },
+	{ "not folded, dirty", false, true, true, true, true, true },
+	{ "not folded, writable", false, false, true, true, true, true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(order_access, order_access, desc);
+
+/* The caller asks for an invalidation; @data says what to set. */
+static pte_t order_access_flags(struct contpte_order *o, unsigned long addr,
+				pte_t *ptep, unsigned int nr, int dirty)
+{
+	const struct order_access *access = o->data;
+	pte_t pte = contpte_pte(o->f, ptep - o->f->table->pte);
+
+	if (!access->write)
+		pte = pte_wrprotect(pte);
+	if (access->young)
+		pte = pte_mkyoung(pte);
+	if (access->dirty)
+		pte = pte_mkdirty(pte);
+	return __pte(recorded_ptep_set_access_flags(o->vma, addr, ptep, pte,
+						    dirty));
+}
+
+static pte_t order_access0(struct contpte_order *o, unsigned long addr,
+			   pte_t *ptep, unsigned int nr)
+{
+	return order_access_flags(o, addr, ptep, nr, 0);
+}
+
+static pte_t order_access1(struct contpte_order *o, unsigned long addr,
+			   pte_t *ptep, unsigned int nr)
+{
+	return order_access_flags(o, addr, ptep, nr, 1);
+}
+
+static const struct contpte_order_op order_access_ops[] = {
+	{ "ptep_set_access_flags, dirty=0", order_access0, CONTPTE_OP_SINGLE },
+	{ "ptep_set_access_flags, dirty=1", order_access1, CONTPTE_OP_SINGLE },
+};
+
+static void access_fill(struct contpte_order *o,
+			const struct order_access *access)
+{
+	int i;
+
+	contpte_reset(o->f);
+	for (i = 0; i < CONTPTE_WINDOW; i++) {
+		pte_t pte = contpte_pte(o->f, i);
+
+		if (!access->was_write)
+			pte = pte_wrprotect(pte);
+		if (access->folded)
+			pte = contpte_mkcont(pte);
+		pgtable_kunit_table_set(o->f->table, i, pte);
+	}
+}
+
+static bool access_check(struct contpte_order *o,
+			 const struct order_access *access,
+			 const struct contpte_order_call *call, bool flush)
+{
+	struct pgtable_kunit_record *rec = o->rec;
+	unsigned int n = 0, writes = 0;
+	struct contpte_order_flush want[2];
+	int first = call->start, nr = 1;
+	bool got;
+
+	if (access->folded) {
+		first = ALIGN_DOWN(first, CONT_PTES);
+		nr = CONT_PTES;
+	}
+	if (access->unfolds) {
+		if (!call->bbml3)
+			want[n++] = (struct contpte_order_flush){ first, nr };
+		writes = 2 * nr;
+		first = call->start;
+		nr = 1;
+	}
+	if (access->changes) {
+		writes += nr;
+		if (flush)
+			want[n++] = (struct contpte_order_flush){
+				first, nr, PGTABLE_KUNIT_ACCESS_FLAGS_FLUSH,
+			};
+	}
+
+	access_fill(o, access);
+	got = pte_val(contpte_order_run(o, call));
+	if (got != access->changes || rec->writes != writes) {
+		contpte_order_fail(o, "returns %d, %u writes, expected %d, %u",
+				   got, rec->writes, access->changes, writes);
+		return false;
+	}
+	if (!contpte_order_obeys(o) || !contpte_order_flushes(o, want, n))
+		return false;
+	if (access->changes && flush &&
+	    rec->step[rec->nr - 1].kind != PGTABLE_KUNIT_FLUSH) {
+		contpte_order_fail(o, "goes on behind the invalidation");
+		return false;
+	}
+	return true;
+}
+
+/*
+ * A fault makes entries young, dirty or writable. In a folded block the first
+ * two are done for all entries at once, with one invalidation of the block
+ * behind the last write, if the caller asks for one [contpte 129, 130, 133];
+ * the bit that allows to write is for one entry, so the block is unfolded,
+ * and only the page is invalidated behind that [134]. If nothing is new,
+ * nothing is written [128, 139]. On newer kernels the invalidation is for this
+ * CPU alone [238]: that must not be the one of an unfolded block.
+ */
+static void set_access_flags_flushes(struct kunit *test)
+{
+	const struct order_access *access = test->param_value;
+	struct contpte_order *o = test->priv;
+	struct contpte_order_call call = {
+		.mask = access->folded ? CONTPTE_ORDER_ALL : 0,
+	};
+	int i, flush, side;
+
+	o->data = (void *)access;
+	for (i = 0; i < 2 * CONT_PTES; i = contpte_next(i)) {
+		call.start = i;
+		call.end = i + 1;
+		for (flush = 0; flush < 2; flush++) {
+			call.op = order_access_ops + flush;
+			for (side = 0; side < PGTABLE_KUNIT_BBM_SIDES; side++) {
+				call.bbml3 = side;
+				if (!access_check(o, access, &call, flush))
+					return;
+			}
+		}
+	}
+}
+
+/* Walk the window, one read for each batch. */
+static pte_t order_walk(struct contpte_order *o, unsigned long addr,
+			pte_t *ptep, unsigned int nr)
+{
+	pte_t *end = ptep + nr;
+
+	while (ptep < end)
+		ptep += pte_batch_hint(ptep, recorded_ptep_get(ptep));
+	return __pte(end - ptep);
+}
+
+/*
+ * Walking a table that is folded, one ptep_get() for each batch as the hint
+ * says: a block is read once, not once for each of its entries [contpte 53,
+ * 252]. From the first entry, and from the middle of a block, where the hint is
+ * what is left of it [147].
+ */
+static void ptep_get_of_batches(struct kunit *test)
+{
+	static const struct contpte_order_op walk = {
+		"ptep_get by batches", order_walk,
+	};
+	struct contpte_order *o = test->priv;
+	struct contpte_order_call call = {
+		.op = &walk, .mask = CONTPTE_ORDER_ALL, .end = CONTPTE_WINDOW,
+	};
+
+	for (; call.start < CONT_PTES; call.start += CONT_PTES / 2) {
+		pte_t left;
+
+		contpte_order_fill(o, call.mask);
+		left = contpte_order_run(o, &call);
+		KUNIT_EXPECT_EQ(test, pte_val(left), 0);
+		contpte_order_obeys(o);
+		contpte_order_flushes(o, NULL, 0);
+		contpte_order_accesses(o, CONTPTE_BLOCKS * (CONT_PTES + 1), 0);
+	}
+}
+
+static struct kunit_suite contpte_order_suite;
+
+static int contpte_order_init(struct kunit *test)
+{
+	int err = pgtable_kunit_case_init(test, &contpte_order_suite);
+
+	if (err)
+		return err;
+	test->priv = contpte_order_alloc(test);
+	return 0;
+}
+
+static const struct kunit_attributes contpte_slow = {
+	.speed = KUNIT_SPEED_SLOW,
+};
+
+static struct kunit_case contpte_order_cases[] = {
+	KUNIT_CASE_PARAM_ATTR(op_order, contpte_order_op_gen_params,
+			      contpte_slow),
+	KUNIT_CASE(set_ptes_of_new_entries),
+	KUNIT_CASE(set_pte_at_folds),
+	KUNIT_CASE(single_entry_unfolds),
+	KUNIT_CASE_SLOW(young_range),
+	KUNIT_CASE_PARAM(set_access_flags_flushes, order_access_gen_params),
+	KUNIT_CASE(ptep_get_of_batches),
+	{}
+};
+
+static struct kunit_suite contpte_order_suite = {
+	.name = "contpte_order",
+	.init = contpte_order_init,
+	.test_cases = contpte_order_cases,
+};
+
+kunit_test_suite(contpte_order_suite);
+
+MODULE_DESCRIPTION("KUnit tests for contiguous PTEs: order of accesses");
+MODULE_LICENSE("GPL");
