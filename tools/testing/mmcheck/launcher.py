@@ -3,6 +3,7 @@
 
 import argparse
 import contextlib
+import hashlib
 import json
 import os
 import platform
@@ -47,6 +48,9 @@ VALUE_OPTIONS = (
     *("--cross_compile", "--qemu_args", "--jobs", "--timeout", "--filter", "--filter_action"),
     *("--kernel_args", "--run_isolated"),
 )
+TIMEOUT = 900
+"""Seconds for a whole run, three times what kunit.py allows: each case has a time limit of its own."""
+
 LIST_OPTIONS = ("--list_tests", "--list_tests_attr", "--list_suites")
 
 
@@ -123,8 +127,18 @@ class Launch:
         self.request, self.settings, self.tree, self.label, self.stamp = request, settings, tree, label, stamp
         self.build_failed = False
         given = request.known.build_dir
-        name = f"{label}-{settings.arch}" + (f"-{settings.pages}" if settings.arch == "arm64" else "")
-        self.build = Path(given[-1]) if given else settings.out / "build" / name
+        self.build = Path(given[-1]) if given else settings.out / "build" / self._name()
+
+    def _name(self) -> str:
+        """A folder for each configuration: to change it in one costs a whole build."""
+        known = self.request.known
+        parts = [self.label, self.settings.arch]
+        if self.settings.arch == "arm64":
+            parts.append(self.settings.pages)
+        config = [*(known.kunitconfig or []), *(known.kconfig_add or [])]
+        if config:
+            parts.append(hashlib.sha256("\n".join(config).encode()).hexdigest()[:8])
+        return "-".join(parts)
 
     def run(self) -> int:
         """Run what was asked for; returns the exit status. Raises UserError where there is no verdict."""
@@ -147,6 +161,8 @@ class Launch:
             folders = ("mm/tests", f"arch/{settings.arch}/mm/tests")
             files = [self.tree / folder / ".kunitconfig" for folder in folders]
             result += [f"--kunitconfig={file}" for file in files if file.exists()]
+        if not known.timeout and self.request.boots:
+            result.append(f"--timeout={TIMEOUT}")
         if settings.pages != "4K":
             result.append(f"--kconfig_add=CONFIG_ARM64_{settings.pages}_PAGES=y")
         return result

@@ -94,6 +94,15 @@ def test_each_page_size_has_its_build_folder(user: User) -> None:
     assert "--kconfig_add=CONFIG_ARM64_64K_PAGES=y" in user.calls()[1]["arguments"]  # type: ignore[operator]
 
 
+def test_each_configuration_has_its_build_folder(user: User) -> None:
+    option = "--kconfig_add=CONFIG_ARM64_CONTPTE=n"
+    for more in ([], [option], [f"--kunitconfig={PROJECT}/mm/tests"], [option]):
+        user.kunit("run", "--arch=arm64", *more)
+    folders = [next(a for a in map(str, call["arguments"]) if "--build_dir" in a) for call in user.calls()]  # type: ignore[call-overload]
+    assert folders[1] == folders[3]
+    assert len(set(folders)) == 3
+
+
 def test_a_second_run_builds_nothing_and_an_edit_does(user: User, tree: Path) -> None:
     user.kunit("run", "--arch=arm64")
     user.kunit("run", "--arch=arm64")
