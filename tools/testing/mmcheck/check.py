@@ -22,14 +22,43 @@ from .settings import PROJECT, from_environment
 HERE = Path(__file__).parent
 SCRIPTS = (".ci/run",)
 
-RUNS: tuple[tuple[str, str, str], ...] = (
-    ("6.12", "um", ""),
-    ("6.12", "arm64", ""),
-    ("6.12", "arm64", "-smp 2"),
-    ("7.3", "arm64", ""),
-    ("7.3", "arm64", "-smp 2"),
+
+@dataclass(frozen=True)
+class Run:
+    """One boot of the suites.
+
+    kernel:    as in KERNEL=
+    arch:      as in --arch=
+    pages:     as in PAGES=
+    arguments: more arguments of kunit.py
+    name:      what they mean
+    """
+
+    kernel: str
+    arch: str
+    pages: str = "4K"
+    arguments: tuple[str, ...] = ()
+    name: str = ""
+
+    def __str__(self) -> str:
+        pages = self.pages if self.arch == "arm64" else ""
+        return " ".join(part for part in (self.kernel, self.arch, pages, self.name) if part)
+
+
+# Suites about races need two CPUs; all others are faster on one.
+TWO_CPUS = ("--qemu_args=-smp 2", "contpte_race*")
+WITHOUT_CONTPTE = ("--kconfig_add=CONFIG_ARM64_CONTPTE=n",)
+
+RUNS = (
+    Run("6.12", "um"),
+    Run("6.12", "arm64"),
+    Run("6.12", "arm64", "4K", TWO_CPUS, "-smp 2"),
+    Run("6.12", "arm64", "16K"),
+    Run("6.12", "arm64", "4K", WITHOUT_CONTPTE, "without contpte"),
+    Run("7.3", "arm64"),
+    Run("7.3", "arm64", "4K", TWO_CPUS, "-smp 2"),
+    Run("7.3", "arm64", "64K"),
 )
-"""Kernel, architecture and arguments of QEMU. Two CPUs are for suites about races, which need them."""
 
 
 @dataclass
@@ -103,14 +132,15 @@ def style(tally: Tally, tree: Path, label: str) -> None:
             print(done.stdout, end="")
 
 
-def kernel(tally: Tally, version: str, arch: str, qemu: str, out: Path) -> Path:
+def kernel(tally: Tally, run: Run, out: Path) -> Path:
     """Run the suites on one kernel; returns its tree."""
-    what = " ".join(part for part in (version, arch, qemu) if part)
+    what = str(run)
     progress.say(f"suites on {what}")
-    results = out / "check" / f"{what.replace(' ', '')}.json"
+    results = out / "check" / f"{what.replace(' ', '-')}.json"
     results.unlink(missing_ok=True)
-    arguments = ["run", f"--arch={arch}", f"--json={results}", *([f"--qemu_args={qemu}"] if qemu else [])]
-    launch = launcher.prepare(launcher.parse(arguments), {**os.environ, "KERNEL": version, "O": str(out), "KDIR": ""})
+    arguments = ["run", f"--arch={run.arch}", f"--json={results}", *run.arguments]
+    environment = {**os.environ, "KERNEL": run.kernel, "PAGES": run.pages, "O": str(out), "KDIR": ""}
+    launch = launcher.prepare(launcher.parse(arguments), environment)
     before = len(tally.failures)
     try:
         status = launch.run()
@@ -149,10 +179,10 @@ def main(arguments: Sequence[str]) -> int:
         host(tally, out)
         if arguments[:1] == ["check"]:
             styled: set[Path] = set()
-            for version, arch, qemu in RUNS:
-                tree = kernel(tally, version, arch, qemu, out)
+            for run in RUNS:
+                tree = kernel(tally, run, out)
                 if tree not in styled:
-                    style(tally, tree, version)
+                    style(tally, tree, run.kernel)
                     styled.add(tree)
     except UserError as error:
         print(f"check: {error}", file=sys.stderr)
