@@ -267,9 +267,12 @@ static const struct batch_gap {
 static void folio_pte_batch_gap(struct kunit *test)
 {
 	unsigned int order = batch_param(test), n = 1U << order, g, gap, i;
-	struct folio *folio = pgtable_kunit_folio_alloc(test, order);
 	struct pgtable_kunit_table *table = test->priv;
+	struct folio *pair[2], *folio;
 
+	/* The page behind the folio, which the last entry is to map, is ours. */
+	pgtable_kunit_folio_alloc_pair(test, order, pair);
+	folio = pair[0];
 	batch_map(test, 0, folio_pfn(folio), n);
 
 	for (g = 0; g < ARRAY_SIZE(batch_gaps); g++) {
