@@ -253,7 +253,7 @@ static pte_t bbm_fold(struct contpte_order *o, unsigned long addr, pte_t *ptep,
 
 	for (i = 0; i < nr; i++)
 		bbm_raw_write(o, ptep + i, __pte(0));
-	pgtable_kunit_record_flush(flush->foreign ? NULL : o->vma->vm_mm, addr,
+	pgtable_kunit_record_flush(flush->foreign ? NULL : o->f->table->mm, addr,
 				   addr + nr * PAGE_SIZE,
 				   flush->stride * PAGE_SIZE, flush->level,
 				   flush->flags);

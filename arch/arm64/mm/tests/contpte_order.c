@@ -59,9 +59,6 @@ struct contpte_order *contpte_order_alloc(struct kunit *test)
 	o->f = contpte_fixture_alloc(test);
 	o->bbm = kunit_kzalloc(test, sizeof(*o->bbm), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, o->bbm);
-	o->vma = kunit_kzalloc(test, sizeof(*o->vma), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, o->vma);
-	o->vma->vm_mm = o->f->table->mm;
 	o->rec = pgtable_kunit_record_alloc(test, o->f->table);
 	o->rec->before = before_step;
 	o->rec->after = after_step;

@@ -67,7 +67,6 @@ struct contpte_order_call {
  * @f: the table and its folio; the window is at the start of the table
  * @rec: the recorder of the table's entries
  * @bbm: the checker that it feeds
- * @vma: for functions that want one
  * @call: the last call
  * @outside: steps on entries outside of the window
  * @hardware: called before each step, to set bits as hardware does; or NULL
@@ -77,7 +76,6 @@ struct contpte_order {
 	struct contpte_fixture *f;
 	struct pgtable_kunit_record *rec;
 	struct contpte_bbm *bbm;
-	struct vm_area_struct *vma;
 	struct contpte_order_call call;
 	unsigned int outside;
 	void (*hardware)(struct contpte_order *o, int idx);

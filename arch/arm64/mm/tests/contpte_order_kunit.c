@@ -149,7 +149,7 @@ static pte_t order_set(struct contpte_order *o, unsigned long addr, pte_t *ptep,
 {
 	int *off = o->data, idx = ptep - o->f->table->pte;
 
-	recorded_set_ptes(o->vma->vm_mm, addr, ptep,
+	recorded_set_ptes(o->f->table->mm, addr, ptep,
 			  contpte_pte(o->f, idx + *off), nr);
 	return __pte(0);
 }
@@ -376,7 +376,7 @@ static pte_t order_access_flags(struct contpte_order *o, unsigned long addr,
 		pte = pte_mkyoung(pte);
 	if (access->dirty)
 		pte = pte_mkdirty(pte);
-	return __pte(recorded_ptep_set_access_flags(o->vma, addr, ptep, pte,
+	return __pte(recorded_ptep_set_access_flags(&o->f->vma, addr, ptep, pte,
 						    dirty));
 }
 

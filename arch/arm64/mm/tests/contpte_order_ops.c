@@ -20,28 +20,28 @@ static pte_t op_pte(struct contpte_order *o, pte_t *ptep)
 static pte_t op_get_and_clear_full(struct contpte_order *o, unsigned long addr,
 				   pte_t *ptep, unsigned int nr)
 {
-	return recorded_get_and_clear_full_ptes(o->vma->vm_mm, addr, ptep, nr,
+	return recorded_get_and_clear_full_ptes(o->f->table->mm, addr, ptep, nr,
 						0);
 }
 
 static pte_t op_get_and_clear_full1(struct contpte_order *o, unsigned long addr,
 				    pte_t *ptep, unsigned int nr)
 {
-	return recorded_get_and_clear_full_ptes(o->vma->vm_mm, addr, ptep, nr,
+	return recorded_get_and_clear_full_ptes(o->f->table->mm, addr, ptep, nr,
 						1);
 }
 
 static pte_t op_clear_full(struct contpte_order *o, unsigned long addr,
 			   pte_t *ptep, unsigned int nr)
 {
-	recorded_clear_full_ptes(o->vma->vm_mm, addr, ptep, nr, 0);
+	recorded_clear_full_ptes(o->f->table->mm, addr, ptep, nr, 0);
 	return __pte(0);
 }
 
 static pte_t op_wrprotect(struct contpte_order *o, unsigned long addr,
 			  pte_t *ptep, unsigned int nr)
 {
-	recorded_wrprotect_ptes(o->vma->vm_mm, addr, ptep, nr);
+	recorded_wrprotect_ptes(o->f->table->mm, addr, ptep, nr);
 	return __pte(0);
 }
 
@@ -50,28 +50,28 @@ static pte_t op_pte_clear(struct contpte_order *o, unsigned long addr,
 {
 	pte_t old = pgtable_kunit_raw_get(ptep);
 
-	recorded_pte_clear(o->vma->vm_mm, addr, ptep);
-	pgtable_kunit_uncount(o->vma->vm_mm, addr, ptep, old);
+	recorded_pte_clear(o->f->table->mm, addr, ptep);
+	pgtable_kunit_uncount(o->f->table->mm, addr, ptep, old);
 	return __pte(0);
 }
 
 static pte_t op_get_and_clear(struct contpte_order *o, unsigned long addr,
 			      pte_t *ptep, unsigned int nr)
 {
-	return recorded_ptep_get_and_clear(o->vma->vm_mm, addr, ptep);
+	return recorded_ptep_get_and_clear(o->f->table->mm, addr, ptep);
 }
 
 static pte_t op_set_wrprotect(struct contpte_order *o, unsigned long addr,
 			      pte_t *ptep, unsigned int nr)
 {
-	recorded_ptep_set_wrprotect(o->vma->vm_mm, addr, ptep);
+	recorded_ptep_set_wrprotect(o->f->table->mm, addr, ptep);
 	return __pte(0);
 }
 
 static pte_t op_set_swap(struct contpte_order *o, unsigned long addr,
 			 pte_t *ptep, unsigned int nr)
 {
-	recorded_set_ptes(o->vma->vm_mm, addr, ptep,
+	recorded_set_ptes(o->f->table->mm, addr, ptep,
 			  swp_entry_to_pte(swp_entry(0, nr)), 1);
 	return __pte(0);
 }
@@ -79,14 +79,14 @@ static pte_t op_set_swap(struct contpte_order *o, unsigned long addr,
 static pte_t op_set_same(struct contpte_order *o, unsigned long addr,
 			 pte_t *ptep, unsigned int nr)
 {
-	recorded_set_ptes(o->vma->vm_mm, addr, ptep, op_pte(o, ptep), 1);
+	recorded_set_ptes(o->f->table->mm, addr, ptep, op_pte(o, ptep), 1);
 	return __pte(0);
 }
 
 static pte_t op_access_young(struct contpte_order *o, unsigned long addr,
 			     pte_t *ptep, unsigned int nr)
 {
-	recorded_ptep_set_access_flags(o->vma, addr, ptep,
+	recorded_ptep_set_access_flags(&o->f->vma, addr, ptep,
 				       pte_mkyoung(op_pte(o, ptep)), 0);
 	return __pte(0);
 }
@@ -96,26 +96,26 @@ static pte_t op_access_write(struct contpte_order *o, unsigned long addr,
 {
 	pte_t pte = pte_wrprotect(pte_mkyoung(op_pte(o, ptep)));
 
-	recorded_ptep_set_access_flags(o->vma, addr, ptep, pte, 0);
+	recorded_ptep_set_access_flags(&o->f->vma, addr, ptep, pte, 0);
 	return __pte(0);
 }
 
 static pte_t op_test_young(struct contpte_order *o, unsigned long addr,
 			   pte_t *ptep, unsigned int nr)
 {
-	return op_bool(recorded_test_and_clear_young(o->vma, addr, ptep, nr));
+	return op_bool(recorded_test_and_clear_young(&o->f->vma, addr, ptep, nr));
 }
 
 static pte_t op_flush_young(struct contpte_order *o, unsigned long addr,
 			    pte_t *ptep, unsigned int nr)
 {
-	return op_bool(recorded_clear_flush_young(o->vma, addr, ptep, nr));
+	return op_bool(recorded_clear_flush_young(&o->f->vma, addr, ptep, nr));
 }
 
 static pte_t op_clear_young(struct contpte_order *o, unsigned long addr,
 			    pte_t *ptep, unsigned int nr)
 {
-	recorded_clear_young_dirty_ptes(o->vma, addr, ptep, nr,
+	recorded_clear_young_dirty_ptes(&o->f->vma, addr, ptep, nr,
 					CYDP_CLEAR_YOUNG);
 	return __pte(0);
 }
@@ -123,7 +123,7 @@ static pte_t op_clear_young(struct contpte_order *o, unsigned long addr,
 static pte_t op_clear_dirty(struct contpte_order *o, unsigned long addr,
 			    pte_t *ptep, unsigned int nr)
 {
-	recorded_clear_young_dirty_ptes(o->vma, addr, ptep, nr,
+	recorded_clear_young_dirty_ptes(&o->f->vma, addr, ptep, nr,
 					CYDP_CLEAR_DIRTY);
 	return __pte(0);
 }
@@ -131,7 +131,7 @@ static pte_t op_clear_dirty(struct contpte_order *o, unsigned long addr,
 static pte_t op_clear_both(struct contpte_order *o, unsigned long addr,
 			   pte_t *ptep, unsigned int nr)
 {
-	recorded_clear_young_dirty_ptes(o->vma, addr, ptep, nr,
+	recorded_clear_young_dirty_ptes(&o->f->vma, addr, ptep, nr,
 					CYDP_CLEAR_YOUNG | CYDP_CLEAR_DIRTY);
 	return __pte(0);
 }

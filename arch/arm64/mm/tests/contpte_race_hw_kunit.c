@@ -131,10 +131,9 @@ static pte_t op_get_and_clear(struct contpte_fixture *f,
 static pte_t op_access_flags(struct contpte_fixture *f,
 			     const struct race_hw_op *op)
 {
-	struct vm_area_struct vma = TLB_FLUSH_VMA(f->table->mm, 0);
 	unsigned int i = CONT_PTES / 2;
 
-	ptep_set_access_flags(&vma, contpte_addr(f, i), contpte_ptep(f, i),
+	ptep_set_access_flags(&f->vma, contpte_addr(f, i), contpte_ptep(f, i),
 			      pte_mkyoung(contpte_pte(f, i)), 0);
 	return __pte(0);
 }
@@ -142,11 +141,10 @@ static pte_t op_access_flags(struct contpte_fixture *f,
 static pte_t op_clear_young(struct contpte_fixture *f,
 			    const struct race_hw_op *op)
 {
-	struct vm_area_struct vma = TLB_FLUSH_VMA(f->table->mm, 0);
 	unsigned int i;
 
 	for (i = 0; i < CONT_PTES; i++)
-		ptep_test_and_clear_young(&vma, contpte_addr(f, i),
+		ptep_test_and_clear_young(&f->vma, contpte_addr(f, i),
 					  contpte_ptep(f, i));
 	return __pte(0);
 }
@@ -154,9 +152,7 @@ static pte_t op_clear_young(struct contpte_fixture *f,
 static pte_t op_madvise_old(struct contpte_fixture *f,
 			    const struct race_hw_op *op)
 {
-	struct vm_area_struct vma = TLB_FLUSH_VMA(f->table->mm, 0);
-
-	clear_young_dirty_ptes(&vma, contpte_addr(f, 0), contpte_ptep(f, 0),
+	clear_young_dirty_ptes(&f->vma, contpte_addr(f, 0), contpte_ptep(f, 0),
 			       CONT_PTES, CYDP_CLEAR_YOUNG);
 	return __pte(0);
 }

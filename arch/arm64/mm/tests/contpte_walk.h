@@ -158,7 +158,6 @@ struct walk_entry walk_model_access(const struct walk_model *m,
 /**
  * struct walk - a walk
  * @f: the fixture
- * @vma: what functions that want a VMA get
  * @pfn: of the fixture's folio
  * @pair_pfn: of the first of the folios that share a block
  * @seed: what the walk is drawn from
@@ -180,7 +179,6 @@ struct walk_entry walk_model_access(const struct walk_model *m,
  */
 struct walk {
 	struct contpte_fixture *f;
-	struct vm_area_struct *vma;
 	unsigned long pfn;
 	unsigned long pair_pfn;
 	u64 seed;

@@ -86,7 +86,7 @@ static void walk_call(struct walk *w, const struct walk_step *step,
 	unsigned long addr = contpte_addr(w->f, w->base + step->idx);
 	pte_t *ptep = contpte_ptep(w->f, w->base + step->idx);
 	struct mm_struct *mm = w->f->table->mm;
-	struct vm_area_struct *vma = w->vma;
+	struct vm_area_struct *vma = &w->f->vma;
 	int full = !!(step->flags & WALK_FULL);
 	unsigned int nr = step->nr;
 	cydp_t cydp = 0;
@@ -329,11 +329,8 @@ struct walk *walk_alloc(struct kunit *test)
 	struct folio *pair[2];
 
 	KUNIT_ASSERT_NOT_NULL(test, w);
-	w->vma = kunit_kzalloc(test, sizeof(*w->vma), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, w->vma);
 
 	w->f = contpte_fixture_alloc(test);
-	w->vma->vm_mm = w->f->table->mm;
 	pgtable_kunit_folio_alloc_pair(test, CONTPTE_ORDER - 1, pair);
 	w->pfn = folio_pfn(w->f->folio);
 	w->pair_pfn = folio_pfn(pair[0]);
