@@ -40,6 +40,7 @@ def test_arguments_reach_the_kernels_own_kunit_py_unchanged(user: User) -> None:
     assert isinstance(arguments, list)
     assert call["verb"] == "run"
     assert arguments[-len(given) :] == given
+    assert any(a.startswith("--qemu_args=-cpu ") for a in arguments[: -len(given)])
     assert "--arch=arm64" in arguments
     assert "--cross_compile=aarch64-linux-gnu-" in arguments
     fragments = [a.partition("/out/tree/")[2].split("/", 1)[1] for a in arguments if a.startswith("--kunitconfig=")]
