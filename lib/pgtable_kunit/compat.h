@@ -234,10 +234,11 @@ pgtable_kunit_make_exclusive(struct mm_struct *mm, unsigned long addr)
 #else
 #define PGTABLE_KUNIT_PTE_UFFD			PTE_UFFD_WP
 #endif
+#endif /* CONFIG_ARM64 */
 
 /*
  * Functions that once worked on one entry and now take a range. Some of them
- * are inline, so the Makefile has to look for them. Where there is none for
+ * are inline, so Makefile.probe has to look for them. Where there is none for
  * ranges, @nr must be 1.
  */
 static inline pte_t
@@ -319,7 +320,18 @@ pgtable_kunit_clear_flush_young(struct vm_area_struct *vma, unsigned long addr,
 	return ptep_clear_flush_young(vma, addr, ptep);
 #endif
 }
-#endif /* CONFIG_ARM64 */
+
+/* The older kernel is also told whether the whole mm goes away. */
+static inline void
+pgtable_kunit_clear_nonpresent(struct mm_struct *mm, unsigned long addr,
+			       pte_t *ptep, unsigned int nr, int full)
+{
+#ifdef PGTABLE_KUNIT_HAS_CLEAR_NONPRESENT
+	clear_nonpresent_ptes(mm, addr, ptep, nr);
+#else
+	clear_not_present_full_ptes(mm, addr, ptep, nr, full);
+#endif
+}
 
 /**
  * struct pgtable_kunit_batch - a batch, in the same terms on every kernel
@@ -439,13 +451,12 @@ pgtable_kunit_folio_pte_batch_nr(struct folio *folio, unsigned long addr,
 #ifdef PGTABLE_KUNIT_BUILDER
 /*
  * Undo what the arm64 page-table builder does when it allocates a table.
- * Whether there is one destructor for all levels only a look into mm.h tells;
- * the Makefile takes it.
+ * Makefile.probe finds out whether there is one destructor for all levels.
  */
 static inline void pgtable_kunit_table_dtor_free(struct ptdesc *ptdesc,
 						 unsigned int shift)
 {
-#ifdef PGTABLE_KUNIT_ONE_DTOR
+#ifdef PGTABLE_KUNIT_HAS_ONE_DTOR
 	pagetable_dtor(ptdesc);
 #else
 	if (shift == PAGE_SHIFT)

@@ -35,136 +35,16 @@ static ulong seed;
 module_param(seed, ulong, 0444);
 MODULE_PARM_DESC(seed, "seed of the first walk, 0 for another one each boot");
 
-/* To compare a table takes the longer the larger it is, and with KASAN. */
-static ulong steps = 200000 / (PAGE_SIZE / SZ_4K) /
-		     (IS_ENABLED(CONFIG_KASAN) ? 8 : 1);
+static ulong steps = WALK_STEPS;
 module_param(steps, ulong, 0444);
 MODULE_PARM_DESC(steps, "number of steps, all walks together");
-
-/* Steps of one test case: seconds, so that long runs are no hangs. */
-#define WALK_CASE	25000
-
-/* Steps that may be made to find a shorter sequence. */
-#define WALK_BUDGET	300000
-
-/* Other walks that may be tried for it, and shortened, and what will do. */
-#define WALK_MORE_TRIED		50
-#define WALK_MORE_SHORTENED	4
-#define WALK_SHORT		4
-
-/* What is expected of a walk is only certain after some steps. */
-#define WALK_CERTAIN	10000
-
-/* The sequences that are printed are a few steps long. */
-#define WALK_PRINTED	64
 
 static u64 walk_first_seed;
 static bool walk_reported;
 
-static ulong walk_case_steps(ulong number)
-{
-	return min(steps - number * WALK_CASE, WALK_CASE);
-}
-
-/* One case for each WALK_CASE steps: the parameter is its number, plus one. */
 static PGTABLE_KUNIT_GEN_PARAMS(walk)
 {
-	ulong number = (ulong)prev;
-
-	if (number * WALK_CASE >= steps)
-		return NULL;
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "steps %lu to %lu",
-		 number * WALK_CASE,
-		 number * WALK_CASE + walk_case_steps(number) - 1);
-	return (const void *)(number + 1);
-}
-
-static bool walk_fails(void *data, const struct walk_step *step,
-		       unsigned int nr)
-{
-	return walk_replay_fails(data, step, nr, false);
-}
-
-/* One walk, until its end or until it goes wrong. Return: the latter. */
-static bool walk_goes_wrong(struct walk *w, u64 from, unsigned int length)
-{
-	unsigned int i;
-
-	walk_seed(w, from);
-	while (w->nr < length) {
-		struct walk_step *step = &w->step[w->nr];
-
-		walk_draw(w, step);
-		w->nr++;
-		w->count[step->op]++;
-		if (!walk_step_ok(w, step, false))
-			return true;
-		for (i = 0; i < CONTPTE_WINDOW; i += CONT_PTES) {
-			if (w->model.entry[i].cont) {
-				w->folded_steps++;
-				break;
-			}
-		}
-	}
-	return false;
-}
-
-/*
- * The last step of a walk went wrong: say how to see it again, and shorter. If
- * what is left is long, the walks that follow may show the same with less.
- */
-static void walk_report(struct kunit *test, struct walk *w, unsigned int length)
-{
-	unsigned int nr, i, made = 0, best = WALK_LENGTH + 1;
-	unsigned int tried = 0, shortened = 0;
-	u64 from = w->seed, best_seed = from;
-	bool wrong = true;
-	char buf[128];
-
-	for (;;) {
-		if (wrong) {
-			unsigned int last = w->nr - 1;
-
-			nr = walk_shorten(w->step, w->tried, w->nr, WALK_BUDGET,
-					  walk_fails, w);
-			shortened++;
-			if (nr < best) {
-				best = nr;
-				best_seed = w->seed;
-				made = last;
-				memcpy(w->best, w->step, nr * sizeof(*w->best));
-			}
-		}
-		if (best <= WALK_SHORT || tried++ == WALK_MORE_TRIED ||
-		    shortened == WALK_MORE_SHORTENED)
-			break;
-		wrong = walk_goes_wrong(w, from + tried, length);
-	}
-
-	walk_seed(w, best_seed);
-	KUNIT_FAIL(test,
-		   "contpte_walk.seed=%llu contpte_walk.steps=%u goes wrong in step %u; these %u steps are enough, from entry %u of the table on:",
-		   w->seed, length, made, best, w->base);
-	for (i = 0; i < min(best, WALK_PRINTED); i++) {
-		walk_describe(&w->best[i], buf, sizeof(buf));
-		kunit_err(test, "%3u: %s\n", i, buf);
-	}
-	if (!walk_replay_fails(w, w->best, best, true))
-		KUNIT_FAIL(test, "not when they are made once more");
-}
-
-static void walk_info(struct kunit *test, struct walk *w, ulong done)
-{
-	char buf[512];
-	size_t len = 0;
-	unsigned int i;
-
-	for (i = 0; i < WALK_OPS; i++)
-		len += scnprintf(buf + len, sizeof(buf) - len, ", %s %lu",
-				 walk_op_name(i), w->count[i]);
-	kunit_info(test, "%lu steps, %lu with a folded block, %lu folds, %lu unfolds%s\n",
-		   done, w->folded_steps, w->model.folds, w->model.unfolds,
-		   buf);
+	return walk_next_case(prev, steps, desc);
 }
 
 /*
@@ -179,32 +59,19 @@ static void walk_info(struct kunit *test, struct walk *w, ulong done)
  */
 static void walk_matches_model(struct kunit *test)
 {
-	ulong number = (ulong)test->param_value - 1, done = 0;
-	ulong todo = walk_case_steps(number);
 	struct walk *w = test->priv;
-	u64 from = walk_first_seed + number * (WALK_CASE / WALK_LENGTH);
+	ulong done;
 
 	if (walk_reported)
 		kunit_skip(test, "a walk has gone wrong before");
-	kunit_info(test, "contpte_walk.seed=%llu contpte_walk.steps=%lu\n",
-		   from, todo);
-	while (done < todo) {
-		unsigned int length = min(todo - done, WALK_LENGTH);
-
-		if (walk_goes_wrong(w, from++, length)) {
-			walk_report(test, w, length);
-			walk_reported = true;
-			return;
-		}
-		done += length;
-	}
-	walk_info(test, w, done);
+	done = walk_case(w, test->param_value, steps, walk_first_seed);
+	walk_reported = !done;
 
 	if (!CONTPTE_FOLDS) {
-		KUNIT_EXPECT_EQ(test, w->model.folds + w->folded_steps, 0);
+		KUNIT_EXPECT_EQ(test, w->model.nr_folds + w->folded_steps, 0);
 	} else if (done >= WALK_CERTAIN) {
-		KUNIT_EXPECT_GT(test, w->model.folds, 0);
-		KUNIT_EXPECT_GT(test, w->model.unfolds, 0);
+		KUNIT_EXPECT_GT(test, w->model.nr_folds, 0);
+		KUNIT_EXPECT_GT(test, w->model.nr_unfolds, 0);
 		KUNIT_EXPECT_GT(test, w->folded_steps, done / 10);
 		KUNIT_EXPECT_LT(test, w->folded_steps, done);
 	}
@@ -241,6 +108,12 @@ static bool walk_planted(void *data, const struct walk_step *step,
 		first |= step[i].id == plant->first;
 	}
 	return both;
+}
+
+static bool walk_fails(void *data, const struct walk_step *step,
+		       unsigned int nr)
+{
+	return walk_replay_fails(data, step, nr, false);
 }
 
 /*
@@ -328,7 +201,7 @@ static int contpte_walk_init(struct kunit *test)
 
 	if (err)
 		return err;
-	test->priv = walk_alloc(test);
+	test->priv = contpte_walk_alloc(test);
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Random walks over contiguous PTEs: which steps to make.
+ * Random walks over a page table: which steps to make.
  *
  * Steps that were drawn evenly would hardly ever fill a block with entries that
  * fit together. So places are mostly near the edges of blocks, pages mostly in
@@ -9,7 +9,7 @@
 
 #include <linux/hash.h>
 
-#include "contpte_walk.h"
+#include "walk.h"
 
 static const struct {
 	const char *name;
@@ -23,6 +23,7 @@ static const struct {
 	[WALK_CLEAR_FULL]	  = { "clear_full_ptes", 2, true },
 	[WALK_GET_AND_CLEAR_PTES] = { "get_and_clear_ptes", 1, true },
 	[WALK_CLEAR_PTES]	  = { "clear_ptes", 1, true },
+	[WALK_CLEAR_NONPRESENT]	  = { "clear_nonpresent_ptes", 1, true },
 	[WALK_MODIFY_PROT]	  = { "modify_prot_*", 4, true },
 	[WALK_WRPROTECT]	  = { "wrprotect_ptes", 4, true },
 	[WALK_SET_WRPROTECT]	  = { "ptep_set_wrprotect", 2 },
@@ -71,8 +72,8 @@ static bool walk_chance(struct walk *w, unsigned int percent)
 void walk_seed(struct walk *w, u64 seed)
 {
 	static const unsigned int bases[] = {
-		0, PTRS_PER_PTE - CONTPTE_WINDOW,
-		ALIGN_DOWN((PTRS_PER_PTE - CONTPTE_WINDOW) / 2, CONT_PTES),
+		0, PTRS_PER_PTE - WALK_WINDOW,
+		ALIGN_DOWN((PTRS_PER_PTE - WALK_WINDOW) / 2, WALK_BLOCK),
 	};
 	unsigned int i;
 
@@ -92,19 +93,19 @@ void walk_seed(struct walk *w, u64 seed)
 static unsigned int walk_draw_idx(struct walk *w)
 {
 	static const unsigned int edges[] = {
-		0, 1, CONT_PTES / 2, CONT_PTES - 2, CONT_PTES - 1,
-		CONT_PTES - 1,
+		0, 1, WALK_BLOCK / 2, WALK_BLOCK - 2, WALK_BLOCK - 1,
+		WALK_BLOCK - 1,
 	};
 
 	if (walk_chance(w, 40))
-		return walk_below(w, CONTPTE_WINDOW);
-	return walk_below(w, CONTPTE_BLOCKS) * CONT_PTES +
+		return walk_below(w, WALK_WINDOW);
+	return walk_below(w, WALK_BLOCKS) * WALK_BLOCK +
 	       edges[walk_below(w, ARRAY_SIZE(edges))];
 }
 
 static unsigned int walk_draw_nr(struct walk *w, unsigned int idx)
 {
-	unsigned int to_edge = CONT_PTES - idx % CONT_PTES;
+	unsigned int to_edge = WALK_BLOCK - idx % WALK_BLOCK;
 
 	switch (walk_below(w, 6)) {
 	case 0:
@@ -112,12 +113,17 @@ static unsigned int walk_draw_nr(struct walk *w, unsigned int idx)
 	case 1:
 		return to_edge;
 	case 2:
-		return to_edge + walk_below(w, CONTPTE_BLOCKS) * CONT_PTES;
+		return to_edge + walk_below(w, WALK_BLOCKS) * WALK_BLOCK;
 	case 3:
-		return to_edge + CONT_PTES - 1;
+		return to_edge + WALK_BLOCK - 1;
 	default:
-		return 1 + walk_below(w, 2 * CONT_PTES);
+		return 1 + walk_below(w, 2 * WALK_BLOCK);
 	}
+}
+
+static bool walk_has(struct walk *w, unsigned int what, unsigned int percent)
+{
+	return w->model.has & what && walk_chance(w, percent);
 }
 
 static void walk_draw_dirty(struct walk *w, struct walk_entry *e)
@@ -125,6 +131,7 @@ static void walk_draw_dirty(struct walk *w, struct walk_entry *e)
 	e->young = walk_chance(w, 50);
 	e->sw_dirty = walk_chance(w, 25);
 	e->hw_dirty = e->write && walk_chance(w, 25);
+	e->soft_dirty = walk_has(w, WALK_HAS_SOFT_DIRTY, 40);
 }
 
 /* An entry that continues its neighbour, if there is one. */
@@ -137,7 +144,7 @@ static bool walk_draw_neighbour(struct walk *w, unsigned int idx,
 	    near[-1].page + 1 < WALK_PAGES) {
 		*e = near[-1];
 		e->page++;
-	} else if (idx < CONTPTE_WINDOW - 1 && near[1].kind >= WALK_PROTNONE &&
+	} else if (idx < WALK_WINDOW - 1 && near[1].kind >= WALK_PROTNONE &&
 		   near[1].page) {
 		*e = near[1];
 		e->page--;
@@ -157,9 +164,9 @@ static void walk_draw_entry(struct walk *w, unsigned int idx,
 		.kind = WALK_VALID,
 		.write = walk_chance(w, 60),
 		.exec = walk_chance(w, 3),
-		.nc = walk_chance(w, 3),
-		.uffd = PGTABLE_KUNIT_PTE_UFFD && walk_chance(w, 3),
-		.special = walk_chance(w, 2),
+		.nc = walk_has(w, WALK_HAS_NC, 3),
+		.uffd = walk_has(w, WALK_HAS_UFFD, 3),
+		.special = walk_has(w, WALK_HAS_SPECIAL, 2),
 	};
 	if (walk_chance(w, 5))
 		e->kind = WALK_SWAP;
@@ -169,27 +176,27 @@ static void walk_draw_entry(struct walk *w, unsigned int idx,
 		e->write = false;
 
 	if (walk_chance(w, 85))
-		e->page = walk_below(w, WALK_PAGES / CONT_PTES) * CONT_PTES +
-			  idx % CONT_PTES;
+		e->page = walk_below(w, WALK_PAGES / WALK_BLOCK) * WALK_BLOCK +
+			  idx % WALK_BLOCK;
 	else
 		e->page = walk_below(w, WALK_PAGES);
 	walk_draw_dirty(w, e);
 }
 
 /* As many as can be set: not present before, pages of one folio. */
-static unsigned int walk_room(struct walk *w, const struct walk_step *step)
+static unsigned int walk_draw_room(struct walk *w, const struct walk_step *step)
 {
+	unsigned int max_nr = min(walk_room(&w->model, step->idx),
+				  w->model.set_max);
 	const struct walk_entry *e = &step->entry;
-	unsigned int nr = 0;
+	unsigned int nr = 1;
 
 	if (e->kind == WALK_SWAP || e->special)
 		return 1;
-	while (step->idx + nr < CONTPTE_WINDOW &&
-	       w->model.entry[step->idx + nr].kind < WALK_PROTNONE &&
-	       e->page + nr < WALK_PAGES &&
+	while (nr < max_nr && e->page + nr < WALK_PAGES &&
 	       walk_same_folio(e->page, e->page + nr))
 		nr++;
-	return max(nr, 1);
+	return nr;
 }
 
 static enum walk_op walk_draw_op(struct walk *w)
@@ -228,11 +235,11 @@ static void walk_plan(struct walk *w)
 	unsigned int idx = walk_draw_idx(w), nr = walk_draw_nr(w, idx);
 
 	if (walk_chance(w, 70)) {
-		idx = ALIGN_DOWN(idx, CONT_PTES);
-		nr = (1 + walk_below(w, CONTPTE_BLOCKS)) * CONT_PTES;
+		idx = ALIGN_DOWN(idx, WALK_BLOCK);
+		nr = (1 + walk_below(w, WALK_BLOCKS)) * WALK_BLOCK;
 	}
 	w->plan_idx = idx;
-	w->plan_end = min(idx + nr, CONTPTE_WINDOW);
+	w->plan_end = min(idx + nr, WALK_WINDOW);
 	w->plan_ascends = false;
 }
 
@@ -257,7 +264,7 @@ static void walk_draw_plan(struct walk *w, struct walk_step *step)
 	step->idx = w->plan_idx;
 	if (!w->plan_ascends) {
 		walk_draw_entry(w, step->idx, &step->entry);
-		step->nr = min(left, walk_room(w, step));
+		step->nr = min(left, walk_draw_room(w, step));
 		w->plan_ascends = left <= WALK_RUN && walk_chance(w, 15);
 	} else if (!walk_draw_neighbour(w, step->idx, &step->entry)) {
 		walk_draw_entry(w, step->idx, &step->entry);
@@ -276,7 +283,7 @@ static void walk_draw_set(struct walk *w, struct walk_step *step)
 	    !walk_draw_neighbour(w, step->idx, &step->entry))
 		walk_draw_entry(w, step->idx, &step->entry);
 	if (walk_chance(w, 50))
-		step->nr = min(walk_draw_nr(w, step->idx), walk_room(w, step));
+		step->nr = min(walk_draw_nr(w, step->idx), walk_draw_room(w, step));
 }
 
 static void walk_try_draw(struct walk *w, struct walk_step *step)
@@ -295,6 +302,9 @@ static void walk_try_draw(struct walk *w, struct walk_step *step)
 		walk_draw_plan(w, step);
 	else if (step->op == WALK_SET)
 		walk_draw_set(w, step);
+	else if (step->op == WALK_CLEAR_NONPRESENT)
+		step->nr = min(walk_draw_nr(w, step->idx),
+			       walk_room(&w->model, step->idx));
 	else if (walk_ranges(step->op))
 		step->nr = min(walk_draw_nr(w, step->idx),
 			       walk_batch(&w->model, step->idx));
@@ -302,11 +312,15 @@ static void walk_try_draw(struct walk *w, struct walk_step *step)
 	/* The contiguous bit leaks only where there is one, and not often. */
 	if ((step->op == WALK_SET || step->op == WALK_MODIFY_PROT ||
 	     step->op == WALK_ACCESS_FLAGS) &&
-	    (!CONTPTE_FOLDS || walk_chance(w, 75) ||
+	    (!walk_has(w, WALK_HAS_LEAK, 25) ||
 	     step->entry.kind == WALK_SWAP))
 		step->flags &= ~WALK_LEAK;
 	if (step->op == WALK_ACCESS_FLAGS && walk_chance(w, 75))
 		step->flags &= ~(WALK_WRITE | WALK_LESS);
+	if (step->op == WALK_ACCESS_FLAGS && !(w->model.has & WALK_HAS_MERGE)) {
+		step->flags &= ~WALK_LESS;
+		step->flags |= WALK_FLUSH;
+	}
 }
 
 /**
@@ -326,14 +340,15 @@ static size_t walk_describe_entry(const struct walk_entry *e, char *buf,
 {
 	if (e->kind == WALK_SWAP)
 		return scnprintf(buf, size, " swap entry %u", e->page);
-	return scnprintf(buf, size, " page %u%s%s%s%s%s%s %s%s%s", e->page,
+	return scnprintf(buf, size, " page %u%s%s%s%s%s%s %s%s%s%s", e->page,
 			 e->kind == WALK_PROTNONE ? " PROT_NONE" : "",
 			 e->write ? " rw" : " ro", e->exec ? " exec" : "",
 			 e->nc ? " uncached" : "", e->uffd ? " uffd" : "",
 			 e->special ? " special" : "",
 			 e->young ? "young" : "old",
 			 e->hw_dirty ? " hw-dirty" : "",
-			 e->sw_dirty ? " sw-dirty" : "");
+			 e->sw_dirty ? " sw-dirty" : "",
+			 e->soft_dirty ? " soft-dirty" : "");
 }
 
 /**
@@ -385,77 +400,4 @@ void walk_describe(const struct walk_step *step, char *buf, size_t size)
 			  flags & WALK_LEAK ? " with PTE_CONT" : "");
 		break;
 	}
-}
-
-/* Leave out [start, end) and, if there is one, @other. */
-static bool walk_drop(struct walk_step *step, struct walk_step *tried,
-		      unsigned int *nr, unsigned int start, unsigned int end,
-		      unsigned int other, unsigned int *budget,
-		      bool (*fails)(void *data, const struct walk_step *step,
-				    unsigned int nr),
-		      void *data)
-{
-	unsigned int i, left = 0;
-
-	if (*budget < *nr)
-		return false;
-	for (i = 0; i < *nr; i++) {
-		if ((i < start || i >= end) && i != other)
-			tried[left++] = step[i];
-	}
-	*budget -= left + 1;
-	if (!fails(data, tried, left))
-		return false;
-	memcpy(step, tried, left * sizeof(*step));
-	*nr = left;
-	return true;
-}
-
-/**
- * walk_shorten() - find a short sequence of steps that still fails
- * @step: the steps, that fail; left with those that are needed
- * @tried: room for as many
- * @nr: their number
- * @budget: how many steps may be made in the attempt
- * @fails: whether given steps fail
- * @data: for @fails
- *
- * Tries to do without half of the steps, quarters and so on down to single
- * ones, and in the end without any two of them: a step that makes room and the
- * one that takes it can only go together. What is left is not always the
- * shortest sequence there is, but none of its steps, and no two, can be left
- * out.
- *
- * Return: the number of steps that are left.
- */
-unsigned int walk_shorten(struct walk_step *step, struct walk_step *tried,
-			  unsigned int nr, unsigned int budget,
-			  bool (*fails)(void *data,
-					const struct walk_step *step,
-					unsigned int nr),
-			  void *data)
-{
-	unsigned int size, i, j;
-	bool dropped;
-
-	/* From the end: the first steps are needed most. */
-	for (size = max(nr / 2, 1); size; size /= 2) {
-		for (i = rounddown(nr, size) + size; i >= size; i -= size) {
-			if (i - size < nr)
-				walk_drop(step, tried, &nr, i - size, i, nr,
-					  &budget, fails, data);
-		}
-	}
-
-	/* The second of two may be the first: then it is a single one. */
-	do {
-		dropped = false;
-		for (i = 0; i < nr; i++) {
-			for (j = nr; j > i && !dropped; j--)
-				dropped = walk_drop(step, tried, &nr, i, i + 1,
-						    j - 1, &budget, fails,
-						    data);
-		}
-	} while (dropped);
-	return nr;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Random walks over contiguous PTEs: the model.
+ * Random walks over a page table: the model.
  *
  * What each function does to a window of entries, said over plain structs, one
  * entry after the other. It shares no code with the kernel, knows no bits, and
@@ -12,7 +12,7 @@
  * a whole.
  */
 
-#include "contpte_walk.h"
+#include "walk.h"
 
 static bool walk_present(const struct walk_entry *e)
 {
@@ -24,10 +24,12 @@ static bool walk_dirty(const struct walk_entry *e)
 	return e->hw_dirty || e->sw_dirty;
 }
 
-static void walk_mkdirty(struct walk_entry *e)
+static void walk_mkdirty(const struct walk_model *m, struct walk_entry *e)
 {
 	e->sw_dirty = true;
 	e->hw_dirty = e->write;
+	if (m->has & WALK_HAS_SOFT_DIRTY)
+		e->soft_dirty = true;
 }
 
 /**
@@ -41,8 +43,8 @@ bool walk_same_folio(unsigned int page1, unsigned int page2)
 {
 	if (page1 < WALK_FOLIO_PAGES || page2 < WALK_FOLIO_PAGES)
 		return page1 < WALK_FOLIO_PAGES && page2 < WALK_FOLIO_PAGES;
-	return (page1 - WALK_FOLIO_PAGES) / (CONT_PTES / 2) ==
-	       (page2 - WALK_FOLIO_PAGES) / (CONT_PTES / 2);
+	return (page1 - WALK_FOLIO_PAGES) / (WALK_BLOCK / 2) ==
+	       (page2 - WALK_FOLIO_PAGES) / (WALK_BLOCK / 2);
 }
 
 /**
@@ -62,7 +64,7 @@ unsigned int walk_batch(const struct walk_model *m, unsigned int idx)
 		return 0;
 	if (first->special)
 		return 1;
-	for (nr = 1; idx + nr < CONTPTE_WINDOW; nr++) {
+	for (nr = 1; idx + nr < WALK_WINDOW; nr++) {
 		const struct walk_entry *e = first + nr;
 
 		if (!walk_present(e) || e->special ||
@@ -73,23 +75,47 @@ unsigned int walk_batch(const struct walk_model *m, unsigned int idx)
 	return nr;
 }
 
+/**
+ * walk_room() - how many entries are not present
+ * @m: the model
+ * @idx: the first entry
+ *
+ * Return: number of entries from the first one on that are not.
+ */
+unsigned int walk_room(const struct walk_model *m, unsigned int idx)
+{
+	unsigned int nr = 0;
+
+	while (idx + nr < WALK_WINDOW && !walk_present(&m->entry[idx + nr]))
+		nr++;
+	return nr;
+}
+
 static bool walk_set_legal(const struct walk_model *m,
 			   const struct walk_step *step)
 {
 	const struct walk_entry *e = &step->entry;
-	unsigned int i;
 
 	if (step->nr == 1)
 		return true;
-	if (!walk_present(e) || e->special ||
+	if (!walk_present(e) || e->special || step->nr > m->set_max ||
 	    e->page + step->nr > WALK_PAGES ||
 	    !walk_same_folio(e->page, e->page + step->nr - 1))
 		return false;
-	for (i = step->idx; i < step->idx + step->nr; i++) {
-		if (walk_present(&m->entry[i]))
-			return false;
-	}
-	return true;
+	return step->nr <= walk_room(m, step->idx);
+}
+
+static bool walk_access_legal(const struct walk_model *m,
+			      const struct walk_step *step)
+{
+	const struct walk_entry *e = &m->entry[step->idx];
+
+	if (!(m->has & WALK_HAS_MERGE) &&
+	    (e->kind != WALK_VALID || step->flags & WALK_LESS ||
+	     !(step->flags & WALK_FLUSH)))
+		return false;
+	return walk_present(e) && (!(step->flags & WALK_WRITE) ||
+				   (e->kind == WALK_VALID && !e->uffd));
 }
 
 /**
@@ -103,7 +129,7 @@ bool walk_step_legal(const struct walk_model *m, const struct walk_step *step)
 {
 	const struct walk_entry *first = &m->entry[step->idx];
 
-	if (!step->nr || step->idx + step->nr > CONTPTE_WINDOW)
+	if (!step->nr || step->idx + step->nr > WALK_WINDOW)
 		return false;
 
 	switch (step->op) {
@@ -121,10 +147,10 @@ bool walk_step_legal(const struct walk_model *m, const struct walk_step *step)
 	case WALK_HARDWARE:
 		return first->kind == WALK_VALID &&
 		       (first->write || !(step->flags & WALK_DIRTY));
+	case WALK_CLEAR_NONPRESENT:
+		return step->nr <= walk_room(m, step->idx);
 	case WALK_ACCESS_FLAGS:
-		return walk_present(first) &&
-		       (!(step->flags & WALK_WRITE) ||
-			(first->kind == WALK_VALID && !first->uffd));
+		return walk_access_legal(m, step);
 	case WALK_MODIFY_PROT:
 		/* Some CPUs need an invalidation more if it is executable. */
 		return step->nr <= walk_batch(m, step->idx) && !first->exec &&
@@ -144,25 +170,25 @@ static void model_flush(struct walk_model *m, unsigned int start,
 
 static void model_convert(struct walk_model *m, unsigned int idx, bool fold)
 {
-	unsigned int first = ALIGN_DOWN(idx, CONT_PTES), i;
+	unsigned int first = ALIGN_DOWN(idx, WALK_BLOCK), i;
 	bool young = false, dirty = false;
 
-	for (i = first; i < first + CONT_PTES; i++) {
+	for (i = first; i < first + WALK_BLOCK; i++) {
 		young |= m->entry[i].young;
 		dirty |= walk_dirty(&m->entry[i]);
 	}
-	for (i = first; i < first + CONT_PTES; i++) {
+	for (i = first; i < first + WALK_BLOCK; i++) {
 		m->entry[i].cont = fold;
 		m->entry[i].young = young;
 		if (dirty)
-			walk_mkdirty(&m->entry[i]);
+			walk_mkdirty(m, &m->entry[i]);
 	}
 	if (pgtable_kunit_convert_flushes())
-		model_flush(m, first, first + CONT_PTES);
+		model_flush(m, first, first + WALK_BLOCK);
 	if (fold)
-		m->folds++;
+		m->nr_folds++;
 	else
-		m->unfolds++;
+		m->nr_unfolds++;
 }
 
 static void model_unfold(struct walk_model *m, unsigned int idx)
@@ -175,9 +201,9 @@ static void model_unfold(struct walk_model *m, unsigned int idx)
 static void model_unfold_ends(struct walk_model *m, unsigned int start,
 			      unsigned int end)
 {
-	if (start % CONT_PTES || end - start < CONT_PTES)
+	if (start % WALK_BLOCK || end - start < WALK_BLOCK)
 		model_unfold(m, start);
-	if (end % CONT_PTES)
+	if (end % WALK_BLOCK)
 		model_unfold(m, end - 1);
 }
 
@@ -187,10 +213,10 @@ static bool model_uniform(const struct walk_model *m, unsigned int first)
 	const struct walk_entry *e = &m->entry[first];
 	unsigned int i;
 
-	if (e->kind != WALK_VALID || e->special || e->page % CONT_PTES ||
-	    !walk_same_folio(e->page, e->page + CONT_PTES - 1))
+	if (e->kind != WALK_VALID || e->special || e->page % WALK_BLOCK ||
+	    !walk_same_folio(e->page, e->page + WALK_BLOCK - 1))
 		return false;
-	for (i = 1; i < CONT_PTES; i++) {
+	for (i = 1; i < WALK_BLOCK; i++) {
 		if (e[i].kind != e->kind || e[i].page != e->page + i ||
 		    e[i].write != e->write || e[i].exec != e->exec ||
 		    e[i].nc != e->nc || e[i].uffd != e->uffd ||
@@ -208,9 +234,9 @@ static void model_set_one(struct walk_model *m, unsigned int idx,
 	m->entry[idx].cont = false;
 
 	/* Setting the last entry of a block is the moment to fold it. */
-	if (CONTPTE_FOLDS &&
-	    idx % CONT_PTES == CONT_PTES - 1 &&
-	    model_uniform(m, idx + 1 - CONT_PTES))
+	if (m->folds &&
+	    idx % WALK_BLOCK == WALK_BLOCK - 1 &&
+	    model_uniform(m, idx + 1 - WALK_BLOCK))
 		model_convert(m, idx, true);
 }
 
@@ -224,15 +250,15 @@ static void model_set(struct walk_model *m, unsigned int idx, unsigned int nr,
 		return;
 	}
 	for (i = idx; i < idx + nr; i++) {
-		unsigned int first = ALIGN_DOWN(i, CONT_PTES);
+		unsigned int first = ALIGN_DOWN(i, WALK_BLOCK);
 		struct walk_entry *e = &m->entry[i];
 
 		*e = *entry;
 		e->page += i - idx;
-		e->cont = CONTPTE_FOLDS &&
+		e->cont = m->folds &&
 			  e->kind == WALK_VALID &&
-			  first >= idx && first + CONT_PTES <= idx + nr &&
-			  e->page % CONT_PTES == i % CONT_PTES;
+			  first >= idx && first + WALK_BLOCK <= idx + nr &&
+			  e->page % WALK_BLOCK == i % WALK_BLOCK;
 	}
 }
 
@@ -246,6 +272,8 @@ static void model_clear(struct walk_model *m, unsigned int idx, unsigned int nr)
 	for (i = idx; i < idx + nr; i++) {
 		m->ret.young |= m->entry[i].young;
 		m->ret.sw_dirty |= walk_dirty(&m->entry[i]);
+		if (i > idx && walk_dirty(&m->entry[i]))
+			walk_mkdirty(m, &m->ret);
 		m->entry[i] = (struct walk_entry){};
 	}
 }
@@ -287,9 +315,9 @@ static void model_expand(const struct walk_model *m,
 	*start = step->idx;
 	*end = step->idx + step->nr;
 	if (m->entry[*start].cont)
-		*start = ALIGN_DOWN(*start, CONT_PTES);
+		*start = ALIGN_DOWN(*start, WALK_BLOCK);
 	if (m->entry[*end - 1].cont)
-		*end = ALIGN(*end, CONT_PTES);
+		*end = ALIGN(*end, WALK_BLOCK);
 }
 
 static void model_young(struct walk_model *m, const struct walk_step *step,
@@ -301,13 +329,13 @@ static void model_young(struct walk_model *m, const struct walk_step *step,
 	m->number = false;
 	for (i = start; i < end; i++) {
 		/* Without blocks, each page is on its own. */
-		if (!CONTPTE_FOLDS && flush &&
+		if (!m->folds && flush &&
 		    m->entry[i].young)
 			model_flush(m, i, i + 1);
 		m->number |= m->entry[i].young;
 		m->entry[i].young = false;
 	}
-	if (CONTPTE_FOLDS && flush && m->number)
+	if (m->folds && flush && m->number)
 		model_flush(m, start, end);
 }
 
@@ -333,14 +361,14 @@ static void model_clear_young_dirty(struct walk_model *m,
 static struct walk_entry model_get(const struct walk_model *m, unsigned int idx)
 {
 	struct walk_entry e = m->entry[idx];
-	unsigned int i, first = ALIGN_DOWN(idx, CONT_PTES);
+	unsigned int i, first = ALIGN_DOWN(idx, WALK_BLOCK);
 
 	if (!e.cont)
 		return e;
-	for (i = first; i < first + CONT_PTES; i++) {
+	for (i = first; i < first + WALK_BLOCK; i++) {
 		e.young |= m->entry[i].young;
 		if (walk_dirty(&m->entry[i]))
-			walk_mkdirty(&e);
+			walk_mkdirty(m, &e);
 	}
 	return e;
 }
@@ -367,15 +395,19 @@ struct walk_entry walk_model_access(const struct walk_model *m,
 	e.young |= !!(step->flags & WALK_YOUNG);
 	e.write |= !!(step->flags & WALK_WRITE);
 	if (step->flags & WALK_DIRTY || (e.write && e.sw_dirty))
-		walk_mkdirty(&e);
+		walk_mkdirty(m, &e);
 	return e;
 }
 
-static bool model_access_same(const struct walk_entry *a,
+static bool model_access_same(const struct walk_model *m,
+			      const struct walk_entry *a,
 			      const struct walk_entry *b)
 {
-	return a->young == b->young && a->write == b->write &&
-	       a->hw_dirty == b->hw_dirty && a->sw_dirty == b->sw_dirty;
+	if (a->young != b->young || a->write != b->write)
+		return false;
+	if (m->has & WALK_HAS_MERGE)
+		return a->hw_dirty == b->hw_dirty && a->sw_dirty == b->sw_dirty;
+	return walk_dirty(a) == walk_dirty(b) && a->soft_dirty == b->soft_dirty;
 }
 
 static void model_access_flags(struct walk_model *m,
@@ -386,11 +418,11 @@ static void model_access_flags(struct walk_model *m,
 	bool differs = false;
 
 	if (m->entry[start].cont) {
-		start = ALIGN_DOWN(start, CONT_PTES);
-		end = start + CONT_PTES;
+		start = ALIGN_DOWN(start, WALK_BLOCK);
+		end = start + WALK_BLOCK;
 	}
 	for (i = start; i < end; i++)
-		differs |= !model_access_same(&m->entry[i], &want);
+		differs |= !model_access_same(m, &m->entry[i], &want);
 	m->number = differs;
 	if (!differs)
 		return;
@@ -406,6 +438,7 @@ static void model_access_flags(struct walk_model *m,
 		m->entry[i].write |= want.write;
 		m->entry[i].hw_dirty |= want.hw_dirty;
 		m->entry[i].sw_dirty |= want.sw_dirty;
+		m->entry[i].soft_dirty |= want.soft_dirty;
 	}
 	if (step->flags & WALK_FLUSH)
 		model_flush(m, start, end);
@@ -435,6 +468,7 @@ void walk_model_step(struct walk_model *m, const struct walk_step *step)
 	case WALK_PTE_CLEAR:
 	case WALK_CLEAR_FULL:
 	case WALK_CLEAR_PTES:
+	case WALK_CLEAR_NONPRESENT:
 		model_clear(m, step->idx, step->nr);
 		break;
 	case WALK_MODIFY_PROT:
@@ -469,13 +503,15 @@ void walk_model_step(struct walk_model *m, const struct walk_step *step)
 		break;
 	case WALK_HINT:
 		m->returns = WALK_RETURNS_NUMBER;
-		m->number = first->cont ? CONT_PTES - step->idx % CONT_PTES : 1;
+		m->number = first->cont ? WALK_BLOCK - step->idx % WALK_BLOCK : 1;
 		break;
 	case WALK_HARDWARE:
 		if (step->flags & WALK_YOUNG)
 			first->young = true;
-		if (step->flags & WALK_DIRTY)
+		if (step->flags & WALK_DIRTY) {
 			first->hw_dirty = true;
+			first->soft_dirty |= !!(m->has & WALK_HAS_SOFT_DIRTY);
+		}
 		break;
 	}
 }

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Random walks over a page table: test cases, and what is said when one goes
+ * wrong.
+ */
+
+#include "walk.h"
+
+/* Other walks that may be tried for less steps, and shortened; what will do. */
+#define WALK_MORE_TRIED		50
+#define WALK_MORE_SHORTENED	4
+#define WALK_SHORT		4
+
+/* The sequences that are printed are a few steps long. */
+#define WALK_PRINTED	64
+
+/* Leave out [start, end) and, if there is one, @other. */
+static bool walk_drop(struct walk_step *step, struct walk_step *tried,
+		      unsigned int *nr, unsigned int start, unsigned int end,
+		      unsigned int other, unsigned int *budget,
+		      bool (*fails)(void *data, const struct walk_step *step,
+				    unsigned int nr),
+		      void *data)
+{
+	unsigned int i, left = 0;
+
+	if (*budget < *nr)
+		return false;
+	for (i = 0; i < *nr; i++) {
+		if ((i < start || i >= end) && i != other)
+			tried[left++] = step[i];
+	}
+	*budget -= left + 1;
+	if (!fails(data, tried, left))
+		return false;
+	memcpy(step, tried, left * sizeof(*step));
+	*nr = left;
+	return true;
+}
+
+/**
+ * walk_shorten() - find a short sequence of steps that still fails
+ * @step: the steps, that fail; left with those that are needed
+ * @tried: room for as many
+ * @nr: their number
+ * @budget: how many steps may be made in the attempt
+ * @fails: whether given steps fail
+ * @data: for @fails
+ *
+ * Tries to do without half of the steps, quarters and so on down to single
+ * ones, and in the end without any two of them: a step that makes room and the
+ * one that takes it can only go together. What is left is not always the
+ * shortest sequence there is, but none of its steps, and no two, can be left
+ * out.
+ *
+ * Return: the number of steps that are left.
+ */
+unsigned int walk_shorten(struct walk_step *step, struct walk_step *tried,
+			  unsigned int nr, unsigned int budget,
+			  bool (*fails)(void *data,
+					const struct walk_step *step,
+					unsigned int nr),
+			  void *data)
+{
+	unsigned int size, i, j;
+	bool dropped;
+
+	/* From the end: the first steps are needed most. */
+	for (size = max(nr / 2, 1); size; size /= 2) {
+		for (i = rounddown(nr, size) + size; i >= size; i -= size) {
+			if (i - size < nr)
+				walk_drop(step, tried, &nr, i - size, i, nr,
+					  &budget, fails, data);
+		}
+	}
+
+	/* The second of two may be the first: then it is a single one. */
+	do {
+		dropped = false;
+		for (i = 0; i < nr; i++) {
+			for (j = nr; j > i && !dropped; j--)
+				dropped = walk_drop(step, tried, &nr, i, i + 1,
+						    j - 1, &budget, fails,
+						    data);
+		}
+	} while (dropped);
+	return nr;
+}
+
+static bool walk_fails(void *data, const struct walk_step *step,
+		       unsigned int nr)
+{
+	return walk_replay_fails(data, step, nr, false);
+}
+
+/* One walk, until its end or until it goes wrong. Return: the latter. */
+static bool walk_goes_wrong(struct walk *w, u64 from, unsigned int length)
+{
+	unsigned int i;
+
+	walk_seed(w, from);
+	while (w->nr < length) {
+		struct walk_step *step = &w->step[w->nr];
+
+		walk_draw(w, step);
+		w->nr++;
+		w->count[step->op]++;
+		if (!walk_step_ok(w, step, false))
+			return true;
+		for (i = 0; i < WALK_WINDOW; i += WALK_BLOCK) {
+			if (w->model.entry[i].cont) {
+				w->folded_steps++;
+				break;
+			}
+		}
+	}
+	return false;
+}
+
+/*
+ * The last step of a walk went wrong: say how to see it again, and shorter. If
+ * what is left is long, the walks that follow may show the same with less.
+ */
+static void walk_report(struct walk *w, unsigned int length)
+{
+	unsigned int nr, i, made = 0, best = WALK_LENGTH + 1;
+	unsigned int tried = 0, shortened = 0;
+	u64 from = w->seed, best_seed = from;
+	const char *name = w->ops->name;
+	bool wrong = true;
+	char buf[128];
+
+	for (;;) {
+		if (wrong) {
+			unsigned int last = w->nr - 1;
+
+			nr = walk_shorten(w->step, w->tried, w->nr, WALK_BUDGET,
+					  walk_fails, w);
+			shortened++;
+			if (nr < best) {
+				best = nr;
+				best_seed = w->seed;
+				made = last;
+				memcpy(w->best, w->step, nr * sizeof(*w->best));
+			}
+		}
+		if (best <= WALK_SHORT || tried++ == WALK_MORE_TRIED ||
+		    shortened == WALK_MORE_SHORTENED)
+			break;
+		wrong = walk_goes_wrong(w, from + tried, length);
+	}
+
+	walk_seed(w, best_seed);
+	KUNIT_FAIL(w->test,
+		   "%s.seed=%llu %s.steps=%u goes wrong in step %u; these %u steps are enough, from entry %u of the table on:",
+		   name, w->seed, name, length, made, best, w->base);
+	for (i = 0; i < min(best, WALK_PRINTED); i++) {
+		walk_describe(&w->best[i], buf, sizeof(buf));
+		kunit_err(w->test, "%3u: %s\n", i, buf);
+	}
+	if (!walk_replay_fails(w, w->best, best, true))
+		KUNIT_FAIL(w->test, "not when they are made once more");
+}
+
+static void walk_info(struct walk *w, ulong done)
+{
+	char buf[512];
+	size_t len = 0;
+	unsigned int i;
+
+	for (i = 0; i < WALK_OPS; i++)
+		len += scnprintf(buf + len, sizeof(buf) - len, ", %s %lu",
+				 walk_op_name(i), w->count[i]);
+	kunit_info(w->test, "%lu steps, %lu with a folded block, %lu folds, %lu unfolds%s\n",
+		   done, w->folded_steps, w->model.nr_folds,
+		   w->model.nr_unfolds, buf);
+}
+
+static ulong walk_case_steps(ulong number, ulong steps)
+{
+	return min(steps - number * WALK_CASE, WALK_CASE);
+}
+
+/**
+ * walk_next_case() - a generator of parameters: one case for WALK_CASE steps
+ * @prev: the parameter before
+ * @steps: how many steps to make, all cases together
+ * @desc: where to describe it
+ *
+ * Return: the parameter, or NULL if there are no more steps to make.
+ */
+const void *walk_next_case(const void *prev, ulong steps, char *desc)
+{
+	ulong number = (ulong)prev;
+
+	if (number * WALK_CASE >= steps)
+		return NULL;
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "steps %lu to %lu",
+		 number * WALK_CASE,
+		 number * WALK_CASE + walk_case_steps(number, steps) - 1);
+	return (const void *)(number + 1);
+}
+
+/**
+ * walk_case() - make the walks of one test case
+ * @w: a walk
+ * @which: the parameter of the case, see walk_next_case()
+ * @steps: how many steps to make, all cases together
+ * @seed: of the first walk of all
+ *
+ * Return: the number of steps made; 0 if one went wrong, which fails the test.
+ */
+unsigned long walk_case(struct walk *w, const void *which, ulong steps,
+			u64 seed)
+{
+	ulong number = (ulong)which - 1, done = 0;
+	ulong todo = walk_case_steps(number, steps);
+
+	seed += number * (WALK_CASE / WALK_LENGTH);
+	kunit_info(w->test, "%s.seed=%llu %s.steps=%lu\n", w->ops->name, seed,
+		   w->ops->name, todo);
+	while (done < todo) {
+		unsigned int length = min(todo - done, WALK_LENGTH);
+
+		if (walk_goes_wrong(w, seed++, length)) {
+			walk_report(w, length);
+			return 0;
+		}
+		done += length;
+	}
+	walk_info(w, done);
+	return done;
+}
