@@ -143,6 +143,33 @@ static inline void recorded_flush_mm(struct mm_struct *mm)
 	ptep_get_and_clear(mm, addr, ptep)
 #endif
 
+/* An empty entry, which is not zero everywhere. */
+static inline pte_t pgtable_kunit_none(void)
+{
+#ifdef CONFIG_S390
+	return __pte(_PAGE_INVALID);
+#else
+	return __pte(0);
+#endif
+}
+
+/*
+ * An entry without the bits that say nothing about the mapping: that it is part
+ * of a contiguous block, that UML's host does not know it yet.
+ */
+static inline pte_t pgtable_kunit_plain(pte_t pte)
+{
+#if defined(CONFIG_ARM64)
+	return pte_present(pte) ? clear_pte_bit(pte, __pgprot(PTE_CONT)) : pte;
+#elif defined(_PAGE_NEEDSYNC)
+	return __pte(pte_val(pte) & ~_PAGE_NEEDSYNC);
+#elif defined(_PAGE_NEWPAGE)
+	return __pte(pte_val(pte) & ~(_PAGE_NEWPAGE | _PAGE_NEWPROT));
+#else
+	return pte;
+#endif
+}
+
 /* With BBM level 3, arm64 converts a contiguous block without a flush. */
 #ifdef ARM64_HAS_BBML3
 #define pgtable_kunit_convert_flushes()		(!system_supports_bbml3())
@@ -184,6 +211,25 @@ static inline void recorded_flush_mm(struct mm_struct *mm)
 #define pgtable_kunit_swp_entry(pte)		pte_to_swp_entry(pte)
 #define pgtable_kunit_pmd_swp_entry(pmd)	pmd_to_swp_entry(pmd)
 #endif
+
+/* Types of entries that remember to be writable: the older kernel has more. */
+static inline bool pgtable_kunit_swp_writable(unsigned int type)
+{
+	switch (type) {
+#ifdef CONFIG_MIGRATION
+	case SWP_MIGRATION_WRITE:
+#endif
+#ifdef CONFIG_DEVICE_PRIVATE
+	case SWP_DEVICE_WRITE:
+#ifdef SWP_DEVICE_EXCLUSIVE_WRITE
+	case SWP_DEVICE_EXCLUSIVE_WRITE:
+#endif
+#endif
+		return true;
+	default:
+		return false;
+	}
+}
 
 /* Entries of the PMD level that are not present: the symbol has two names. */
 #if defined(CONFIG_ARCH_HAS_PMD_SOFTLEAVES) || \
@@ -332,6 +378,23 @@ pgtable_kunit_clear_nonpresent(struct mm_struct *mm, unsigned long addr,
 	clear_not_present_full_ptes(mm, addr, ptep, nr, full);
 #endif
 }
+
+#ifdef PGTABLE_KUNIT_GENERIC
+/*
+ * For the one object that compiles the generic functions a second time: those
+ * that the tree does not have for ranges.
+ */
+#include "pte_range_functions.h"
+
+#ifndef PGTABLE_KUNIT_HAS_MODIFY_PROT_PTES
+#define generic_modify_prot_start_ptes	pgtable_kunit_modify_prot_start
+#define generic_modify_prot_commit_ptes	pgtable_kunit_modify_prot_commit
+#endif
+#ifndef PGTABLE_KUNIT_HAS_YOUNG_PTES
+#define generic_test_and_clear_young_ptes pgtable_kunit_test_and_clear_young
+#define generic_clear_flush_young_ptes	pgtable_kunit_clear_flush_young
+#endif
+#endif /* PGTABLE_KUNIT_GENERIC */
 
 /**
  * struct pgtable_kunit_batch - a batch, in the same terms on every kernel

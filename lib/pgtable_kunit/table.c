@@ -11,6 +11,7 @@
 /* The table with a guard page on either side; the fourth page is spare. */
 #define TABLE_ORDER	2
 #define TABLE_PAGES	3
+#define TABLE_SIZE	(PTRS_PER_PTE * sizeof(pte_t))
 #define POISON		0xa5
 
 /* An address that every architecture has in its user space. */
@@ -35,10 +36,20 @@ static void poison_guards(struct pgtable_kunit_table *table)
 	int page;
 
 	for (page = -1; page <= 1; page += 2) {
-		memset(guard_page(table->pte, page), POISON, PAGE_SIZE);
-		memset(guard_page(table->want, page), POISON, PAGE_SIZE);
+		memset(guard_page(table->pte, page), POISON, TABLE_SIZE);
+		memset(guard_page(table->want, page), POISON, TABLE_SIZE);
 	}
 	table->guard_used = false;
+}
+
+static void table_empty(struct pgtable_kunit_table *table)
+{
+	pte_t none = pgtable_kunit_none();
+	int i;
+
+	for (i = 0; i < PTRS_PER_PTE; i++)
+		table->pte[i] = none;
+	memcpy(table->want, table->pte, TABLE_SIZE);
 }
 
 /**
@@ -55,16 +66,13 @@ void pgtable_kunit_table_reset(struct pgtable_kunit_table *table)
 	pte_t *ptep = table->guard_used ? guard_page(table->pte, -1) : table->pte;
 	pte_t *end = ptep + pages * PTRS_PER_PTE;
 
-	while ((ptep = memchr_inv(ptep, 0, (void *)end - (void *)ptep))) {
-		ptep = PTR_ALIGN_DOWN(ptep, sizeof(*ptep));
-		if (!is_poison(ptep))
+	for (; ptep < end; ptep++) {
+		if (!pte_none(READ_ONCE(*ptep)) && !is_poison(ptep))
 			pgtable_kunit_raw_clear(table->mm,
 						pgtable_kunit_table_addr(table, ptep - table->pte),
 						ptep);
-		ptep++;
 	}
-	memset(table->pte, 0, PAGE_SIZE);
-	memset(table->want, 0, PAGE_SIZE);
+	table_empty(table);
 	if (table->guard_used)
 		poison_guards(table);
 	cond_resched();
@@ -111,10 +119,10 @@ struct pgtable_kunit_table *pgtable_kunit_table_alloc(struct kunit *test)
 	table->test = test;
 	table->addr = TABLE_ADDR;
 
-	table->want_pages = kunit_kzalloc(test, TABLE_PAGES * PAGE_SIZE,
+	table->want_pages = kunit_kzalloc(test, TABLE_PAGES * TABLE_SIZE,
 					  GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, table->want_pages);
-	table->want = table->want_pages + PAGE_SIZE;
+	table->want = table->want_pages + TABLE_SIZE;
 
 	table->mm = mm_alloc();
 	KUNIT_ASSERT_NOT_NULL(test, table->mm);
@@ -124,7 +132,8 @@ struct pgtable_kunit_table *pgtable_kunit_table_alloc(struct kunit *test)
 		mmput(table->mm);
 		KUNIT_FAIL_AND_ABORT(test, "out of memory");
 	}
-	table->pte = table->pages + PAGE_SIZE;
+	table->pte = table->pages + TABLE_SIZE;
+	table_empty(table);
 	poison_guards(table);
 	list_add(&table->list, &tables);
 
@@ -149,7 +158,7 @@ void pgtable_kunit_table_set(struct pgtable_kunit_table *table, int idx,
 
 	if (idx < 0 || idx >= PTRS_PER_PTE) {
 		table->guard_used = true;
-		memset(ptep, 0, sizeof(*ptep));
+		*ptep = pgtable_kunit_none();
 	}
 	pgtable_kunit_raw_set(table->mm, addr, ptep, pte);
 	table->want[idx] = *ptep;
@@ -164,7 +173,7 @@ void pgtable_kunit_table_set(struct pgtable_kunit_table *table, int idx,
 bool pgtable_kunit_table_same(struct pgtable_kunit_table *table)
 {
 	return !memcmp(guard_page(table->pte, -1), guard_page(table->want, -1),
-		       TABLE_PAGES * PAGE_SIZE);
+		       TABLE_PAGES * TABLE_SIZE);
 }
 
 /**

@@ -190,6 +190,7 @@ bool walk_step_legal(const struct walk_model *m, const struct walk_step *step);
 unsigned int walk_batch(const struct walk_model *m, unsigned int idx);
 unsigned int walk_room(const struct walk_model *m, unsigned int idx);
 bool walk_same_folio(unsigned int page1, unsigned int page2);
+struct walk_entry walk_model_get(const struct walk_model *m, unsigned int idx);
 void walk_model_step(struct walk_model *m, const struct walk_step *step);
 struct walk_entry walk_model_access(const struct walk_model *m,
 				    const struct walk_step *step);
@@ -233,7 +234,6 @@ struct walk;
 
 /**
  * struct walk_ops - what a suite brings along
- * @name: of the suite, and of its parameters
  * @encode: turn an entry of the model into one of the table
  * @image_ok: compare the window with the model, and the rest of the table
  * @same: compare an entry that a step returned with the one it was to return
@@ -245,7 +245,6 @@ struct walk;
  * description of the step.
  */
 struct walk_ops {
-	const char *name;
 	pte_t (*encode)(const struct walk *w, const struct walk_entry *e);
 	bool (*image_ok)(struct walk *w, bool report, const char *desc);
 	bool (*same)(struct walk *w, const struct walk_step *step, pte_t got,
@@ -258,6 +257,7 @@ struct walk_ops {
 /**
  * struct walk - a walk
  * @test: the test
+ * @name: of the suite, and of its parameters
  * @table: the table
  * @vma: what the functions that ask for a VMA are given; knows only its mm
  * @ops: the suite's
@@ -265,6 +265,8 @@ struct walk_ops {
  * @data: the suite's
  * @pfn: of the large folio
  * @pair_pfn: of the first of the folios that share a block
+ * @shift: pages are that many further on than their numbers say; with 1, those
+ *	   that look as if they were in step with addresses are not
  * @seed: what the walk is drawn from
  * @rnd: where it is
  * @base: entry of the table at which the window begins
@@ -284,6 +286,7 @@ struct walk_ops {
  */
 struct walk {
 	struct kunit *test;
+	const char *name;
 	struct pgtable_kunit_table *table;
 	struct vm_area_struct vma;
 	const struct walk_ops *ops;
@@ -291,6 +294,7 @@ struct walk {
 	void *data;
 	unsigned long pfn;
 	unsigned long pair_pfn;
+	unsigned int shift;
 	u64 seed;
 	struct rnd_state rnd;
 	unsigned int base;
@@ -308,7 +312,8 @@ struct walk {
 	unsigned long count[WALK_OPS];
 };
 
-struct walk *walk_alloc(struct kunit *test, const struct walk_ops *ops,
+struct walk *walk_alloc(struct kunit *test, const char *name,
+			const struct walk_ops *ops,
 			struct pgtable_kunit_table *table, struct folio *folio);
 void walk_reset(struct walk *w);
 void walk_fill(struct walk *w, unsigned int idx,
@@ -320,6 +325,7 @@ unsigned long walk_page_pfn(const struct walk *w, unsigned int page);
 
 void walk_describe(const struct walk_step *step, char *buf, size_t size);
 const char *walk_op_name(enum walk_op op);
+bool walk_takes_range(enum walk_op op);
 void walk_seed(struct walk *w, u64 seed);
 void walk_draw(struct walk *w, struct walk_step *step);
 

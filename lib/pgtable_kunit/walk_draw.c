@@ -180,6 +180,9 @@ static void walk_draw_entry(struct walk *w, unsigned int idx,
 			  idx % WALK_BLOCK;
 	else
 		e->page = walk_below(w, WALK_PAGES);
+	/* No page may be in step by chance. */
+	if (w->shift && (e->page + w->shift) % WALK_BLOCK == idx % WALK_BLOCK)
+		e->page ^= 1;
 	walk_draw_dirty(w, e);
 }
 
@@ -211,7 +214,13 @@ static enum walk_op walk_draw_op(struct walk *w)
 	return i;
 }
 
-static bool walk_ranges(enum walk_op op)
+/**
+ * walk_takes_range() - whether a function takes more than one entry
+ * @op: which
+ *
+ * Return: whether it does, in this kernel.
+ */
+bool walk_takes_range(enum walk_op op)
 {
 	if (op == WALK_MODIFY_PROT)
 		return PGTABLE_KUNIT_MODIFY_PROT_RANGES;
@@ -305,7 +314,7 @@ static void walk_try_draw(struct walk *w, struct walk_step *step)
 	else if (step->op == WALK_CLEAR_NONPRESENT)
 		step->nr = min(walk_draw_nr(w, step->idx),
 			       walk_room(&w->model, step->idx));
-	else if (walk_ranges(step->op))
+	else if (walk_takes_range(step->op))
 		step->nr = min(walk_draw_nr(w, step->idx),
 			       walk_batch(&w->model, step->idx));
 

@@ -357,8 +357,14 @@ static void model_clear_young_dirty(struct walk_model *m,
 	}
 }
 
-/* An entry as it is read: with the bits of its block. */
-static struct walk_entry model_get(const struct walk_model *m, unsigned int idx)
+/**
+ * walk_model_get() - an entry as it is read: with the bits of its block
+ * @m: the model
+ * @idx: which
+ *
+ * Return: the entry.
+ */
+struct walk_entry walk_model_get(const struct walk_model *m, unsigned int idx)
 {
 	struct walk_entry e = m->entry[idx];
 	unsigned int i, first = ALIGN_DOWN(idx, WALK_BLOCK);
@@ -383,7 +389,7 @@ static struct walk_entry model_get(const struct walk_model *m, unsigned int idx)
 struct walk_entry walk_model_access(const struct walk_model *m,
 				    const struct walk_step *step)
 {
-	struct walk_entry e = model_get(m, step->idx);
+	struct walk_entry e = walk_model_get(m, step->idx);
 
 	e.cont = false;
 	if (step->flags & WALK_LESS) {
@@ -394,8 +400,9 @@ struct walk_entry walk_model_access(const struct walk_model *m,
 	}
 	e.young |= !!(step->flags & WALK_YOUNG);
 	e.write |= !!(step->flags & WALK_WRITE);
-	if (step->flags & WALK_DIRTY || (e.write && e.sw_dirty))
+	if (step->flags & WALK_DIRTY)
 		walk_mkdirty(m, &e);
+	e.hw_dirty |= e.write && e.sw_dirty;
 	return e;
 }
 
@@ -499,7 +506,7 @@ void walk_model_step(struct walk_model *m, const struct walk_step *step)
 	case WALK_GET:
 	case WALK_GET_LOCKLESS:
 		m->returns = WALK_RETURNS_ENTRY;
-		m->ret = model_get(m, step->idx);
+		m->ret = walk_model_get(m, step->idx);
 		break;
 	case WALK_HINT:
 		m->returns = WALK_RETURNS_NUMBER;

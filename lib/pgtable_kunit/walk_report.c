@@ -126,7 +126,6 @@ static void walk_report(struct walk *w, unsigned int length)
 	unsigned int nr, i, made = 0, best = WALK_LENGTH + 1;
 	unsigned int tried = 0, shortened = 0;
 	u64 from = w->seed, best_seed = from;
-	const char *name = w->ops->name;
 	bool wrong = true;
 	char buf[128];
 
@@ -153,7 +152,7 @@ static void walk_report(struct walk *w, unsigned int length)
 	walk_seed(w, best_seed);
 	KUNIT_FAIL(w->test,
 		   "%s.seed=%llu %s.steps=%u goes wrong in step %u; these %u steps are enough, from entry %u of the table on:",
-		   name, w->seed, name, length, made, best, w->base);
+		   w->name, w->seed, w->name, length, made, best, w->base);
 	for (i = 0; i < min(best, WALK_PRINTED); i++) {
 		walk_describe(&w->best[i], buf, sizeof(buf));
 		kunit_err(w->test, "%3u: %s\n", i, buf);
@@ -217,8 +216,8 @@ unsigned long walk_case(struct walk *w, const void *which, ulong steps,
 	ulong todo = walk_case_steps(number, steps);
 
 	seed += number * (WALK_CASE / WALK_LENGTH);
-	kunit_info(w->test, "%s.seed=%llu %s.steps=%lu\n", w->ops->name, seed,
-		   w->ops->name, todo);
+	kunit_info(w->test, "%s.seed=%llu %s.steps=%lu\n", w->name, seed,
+		   w->name, todo);
 	while (done < todo) {
 		unsigned int length = min(todo - done, WALK_LENGTH);
 

@@ -61,8 +61,25 @@ const struct walk_functions walk_arch_functions = {
  */
 unsigned long walk_page_pfn(const struct walk *w, unsigned int page)
 {
-	return page < WALK_FOLIO_PAGES ? w->pfn + page :
-					 w->pair_pfn + page - WALK_FOLIO_PAGES;
+	unsigned long pfn = page < WALK_FOLIO_PAGES ?
+			    w->pfn + page :
+			    w->pair_pfn + page - WALK_FOLIO_PAGES;
+
+	return pfn + w->shift;
+}
+
+/* The entry that a fault asks to have: more than there is. */
+static pte_t walk_more(const struct walk *w, const struct walk_step *step)
+{
+	pte_t pte = ptep_get(w->table->pte + w->base + step->idx);
+
+	if (step->flags & WALK_YOUNG)
+		pte = pte_mkyoung(pte);
+	if (step->flags & WALK_WRITE)
+		pte = pte_mkwrite_novma(pte);
+	if (step->flags & WALK_DIRTY)
+		pte = pte_mkdirty(pte);
+	return pte;
 }
 
 /* Make the call. Return: its value, if that is an entry. */
@@ -197,6 +214,8 @@ bool walk_step_ok(struct walk *w, const struct walk_step *step, bool report)
 	if (step->op == WALK_ACCESS_FLAGS)
 		want = walk_model_access(m, step);
 	entry = w->ops->encode(w, &want);
+	if (step->op == WALK_ACCESS_FLAGS && !(m->has & WALK_HAS_MERGE))
+		entry = walk_more(w, step);
 	walk_model_step(m, step);
 	want = m->changed;
 	want.cont = false;
@@ -274,13 +293,15 @@ bool walk_replay_fails(struct walk *w, const struct walk_step *step,
 /**
  * walk_alloc() - make a walk
  * @test: the test that is to own it
+ * @name: of the suite
  * @ops: the suite's
  * @table: the table
  * @folio: a folio of WALK_FOLIO_PAGES at least
  *
  * Return: the walk; it has no seed yet.
  */
-struct walk *walk_alloc(struct kunit *test, const struct walk_ops *ops,
+struct walk *walk_alloc(struct kunit *test, const char *name,
+			const struct walk_ops *ops,
 			struct pgtable_kunit_table *table, struct folio *folio)
 {
 	struct walk *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
@@ -289,6 +310,7 @@ struct walk *walk_alloc(struct kunit *test, const struct walk_ops *ops,
 	KUNIT_ASSERT_NOT_NULL(test, w);
 	pgtable_kunit_folio_alloc_pair(test, ilog2(WALK_BLOCK) - 1, pair);
 	w->test = test;
+	w->name = name;
 	w->table = table;
 	w->vma.vm_mm = table->mm;
 	w->ops = ops;

@@ -57,6 +57,14 @@ ARCHITECTURES = {
             emulator_package="qemu-system-misc",
             needs=("/usr/share/qemu/opensbi-riscv64-generic-fw_dynamic.bin",),  # its boot firmware
         ),
+        Architecture(
+            "s390",
+            machine="s390x",
+            prefix="s390x-linux-gnu-",
+            compiler="gcc-s390x-linux-gnu",
+            emulator="qemu-system-s390x",
+            emulator_package="qemu-system-misc",
+        ),
     )
 }
 """The architectures that mmcheck knows how to equip; others take the user's own --cross_compile."""

@@ -119,7 +119,6 @@ static bool walk_same(struct walk *w, const struct walk_step *step, pte_t got,
 }
 
 static const struct walk_ops contpte_walk_ops = {
-	.name = "contpte_walk",
 	.encode = walk_encode,
 	.image_ok = walk_image_ok,
 	.same = walk_same,
@@ -139,7 +138,8 @@ struct walk *contpte_walk_alloc(struct kunit *test)
 	struct contpte_fixture *f = contpte_fixture_alloc(test);
 	struct walk *w;
 
-	w = walk_alloc(test, &contpte_walk_ops, f->table, f->folio);
+	w = walk_alloc(test, "contpte_walk", &contpte_walk_ops, f->table,
+		       f->folio);
 	w->data = f;
 	w->model.has = WALK_HAS_NC | WALK_HAS_SPECIAL | WALK_HAS_MERGE;
 	if (PGTABLE_KUNIT_PTE_UFFD)

@@ -97,20 +97,6 @@ static bool decodes(pte_t pte, unsigned int type, unsigned long offset,
 	       !!pgtable_kunit_swp_uffd(pte) == !!(flags & BIT(1));
 }
 
-/* Entries that remember to be writable are never write-protected as well. */
-static bool writable(unsigned int type)
-{
-#ifdef CONFIG_MIGRATION
-	if (type == SWP_MIGRATION_WRITE)
-		return true;
-#endif
-#ifdef CONFIG_DEVICE_PRIVATE
-	if (type == SWP_DEVICE_WRITE)
-		return true;
-#endif
-	return false;
-}
-
 /*
  * Every type, with each bit of the offset alone, with none and with all of
  * them, exclusive and uffd write-protected or not, comes back as it was written
@@ -137,8 +123,10 @@ static void set_pte_at_nonpresent(struct kunit *test)
 					pte = pte_swp_mkexclusive(pte);
 				if (flags & BIT(1))
 					pte = pgtable_kunit_swp_mkuffd(pte);
+				/* Not both write-protected and writable. */
 				if (flags & BIT(1) &&
-				    (!pgtable_kunit_swp_uffd(pte) || writable(type)))
+				    (!pgtable_kunit_swp_uffd(pte) ||
+				     pgtable_kunit_swp_writable(type)))
 					continue;
 				/* No offset in no device is no entry. */
 				if (pte_none(swp_entry_to_pte(entry)))

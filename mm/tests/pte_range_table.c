@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Functions on ranges of entries: how entries are written and compared, in
+ * terms that every architecture has.
+ *
+ * Two entries that are present are the same if they agree in what can be asked
+ * of them (writable, young, dirty, soft-dirty) and have the same bits after all
+ * of that was taken away. Others have to be equal.
+ */
+
+#include "pte_range.h"
+
+static pte_t range_encode(const struct walk *w, const struct walk_entry *e)
+{
+	unsigned long flags = VM_SHARED;
+	pte_t pte;
+
+	if (e->kind == WALK_NONE)
+		return pgtable_kunit_none();
+	if (e->kind == WALK_SWAP)
+		return swp_entry_to_pte(swp_entry(0, e->page + 1));
+
+	if (e->kind == WALK_VALID)
+		flags |= VM_READ | VM_WRITE;
+	if (e->kind == WALK_VALID && e->exec)
+		flags |= VM_EXEC;
+	pte = pfn_pte(walk_page_pfn(w, e->page), vm_get_page_prot(flags));
+	pte = pte_mkold(pte_mkclean(pte));
+	if (!e->write)
+		pte = pte_wrprotect(pte);
+	if (e->uffd)
+		pte = pgtable_kunit_mkuffd(pte);
+	if (e->special)
+		pte = pte_mkspecial(pte);
+	if (e->young)
+		pte = pte_mkyoung(pte);
+	if (e->hw_dirty || e->sw_dirty)
+		pte = pte_mkdirty(pte);
+	return e->soft_dirty ? pte_mksoft_dirty(pte) : pte_clear_soft_dirty(pte);
+}
+
+/* What is left of an entry without the bits that are compared by themselves. */
+static pte_t range_rest(pte_t pte)
+{
+	pte = pgtable_kunit_plain(pte_clear_soft_dirty(pte));
+	return pte_mkold(pte_mkclean(pte_wrprotect(pte)));
+}
+
+static bool range_same_entry(pte_t got, pte_t want)
+{
+	if (!pte_present(got) || !pte_present(want))
+		return pte_val(pgtable_kunit_plain(got)) ==
+		       pte_val(pgtable_kunit_plain(want));
+	return !pte_write(got) == !pte_write(want) &&
+	       !pte_young(got) == !pte_young(want) &&
+	       !pte_dirty(got) == !pte_dirty(want) &&
+	       !pte_soft_dirty(got) == !pte_soft_dirty(want) &&
+	       pte_same(range_rest(got), range_rest(want));
+}
+
+static bool range_same(struct walk *w, const struct walk_step *step, pte_t got,
+		       pte_t want)
+{
+	return range_same_entry(got, want);
+}
+
+static bool range_image_ok(struct walk *w, bool report, const char *desc)
+{
+	struct pgtable_kunit_table *table = w->table;
+	unsigned int i;
+
+	for (i = 0; i < WALK_WINDOW; i++) {
+		pte_t *ptep = table->pte + w->base + i, got = ptep_get(ptep);
+		struct walk_entry e = walk_model_get(&w->model, i);
+		pte_t want = range_encode(w, &e);
+
+		table->want[w->base + i] = READ_ONCE(*ptep);
+		if (range_same_entry(got, want))
+			continue;
+		if (report)
+			KUNIT_FAIL(w->test,
+				   "%s: entry %u is %016llx, expected %016llx",
+				   desc, i, (u64)pte_val(got),
+				   (u64)pte_val(want));
+		return false;
+	}
+	return report ? pgtable_kunit_table_check(table, "%s", desc) :
+			pgtable_kunit_table_same(table);
+}
+
+static void range_hardware(pte_t *ptep, unsigned int flags)
+{
+	pte_t pte = READ_ONCE(*ptep);
+
+	if (flags & WALK_YOUNG)
+		pte = pte_mkyoung(pte);
+	if (flags & WALK_DIRTY)
+		pte = pte_mkdirty(pte);
+	WRITE_ONCE(*ptep, pte);
+}
+
+/* Known issue 2: set_ptes() of three pages maps others than these. */
+static bool range_set_ptes_skips(struct walk *w)
+{
+	static const struct walk_entry entry = { .kind = WALK_VALID };
+	struct pgtable_kunit_table *table = w->table;
+	bool skips;
+
+	w->functions->set_ptes(table->mm, table->addr, table->pte,
+			       range_encode(w, &entry), 3);
+	skips = pte_pfn(ptep_get(table->pte + 1)) != walk_page_pfn(w, 1);
+	pgtable_kunit_table_reset(table);
+	return skips;
+}
+
+static const struct walk_ops range_walk_ops = {
+	.encode = range_encode,
+	.image_ok = range_image_ok,
+	.same = range_same,
+	.hardware = range_hardware,
+};
+
+/* What entries can say on this architecture, and on this CPU. */
+static unsigned int range_has(void)
+{
+	pte_t pte = pte_wrprotect(pfn_pte(0, vm_get_page_prot(VM_READ)));
+	unsigned int has = 0;
+
+	if (pgtable_kunit_uffd(pgtable_kunit_mkuffd(pte)))
+		has |= WALK_HAS_UFFD;
+	if (pte_special(pte_mkspecial(pte)))
+		has |= WALK_HAS_SPECIAL;
+	if (pte_soft_dirty(pte_mksoft_dirty(pte)))
+		has |= WALK_HAS_SOFT_DIRTY;
+	return has;
+}
+
+/**
+ * pte_range_walk_alloc() - make a walk
+ * @test: the test that is to own it
+ * @name: of the suite
+ * @generic: call the generic functions, not the architecture's
+ *
+ * The generic functions unfold a contiguous block where others need not, so
+ * they work on pages that are out of step with their addresses.
+ *
+ * Return: the walk; it has no seed yet.
+ */
+struct walk *pte_range_walk_alloc(struct kunit *test, const char *name,
+				  bool generic)
+{
+	struct pgtable_kunit_table *table = pgtable_kunit_table_alloc(test);
+	struct folio *folio;
+	struct walk *w;
+
+	folio = pgtable_kunit_folio_alloc(test, ilog2(WALK_FOLIO_PAGES) + 1);
+	w = walk_alloc(test, name, &range_walk_ops, table, folio);
+	w->model.has = range_has();
+	if (generic) {
+		w->functions = &pte_range_generic_functions;
+		w->model.folds = false;
+		w->shift = 1;
+		w->pair_pfn = w->pfn + WALK_FOLIO_PAGES;
+	}
+	if (range_set_ptes_skips(w)) {
+		kunit_info(test, "known issue 2: no more than two pages are set at once\n");
+		w->model.set_max = 2;
+	}
+	return w;
+}

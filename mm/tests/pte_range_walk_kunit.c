@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Functions that work on a range of page-table entries: random walks.
+ *
+ * pte_range makes one call on a table that it has filled by itself. Here, calls
+ * of all the functions follow one another in random order, on ranges of random
+ * size and entries of all kinds; what one leaves is what the next finds. Where
+ * a walk goes wrong, the fewest steps that still go wrong are printed:
+ *
+ *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests \
+ *	'pte_range_walk' --kernel_args pte_range_walk.seed=N \
+ *	--kernel_args pte_range_walk.steps=10000000
+ *
+ * Without a seed, each boot draws another one. What is not covered is as in
+ * pte_range; contpte_walk does the same with each bit of arm64's entries.
+ */
+
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/random.h>
+
+#include "pte_range.h"
+
+static ulong seed;
+module_param(seed, ulong, 0444);
+MODULE_PARM_DESC(seed, "seed of the first walk, 0 for another one each boot");
+
+static ulong steps = WALK_STEPS / 4;
+module_param(steps, ulong, 0444);
+MODULE_PARM_DESC(steps, "number of steps, all walks together");
+
+static u64 range_walk_first_seed;
+static bool range_walk_reported;
+
+static PGTABLE_KUNIT_GEN_PARAMS(range_walk)
+{
+	return walk_next_case(prev, steps, desc);
+}
+
+static void range_walk(struct kunit *test, bool generic)
+{
+	struct walk *w;
+
+	if (range_walk_reported)
+		kunit_skip(test, "a walk has gone wrong before");
+	w = pte_range_walk_alloc(test, "pte_range_walk", generic);
+	range_walk_reported = !walk_case(w, test->param_value, steps,
+					 range_walk_first_seed);
+}
+
+/*
+ * In whatever order the functions are called, within their contracts, the table
+ * is as the model says, entry by entry. 50,000 steps are some thousand calls
+ * of each function.
+ */
+static void arch_functions_match_model(struct kunit *test)
+{
+	range_walk(test, false);
+}
+
+/* The same, with the generic functions where the architecture has its own. */
+static void generic_functions_match_model(struct kunit *test)
+{
+	range_walk(test, true);
+}
+
+static struct kunit_suite pte_range_walk_suite;
+
+static int pte_range_walk_suite_init(struct kunit_suite *suite)
+{
+	range_walk_reported = false;
+	range_walk_first_seed = seed ?: get_random_u32();
+	return 0;
+}
+
+static int pte_range_walk_init(struct kunit *test)
+{
+	return pgtable_kunit_case_init(test, &pte_range_walk_suite);
+}
+
+static const struct kunit_attributes pte_range_walk_slow = {
+	.speed = KUNIT_SPEED_SLOW,
+};
+
+static struct kunit_case pte_range_walk_cases[] = {
+	KUNIT_CASE_PARAM_ATTR(arch_functions_match_model, range_walk_gen_params,
+			      pte_range_walk_slow),
+	KUNIT_CASE_PARAM_ATTR(generic_functions_match_model,
+			      range_walk_gen_params, pte_range_walk_slow),
+	{}
+};
+
+static struct kunit_suite pte_range_walk_suite = {
+	.name = "pte_range_walk",
+	.suite_init = pte_range_walk_suite_init,
+	.init = pte_range_walk_init,
+	.test_cases = pte_range_walk_cases,
+};
+
+kunit_test_suite(pte_range_walk_suite);
+
+MODULE_DESCRIPTION("KUnit tests for functions on ranges of page-table entries: random walks");
+MODULE_LICENSE("GPL");
