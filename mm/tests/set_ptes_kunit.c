@@ -6,7 +6,8 @@
  * how a page frame number is advanced is in two places, set_ptes() and
  * pte_advance_pfn(), which have to agree. An error maps pages of somebody else.
  * The case calls the real function on a synthetic table and compares each entry
- * with one that was made from its page alone, so that neither is trusted.
+ * with one that was made from its page alone, so that neither is trusted; and
+ * does the same with pte_advance_pfn(), for pages that no machine has.
  *
  * Not covered: contiguous entries (contpte), entries that are not empty.
  *
@@ -120,6 +121,56 @@ static void set_ptes_consecutive_pages(struct kunit *test)
 		pgtable_kunit_stale_issue(test, 2);
 }
 
+/* The first bit that a page frame number cannot have. */
+static unsigned int set_pfn_bits(void)
+{
+	pgprot_t prot = vm_get_page_prot(VM_READ);
+	unsigned int bit = 0;
+
+	while (bit < BITS_PER_LONG - 1 &&
+	       pte_pfn(pfn_pte(BIT(bit), prot)) == BIT(bit))
+		bit++;
+	return bit;
+}
+
+/*
+ * To advance an entry is to make it anew for the page that is so many further
+ * on [contpte 5, 6]: with a carry into each bit that a page frame number has,
+ * also where they do not stand in one piece, and with no other bit changed.
+ * By one, by an odd number, by the size of a contiguous block and of a folio.
+ */
+static void pte_advance_pfn_carries(struct kunit *test)
+{
+	static const unsigned int steps[] = { 1, 2, 3, 16, 31, 128, 512 };
+	const struct set_kind *kind = test->param_value;
+	unsigned int bits = set_pfn_bits(), bit, i, back;
+
+	KUNIT_ASSERT_GT(test, bits, 20);
+	for (bit = 10; bit < bits; bit++) {
+		for (i = 0; i < ARRAY_SIZE(steps); i++) {
+			for (back = 0; back <= steps[i]; back++) {
+				unsigned long pfn = BIT(bit) - back;
+				pte_t pte = set_pte_for(pfn, kind), got, want;
+
+				want = set_pte_for(pfn + steps[i], kind);
+				got = pte_advance_pfn(pte, steps[i]);
+				if (steps[i] == 1 &&
+				    !pte_same(pte_next_pfn(pte), got))
+					got = pte_next_pfn(pte);
+				if (pte_same(got, want))
+					continue;
+				KUNIT_FAIL(test,
+					   "%s: page frame %#lx and %u more: %016llx becomes %016llx, expected %016llx",
+					   kind->desc, pfn, steps[i],
+					   (u64)pte_val(pte), (u64)pte_val(got),
+					   (u64)pte_val(want));
+				return;
+			}
+		}
+	}
+	kunit_info(test, "page frame numbers of %u bits\n", bits);
+}
+
 static struct kunit_suite set_ptes_suite;
 
 static int set_ptes_init(struct kunit *test)
@@ -134,6 +185,7 @@ static int set_ptes_init(struct kunit *test)
 
 static struct kunit_case set_ptes_cases[] = {
 	KUNIT_CASE_PARAM(set_ptes_consecutive_pages, set_kind_gen_params),
+	KUNIT_CASE_PARAM(pte_advance_pfn_carries, set_kind_gen_params),
 	{}
 };
 
