@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Which instructions are atomic read-modify-write operations on memory.
+ *
+ * A positive list, class by class as the Arm ARM's encoding index has them
+ * (DDI 0487, "Loads and Stores"): what is not allocated is not on it, and
+ * neither is what only loads (LDAPR, LD64B) or only stores (ST64B) although it
+ * is encoded next to them. 128-bit atomics (FEAT_LSE128) are left out.
+ *
+ * This needs nothing but integers, and compiles on every architecture.
+ */
+#ifndef __ASM_ATOMIC_RMW_INSN_H
+#define __ASM_ATOMIC_RMW_INSN_H
+
+#include <linux/types.h>
+
+/*
+ * Atomic memory operations:
+ *
+ *	 31 30 29   27 26 25 24 23 22 21 20   16 15 14   12 11 10 9    5 4    0
+ *	| size | 1 1 1 | V | 0 0| A| R| 1|  Rs  |o3|  opc  | 0  0|  Rn  |  Rt  |
+ *
+ * with V, which stands for SIMD registers, 0.
+ */
+static __always_inline bool atomic_rmw_memory_op(u32 insn)
+{
+	u32 size = insn >> 30, ordering = insn >> 22 & 3, opc = insn >> 12 & 7;
+	u32 rt = insn & 31;
+
+	if (!(insn >> 15 & 1))
+		return true;		/* LD<op>, ST<op>: add, clr, eor, ... */
+	switch (opc) {
+	case 0:				/* SWP */
+		return true;
+	case 1:				/* RCWCLR, RCWSCLR */
+		return size < 2;
+	case 2:				/* RCWSWP, RCWSSWP; ST64BV0 */
+	case 3:				/* RCWSET, RCWSSET; ST64BV */
+		if (size < 2)
+			return true;
+		/* The latter store from eight registers, from an even one on. */
+		return size == 3 && !ordering && !(rt & 1) && rt < 24;
+	default:
+		return false;
+	}
+}
+
+/**
+ * atomic_rmw_insn() - whether an instruction reads, modifies and writes memory
+ * @insn: an A64 instruction, as a number
+ *
+ * Conditional ones, such as CAS, count whether they will write or not.
+ *
+ * Return: whether it does all that in one atomic operation.
+ */
+static __always_inline bool atomic_rmw_insn(u32 insn)
+{
+	if ((insn & 0x3f200c00) == 0x38200000)
+		return atomic_rmw_memory_op(insn);
+	/* CAS; CASP, of which both pairs begin with an even register */
+	return (insn & 0x3fa07c00) == 0x08a07c00 ||
+	       (insn & 0xbfa17c01) == 0x08207c00;
+}
+
+#endif /* __ASM_ATOMIC_RMW_INSN_H */

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Small programs that run in user space, and a record of their page faults.
+ *
+ * A program is an array of instructions. It gets a process of its own, with
+ * memory that a callback maps, runs to its end, and leaves an address space to
+ * look at.
+ */
+#ifndef _ARM64_MM_TESTS_USER_RUN_H
+#define _ARM64_MM_TESTS_USER_RUN_H
+
+#include <kunit/test.h>
+#include <linux/mm.h>
+
+/* Faults that are kept; all are counted. */
+#define USER_FAULTS	1024
+
+/**
+ * struct user_fault - a page fault, as it reached the core
+ * @addr: the address
+ * @flags: FAULT_FLAG_*
+ * @vma_locked: it was first tried under the lock of the VMA alone
+ */
+struct user_fault {
+	unsigned long addr;
+	unsigned int flags;
+	bool vma_locked;
+};
+
+/**
+ * struct user_run - a program, and how it went
+ * @code: its instructions
+ * @nr_code: number of them
+ * @regs: X0 and on
+ * @prepare: maps memory, called in the new address space; returns 0 or -errno
+ * @data: for @prepare
+ * @addr: begin of the memory whose faults are recorded; for @prepare to set
+ * @size: its size
+ * @status: how the process ended, as wait() has it
+ * @err: why it was not started, or 0
+ * @mm: its address space
+ * @esr: the syndrome of the fault that ended it, if one did
+ * @fault_addr: the address of that
+ * @min_flt: minor faults, as the process was charged for
+ * @nr: number of faults on the memory
+ * @fault: the first USER_FAULTS of them
+ */
+struct user_run {
+	const u32 *code;
+	unsigned int nr_code;
+	u64 regs[8];
+	int (*prepare)(struct user_run *run);
+	void *data;
+	unsigned long addr;
+	unsigned long size;
+	int status;
+	int err;
+	struct mm_struct *mm;
+	unsigned long esr;
+	unsigned long fault_addr;
+	unsigned long min_flt;
+	unsigned int nr;
+	struct user_fault fault[USER_FAULTS];
+	/* private: */
+	struct task_struct *task;
+};
+
+struct user_run *user_run_alloc(struct kunit *test);
+void user_run(struct kunit *test, struct user_run *run);
+
+#endif /* _ARM64_MM_TESTS_USER_RUN_H */
