@@ -10,8 +10,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,26 @@ class Insertion:
         return text.replace(gap + self.line, "", 1)
 
 
-INSERTIONS = (
+@dataclass(frozen=True)
+class Replacement:
+    """A piece of a line of the tree that becomes another."""
+
+    path: str
+    after: str
+    line: str
+
+    def apply(self, text: str) -> str | None:
+        """`text` with our piece in place of theirs; None where theirs is not found."""
+        if self.line in text:
+            return text
+        return text.replace(self.after, self.line, 1) if self.after in text else None
+
+    def remove(self, text: str) -> str:
+        """The inverse of apply()."""
+        return text.replace(self.line, self.after, 1)
+
+
+EDITS = (
     Insertion("Kconfig", r'source "lib/Kconfig\.debug"', 'source "Kconfig.kunit"'),
     Insertion(
         "lib/Makefile",
@@ -68,6 +87,30 @@ INSERTIONS = (
     ),
 )
 
+FAULT = "arch/arm64/mm/fault.c"
+FEATURES: dict[str, tuple[Insertion | Replacement, ...]] = {
+    "atomic_rmw": (
+        Insertion(
+            "arch/arm64/Kconfig",
+            r'endmenu # "ARMv8\.1 architectural features"',
+            'source "arch/arm64/Kconfig.atomic_rmw"',
+        ),
+        Insertion(FAULT, r"#include <asm/acpi\.h>", "#include <asm/atomic_rmw.h>"),
+        Replacement(
+            FAULT,
+            "handle_mm_fault(vma, addr, mm_flags | FAULT_FLAG_VMA_LOCK, regs)",
+            "handle_mm_fault(vma, addr, atomic_rmw_fault_flags(vma, mm_flags, regs) |\n"
+            "\t\t\t\tFAULT_FLAG_VMA_LOCK, regs)",
+        ),
+        Replacement(
+            FAULT,
+            "handle_mm_fault(vma, addr, mm_flags, regs)",
+            "handle_mm_fault(vma, addr, atomic_rmw_fault_flags(vma, mm_flags, regs),\n\t\t\t\tregs)",
+        ),
+    ),
+}
+"""Features that the overlay brings along, for a tree that does not have them, and where it hooks them in."""
+
 
 def overlay_files(project: Path = PROJECT) -> Iterator[str]:
     """Relative names of the files that go into a kernel tree, in a fixed order."""
@@ -81,21 +124,35 @@ def overlay_files(project: Path = PROJECT) -> Iterator[str]:
                     yield str((Path(folder) / name).relative_to(project))
 
 
-def edited(tree: Path) -> dict[str, str]:
+def edits(features: Iterable[str]) -> list[Insertion | Replacement]:
+    """All that is edited in a tree that gets `features`."""
+    return [*EDITS, *(edit for feature in features for edit in FEATURES[feature])]
+
+
+def edited(tree: Path, features: Sequence[str] = (), without: Iterable[str] = ()) -> dict[str, str]:
     """The files of `tree` that get a line of ours, with their new text.
+
+    without: features that are taken out
 
     Raises UserError that names the file where the tree differs from what we know.
     """
-    result = {}
-    for insertion in INSERTIONS:
-        path = tree / insertion.path
+    result: dict[str, str] = {}
+
+    def text(path: str) -> str:
         try:
-            new = insertion.apply(path.read_bytes().decode())
+            return result[path] if path in result else (tree / path).read_bytes().decode()
         except OSError as error:
-            raise UserError(f"{path}: {error.strerror}; mmcheck must add a line to it") from None
+            raise UserError(f"{tree / path}: {error.strerror}; mmcheck must add a line to it") from None
+
+    for feature in without:
+        for edit in FEATURES[feature]:
+            result[edit.path] = edit.remove(text(edit.path))
+    for edit in edits(features):
+        new = edit.apply(text(edit.path))
         if new is None:
-            raise UserError(f"{path}: no line matches {insertion.after!r}, behind which {insertion.line!r} must go")
-        result[insertion.path] = new
+            where = f"{tree / edit.path}: no line matches {edit.after!r}, behind or in which {edit.line!r} must go"
+            raise UserError(where if edit in EDITS else f"{where}; leave the feature out with FEATURES=")
+        result[edit.path] = new
     return result
 
 
@@ -107,11 +164,13 @@ class Journal:
              newer overlay is being written over an older one
     edited:  relative names of the files that get a line
     folders: folders that we make, outermost first
+    features: what is hooked in besides the tests
     """
 
     copied: dict[str, list[str]]
     edited: list[str]
     folders: list[str]
+    features: list[str] = field(default_factory=list)
 
     @classmethod
     def load(cls, tree: Path) -> "Journal | None":
@@ -136,11 +195,12 @@ class Journal:
                 raise UserError(f"{path} was changed since the graft; copy it to a safe place and delete it first")
 
 
-def graft(tree: Path, project: Path = PROJECT) -> str:
+def graft(tree: Path, project: Path = PROJECT, features: Sequence[str] = ()) -> str:
     """Lay the overlay over `tree`; returns what was done, in one line. Doing it twice changes nothing."""
     journal = Journal.load(tree) or Journal({}, [], [])
     journal.refuse_changed(tree)
-    texts = edited(tree)
+    without = [feature for feature in journal.features if feature not in features]
+    texts = edited(tree, features, without)
     contents = {name: (project / name).read_bytes() for name in overlay_files(project)}
     for name, content in contents.items():
         path = tree / name
@@ -159,6 +219,7 @@ def graft(tree: Path, project: Path = PROJECT) -> str:
             if not (tree / parent).exists() and str(parent) not in journal.folders:
                 journal.folders.append(str(parent))
     journal.edited += [name for name in lines if name not in journal.edited]
+    journal.features = sorted({*journal.features, *features})
     journal.save(tree)
 
     for name in changed:
@@ -169,8 +230,9 @@ def graft(tree: Path, project: Path = PROJECT) -> str:
     for name in gone:
         (tree / name).unlink(missing_ok=True)
     journal.copied = {name: digests[-1:] for name, digests in journal.copied.items() if name not in gone}
+    journal.features = list(features)
     journal.save(tree)
-    return f"{tree}: grafted: {len(contents)} files, and a line in {len(texts)} more"
+    return f"{tree}: grafted: {len(contents)} files, and lines in {len(texts)} more"
 
 
 def ungraft(tree: Path) -> str:
@@ -179,12 +241,12 @@ def ungraft(tree: Path) -> str:
     if journal is None:
         return f"{tree}: nothing grafted, nothing to do"
     journal.refuse_changed(tree)
-    for insertion in INSERTIONS:
-        if insertion.path in journal.edited:
-            path = tree / insertion.path
+    for edit in edits(journal.features):
+        if edit.path in journal.edited:
+            path = tree / edit.path
             now = path.read_bytes()
             # Only our line goes: what the user changed since the graft stays.
-            before = insertion.remove(now.decode()).encode()
+            before = edit.remove(now.decode()).encode()
             if now != before:
                 replace(path, before)
     for name in journal.copied:
@@ -222,6 +284,7 @@ def replace(path: Path, content: bytes) -> None:
 
 def main(arguments: list[str]) -> int:
     """`make graft` and `make ungraft`: graft.py graft|ungraft, with the tree in $KDIR."""
+    from .settings import features
     from .source import from_folder
 
     try:
@@ -229,7 +292,8 @@ def main(arguments: list[str]) -> int:
         if not tree:
             raise UserError(f"say which tree: make {arguments[0]} KDIR=/path/to/linux")
         path = from_folder(Path(tree).expanduser().absolute()).path
-        print((graft if arguments[0] == "graft" else ungraft)(path))
+        wanted = features(os.environ, own_tree=True)
+        print(graft(path, features=wanted) if arguments[0] == "graft" else ungraft(path))
     except UserError as error:
         print(f"{arguments[0]}: {error}", file=sys.stderr)
         return 2

@@ -35,6 +35,7 @@ from the environment:
   KERNEL=6.12     a packaged kernel: 6.12 (default), 7.3, any other in the archive, or latest
   KDIR=DIR        your own kernel tree instead; it is never written to
   PAGES=4K        size of a page on arm64: 4K, 16K or 64K
+  FEATURES=       leaves out what is hooked into a packaged kernel besides the tests (atomic_rmw)
   O=DIR           results and build folders (default: out/)
 
 exit status: 0 all passed, 1 a test failed, 2 no verdict (the last line says why)
@@ -344,8 +345,8 @@ def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
     tree = settings.out / "tree" / kernel.label
     with held(settings.out / "lock" / f"{kernel.label}.tree", "it prepares the working copy"):
         # Taken before the working copy is made: an edit in between costs a needless make, never a missed one.
-        stamp = f"{shadow.fingerprint(kernel)} {_compiler(settings.arch)}"
-        shadow.make(kernel, tree)
+        stamp = f"{shadow.fingerprint(kernel, features=settings.features)} {_compiler(settings.arch)}"
+        shadow.make(kernel, tree, features=settings.features)
     return Launch(request, settings, tree, kernel.label, stamp)
 
 

@@ -10,8 +10,10 @@ from .errors import UserError
 PROJECT = Path(__file__).resolve().parents[3]
 """The root of this repository, which is the overlay."""
 
-VARIABLES = ("KERNEL", "KDIR", "ARCH", "PAGES", "O")
+VARIABLES = ("KERNEL", "KDIR", "ARCH", "PAGES", "FEATURES", "O")
 PAGE_SIZES = ("4K", "16K", "64K")
+FEATURES = ("atomic_rmw",)
+"""What the overlay can hook into a kernel besides its tests."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class Settings:
     kdir:   the user's own tree instead, or None
     arch:   as in kunit.py's --arch: "um", "arm64", "x86_64", "riscv", ...
     pages:  size of a page on arm64: "4K", "16K" or "64K"
+    features: what is hooked in besides the tests
     out:    results and build folders
     cache:  downloads and unpacked sources, shared by all checkouts
     """
@@ -30,8 +33,23 @@ class Settings:
     kdir: Path | None
     arch: str
     pages: str
+    features: tuple[str, ...]
     out: Path
     cache: Path
+
+
+def features(environ: Mapping[str, str], own_tree: bool) -> tuple[str, ...]:
+    """Which features to hook in: those in $FEATURES; without it, none into the user's own tree and else all.
+
+    Raises UserError for one that there is not.
+    """
+    wanted = environ.get("FEATURES")
+    if wanted is None:
+        return () if own_tree else FEATURES
+    for name in wanted.replace(",", " ").split():
+        if name not in FEATURES:
+            raise UserError(f"FEATURES={name}: use {', '.join(FEATURES)}, or nothing")
+    return tuple(sorted(set(wanted.replace(",", " ").split())))
 
 
 def from_environment(environ: Mapping[str, str], arch: str | None = None) -> Settings:
@@ -57,6 +75,7 @@ def from_environment(environ: Mapping[str, str], arch: str | None = None) -> Set
         kdir=Path(kdir).expanduser().absolute() if kdir else None,
         arch=wanted_arch,
         pages=pages,
+        features=features(environ, own_tree=bool(kdir)),
         out=out,
         cache=Path(cache).absolute() / "mmcheck",
     )

@@ -10,7 +10,7 @@ source at once, and leaves the source alone, its link counts and time stamps too
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -23,13 +23,13 @@ COPIED = "tools/testing/kunit"
 """kunit.py finds the tree that it belongs to by its own path, links resolved: it must be a copy."""
 
 
-def make(source: Source, target: Path, project: Path = PROJECT) -> None:
-    """Make `target` a working copy of `source` with the overlay grafted, or bring it up to date.
+def make(source: Source, target: Path, project: Path = PROJECT, features: Sequence[str] = ()) -> None:
+    """Make `target` a working copy of `source` with the overlay and `features` grafted, or bring it up to date.
 
     What is right already is not touched: its time stamps tell make that nothing changed.
     """
     files: dict[str, Path | bytes] = {name: project / name for name in graft.overlay_files(project)}
-    files |= {name: text.encode() for name, text in graft.edited(source.path).items()}
+    files |= {name: text.encode() for name, text in graft.edited(source.path, features).items()}
     for path in sorted((source.path / COPIED).rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
             files[str(path.relative_to(source.path))] = path.read_bytes()
@@ -92,12 +92,12 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def fingerprint(source: Source, project: Path = PROJECT) -> str:
-    """A digest that changes when a file of the source or of the overlay changes, appears or goes.
+def fingerprint(source: Source, project: Path = PROJECT, features: Sequence[str] = ()) -> str:
+    """A digest that changes when a file of the source or of the overlay changes, appears or goes, or a feature does.
 
     Goes by name, size and time stamp, as make does. An unpacked package is known by its version.
     """
-    digest = sha256(f"{source.path}\n".encode())
+    digest = sha256(f"{source.path} {features}\n".encode())
     if not source.fixed:
         for line in _stats(str(source.path)):
             digest.update(line)

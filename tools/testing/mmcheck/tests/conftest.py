@@ -61,6 +61,15 @@ echo image > "$out/vmlinux"
 TOOLS = ("gcc", "flex", "bison", "bc", "perl", "aarch64-linux-gnu-gcc", "qemu-system-aarch64")
 
 
+FAULT_C = """\
+#include <asm/acpi.h>
+#include <asm/bug.h>
+
+\tfault = handle_mm_fault(vma, addr, mm_flags | FAULT_FLAG_VMA_LOCK, regs);
+\tfault = handle_mm_fault(vma, addr, mm_flags, regs);
+"""
+
+
 def fake_tree(root: Path) -> Path:
     """A kernel tree as small as the launcher and the graft allow."""
     files = {
@@ -72,6 +81,8 @@ def fake_tree(root: Path) -> Path:
         "mm/memory.c": "int memory;\n",
         "arch/arm64/mm/Makefile": "obj-y\t\t\t\t:= fault.o\nobj-$(CONFIG_ARM64_CONTPTE)\t+= contpte.o\n",
         "arch/arm64/mm/contpte.c": "int contpte;\n",
+        "arch/arm64/Kconfig": 'config X\n\nendmenu # "ARMv8.1 architectural features"\n\nmenu\n',
+        "arch/arm64/mm/fault.c": FAULT_C,
         "drivers/net/dummy.c": "int dummy;\n",
         "tools/testing/kunit/kunit.py": KUNIT_PY,
         ".gitignore": ".*\n*.o\n!.gitignore\n/vmlinux\n/include/config/\n",

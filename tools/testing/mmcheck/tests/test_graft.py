@@ -16,8 +16,8 @@ def test_graft_twice_changes_nothing(tree: Path, project: Path) -> None:
     once = state(tree)
     assert "nothing to do" in graft.graft(tree, project)
     assert state(tree) == once
-    for insertion in graft.INSERTIONS:
-        assert (tree / insertion.path).read_text().count(insertion.line) == 1
+    for edit in graft.EDITS:
+        assert (tree / edit.path).read_text().count(edit.line) == 1
 
 
 def test_ungraft_restores_byte_for_byte(tree: Path, project: Path) -> None:
@@ -27,6 +27,32 @@ def test_ungraft_restores_byte_for_byte(tree: Path, project: Path) -> None:
     graft.ungraft(tree)
     assert state(tree, links=False) == before
     assert "nothing to do" in graft.ungraft(tree)
+
+
+def test_a_feature_is_hooked_in_and_out(tree: Path, project: Path) -> None:
+    before = state(tree, links=False)
+    fault = tree / graft.FAULT
+    untouched = fault.read_text()
+    graft.graft(tree, project, ["atomic_rmw"])
+    assert fault.read_text().count("atomic_rmw_fault_flags(vma, mm_flags, regs)") == 2
+    assert 'source "arch/arm64/Kconfig.atomic_rmw"' in (tree / "arch/arm64/Kconfig").read_text()
+    once = state(tree)
+    assert "nothing to do" in graft.graft(tree, project, ["atomic_rmw"])
+    assert state(tree) == once
+    graft.graft(tree, project)
+    assert fault.read_text() == untouched
+    graft.graft(tree, project, ["atomic_rmw"])
+    graft.ungraft(tree)
+    assert state(tree, links=False) == before
+
+
+def test_a_fault_path_that_differs_is_named_with_the_way_around(tree: Path, project: Path) -> None:
+    fault = tree / graft.FAULT
+    fault.write_text(fault.read_text().replace("mm_flags", "flags"))
+    before = state(tree)
+    with pytest.raises(UserError, match=r"fault\.c.*FEATURES="):
+        graft.graft(tree, project, ["atomic_rmw"])
+    assert state(tree) == before
 
 
 @pytest.mark.parametrize("step", range(10))
@@ -72,7 +98,7 @@ def test_a_newer_overlay_over_an_older_one(tree: Path, project: Path) -> None:
     assert state(tree, links=False) == before
 
 
-@pytest.mark.parametrize("name", [i.path for i in graft.INSERTIONS])
+@pytest.mark.parametrize("name", [e.path for e in graft.EDITS])
 def test_a_tree_that_differs_is_named_and_left_alone(tree: Path, project: Path, name: str) -> None:
     (tree / name).write_text("# nothing that we know\n")
     before = state(tree)
