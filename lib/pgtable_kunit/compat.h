@@ -399,56 +399,65 @@ pgtable_kunit_clear_nonpresent(struct mm_struct *mm, unsigned long addr,
 /**
  * struct pgtable_kunit_batch - a batch, in the same terms on every kernel
  * @nr: number of entries
- * @write: some entry of the batch is writable, the first one included
- * @young: some entry of the batch is young, the first one included
- * @dirty: some entry of the batch is dirty, the first one included
+ * @write: a writable entry was reported
+ * @young: a young entry was reported
+ * @dirty: a dirty entry was reported
+ * @pte: what has become of the caller's copy of the first entry
  */
 struct pgtable_kunit_batch {
 	unsigned int nr;
 	bool write;
 	bool young;
 	bool dirty;
+	pte_t pte;
 };
 
-/* Bits that are to end a batch where they change. */
-#define PGTABLE_KUNIT_RESPECT_DIRTY		BIT(0)
-#define PGTABLE_KUNIT_RESPECT_SOFT_DIRTY	BIT(1)
-#define PGTABLE_KUNIT_RESPECT_WRITE		BIT(2)
+/* Each combination of the flags below is a number less than this. */
+#define PGTABLE_KUNIT_BATCH_FLAGS		BIT(5)
 
 /*
  * The batch functions are private to mm/: who wants to call them includes
- * mm/internal.h first. The older kernel is told what to ignore, and reports on
- * the entries behind the first. The newer one is told what to respect, and
- * merges into a copy of the first entry.
+ * mm/internal.h first. RESPECT are the bits that are to end a batch where they
+ * change, MERGE those that are to be reported. The older kernel is told what
+ * to ignore, and reports on the entries behind the first, or where it is not
+ * asked on none. The newer one is told what to respect, and merges into a copy
+ * of the first entry, young and dirty at once.
  */
 #if defined(FPB_RESPECT_DIRTY)
 
-#define PGTABLE_KUNIT_RESPECT_ALL	(PGTABLE_KUNIT_RESPECT_DIRTY | \
-					 PGTABLE_KUNIT_RESPECT_SOFT_DIRTY | \
-					 PGTABLE_KUNIT_RESPECT_WRITE)
+#define PGTABLE_KUNIT_RESPECT_DIRTY		BIT(0)
+#define PGTABLE_KUNIT_RESPECT_SOFT_DIRTY	BIT(1)
+#define PGTABLE_KUNIT_RESPECT_WRITE		BIT(2)
+#define PGTABLE_KUNIT_MERGE_WRITE		BIT(3)
+#define PGTABLE_KUNIT_MERGE_YOUNG		BIT(4)
+#define PGTABLE_KUNIT_MERGE_DIRTY		BIT(4)
+#define PGTABLE_KUNIT_REPORTS_FIRST		true
 
 static inline struct pgtable_kunit_batch
 pgtable_kunit_folio_pte_batch(struct folio *folio, unsigned long addr,
 			      pte_t *ptep, unsigned int max_nr,
-			      unsigned int respect)
+			      unsigned int flags)
 {
+	struct pgtable_kunit_batch batch = { .pte = ptep_get(ptep) };
 	struct vm_area_struct vma = {};
-	struct pgtable_kunit_batch batch;
-	fpb_t flags = FPB_MERGE_WRITE | FPB_MERGE_YOUNG_DIRTY;
-	pte_t pte = ptep_get(ptep);
+	fpb_t fpb = 0;
 
-	if (respect & PGTABLE_KUNIT_RESPECT_DIRTY)
-		flags |= FPB_RESPECT_DIRTY;
-	if (respect & PGTABLE_KUNIT_RESPECT_SOFT_DIRTY)
-		flags |= FPB_RESPECT_SOFT_DIRTY;
-	if (respect & PGTABLE_KUNIT_RESPECT_WRITE)
-		flags |= FPB_RESPECT_WRITE;
+	if (flags & PGTABLE_KUNIT_RESPECT_DIRTY)
+		fpb |= FPB_RESPECT_DIRTY;
+	if (flags & PGTABLE_KUNIT_RESPECT_SOFT_DIRTY)
+		fpb |= FPB_RESPECT_SOFT_DIRTY;
+	if (flags & PGTABLE_KUNIT_RESPECT_WRITE)
+		fpb |= FPB_RESPECT_WRITE;
+	if (flags & PGTABLE_KUNIT_MERGE_WRITE)
+		fpb |= FPB_MERGE_WRITE;
+	if (flags & PGTABLE_KUNIT_MERGE_YOUNG)
+		fpb |= FPB_MERGE_YOUNG_DIRTY;
 
-	batch.nr = folio_pte_batch_flags(folio, &vma, ptep, &pte, max_nr,
-					 flags);
-	batch.write = pte_write(pte);
-	batch.young = pte_young(pte);
-	batch.dirty = pte_dirty(pte);
+	batch.nr = folio_pte_batch_flags(folio, &vma, ptep, &batch.pte, max_nr,
+					 fpb);
+	batch.write = pte_write(batch.pte);
+	batch.young = pte_young(batch.pte);
+	batch.dirty = pte_dirty(batch.pte);
 	return batch;
 }
 
@@ -462,28 +471,37 @@ pgtable_kunit_folio_pte_batch_nr(struct folio *folio, unsigned long addr,
 
 #elif defined(FPB_IGNORE_DIRTY)
 
-#define PGTABLE_KUNIT_RESPECT_ALL	(PGTABLE_KUNIT_RESPECT_DIRTY | \
-					 PGTABLE_KUNIT_RESPECT_SOFT_DIRTY)
+#define PGTABLE_KUNIT_RESPECT_DIRTY		BIT(0)
+#define PGTABLE_KUNIT_RESPECT_SOFT_DIRTY	BIT(1)
+#define PGTABLE_KUNIT_RESPECT_WRITE		0
+#define PGTABLE_KUNIT_MERGE_WRITE		BIT(2)
+#define PGTABLE_KUNIT_MERGE_YOUNG		BIT(3)
+#define PGTABLE_KUNIT_MERGE_DIRTY		BIT(4)
+#define PGTABLE_KUNIT_REPORTS_FIRST		false
 
 static inline struct pgtable_kunit_batch
 pgtable_kunit_folio_pte_batch(struct folio *folio, unsigned long addr,
 			      pte_t *ptep, unsigned int max_nr,
-			      unsigned int respect)
+			      unsigned int flags)
 {
-	struct pgtable_kunit_batch batch;
-	pte_t pte = ptep_get(ptep);
-	fpb_t flags = 0;
+	/* What is asked for has to be initialised, too. */
+	struct pgtable_kunit_batch batch = {
+		.write = flags & PGTABLE_KUNIT_MERGE_WRITE,
+		.young = flags & PGTABLE_KUNIT_MERGE_YOUNG,
+		.dirty = flags & PGTABLE_KUNIT_MERGE_DIRTY,
+		.pte = ptep_get(ptep),
+	};
+	fpb_t fpb = 0;
 
-	if (!(respect & PGTABLE_KUNIT_RESPECT_DIRTY))
-		flags |= FPB_IGNORE_DIRTY;
-	if (!(respect & PGTABLE_KUNIT_RESPECT_SOFT_DIRTY))
-		flags |= FPB_IGNORE_SOFT_DIRTY;
+	if (!(flags & PGTABLE_KUNIT_RESPECT_DIRTY))
+		fpb |= FPB_IGNORE_DIRTY;
+	if (!(flags & PGTABLE_KUNIT_RESPECT_SOFT_DIRTY))
+		fpb |= FPB_IGNORE_SOFT_DIRTY;
 
-	batch.nr = folio_pte_batch(folio, addr, ptep, pte, max_nr, flags,
-				   &batch.write, &batch.young, &batch.dirty);
-	batch.write |= !!pte_write(pte);
-	batch.young |= !!pte_young(pte);
-	batch.dirty |= !!pte_dirty(pte);
+	batch.nr = folio_pte_batch(folio, addr, ptep, batch.pte, max_nr, fpb,
+				   batch.write ? &batch.write : NULL,
+				   batch.young ? &batch.young : NULL,
+				   batch.dirty ? &batch.dirty : NULL);
 	return batch;
 }
 

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the suites of folio_pte_batch() have in common: folios of which order,
+ * which of their pages, and the entries that map them.
+ */
+#ifndef _MM_TESTS_FOLIO_PTE_BATCH_H
+#define _MM_TESTS_FOLIO_PTE_BATCH_H
+
+#include <kunit/test.h>
+#include <linux/mm.h>
+#include <linux/pgtable.h>
+#include <linux/swap.h>
+#include <linux/swapops.h>
+
+#include "../internal.h"
+#include "pgtable_kunit.h"
+
+/*
+ * From the smallest large folio to one that fills a table of 512 entries. The
+ * folio behind such a one is mapped by the guard behind the table. On arm64
+ * with 4K pages order 4 is one contiguous block. Some tables are smaller.
+ */
+#define BATCH_ORDER_MAX		9
+#define BATCH_PAGES_MAX		BIT(BATCH_ORDER_MAX)
+
+static const struct batch_order {
+	unsigned int order;
+	const char *desc;
+} batch_orders[] = {
+	{ 1, "order 1" },
+	{ 2, "order 2" },
+	{ 3, "order 3" },
+	{ 4, "order 4" },
+	{ 5, "order 5" },
+	{ 6, "order 6" },
+	{ 7, "order 7" },
+	{ 8, "order 8" },
+	{ BATCH_ORDER_MAX, "order 9" },
+};
+
+KUNIT_ARRAY_PARAM_DESC(batch_order, batch_orders, desc);
+
+/* Batches longer than this are tried with few combinations of flags. */
+#define BATCH_LONG		32U
+
+/* How many batches the case has asked for. */
+static unsigned int combinations;
+
+/* Two of them must fit into a block, and one into the table. */
+static inline bool batch_order_fits(unsigned int order)
+{
+	return order < MAX_PAGE_ORDER && BIT(order) <= PTRS_PER_PTE;
+}
+
+/* The order that is the parameter, or the test is skipped. */
+static inline unsigned int batch_order(struct kunit *test)
+{
+	const struct batch_order *param = test->param_value;
+
+	if (!batch_order_fits(param->order))
+		kunit_skip(test, "no two neighbours of order %u in one table",
+			   param->order);
+	return param->order;
+}
+
+/*
+ * The position behind @pos that is tried next: each in a small folio; of others
+ * those at both ends and at the eighths, where contiguous blocks end.
+ */
+static inline unsigned int batch_next(unsigned int order, unsigned int pos)
+{
+	unsigned int eighth = order > 6 ? BIT(order - 3) : 1;
+
+	do {
+		pos++;
+	} while ((pos + 1) % eighth > 2 % eighth);
+	return pos;
+}
+
+/* Old and clean. */
+static inline pte_t batch_pte_prot(unsigned long pfn, unsigned long vm_flags)
+{
+	pte_t pte = pfn_pte(pfn, vm_get_page_prot(vm_flags | VM_SHARED));
+
+	return pte_mkold(pte_mkclean(pte_clear_soft_dirty(pte)));
+}
+
+static inline pte_t batch_pte(unsigned long pfn, bool write)
+{
+	return batch_pte_prot(pfn, write ? VM_READ | VM_WRITE : VM_READ);
+}
+
+/* Write entries for @nr pages from @pfn on, exactly as they are. */
+static inline void batch_map(struct pgtable_kunit_table *table, int idx,
+			     unsigned long pfn, int nr)
+{
+	int i;
+
+	for (i = 0; i < nr; i++)
+		pgtable_kunit_table_set(table, idx + i, batch_pte(pfn + i, true));
+}
+
+/* Put another entry where there is one. */
+static inline void batch_replace(struct pgtable_kunit_table *table, int idx,
+				 pte_t pte)
+{
+	pgtable_kunit_raw_clear(table->mm, pgtable_kunit_table_addr(table, idx),
+				table->pte + idx);
+	pgtable_kunit_table_set(table, idx, pte);
+}
+
+static inline void batch_exit(struct kunit *test)
+{
+	if (combinations)
+		kunit_info(test, "%u combinations\n", combinations);
+	combinations = 0;
+}
+
+#endif /* _MM_TESTS_FOLIO_PTE_BATCH_H */
