@@ -517,6 +517,51 @@ pgtable_kunit_folio_pte_batch_nr(struct folio *folio, unsigned long addr,
 #endif
 
 /*
+ * Which memory cgroup has a slot of a swap device: a map of each device. Some
+ * kernels end a batch of swap entries where it changes. The Makefile looks
+ * whether this one does, and whether the map can be written by entry.
+ */
+#if __has_include("linux/swap_cgroup.h")
+#include <linux/swap_cgroup.h>
+#define PGTABLE_KUNIT_SWAP_CGROUP		1
+#endif
+
+/* Give a device a map for @nr slots, which all belong to no memory cgroup. */
+static inline int pgtable_kunit_swap_cgroup_on(int type, unsigned long nr)
+{
+#ifdef PGTABLE_KUNIT_SWAP_CGROUP
+	return swap_cgroup_swapon(type, nr);
+#else
+	return 0;
+#endif
+}
+
+static inline void pgtable_kunit_swap_cgroup_off(int type)
+{
+#ifdef PGTABLE_KUNIT_SWAP_CGROUP
+	swap_cgroup_swapoff(type);
+#endif
+}
+
+#ifdef PGTABLE_KUNIT_HAS_SWAP_BATCH_CGROUP
+#define PGTABLE_KUNIT_SWAP_BATCH_CGROUP		true
+#else
+#define PGTABLE_KUNIT_SWAP_BATCH_CGROUP		false
+#endif
+
+/* False if the kernel has no such function. */
+static inline bool pgtable_kunit_swap_cgroup_record(swp_entry_t entry,
+						    unsigned short id)
+{
+#ifdef PGTABLE_KUNIT_HAS_SWAP_RECORD_ENTRY
+	swap_cgroup_record(entry, id, 1);
+	return true;
+#else
+	return false;
+#endif
+}
+
+/*
  * A generator of test parameters that are not an array, name_gen_params(). The
  * newer kernel hands it the test as well.
  */
