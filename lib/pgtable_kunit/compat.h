@@ -170,6 +170,16 @@ static inline pte_t pgtable_kunit_plain(pte_t pte)
 #endif
 }
 
+/* Is the entry part of a contiguous block? */
+static inline bool pgtable_kunit_folded(pte_t pte)
+{
+#ifdef CONFIG_ARM64
+	return pte_valid_cont(pte);
+#else
+	return false;
+#endif
+}
+
 /* With BBM level 3, arm64 converts a contiguous block without a flush. */
 #ifdef ARM64_HAS_BBML3
 #define pgtable_kunit_convert_flushes()		(!system_supports_bbml3())
@@ -378,6 +388,13 @@ pgtable_kunit_clear_nonpresent(struct mm_struct *mm, unsigned long addr,
 	clear_not_present_full_ptes(mm, addr, ptep, nr, full);
 #endif
 }
+
+/* A write to the huge zero page: another huge page, or 512 small ones. */
+#ifdef PGTABLE_KUNIT_HAS_HUGE_ZERO_WP
+#define PGTABLE_KUNIT_REPLACES_HUGE_ZERO	true
+#else
+#define PGTABLE_KUNIT_REPLACES_HUGE_ZERO	false
+#endif
 
 #ifdef PGTABLE_KUNIT_GENERIC
 /*

@@ -39,8 +39,8 @@ static void batch_map_folded(struct pgtable_kunit_table *table, int idx,
 /* Are both part of contiguous blocks, or both not? */
 static bool batch_alike(struct pgtable_kunit_table *table, int a, int b)
 {
-	return pgprot_val(pte_pgprot(ptep_get(table->pte + a))) ==
-	       pgprot_val(pte_pgprot(ptep_get(table->pte + b)));
+	return pgtable_kunit_folded(ptep_get(table->pte + a)) ==
+	       pgtable_kunit_folded(ptep_get(table->pte + b));
 }
 
 /*

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Page faults of atomic read-modify-write instructions: more than one page.
+ *
+ * A read fault may map more than the page in question: the huge zero page, or
+ * the pages of a file around it. An atomic that is handled as a read first
+ * therefore gets another kind of memory than one that is handled as a write;
+ * mostly that is worse, for shared files it is better. Each case counts the
+ * faults, with ARM64_ATOMIC_RMW_WRITE_FAULT and without.
+ *
+ * Not covered: hugetlb, file systems that care about writes.
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	'atomic_rmw*'
+ */
+
+#include <kunit/test.h>
+#include <linux/file.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/shmem_fs.h>
+
+#include "atomic_rmw_run.h"
+
+/* Two huge pages fit into the memory that the emulator gives. */
+#define RMW_HUGE	(2 * PMD_SIZE)
+#define RMW_HUGE_MAX	SZ_128M
+
+static void rmw_expect_huge(struct kunit *test, bool huge)
+{
+	struct rmw_fixture *f = test->priv;
+	struct user_run *run = f->run;
+	unsigned long addr;
+
+	for (addr = run->addr; addr < run->addr + RMW_HUGE; addr += PMD_SIZE)
+		KUNIT_EXPECT_EQ(test, !!pmd_trans_huge(*pmd_off(run->mm, addr)),
+				huge);
+}
+
+/*
+ * Memory that huge pages can back: the read maps the huge zero page. Writing to
+ * it takes that apart on older kernels, so that each page faults for itself and
+ * there is no huge page in the end; newer ones put one in its place. A write at
+ * once costs one fault [atomics 12, 29].
+ */
+static void huge_page_faults(struct kunit *test)
+{
+	const unsigned int huge = RMW_HUGE / PMD_SIZE;
+	unsigned int writes = huge;
+
+	if (RMW_HUGE > RMW_HUGE_MAX)
+		kunit_skip(test, "a huge page is too large for this machine");
+	rmw_thp_set(test, BIT(HPAGE_PMD_ORDER), true);
+	rmw_run(test, RMW_LDADD, RMW_HUGE, PAGE_SIZE);
+	if (!RMW_FORCED && !PGTABLE_KUNIT_REPLACES_HUGE_ZERO)
+		writes = huge * PTRS_PER_PTE;
+	rmw_expect(test, RMW_FORCED ? 0 : huge, writes);
+	rmw_expect_huge(test, writes == huge);
+}
+
+/* Without a huge zero page, the read allocates one that can be written to. [atomics 13] */
+static void huge_page_without_zero_page(struct kunit *test)
+{
+	const unsigned int huge = RMW_HUGE / PMD_SIZE;
+
+	if (RMW_HUGE > RMW_HUGE_MAX)
+		kunit_skip(test, "a huge page is too large for this machine");
+	rmw_thp_set(test, BIT(HPAGE_PMD_ORDER), false);
+	rmw_run(test, RMW_LDADD, RMW_HUGE, PAGE_SIZE);
+	rmw_expect(test, RMW_FORCED ? 0 : huge, RMW_FORCED ? huge : 0);
+	rmw_expect_huge(test, true);
+}
+
+/*
+ * Folios of 64K, or with large pages of 16 of them: a zero page of that size
+ * does not exist, so a read takes the small one, and the write that follows a
+ * small page [atomics 14]. A write at once allocates the folio.
+ */
+static void mthp_faults(struct kunit *test)
+{
+	const unsigned int order = 4, pages = 4U << order;
+
+	rmw_thp_set(test, BIT(order), true);
+	rmw_run(test, RMW_LDADD, pages * PAGE_SIZE, PAGE_SIZE);
+	if (RMW_FORCED)
+		rmw_expect(test, 0, pages >> order);
+	else
+		rmw_expect(test, pages, pages);
+}
+
+static void rmw_file_put(void *file)
+{
+	fput(file);
+}
+
+/* A file in memory, with all its pages present. */
+static void rmw_file(struct kunit *test, unsigned int pages)
+{
+	struct rmw_fixture *f = test->priv;
+	unsigned int i;
+
+	f->file = shmem_file_setup("atomic_rmw_fault", pages * PAGE_SIZE, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(f->file));
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, rmw_file_put, f->file));
+	for (i = 0; i < pages; i++) {
+		struct page *page = shmem_read_mapping_page(f->file->f_mapping,
+							    i);
+
+		KUNIT_ASSERT_FALSE(test, IS_ERR(page));
+		put_page(page);
+	}
+}
+
+/* As many pages of a file are mapped around one that is read. */
+#define RMW_AROUND	max(1, (unsigned int)(SZ_64K / PAGE_SIZE))
+
+/*
+ * Pages of a file, copied when they are written to: a read maps those around
+ * it, too, but each copy is a fault of its own [atomics 20, 47].
+ */
+static void private_file_faults(struct kunit *test)
+{
+	const unsigned int pages = 4 * RMW_AROUND;
+	struct rmw_fixture *f = test->priv;
+
+	rmw_file(test, pages);
+	f->flags = MAP_PRIVATE;
+	rmw_run(test, RMW_LDADD, pages * PAGE_SIZE, PAGE_SIZE);
+	rmw_expect(test, RMW_FORCED ? 0 : pages / RMW_AROUND, pages);
+}
+
+/*
+ * Shared pages of a file in memory: here the feature costs. A read maps the
+ * pages around as well, and hardware that keeps the dirty state itself then
+ * needs no fault to write; forced writes map one page each [atomics 19, 47].
+ */
+static void shared_file_faults(struct kunit *test)
+{
+	const unsigned int pages = 4 * RMW_AROUND;
+	struct rmw_fixture *f = test->priv;
+	struct user_run *run = f->run;
+
+	rmw_file(test, pages);
+	f->flags = MAP_SHARED;
+	rmw_run(test, RMW_LDADD, pages * PAGE_SIZE, PAGE_SIZE);
+	if (RMW_FORCED) {
+		rmw_expect(test, 0, pages);
+		return;
+	}
+	KUNIT_EXPECT_EQ(test, run->status, 0);
+	KUNIT_EXPECT_EQ(test, rmw_count(run, false), pages / RMW_AROUND);
+	KUNIT_EXPECT_LE(test, rmw_count(run, true), pages);
+	kunit_info(test, "%u pages, %u faults\n", pages, run->nr);
+}
+
+static struct kunit_suite atomic_rmw_large_suite;
+
+static int atomic_rmw_large_init(struct kunit *test)
+{
+	return rmw_init(test, &atomic_rmw_large_suite);
+}
+
+static struct kunit_case atomic_rmw_large_cases[] = {
+	KUNIT_CASE(huge_page_faults),
+	KUNIT_CASE(huge_page_without_zero_page),
+	KUNIT_CASE(mthp_faults),
+	KUNIT_CASE(private_file_faults),
+	KUNIT_CASE(shared_file_faults),
+	{}
+};
+
+static struct kunit_suite atomic_rmw_large_suite = {
+	.name = "atomic_rmw_large",
+	.init = atomic_rmw_large_init,
+	.test_cases = atomic_rmw_large_cases,
+};
+
+kunit_test_suite(atomic_rmw_large_suite);
+
+MODULE_DESCRIPTION("KUnit tests for page faults of atomic instructions: large folios and files");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Atomic instructions on memory of their own.
+ */
+
+#include <linux/mm.h>
+#include <linux/mman.h>
+
+#include "atomic_rmw_run.h"
+
+/* op [x0]; x0 += x1; until x2 is 0; exit_group(0) */
+static const u32 rmw_program[RMW_PROGRAM] = {
+	0,
+	0x8b010000,	/* add	x0, x0, x1 */
+	0xf1000442,	/* subs	x2, x2, 1 */
+	0x54ffffa1,	/* b.ne	-12 */
+	0xd2800000,	/* mov	x0, 0 */
+	0xd2800bc8,	/* mov	x8, 94 */
+	0xd4000001,	/* svc	0 */
+};
+
+/**
+ * rmw_prepare() - map memory of the fixture and point X0 at it
+ * @run: the program; this is called in its process
+ *
+ * Return: 0 or -errno.
+ */
+int rmw_prepare(struct user_run *run)
+{
+	struct rmw_fixture *f = run->data;
+	unsigned long addr;
+
+	/* Aligned for huge pages. */
+	addr = vm_mmap(f->file, ALIGN(TASK_SIZE / 4, PMD_SIZE), run->size,
+		       f->prot,
+		       f->flags | MAP_FIXED, 0);
+	if (IS_ERR_VALUE(addr))
+		return addr;
+	run->addr = addr;
+	run->regs[0] = addr;
+	return 0;
+}
+
+/**
+ * rmw_run() - let an instruction loose on memory
+ * @test: the test
+ * @insn: the instruction
+ * @size: of the memory, in bytes
+ * @step: from one address to the next
+ */
+void rmw_run(struct kunit *test, u32 insn, unsigned long size,
+	     unsigned long step)
+{
+	struct rmw_fixture *f = test->priv;
+	struct user_run *run = f->run;
+
+	memcpy(f->code, rmw_program, sizeof(f->code));
+	f->code[0] = insn;
+	memset(run->regs, 0, sizeof(run->regs));
+	run->regs[1] = step;
+	run->regs[2] = size / step;
+	run->size = size;
+	user_run(test, run);
+}
+
+/**
+ * rmw_count() - the faults of a run by kind
+ * @run: the program
+ * @write: those that were writes, or else reads
+ *
+ * Return: how many there are of those that were kept.
+ */
+unsigned int rmw_count(struct user_run *run, bool write)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < min(run->nr, USER_FAULTS); i++)
+		n += !!(run->fault[i].flags & FAULT_FLAG_WRITE) == write;
+	return n;
+}
+
+/**
+ * rmw_expect() - expect a run to have ended well, with so many faults
+ * @test: the test
+ * @reads: faults that were reads
+ * @writes: faults that were writes
+ */
+void rmw_expect(struct kunit *test, unsigned int reads, unsigned int writes)
+{
+	struct rmw_fixture *f = test->priv;
+	struct user_run *run = f->run;
+
+	KUNIT_EXPECT_EQ(test, run->status, 0);
+	KUNIT_EXPECT_EQ(test, run->nr, reads + writes);
+	KUNIT_EXPECT_EQ(test, run->min_flt, reads + writes);
+	if (run->nr > USER_FAULTS)
+		return;
+	KUNIT_EXPECT_EQ(test, rmw_count(run, false), reads);
+	KUNIT_EXPECT_EQ(test, rmw_count(run, true), writes);
+}
+
+/* Sizes of anonymous folios, as they were before the test. */
+struct rmw_thp {
+	unsigned long flags;
+	unsigned long always;
+	unsigned long madvise;
+	unsigned long inherit;
+};
+
+static void rmw_thp_restore(void *data)
+{
+	struct rmw_thp *old = data;
+
+	transparent_hugepage_flags = old->flags;
+	huge_anon_orders_always = old->always;
+	huge_anon_orders_madvise = old->madvise;
+	huge_anon_orders_inherit = old->inherit;
+}
+
+/**
+ * rmw_thp_set() - say which folios anonymous memory gets
+ * @test: the test, at whose end all is as before
+ * @orders: a bit for each order
+ * @zero_page: a read may map a huge zero page
+ */
+void rmw_thp_set(struct kunit *test, unsigned long orders, bool zero_page)
+{
+	struct rmw_thp *old = kunit_kzalloc(test, sizeof(*old), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, old);
+	*old = (struct rmw_thp){
+		transparent_hugepage_flags, huge_anon_orders_always,
+		huge_anon_orders_madvise, huge_anon_orders_inherit,
+	};
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, rmw_thp_restore, old));
+	if (zero_page)
+		set_bit(TRANSPARENT_HUGEPAGE_USE_ZERO_PAGE_FLAG,
+			&transparent_hugepage_flags);
+	else
+		clear_bit(TRANSPARENT_HUGEPAGE_USE_ZERO_PAGE_FLAG,
+			  &transparent_hugepage_flags);
+	huge_anon_orders_always = orders;
+	huge_anon_orders_madvise = 0;
+	huge_anon_orders_inherit = 0;
+}
+
+/**
+ * rmw_init() - begin a case: anonymous memory, readable and writable
+ * @test: the test
+ * @suite: its suite
+ *
+ * Return: 0 or -errno.
+ */
+int rmw_init(struct kunit *test, const struct kunit_suite *suite)
+{
+	int err = pgtable_kunit_case_init(test, suite);
+	struct rmw_fixture *f;
+
+	if (err)
+		return err;
+	f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, f);
+	test->priv = f;
+	if (num_online_cpus() > 1)
+		kunit_skip(test, "an emulator with more than one CPU reports atomics as writes");
+	f->run = user_run_alloc(test);
+	f->run->code = f->code;
+	f->run->nr_code = ARRAY_SIZE(f->code);
+	f->run->prepare = rmw_prepare;
+	f->run->data = f;
+	f->flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	f->prot = PROT_READ | PROT_WRITE;
+	return 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Atomic instructions on memory of their own: what the suites share.
+ */
+#ifndef _ARM64_MM_TESTS_ATOMIC_RMW_RUN_H
+#define _ARM64_MM_TESTS_ATOMIC_RMW_RUN_H
+
+#include "pgtable_kunit.h"
+#include "user_run.h"
+
+/* Are faults of atomics handled as writes? */
+#define RMW_FORCED	IS_ENABLED(CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT)
+
+/* What the programs use: X0 the address, X1 the step, X2 the number of steps. */
+#define RMW_RN		0
+#define RMW_RS		4	/* and 5 */
+#define RMW_RT		6	/* and 7 */
+
+/* An atomic that adds nothing: ldadd x4, x6, [x0] */
+#define RMW_LDADD	0xf8240006
+
+/* op [x0]; x0 += x1; until x2 is 0; exit_group(0) */
+#define RMW_PROGRAM	7
+
+/**
+ * struct rmw_fixture - what a case works on
+ * @run: the program
+ * @code: its instructions
+ * @prot: of the memory
+ * @flags: of the memory, for mmap()
+ * @file: that is mapped, or NULL
+ */
+struct rmw_fixture {
+	struct user_run *run;
+	u32 code[RMW_PROGRAM];
+	unsigned long prot;
+	unsigned long flags;
+	struct file *file;
+};
+
+int rmw_init(struct kunit *test, const struct kunit_suite *suite);
+int rmw_prepare(struct user_run *run);
+void rmw_thp_set(struct kunit *test, unsigned long orders, bool zero_page);
+void rmw_run(struct kunit *test, u32 insn, unsigned long size,
+	     unsigned long step);
+unsigned int rmw_count(struct user_run *run, bool write);
+void rmw_expect(struct kunit *test, unsigned int reads, unsigned int writes);
+
+#endif /* _ARM64_MM_TESTS_ATOMIC_RMW_RUN_H */
