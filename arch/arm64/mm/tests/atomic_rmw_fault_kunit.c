@@ -323,6 +323,7 @@ static void fault_flags_decoded(struct kunit *test)
 				     (decode->write ? FAULT_FLAG_WRITE : 0));
 	KUNIT_EXPECT_FALSE(test, pagefault_disabled());
 }
+
 static struct kunit_suite atomic_rmw_fault_suite;
 
 static int atomic_rmw_fault_init(struct kunit *test)
