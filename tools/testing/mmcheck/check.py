@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from . import graft, launcher, machine, progress
+from . import graft, launcher, linear_map, machine, progress
 from .errors import UserError
 from .settings import PROJECT, from_environment
 
@@ -32,6 +32,8 @@ class Run:
     pages:     as in PAGES=
     arguments: more arguments of kunit.py
     name:      what they mean
+    features:  as in FEATURES=, or None for the default
+    boots:     CPUs with which to count what a boot costs, and whether it maps memory by pages (of 4K)
     """
 
     kernel: str
@@ -39,6 +41,8 @@ class Run:
     pages: str = "4K"
     arguments: tuple[str, ...] = ()
     name: str = ""
+    features: str | None = None
+    boots: tuple[tuple[str, bool], ...] = ()
 
     def __str__(self) -> str:
         pages = self.pages if self.arch == "arm64" else ""
@@ -49,13 +53,19 @@ class Run:
 TWO_CPUS = ("--qemu_args=-smp 2", "contpte_race*")
 WITHOUT_CONTPTE = ("--kconfig_add=CONFIG_ARM64_CONTPTE=n",)
 
+BY_PAGES = ((linear_map.CPU, True),)
+BY_BLOCKS = (linear_map.BLOCKS_CPU, False)
+
 RUNS = (
     Run("6.12", "um"),
-    Run("6.12", "arm64"),
+    Run("6.12", "x86_64"),
+    Run("7.3", "s390"),
+    Run("6.12", "arm64", boots=BY_PAGES),
+    Run("6.12", "arm64", "4K", ("atomic_rmw_[fl]*",), "without features", features=""),
     Run("6.12", "arm64", "4K", TWO_CPUS, "-smp 2"),
     Run("6.12", "arm64", "16K"),
     Run("6.12", "arm64", "4K", WITHOUT_CONTPTE, "without contpte"),
-    Run("7.3", "arm64"),
+    Run("7.3", "arm64", boots=(*BY_PAGES, BY_BLOCKS)),
     Run("7.3", "arm64", "4K", TWO_CPUS, "-smp 2"),
     Run("7.3", "arm64", "64K"),
 )
@@ -140,6 +150,8 @@ def kernel(tally: Tally, run: Run, out: Path) -> Path:
     results.unlink(missing_ok=True)
     arguments = ["run", f"--arch={run.arch}", f"--json={results}", *run.arguments]
     environment = {**os.environ, "KERNEL": run.kernel, "PAGES": run.pages, "O": str(out), "KDIR": ""}
+    if run.features is not None:
+        environment["FEATURES"] = run.features
     launch = launcher.prepare(launcher.parse(arguments), environment)
     before = len(tally.failures)
     try:
@@ -154,7 +166,17 @@ def kernel(tally: Tally, run: Run, out: Path) -> Path:
     tally.skips += [f"{what}: {suite}.{case}: {why}" for suite, case, why in launch.console().skipped if why.strip()]
     if status and len(tally.failures) == before:
         tally.add(f"{what}: kunit.py", False)
+    for cpu, by_pages in run.boots if status == 0 else ():
+        boot(tally, run, launch.build, cpu, by_pages)
     return launch.tree
+
+
+def boot(tally: Tally, run: Run, build: Path, cpu: str, by_pages: bool) -> None:
+    """Count how often the whole boot of a kernel that was built changes the fixmap."""
+    want = linear_map.CHANGES_PER_GIB if by_pages else 0
+    got = linear_map.changes_per_gib(build, cpu)
+    progress.say(f"{run}, -cpu {cpu}: {got:g} changes of the fixmap for each GiB of memory, expected {want}")
+    tally.add(f"{run}: changes of the fixmap for each GiB, -cpu {cpu}", got == want)
 
 
 def cases(group: dict[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:

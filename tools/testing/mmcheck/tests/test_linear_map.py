@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Counting the fixmap changes of a boot."""
+
+from pathlib import Path
+
+import pytest
+
+from mmcheck import linear_map
+from mmcheck.errors import UserError
+
+QEMU = """\
+#!/bin/sh
+while [ $# -gt 0 ]; do
+    case "$1" in -m) memory=${2%G} ;; -D) log=$2 ;; -dfilter) filter=$2 ;; esac
+    shift
+done
+[ "$filter" = 0xffff800080027bd8+0x4 ] || exit 1
+echo noise > "$log"
+for i in $(seq $((60 + 100 * memory))); do echo "Trace 0: x" >> "$log"; done
+"""
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "bin").mkdir()
+    emulator = tmp_path / "bin" / linear_map.EMULATOR
+    emulator.write_text(QEMU)
+    emulator.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    (tmp_path / "System.map").write_text("ffff800080027bd0 t x\nffff800080027bd8 T __set_fixmap\n")
+    return tmp_path
+
+
+def test_only_what_more_memory_costs_is_counted(build: Path) -> None:
+    assert linear_map.changes(build, 2) == 260
+    assert linear_map.changes_per_gib(build) == 100
+
+
+def test_a_kernel_without_the_function_is_named(build: Path) -> None:
+    (build / "System.map").write_text("")
+    with pytest.raises(UserError, match="has no __set_fixmap"):
+        linear_map.changes(build, 1)
+
+
+def test_an_emulator_that_fails_is_named(build: Path) -> None:
+    (build / "System.map").write_text("ffff T __set_fixmap\n")
+    with pytest.raises(UserError, match="qemu-system-aarch64 with 1 GiB"):
+        linear_map.changes(build, 1)
