@@ -389,6 +389,15 @@ pgtable_kunit_clear_nonpresent(struct mm_struct *mm, unsigned long addr,
 #endif
 }
 
+/* A file in memory: no flags are flags of another type. */
+#ifdef EMPTY_VMA_FLAGS
+#define pgtable_kunit_shmem_file(name, size) \
+	shmem_file_setup(name, size, EMPTY_VMA_FLAGS)
+#else
+#define pgtable_kunit_shmem_file(name, size) \
+	shmem_file_setup(name, size, 0)
+#endif
+
 /* A write to the huge zero page: another huge page, or 512 small ones. */
 #ifdef PGTABLE_KUNIT_HAS_HUGE_ZERO_WP
 #define PGTABLE_KUNIT_REPLACES_HUGE_ZERO	true

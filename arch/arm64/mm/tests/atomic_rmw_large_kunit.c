@@ -99,7 +99,7 @@ static void rmw_file(struct kunit *test, unsigned int pages)
 	struct rmw_fixture *f = test->priv;
 	unsigned int i;
 
-	f->file = shmem_file_setup("atomic_rmw_fault", pages * PAGE_SIZE, 0);
+	f->file = pgtable_kunit_shmem_file("atomic_rmw", pages * PAGE_SIZE);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(f->file));
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, rmw_file_put, f->file));

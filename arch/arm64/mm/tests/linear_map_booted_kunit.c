@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The linear map that the machine runs on.
+ *
+ * Each page of memory has an address in the linear map, which was built while
+ * the machine booted, by the code that linear_map tests in private. Here the
+ * result is looked at: every entry of the kernel's own tables, for all memory
+ * there is. Nothing is changed, and so each case works whatever the command
+ * line and the CPU have made of it; what they have is printed:
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	linear_map_booted --kernel_args rodata=off
+ *   ... --qemu_args '-cpu max,midr=0xc00fac30'	(newer kernels: by blocks)
+ *
+ * Not covered: how often tables were changed on the way (make check counts
+ * that from outside), splitting, memory that is plugged in later.
+ */
+
+#include <kunit/test.h>
+#include <linux/memblock.h>
+#include <linux/set_memory.h>
+#include <asm/sections.h>
+
+#include "pgtable_kunit.h"
+
+/**
+ * struct booted_leaf - what maps an address
+ * @val: the entry, or 0
+ * @addr: the first address that it translates
+ * @size: how many bytes it translates
+ * @cont: the size of a contiguous block of such entries, or 0
+ */
+struct booted_leaf {
+	u64 val;
+	unsigned long addr;
+	unsigned long size;
+	unsigned long cont;
+};
+
+static struct booted_leaf booted_found(u64 val, unsigned long addr,
+				       unsigned long size, unsigned long cont)
+{
+	return (struct booted_leaf){
+		.val = val, .addr = ALIGN_DOWN(addr, size), .size = size,
+		.cont = cont,
+	};
+}
+
+static struct booted_leaf booted_leaf(unsigned long addr)
+{
+	pgd_t *pgdp = pgd_offset_k(addr);
+	p4d_t *p4dp;
+	pud_t *pudp;
+	pmd_t *pmdp;
+
+	if (pgd_none(READ_ONCE(*pgdp)))
+		return booted_found(0, addr, PGDIR_SIZE, 0);
+	p4dp = p4d_offset(pgdp, addr);
+	if (p4d_none(READ_ONCE(*p4dp)))
+		return booted_found(0, addr, P4D_SIZE, 0);
+	pudp = pud_offset(p4dp, addr);
+	if (pud_none(READ_ONCE(*pudp)) || pud_leaf(READ_ONCE(*pudp)))
+		return booted_found(pud_val(READ_ONCE(*pudp)), addr, PUD_SIZE, 0);
+	pmdp = pmd_offset(pudp, addr);
+	if (pmd_none(READ_ONCE(*pmdp)) || pmd_leaf(READ_ONCE(*pmdp)))
+		return booted_found(pmd_val(READ_ONCE(*pmdp)), addr, PMD_SIZE,
+				    CONT_PMD_SIZE);
+	return booted_found(pte_val(__ptep_get(pte_offset_kernel(pmdp, addr))),
+			    addr, PAGE_SIZE, CONT_PTE_SIZE);
+}
+
+static phys_addr_t booted_phys(const struct booted_leaf *leaf)
+{
+	return __pte_to_phys(__pte(leaf->val));
+}
+
+/* All but the address. */
+static u64 booted_attributes(const struct booted_leaf *leaf)
+{
+	return leaf->val & ~__phys_to_pte_val(booted_phys(leaf));
+}
+
+/* Parts of the kernel itself have rules of their own. */
+static bool booted_in(phys_addr_t phys, const char *start, const char *end)
+{
+	return phys >= __pa_symbol(start) && phys < __pa_symbol(end);
+}
+
+static bool booted_is_text(phys_addr_t phys)
+{
+	return booted_in(phys, _text, __init_begin);
+}
+
+/*
+ * Every page of memory is mapped at its address, to itself [linear map 29, 31].
+ * The kernel's data may be left out, as that has another address as well.
+ */
+static void memory_mapped_to_itself(struct kunit *test)
+{
+	unsigned long pages = 0, blocks = 0, cont = 0, failed = 0;
+	phys_addr_t start, end, phys;
+	u64 i;
+
+	for_each_mem_range(i, &start, &end) {
+		end = ALIGN_DOWN(end, PAGE_SIZE);
+		for (phys = PAGE_ALIGN(start); phys < end;) {
+			unsigned long addr = (unsigned long)__phys_to_virt(phys);
+			struct booted_leaf leaf = booted_leaf(addr);
+			phys_addr_t to = booted_phys(&leaf) + addr - leaf.addr;
+
+			pages += leaf.size == PAGE_SIZE;
+			blocks += leaf.size > PAGE_SIZE;
+			cont += !!(leaf.val & PTE_CONT);
+			if (!(leaf.val & PTE_VALID) ?
+			    !booted_in(phys, __init_end, _end) : to != phys) {
+				KUNIT_FAIL(test,
+					   "physical %pa: entry %016llx of %lu bytes",
+					   &phys, leaf.val, leaf.size);
+				if (++failed == PGTABLE_KUNIT_ENOUGH)
+					return;
+			}
+			phys += leaf.addr + leaf.size - addr;
+		}
+		cond_resched();
+	}
+	kunit_info(test, "%lu pages, %lu blocks, %lu of them contiguous\n",
+		   pages, blocks, cont);
+}
+
+/* Is the whole page, or any part of it, memory that may be mapped? */
+static bool booted_is_memory(phys_addr_t phys)
+{
+	return memblock_is_map_memory(phys);
+}
+
+/*
+ * Nothing but memory is mapped [29]: each entry of the linear map, up to the
+ * last address that there is, begins and ends with a page of memory.
+ */
+static void nothing_else_mapped(struct kunit *test)
+{
+	unsigned long addr = _PAGE_OFFSET(vabits_actual), end = PAGE_END;
+	unsigned long entries = 0, failed = 0;
+
+	while (addr < end && addr >= _PAGE_OFFSET(vabits_actual)) {
+		struct booted_leaf leaf = booted_leaf(addr);
+		phys_addr_t phys = booted_phys(&leaf);
+
+		if (leaf.val & PTE_VALID) {
+			entries++;
+			if (!booted_is_memory(phys) ||
+			    !booted_is_memory(phys + leaf.size - PAGE_SIZE)) {
+				KUNIT_FAIL(test, "%lx: entry %016llx of %lu bytes maps no memory",
+					   addr, leaf.val, leaf.size);
+				if (++failed == PGTABLE_KUNIT_ENOUGH)
+					return;
+			}
+		}
+		addr = leaf.addr + leaf.size;
+	}
+	kunit_info(test, "%lu entries\n", entries);
+	KUNIT_EXPECT_GT(test, entries, 0);
+}
+
+/* The others of a contiguous block: do they go on as they should? */
+static bool booted_block_ok(const struct booted_leaf *leaf)
+{
+	unsigned long first = ALIGN_DOWN(leaf->addr, leaf->cont), addr;
+	phys_addr_t phys = booted_phys(leaf) - (leaf->addr - first);
+
+	if (!leaf->cont || !IS_ALIGNED(phys, leaf->cont))
+		return false;
+	for (addr = first; addr < first + leaf->cont; addr += leaf->size) {
+		struct booted_leaf other = booted_leaf(addr);
+
+		if (other.size != leaf->size ||
+		    booted_attributes(&other) != booted_attributes(leaf) ||
+		    booted_phys(&other) != phys + addr - first)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Where an entry is contiguous, all of its block are [linear map 4-6, 10]: they
+ * map memory that follows on, aligned to the block, with the same attributes.
+ * No entry is contiguous, and none but of the kernel's text is larger than a
+ * page, if single pages must be able to change their permissions on a CPU that
+ * cannot split blocks.
+ */
+static void contiguous_blocks_complete(struct kunit *test)
+{
+	bool pages_only = can_set_direct_map() && pgtable_kunit_convert_flushes();
+	unsigned long blocks = 0, failed = 0;
+	phys_addr_t start, end, phys;
+	u64 i;
+
+	for_each_mem_range(i, &start, &end) {
+		end = ALIGN_DOWN(end, PAGE_SIZE);
+		for (phys = PAGE_ALIGN(start); phys < end;) {
+			unsigned long addr = (unsigned long)__phys_to_virt(phys);
+			struct booted_leaf leaf = booted_leaf(addr);
+			bool cont = leaf.val & PTE_VALID && leaf.val & PTE_CONT;
+			bool large = leaf.val & PTE_VALID && leaf.size > PAGE_SIZE;
+
+			blocks += cont;
+			if ((cont && !booted_block_ok(&leaf)) ||
+			    (pages_only && cont) ||
+			    (pages_only && large && !booted_is_text(phys))) {
+				KUNIT_FAIL(test, "%lx: entry %016llx of %lu bytes",
+					   addr, leaf.val, leaf.size);
+				if (++failed == PGTABLE_KUNIT_ENOUGH)
+					return;
+			}
+			phys += leaf.addr + leaf.size - addr;
+		}
+		cond_resched();
+	}
+	kunit_info(test, "%lu contiguous entries%s\n", blocks,
+		   pages_only ? ", pages only" : "");
+}
+
+/*
+ * Memory is data [29]: the kernel can read and write it, user space cannot, and
+ * neither can execute it. What is the kernel's text can only be read; and so can
+ * other pages, if somebody has protected them, such as the slots of kprobes.
+ */
+static void attributes_of_data(struct kunit *test)
+{
+	const u64 mask = PTE_USER | PTE_PXN | PTE_UXN | PTE_NG | PTE_WRITE |
+			 PTE_RDONLY | PTE_SHARED | PTE_AF;
+	const u64 all = PTE_PXN | PTE_UXN | (pgprot_val(PAGE_KERNEL) &
+					     (PTE_SHARED | PTE_AF));
+	unsigned long text = 0, failed = 0;
+	phys_addr_t start, end, phys;
+	u64 i;
+
+	for_each_mem_range(i, &start, &end) {
+		end = ALIGN_DOWN(end, PAGE_SIZE);
+		for (phys = PAGE_ALIGN(start); phys < end;) {
+			unsigned long addr = (unsigned long)__phys_to_virt(phys);
+			struct booted_leaf leaf = booted_leaf(addr);
+			bool is_text = booted_is_text(phys);
+			u64 got = leaf.val & mask;
+
+			text += is_text;
+			if (leaf.val & PTE_VALID && got != (all | PTE_RDONLY) &&
+			    (is_text || got != (all | PTE_WRITE))) {
+				KUNIT_FAIL(test, "%lx: entry %016llx of %lu bytes",
+					   addr, leaf.val, leaf.size);
+				if (++failed == PGTABLE_KUNIT_ENOUGH)
+					return;
+			}
+			phys += leaf.addr + leaf.size - addr;
+		}
+		cond_resched();
+	}
+	KUNIT_EXPECT_GT(test, text, 0);
+}
+
+static struct kunit_suite linear_map_booted_suite;
+
+static int linear_map_booted_init(struct kunit *test)
+{
+	return pgtable_kunit_case_init(test, &linear_map_booted_suite);
+}
+
+static struct kunit_case linear_map_booted_cases[] = {
+	KUNIT_CASE(memory_mapped_to_itself),
+	KUNIT_CASE(nothing_else_mapped),
+	KUNIT_CASE(contiguous_blocks_complete),
+	KUNIT_CASE(attributes_of_data),
+	{}
+};
+
+static struct kunit_suite linear_map_booted_suite = {
+	.name = "linear_map_booted",
+	.init = linear_map_booted_init,
+	.test_cases = linear_map_booted_cases,
+};
+
+kunit_test_suite(linear_map_booted_suite);
+
+MODULE_DESCRIPTION("KUnit tests for the linear map that the machine runs on");
+MODULE_LICENSE("GPL");
