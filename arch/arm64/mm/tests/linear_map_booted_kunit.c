@@ -134,7 +134,7 @@ static bool booted_is_memory(phys_addr_t phys)
 }
 
 /*
- * Nothing but memory is mapped [29]: each entry of the linear map, up to the
+ * Nothing but memory is mapped [linear map 29]: each entry of the linear map, up to the
  * last address that there is, begins and ends with a page of memory.
  */
 static void nothing_else_mapped(struct kunit *test)
@@ -221,7 +221,7 @@ static void contiguous_blocks_complete(struct kunit *test)
 }
 
 /*
- * Memory is data [29]: the kernel can read and write it, user space cannot, and
+ * Memory is data [linear map 29]: the kernel can read and write it, user space cannot, and
  * neither can execute it. What is the kernel's text can only be read; and so can
  * other pages, if somebody has protected them, such as the slots of kprobes.
  */
