@@ -91,14 +91,28 @@ static bool booted_is_text(phys_addr_t phys)
 	return booted_in(phys, _text, __init_begin);
 }
 
-/*
- * Every page of memory is mapped at its address, to itself [linear map 29, 31].
- * The kernel's data may be left out, as that has another address as well.
+/**
+ * struct booted_count - what was found
+ * @pages: entries that map a page
+ * @blocks: entries that map more
+ * @cont: contiguous entries among them
+ * @text: entries that map text of the kernel
  */
-static void memory_mapped_to_itself(struct kunit *test)
+struct booted_count {
+	unsigned long pages;
+	unsigned long blocks;
+	unsigned long cont;
+	unsigned long text;
+};
+
+/* Each entry that maps memory has to be as a case wants it. */
+static struct booted_count
+booted_memory(struct kunit *test,
+	      bool (*ok)(const struct booted_leaf *leaf, phys_addr_t phys))
 {
-	unsigned long pages = 0, blocks = 0, cont = 0, failed = 0;
+	struct booted_count count = {};
 	phys_addr_t start, end, phys;
+	unsigned int failed = 0;
 	u64 i;
 
 	for_each_mem_range(i, &start, &end) {
@@ -106,31 +120,43 @@ static void memory_mapped_to_itself(struct kunit *test)
 		for (phys = PAGE_ALIGN(start); phys < end;) {
 			unsigned long addr = (unsigned long)__phys_to_virt(phys);
 			struct booted_leaf leaf = booted_leaf(addr);
-			phys_addr_t to = booted_phys(&leaf) + addr - leaf.addr;
 
-			pages += leaf.size == PAGE_SIZE;
-			blocks += leaf.size > PAGE_SIZE;
-			cont += !!(leaf.val & PTE_CONT);
-			if (!(leaf.val & PTE_VALID) ?
-			    !booted_in(phys, __init_end, _end) : to != phys) {
+			count.pages += leaf.size == PAGE_SIZE;
+			count.blocks += leaf.size > PAGE_SIZE;
+			count.cont += leaf.val & PTE_VALID && leaf.val & PTE_CONT;
+			count.text += booted_is_text(phys);
+			if (!ok(&leaf, phys)) {
 				KUNIT_FAIL(test,
-					   "physical %pa: entry %016llx of %lu bytes",
-					   &phys, leaf.val, leaf.size);
+					   "physical %pa: entry %016llx of %lu bytes at %lx",
+					   &phys, leaf.val, leaf.size, addr);
 				if (++failed == PGTABLE_KUNIT_ENOUGH)
-					return;
+					return count;
 			}
 			phys += leaf.addr + leaf.size - addr;
 		}
 		cond_resched();
 	}
-	kunit_info(test, "%lu pages, %lu blocks, %lu of them contiguous\n",
-		   pages, blocks, cont);
+	return count;
 }
 
-/* Is the whole page, or any part of it, memory that may be mapped? */
-static bool booted_is_memory(phys_addr_t phys)
+static bool booted_maps_itself(const struct booted_leaf *leaf, phys_addr_t phys)
 {
-	return memblock_is_map_memory(phys);
+	if (!(leaf->val & PTE_VALID))
+		return booted_in(phys, __init_end, _end);
+	return (unsigned long)__phys_to_virt(booted_phys(leaf)) == leaf->addr;
+}
+
+/*
+ * Every page of memory is mapped at its address, to itself [linear map 29, 31].
+ * The kernel's data may be left out, as that has another address as well.
+ */
+static void memory_mapped_to_itself(struct kunit *test)
+{
+	struct booted_count count = booted_memory(test, booted_maps_itself);
+
+	kunit_info(test, "%lu pages, %lu blocks, %lu of them contiguous\n",
+		   count.pages, count.blocks, count.cont);
+	KUNIT_EXPECT_GT(test, count.pages + count.blocks, 0);
 }
 
 /*
@@ -148,8 +174,8 @@ static void nothing_else_mapped(struct kunit *test)
 
 		if (leaf.val & PTE_VALID) {
 			entries++;
-			if (!booted_is_memory(phys) ||
-			    !booted_is_memory(phys + leaf.size - PAGE_SIZE)) {
+			if (!memblock_is_map_memory(phys) ||
+			    !memblock_is_map_memory(phys + leaf.size - PAGE_SIZE)) {
 				KUNIT_FAIL(test, "%lx: entry %016llx of %lu bytes maps no memory",
 					   addr, leaf.val, leaf.size);
 				if (++failed == PGTABLE_KUNIT_ENOUGH)
@@ -181,6 +207,21 @@ static bool booted_block_ok(const struct booted_leaf *leaf)
 	return true;
 }
 
+static bool booted_contiguous_ok(const struct booted_leaf *leaf,
+				 phys_addr_t phys)
+{
+	bool cont = leaf->val & PTE_VALID && leaf->val & PTE_CONT;
+
+	return !cont || booted_block_ok(leaf);
+}
+
+/* Apart from text, which never changes in part. */
+static bool booted_single_page(const struct booted_leaf *leaf, phys_addr_t phys)
+{
+	return !(leaf->val & PTE_VALID) || booted_is_text(phys) ||
+	       (leaf->size == PAGE_SIZE && !(leaf->val & PTE_CONT));
+}
+
 /*
  * Where an entry is contiguous, all of its block are [linear map 4-6, 10]: they
  * map memory that follows on, aligned to the block, with the same attributes.
@@ -190,72 +231,36 @@ static bool booted_block_ok(const struct booted_leaf *leaf)
  */
 static void contiguous_blocks_complete(struct kunit *test)
 {
-	bool pages_only = can_set_direct_map() && pgtable_kunit_convert_flushes();
-	unsigned long blocks = 0, failed = 0;
-	phys_addr_t start, end, phys;
-	u64 i;
-
-	for_each_mem_range(i, &start, &end) {
-		end = ALIGN_DOWN(end, PAGE_SIZE);
-		for (phys = PAGE_ALIGN(start); phys < end;) {
-			unsigned long addr = (unsigned long)__phys_to_virt(phys);
-			struct booted_leaf leaf = booted_leaf(addr);
-			bool cont = leaf.val & PTE_VALID && leaf.val & PTE_CONT;
-			bool large = leaf.val & PTE_VALID && leaf.size > PAGE_SIZE;
-
-			blocks += cont;
-			if ((cont && !booted_block_ok(&leaf)) ||
-			    (pages_only && cont) ||
-			    (pages_only && large && !booted_is_text(phys))) {
-				KUNIT_FAIL(test, "%lx: entry %016llx of %lu bytes",
-					   addr, leaf.val, leaf.size);
-				if (++failed == PGTABLE_KUNIT_ENOUGH)
-					return;
-			}
-			phys += leaf.addr + leaf.size - addr;
-		}
-		cond_resched();
-	}
-	kunit_info(test, "%lu contiguous entries%s\n", blocks,
-		   pages_only ? ", pages only" : "");
+	booted_memory(test, booted_contiguous_ok);
+	if (can_set_direct_map() && pgtable_kunit_convert_flushes())
+		booted_memory(test, booted_single_page);
 }
 
-/*
- * Memory is data [linear map 29]: the kernel can read and write it, user space cannot, and
- * neither can execute it. What is the kernel's text can only be read; and so can
- * other pages, if somebody has protected them, such as the slots of kprobes.
- */
-static void attributes_of_data(struct kunit *test)
+static bool booted_attributes_ok(const struct booted_leaf *leaf,
+				 phys_addr_t phys)
 {
 	const u64 mask = PTE_USER | PTE_PXN | PTE_UXN | PTE_NG | PTE_WRITE |
 			 PTE_RDONLY | PTE_SHARED | PTE_AF;
-	const u64 all = PTE_PXN | PTE_UXN | (pgprot_val(PAGE_KERNEL) &
-					     (PTE_SHARED | PTE_AF));
-	unsigned long text = 0, failed = 0;
-	phys_addr_t start, end, phys;
-	u64 i;
+	const u64 want = PTE_PXN | PTE_UXN | (pgprot_val(PAGE_KERNEL) &
+					      (PTE_SHARED | PTE_AF));
+	u64 got = leaf->val & mask;
 
-	for_each_mem_range(i, &start, &end) {
-		end = ALIGN_DOWN(end, PAGE_SIZE);
-		for (phys = PAGE_ALIGN(start); phys < end;) {
-			unsigned long addr = (unsigned long)__phys_to_virt(phys);
-			struct booted_leaf leaf = booted_leaf(addr);
-			bool is_text = booted_is_text(phys);
-			u64 got = leaf.val & mask;
+	/* Blocks and pages have their attributes in one place. */
+	return !(leaf->val & PTE_VALID) || got == (want | PTE_RDONLY) ||
+	       (got == (want | PTE_WRITE) && !booted_is_text(phys));
+}
 
-			text += is_text;
-			if (leaf.val & PTE_VALID && got != (all | PTE_RDONLY) &&
-			    (is_text || got != (all | PTE_WRITE))) {
-				KUNIT_FAIL(test, "%lx: entry %016llx of %lu bytes",
-					   addr, leaf.val, leaf.size);
-				if (++failed == PGTABLE_KUNIT_ENOUGH)
-					return;
-			}
-			phys += leaf.addr + leaf.size - addr;
-		}
-		cond_resched();
-	}
-	KUNIT_EXPECT_GT(test, text, 0);
+/*
+ * Memory is data [linear map 29]: the kernel can read and write it, user space
+ * cannot, and neither can execute it. What is the kernel's text can only be
+ * read; and so can other pages, if somebody has protected them, such as the
+ * slots of kprobes.
+ */
+static void attributes_of_data(struct kunit *test)
+{
+	struct booted_count count = booted_memory(test, booted_attributes_ok);
+
+	KUNIT_EXPECT_GT(test, count.text, 0);
 }
 
 static struct kunit_suite linear_map_booted_suite;
