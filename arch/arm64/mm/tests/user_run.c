@@ -86,12 +86,30 @@ static int user_load(struct linux_binprm *bprm)
 	return 0;
 }
 
+/* In the process, as threads of the kernel may have no files to see. */
+static int user_write_file(void)
+{
+	struct file *file = filp_open(USER_PATH, O_WRONLY | O_CREAT | O_TRUNC,
+				      0700);
+	ssize_t written;
+	loff_t pos = 0;
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	written = kernel_write(file, USER_MAGIC, strlen(USER_MAGIC), &pos);
+	/* A file that is open for writing is not executed. */
+	__fput_sync(file);
+	return written == strlen(USER_MAGIC) ? 0 : -EIO;
+}
+
 static int user_process(void *unused)
 {
 	static const char * const argv[] = { USER_PATH, NULL };
 	static const char * const envp[] = { NULL };
-	int err = kernel_execve(USER_PATH, argv, envp);
+	int err = user_write_file();
 
+	if (!err)
+		err = kernel_execve(USER_PATH, argv, envp);
 	if (!err)
 		return 0;
 	running->err = running->err ?: err;
@@ -144,20 +162,6 @@ static void user_stop(void *data)
 		mmput(run->mm);
 }
 
-static void user_write_file(struct kunit *test)
-{
-	struct file *file = filp_open(USER_PATH, O_WRONLY | O_CREAT | O_TRUNC,
-				      0700);
-	loff_t pos = 0;
-
-	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
-	KUNIT_EXPECT_EQ(test, kernel_write(file, USER_MAGIC,
-					   strlen(USER_MAGIC), &pos),
-			strlen(USER_MAGIC));
-	/* A file that is open for writing is not executed. */
-	__fput_sync(file);
-}
-
 /**
  * user_run_alloc() - make a record for runs of programs
  * @test: the test that is to own it
@@ -167,7 +171,6 @@ struct user_run *user_run_alloc(struct kunit *test)
 	struct user_run *run = kunit_kzalloc(test, sizeof(*run), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, run);
-	user_write_file(test);
 	user_probe = (struct kprobe) {
 		.symbol_name = "handle_mm_fault",
 		.pre_handler = user_fault,
