@@ -69,14 +69,14 @@ unsigned long walk_page_pfn(const struct walk *w, unsigned int page)
 }
 
 /* The entry that a fault asks to have: more than there is. */
-static pte_t walk_more(const struct walk *w, const struct walk_step *step)
+static pte_t walk_more(struct walk *w, const struct walk_step *step)
 {
 	pte_t pte = ptep_get(w->table->pte + w->base + step->idx);
 
 	if (step->flags & WALK_YOUNG)
 		pte = pte_mkyoung(pte);
 	if (step->flags & WALK_WRITE)
-		pte = pte_mkwrite_novma(pte);
+		pte = pte_mkwrite(pte, &w->vma);
 	if (step->flags & WALK_DIRTY)
 		pte = pte_mkdirty(pte);
 	return pte;

@@ -342,12 +342,13 @@ def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
         own_compiler = bool(known.cross_compile) or any("LLVM=" in o for o in known.make_options or [])
         machine.provide(machine.requirements(settings.arch, own_compiler))
     kernel = source.obtain(settings)
-    tree = settings.out / "tree" / kernel.label
-    with held(settings.out / "lock" / f"{kernel.label}.tree", "it prepares the working copy"):
+    label = "+".join([kernel.label, *settings.unusual])
+    tree = settings.out / "tree" / label
+    with held(settings.out / "lock" / f"{label}.tree", "it prepares the working copy"):
         # Taken before the working copy is made: an edit in between costs a needless make, never a missed one.
         stamp = f"{shadow.fingerprint(kernel, features=settings.features)} {_compiler(settings.arch)}"
         shadow.make(kernel, tree, features=settings.features)
-    return Launch(request, settings, tree, kernel.label, stamp)
+    return Launch(request, settings, tree, label, stamp)
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:

@@ -37,6 +37,13 @@ class Settings:
     out: Path
     cache: Path
 
+    @property
+    def unusual(self) -> tuple[str, ...]:
+        """Names for what tells this working copy from the usual one of its kernel."""
+        if self.features == features({}, own_tree=bool(self.kdir)):
+            return ()
+        return self.features or ("stock",)
+
 
 def features(environ: Mapping[str, str], own_tree: bool) -> tuple[str, ...]:
     """Which features to hook in: those in $FEATURES; without it, none into the user's own tree and else all.

@@ -255,3 +255,12 @@ def test_two_runs_at_once_wait_for_each_other(user: User, tmp_path: Path) -> Non
     assert second.wait(timeout=30) == 0
     assert len(user.calls()) == 2
     second.stderr.close()
+
+
+def test_other_features_have_a_working_copy_of_their_own(user: User) -> None:
+    roots = set()
+    for features in ("", "atomic_rmw"):
+        assert user.kunit("run", "--arch=arm64", FEATURES=features).returncode == 0
+        roots.add(str(user.calls()[-1]["root"]))
+    assert len(roots) == 2
+    assert user.kunit("run", "--arch=arm64", FEATURES="nothing").returncode == 2
