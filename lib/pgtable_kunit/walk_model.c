@@ -500,8 +500,10 @@ void walk_model_step(struct walk_model *m, const struct walk_step *step)
 		model_clear_young_dirty(m, step);
 		break;
 	case WALK_ACCESS_FLAGS:
-		m->returns = WALK_RETURNS_NUMBER;
 		model_access_flags(m, step);
+		/* Some architectures say that it has changed, always. */
+		if (m->has & WALK_HAS_MERGE || m->number)
+			m->returns = WALK_RETURNS_NUMBER;
 		break;
 	case WALK_GET:
 	case WALK_GET_LOCKLESS:

@@ -172,11 +172,11 @@ def kernel(tally: Tally, run: Run, out: Path) -> Path:
 
 
 def boot(tally: Tally, run: Run, build: Path, cpu: str, by_pages: bool) -> None:
-    """Count how often the whole boot of a kernel that was built changes the fixmap."""
-    want = linear_map.CHANGES_PER_GIB if by_pages else 0
-    got = linear_map.changes_per_gib(build, cpu)
-    progress.say(f"{run}, -cpu {cpu}: {got:g} changes of the fixmap for each GiB of memory, expected {want}")
-    tally.add(f"{run}: changes of the fixmap for each GiB, -cpu {cpu}", got == want)
+    """Count how often the whole boot of a kernel that was built clears the fixmap."""
+    want = linear_map.CLEARS_PER_GIB if by_pages else 0
+    got = linear_map.clears_per_gib(build, cpu)
+    progress.say(f"{run}, -cpu {cpu}: the fixmap is cleared {got:g} times for each GiB of memory, expected {want}")
+    tally.add(f"{run}: clears of the fixmap for each GiB, -cpu {cpu}", got == want)
 
 
 def cases(group: dict[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
