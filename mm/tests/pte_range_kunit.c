@@ -228,7 +228,7 @@ static bool range_each(struct walk *w, const struct range_op *op,
 
 /*
  * In the range, each entry is as if it alone had been passed to the function
- * for one: set [contpte 6, 84], cleared [88, 89, 97-99, 101, 102, 105],
+ * for one: set [contpte 6, 84], cleared [88, 89, 97-99, 101, 102, 105, 107],
  * write-protected [113, 114, 116, 120], old and clean [123, 143]; what is
  * returned is the first entry with what any was of young and dirty. Outside of
  * it nothing changes. Every range in a window of a few entries, with every entry
