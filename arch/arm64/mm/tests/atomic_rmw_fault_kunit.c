@@ -137,8 +137,7 @@ static bool rmw_pages_ok(struct kunit *test, const struct rmw_op *op, u32 insn)
  * On fresh anonymous memory each page costs an atomic two faults, a read and a
  * write, or one write if that is forced; no zero page is left [atomics 1-10,
  * 28]. Loads and stores next to them in the encoding fault once, as what they
- * are, whatever the option. All sizes and orderings; the first fault of a VMA
- * is handled under the lock of the address space, the others under its own.
+ * are, whatever the option. All sizes and orderings.
  */
 static void anonymous_faults(struct kunit *test)
 {
@@ -160,6 +159,21 @@ static void anonymous_faults(struct kunit *test)
 	kunit_info(test, "%u forms, %u pages each\n", forms, RMW_PAGES);
 }
 
+/* A run on one page that ends with a signal, after so many faults. */
+static struct user_run *rmw_run_to_signal(struct kunit *test, unsigned long prot,
+					  unsigned int faults)
+{
+	struct rmw_fixture *f = test->priv;
+	struct user_run *run = f->run;
+
+	f->prot = prot;
+	rmw_run(test, RMW_LDADD, PAGE_SIZE, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, run->status & 0x7f, SIGSEGV);
+	KUNIT_EXPECT_EQ(test, run->min_flt, faults);
+	KUNIT_EXPECT_EQ(test, run->nr, faults);
+	return run;
+}
+
 /*
  * Memory that may not be written: the atomic is a read first, which succeeds,
  * and a write that does not [atomics 15, 31]. The signal and its syndrome are
@@ -167,31 +181,22 @@ static void anonymous_faults(struct kunit *test)
  */
 static void read_only_signal(struct kunit *test)
 {
-	struct rmw_fixture *f = test->priv;
-	struct user_run *run = f->run;
+	struct user_run *run = rmw_run_to_signal(test, PROT_READ, 1);
 
-	f->prot = PROT_READ;
-	rmw_run(test, RMW_LDADD, PAGE_SIZE, PAGE_SIZE);
-	KUNIT_EXPECT_EQ(test, run->status & 0x7f, SIGSEGV);
-	KUNIT_EXPECT_EQ(test, run->min_flt, 1);
-	KUNIT_EXPECT_EQ(test, run->nr, 1);
 	KUNIT_EXPECT_TRUE(test, rmw_fault_is(run, 0, run->addr, false));
 	KUNIT_EXPECT_EQ(test, run->fault_addr, run->addr);
 	KUNIT_EXPECT_TRUE(test, run->esr & ESR_ELx_WNR);
 	KUNIT_EXPECT_EQ(test, run->esr & ESR_ELx_FSC_TYPE, ESR_ELx_FSC_PERM);
 }
 
-/* No access at all: no fault is handled, and the signal is for a read. [atomics 16, 32] */
+/*
+ * No access at all: no fault is handled, and the signal is for a read [atomics
+ * 16, 32].
+ */
 static void no_access_signal(struct kunit *test)
 {
-	struct rmw_fixture *f = test->priv;
-	struct user_run *run = f->run;
+	struct user_run *run = rmw_run_to_signal(test, PROT_NONE, 0);
 
-	f->prot = PROT_NONE;
-	rmw_run(test, RMW_LDADD, PAGE_SIZE, PAGE_SIZE);
-	KUNIT_EXPECT_EQ(test, run->status & 0x7f, SIGSEGV);
-	KUNIT_EXPECT_EQ(test, run->min_flt, 0);
-	KUNIT_EXPECT_EQ(test, run->nr, 0);
 	KUNIT_EXPECT_FALSE(test, run->esr & ESR_ELx_WNR);
 }
 

@@ -32,8 +32,7 @@ int rmw_prepare(struct user_run *run)
 
 	/* Aligned for huge pages. */
 	addr = vm_mmap(f->file, ALIGN(TASK_SIZE / 4, PMD_SIZE), run->size,
-		       f->prot,
-		       f->flags | MAP_FIXED, 0);
+		       f->prot, f->flags | MAP_FIXED, 0);
 	if (IS_ERR_VALUE(addr))
 		return addr;
 	run->addr = addr;
