@@ -18,6 +18,10 @@
 #include "compat.h"
 #include "known_issue.h"
 
+/* For KUNIT_CASE_PARAM_ATTR(): a case that may take seconds. */
+#define PGTABLE_KUNIT_SLOW \
+	((struct kunit_attributes){ .speed = KUNIT_SPEED_SLOW })
+
 /* Failures after which a loop over combinations need not go on. */
 #define PGTABLE_KUNIT_ENOUGH	3
 
@@ -92,6 +96,9 @@ static inline void pgtable_kunit_uncount(struct mm_struct *mm,
 struct folio *pgtable_kunit_folio_alloc(struct kunit *test, unsigned int order);
 void pgtable_kunit_folio_alloc_pair(struct kunit *test, unsigned int order,
 				    struct folio *pair[2]);
+
+void pgtable_kunit_thp_set(struct kunit *test, unsigned long orders,
+			   bool zero_page);
 
 /* Flushes that are kept with their range; all are counted. */
 #define PGTABLE_KUNIT_FLUSHES	64

@@ -263,15 +263,11 @@ static int atomic_rmw_insn_init(struct kunit *test)
 	return pgtable_kunit_case_init(test, &atomic_rmw_insn_suite);
 }
 
-static const struct kunit_attributes atomic_rmw_insn_slow = {
-	.speed = KUNIT_SPEED_SLOW,
-};
-
 static struct kunit_case atomic_rmw_insn_cases[] = {
 	KUNIT_CASE_PARAM(decoder_assembled_word, rmw_word_gen_params),
 	KUNIT_CASE(decoder_class_combinations),
 	KUNIT_CASE_PARAM_ATTR(decoder_every_instruction, rmw_top_gen_params,
-			      atomic_rmw_insn_slow),
+			      PGTABLE_KUNIT_SLOW),
 	{}
 };
 

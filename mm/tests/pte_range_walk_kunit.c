@@ -78,15 +78,11 @@ static int pte_range_walk_init(struct kunit *test)
 	return pgtable_kunit_case_init(test, &pte_range_walk_suite);
 }
 
-static const struct kunit_attributes pte_range_walk_slow = {
-	.speed = KUNIT_SPEED_SLOW,
-};
-
 static struct kunit_case pte_range_walk_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(arch_functions_match_model, range_walk_gen_params,
-			      pte_range_walk_slow),
+			      PGTABLE_KUNIT_SLOW),
 	KUNIT_CASE_PARAM_ATTR(generic_functions_match_model,
-			      range_walk_gen_params, pte_range_walk_slow),
+			      range_walk_gen_params, PGTABLE_KUNIT_SLOW),
 	{}
 };
 

@@ -208,7 +208,7 @@ static void anonymous_64m_halves_faults(struct kunit *test)
 {
 	const unsigned int pages = SZ_64M / PAGE_SIZE;
 
-	rmw_thp_set(test, 0, true);
+	pgtable_kunit_thp_set(test, 0, true);
 	rmw_run(test, RMW_LDADD, SZ_64M, PAGE_SIZE);
 	rmw_expect(test, RMW_FORCED ? 0 : pages, pages);
 }

@@ -50,7 +50,7 @@ static void huge_page_faults(struct kunit *test)
 
 	if (RMW_HUGE > RMW_HUGE_MAX)
 		kunit_skip(test, "a huge page is too large for this machine");
-	rmw_thp_set(test, BIT(HPAGE_PMD_ORDER), true);
+	pgtable_kunit_thp_set(test, BIT(HPAGE_PMD_ORDER), true);
 	rmw_run(test, RMW_LDADD, RMW_HUGE, PAGE_SIZE);
 	if (!RMW_FORCED && !PGTABLE_KUNIT_REPLACES_HUGE_ZERO)
 		writes = huge * PTRS_PER_PTE;
@@ -65,7 +65,7 @@ static void huge_page_without_zero_page(struct kunit *test)
 
 	if (RMW_HUGE > RMW_HUGE_MAX)
 		kunit_skip(test, "a huge page is too large for this machine");
-	rmw_thp_set(test, BIT(HPAGE_PMD_ORDER), false);
+	pgtable_kunit_thp_set(test, BIT(HPAGE_PMD_ORDER), false);
 	rmw_run(test, RMW_LDADD, RMW_HUGE, PAGE_SIZE);
 	rmw_expect(test, RMW_FORCED ? 0 : huge, RMW_FORCED ? huge : 0);
 	rmw_expect_huge(test, true);
@@ -80,7 +80,7 @@ static void mthp_faults(struct kunit *test)
 {
 	const unsigned int order = 4, pages = 4U << order;
 
-	rmw_thp_set(test, BIT(order), true);
+	pgtable_kunit_thp_set(test, BIT(order), true);
 	rmw_run(test, RMW_LDADD, pages * PAGE_SIZE, PAGE_SIZE);
 	if (RMW_FORCED)
 		rmw_expect(test, 0, pages >> order);

@@ -40,7 +40,6 @@ struct rmw_fixture {
 
 int rmw_init(struct kunit *test, const struct kunit_suite *suite);
 int rmw_prepare(struct user_run *run);
-void rmw_thp_set(struct kunit *test, unsigned long orders, bool zero_page);
 void rmw_run(struct kunit *test, u32 insn, unsigned long size,
 	     unsigned long step);
 unsigned int rmw_count(struct user_run *run, bool write);

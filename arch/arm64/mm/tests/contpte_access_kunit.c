@@ -248,15 +248,11 @@ static int contpte_access_init(struct kunit *test)
 	return 0;
 }
 
-static const struct kunit_attributes contpte_access_slow = {
-	.speed = KUNIT_SPEED_SLOW,
-};
-
 static struct kunit_case contpte_access_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(ptep_set_access_flags_folded,
-			      access_state_gen_params, contpte_access_slow),
+			      access_state_gen_params, PGTABLE_KUNIT_SLOW),
 	KUNIT_CASE_PARAM_ATTR(ptep_set_access_flags_unfolded,
-			      access_state_gen_params, contpte_access_slow),
+			      access_state_gen_params, PGTABLE_KUNIT_SLOW),
 	KUNIT_CASE(ptep_set_access_flags_protnone),
 	{}
 };

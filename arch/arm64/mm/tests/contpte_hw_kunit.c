@@ -407,13 +407,9 @@ static int contpte_hw_init(struct kunit *test)
 	return 0;
 }
 
-static const struct kunit_attributes contpte_slow = {
-	.speed = KUNIT_SPEED_SLOW,
-};
-
 static struct kunit_case contpte_hw_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(hardware_update_kept, contpte_order_op_gen_params,
-			      contpte_slow),
+			      PGTABLE_KUNIT_SLOW),
 	KUNIT_CASE_SLOW(ptep_get_lockless_sees_one_state),
 	{}
 };

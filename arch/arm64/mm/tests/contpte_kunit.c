@@ -417,10 +417,6 @@ static int contpte_init(struct kunit *test)
 	return 0;
 }
 
-static const struct kunit_attributes contpte_slow = {
-	.speed = KUNIT_SPEED_SLOW,
-};
-
 static struct kunit_case contpte_cases[] = {
 	KUNIT_CASE_SLOW(set_ptes_range),
 	KUNIT_CASE(set_ptes_to_table_end),
@@ -428,7 +424,7 @@ static struct kunit_case contpte_cases[] = {
 	KUNIT_CASE(set_ptes_kernel_mm),
 	KUNIT_CASE(set_pte_at_migration_entry_young),
 	KUNIT_CASE_PARAM_ATTR(range_op_matches_model, contpte_op_gen_params,
-			      contpte_slow),
+			      PGTABLE_KUNIT_SLOW),
 	KUNIT_CASE_SLOW(modify_prot_range),
 	{}
 };

@@ -544,13 +544,9 @@ static int contpte_order_init(struct kunit *test)
 	return 0;
 }
 
-static const struct kunit_attributes contpte_slow = {
-	.speed = KUNIT_SPEED_SLOW,
-};
-
 static struct kunit_case contpte_order_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(op_order, contpte_order_op_gen_params,
-			      contpte_slow),
+			      PGTABLE_KUNIT_SLOW),
 	KUNIT_CASE(set_ptes_of_new_entries),
 	KUNIT_CASE(set_pte_at_folds),
 	KUNIT_CASE(single_entry_unfolds),

@@ -487,13 +487,9 @@ static int contpte_race_hw_init(struct kunit *test)
 	return 0;
 }
 
-static const struct kunit_attributes contpte_race_hw_slow = {
-	.speed = KUNIT_SPEED_SLOW,
-};
-
 static struct kunit_case contpte_race_hw_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(range_op_hw_at_each_instruction,
-			      race_hw_op_gen_params, contpte_race_hw_slow),
+			      race_hw_op_gen_params, PGTABLE_KUNIT_SLOW),
 	KUNIT_CASE_PARAM(range_op_races_hw, race_hw_op_gen_params),
 	{}
 };

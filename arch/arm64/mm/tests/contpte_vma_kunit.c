@@ -35,8 +35,6 @@ struct vma_fixture {
 	struct kunit *test;
 	unsigned long addr;		/* aligned to a block */
 	struct vma_page page[CONTPTE_WINDOW];
-	/* mTHP settings to put back */
-	unsigned long always, madvise, inherit;
 };
 
 static unsigned long vma_addr(struct vma_fixture *f, unsigned int page)
@@ -59,28 +57,6 @@ static long vma_syscall(int nr, unsigned long arg0, unsigned long arg1,
 	};
 
 	return sys_call_table[nr](&regs);
-}
-
-static void vma_settings_restore(void *data)
-{
-	struct vma_fixture *f = data;
-
-	WRITE_ONCE(huge_anon_orders_always, f->always);
-	WRITE_ONCE(huge_anon_orders_madvise, f->madvise);
-	WRITE_ONCE(huge_anon_orders_inherit, f->inherit);
-}
-
-/* Folios of one block, as /sys/kernel/mm/transparent_hugepage would set it. */
-static void vma_settings(struct vma_fixture *f)
-{
-	f->always = READ_ONCE(huge_anon_orders_always);
-	f->madvise = READ_ONCE(huge_anon_orders_madvise);
-	f->inherit = READ_ONCE(huge_anon_orders_inherit);
-	KUNIT_ASSERT_EQ(f->test, 0,
-			kunit_add_action(f->test, vma_settings_restore, f));
-	WRITE_ONCE(huge_anon_orders_always, BIT(CONTPTE_ORDER));
-	WRITE_ONCE(huge_anon_orders_madvise, 0);
-	WRITE_ONCE(huge_anon_orders_inherit, 0);
 }
 
 static bool vma_same(struct vma_fixture *f, unsigned int page1,
@@ -331,7 +307,7 @@ static int contpte_vma_init(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, f);
 	f->test = test;
 	test->priv = f;
-	vma_settings(f);
+	pgtable_kunit_thp_set(test, BIT(CONTPTE_ORDER), true);
 	vma_populate(f);
 	return 0;
 }

@@ -205,13 +205,9 @@ static int contpte_walk_init(struct kunit *test)
 	return 0;
 }
 
-static const struct kunit_attributes contpte_walk_slow = {
-	.speed = KUNIT_SPEED_SLOW,
-};
-
 static struct kunit_case contpte_walk_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(walk_matches_model, walk_gen_params,
-			      contpte_walk_slow),
+			      PGTABLE_KUNIT_SLOW),
 	KUNIT_CASE(walk_shortens_sequence),
 	{}
 };

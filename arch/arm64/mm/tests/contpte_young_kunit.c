@@ -166,13 +166,9 @@ static int contpte_young_init(struct kunit *test)
 	return 0;
 }
 
-static const struct kunit_attributes contpte_young_slow = {
-	.speed = KUNIT_SPEED_SLOW,
-};
-
 static struct kunit_case contpte_young_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(young_op_matches_model, young_op_gen_params,
-			      contpte_young_slow),
+			      PGTABLE_KUNIT_SLOW),
 	{}
 };
 
