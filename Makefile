@@ -9,6 +9,7 @@ export KERNEL KDIR ARCH PAGES O
 help:
 	@echo 'make check                       the tests of this repository, all that CI runs'
 	@echo 'make check-host                  of these, what needs no kernel (seconds)'
+	@echo 'make mutants                     does any test notice if the kernel is wrong?'
 	@echo 'make bench-launcher              times of the launcher beside plain kunit.py'
 	@echo 'make graft KDIR=/path/to/linux   lay the overlay over a tree, in place'
 	@echo 'make ungraft KDIR=/path/to/linux take it off again, byte for byte'
@@ -20,7 +21,10 @@ check check-host:
 bench-launcher:
 	@$(PYTHON) -m mmcheck.bench_launcher
 
+mutants:
+	@$(PYTHON) -m mmcheck.mutants
+
 graft ungraft:
 	@$(PYTHON) -m mmcheck.graft $@
 
-.PHONY: help check check-host bench-launcher graft ungraft
+.PHONY: help check check-host mutants bench-launcher graft ungraft

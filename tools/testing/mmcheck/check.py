@@ -51,6 +51,8 @@ class Run:
 
 # Suites about races need two CPUs; all others are faster on one.
 TWO_CPUS = ("--qemu_args=-smp 2", "contpte_race*")
+# Time that is a number of instructions, and memory with tags.
+COUNTED = ("--qemu_args=-icount shift=0 -machine mte=on", "atomic_rmw_large*")
 WITHOUT_CONTPTE = ("--kconfig_add=CONFIG_ARM64_CONTPTE=n",)
 
 BY_PAGES = ((linear_map.CPU, True),)
@@ -63,6 +65,7 @@ RUNS = (
     Run("6.12", "arm64", boots=BY_PAGES),
     Run("6.12", "arm64", "4K", ("atomic_rmw_[fl]*",), "without features", features=""),
     Run("6.12", "arm64", "4K", TWO_CPUS, "-smp 2"),
+    Run("6.12", "arm64", "4K", COUNTED, "-icount"),
     Run("6.12", "arm64", "16K"),
     Run("6.12", "arm64", "4K", WITHOUT_CONTPTE, "without contpte"),
     Run("7.3", "arm64", boots=(*BY_PAGES, BY_BLOCKS)),

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Architectures, and the programs that building and booting for them needs."""
 
+import contextlib
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sysconfig
 from collections.abc import Iterable, Sequence
@@ -87,6 +89,7 @@ PACKAGES = {
     "/usr/include/gelf.h": "libelf-dev",
     "/usr/share/qemu/opensbi-riscv64-generic-fw_dynamic.bin": "opensbi",
     "git": "git",
+    "patch": "patch",
     "shellcheck": "shellcheck",
 }
 """What brings a program (or a file, by its path) that a command needs, as a Debian package."""
@@ -161,3 +164,10 @@ def provide(needs: Sequence[str]) -> None:
         said = [line for line in (done.stderr + done.stdout).splitlines() if line.startswith("E:")]
         reason = f" ({said[0][2:].strip()})" if said else ""
         raise UserError(f"could not install {', '.join(still)}{reason}; try: {' '.join(command)}")
+
+
+def end(child: subprocess.Popen[bytes]) -> None:
+    """End a child that leads a process group, and all that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()

@@ -39,11 +39,16 @@ class Outcome:
         return self.planned is not None and len(self.finished) >= self.planned
 
 
+def plain(line: str) -> str:
+    """A line of the console without its time stamp and line end."""
+    return _STAMP.sub("", line.rstrip("\r\n"))
+
+
 def read(console: Iterable[str]) -> Outcome:
     """Read the console of one boot."""
     result = Outcome()
     for raw in console:
-        line = _STAMP.sub("", raw.rstrip("\r\n"))
+        line = plain(raw)
         if match := _SKIP.match(line):
             result.skipped.append((result.running or "", match.group(1), match.group(2)))
         if match := _PLAN.match(line):

@@ -10,7 +10,7 @@ source at once, and leaves the source alone, its link counts and time stamps too
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -23,9 +23,16 @@ COPIED = "tools/testing/kunit"
 """kunit.py finds the tree that it belongs to by its own path, links resolved: it must be a copy."""
 
 
-def make(source: Source, target: Path, project: Path = PROJECT, features: Sequence[str] = ()) -> None:
+def make(
+    source: Source,
+    target: Path,
+    project: Path = PROJECT,
+    features: Sequence[str] = (),
+    others: Mapping[str, bytes] | None = None,
+) -> None:
     """Make `target` a working copy of `source` with the overlay and `features` grafted, or bring it up to date.
 
+    others: files by their names in the tree that are to have another content
     What is right already is not touched: its time stamps tell make that nothing changed.
     """
     files: dict[str, Path | bytes] = {name: project / name for name in graft.overlay_files(project)}
@@ -33,6 +40,7 @@ def make(source: Source, target: Path, project: Path = PROJECT, features: Sequen
     for path in sorted((source.path / COPIED).rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
             files[str(path.relative_to(source.path))] = path.read_bytes()
+    files |= others or {}
     left_out = set() if source.fixed else set(generated(source.path))
     try:
         target.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One boot of a kernel with suites in it, followed line by line and ended as soon as its verdict is clear.
+
+The kernel's own kunit.py boots once and reads all; who wants to know whether anything fails, for a
+hundred kernels, can stop at the first failure.
+"""
+
+import re
+import selectors
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import linear_map, machine, outcome
+from .errors import UserError
+
+IMAGES = {"um": "linux", "arm64": "arch/arm64/boot/Image", "x86_64": "arch/x86/boot/bzImage"}
+"""What is booted, in the build folder. Other architectures are not known here."""
+
+_FAILED = re.compile(r"^ +not ok \d+ (.+)")
+_SUITE = re.compile(r"^    # Subtest: (\S+)")
+_CASE = re.compile(r"^        # Subtest: (\S+)")
+_DEAD = re.compile(r"Kernel panic - not syncing|Internal error|Unable to handle kernel|Oops|kernel BUG at")
+_HANG = re.compile(r"# \S+: \S+: hang: ")
+_SPLAT = re.compile(r"^(WARNING: |BUG: |UBSAN: |=+ \[ BUG)")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a boot ended.
+
+    state:   "passed", "failed" (a test says so), "splat" (the kernel warns or dies), "hang" or "none" (no test ran)
+    where:   the suite, or suite and case, that was running
+    seconds: how long it took
+    """
+
+    state: str
+    where: str
+    seconds: float
+
+
+def command(arch: str, build: Path, arguments: Sequence[str]) -> list[str]:
+    """The command that boots the kernel in `build` once, with these arguments, and ends with it."""
+    if arch not in IMAGES:
+        raise UserError(f"ARCH={arch}: mmcheck boots {', '.join(IMAGES)} by itself")
+    image = str(build / IMAGES[arch])
+    common = ["kunit.enable=1", "kunit_shutdown=reboot", *arguments]
+    if arch == "um":
+        return [image, "mem=1G", "console=tty", "kunit_shutdown=halt", *common[:1], *arguments]
+    qemu = [machine.ARCHITECTURES[arch].emulator, "-nodefaults", "-nographic", "-no-reboot", "-m", "1024"]
+    if arch == "arm64":
+        qemu += ["-machine", "virt", "-cpu", linear_map.CPU]
+    console = {"arm64": "ttyAMA0", "x86_64": "ttyS0"}[arch]
+    return [*qemu, "-serial", "stdio", "-kernel", image, "-append", " ".join([f"console={console}", *common])]
+
+
+def follow(command: Sequence[str], log: Path, timeout: float) -> Verdict:
+    """Boot, write the console to `log`, and stop at the first failure or death, or after `timeout` seconds."""
+    started = time.monotonic()
+    suite, case, splat, planned, finished = "", "", False, 0, 0
+    state = "hang"
+    for line in _lines(command, log, started + timeout):
+        if match := _SUITE.match(line):
+            suite, case = match[1], ""
+        elif match := _CASE.match(line):
+            case = match[1]
+        elif match := re.match(r"^1\.\.(\d+)", line):
+            planned = int(match[1])
+        elif (match := _FAILED.match(line)) and "# SKIP" not in line:
+            state, case = "failed", case if line.startswith("        ") else match[1].split(" #")[0]
+            break
+        elif _HANG.search(line):
+            break
+        elif _DEAD.search(line):
+            state = "splat"
+            break
+        elif re.match(r"^(not )?ok \d+ ", line):
+            finished += 1
+        splat = splat or _SPLAT.match(line) is not None
+    else:
+        if planned and finished >= planned:
+            state = "splat" if splat else "passed"
+        elif time.monotonic() < started + timeout:
+            state = "splat" if planned else "none"
+    where = f"{suite}.{case}" if case and state != "passed" else suite
+    return Verdict(state, where, time.monotonic() - started)
+
+
+def _lines(command: Sequence[str], log: Path, deadline: float) -> Iterator[str]:
+    """Lines of the console without time stamps, until the end, the deadline, or the caller has had enough."""
+    with (
+        log.open("wb") as file,
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0
+        ) as child,
+        selectors.DefaultSelector() as selector,
+    ):
+        assert child.stdout
+        selector.register(child.stdout, selectors.EVENT_READ)
+        rest = b""
+        try:
+            while selector.select(max(0.0, deadline - time.monotonic())):
+                chunk = child.stdout.read1(65536)  # type: ignore[attr-defined]
+                if not chunk:
+                    return
+                file.write(chunk)
+                *whole, rest = (rest + chunk).split(b"\n")
+                for line in whole:
+                    yield outcome.plain(line.decode(errors="replace"))
+        finally:
+            machine.end(child)

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Mutants: small mistakes for a kernel to make, from the project's catalogue or a folder of patches.
+
+The catalogue is the TOML files in mutants/. An entry replaces a piece of text in one function, so that it
+fits more than one kernel:
+
+    [[mutant]]
+    name = "fixmap_per_block"              # unique; several entries of one name: the first that fits is taken
+    file = "arch/arm64/mm/mmu.c"
+    in = "alloc_init_cont_pte"             # the function; whole file if left out
+    old = "init_pte("
+    new = "pte_clear_fixmap(); init_pte("
+    harm = "what goes wrong for a user"
+    suite = "linear_map"                   # a glob: where it should be noticed first
+    early = true                           # on from the command line, not just for the tests
+    equivalent = "why nobody can notice"   # or: survives = "why no test does"
+"""
+
+import fnmatch
+import shutil
+import subprocess
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import schemata
+from .errors import UserError
+
+FOLDER = Path(__file__).parent / "mutants"
+
+Read = Callable[[str], str]
+"""Gives the text of a file of the tree by its name; raises OSError."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One mistake. `files` gives the new texts of the files that it changes, or None where it does not fit the tree."""
+
+    name: str
+    harm: str
+    files: Callable[[Read], Mapping[str, str] | None]
+    suite: str = ""
+    early: bool = False
+    equivalent: str = ""
+    survives: str = ""
+
+
+_FIELDS = {"name", "file", "in", "old", "new", "harm", "suite", "early", "equivalent", "survives"}
+
+
+def load(folder: Path) -> list[Mutant]:
+    """All mutants of a folder: its *.toml in the form of the catalogue, its *.patch one mutant each."""
+    if not folder.is_dir():
+        raise UserError(f"MUTANTS={folder}: no such folder")
+    result: list[Mutant] = []
+    for path in sorted(folder.glob("*.toml")):
+        try:
+            entries = tomllib.loads(path.read_text()).get("mutant", [])
+        except tomllib.TOMLDecodeError as error:
+            raise UserError(f"{path}: {error}") from None
+        result += [_entry(path, entry) for entry in entries]
+    result += [_patch(path) for path in sorted(folder.glob("*.patch"))]
+    if not result:
+        raise UserError(f"{folder}: no *.patch and no *.toml with a [[mutant]] in it")
+    return result
+
+
+def _entry(path: Path, entry: dict[str, object]) -> Mutant:
+    name = entry.get("name", "?")
+    missing = {"name", "file", "old", "new", "harm"} - entry.keys()
+    if missing or entry.keys() - _FIELDS:
+        wrong = f"needs {', '.join(sorted(missing))}" if missing else "has a field that mmcheck does not know"
+        raise UserError(f"{path}: mutant {name} {wrong}")
+    text = {key: str(value) for key, value in entry.items()}
+
+    def files(read: Read) -> Mapping[str, str] | None:
+        try:
+            before = read(text["file"])
+        except OSError:
+            return None
+        after = _replaced(before, text.get("in", ""), text["old"], text["new"])
+        return None if after is None else {text["file"]: after}
+
+    return Mutant(
+        name=text["name"],
+        harm=text["harm"],
+        files=files,
+        suite=text.get("suite", ""),
+        early=bool(entry.get("early")),
+        equivalent=text.get("equivalent", ""),
+        survives=text.get("survives", ""),
+    )
+
+
+def _replaced(text: str, function: str, old: str, new: str) -> str | None:
+    """`text` with the first `old` in the body of a function replaced; None where there is none."""
+    spans = [(f.start, f.end) for f in schemata.functions(text) if f.name[0] == function] if function else [(0, len(text))]
+    for start, end in spans:
+        position = text.find(old, start, end)
+        if position >= 0:
+            return text[:position] + new + text[position + len(old) :]
+    return None
+
+
+def _patch(path: Path) -> Mutant:
+    lines = path.read_text().splitlines()
+    names = [line[4:].split("\t")[0].strip() for line in lines if line.startswith("+++ ")]
+    files_changed = [name.partition("/")[2] for name in names]
+    harm = next((line.removeprefix("Subject: ") for line in lines if line.strip() and not line.startswith("---")), "")
+
+    def files(read: Read) -> Mapping[str, str] | None:
+        with tempfile.TemporaryDirectory(prefix="mmcheck-") as folder:
+            for name in files_changed:
+                target = Path(folder) / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    target.write_text(read(name))
+                except OSError:
+                    return None
+            patch = [shutil.which("patch") or "patch", "-p1", "-s", "-f", "-d", folder, "-i", str(path.absolute())]
+            if subprocess.run(patch, capture_output=True).returncode:
+                return None
+            return {name: (Path(folder) / name).read_text() for name in files_changed}
+
+    return Mutant(path.stem, harm, files)
+
+
+def fitting(
+    mutants: Iterable[Mutant], read: Read, only: str = "*"
+) -> tuple[list[tuple[Mutant, Mapping[str, str]]], list[str]]:
+    """Those mutants that fit a tree, with the files that they change, and the names of those that do not."""
+    found: dict[str, tuple[Mutant, Mapping[str, str]]] = {}
+    names: list[str] = []
+    for mutant in mutants:
+        if not fnmatch.fnmatch(mutant.name, only):
+            continue
+        names.append(mutant.name)
+        if mutant.name not in found and (files := mutant.files(read)):
+            found[mutant.name] = (mutant, files)
+    return list(found.values()), [name for name in dict.fromkeys(names) if name not in found]

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make mutants: does any test fail if the kernel is wrong?
+
+All mutants that change only bodies of functions go into one kernel (schemata.py), which is built once
+and booted once for each of them, several at a time. A boot ends at the first failure, and begins with
+the suites that are likely to notice: those that noticed last time, or that the catalogue names.
+"""
+
+import concurrent.futures
+import dataclasses
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import boot, catalogue, graft, launcher, machine, progress, schemata, shadow, source
+from .catalogue import Mutant
+from .errors import UserError
+from .lock import held
+from .make import LOG
+from .settings import PROJECT, Settings, from_environment
+
+SWITCH_FILE = "lib/mmcheck_mutant.c"
+TIMEOUT = 240
+"""Seconds for one boot with all suites; each case has a limit of its own, and a hang is noticed by it."""
+
+KILLED = ("failed", "splat", "hang", "none")
+STATES = {
+    "failed": "noticed by a test",
+    "splat": "the kernel warned or died",
+    "hang": "the kernel hung",
+    "none": "the kernel did not come to the tests",
+    "survived": "not noticed",
+    "equivalent": "no different, as the catalogue argues",
+    "does not build": "does not build",
+    "does not fit": "not in this kernel",
+    "alone": "changes more than bodies of functions: not run",
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a mutant: a key of STATES, the suite and case that noticed, and the seconds it took."""
+
+    name: str
+    state: str
+    where: str = ""
+    seconds: float = 0.0
+    harm: str = ""
+    argument: str = ""
+
+
+@dataclass
+class Kernel:
+    """A kernel that holds mutants: who has which number, and the files that differ from the usual tree."""
+
+    number: dict[str, int]
+    files: dict[str, bytes]
+
+
+def reader(tree: Path, features: Sequence[str]) -> Callable[[str], str]:
+    """Reads files as the usual working copy has them."""
+    ours = set(graft.overlay_files())
+    edited = graft.edited(tree, features)
+
+    def read(name: str) -> str:
+        if name in edited:
+            return edited[name]
+        return ((PROJECT if name in ours else tree) / name).read_text()
+
+    return read
+
+
+def combine(mutants: Sequence[tuple[Mutant, Mapping[str, str]]], read: Callable[[str], str]) -> Kernel:
+    """One kernel with all of `mutants` that can be switched."""
+    variants: dict[str, dict[tuple[str, int], list[tuple[int, str]]]] = {}
+    number: dict[str, int] = {}
+    for mutant, files in mutants:
+        bodies = {name: schemata.changed(read(name), text) for name, text in files.items()}
+        if any(not found for found in bodies.values()):
+            continue
+        number[mutant.name] = len(number) + 1
+        for name, found in bodies.items():
+            for function, body in (found or {}).items():
+                variants.setdefault(name, {}).setdefault(function, []).append((number[mutant.name], body))
+    merged = {name: schemata.merge(read(name), found).encode() for name, found in variants.items()}
+    makefile = read("lib/Makefile") + "\nobj-y += mmcheck_mutant.o\n"
+    switch = (catalogue.FOLDER / "mmcheck_mutant.c").read_bytes()
+    return Kernel(number, {**merged, "lib/Makefile": makefile.encode(), SWITCH_FILE: switch})
+
+
+def culprits(log: str, kernel: Kernel) -> set[str]:
+    """The mutants whose text the compiler complains about in the log of a build."""
+    names = {number: name for name, number in kernel.number.items()}
+    found = set()
+    for file, line in re.findall(r"^(?:\S*/)?([\w./-]+):(\d+):(?:\d+:)? error:", log, re.MULTILINE):
+        for name, text in kernel.files.items():
+            if name.endswith(file) or file.endswith(name):
+                number = schemata.at_line(text.decode(), int(line))
+                found |= {names[number]} if number else set()
+    return found
+
+
+class Session:
+    """One run of the command on one kernel."""
+
+    def __init__(self, settings: Settings, jobs: int) -> None:
+        self.settings, self.jobs = settings, jobs
+        machine.provide([*machine.requirements(settings.arch, own_compiler=False), "patch"])
+        self.source = source.obtain(settings)
+        self.label = "+".join([self.source.label, *settings.unusual, "mutants"])
+        self.read = reader(self.source.path, settings.features)
+        pages = f"-{settings.pages}" if settings.arch == "arm64" else ""
+        self.folder = settings.out / "mutants" / f"{self.label}-{settings.arch}{pages}"
+        self.report = self.folder / "mutants.json"
+        self.build = Path()
+
+    def make(self, mutants: list[tuple[Mutant, Mapping[str, str]]]) -> tuple[Kernel, list[str]]:
+        """Build the kernel; returns it and the names of the mutants that do not build."""
+        broken: list[str] = []
+        while True:
+            kernel = combine([pair for pair in mutants if pair[0].name not in broken], self.read)
+            tree = self.settings.out / "tree" / self.label
+            with held(self.settings.out / "lock" / f"{self.label}.tree", "it prepares the working copy"):
+                shadow.make(self.source, tree, features=self.settings.features, others=kernel.files)
+            request = launcher.parse(["build", f"--arch={self.settings.arch}"])
+            launch = launcher.Launch(request, self.settings, tree, self.label, "")
+            self.build = launch.build
+            try:
+                if launch.run() == 0:
+                    return kernel, broken
+            except UserError:
+                pass
+            wrong = culprits((self.build / LOG).read_text(errors="replace"), kernel)
+            if not wrong:
+                raise UserError(f"linux {self.label} does not build: see {self.build / LOG}")
+            progress.say(f"does not build, left out: {', '.join(sorted(wrong))}")
+            broken += sorted(wrong)
+
+    def boot(self, name: str, number: int, early: bool, glob: str) -> boot.Verdict:
+        """Boot with one mutant switched on."""
+        log = self.folder / f"{name}.log"
+        arguments = [f"{schemata.SWITCH}{'_early' if early else ''}={number}"] if number else []
+        arguments += [f"kunit.filter_glob={glob}"] if glob else []
+        return boot.follow(boot.command(self.settings.arch, self.build, arguments), log, TIMEOUT)
+
+    def judge(self, mutant: Mutant, number: int, likely: Sequence[str]) -> Result:
+        """Boot with the likely suites first, and with all if those notice nothing."""
+        seconds = 0.0
+        for glob in [*dict.fromkeys(likely), ""]:
+            verdict = self.boot(mutant.name, number, mutant.early, glob)
+            seconds += verdict.seconds
+            if verdict.state in KILLED:
+                if verdict.state == "none" and glob:
+                    continue  # no suite of that name
+                return Result(mutant.name, verdict.state, verdict.where, seconds, mutant.harm)
+        state = "equivalent" if mutant.equivalent else "survived"
+        return Result(mutant.name, state, "", seconds, mutant.harm, mutant.equivalent or mutant.survives)
+
+    def known(self) -> dict[str, str]:
+        """The suite that noticed each mutant last time."""
+        try:
+            results = json.loads(self.report.read_text())["mutants"]
+        except (OSError, ValueError, KeyError):
+            return {}
+        return {r["name"]: r["where"].partition(".")[0] for r in results if r.get("where")}
+
+    def run(self, folder: Path, only: str) -> list[Result]:
+        """All of it; results in the order of the catalogue."""
+        mutants, absent = catalogue.fitting(catalogue.load(folder), self.read, only)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not mutants:
+            return [Result(name, "does not fit") for name in absent]
+        kernel, broken = self.make(mutants)
+        self.check_unchanged(kernel)
+        results = [Result(name, "does not fit") for name in absent]
+        results += [Result(name, "does not build") for name in broken]
+        alone = [m for m, _ in mutants if m.name not in kernel.number and m.name not in broken]
+        results += [Result(m.name, "alone", harm=m.harm) for m in alone]
+        results += self.judge_all([m for m, _ in mutants if m.name in kernel.number], kernel)
+        order = {mutant.name: place for place, (mutant, _) in enumerate(mutants)}
+        return sorted(results, key=lambda result: order.get(result.name, len(order)))
+
+    def judge_all(self, mutants: Sequence[Mutant], kernel: Kernel) -> list[Result]:
+        """Boot once for each, several at a time."""
+        before = self.known()
+        with (
+            progress.Progress(f"mutants of linux {self.label}", len(mutants)) as shown,
+            concurrent.futures.ThreadPoolExecutor(self.jobs) as pool,
+        ):
+            waiting = [
+                pool.submit(self.judge, m, kernel.number[m.name], [s for s in (before.get(m.name), m.suite) if s])
+                for m in mutants
+            ]
+            results = []
+            try:
+                for done, future in enumerate(concurrent.futures.as_completed(waiting), 1):
+                    results.append(future.result())
+                    shown.advance(done, f"{results[-1].name}: {results[-1].state} {results[-1].where}")
+                    self.save(results)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return results
+
+    def check_unchanged(self, kernel: Kernel) -> None:
+        """With nothing switched on all must pass, or no verdict means anything."""
+        verdict = self.boot("unchanged", 0, False, "")
+        if verdict.state != "passed":
+            log = self.folder / "unchanged.log"
+            raise UserError(f"linux {self.label} without a mutant: {verdict.state} in {verdict.where}; see {log}")
+        progress.say(f"{len(kernel.number)} mutants in one kernel; without one, all suites pass")
+
+    def save(self, results: Sequence[Result]) -> None:
+        """Write what is known so far, keeping the verdicts on mutants that are not part of this run."""
+        names = {result.name for result in results}
+        try:
+            kept = [r for r in json.loads(self.report.read_text())["mutants"] if r["name"] not in names]
+        except (OSError, ValueError, KeyError):
+            kept = []
+        whole = {"kernel": self.label, "arch": self.settings.arch, "pages": self.settings.pages}
+        mutants = [*kept, *(dataclasses.asdict(result) for result in results)]
+        graft.replace(self.report, json.dumps({**whole, "mutants": mutants}, indent=1).encode())
+
+
+def table(results: Sequence[Result]) -> str:
+    """The results as lines for a terminal, and a summary."""
+    width = max((len(result.name) for result in results), default=0)
+    lines = []
+    for result in results:
+        what = result.where or result.argument or result.harm if result.state != "does not fit" else ""
+        lines.append(f"{result.name:{width}}  {result.state:14} {result.seconds:5.1f}s  {what}".rstrip())
+    counts = {state: sum(r.state == state for r in results) for state in STATES}
+    lines += [f"{count:4} {STATES[state]}" for state, count in counts.items() if count]
+    return "\n".join(lines)
+
+
+def status(results: Sequence[Result]) -> int:
+    """1 if a mutant survived without a reason that is known."""
+    return int(any(result.state == "survived" and not result.argument for result in results))
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command. Bad input is one line and status 2, an interrupt status 130."""
+    try:
+        jobs = environ.get("JOBS") or str(os.cpu_count() or 1)
+        if not jobs.isdigit() or jobs == "0":
+            raise UserError(f"JOBS={jobs}: use a number of boots at a time")
+        folder = Path(environ["MUTANTS"]) if environ.get("MUTANTS") else catalogue.FOLDER
+        session = Session(from_environment({"ARCH": "arm64", **{k: v for k, v in environ.items() if v}}), int(jobs))
+        only = environ.get("ONLY") or "*"
+        results = session.run(folder, only)
+        session.save([result for result in results if result.state != "does not fit"])
+        print(table(results))
+        progress.say(f"consoles and mutants.json in {session.folder}")
+        return status(results)
+    except UserError as error:
+        print(f"mutants: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("mutants: interrupted; what was found so far is kept", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ))
