@@ -398,6 +398,20 @@ pgtable_kunit_clear_nonpresent(struct mm_struct *mm, unsigned long addr,
 	shmem_file_setup(name, size, 0)
 #endif
 
+/* Table descriptors may have an access flag of their own. */
+#ifdef PMD_TABLE_AF
+#define PGTABLE_KUNIT_TABLE_AF			PMD_TABLE_AF
+#else
+#define PGTABLE_KUNIT_TABLE_AF			0
+#endif
+
+/* Does create_pgd_mapping() leave alone what it meets? */
+#ifdef PGTABLE_KUNIT_HAS_KEPT_TABLES
+#define PGTABLE_KUNIT_KEEPS_TABLES		true
+#else
+#define PGTABLE_KUNIT_KEEPS_TABLES		false
+#endif
+
 /* A write to the huge zero page: another huge page, or 512 small ones. */
 #ifdef PGTABLE_KUNIT_HAS_HUGE_ZERO_WP
 #define PGTABLE_KUNIT_REPLACES_HUGE_ZERO	true

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The builder of the kernel's own page tables, where something is there already.
+ *
+ * Parts of the linear map are mapped again to change their permissions, and
+ * memory that comes later meets the tables of its neighbours. Each case makes
+ * two or more calls of create_pgd_mapping() into a private mm, or one with odd
+ * arguments, and compares entries and changes of the fixmap with the model, as
+ * linear_map does for single calls. Not covered: what must not happen and is a
+ * BUG.
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	linear_map_again
+ */
+
+#include <kunit/test.h>
+#include <asm/mmu.h>
+
+#include "linear_map.h"
+
+/*
+ * A second call that finds the tables there maps them once each again, leaves
+ * the entries of the first as they are, and adds its own [linear map 12].
+ * Behind the first two pages of a table come three more: together they are one
+ * range.
+ */
+static void __init create_pgd_mapping_existing_table(struct kunit *test)
+{
+	static const struct lmap_range both = {
+		"two calls", 0, 0, 5 * PAGE_SIZE, true
+	};
+	struct lmap_range part = both;
+	struct lmap_fixture *f = test->priv;
+
+	f->range = &both;
+	part.size = 2 * PAGE_SIZE;
+	lmap_create(f, &part);
+
+	f->fixmap->nr = 0;
+	part.virt = part.size;
+	part.phys = part.size;
+	part.size = both.size - part.size;
+	lmap_create(f, &part);
+
+	lmap_check(f);
+	lmap_check_fixmap(f);
+}
+
+/*
+ * The same range again changes nothing, and other permissions are taken over
+ * [linear map 13]: that is how text and data become read-only. Over the end of
+ * a table, so that both ways to come to a table are gone twice.
+ */
+static void __init create_pgd_mapping_same_range(struct kunit *test)
+{
+	static const struct lmap_range range = {
+		"again", LMAP_PTE_TABLE - 2 * PAGE_SIZE, LMAP_PTE_TABLE - 2 * PAGE_SIZE,
+		5 * PAGE_SIZE, true
+	};
+	struct lmap_fixture *f = test->priv;
+
+	f->range = &range;
+	lmap_create(f, &range);
+	lmap_create(f, &range);
+	f->fixmap->nr = 0;
+	f->prot = PAGE_KERNEL_RO;
+	lmap_create(f, &range);
+
+	lmap_check(f);
+	lmap_check_fixmap(f);
+}
+
+/*
+ * A block where a table is already: the table stays, and the contiguous block
+ * in which a page is mapped does without the bit [linear map 23]. What is live
+ * may be neither replaced by a block nor become part of one behind the back of
+ * the TLB.
+ */
+static void __init create_pgd_mapping_block_over_table(struct kunit *test)
+{
+	static const struct lmap_range page = {
+		"page", 3 * CONT_PTE_SIZE + 5 * PAGE_SIZE,
+		3 * CONT_PTE_SIZE + 5 * PAGE_SIZE, PAGE_SIZE, true
+	};
+	static const struct lmap_range block = {
+		"block over a table", 0, 0, PMD_SIZE, false
+	};
+	struct lmap_fixture *f = test->priv;
+
+	if (!PGTABLE_KUNIT_KEEPS_TABLES)
+		kunit_skip(test, "needs create_pgd_mapping() to keep tables");
+
+	f->before = &page;
+	f->range = &block;
+	lmap_create(f, &page);
+	f->fixmap->nr = 0;
+	lmap_create(f, &block);
+
+	lmap_check(f);
+	lmap_check_fixmap(f);
+}
+
+/*
+ * Addresses inside of a page are rounded so that every page that the range
+ * touches is mapped [linear map 16]: one page from byte 123 on are two pages.
+ */
+static void __init create_pgd_mapping_unaligned(struct kunit *test)
+{
+	static const struct lmap_range touched = {
+		"unaligned", CONT_PTE_SIZE, CONT_PTE_SIZE, 2 * PAGE_SIZE, true
+	};
+	struct lmap_range odd = touched;
+	struct lmap_fixture *f = test->priv;
+
+	f->range = &touched;
+	odd.virt += 123;
+	odd.phys += 123;
+	odd.size = PAGE_SIZE;
+	lmap_create(f, &odd);
+
+	lmap_check(f);
+	lmap_check_fixmap(f);
+}
+
+/*
+ * A table is taken from the allocator as it is, and has to be cleared: what is
+ * left in it would be entries [linear map 21]. The pages that are freed last
+ * are the ones that come first, and here they are full of what looks like
+ * entries.
+ */
+static void __init create_pgd_mapping_dirty_pages(struct kunit *test)
+{
+	static const struct lmap_range range = {
+		"dirty pages", LMAP_PTE_TABLE - PAGE_SIZE, LMAP_PTE_TABLE - PAGE_SIZE,
+		2 * PAGE_SIZE, true
+	};
+	struct lmap_fixture *f = test->priv;
+	struct page *page[2 * LMAP_MAX_LEVELS];
+	unsigned int i, j, dirty = 0;
+
+	for (i = 0; i < ARRAY_SIZE(page); i++) {
+		page[i] = alloc_page(GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, page[i]);
+	}
+	for (i = 0; i < ARRAY_SIZE(page); i++) {
+		memset(page_address(page[i]), 0xa7, PAGE_SIZE);
+		__free_page(page[i]);
+	}
+	f->range = &range;
+	lmap_create(f, &range);
+
+	for (i = 0; i < f->fixmap->nr; i++)
+		for (j = 0; j < ARRAY_SIZE(page); j++)
+			dirty += ALIGN_DOWN(f->fixmap->change[i].phys,
+					    PAGE_SIZE) == page_to_phys(page[j]);
+	KUNIT_EXPECT_GT_MSG(test, dirty, 0, "no table was in such a page");
+	lmap_check(f);
+	lmap_check_fixmap(f);
+}
+
+static struct kunit_suite linear_map_again_suite;
+
+static int linear_map_again_init(struct kunit *test)
+{
+	return lmap_init(test, &linear_map_again_suite);
+}
+
+static struct kunit_case __refdata linear_map_again_cases[] = {
+	KUNIT_CASE(create_pgd_mapping_existing_table),
+	KUNIT_CASE(create_pgd_mapping_same_range),
+	KUNIT_CASE(create_pgd_mapping_block_over_table),
+	KUNIT_CASE(create_pgd_mapping_unaligned),
+	KUNIT_CASE(create_pgd_mapping_dirty_pages),
+	{}
+};
+
+static struct kunit_suite linear_map_again_suite = {
+	.name = "linear_map_again",
+	.init = linear_map_again_init,
+	.test_cases = linear_map_again_cases,
+};
+
+kunit_test_init_section_suites(&linear_map_again_suite);
+
+MODULE_DESCRIPTION("KUnit tests for the builder of kernel page tables: again");
+MODULE_LICENSE("GPL");

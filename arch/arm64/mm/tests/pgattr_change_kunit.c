@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The rule for changes of live entries of the kernel's page tables.
+ *
+ * The linear map is in use while parts of it become read-only or lose their
+ * contiguous bits. pgattr_change_is_safe() says which of these changes need no
+ * invalid entry and TLB invalidation in between; what it allows, the builder
+ * does, and what it forbids is a BUG there. Each case asks for one change. Not
+ * covered: who asks (linear_map_again has changes that are made).
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	pgattr_change
+ */
+
+#include <kunit/test.h>
+#include <linux/pgtable.h>
+
+#include "pgtable_kunit.h"
+
+/* A change of a live entry of the kernel. */
+static const struct pgattr_change {
+	const char *desc;
+	u64 from, to;
+	bool safe;
+} pgattr_changes[] = {
+#define PGATTR(attr)	(PTE_TYPE_PAGE | PTE_AF | PTE_NG | PTE_DIRTY | \
+			 PTE_ATTRINDX(attr) | PAGE_SIZE)
+#define PGATTR_NORMAL	PGATTR(MT_NORMAL)
+	{ "nothing to something", 0, PGATTR_NORMAL, true },
+	{ "something to nothing", PGATTR_NORMAL, 0, true },
+	{ "invalid, another page", PGATTR_NORMAL & ~PTE_VALID,
+	  PGATTR_NORMAL + PAGE_SIZE, true },
+	{ "none", PGATTR_NORMAL, PGATTR_NORMAL, true },
+	{ "another page", PGATTR_NORMAL, PGATTR_NORMAL + PAGE_SIZE, false },
+	{ "read-only", PGATTR_NORMAL, PGATTR_NORMAL | PTE_RDONLY, true },
+	{ "writable", PGATTR_NORMAL, PGATTR_NORMAL | PTE_WRITE, true },
+	{ "not executable", PGATTR_NORMAL, PGATTR_NORMAL | PTE_PXN, true },
+	{ "software bits", PGATTR_NORMAL, PGATTR_NORMAL | PTE_SPECIAL, true },
+	{ "not executable in user space", PGATTR_NORMAL,
+	  PGATTR_NORMAL | PTE_UXN, false },
+	{ "accessed", PGATTR_NORMAL & ~PTE_AF, PGATTR_NORMAL, false },
+	{ "accessible by user space", PGATTR_NORMAL, PGATTR_NORMAL | PTE_USER,
+	  false },
+	{ "global to not global", PGATTR_NORMAL & ~PTE_NG, PGATTR_NORMAL,
+	  true },
+	{ "not global to global", PGATTR_NORMAL, PGATTR_NORMAL & ~PTE_NG,
+	  false },
+	{ "tagged", PGATTR_NORMAL, PGATTR(MT_NORMAL_TAGGED), true },
+	{ "not tagged", PGATTR(MT_NORMAL_TAGGED), PGATTR_NORMAL, true },
+	{ "tagged, writable", PGATTR_NORMAL,
+	  PGATTR(MT_NORMAL_TAGGED) | PTE_WRITE, true },
+	{ "tagged, another page", PGATTR_NORMAL,
+	  PGATTR(MT_NORMAL_TAGGED) + PAGE_SIZE, false },
+	{ "not cached", PGATTR_NORMAL, PGATTR(MT_NORMAL_NC), false },
+	{ "cached, tagged", PGATTR(MT_NORMAL_NC), PGATTR(MT_NORMAL_TAGGED),
+	  false },
+	{ "contiguous, another page", PGATTR_NORMAL | PTE_CONT,
+	  (PGATTR_NORMAL + PAGE_SIZE) | PTE_CONT, false },
+	{ "contiguous bit set", PGATTR_NORMAL, PGATTR_NORMAL | PTE_CONT,
+	  false },
+	{ "contiguous bit cleared", PGATTR_NORMAL | PTE_CONT, PGATTR_NORMAL,
+	  false },
+	/* Where the builder has an eye on the rest of a block. */
+	{ "contiguous, read-only", PGATTR_NORMAL | PTE_CONT,
+	  PGATTR_NORMAL | PTE_CONT | PTE_RDONLY, PGTABLE_KUNIT_KEEPS_TABLES },
+};
+
+KUNIT_ARRAY_PARAM_DESC(pgattr_change, pgattr_changes, desc);
+
+/*
+ * Which changes of a live entry need no detour over an invalid one: the rule
+ * that the builder of kernel page tables holds itself to [linear map 14].
+ */
+static void pgattr_change_is_safe_rule(struct kunit *test)
+{
+	const struct pgattr_change *change = test->param_value;
+
+	KUNIT_EXPECT_EQ(test, pgattr_change_is_safe(change->from, change->to),
+			change->safe);
+}
+
+static struct kunit_case pgattr_change_cases[] = {
+	KUNIT_CASE_PARAM(pgattr_change_is_safe_rule, pgattr_change_gen_params),
+	{}
+};
+
+static struct kunit_suite pgattr_change_suite = {
+	.name = "pgattr_change",
+	.test_cases = pgattr_change_cases,
+};
+
+kunit_test_suite(pgattr_change_suite);
+
+MODULE_DESCRIPTION("KUnit tests for changes of live kernel page-table entries");
+MODULE_LICENSE("GPL");
