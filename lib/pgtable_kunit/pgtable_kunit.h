@@ -125,7 +125,7 @@ struct pgtable_kunit_tlb *pgtable_kunit_tlb_record(struct kunit *test,
 						   struct mm_struct *mm);
 
 /* Changes of the fixmap that are kept; all are counted. */
-#define PGTABLE_KUNIT_FIXMAPS	1024
+#define PGTABLE_KUNIT_FIXMAPS	2048
 
 /**
  * struct pgtable_kunit_fixmap - a record of the fixmap slots of page tables
@@ -142,6 +142,15 @@ struct pgtable_kunit_fixmap {
 
 struct pgtable_kunit_fixmap *pgtable_kunit_fixmap_record(struct kunit *test);
 void pgtable_kunit_free_table(void *table, unsigned int shift);
+
+long pgtable_kunit_do_syscall(unsigned int nr, const unsigned long *arg);
+
+/* pgtable_kunit_syscall(munmap, addr, size): what is left out is 0. */
+#define pgtable_kunit_syscall(name, ...) ({				\
+	const unsigned long __arg[6] = { __VA_ARGS__ };			\
+									\
+	pgtable_kunit_do_syscall(__NR_##name, __arg);			\
+})
 
 int pgtable_kunit_case_init(struct kunit *test, const struct kunit_suite *suite);
 

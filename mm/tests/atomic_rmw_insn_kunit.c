@@ -17,7 +17,7 @@
 #include <kunit/test.h>
 
 #include "pgtable_kunit.h"
-#include "../../arch/arm64/include/asm/atomic_rmw_insn.h"
+#include "atomic_rmw_insn.h"
 
 /* Bit 31 comes first; x is either. Blanks are there to be read. */
 static const char * const rmw_patterns[] = {

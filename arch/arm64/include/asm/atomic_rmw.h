@@ -11,12 +11,22 @@
 #define __ASM_ATOMIC_RMW_H
 
 #include <linux/mm.h>
+#include <linux/percpu.h>
 #include <linux/ptrace.h>
 #include <linux/uaccess.h>
 
 #include <asm/atomic_rmw_insn.h>
 
 #ifdef CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT
+/*
+ * The last place that was looked at in vain. A loop that loads comes by it once
+ * for each page, and to look again would cost 4 % of such a fault. Text that
+ * changes in the meantime is handled as it always was: two faults. Whoever is
+ * moved to another CPU in between reads and writes what is another's, which does
+ * no harm either.
+ */
+static DEFINE_PER_CPU(unsigned long, atomic_rmw_in_vain);
+
 /* The instruction that user space is at. Not one that cannot just be read. */
 static inline bool atomic_rmw_at(struct pt_regs *regs)
 {
@@ -47,11 +57,20 @@ static inline unsigned int atomic_rmw_fault_flags(struct vm_area_struct *vma,
 						  unsigned int flags,
 						  struct pt_regs *regs)
 {
+	unsigned long place;
+
 	if (!(flags & FAULT_FLAG_USER) || !(vma->vm_flags & VM_WRITE) ||
-	    flags & (FAULT_FLAG_WRITE | FAULT_FLAG_INSTRUCTION) ||
-	    !atomic_rmw_at(regs))
+	    flags & (FAULT_FLAG_WRITE | FAULT_FLAG_INSTRUCTION))
 		return flags;
-	return flags | FAULT_FLAG_WRITE;
+	/* With the ASID in bits that an address has not. */
+	place = instruction_pointer(regs) ^
+		(unsigned long)atomic64_read(&vma->vm_mm->context.id) << 48;
+	if (raw_cpu_read(atomic_rmw_in_vain) == place)
+		return flags;
+	if (atomic_rmw_at(regs))
+		return flags | FAULT_FLAG_WRITE;
+	raw_cpu_write(atomic_rmw_in_vain, place);
+	return flags;
 }
 #else
 static inline unsigned int atomic_rmw_fault_flags(struct vm_area_struct *vma,

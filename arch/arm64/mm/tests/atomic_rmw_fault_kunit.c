@@ -200,6 +200,28 @@ static void no_access_signal(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, run->esr & ESR_ELx_WNR);
 }
 
+/* Behind the memory: no fault is handled either [atomics 17]. */
+static int rmw_prepare_behind(struct user_run *run)
+{
+	int err = rmw_prepare(run);
+
+	if (!err)
+		err = vm_munmap(run->addr, PAGE_SIZE);
+	return err;
+}
+
+static void unmapped_signal(struct kunit *test)
+{
+	struct rmw_fixture *f = test->priv;
+	struct user_run *run;
+
+	f->run->prepare = rmw_prepare_behind;
+	run = rmw_run_to_signal(test, PROT_READ | PROT_WRITE, 0);
+	KUNIT_EXPECT_EQ(test, run->fault_addr, run->addr);
+	KUNIT_EXPECT_FALSE(test, run->esr & ESR_ELx_WNR);
+	KUNIT_EXPECT_TRUE(test, esr_fsc_is_translation_fault(run->esr));
+}
+
 /*
  * Much memory, page by page: with the option exactly half the faults. 64 MiB is
  * what a garbage collector would touch first; more says nothing new.
@@ -231,6 +253,43 @@ static void populated_no_faults(struct kunit *test)
 	f->flags |= MAP_POPULATE;
 	rmw_run(test, RMW_LDADD, RMW_PAGES * PAGE_SIZE, PAGE_SIZE);
 	rmw_expect(test, 0, 0);
+}
+
+/*
+ * After a fork the pages are there, but shared with the child and write-
+ * protected: one write fault each on any kernel [atomics 25].
+ */
+static void forked_memory_faults(struct kunit *test)
+{
+	struct rmw_fixture *f = test->priv;
+
+	f->flags |= MAP_POPULATE;
+	rmw_run_forked(test, RMW_LDADD, RMW_PAGES * PAGE_SIZE, PAGE_SIZE);
+	rmw_expect(test, 0, RMW_PAGES);
+}
+
+/*
+ * The highest byte of an address is not part of it: the faults are those of
+ * the address without it [atomics 43].
+ */
+static int rmw_prepare_tagged(struct user_run *run)
+{
+	int err = rmw_prepare(run);
+
+	run->regs[0] |= 0xa5UL << 56;
+	return err;
+}
+
+static void tagged_address_faults(struct kunit *test)
+{
+	struct rmw_fixture *f = test->priv;
+	unsigned int i;
+
+	f->run->prepare = rmw_prepare_tagged;
+	rmw_run(test, RMW_LDADD, RMW_PAGES * PAGE_SIZE, PAGE_SIZE);
+	rmw_expect(test, RMW_FORCED ? 0 : RMW_PAGES, RMW_PAGES);
+	for (i = 0; i < f->run->nr; i++)
+		KUNIT_EXPECT_EQ(test, f->run->fault[i].addr & ~PAGE_MASK, 0);
 }
 
 /*
@@ -305,7 +364,7 @@ KUNIT_ARRAY_PARAM_DESC(rmw_decode, rmw_decodes, desc);
 static void fault_flags_decoded(struct kunit *test)
 {
 	const struct rmw_decode *decode = test->param_value;
-	unsigned long text;
+	unsigned long text, addr;
 	struct vm_area_struct vma = {};
 	struct pt_regs regs = {};
 	unsigned int flags;
@@ -317,11 +376,14 @@ static void fault_flags_decoded(struct kunit *test)
 			     MAP_ANONYMOUS | MAP_PRIVATE, 0);
 	KUNIT_ASSERT_NE(test, text, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(text));
+	/* A place that was looked at in vain is not looked at again. */
+	addr = text + (decode - rmw_decodes) * sizeof(decode->insn);
 	KUNIT_ASSERT_EQ(test, 0, put_user((__force u32)cpu_to_le32(decode->insn),
-					  (u32 __user *)text));
+					  (u32 __user *)addr));
+	vma.vm_mm = current->mm;
 	vm_flags_init(&vma, decode->vm_flags);
 	regs.pstate = decode->pstate;
-	regs.pc = text + decode->pc;
+	regs.pc = addr + decode->pc;
 
 	flags = atomic_rmw_fault_flags(&vma, decode->flags, &regs);
 	KUNIT_EXPECT_EQ(test, flags, decode->flags |
@@ -341,9 +403,12 @@ static struct kunit_case atomic_rmw_fault_cases[] = {
 	KUNIT_CASE(anonymous_64m_halves_faults),
 	KUNIT_CASE(write_only_faults),
 	KUNIT_CASE(populated_no_faults),
+	KUNIT_CASE(forked_memory_faults),
+	KUNIT_CASE(tagged_address_faults),
 	KUNIT_CASE(stack_grows),
 	KUNIT_CASE(read_only_signal),
 	KUNIT_CASE(no_access_signal),
+	KUNIT_CASE(unmapped_signal),
 	KUNIT_CASE_PARAM(fault_flags_decoded, rmw_decode_gen_params),
 	{}
 };

@@ -154,6 +154,85 @@ static void shared_file_faults(struct kunit *test)
 	kunit_info(test, "%u pages, %u faults\n", pages, run->nr);
 }
 
+/* Memory with tags: the faults are the same [atomics 43]. */
+static void tagged_memory_faults(struct kunit *test)
+{
+	struct rmw_fixture *f = test->priv;
+	const unsigned int pages = 18;
+
+	if (!system_supports_mte())
+		kunit_skip(test, "needs memory tagging (--qemu_args '-machine mte=on')");
+	f->prot |= PROT_MTE;
+	rmw_run(test, RMW_LDADD, pages * PAGE_SIZE, PAGE_SIZE);
+	rmw_expect(test, RMW_FORCED ? 0 : pages, pages);
+}
+
+/*
+ * Does the emulator derive time from the number of instructions? Then the same
+ * code takes the same time, to a tick.
+ */
+static bool rmw_counts_instructions(void)
+{
+	cycles_t ticks[3];
+	unsigned int i, n;
+
+	for (i = 0; i < ARRAY_SIZE(ticks); i++) {
+		unsigned long flags;
+		cycles_t start;
+
+		local_irq_save(flags);
+		start = get_cycles();
+		for (n = 0; n < 1000000; n++)
+			barrier();
+		ticks[i] = get_cycles() - start;
+		local_irq_restore(flags);
+	}
+	return abs_diff(ticks[0], ticks[1]) <= 1 &&
+	       abs_diff(ticks[1], ticks[2]) <= 1;
+}
+
+/* Ticks of a program that loads from so many pages, and of all about it. */
+static u64 rmw_ticks(struct kunit *test, unsigned int pages)
+{
+	u64 start = get_cycles();
+
+	/* ldr x6, [x0] */
+	rmw_run(test, 0xf9400006, pages * PAGE_SIZE, PAGE_SIZE);
+	rmw_expect(test, pages, 0);
+	return get_cycles() - start;
+}
+
+#define RMW_COST	4096
+
+/* Ticks of RMW_COST faults, without the process itself. */
+static u64 rmw_load_cost(struct kunit *test, unsigned long prot)
+{
+	struct rmw_fixture *f = test->priv;
+
+	f->prot = prot;
+	return rmw_ticks(test, 2 * RMW_COST) - rmw_ticks(test, RMW_COST);
+}
+
+/*
+ * What it costs that an instruction that is only a load may be looked at: where
+ * memory may not be written to, it is not [atomics 41]. At most one part in a
+ * hundred of the cheapest fault that there is, in instructions.
+ */
+static void load_cost(struct kunit *test)
+{
+	u64 plain, looked;
+
+	if (!rmw_counts_instructions())
+		kunit_skip(test, "needs --qemu_args '-icount shift=0', which counts instructions");
+	pgtable_kunit_thp_set(test, 0, true);
+	rmw_load_cost(test, PROT_READ);		/* page tables are there now */
+	plain = rmw_load_cost(test, PROT_READ);
+	looked = rmw_load_cost(test, PROT_READ | PROT_WRITE);
+	kunit_info(test, "number load_fault_ticks=%llu load_fault_ticks_writable=%llu faults=%u\n",
+		   plain, looked, RMW_COST);
+	KUNIT_EXPECT_LE(test, looked, plain + plain / 100);
+}
+
 static struct kunit_suite atomic_rmw_large_suite;
 
 static int atomic_rmw_large_init(struct kunit *test)
@@ -167,6 +246,8 @@ static struct kunit_case atomic_rmw_large_cases[] = {
 	KUNIT_CASE(mthp_faults),
 	KUNIT_CASE(private_file_faults),
 	KUNIT_CASE(shared_file_faults),
+	KUNIT_CASE(tagged_memory_faults),
+	KUNIT_CASE(load_cost),
 	{}
 };
 

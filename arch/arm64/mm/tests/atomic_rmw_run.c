@@ -9,11 +9,42 @@
 #include "atomic_rmw_run.h"
 
 /* op [x0]; x0 += x1; until x2 is 0; exit_group(0) */
-static const u32 rmw_program[RMW_PROGRAM] = {
+static const u32 rmw_program[] = {
 	0,
 	0x8b010000,	/* add	x0, x0, x1 */
 	0xf1000442,	/* subs	x2, x2, 1 */
 	0x54ffffa1,	/* b.ne	-12 */
+	0xd2800000,	/* mov	x0, 0 */
+	0xd2800bc8,	/* mov	x8, 94 */
+	0xd4000001,	/* svc	0 */
+};
+
+/* fork(); the same in the parent, wait4(-1, NULL, 0, NULL); exit_group(0) */
+static const u32 rmw_program_forked[RMW_PROGRAM] = {
+	0xaa0003f3,	/* mov	x19, x0 */
+	0xaa0103f4,	/* mov	x20, x1 */
+	0xaa0203f5,	/* mov	x21, x2 */
+	0xd2800220,	/* mov	x0, 17 */
+	0xd2800001,	/* mov	x1, 0 */
+	0xd2800002,	/* mov	x2, 0 */
+	0xd2800003,	/* mov	x3, 0 */
+	0xd2800004,	/* mov	x4, 0 */
+	0xd2801b88,	/* mov	x8, 220 */
+	0xd4000001,	/* svc	0 */
+	0xb40001c0,	/* cbz	x0, 56 */
+	0xaa1303e0,	/* mov	x0, x19 */
+	0xaa1403e1,	/* mov	x1, x20 */
+	0xaa1503e2,	/* mov	x2, x21 */
+	0,
+	0x8b010000,	/* add	x0, x0, x1 */
+	0xf1000442,	/* subs	x2, x2, 1 */
+	0x54ffffa1,	/* b.ne	-12 */
+	0x92800000,	/* mov	x0, -1 */
+	0xd2800001,	/* mov	x1, 0 */
+	0xd2800002,	/* mov	x2, 0 */
+	0xd2800003,	/* mov	x3, 0 */
+	0xd2802088,	/* mov	x8, 260 */
+	0xd4000001,	/* svc	0 */
 	0xd2800000,	/* mov	x0, 0 */
 	0xd2800bc8,	/* mov	x8, 94 */
 	0xd4000001,	/* svc	0 */
@@ -40,6 +71,25 @@ int rmw_prepare(struct user_run *run)
 	return 0;
 }
 
+static void rmw_run_program(struct kunit *test, const u32 *program,
+			    unsigned int nr, u32 insn, unsigned long size,
+			    unsigned long step)
+{
+	struct rmw_fixture *f = test->priv;
+	struct user_run *run = f->run;
+	unsigned int i;
+
+	/* The instruction takes the place of the one that is not there. */
+	for (i = 0; i < nr; i++)
+		f->code[i] = program[i] ?: insn;
+	run->nr_code = nr;
+	memset(run->regs, 0, sizeof(run->regs));
+	run->regs[1] = step;
+	run->regs[2] = size / step;
+	run->size = size;
+	user_run(test, run);
+}
+
 /**
  * rmw_run() - let an instruction loose on memory
  * @test: the test
@@ -50,16 +100,24 @@ int rmw_prepare(struct user_run *run)
 void rmw_run(struct kunit *test, u32 insn, unsigned long size,
 	     unsigned long step)
 {
-	struct rmw_fixture *f = test->priv;
-	struct user_run *run = f->run;
+	rmw_run_program(test, rmw_program, ARRAY_SIZE(rmw_program), insn, size,
+			step);
+}
 
-	memcpy(f->code, rmw_program, sizeof(f->code));
-	f->code[0] = insn;
-	memset(run->regs, 0, sizeof(run->regs));
-	run->regs[1] = step;
-	run->regs[2] = size / step;
-	run->size = size;
-	user_run(test, run);
+/**
+ * rmw_run_forked() - the same in a process that has just forked
+ * @test: the test
+ * @insn: the instruction
+ * @size: of the memory, in bytes
+ * @step: from one address to the next
+ *
+ * The child ends at once.
+ */
+void rmw_run_forked(struct kunit *test, u32 insn, unsigned long size,
+		    unsigned long step)
+{
+	rmw_run_program(test, rmw_program_forked,
+			ARRAY_SIZE(rmw_program_forked), insn, size, step);
 }
 
 /**
@@ -119,7 +177,6 @@ int rmw_init(struct kunit *test, const struct kunit_suite *suite)
 		kunit_skip(test, "an emulator with more than one CPU reports atomics as writes");
 	f->run = user_run_alloc(test);
 	f->run->code = f->code;
-	f->run->nr_code = ARRAY_SIZE(f->code);
 	f->run->prepare = rmw_prepare;
 	f->run->data = f;
 	f->flags = MAP_PRIVATE | MAP_ANONYMOUS;

@@ -19,8 +19,8 @@
 /* An atomic that adds nothing: ldadd x4, x6, [x0] */
 #define RMW_LDADD	0xf8240006
 
-/* op [x0]; x0 += x1; until x2 is 0; exit_group(0) */
-#define RMW_PROGRAM	7
+/* The longest of the programs, in instructions. */
+#define RMW_PROGRAM	27
 
 /**
  * struct rmw_fixture - what a case works on
@@ -29,6 +29,7 @@
  * @prot: of the memory
  * @flags: of the memory, for mmap()
  * @file: that is mapped, or NULL
+ * @data: of the suite
  */
 struct rmw_fixture {
 	struct user_run *run;
@@ -36,12 +37,15 @@ struct rmw_fixture {
 	unsigned long prot;
 	unsigned long flags;
 	struct file *file;
+	void *data;
 };
 
 int rmw_init(struct kunit *test, const struct kunit_suite *suite);
 int rmw_prepare(struct user_run *run);
 void rmw_run(struct kunit *test, u32 insn, unsigned long size,
 	     unsigned long step);
+void rmw_run_forked(struct kunit *test, u32 insn, unsigned long size,
+		    unsigned long step);
 unsigned int rmw_count(struct user_run *run, bool write);
 void rmw_expect(struct kunit *test, unsigned int reads, unsigned int writes);
 

@@ -24,7 +24,6 @@
 
 #define USER_PATH	"/pgtable_kunit"
 #define USER_MAGIC	"pgtable_kunit user_run\n"
-#define USER_CODE	0x10000UL
 
 /* The one that runs. */
 static struct user_run *running;
@@ -83,6 +82,7 @@ static int user_load(struct linux_binprm *bprm)
 	run->mm = current->mm;
 	run->task = get_task_struct(current);
 	run->min_flt = current->min_flt;
+	complete(&run->loaded);
 	return 0;
 }
 
@@ -113,6 +113,7 @@ static int user_process(void *unused)
 	if (!err)
 		return 0;
 	running->err = running->err ?: err;
+	complete(&running->loaded);
 	do_exit(0);
 }
 
@@ -197,10 +198,14 @@ void user_run(struct kunit *test, struct user_run *run)
 	run->task = NULL;
 	run->nr = 0;
 	run->err = 0;
+	init_completion(&run->loaded);
 
 	kernel_sigaction(SIGCHLD, SIG_DFL);
 	pid = user_mode_thread(user_process, NULL, SIGCHLD);
 	KUNIT_ASSERT_GT(test, pid, 0);
+	wait_for_completion(&run->loaded);
+	if (!run->err && run->attend)
+		run->attend(run);
 	KUNIT_EXPECT_EQ(test, kernel_wait(pid, &run->status), pid);
 	kernel_sigaction(SIGCHLD, SIG_IGN);
 

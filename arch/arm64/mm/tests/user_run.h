@@ -10,6 +10,7 @@
 #define _ARM64_MM_TESTS_USER_RUN_H
 
 #include <kunit/test.h>
+#include <linux/completion.h>
 #include <linux/mm.h>
 
 /* Faults that are kept; all are counted. */
@@ -33,7 +34,8 @@ struct user_fault {
  * @nr_code: number of them
  * @regs: X0 and on
  * @prepare: maps memory, called in the new address space; returns 0 or -errno
- * @data: for @prepare
+ * @attend: called while the program runs, in the thread of the test; or NULL
+ * @data: for @prepare and @attend
  * @addr: begin of the memory whose faults are recorded; for @prepare to set
  * @size: its size
  * @status: how the process ended, as wait() has it
@@ -50,6 +52,7 @@ struct user_run {
 	unsigned int nr_code;
 	u64 regs[8];
 	int (*prepare)(struct user_run *run);
+	void (*attend)(struct user_run *run);
 	void *data;
 	unsigned long addr;
 	unsigned long size;
@@ -63,7 +66,12 @@ struct user_run {
 	struct user_fault fault[USER_FAULTS];
 	/* private: */
 	struct task_struct *task;
+	struct completion loaded;
 };
+
+/* Text is followed by room for what system calls read and write. */
+#define USER_CODE	0x10000UL
+#define USER_SCRATCH	(USER_CODE + PAGE_SIZE / 2)
 
 struct user_run *user_run_alloc(struct kunit *test);
 void user_run(struct kunit *test, struct user_run *run);
