@@ -96,8 +96,8 @@ def _entry(path: Path, entry: dict[str, object]) -> Mutant:
 
 def _replaced(text: str, function: str, old: str, new: str) -> str | None:
     """`text` with the first `old` in the body of a function replaced; None where there is none."""
-    spans = [(f.start, f.end) for f in schemata.functions(text) if f.name[0] == function] if function else [(0, len(text))]
-    for start, end in spans:
+    spans = [(f.start, f.end) for f in schemata.functions(text) if f.name[0] == function]
+    for start, end in spans if function else [(0, len(text))]:
         position = text.find(old, start, end)
         if position >= 0:
             return text[:position] + new + text[position + len(old) :]

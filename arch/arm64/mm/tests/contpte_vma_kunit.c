@@ -20,7 +20,6 @@
 #include <linux/mman.h>
 #include <linux/uaccess.h>
 #include <linux/unistd.h>
-#include <asm/syscall.h>
 
 #include "contpte.h"
 
@@ -45,18 +44,6 @@ static unsigned long vma_addr(struct vma_fixture *f, unsigned int page)
 static int vma_write(struct vma_fixture *f, unsigned int page)
 {
 	return put_user(~page, (unsigned int __user *)vma_addr(f, page));
-}
-
-/* A system call as user space would make it, but for addresses of the test. */
-static long vma_syscall(int nr, unsigned long arg0, unsigned long arg1,
-			unsigned long arg2)
-{
-	struct pt_regs regs = {
-		.orig_x0 = arg0,
-		.regs = { arg0, arg1, arg2 },
-	};
-
-	return sys_call_table[nr](&regs);
 }
 
 static bool vma_same(struct vma_fixture *f, unsigned int page1,
@@ -220,10 +207,9 @@ static void madvise_dontneed_part(struct kunit *test)
 	const struct vma_part *part = test->param_value;
 	struct vma_fixture *f = test->priv;
 
-	KUNIT_EXPECT_EQ(test, 0, vma_syscall(__NR_madvise,
-					     vma_addr(f, part->start),
-					     (part->end - part->start) * PAGE_SIZE,
-					     MADV_DONTNEED));
+	KUNIT_EXPECT_EQ(test, 0, pgtable_kunit_syscall(madvise, vma_addr(f, part->start),
+						       (part->end - part->start) * PAGE_SIZE,
+						       MADV_DONTNEED));
 	vma_model_unmap(f, part->start, part->end);
 	vma_check(f, "MADV_DONTNEED of %s", part->desc);
 }
@@ -240,10 +226,9 @@ static void mprotect_part(struct kunit *test)
 	struct vma_fixture *f = test->priv;
 	unsigned int i;
 
-	KUNIT_EXPECT_EQ(test, 0, vma_syscall(__NR_mprotect,
-					     vma_addr(f, part->start),
-					     (part->end - part->start) * PAGE_SIZE,
-					     PROT_READ));
+	KUNIT_EXPECT_EQ(test, 0, pgtable_kunit_syscall(mprotect, vma_addr(f, part->start),
+						       (part->end - part->start) * PAGE_SIZE,
+						       PROT_READ));
 	vma_model_unfold_partial(f, part->start, part->end);
 	for (i = part->start; i < part->end; i++)
 		f->page[i].write = false;
@@ -281,14 +266,14 @@ static void madvise_splits_vma_in_block(struct kunit *test)
 	for (split = CONT_PTES + CONT_PTES / 2; split < CONTPTE_WINDOW;
 	     split += CONT_PTES) {
 		KUNIT_ASSERT_EQ(test, 0,
-				vma_syscall(__NR_madvise, f->addr,
-					    split * PAGE_SIZE, MADV_DONTFORK));
+				pgtable_kunit_syscall(madvise, f->addr,
+						      split * PAGE_SIZE, MADV_DONTFORK));
 		KUNIT_ASSERT_FALSE(test, vma_same(f, split - 1, split));
 		vma_check(f, "VMA split at page %u", split);
 
 		KUNIT_EXPECT_EQ(test, 0,
-				vma_syscall(__NR_madvise, f->addr,
-					    split * PAGE_SIZE, MADV_DONTNEED));
+				pgtable_kunit_syscall(madvise, f->addr,
+						      split * PAGE_SIZE, MADV_DONTNEED));
 		vma_model_unmap(f, 0, split);
 		vma_check(f, "VMA up to page %u gone", split);
 	}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Anonymous memory of a real address space, and a model of it.
+ */
+
+#include <linux/mman.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/swap.h>
+#include <linux/uaccess.h>
+
+#include "user_mm.h"
+
+/**
+ * user_mm_pte() - the entry for an address, as it is in the table
+ * @u: the address space
+ * @addr: the address
+ *
+ * Return: the entry; an empty one where there is no table.
+ */
+pte_t user_mm_pte(struct user_mm *u, unsigned long addr)
+{
+	pte_t *ptep, pte = pgtable_kunit_none();
+	pmd_t *pmd;
+
+	mmap_read_lock(u->mm);
+	pmd = pmd_off(u->mm, addr);
+	ptep = pmd_none(*pmd) ? NULL : pte_offset_map(pmd, addr);
+	if (ptep) {
+		pte = pgtable_kunit_raw_get(ptep);
+		pte_unmap(ptep);
+	}
+	mmap_read_unlock(u->mm);
+	return pte;
+}
+
+/**
+ * user_mm_folio() - the folio that a page is mapped from
+ * @u: the address space
+ * @page: number of the page, which is present
+ *
+ * Return: the folio; there is no reference for the caller.
+ */
+struct folio *user_mm_folio(struct user_mm *u, unsigned int page)
+{
+	pte_t pte = user_mm_pte(u, u->page[page].addr);
+
+	return pte_present(pte) ? pfn_folio(pte_pfn(pte)) : NULL;
+}
+
+/**
+ * user_mm_write() - write to a page as a program would
+ * @u: the address space
+ * @page: number of the page
+ * @data: what to write; the model takes it over if that succeeds
+ *
+ * Return: 0 or -EFAULT.
+ */
+int user_mm_write(struct user_mm *u, unsigned int page, unsigned int data)
+{
+	struct user_page *p = &u->page[page];
+
+	if (put_user(data, (unsigned int __user *)p->addr))
+		return -EFAULT;
+	p->present = true;
+	p->data = data;
+	return 0;
+}
+
+static void user_fail(struct user_mm *u, unsigned int page, const char *what,
+		      u64 got, u64 want)
+{
+	if (u->failed++ < PGTABLE_KUNIT_ENOUGH)
+		KUNIT_FAIL(u->test, "%s: page %u: %s %llx, expected %llx",
+			   u->what, page, what, got, want);
+}
+
+/*
+ * A contiguous block is complete, aligned, and of one kind, or not there at all:
+ *
+ *	| P P P P | P P P P |     all with the bit, pages one behind the other,
+ *	  C C C C               or none
+ */
+static void user_check_folded(struct user_mm *u, unsigned int page)
+{
+	unsigned long size = USER_BLOCK * PAGE_SIZE;
+	unsigned long start = ALIGN_DOWN(u->page[page].addr, size);
+	pte_t first = user_mm_pte(u, start);
+	unsigned int i;
+
+	for (i = 0; i < USER_BLOCK; i++) {
+		pte_t pte = user_mm_pte(u, start + i * PAGE_SIZE);
+
+		if (pgtable_kunit_folded(pte) != pgtable_kunit_folded(first))
+			user_fail(u, page, "part of a contiguous block has entry",
+				  pte_val(pte), pte_val(first));
+		else if (pgtable_kunit_folded(pte) &&
+			 pte_pfn(pte) != pte_pfn(first) + i)
+			user_fail(u, page, "contiguous block has page",
+				  pte_pfn(pte), pte_pfn(first) + i);
+	}
+}
+
+/* The entry and the contents of a page. */
+static void user_check_page(struct user_mm *u, unsigned int page)
+{
+	struct user_page *p = &u->page[page];
+	pte_t pte = user_mm_pte(u, p->addr);
+	unsigned int data;
+
+	if (!p->present || !p->mapped) {
+		if (!pte_none(pte))
+			user_fail(u, page, "entry of an empty page",
+				  pte_val(pte), 0);
+		return;
+	}
+	if (!pte_present(pte)) {
+		user_fail(u, page, "entry, not present,", pte_val(pte), 1);
+		return;
+	}
+	if (p->pfn && pte_pfn(pte) != p->pfn)
+		user_fail(u, page, "page frame", pte_pfn(pte), p->pfn);
+	p->pfn = pte_pfn(pte);
+	if (pte_write(pte) && !p->writable)
+		user_fail(u, page, "entry, writable,", pte_val(pte), 0);
+	if (!p->readable)
+		return;
+	/* What is there must be accessible without a fault that maps another. */
+	if (get_user(data, (unsigned int __user *)p->addr))
+		user_fail(u, page, "access", 1, 0);
+	else if (data != p->data)
+		user_fail(u, page, "contents", data, p->data);
+}
+
+/* Mappings and references of a folio are those of the model. */
+static void user_check_folio(struct user_mm *u, struct folio *folio,
+			     unsigned int page)
+{
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < USER_PAGES; i++)
+		nr += u->page[i].mapped && u->page[i].present &&
+		      pfn_folio(u->page[i].pfn) == folio;
+	if (folio_mapcount(folio) != nr)
+		user_fail(u, page, "mappings of its folio:",
+			  folio_mapcount(folio), nr);
+	if (folio_ref_count(folio) != nr)
+		user_fail(u, page, "references of its folio:",
+			  folio_ref_count(folio), nr);
+}
+
+/**
+ * user_mm_check() - compare all pages with the model
+ * @u: the address space
+ *
+ * Entries, contents, contiguous blocks, the mappings and references of folios,
+ * and the number of pages that the address space has.
+ */
+void user_mm_check(struct user_mm *u)
+{
+	struct folio *folio = NULL;
+	unsigned int i;
+	unsigned long rss = u->rss;
+
+	for (i = 0; i < USER_PAGES; i++) {
+		user_check_page(u, i);
+		/* A block may begin anywhere once it has been moved. */
+		if (u->page[i].mapped &&
+		    (!i || IS_ALIGNED(u->page[i].addr, USER_BLOCK * PAGE_SIZE) ||
+		     u->page[i].addr != u->page[i - 1].addr + PAGE_SIZE))
+			user_check_folded(u, i);
+		rss += u->page[i].mapped && u->page[i].present;
+	}
+	/* References that wait to be dropped. */
+	lru_add_drain_all();
+	for (i = 0; i < USER_PAGES && !u->failed; i++) {
+		if (!u->page[i].mapped || !u->page[i].present ||
+		    pfn_folio(u->page[i].pfn) == folio)
+			continue;
+		folio = pfn_folio(u->page[i].pfn);
+		user_check_folio(u, folio, i);
+	}
+	if (get_mm_counter_sum(u->mm, MM_ANONPAGES) != rss)
+		user_fail(u, 0, "pages of the address space:",
+			  get_mm_counter_sum(u->mm, MM_ANONPAGES), rss);
+}
+
+/**
+ * user_mm_unmap() - take all memory away
+ * @u: the address space
+ */
+void user_mm_unmap(struct user_mm *u)
+{
+	u->moves = 0;
+	KUNIT_ASSERT_EQ(u->test, 0,
+			vm_munmap(USER_ADDR, USER_PLACES * USER_PLACE_SIZE));
+	KUNIT_EXPECT_EQ_MSG(u->test, get_mm_counter_sum(u->mm, MM_ANONPAGES),
+			    u->rss, "%s", u->what);
+}
+
+/**
+ * user_mm_populate() - fresh memory, each page with its number in it
+ * @u: the address space
+ * @order: of the folios; those for blocks begin where blocks do
+ */
+void user_mm_populate(struct user_mm *u, unsigned int order)
+{
+	unsigned long addr;
+	unsigned int i;
+
+	user_mm_unmap(u);
+	addr = vm_mmap(NULL, USER_ADDR, USER_PAGES * PAGE_SIZE,
+		       PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, 0);
+	KUNIT_ASSERT_EQ(u->test, addr, USER_ADDR);
+	for (i = 0; i < USER_PAGES; i++) {
+		u->page[i] = (struct user_page){
+			.addr = addr + i * PAGE_SIZE,
+			.mapped = true, .readable = true, .writable = true,
+		};
+		KUNIT_ASSERT_EQ(u->test, 0, user_mm_write(u, i, 1000 + i));
+		u->page[i].pfn = pte_pfn(user_mm_pte(u, u->page[i].addr));
+		KUNIT_ASSERT_EQ(u->test, order,
+				folio_order(user_mm_folio(u, i)));
+	}
+}
+
+/* What a child is to do, and what came of it. */
+struct user_child {
+	struct user_mm *u;
+	int (*run)(struct user_mm *u);
+	int result;
+};
+
+static int user_child(void *data)
+{
+	struct user_child *child = data;
+	struct mm_struct *mm = child->u->mm;
+
+	child->u->mm = current->mm;
+	child->result = child->run(child->u);
+	child->u->mm = mm;
+	do_exit(0);
+}
+
+/**
+ * user_mm_fork() - fork, and wait for the child to end
+ * @u: the address space; while the child runs, that of the child
+ * @child: what the child does
+ *
+ * Return: what @child returned, or -errno if there was none.
+ */
+int user_mm_fork(struct user_mm *u, int (*child)(struct user_mm *u))
+{
+	struct user_child arg = { .u = u, .run = child, .result = -ECHILD };
+	struct kernel_clone_args args = {
+		.fn = user_child,
+		.fn_arg = &arg,
+		.exit_signal = SIGCHLD,
+	};
+	int status;
+	pid_t pid;
+
+	kernel_sigaction(SIGCHLD, SIG_DFL);
+	pid = kernel_clone(&args);
+	if (pid > 0)
+		kernel_wait(pid, &status);
+	kernel_sigaction(SIGCHLD, SIG_IGN);
+	return pid > 0 ? arg.result : pid;
+}
+
+/**
+ * user_mm_alloc() - an address space for the thread of the test
+ * @test: the test
+ */
+struct user_mm *user_mm_alloc(struct kunit *test)
+{
+	struct user_mm *u = kunit_kzalloc(test, sizeof(*u), GFP_KERNEL);
+	unsigned long addr;
+
+	KUNIT_ASSERT_NOT_NULL(test, u);
+	/* The address space comes with the first mapping. */
+	addr = kunit_vm_mmap(test, NULL, 0, PAGE_SIZE, PROT_READ,
+			     MAP_PRIVATE | MAP_ANONYMOUS, 0);
+	KUNIT_ASSERT_NE(test, addr, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(addr));
+	u->test = test;
+	u->mm = current->mm;
+	u->rss = get_mm_counter_sum(u->mm, MM_ANONPAGES);
+	return u;
+}

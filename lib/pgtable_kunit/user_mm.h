@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Anonymous memory of a real address space, and a model of it.
+ *
+ * The thread of the test has an address space of its own and makes system calls
+ * on it. The model knows of each page what entry and contents it should have;
+ * user_mm_check() compares.
+ */
+#ifndef _PGTABLE_KUNIT_USER_MM_H
+#define _PGTABLE_KUNIT_USER_MM_H
+
+#include "pgtable_kunit.h"
+
+/*
+ * Pages of a block: where the architecture folds entries as many as it folds,
+ * elsewhere what a folio of the same kind would have.
+ */
+#ifdef CONFIG_ARM64_CONTPTE
+#define USER_BLOCK_ORDER	(CONT_PTE_SHIFT - PAGE_SHIFT)
+#else
+#define USER_BLOCK_ORDER	4
+#endif
+#define USER_BLOCK		((unsigned int)BIT(USER_BLOCK_ORDER))
+#define USER_BLOCKS		3
+#define USER_PAGES		(USER_BLOCKS * USER_BLOCK)
+
+/**
+ * struct user_page - what the model knows of a page
+ * @addr: where it is
+ * @mapped: there is a VMA
+ * @present: there is an entry
+ * @readable: the VMA allows to read
+ * @writable: the VMA allows to write
+ * @wiped: a child finds it empty
+ * @hidden: a child does not get it
+ * @locked: it may not be taken away
+ * @data: its first word
+ * @pfn: its page, or 0 where that may be any
+ */
+struct user_page {
+	unsigned long addr;
+	bool mapped;
+	bool present;
+	bool readable;
+	bool writable;
+	bool wiped;
+	bool hidden;
+	bool locked;
+	unsigned int data;
+	unsigned long pfn;
+};
+
+/**
+ * struct user_mm - blocks of anonymous memory, one behind the other
+ * @test: the test
+ * @mm: the address space, which is that of the thread of the test
+ * @page: the pages
+ * @moves: places that memory has been moved to
+ * @rss: pages that others have in the address space
+ * @what: what has been done, for messages
+ * @failed: number of failures
+ */
+struct user_mm {
+	struct kunit *test;
+	struct mm_struct *mm;
+	struct user_page page[USER_PAGES];
+	unsigned int moves;
+	unsigned long rss;
+	char what[96];
+	unsigned int failed;
+};
+
+/* Memory is at the first of several places, each with twice the room. */
+#define USER_PLACES		4
+#define USER_PLACE_SIZE		ALIGN(2 * USER_PAGES * PAGE_SIZE, PMD_SIZE)
+#define USER_ADDR		ALIGN(TASK_SIZE / 4, PMD_SIZE)
+
+struct user_mm *user_mm_alloc(struct kunit *test);
+void user_mm_populate(struct user_mm *u, unsigned int order);
+void user_mm_unmap(struct user_mm *u);
+void user_mm_check(struct user_mm *u);
+pte_t user_mm_pte(struct user_mm *u, unsigned long addr);
+struct folio *user_mm_folio(struct user_mm *u, unsigned int page);
+int user_mm_write(struct user_mm *u, unsigned int page, unsigned int data);
+int user_mm_fork(struct user_mm *u, int (*child)(struct user_mm *u));
+
+#endif /* _PGTABLE_KUNIT_USER_MM_H */
