@@ -412,6 +412,13 @@ pgtable_kunit_clear_nonpresent(struct mm_struct *mm, unsigned long addr,
 #define PGTABLE_KUNIT_KEEPS_TABLES		false
 #endif
 
+/* A page of a large folio that the other owner has left: taken over, or copied. */
+#ifdef PGTABLE_KUNIT_HAS_REUSED_FOLIOS
+#define PGTABLE_KUNIT_REUSES_FOLIOS		true
+#else
+#define PGTABLE_KUNIT_REUSES_FOLIOS		false
+#endif
+
 /* A write to the huge zero page: another huge page, or 512 small ones. */
 #ifdef PGTABLE_KUNIT_HAS_HUGE_ZERO_WP
 #define PGTABLE_KUNIT_REPLACES_HUGE_ZERO	true

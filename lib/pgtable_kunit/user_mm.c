@@ -3,10 +3,12 @@
  * Anonymous memory of a real address space, and a model of it.
  */
 
+#include <linux/completion.h>
 #include <linux/mman.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
+#include <linux/slab.h>
 #include <linux/swap.h>
 #include <linux/uaccess.h>
 
@@ -124,6 +126,10 @@ static void user_check_page(struct user_mm *u, unsigned int page)
 	p->pfn = pte_pfn(pte);
 	if (pte_write(pte) && !p->writable)
 		user_fail(u, page, "entry, writable,", pte_val(pte), 0);
+	/* Who may write without a fault has the page for itself. */
+	if (pte_write(pte) && !PageAnonExclusive(pte_page(pte)))
+		user_fail(u, page, "entry, writable but shared,", pte_val(pte),
+			  0);
 	if (!p->readable)
 		return;
 	/* What is there must be accessible without a fault that maps another. */
@@ -228,7 +234,8 @@ void user_mm_populate(struct user_mm *u, unsigned int order)
 
 /* What a child is to do, and what came of it. */
 struct user_child {
-	struct user_mm *u;
+	struct user_mm u;
+	struct completion start;
 	int (*run)(struct user_mm *u);
 	int result;
 };
@@ -236,38 +243,52 @@ struct user_child {
 static int user_child(void *data)
 {
 	struct user_child *child = data;
-	struct mm_struct *mm = child->u->mm;
 
-	child->u->mm = current->mm;
-	child->result = child->run(child->u);
-	child->u->mm = mm;
+	wait_for_completion(&child->start);
+	child->u.mm = current->mm;
+	child->result = child->run(&child->u);
 	do_exit(0);
 }
 
 /**
  * user_mm_fork() - fork, and wait for the child to end
- * @u: the address space; while the child runs, that of the child
- * @child: what the child does
+ * @u: the address space
+ * @child: what the child does, on a copy of the model as it is now
+ * @parent: what the parent does before that, or NULL
  *
  * Return: what @child returned, or -errno if there was none.
  */
-int user_mm_fork(struct user_mm *u, int (*child)(struct user_mm *u))
+int user_mm_fork(struct user_mm *u, int (*child)(struct user_mm *u),
+		 void (*parent)(struct user_mm *u))
 {
-	struct user_child arg = { .u = u, .run = child, .result = -ECHILD };
+	struct user_child *arg = kzalloc(sizeof(*arg), GFP_KERNEL);
 	struct kernel_clone_args args = {
 		.fn = user_child,
-		.fn_arg = &arg,
+		.fn_arg = arg,
 		.exit_signal = SIGCHLD,
 	};
-	int status;
+	int status, result;
 	pid_t pid;
+
+	KUNIT_ASSERT_NOT_NULL(u->test, arg);
+	arg->u = *u;
+	arg->u.parent = u;
+	arg->run = child;
+	init_completion(&arg->start);
 
 	kernel_sigaction(SIGCHLD, SIG_DFL);
 	pid = kernel_clone(&args);
-	if (pid > 0)
+	if (pid > 0) {
+		if (parent)
+			parent(u);
+		complete(&arg->start);
 		kernel_wait(pid, &status);
+	}
 	kernel_sigaction(SIGCHLD, SIG_IGN);
-	return pid > 0 ? arg.result : pid;
+	u->failed += arg->u.failed;
+	result = pid > 0 ? arg->result : pid;
+	kfree(arg);
+	return result;
 }
 
 /**

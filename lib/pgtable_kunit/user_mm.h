@@ -56,6 +56,7 @@ struct user_page {
  * @mm: the address space, which is that of the thread of the test
  * @page: the pages
  * @moves: places that memory has been moved to
+ * @parent: in a child, the address space that it was made from
  * @rss: pages that others have in the address space
  * @what: what has been done, for messages
  * @failed: number of failures
@@ -63,6 +64,7 @@ struct user_page {
 struct user_mm {
 	struct kunit *test;
 	struct mm_struct *mm;
+	struct user_mm *parent;
 	struct user_page page[USER_PAGES];
 	unsigned int moves;
 	unsigned long rss;
@@ -82,6 +84,7 @@ void user_mm_check(struct user_mm *u);
 pte_t user_mm_pte(struct user_mm *u, unsigned long addr);
 struct folio *user_mm_folio(struct user_mm *u, unsigned int page);
 int user_mm_write(struct user_mm *u, unsigned int page, unsigned int data);
-int user_mm_fork(struct user_mm *u, int (*child)(struct user_mm *u));
+int user_mm_fork(struct user_mm *u, int (*child)(struct user_mm *u),
+		 void (*parent)(struct user_mm *u));
 
 #endif /* _PGTABLE_KUNIT_USER_MM_H */

@@ -351,13 +351,20 @@ static void split_page_copied(struct user_page *p)
 /* Afterwards the pages are written to: reused or copied, both are right. */
 static long split_fork(struct user_mm *u, unsigned int first, unsigned int nr)
 {
-	int wrong = user_mm_fork(u, split_child);
+	int wrong = user_mm_fork(u, split_child, NULL);
 
 	if (wrong)
 		return wrong;
 	user_mm_check(u);
 	split_model(u, first, nr, split_page_copied);
 	return split_write(u, first, nr);
+}
+
+/* The pages below are the parent's alone now, those from there on are not. */
+static long split_fork_below(struct user_mm *u, unsigned int first,
+			     unsigned int nr)
+{
+	return split_fork(u, 0, first);
 }
 
 static const struct split_op split_first[] = {
@@ -371,6 +378,8 @@ static const struct split_op split_first[] = {
 	{ "DONTNEED", split_dontneed },
 	{ "mremap", split_move_aligned },
 	{ "mremap, unaligned", split_move_unaligned },
+	{ "fork and write", split_fork },
+	{ "fork and write up to there", split_fork_below },
 };
 
 static const struct split_op split_second[] = {

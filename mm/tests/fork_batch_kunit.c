@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Fork and unmapping by batches of pages.
+ *
+ * Both handle the pages of a large folio in one go: one look at the first entry,
+ * one change of counters, one call for all the entries. Each case populates
+ * three blocks of anonymous memory with a folio each, forks or unmaps, and looks
+ * from both sides: the child is a thread of the kernel with the address space
+ * that a child of a program would have. Compared with the model are entries,
+ * contents, mappings and references of folios, and RSS.
+ *
+ * Not covered: files, swap entries, markers of userfaultfd.
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	fork_batch
+ */
+
+#include <kunit/test.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/swap.h>
+#include <linux/uaccess.h>
+#include <linux/unistd.h>
+
+#include "user_mm.h"
+
+static const unsigned int fork_orders[] = { 0, 2, USER_BLOCK_ORDER };
+
+static void fork_order_desc(const unsigned int *order, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "order %u", *order);
+}
+
+KUNIT_ARRAY_PARAM(fork_order, fork_orders, fork_order_desc);
+
+static struct user_mm *fork_populate(struct kunit *test, unsigned int order)
+{
+	struct user_mm *u = test->priv;
+
+	pgtable_kunit_thp_set(test, order ? BIT(order) : 0, true);
+	user_mm_populate(u, order);
+	snprintf(u->what, sizeof(u->what), "order %u", order);
+	return u;
+}
+
+/* An unexpected entry of the child, which cannot use assertions. */
+static int fork_wrong(struct user_mm *u, unsigned int page, pte_t pte,
+		      const char *what)
+{
+	if (u->failed++ < PGTABLE_KUNIT_ENOUGH)
+		KUNIT_FAIL(u->test, "%s: page %u of the child is %016llx: %s",
+			   u->what, page, (u64)pte_val(pte), what);
+	return 1;
+}
+
+/*
+ * The entries that a child begins with: the pages of the parent, old, not
+ * writable, folded as they are there, and not writable there either.
+ */
+static int fork_child_entries(struct user_mm *u)
+{
+	unsigned int i, wrong = 0;
+
+	for (i = 0; i < USER_PAGES; i++) {
+		const struct user_page *p = &u->page[i];
+		pte_t pte = user_mm_pte(u, p->addr);
+		pte_t parent = user_mm_pte(u->parent, p->addr);
+
+		if (!p->mapped) {
+			if (!pte_none(pte))
+				wrong += fork_wrong(u, i, pte, "not empty");
+			continue;
+		}
+		if (!pte_present(pte) || pte_pfn(pte) != p->pfn)
+			wrong += fork_wrong(u, i, pte, "another page");
+		else if (pte_write(pte) || pte_write(parent))
+			wrong += fork_wrong(u, i, pte, "writable");
+		else if (pte_young(pte))
+			wrong += fork_wrong(u, i, pte, "young");
+		else if (!pte_dirty(pte))
+			wrong += fork_wrong(u, i, pte, "not dirty");
+		else if (pgtable_kunit_folded(pte) !=
+			 pgtable_kunit_folded(parent))
+			wrong += fork_wrong(u, i, pte, "folded in one alone");
+	}
+	return wrong;
+}
+
+/* Each page is written to, while the parent keeps what it has. */
+static int fork_child_writes(struct user_mm *u)
+{
+	unsigned int i, wrong = fork_child_entries(u);
+
+	for (i = 0; i < USER_PAGES; i++) {
+		unsigned int data;
+
+		if (!u->page[i].mapped)
+			continue;
+		if (get_user(data, (unsigned int __user *)u->page[i].addr) ||
+		    data != u->page[i].data)
+			wrong += fork_wrong(u, i, user_mm_pte(u, u->page[i].addr),
+					    "other contents");
+		u->page[i].pfn = 0;
+		wrong += !!user_mm_write(u, i, 7000 + i);
+	}
+	user_mm_check(u);
+	return wrong;
+}
+
+/*
+ * All pages of folios: shared with the child, read-only on both sides, and
+ * copied for the child when it writes [contpte 169, 178, 181, 186, 187]. The
+ * three folios follow each other in the table.
+ */
+static void fork_whole_folios(struct kunit *test)
+{
+	struct user_mm *u = fork_populate(test,
+					  *(unsigned int *)test->param_value);
+
+	KUNIT_EXPECT_EQ(test, 0, user_mm_fork(u, fork_child_writes, NULL));
+	user_mm_check(u);
+	user_mm_unmap(u);
+}
+
+/*
+ * Part of a folio, at every position: the child gets these pages alone, so that
+ * its entries are not folded, as those of the parent are not any more [contpte
+ * 171].
+ */
+static void fork_part_of_folio(struct kunit *test)
+{
+	unsigned int first, nr;
+	struct user_mm *u;
+
+	for (first = USER_BLOCK; first < 2 * USER_BLOCK; first++) {
+		unsigned int i, step = max(1U, USER_BLOCK / 16);
+
+		for (nr = 1; first + nr <= 2 * USER_BLOCK; nr += step) {
+			u = fork_populate(test, USER_BLOCK_ORDER);
+			snprintf(u->what, sizeof(u->what),
+				 "%u pages unmapped at %u", nr, first);
+			for (i = first; i < first + nr; i++) {
+				u->page[i].mapped = false;
+				u->page[i].present = false;
+			}
+			KUNIT_ASSERT_EQ(test, 0,
+					vm_munmap(u->page[first].addr,
+						  nr * PAGE_SIZE));
+			KUNIT_EXPECT_EQ(test, 0,
+					user_mm_fork(u, fork_child_writes, NULL));
+			user_mm_check(u);
+			if (u->failed)
+				return;
+		}
+	}
+	user_mm_unmap(u);
+}
+
+/* Parent and child both write: who comes second has the page for itself. */
+static void fork_parent_writes(struct user_mm *u)
+{
+	unsigned int i;
+
+	for (i = 0; i < USER_PAGES; i++) {
+		unsigned long pfn = u->page[i].pfn;
+
+		u->page[i].pfn = 0;
+		if (user_mm_write(u, i, 3000 + i) ||
+		    pte_pfn(user_mm_pte(u, u->page[i].addr)) == pfn) {
+			u->failed++;
+			KUNIT_FAIL(u->test, "%s: page %u is not copied while the child has it",
+				   u->what, i);
+			return;
+		}
+	}
+}
+
+static int fork_child_reads(struct user_mm *u)
+{
+	unsigned int i, data, wrong = 0;
+
+	for (i = 0; i < USER_PAGES; i++)
+		wrong += get_user(data, (unsigned int __user *)u->page[i].addr) ||
+			 data != u->page[i].data;
+	return wrong;
+}
+
+/* The parent writes first: the child still finds what was there [mapped 29]. */
+static void fork_child_keeps_contents(struct kunit *test)
+{
+	struct user_mm *u = fork_populate(test,
+					  *(unsigned int *)test->param_value);
+
+	KUNIT_EXPECT_EQ(test, 0, user_mm_fork(u, fork_child_reads,
+					      fork_parent_writes));
+	user_mm_check(u);
+	user_mm_unmap(u);
+}
+
+static int fork_child_nothing(struct user_mm *u)
+{
+	return 0;
+}
+
+/*
+ * The child is gone when the parent writes. Single pages are taken over by who
+ * is left; those of a large folio are copied in older kernels, and taken over in
+ * newer ones, which know that nobody else maps the folio [mapped 28].
+ */
+static void fork_write_after_child(struct kunit *test)
+{
+	unsigned int order = *(unsigned int *)test->param_value;
+	struct user_mm *u = fork_populate(test, order);
+	bool reused = !order || PGTABLE_KUNIT_REUSES_FOLIOS;
+	unsigned int i, kept = 0;
+
+	KUNIT_ASSERT_EQ(test, 0, user_mm_fork(u, fork_child_nothing, NULL));
+	/* References that wait to be dropped make a page look shared. */
+	lru_add_drain_all();
+	for (i = 0; i < USER_PAGES; i++) {
+		unsigned long pfn = u->page[i].pfn;
+
+		u->page[i].pfn = 0;
+		KUNIT_ASSERT_EQ(test, 0, user_mm_write(u, i, 3000 + i));
+		kept += pte_pfn(user_mm_pte(u, u->page[i].addr)) == pfn;
+	}
+	KUNIT_EXPECT_EQ(test, kept, reused ? USER_PAGES : 0);
+	user_mm_check(u);
+	user_mm_unmap(u);
+}
+
+/* The child has a copy of the one page, and shares all others. */
+static int fork_child_pinned(struct user_mm *u)
+{
+	unsigned int i, data, wrong = 0;
+
+	for (i = 0; i < USER_PAGES; i++) {
+		pte_t pte = user_mm_pte(u, u->page[i].addr);
+		bool same = pte_present(pte) && pte_pfn(pte) == u->page[i].pfn;
+
+		if (same == u->page[i].locked)
+			wrong += fork_wrong(u, i, pte, "shared, or pinned");
+		wrong += get_user(data, (unsigned int __user *)u->page[i].addr) ||
+			 data != u->page[i].data;
+	}
+	return wrong;
+}
+
+/*
+ * A page in the middle is pinned for a device: the child gets a copy of it at
+ * once, and the parent's stays where it is, also when it writes [contpte 173].
+ * Whether a folio is pinned is known for the folio as a whole, so older or
+ * newer kernels may copy more of it: all that are copied are of this folio.
+ */
+static void fork_pinned_page(struct kunit *test)
+{
+	unsigned int i, pinned;
+
+	for (pinned = USER_BLOCK; pinned < 2 * USER_BLOCK;
+	     pinned += max(1U, USER_BLOCK / 16)) {
+		struct user_mm *u = fork_populate(test, USER_BLOCK_ORDER);
+		struct page *page;
+
+		snprintf(u->what, sizeof(u->what), "page %u pinned", pinned);
+		KUNIT_ASSERT_EQ(test, 1,
+				pin_user_pages_fast(u->page[pinned].addr, 1,
+						    FOLL_WRITE | FOLL_LONGTERM,
+						    &page));
+		for (i = USER_BLOCK; i < 2 * USER_BLOCK; i++)
+			u->page[i].locked = true;
+		KUNIT_EXPECT_EQ(test, 0,
+				user_mm_fork(u, fork_child_pinned, NULL));
+		KUNIT_EXPECT_EQ(test, 0, user_mm_write(u, pinned, 4711));
+		KUNIT_EXPECT_EQ(test, page_to_pfn(page),
+				pte_pfn(user_mm_pte(u, u->page[pinned].addr)));
+		unpin_user_page(page);
+		user_mm_check(u);
+		if (u->failed)
+			return;
+	}
+	user_mm_unmap(test->priv);
+}
+
+/*
+ * Every range of two folios is discarded in one call: its pages lose one mapping
+ * and one reference each, and those around keep theirs [contpte 190, 191].
+ */
+static void zap_every_range(struct kunit *test)
+{
+	unsigned int i, first, last, step = max(1U, USER_BLOCK / 8), n = 0;
+	struct user_mm *u = test->priv;
+
+	for (first = 0; first < 2 * USER_BLOCK; first += step) {
+		for (last = first + 1; last <= 2 * USER_BLOCK; last++) {
+			if (last - first > 2 && last % step)
+				continue;
+			fork_populate(test, USER_BLOCK_ORDER);
+			snprintf(u->what, sizeof(u->what), "pages %u to %u",
+				 first, last);
+			for (i = first; i < last; i++) {
+				u->page[i].present = false;
+				u->page[i].pfn = 0;
+			}
+			KUNIT_ASSERT_EQ(test, 0,
+					pgtable_kunit_syscall(madvise,
+							      u->page[first].addr,
+							      (last - first) * PAGE_SIZE,
+							      MADV_DONTNEED));
+			user_mm_check(u);
+			if (u->failed)
+				return;
+			n++;
+		}
+	}
+	user_mm_unmap(u);
+	kunit_info(test, "%u ranges\n", n);
+}
+
+/* More pages than are freed in one go, or noted in one page of notes. */
+#define ZAP_PAGES	(3 * 512 + 7)
+
+/*
+ * So many small pages that they are freed in several goes: each loses its
+ * mapping and one reference, and no more [contpte 194, 195].
+ */
+static void zap_many_pages(struct kunit *test)
+{
+	struct page **pages = kunit_kcalloc(test, ZAP_PAGES, sizeof(*pages),
+					    GFP_KERNEL);
+	unsigned long size = ZAP_PAGES * PAGE_SIZE, addr;
+	unsigned int i, wrong = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, pages);
+	pgtable_kunit_thp_set(test, 0, true);
+	addr = vm_mmap(NULL, 0, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(addr));
+	KUNIT_ASSERT_EQ(test, ZAP_PAGES,
+			get_user_pages_fast(addr, ZAP_PAGES, FOLL_WRITE, pages));
+	KUNIT_EXPECT_EQ(test, 0, vm_munmap(addr, size));
+	lru_add_drain_all();
+	for (i = 0; i < ZAP_PAGES; i++) {
+		wrong += page_count(pages[i]) != 1 ||
+			 folio_mapcount(page_folio(pages[i]));
+		put_page(pages[i]);
+	}
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+}
+
+static struct kunit_suite fork_batch_suite;
+
+static int fork_batch_init(struct kunit *test)
+{
+	int err = pgtable_kunit_case_init(test, &fork_batch_suite);
+
+	if (err)
+		return err;
+	test->priv = user_mm_alloc(test);
+	return 0;
+}
+
+static struct kunit_case fork_batch_cases[] = {
+	KUNIT_CASE_PARAM(fork_whole_folios, fork_order_gen_params),
+	KUNIT_CASE(fork_part_of_folio),
+	KUNIT_CASE_PARAM(fork_child_keeps_contents, fork_order_gen_params),
+	KUNIT_CASE_PARAM(fork_write_after_child, fork_order_gen_params),
+	KUNIT_CASE(fork_pinned_page),
+	KUNIT_CASE(zap_every_range),
+	KUNIT_CASE(zap_many_pages),
+	{}
+};
+
+static struct kunit_suite fork_batch_suite = {
+	.name = "fork_batch",
+	.init = fork_batch_init,
+	.test_cases = fork_batch_cases,
+};
+
+kunit_test_suite(fork_batch_suite);
+
+MODULE_DESCRIPTION("KUnit tests for fork and unmapping of large folios");
+MODULE_LICENSE("GPL");
