@@ -370,11 +370,16 @@ def _interrupted(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+def heed_signals() -> None:
+    """Make SIGTERM and SIGHUP what ^C is, unless they are ignored, as nohup wants it."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _interrupted)
+
+
 def main(arguments: Sequence[str]) -> int:
     """The command. Bad input is one line and status 2, an interrupt status 130."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup wants it
-            signal.signal(number, _interrupted)
+    heed_signals()
     try:
         return run(arguments, os.environ)
     except UserError as error:

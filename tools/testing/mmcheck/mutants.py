@@ -202,6 +202,7 @@ class Session:
                     shown.advance(done, f"{results[-1].name}: {results[-1].state} {results[-1].where}")
                     self.save(results)
             except BaseException:
+                boot.stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
         return results
@@ -245,6 +246,7 @@ def status(results: Sequence[Result]) -> int:
 
 def main(environ: Mapping[str, str]) -> int:
     """The command. Bad input is one line and status 2, an interrupt status 130."""
+    launcher.heed_signals()
     try:
         jobs = environ.get("JOBS") or str(os.cpu_count() or 1)
         if not jobs.isdigit() or jobs == "0":

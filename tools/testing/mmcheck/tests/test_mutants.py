@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The catalogue of mutants, how they are put into a kernel, and how a boot is judged."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from mmcheck import boot, catalogue, mutants, schemata
+from mmcheck.errors import UserError
+
+TEXT = "int f(int x)\n{\n\treturn x + 1;\n}\n\nint g(int x)\n{\n\treturn x + 1;\n}\n"
+ENTRY = """\
+[[mutant]]
+name = "{name}"
+file = "a.c"
+in = "{function}"
+old = "x + 1"
+new = "x - 1"
+harm = "all"
+"""
+PATCH = """\
+Subject: f() forgets one
+--- a/a.c
++++ b/a.c
+@@ -1,4 +1,4 @@
+ int f(int x)
+ {
+-\treturn x + 1;
++\treturn x;
+ }
+"""
+
+
+def read(name: str) -> str:
+    if name in ("a.c", "lib/Makefile"):
+        return TEXT if name == "a.c" else "obj-y := x.o\n"
+    raise FileNotFoundError(name)
+
+
+def folder(tmp_path: Path, **files: str) -> Path:
+    for name, text in files.items():
+        (tmp_path / name.replace("_", ".")).write_text(text)
+    return tmp_path
+
+
+def test_a_piece_of_one_function_is_replaced(tmp_path: Path) -> None:
+    where = folder(tmp_path, a_toml=ENTRY.format(name="minus", function="g"))
+    found, absent = catalogue.fitting(catalogue.load(where), read)
+    assert [dict(files) for _, files in found] == [{"a.c": TEXT[:45] + TEXT[45:].replace("x + 1", "x - 1")}]
+    assert not absent
+
+
+def test_what_is_not_in_the_tree_does_not_fit(tmp_path: Path) -> None:
+    text = ENTRY.format(name="minus", function="h") + ENTRY.format(name="file", function="f").replace("a.c", "b.c")
+    assert catalogue.fitting(catalogue.load(folder(tmp_path, a_toml=text)), read) == ([], ["minus", "file"])
+
+
+def test_the_first_of_a_name_that_fits_is_taken(tmp_path: Path) -> None:
+    text = ENTRY.format(name="minus", function="h") + ENTRY.format(name="minus", function="f")
+    found, absent = catalogue.fitting(catalogue.load(folder(tmp_path, a_toml=text)), read)
+    assert len(found) == 1 and not absent
+
+
+def test_patches_are_mutants(tmp_path: Path) -> None:
+    found, _ = catalogue.fitting(catalogue.load(folder(tmp_path, forget_patch=PATCH)), read)
+    assert found[0][0].harm == "f() forgets one"
+    assert found[0][1]["a.c"].count("return x;") == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "complaint"),
+    [
+        ({}, "no \\*.patch"),
+        ({"a_toml": "[[mutant]\n"}, "a.toml"),
+        ({"a_toml": '[[mutant]]\nname = "x"\n'}, "mutant x needs file"),
+        ({"a_toml": ENTRY.format(name="x", function="f") + 'oops = "y"\n'}, "mutant x has a field"),
+    ],
+)
+def test_a_bad_catalogue_is_one_line(tmp_path: Path, files: dict[str, str], complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        catalogue.load(folder(tmp_path, **files))
+
+
+def test_entries_of_the_catalogue_say_what_they_must() -> None:
+    assert all(mutant.harm for mutant in catalogue.load(catalogue.FOLDER))
+
+
+def test_one_kernel_holds_them_all(tmp_path: Path) -> None:
+    text = ENTRY.format(name="one", function="f") + ENTRY.format(name="two", function="g")
+    found, _ = catalogue.fitting(catalogue.load(folder(tmp_path, a_toml=text)), read)
+    kernel = mutants.combine(found, read)
+    merged = kernel.files["a.c"].decode()
+    assert kernel.number == {"one": 1, "two": 2}
+    assert merged.count(schemata.SWITCH + " ==") == 2
+    line = merged.splitlines().index("\treturn x - 1;") + 1
+    assert mutants.culprits(f"../../tree/a.c:{line}:9: error: no\n", kernel) == {"one"}
+    assert kernel.files["lib/Makefile"].endswith(b"mmcheck_mutant.o\n")
+
+
+CONSOLE = {
+    "passed": "1..1\n    # Subtest: s\n    ok 1 c\nok 1 s\n",
+    "failed": "1..1\n    # Subtest: s\n    ok 1 b\n    not ok 2 c\n",
+    "splat": "1..1\n    # Subtest: s\n    ok 1 b\n[    1.5] WARNING: CPU: 0\n    ok 2 c\nok 1 s\n",
+    "hang": "1..1\n    # Subtest: s\n# pgtable_kunit: c: hang: 60 s\n",
+    "none": "Booting\n",
+}
+
+
+@pytest.mark.parametrize("state", CONSOLE)
+def test_a_console_is_judged(tmp_path: Path, state: str) -> None:
+    (tmp_path / "console").write_text(CONSOLE[state])
+    assert boot.follow(["cat", str(tmp_path / "console")], tmp_path / "log", 10).state == state
+
+
+def test_a_boot_ends_at_its_first_failure_or_its_time(tmp_path: Path) -> None:
+    (tmp_path / "console").write_text(CONSOLE["failed"])
+    started = time.monotonic()
+    shell = ["sh", "-c", f"cat {tmp_path}/console; sleep 60"]
+    verdict = boot.follow(shell, tmp_path / "log", 10)
+    assert (verdict.state, verdict.where) == ("failed", "s.c")
+    assert boot.follow(["sleep", "60"], tmp_path / "log", 0.5).state == "hang"
+    assert time.monotonic() - started < 10
+
+
+def test_only_survivors_without_a_reason_fail_the_command() -> None:
+    known = mutants.Result("a", "survived", argument="because")
+    assert mutants.status([known, mutants.Result("b", "failed")]) == 0
+    assert mutants.status([known, mutants.Result("b", "survived")]) == 1
+    assert "1 not noticed" in mutants.table([known])
