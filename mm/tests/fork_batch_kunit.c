@@ -109,7 +109,7 @@ static int fork_child_writes(struct user_mm *u)
 
 /*
  * All pages of folios: shared with the child, read-only on both sides, and
- * copied for the child when it writes [contpte 169, 178, 181, 186, 187]. The
+ * copied for the child when it writes [contpte 169, 178, 186, 187]. The
  * three folios follow each other in the table.
  */
 static void fork_whole_folios(struct kunit *test)

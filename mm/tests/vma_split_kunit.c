@@ -307,13 +307,18 @@ static long split_folio_apart(struct user_mm *u, unsigned int first,
 	return err;
 }
 
+/* A page that was shared once may be copied, or taken over. */
 static long split_write(struct user_mm *u, unsigned int first, unsigned int nr)
 {
 	unsigned int i;
 
 	for (i = first; i < first + nr; i++) {
-		if (user_mm_write(u, i, 5000 + i) != (u->page[i].writable ?
-						      0 : -EFAULT))
+		struct user_page *p = &u->page[i];
+
+		if (p->writable && p->pfn &&
+		    !PageAnonExclusive(pfn_to_page(p->pfn)))
+			p->pfn = 0;
+		if (user_mm_write(u, i, 5000 + i) != (p->writable ? 0 : -EFAULT))
 			return -EFAULT;
 	}
 	return 0;
@@ -342,13 +347,7 @@ static int split_child(struct user_mm *u)
 	return wrong;
 }
 
-static void split_page_copied(struct user_page *p)
-{
-	if (p->writable)
-		p->pfn = 0;
-}
-
-/* Afterwards the pages are written to: reused or copied, both are right. */
+/* Afterwards the pages are written to. */
 static long split_fork(struct user_mm *u, unsigned int first, unsigned int nr)
 {
 	int wrong = user_mm_fork(u, split_child, NULL);
@@ -356,7 +355,6 @@ static long split_fork(struct user_mm *u, unsigned int first, unsigned int nr)
 	if (wrong)
 		return wrong;
 	user_mm_check(u);
-	split_model(u, first, nr, split_page_copied);
 	return split_write(u, first, nr);
 }
 
