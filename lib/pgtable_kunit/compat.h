@@ -115,6 +115,7 @@ static inline void recorded_flush_mm(struct mm_struct *mm)
 #endif /* PGTABLE_KUNIT_RECORD */
 
 #include <kunit/test.h>
+#include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/pgtable.h>
 #include <linux/rmap.h>
@@ -605,6 +606,97 @@ static inline bool pgtable_kunit_swap_cgroup_record(swp_entry_t entry,
 	return true;
 #else
 	return false;
+#endif
+}
+
+/*
+ * Clearing of pages. Newer kernels have functions for ranges of them, and
+ * folio_zero_user() uses these. The Makefile looks for both, and whether a page
+ * fault asks if the page allocator has cleared the folio already.
+ */
+#ifdef PGTABLE_KUNIT_HAS_CLEAR_RANGES
+#define PGTABLE_KUNIT_CLEAR_RANGES		true
+#else
+#define PGTABLE_KUNIT_CLEAR_RANGES		false
+#endif
+
+static inline void pgtable_kunit_clear_pages(void *addr, unsigned int nr)
+{
+#ifdef PGTABLE_KUNIT_HAS_CLEAR_RANGES
+	clear_pages(addr, nr);
+#endif
+}
+
+static inline void pgtable_kunit_clear_user_pages(void *addr,
+						  unsigned long vaddr,
+						  struct page *page,
+						  unsigned int nr)
+{
+#ifdef PGTABLE_KUNIT_HAS_CLEAR_RANGES
+	clear_user_pages(addr, vaddr, page, nr);
+#endif
+}
+
+static inline void pgtable_kunit_clear_user_highpages(struct page *page,
+						      unsigned long vaddr,
+						      unsigned int nr)
+{
+#ifdef PGTABLE_KUNIT_HAS_CLEAR_RANGES
+	clear_user_highpages(page, vaddr, nr);
+#endif
+}
+
+#ifdef PGTABLE_KUNIT_HAS_ZERO_EXTENTS
+#define PGTABLE_KUNIT_ZERO_EXTENTS		true
+#else
+#define PGTABLE_KUNIT_ZERO_EXTENTS		false
+#endif
+
+#ifdef PGTABLE_KUNIT_HAS_NEEDS_ZEROING
+#define PGTABLE_KUNIT_NEEDS_ZEROING		true
+#else
+#define PGTABLE_KUNIT_NEEDS_ZEROING		false
+#endif
+
+/* Architectures that let the page allocator clear single pages for a fault. */
+#ifdef vma_alloc_zeroed_movable_folio
+#define PGTABLE_KUNIT_ALLOC_ZEROED		true
+#else
+#define PGTABLE_KUNIT_ALLOC_ZEROED		false
+#endif
+
+/* Larger folios cannot be; with DEBUG_VM, the kernel warns of them. */
+#if defined(MAX_FOLIO_ORDER) && defined(CONFIG_DEBUG_VM)
+#define PGTABLE_KUNIT_MAX_FOLIO_ORDER		MAX_FOLIO_ORDER
+#else
+#define PGTABLE_KUNIT_MAX_FOLIO_ORDER		UINT_MAX
+#endif
+
+/* At the first instruction of a function that clears: how many pages? */
+static inline unsigned int pgtable_kunit_clear_nr(const char *function,
+						  struct pt_regs *regs)
+{
+#ifdef CONFIG_X86
+	if (!strcmp(function, "__clear_pages_unrolled"))
+		return regs->cx >> PAGE_SHIFT;
+#endif
+	return 1;
+}
+
+/*
+ * At the first instruction of a function that returns how many bytes could not
+ * be copied: return, with one. Where copying cannot fail, do nothing. The
+ * result is for kprobes.
+ */
+static inline int pgtable_kunit_return_error(struct pt_regs *regs)
+{
+#ifdef CONFIG_X86
+	regs->ax = 1;
+	regs->ip = *(unsigned long *)regs->sp;
+	regs->sp += sizeof(unsigned long);
+	return 1;
+#else
+	return 0;
 #endif
 }
 

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * clear_pages() and its relatives: clear a number of pages in a row.
+ *
+ * What user space gets must not contain what somebody else has left in it; and
+ * a page too many destroys somebody else's data. Each case fills pages whose
+ * neighbours it knows, clears some of them, and looks at every byte of these,
+ * and at the pages around them. Kernels that have no functions for ranges are
+ * called page by page. x86_64 chooses one of three ways by the CPU; to see the
+ * others:
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=x86_64 --kunitconfig=mm/tests \
+ *	clear_pages --kernel_args clearcpuid=erms
+ *   ... --kernel_args clearcpuid=erms,rep_good
+ *
+ * The benchmark runs with clear_pages.bench=N, N times each size. Not covered:
+ * exceptions, of which there are none; a count of 0, which is not allowed.
+ */
+
+#include <kunit/test.h>
+#include <linux/highmem.h>
+#include <linux/module.h>
+#include <linux/sched/clock.h>
+#include <linux/sort.h>
+
+#include "clear_extent.h"
+
+static unsigned int bench;
+module_param(bench, uint, 0444);
+MODULE_PARM_DESC(bench, "how often the benchmark clears each size");
+
+#define BENCH_MAX	101U
+
+/* A window of pages in which all ranges are tried. */
+#define WINDOW_ORDER	5
+#define WINDOW		((unsigned int)BIT(WINDOW_ORDER))
+
+/**
+ * struct clear_op - a way to clear pages
+ * @desc: its name
+ * @ranges: only newer kernels have it
+ * @clear: clears @nr pages, to be mapped at @vaddr
+ */
+struct clear_op {
+	const char *desc;
+	bool ranges;
+	void (*clear)(struct page *page, unsigned long vaddr, unsigned int nr);
+};
+
+static void op_clear_page(struct page *page, unsigned long vaddr,
+			  unsigned int nr)
+{
+	void *addr = page_address(page);
+
+	for (; nr; nr--, addr += PAGE_SIZE)
+		clear_page(addr);
+}
+
+static void op_clear_highpage(struct page *page, unsigned long vaddr,
+			      unsigned int nr)
+{
+	for (; nr; nr--, page++)
+		clear_highpage(page);
+}
+
+static void op_clear_user_page(struct page *page, unsigned long vaddr,
+			       unsigned int nr)
+{
+	for (; nr; nr--, page++, vaddr += PAGE_SIZE)
+		clear_user_page(page_address(page), vaddr, page);
+}
+
+static void op_clear_user_highpage(struct page *page, unsigned long vaddr,
+				   unsigned int nr)
+{
+	for (; nr; nr--, page++, vaddr += PAGE_SIZE)
+		clear_user_highpage(page, vaddr);
+}
+
+static void op_clear_pages(struct page *page, unsigned long vaddr,
+			   unsigned int nr)
+{
+	pgtable_kunit_clear_pages(page_address(page), nr);
+}
+
+static void op_clear_user_pages(struct page *page, unsigned long vaddr,
+				unsigned int nr)
+{
+	pgtable_kunit_clear_user_pages(page_address(page), vaddr, page, nr);
+}
+
+static void op_clear_user_highpages(struct page *page, unsigned long vaddr,
+				    unsigned int nr)
+{
+	pgtable_kunit_clear_user_highpages(page, vaddr, nr);
+}
+
+static const struct clear_op clear_ops[] = {
+	{ "clear_page", false, op_clear_page },
+	{ "clear_highpage", false, op_clear_highpage },
+	{ "clear_user_page", false, op_clear_user_page },
+	{ "clear_user_highpage", false, op_clear_user_highpage },
+	{ "clear_pages", true, op_clear_pages },
+	{ "clear_user_pages", true, op_clear_user_pages },
+	{ "clear_user_highpages", true, op_clear_user_highpages },
+};
+
+KUNIT_ARRAY_PARAM_DESC(clear_op, clear_ops, desc);
+
+static const struct clear_op *clear_op_get(struct kunit *test)
+{
+	const struct clear_op *op = test->param_value;
+
+	if (op->ranges && !PGTABLE_KUNIT_CLEAR_RANGES)
+		kunit_skip(test, "this kernel has no %s()", op->desc);
+	return op;
+}
+
+static const char *const clear_fill_names[] = {
+	[CLEAR_ONES] = "ones",
+	[CLEAR_WORDS] = "different words",
+	[CLEAR_LAST_BYTE] = "last bytes",
+};
+
+/*
+ * Every range in a window of 32 pages is cleared to its last byte, and no byte
+ * of the other pages changes, nor of those before and behind the window
+ * [clearing 1, 3, 5]. So there is each count up to 32 and each alignment that
+ * an implementation may treat specially. The pages are full of ones, of words
+ * that are all different, or zero but for their last byte [clearing 2].
+ */
+static void clear_every_range(struct kunit *test)
+{
+	const struct clear_op *op = clear_op_get(test);
+	struct clear_extent *extent = clear_extent_alloc(test, WINDOW_ORDER);
+	unsigned int fill, first, nr, ranges = 0;
+
+	for (fill = 0; fill < ARRAY_SIZE(clear_fill_names); fill++) {
+		for (first = 0; first < WINDOW; first++) {
+			for (nr = 1; nr <= WINDOW - first; nr++) {
+				clear_extent_fill(extent, fill);
+				op->clear(extent->page + first, first * PAGE_SIZE,
+					  nr);
+				if (!clear_extent_check(extent, first, nr,
+							"%s of [%u, %u), %s",
+							op->desc, first, first + nr,
+							clear_fill_names[fill]))
+					return;
+				ranges++;
+			}
+		}
+	}
+	kunit_info(test, "%s: %u ranges\n", op->desc, ranges);
+}
+
+/*
+ * Where the pages are to be mapped does not matter on an architecture whose
+ * caches do not care [clearing 3]: at 0, aligned or not, beyond what user space
+ * has, at the last page. A run that is odd and crosses the middle of a block.
+ */
+static void clear_any_user_address(struct kunit *test)
+{
+	static const unsigned long vaddrs[] = {
+		0, 123, PAGE_SIZE, PAGE_SIZE - 1, SZ_2M, SZ_1G + 7 * PAGE_SIZE,
+		LONG_MAX, ULONG_MAX, ULONG_MAX << PAGE_SHIFT,
+	};
+	const struct clear_op *op = clear_op_get(test);
+	struct clear_extent *extent = clear_extent_alloc(test, WINDOW_ORDER);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(vaddrs); i++) {
+		clear_extent_fill(extent, CLEAR_WORDS);
+		op->clear(extent->page + 7, vaddrs[i], 17);
+		if (!clear_extent_check(extent, 7, 17, "%s at %lx", op->desc,
+					vaddrs[i]))
+			return;
+	}
+	kunit_info(test, "%s: %u addresses\n", op->desc, i);
+}
+
+/*
+ * Long runs [clearing 1, 4]: the pages of a PMD, of the largest block of the
+ * page allocator, and of two of them, with one page more and one less at either
+ * end, so that the run crosses from one block to the other. The length in bytes
+ * does not fit into 16 bits, and the count not into 8.
+ */
+static void clear_long_range(struct kunit *test)
+{
+	const struct clear_op *op = clear_op_get(test);
+	unsigned int order = max_t(unsigned int, MAX_PAGE_ORDER,
+				   ilog2(SZ_2M) - PAGE_SHIFT) + 1;
+	unsigned int sizes[] = {
+		SZ_2M >> PAGE_SHIFT, MAX_ORDER_NR_PAGES, 2 * MAX_ORDER_NR_PAGES,
+	};
+	struct clear_extent *extent;
+	unsigned int size, odd, ranges = 0;
+
+	while (!clear_extent_fits(order))
+		order--;
+	extent = clear_extent_alloc(test, order);
+	for (size = 0; size < ARRAY_SIZE(sizes); size++) {
+		unsigned int middle = extent->nr / 2;
+		unsigned int half = min(sizes[size], extent->nr) / 2;
+
+		/* From one page before to one behind, at either end. */
+		for (odd = 0; odd < 9; odd++) {
+			unsigned int first = middle - half + odd % 3;
+			unsigned int end = middle + half + odd / 3;
+
+			first -= !!first;
+			end = min(end - 1, extent->nr);
+			if (first >= end)
+				continue;
+			clear_extent_fill(extent, CLEAR_MARKS);
+			op->clear(extent->page + first, first * PAGE_SIZE,
+				  end - first);
+			if (!clear_extent_check(extent, first, end - first,
+						"%s of [%u, %u)", op->desc, first,
+						end))
+				return;
+			ranges++;
+		}
+	}
+	/* And once all, with a look at every byte. */
+	clear_extent_fill(extent, CLEAR_WORDS);
+	op->clear(extent->page, 0, extent->nr);
+	clear_extent_check(extent, 0, extent->nr, "%s of all %u", op->desc,
+			   extent->nr);
+	kunit_info(test, "%s: %u ranges, up to %u pages\n", op->desc, ranges + 1,
+		   extent->nr);
+}
+
+static int bench_cmp(const void *a, const void *b)
+{
+	const u64 *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* A line for machines: the median, and how far apart the middle half is. */
+static void bench_report(struct kunit *test, const char *desc,
+			 unsigned long bytes, u64 *ns, unsigned int nr)
+{
+	unsigned long kib = bytes / SZ_1K;
+	bool mib = kib >= SZ_1K;
+
+	sort(ns, nr, sizeof(*ns), bench_cmp, NULL);
+	kunit_info(test,
+		   "number %s %lu%c ns_median=%llu spread=%llu ns_min=%llu ns_max=%llu runs=%u\n",
+		   desc, mib ? kib / SZ_1K : kib, mib ? 'M' : 'K', ns[nr / 2],
+		   ns[nr * 3 / 4] - ns[nr / 4], ns[0], ns[nr - 1], nr);
+}
+
+/* The clock may tick rarely, early in a boot. */
+static u64 bench_clock_step(void)
+{
+	u64 start = local_clock(), now;
+
+	do {
+		now = local_clock();
+	} while (now == start);
+	return now - start;
+}
+
+/*
+ * How long it takes to clear 4K to 64M, page by page and at once. Each run
+ * clears all of a large extent, piece by piece of that size, so that all sizes
+ * find the caches in the same state; a number is the time for one piece. The
+ * ways take turns, so that a disturbance hits both. Memory that is not clear
+ * afterwards fails the case; a time never does.
+ */
+static void clear_bench(struct kunit *test)
+{
+	static const struct clear_op ways[] = {
+		{ "clear_page", false, op_clear_page },
+		{ "clear_pages", true, op_clear_pages },
+	};
+	unsigned int order = ilog2(SZ_64M) - PAGE_SHIFT, nr, run, way, i;
+	unsigned int runs = min(bench, BENCH_MAX);
+	struct clear_extent *extent;
+	u64 *ns[ARRAY_SIZE(ways)];
+
+	if (!runs)
+		kunit_skip(test, "boot with clear_pages.bench=25");
+	KUNIT_ASSERT_TRUE(test, clear_extent_fits(order));
+	extent = clear_extent_alloc(test, order);
+	for (way = 0; way < ARRAY_SIZE(ways); way++) {
+		ns[way] = kunit_kcalloc(test, runs, sizeof(u64), GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, ns[way]);
+	}
+	clear_extent_fill(extent, CLEAR_WORDS);
+	kunit_info(test, "number clock_step ns=%llu\n", bench_clock_step());
+
+	for (nr = 1; nr <= extent->nr; nr *= 2) {
+		for (run = 0; run < runs; run++) {
+			for (way = 0; way < ARRAY_SIZE(ways); way++) {
+				u64 start = local_clock();
+
+				if (ways[way].ranges && !PGTABLE_KUNIT_CLEAR_RANGES)
+					continue;
+				for (i = 0; i < extent->nr; i += nr)
+					ways[way].clear(extent->page + i, 0, nr);
+				ns[way][run] = div_u64(local_clock() - start,
+						       extent->nr / nr);
+				cond_resched();
+			}
+		}
+		for (way = 0; way < ARRAY_SIZE(ways); way++) {
+			if (!ways[way].ranges || PGTABLE_KUNIT_CLEAR_RANGES)
+				bench_report(test, ways[way].desc, nr * PAGE_SIZE,
+					     ns[way], runs);
+		}
+	}
+	clear_extent_check(extent, 0, extent->nr, "the benchmark");
+}
+
+static struct kunit_suite clear_pages_suite;
+
+static int clear_pages_init(struct kunit *test)
+{
+	return pgtable_kunit_case_init(test, &clear_pages_suite);
+}
+
+static struct kunit_case clear_pages_cases[] = {
+	KUNIT_CASE_PARAM_ATTR(clear_every_range, clear_op_gen_params,
+			      PGTABLE_KUNIT_SLOW),
+	KUNIT_CASE_PARAM(clear_any_user_address, clear_op_gen_params),
+	KUNIT_CASE_PARAM_ATTR(clear_long_range, clear_op_gen_params,
+			      PGTABLE_KUNIT_SLOW),
+	KUNIT_CASE_SLOW(clear_bench),
+	{}
+};
+
+static struct kunit_suite clear_pages_suite = {
+	.name = "clear_pages",
+	.init = clear_pages_init,
+	.test_cases = clear_pages_cases,
+};
+
+kunit_test_suite(clear_pages_suite);
+
+MODULE_DESCRIPTION("KUnit tests for clear_pages()");
+MODULE_LICENSE("GPL");
