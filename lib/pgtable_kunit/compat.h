@@ -733,4 +733,210 @@ static inline void pgtable_kunit_table_dtor_free(struct ptdesc *ptdesc,
 }
 #endif /* PGTABLE_KUNIT_BUILDER */
 
+/*
+ * Whether a large folio is mapped by more than one mm. The newer kernel keeps the
+ * IDs of up to two owners, if it is configured to, or else takes all for shared;
+ * the older one guesses from mapcounts.
+ */
+enum pgtable_kunit_shared {
+	PGTABLE_KUNIT_SHARED_TRACKED,
+	PGTABLE_KUNIT_SHARED_ASSUMED,
+	PGTABLE_KUNIT_SHARED_GUESSED,
+};
+
+#ifdef PGTABLE_KUNIT_HAS_MAYBE_MAPPED_SHARED
+#define PGTABLE_KUNIT_SHARED \
+	(IS_ENABLED(CONFIG_MM_ID) ? PGTABLE_KUNIT_SHARED_TRACKED : \
+				    PGTABLE_KUNIT_SHARED_ASSUMED)
+#define pgtable_kunit_mapped_shared(folio)	folio_maybe_mapped_shared(folio)
+#else
+#define PGTABLE_KUNIT_SHARED			PGTABLE_KUNIT_SHARED_GUESSED
+#define pgtable_kunit_mapped_shared(folio)	folio_likely_mapped_shared(folio)
+#endif
+
+/* The newer kernel can do without a mapcount of each page. */
+#define PGTABLE_KUNIT_PAGE_MAPCOUNT		!IS_ENABLED(CONFIG_NO_PAGE_MAPCOUNT)
+
+/**
+ * struct pgtable_kunit_owners - what a large folio knows of who maps it
+ * @mapcount: number of mappings
+ * @id: of two owners, 0 for none
+ * @count: how many mappings each has
+ * @shared: there may be more than one owner
+ * @locked: this is being changed
+ */
+struct pgtable_kunit_owners {
+	int mapcount;
+	unsigned int id[2];
+	int count[2];
+	bool shared;
+	bool locked;
+};
+
+#ifdef CONFIG_MM_ID
+#define PGTABLE_KUNIT_MM_ID_MAX			MM_ID_MAX
+
+static inline struct pgtable_kunit_owners
+pgtable_kunit_owners(const struct folio *folio)
+{
+	return (struct pgtable_kunit_owners){
+		.mapcount = folio_large_mapcount(folio),
+		.id = { folio_mm_id(folio, 0), folio_mm_id(folio, 1) },
+		.count = {
+			folio->_mm_id_mapcount[0] + 1,
+			folio->_mm_id_mapcount[1] + 1,
+		},
+		.shared = folio->_mm_ids & FOLIO_MM_IDS_SHARED_BIT,
+		.locked = folio->_mm_ids & FOLIO_MM_IDS_LOCK_BIT,
+	};
+}
+
+static inline void
+pgtable_kunit_restore_owners(struct folio *folio,
+			     const struct pgtable_kunit_owners *owners)
+{
+	int i;
+
+	atomic_set(&folio->_large_mapcount, owners->mapcount - 1);
+	for (i = 0; i < 2; i++) {
+		folio->_mm_id_mapcount[i] = owners->count[i] - 1;
+		folio->_mm_id[i] = owners->id[i];
+	}
+	if (owners->shared)
+		folio->_mm_ids |= FOLIO_MM_IDS_SHARED_BIT;
+	if (owners->locked)
+		folio->_mm_ids |= FOLIO_MM_IDS_LOCK_BIT;
+}
+
+static inline unsigned int pgtable_kunit_mm_id(const struct mm_struct *mm)
+{
+	return mm->mm_id;
+}
+
+static inline void pgtable_kunit_set_mm_id(struct mm_struct *mm, unsigned int id)
+{
+	mm->mm_id = id;
+}
+
+#define pgtable_kunit_set_mapcount		folio_set_large_mapcount
+#define pgtable_kunit_add_mapcount		folio_add_return_large_mapcount
+#define pgtable_kunit_sub_mapcount		folio_sub_return_large_mapcount
+#define pgtable_kunit_lock_mapcount		folio_lock_large_mapcount
+#define pgtable_kunit_unlock_mapcount		folio_unlock_large_mapcount
+#else
+#define PGTABLE_KUNIT_MM_ID_MAX			0
+
+static inline struct pgtable_kunit_owners
+pgtable_kunit_owners(const struct folio *folio)
+{
+	return (struct pgtable_kunit_owners){};
+}
+
+static inline void
+pgtable_kunit_restore_owners(struct folio *folio,
+			     const struct pgtable_kunit_owners *owners)
+{
+}
+
+static inline unsigned int pgtable_kunit_mm_id(const struct mm_struct *mm)
+{
+	return 0;
+}
+
+static inline void pgtable_kunit_set_mm_id(struct mm_struct *mm, unsigned int id)
+{
+}
+
+static inline void pgtable_kunit_set_mapcount(struct folio *folio, int nr,
+					      struct vm_area_struct *vma)
+{
+}
+
+static inline int pgtable_kunit_add_mapcount(struct folio *folio, int nr,
+					     struct vm_area_struct *vma)
+{
+	return 0;
+}
+
+static inline int pgtable_kunit_sub_mapcount(struct folio *folio, int nr,
+					     struct vm_area_struct *vma)
+{
+	return 0;
+}
+
+static inline void pgtable_kunit_lock_mapcount(struct folio *folio)
+{
+}
+
+static inline void pgtable_kunit_unlock_mapcount(struct folio *folio)
+{
+}
+#endif /* CONFIG_MM_ID */
+
+/* Fork: the newer kernel is told who gets the new mappings. */
+static inline void pgtable_kunit_dup_file_rmap(struct folio *folio,
+					       struct page *page, int nr,
+					       struct vm_area_struct *dst)
+{
+#ifdef PGTABLE_KUNIT_HAS_DUP_RMAP_VMA
+	folio_dup_file_rmap_ptes(folio, page, nr, dst);
+#else
+	folio_dup_file_rmap_ptes(folio, page, nr);
+#endif
+}
+
+static inline void pgtable_kunit_dup_file_rmap_pmd(struct folio *folio,
+						   struct vm_area_struct *dst)
+{
+#ifdef PGTABLE_KUNIT_HAS_DUP_RMAP_VMA
+	folio_dup_file_rmap_pmd(folio, &folio->page, dst);
+#else
+	folio_dup_file_rmap_pmd(folio, &folio->page);
+#endif
+}
+
+static inline int pgtable_kunit_dup_anon_rmap(struct folio *folio,
+					      struct page *page, int nr,
+					      struct vm_area_struct *dst,
+					      struct vm_area_struct *src)
+{
+#ifdef PGTABLE_KUNIT_HAS_DUP_RMAP_VMA
+	return folio_try_dup_anon_rmap_ptes(folio, page, nr, dst, src);
+#else
+	return folio_try_dup_anon_rmap_ptes(folio, page, nr, src);
+#endif
+}
+
+static inline int pgtable_kunit_dup_anon_rmap_pmd(struct folio *folio,
+						  struct vm_area_struct *dst,
+						  struct vm_area_struct *src)
+{
+#ifdef PGTABLE_KUNIT_HAS_DUP_RMAP_VMA
+	return folio_try_dup_anon_rmap_pmd(folio, &folio->page, dst, src);
+#else
+	return folio_try_dup_anon_rmap_pmd(folio, &folio->page, src);
+#endif
+}
+
+/*
+ * How many warnings @fn gives, which do not count as failures. Where the kernel
+ * cannot keep them off the log, @fn is not called.
+ */
+static inline int pgtable_kunit_count_warnings(struct kunit *test,
+					       void (*fn)(void *data),
+					       void *data)
+{
+#ifdef kunit_warning_suppress
+	struct kunit_suppressed_warning *w = kunit_start_suppress_warning(test);
+	int nr;
+
+	fn(data);
+	nr = kunit_suppressed_warning_count(w);
+	kunit_end_suppress_warning(test, w);
+	return nr;
+#else
+	return -EOPNOTSUPP;
+#endif
+}
+
 #endif /* _PGTABLE_KUNIT_COMPAT_H */

@@ -50,7 +50,7 @@ class Run:
 
 
 # Suites about races need two CPUs; all others are faster on one.
-TWO_CPUS = ("--qemu_args=-smp 2", "contpte_race*")
+TWO_CPUS = ("--qemu_args=-smp 2", "*_race*")
 # Time that is a number of instructions, and memory with tags.
 COUNTED = ("--qemu_args=-icount shift=0 -machine mte=on", "atomic_rmw_large*")
 WITHOUT_CONTPTE = ("--kconfig_add=CONFIG_ARM64_CONTPTE=n",)

@@ -76,6 +76,11 @@ EDITS = (
         "obj-$(CONFIG_PGTABLE_KUNIT) += pgtable_kunit/",
     ),
     Insertion(
+        "lib/Makefile",
+        r"obj-\$\(CONFIG_FIRMWARE_TABLE\)\s*\+= fw_table\.o",
+        "obj-$(CONFIG_RMAP_ID) += rmap_id/",
+    ),
+    Insertion(
         "mm/Makefile",
         r"obj-\$\(CONFIG_SHRINKER_DEBUG\)\s*\+= shrinker_debug\.o",
         "obj-$(CONFIG_PGTABLE_KUNIT) += tests/",

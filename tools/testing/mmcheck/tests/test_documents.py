@@ -9,10 +9,15 @@ from mmcheck.settings import PROJECT
 CONTPTE_ROWS = 253
 
 
+def files(suffix: str) -> list[Path]:
+    """What there is of suites in the tree, by the end of its name."""
+    return [path for folder in ("mm", "arch/*/mm", "lib/*") for path in PROJECT.glob(f"{folder}/tests/*{suffix}")]
+
+
 def suites() -> dict[str, str]:
     """The text of each suite in the tree, by its name."""
     found = {}
-    for path in [*PROJECT.glob("mm/tests/*_kunit.c"), *PROJECT.glob("arch/*/mm/tests/*_kunit.c")]:
+    for path in files("_kunit.c"):
         text = path.read_text()
         suite = re.search(r'^\t\.name = "(\w+)"', text, re.MULTILINE)
         assert suite, path
@@ -33,30 +38,36 @@ def numbers(text: str) -> set[int]:
     return found
 
 
-def cited(comment: str) -> set[int]:
-    """The rows of the contpte catalogue that a comment cites: [contpte 1, 3-5], then [6]."""
+def cited(comment: str, catalogue: str) -> set[int]:
+    """The rows of a catalogue that a comment cites: [contpte 1, 3-5], then [6]."""
     found: set[int] = set()
+    last = "contpte"
     for name, rows in re.findall(r"\[([a-z\s*]*)((?:\d+[-,\s*]*)+)\]", comment):
-        if name.strip("* \t\n") in ("contpte", ""):
+        last = name.strip("* \t\n") or last
+        if last == catalogue:
             found |= numbers(rows)
     return found
 
 
-def citations() -> dict[int, set[str]]:
-    """By row of the contpte catalogue, the cases whose comment cites it."""
+def citations(catalogue: str) -> dict[int, set[str]]:
+    """By row of a catalogue, the cases whose comment cites it."""
     found: dict[int, set[str]] = {}
     for suite, text in suites().items():
         for case in re.findall(r"KUNIT_CASE\w*\((\w+)", text) if suite != "linear_map" else ():
             before = text.partition(f"static void {case}(struct kunit ")[0]
-            for row in cited(before[before.rindex("/*") :]):
+            for row in cited(before[before.rindex("/*") :], catalogue):
                 found.setdefault(row, set()).add(f"{suite}.{case}")
     return found
 
 
+def section(title: str) -> str:
+    """The text of one section of COVERAGE.md."""
+    return (PROJECT / "COVERAGE.md").read_text().partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
 def table(title: str) -> dict[int, str]:
     """The rows of one table of COVERAGE.md, by number: the column that says where they are tested."""
-    section = (PROJECT / "COVERAGE.md").read_text().partition(f"\n## {title}\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| (\d+) \|.*\| (.*) \|$", section, re.MULTILINE)
+    rows = re.findall(r"^\| (\d+) \|.*\| (.*) \|$", section(title), re.MULTILINE)
     assert len(rows) == len({number for number, _ in rows})
     return {int(number): where for number, where in rows}
 
@@ -72,12 +83,24 @@ def test_each_row_of_the_contpte_catalogue_stands_in_the_table_once() -> None:
 
 def test_the_contpte_table_says_what_the_cases_cite() -> None:
     for row, where in table("contpte and batches").items():
-        assert set(re.findall(r"`(\w+\.\w+)`", where)) == citations().get(row, set()), row
+        assert set(re.findall(r"`(\w+\.\w+)`", where)) == citations("contpte").get(row, set()), row
         assert where
 
 
+def test_the_table_of_mapped_folios_says_what_the_cases_cite() -> None:
+    text = section("Mapped shared or exclusively")
+    found = citations("mapped")
+    listed: set[int] = set()
+    for rows, where in re.findall(r"^\| ([\d, -]+) \|.*\| (.*) \|$", text, re.MULTILINE):
+        cases = {case for row in numbers(rows) for case in found.get(row, set())}
+        assert set(re.findall(r"`(\w+\.\w+)`", where)) == cases, rows
+        assert not listed & numbers(rows), rows
+        listed |= numbers(rows)
+    assert listed == set(range(1, 64))
+
+
 def test_suites_stay_readable() -> None:
-    for path in [*PROJECT.glob("mm/tests/*.c"), *PROJECT.glob("arch/*/mm/tests/*.c")]:
+    for path in files(".c"):
         assert len(path.read_text().splitlines()) < 600, path
 
 
@@ -91,8 +114,7 @@ def test_paths_in_the_readme_exist() -> None:
 
 def test_known_issues_are_those_that_tests_name() -> None:
     listed = set(re.findall(r"^## (\d+)\.", (PROJECT / "KNOWN_ISSUES.md").read_text(), re.MULTILINE))
-    sources = [*PROJECT.glob("mm/tests/*.c"), *PROJECT.glob("arch/*/mm/tests/*.c")]
-    named = {n for p in sources for n in re.findall(r"(?:known|stale)_issue\(test,\s*(\d+)", p.read_text())}
+    named = {n for p in files(".c") for n in re.findall(r"(?:known|stale)_issue\(test,\s*(\d+)", p.read_text())}
     assert named == listed
 
 

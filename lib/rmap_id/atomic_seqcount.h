@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A sequence count that several writers may hold at once.
+ *
+ * Writers that share it change the data with atomic operations. A writer that
+ * finds nobody else may be given it exclusively, and then changes the data with
+ * plain loads and stores; whoever comes later waits for it. Readers retry if any
+ * writer was there while they read.
+ *
+ * The state is one word: the number of writers that share it in bits 0 to 15,
+ * that of writers that try to have it exclusively, one of which may have
+ * succeeded, in bits 16 to 31, and above them the number of writes.
+ *
+ * Writers do not sleep, and do not run in interrupts: the one that was
+ * interrupted may be the one to wait for.
+ */
+#ifndef _LIB_ATOMIC_SEQCOUNT_H
+#define _LIB_ATOMIC_SEQCOUNT_H
+
+#include <linux/atomic.h>
+#include <linux/bits.h>
+#include <linux/bug.h>
+#include <linux/preempt.h>
+#include <linux/threads.h>
+
+#define ATOMIC_SEQCOUNT_SHARED		((s64)BIT_ULL(0))
+#define ATOMIC_SEQCOUNT_EXCLUSIVE	((s64)BIT_ULL(16))
+#define ATOMIC_SEQCOUNT_STEP		((s64)BIT_ULL(32))
+
+#define ATOMIC_SEQCOUNT_SHARED_MASK \
+	(ATOMIC_SEQCOUNT_EXCLUSIVE - ATOMIC_SEQCOUNT_SHARED)
+#define ATOMIC_SEQCOUNT_EXCLUSIVE_MASK \
+	(ATOMIC_SEQCOUNT_STEP - ATOMIC_SEQCOUNT_EXCLUSIVE)
+#define ATOMIC_SEQCOUNT_WRITERS_MASK \
+	(ATOMIC_SEQCOUNT_SHARED_MASK | ATOMIC_SEQCOUNT_EXCLUSIVE_MASK)
+
+/* One writer a CPU, and as many more: those that nest. */
+static_assert(2 * CONFIG_NR_CPUS <= ATOMIC_SEQCOUNT_SHARED_MASK + 1);
+
+struct atomic_seqcount {
+	atomic64_t state;
+};
+
+/**
+ * atomic_seqcount_init() - no write yet
+ * @s: the count
+ */
+static inline void atomic_seqcount_init(struct atomic_seqcount *s)
+{
+	atomic64_set(&s->state, 0);
+}
+
+/**
+ * atomic_seqcount_read() - begin to read, even if there are writers
+ * @s: the count
+ *
+ * Return: the state; with one of ATOMIC_SEQCOUNT_WRITERS_MASK, what is read is
+ * not consistent, and atomic_seqcount_retry() will not say so.
+ */
+static inline s64 atomic_seqcount_read(const struct atomic_seqcount *s)
+{
+	return atomic64_read_acquire(&s->state);
+}
+
+/**
+ * atomic_seqcount_read_begin() - begin to read once there is no writer
+ * @s: the count
+ *
+ * Return: what to give to atomic_seqcount_read_retry().
+ */
+static inline s64 atomic_seqcount_read_begin(struct atomic_seqcount *s)
+{
+	return atomic64_cond_read_acquire(&s->state,
+					  !(VAL & ATOMIC_SEQCOUNT_WRITERS_MASK));
+}
+
+/**
+ * atomic_seqcount_read_retry() - was there a writer?
+ * @s: the count
+ * @start: what atomic_seqcount_read_begin() has returned
+ */
+static inline bool atomic_seqcount_read_retry(const struct atomic_seqcount *s,
+					      s64 start)
+{
+	/* What was read comes before the state. */
+	smp_rmb();
+	return atomic64_read(&s->state) != start;
+}
+
+/* A writer in an interrupt may wait for the one that it interrupts. */
+static inline bool atomic_seqcount_may_write(void)
+{
+	return in_task();
+}
+
+/**
+ * atomic_seqcount_write_begin() - begin to write
+ * @s: the count
+ * @exclusive: try to be the only writer
+ *
+ * Return: whether the caller is the only writer until it calls
+ * atomic_seqcount_write_end(). If not, others may be writing as well.
+ */
+static inline bool atomic_seqcount_write_begin(struct atomic_seqcount *s,
+					       bool exclusive)
+{
+	s64 state;
+
+	if (IS_ENABLED(CONFIG_DEBUG_ATOMIC_SEQCOUNT))
+		WARN_ON_ONCE(!atomic_seqcount_may_write());
+
+	preempt_disable();
+	if (exclusive) {
+		/* Who comes later, and sees this, gives way. */
+		state = atomic64_add_return(ATOMIC_SEQCOUNT_EXCLUSIVE,
+					    &s->state);
+		if ((state & ATOMIC_SEQCOUNT_WRITERS_MASK) ==
+		    ATOMIC_SEQCOUNT_EXCLUSIVE)
+			return true;
+		state = atomic64_add_return(ATOMIC_SEQCOUNT_SHARED -
+					    ATOMIC_SEQCOUNT_EXCLUSIVE,
+					    &s->state);
+	} else {
+		state = atomic64_add_return(ATOMIC_SEQCOUNT_SHARED, &s->state);
+	}
+
+	/* One that has it exclusively, or is about to learn that it has not. */
+	if (state & ATOMIC_SEQCOUNT_EXCLUSIVE_MASK)
+		atomic64_cond_read_acquire(&s->state,
+					   !(VAL & ATOMIC_SEQCOUNT_EXCLUSIVE_MASK));
+	return false;
+}
+
+/**
+ * atomic_seqcount_write_end() - the data is consistent again
+ * @s: the count
+ * @exclusive: what atomic_seqcount_write_begin() has returned
+ */
+static inline void atomic_seqcount_write_end(struct atomic_seqcount *s,
+					     bool exclusive)
+{
+	/* The data comes before the state. */
+	smp_mb__before_atomic();
+	atomic64_add(ATOMIC_SEQCOUNT_STEP -
+		     (exclusive ? ATOMIC_SEQCOUNT_EXCLUSIVE :
+				  ATOMIC_SEQCOUNT_SHARED), &s->state);
+	/* What follows comes behind it. */
+	smp_mb__after_atomic();
+	preempt_enable();
+}
+
+#endif /* _LIB_ATOMIC_SEQCOUNT_H */

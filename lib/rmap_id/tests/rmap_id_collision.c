@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A search for owners whose sums of IDs are those of one owner.
+ *
+ * Take an owner t and P mappings of others. Digit k of the sum is the number of
+ * mappings whose owner has bit k, and P or 0 if all were t's: a difference of
+ * d_k, with |d_k| <= P. The sums are equal if d_0 + d_1 base + d_2 base^2 + ... is
+ * 0 modulo 2^64. Conversely, any such differences can be made into mappings: t has
+ * the bits where d_k is negative, and mapping number i = 0, 1, ... differs from t in
+ * the bits with |d_k| > i. So there are P mappings that look like t's if and only
+ * if the lattice of all such d has a vector other than 0 with no component above P.
+ *
+ * A basis of the lattice can be written down. It consists of base * e_k - e_(k+1) for
+ * each k, and of 2^64 in digits of that base. To make it short, each of its vectors
+ * is reduced by each other one, as in Euclid's algorithm, until nothing changes.
+ * That need not end with the shortest one there is; it does for the cases of
+ * which the shortest is known.
+ */
+
+#include <kunit/test.h>
+#include <linux/limits.h>
+#include <linux/math64.h>
+
+#include "rmap_id_collision.h"
+
+struct lattice {
+	unsigned int bits;
+	s64 basis[COLLISION_BITS][COLLISION_BITS];
+};
+
+static s64 product(const struct lattice *l, unsigned int i, unsigned int j)
+{
+	s64 sum = 0;
+	unsigned int k;
+
+	for (k = 0; k < l->bits; k++)
+		sum += l->basis[i][k] * l->basis[j][k];
+	return sum;
+}
+
+static void lattice_init(struct lattice *l, u64 base, unsigned int bits)
+{
+	u64 quotient, rest;
+	unsigned int k;
+
+	memset(l, 0, sizeof(*l));
+	l->bits = bits;
+	for (k = 0; k + 1 < bits; k++) {
+		l->basis[k][k] = base;
+		l->basis[k][k + 1] = -1;
+	}
+
+	/* 2^64 = quotient * base + rest, from 2^64 - 1; base does not divide it. */
+	quotient = div64_u64_rem(U64_MAX, base, &rest);
+	rest++;
+	for (k = 0; k + 1 < bits; k++) {
+		l->basis[bits - 1][k] = rest;
+		quotient = div64_u64_rem(quotient, base, &rest);
+	}
+	/* Whatever remains is a digit too, however large. */
+	l->basis[bits - 1][bits - 1] = quotient * base + rest;
+}
+
+/* Make vector @i shorter with a multiple of vector @j. */
+static bool lattice_reduce(struct lattice *l, unsigned int i, unsigned int j)
+{
+	s64 norm = product(l, j, j), dot = product(l, i, j);
+	s64 q = div64_s64((dot < 0 ? -dot : dot) + norm / 2, norm);
+	unsigned int k;
+
+	/* Exactly half of it would not become shorter. */
+	if (!q || 2 * (dot < 0 ? -dot : dot) == norm)
+		return false;
+	if (dot < 0)
+		q = -q;
+	for (k = 0; k < l->bits; k++)
+		l->basis[i][k] -= q * l->basis[j][k];
+	return true;
+}
+
+static u64 vector_norm(const s64 *vector, unsigned int bits)
+{
+	u64 norm = 0;
+	unsigned int k;
+
+	for (k = 0; k < bits; k++)
+		norm = max_t(u64, norm, abs(vector[k]));
+	return norm;
+}
+
+/**
+ * collision_search() - find differences that are 0 modulo 2^64
+ * @test: the test, for memory
+ * @base: of the digits, odd
+ * @bits: how many digits
+ * @found: the smallest that were found. The last difference that is not 0 is
+ *	   positive
+ */
+void collision_search(struct kunit *test, u64 base, unsigned int bits,
+		      struct collision *found)
+{
+	struct lattice *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	unsigned int i, j, k, best = 0;
+	bool changed;
+
+	KUNIT_ASSERT_NOT_NULL(test, l);
+	KUNIT_ASSERT_LE(test, bits, COLLISION_BITS);
+	lattice_init(l, base, bits);
+	/* Products of the vectors have to fit as well. */
+	KUNIT_ASSERT_LE(test, vector_norm(l->basis[bits - 1], bits), S32_MAX);
+
+	do {
+		changed = false;
+		for (i = 0; i < bits; i++) {
+			for (j = 0; j < bits; j++)
+				changed |= i != j && lattice_reduce(l, i, j);
+		}
+	} while (changed);
+
+	for (i = 1; i < bits; i++) {
+		if (vector_norm(l->basis[i], bits) <
+		    vector_norm(l->basis[best], bits))
+			best = i;
+	}
+	found->bits = bits;
+	found->norm = vector_norm(l->basis[best], bits);
+	for (k = bits; k-- && !l->basis[best][k];)
+		;
+	for (i = 0; i < bits; i++)
+		found->vector[i] = l->basis[best][k] < 0 ? -l->basis[best][i] :
+							   l->basis[best][i];
+	kunit_kfree(test, l);
+}
+
+/**
+ * collision_owners() - make owners out of differences
+ * @found: the differences
+ * @mapcount: how many mappings there are to be, at least @found->norm
+ * @owners: room for @found->bits + 1; the first is the one that the others look
+ *	    like, with 0 mappings if @mapcount is @found->norm
+ *
+ * Return: number of owners, those without mappings included.
+ */
+unsigned int collision_owners(const struct collision *found, u64 mapcount,
+			      struct collision_owner *owners)
+{
+	u64 from = 0, target = 0;
+	unsigned int nr = 1, k;
+
+	for (k = 0; k < found->bits; k++)
+		target |= found->vector[k] < 0 ? 1ULL << k : 0;
+	owners[0] = (struct collision_owner){ target, mapcount - found->norm };
+
+	while (from < found->norm) {
+		u64 to = found->norm, differ = 0;
+
+		for (k = 0; k < found->bits; k++) {
+			u64 size = abs(found->vector[k]);
+
+			if (size <= from)
+				continue;
+			differ |= 1ULL << k;
+			to = min(to, size);
+		}
+		owners[nr++] = (struct collision_owner){ target ^ differ,
+							 to - from };
+		from = to;
+	}
+	return nr;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A search for owners whose sums of IDs are those of one owner.
+ */
+#ifndef _LIB_RMAP_ID_COLLISION_H
+#define _LIB_RMAP_ID_COLLISION_H
+
+#include <linux/types.h>
+
+/* The most digits that the search can cope with. */
+#define COLLISION_BITS	42
+
+struct kunit;
+
+/**
+ * struct collision - owners that look like one
+ * @bits: digits of an ID
+ * @norm: the largest of the absolute values of @vector; 0 if there is none
+ * @vector: for each digit, how much it differs from that of one owner
+ */
+struct collision {
+	unsigned int bits;
+	u64 norm;
+	s64 vector[COLLISION_BITS];
+};
+
+/**
+ * struct collision_owner - one of them
+ * @part: its ID, or the part of it that differs
+ * @mappings: how many it has
+ */
+struct collision_owner {
+	u64 part;
+	u64 mappings;
+};
+
+void collision_search(struct kunit *test, u64 base, unsigned int bits,
+		      struct collision *found);
+unsigned int collision_owners(const struct collision *found, u64 mapcount,
+			      struct collision_owner *owners);
+
+#endif /* _LIB_RMAP_ID_COLLISION_H */

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Mapcounts by themselves, and the IDs of mms.
+ *
+ * For small folios and those of hugetlb, whether several mms map them is a matter
+ * of their mapcount alone. It shares a word with the type of a page that is never
+ * mapped. Large folios keep the IDs of mms that map them, so that no two mms may
+ * have the same.
+ *
+ * Not covered: what large folios make of that (folio_mapped_shared).
+ *
+ *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests [--arch=arm64] \
+ *	'folio_mapcount'
+ */
+
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "folio_mapped.h"
+
+/* Mms that are asked for at once. */
+#define IDS		32
+
+/* Folios of which the mapcount is all there is to know. */
+enum mapcount_kind { MAPCOUNT_SMALL, MAPCOUNT_HUGETLB, MAPCOUNT_LARGE };
+
+static const struct mapcount_folio {
+	const char *desc;
+	enum mapcount_kind kind;
+} mapcount_folios[] = {
+	{ "small", MAPCOUNT_SMALL },
+	{ "hugetlb", MAPCOUNT_HUGETLB },
+	{ "large, owners not known", MAPCOUNT_LARGE },
+};
+
+KUNIT_ARRAY_PARAM_DESC(mapcount_folio, mapcount_folios, desc);
+
+/* Make it one of hugetlb, or no longer. */
+static void hugetlb_set(struct folio *folio, bool hugetlb)
+{
+#ifdef CONFIG_HUGETLB_PAGE
+	if (hugetlb)
+		__folio_set_hugetlb(folio);
+	else if (folio_test_hugetlb(folio))
+		__folio_clear_hugetlb(folio);
+#endif
+}
+
+/*
+ * A small folio is shared if it is mapped more than once, and so is one of hugetlb.
+ * Large ones are always, in a kernel that could know owners but was told not to
+ * [mapped 18].
+ */
+static void folio_mapped_shared_by_mapcount(struct kunit *test)
+{
+	const struct mapcount_folio *p = test->param_value;
+	struct folio *folio = pgtable_kunit_folio_alloc(test, p->kind == MAPCOUNT_SMALL ?
+							      0 : 2);
+	atomic_t *mapcount = &folio->_mapcount;
+	int nr;
+
+	if (p->kind == MAPCOUNT_HUGETLB && !IS_ENABLED(CONFIG_HUGETLB_PAGE))
+		kunit_skip(test, "no CONFIG_HUGETLB_PAGE");
+	if (p->kind == MAPCOUNT_LARGE &&
+	    PGTABLE_KUNIT_SHARED != PGTABLE_KUNIT_SHARED_ASSUMED)
+		kunit_skip(test, "owners are known, or guessed");
+
+	hugetlb_set(folio, p->kind == MAPCOUNT_HUGETLB);
+	if (p->kind != MAPCOUNT_SMALL)
+		mapcount = &folio->_large_mapcount;
+	for (nr = 0; nr <= 3; nr++) {
+		atomic_set(mapcount, nr - 1);
+		KUNIT_EXPECT_EQ(test, folio_mapcount(folio), nr);
+		KUNIT_EXPECT_EQ_MSG(test, pgtable_kunit_mapped_shared(folio),
+				    nr > 1 || p->kind == MAPCOUNT_LARGE,
+				    "mapped %d times", nr);
+	}
+	atomic_set(mapcount, -1);
+	hugetlb_set(folio, false);
+}
+
+/*
+ * What user space cannot map has no mapcount: the type of a page is in the same
+ * word, and is not taken for one [mapped 19].
+ */
+static void folio_mapcount_of_types(struct kunit *test)
+{
+	struct folio *folio = pgtable_kunit_folio_alloc(test, 0);
+	void *slab = kunit_kmalloc(test, 64, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, slab);
+	KUNIT_EXPECT_EQ(test, folio_mapcount(virt_to_folio(slab)), 0);
+
+	__folio_set_pgtable(folio);
+	KUNIT_EXPECT_NE(test, atomic_read(&folio->_mapcount), -1);
+	KUNIT_EXPECT_EQ(test, folio_mapcount(folio), 0);
+	__folio_clear_pgtable(folio);
+	__folio_set_offline(folio);
+	KUNIT_EXPECT_EQ(test, folio_mapcount(folio), 0);
+	__folio_clear_offline(folio);
+	KUNIT_EXPECT_EQ(test, atomic_read(&folio->_mapcount), -1);
+}
+
+/*
+ * The kernel gives each mm an ID that no other has, within its limits, and never
+ * that of nobody, which is init_mm's. Once an mm has gone, its ID is given again:
+ * the lowest that is free, unless somebody else was faster [mapped 13].
+ */
+static void mm_alloc_distinct_ids(struct kunit *test)
+{
+	struct mm_struct *mms[IDS];
+	unsigned int ids[IDS], i, j, freed = 0;
+	bool again = false;
+
+	mapped_needs_ids(test);
+	KUNIT_EXPECT_EQ(test, pgtable_kunit_mm_id(&init_mm), 0);
+	for (i = 0; i < IDS; i++) {
+		mms[i] = mm_alloc();
+		KUNIT_ASSERT_NOT_NULL(test, mms[i]);
+		ids[i] = pgtable_kunit_mm_id(mms[i]);
+		KUNIT_EXPECT_GT(test, ids[i], 0);
+		KUNIT_EXPECT_LE(test, ids[i], PGTABLE_KUNIT_MM_ID_MAX);
+		for (j = 0; j < i; j++)
+			KUNIT_EXPECT_NE(test, ids[i], ids[j]);
+	}
+	for (i = 0; i < IDS; i += 2) {
+		freed = freed ? min(freed, ids[i]) : ids[i];
+		mmput(mms[i]);
+	}
+	for (i = 0; i < IDS; i += 2) {
+		mms[i] = mm_alloc();
+		KUNIT_ASSERT_NOT_NULL(test, mms[i]);
+		again |= pgtable_kunit_mm_id(mms[i]) == freed;
+		for (j = 1; j < IDS; j += 2)
+			KUNIT_EXPECT_NE(test, pgtable_kunit_mm_id(mms[i]), ids[j]);
+	}
+	KUNIT_EXPECT_TRUE_MSG(test, again, "ID %u is lost", freed);
+	for (i = 0; i < IDS; i++)
+		mmput(mms[i]);
+}
+
+static struct kunit_suite mapcount_suite;
+
+static int mapcount_init(struct kunit *test)
+{
+	return pgtable_kunit_case_init(test, &mapcount_suite);
+}
+
+static struct kunit_case mapcount_cases[] = {
+	KUNIT_CASE_PARAM(folio_mapped_shared_by_mapcount,
+			 mapcount_folio_gen_params),
+	KUNIT_CASE(folio_mapcount_of_types),
+	KUNIT_CASE(mm_alloc_distinct_ids),
+	{}
+};
+
+static struct kunit_suite mapcount_suite = {
+	.name = "folio_mapcount",
+	.init = mapcount_init,
+	.test_cases = mapcount_cases,
+};
+
+kunit_test_suite(mapcount_suite);
+
+MODULE_DESCRIPTION("KUnit tests for mapcounts, and for IDs of mms");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the suites on folios that are mapped by several mms have in common: mms
+ * with VMAs, and a model that counts who maps what.
+ */
+#ifndef _MM_TESTS_FOLIO_MAPPED_H
+#define _MM_TESTS_FOLIO_MAPPED_H
+
+#include "pgtable_kunit.h"
+
+#define MAPPED_MMS	6
+
+/**
+ * struct mapped_mms - address spaces that map a folio
+ * @vma: one VMA of each, which nothing but the rmap functions know
+ */
+struct mapped_mms {
+	struct vm_area_struct *vma[MAPPED_MMS];
+};
+
+/**
+ * struct mapped_model - who maps a folio, and what the kernel can know of it
+ * @mapped: how many mappings each mm has
+ * @tracked: how many of these are in one of the two slots. The first mm that
+ *	     finds a slot free when it maps has it until it has unmapped as much
+ * @sticky: somebody has mapped while others had mappings; until a slot has all
+ *	    mappings there are
+ * @crowded: there have been mappings that were in no slot, and what the slots say
+ *	     has not been exact since
+ */
+struct mapped_model {
+	int mapped[MAPPED_MMS];
+	int tracked[MAPPED_MMS];
+	bool sticky;
+	bool crowded;
+};
+
+struct mapped_mms *mapped_mms_fake(struct kunit *test);
+struct mapped_mms *mapped_mms_real(struct kunit *test);
+void mapped_mms_ids(struct mapped_mms *mms, const unsigned int *ids);
+
+int mapped_total(const struct mapped_model *model);
+int mapped_owners(const struct mapped_model *model);
+void mapped_model_change(struct mapped_model *model, int mm, int nr);
+const char *mapped_wrong(const struct mapped_model *model,
+			 const struct mapped_mms *mms, struct folio *folio);
+__printf(4, 5)
+bool mapped_check(struct kunit *test, const struct mapped_model *model,
+		  struct folio *folio, const char *fmt, ...);
+
+static inline void mapped_needs_ids(struct kunit *test)
+{
+	if (PGTABLE_KUNIT_SHARED != PGTABLE_KUNIT_SHARED_TRACKED)
+		kunit_skip(test, "no CONFIG_MM_ID: folios do not know their owners");
+}
+
+#endif /* _MM_TESTS_FOLIO_MAPPED_H */

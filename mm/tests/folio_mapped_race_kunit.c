@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Is a large folio mapped by one mm, or by several? At the same time.
+ *
+ * Those who map a folio take its lock; who asks does not. So an mm that has just
+ * mapped it asks, while others do the same on other CPUs.
+ *
+ * Not covered: whoever asks without a mapping may be told what was true before.
+ *
+ *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests --arch=arm64 \
+ *	--qemu_args '-smp 2' 'folio_mapped_race'
+ */
+
+#include <kunit/test.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/rmap.h>
+
+#include "folio_mapped.h"
+
+/* How long a race runs. */
+#define RACE_JIFFIES	(HZ / 2)
+
+/**
+ * struct mapped_racer - one of those that map a folio at the same time
+ * @folio: the folio
+ * @vma: the mm that maps it
+ * @rounds: how often it has
+ * @missed: how often it was not seen
+ */
+struct mapped_racer {
+	struct folio *folio;
+	struct vm_area_struct *vma;
+	unsigned long rounds;
+	unsigned long missed;
+};
+
+/* While this one has mapped it, and A as well, the folio is shared. */
+static void mapped_race_round(struct mapped_racer *racer)
+{
+	struct folio *folio = racer->folio;
+	int nr = 1 + racer->rounds % folio_nr_pages(folio);
+
+	pgtable_kunit_add_mapcount(folio, nr, racer->vma);
+	racer->missed += !pgtable_kunit_mapped_shared(folio);
+	if (nr > 1)
+		pgtable_kunit_sub_mapcount(folio, nr - 1, racer->vma);
+	racer->missed += !pgtable_kunit_mapped_shared(folio);
+	pgtable_kunit_sub_mapcount(folio, 1, racer->vma);
+	racer->rounds++;
+}
+
+static int mapped_race_thread(void *data)
+{
+	while (!kthread_should_stop()) {
+		mapped_race_round(data);
+		cond_resched();
+	}
+	return 0;
+}
+
+/*
+ * A has one page mapped all the time; three others map and unmap, on two CPUs or
+ * more. While one of them has a mapping, the folio is never said to be A's alone.
+ * Once they have gone it is, with nothing lost, and then as new [mapped 16].
+ */
+static void folio_mapcount_race(struct kunit *test)
+{
+	struct folio *folio = pgtable_kunit_folio_alloc(test, 4);
+	struct mapped_racer racers[3] = {};
+	unsigned long end = jiffies + RACE_JIFFIES, rounds = 0;
+	struct mapped_mms *mms = test->priv;
+	struct task_struct *tasks[2];
+	struct mapped_model model = {};
+	int i;
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "needs two CPUs");
+	mapped_model_change(&model, 0, 1);
+	pgtable_kunit_set_mapcount(folio, 1, mms->vma[0]);
+	for (i = 0; i < ARRAY_SIZE(racers); i++) {
+		racers[i].folio = folio;
+		racers[i].vma = mms->vma[i + 1];
+	}
+	for (i = 0; i < ARRAY_SIZE(tasks); i++) {
+		tasks[i] = kthread_run(mapped_race_thread, &racers[i],
+				       "folio_mapped/%d", i);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(tasks[i]));
+	}
+	while (time_before(jiffies, end)) {
+		mapped_race_round(&racers[2]);
+		cond_resched();
+	}
+	for (i = 0; i < ARRAY_SIZE(tasks); i++)
+		kthread_stop(tasks[i]);
+
+	for (i = 0; i < ARRAY_SIZE(racers); i++) {
+		KUNIT_EXPECT_EQ_MSG(test, racers[i].missed, 0, "mm %d", i + 1);
+		rounds += racers[i].rounds;
+	}
+	mapped_check(test, &model, folio, "A alone");
+	KUNIT_EXPECT_FALSE(test, pgtable_kunit_mapped_shared(folio));
+	mapped_model_change(&model, 0, -1);
+	pgtable_kunit_sub_mapcount(folio, 1, mms->vma[0]);
+	mapped_check(test, &model, folio, "nobody");
+	kunit_info(test, "%lu rounds\n", rounds);
+}
+
+static struct kunit_suite mapped_race_suite;
+
+static int mapped_race_init(struct kunit *test)
+{
+	int err = pgtable_kunit_case_init(test, &mapped_race_suite);
+
+	if (err)
+		return err;
+	mapped_needs_ids(test);
+	test->priv = mapped_mms_fake(test);
+	return 0;
+}
+
+static struct kunit_case mapped_race_cases[] = {
+	KUNIT_CASE(folio_mapcount_race),
+	{}
+};
+
+static struct kunit_suite mapped_race_suite = {
+	.name = "folio_mapped_race",
+	.init = mapped_race_init,
+	.test_cases = mapped_race_cases,
+};
+
+kunit_test_suite(mapped_race_suite);
+
+MODULE_DESCRIPTION("KUnit tests for the owners of a mapped folio, races");
+MODULE_LICENSE("GPL");
