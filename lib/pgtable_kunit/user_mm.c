@@ -70,9 +70,40 @@ int user_mm_write(struct user_mm *u, unsigned int page, unsigned int data)
 	return 0;
 }
 
+/* Pages that compaction has looked at since boot. */
+static unsigned long user_compacted(void)
+{
+#if defined(CONFIG_COMPACTION) && defined(CONFIG_VM_EVENT_COUNTERS)
+	unsigned long events[NR_VM_EVENT_ITEMS];
+
+	all_vm_events(events);
+	return events[COMPACTMIGRATE_SCANNED];
+#else
+	return 0;
+#endif
+}
+
+/**
+ * user_mm_disturbed() - whether compaction may have moved pages meanwhile
+ * @u: the address space
+ *
+ * Compaction is a thread of its own. What a test sees then says nothing; it has
+ * to begin again.
+ *
+ * Return: whether it has been at work since memory was populated.
+ */
+bool user_mm_disturbed(struct user_mm *u)
+{
+	if (user_compacted() != u->compacted)
+		u->disturbed = true;
+	return u->disturbed;
+}
+
 static void user_fail(struct user_mm *u, unsigned int page, const char *what,
 		      u64 got, u64 want)
 {
+	if (user_mm_disturbed(u))
+		return;
 	if (u->failed++ < PGTABLE_KUNIT_ENOUGH)
 		KUNIT_FAIL(u->test, "%s: page %u: %s %llx, expected %llx",
 			   u->what, page, what, got, want);
@@ -216,6 +247,8 @@ void user_mm_populate(struct user_mm *u, unsigned int order)
 	unsigned int i;
 
 	user_mm_unmap(u);
+	u->disturbed = false;
+	u->compacted = user_compacted();
 	addr = vm_mmap(NULL, USER_ADDR, USER_PAGES * PAGE_SIZE,
 		       PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, 0);
@@ -286,6 +319,7 @@ int user_mm_fork(struct user_mm *u, int (*child)(struct user_mm *u),
 	}
 	kernel_sigaction(SIGCHLD, SIG_IGN);
 	u->failed += arg->u.failed;
+	u->disturbed |= arg->u.disturbed;
 	result = pid > 0 ? arg->result : pid;
 	kfree(arg);
 	return result;

@@ -10,6 +10,10 @@
 
 #define MAPPED_MMS	6
 
+/* The largest order; with large pages, the largest that is not half of memory. */
+#define MAPPED_ORDER_MAX \
+	MIN_T(unsigned int, MAX_PAGE_ORDER, const_ilog2(SZ_64M / PAGE_SIZE))
+
 /**
  * struct mapped_mms - address spaces that map a folio
  * @vma: one VMA of each, which nothing but the rmap functions know

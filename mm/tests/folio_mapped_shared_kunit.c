@@ -174,7 +174,7 @@ static const unsigned int mapped_ids[][MAPPED_MMS] = {
 /* Orders from the smallest that the slots fit into. */
 static unsigned int mapped_next_order(unsigned int order)
 {
-	return order == 2 ? 4 : order == 4 ? 9 : order == 9 ? MAX_PAGE_ORDER : 99;
+	return order == 2 ? 4 : order == 4 ? 9 : order == 9 ? MAPPED_ORDER_MAX : 99;
 }
 
 /* A count in pages of a folio of @pages. */
@@ -220,7 +220,7 @@ static void folio_mapcount_script(struct kunit *test)
 	struct mapped_mms *mms = test->priv;
 	unsigned int order, ids, set;
 
-	for (order = 2; order <= MAX_PAGE_ORDER; order = mapped_next_order(order)) {
+	for (order = 2; order <= MAPPED_ORDER_MAX; order = mapped_next_order(order)) {
 		struct folio *folio = pgtable_kunit_folio_alloc(test, order);
 		const int pages = folio_nr_pages(folio);
 

@@ -231,7 +231,7 @@ static const struct mapped_walk {
 	unsigned int mms;
 } mapped_walks[] = {
 	{ 1, 3 }, { 2, 2 }, { 2, 6 }, { 4, 3 }, { 4, 6 }, { 9, 2 }, { 9, 6 },
-	{ MAX_PAGE_ORDER, 4 },
+	{ MAPPED_ORDER_MAX, 4 },
 };
 
 static void mapped_walk_desc(const struct mapped_walk *p, char *desc)

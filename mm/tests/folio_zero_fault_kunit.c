@@ -85,6 +85,7 @@ static bool fault_order_ok(unsigned int order)
 	unsigned long pages = (FAULTS + DIRTY_FOLIOS) << order;
 
 	return !order || (THP_ORDERS_ALL_ANON & BIT(order) &&
+			  !thp_disabled_by_hw() &&
 			  pages <= totalram_pages() / 2);
 }
 
