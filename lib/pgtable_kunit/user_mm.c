@@ -87,10 +87,10 @@ static unsigned long user_compacted(void)
  * user_mm_disturbed() - whether compaction may have moved pages meanwhile
  * @u: the address space
  *
- * Compaction is a thread of its own. What a test sees then says nothing; it has
- * to begin again.
+ * Compaction is a thread of its own, and so are others that split folios. What
+ * a test sees then says nothing; it has to begin again.
  *
- * Return: whether it has been at work since memory was populated.
+ * Return: whether one has been at work since memory was populated.
  */
 bool user_mm_disturbed(struct user_mm *u)
 {
@@ -149,6 +149,10 @@ static void user_check_page(struct user_mm *u, unsigned int page)
 		return;
 	}
 	if (!pte_present(pte)) {
+		/* On its way to another place, by somebody else: an access waits. */
+		if (!pte_none(pte) && p->readable &&
+		    !get_user(data, (unsigned int __user *)p->addr))
+			u->disturbed = true;
 		user_fail(u, page, "entry, not present,", pte_val(pte), 1);
 		return;
 	}
