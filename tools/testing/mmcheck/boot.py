@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import linear_map, machine, outcome
+from . import machine, outcome
 from .errors import UserError
 
 IMAGES = {"um": "linux", "arm64": "arch/arm64/boot/Image", "x86_64": "arch/x86/boot/bzImage"}
@@ -24,7 +24,6 @@ stop = threading.Event()
 """Once set, all boots end within a second: whoever waits for them was interrupted."""
 
 _FAILED = re.compile(r"^ +not ok \d+ (.+)")
-_SUITE = re.compile(r"^    # Subtest: (\S+)")
 _CASE = re.compile(r"^        # Subtest: (\S+)")
 _DEAD = re.compile(r"Kernel panic - not syncing|Internal error|Unable to handle kernel|Oops|kernel BUG at")
 _HANG = re.compile(r"# \S+: \S+: hang: ")
@@ -55,7 +54,7 @@ def command(arch: str, build: Path, arguments: Sequence[str]) -> list[str]:
         return [image, "mem=1G", "console=tty", "kunit_shutdown=halt", *common[:1], *arguments]
     qemu = [machine.ARCHITECTURES[arch].emulator, "-nodefaults", "-nographic", "-no-reboot", "-m", "1024"]
     if arch == "arm64":
-        qemu += ["-machine", "virt", "-cpu", linear_map.CPU]
+        qemu += ["-machine", "virt", "-cpu", machine.ARM64_CPU]
     console = {"arm64": "ttyAMA0", "x86_64": "ttyS0"}[arch]
     return [*qemu, "-serial", "stdio", "-kernel", image, "-append", " ".join([f"console={console}", *common])]
 
@@ -66,11 +65,11 @@ def follow(command: Sequence[str], log: Path, timeout: float) -> Verdict:
     suite, case, splat, planned, finished = "", "", False, 0, 0
     state = "hang"
     for line in _lines(command, log, started + timeout):
-        if match := _SUITE.match(line):
+        if match := outcome.SUITE.match(line):
             suite, case = match[1], ""
         elif match := _CASE.match(line):
             case = match[1]
-        elif match := re.match(r"^1\.\.(\d+)", line):
+        elif match := outcome.PLAN.match(line):
             planned = int(match[1])
         elif (match := _FAILED.match(line)) and "# SKIP" not in line:
             state, case = "failed", case if line.startswith("        ") else match[1].split(" #")[0]
@@ -80,7 +79,7 @@ def follow(command: Sequence[str], log: Path, timeout: float) -> Verdict:
         elif _DEAD.search(line):
             state = "splat"
             break
-        elif re.match(r"^(not )?ok \d+ ", line):
+        elif outcome.SUITE_RESULT.match(line):
             finished += 1
         splat = splat or _SPLAT.match(line) is not None
     else:

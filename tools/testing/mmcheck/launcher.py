@@ -52,10 +52,6 @@ VALUE_OPTIONS = (
 TIMEOUT = 900
 """Seconds for a whole run, three times what kunit.py allows: each case has a time limit of its own."""
 
-ARM64_CPU = "-cpu max,pauth-impdef=on"
-"""What 6.12 asks QEMU for, and 7.3 does not: QARMA, the other kind of pointer authentication, costs QEMU three quarters
-of a run (92 s became 21). A -cpu among the user's --qemu_args comes later and wins."""
-
 LIST_OPTIONS = ("--list_tests", "--list_tests_attr", "--list_suites")
 
 
@@ -169,7 +165,8 @@ class Launch:
         if not known.timeout and self.request.boots:
             result.append(f"--timeout={TIMEOUT}")
         if settings.arch == "arm64" and self.request.boots and not known.qemu_config:
-            result.append(f"--qemu_args={ARM64_CPU}")
+            # A -cpu among the user's --qemu_args comes later and wins.
+            result.append(f"--qemu_args=-cpu {machine.ARM64_CPU}")
         if settings.pages != "4K":
             result.append(f"--kconfig_add=CONFIG_ARM64_{settings.pages}_PAGES=y")
         return result

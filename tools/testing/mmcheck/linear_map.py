@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from . import machine
 from .errors import UserError
 
 EMULATOR = "qemu-system-aarch64"
@@ -21,7 +22,7 @@ MEMORY = (1, 3)
 CLEARS_PER_GIB = 512 + 1
 """For a GiB that is mapped by pages of 4K: 512 tables of pages and one of the level above, each unmapped once."""
 
-CPU = "max,pauth-impdef=on"
+CPU = machine.ARM64_CPU
 BLOCKS_CPU = f"{CPU},midr=0xc00fac30"
 """A CPU that newer kernels know to have break-before-make level 3, and let them map memory by blocks."""
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 _STAMP = re.compile(r"^(<\d>)?\[ *\d+\.\d+\](\[[^]]*\])? ?")
-_PLAN = re.compile(r"^1\.\.(\d+)")
-_SUITE = re.compile(r"^    # Subtest: (\S+)")
+PLAN = re.compile(r"^1\.\.(\d+)")
+SUITE = re.compile(r"^    # Subtest: (\S+)")
 _SKIP = re.compile(r"^ +ok \d+ (.+?) # SKIP (.*)")
-_SUITE_RESULT = re.compile(r"^(?:not )?ok \d+ (\S+)")
+SUITE_RESULT = re.compile(r"^(?:not )?ok \d+ (\S+)")
 _CASE_RESULT = re.compile(r"^    (?:not )?ok \d+ (\S+)")
 _DEATH = re.compile(r"Kernel panic - not syncing: (.*)|(# \S+: \S+: hang: .*)")
 
@@ -51,13 +51,13 @@ def read(console: Iterable[str]) -> Outcome:
         line = plain(raw)
         if match := _SKIP.match(line):
             result.skipped.append((result.running or "", match.group(1), match.group(2)))
-        if match := _PLAN.match(line):
+        if match := PLAN.match(line):
             result.planned = int(match.group(1))
-        elif match := _SUITE.match(line):
+        elif match := SUITE.match(line):
             result.running, result.last = match.group(1), None
         elif match := _CASE_RESULT.match(line):
             result.last = match.group(1)
-        elif match := _SUITE_RESULT.match(line):
+        elif match := SUITE_RESULT.match(line):
             result.finished.append(match.group(1))
             result.running = None
         elif (match := _DEATH.search(line)) and result.reason is None:
