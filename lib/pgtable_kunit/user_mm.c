@@ -150,7 +150,7 @@ static void user_check_page(struct user_mm *u, unsigned int page)
 	}
 	if (!pte_present(pte)) {
 		/* On its way to another place, by somebody else: an access waits. */
-		if (!pte_none(pte) && p->readable &&
+		if (!pte_none(pte) &&
 		    !get_user(data, (unsigned int __user *)p->addr))
 			u->disturbed = true;
 		user_fail(u, page, "entry, not present,", pte_val(pte), 1);
@@ -165,8 +165,6 @@ static void user_check_page(struct user_mm *u, unsigned int page)
 	if (pte_write(pte) && !PageAnonExclusive(pte_page(pte)))
 		user_fail(u, page, "entry, writable but shared,", pte_val(pte),
 			  0);
-	if (!p->readable)
-		return;
 	/* What is there must be accessible without a fault that maps another. */
 	if (get_user(data, (unsigned int __user *)p->addr))
 		user_fail(u, page, "access", 1, 0);
@@ -260,7 +258,7 @@ void user_mm_populate(struct user_mm *u, unsigned int order)
 	for (i = 0; i < USER_PAGES; i++) {
 		u->page[i] = (struct user_page){
 			.addr = addr + i * PAGE_SIZE,
-			.mapped = true, .readable = true, .writable = true,
+			.mapped = true, .writable = true,
 		};
 		KUNIT_ASSERT_EQ(u->test, 0, user_mm_write(u, i, 1000 + i));
 		u->page[i].pfn = pte_pfn(user_mm_pte(u, u->page[i].addr));

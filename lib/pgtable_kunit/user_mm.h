@@ -29,7 +29,6 @@
  * @addr: where it is
  * @mapped: there is a VMA
  * @present: there is an entry
- * @readable: the VMA allows to read
  * @writable: the VMA allows to write
  * @wiped: a child finds it empty
  * @hidden: a child does not get it
@@ -41,7 +40,6 @@ struct user_page {
 	unsigned long addr;
 	bool mapped;
 	bool present;
-	bool readable;
 	bool writable;
 	bool wiped;
 	bool hidden;

@@ -24,9 +24,8 @@
 
 #define UFFD_PAGES	18
 
-/* What came of a run: @flags of the messages that all have, and that any has. */
+/* What came of a run: flags that all messages have, and that any has. */
 struct uffd_log {
-	struct kunit *test;
 	struct file *file;
 	unsigned long mode;
 	unsigned int nr;
@@ -126,7 +125,7 @@ static void uffd_attend(struct user_run *run)
 static void uffd_run(struct kunit *test, unsigned long mode, u64 flags)
 {
 	struct rmw_fixture *f = test->priv;
-	struct uffd_log log = { .test = test, .mode = mode };
+	struct uffd_log log = { .mode = mode };
 
 	if (mode == UFFDIO_REGISTER_MODE_WP)
 		f->flags |= MAP_POPULATE;

@@ -14,7 +14,6 @@
  */
 
 #include <kunit/test.h>
-#include <asm/mmu.h>
 
 #include "linear_map.h"
 

@@ -26,7 +26,6 @@
  */
 
 #include <kunit/test.h>
-#include <asm/mmu.h>
 
 #include "linear_map.h"
 
