@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which blocks of a folio stay folded when something happens to some pages.
+ *
+ * Proves: memory in large folios is mapped with the contiguous bit at once, as
+ * perf sees it (PERF_SAMPLE_DATA_PAGE_SIZE); a system call on part of a block
+ * does its work on just those pages, unfolds the blocks that it touches and no
+ * other; one that only splits the VMA unfolds none. Whatever the call, every
+ * page has its right content afterwards.
+ *
+ *            block 0         block 1         block 2         block 3
+ *       |...............|...............|...............|...............|
+ *  one                       x
+ *  edges                x               x
+ *  over                        xxxxxxxxxxxxxxx
+ *  whole                 xxxxxxxxxxxxxxx
+ *
+ * Each call is made at all of these places, on fresh memory each time.
+ *
+ * Does not prove: which invalidations this takes (vma_split and the KUnit
+ * suites of contpte count them).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=contpte_fold
+ */
+#include "folio_util.h"
+
+#define BLOCKS 4
+
+/* What has become of the pages that a call was made on. */
+enum fate { SAME, EMPTY, READONLY, NOACCESS };
+
+/* What has become of the blocks with such pages. */
+enum folding { STAYS, UNFOLDS };
+
+struct place {
+	unsigned int first, pages;
+};
+
+FIXTURE(contpte_fold)
+{
+	struct memory memory;
+	bool contpte;
+};
+
+FIXTURE_VARIANT(contpte_fold)
+{
+	enum memory_kind kind;
+	unsigned int blocks_per_folio;
+};
+
+FIXTURE_VARIANT_ADD(contpte_fold, anon)
+{
+	.kind = ANON,
+	.blocks_per_folio = 1,
+};
+
+FIXTURE_VARIANT_ADD(contpte_fold, anon_two_blocks)
+{
+	.kind = ANON,
+	.blocks_per_folio = 2,
+};
+
+FIXTURE_VARIANT_ADD(contpte_fold, shmem)
+{
+	.kind = SHMEM,
+	.blocks_per_folio = 1,
+};
+
+FIXTURE_VARIANT_ADD(contpte_fold, xfs)
+{
+	.kind = XFS,
+	.blocks_per_folio = 2,
+};
+
+FIXTURE_SETUP(contpte_fold)
+{
+	const char *why = folio_settings(order_of(variant->blocks_per_folio * cont_ptes()));
+
+	if (why)
+		SKIP(return, "%s", why);
+	self->contpte = has_contpte();
+	self->memory.fd = -1;
+}
+
+FIXTURE_TEARDOWN(contpte_fold)
+{
+	memory_free(&self->memory);
+}
+
+/* Fresh memory of four blocks; whether there is some. */
+static bool fresh(struct __test_metadata *_metadata,
+		  FIXTURE_DATA(contpte_fold) * self,
+		  const FIXTURE_VARIANT(contpte_fold) * variant)
+{
+	int order = order_of(variant->blocks_per_folio * cont_ptes());
+	const char *why;
+
+	/* The page cache takes smaller folios at times. */
+	for (int i = 0; i < (variant->kind == XFS ? 8 : 1); i++) {
+		memory_free(&self->memory);
+		why = memory_map(&self->memory, variant->kind, order,
+				 BLOCKS / variant->blocks_per_folio);
+		if (!why)
+			return true;
+	}
+	SKIP(return false, "%s", why);
+}
+
+static bool within(const struct place *p, unsigned int page)
+{
+	return page >= p->first && page < p->first + p->pages;
+}
+
+/* A page of a block that no call was made on, or -1. */
+static int untouched_page(const struct place *p, unsigned int block)
+{
+	unsigned int page;
+
+	for (page = block * cont_ptes(); page < (block + 1) * cont_ptes(); page++)
+		if (!within(p, page))
+			return page;
+	return -1;
+}
+
+/* Page by page: does the process see what it must? */
+static void check_page(struct __test_metadata *_metadata, const struct memory *m,
+		       unsigned int page, enum fate fate, enum memory_kind kind)
+{
+	char *at = m->at + bytes(page);
+
+	if (fate == NOACCESS) {
+		EXPECT_EQ(SIGSEGV, try_access(at, false))
+			TH_LOG("page %u can still be read", page);
+		return;
+	}
+	/* What is dropped of a file comes back from it. */
+	EXPECT_TRUE(page_is(at, fate == EMPTY && kind == ANON ? 0 : pattern(page)))
+		TH_LOG("page %u begins with %#x", page, (unsigned char)*at);
+	EXPECT_EQ(fate == READONLY ? SIGSEGV : 0, try_access(at, true))
+		TH_LOG("page %u: wrong permission to write", page);
+}
+
+/*
+ * Make @call at each place, on fresh memory. Blocks first, for looking at a
+ * page can map it anew.
+ */
+static void at_each_place(struct __test_metadata *_metadata,
+			  FIXTURE_DATA(contpte_fold) * self,
+			  const FIXTURE_VARIANT(contpte_fold) * variant,
+			  int (*call)(struct memory *m, char *at, size_t length),
+			  enum fate fate, enum folding folding)
+{
+	unsigned int n = cont_ptes();
+	const struct place places[] = {
+		{ n + n / 2, 1 }, { n, 1 }, { 2 * n - 1, 1 }, { 0, 1 }, { 4 * n - 1, 1 },
+		{ n - 1, 2 }, { n + n / 4, n / 2 }, { n / 2, n }, { n, n }, { n / 2, 2 * n },
+	};
+
+	for (const struct place *p = places; p < places + ARRAY_SIZE(places); p++) {
+		struct memory *m = &self->memory;
+		bool was[BLOCKS];
+
+		if (!fresh(_metadata, self, variant))
+			return;
+		for (unsigned int block = 0; block < BLOCKS; block++)
+			was[block] = folded(m, block * n);
+		ASSERT_EQ(0, call(m, m->at + bytes(p->first), bytes(p->pages)))
+			TH_LOG("pages %u+%u: %s", p->first, p->pages, strerror(errno));
+		for (unsigned int block = 0; block < BLOCKS; block++) {
+			bool touched = p->first < (block + 1) * n &&
+				       p->first + p->pages > block * n;
+			int page = untouched_page(p, block);
+
+			if (!self->contpte || page < 0 || !was[block])
+				continue;
+			EXPECT_EQ(!touched || folding == STAYS, folded(m, page))
+				TH_LOG("pages %u+%u, block %u", p->first, p->pages, block);
+		}
+		for (unsigned int page = 0; page < m->pages; page++)
+			check_page(_metadata, m, page, within(p, page) ? fate : SAME,
+				   variant->kind);
+		if (!__test_passed(_metadata))
+			return;
+	}
+}
+
+/*
+ * [contpte 217] Memory that was just faulted in is folded, in each block, and
+ * so is a block that does not begin its folio. A file that is only read is
+ * mapped around the fault, in whole blocks.
+ */
+TEST_F(contpte_fold, fresh_memory)
+{
+	if (!self->contpte)
+		SKIP(return, "no contpte in this kernel");
+	if (!fresh(_metadata, self, variant))
+		return;
+	if (!mapped_size(self->memory.at))
+		SKIP(return, "perf has no watchpoints here");
+	for (unsigned int page = 0; page < self->memory.pages; page++) {
+		EXPECT_TRUE(folded(&self->memory, page)) {
+			TH_LOG("page %u is mapped with %lu bytes", page,
+			       mapped_size(self->memory.at + bytes(page)));
+		}
+	}
+}
+
+/* [contpte 217] Single pages are never folded, not even side by side. */
+TEST_F(contpte_fold, single_pages)
+{
+	struct memory *m = &self->memory;
+	const char *why = folio_settings(0);
+
+	ASSERT_EQ(NULL, why);
+	if (variant->kind != ANON)
+		SKIP(return, "anonymous memory shows it");
+	ASSERT_EQ(NULL, memory_map(m, ANON, 0, BLOCKS * cont_ptes()));
+	if (!mapped_size(m->at))
+		SKIP(return, "perf has no watchpoints here");
+	for (unsigned int page = 0; page < m->pages; page++)
+		EXPECT_EQ(bytes(1), mapped_size(m->at + bytes(page)));
+}
+
+static int call_munmap(struct memory *m, char *at, size_t length)
+{
+	return munmap(at, length);
+}
+
+/* [contpte 190, 203] What is unmapped is gone, its neighbours are not. */
+TEST_F(contpte_fold, munmap_part)
+{
+	at_each_place(_metadata, self, variant, call_munmap, NOACCESS, UNFOLDS);
+}
+
+static int call_dontneed(struct memory *m, char *at, size_t length)
+{
+	return madvise(at, length, MADV_DONTNEED);
+}
+
+/* [contpte 191] Dropped pages are empty, or come back from the file. */
+TEST_F(contpte_fold, madvise_dontneed_part)
+{
+	at_each_place(_metadata, self, variant, call_dontneed, EMPTY, UNFOLDS);
+}
+
+static int call_readonly(struct memory *m, char *at, size_t length)
+{
+	return mprotect(at, length, PROT_READ);
+}
+
+/*
+ * [contpte 222] Only the range becomes read-only. Entries of a file that was
+ * only read are so already; whether the block is folded again when they have
+ * been written depends on which is the last: not looked at.
+ */
+TEST_F(contpte_fold, mprotect_readonly_part)
+{
+	if (variant->kind == XFS)
+		self->contpte = false;
+	at_each_place(_metadata, self, variant, call_readonly, READONLY, UNFOLDS);
+}
+
+static int call_none(struct memory *m, char *at, size_t length)
+{
+	return mprotect(at, length, PROT_NONE);
+}
+
+/* [contpte 222] The range cannot be accessed. */
+TEST_F(contpte_fold, mprotect_none_part)
+{
+	at_each_place(_metadata, self, variant, call_none, NOACCESS, UNFOLDS);
+}
+
+static int call_none_and_back(struct memory *m, char *at, size_t length)
+{
+	return mprotect(at, length, PROT_NONE) ?:
+	       mprotect(at, length, PROT_READ | PROT_WRITE);
+}
+
+/*
+ * [contpte 182, 222] There and back: all content is as before. Whether the
+ * block is folded again depends on which entry is written last: not looked at.
+ */
+TEST_F(contpte_fold, mprotect_none_and_back)
+{
+	self->contpte = false;
+	at_each_place(_metadata, self, variant, call_none_and_back, SAME, STAYS);
+}
+
+static int call_exec(struct memory *m, char *at, size_t length)
+{
+	return mprotect(at, length, PROT_READ | PROT_WRITE | PROT_EXEC);
+}
+
+/* [contpte 222] Pages that may be executed are mapped in another way. */
+TEST_F(contpte_fold, mprotect_exec_part)
+{
+	at_each_place(_metadata, self, variant, call_exec, SAME, UNFOLDS);
+}
+
+static int call_mremap(struct memory *m, char *at, size_t length)
+{
+	char *to = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool same = true;
+	size_t offset;
+
+	if (mremap(at, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to)
+		return -1;
+	for (offset = 0; offset < length; offset += psize())
+		same &= page_is(to + offset, pattern((at - m->at + offset) / psize()));
+	munmap(to, length);
+	errno = EILSEQ;
+	return same ? 0 : -1;
+}
+
+/* [contpte 224] What is moved away has its content there, and is gone here. */
+TEST_F(contpte_fold, mremap_part)
+{
+	at_each_place(_metadata, self, variant, call_mremap, NOACCESS, UNFOLDS);
+}
+
+static int call_split(struct memory *m, char *at, size_t length)
+{
+	return madvise(at, length, MADV_DONTFORK) ?: madvise(at, length, MADV_RANDOM) ?:
+	       madvise(at, length, MADV_DONTDUMP);
+}
+
+/* [contpte 225] VMAs that end within a block do not change its entries. */
+TEST_F(contpte_fold, vma_split_only)
+{
+	at_each_place(_metadata, self, variant, call_split, SAME, STAYS);
+}
+
+static int call_mlock(struct memory *m, char *at, size_t length)
+{
+	return mlock(at, length) ?: munlock(at, length);
+}
+
+/*
+ * [contpte 225] Locking does not either. Pages of a shared file that may be
+ * written to are written to by mlock(): not looked at.
+ */
+TEST_F(contpte_fold, mlock_part)
+{
+	if (variant->kind == XFS)
+		self->contpte = false;
+	at_each_place(_metadata, self, variant, call_mlock, SAME, STAYS);
+}
+
+static int call_mincore(struct memory *m, char *at, size_t length)
+{
+	unsigned int i, pages = length / psize();
+	unsigned char answers[1024];
+
+	memset(answers, 0xa5, sizeof(answers));
+	if (mincore(at, length, answers))
+		return -1;
+	errno = EILSEQ;
+	for (i = 0; i < sizeof(answers); i++)
+		if (answers[i] != (i < pages ? 1 : 0xa5))
+			return -1;
+	return 0;
+}
+
+/* [contpte 236] One answer a page, none more, wherever the range lies. */
+TEST_F(contpte_fold, mincore_part)
+{
+	at_each_place(_metadata, self, variant, call_mincore, SAME, STAYS);
+}
+
+/*
+ * [contpte 223] A whole block read-only and writable again. From Linux 6.17 on
+ * entries are written in batches, before that one by one, and the last one
+ * folds: either way it is folded in the end, and pages are writable.
+ */
+TEST_F(contpte_fold, mprotect_whole_and_back)
+{
+	unsigned int n = cont_ptes();
+
+	if (!fresh(_metadata, self, variant))
+		return;
+	ASSERT_EQ(0, mprotect(self->memory.at, bytes(BLOCKS * n), PROT_READ));
+	ASSERT_EQ(0, mprotect(self->memory.at, bytes(BLOCKS * n), PROT_READ | PROT_WRITE));
+	for (unsigned int block = 0; block < BLOCKS && self->contpte; block++) {
+		EXPECT_TRUE(folded(&self->memory, block * n))
+			TH_LOG("block %u", block);
+	}
+	for (unsigned int page = 0; page < self->memory.pages; page++)
+		check_page(_metadata, &self->memory, page, SAME, variant->kind);
+}
+
+/*
+ * [contpte 224] Moved as a whole: folded where the new place is aligned like
+ * the pages, not folded one page beside that.
+ */
+TEST_F(contpte_fold, mremap_whole)
+{
+	unsigned int n = cont_ptes();
+	size_t length = bytes(BLOCKS * n);
+
+	for (int beside = 0; beside < 2; beside++) {
+		char *room, *to;
+
+		if (!fresh(_metadata, self, variant))
+			return;
+		room = mmap(NULL, length + 3 * bytes(n), PROT_NONE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		to = (char *)(((unsigned long)room + bytes(n) - 1) & -bytes(n)) + bytes(beside);
+		ASSERT_EQ(to, mremap(self->memory.at, length, length,
+				     MREMAP_MAYMOVE | MREMAP_FIXED, to));
+		for (unsigned int page = 0; page < BLOCKS * n; page++) {
+			if (self->contpte && mapped_size(to)) {
+				EXPECT_EQ(bytes(beside ? 1 : n), mapped_size(to + bytes(page)))
+					TH_LOG("page %u, moved by %d beside", page, beside);
+			}
+			EXPECT_TRUE(page_is(to + bytes(page), pattern(page)));
+		}
+		munmap(room, length + 3 * bytes(n));
+	}
+}
+
+/*
+ * [contpte 203] Half a block is unmapped and faulted in again, many times, its
+ * place in the block always another: content and counts are right each time.
+ */
+TEST_F(contpte_fold, munmap_and_fault_again)
+{
+	struct memory *m = &self->memory;
+	unsigned int n = cont_ptes();
+
+	if (!fresh(_metadata, self, variant))
+		return;
+	for (unsigned int round = 0; round < 100; round++) {
+		unsigned int first = (round * 7) % (m->pages - n / 2);
+		char *at = m->at + bytes(first);
+		int flags = MAP_FIXED |
+			    (m->fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
+
+		ASSERT_EQ(0, munmap(at, bytes(n / 2)));
+		ASSERT_EQ(at, mmap(at, bytes(n / 2), PROT_READ | PROT_WRITE, flags, m->fd,
+				   m->fd < 0 ? 0 : bytes(first)));
+		for (unsigned int page = first; page < first + n / 2; page++) {
+			if (variant->kind == ANON)
+				memset(m->at + bytes(page), pattern(page), bytes(1));
+			ASSERT_TRUE(page_is(m->at + bytes(page), pattern(page)));
+		}
+	}
+	for (unsigned int page = 0; page < m->pages; page++)
+		check_page(_metadata, m, page, SAME, variant->kind);
+	if (variant->kind == ANON)
+		EXPECT_EQ(m->pages, smaps_pages(m->at, "Rss"));
+}
+
+/*
+ * [contpte 244] A block that was not used for long is used again, page by page:
+ * one fault at most for all of it, on a CPU that does not note accesses itself;
+ * none on one that does. Known by nothing but the count.
+ */
+TEST_F(contpte_fold, old_block_is_used)
+{
+	unsigned int n = cont_ptes();
+	long before;
+	FILE *f;
+
+	if (!fresh(_metadata, self, variant))
+		return;
+	f = fopen("/proc/self/clear_refs", "w");
+	ASSERT_NE(NULL, f);
+	fputs("1", f);
+	ASSERT_EQ(0, fclose(f));
+	for (unsigned int block = 0; block < BLOCKS; block++) {
+		faults_begin(&before);
+		for (unsigned int page = block * n; page < (block + 1) * n; page++)
+			read_byte(self->memory.at + bytes(page));
+		EXPECT_GE(self->contpte ? 1 : n, faults() - before) {
+			TH_LOG("block %u", block);
+		}
+	}
+}
+
+/* [contpte 221] Written to after the bits were cleared: just that page says so. */
+TEST_F(contpte_fold, soft_dirty_page)
+{
+	struct memory *m = &self->memory;
+	unsigned int one = cont_ptes() / 2;
+
+	if (!softdirty_supported())
+		SKIP(return, "CONFIG_MEM_SOFT_DIRTY=n");
+	if (!fresh(_metadata, self, variant))
+		return;
+	clear_softdirty();
+	m->at[bytes(one)] = pattern(one);
+	for (unsigned int page = 0; page < m->pages; page++) {
+		EXPECT_EQ(page == one, pagemap_has(m->at + bytes(page), PM_SOFT_DIRTY)) {
+			TH_LOG("page %u", page);
+		}
+	}
+}
+
+FIXTURE(kernel_tables)
+{
+};
+
+FIXTURE_SETUP(kernel_tables)
+{
+}
+
+FIXTURE_TEARDOWN(kernel_tables)
+{
+}
+
+/* [contpte 65] The kernel's own tables have contiguous entries: a dump ends. */
+TEST_F_TIMEOUT(kernel_tables, dump_ends, 60)
+{
+	FILE *f = fopen("/sys/kernel/debug/kernel_page_tables", "r");
+	unsigned int lines = 0;
+	char line[256];
+
+	if (!f)
+		SKIP(return, "CONFIG_PTDUMP_DEBUGFS=n");
+	while (fgets(line, sizeof(line), f))
+		lines++;
+	fclose(f);
+	EXPECT_LT(10, lines);
+}
+
+TEST_HARNESS_MAIN

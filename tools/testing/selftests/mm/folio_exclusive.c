@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who maps the pages of a large folio, as user space is told, and what a write
+ * does once nobody else does.
+ *
+ * Proves: PM_MMAP_EXCLUSIVE and /proc/kpagecount follow each page through
+ * processes that come, unmap parts and go, and a page is never "exclusive"
+ * while two processes map it; behind the last of the others, writes go to the
+ * same memory again where the kernel tracks who maps a folio (from Linux 6.15
+ * on), and to copies where it does not.
+ *
+ * Does not prove: the tracking itself (KUnit: folio_mapped_*).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_exclusive
+ */
+#include "folio_util.h"
+
+#define CHILDREN 4
+
+FIXTURE(folio_exclusive)
+{
+	struct memory memory;
+	int go[2];
+};
+
+FIXTURE_VARIANT(folio_exclusive)
+{
+	bool large;
+};
+
+FIXTURE_VARIANT_ADD(folio_exclusive, folio)
+{
+	.large = true,
+};
+
+FIXTURE_VARIANT_ADD(folio_exclusive, single_pages)
+{
+	.large = false,
+};
+
+FIXTURE_SETUP(folio_exclusive)
+{
+	int order = variant->large ? order_of(cont_ptes()) : 0;
+	const char *why = folio_settings(order);
+
+	self->memory.fd = -1;
+	if (why)
+		SKIP(return, "%s", why);
+	why = memory_map(&self->memory, ANON, order, variant->large ? 1 : cont_ptes());
+	if (why)
+		SKIP(return, "%s", why);
+	ASSERT_EQ(0, pipe(self->go));
+}
+
+FIXTURE_TEARDOWN(folio_exclusive)
+{
+	memory_free(&self->memory);
+}
+
+/* How often the kernel says that the page is mapped; -1 where it does not say. */
+static long mappings(const char *at)
+{
+	int fd = open("/proc/kpagecount", O_RDONLY);
+	__u64 count = -1;
+
+	if (pread(fd, &count, sizeof(count), pfn_of(at) * sizeof(count)) != sizeof(count))
+		count = -1;
+	close(fd);
+	return count;
+}
+
+/* A child that says it is there, and waits until the pipe is closed. */
+static pid_t waiting_child(int go[2], void (*first)(struct memory *), struct memory *m)
+{
+	int here[2];
+	pid_t child;
+	char byte;
+
+	if (pipe(here))
+		return -1;
+	child = fork();
+	if (!child) {
+		close(go[1]);
+		if (first)
+			first(m);
+		close(here[0]);
+		close(here[1]);
+		_exit(read(go[0], &byte, 1));
+	}
+	close(here[1]);
+	if (read(here[0], &byte, 1))
+		child = -1;
+	close(here[0]);
+	return child;
+}
+
+/*
+ * [mapped 45] One process, two, up to five, and back: each page says "exclusive"
+ * with one, and the number of mappings is that of the processes.
+ */
+TEST_F(folio_exclusive, processes_come_and_go)
+{
+	struct memory *m = &self->memory;
+	pid_t children[CHILDREN];
+	int go[CHILDREN][2];
+	int n;
+
+	for (n = 0; n <= CHILDREN; n++) {
+		for (unsigned int page = 0; page < m->pages; page++) {
+			char *at = m->at + bytes(page);
+
+			EXPECT_EQ(n == 0, pagemap_has(at, PM_MMAP_EXCLUSIVE)) {
+				TH_LOG("page %u with %d children", page, n);
+			}
+			EXPECT_EQ(n + 1, mappings(at)) {
+				TH_LOG("page %u with %d children", page, n);
+			}
+		}
+		if (n == CHILDREN)
+			break;
+		ASSERT_EQ(0, pipe(go[n]));
+		children[n] = waiting_child(go[n], NULL, m);
+		ASSERT_LT(0, children[n]);
+	}
+	while (n--) {
+		/* Later children have copies of these: they are gone already. */
+		close(go[n][0]);
+		close(go[n][1]);
+		EXPECT_EQ(0, child_of(children[n]));
+		for (unsigned int page = 0; page < m->pages; page++) {
+			EXPECT_EQ(n == 0, pagemap_has(m->at + bytes(page), PM_MMAP_EXCLUSIVE));
+			EXPECT_EQ(n + 1, mappings(m->at + bytes(page)));
+		}
+	}
+}
+
+static void unmap_odd_pages(struct memory *m)
+{
+	for (unsigned int page = 1; page < m->pages; page += 2)
+		munmap(m->at + bytes(page), bytes(1));
+}
+
+/*
+ * [mapped 45] The child keeps every other page: those are mapped twice, the
+ * others are the parent's alone, though they are of the same folio.
+ */
+TEST_F(folio_exclusive, child_unmaps_part)
+{
+	struct memory *m = &self->memory;
+	pid_t child = waiting_child(self->go, unmap_odd_pages, m);
+
+	ASSERT_LT(0, child);
+	for (unsigned int page = 0; page < m->pages; page++) {
+		EXPECT_EQ(page % 2 == 1, pagemap_has(m->at + bytes(page), PM_MMAP_EXCLUSIVE)) {
+			TH_LOG("page %u", page);
+		}
+		EXPECT_EQ(page % 2 ? 1 : 2, mappings(m->at + bytes(page))) {
+			TH_LOG("page %u", page);
+		}
+	}
+	close(self->go[0]);
+	close(self->go[1]);
+	EXPECT_EQ(0, child_of(child));
+	for (unsigned int page = 0; page < m->pages; page++)
+		EXPECT_TRUE(pagemap_has(m->at + bytes(page), PM_MMAP_EXCLUSIVE));
+}
+
+/* Write to all pages; how many of them are other memory afterwards. */
+static unsigned int copied(struct memory *m)
+{
+	unsigned int page, count = 0;
+
+	for (page = 0; page < m->pages; page++) {
+		unsigned long before = pfn_of(m->at + bytes(page));
+
+		m->at[bytes(page)] = pattern(page);
+		count += pfn_of(m->at + bytes(page)) != before;
+	}
+	return count;
+}
+
+/*
+ * Whether as many pages were copied as this kernel must copy after the only
+ * other process has gone: none of single pages; none of a large folio if the
+ * kernel tracks its owners, and all if not. A kernel that does not list its
+ * data does not tell which it is.
+ */
+static bool right_copies(const struct memory *m, unsigned int copies)
+{
+	bool all = m->order && !kernel_has("mm_ida");
+
+	if (m->order && !kernel_has("init_mm"))
+		return copies == 0 || copies == m->pages;
+	return copies == (all ? m->pages : 0);
+}
+
+/*
+ * [mapped 29] The parent writes while the child lives: all pages are copied,
+ * whatever the kernel tracks.
+ */
+TEST_F(folio_exclusive, write_beside_child)
+{
+	struct memory *m = &self->memory;
+	pid_t child = waiting_child(self->go, NULL, m);
+
+	ASSERT_LT(0, child);
+	EXPECT_EQ(m->pages, copied(m));
+	close(self->go[0]);
+	close(self->go[1]);
+	EXPECT_EQ(0, child_of(child));
+	for (unsigned int page = 0; page < m->pages; page++)
+		EXPECT_TRUE(page_is(m->at + bytes(page), pattern(page)));
+}
+
+/*
+ * [mapped 28] The child is gone: single pages are reused on every kernel, those
+ * of large folios where the kernel knows that nobody else maps any of it.
+ */
+TEST_F(folio_exclusive, write_after_child)
+{
+	struct memory *m = &self->memory;
+	unsigned int copies;
+	pid_t child = waiting_child(self->go, NULL, m);
+
+	ASSERT_LT(0, child);
+	close(self->go[0]);
+	close(self->go[1]);
+	EXPECT_EQ(0, child_of(child));
+	copies = copied(m);
+	EXPECT_TRUE(right_copies(m, copies)) {
+		TH_LOG("%u of %u pages were copied", copies, m->pages);
+	}
+	for (unsigned int page = 0; page < m->pages; page++)
+		EXPECT_TRUE(page_is(m->at + bytes(page), pattern(page)));
+}
+
+/*
+ * [mapped 30] The child has only unmapped part of the folio and lives: for the
+ * parent, not even a page that it alone maps is known to be its own where the
+ * folio is large, and so it is copied.
+ */
+TEST_F(folio_exclusive, write_beside_child_with_part)
+{
+	struct memory *m = &self->memory;
+	pid_t child = waiting_child(self->go, unmap_odd_pages, m);
+
+	ASSERT_LT(0, child);
+	EXPECT_EQ(variant->large ? m->pages : m->pages / 2, copied(m));
+	close(self->go[0]);
+	close(self->go[1]);
+	EXPECT_EQ(0, child_of(child));
+	for (unsigned int page = 0; page < m->pages; page++)
+		EXPECT_TRUE(page_is(m->at + bytes(page), pattern(page)));
+}
+
+/*
+ * [mapped 31] The child is gone, and all but one page as well: that page is not
+ * reused on any kernel where its folio is large, so that the folio can be freed.
+ */
+TEST_F(folio_exclusive, write_to_last_page)
+{
+	struct memory *m = &self->memory;
+	unsigned int last = m->pages - 1;
+	char *at = m->at + bytes(last);
+	pid_t child = waiting_child(self->go, NULL, m);
+	unsigned long before = pfn_of(at);
+
+	ASSERT_LT(0, child);
+	close(self->go[0]);
+	close(self->go[1]);
+	EXPECT_EQ(0, child_of(child));
+	ASSERT_EQ(0, madvise(m->at, bytes(last), MADV_DONTNEED));
+	EXPECT_TRUE(pagemap_has(at, PM_MMAP_EXCLUSIVE));
+	EXPECT_EQ(1, mappings(at));
+	*at = pattern(last);
+	EXPECT_EQ(variant->large, pfn_of(at) != before);
+	EXPECT_TRUE(page_is(at, pattern(last)));
+}
+
+/*
+ * [mapped 34] The process that filled the folio ends, and its child writes: it
+ * is the only owner now.
+ */
+TEST_F(folio_exclusive, write_after_parent)
+{
+	struct memory *m = &self->memory;
+	char verdict = 0;
+	pid_t middle;
+
+	middle = fork();
+	if (!middle) {
+		pid_t child, owner = getpid();
+		int outlives[2];
+
+		memory_free(m);
+		if (memory_map(m, ANON, m->order, variant->large ? 1 : cont_ptes()))
+			_exit(1);
+		if (pipe(outlives))
+			_exit(1);
+		child = fork();
+		if (child) {
+			close(outlives[1]);
+			_exit(child < 0 || read(outlives[0], &verdict, 1));
+		}
+		prctl(PR_SET_PDEATHSIG, 0);
+		close(outlives[1]);
+		while (getppid() == owner)
+			usleep(1000);
+		verdict = right_copies(m, copied(m)) ? 'y' : 'n';
+		_exit(write(self->go[1], &verdict, 1) != 1);
+	}
+	close(self->go[1]);
+	EXPECT_EQ(0, child_of(middle));
+	EXPECT_EQ(1, read(self->go[0], &verdict, 1));
+	EXPECT_EQ('y', verdict);
+	close(self->go[0]);
+}
+
+/*
+ * [mapped 42] What a process shares with another it may not move to another
+ * node; what it maps alone it may.
+ */
+TEST_F(folio_exclusive, move_pages)
+{
+	struct memory *m = &self->memory;
+	int here = move_page(m->at, NULL), there = !here;
+	pid_t child;
+
+	if (move_page(m->at, &there) == -ENODEV)
+		SKIP(return, "needs two NUMA nodes");
+	EXPECT_EQ(there, move_page(m->at, NULL));
+	child = waiting_child(self->go, NULL, m);
+	ASSERT_LT(0, child);
+	EXPECT_EQ(-EACCES, move_page(m->at, &here));
+	EXPECT_EQ(there, move_page(m->at, NULL));
+	close(self->go[0]);
+	close(self->go[1]);
+	EXPECT_EQ(0, child_of(child));
+	EXPECT_EQ(here, move_page(m->at, &here));
+	for (unsigned int page = 0; page < m->pages; page++)
+		EXPECT_TRUE(page_is(m->at + bytes(page), pattern(page)));
+}
+
+/* [mapped 46] What two processes share counts half for each. */
+TEST_F(folio_exclusive, smaps_of_part)
+{
+	struct memory *m = &self->memory;
+	pid_t child = waiting_child(self->go, unmap_odd_pages, m);
+	long half = m->pages / 2;
+
+	ASSERT_LT(0, child);
+	EXPECT_EQ(m->pages, smaps_pages(m->at, "Rss"));
+	EXPECT_EQ(half, smaps_pages(m->at, "Shared_Dirty"));
+	EXPECT_EQ(half, smaps_pages(m->at, "Private_Dirty"));
+	EXPECT_EQ(half + half / 2, smaps_pages(m->at, "Pss"));
+	close(self->go[0]);
+	close(self->go[1]);
+	EXPECT_EQ(0, child_of(child));
+	EXPECT_EQ(m->pages, smaps_pages(m->at, "Private_Dirty"));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Files of which the page cache has large folios, mapped.
+ *
+ * Proves: what is written through one page of a block reaches the file, and
+ * nothing else does; copies that a private mapping has made survive a hole
+ * punched into the file; nothing is mapped behind the end of a file that ends
+ * within a folio; a process forks while it maps and runs such memory.
+ *
+ * Does not prove: writeback itself (the file system's own tests do).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_file
+ */
+#include <linux/falloc.h>
+
+#include "folio_util.h"
+
+#define FOLIOS 2
+
+FIXTURE(folio_file)
+{
+	struct memory memory;
+};
+
+FIXTURE_VARIANT(folio_file)
+{
+	enum memory_kind kind;
+};
+
+FIXTURE_VARIANT_ADD(folio_file, shmem)
+{
+	.kind = SHMEM,
+};
+
+FIXTURE_VARIANT_ADD(folio_file, xfs)
+{
+	.kind = XFS,
+};
+
+FIXTURE_SETUP(folio_file)
+{
+	int order = order_of(cont_ptes());
+	const char *why = folio_settings(order);
+
+	self->memory.fd = -1;
+	if (!why)
+		why = memory_map(&self->memory, variant->kind, order, FOLIOS);
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(folio_file)
+{
+	memory_free(&self->memory);
+}
+
+/* One byte of a page of the file, past every mapping. */
+static unsigned char in_file(const struct memory *m, unsigned int page)
+{
+	unsigned char byte = 0;
+
+	if (pread(m->fd, &byte, 1, bytes(page)) != 1)
+		return 0;
+	return byte;
+}
+
+/*
+ * [contpte 188] One page is written to, each in turn, in a block of which all
+ * pages are mapped; the mapping goes, the page cache too as far as it is clean.
+ * The file has the new byte, and the old ones everywhere else.
+ */
+TEST_F_TIMEOUT(folio_file, one_dirty_page_reaches_file, 120)
+{
+	struct memory *m = &self->memory;
+	size_t length = bytes(m->pages);
+
+	for (unsigned int page = 0; page < m->pages; page++) {
+		m->at[bytes(page)] = 0xd0;
+		ASSERT_EQ(0, munmap(m->at, length));
+		ASSERT_EQ(0, fsync(m->fd));
+		posix_fadvise(m->fd, 0, length, POSIX_FADV_DONTNEED);
+		for (unsigned int i = 0; i < m->pages; i++) {
+			EXPECT_EQ(i == page ? 0xd0 : pattern(i), in_file(m, i)) {
+				TH_LOG("page %u of the file, page %u was written to", i, page);
+			}
+		}
+		ASSERT_EQ(m->at, mmap(m->at, length, PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_FIXED, m->fd, 0));
+		for (unsigned int i = 0; i < m->pages; i++)
+			read_byte(m->at + bytes(i));
+		m->at[bytes(page)] = pattern(page);
+	}
+}
+
+/*
+ * [contpte 188] A hole of a shared memory file is only read, in whole folios,
+ * and then one page of it written to: no one but that page's entry knows. The
+ * entries go as one batch, and the memory is taken: it must go to swap, and not
+ * be a hole again.
+ */
+TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_batch, 120)
+{
+	struct memory *m = &self->memory;
+	size_t length = bytes(m->pages);
+
+	if (variant->kind != SHMEM || !have_swap())
+		SKIP(return, "shared memory, and swap");
+	for (unsigned int page = 0; page < m->pages; page++) {
+		ASSERT_EQ(0, ftruncate(m->fd, 0));
+		ASSERT_EQ(0, ftruncate(m->fd, length));
+		for (unsigned int i = 0; i < m->pages; i++)
+			ASSERT_EQ(0, read_byte(m->at + bytes(i)));
+		m->at[bytes(page)] = 0x5d;
+		ASSERT_EQ(0, munmap(m->at, length));
+		ASSERT_EQ(m->at, mmap(m->at, length, PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_FIXED, m->fd, 0));
+		for (unsigned int i = 0; i < m->pages; i += 1U << m->order)
+			read_byte(m->at + bytes(i));
+		ASSERT_EQ(0, madvise(m->at, length, MADV_PAGEOUT));
+		EXPECT_EQ(0x5d, m->at[bytes(page)]) {
+			TH_LOG("what was written to page %u is lost", page);
+		}
+	}
+}
+
+/*
+ * [contpte 188] The same again after the file has been written back, so that
+ * all entries are clean and write-protected: the second write counts as well.
+ */
+TEST_F(folio_file, dirty_again_after_writeback)
+{
+	struct memory *m = &self->memory;
+
+	for (unsigned int round = 1; round < 4; round++) {
+		for (unsigned int page = 0; page < m->pages; page += 3)
+			m->at[bytes(page)] = round;
+		ASSERT_EQ(0, msync(m->at, bytes(m->pages), MS_SYNC));
+		posix_fadvise(m->fd, 0, bytes(m->pages), POSIX_FADV_DONTNEED);
+		for (unsigned int page = 0; page < m->pages; page++) {
+			EXPECT_EQ(page % 3 ? pattern(page) : round, in_file(m, page)) {
+				TH_LOG("page %u, round %u", page, round);
+			}
+		}
+	}
+}
+
+/*
+ * [contpte 197] A private mapping has copied every third page. A hole is
+ * punched into the file: the copies stay, the others read zero. The step over a
+ * page that stays must not jump over those behind it.
+ */
+TEST_F(folio_file, punch_hole_beside_copies)
+{
+	struct memory *m = &self->memory;
+	size_t length = bytes(m->pages);
+	char *at;
+
+	at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, m->fd, 0);
+	ASSERT_NE(MAP_FAILED, at);
+	for (unsigned int page = 0; page < m->pages; page++)
+		read_byte(at + bytes(page));
+	for (unsigned int page = 0; page < m->pages; page += 3)
+		memset(at + bytes(page), 0xc0, bytes(1));
+	if (fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, length))
+		SKIP(return, "the file system punches no holes");
+	for (unsigned int page = 0; page < m->pages; page++) {
+		EXPECT_TRUE(page_is(at + bytes(page), page % 3 ? 0 : 0xc0)) {
+			TH_LOG("page %u of the private mapping", page);
+		}
+		EXPECT_TRUE(page_is(m->at + bytes(page), 0)) {
+			TH_LOG("page %u of the shared mapping", page);
+		}
+	}
+	munmap(at, length);
+}
+
+/*
+ * [bug B19] The file is cut within a folio, at each page of it: what is behind
+ * raises SIGBUS, what is before does not, though one folio may hold both. The
+ * same where it is mapped only after that.
+ */
+TEST_F(folio_file, end_within_folio)
+{
+	struct memory *m = &self->memory;
+	unsigned int size = 1U << m->order;
+	char *at;
+
+	for (unsigned int end = m->pages - 1; end > m->pages - size; end -= size / 8) {
+		ASSERT_EQ(0, ftruncate(m->fd, bytes(end) - psize() / 2));
+		at = mmap(NULL, bytes(m->pages), PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+		ASSERT_NE(MAP_FAILED, at);
+		for (unsigned int page = 0; page < m->pages; page++) {
+			int expected = page < end ? 0 : SIGBUS;
+
+			EXPECT_EQ(expected, try_access(m->at + bytes(page), true)) {
+				TH_LOG("page %u, old mapping, file of %u", page, end);
+			}
+			EXPECT_EQ(expected, try_access(at + bytes(page), false)) {
+				TH_LOG("page %u, new mapping, file of %u", page, end);
+			}
+		}
+		munmap(at, bytes(m->pages));
+	}
+}
+
+/*
+ * [bug B19] The same, but the folio cannot be split: a pipe has a page of it. A
+ * fault before the end must not bring what is behind it, in this folio or any.
+ * Memory files have always done so: not looked at.
+ */
+TEST_F(folio_file, end_within_pinned_folio)
+{
+	struct memory *m = &self->memory;
+	unsigned int size = 1U << m->order, end = size / 2;
+	struct iovec page_0 = { m->at, bytes(1) };
+	size_t length = bytes(m->pages);
+	int ends[2];
+
+	if (variant->kind == SHMEM)
+		SKIP(return, "memory files are mapped past their end");
+	/* A clean folio would be dropped as a whole. */
+	m->at[0] = pattern(0);
+	ASSERT_EQ(0, pipe(ends));
+	ASSERT_EQ(bytes(1), vmsplice(ends[1], &page_0, 1, 0));
+	ASSERT_EQ(0, ftruncate(m->fd, bytes(end)));
+	for (int written = 0; written < 2; written++) {
+		ASSERT_EQ(0, munmap(m->at, length));
+		ASSERT_EQ(m->at, mmap(m->at, length, PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_FIXED, m->fd, 0));
+		/* A first write is another fault than a write after a read. */
+		if (written)
+			m->at[0] = pattern(0);
+		else
+			read_byte(m->at);
+		for (unsigned int page = 0; page < m->pages; page++) {
+			EXPECT_EQ(page < end ? 0 : SIGBUS,
+				  try_access(m->at + bytes(page), false)) {
+				TH_LOG("page %u, file of %u, first access writes: %d", page, end,
+				       written);
+			}
+		}
+	}
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/*
+ * [bug B18] One page of a folio is dropped and written to again, each in turn:
+ * its neighbours are mapped, so the fault cannot map the folio as a whole. It
+ * must map that page, and not fault for ever.
+ */
+TEST_F(folio_file, write_beside_mapped_pages)
+{
+	struct memory *m = &self->memory;
+
+	for (unsigned int page = 0; page < m->pages; page++) {
+		char *at = m->at + bytes(page);
+
+		ASSERT_EQ(0, madvise(at, bytes(1), MADV_DONTNEED));
+		*at = pattern(page);
+		EXPECT_TRUE(page_is(at, pattern(page)));
+	}
+}
+
+/* The file grows again: what was behind its end is zero, not what it was. */
+TEST_F(folio_file, grown_again_is_zero)
+{
+	struct memory *m = &self->memory;
+	unsigned int end = m->pages / 2 + 1;
+	size_t cut = bytes(end) - psize() / 2;
+
+	ASSERT_EQ(0, ftruncate(m->fd, cut));
+	ASSERT_EQ(0, ftruncate(m->fd, bytes(m->pages)));
+	for (unsigned int page = 0; page < m->pages; page++) {
+		if (page + 1 == end)
+			continue;
+		EXPECT_TRUE(page_is(m->at + bytes(page), page < end ? pattern(page) : 0)) {
+			TH_LOG("page %u", page);
+		}
+	}
+	EXPECT_EQ(pattern(end - 1), (unsigned char)m->at[cut - 1]);
+	EXPECT_EQ(0, m->at[cut]);
+}
+
+/* The number that code at an address returns. */
+static unsigned int run(const void *at)
+{
+	union {
+		const void *at;
+		unsigned int (*call)(int unused);
+	} code = { .at = at };
+
+	return code.call(0);
+}
+
+/*
+ * [contpte 183] Code of a file in large folios runs, in a process that forks
+ * while it does. Each page ends in code that returns its own number.
+ */
+TEST_F(folio_file, fork_while_running)
+{
+#ifdef __aarch64__
+	static const unsigned int code[] = { 0x52800000, 0xd65f03c0 };
+#else
+	static const unsigned char code[] = { 0xb8, 0, 0, 0, 0, 0xc3 };
+#endif
+	struct memory *m = &self->memory;
+	char *at;
+
+	for (unsigned int page = 0; page < m->pages; page++) {
+		unsigned char copy[sizeof(code)];
+
+		memcpy(copy, code, sizeof(code));
+#ifdef __aarch64__
+		*(unsigned int *)copy |= page << 5;
+#else
+		copy[1] = page;
+#endif
+		ASSERT_EQ(sizeof(copy), pwrite(m->fd, copy, sizeof(copy), bytes(page)));
+	}
+	at = mmap(NULL, bytes(m->pages), PROT_READ | PROT_EXEC, MAP_PRIVATE, m->fd, 0);
+	ASSERT_NE(MAP_FAILED, at);
+	__builtin___clear_cache(at, at + bytes(m->pages));
+	for (int i = 0; i < 3; i++) {
+		pid_t child = fork();
+		unsigned int page;
+
+		for (page = 0; page < m->pages; page++) {
+			if (run(at + bytes(page)) != page)
+				break;
+		}
+		if (!child)
+			_exit(page < m->pages);
+		EXPECT_EQ(m->pages, page);
+		EXPECT_EQ(0, child_of(child));
+	}
+	munmap(at, bytes(m->pages));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * fork() of memory in large folios, and the first write behind it.
+ *
+ * Proves: what one process writes after fork() the other never sees, page by
+ * page, also where only part of a folio is inherited, where a page of it is in
+ * swap, is pinned or cannot be accessed, where two folios lie back to back, and
+ * where a folio lies across the end of a page table. Entries that fork()
+ * protects in batches stay folded on both sides.
+ *
+ * Does not prove: reference counts (the kernel checks those as processes exit;
+ * what it prints fails the case), and races (folio_race).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_fork
+ */
+#include "folio_util.h"
+
+#define FOLIOS 2
+
+FIXTURE(folio_fork)
+{
+	struct memory memory;
+	bool contpte;
+};
+
+FIXTURE_VARIANT(folio_fork)
+{
+	int order;	/* above that of a block; SINGLE for single pages */
+};
+
+#define SINGLE -1
+
+FIXTURE_VARIANT_ADD(folio_fork, block)
+{
+	.order = 0,
+};
+
+FIXTURE_VARIANT_ADD(folio_fork, two_blocks)
+{
+	.order = 1,
+};
+
+/* [contpte 186] All batches have one entry: the same must come out. */
+FIXTURE_VARIANT_ADD(folio_fork, single_pages)
+{
+	.order = SINGLE,
+};
+
+FIXTURE_SETUP(folio_fork)
+{
+	bool single = variant->order == SINGLE;
+	int order = single ? 0 : order_of(cont_ptes()) + variant->order;
+	const char *why = folio_settings(order);
+
+	self->memory.fd = -1;
+	if (why)
+		SKIP(return, "%s", why);
+	self->contpte = has_contpte() && !single;
+	why = memory_map(&self->memory, ANON, order, single ? FOLIOS * cont_ptes() : FOLIOS);
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(folio_fork)
+{
+	memory_free(&self->memory);
+}
+
+/* What a page holds that a process has written to since the fork. */
+static unsigned char written(unsigned int page)
+{
+	return pattern(page) ^ 0x80;
+}
+
+/* The first page that does not hold what it must, or -1; @dirty was written to. */
+static int wrong_page(const struct memory *m, int dirty)
+{
+	unsigned int page;
+
+	for (page = 0; page < m->pages; page++)
+		if (!page_is(m->at + bytes(page),
+			     (int)page == dirty ? written(page) : pattern(page)))
+			return page;
+	return -1;
+}
+
+/*
+ * [contpte 119, 169] A child that writes to one page, for each page of two
+ * folios: it sees its own write and nothing else changed, the parent sees
+ * nothing. The parent's blocks stay folded, and so do those of the child but
+ * the one that it wrote to.
+ */
+TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
+{
+	struct memory *m = &self->memory;
+	unsigned int n = cont_ptes();
+
+	for (unsigned int page = 0; page < m->pages; page++) {
+		pid_t child = fork();
+
+		if (!child) {
+			bool both = folded(m, 0) && folded(m, m->pages - 1);
+
+			if (self->contpte && !both)
+				_exit(2);
+			memset(m->at + bytes(page), written(page), bytes(1));
+			if (self->contpte && !folded(m, page < n ? m->pages - 1 : 0))
+				_exit(3);
+			_exit(wrong_page(m, page) < 0 ? 0 : 1);
+		}
+		ASSERT_EQ(0, child_of(child))
+			TH_LOG("page %u: 1 content, 2 not folded, 3 another block unfolded", page);
+		ASSERT_EQ(-1, wrong_page(m, -1));
+		if (self->contpte)
+			ASSERT_TRUE(folded(m, page));
+	}
+}
+
+/*
+ * [contpte 119, 169] The parent writes to one page while the child lives: one
+ * fault for this page, and the child sees nothing of it.
+ */
+TEST_F_TIMEOUT(folio_fork, parent_writes_each_page, 120)
+{
+	struct memory *m = &self->memory;
+	int go[2];
+
+	for (unsigned int page = 0; page < m->pages; page++) {
+		pid_t child;
+		char byte;
+		long before;
+
+		ASSERT_EQ(0, pipe(go));
+		child = fork();
+		if (!child) {
+			close(go[1]);
+			_exit(read(go[0], &byte, 1) || wrong_page(m, -1) >= 0);
+		}
+		faults_begin(&before);
+		m->at[bytes(page)] = written(page);
+		EXPECT_EQ(1, faults() - before)
+			TH_LOG("page %u", page);
+		memset(m->at + bytes(page), written(page), bytes(1));
+		close(go[0]);
+		close(go[1]);
+		ASSERT_EQ(0, child_of(child))
+			TH_LOG("child while page %u is written to", page);
+		ASSERT_EQ(-1, wrong_page(m, page));
+		memset(m->at + bytes(page), pattern(page), bytes(1));
+	}
+}
+
+/* What becomes of a range that fork() treats in a way of its own. */
+enum inherited { MISSING, WIPED };
+
+/* The child: everything but the range is there, the range is as it must be. */
+static int child_of_part(const struct memory *m, unsigned int first, unsigned int pages,
+			 enum inherited how)
+{
+	for (unsigned int page = 0; page < m->pages; page++) {
+		char *at = m->at + bytes(page);
+
+		if (page < first || page >= first + pages) {
+			if (!page_is(at, pattern(page)))
+				return 1;
+			*at = 0;
+		} else if (how == MISSING ? try_access(at, false) != SIGSEGV : !page_is(at, 0)) {
+			return 2;
+		}
+	}
+	return 0;
+}
+
+static void fork_part(struct __test_metadata *_metadata, struct memory *m, int advice,
+		      enum inherited how)
+{
+	unsigned int n = m->pages / FOLIOS;
+	const struct {
+		unsigned int first, pages;
+	} parts[] = {
+		{ 0, n / 2 }, { n / 2, n / 2 }, { n / 2, n }, { n - 1, 2 }, { 1, 1 }, { n, n },
+	};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(parts); i++) {
+		unsigned int first = parts[i].first, pages = parts[i].pages;
+		long before;
+		pid_t child;
+		int go[2];
+		char byte;
+
+		/* Fresh memory: entries that the last child shared are protected. */
+		memory_free(m);
+		ASSERT_EQ(NULL, memory_map(m, ANON, m->order, FOLIOS * n >> m->order));
+		ASSERT_EQ(0, madvise(m->at + bytes(first), bytes(pages), advice));
+		ASSERT_EQ(0, pipe(go));
+		child = fork();
+		if (!child) {
+			close(go[1]);
+			_exit(read(go[0], &byte, 1) ?: child_of_part(m, first, pages, how));
+		}
+		/* What the child does not have is still only ours: no fault. */
+		faults_begin(&before);
+		for (unsigned int page = first; page < first + pages; page++)
+			m->at[bytes(page)] = pattern(page);
+		EXPECT_EQ(0, faults() - before)
+			TH_LOG("pages %u+%u, which the child does not get", first, pages);
+		close(go[0]);
+		close(go[1]);
+		EXPECT_EQ(0, child_of(child))
+			TH_LOG("pages %u+%u: 1 of the rest is wrong, 2 of the range", first, pages);
+		EXPECT_EQ(-1, wrong_page(m, -1));
+	}
+}
+
+/*
+ * [contpte 170] Part of a block is not inherited. Its VMA ends within the
+ * block, whose entries stay as they were: only those of the other part may be
+ * protected.
+ */
+TEST_F(folio_fork, dontfork_part)
+{
+	fork_part(_metadata, &self->memory, MADV_DONTFORK, MISSING);
+}
+
+/* [contpte 170] Part of a block is empty in the child. */
+TEST_F(folio_fork, wipeonfork_part)
+{
+	fork_part(_metadata, &self->memory, MADV_WIPEONFORK, WIPED);
+}
+
+/*
+ * [contpte 172] The halves of a block, in two VMAs, are inherited one after the
+ * other, by two children.
+ */
+TEST_F(folio_fork, halves_one_after_other)
+{
+	struct memory *m = &self->memory;
+	unsigned int half = m->pages / FOLIOS / 2;
+
+	for (int second = 0; second < 2; second++) {
+		pid_t child;
+
+		madvise(m->at, bytes(m->pages), MADV_DOFORK);
+		madvise(m->at + bytes(second ? 0 : half), bytes(half), MADV_DONTFORK);
+		child = fork();
+		if (!child)
+			_exit(child_of_part(m, second ? 0 : half, half, MISSING));
+		EXPECT_EQ(0, child_of(child));
+		EXPECT_EQ(-1, wrong_page(m, -1));
+	}
+}
+
+/*
+ * [contpte 168, 200] Every third page is dropped and read: the zero page is
+ * mapped there, which has no folio and is in no batch, when forked and unmapped.
+ */
+TEST_F(folio_fork, zero_pages_between)
+{
+	struct memory *m = &self->memory;
+	pid_t child;
+
+	for (unsigned int page = 0; page < m->pages; page += 3) {
+		madvise(m->at + bytes(page), bytes(1), MADV_DONTNEED);
+		EXPECT_EQ(0, read_byte(m->at + bytes(page)));
+	}
+	child = fork();
+	if (!child) {
+		for (unsigned int page = 0; page < m->pages; page++) {
+			if (!page_is(m->at + bytes(page), page % 3 ? pattern(page) : 0))
+				_exit(1);
+			m->at[bytes(page)] = 0xff;
+		}
+		_exit(munmap(m->at, bytes(m->pages)) ? 2 : 0);
+	}
+	EXPECT_EQ(0, child_of(child));
+	for (unsigned int page = 0; page < m->pages; page++)
+		EXPECT_TRUE(page_is(m->at + bytes(page), page % 3 ? pattern(page) : 0));
+}
+
+/*
+ * [contpte 177] Shared memory is not protected: no fault when the parent
+ * writes, and both see what the other writes.
+ */
+TEST_F(folio_fork, shared_memory)
+{
+	struct memory m;
+	const char *why = memory_map(&m, SHMEM, self->memory.order,
+				     self->memory.pages >> self->memory.order);
+	long before;
+	pid_t child;
+
+	if (why)
+		SKIP(return, "%s", why);
+	child = fork();
+	if (!child) {
+		for (unsigned int page = 0; page < m.pages; page += 2)
+			memset(m.at + bytes(page), written(page), bytes(1));
+		_exit(0);
+	}
+	EXPECT_EQ(0, child_of(child));
+	faults_begin(&before);
+	for (unsigned int page = 1; page < m.pages; page += 2)
+		memset(m.at + bytes(page), written(page), bytes(1));
+	EXPECT_EQ(0, faults() - before);
+	for (unsigned int page = 0; page < m.pages; page++)
+		EXPECT_TRUE(page_is(m.at + bytes(page), written(page)));
+	memory_free(&m);
+}
+
+/*
+ * [contpte 182] Entries that cannot be accessed are not valid, and contiguous
+ * none: content is there again with the permission, on both sides.
+ */
+TEST_F(folio_fork, prot_none)
+{
+	struct memory *m = &self->memory;
+	pid_t child;
+
+	ASSERT_EQ(0, mprotect(m->at, bytes(m->pages), PROT_NONE));
+	child = fork();
+	if (!child) {
+		if (try_access(m->at, false) != SIGSEGV)
+			_exit(2);
+		if (mprotect(m->at, bytes(m->pages), PROT_READ | PROT_WRITE))
+			_exit(3);
+		if (wrong_page(m, -1) >= 0)
+			_exit(1);
+		memset(m->at, 0, bytes(m->pages));
+		_exit(0);
+	}
+	EXPECT_EQ(0, child_of(child));
+	ASSERT_EQ(0, mprotect(m->at, bytes(m->pages), PROT_READ | PROT_WRITE));
+	EXPECT_EQ(-1, wrong_page(m, -1));
+}
+
+/*
+ * [contpte 185] Entries of swap between present ones: fork() steps over them
+ * one by one and over the others in batches.
+ */
+TEST_F(folio_fork, swap_between)
+{
+	struct memory *m = &self->memory;
+	unsigned int swapped = 0;
+	pid_t child;
+
+	if (!have_swap())
+		SKIP(return, "no swap");
+	for (unsigned int page = 1; page < m->pages; page += 5) {
+		madvise(m->at + bytes(page), bytes(1), MADV_PAGEOUT);
+		swapped += pagemap_has(m->at + bytes(page), PM_SWAP);
+	}
+	if (!swapped)
+		SKIP(return, "nothing was swapped out");
+	child = fork();
+	if (!child) {
+		if (wrong_page(m, -1) >= 0)
+			_exit(1);
+		memset(m->at, 0, bytes(m->pages));
+		_exit(0);
+	}
+	EXPECT_EQ(0, child_of(child));
+	EXPECT_EQ(-1, wrong_page(m, -1));
+}
+
+/*
+ * [contpte 171] One page of the first folio is pinned. Whoever pinned it goes
+ * on reading what the parent writes: the parent keeps the page, the child gets
+ * a copy.
+ */
+TEST_F(folio_fork, pinned_page)
+{
+	struct memory *m = &self->memory;
+	unsigned int page = m->pages / FOLIOS / 2;
+	char *at = m->at + bytes(page);
+	unsigned long before;
+	pid_t child;
+	int fd, go[2];
+	char byte;
+
+	fd = pin(at, 1);
+	if (fd < 0)
+		SKIP(return, "no io_uring");
+	before = pfn_of(at);
+	ASSERT_EQ(0, pipe(go));
+	child = fork();
+	if (!child) {
+		close(go[1]);
+		if (pfn_of(at) == before)
+			_exit(2);
+		_exit(read(go[0], &byte, 1) || wrong_page(m, -1) >= 0);
+	}
+	memset(at, written(page), bytes(1));
+	EXPECT_EQ(before, pfn_of(at));
+	close(go[0]);
+	close(go[1]);
+	EXPECT_EQ(0, child_of(child))
+		TH_LOG("1 wrong content, 2 the child has the pinned page");
+	EXPECT_EQ(-1, wrong_page(m, page));
+	close(fd);
+}
+
+/*
+ * [contpte 187] A folio and one page of the next, which lies right behind it
+ * in memory too: a batch must end with the folio.
+ *
+ *   |<-- folio -->|<-- folio -->|
+ *   |============== 1 more page
+ */
+TEST_F(folio_fork, next_folio_adjacent)
+{
+	const unsigned int folios = 64, size = 1U << self->memory.order;
+	struct memory m;
+	unsigned int i;
+	pid_t child;
+
+	if (!self->memory.order)
+		SKIP(return, "needs large folios");
+	ASSERT_EQ(NULL, memory_map(&m, ANON, self->memory.order, folios));
+	for (i = 0; i + 1 < folios; i++)
+		if (pfn_of(m.at + bytes(i * size)) + size == pfn_of(m.at + bytes((i + 1) * size)))
+			break;
+	if (i + 1 == folios) {
+		memory_free(&m);
+		SKIP(return, "no two folios lie side by side");
+	}
+	munmap(m.at, bytes(i * size));
+	munmap(m.at + bytes((i + 1) * size + 1), bytes(m.pages - (i + 1) * size - 1));
+	child = fork();
+	if (!child) {
+		for (unsigned int page = i * size; page <= (i + 1) * size; page++) {
+			if (!page_is(m.at + bytes(page), pattern(page)))
+				_exit(1);
+			m.at[bytes(page)] = 0;
+		}
+		_exit(0);
+	}
+	EXPECT_EQ(0, child_of(child));
+	for (unsigned int page = i * size; page <= (i + 1) * size; page++)
+		EXPECT_TRUE(page_is(m.at + bytes(page), pattern(page)));
+	memory_free(&m);
+}
+
+/*
+ * [contpte 184] Half of a folio in one page table, half in the next, and a VMA
+ * that ends within the second: each batch ends where its table does.
+ */
+TEST_F(folio_fork, table_end_within_folio)
+{
+	struct memory *m = &self->memory;
+	size_t table = read_pmd_pagesize();
+	unsigned int half = m->pages / FOLIOS / 2;
+	size_t length = bytes(m->pages - half);
+	char *room, *edge, *to;
+	pid_t child;
+
+	if (!table || table > 64 << 20)
+		SKIP(return, "a page table maps too much");
+	room = mmap(NULL, 3 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, room);
+	edge = (char *)(((unsigned long)room + 2 * table - 1) & -table);
+	to = edge - bytes(half);
+	ASSERT_EQ(to, mremap(m->at, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to));
+	child = fork();
+	if (!child) {
+		for (unsigned int page = 0; page < m->pages - half; page++) {
+			if (!page_is(to + bytes(page), pattern(page)))
+				_exit(1);
+			to[bytes(page)] = 0;
+		}
+		_exit(try_access(to + length, false) == SIGSEGV ? 0 : 2);
+	}
+	EXPECT_EQ(0, child_of(child));
+	for (unsigned int page = 0; page < m->pages - half; page++)
+		EXPECT_TRUE(page_is(to + bytes(page), pattern(page)));
+	munmap(room, 3 * table);
+}
+
+/*
+ * [contpte 176, 193] Every page counts once in parent and child, shared by both
+ * and then private; and no process ends with pages left ("Bad rss-counter").
+ */
+TEST_F(folio_fork, counted_once)
+{
+	struct memory *m = &self->memory;
+	long pages = m->pages;
+	pid_t child;
+
+	EXPECT_EQ(pages, smaps_pages(m->at, "Private_Dirty"));
+	child = fork();
+	if (!child) {
+		if (smaps_pages(m->at, "Rss") != pages)
+			_exit(1);
+		if (smaps_pages(m->at, "Shared_Dirty") != pages)
+			_exit(2);
+		if (smaps_pages(m->at, "Pss") != pages / 2)
+			_exit(3);
+		_exit(0);
+	}
+	EXPECT_EQ(0, child_of(child))
+		TH_LOG("1 Rss, 2 Shared_Dirty, 3 Pss");
+	EXPECT_EQ(pages, smaps_pages(m->at, "Rss"));
+	EXPECT_EQ(pages, smaps_pages(m->at, "Private_Dirty"));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pages of one folio that may be written to beside pages that may not.
+ *
+ * Proves: after a fork some pages of a folio are the parent's own and others
+ * are shared; whatever the kernel does with all of them in one batch, a shared
+ * page never becomes writable because its neighbour is, and one of the parent's
+ * own costs no fault.
+ *
+ * Does not prove: which entries are written in which batch (KUnit: vma_split).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_permission
+ */
+#include "folio_util.h"
+
+#define FOLIOS 2
+
+FIXTURE(folio_permission)
+{
+	struct memory memory;
+};
+
+FIXTURE_VARIANT(folio_permission)
+{
+	int order;	/* above that of a block */
+};
+
+FIXTURE_VARIANT_ADD(folio_permission, block)
+{
+	.order = 0,
+};
+
+FIXTURE_VARIANT_ADD(folio_permission, two_blocks)
+{
+	.order = 1,
+};
+
+FIXTURE_SETUP(folio_permission)
+{
+	int order = order_of(cont_ptes()) + variant->order;
+	const char *why = folio_settings(order);
+
+	self->memory.fd = -1;
+	if (!why)
+		why = memory_map(&self->memory, ANON, order, FOLIOS);
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(folio_permission)
+{
+	memory_free(&self->memory);
+}
+
+/*
+ * A child that waits until @go is closed; 0 if all pages but @own, which it may
+ * not have, are as they were then.
+ */
+static int child_that_waits(const struct memory *m, int go[2], int own)
+{
+	char byte;
+
+	close(go[1]);
+	if (read(go[0], &byte, 1))
+		return 2;
+	for (unsigned int page = 0; page < m->pages; page++)
+		if ((int)page != own && !page_is(m->at + bytes(page), pattern(page)))
+			return 1;
+	return 0;
+}
+
+/*
+ * [contpte 180] One page in the middle of a folio is writable, the first is
+ * not: the child before is gone, and the parent has written to that page. With
+ * another child, a write to it must not reach that one: a batch that begins
+ * with a read-only entry is protected for those that are not.
+ */
+TEST_F(folio_permission, first_readonly_later_writable)
+{
+	struct memory *m = &self->memory;
+	unsigned int page = m->pages / FOLIOS / 2;
+	char *at = m->at + bytes(page);
+	int go[2];
+	pid_t child = fork();
+
+	if (!child)
+		_exit(0);
+	EXPECT_EQ(0, child_of(child));
+	*at = pattern(page);
+	ASSERT_EQ(0, pipe(go));
+	child = fork();
+	if (!child)
+		_exit(child_that_waits(m, go, -1));
+	memset(m->at, 0, bytes(m->pages));
+	close(go[0]);
+	close(go[1]);
+	EXPECT_EQ(0, child_of(child));
+}
+
+/*
+ * [contpte 233] [bug B32] One page is not inherited, and so stays the parent's
+ * own among shared ones. All of them become read-only and writable again, as a
+ * batch: only that one may be written to without a fault, or the child sees it.
+ */
+TEST_F_TIMEOUT(folio_permission, mprotect_beside_own_page, 120)
+{
+	unsigned int order = self->memory.order, pages = self->memory.pages;
+	struct memory *m = &self->memory;
+	int go[2];
+
+	for (unsigned int own = 0; own < pages; own += pages / 16) {
+		pid_t child;
+
+		memory_free(m);
+		ASSERT_EQ(NULL, memory_map(m, ANON, order, pages >> order));
+		ASSERT_EQ(0, madvise(m->at + bytes(own), bytes(1), MADV_DONTFORK));
+		ASSERT_EQ(0, pipe(go));
+		child = fork();
+		if (!child)
+			_exit(child_that_waits(m, go, own));
+		ASSERT_EQ(0, madvise(m->at + bytes(own), bytes(1), MADV_DOFORK));
+		ASSERT_EQ(0, mprotect(m->at, bytes(pages), PROT_READ));
+		ASSERT_EQ(0, mprotect(m->at, bytes(pages), PROT_READ | PROT_WRITE));
+		for (unsigned int page = 0; page < pages; page++)
+			memset(m->at + bytes(page), pattern(page) ^ 0x80, bytes(1));
+		close(go[0]);
+		close(go[1]);
+		ASSERT_EQ(0, child_of(child)) {
+			TH_LOG("page %u is the parent's own: 1 the child sees others change", own);
+		}
+	}
+}
+
+/*
+ * [contpte 234] One page in the middle of a folio is writable, the others are
+ * not, and the memory is moved: the page that is writable
+ * costs no fault there, and each of the others one. None may be writable because
+ * its neighbour is.
+ */
+TEST_F(folio_permission, mremap_keeps_permission)
+{
+	struct memory *m = &self->memory;
+	unsigned int writable = m->pages / FOLIOS / 2;
+	size_t length = bytes(m->pages);
+	pid_t child = fork();
+	char *to;
+
+	if (!child)
+		_exit(0);
+	EXPECT_EQ(0, child_of(child));
+	m->at[bytes(writable)] = pattern(writable);
+	to = mmap(NULL, 2 * length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	to = (char *)(((unsigned long)to + length - 1) & -length);
+	ASSERT_EQ(to, mremap(m->at, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to));
+	for (unsigned int page = 0; page < m->pages; page++) {
+		long before;
+
+		faults_begin(&before);
+		to[bytes(page)] = pattern(page);
+		EXPECT_EQ(page != writable, faults() - before) {
+			TH_LOG("page %u, page %u is writable", page, writable);
+		}
+		EXPECT_TRUE(page_is(to + bytes(page), pattern(page)));
+	}
+	munmap(to, length);
+}
+
+TEST_HARNESS_MAIN

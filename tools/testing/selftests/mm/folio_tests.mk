@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-2.0
+# What user space can observe of runs of page-table entries and of large folios; included by the Makefile here.
+TEST_GEN_PROGS += contpte_fold
+TEST_GEN_PROGS += atomic_fault
+TEST_GEN_PROGS += folio_exclusive
+TEST_GEN_PROGS += folio_file
+TEST_GEN_PROGS += folio_fork
+TEST_GEN_PROGS += folio_move
+TEST_GEN_PROGS += folio_permission
+TEST_GEN_PROGS += folio_race
+TEST_GEN_PROGS += folio_uffd
+TEST_GEN_PROGS += hugetlb_block
+TEST_GEN_PROGS += pmd_split
+
+LOCAL_HDRS += $(selfdir)/mm/folio_util.h
+CFLAGS += -I$(top_srcdir)/tools/testing/selftests

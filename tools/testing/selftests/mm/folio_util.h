@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the selftests of large folios share: memory in folios of a chosen
+ * order, how the kernel maps it, and settings that are put back.
+ *
+ * Lengths and positions are in pages unless a name says bytes.
+ */
+#ifndef FOLIO_UTIL_H
+#define FOLIO_UTIL_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/io_uring.h>
+#include <linux/mempolicy.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/statfs.h>
+#include <sys/swap.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "vm_util.h"
+#if __has_include("hugepage_settings.h")
+#include "hugepage_settings.h"
+#else
+#include "thp_settings.h"
+#endif
+
+#define FOLIO_THP "/sys/kernel/mm/transparent_hugepage"
+#define FOLIO_KSM "/sys/kernel/mm/ksm/"
+#define FOLIO_NUMA "/proc/sys/kernel/numa_balancing"
+#define XFS_MAGIC 0x58465342
+
+/* Where a file system with large folios is mounted in the virtual machine. */
+#define FOLIO_FILES "/mnt"
+
+/**
+ * cont_ptes() - how many entries the contiguous bit covers
+ *
+ * Return: 16, 128 or 32 on arm64 with pages of 4K, 16K, 64K; elsewhere, where
+ * there is no such bit, as many as make 64K, so that the tests of content run.
+ */
+static inline unsigned int cont_ptes(void)
+{
+#ifdef __aarch64__
+	return psize() == 4096 ? 16 : psize() == 16384 ? 128 : 32;
+#else
+	return 65536 / psize();
+#endif
+}
+
+/*
+ * Whether a property fails that this kernel does not keep, by a bug that
+ * KNOWN_ISSUES.md lists, and is not skipped: STRICT=1.
+ */
+static inline bool strict(void)
+{
+	return getenv("STRICT");
+}
+
+/* Log2 of a power of two. */
+static inline int order_of(unsigned int pages)
+{
+	return __builtin_ctz(pages);
+}
+
+/**
+ * kernel_has() - whether the kernel has a function
+ * @symbol: its name, or the begin of it
+ */
+static inline bool kernel_has(const char *symbol)
+{
+	char line[256], name[128];
+	bool found = false;
+	FILE *f = fopen("/proc/kallsyms", "r");
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "%*s %*s %127s", name) == 1 &&
+			!strncmp(name, symbol, strlen(symbol));
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* Whether whole blocks can be folded here at all. */
+static inline bool has_contpte(void)
+{
+	return kernel_has("contpte_");
+}
+
+/* Settings of the machine, besides those of huge pages, that a test changes. */
+static struct {
+	const char *path;
+	char value[64];
+} folio_settings_saved[] = {
+	{ FOLIO_KSM "run" },
+	{ FOLIO_KSM "pages_to_scan" },
+	{ FOLIO_KSM "sleep_millisecs" },
+	{ FOLIO_NUMA },
+};
+
+static pid_t folio_settings_owner;
+
+static void folio_settings_restore(void)
+{
+	unsigned int i;
+
+	if (getpid() != folio_settings_owner)
+		return;
+	thp_restore_settings();
+	for (i = 0; i < ARRAY_SIZE(folio_settings_saved); i++) {
+		int fd = open(folio_settings_saved[i].path, O_WRONLY);
+
+		if (fd >= 0 && write(fd, folio_settings_saved[i].value,
+				     strlen(folio_settings_saved[i].value)) < 0)
+			perror(folio_settings_saved[i].path);
+		close(fd);
+	}
+}
+
+static void folio_settings_interrupted(int number)
+{
+	folio_settings_restore();
+	_exit(128 + number);
+}
+
+/* No test outlives the process that began it, unless it says so. */
+static void folio_end_with_parent(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+/*
+ * The first process of a test program notes all settings, and puts them back
+ * when it ends, also by ^C; the tests run in children and change them freely.
+ */
+static __attribute__((constructor)) void folio_settings_save(void)
+{
+	struct sigaction action = { .sa_handler = folio_settings_interrupted };
+	unsigned int i;
+
+	pthread_atfork(NULL, NULL, folio_end_with_parent);
+	if (geteuid() || access(FOLIO_THP, F_OK))
+		return;
+	folio_settings_owner = getpid();
+	thp_save_settings();
+	for (i = 0; i < ARRAY_SIZE(folio_settings_saved); i++)
+		read_file(folio_settings_saved[i].path, folio_settings_saved[i].value,
+			  sizeof(folio_settings_saved[i].value));
+	atexit(folio_settings_restore);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+}
+
+/**
+ * folio_settings() - from now on memory comes in folios of one order
+ * @order: the order, or 0 for single pages
+ *
+ * Return: NULL, or why this machine cannot do it
+ */
+static inline const char *folio_settings(int order)
+{
+	struct thp_settings settings;
+	int i;
+
+	if (geteuid())
+		return "needs root";
+	if (access(FOLIO_THP, F_OK))
+		return "CONFIG_TRANSPARENT_HUGEPAGE=n";
+	if (order && !(thp_supported_orders() & (1UL << order)))
+		return "no huge pages of this size";
+
+	thp_read_settings(&settings);
+	settings.thp_enabled = THP_NEVER;
+	settings.thp_defrag = THP_DEFRAG_ALWAYS;
+	settings.shmem_enabled = SHMEM_NEVER;
+	settings.khugepaged.defrag = 0;
+	for (i = 0; i < NR_ORDERS; i++) {
+		bool on = order && i == order;
+
+		settings.hugepages[i].enabled = on ? THP_ALWAYS : THP_NEVER;
+		settings.shmem_hugepages[i].enabled = on ? SHMEM_ALWAYS : SHMEM_NEVER;
+	}
+	thp_write_settings(&settings);
+	/* Faults are counted: none may come from the balancing of nodes. */
+	if (!access(FOLIO_NUMA, W_OK))
+		write_num(FOLIO_NUMA, 0);
+	return NULL;
+}
+
+enum memory_kind { ANON, SHMEM, XFS };
+
+/**
+ * struct memory - a mapping that is aligned to its folios
+ * @at: where it begins
+ * @pages: how long it is
+ * @order: of its folios
+ * @fd: of its file, or -1
+ * @room: the whole mapping around it, to be unmapped
+ * @room_bytes: length of that
+ *
+ * Behind and before it are pages that cannot be accessed, so that nothing is
+ * merged with it.
+ */
+struct memory {
+	char *at;
+	unsigned int pages;
+	int order;
+	int fd;
+	char *room;
+	size_t room_bytes;
+};
+
+static inline size_t bytes(unsigned int pages)
+{
+	return (size_t)pages * psize();
+}
+
+/* The value that a page of the tests has in each of its bytes. */
+static inline unsigned char pattern(unsigned int page)
+{
+	return 1 + page % 251;
+}
+
+/* Read one byte, for the access itself or for the value. */
+static inline char read_byte(const char *address)
+{
+	char value = *address;
+
+	asm volatile("" : "+r" (value) : : "memory");
+	return value;
+}
+
+static inline unsigned long pfn_of(const char *address)
+{
+	int fd = open("/proc/self/pagemap", O_RDONLY);
+	unsigned long pfn = pagemap_get_pfn(fd, (char *)address);
+
+	close(fd);
+	return pfn;
+}
+
+static inline bool pagemap_has(const char *address, uint64_t bit)
+{
+	int fd = open("/proc/self/pagemap", O_RDONLY);
+	uint64_t entry = pagemap_get_entry(fd, (char *)address);
+
+	close(fd);
+	return entry & bit;
+}
+
+/* What /proc/kpageflags says of a page: of the first, or of another page of a folio. */
+#define FOLIO_HEAD BIT_ULL(15)
+#define FOLIO_TAIL BIT_ULL(16)
+
+/* Whether the pages from @page on are one folio of the memory's order, or of a larger one. */
+static inline bool is_folio(const struct memory *m, unsigned int page)
+{
+	unsigned long first = pfn_of(m->at + bytes(page));
+	unsigned int i, nr = 1U << m->order;
+	bool right = first != -1UL && !(first & (nr - 1));
+	int fd = open("/proc/kpageflags", O_RDONLY);
+	__u64 flags;
+
+	for (i = 0; i < nr && right; i++)
+		right = pfn_of(m->at + bytes(page + i)) == first + i;
+	for (i = 0; i < nr && right && m->order; i++)
+		right = pread(fd, &flags, sizeof(flags), (first + i) * sizeof(flags)) > 0 &&
+			flags & (i ? FOLIO_TAIL : FOLIO_HEAD | FOLIO_TAIL);
+	close(fd);
+	return right;
+}
+
+static inline void memory_free(struct memory *m)
+{
+	if (m->room)
+		munmap(m->room, m->room_bytes);
+	if (m->fd >= 0)
+		close(m->fd);
+	m->room = NULL;
+	m->fd = -1;
+}
+
+/* A file of @pages with their patterns; -1 where it cannot be made. */
+static inline int memory_file(enum memory_kind kind, unsigned int pages)
+{
+	char name[] = FOLIO_FILES "/folioXXXXXX";
+	struct statfs fs;
+	char *page;
+	int fd;
+
+	if (kind == SHMEM) {
+		fd = syscall(__NR_memfd_create, "folio", 0);
+	} else {
+		if (statfs(FOLIO_FILES, &fs) || fs.f_type != XFS_MAGIC)
+			return -1;
+		fd = mkstemp(name);
+		unlink(name);
+	}
+	if (fd < 0 || ftruncate(fd, bytes(pages)))
+		return -1;
+	if (kind == SHMEM)
+		return fd;
+	page = malloc(bytes(pages));
+	for (unsigned int i = 0; i < pages; i++)
+		memset(page + bytes(i), pattern(i), bytes(1));
+	/* In one call, so large are the folios; and no writeback while they are mapped. */
+	if (pwrite(fd, page, bytes(pages), 0) != (ssize_t)bytes(pages) || fsync(fd)) {
+		close(fd);
+		fd = -1;
+	}
+	free(page);
+	return fd;
+}
+
+/**
+ * memory_map() - memory in folios of the order that was set, each page with its pattern
+ * @m: is filled in
+ * @kind: anonymous, or a shared mapping of a file
+ * @order: of the folios; see folio_settings()
+ * @folios: how many
+ *
+ * A file's pages are only read, the others are written to.
+ *
+ * Return: NULL, or why there is no such memory
+ */
+static inline const char *memory_map(struct memory *m, enum memory_kind kind,
+				     int order, unsigned int folios)
+{
+	unsigned int size = 1U << order, pages = folios * size;
+	int flags = MAP_FIXED | (kind == ANON ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
+	unsigned int i;
+
+	*m = (struct memory){ .pages = pages, .order = order, .fd = -1 };
+	if (kind != ANON) {
+		m->fd = memory_file(kind, pages);
+		if (m->fd < 0)
+			return "no file system with large folios at " FOLIO_FILES;
+	}
+	m->room_bytes = bytes(pages + 3 * size);
+	m->room = mmap(NULL, m->room_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (m->room == MAP_FAILED)
+		return "out of memory";
+	m->at = (char *)(((unsigned long)m->room + 2 * bytes(size) - 1) & -bytes(size));
+	m->at = mmap(m->at, bytes(pages), PROT_READ | PROT_WRITE, flags, m->fd, 0);
+	if (m->at == MAP_FAILED)
+		return "out of memory";
+
+	for (i = 0; i < pages; i++) {
+		if (kind == XFS)
+			read_byte(m->at + bytes(i));
+		else
+			memset(m->at + bytes(i), pattern(i), bytes(1));
+	}
+	for (i = 0; i < pages; i += size) {
+		if (!is_folio(m, i)) {
+			memory_free(m);
+			return kind == XFS ? "the page cache has no folios of this size" :
+			       "no folios of this size came";
+		}
+	}
+	return NULL;
+}
+
+static sigjmp_buf signal_caught;
+
+static void signal_catch(int number)
+{
+	siglongjmp(signal_caught, number);
+}
+
+/**
+ * try_access() - read or write one byte
+ * @address: where
+ * @write: whether it is overwritten, with what it has
+ *
+ * Return: 0, or the signal that it caused
+ */
+static inline int try_access(char *address, bool write)
+{
+	struct sigaction action = { .sa_handler = signal_catch }, old[2];
+	int number;
+
+	sigaction(SIGSEGV, &action, &old[0]);
+	sigaction(SIGBUS, &action, &old[1]);
+	number = sigsetjmp(signal_caught, 1);
+	if (!number) {
+		char value = read_byte(address);
+
+		if (write)
+			*address = value;
+		asm volatile("" : : : "memory");
+	}
+	sigaction(SIGSEGV, &old[0], NULL);
+	sigaction(SIGBUS, &old[1], NULL);
+	return number;
+}
+
+/* Whether all bytes of a page have one value. */
+static inline bool page_is(const char *page, unsigned char value)
+{
+	return (unsigned char)page[0] == value && !memcmp(page, page + 1, psize() - 1);
+}
+
+/**
+ * mapped_size() - with what size of entry the kernel maps an address
+ * @address: is read
+ *
+ * A watchpoint is put on it; the sample that perf takes when it is hit has the
+ * size, which counts the contiguous bit.
+ *
+ * Return: bytes, or 0 where perf cannot tell
+ */
+static inline unsigned long mapped_size(char *address)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_BREAKPOINT,
+		.size = sizeof(attr),
+		.sample_period = 1,
+		.sample_type = PERF_SAMPLE_ADDR | PERF_SAMPLE_DATA_PAGE_SIZE,
+		.bp_type = HW_BREAKPOINT_R | HW_BREAKPOINT_W,
+		.bp_addr = (unsigned long)address,
+		.bp_len = HW_BREAKPOINT_LEN_1,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+	};
+	struct sample {
+		struct perf_event_header header;
+		__u64 address;
+		__u64 size;
+	} *sample;
+	struct perf_event_mmap_page *ring;
+	unsigned long result = 0;
+	int fd;
+
+	fd = syscall(__NR_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	ring = mmap(NULL, bytes(2), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ring != MAP_FAILED) {
+		read_byte(address);
+		sample = (struct sample *)((char *)ring + bytes(1));
+		if (ring->data_head >= sizeof(*sample) &&
+		    sample->header.type == PERF_RECORD_SAMPLE)
+			result = sample->size;
+		munmap(ring, bytes(2));
+	}
+	close(fd);
+	return result;
+}
+
+/* Minor page faults of this thread until now. */
+static inline long faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_minflt;
+}
+
+/**
+ * faults_begin() - note the minor faults of this thread until now
+ * @before: is set to them
+ *
+ * After a fork() other memory faults as well: the stack, where the kernel writes
+ * its answer and where this is kept, and what the kernel writes for restartable
+ * sequences each time the thread was not running. All that has happened when it
+ * counts.
+ */
+static inline void faults_begin(long *before)
+{
+	usleep(1);
+	*before = faults();
+	asm volatile("" : : "r" (before) : "memory");
+	*before = faults();
+}
+
+/**
+ * child_of() - wait for a child that ends with a number
+ * @pid: as returned by fork()
+ *
+ * Return: its exit status, or 128 and the signal that ended it
+ */
+static inline int child_of(pid_t pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) != pid)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/**
+ * smaps_pages() - what the kernel counts of a mapping
+ * @at: its begin
+ * @name: a line of /proc/self/smaps, "Rss" or "Referenced"
+ *
+ * Return: pages, or -1 where there is no such mapping or line
+ */
+static inline long smaps_pages(const char *at, const char *name)
+{
+	char line[256], begin[32];
+	bool found = false;
+	long value = -1;
+	FILE *f = fopen("/proc/self/smaps", "r");
+
+	snprintf(begin, sizeof(begin), "%lx-", (unsigned long)at);
+	while (f && value < 0 && fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, begin, strlen(begin)))
+			found = true;
+		else if (found && !strncmp(line, name, strlen(name)))
+			sscanf(line + strlen(name), ": %ld", &value);
+	}
+	if (f)
+		fclose(f);
+	return value < 0 ? -1 : value * 1024 / psize();
+}
+
+/* Whether the kernel maps a page by a folded block. */
+static inline bool folded(const struct memory *m, unsigned int page)
+{
+	return mapped_size(m->at + bytes(page)) == bytes(cont_ptes());
+}
+
+/* Split the folios of the memory by hand; whether the kernel has taken that on. */
+static inline bool split_folios(const struct memory *m)
+{
+	FILE *f = fopen("/sys/kernel/debug/split_huge_pages", "w");
+
+	if (!f)
+		return false;
+	fprintf(f, "%d,0x%lx,0x%lx", getpid(), (unsigned long)m->at,
+		(unsigned long)m->at + bytes(m->pages));
+	return !fclose(f);
+}
+
+/* The node that a page is on, or what moving it to @node led to; else -errno. */
+static inline int move_page(char *at, int *node)
+{
+	int status = -EINVAL;
+
+	if (syscall(__NR_move_pages, 0, 1L, &at, node, &status, node ? MPOL_MF_MOVE : 0) < 0)
+		return -errno;
+	return status;
+}
+
+/* Have a range of pages pinned for long, as drivers do, until the result is closed; or -1. */
+static inline int pin(char *at, unsigned int pages)
+{
+	struct io_uring_params params = {};
+	struct iovec vector = { .iov_base = at, .iov_len = bytes(pages) };
+	int fd = syscall(__NR_io_uring_setup, 1, &params);
+
+	if (fd < 0 || !syscall(__NR_io_uring_register, fd, IORING_REGISTER_BUFFERS, &vector, 1))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Whether there is a disk to swap to. */
+static inline bool have_swap(void)
+{
+	return !swapon("/dev/ram0", 0) || errno == EBUSY;
+}
+
+#endif /* FOLIO_UTIL_H */

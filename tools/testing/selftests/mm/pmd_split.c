@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A huge page that becomes a table of entries, and huge pages that are new.
+ *
+ * Proves: when something is done to one page of a huge page, the others keep
+ * content, permission and state, and on arm64 the blocks that were not touched
+ * are folded from the start; split and collapsed again and again, content
+ * stays. A fresh huge page, or folio of any size, is zero everywhere whatever
+ * address faulted it in, and costs one fault.
+ *
+ * Does not prove: each of the entries (KUnit: set_ptes, contpte).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=pmd_split
+ */
+#include <linux/mman.h>
+
+#include "folio_util.h"
+
+/* Larger huge pages (64K pages: 512M) are too large for a small machine. */
+#define LARGEST (64UL << 20)
+
+FIXTURE(pmd_split)
+{
+	struct memory memory;
+	bool contpte;
+};
+
+FIXTURE_SETUP(pmd_split)
+{
+	size_t size = read_pmd_pagesize();
+	const char *why;
+	int order;
+
+	self->memory.fd = -1;
+	if (!size || size > LARGEST)
+		SKIP(return, "no huge pages that fit into this machine");
+	order = order_of(size / psize());
+	why = folio_settings(order);
+	if (!why)
+		why = memory_map(&self->memory, ANON, order, 1);
+	if (why)
+		SKIP(return, "%s", why);
+	self->contpte = has_contpte();
+}
+
+FIXTURE_TEARDOWN(pmd_split)
+{
+	memory_free(&self->memory);
+}
+
+/*
+ * Look at all pages: @page has become @now (or cannot be accessed, where that
+ * is -1), the others are as they were, in folded blocks but for its own.
+ */
+static void check(struct __test_metadata *_metadata, FIXTURE_DATA(pmd_split) * self,
+		  unsigned int page, int now)
+{
+	struct memory *m = &self->memory;
+	unsigned int n = cont_ptes(), i;
+
+	for (i = 0; i < m->pages; i += n) {
+		char *at = m->at + bytes(i == page ? i + 1 : i);
+		bool own = page >= i && page < i + n;
+
+		if (self->contpte && mapped_size(at)) {
+			EXPECT_EQ(bytes(own ? 1 : n), mapped_size(at)) {
+				TH_LOG("block of page %u, page %u was changed", i, page);
+			}
+		}
+	}
+	for (i = 0; i < m->pages; i++) {
+		char *at = m->at + bytes(i);
+
+		if (i == page && now < 0) {
+			EXPECT_EQ(SIGSEGV, try_access(at, false));
+			continue;
+		}
+		ASSERT_TRUE(page_is(at, i == page ? now : pattern(i))) {
+			TH_LOG("page %u, page %u was changed", i, page);
+		}
+	}
+}
+
+/* [contpte 204] One page loses its permission, the first. */
+TEST_F(pmd_split, mprotect_first_page)
+{
+	ASSERT_EQ(0, mprotect(self->memory.at, bytes(1), PROT_NONE));
+	check(_metadata, self, 0, -1);
+}
+
+/* [contpte 204] The last one. */
+TEST_F(pmd_split, mprotect_last_page)
+{
+	unsigned int last = self->memory.pages - 1;
+
+	ASSERT_EQ(0, mprotect(self->memory.at + bytes(last), bytes(1), PROT_NONE));
+	check(_metadata, self, last, -1);
+}
+
+/*
+ * [contpte 204, 205] One page is dropped, and empty afterwards. The others are
+ * writable and still only ours: writing to them costs no fault.
+ */
+TEST_F(pmd_split, madvise_dontneed_page)
+{
+	struct memory *m = &self->memory;
+	unsigned int page = m->pages / 2 + 1;
+	long before;
+
+	ASSERT_EQ(0, madvise(m->at + bytes(page), bytes(1), MADV_DONTNEED));
+	faults_begin(&before);
+	for (unsigned int i = 0; i < m->pages; i++)
+		if (i != page)
+			m->at[bytes(i)] = pattern(i);
+	EXPECT_EQ(0, faults() - before);
+	check(_metadata, self, page, 0);
+}
+
+/*
+ * [contpte 204] Of a huge page that fork() protected, one page is written to:
+ * the others stay read-only and shared, and so they are written to as well.
+ */
+TEST_F(pmd_split, write_after_fork)
+{
+	struct memory *m = &self->memory;
+	unsigned int page = m->pages / 3;
+	int go[2];
+	pid_t child;
+	char byte;
+
+	ASSERT_EQ(0, pipe(go));
+	child = fork();
+	if (!child) {
+		close(go[1]);
+		if (read(go[0], &byte, 1))
+			_exit(2);
+		for (unsigned int i = 0; i < m->pages; i++)
+			if (!page_is(m->at + bytes(i), pattern(i)))
+				_exit(1);
+		_exit(0);
+	}
+	memset(m->at + bytes(page), 0xfe, bytes(1));
+	check(_metadata, self, page, 0xfe);
+	for (unsigned int i = 0; i < m->pages; i++)
+		m->at[bytes(i)] = 0;
+	close(go[0]);
+	close(go[1]);
+	EXPECT_EQ(0, child_of(child));
+}
+
+/*
+ * [contpte 206] Split as a folio: the entries are frozen as migration entries
+ * in between and come back with what they had.
+ */
+TEST_F(pmd_split, split_folio)
+{
+	struct memory *m = &self->memory;
+
+	if (access("/sys/kernel/debug/split_huge_pages", W_OK))
+		SKIP(return, "no debugfs");
+	ASSERT_TRUE(split_folios(m));
+	EXPECT_EQ(m->pages, smaps_pages(m->at, "Private_Dirty"));
+	EXPECT_EQ(0, smaps_pages(m->at, "AnonHugePages"));
+	for (unsigned int i = 0; i < m->pages; i++) {
+		ASSERT_TRUE(page_is(m->at + bytes(i), pattern(i))) {
+			TH_LOG("page %u", i);
+		}
+		ASSERT_EQ(0, try_access(m->at + bytes(i), true));
+	}
+}
+
+/*
+ * [contpte 208] Split by one page, collapsed to a huge page again, and so on,
+ * with another page each time.
+ */
+TEST_F_TIMEOUT(pmd_split, split_and_collapse, 120)
+{
+	struct memory *m = &self->memory;
+
+	for (unsigned int round = 0; round < 20; round++) {
+		unsigned int page = round * 37 % m->pages;
+
+		ASSERT_EQ(0, mprotect(m->at + bytes(page), bytes(1), PROT_READ));
+		EXPECT_EQ(0, smaps_pages(m->at + bytes(page + 1), "AnonHugePages") > 0);
+		ASSERT_EQ(0, mprotect(m->at + bytes(page), bytes(1), PROT_READ | PROT_WRITE));
+		if (madvise(m->at, bytes(m->pages), MADV_COLLAPSE))
+			SKIP(return, "does not collapse: %s", strerror(errno));
+		EXPECT_EQ(m->pages, smaps_pages(m->at, "AnonHugePages"));
+		for (unsigned int i = 0; i < m->pages; i++) {
+			ASSERT_TRUE(page_is(m->at + bytes(i), pattern(i))) {
+				TH_LOG("page %u in round %u", i, round);
+			}
+		}
+	}
+}
+
+/*
+ * [contpte 253] Without any permission first, and split then: all entries are
+ * present and not valid, none is part of a folded block. With the permission
+ * back, content is.
+ */
+TEST_F(pmd_split, split_without_permission)
+{
+	struct memory *m = &self->memory;
+	unsigned int gone = m->pages / 2;
+
+	ASSERT_EQ(0, mprotect(m->at, bytes(m->pages), PROT_NONE));
+	ASSERT_EQ(0, munmap(m->at + bytes(gone), bytes(1)));
+	for (unsigned int i = 0; i < m->pages; i += cont_ptes() / 2)
+		ASSERT_EQ(SIGSEGV, try_access(m->at + bytes(i), false));
+	ASSERT_EQ(0, mprotect(m->at, bytes(gone), PROT_READ | PROT_WRITE));
+	ASSERT_EQ(0, mprotect(m->at + bytes(gone + 1), bytes(m->pages - gone - 1),
+			      PROT_READ | PROT_WRITE));
+	for (unsigned int i = 0; i < m->pages; i++) {
+		EXPECT_EQ(i == gone ? SIGSEGV : 0, try_access(m->at + bytes(i), true));
+		ASSERT_TRUE(i == gone || page_is(m->at + bytes(i), pattern(i))) {
+			TH_LOG("page %u", i);
+		}
+	}
+}
+
+/* [contpte 208] Unmapped page by page, from both ends: the rest is there. */
+TEST_F(pmd_split, munmap_page_by_page)
+{
+	struct memory *m = &self->memory;
+	unsigned int first = 0, end = m->pages;
+
+	while (end - first > 2) {
+		ASSERT_EQ(0, munmap(m->at + bytes(first++), bytes(1)));
+		ASSERT_EQ(0, munmap(m->at + bytes(--end), bytes(1)));
+		ASSERT_TRUE(page_is(m->at + bytes(first), pattern(first)));
+		ASSERT_TRUE(page_is(m->at + bytes(end - 1), pattern(end - 1)));
+	}
+}
+
+FIXTURE(fresh_folio)
+{
+	unsigned int pages;
+};
+
+FIXTURE_VARIANT(fresh_folio)
+{
+	int shift;	/* of the length of a block; PMD for what a table maps */
+};
+
+#define PMD -1
+
+FIXTURE_VARIANT_ADD(fresh_folio, block)
+{
+	.shift = 0,
+};
+
+FIXTURE_VARIANT_ADD(fresh_folio, two_blocks)
+{
+	.shift = 1,
+};
+
+FIXTURE_VARIANT_ADD(fresh_folio, pmd)
+{
+	.shift = PMD,
+};
+
+FIXTURE_SETUP(fresh_folio)
+{
+	size_t size = read_pmd_pagesize();
+	const char *why;
+
+	self->pages = variant->shift == PMD ? size / psize() : cont_ptes() << variant->shift;
+	if (!size || bytes(self->pages) > LARGEST)
+		SKIP(return, "no huge pages that fit into this machine");
+	why = folio_settings(order_of(self->pages));
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(fresh_folio)
+{
+}
+
+/*
+ * [clearing 23, 24] [contpte 249] Memory that others have filled is zero everywhere when it
+ * comes back, whichever of its pages is touched first; one fault brings the
+ * whole folio. Large ones are touched at 32 places.
+ */
+TEST_F_TIMEOUT(fresh_folio, zero_at_each_fault_address, 120)
+{
+	unsigned int step = self->pages > 32 ? self->pages / 32 : 1;
+	size_t size = bytes(self->pages);
+	char *room, *at;
+
+	room = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, room);
+	at = (char *)(((unsigned long)room + size - 1) & -size);
+	for (unsigned int page = 0; page < self->pages; page += step) {
+		long before;
+
+		memset(at, 0xa5, size);
+		ASSERT_EQ(0, madvise(at, size, MADV_DONTNEED));
+		faults_begin(&before);
+		at[bytes(page) + page % psize()] = 0;
+		for (size_t i = 0; i < size; i += psize())
+			read_byte(at + i);
+		EXPECT_EQ(1, faults() - before) {
+			TH_LOG("touched first at page %u", page);
+		}
+		for (size_t i = 0; i < size; i += psize()) {
+			ASSERT_TRUE(page_is(at + i, 0)) {
+				TH_LOG("page %zu, touched first at page %u", i / psize(), page);
+			}
+		}
+	}
+	munmap(room, 2 * size);
+}
+
+TEST_HARNESS_MAIN
