@@ -4,11 +4,13 @@
 PYTHON ?= python3
 export PYTHONPATH := $(CURDIR)/tools/testing
 export PYTHONDONTWRITEBYTECODE := 1
-export KERNEL KDIR ARCH PAGES O
+export KERNEL KDIR ARCH PAGES O TARGETS TESTS SUITE HOST STRICT
 
 help:
 	@echo 'make check                       the tests of this repository, all that CI runs'
 	@echo 'make check-host                  of these, what needs no kernel (seconds)'
+	@echo 'make kselftest TARGETS=mm        the selftests, in a virtual machine'
+	@echo 'make results                     one summary of all that ran, as JSON and JUnit XML too'
 	@echo 'make mutants                     does any test notice if the kernel is wrong?'
 	@echo 'make bench-launcher              times of the launcher beside plain kunit.py'
 	@echo 'make graft KDIR=/path/to/linux   lay the overlay over a tree, in place'
@@ -21,10 +23,16 @@ check check-host:
 bench-launcher:
 	@$(PYTHON) -m mmcheck.bench_launcher
 
+kselftest:
+	@$(PYTHON) -m mmcheck.kselftest
+
+results:
+	@$(PYTHON) -m mmcheck.collect
+
 mutants:
 	@$(PYTHON) -m mmcheck.mutants
 
 graft ungraft:
 	@$(PYTHON) -m mmcheck.graft $@
 
-.PHONY: help check check-host mutants bench-launcher graft ungraft
+.PHONY: help check check-host kselftest results mutants bench-launcher graft ungraft

@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,10 +38,10 @@ class Package:
 
 
 class Archive:
-    """apt with private state below `folder`."""
+    """apt with private state below `folder`, for the machine's own architecture or another of Debian's."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, architecture: str = "") -> None:
+        self.folder, self.architecture = folder, architecture
         for name in ("lists/partial", "archives/partial"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         self._sources = folder / "extra.sources"
@@ -86,6 +87,23 @@ class Archive:
             f"downloading {package.name} failed ({first_error(done.stderr)}); "
             "nothing was kept: run again, or use KDIR=/path/to/linux"
         )
+
+    def fetch(self, names: Sequence[str], target: Path) -> None:
+        """Unpack the newest versions of the packages `names`, each as a folder of that name in `target`."""
+        with progress.Progress(f"fetching {', '.join(names)} for {self.architecture}"):
+            self._update()
+            for name in names:
+                done = self._apt("apt-get", "download", name, cwd=self.folder / "archives")
+                files = sorted((self.folder / "archives").glob(f"{name}_*.deb"))
+                if done.returncode or not files:
+                    raise UserError(
+                        f"fetching {name} failed ({first_error(done.stderr)}); check the network, run again"
+                    )
+                (target / f"{name}.new").mkdir(parents=True, exist_ok=True)
+                subprocess.run(["dpkg-deb", "-x", files[-1], target / f"{name}.new"], check=True)
+                (target / f"{name}.new").rename(target / name)
+                for file in files:
+                    file.unlink()
 
     def _match(self, wanted: str) -> Package | None:
         candidates = [
@@ -150,6 +168,8 @@ class Archive:
             "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
             "Acquire::Retries": "2",
         }
+        if self.architecture:
+            options |= {"APT::Architecture": self.architecture, "APT::Architectures": self.architecture}
         arguments = [part for name, value in options.items() for part in ("-o", f"{name}={value}")]
         try:
             return subprocess.run(

@@ -5,6 +5,7 @@ The kernel's own kunit.py boots once and reads all; who wants to know whether an
 hundred kernels, can stop at the first failure.
 """
 
+import math
 import re
 import selectors
 import subprocess
@@ -24,7 +25,6 @@ stop = threading.Event()
 """Once set, all boots end within a second: whoever waits for them was interrupted."""
 
 _FAILED = re.compile(r"^ +not ok \d+ (.+)")
-_CASE = re.compile(r"^        # Subtest: (\S+)")
 _DEAD = re.compile(r"Kernel panic - not syncing|Internal error|Unable to handle kernel|Oops|kernel BUG at")
 _HANG = re.compile(r"# \S+: \S+: hang: ")
 _SPLAT = re.compile(r"^(WARNING: |BUG: |UBSAN: |=+ \[ BUG)")
@@ -64,10 +64,10 @@ def follow(command: Sequence[str], log: Path, timeout: float) -> Verdict:
     started = time.monotonic()
     suite, case, splat, planned, finished = "", "", False, 0, 0
     state = "hang"
-    for line in _lines(command, log, started + timeout):
+    for line in map(outcome.plain, lines(command, log, timeout)):
         if match := outcome.SUITE.match(line):
             suite, case = match[1], ""
-        elif match := _CASE.match(line):
+        elif match := outcome.CASE.match(line):
             case = match[1]
         elif match := outcome.PLAN.match(line):
             planned = int(match[1])
@@ -91,8 +91,12 @@ def follow(command: Sequence[str], log: Path, timeout: float) -> Verdict:
     return Verdict(state, where, time.monotonic() - started)
 
 
-def _lines(command: Sequence[str], log: Path, deadline: float) -> Iterator[str]:
-    """Lines of the console without time stamps, until the end, the deadline, or the caller has had enough."""
+def lines(command: Sequence[str], log: Path, timeout: float, silence: float = math.inf) -> Iterator[str]:
+    """Lines of the console, until its end, for `timeout` seconds, or until nothing came for `silence` seconds.
+
+    What comes is written to `log` as well. However the caller stops, the machine is ended.
+    """
+    deadline = time.monotonic() + timeout
     with (
         log.open("wb") as file,
         subprocess.Popen(
@@ -103,16 +107,18 @@ def _lines(command: Sequence[str], log: Path, deadline: float) -> Iterator[str]:
         assert child.stdout
         selector.register(child.stdout, selectors.EVENT_READ)
         rest = b""
+        heard = time.monotonic()
         try:
-            while time.monotonic() < deadline and not stop.is_set():
+            while time.monotonic() < min(deadline, heard + silence) and not stop.is_set():
                 if not selector.select(0.5):
                     continue
                 chunk = child.stdout.read1(65536)  # type: ignore[attr-defined]
                 if not chunk:
                     return
+                heard = time.monotonic()
                 file.write(chunk)
                 *whole, rest = (rest + chunk).split(b"\n")
                 for line in whole:
-                    yield outcome.plain(line.decode(errors="replace"))
+                    yield line.decode(errors="replace")
         finally:
             machine.end(child)

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from . import graft, launcher, linear_map, machine, progress
+from . import graft, kselftest, launcher, linear_map, machine, progress, results
 from .errors import UserError
 from .settings import PROJECT, from_environment
 
 HERE = Path(__file__).parent
-SCRIPTS = (".ci/run",)
+SCRIPTS = (".ci/run", "tools/testing/mmcheck/vm/init")
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,10 @@ RUNS = (
     Run("7.3", "arm64", "4K", TWO_CPUS, "-smp 2"),
     Run("7.3", "arm64", "64K"),
 )
+
+
+SELFTESTS = (("6.12", "arm64"),)
+"""Kernels and architectures that the selftests run on."""
 
 
 @dataclass
@@ -149,9 +153,9 @@ def kernel(tally: Tally, run: Run, out: Path) -> Path:
     """Run the suites on one kernel; returns its tree."""
     what = str(run)
     progress.say(f"suites on {what}")
-    results = out / "check" / f"{what.replace(' ', '-')}.json"
-    results.unlink(missing_ok=True)
-    arguments = ["run", f"--arch={run.arch}", f"--json={results}", *run.arguments]
+    verdicts = out / "check" / f"{what.replace(' ', '-')}.json"
+    verdicts.unlink(missing_ok=True)
+    arguments = ["run", f"--arch={run.arch}", f"--json={verdicts}", *run.arguments]
     environment = {**os.environ, "KERNEL": run.kernel, "PAGES": run.pages, "O": str(out), "KDIR": ""}
     if run.features is not None:
         environment["FEATURES"] = run.features
@@ -162,7 +166,7 @@ def kernel(tally: Tally, run: Run, out: Path) -> Path:
     except UserError as error:
         progress.say(str(error))
         status = 2
-    for name, verdict in cases(json.loads(results.read_text())) if results.exists() else ():
+    for name, verdict in cases(json.loads(verdicts.read_text())) if verdicts.exists() else ():
         if verdict != "SKIP":
             tally.add(f"{what}: {name}", verdict == "PASS")
     # A case of which all parameters were skipped has no reason of its own.
@@ -172,6 +176,25 @@ def kernel(tally: Tally, run: Run, out: Path) -> Path:
     for cpu, by_pages in run.boots if status == 0 else ():
         boot(tally, run, launch.build, cpu, by_pages)
     return launch.tree
+
+
+def selftests(tally: Tally, kernel: str, arch: str, out: Path) -> None:
+    """Run the selftests in a virtual machine."""
+    what = f"{kernel} {arch} selftests"
+    progress.say(what)
+    environment = {**os.environ, "KERNEL": kernel, "ARCH": arch, "O": str(out), "KDIR": "", "PAGES": ""}
+    found: list[results.Case] = []
+    try:
+        found = kselftest.cases_of(environment)
+    except UserError as error:
+        progress.say(str(error))
+        tally.add(what, False)
+    for case in found:
+        name = f"{what}: {case.suite}.{case.name}"
+        if case.state == "skipped":
+            tally.skips.append(f"{name}: {' '.join(case.text)}")
+        else:
+            tally.add(name, case.state == "passed")
 
 
 def boot(tally: Tally, run: Run, build: Path, cpu: str, by_pages: bool) -> None:
@@ -209,6 +232,8 @@ def main(arguments: Sequence[str]) -> int:
                 if tree not in styled:
                     style(tally, tree, run.kernel)
                     styled.add(tree)
+            for name, arch in SELFTESTS:
+                selftests(tally, name, arch, out)
     except UserError as error:
         print(f"check: {error}", file=sys.stderr)
         return 2

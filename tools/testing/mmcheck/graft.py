@@ -21,7 +21,8 @@ from .settings import PROJECT
 
 JOURNAL = ".mmcheck-graft"
 SUFFIX = ".mmcheck-new"
-OVERLAY = ("Kconfig.kunit", "lib", "mm", "arch")
+SELFTESTS = "tools/testing/selftests"
+OVERLAY = ("Kconfig.kunit", "lib", "mm", "arch", SELFTESTS)
 """What of this repository belongs into a kernel tree."""
 
 
@@ -90,6 +91,7 @@ EDITS = (
         r"obj-\$\(CONFIG_ARM64_CONTPTE\)\s*\+= contpte\.o",
         "obj-$(CONFIG_PGTABLE_KUNIT) += tests/",
     ),
+    Insertion(f"{SELFTESTS}/mm/Makefile", r"TEST_GEN_FILES \+= droppable", "include folio_tests.mk"),
 )
 
 FAULT = "arch/arm64/mm/fault.c"

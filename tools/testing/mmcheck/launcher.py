@@ -127,6 +127,8 @@ class Launch:
     def __init__(self, request: Request, settings: Settings, tree: Path, label: str, stamp: str) -> None:
         self.request, self.settings, self.tree, self.label, self.stamp = request, settings, tree, label, stamp
         self.build_failed = False
+        self.aside = False
+        """Whether what kunit.py says goes to standard error: standard output is for verdicts of others."""
         given = request.known.build_dir
         self.build = Path(given[-1]) if given else settings.out / "build" / self._name()
 
@@ -182,7 +184,7 @@ class Launch:
                 command,
                 env=self._environment(channel),
                 stdin=None if verb == "parse" else subprocess.DEVNULL,
-                stdout=subprocess.PIPE if capture else output,
+                stdout=subprocess.PIPE if capture else sys.stderr if self.aside else output,
                 text=True,
                 process_group=0,
             ) as child,

@@ -95,6 +95,9 @@ PACKAGES = {
     "git": "git",
     "patch": "patch",
     "shellcheck": "shellcheck",
+    "/usr/sbin/mkfs.xfs": "xfsprogs",
+    "/usr/aarch64-linux-gnu/include/stdio.h": "libc6-dev-arm64-cross",
+    "/usr/x86_64-linux-gnu/include/stdio.h": "libc6-dev-amd64-cross",
 }
 """What brings a program (or a file, by its path) that a command needs, as a Debian package."""
 
@@ -108,6 +111,12 @@ def cross_prefix(arch: str) -> str:
     if known is None or known.machine in ("", platform.machine()):
         return ""
     return known.prefix
+
+
+def own_arch() -> str:
+    """The name of this machine's own architecture among those that can be booted."""
+    own = platform.machine()
+    return next((arch.name for arch in ARCHITECTURES.values() if arch.machine == own), own)
 
 
 def requirements(arch: str, own_compiler: bool) -> list[str]:
@@ -124,6 +133,12 @@ def requirements(arch: str, own_compiler: bool) -> list[str]:
     if known.emulator:
         needed.append(known.emulator)
     return needed + list(known.needs)
+
+
+def libc(arch: str) -> str:
+    """The file that a C library for programs on `arch` has here, as a requirement."""
+    prefix = cross_prefix(arch)
+    return f"/usr/{prefix.removesuffix('-')}/include/stdio.h" if prefix else "/usr/include/stdio.h"
 
 
 def package(need: str) -> str:
@@ -151,11 +166,13 @@ def provide(needs: Sequence[str]) -> None:
         return
     packages = sorted({package(need) for need in absent})
     command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
+    # Another run may be installing something right now: wait for it.
+    patient = ["apt-get", "-o", "DPkg::Lock::Timeout=300", *command[1:]]
     names = ", ".join(absent)
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         raise UserError(f"missing {names}; install with: sudo {' '.join(command)}")
     progress.say(f"missing {names}: installing {' '.join(packages)}")
-    for step in (["apt-get", "-qq", "update"], command):
+    for step in (["apt-get", "-qq", "update"], patient):
         done = subprocess.run(
             step,
             env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},

@@ -6,6 +6,7 @@ arguments and says to the launcher how far it is; it uses ccache where that is i
 returns at once when kernel, overlay, configuration and arguments are those of the last build.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -123,10 +124,11 @@ def run(command: list[str], build: Path, channel: Channel) -> int:
 
 
 def _copy(stream: BinaryIO, *targets: BinaryIO) -> None:
-    for line in stream:
-        for target in targets:
-            target.write(line)
-            target.flush()
+    with contextlib.suppress(ValueError):  # closed under us by an interrupt
+        for line in stream:
+            for target in targets:
+                target.write(line)
+                target.flush()
 
 
 def main(arguments: list[str]) -> int:

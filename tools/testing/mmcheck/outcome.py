@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 _STAMP = re.compile(r"^(<\d>)?\[ *\d+\.\d+\](\[[^]]*\])? ?")
 PLAN = re.compile(r"^1\.\.(\d+)")
 SUITE = re.compile(r"^    # Subtest: (\S+)")
+CASE = re.compile(r"^        # Subtest: (\S+)")
 _SKIP = re.compile(r"^ +ok \d+ (.+?) # SKIP (.*)")
 SUITE_RESULT = re.compile(r"^(?:not )?ok \d+ (\S+)")
 _CASE_RESULT = re.compile(r"^    (?:not )?ok \d+ (\S+)")

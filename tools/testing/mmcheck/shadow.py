@@ -23,6 +23,11 @@ COPIED = "tools/testing/kunit"
 """kunit.py finds the tree that it belongs to by its own path, links resolved: it must be a copy."""
 
 
+LOCAL_CONFIG = ("local_config.mk", "local_config.h", "local_config.h_gen")
+"""What the mm selftests find out about the machine's libraries, and keep in their own folder: here nothing: programs
+are static and for another machine."""
+
+
 def make(
     source: Source,
     target: Path,
@@ -40,6 +45,7 @@ def make(
     for path in sorted((source.path / COPIED).rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
             files[str(path.relative_to(source.path))] = path.read_bytes()
+    files |= {f"{graft.SELFTESTS}/mm/{name}": b"" for name in LOCAL_CONFIG}
     files |= others or {}
     left_out = set() if source.fixed else set(generated(source.path))
     try:
@@ -103,13 +109,16 @@ def _remove(path: Path) -> None:
 def fingerprint(source: Source, project: Path = PROJECT, features: Sequence[str] = ()) -> str:
     """A digest that changes when a file of the source or of the overlay changes, appears or goes, or a feature does.
 
-    Goes by name, size and time stamp, as make does. An unpacked package is known by its version.
+    Selftests do not count: no kernel is built from them. Goes by name, size and time stamp, as make does. An unpacked
+    package is known by its version.
     """
     digest = sha256(f"{source.path} {features}\n".encode())
     if not source.fixed:
         for line in _stats(str(source.path)):
             digest.update(line)
     for name in graft.overlay_files(project):
+        if name.startswith(graft.SELFTESTS):
+            continue
         state = (project / name).stat()
         digest.update(f"{name} {state.st_size} {state.st_mtime_ns}\n".encode())
     return digest.hexdigest()

@@ -26,8 +26,21 @@ def suites() -> dict[str, str]:
 
 
 def cases() -> set[str]:
-    """`suite.case` of every suite in the tree."""
-    return {f"{suite}.{case}" for suite, text in suites().items() for case in re.findall(r"KUNIT_CASE\w*\((\w+)", text)}
+    """`suite.case` of every suite in the tree, and `fixture.case` of every selftest."""
+    ours = {f"{suite}.{case}" for suite, text in suites().items() for case in re.findall(r"KUNIT_CASE\w*\((\w+)", text)}
+    return ours | set(selftests())
+
+
+def selftests() -> dict[str, str]:
+    """By `fixture.case`, the comment above it."""
+    found = {}
+    for path in PROJECT.glob("tools/testing/selftests/mm/*.c"):
+        text = path.read_text()
+        for match in re.finditer(r"^TEST_F\w*\((\w+), (\w+)", text, re.MULTILINE):
+            before = text[: match.start()].rstrip()
+            assert before.endswith("*/"), f"{match[2]} has no comment"
+            found[f"{match[1]}.{match[2]}"] = before[before.rindex("/*") :]
+    return found
 
 
 def numbers(text: str) -> set[int]:
@@ -57,6 +70,9 @@ def citations(catalogue: str) -> dict[int, set[str]]:
             before = text.partition(f"static void {case}(struct kunit ")[0]
             for row in cited(before[before.rindex("/*") :], catalogue):
                 found.setdefault(row, set()).add(f"{suite}.{case}")
+    for case, comment in selftests().items():
+        for row in cited(comment, catalogue):
+            found.setdefault(row, set()).add(case)
     return found
 
 
@@ -100,7 +116,7 @@ def test_the_table_of_mapped_folios_says_what_the_cases_cite() -> None:
 
 
 def test_suites_stay_readable() -> None:
-    for path in files(".c"):
+    for path in [*files(".c"), *PROJECT.glob("tools/testing/selftests/mm/*.c")]:
         assert len(path.read_text().splitlines()) < 600, path
 
 
@@ -114,7 +130,9 @@ def test_paths_in_the_readme_exist() -> None:
 
 def test_known_issues_are_those_that_tests_name() -> None:
     listed = set(re.findall(r"^## (\d+)\.", (PROJECT / "KNOWN_ISSUES.md").read_text(), re.MULTILINE))
-    named = {n for p in files(".c") for n in re.findall(r"(?:known|stale)_issue\(test,\s*(\d+)", p.read_text())}
+    sources = [*files(".c"), *PROJECT.glob("tools/testing/selftests/mm/*.c")]
+    pattern = r'(?:known|stale)_issue\(test,\s*(\d+)|"known issue (\d+): '
+    named = {a or b for p in sources for a, b in re.findall(pattern, p.read_text())}
     assert named == listed
 
 

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make results`: one summary of what ran below O=, KUnit and selftests, on whichever kernels.
+
+Reads the console of the last run in each build folder and the results of the selftests. Writes results.json and
+results.xml for all of them, and says what failed.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from . import progress, results
+from .errors import UserError
+from .settings import from_environment
+
+
+def runs(out: Path) -> Iterator[tuple[str, list[results.Case]]]:
+    """Each run below `out`: its name, and its cases."""
+    for console in sorted(out.glob("build/*/test.log")):
+        with console.open(errors="replace") as lines:
+            cases = results.kunit(lines)
+        if cases:
+            yield f"kunit {console.parent.name}", cases
+    for file in sorted(out.glob("kselftest/*/results.json")):
+        yield f"kselftest {file.parent.name}", [results.Case(**case) for case in json.loads(file.read_text())["cases"]]
+
+
+def run(out: Path) -> int:
+    """The command; returns the exit status."""
+    found = list(runs(out))
+    if not found:
+        raise UserError(f"nothing has run below {out}; run kunit.py or make kselftest first, or say O=")
+    width = max(len(name) for name, _ in found)
+    every: list[results.Case] = []
+    for name, cases in found:
+        number = results.counts(cases)
+        print(f"{name:{width}}  {'  '.join(f'{number[state]:5} {state}' for state in results.STATES)}")
+        for case in cases:
+            if case.state == "failed":
+                print(f"    FAILED {case.suite}.{case.name}: {case.text[0] if case.text else 'no reason given'}")
+            every.append(results.Case(f"{name} {case.suite}", *list(vars(case).values())[1:]))
+    folder = out / "results"
+    folder.mkdir(exist_ok=True)
+    results.save(every, "mmcheck", folder)
+    progress.say(f"{results.summary(every)}; results.json and results.xml in {folder}")
+    return results.status(every)
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command. Bad input is one line and status 2."""
+    try:
+        return run(from_environment({name: value for name, value in environ.items() if value}).out)
+    except UserError as error:
+        print(f"results: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ))

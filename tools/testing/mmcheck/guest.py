@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The virtual machine that runs selftests: what is in it, and the command that boots it.
+
+Its file system is memory: BusyBox and bash from the package archive, the test programs, and init, which runs them. It
+has one disk, a file system with large folios; what is written to it is gone with the machine.
+"""
+
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from . import machine
+from .archive import Archive
+from .boot import IMAGES
+from .errors import UserError
+from .lock import held
+
+HERE = Path(__file__).parent / "vm"
+DEBIAN = {"arm64": "arm64", "x86_64": "amd64"}
+"""The architectures that selftests are run for, as Debian names them."""
+
+SHELLS = {"busybox": ("busybox-static", "bin/busybox"), "bash": ("bash-static", "bin/bash-static")}
+"""Programs of the machine's /bin: package, and file in it."""
+
+MEMORY = 2048
+"""Mebibytes of the machine; an eighth of it at most is what is swapped out."""
+
+DISK = 320
+"""Mebibytes of the disk; 300 is the least that mkfs.xfs accepts."""
+
+MKFS = "/usr/sbin/mkfs.xfs"
+KVM = Path("/dev/kvm")
+
+
+def packages(arch: str, names: Sequence[str], cache: Path) -> Path:
+    """The folder below which the Debian packages `names` for `arch` are unpacked; fetched the first time."""
+    target = cache / "guest" / arch
+    missing = [name for name in names if not (target / name).exists()]
+    if missing:
+        with held(cache / "lock", "it fetches programs for the virtual machine"):
+            archive = Archive(cache / f"apt-{arch}", DEBIAN[arch])
+            archive.fetch([name for name in missing if not (target / name).exists()], target)
+    return target
+
+
+def specification(arch: str, cache: Path, files: Mapping[str, Path], run: Path) -> str:
+    """The machine's file system for the kernel's gen_init_cpio.
+
+    files: what lies in /tests, by name
+    run:   the list of programs to run
+    """
+    shells = packages(arch, [package for package, _ in SHELLS.values()], cache)
+    folders = ("bin", "dev", "proc", "sys", "tmp", "mnt", "tests", "etc")
+    lines = [f"dir /{name} 0755 0 0" for name in folders]
+    lines += ["nod /dev/console 0600 0 0 c 5 1"]
+    lines += [f"file /bin/{name} {shells / package / file} 0755 0 0" for name, (package, file) in SHELLS.items()]
+    lines += [f"file /init {HERE / 'init'} 0755 0 0", f"file /tests/list {run} 0644 0 0"]
+    lines += [f"file /tests/{name} {path} 0755 0 0" for name, path in files.items()]
+    return "\n".join(lines) + "\n"
+
+
+def pack(specified: str, build: Path, target: Path) -> None:
+    """Write the file system that `specified` describes, with the tool that the kernel in `build` brings."""
+    listing = target.with_suffix(".list")
+    listing.write_text(specified)
+    with target.open("wb") as file:
+        subprocess.run([build / "usr/gen_init_cpio", listing], stdout=file, check=True)
+
+
+def disk(path: Path) -> Path:
+    """The disk image at `path`, made the first time: an empty XFS."""
+    if not path.exists():
+        new = path.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        with new.open("wb") as file:
+            file.truncate(DISK << 20)
+        done = subprocess.run([MKFS, "-q", "-f", new], capture_output=True, text=True)
+        if done.returncode:
+            raise UserError(f"{MKFS} failed: {done.stderr.strip()}")
+        new.rename(path)
+    return path
+
+
+def has_kvm(arch: str) -> bool:
+    """Whether this machine runs kernels for `arch` by itself."""
+    return machine.ARCHITECTURES[arch].machine == platform.machine() and os.access(KVM, os.R_OK | os.W_OK)
+
+
+def command(
+    arch: str, build: Path, initrd: Path, image: Path, cpus: int, accelerated: bool, words: Sequence[str] = ()
+) -> list[str]:
+    """The command that boots the kernel in `build`; `words` go to its command line, and init's environment."""
+    console, bus = {"arm64": ("ttyAMA0", "device"), "x86_64": ("ttyS0", "pci")}[arch]
+    cpu = ["-cpu", "host" if accelerated else "max" if arch == "x86_64" else machine.ARM64_CPU]
+    if arch == "arm64":
+        cpu += ["-machine", "virt"]
+    own = (
+        f"console={console}",
+        "loglevel=8",
+        "printk.devkmsg=on",
+        "printk.time=1",
+        "panic=-1",
+        "oops=panic",
+        "numa=fake=2",
+        "numa_balancing=disable",
+    )
+    return [
+        machine.ARCHITECTURES[arch].emulator,
+        *("-nodefaults", "-nographic", "-no-reboot", "-m", str(MEMORY), "-smp", str(cpus)),
+        *cpu,
+        *(["-accel", "kvm"] if accelerated else []),
+        *("-drive", f"file={image},if=none,id=disk,format=raw,snapshot=on"),
+        *("-device", f"virtio-blk-{bus},drive=disk"),
+        *("-serial", "stdio", "-kernel", str(build / IMAGES[arch]), "-initrd", str(initrd)),
+        *("-append", " ".join([*own, *words])),
+    ]

@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make kselftest TARGETS=mm`: builds kernel and selftests, boots, runs them inside, and says what came of it.
+
+KTAP goes to standard output. Consoles, results.json and results.xml stay below O=. A kernel that dies fails the case
+that it died in; what has not run by then runs on another boot.
+"""
+
+import fnmatch
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import boot, graft, guest, launcher, machine, progress, results
+from .errors import UserError
+from .lock import held
+from .settings import PROJECT, VARIABLES
+
+FOLDER = f"{graft.SELFTESTS}/mm"
+CONFIG = Path(__file__).parent / "vm"
+SECONDS = 300
+"""Time limit of a program; the harness gives each case one of its own."""
+
+SILENCE = 90
+"""So many seconds without a line, and the kernel hangs: a hung task is named after 20 to 40."""
+
+KVM_SILENCE = 20
+"""The same for the first boot under KVM, which does not work on every machine that has it."""
+
+CPUS = {"folio_race": 2}
+"""Programs that need more than one CPU. Others get one: with two, QEMU hides the double fault of atomics."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A selftest.
+
+    name:    its file
+    cases:   those in its source, in the order in which they run; none where they cannot be chosen
+    seconds: its time limit
+    """
+
+    name: str
+    cases: tuple[str, ...] = ()
+    seconds: int = SECONDS
+
+
+def programs(folder: Path = PROJECT / FOLDER) -> list[Program]:
+    """The selftests of this project."""
+    names = re.findall(r"^TEST_GEN_PROGS \+= (\S+)$", (folder / "folio_tests.mk").read_text(), re.MULTILINE)
+    return [Program(name, tuple(cases((folder / f"{name}.c").read_text()))) for name in names]
+
+
+def cases(text: str) -> Iterator[str]:
+    """`fixture.variant.test` of each case in the source of a selftest."""
+    fixtures = re.findall(r"^FIXTURE\((\w+)\)", text, re.MULTILINE)
+    for fixture in fixtures:
+        variants = re.findall(rf"^FIXTURE_VARIANT_ADD\({fixture}, (\w+)\)", text, re.MULTILINE)
+        tests = re.findall(rf"^TEST_F(?:_TIMEOUT|_SIGNAL)?\({fixture}, (\w+)", text, re.MULTILINE)
+        for variant in variants or [""]:
+            yield from (".".join(part for part in (fixture, variant, test) if part) for test in tests)
+
+
+def chosen(every: Sequence[Program], globs: str) -> list[Program]:
+    """Those of `every`, and of their cases, that one of `globs` (separated by spaces) matches.
+
+    A glob names programs or cases. Raises UserError where one matches nothing.
+    """
+    wanted = globs.split()
+    for glob in wanted:
+        names = [name for program in every for name in (program.name, *program.cases)]
+        if not fnmatch.filter(names, glob):
+            raise UserError(f"TESTS={glob}: no such test; there are {', '.join(program.name for program in every)}")
+    if not wanted:
+        return list(every)
+    found = []
+    for program in every:
+        whole = any(fnmatch.fnmatchcase(program.name, glob) for glob in wanted)
+        part = tuple(case for case in program.cases if any(fnmatch.fnmatchcase(case, glob) for glob in wanted))
+        if whole or part:
+            found.append(program if whole else Program(program.name, part))
+    return found
+
+
+def line(program: Program, every: Mapping[str, Program]) -> str:
+    """The line of the machine's list that runs just the cases of `program`."""
+    part = () if program == every[program.name] else program.cases
+    return " ".join([str(program.seconds), program.name, *(word for case in part for word in ("-r", case))])
+
+
+def rest(program: Program, done: Sequence[results.Case]) -> Program:
+    """`program` without the cases that have a verdict."""
+    names = {case.name for case in done if case.suite == program.name}
+    left = tuple(case for case in program.cases if case.removeprefix(f"{program.name}.") not in names)
+    return Program(program.name, left)
+
+
+class Printer:
+    """KTAP on standard output, one suite inside the other."""
+
+    def __init__(self) -> None:
+        self._suites = 0
+        self._number = 0
+        self._bad = False
+        self._suite = ""
+
+    def case(self, case: results.Case) -> None:
+        """Print the verdict on a case."""
+        if case.suite != self._suite:
+            self.end()
+            self._suite, self._number, self._bad = case.suite, 0, False
+            print(f"    KTAP version 1\n    # Subtest: {case.suite}")
+        self._number += 1
+        self._bad |= case.state == "failed"
+        if case.state == "failed":
+            for text in case.text:
+                print(f"    # {text}")
+        good = "not ok" if case.state == "failed" else "ok"
+        skip = f" # SKIP {' '.join(case.text)}" if case.state == "skipped" else ""
+        print(f"    {good} {self._number} {case.name or case.suite}{skip}", flush=True)
+
+    def end(self) -> None:
+        """Print the verdict on the suite that has begun."""
+        if self._suite:
+            self._suites += 1
+            print(f"    1..{self._number}")
+            print(f"{'not ok' if self._bad else 'ok'} {self._suites} {self._suite}", flush=True)
+            self._suite = ""
+
+    def plan(self) -> None:
+        """Print how many suites there were, when that is known."""
+        self.end()
+        print(f"1..{self._suites}")
+
+
+class Boot:
+    """One boot that runs programs.
+
+    reader:  what its console says
+    console: the file that has it
+    """
+
+    def __init__(
+        self, launch: launcher.Launch, console: Path, cpus: int = 1, words: Sequence[str] = (), kvm: bool = False
+    ) -> None:
+        """`words` go to the command line of the kernel that `launch` has built; `kvm`: not emulated."""
+        self.launch, self.console, self.cpus, self.words, self.kvm = launch, console, cpus, words, kvm
+        self.reader = results.Reader()
+
+    def run(self, lines: Sequence[str], files: Mapping[str, Path], silence: float = SILENCE) -> Iterator[results.Case]:
+        """Run the programs of `lines` (see line()); yields each case with its verdict.
+
+        files:   what is to lie beside each other in the machine
+        silence: so many seconds without a line, and the kernel hangs
+        """
+        settings, build = self.launch.settings, self.launch.build
+        listing, initrd = self.console.with_suffix(".programs"), self.console.with_suffix(".cpio")
+        listing.write_text("".join(f"{line}\n" for line in lines))
+        guest.pack(guest.specification(settings.arch, settings.cache, files, listing), build, initrd)
+        image = guest.disk(settings.out / "kselftest" / "xfs.img")
+        command = guest.command(settings.arch, build, initrd, image, self.cpus, self.kvm, self.words)
+        try:
+            timeout = SECONDS + sum(int(line.split()[0]) for line in lines)
+            for text in boot.lines(command, self.console, timeout, silence):
+                yield from self.reader.feed(text)
+            yield from self.reader.close("the kernel ended or hung")
+        finally:
+            for file in (listing, initrd, initrd.with_suffix(".list")):
+                file.unlink(missing_ok=True)
+
+
+class Session:
+    """One run of the command on one kernel."""
+
+    def __init__(self, launch: launcher.Launch, words: Sequence[str] = ()) -> None:
+        """`launch` builds the kernel; `words` go to its command line."""
+        self.launch, self.settings, self.words = launch, launch.settings, words
+        self.folder = self.settings.out / "kselftest" / launch.build.name
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.title = f"{launch.label}-{self.settings.arch}"
+        self.kvm = guest.has_kvm(self.settings.arch)
+
+    def build(self, names: Sequence[str]) -> dict[str, Path]:
+        """Build the kernel and the programs `names`; returns the programs."""
+        self.kernel()
+        target = self.folder / "programs"
+        target.mkdir(exist_ok=True)
+        self.programs(target, ["USERLDFLAGS=-static", *(str(target / name) for name in names)])
+        return {name: target / name for name in names}
+
+    def kernel(self) -> None:
+        """Build the kernel, and its headers for programs."""
+        self.launch.aside = True
+        if self.launch.run():
+            raise UserError(f"linux {self.launch.label} does not build for {self.settings.arch}: see the lines above")
+        self.make("headers", self.launch.tree, "headers", f"O={self.launch.build}")
+
+    def programs(self, target: Path, arguments: Sequence[str]) -> None:
+        """Build selftests into the folder `target`, with these arguments of make."""
+        headers = f"KHDR_INCLUDES=-isystem {self.launch.build / 'usr/include'}"
+        self.make("selftests", self.launch.tree / FOLDER, f"OUTPUT={target}", headers, *arguments)
+
+    def make(self, what: str, folder: Path, *arguments: str) -> None:
+        """Run make for the kernel's architecture; `what` names it to the user."""
+        prefix = machine.cross_prefix(self.settings.arch)
+        command = ["make", "-s", "-C", str(folder), f"ARCH={self.settings.arch}", f"-j{os.cpu_count() or 1}"]
+        command += [f"CROSS_COMPILE={prefix}", *arguments]
+        drop = {*VARIABLES, "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "TARGETS"}
+        environment = {name: value for name, value in os.environ.items() if name not in drop}
+        log = self.folder / f"{what}.log"
+        with log.open("w") as file:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, env=environment
+            )
+        if done.returncode:
+            print(log.read_text(), end="", file=sys.stderr)
+            raise UserError(f"the {what} of linux {self.launch.label} do not build: see {log}")
+
+    def run(
+        self, wanted: Sequence[Program], every: Sequence[Program], files: Mapping[str, Path], silence: float = SILENCE
+    ) -> list[results.Case]:
+        """Run the programs `wanted` of `every`, on as many boots as it takes; prints and returns the verdicts."""
+        with held(self.settings.out / "lock" / f"{self.folder.name}.selftests", f"it uses {self.folder}"):
+            return self._run(wanted, every, files, silence)
+
+    def _run(
+        self, wanted: Sequence[Program], every: Sequence[Program], files: Mapping[str, Path], silence: float
+    ) -> list[results.Case]:
+        by_name = {program.name: program for program in every}
+        printer = Printer()
+        found: list[results.Case] = []
+        boots = 0
+        print("KTAP version 1", flush=True)
+        for cpus in sorted({CPUS.get(program.name, 1) for program in wanted}):
+            todo = [program for program in wanted if CPUS.get(program.name, 1) == cpus]
+            while todo:
+                before, boots = len(found), boots + 1
+                one = Boot(self.launch, self.folder / f"console-{boots}.log", cpus, self.words, self.kvm)
+                patience = KVM_SILENCE if self.kvm and not found else silence
+                for case in one.run([line(program, by_name) for program in todo], files, patience):
+                    if case.splat:
+                        self.decode(case)
+                    found.append(case)
+                    printer.case(case)
+                    results.save(found, self.title, self.folder)
+                if len(found) == before and self.kvm:
+                    progress.say(f"linux {self.launch.label} does not come up under KVM: emulating the machine")
+                    self.kvm = False
+                    continue
+                if len(found) == before:
+                    raise UserError(f"linux {self.launch.label} ended before the first test: see {one.console}")
+                left = [program for program in todo if program.name not in one.reader.finished]
+                begun = {case.suite for case in found}
+                todo = [rest(program, found) if program.name in begun else program for program in left]
+                todo = [program for program in todo if program.cases or program.name not in begun]
+        printer.plan()
+        return found
+
+    def run_here(self, wanted: Sequence[Program], every: Sequence[Program]) -> list[results.Case]:
+        """Run the programs on the running kernel, as plain kselftest does."""
+        target = self.folder / "here"
+        target.mkdir(exist_ok=True)
+        self.make("headers", self.launch.tree, "headers", f"O={target}")
+        headers = f"KHDR_INCLUDES=-isystem {target / 'usr/include'}"
+        names = [str(target / program.name) for program in wanted]
+        self.make("selftests", self.launch.tree / FOLDER, f"OUTPUT={target}", headers, *names)
+        by_name = {program.name: program for program in every}
+        printer, reader = Printer(), results.Reader()
+        print("KTAP version 1", flush=True)
+        for program in wanted:
+            _, name, *arguments = line(program, by_name).split()
+            command = ["timeout", "-s", "INT", str(program.seconds), str(target / name), *arguments]
+            for _ in reader.feed(f"# selftests: mm: {name}"):
+                pass
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
+                assert child.stdout
+                try:
+                    for text in child.stdout:
+                        for case in reader.feed(f"[{time.monotonic():.6f}] {text}"):
+                            printer.case(case)
+                except BaseException:
+                    child.send_signal(signal.SIGINT)  # it puts the settings of the machine back
+                    child.wait()
+                    raise
+                status = child.wait()
+            good = "ok" if status in (0, 4) else "not ok"
+            for case in reader.feed(f"{good} 1 selftests: mm: {name} # {'SKIP' if status == 4 else f'exit={status}'}"):
+                printer.case(case)
+            results.save(reader.cases, self.title, self.folder)
+        printer.plan()
+        return reader.cases
+
+    def decode(self, case: results.Case) -> None:
+        """Put file and line behind the addresses in a splat, with the kernel's own script."""
+        tree, build = self.launch.tree, self.launch.build
+        done = subprocess.run(
+            ["bash", tree / "scripts/decode_stacktrace.sh", build / "vmlinux", build],
+            input="\n".join(case.text),
+            capture_output=True,
+            text=True,
+            env={**os.environ, "CROSS_COMPILE": machine.cross_prefix(self.settings.arch)},
+        )
+        if done.returncode == 0 and done.stdout.strip():
+            case.text = done.stdout.splitlines()
+
+
+def provide(arch: str) -> None:
+    """See that this machine can build and run selftests for `arch`."""
+    if arch not in guest.DEBIAN:
+        raise UserError(f"ARCH={arch}: selftests run on {', '.join(guest.DEBIAN)}")
+    machine.provide([*machine.requirements(arch, own_compiler=False), machine.libc(arch), guest.MKFS])
+
+
+def request(arch: str) -> launcher.Request:
+    """What kunit.py is asked for: a kernel that has what the selftests need."""
+    configs = [CONFIG / "kernel.config", CONFIG / f"{arch}.config"]
+    return launcher.parse(["build", f"--arch={arch}", *(f"--kunitconfig={config}" for config in configs)])
+
+
+def again(case: results.Case, every: Sequence[Program], environ: Mapping[str, str]) -> str:
+    """The command that runs just this case again."""
+    names = [name for program in every if program.name == case.suite for name in program.cases]
+    given = [
+        f"{name}={environ[name]}" for name in ("ARCH", "SUITE", "HOST", *VARIABLES) if name != "O" and environ.get(name)
+    ]
+    test = next((name for name in names if case.name and name.removeprefix(f"{case.suite}.") == case.name), case.suite)
+    return " ".join(["make kselftest TARGETS=mm", *dict.fromkeys(given), f"TESTS={test}"])
+
+
+def cases_of(environ: Mapping[str, str]) -> list[results.Case]:
+    """Run all programs of this repository on the kernel that `environ` names."""
+    every = programs()
+    provide(environ["ARCH"])
+    session = Session(launcher.prepare(request(environ["ARCH"]), environ))
+    return session.run(every, every, session.build([program.name for program in every]))
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    targets = environ.get("TARGETS") or "mm"
+    if targets != "mm":
+        raise UserError(f"TARGETS={targets}: this repository has tests for TARGETS=mm")
+    environ = {**environ, "ARCH": environ.get("ARCH") or machine.own_arch()}
+    suite = environ.get("SUITE") or ""
+    if suite not in ("", "upstream"):
+        raise UserError(f"SUITE={suite}: use upstream, or nothing for the tests of this repository")
+    every = programs()
+    wanted = [] if suite else chosen(every, environ.get("TESTS") or "")
+    provide(environ["ARCH"])
+    words = ["STRICT=1"] if environ.get("STRICT") == "1" else []
+    session = Session(launcher.prepare(request(environ["ARCH"]), environ), words)
+    if environ.get("HOST") == "1":
+        return report(session.run_here(wanted, every), session, every, environ)
+    if suite:
+        from . import upstream
+
+        return upstream.run(session, environ.get("TESTS") or "", environ)
+    found = session.run(wanted, every, session.build([program.name for program in every]))
+    return report(found, session, every, environ)
+
+
+def report(
+    found: Sequence[results.Case], session: Session, every: Sequence[Program], environ: Mapping[str, str]
+) -> int:
+    """Say what failed and how to run it again; returns the exit status."""
+    for case in found:
+        if case.state == "failed":
+            progress.say(f"FAILED {case.suite}.{case.name}; again: {again(case, every, environ)}")
+    progress.say(f"{results.summary(found)}; consoles, results.json and results.xml in {session.folder}")
+    return results.status(found)
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command. Bad input is one line and status 2, an interrupt status 130."""
+    launcher.heed_signals()
+    try:
+        return run({name: value for name, value in environ.items() if value})
+    except UserError as error:
+        print(f"kselftest: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        boot.stop.set()
+        print("kselftest: interrupted; what was found so far is kept", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ))

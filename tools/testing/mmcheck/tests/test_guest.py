@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is in the virtual machine, and how its console is followed."""
+
+import subprocess
+import time
+from pathlib import Path
+
+from mmcheck import boot, guest
+
+
+def test_the_file_system_has_shells_init_and_programs(tmp_path: Path) -> None:
+    for package, _ in guest.SHELLS.values():
+        (tmp_path / "guest/arm64" / package).mkdir(parents=True)
+    said = guest.specification("arm64", tmp_path, {"folio_one": Path("/x/folio_one")}, Path("/x/list")).splitlines()
+    assert "file /tests/folio_one /x/folio_one 0755 0 0" in said
+    assert "file /tests/list /x/list 0644 0 0" in said
+    assert f"file /init {guest.HERE / 'init'} 0755 0 0" in said
+    assert any(line.startswith("file /bin/busybox ") for line in said)
+
+
+def test_the_console_is_on_the_port_of_the_architecture() -> None:
+    for arch, console in (("arm64", "ttyAMA0"), ("x86_64", "ttyS0")):
+        command = guest.command(arch, Path("/b"), Path("/i"), Path("/d"), 2, False, ["STRICT=1"])
+        assert f"console={console} " in command[-1]
+        assert command[-1].endswith(" STRICT=1")
+        assert "file=/d,if=none,id=disk,format=raw,snapshot=on" in command
+        assert "-accel" not in command
+    assert "-accel" in guest.command("x86_64", Path("/b"), Path("/i"), Path("/d"), 2, True)
+
+
+def test_a_silent_console_is_given_up(tmp_path: Path) -> None:
+    mark = str(tmp_path)
+    began = time.monotonic()
+    lines = list(boot.lines(["sh", "-c", f"echo one; sleep 60; : {mark}"], tmp_path / "log", 50, silence=1))
+    assert lines == ["one"]
+    assert time.monotonic() - began < 20
+    assert (tmp_path / "log").read_text() == "one\n"
+    assert mark not in subprocess.run(["ps", "ax"], capture_output=True, text=True).stdout
+
+
+def test_who_stops_listening_leaves_no_machine(tmp_path: Path) -> None:
+    mark = str(tmp_path)
+    lines = boot.lines(["sh", "-c", f"echo one; sleep 60; : {mark}"], tmp_path / "log", 50)
+    assert next(lines) == "one"
+    lines.close()  # type: ignore[attr-defined]
+    assert mark not in subprocess.run(["ps", "ax"], capture_output=True, text=True).stdout

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which selftests there are, which are run, and what is said of them."""
+
+import pytest
+
+from mmcheck import kselftest, results, upstream
+from mmcheck.errors import UserError
+from mmcheck.kselftest import Program
+
+SOURCE = """
+FIXTURE(folio_one)
+{
+};
+FIXTURE_VARIANT_ADD(folio_one, anon)
+FIXTURE_VARIANT_ADD(folio_one, shmem)
+TEST_F(folio_one, first)
+TEST_F_TIMEOUT(folio_one, second, 60)
+FIXTURE(other)
+{
+};
+TEST_F(other, third)
+"""
+CASES = (
+    "folio_one.anon.first",
+    "folio_one.anon.second",
+    "folio_one.shmem.first",
+    "folio_one.shmem.second",
+    "other.third",
+)
+ONE = Program("folio_one", CASES)
+TWO = Program("folio_two", ("folio_two.a", "folio_two.b"))
+
+
+def test_cases_stand_in_the_order_in_which_they_run() -> None:
+    assert tuple(kselftest.cases(SOURCE)) == CASES
+
+
+def test_the_programs_of_this_project_have_cases() -> None:
+    programs = kselftest.programs()
+    assert len(programs) > 5
+    assert all(program.cases for program in programs)
+    assert set(kselftest.CPUS) <= {program.name for program in programs}
+
+
+def test_programs_and_cases_are_chosen_by_globs() -> None:
+    every = [ONE, TWO]
+    assert kselftest.chosen(every, "") == every
+    assert kselftest.chosen(every, "folio_two") == [TWO]
+    assert kselftest.chosen(every, "folio_one.anon.*") == [Program("folio_one", CASES[:2])]
+    assert kselftest.chosen(every, "*.b other.third") == [
+        Program("folio_one", CASES[4:]),
+        Program("folio_two", TWO.cases[1:]),
+    ]
+
+
+def test_a_glob_that_matches_nothing_is_one_line() -> None:
+    with pytest.raises(UserError, match=r"TESTS=folio_tow: no such test; there are folio_one, folio_two"):
+        kselftest.chosen([ONE, TWO], "folio_tow")
+
+
+def test_a_part_of_a_program_is_named_case_by_case() -> None:
+    every = {"folio_one": ONE}
+    assert kselftest.line(ONE, every) == f"{kselftest.SECONDS} folio_one"
+    part = Program("folio_one", CASES[:2])
+    assert kselftest.line(part, every).endswith(" folio_one -r folio_one.anon.first -r folio_one.anon.second")
+
+
+def test_what_has_a_verdict_is_not_run_again() -> None:
+    done = [results.Case("folio_one", name, "passed") for name in ("anon.first", "anon.second", "other.third")]
+    assert kselftest.rest(ONE, done).cases == CASES[2:4]
+
+
+def test_suites_are_printed_one_inside_the_other(capsys: pytest.CaptureFixture[str]) -> None:
+    printer = kselftest.Printer()
+    printer.case(results.Case("one", "a", "passed"))
+    printer.case(results.Case("one", "b", "failed", text=["because"]))
+    printer.case(results.Case("two", "c", "skipped", text=["no such thing"]))
+    printer.plan()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "KTAP" not in line] == [
+        "    # Subtest: one",
+        "    ok 1 a",
+        "    # because",
+        "    not ok 2 b",
+        "    1..2",
+        "not ok 1 one",
+        "    # Subtest: two",
+        "    ok 1 c # SKIP no such thing",
+        "    1..1",
+        "ok 2 two",
+        "1..2",
+    ]
+
+
+def test_a_failure_says_how_to_run_it_again() -> None:
+    case = results.Case("folio_one", "anon.first", "failed")
+    environ = {"ARCH": "arm64", "KERNEL": "7.3", "O": "/tmp/o"}
+    command = "make kselftest TARGETS=mm ARCH=arm64 KERNEL=7.3 TESTS="
+    assert kselftest.again(case, [ONE], environ) == f"{command}folio_one.anon.first"
+    case.name = "other.third"
+    assert kselftest.again(case, [ONE], environ) == f"{command}other.third"
+    case.name = ""
+    assert kselftest.again(case, [ONE], environ) == f"{command}folio_one"
+
+
+def test_categories_of_upstream_stand_in_the_order_in_which_they_run() -> None:
+    script = (
+        'CATEGORY="cow" run_test ./cow\n    CATEGORY="gup_test" run_test ./gup_test \\\nCATEGORY="cow" run_test x\n'
+    )
+    assert upstream.categories(script) == ["cow", "gup_test"]

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make kselftest TARGETS=mm SUITE=upstream`: the kernel's own mm selftests, in the same virtual machine.
+
+Upstream runs them by run_vmtests.sh, which knows them by category. Each category is one program here.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from . import guest, kselftest, results
+from .kselftest import Program
+
+SCRIPT = "run_vmtests.sh"
+SECONDS = 900
+LEFT_OUT = {
+    "vmalloc": "needs the module test_vmalloc",
+    "hmm": "needs the module test_hmm",
+    "page_frag": "needs the module page_frag_test",
+}
+"""Categories that do not run here, and why."""
+
+LIBRARIES = ("libcap-dev", "libnuma-dev")
+"""Packages that some programs are linked with."""
+
+PREFIX = "vmtests_"
+
+
+def categories(script: str) -> list[str]:
+    """The categories of run_vmtests.sh, in the order in which it runs them."""
+    return list(dict.fromkeys(re.findall(r'^\s*CATEGORY="([\w-]+)"', script, re.MULTILINE)))
+
+
+def build(session: kselftest.Session) -> dict[str, Path]:
+    """Build what can be built of upstream's programs; returns all that the script needs, by name."""
+    session.kernel()
+    target = session.folder / "upstream"
+    target.mkdir(exist_ok=True)
+    libraries = guest.packages(session.settings.arch, LIBRARIES, session.settings.cache)
+    include = " ".join(f"-I{libraries / name / 'usr/include'}" for name in LIBRARIES)
+    folders = sorted({str(file.parent) for name in LIBRARIES for file in (libraries / name).rglob("*.a")})
+    link = " ".join(["-static", *(f"-L{folder}" for folder in folders)])
+    session.programs(target, ["-k", "-i", f"USERCFLAGS={include}", f"USERLDFLAGS={link}", "all"])
+    source = session.launch.tree / kselftest.FOLDER
+    files = {path.name: path for path in target.iterdir() if path.is_file() and path.stat().st_mode & 0o100}
+    return files | {path.name: path for path in source.glob("*.sh")}
+
+
+def programs(session: kselftest.Session) -> tuple[list[Program], dict[str, Path]]:
+    """One program for each category, and its file."""
+    script = (session.launch.tree / kselftest.FOLDER / SCRIPT).read_text()
+    found, files = [], {}
+    for category in categories(script):
+        if category not in LEFT_OUT:
+            name = PREFIX + category
+            files[name] = session.folder / "upstream" / name
+            files[name].write_text(f"#!/bin/bash\nexec ./{SCRIPT} -t {category}\n")
+            found.append(Program(name, seconds=SECONDS))
+    return found, files
+
+
+def run(session: kselftest.Session, globs: str, environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    files = build(session)
+    every, wrappers = programs(session)
+    wanted = kselftest.chosen(every, globs)
+    left_out: Sequence[results.Case] = [
+        results.Case(PREFIX + name, "", "skipped", text=[why]) for name, why in LEFT_OUT.items()
+    ]
+    found = session.run(wanted, every, files | wrappers, SECONDS + kselftest.SILENCE)
+    return kselftest.report([*found, *left_out], session, every, environ)
