@@ -12,11 +12,11 @@ fits more than one kernel:
     new = "pte_clear_fixmap(); init_pte("
     harm = "what goes wrong for a user"
     suite = "linear_map"                   # a glob: where it should be noticed first
+    program = "folio_uffd"                 # instead of a suite: the selftest that should notice
     early = true                           # on from the command line, not just for the tests
     equivalent = "why nobody can notice"   # or: survives = "why no test does"
 """
 
-import fnmatch
 import shutil
 import subprocess
 import tempfile
@@ -42,12 +42,13 @@ class Mutant:
     harm: str
     files: Callable[[Read], Mapping[str, str] | None]
     suite: str = ""
+    program: str = ""
     early: bool = False
     equivalent: str = ""
     survives: str = ""
 
 
-_FIELDS = {"name", "file", "in", "old", "new", "harm", "suite", "early", "equivalent", "survives"}
+_FIELDS = {"name", "file", "in", "old", "new", "harm", "suite", "program", "early", "equivalent", "survives"}
 
 
 def load(folder: Path) -> list[Mutant]:
@@ -88,6 +89,7 @@ def _entry(path: Path, entry: dict[str, object]) -> Mutant:
         harm=text["harm"],
         files=files,
         suite=text.get("suite", ""),
+        program=text.get("program", ""),
         early=bool(entry.get("early")),
         equivalent=text.get("equivalent", ""),
         survives=text.get("survives", ""),
@@ -127,15 +129,11 @@ def _patch(path: Path) -> Mutant:
     return Mutant(path.stem, harm, files)
 
 
-def fitting(
-    mutants: Iterable[Mutant], read: Read, only: str = "*"
-) -> tuple[list[tuple[Mutant, Mapping[str, str]]], list[str]]:
+def fitting(mutants: Iterable[Mutant], read: Read) -> tuple[list[tuple[Mutant, Mapping[str, str]]], list[str]]:
     """Those mutants that fit a tree, with the files that they change, and the names of those that do not."""
     found: dict[str, tuple[Mutant, Mapping[str, str]]] = {}
     names: list[str] = []
     for mutant in mutants:
-        if not fnmatch.fnmatch(mutant.name, only):
-            continue
         names.append(mutant.name)
         if mutant.name not in found and (files := mutant.files(read)):
             found[mutant.name] = (mutant, files)

@@ -8,15 +8,17 @@ the suites that are likely to notice: those that noticed last time, or that the 
 
 import concurrent.futures
 import dataclasses
+import fnmatch
 import json
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import boot, catalogue, graft, launcher, machine, progress, schemata, shadow, source
+from . import boot, catalogue, graft, kselftest, launcher, machine, progress, schemata, shadow, source
 from .catalogue import Mutant
 from .errors import UserError
 from .lock import held
@@ -105,18 +107,28 @@ def culprits(log: str, kernel: Kernel) -> set[str]:
 
 
 class Session:
-    """One run of the command on one kernel."""
+    """One run of the command on one kernel, by the KUnit suites."""
+
+    kind = "mutants"
 
     def __init__(self, settings: Settings, jobs: int) -> None:
         self.settings, self.jobs = settings, jobs
         machine.provide([*machine.requirements(settings.arch, own_compiler=False), "patch"])
         self.source = source.obtain(settings)
-        self.label = "+".join([self.source.label, *settings.unusual, "mutants"])
+        self.label = "+".join([self.source.label, *settings.unusual, self.kind])
         self.read = reader(self.source.path, settings.features)
         pages = f"-{settings.pages}" if settings.arch == "arm64" else ""
         self.folder = settings.out / "mutants" / f"{self.label}-{settings.arch}{pages}"
         self.report = self.folder / "mutants.json"
         self.build = Path()
+
+    def request(self) -> launcher.Request:
+        """What to ask kunit.py for."""
+        return launcher.parse(["build", f"--arch={self.settings.arch}"])
+
+    def built(self, launch: launcher.Launch) -> None:
+        """The kernel is there."""
+        self.build = launch.build
 
     def make(self, mutants: list[tuple[Mutant, Mapping[str, str]]]) -> tuple[Kernel, list[str]]:
         """Build the kernel; returns it and the names of the mutants that do not build."""
@@ -126,25 +138,23 @@ class Session:
             tree = self.settings.out / "tree" / self.label
             with held(self.settings.out / "lock" / f"{self.label}.tree", "it prepares the working copy"):
                 shadow.make(self.source, tree, features=self.settings.features, others=kernel.files)
-            request = launcher.parse(["build", f"--arch={self.settings.arch}"])
-            launch = launcher.Launch(request, self.settings, tree, self.label, "")
-            self.build = launch.build
+            launch = launcher.Launch(self.request(), self.settings, tree, self.label, "")
             try:
                 if launch.run() == 0:
+                    self.built(launch)
                     return kernel, broken
             except UserError:
                 pass
-            wrong = culprits((self.build / LOG).read_text(errors="replace"), kernel)
+            wrong = culprits((launch.build / LOG).read_text(errors="replace"), kernel)
             if not wrong:
-                raise UserError(f"linux {self.label} does not build: see {self.build / LOG}")
+                raise UserError(f"linux {self.label} does not build: see {launch.build / LOG}")
             progress.say(f"does not build, left out: {', '.join(sorted(wrong))}")
             broken += sorted(wrong)
 
     def boot(self, name: str, number: int, early: bool, glob: str) -> boot.Verdict:
-        """Boot with one mutant switched on."""
+        """Boot with one mutant switched on, with the suites that `glob` matches."""
         log = self.folder / f"{name}.log"
-        arguments = [f"{schemata.SWITCH}{'_early' if early else ''}={number}"] if number else []
-        arguments += [f"kunit.filter_glob={glob}"] if glob else []
+        arguments = switch(number, early) + ([f"kunit.filter_glob={glob}"] if glob else [])
         return boot.follow(boot.command(self.settings.arch, self.build, arguments), log, TIMEOUT)
 
     def judge(self, mutant: Mutant, number: int, likely: Sequence[str]) -> Result:
@@ -160,6 +170,10 @@ class Session:
         state = "equivalent" if mutant.equivalent else "survived"
         return Result(mutant.name, state, "", seconds, mutant.harm, mutant.equivalent or mutant.survives)
 
+    def likely(self, mutant: Mutant, before: str) -> list[str]:
+        """The suites to begin with; `before` noticed it last time."""
+        return [suite for suite in (before, mutant.suite) if suite]
+
     def known(self) -> dict[str, str]:
         """The suite that noticed each mutant last time."""
         try:
@@ -168,9 +182,9 @@ class Session:
             return {}
         return {r["name"]: r["where"].partition(".")[0] for r in results if r.get("where")}
 
-    def run(self, folder: Path, only: str) -> list[Result]:
+    def run(self, every: Sequence[Mutant]) -> list[Result]:
         """All of it; results in the order of the catalogue."""
-        mutants, absent = catalogue.fitting(catalogue.load(folder), self.read, only)
+        mutants, absent = catalogue.fitting(every, self.read)
         self.folder.mkdir(parents=True, exist_ok=True)
         if not mutants:
             return [Result(name, "does not fit") for name in absent]
@@ -192,7 +206,7 @@ class Session:
             concurrent.futures.ThreadPoolExecutor(self.jobs) as pool,
         ):
             waiting = [
-                pool.submit(self.judge, m, kernel.number[m.name], [s for s in (before.get(m.name), m.suite) if s])
+                pool.submit(self.judge, m, kernel.number[m.name], self.likely(m, before.get(m.name, "")))
                 for m in mutants
             ]
             results = []
@@ -227,6 +241,52 @@ class Session:
         graft.replace(self.report, json.dumps({**whole, "mutants": mutants}, indent=1).encode())
 
 
+class GuestSession(Session):
+    """One run of the command on one kernel, by the selftests."""
+
+    kind = "mutants+selftests"
+
+    def __init__(self, settings: Settings, jobs: int) -> None:
+        kselftest.provide(settings.arch)
+        super().__init__(settings, jobs)
+        self.every = kselftest.programs()
+
+    def request(self) -> launcher.Request:
+        """What to ask kunit.py for."""
+        return kselftest.request(self.settings.arch)
+
+    def built(self, launch: launcher.Launch) -> None:
+        """The kernel is there; now the programs."""
+        super().built(launch)
+        self.launch = launch
+        self.files = kselftest.Session(launch).build([program.name for program in self.every])
+
+    def boot(self, name: str, number: int, early: bool, glob: str) -> boot.Verdict:
+        """Boot with one mutant switched on, with the one program `glob`, or with all that take one CPU."""
+        started = time.monotonic()
+        by_name = {program.name: program for program in self.every}
+        alone = [program for program in self.every if program.name not in kselftest.CPUS]
+        wanted = [by_name[glob]] if glob else alone
+        cpus = kselftest.CPUS.get(glob, 1)
+        one = kselftest.Boot(self.launch, self.folder / f"{name}.log", cpus, switch(number, early))
+        cases = 0
+        for case in one.run([kselftest.line(program, by_name) for program in wanted], self.files):
+            cases += 1
+            if case.state == "failed":
+                state = "splat" if case.splat else "failed"
+                return boot.Verdict(state, f"{case.suite}.{case.name}", time.monotonic() - started)
+        return boot.Verdict("passed" if cases else "none", "", time.monotonic() - started)
+
+    def likely(self, mutant: Mutant, before: str) -> list[str]:
+        """The program that the catalogue names; it alone says whether the mutant survives."""
+        return [mutant.program]
+
+
+def switch(number: int, early: bool) -> list[str]:
+    """What the command line of a kernel with mutants says to switch one on."""
+    return [f"{schemata.SWITCH}{'_early' if early else ''}={number}"] if number else []
+
+
 def table(results: Sequence[Result]) -> str:
     """The results as lines for a terminal, and a summary."""
     width = max((len(result.name) for result in results), default=0)
@@ -252,13 +312,22 @@ def main(environ: Mapping[str, str]) -> int:
         if not jobs.isdigit() or jobs == "0":
             raise UserError(f"JOBS={jobs}: use a number of boots at a time")
         folder = Path(environ["MUTANTS"]) if environ.get("MUTANTS") else catalogue.FOLDER
-        session = Session(from_environment({"ARCH": "arm64", **{k: v for k, v in environ.items() if v}}), int(jobs))
+        settings = from_environment({"ARCH": "arm64", **{k: v for k, v in environ.items() if v}})
         only = environ.get("ONLY") or "*"
-        results = session.run(folder, only)
-        session.save([result for result in results if result.state != "does not fit"])
-        print(table(results))
-        progress.say(f"consoles and mutants.json in {session.folder}")
-        return status(results)
+        mutants = [mutant for mutant in catalogue.load(folder) if fnmatch.fnmatch(mutant.name, only)]
+        found: list[Result] = []
+        for kind, own in (
+            (Session, [m for m in mutants if not m.program]),
+            (GuestSession, [m for m in mutants if m.program]),
+        ):
+            if own:
+                session = kind(settings, int(jobs))
+                results = session.run(own)
+                session.save([result for result in results if result.state != "does not fit"])
+                progress.say(f"consoles and mutants.json in {session.folder}")
+                found += results
+        print(table(found))
+        return status(found)
     except UserError as error:
         print(f"mutants: {error}", file=sys.stderr)
         return 2
