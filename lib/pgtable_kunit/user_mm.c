@@ -3,6 +3,7 @@
  * Anonymous memory of a real address space, and a model of it.
  */
 
+#include <linux/compaction.h>
 #include <linux/completion.h>
 #include <linux/mman.h>
 #include <linux/sched/mm.h>
@@ -70,40 +71,9 @@ int user_mm_write(struct user_mm *u, unsigned int page, unsigned int data)
 	return 0;
 }
 
-/* Pages that compaction has looked at since boot. */
-static unsigned long user_compacted(void)
-{
-#if defined(CONFIG_COMPACTION) && defined(CONFIG_VM_EVENT_COUNTERS)
-	unsigned long events[NR_VM_EVENT_ITEMS];
-
-	all_vm_events(events);
-	return events[COMPACTMIGRATE_SCANNED];
-#else
-	return 0;
-#endif
-}
-
-/**
- * user_mm_disturbed() - whether compaction may have moved pages meanwhile
- * @u: the address space
- *
- * Compaction is a thread of its own, and so are others that split folios. What
- * a test sees then says nothing; it has to begin again.
- *
- * Return: whether one has been at work since memory was populated.
- */
-bool user_mm_disturbed(struct user_mm *u)
-{
-	if (user_compacted() != u->compacted)
-		u->disturbed = true;
-	return u->disturbed;
-}
-
 static void user_fail(struct user_mm *u, unsigned int page, const char *what,
 		      u64 got, u64 want)
 {
-	if (user_mm_disturbed(u))
-		return;
 	if (u->failed++ < PGTABLE_KUNIT_ENOUGH)
 		KUNIT_FAIL(u->test, "%s: page %u: %s %llx, expected %llx",
 			   u->what, page, what, got, want);
@@ -149,10 +119,6 @@ static void user_check_page(struct user_mm *u, unsigned int page)
 		return;
 	}
 	if (!pte_present(pte)) {
-		/* On its way to another place, by somebody else: an access waits. */
-		if (!pte_none(pte) &&
-		    !get_user(data, (unsigned int __user *)p->addr))
-			u->disturbed = true;
 		user_fail(u, page, "entry, not present,", pte_val(pte), 1);
 		return;
 	}
@@ -249,8 +215,6 @@ void user_mm_populate(struct user_mm *u, unsigned int order)
 	unsigned int i;
 
 	user_mm_unmap(u);
-	u->disturbed = false;
-	u->compacted = user_compacted();
 	addr = vm_mmap(NULL, USER_ADDR, USER_PAGES * PAGE_SIZE,
 		       PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, 0);
@@ -321,15 +285,48 @@ int user_mm_fork(struct user_mm *u, int (*child)(struct user_mm *u),
 	}
 	kernel_sigaction(SIGCHLD, SIG_IGN);
 	u->failed += arg->u.failed;
-	u->disturbed |= arg->u.disturbed;
 	result = pid > 0 ? arg->result : pid;
 	kfree(arg);
 	return result;
 }
 
+/* The code that starts the thread may be gone after boot; then it goes on. */
+static bool user_compaction_stoppable(void)
+{
+	return IS_ENABLED(CONFIG_MEMORY_HOTPLUG) ||
+	       system_state < SYSTEM_FREEING_INITMEM;
+}
+
+static void __ref user_compaction_on(void *unused)
+{
+	int nid;
+
+	for_each_node_state(nid, N_MEMORY)
+		kcompactd_run(nid);
+}
+
+/*
+ * Compaction moves folios while a test looks at them. With pages of 64K, where
+ * a huge page is half of the memory, it is at work most of the time.
+ */
+static void __ref user_compaction_off(struct kunit *test)
+{
+	int nid;
+
+	if (!user_compaction_stoppable())
+		return;
+	for_each_node_state(nid, N_MEMORY)
+		kcompactd_stop(nid);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test,
+							   user_compaction_on,
+							   NULL));
+}
+
 /**
  * user_mm_alloc() - an address space for the thread of the test
  * @test: the test
+ *
+ * Nobody moves its memory while the test runs, other than the test.
  */
 struct user_mm *user_mm_alloc(struct kunit *test)
 {
@@ -337,6 +334,7 @@ struct user_mm *user_mm_alloc(struct kunit *test)
 	unsigned long addr;
 
 	KUNIT_ASSERT_NOT_NULL(test, u);
+	user_compaction_off(test);
 	/* The address space comes with the first mapping. */
 	addr = kunit_vm_mmap(test, NULL, 0, PAGE_SIZE, PROT_READ,
 			     MAP_PRIVATE | MAP_ANONYMOUS, 0);

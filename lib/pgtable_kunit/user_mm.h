@@ -58,8 +58,6 @@ struct user_page {
  * @rss: pages that others have in the address space
  * @what: what has been done, for messages
  * @failed: number of failures
- * @compacted: pages that compaction had looked at when memory was populated
- * @disturbed: something is not as expected, but compaction has been at work
  */
 struct user_mm {
 	struct kunit *test;
@@ -70,8 +68,6 @@ struct user_mm {
 	unsigned long rss;
 	char what[96];
 	unsigned int failed;
-	unsigned long compacted;
-	bool disturbed;
 };
 
 /* Memory is at the first of several places, each with twice the room. */
@@ -83,7 +79,6 @@ struct user_mm *user_mm_alloc(struct kunit *test);
 void user_mm_populate(struct user_mm *u, unsigned int order);
 void user_mm_unmap(struct user_mm *u);
 void user_mm_check(struct user_mm *u);
-bool user_mm_disturbed(struct user_mm *u);
 pte_t user_mm_pte(struct user_mm *u, unsigned long addr);
 struct folio *user_mm_folio(struct user_mm *u, unsigned int page);
 int user_mm_write(struct user_mm *u, unsigned int page, unsigned int data);

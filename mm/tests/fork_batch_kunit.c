@@ -44,20 +44,10 @@ static struct user_mm *fork_populate(struct kunit *test, unsigned int order)
 	return u;
 }
 
-/* The end of a look at memory, unless what was seen counts for nothing. */
-static void fork_done(struct user_mm *u)
-{
-	user_mm_check(u);
-	if (u->disturbed)
-		kunit_skip(u->test, "compaction has moved pages meanwhile");
-}
-
 /* An unexpected entry of the child, which cannot use assertions. */
 static int fork_wrong(struct user_mm *u, unsigned int page, pte_t pte,
 		      const char *what)
 {
-	if (user_mm_disturbed(u))
-		return 0;
 	if (u->failed++ < PGTABLE_KUNIT_ENOUGH)
 		KUNIT_FAIL(u->test, "%s: page %u of the child is %016llx: %s",
 			   u->what, page, (u64)pte_val(pte), what);
@@ -129,7 +119,7 @@ static void fork_whole_folios(struct kunit *test)
 					  *(unsigned int *)test->param_value);
 
 	KUNIT_EXPECT_EQ(test, 0, user_mm_fork(u, fork_child_writes, NULL));
-	fork_done(u);
+	user_mm_check(u);
 	user_mm_unmap(u);
 }
 
@@ -159,7 +149,7 @@ static void fork_part_of_folio(struct kunit *test)
 						  nr * PAGE_SIZE));
 			KUNIT_EXPECT_EQ(test, 0,
 					user_mm_fork(u, fork_child_writes, NULL));
-			fork_done(u);
+			user_mm_check(u);
 			if (u->failed)
 				return;
 		}
@@ -177,8 +167,7 @@ static void fork_parent_writes(struct user_mm *u)
 
 		u->page[i].pfn = 0;
 		if (user_mm_write(u, i, 3000 + i) ||
-		    (pte_pfn(user_mm_pte(u, u->page[i].addr)) == pfn &&
-		     !user_mm_disturbed(u))) {
+		    pte_pfn(user_mm_pte(u, u->page[i].addr)) == pfn) {
 			u->failed++;
 			KUNIT_FAIL(u->test, "%s: page %u is not copied while the child has it",
 				   u->what, i);
@@ -205,7 +194,7 @@ static void fork_child_keeps_contents(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, 0, user_mm_fork(u, fork_child_reads,
 					      fork_parent_writes));
-	fork_done(u);
+	user_mm_check(u);
 	user_mm_unmap(u);
 }
 
@@ -236,9 +225,8 @@ static void fork_write_after_child(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, user_mm_write(u, i, 3000 + i));
 		kept += pte_pfn(user_mm_pte(u, u->page[i].addr)) == pfn;
 	}
-	if (!user_mm_disturbed(u))
-		KUNIT_EXPECT_EQ(test, kept, reused ? USER_PAGES : 0);
-	fork_done(u);
+	KUNIT_EXPECT_EQ(test, kept, reused ? USER_PAGES : 0);
+	user_mm_check(u);
 	user_mm_unmap(u);
 }
 
@@ -287,7 +275,7 @@ static void fork_pinned_page(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, page_to_pfn(page),
 				pte_pfn(user_mm_pte(u, u->page[pinned].addr)));
 		unpin_user_page(page);
-		fork_done(u);
+		user_mm_check(u);
 		if (u->failed)
 			return;
 	}
@@ -319,7 +307,7 @@ static void zap_every_range(struct kunit *test)
 							      u->page[first].addr,
 							      (last - first) * PAGE_SIZE,
 							      MADV_DONTNEED));
-			fork_done(u);
+			user_mm_check(u);
 			if (u->failed)
 				return;
 			n++;

@@ -437,8 +437,7 @@ static void split_check_tlb(struct kunit *test, struct split_fixture *f)
 		    (pte_present(pte) && pte_pfn(pte) == pte_pfn(old) &&
 		     pte_write(pte) >= pte_write(old)))
 			continue;
-		if (!split_invalidated(f->tlb, f->addr[i]) &&
-		    !user_mm_disturbed(f->u)) {
+		if (!split_invalidated(f->tlb, f->addr[i])) {
 			KUNIT_FAIL(test, "%s: page %u: %016llx to %016llx, %u invalidations",
 				   f->u->what, i, (u64)pte_val(old),
 				   (u64)pte_val(pte), f->tlb->nr);
@@ -478,7 +477,7 @@ static void split_call(struct user_mm *u, const struct split_op *op,
 {
 	long err = op->run(u, first, nr);
 
-	if (err && !user_mm_disturbed(u)) {
+	if (err) {
 		u->failed++;
 		KUNIT_FAIL(u->test, "%s: %s fails: %ld", u->what, op->desc, err);
 	}
@@ -505,22 +504,6 @@ static bool split_once(struct kunit *test, const struct split_op *one,
 	return true;
 }
 
-static bool split_undisturbed(struct kunit *test, const struct split_op *one,
-			      const struct split_op *two, unsigned int at,
-			      unsigned int side)
-{
-	unsigned int tries;
-	bool done;
-
-	for (tries = 0; tries < 10; tries++) {
-		done = split_once(test, one, two, at, side);
-		if (!((struct split_fixture *)test->priv)->u->disturbed)
-			return done;
-	}
-	KUNIT_FAIL(test, "compaction disturbs each of %u tries", tries);
-	return false;
-}
-
 /*
  * Every first call at every page of the block, and the second one on each side
  * of it and across: what stays of a block over two VMAs, and what a child gets
@@ -537,8 +520,8 @@ static void vma_split_and_call(struct kunit *test)
 			if (!split_position(at - USER_BLOCK))
 				continue;
 			for (side = 0; side < 3 && !f->u->failed; side++)
-				n += split_undisturbed(test, &split_first[i],
-						       two, at, side);
+				n += split_once(test, &split_first[i], two, at,
+						side);
 		}
 	user_mm_unmap(f->u);
 	kunit_info(test, "%u combinations\n", n);
