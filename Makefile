@@ -11,6 +11,7 @@ help:
 	@echo 'make check-host                  of these, what needs no kernel (seconds)'
 	@echo 'make kselftest TARGETS=mm        the selftests, in a virtual machine'
 	@echo 'make results                     one summary of all that ran, as JSON and JUnit XML too'
+	@echo 'make matrix                      kernels x architectures x page sizes x flavours, one table'
 	@echo 'make mutants                     does any test notice if the kernel is wrong?'
 	@echo 'make bench-launcher              times of the launcher beside plain kunit.py'
 	@echo 'make graft KDIR=/path/to/linux   lay the overlay over a tree, in place'
@@ -29,10 +30,13 @@ kselftest:
 results:
 	@$(PYTHON) -m mmcheck.collect
 
+matrix:
+	@$(PYTHON) -m mmcheck.matrix
+
 mutants:
 	@$(PYTHON) -m mmcheck.mutants
 
 graft ungraft:
 	@$(PYTHON) -m mmcheck.graft $@
 
-.PHONY: help check check-host kselftest results mutants bench-launcher graft ungraft
+.PHONY: help check check-host kselftest results matrix mutants bench-launcher graft ungraft

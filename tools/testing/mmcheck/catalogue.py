@@ -36,10 +36,11 @@ Read = Callable[[str], str]
 
 @dataclass(frozen=True)
 class Mutant:
-    """One mistake. `files` gives the new texts of the files that it changes, or None where it does not fit the tree."""
+    """One mistake, in the files `paths`. `files` gives their new texts, or None where it does not fit the tree."""
 
     name: str
     harm: str
+    paths: tuple[str, ...]
     files: Callable[[Read], Mapping[str, str] | None]
     suite: str = ""
     program: str = ""
@@ -87,6 +88,7 @@ def _entry(path: Path, entry: dict[str, object]) -> Mutant:
     return Mutant(
         name=text["name"],
         harm=text["harm"],
+        paths=(text["file"],),
         files=files,
         suite=text.get("suite", ""),
         program=text.get("program", ""),
@@ -126,7 +128,7 @@ def _patch(path: Path) -> Mutant:
                 return None
             return {name: (Path(folder) / name).read_text() for name in files_changed}
 
-    return Mutant(path.stem, harm, files)
+    return Mutant(path.stem, harm, tuple(files_changed), files)
 
 
 def fitting(mutants: Iterable[Mutant], read: Read) -> tuple[list[tuple[Mutant, Mapping[str, str]]], list[str]]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from . import graft, kselftest, launcher, linear_map, machine, progress, results
+from .cell import Cell
 from .errors import UserError
 from .settings import PROJECT, from_environment
 
@@ -24,29 +25,13 @@ SCRIPTS = (".ci/run", "tools/testing/mmcheck/vm/init")
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Cell):
     """One boot of the suites.
 
-    kernel:    as in KERNEL=
-    arch:      as in --arch=
-    pages:     as in PAGES=
-    arguments: more arguments of kunit.py
-    name:      what they mean
-    features:  as in FEATURES=, or None for the default
-    boots:     CPUs with which to count what a boot costs, and whether it maps memory by pages (of 4K)
+    boots: CPUs with which to count what a boot costs, and whether it maps memory by pages (of 4K)
     """
 
-    kernel: str
-    arch: str
-    pages: str = "4K"
-    arguments: tuple[str, ...] = ()
-    name: str = ""
-    features: str | None = None
     boots: tuple[tuple[str, bool], ...] = ()
-
-    def __str__(self) -> str:
-        pages = self.pages if self.arch == "arm64" else ""
-        return " ".join(part for part in (self.kernel, self.arch, pages, self.name) if part)
 
 
 # Suites about races need two CPUs; all others are faster on one.
@@ -63,19 +48,18 @@ RUNS = (
     Run("6.12", "x86_64"),
     Run("7.3", "s390"),
     Run("6.12", "arm64", boots=BY_PAGES),
-    Run("6.12", "arm64", "4K", ("atomic_rmw_[fl]*",), "without features", features=""),
-    Run("6.12", "arm64", "4K", TWO_CPUS, "-smp 2"),
-    Run("6.12", "arm64", "4K", COUNTED, "-icount"),
+    Run("6.12", "arm64", "4K", "without features", ("atomic_rmw_[fl]*",), features=""),
+    Run("6.12", "arm64", "4K", "-smp 2", TWO_CPUS),
+    Run("6.12", "arm64", "4K", "-icount", COUNTED),
     Run("6.12", "arm64", "16K"),
-    Run("6.12", "arm64", "4K", WITHOUT_CONTPTE, "without contpte"),
+    Run("6.12", "arm64", "4K", "without contpte", WITHOUT_CONTPTE),
     Run("7.3", "arm64", boots=(*BY_PAGES, BY_BLOCKS)),
-    Run("7.3", "arm64", "4K", TWO_CPUS, "-smp 2"),
+    Run("7.3", "arm64", "4K", "-smp 2", TWO_CPUS),
     Run("7.3", "arm64", "64K"),
 )
 
 
-SELFTESTS = (("6.12", "arm64"),)
-"""Kernels and architectures that the selftests run on."""
+SELFTESTS = (Cell("6.12", "arm64", selftests=True),)
 
 
 @dataclass
@@ -153,12 +137,10 @@ def kernel(tally: Tally, run: Run, out: Path) -> Path:
     """Run the suites on one kernel; returns its tree."""
     what = str(run)
     progress.say(f"suites on {what}")
-    verdicts = out / "check" / f"{what.replace(' ', '-')}.json"
+    verdicts = out / "check" / f"{run.slug}.json"
     verdicts.unlink(missing_ok=True)
-    arguments = ["run", f"--arch={run.arch}", f"--json={verdicts}", *run.arguments]
-    environment = {**os.environ, "KERNEL": run.kernel, "PAGES": run.pages, "O": str(out), "KDIR": ""}
-    if run.features is not None:
-        environment["FEATURES"] = run.features
+    arguments = run.command("run", f"--json={verdicts}")[1:]
+    environment = {**os.environ, **run.variables, "O": str(out), "KDIR": ""}
     launch = launcher.prepare(launcher.parse(arguments), environment)
     before = len(tally.failures)
     try:
@@ -178,11 +160,11 @@ def kernel(tally: Tally, run: Run, out: Path) -> Path:
     return launch.tree
 
 
-def selftests(tally: Tally, kernel: str, arch: str, out: Path) -> None:
+def selftests(tally: Tally, cell: Cell, out: Path) -> None:
     """Run the selftests in a virtual machine."""
-    what = f"{kernel} {arch} selftests"
+    what = str(cell)
     progress.say(what)
-    environment = {**os.environ, "KERNEL": kernel, "ARCH": arch, "O": str(out), "KDIR": "", "PAGES": ""}
+    environment = {**os.environ, **cell.variables, "ARCH": cell.arch, "O": str(out), "KDIR": ""}
     found: list[results.Case] = []
     try:
         found = kselftest.cases_of(environment)
@@ -232,8 +214,8 @@ def main(arguments: Sequence[str]) -> int:
                 if tree not in styled:
                     style(tally, tree, run.kernel)
                     styled.add(tree)
-            for name, arch in SELFTESTS:
-                selftests(tally, name, arch, out)
+            for cell in SELFTESTS:
+                selftests(tally, cell, out)
     except UserError as error:
         print(f"check: {error}", file=sys.stderr)
         return 2

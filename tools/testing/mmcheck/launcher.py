@@ -341,13 +341,18 @@ def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
         own_compiler = bool(known.cross_compile) or any("LLVM=" in o for o in known.make_options or [])
         machine.provide(machine.requirements(settings.arch, own_compiler))
     kernel = source.obtain(settings)
-    label = "+".join([kernel.label, *settings.unusual])
+    label = label_of(kernel, settings)
     tree = settings.out / "tree" / label
     with held(settings.out / "lock" / f"{label}.tree", "it prepares the working copy"):
         # Taken before the working copy is made: an edit in between costs a needless make, never a missed one.
         stamp = f"{shadow.fingerprint(kernel, features=settings.features)} {_compiler(settings.arch)}"
         shadow.make(kernel, tree, features=settings.features)
     return Launch(request, settings, tree, label, stamp)
+
+
+def label_of(kernel: source.Source, settings: Settings) -> str:
+    """The name of a working copy: its kernel, and the features that are not the usual ones."""
+    return "+".join([kernel.label, *settings.unusual])
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:

@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make matrix: kernels x architectures x page sizes x flavours, several at a time, one table.
+
+What to run stands in matrix.toml. A cell is one command of this repository, which is printed where it fails. After an
+interrupt the next call goes on with what has no verdict yet; the longest of the last time goes first.
+"""
+
+import concurrent.futures
+import dataclasses
+import fnmatch
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import boot, catalogue, graft, kselftest, launcher, machine, progress, results, shadow, source
+from .cell import Cell
+from .errors import UserError
+from .settings import PROJECT, Settings, from_environment
+
+TABLE = Path(__file__).parent / "matrix.toml"
+GIB_PER_BUILD = 4
+STATES = {"passed": 0, "failed": 1, "none": 2}
+"""Verdicts on a cell, and the exit status of each; none: no test has run."""
+
+_STEP = re.compile(r"^mmcheck: (building .*?) \[(\d+/~?\d+)\]")
+
+
+@dataclass
+class Record:
+    """What became of a cell.
+
+    state:       one of STATES
+    counts:      of its cases, by their states
+    seconds:     the whole of it
+    fingerprint: of the kernel, the tests and the command; with another one the record is not for this cell
+    why:         where there is no verdict, the last line that was said
+    """
+
+    state: str
+    counts: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    fingerprint: str = ""
+    why: str = ""
+
+    def __str__(self) -> str:
+        if self.state == "none":
+            return f"no verdict: {self.why}"
+        text = ", ".join(f"{number} {state}" for state, number in self.counts.items())
+        return text if self.state != "failed" else f"FAILED: {text}"
+
+
+def table(path: Path, own_tree: bool) -> list[Cell]:
+    """The cells of the table `path`, of the user's own tree instead of the kernels where `own_tree` says so."""
+    try:
+        content = tomllib.loads(path.read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"MATRIX={path}: {error}") from None
+    flavours = {"plain": [], **content.get("flavours", {})}
+    found: list[Cell] = []
+    for group in content.get("cells", []):
+        for kernel in [""] if own_tree else group.get("kernels", ["6.12"]):
+            for arch in group.get("arches", ["um"]):
+                for pages in group.get("pages", ["4K"]) if arch == "arm64" else ["4K"]:
+                    for name in group.get("flavours", ["plain"]):
+                        if name not in flavours:
+                            raise UserError(f"MATRIX={path}: there is no flavour {name}")
+                        words = [f"--kconfig_add={w}" if w.startswith("CONFIG_") else w for w in flavours[name]]
+                        selftests = bool(group.get("selftests"))
+                        short = "" if name == "plain" else name
+                        found.append(Cell(kernel, arch, pages, short, tuple(words), selftests=selftests))
+    if not found:
+        raise UserError(f"MATRIX={path}: has no [[cells]]")
+    return list(dict.fromkeys(found))
+
+
+def touched(environ: Mapping[str, str]) -> list[str] | None:
+    """The files that FILES= names or PATCH= changes; None without these variables."""
+    names = environ.get("FILES", "").replace(",", " ").split()
+    if patch := environ.get("PATCH"):
+        try:
+            text = Path(patch).read_text(errors="replace")
+        except OSError as error:
+            raise UserError(f"PATCH={patch}: {error.strerror}") from None
+        names += re.findall(r"^\+\+\+ [^/\s]+/(\S+)", text, re.MULTILINE)
+        names += re.findall(r"^--- [^/\s]+/(\S+)", text, re.MULTILINE)
+        if not names:
+            raise UserError(f"PATCH={patch}: names no file to change; give a unified diff")
+    return list(dict.fromkeys(names)) or None
+
+
+OURS = re.compile(r"(mm|arch/\w+/mm|arch/\w+/include|include/linux|lib|arch/um/kernel)/")
+"""Where a change may matter to a suite that nobody thought of."""
+
+
+def suites(files: Sequence[str], mutants: Sequence[catalogue.Mutant]) -> list[str] | None:
+    """The suites and programs that notice mistakes in `files`, by the catalogue of mutants.
+
+    None means all: a file that the catalogue does not have, in a place where it may matter. Raises UserError where
+    nothing here can notice.
+    """
+    found: list[str] = []
+    for file in files:
+        own = [m.suite or m.program for m in mutants if file in m.paths and (m.suite or m.program)]
+        if not own and OURS.match(file):
+            return None
+        found += own
+    if not found:
+        raise UserError(f"no suite looks at {', '.join(files)}")
+    return sorted(set(found))
+
+
+def elsewhere(files: Sequence[str], arch: str) -> bool:
+    """Whether all of `files` belong to other architectures."""
+    folder = {"x86_64": "x86"}.get(arch, arch)
+    return all(file.startswith("arch/") and not file.startswith(f"arch/{folder}/") for file in files)
+
+
+class Runner:
+    """Runs cells, several at a time, and keeps their records."""
+
+    def __init__(self, cells: Sequence[Cell], environ: Mapping[str, str], only: Sequence[str] | None) -> None:
+        """`only`: the suites and programs to run, or None for all."""
+        self.cells, self.environ, self.only = list(cells), environ, only
+        self.settings = from_environment({**environ, "ARCH": "", "PAGES": ""})
+        self.folder = self.settings.out / "matrix"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.report = self.folder / "matrix.json"
+        self.records: dict[str, Record] = {}
+        self._lock = threading.Condition()
+        self._busy: dict[Cell, Path] = {}
+        self._steps: dict[Cell, str] = {}
+        self._builds: dict[Cell, Path] = {}
+
+    def prepare(self) -> None:
+        """See that kernels and tools are there, and say what each cell is made of."""
+        for cell in self.cells:
+            if cell.selftests:
+                kselftest.provide(cell.arch)
+            machine.provide(machine.requirements(cell.arch, own_compiler=bool(cell.flavour == "clang")))
+        self.marks = {cell: self.fingerprint(cell) for cell in self.cells}
+
+    def settings_of(self, cell: Cell) -> Settings:
+        """As the cell's command sees them."""
+        return from_environment({**self.environ, **cell.variables, "ARCH": cell.arch})
+
+    def fingerprint(self, cell: Cell) -> str:
+        """Changes with whatever may change the verdicts; notes the build folder, too."""
+        settings = self.settings_of(cell)
+        kernel = source.obtain(settings)
+        request = kselftest.request(cell.arch) if cell.selftests else launcher.parse(cell.command("run")[1:])
+        label = launcher.label_of(kernel, settings)
+        self._builds[cell] = launcher.Launch(request, settings, Path(), label, "").build
+        digest = hashlib.sha256(f"{cell} {cell.command('run')} {self.only}".encode())
+        digest.update(shadow.fingerprint(kernel, features=settings.features).encode())
+        for name in graft.overlay_files():
+            if name.startswith(graft.SELFTESTS):
+                digest.update((PROJECT / name).read_bytes())
+        return digest.hexdigest()
+
+    def load(self) -> None:
+        """Take over the records of a run that did not come to its end."""
+        try:
+            whole = json.loads(self.report.read_text())
+            self.before = {name: Record(**record) for name, record in whole["cells"].items()}
+        except (OSError, ValueError, KeyError, TypeError):
+            self.before, whole = {}, {"complete": True}
+        if not whole["complete"]:
+            for cell in self.cells:
+                old = self.before.get(str(cell))
+                if old and old.fingerprint == self.marks[cell]:
+                    self.records[str(cell)] = old
+
+    def save(self, complete: bool) -> None:
+        """Write what is known; records of other cells stay."""
+        cells = {**self.before, **self.records}
+        whole = {"complete": complete, "cells": {name: dataclasses.asdict(record) for name, record in cells.items()}}
+        lines = {str(cell): cell.line(self.environ) for cell in self.cells}
+        graft.replace(self.report, json.dumps({**whole, "commands": lines}, indent=1).encode())
+
+    def run(self, jobs: int) -> int:
+        """Run all cells that have no record; returns the exit status."""
+        todo = [cell for cell in self.cells if str(cell) not in self.records]
+        if len(todo) < len(self.cells):
+            progress.say(f"going on: {len(self.cells) - len(todo)} of {len(self.cells)} have their verdict")
+        for cell in self.cells:
+            if str(cell) in self.records:
+                self.say(cell)
+        todo.sort(key=lambda cell: -self.before.get(str(cell), Record("none")).seconds)
+        self.save(complete=False)
+        with (
+            progress.Progress("matrix", len(self.cells)) as self.shown,
+            concurrent.futures.ThreadPoolExecutor(jobs) as pool,
+        ):
+            waiting = [pool.submit(self.work, todo) for _ in range(jobs)]
+            try:
+                for future in concurrent.futures.as_completed(waiting):
+                    future.result()
+            except BaseException:
+                boot.stop.set()
+                with self._lock:
+                    todo.clear()
+                    self._lock.notify_all()
+                pool.shutdown(wait=True)
+                raise
+        self.save(complete=True)
+        return max(STATES[self.records[str(cell)].state] and 1 for cell in self.cells)
+
+    def work(self, todo: list[Cell]) -> None:
+        """Take one cell after the other of which nobody uses the build folder."""
+        while cell := self.take(todo):
+            started = time.monotonic()
+            try:
+                record = self.judge(cell)
+                record.seconds = round(time.monotonic() - started, 1)
+                record.fingerprint = self.marks[cell]
+            finally:
+                with self._lock:
+                    del self._busy[cell]
+                    self._steps.pop(cell, None)
+                    self._lock.notify_all()
+            if boot.stop.is_set():
+                return
+            with self._lock:
+                self.records[str(cell)] = record
+                self.save(complete=False)
+                self.say(cell)
+                self.show()
+
+    def take(self, todo: list[Cell]) -> Cell | None:
+        """The next cell, once its build folder is free; None when there are no more."""
+        with self._lock:
+            while todo:
+                for cell in todo:
+                    if self._builds[cell] not in self._busy.values():
+                        todo.remove(cell)
+                        self._busy[cell] = self._builds[cell]
+                        return cell
+                self._lock.wait()
+        return None
+
+    def judge(self, cell: Cell) -> Record:
+        """Build and boot one cell."""
+        cases: list[results.Case] = []
+        last = ""
+        with (self.folder / f"{cell.slug}.log").open("w") as log:
+            for command, variables in self.commands(cell):
+                folder = self._builds[cell]
+                console = folder / "test.log"
+                if not cell.selftests:
+                    console.unlink(missing_ok=True)
+                status, last = self.follow(cell, command, variables, log.fileno())
+                if cell.selftests:
+                    file = self.settings.out / "kselftest" / folder.name / "results.json"
+                    if status in (0, 1, 4):
+                        cases += [results.Case(**case) for case in json.loads(file.read_text())["cases"]]
+                elif console.exists():
+                    with console.open(errors="replace") as lines:
+                        cases += results.kunit(lines)
+                if status not in (0, 1, 4) or (status == 1 and not any(case.state == "failed" for case in cases)):
+                    return Record("none", why=last)
+        folder = self.folder / cell.slug
+        folder.mkdir(exist_ok=True)
+        results.save(cases, str(cell), folder)
+        number = results.counts(cases)
+        return Record("failed" if number["failed"] else "passed", number)
+
+    def commands(self, cell: Cell) -> Iterator[tuple[list[str], dict[str, str]]]:
+        """What to run for a cell, and with which variables."""
+        if self.only is None:
+            yield cell.command("run"), {}
+        elif cell.selftests:
+            yield cell.command("run"), {"TESTS": " ".join(wanted(cell, self.only))}
+        else:
+            for glob in wanted(cell, self.only):
+                yield cell.command("run", *([] if own_glob(cell) else [glob])), {}
+
+    def follow(self, cell: Cell, command: list[str], variables: Mapping[str, str], log: int) -> tuple[int, str]:
+        """Run a command, keep what it says, and show how far it is; returns its exit status and its last line."""
+        drop = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARCH", "TESTS", "SUITE", "HOST", "STRICT"}
+        environment = {name: value for name, value in self.environ.items() if name not in drop}
+        environment |= {"O": str(self.settings.out), **cell.variables, **variables}
+        last = ""
+        with subprocess.Popen(
+            command,
+            cwd=PROJECT,
+            env={name: value for name, value in environment.items() if value or name == "FEATURES"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            process_group=0,
+        ) as child:
+            assert child.stdout
+            ended = threading.Event()
+            threading.Thread(target=self._guard, args=(child, ended), daemon=True).start()
+            for line in child.stdout:
+                os.write(log, line)
+                text = line.decode(errors="replace").strip()
+                last = text or last
+                self.step(cell, text)
+            ended.set()
+            return child.wait(), last
+
+    @staticmethod
+    def _guard(child: subprocess.Popen[bytes], ended: threading.Event) -> None:
+        """End the child when the user has interrupted, gently: it has children of its own."""
+        while not ended.wait(0.2):
+            if boot.stop.is_set():
+                child.terminate()
+                if not ended.wait(15):
+                    machine.end(child)
+                return
+
+    def step(self, cell: Cell, text: str) -> None:
+        """Note what a cell is doing."""
+        if match := _STEP.match(text):
+            self._steps[cell] = f"building {match[2]}"
+        elif "Starting KUnit Kernel" in text or text.startswith("KTAP version"):
+            self._steps[cell] = "running"
+        else:
+            self._steps.setdefault(cell, "begins")
+            return
+        with self._lock:
+            self.show()
+
+    def show(self) -> None:
+        """The line that moves."""
+        self.shown.advance(len(self.records), "; ".join(f"{cell} {step}" for cell, step in self._steps.items()))
+
+    def say(self, cell: Cell) -> None:
+        """One line for a cell that has its verdict."""
+        record = self.records[str(cell)]
+        width = max(len(str(cell)) for cell in self.cells)
+        if hasattr(self, "shown"):
+            self.shown.clear()
+        print(f"{cell!s:{width}}  {progress.duration(record.seconds):>7}  {record}", flush=True)
+        if record.state != "passed":
+            print(f"{'':{width}}           again: {cell.line(self.environ)}", flush=True)
+
+
+def wanted(cell: Cell, only: Sequence[str]) -> list[str]:
+    """Those of the suites and programs `only` that a cell has."""
+    programs = {program.name for program in kselftest.programs()}
+    own = [name for name in only if (name in programs) == cell.selftests]
+    if glob := own_glob(cell):
+        return [glob] if any(fnmatch.fnmatch(name, glob) for name in own) else []
+    return own
+
+
+def own_glob(cell: Cell) -> str:
+    """The suites that the flavour of a cell is for, or nothing."""
+    return next((word for word in cell.arguments if not word.startswith("-")), "")
+
+
+def chosen(environ: Mapping[str, str]) -> tuple[list[Cell], list[str] | None]:
+    """The cells to run, and the suites, as the variables say."""
+    own_tree = bool(environ.get("KDIR"))
+    cells = table(Path(environ["MATRIX"]) if environ.get("MATRIX") else TABLE, own_tree)
+    only = environ.get("ONLY") or "*"
+    found = [cell for cell in cells if fnmatch.fnmatch(str(cell), only)]
+    if not found:
+        raise UserError(f"ONLY={only}: no such cell; there are {', '.join(map(str, cells))}")
+    files = touched(environ)
+    if files is None:
+        return found, None
+    names = suites(files, catalogue.load(catalogue.FOLDER))
+    found = [cell for cell in found if not elsewhere(files, cell.arch)]
+    if names is not None:
+        progress.say(f"what looks at {', '.join(files)}: {', '.join(names)}")
+        found = [cell for cell in found if wanted(cell, names)]
+    if not found:
+        raise UserError(f"no cell of the matrix looks at {', '.join(files)}")
+    return found, names
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command. Bad input is one line and status 2, an interrupt status 130."""
+    launcher.heed_signals()
+    try:
+        environ = {name: value for name, value in environ.items() if value}
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
+        jobs = environ.get("JOBS") or str(max(1, min(os.cpu_count() or 1, memory // GIB_PER_BUILD)))
+        if not jobs.isdigit() or jobs == "0":
+            raise UserError(f"JOBS={jobs}: use a number of cells at a time")
+        cells, only = chosen(environ)
+        runner = Runner(cells, environ, only)
+        runner.prepare()
+        runner.load()
+        status = runner.run(int(jobs))
+        every = list(runner.records.values())
+        counts = {state: sum(record.counts.get(state, 0) for record in every) for state in results.STATES}
+        good = sum(record.state == "passed" for record in every)
+        text = ", ".join(f"{number} {state}" for state, number in counts.items())
+        print(f"{good} of {len(every)} cells passed: {text}")
+        return status
+    except UserError as error:
+        print(f"matrix: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("matrix: interrupted; the next call goes on from here", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ))

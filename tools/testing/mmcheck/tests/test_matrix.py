@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The matrix: which cells there are, how they are run, and what is kept."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mmcheck import catalogue, matrix
+from mmcheck.cell import Cell
+from mmcheck.errors import UserError
+from mmcheck.settings import PROJECT
+
+from .conftest import User
+
+TABLE = """\
+[flavours]
+kasan = ["CONFIG_KASAN=y", "one*"]
+[[cells]]
+arches = ["arm64"]
+pages = ["4K", "64K"]
+[[cells]]
+arches = ["arm64"]
+flavours = ["kasan"]
+"""
+GOOD = "KTAP version 1\n1..1\n    # Subtest: one\n    ok 1 a\n    ok 2 b # SKIP no\nok 1 one\n"
+BAD = GOOD.replace("ok 1 a", "# a: it is wrong\n    not ok 1 a").replace("ok 1 one", "not ok 1 one")
+
+
+def run(user: User, tmp_path: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    (tmp_path / "table.toml").write_text(TABLE)
+    return subprocess.run(
+        [sys.executable, "-m", "mmcheck.matrix"],
+        env={**user.environment, "MATRIX": str(tmp_path / "table.toml"), "PYTHONPATH": "tools/testing", **variables},
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def record(user: User) -> dict[str, dict[str, object]]:
+    whole = json.loads((Path(user.environment["O"]) / "matrix/matrix.json").read_text())
+    cells: dict[str, dict[str, object]] = whole["cells"]
+    return cells
+
+
+def test_a_cell_says_what_to_type() -> None:
+    cell = Cell("7.3", "arm64", "64K", "kasan", ("--kconfig_add=CONFIG_KASAN=y",), features="")
+    assert str(cell) == "7.3 arm64 64K kasan"
+    assert cell.line({}) == (
+        "KERNEL=7.3 PAGES=64K FEATURES='' ./tools/testing/kunit/kunit.py run --arch=arm64 --kconfig_add=CONFIG_KASAN=y"
+    )
+    assert Cell("", "um").line({"KDIR": "/a b"}) == "KDIR='/a b' ./tools/testing/kunit/kunit.py run --arch=um"
+    assert Cell("6.12", "x86_64", selftests=True).line({}) == "KERNEL=6.12 make kselftest TARGETS=mm ARCH=x86_64"
+
+
+def test_the_table_of_the_project_has_what_is_shipped() -> None:
+    names = {str(cell) for cell in matrix.table(matrix.TABLE, own_tree=False)}
+    assert {f"{kernel} arm64 {pages}" for kernel in ("6.12", "7.3") for pages in ("4K", "16K", "64K")} < names
+    assert {f"{kernel} {arch}" for kernel in ("6.12", "7.3") for arch in ("um", "x86_64", "riscv")} < names
+    assert all(cell.kernel == "" for cell in matrix.table(matrix.TABLE, own_tree=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [("[[cells]\n", "MATRIX="), ("", "has no"), ('[[cells]]\nflavours = ["x"]\n', "no flavour x")],
+)
+def test_a_bad_table_is_one_line(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "t.toml").write_text(text)
+    with pytest.raises(UserError, match=complaint):
+        matrix.table(tmp_path / "t.toml", own_tree=False)
+
+
+def test_cells_are_run_and_counted(user: User, tmp_path: Path) -> None:
+    done = run(user, tmp_path, FAKE_CONSOLES=json.dumps({"all": GOOD, "one*": GOOD}))
+    assert done.returncode == 0, done.stderr
+    assert "3 of 3 cells passed: 3 passed, 0 failed, 3 skipped" in done.stdout
+    assert len(user.calls()) == 3
+    assert {cell["state"] for cell in record(user).values()} == {"passed"}
+
+
+def test_a_failure_says_how_to_see_it_again(user: User, tmp_path: Path) -> None:
+    done = run(user, tmp_path, FAKE_CONSOLES=json.dumps({"all": BAD, "one*": GOOD}), FAKE_STATUS="1", ONLY="arm64 64K")
+    assert done.returncode == 1
+    assert "FAILED: 0 passed, 1 failed, 1 skipped" in done.stdout
+    assert f"again: PAGES=64K KDIR={user.environment['KDIR']} O=" in done.stdout
+
+
+def test_a_kernel_that_does_not_build_is_no_verdict(user: User, tmp_path: Path) -> None:
+    done = run(user, tmp_path, FAKE_MAKE_FAILS="1")
+    assert done.returncode == 1
+    assert "no verdict: kunit.py: linux" in done.stdout
+    assert "does not build" in done.stdout
+    assert {cell["state"] for cell in record(user).values()} == {"none"}
+
+
+def test_after_an_interrupt_the_rest_is_run(user: User, tmp_path: Path) -> None:
+    (tmp_path / "table.toml").write_text(TABLE)
+    environment = {**user.environment, "MATRIX": str(tmp_path / "table.toml"), "PYTHONPATH": "tools/testing"}
+    assert run(user, tmp_path, ONLY="arm64 64K").returncode == 0
+    out = Path(user.environment["O"]) / "matrix/matrix.json"
+    child = subprocess.Popen(
+        [sys.executable, "-m", "mmcheck.matrix"],
+        env={**environment, "FAKE_MAKE_HANGS": "1", "JOBS": "1"},
+        cwd=PROJECT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    pid = Path(user.environment["FAKE_CALLS"] + ".pid")
+    deadline = time.monotonic() + 30
+    while not pid.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    os.kill(child.pid, signal.SIGINT)
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == 130, said
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+    whole = json.loads(out.read_text())
+    assert not whole["complete"]
+    # One has its verdict from before the interrupt: it is not run again.
+    whole["cells"]["arm64 4K"] = whole["cells"]["arm64 64K"] | {"fingerprint": "of another tree"}
+    out.write_text(json.dumps(whole))
+    before = len(user.calls())
+    done = run(user, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "going on: 1 of 3 have their verdict" in done.stderr
+    assert len(user.calls()) == before + 2
+    assert json.loads(out.read_text())["complete"]
+
+
+def test_a_change_picks_its_suites(tmp_path: Path) -> None:
+    patch = tmp_path / "x.patch"
+    patch.write_text("--- a/arch/arm64/mm/contpte.c\n+++ b/arch/arm64/mm/contpte.c\n@@ -1 +1 @@\n-a\n+b\n")
+    files = matrix.touched({"PATCH": str(patch)})
+    assert files == ["arch/arm64/mm/contpte.c"]
+    names = matrix.suites(files, catalogue.load(catalogue.FOLDER))
+    assert names and "linear_map" not in names
+    assert matrix.elsewhere(files, "um") and not matrix.elsewhere(files, "arm64")
+    assert matrix.suites(["mm/no_such_file.c"], []) is None
+    with pytest.raises(UserError, match="no suite looks at drivers"):
+        matrix.suites(["drivers/net/dummy.c"], [])
+    with pytest.raises(UserError, match="give a unified diff"):
+        matrix.touched({"PATCH": os.devnull})
+    assert matrix.touched({}) is None
+
+
+def test_only_the_suites_that_a_cell_has_are_run() -> None:
+    plain, races = Cell("6.12", "arm64"), Cell("6.12", "arm64", "4K", "smp2", ("--qemu_args=-smp 2", "*_race*"))
+    names = ["contpte", "contpte_race", "folio_fork"]
+    assert matrix.wanted(plain, names) == ["contpte", "contpte_race"]
+    assert matrix.wanted(races, names) == ["*_race*"]
+    assert matrix.wanted(races, ["contpte"]) == []
+    assert matrix.wanted(Cell("6.12", "arm64", selftests=True), names) == ["folio_fork"]
