@@ -29,9 +29,16 @@ class Cell:
     selftests: bool = False
 
     def __str__(self) -> str:
+        row, column = self.place
+        return f"{row} {column}" if column else row
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its row and its column in a table."""
         pages = self.pages if self.arch == "arm64" else ""
         kind = "selftests" if self.selftests else ""
-        return " ".join(part for part in (self.kernel, self.arch, pages, kind, self.flavour) if part)
+        row, column = (self.kernel, self.arch, pages), (kind, self.flavour)
+        return " ".join(filter(None, row)), " ".join(filter(None, column))
 
     @property
     def slug(self) -> str:

@@ -181,10 +181,11 @@ class Runner:
 
     def save(self, complete: bool) -> None:
         """Write what is known; records of other cells stay."""
-        cells = {**self.before, **self.records}
-        whole = {"complete": complete, "cells": {name: dataclasses.asdict(record) for name, record in cells.items()}}
-        lines = {str(cell): cell.line(self.environ) for cell in self.cells}
-        graft.replace(self.report, json.dumps({**whole, "commands": lines}, indent=1).encode())
+        whole: dict[str, object] = {"complete": complete}
+        whole["cells"] = {name: dataclasses.asdict(record) for name, record in {**self.before, **self.records}.items()}
+        whole["commands"] = {str(cell): cell.line(self.environ) for cell in self.cells}
+        whole["places"] = {str(cell): cell.place for cell in self.cells}
+        graft.replace(self.report, json.dumps(whole, indent=1).encode())
 
     def run(self, jobs: int) -> int:
         """Run all cells that have no record; returns the exit status."""

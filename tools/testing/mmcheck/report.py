@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make report: one HTML page of what is known: failures, matrix, skips, known issues, mutants, coverage, benchmarks.
+
+Reads what the other commands have left below O= and runs nothing. The page needs no server and no other file. Each
+report adds a line to O/report/history.jsonl, which the page draws.
+"""
+
+import datetime
+import html
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import collect, graft, progress, results
+from .errors import UserError
+from .settings import PROJECT, from_environment
+
+STYLE = Path(__file__).with_suffix(".css")
+KNOWN = PROJECT / "KNOWN_ISSUES.md"
+HISTORY = 60
+"""So many reports are drawn at most."""
+
+KILLED = ("failed", "splat", "hang", "none")
+"""Verdicts on a mutant that somebody noticed."""
+
+
+JSON = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One case that failed: on which run, its name, what was said, and how to run it again, where that is known."""
+
+    run: str
+    case: str
+    text: str
+    command: str = ""
+
+
+class Input:
+    """All that was found below one O=.
+
+    runs:     name of a run, and its cases
+    matrix:   records of cells by name
+    commands: how to run each cell alone
+    places:   row and column of each cell
+    mutants:  the files of make mutants
+    coverage: the files of make coverage
+    bench:    the files of make bench
+    """
+
+    def __init__(self, out: Path) -> None:
+        whole = _load(out / "matrix/matrix.json") or {}
+        self.matrix: dict[str, JSON] = whole.get("cells", {})
+        self.commands: dict[str, str] = whole.get("commands", {})
+        self.places: dict[str, tuple[str, str]] = whole.get("places", {})
+        self.mutants = [content for file in sorted(out.glob("mutants/*/mutants.json")) if (content := _load(file))]
+        self.coverage = [content for file in sorted(out.glob("coverage/*/coverage.json")) if (content := _load(file))]
+        self.bench = [content for file in sorted(out.glob("bench/*.json")) if (content := _load(file))]
+        self.runs: list[tuple[str, list[results.Case]]] = []
+        for name in self.matrix:
+            cell = _load(out / "matrix" / re.sub(r"[^\w.-]+", "-", name) / "results.json")
+            if cell:
+                self.runs.append((name, [results.Case(**case) for case in cell["cases"]]))
+        if not self.runs:
+            self.runs = list(collect.runs(out))
+        if not (self.runs or self.matrix or self.mutants or self.coverage or self.bench):
+            raise UserError(
+                f"nothing has run below {out}; run make matrix, mutants, coverage or bench first, or say O="
+            )
+
+    def failures(self) -> list[Failure]:
+        """What failed, with the command that runs it again."""
+        found = []
+        for run, cases in self.runs:
+            for case in cases:
+                if case.state == "failed":
+                    name = f"{case.suite}.{case.name}" if case.name else case.suite
+                    found.append(Failure(run, name, "\n".join(case.text), self._again(run, case)))
+        for name, record in self.matrix.items():
+            if record["state"] == "none":
+                found.append(Failure(name, "no verdict", str(record.get("why", "")), self.commands.get(name, "")))
+        return found
+
+    def _again(self, run: str, case: results.Case) -> str:
+        command = self.commands.get(run, "")
+        if not command:
+            return ""
+        if "kselftest" in command:
+            return f"{command} TESTS='{case.suite}.{case.name}'" if case.name else f"{command} TESTS={case.suite}"
+        return f"{command} '{case.suite}.{case.name.partition(':')[0]}'"
+
+
+def _load(path: Path) -> JSON | None:
+    try:
+        content: JSON = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return content
+
+
+def text(value: object) -> str:
+    """As text of HTML."""
+    return html.escape(str(value))
+
+
+def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; cells are HTML. Columns after the first whose head begins with # hold numbers."""
+    number = [" class=number" if name.startswith("#") else "" for name in head]
+    lines = ["<div class=wide><table><tr>"]
+    lines += [f"<th{kind}>{text(name.lstrip('#'))}</th>" for name, kind in zip(head, number, strict=True)]
+    for row in rows:
+        lines.append("<tr>" + "".join(f"<td{kind}>{cell}</td>" for cell, kind in zip(row, number, strict=True)))
+    return "".join([*lines, "</table></div>"])
+
+
+def section(name: str, title: str, body: str) -> str:
+    """A part of the page, or nothing where there is nothing to say."""
+    return f"<h2 id={name}>{text(title)}</h2>{body}" if body else ""
+
+
+def failures(found: Sequence[Failure]) -> str:
+    """Failures, each with what was said and the command that shows it again."""
+    parts = []
+    for failure in found:
+        again = f"<pre>{text(failure.command)}</pre>" if failure.command else ""
+        said = f"<pre>{text(failure.text)}</pre>" if failure.text else ""
+        parts.append(f"<details open><summary class=bad>{text(failure.run)}: {text(failure.case)}</summary>")
+        parts.append(f"{again}{said}</details>")
+    return "".join(parts) or "<p class=good>Nothing failed.</p>"
+
+
+def matrix(data: Input) -> str:
+    """Kernels, architectures and page sizes in rows, flavours in columns."""
+    rows: dict[str, dict[str, str]] = {}
+    for name, record in data.matrix.items():
+        row, flavour = data.places.get(name, (name, ""))
+        counts = record.get("counts")
+        state = str(record["state"])
+        said = (
+            "no verdict"
+            if state == "none"
+            else ", ".join(f"{number} {what}" for what, number in counts.items() if number or what == "passed")
+            if isinstance(counts, dict)
+            else state
+        )
+        kind = {"passed": "good", "failed": "bad"}.get(state, "none")
+        rows.setdefault(row, {})[flavour or "plain"] = f"<span class={kind}>{text(said)}</span>"
+    if not rows:
+        width = [(name, results.counts(cases)) for name, cases in data.runs]
+        return grid(
+            ["run", "#passed", "#failed", "#skipped"],
+            [[text(name), *(str(number[state]) for state in results.STATES)] for name, number in width],
+        )
+    flavours = list(dict.fromkeys(name for row in rows.values() for name in row))
+    return grid(["", *flavours], [[text(row), *(cells.get(f, "") for f in flavours)] for row, cells in rows.items()])
+
+
+def skips(runs: Sequence[tuple[str, list[results.Case]]]) -> str:
+    """Reasons for skips, the most frequent first, with the cases."""
+    reasons: dict[str, list[str]] = {}
+    for run, cases in runs:
+        for case in cases:
+            if case.state == "skipped":
+                reasons.setdefault(" ".join(case.text) or "no reason", []).append(f"{run}: {case.suite}.{case.name}")
+    parts = []
+    for why, names in sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0])):
+        parts.append(f"<details><summary>{len(names)} &times; {text(why)}</summary>")
+        parts.append("<pre>" + text("\n".join(names)) + "</pre></details>")
+    return "".join(parts)
+
+
+def known_issues(path: Path = KNOWN) -> list[tuple[str, str]]:
+    """Title and effect of each entry of the known-issues file."""
+    found = []
+    for part in re.split(r"^## ", path.read_text(), flags=re.MULTILINE)[1:]:
+        effect = re.search(r"^\| effect \| (.*) \|$", part, re.MULTILINE)
+        found.append((part.splitlines()[0], effect[1] if effect else ""))
+    return found
+
+
+def score(mutants: Sequence[JSON]) -> tuple[int, int]:
+    """How many of the mutants were noticed, and how many could have been."""
+    states = [str(mutant["state"]) for mutant in mutants]
+    return sum(state in KILLED for state in states), sum(state in (*KILLED, "survived") for state in states)
+
+
+def mutation(files: Sequence[JSON]) -> str:
+    """The score on each kernel, and the survivors with their arguments."""
+    rows, parts = [], []
+    for content in files:
+        every = content["mutants"]
+        killed, could = score(every)
+        name = f"{content['kernel']} {content['arch']} {content['pages']}"
+        states = [str(m["state"]) for m in every]
+        share = f"{100 * killed / could:.1f}%" if could else "-"
+        counted = [str(states.count(state)) for state in (*KILLED, "survived", "equivalent")]
+        rows.append([text(name), share, *counted])
+        for mutant in every:
+            if mutant["state"] == "survived":
+                why = mutant.get("argument") or "no reason given"
+                parts.append(f"<li><code>{text(mutant['name'])}</code> ({text(name)}): {text(why)}")
+    if not rows:
+        return ""
+    head = ["kernel", "#noticed", "#by a test", "#splat", "#hang", "#no test ran", "#survived", "#equivalent"]
+    survivors = f"<details><summary>{len(parts)} survivors, and why</summary><ul>{''.join(parts)}</ul></details>"
+    return grid(head, rows) + (survivors if parts else "")
+
+
+def covered(files: Sequence[JSON]) -> str:
+    """Lines and branches of each file under test."""
+    rows = []
+    for content in files:
+        every = content["functions"]
+        for file in dict.fromkeys(str(function["file"]) for function in every):
+            own = [function for function in every if function["file"] == file]
+            cells = []
+            for kind in ("lines", "branches"):
+                hit, whole = (sum(function[kind][i] for function in own) for i in (0, 1))
+                cells.append(f"{100 * hit / whole:.1f}% of {whole}" if whole else "-")
+            rows.append([f"<code>{text(file)}</code>", text(f"{content['kernel']} {content['arch']}"), *cells])
+    return grid(["file", "kernel", "#lines", "#branches"], rows) if rows else ""
+
+
+def benchmarks(files: Sequence[JSON]) -> str:
+    """The tables of make bench, and its plots."""
+    parts = []
+    for content in files:
+        for table in content["tables"]:
+            head, rows = table["head"], table["rows"]
+            parts.append(f"<h3>{text(table['title'])}</h3>")
+            parts.append(grid([str(name) for name in head], [[text(cell) for cell in row] for row in rows]))
+            parts.append(str(table.get("svg", "")))
+    return "".join(parts)
+
+
+def history(lines: Sequence[JSON]) -> str:
+    """Passed and failed cases of the last reports, as bars."""
+    shown = lines[-HISTORY:]
+    if len(shown) < 2:
+        return ""
+    most = max(line["passed"] + line["failed"] for line in shown) or 1
+    bars = []
+    for place, line in enumerate(shown):
+        good, bad = (round(100 * line[state] / most, 1) for state in ("passed", "failed"))
+        title = f"<title>{text(line['when'])}: {line['passed']} passed, {line['failed']} failed</title>"
+        bars.append(f"<g>{title}<rect class=bar x={place * 12} y={105 - good} width=10 height={good} />")
+        if line["failed"]:
+            bars.append(
+                f"<rect class=fail x={place * 12} y={105 - good - max(bad, 2)} width=10 height={max(bad, 2)} />"
+            )
+        bars.append("</g>")
+    return f'<svg viewBox="0 0 {12 * HISTORY} 110" role=img aria-label="cases over reports">{"".join(bars)}</svg>'
+
+
+def page(data: Input, lines: Sequence[JSON], when: str) -> str:
+    """The whole page."""
+    every = [case for _, cases in data.runs for case in cases]
+    number = results.counts(every)
+    failed = data.failures()
+    tiles: list[tuple[object, str]] = [
+        (number["passed"], "passed"),
+        (len(failed), "failed"),
+        (number["skipped"], "skipped"),
+    ]
+    if data.matrix:
+        good = sum(record["state"] == "passed" for record in data.matrix.values())
+        tiles.append((f"{good}/{len(data.matrix)}", "cells"))
+    for content in data.mutants:
+        killed, could = score(content["mutants"])
+        if could:
+            label = f"mutants noticed, {str(content['kernel']).partition('-')[0]}"
+            tiles.append((f"{100 * killed / could:.0f}%", label))
+    issues = known_issues()
+    tiles.append((len(issues), "known issues"))
+    drawn = "".join(
+        f"<div class=tile><b{' class=bad' if label == 'failed' and value else ''}>{text(value)}</b>{text(label)}</div>"
+        for value, label in tiles
+    )
+    parts = [
+        ("failures", "Failures", failures(failed)),
+        ("matrix", "Matrix", matrix(data)),
+        ("skips", "Skips", skips(data.runs)),
+        ("issues", "Known issues of kernels", grid(["issue", "effect"], [[text(a), text(b)] for a, b in issues])),
+        ("mutants", "Mutants: which mistakes are noticed", mutation(data.mutants)),
+        ("coverage", "Coverage of the code under test", covered(data.coverage)),
+        ("bench", "Benchmarks", benchmarks(data.bench)),
+        ("history", "History", history(lines)),
+    ]
+    links = "".join(f"<a href=#{name}>{text(title.partition(':')[0])}</a>" for name, title, body in parts if body)
+    body = "".join(section(*part) for part in parts)
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<title>mmcheck</title><style>{STYLE.read_text()}</style>"
+        f"<h1>mmcheck</h1><p class=soft>{text(when)}</p><div class=tiles>{drawn}</div><nav>{links}</nav>{body}</html>\n"
+    )
+
+
+def run(out: Path) -> None:
+    """The command."""
+    data = Input(out)
+    folder = out / "report"
+    folder.mkdir(parents=True, exist_ok=True)
+    when = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    number = results.counts(case for _, cases in data.runs for case in cases)
+    file = folder / "history.jsonl"
+    before = file.read_text().splitlines() if file.exists() else []
+    lines = [*before, json.dumps({"when": when, **number})]
+    graft.replace(file, ("\n".join(lines) + "\n").encode())
+    graft.replace(folder / "index.html", page(data, [json.loads(line) for line in lines], when).encode())
+    progress.say(f"{folder / 'index.html'}")
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command. Bad input is one line and status 2."""
+    try:
+        run(from_environment({name: value for name, value in environ.items() if value}).out)
+        return 0
+    except UserError as error:
+        print(f"report: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ))
