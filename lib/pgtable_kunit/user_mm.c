@@ -3,7 +3,6 @@
  * Anonymous memory of a real address space, and a model of it.
  */
 
-#include <linux/compaction.h>
 #include <linux/completion.h>
 #include <linux/mman.h>
 #include <linux/sched/mm.h>
@@ -12,6 +11,9 @@
 #include <linux/slab.h>
 #include <linux/swap.h>
 #include <linux/uaccess.h>
+
+/* Not self-contained in older kernels. */
+#include <linux/compaction.h>
 
 #include "user_mm.h"
 
