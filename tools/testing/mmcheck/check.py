@@ -21,7 +21,7 @@ from .errors import UserError
 from .settings import PROJECT, from_environment
 
 HERE = Path(__file__).parent
-SCRIPTS = (".ci/run", "tools/testing/mmcheck/vm/init")
+SCRIPTS = (".ci/run", "tools/testing/mmcheck/vm/init", "tools/testing/mmcheck/vm/coverage-init")
 
 
 @dataclass(frozen=True)

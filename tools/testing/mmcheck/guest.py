@@ -45,18 +45,19 @@ def packages(arch: str, names: Sequence[str], cache: Path) -> Path:
     return target
 
 
-def specification(arch: str, cache: Path, files: Mapping[str, Path], run: Path) -> str:
+def specification(arch: str, cache: Path, files: Mapping[str, Path], run: Path, init: Path = HERE / "init") -> str:
     """The machine's file system for the kernel's gen_init_cpio.
 
     files: what lies in /tests, by name
     run:   the list of programs to run
+    init:  the first program
     """
     shells = packages(arch, [package for package, _ in SHELLS.values()], cache)
     folders = ("bin", "dev", "proc", "sys", "tmp", "mnt", "tests", "etc")
     lines = [f"dir /{name} 0755 0 0" for name in folders]
     lines += ["nod /dev/console 0600 0 0 c 5 1"]
     lines += [f"file /bin/{name} {shells / package / file} 0755 0 0" for name, (package, file) in SHELLS.items()]
-    lines += [f"file /init {HERE / 'init'} 0755 0 0", f"file /tests/list {run} 0644 0 0"]
+    lines += [f"file /init {init} 0755 0 0", f"file /tests/list {run} 0644 0 0"]
     lines += [f"file /tests/{name} {path} 0755 0 0" for name, path in files.items()]
     return "\n".join(lines) + "\n"
 
@@ -88,11 +89,25 @@ def has_kvm(arch: str) -> bool:
     return machine.ARCHITECTURES[arch].machine == platform.machine() and os.access(KVM, os.R_OK | os.W_OK)
 
 
+def drive(arch: str, image: Path, *more: str) -> list[str]:
+    """The emulator's options for a disk; `more` are options of the drive."""
+    bus = {"arm64": "device", "x86_64": "pci"}[arch]
+    options = ",".join([f"file={image}", "if=none", "id=disk", "format=raw", *more])
+    return ["-drive", options, "-device", f"virtio-blk-{bus},drive=disk"]
+
+
 def command(
-    arch: str, build: Path, initrd: Path, image: Path, cpus: int, accelerated: bool, words: Sequence[str] = ()
+    arch: str,
+    build: Path,
+    initrd: Path,
+    image: Path,
+    cpus: int,
+    accelerated: bool,
+    words: Sequence[str] = (),
+    memory: int = MEMORY,
 ) -> list[str]:
     """The command that boots the kernel in `build`; `words` go to its command line, and init's environment."""
-    console, bus = {"arm64": ("ttyAMA0", "device"), "x86_64": ("ttyS0", "pci")}[arch]
+    console = {"arm64": "ttyAMA0", "x86_64": "ttyS0"}[arch]
     cpu = ["-cpu", "host" if accelerated else "max" if arch == "x86_64" else machine.ARM64_CPU]
     if arch == "arm64":
         cpu += ["-machine", "virt"]
@@ -108,11 +123,10 @@ def command(
     )
     return [
         machine.ARCHITECTURES[arch].emulator,
-        *("-nodefaults", "-nographic", "-no-reboot", "-m", str(MEMORY), "-smp", str(cpus)),
+        *("-nodefaults", "-nographic", "-no-reboot", "-m", str(memory), "-smp", str(cpus)),
         *cpu,
         *(["-accel", "kvm"] if accelerated else []),
-        *("-drive", f"file={image},if=none,id=disk,format=raw,snapshot=on"),
-        *("-device", f"virtio-blk-{bus},drive=disk"),
+        *drive(arch, image, "snapshot=on"),
         *("-serial", "stdio", "-kernel", str(build / IMAGES[arch]), "-initrd", str(initrd)),
         *("-append", " ".join([*own, *words])),
     ]

@@ -143,7 +143,10 @@ class Boot:
 
     reader:  what its console says
     console: the file that has it
+    memory:  mebibytes of the machine
     """
+
+    memory = guest.MEMORY
 
     def __init__(
         self, launch: launcher.Launch, console: Path, cpus: int = 1, words: Sequence[str] = (), kvm: bool = False
@@ -163,7 +166,7 @@ class Boot:
         listing.write_text("".join(f"{line}\n" for line in lines))
         guest.pack(guest.specification(settings.arch, settings.cache, files, listing), build, initrd)
         image = guest.disk(settings.out / "kselftest" / "xfs.img")
-        command = guest.command(settings.arch, build, initrd, image, self.cpus, self.kvm, self.words)
+        command = guest.command(settings.arch, build, initrd, image, self.cpus, self.kvm, self.words, self.memory)
         try:
             timeout = SECONDS + sum(int(line.split()[0]) for line in lines)
             for text in boot.lines(command, self.console, timeout, silence):
@@ -184,6 +187,7 @@ class Session:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.title = f"{launch.label}-{self.settings.arch}"
         self.kvm = guest.has_kvm(self.settings.arch)
+        self.memory = guest.MEMORY
 
     def build(self, names: Sequence[str]) -> dict[str, Path]:
         """Build the kernel and the programs `names`; returns the programs."""
@@ -241,6 +245,7 @@ class Session:
             while todo:
                 before, boots = len(found), boots + 1
                 one = Boot(self.launch, self.folder / f"console-{boots}.log", cpus, self.words, self.kvm)
+                one.memory = self.memory
                 patience = KVM_SILENCE if self.kvm and not found else silence
                 for case in one.run([line(program, by_name) for program in todo], files, patience):
                     if case.splat:

@@ -19,7 +19,7 @@ _RESULT = re.compile(r"^(not )?ok \d+ (?:- )?(.+?)(?: # (SKIP|XFAIL)?\s*(.*))?$"
 _NOISE = re.compile(r"^(TAP version 13|KTAP version 1|1\.\.\d+|# (PASSED|FAILED): .*|# Totals: .*|#  +(OK|FAIL)  .*)$")
 SPLAT = re.compile(
     r"^(WARNING: |BUG: |BUG [^:]+: |INFO: task .* blocked|watchdog: BUG|rcu: INFO: .* stall|UBSAN: |=+ \[ BUG"
-    r"|page dumped because|Internal error: |Unable to handle kernel|kernel BUG at|Kernel panic|Oops: "
+    r"|page dumped because(?!: gup_test)|Internal error: |Unable to handle kernel|kernel BUG at|Kernel panic|Oops: "
     r"|INFO: .*possible .* detected)"
 )
 """What a kernel says when something is wrong with it."""

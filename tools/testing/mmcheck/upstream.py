@@ -13,6 +13,15 @@ from .kselftest import Program
 
 SCRIPT = "run_vmtests.sh"
 SECONDS = 900
+MEMORY = 6144
+"""Mebibytes of the machine: mremap_test has mappings of 2 GiB."""
+
+WRAPPER = """\
+#!/bin/bash
+# A line is a record of the kernel's log, which has no room for more than 1024 bytes.
+set -o pipefail
+./{script} -t {category} 2>&1 | while IFS= read -r line; do printf '%s\\n' "${{line:0:1000}}"; done
+"""
 LEFT_OUT = {
     "vmalloc": "needs the module test_vmalloc",
     "hmm": "needs the module test_hmm",
@@ -54,7 +63,7 @@ def programs(session: kselftest.Session) -> tuple[list[Program], dict[str, Path]
         if category not in LEFT_OUT:
             name = PREFIX + category
             files[name] = session.folder / "upstream" / name
-            files[name].write_text(f"#!/bin/bash\nexec ./{SCRIPT} -t {category}\n")
+            files[name].write_text(WRAPPER.format(script=SCRIPT, category=category))
             found.append(Program(name, seconds=SECONDS))
     return found, files
 
@@ -62,6 +71,7 @@ def programs(session: kselftest.Session) -> tuple[list[Program], dict[str, Path]
 def run(session: kselftest.Session, globs: str, environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
     files = build(session)
+    session.memory = MEMORY
     every, wrappers = programs(session)
     wanted = kselftest.chosen(every, globs)
     left_out: Sequence[results.Case] = [
