@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Documentation/ says what is there: cases, files, commands; and each contract names the case that proves it."""
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from mmcheck import catalogue, graft, launcher
+from mmcheck.settings import PROJECT
+
+from .overlay import cases, selftests, suites
+
+FOLDER = PROJECT / "Documentation"
+DOCUMENTS = sorted(FOLDER.rglob("*.rst"))
+CONTRACTS = FOLDER / "mm/pgtable_batch_helpers.rst"
+
+ELSEWHERE = {
+    "atomic_rmw_fault": "page faults of single instructions",
+    "atomic_rmw_insn": "a decoder of instructions",
+    "atomic_rmw_large": "page faults of single instructions",
+    "atomic_rmw_uffd": "page faults of single instructions",
+    "atomic_seqcount": "a library of this project, which no kernel calls",
+    "atomic_seqcount_race": "a library of this project, which no kernel calls",
+    "rmap_id": "a library of this project, which no kernel calls",
+    "rmap_id_collision": "a library of this project, which no kernel calls",
+}
+"""Suites of which no case has to stand among the contracts of batches, and why."""
+
+OF_THE_KERNEL = {"arch_pgtable_helpers.rst", "include/linux/pgtable.h"}
+"""Files of the kernel, not of this repository."""
+
+PLACEHOLDERS = {"suite.case", "fixture.case"}
+SUFFIXES = (".c", ".config", ".h", ".md", ".mk", ".probe", ".py", ".rst", ".toml")
+
+
+@cache
+def parsed(path: Path) -> ElementTree.Element:
+    """The document as docutils understands it, without a warning."""
+    options = ["--writer=xml", "--no-doctype", "--no-file-insertion", "--no-raw", "--report=warning", "--halt=warning"]
+    done = subprocess.run([sys.executable, "-m", "docutils", *options, path], capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    return ElementTree.fromstring(done.stdout)
+
+
+def texts(element: ElementTree.Element, tag: str) -> list[str]:
+    """What stands in elements of a kind, in one line each unless they are blocks."""
+    found = ("".join(part.itertext()) for part in element.iter(tag))
+    return [text if tag == "literal_block" else " ".join(text.split()) for text in found]
+
+
+def is_path(literal: str) -> bool:
+    return not re.search(r"[ <=*]", literal) and ("/" in literal or literal.endswith(SUFFIXES))
+
+
+def cited(element: ElementTree.Element) -> set[str]:
+    """The cases that a piece of a document names."""
+    names = {text for text in texts(element, "literal") if re.fullmatch(r"[a-z]\w*\.\w+", text) and not is_path(text)}
+    return names - PLACEHOLDERS
+
+
+def commands(path: Path) -> Iterator[str]:
+    """Each line of a document that is a command, and each command within a line."""
+    for block in texts(parsed(path), "literal_block"):
+        yield from (line.strip() for line in block.splitlines() if re.search(r"^ *([A-Z]+=\S+ )*(make |\./)", line))
+    yield from (text for text in texts(parsed(path), "literal") if text.startswith("make "))
+
+
+def test_there_are_documents() -> None:
+    assert CONTRACTS in DOCUMENTS
+    assert len(DOCUMENTS) >= 3
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_a_document_is_well_formed(path: Path) -> None:
+    text = path.read_text()
+    assert text.startswith(".. SPDX-License-Identifier: GPL-2.0\n\n")
+    assert parsed(path).findtext("title")
+    assert "\t" not in re.sub(r"(?m)^\t.*$|\t/\* .* \*/$", "", text), "tabs outside of code"
+    assert max(len(line) for line in text.splitlines()) <= 80
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_cited_cases_exist(path: Path) -> None:
+    assert cited(parsed(path)) - cases() == set()
+
+
+def test_each_contract_names_a_case() -> None:
+    items = parsed(CONTRACTS).findall(".//section/bullet_list/list_item")
+    assert len(items) > 100
+    for item in items:
+        assert cited(item), "".join(item.itertext())
+
+
+def test_each_suite_proves_a_contract() -> None:
+    named = {name.partition(".")[0] for name in cited(parsed(CONTRACTS)) - selftests().keys()}
+    assert suites().keys() - named == ELSEWHERE.keys()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_named_paths_exist(path: Path) -> None:
+    named = {text for text in texts(parsed(path), "literal") if is_path(text)}
+    assert {name for name in named if not (PROJECT / name).exists()} - OF_THE_KERNEL == set()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_named_symbols_exist(path: Path) -> None:
+    sources = [*PROJECT.glob("lib/pgtable_kunit/*"), PROJECT / "Kconfig.kunit"]
+    known = "".join(source.read_text() for source in sources)
+    for name in re.findall(r"\b(?:pgtable_kunit|PGTABLE_KUNIT)\w*", path.read_text()):
+        assert name in known, name
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_commands_can_be_typed(path: Path) -> None:
+    targets = set(re.findall(r"^\.PHONY: (.*)$", (PROJECT / "Makefile").read_text(), re.MULTILINE)[0].split())
+    verbs = re.findall(r"usage: kunit\.py (\S+)", launcher.HELP)[0].split("|")
+    options = {*launcher.VALUE_OPTIONS, *launcher.LIST_OPTIONS}
+    readme = (PROJECT / "README.md").read_text()
+    for command in commands(path):
+        words = [word for word in shlex.split(command) if not re.match(r"[A-Z]+=", word)]
+        for variable in re.findall(r"\b([A-Z]+)=", command):
+            assert f"{variable}=" in readme, command
+        if words[0] == "make":
+            assert words[1:] and set(words[1:]) <= targets, command
+            continue
+        assert words[0] == "./tools/testing/kunit/kunit.py" and words[1] in verbs, command
+        assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, command
+
+
+def test_the_mutant_of_the_example_is_in_the_catalogue() -> None:
+    blocks = texts(parsed(FOLDER / "mmcheck/adding.rst"), "literal_block")
+    examples = [tomllib.loads(block)["mutant"][0] for block in blocks if block.startswith("[[mutant]]")]
+    known = [e for path in catalogue.FOLDER.glob("*.toml") for e in tomllib.loads(path.read_text())["mutant"]]
+    assert examples and all(example in known for example in examples)
+
+
+def test_documents_are_not_grafted() -> None:
+    assert not [name for name in graft.overlay_files() if name.startswith("Documentation")]
