@@ -4,13 +4,15 @@
 PYTHON ?= python3
 export PYTHONPATH := $(CURDIR)/tools/testing
 export PYTHONDONTWRITEBYTECODE := 1
-export KERNEL KDIR ARCH PAGES O TARGETS TESTS SUITE HOST STRICT
+export KERNEL KDIR ARCH PAGES O TARGETS TESTS SUITE HOST STRICT ORIGIN
 
 help:
 	@echo 'make check                       the tests of this repository, all that CI runs'
 	@echo 'make check-host                  of these, what needs no kernel (seconds)'
 	@echo 'make kselftest TARGETS=mm        the selftests, in a virtual machine'
 	@echo 'make results                     one summary of all that ran, as JSON and JUnit XML too'
+	@echo 'make kcidb                       the same as a submission to KCIDB, in a file'
+	@echo 'make bundle ARCH=arm64           kernel and selftests for a lab: image, initramfs, disk'
 	@echo 'make matrix                      kernels x architectures x page sizes x flavours, one table'
 	@echo 'make mutants                     does any test notice if the kernel is wrong?'
 	@echo 'make bench-launcher              times of the launcher beside plain kunit.py'
@@ -30,6 +32,12 @@ kselftest:
 results:
 	@$(PYTHON) -m mmcheck.collect
 
+kcidb:
+	@$(PYTHON) -m mmcheck.kcidb
+
+bundle:
+	@$(PYTHON) ci/bundle.py
+
 matrix:
 	@$(PYTHON) -m mmcheck.matrix
 
@@ -39,4 +47,4 @@ mutants:
 graft ungraft:
 	@$(PYTHON) -m mmcheck.graft $@
 
-.PHONY: help check check-host kselftest results matrix mutants bench-launcher graft ungraft
+.PHONY: help check check-host kselftest results kcidb bundle matrix mutants bench-launcher graft ungraft

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make bundle`: what a lab boots elsewhere, in O/bundle: a kernel, the selftests as initramfs, an empty disk.
+
+The machine is that of `make kselftest`: it runs the programs, says what came of them on its console, and turns itself
+off. TESTS= chooses; without it these are all programs that need no second CPU. Nothing is booted.
+"""
+
+import gzip
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from mmcheck import boot, graft, guest, kselftest, launcher, machine, progress
+from mmcheck.errors import UserError
+
+
+def pack(session: kselftest.Session, tests: str, target: Path) -> None:
+    """Build what `tests` chooses, and write the bundle into the folder `target`."""
+    every = kselftest.programs()
+    wanted = kselftest.chosen(every, tests or " ".join(one.name for one in every if one.name not in kselftest.CPUS))
+    files = session.build([program.name for program in every])
+    settings, build = session.settings, session.launch.build
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    listing, initrd, disk = target / "programs", target / "initramfs.cpio", target / "xfs.img"
+    by_name = {program.name: program for program in every}
+    listing.write_text("".join(f"{kselftest.line(program, by_name)}\n" for program in wanted))
+    guest.pack(guest.specification(settings.arch, settings.cache, files, listing), build, initrd)
+    guest.disk(disk)
+    for plain in (initrd, disk):
+        with plain.open("rb") as content, gzip.open(f"{plain}.gz", "wb", compresslevel=6) as small:
+            shutil.copyfileobj(content, small)
+        plain.unlink()
+    initrd.with_suffix(".list").unlink()
+    shutil.copyfile(build / boot.IMAGES[settings.arch], target / "Image")
+    words = guest.command(settings.arch, build, initrd, disk, cpus=1, accelerated=False)[-1]
+    graft.replace(target / "cmdline", f"{words}\n".encode())
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command. Bad input is one line and status 2."""
+    launcher.heed_signals()
+    try:
+        given = {name: value for name, value in environ.items() if value}
+        arch = given.setdefault("ARCH", machine.own_arch())
+        kselftest.provide(arch)
+        session = kselftest.Session(launcher.prepare(kselftest.request(arch), given))
+        target = session.settings.out / "bundle"
+        pack(session, given.get("TESTS", ""), target)
+        progress.say(f"Image, initramfs.cpio.gz, xfs.img.gz and the kernel's cmdline are in {target}")
+    except UserError as error:
+        print(f"bundle: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("bundle: interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ))

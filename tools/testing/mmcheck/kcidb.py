@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make kcidb`: what ran below O= as a submission to KCIDB, the database of kernel test results, schema version 5.
+
+A kernel with the overlay on it is a checkout, a build folder a build, a case a test run. The same results get the same
+IDs, however often and wherever they are converted: a test run is named after the contents of the file that has it.
+Nothing is sent.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from . import collect, graft, machine, progress, results, source
+from .errors import UserError
+from .make import LOG, RECORD
+from .settings import PROJECT, from_environment
+
+VERSION = {"major": 5, "minor": 0}
+ORIGIN = "mmcheck"
+EXCERPT = 16384
+"""Characters of a log that the schema allows."""
+
+STATUS = {"passed": "PASS", "failed": "FAIL", "skipped": "SKIP"}
+SUITES = {"kunit": "kunit", "kselftest": "kselftest.mm"}
+"""Where the suites of each kind stand in the tree of all tests."""
+
+SETTLED = 60
+"""The console of a virtual machine ends within so many seconds of the last verdict."""
+
+_FOLDER = re.compile(rf"(.+?)-({'|'.join(machine.ARCHITECTURES)})(?:-(.+))?")
+_COMPILER = re.compile(r'^CONFIG_CC_VERSION_TEXT="(.*)"$', re.MULTILINE)
+_BROKEN = re.compile(r"^make\S* \*\*\* .*Error \d+$", re.MULTILINE)
+
+Item = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Build:
+    """What the name of a build folder says.
+
+    name:   the folder's name
+    label:  the kernel
+    arch:   as in --arch=, or "" where the name does not tell
+    config: size of a page, and a digest of further configuration
+    """
+
+    name: str
+    label: str
+    arch: str = ""
+    config: str = ""
+
+    @classmethod
+    def named(cls, name: str) -> "Build":
+        """The build in the folder `name`."""
+        match = _FOLDER.fullmatch(name)
+        return cls(name, match[1], match[2], match[3] or "") if match else cls(name, name)
+
+
+@dataclass(frozen=True)
+class Submission:
+    """Turns the results below a folder into what KCIDB takes.
+
+    out:    the folder
+    origin: who submits
+    kdir:   the user's own tree, if results of it are there
+    """
+
+    out: Path
+    origin: str = ORIGIN
+    kdir: Path | None = None
+
+    def whole(self) -> Item:
+        """The submission."""
+        builds: dict[str, Item] = {name: self.build(Build.named(name), "FAIL") for name in broken(self.out)}
+        tests: list[Item] = []
+        for name, cases in collect.runs(self.out):
+            kind, _, folder = name.partition(" ")
+            if folder in builds and builds[folder]["status"] == "FAIL":
+                continue  # of an earlier kernel
+            if kind == "kselftest" and not virtual(self.out / kind / folder):
+                progress.say(f"{name} ran on a kernel that was not built here: left out")
+                continue
+            build = Build.named(folder)
+            builds[folder] = self.build(build, "PASS")
+            tests += self.tests(kind, build, cases)
+        if not builds:
+            raise UserError(f"nothing has run below {self.out}; run kunit.py or make kselftest first, or say O=")
+        checkouts = {build["checkout_id"]: Build.named(name).label for name, build in builds.items()}
+        return {
+            "version": VERSION,
+            "checkouts": [self.checkout(label) for label in checkouts.values()],
+            "builds": list(builds.values()),
+            "tests": tests,
+        }
+
+    def id(self, *parts: str) -> str:
+        """The ID of an item."""
+        return ":".join([self.origin, *parts])
+
+    def checkout_id(self, label: str) -> str:
+        """The kernel `label`, its commit where that is known, and the overlay on it."""
+        commit = self.git(label).get("git_commit_hash", "")[:12]
+        return self.id("-".join(part for part in (label, commit, overlay()[:12]) if part))
+
+    def checkout(self, label: str) -> Item:
+        """The tree that has the kernel `label`."""
+        return {
+            "id": self.checkout_id(label),
+            "origin": self.origin,
+            "comment": f"linux {label} with mmcheck",
+            "valid": True,
+            **self.git(label),
+            "misc": {"kernel": label, "overlay": overlay()},
+        }
+
+    def git(self, label: str) -> dict[str, str]:
+        """What git knows of the user's own tree, if that is the kernel `label`."""
+        if self.kdir is None or source.from_folder(self.kdir).label != label.partition("+")[0]:
+            return {}
+        questions = {
+            "git_commit_hash": ("rev-parse", "HEAD"),
+            "git_commit_name": ("describe", "--always", "--dirty"),
+            "git_repository_branch": ("symbolic-ref", "-q", "--short", "HEAD"),
+            "git_repository_url": ("config", "remote.origin.url"),
+        }
+        answers = {name: git(self.kdir, *question) for name, question in questions.items()}
+        if not answers["git_repository_url"].startswith("https://"):
+            del answers["git_repository_url"]
+        return {name: answer for name, answer in answers.items() if answer}
+
+    def build_id(self, build: Build) -> str:
+        """The build folder, in its present configuration."""
+        config = self.out / "build" / build.name / ".config"
+        digest = graft.digest(config.read_bytes())[:12] if config.exists() else ""
+        return ":".join(part for part in (self.checkout_id(build.label), build.name, digest) if part)
+
+    def build(self, build: Build, status: str) -> Item:
+        """The kernel in a build folder."""
+        folder = self.out / "build" / build.name
+        config = folder / ".config"
+        compiler = _COMPILER.search(config.read_text()) if config.exists() else None
+        item: Item = {
+            "id": self.build_id(build),
+            "checkout_id": self.checkout_id(build.label),
+            "origin": self.origin,
+            "architecture": build.arch,
+            "compiler": compiler[1] if compiler else "",
+            "config_name": build.config,
+            "status": status,
+            "misc": {"folder": build.name},
+        }
+        if status == "FAIL":
+            item["log_excerpt"] = excerpt((folder / LOG).read_text(errors="replace")[-EXCERPT:])
+        return {name: value for name, value in item.items() if value}
+
+    def tests(self, kind: str, build: Build, cases: list[results.Case]) -> Iterator[Item]:
+        """The test runs of one boot."""
+        file = self.out / ("build" if kind == "kunit" else kind) / build.name
+        file /= "test.log" if kind == "kunit" else "results.json"
+        run = graft.digest(file.read_bytes())[:16]
+        began = file.stat().st_mtime - sum(case.seconds for case in cases)
+        number: dict[str, int] = {}
+        for case in cases:
+            name = f"{case.suite}.{case.name}".rstrip(".")
+            number[name] = number.get(name, 0) + 1
+            again = [str(number[name])] if number[name] > 1 else []
+            item: Item = {
+                "id": self.id(run, name, *again),
+                "build_id": self.build_id(build),
+                "origin": self.origin,
+                "environment": {"comment": environment(build.arch), "misc": {"arch": build.arch}},
+                "path": path(kind, case),
+                "comment": excerpt(name),
+                "status": STATUS[case.state],
+                "start_time": datetime.fromtimestamp(round(began), UTC).isoformat(),
+                "misc": {"suite": case.suite, "case": case.name},
+            }
+            began += case.seconds
+            if case.seconds:  # a console without time stamps tells none
+                item["duration"] = case.seconds
+            text = excerpt("\n".join(case.text))
+            if case.state == "failed":
+                item["log_excerpt"] = text or "no reason given"
+                item["misc"]["splat"] = case.splat
+            elif case.state == "skipped":
+                item["misc"]["reason"] = text
+            yield item
+
+
+def path(kind: str, case: results.Case) -> str:
+    """Where a case stands in the tree of all tests: `kunit.contpte.fold`; a parameter is one level more."""
+    name, _, parameter = case.name.partition(": ")
+    parts = [*case.suite.split("."), *name.split("."), parameter]
+    return ".".join([SUITES[kind], *(word for part in parts if (word := re.sub(r"[^\w-]+", "_", part, flags=re.A)))])
+
+
+def environment(arch: str) -> str:
+    """Where kernels for `arch` are booted, in words."""
+    return "User Mode Linux" if arch == "um" else f"QEMU {arch}".strip()
+
+
+def excerpt(text: str) -> str:
+    """As much of `text` as the schema allows, without control characters."""
+    return results.printable(text)[:EXCERPT]
+
+
+def virtual(folder: Path) -> bool:
+    """Whether the selftests of `folder` ran in a virtual machine, not on this machine's own kernel (HOST=1)."""
+    saved = (folder / "results.json").stat().st_mtime
+    return any(console.stat().st_mtime + SETTLED >= saved for console in folder.glob("console-*.log"))
+
+
+def broken(out: Path) -> Iterator[str]:
+    """The build folders the last build of which failed; one that was interrupted says nothing."""
+    for log in sorted(out.glob(f"build/*/{LOG}")):
+        text = log.read_text(errors="replace")
+        if not (log.parent / RECORD).exists() and _BROKEN.search(text) and "Interrupt" not in text:
+            yield log.parent.name
+
+
+def overlay() -> str:
+    """A digest of all that this repository lays over a kernel."""
+    whole = sha256()
+    for name in graft.overlay_files():
+        whole.update(f"{name} {graft.digest((PROJECT / name).read_bytes())}\n".encode())
+    return whole.hexdigest()
+
+
+def git(tree: Path, *question: str) -> str:
+    """The answer of git in `tree`, or nothing."""
+    try:
+        command = ["git", "-c", "safe.directory=*", "-C", str(tree), *question]
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    except FileNotFoundError:
+        return ""
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status, which does not depend on verdicts."""
+    settings = from_environment(environ)
+    origin = environ.get("ORIGIN") or ORIGIN
+    if not re.fullmatch(r"[a-z0-9_]+", origin):
+        raise UserError(f"ORIGIN={origin}: KCIDB allows small letters, digits and underscores")
+    whole = Submission(settings.out, origin, settings.kdir).whole()
+    file = settings.out / "kcidb.json"
+    graft.replace(file, json.dumps(whole, indent=1).encode())
+    counts = ", ".join(f"{len(whole[name])} {name}" for name in ("checkouts", "builds", "tests"))
+    progress.say(f"{counts} in {file}")
+    return 0
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command. Bad input is one line and status 2."""
+    try:
+        return run({name: value for name, value in environ.items() if value})
+    except UserError as error:
+        print(f"kcidb: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ))

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Results become a submission that KCIDB takes, with IDs that do not change."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmcheck import kcidb, results, source
+from mmcheck.errors import UserError
+from mmcheck.kcidb import Build, Submission
+
+from .test_results import KUNIT
+
+BUILD = "6.12.117-1_deb12u1-arm64-16K"
+MACHINE = "7.3.4-1_bpo13_1-arm64-4K-c8488f60"
+CONFIG = 'CONFIG_CC_VERSION_TEXT="gcc (Debian) 12"\n'
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """One run of KUnit, and one of the selftests."""
+    folder = tmp_path / "build" / BUILD
+    folder.mkdir(parents=True)
+    (folder / "test.log").write_text(KUNIT)
+    (folder / ".config").write_text(CONFIG)
+    folder = tmp_path / "kselftest" / MACHINE
+    folder.mkdir(parents=True)
+    long = ["\0" + "x" * 2 * kcidb.EXCERPT]
+    cases = [
+        results.Case("folio_one", "anon.good", "passed", 0.5),
+        results.Case("folio_one", "anon.good", "passed", 0.5),
+        results.Case("folio_one", "anon.bad", "failed", 0.1, long, splat=True),
+        results.Case("folio_two", "", "skipped", 0.0, ["no swap"]),
+    ]
+    results.save(cases, "linux", folder)
+    (folder / "console-1.log").write_text("")
+    return tmp_path
+
+
+def valid(whole: dict[str, Any]) -> bool:
+    """Whether each version 5 of KCIDB's own schema takes it."""
+    schema = pytest.importorskip("kcidb_io", reason="kcidb-io is not installed").schema
+    return bool(schema.V5_0.is_valid(whole) and schema.V5_0.is_valid_exactly(whole) and schema.LATEST.is_valid(whole))
+
+
+def test_the_schema_takes_it(out: Path) -> None:
+    whole = Submission(out).whole()
+    assert valid(whole)
+    whole["tests"][0]["path"] = "no path"
+    assert not valid(whole)
+
+
+def test_a_case_is_a_test_run_of_a_build_of_a_checkout(out: Path) -> None:
+    whole = Submission(out).whole()
+    builds = {build["id"]: build for build in whole["builds"]}
+    assert {build["checkout_id"] for build in builds.values()} == {tree["id"] for tree in whole["checkouts"]}
+    assert [(test["path"], test["status"]) for test in whole["tests"]] == [
+        ("kunit.contpte.plain", "PASS"),
+        ("kunit.contpte.with_parameters.one", "PASS"),
+        ("kunit.contpte.with_parameters.two", "FAIL"),
+        ("kunit.contpte.races", "SKIP"),
+        ("kselftest.mm.folio_one.anon.good", "PASS"),
+        ("kselftest.mm.folio_one.anon.good", "PASS"),
+        ("kselftest.mm.folio_one.anon.bad", "FAIL"),
+        ("kselftest.mm.folio_two", "SKIP"),
+    ]
+    build = builds[whole["tests"][0]["build_id"]]
+    assert (build["architecture"], build["config_name"], build["status"]) == ("arm64", "16K", "PASS")
+    assert build["compiler"] == "gcc (Debian) 12"
+    assert whole["tests"][0]["environment"]["comment"] == "QEMU arm64"
+
+
+def test_failures_and_skips_say_why(out: Path) -> None:
+    tests = {test["path"]: test for test in Submission(out).whole()["tests"]}
+    assert "entry 0 is 1, expected 2" in tests["kunit.contpte.with_parameters.two"]["log_excerpt"]
+    bad = tests["kselftest.mm.folio_one.anon.bad"]
+    assert bad["misc"]["splat"] and len(bad["log_excerpt"]) == kcidb.EXCERPT and "\0" not in bad["log_excerpt"]
+    assert tests["kunit.contpte.races"]["misc"]["reason"] == "needs two CPUs"
+    assert "log_excerpt" not in tests["kunit.contpte.plain"]
+
+
+def test_ids_are_stable_unique_and_of_the_origin(out: Path) -> None:
+    whole, again = Submission(out, "lab").whole(), Submission(out, "lab").whole()
+    assert whole == again
+    for name in ("checkouts", "builds", "tests"):
+        ids = [item["id"] for item in whole[name]]
+        assert len(ids) == len(set(ids)) and all(one.startswith("lab:") for one in ids)
+    log = out / "build" / BUILD / "test.log"
+    log.write_text(log.read_text() + "[    1.6] another run\n")
+    assert not {test["id"] for test in Submission(out, "lab").whole()["tests"][:4]} & {t["id"] for t in whole["tests"]}
+
+
+def test_a_build_that_failed_is_submitted(out: Path) -> None:
+    folder = out / "build" / "linux-0a1b2c3d-um"
+    folder.mkdir()
+    (folder / "build.log").write_text("mm/memory.c:1:1: error: oh dear\nmake[2]: *** [mm/memory.o] Error 1\n")
+    whole = Submission(out).whole()
+    (build,) = (build for build in whole["builds"] if build["status"] == "FAIL")
+    assert build["architecture"] == "um" and "oh dear" in build["log_excerpt"]
+    assert valid(whole)
+    (folder / "test.log").write_text(KUNIT)
+    assert len(Submission(out).whole()["tests"]) == len(whole["tests"])
+    (folder / "build.log").write_text("make[2]: *** [mm/memory.o] Interrupt\n")
+    assert all(build["status"] == "PASS" for build in Submission(out).whole()["builds"])
+
+
+def test_runs_on_this_machines_own_kernel_are_left_out(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (out / "kselftest" / MACHINE / "console-1.log").unlink()
+    assert {test["path"].partition(".")[0] for test in Submission(out).whole()["tests"]} == {"kunit"}
+    assert "left out" in capsys.readouterr().err
+
+
+def test_the_commit_of_the_users_own_tree_is_in_the_checkout(out: Path, tree: Path) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q", "-b", "mm"], ["add", "Makefile"], [*identity, "commit", "-q", "-m", "one"]):
+        subprocess.run(["git", *words], cwd=tree, check=True)
+    label = source.from_folder(tree).label
+    (out / "build" / BUILD).rename(out / "build" / f"{label}+atomic_rmw-arm64-16K")
+    whole = Submission(out, kdir=tree).whole()
+    own, other = whole["checkouts"]
+    assert own["misc"]["kernel"] == f"{label}+atomic_rmw" and own["git_commit_hash"][:12] in own["id"]
+    assert own["git_repository_branch"] == "mm" and "git_repository_url" not in own
+    assert "git_commit_hash" not in other
+    assert valid(whole)
+
+
+@pytest.mark.parametrize(
+    ("name", "build"),
+    [
+        ("6.12.117-1_deb12u1-um", Build("6.12.117-1_deb12u1-um", "6.12.117-1_deb12u1", "um")),
+        ("linux-8cc1eedf-arm64-4K-bf852154", Build("", "linux-8cc1eedf", "arm64", "4K-bf852154")),
+        ("7.3.4-1+stock-x86_64-0a1b2c3d", Build("", "7.3.4-1+stock", "x86_64", "0a1b2c3d")),
+        ("mine", Build("", "mine")),
+    ],
+)
+def test_the_name_of_a_build_folder_says_what_it_is_of(name: str, build: Build) -> None:
+    assert Build.named(name) == Build(name, build.label, build.arch, build.config)
+
+
+def test_the_command(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    environment = {"O": str(out), "HOME": os.environ["HOME"], "ORIGIN": "lab_1"}
+    assert kcidb.main(environment) == 0
+    assert "2 checkouts, 2 builds, 8 tests" in capsys.readouterr().err
+    assert json.loads((out / "kcidb.json").read_text())["version"] == {"major": 5, "minor": 0}
+    assert kcidb.main({**environment, "ORIGIN": "My Lab"}) == 2
+    assert "small letters" in capsys.readouterr().err
+    with pytest.raises(UserError, match="nothing has run"):
+        Submission(out / "empty").whole()
