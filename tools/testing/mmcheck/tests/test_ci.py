@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What others copy from ci/ is well-formed, calls commands that exist, and boots the machine of `make kselftest`."""
+
+import importlib.util
+import io
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mmcheck import guest, kselftest, launcher, machine, results, settings
+from mmcheck.settings import PROJECT
+
+CI = PROJECT / "ci"
+KUNIT_PY = "./tools/testing/kunit/kunit.py"
+VERBS = ("run", "config", "build", "exec", "parse")
+FILES = ("github.yml", "gitlab.yml", "lava.yaml", "README.md")
+
+CONSOLE = """\
+[    0.802382] Run /init as init process\r
+[    1.087901] # selftests: mm: folio_one\r
+[    1.123781] TAP version 13\r
+[    1.124377] # Starting 4 tests from 1 test cases.\r
+[    1.124386] #  RUN           folio_one.anon.good ...\r
+[    1.186059] #            OK  folio_one.anon.good\r
+[    1.186269] ok 1 folio_one.anon.good\r
+[    2.011563] #      SKIP      CONFIG_MEM_SOFT_DIRTY=n\r
+[    2.013632] ok 2 folio_one.anon.missing # SKIP CONFIG_MEM_SOFT_DIRTY=n\r
+[    2.213632] not ok 3 folio_one.anon.bad\r
+[    2.313632] ok 4 folio_one.anon.known # XFAIL some day\r
+[    2.631963] not ok 1 selftests: mm: folio_one # exit=1\r
+[    2.731963] # selftests: mm: old\r
+[    2.831963] ok 2 selftests: mm: old # SKIP\r
+[    2.931963] # selftests: mm: slow\r
+[   30.631963] not ok 3 selftests: mm: slow # TIMEOUT 300 seconds\r
+[   30.651261] reboot: Power down\r
+"""
+
+
+def load(name: str) -> Any:
+    """The content of a YAML file of ci/."""
+    yaml = pytest.importorskip("ruamel.yaml", reason="ruamel.yaml, which check-jsonschema brings, is not installed")
+    return yaml.YAML(typ="safe").load(io.StringIO((CI / name).read_text()))
+
+
+def commands() -> list[tuple[str, list[str]]]:
+    """The file, and the words without variables, of each command in ci/ that is one of this repository."""
+    pattern = rf"^\s*(?:- |\$ )?(?:run: )?((?:[A-Z]+=\S+ )*(?:make|{re.escape(KUNIT_PY)})\b.*)$"
+    found = []
+    for name in FILES:
+        for line in re.findall(pattern, (CI / name).read_text(), re.MULTILINE):
+            words = shlex.split(re.sub(r"\$\{\{.*?\}\}", "X", line).partition(" | ")[0])
+            while "=" in words[0]:
+                words.pop(0)
+            found.append((name, words))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "schema"),
+    [
+        ("github.yml", ["vendor.github-workflows"]),
+        ("github.yml", ["custom.github-workflows-require-timeout"]),
+        ("gitlab.yml", ["vendor.gitlab-ci", "--data-transform", "gitlab-ci"]),
+    ],
+)
+def test_the_schema_takes_it(name: str, schema: list[str]) -> None:
+    pytest.importorskip("check_jsonschema", reason="check-jsonschema is not installed")
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", *schema, str(CI / name)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_each_command_exists() -> None:
+    targets = re.search(r"^\.PHONY: (.*)$", (PROJECT / "Makefile").read_text(), re.MULTILINE)
+    assert targets
+    found = commands()
+    assert {name for name, _ in found} >= {"github.yml", "gitlab.yml", "README.md"}
+    for name, (program, *words) in found:
+        if program == "make":
+            for word in (word for word in words if "=" not in word and not word.startswith("-")):
+                assert word in targets[1].split(), f"{name}: make {word}"
+        else:
+            assert words[0] in VERBS, f"{name}: kunit.py {words[0]}"
+            assert launcher.parse(words).boots
+
+
+def test_each_kernel_and_page_size_is_one_that_there_is() -> None:
+    rows = load("github.yml")["jobs"]["kunit"]["strategy"]["matrix"]["include"]
+    rows += [
+        {"arch": arch, "kernel": row["KERNEL"], "pages": pages}
+        for row in load("gitlab.yml")["kunit"]["parallel"]["matrix"]
+        for arch in ([row["ARCH"]] if isinstance(row["ARCH"], str) else row["ARCH"])
+        for pages in row.get("PAGES", [""])
+    ]
+    for row in rows:
+        assert row["arch"] in machine.ARCHITECTURES
+        assert isinstance(row["kernel"], str)  # 6.10 would be 6.1
+        settings.from_environment({"ARCH": row["arch"], "PAGES": row.get("pages", "")})
+
+
+def test_the_lava_job_boots_the_machine_of_the_selftests() -> None:
+    job = load("lava.yaml")
+    context, deploy = job["context"], job["actions"][0]["deploy"]["images"]
+    kernel = deploy["kernel"]["image_arg"]
+    ours = guest.command("arm64", Path("build"), Path("initrd"), Path("disk"), cpus=1, accelerated=False)
+    assert shlex.split(kernel) == ["-kernel", "{kernel}", "-append", ours[-1]]
+    assert context["cpu"] == ours[ours.index("-cpu") + 1]
+    assert context["machine"] == ours[ours.index("-machine") + 1]
+    assert context["memory"] == guest.MEMORY
+    assert set(" ".join(context["extra_options"]).split()) <= set(ours)
+    assert deploy["disk"]["image_arg"].split()[-2:] == ours[ours.index("-device") :][:2]
+
+
+def test_the_lava_job_reads_the_verdicts_that_the_machine_prints() -> None:
+    (monitor,) = load("lava.yaml")["actions"][2]["test"]["monitors"]
+    begun = re.search(monitor["start"], CONSOLE)
+    assert begun and re.search(monitor["end"], CONSOLE)
+    # LAVA matches with DOTALL, in whatever has come so far.
+    pattern = re.compile(monitor["pattern"], re.DOTALL)
+    found = []
+    rest = seen = ""
+    for character in CONSOLE[begun.end() :]:
+        rest = seen + character
+        match = pattern.search(rest)
+        if match:
+            found.append((match["test_case_id"], monitor["fixupdict"][match["result"]]))
+        seen = rest[match.end() :] if match else rest
+    assert found == [
+        ("folio_one.anon.good", "pass"),
+        ("folio_one.anon.missing", "skip"),
+        ("folio_one.anon.bad", "fail"),
+        ("folio_one.anon.known", "skip"),
+        ("folio_one", "fail"),
+        ("old", "skip"),
+        ("slow", "fail"),
+    ]
+    reader = results.Reader()
+    cases = [case for line in CONSOLE.splitlines() for case in reader.feed(line)]
+    states = {"passed": "pass", "failed": "fail", "skipped": "skip"}
+    assert [states[case.state] for case in cases] == [word for name, word in found if name != "folio_one"]
+
+
+def test_a_bundle_is_what_a_lab_boots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.spec_from_file_location("bundle", CI / "bundle.py")
+    assert spec and spec.loader
+    bundle: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bundle)
+    build, target = tmp_path / "build", tmp_path / "bundle"
+    image = build / "arch/arm64/boot/Image"
+    image.parent.mkdir(parents=True)
+    image.write_text("image")
+    tool = build / "usr/gen_init_cpio"
+    tool.parent.mkdir()
+    tool.write_text('#!/bin/sh\ncat "$1"\n')
+    tool.chmod(0o755)
+    monkeypatch.setattr(guest, "packages", lambda *_: Path("/cache"))
+    monkeypatch.setattr(guest, "disk", lambda path: path.write_text("disk"))
+    session = SimpleNamespace(
+        settings=settings.from_environment({"ARCH": "arm64", "O": str(tmp_path)}),
+        launch=SimpleNamespace(build=build),
+        build=lambda names: {name: Path("/programs") / name for name in names},
+    )
+    bundle.pack(session, "", target)
+    names = {Path(url).name for image in load("lava.yaml")["actions"][0]["deploy"]["images"].values()
+             for key, url in image.items() if key == "url"}  # fmt: skip
+    assert {path.name for path in target.iterdir()} == names | {"cmdline", "programs"}
+    run = [line.split()[1] for line in (target / "programs").read_text().splitlines()]
+    assert run == [one.name for one in kselftest.programs() if one.name not in kselftest.CPUS]
+    bundle.pack(session, "folio_race", target)
+    assert (target / "programs").read_text() == "300 folio_race\n"
