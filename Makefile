@@ -15,13 +15,20 @@ help:
 	@echo 'make bundle ARCH=arm64           kernel and selftests for a lab: image, initramfs, disk'
 	@echo 'make matrix                      kernels x architectures x page sizes x flavours, one table'
 	@echo 'make mutants                     does any test notice if the kernel is wrong?'
+	@echo 'make coverage                    lines and branches of the code under test that the suites run'
+	@echo 'make bench                       counts and ratios: batches, owners, clearing, write faults'
+	@echo 'make bench-compare A=out B=...   two results of make bench beside each other'
 	@echo 'make bench-launcher              times of the launcher beside plain kunit.py'
 	@echo 'make graft KDIR=/path/to/linux   lay the overlay over a tree, in place'
 	@echo 'make ungraft KDIR=/path/to/linux take it off again, byte for byte'
+	@echo 'make series KDIR=/path/to/linux  the overlay as patches for git am, in out/series'
 	@echo 'To run the suites: ./tools/testing/kunit/kunit.py run --arch=arm64'
 
 check check-host:
 	@$(PYTHON) -m mmcheck.check $@
+
+bench bench-compare:
+	@$(PYTHON) -m mmcheck.bench $@
 
 bench-launcher:
 	@$(PYTHON) -m mmcheck.bench_launcher
@@ -36,7 +43,7 @@ kcidb:
 	@$(PYTHON) -m mmcheck.kcidb
 
 bundle:
-	@$(PYTHON) ci/bundle.py
+	@$(PYTHON) -m mmcheck.bundle
 
 matrix:
 	@$(PYTHON) -m mmcheck.matrix
@@ -44,7 +51,13 @@ matrix:
 mutants:
 	@$(PYTHON) -m mmcheck.mutants
 
+coverage:
+	@$(PYTHON) -m mmcheck.coverage
+
 graft ungraft:
 	@$(PYTHON) -m mmcheck.graft $@
 
-.PHONY: help check check-host kselftest results kcidb bundle matrix mutants bench-launcher graft ungraft
+series:
+	@$(PYTHON) -m mmcheck.series
+
+.PHONY: help check check-host kselftest results kcidb bundle matrix mutants coverage bench bench-compare bench-launcher graft ungraft series

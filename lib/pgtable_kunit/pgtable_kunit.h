@@ -123,6 +123,7 @@ struct pgtable_kunit_tlb {
 
 struct pgtable_kunit_tlb *pgtable_kunit_tlb_record(struct kunit *test,
 						   struct mm_struct *mm);
+void pgtable_kunit_tlb_stop(struct kunit *test, struct pgtable_kunit_tlb *tlb);
 
 /* Changes of the fixmap that are kept; all are counted. */
 #define PGTABLE_KUNIT_FIXMAPS	2048

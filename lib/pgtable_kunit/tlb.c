@@ -51,3 +51,13 @@ struct pgtable_kunit_tlb *pgtable_kunit_tlb_record(struct kunit *test,
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, tlb_stop, tlb));
 	return tlb;
 }
+
+/**
+ * pgtable_kunit_tlb_stop() - end a record before the test does
+ * @test: the test
+ * @tlb: the record
+ */
+void pgtable_kunit_tlb_stop(struct kunit *test, struct pgtable_kunit_tlb *tlb)
+{
+	kunit_release_action(test, tlb_stop, tlb);
+}

@@ -271,12 +271,17 @@ class Launch:
         again = f"; booting again for {', '.join(missing)}" if missing else ""
         progress.say(f"suite {dead} ended the kernel {where}: {why}{again}")
         cases = self._glob()[0].partition(".")[2] if self._glob() else ""
+        log = self.build / "test.log"
+        said = log.read_bytes()
         for suite in missing:
             part = self.build / "resumed.json"
             json_option = [f"--json={part}"] if self._json() else []
             self.call("exec", [*self._without_glob(), *json_option, f"{suite}.{cases}" if cases else suite])
             if self._json():
                 merge(self._json(), part, suite)
+            # Each boot writes the file anew.
+            said += log.read_bytes() if log.exists() else b""
+            log.write_bytes(said)
 
     def _json(self) -> str:
         """The file that --json names, or nothing."""

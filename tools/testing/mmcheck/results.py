@@ -129,17 +129,28 @@ _KUNIT_NOISE = re.compile(r"^ *(KTAP version 1|1\.\.\d+|# \S+: pass:.*|# module:
 
 
 def kunit(console: Iterable[str]) -> list[Case]:
-    """The cases of a boot with KUnit suites; of one with parameters each is a case: `case: parameter`."""
+    """The cases of boots with KUnit suites; of one with parameters each is a case: `case: parameter`.
+
+    A suite that has no verdict when its boot ends has failed in the case that was running.
+    """
     cases: list[Case] = []
     suite = name = ""
     said: list[str] = []
     since = now = 0.0
     parameters = splat = False
+
+    def ended() -> None:
+        if suite:
+            cases.append(Case(suite, name, "failed", round(now - since, 3), [*said, "the kernel ended"], splat))
+
     for raw in console:
         line = outcome.plain(raw)
         if match := _TIME.match(raw):
             now = float(match[1])
-        if match := outcome.SUITE.match(line):
+        if line == "KTAP version 1":
+            ended()
+            suite = ""
+        elif match := outcome.SUITE.match(line):
             suite, name, said, since, splat = match[1], "", [], now, False
         elif match := outcome.CASE.match(line):
             name, parameters = match[1], False
@@ -151,11 +162,16 @@ def kunit(console: Iterable[str]) -> list[Case]:
                 full = f"{name}: {match[3]}" if inner else match[3]
                 cases.append(Case(suite, full, state, round(now - since, 3), text, splat))
                 since = now
+            if not inner:
+                name = ""
             parameters = inner
             said, splat = [], False
+        elif suite and outcome.SUITE_RESULT.match(line):
+            suite = ""
         elif not _KUNIT_NOISE.match(line):
             splat = splat or SPLAT.match(line) is not None
             said.append(line.strip().removeprefix("# "))
+    ended()
     return cases
 
 

@@ -19,6 +19,18 @@ static const u32 rmw_program[] = {
 	0xd4000001,	/* svc	0 */
 };
 
+/* The same with two instructions; there is no place for another. */
+static const u32 rmw_program_pair[] = {
+	0,
+	0,
+	0x8b010000,	/* add	x0, x0, x1 */
+	0xf1000442,	/* subs	x2, x2, 1 */
+	0x54ffff81,	/* b.ne	-16 */
+	0xd2800000,	/* mov	x0, 0 */
+	0xd2800bc8,	/* mov	x8, 94 */
+	0xd4000001,	/* svc	0 */
+};
+
 /* fork(); the same in the parent, wait4(-1, NULL, 0, NULL); exit_group(0) */
 static const u32 rmw_program_forked[RMW_PROGRAM] = {
 	0xaa0003f3,	/* mov	x19, x0 */
@@ -72,16 +84,16 @@ int rmw_prepare(struct user_run *run)
 }
 
 static void rmw_run_program(struct kunit *test, const u32 *program,
-			    unsigned int nr, u32 insn, unsigned long size,
-			    unsigned long step)
+			    unsigned int nr, const u32 *insn,
+			    unsigned long size, unsigned long step)
 {
 	struct rmw_fixture *f = test->priv;
 	struct user_run *run = f->run;
 	unsigned int i;
 
-	/* The instruction takes the place of the one that is not there. */
+	/* The instructions take the places of those that are not there. */
 	for (i = 0; i < nr; i++)
-		f->code[i] = program[i] ?: insn;
+		f->code[i] = program[i] ?: *insn++;
 	run->nr_code = nr;
 	memset(run->regs, 0, sizeof(run->regs));
 	run->regs[1] = step;
@@ -100,8 +112,25 @@ static void rmw_run_program(struct kunit *test, const u32 *program,
 void rmw_run(struct kunit *test, u32 insn, unsigned long size,
 	     unsigned long step)
 {
-	rmw_run_program(test, rmw_program, ARRAY_SIZE(rmw_program), insn, size,
+	rmw_run_program(test, rmw_program, ARRAY_SIZE(rmw_program), &insn, size,
 			step);
+}
+
+/**
+ * rmw_run_pair() - let two instructions loose on memory
+ * @test: the test
+ * @first: the first
+ * @second: what follows on the same address
+ * @size: of the memory, in bytes
+ * @step: from one address to the next
+ */
+void rmw_run_pair(struct kunit *test, u32 first, u32 second, unsigned long size,
+		  unsigned long step)
+{
+	const u32 insns[] = { first, second };
+
+	rmw_run_program(test, rmw_program_pair, ARRAY_SIZE(rmw_program_pair),
+			insns, size, step);
 }
 
 /**
@@ -117,7 +146,7 @@ void rmw_run_forked(struct kunit *test, u32 insn, unsigned long size,
 		    unsigned long step)
 {
 	rmw_run_program(test, rmw_program_forked,
-			ARRAY_SIZE(rmw_program_forked), insn, size, step);
+			ARRAY_SIZE(rmw_program_forked), &insn, size, step);
 }
 
 /**

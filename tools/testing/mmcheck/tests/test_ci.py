@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What others copy from ci/ is well-formed, calls commands that exist, and boots the machine of `make kselftest`."""
 
-import importlib.util
 import io
 import re
 import shlex
@@ -9,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from mmcheck import guest, kselftest, launcher, machine, results, settings
+from mmcheck import bundle, guest, kselftest, launcher, machine, results, settings
 from mmcheck.settings import PROJECT
 
 CI = PROJECT / "ci"
@@ -147,10 +146,6 @@ def test_the_lava_job_reads_the_verdicts_that_the_machine_prints() -> None:
 
 
 def test_a_bundle_is_what_a_lab_boots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = importlib.util.spec_from_file_location("bundle", CI / "bundle.py")
-    assert spec and spec.loader
-    bundle: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(bundle)
     build, target = tmp_path / "build", tmp_path / "bundle"
     image = build / "arch/arm64/boot/Image"
     image.parent.mkdir(parents=True)
@@ -166,11 +161,11 @@ def test_a_bundle_is_what_a_lab_boots(tmp_path: Path, monkeypatch: pytest.Monkey
         launch=SimpleNamespace(build=build),
         build=lambda names: {name: Path("/programs") / name for name in names},
     )
-    bundle.pack(session, "", target)
+    bundle.pack(cast(kselftest.Session, session), "", target)
     names = {Path(url).name for image in load("lava.yaml")["actions"][0]["deploy"]["images"].values()
              for key, url in image.items() if key == "url"}  # fmt: skip
     assert {path.name for path in target.iterdir()} == names | {"cmdline", "programs"}
     run = [line.split()[1] for line in (target / "programs").read_text().splitlines()]
     assert run == [one.name for one in kselftest.programs() if one.name not in kselftest.CPUS]
-    bundle.pack(session, "folio_race", target)
+    bundle.pack(cast(kselftest.Session, session), "folio_race", target)
     assert (target / "programs").read_text() == "300 folio_race\n"

@@ -23,6 +23,7 @@ DOCUMENTS = sorted(FOLDER.rglob("*.rst"))
 CONTRACTS = FOLDER / "mm/pgtable_batch_helpers.rst"
 
 ELSEWHERE = {
+    "atomic_rmw_bench": "measures, and fails for no number",
     "atomic_rmw_fault": "page faults of single instructions",
     "atomic_rmw_insn": "a decoder of instructions",
     "atomic_rmw_large": "page faults of single instructions",

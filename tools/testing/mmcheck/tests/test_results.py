@@ -158,3 +158,22 @@ def test_what_ran_is_collected(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert (whole["passed"], whole["failed"], whole["skipped"]) == (3, 1, 1)
     with pytest.raises(UserError, match="nothing has run"):
         collect.run(tmp_path / "empty")
+
+
+def test_a_suite_without_a_verdict_has_failed_in_the_case_that_ran() -> None:
+    dead = [
+        "KTAP version 1",
+        "1..2",
+        "    # Subtest: one",
+        "    ok 1 a",
+        "        # Subtest: b",
+        "# one: b: hang: 60 s",
+    ]
+    again = ["KTAP version 1", "1..1", "    # Subtest: two", "    ok 1 c", "ok 1 two"]
+    found = results.kunit([*dead, *again])
+    assert [(case.suite, case.name, case.state) for case in found] == [
+        ("one", "a", "passed"),
+        ("one", "b", "failed"),
+        ("two", "c", "passed"),
+    ]
+    assert found[1].text == ["one: b: hang: 60 s", "the kernel ended"]

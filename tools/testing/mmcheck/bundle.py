@@ -12,8 +12,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from mmcheck import boot, graft, guest, kselftest, launcher, machine, progress
-from mmcheck.errors import UserError
+from . import boot, graft, guest, kselftest, launcher, machine, progress
+from .errors import UserError
 
 
 def pack(session: kselftest.Session, tests: str, target: Path) -> None:

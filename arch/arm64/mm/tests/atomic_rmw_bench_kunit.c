@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What it costs to fill memory by instructions of different kinds.
+ *
+ * A program goes over fresh memory, page by page, with one instruction: a load,
+ * a store, an atomic, or the pair of exclusive load and store that atomics are
+ * made of without LSE. Each case prints a line for machines ("number ..."), with
+ * page faults, which are exact, and time for each MiB: what 2N MiB take more
+ * than N, so that the process itself does not count. Where the emulator derives
+ * time from instructions, a nanosecond is one of them; the probe that counts the
+ * faults adds the same to each fault.
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 atomic_rmw_bench \
+ *	--kernel_args atomic_rmw_bench.mib=16 --qemu_args '-icount shift=0'
+ *
+ * A case fails if a program does not end well, never for a number.
+ */
+
+#include <kunit/test.h>
+#include <linux/sched/clock.h>
+
+#include "atomic_rmw_run.h"
+
+static unsigned int mib;
+module_param(mib, uint, 0444);
+MODULE_PARM_DESC(mib, "MiB of memory to work on; 0 skips all");
+
+struct rmw_way {
+	const char *desc;
+	u32 insn;
+	u32 next;	/* a second one, or 0 */
+};
+
+static const struct rmw_way rmw_ways[] = {
+	{ "ldr", 0xf9400006 },			/* ldr	x6, [x0] */
+	{ "str", 0xf9000006 },			/* str	x6, [x0] */
+	{ "ldadd", RMW_LDADD },
+	{ "ldxr_stxr", 0xc85f7c06, 0xc8077c06 }, /* ldxr x6; stxr w7, x6 */
+};
+
+KUNIT_ARRAY_PARAM_DESC(rmw_way, rmw_ways, desc);
+
+/* Faults and time of a program on so much fresh memory. */
+static u64 rmw_fill(struct kunit *test, const struct rmw_way *way,
+		    unsigned long size, unsigned int *faults)
+{
+	struct rmw_fixture *f = test->priv;
+	u64 start = local_clock();
+
+	if (way->next)
+		rmw_run_pair(test, way->insn, way->next, size, PAGE_SIZE);
+	else
+		rmw_run(test, way->insn, size, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, f->run->status, 0);
+	*faults = f->run->nr;
+	return local_clock() - start;
+}
+
+static void rmw_fill_orders(struct kunit *test)
+{
+	static const unsigned int orders[] = { 0, 4, HPAGE_PMD_ORDER };
+	const struct rmw_way *way = test->param_value;
+	unsigned long size = (unsigned long)mib * SZ_1M;
+	unsigned int i, once, twice;
+	u64 ns;
+
+	for (i = 0; i < ARRAY_SIZE(orders); i++) {
+		if (PAGE_SIZE << orders[i] > size)
+			continue;
+		pgtable_kunit_thp_set(test, orders[i] ? BIT(orders[i]) : 0, true);
+		rmw_fill(test, way, 2 * size, &twice);	/* warms up */
+		ns = rmw_fill(test, way, 2 * size, &twice);
+		ns -= rmw_fill(test, way, size, &once);
+		KUNIT_EXPECT_EQ(test, twice, 2 * once);
+		kunit_info(test, "number %s order-%u mib=%u faults=%u ns=%llu\n",
+			   way->desc, orders[i], mib, once, ns);
+	}
+}
+
+static struct kunit_suite atomic_rmw_bench_suite;
+
+static int atomic_rmw_bench_init(struct kunit *test)
+{
+	if (!mib)
+		kunit_skip(test, "boot with atomic_rmw_bench.mib=16");
+	return rmw_init(test, &atomic_rmw_bench_suite);
+}
+
+static struct kunit_case atomic_rmw_bench_cases[] = {
+	KUNIT_CASE_PARAM_ATTR(rmw_fill_orders, rmw_way_gen_params,
+			      PGTABLE_KUNIT_SLOW),
+	{}
+};
+
+static struct kunit_suite atomic_rmw_bench_suite = {
+	.name = "atomic_rmw_bench",
+	.init = atomic_rmw_bench_init,
+	.test_cases = atomic_rmw_bench_cases,
+};
+
+kunit_test_suite(atomic_rmw_bench_suite);
+
+MODULE_DESCRIPTION("KUnit benchmark of page faults of atomic instructions");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Numbers of the benchmark suites, their tables, and what is said of two results."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from mmcheck import bench
+from mmcheck.bench import Number
+from mmcheck.errors import UserError
+
+CONSOLE = """\
+[    1.000000]     # bench_every_layout: number fork single mib=64 ns=1000 faults=0 copies=0 invalidations=1
+[    1.000000]     # clear_bench: number clear_pages 64K ns_median=10 spread=2 ns_min=9 ns_max=30 runs=25
+    # something: 3 numbers of things=4
+"""
+
+
+def save(folder: Path, name: str, **fields: int) -> str:
+    file = folder / name
+    number = {"run": "7.3 arm64 4K", "what": "fork single", "fields": fields}
+    file.write_text(json.dumps({"numbers": {"folio_bench": [number]}, "tables": []}))
+    return str(file)
+
+
+def test_lines_for_machines_are_read() -> None:
+    fork, clear = bench.numbers("r", CONSOLE.splitlines())
+    assert fork == Number("r", "fork single", {"mib": 64, "ns": 1000, "faults": 0, "copies": 0, "invalidations": 1})
+    assert (clear.what, clear.fields["ns_median"]) == ("clear_pages 64K", 10)
+
+
+def test_a_table_has_the_ratio_to_its_first_row_and_a_plot() -> None:
+    found = [
+        Number("off", "fork block", {"ns": 200, "faults": 1}),
+        Number("on", "fork block", {"ns": 100, "faults": 1}),
+    ]
+    (table,) = bench.tables({"folio_bench": found})
+    assert [row[-1] for row in table.rows] == ["1.000", "0.500"]
+    assert "fork block  on" in bench.text(table)
+    assert len(list(ElementTree.fromstring(table.svg).iter("rect"))) == 2
+    assert bench.ktap({"folio_bench": found}).count("\n    ok ") == 2
+
+
+def test_rates_of_clearing_are_bytes_for_each_nanosecond() -> None:
+    one, two = (Number(name, "clear_pages 1M", {"ns_median": ns, "spread": 1}) for name, ns in (("a", 100), ("b", 50)))
+    (table,) = bench.tables({"clear_pages": [one, two, Number("a", "clock_step", {"ns": 1})]})
+    assert [row[-1] for row in table.rows] == ["1.000", "2.000"]
+
+
+def test_exact_numbers_differ_or_they_do_not(tmp_path: Path) -> None:
+    a, b = save(tmp_path, "a", faults=2, ns=10), save(tmp_path, "b", faults=1, ns=10)
+    said = bench.compare(a, b)
+    assert "differs" in said and said.endswith("1 of 2 numbers differ")
+    assert bench.compare(a, a) == "0 of 2 numbers differ"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "spread", "said"),
+    [(100, 104, 0, ""), (100, 120, 10, ""), (100, 150, 10, "slower"), (150, 100, 10, "faster")],
+)
+def test_times_differ_only_beyond_their_spread(a: int, b: int, spread: int, said: str) -> None:
+    one, two = ({"ns_median": value, "spread": spread} for value in (a, b))
+    assert bench.verdict("ns_median", one, two) == said
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"numbers": []}'])
+def test_what_is_no_result_is_one_line(tmp_path: Path, content: str) -> None:
+    (tmp_path / "x").write_text(content)
+    with pytest.raises(UserError, match="no result of make bench"):
+        bench.load(str(tmp_path / "x"))
+    assert bench.main(["bench-compare"], {"A": "x"}) == 2
+    assert bench.main([], {"MIB": "many"}) == 2
