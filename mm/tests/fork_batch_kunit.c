@@ -250,8 +250,8 @@ static int fork_child_pinned(struct user_mm *u)
 /*
  * A page in the middle is pinned for a device: the child gets a copy of it at
  * once, and the parent's stays where it is, also when it writes [contpte 173].
- * Whether a folio is pinned is known for the folio as a whole, so older or
- * newer kernels may copy more of it: all that are copied are of this folio.
+ * Whether a folio is pinned is known for the folio as a whole: all of its pages
+ * are copied, and none of another folio.
  */
 static void fork_pinned_page(struct kunit *test)
 {

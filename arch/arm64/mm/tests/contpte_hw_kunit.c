@@ -16,7 +16,7 @@
  * without the lock.
  *
  * Not covered: memory ordering between CPUs, entries that are not cached
- * coherently; many CPUs at once (contpte_read has two that really run).
+ * coherently; many CPUs at once (contpte_race has two that really run).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte_hw'
