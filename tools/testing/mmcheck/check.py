@@ -38,7 +38,6 @@ class Run(Cell):
 TWO_CPUS = ("--qemu_args=-smp 2", "*_race*")
 # Time that is a number of instructions, and memory with tags.
 COUNTED = ("--qemu_args=-icount shift=0 -machine mte=on", "atomic_rmw_large*")
-WITHOUT_CONTPTE = ("--kconfig_add=CONFIG_ARM64_CONTPTE=n",)
 
 BY_PAGES = ((linear_map.CPU, True),)
 BY_BLOCKS = (linear_map.BLOCKS_CPU, False)
@@ -52,7 +51,6 @@ RUNS = (
     Run("6.12", "arm64", "4K", "-smp 2", TWO_CPUS),
     Run("6.12", "arm64", "4K", "-icount", COUNTED),
     Run("6.12", "arm64", "16K"),
-    Run("6.12", "arm64", "4K", "without contpte", WITHOUT_CONTPTE),
     Run("7.3", "arm64", boots=(*BY_PAGES, BY_BLOCKS)),
     Run("7.3", "arm64", "4K", "-smp 2", TWO_CPUS),
     Run("7.3", "arm64", "64K"),
