@@ -37,6 +37,7 @@ STATES = {
     "none": "the kernel did not come to the tests",
     "survived": "not noticed",
     "equivalent": "no different, as the catalogue argues",
+    "false alarm": "no different, and noticed all the same",
     "does not build": "does not build",
     "does not fit": "not in this kernel",
     "alone": "changes more than bodies of functions: not run",
@@ -166,7 +167,8 @@ class Session:
             if verdict.state in KILLED:
                 if verdict.state == "none" and glob:
                     continue  # no suite of that name
-                return Result(mutant.name, verdict.state, verdict.where, seconds, mutant.harm)
+                state = "false alarm" if mutant.equivalent else verdict.state
+                return Result(mutant.name, state, verdict.where, seconds, mutant.harm)
         state = "equivalent" if mutant.equivalent else "survived"
         return Result(mutant.name, state, "", seconds, mutant.harm, mutant.equivalent or mutant.survives)
 
@@ -300,8 +302,8 @@ def table(results: Sequence[Result]) -> str:
 
 
 def status(results: Sequence[Result]) -> int:
-    """1 if a mutant survived without a reason that is known."""
-    return int(any(result.state == "survived" and not result.argument for result in results))
+    """1 if a mutant survived without a reason that is known, or a test saw what is not there."""
+    return int(any(r.state == "false alarm" or (r.state == "survived" and not r.argument) for r in results))
 
 
 def main(environ: Mapping[str, str]) -> int:

@@ -127,4 +127,5 @@ def test_only_survivors_without_a_reason_fail_the_command() -> None:
     known = mutants.Result("a", "survived", argument="because")
     assert mutants.status([known, mutants.Result("b", "failed")]) == 0
     assert mutants.status([known, mutants.Result("b", "survived")]) == 1
+    assert mutants.status([known, mutants.Result("b", "false alarm")]) == 1
     assert "1 not noticed" in mutants.table([known])
