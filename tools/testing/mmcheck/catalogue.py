@@ -13,6 +13,8 @@ fits more than one kernel:
     harm = "what goes wrong for a user"
     suite = "linear_map"                   # a glob: where it should be noticed first
     program = "folio_uffd"                 # instead of a suite: the selftest that should notice
+    machine = "-smp 2"                     # what the suite needs of the emulator
+    arch = "x86_64"                        # others do not compile it, or have no such thing
     early = true                           # on from the command line, not just for the tests
     equivalent = "why nobody can notice"   # or: survives = "why no test does"
 """
@@ -44,12 +46,15 @@ class Mutant:
     files: Callable[[Read], Mapping[str, str] | None]
     suite: str = ""
     program: str = ""
+    machine: str = ""
+    arch: str = ""
     early: bool = False
     equivalent: str = ""
     survives: str = ""
 
 
-_FIELDS = {"name", "file", "in", "old", "new", "harm", "suite", "program", "early", "equivalent", "survives"}
+_TEXT = ("suite", "program", "machine", "arch", "equivalent", "survives")
+_FIELDS = {"name", "file", "in", "old", "new", "harm", "early", *_TEXT}
 
 
 def load(folder: Path) -> list[Mutant]:
@@ -90,11 +95,8 @@ def _entry(path: Path, entry: dict[str, object]) -> Mutant:
         harm=text["harm"],
         paths=(text["file"],),
         files=files,
-        suite=text.get("suite", ""),
-        program=text.get("program", ""),
         early=bool(entry.get("early")),
-        equivalent=text.get("equivalent", ""),
-        survives=text.get("survives", ""),
+        **{name: text[name] for name in _TEXT if name in text},
     )
 
 
@@ -131,12 +133,16 @@ def _patch(path: Path) -> Mutant:
     return Mutant(path.stem, harm, tuple(files_changed), files)
 
 
-def fitting(mutants: Iterable[Mutant], read: Read) -> tuple[list[tuple[Mutant, Mapping[str, str]]], list[str]]:
-    """Those mutants that fit a tree, with the files that they change, and the names of those that do not."""
+def fitting(
+    mutants: Iterable[Mutant], read: Read, arch: str
+) -> tuple[list[tuple[Mutant, Mapping[str, str]]], list[str]]:
+    """Those mutants that fit a tree and `arch`, with the files that they change, and the names of those that do not."""
     found: dict[str, tuple[Mutant, Mapping[str, str]]] = {}
     names: list[str] = []
     for mutant in mutants:
         names.append(mutant.name)
+        if mutant.arch and arch not in mutant.arch.split():
+            continue
         if mutant.name not in found and (files := mutant.files(read)):
             found[mutant.name] = (mutant, files)
     return list(found.values()), [name for name in dict.fromkeys(names) if name not in found]

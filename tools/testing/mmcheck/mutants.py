@@ -152,17 +152,20 @@ class Session:
             progress.say(f"does not build, left out: {', '.join(sorted(wrong))}")
             broken += sorted(wrong)
 
-    def boot(self, name: str, number: int, early: bool, glob: str) -> boot.Verdict:
+    def boot(self, mutant: Mutant, number: int, glob: str) -> boot.Verdict:
         """Boot with one mutant switched on, with the suites that `glob` matches."""
-        log = self.folder / f"{name}.log"
-        arguments = switch(number, early) + ([f"kunit.filter_glob={glob}"] if glob else [])
-        return boot.follow(boot.command(self.settings.arch, self.build, arguments), log, TIMEOUT)
+        log = self.folder / f"{mutant.name}.log"
+        arguments = switch(number, mutant.early) + ([f"kunit.filter_glob={glob}"] if glob else [])
+        command = boot.command(self.settings.arch, self.build, arguments)
+        # All suites run on the usual machine: what a few need is no good for the others.
+        more = mutant.machine.split() if glob and self.settings.arch != "um" else []
+        return boot.follow([*command, *more], log, TIMEOUT)
 
     def judge(self, mutant: Mutant, number: int, likely: Sequence[str]) -> Result:
         """Boot with the likely suites first, and with all if those notice nothing."""
         seconds = 0.0
         for glob in [*dict.fromkeys(likely), ""]:
-            verdict = self.boot(mutant.name, number, mutant.early, glob)
+            verdict = self.boot(mutant, number, glob)
             seconds += verdict.seconds
             if verdict.state in KILLED:
                 if verdict.state == "none" and glob:
@@ -186,7 +189,7 @@ class Session:
 
     def run(self, every: Sequence[Mutant]) -> list[Result]:
         """All of it; results in the order of the catalogue."""
-        mutants, absent = catalogue.fitting(every, self.read)
+        mutants, absent = catalogue.fitting(every, self.read, self.settings.arch)
         self.folder.mkdir(parents=True, exist_ok=True)
         if not mutants:
             return [Result(name, "does not fit") for name in absent]
@@ -225,7 +228,7 @@ class Session:
 
     def check_unchanged(self, kernel: Kernel) -> None:
         """With nothing switched on all must pass, or no verdict means anything."""
-        verdict = self.boot("unchanged", 0, False, "")
+        verdict = self.boot(Mutant("unchanged", "", (), lambda _: {}), 0, "")
         if verdict.state != "passed":
             log = self.folder / "unchanged.log"
             raise UserError(f"linux {self.label} without a mutant: {verdict.state} in {verdict.where}; see {log}")
@@ -263,14 +266,14 @@ class GuestSession(Session):
         self.launch = launch
         self.files = kselftest.Session(launch).build([program.name for program in self.every])
 
-    def boot(self, name: str, number: int, early: bool, glob: str) -> boot.Verdict:
+    def boot(self, mutant: Mutant, number: int, glob: str) -> boot.Verdict:
         """Boot with one mutant switched on, with the one program `glob`, or with all that take one CPU."""
         started = time.monotonic()
         by_name = {program.name: program for program in self.every}
         alone = [program for program in self.every if program.name not in kselftest.CPUS]
         wanted = [by_name[glob]] if glob else alone
         cpus = kselftest.CPUS.get(glob, 1)
-        one = kselftest.Boot(self.launch, self.folder / f"{name}.log", cpus, switch(number, early))
+        one = kselftest.Boot(self.launch, self.folder / f"{mutant.name}.log", cpus, switch(number, mutant.early))
         cases = 0
         for case in one.run([kselftest.line(program, by_name) for program in wanted], self.files):
             cases += 1

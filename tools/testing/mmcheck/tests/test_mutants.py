@@ -46,24 +46,24 @@ def folder(tmp_path: Path, **files: str) -> Path:
 
 def test_a_piece_of_one_function_is_replaced(tmp_path: Path) -> None:
     where = folder(tmp_path, a_toml=ENTRY.format(name="minus", function="g"))
-    found, absent = catalogue.fitting(catalogue.load(where), read)
+    found, absent = catalogue.fitting(catalogue.load(where), read, "arm64")
     assert [dict(files) for _, files in found] == [{"a.c": TEXT[:45] + TEXT[45:].replace("x + 1", "x - 1")}]
     assert not absent
 
 
 def test_what_is_not_in_the_tree_does_not_fit(tmp_path: Path) -> None:
     text = ENTRY.format(name="minus", function="h") + ENTRY.format(name="file", function="f").replace("a.c", "b.c")
-    assert catalogue.fitting(catalogue.load(folder(tmp_path, a_toml=text)), read) == ([], ["minus", "file"])
+    assert catalogue.fitting(catalogue.load(folder(tmp_path, a_toml=text)), read, "arm64") == ([], ["minus", "file"])
 
 
 def test_the_first_of_a_name_that_fits_is_taken(tmp_path: Path) -> None:
     text = ENTRY.format(name="minus", function="h") + ENTRY.format(name="minus", function="f")
-    found, absent = catalogue.fitting(catalogue.load(folder(tmp_path, a_toml=text)), read)
+    found, absent = catalogue.fitting(catalogue.load(folder(tmp_path, a_toml=text)), read, "arm64")
     assert len(found) == 1 and not absent
 
 
 def test_patches_are_mutants(tmp_path: Path) -> None:
-    found, _ = catalogue.fitting(catalogue.load(folder(tmp_path, forget_patch=PATCH)), read)
+    found, _ = catalogue.fitting(catalogue.load(folder(tmp_path, forget_patch=PATCH)), read, "arm64")
     assert found[0][0].harm == "f() forgets one"
     assert found[0][1]["a.c"].count("return x;") == 1
 
@@ -88,7 +88,7 @@ def test_entries_of_the_catalogue_say_what_they_must() -> None:
 
 def test_one_kernel_holds_them_all(tmp_path: Path) -> None:
     text = ENTRY.format(name="one", function="f") + ENTRY.format(name="two", function="g")
-    found, _ = catalogue.fitting(catalogue.load(folder(tmp_path, a_toml=text)), read)
+    found, _ = catalogue.fitting(catalogue.load(folder(tmp_path, a_toml=text)), read, "arm64")
     kernel = mutants.combine(found, read)
     merged = kernel.files["a.c"].decode()
     assert kernel.number == {"one": 1, "two": 2}
