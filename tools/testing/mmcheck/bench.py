@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from . import graft, guest, launcher, linear_map, progress, source
+from . import command, graft, guest, launcher, linear_map, progress, source
 from .cell import Cell
 from .errors import UserError
 from .settings import PROJECT, from_environment
@@ -94,11 +94,11 @@ def run_part(part: Part, environ: Mapping[str, str], out: Path) -> list[Number]:
         log = out / "bench" / f"{part.name}-{cell.slug}.log"
         request = launcher.parse(cell.command("run", *words, part.name)[1:])
         launch = launcher.prepare(request, {**environ, **cell.variables, "O": str(out)})
-        command = [sys.executable, *cell.command("run", *words, part.name)]
+        line = [sys.executable, *cell.command("run", *words, part.name)]
         with log.open("w") as file:
             # Progress of a build is on standard error, and for the user.
             done = subprocess.run(
-                command,
+                line,
                 cwd=PROJECT,
                 env={**os.environ, **environ, **cell.variables, "O": str(out)},
                 stdin=subprocess.DEVNULL,
@@ -216,8 +216,8 @@ def ktap(found: Mapping[str, Sequence[Number]]) -> str:
     return "\n".join(lines)
 
 
-def run(environ: Mapping[str, str]) -> None:
-    """The command."""
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
     settings = from_environment({**environ, "ARCH": "", "PAGES": ""})
     if settings.kdir:
         raise UserError("KDIR: benchmarks compare the packaged kernels; use kunit.py with folio_bench.mib= on your own")
@@ -251,6 +251,7 @@ def run(environ: Mapping[str, str]) -> None:
     for table in shown:
         print("\n".join(f"# {line}" for line in text(table).splitlines()))
     progress.say(f"bench.json and plots in {settings.out / 'bench'}")
+    return 0
 
 
 def _whole(environ: Mapping[str, str], name: str, default: int) -> int:
@@ -306,24 +307,18 @@ def compare(a: str, b: str) -> str:
     return "\n".join([*lines, f"{len(table.rows)} of {len(table.rows) + same} numbers differ"])
 
 
+def run_compare(environ: Mapping[str, str]) -> int:
+    """The other command; returns the exit status."""
+    if not (environ.get("A") and environ.get("B")):
+        raise UserError("say which results to compare: A=out B=other/out")
+    print(compare(environ["A"], environ["B"]))
+    return 0
+
+
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    """The commands. Bad input is one line and status 2, an interrupt status 130."""
-    launcher.heed_signals()
-    environ = {name: value for name, value in environ.items() if value}
-    try:
-        if arguments[:1] == ["bench-compare"]:
-            if not (environ.get("A") and environ.get("B")):
-                raise UserError("say which results to compare: A=out B=other/out")
-            print(compare(environ["A"], environ["B"]))
-        else:
-            run(environ)
-        return 0
-    except UserError as error:
-        print(f"bench: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("bench: interrupted", file=sys.stderr)
-        return 130
+    """The commands."""
+    body = run_compare if arguments[:1] == ["bench-compare"] else run
+    return command.run("bench", body, environ)
 
 
 if __name__ == "__main__":

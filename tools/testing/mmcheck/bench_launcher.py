@@ -14,10 +14,10 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from . import graft, machine, progress, source
+from . import command, graft, machine, progress, source
 from .errors import UserError
 from .settings import PROJECT, from_environment
 
@@ -28,8 +28,8 @@ EXAMPLE = "CONFIG_KUNIT=y\nCONFIG_KUNIT_EXAMPLE_TEST=y\n"
 class Bench:
     """Scratch folders, and commands timed in them."""
 
-    def __init__(self) -> None:
-        self.settings = from_environment(os.environ, "arm64")
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.settings = from_environment(environ, "arm64")
         machine.provide(machine.requirements("arm64", own_compiler=False))
         self.kernel = source.from_archive(self.settings.kernel, self.settings.cache)
         self.scratch = self.settings.out / "bench-launcher"
@@ -104,31 +104,29 @@ class Bench:
         return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
 
 
-def main() -> int:
+def run(environ: Mapping[str, str]) -> int:
     """Measure and print the table; status 1 where a bound is missed."""
-    try:
-        bench = Bench()
-        ccache = shutil.which("ccache") or "not installed"
-        print(f"linux {bench.kernel.label}, arm64, {os.cpu_count()} CPUs, ccache {ccache}")
-        print(f"{'':8}{'ours':>10}{'theirs':>10}{'ratio':>8}{'more':>9}  bound", flush=True)
-        good = True
-        for name, measure, bound, factor, more in (
-            ("cold", bench.cold, "at most 0.75x", 0.75, 0),
-            ("again", bench.again, "at most 2 s more", 1, 2),
-            ("edit", bench.edit, "at most 1.1x", 1.1, 0),
-        ):
-            ours, theirs = measure()
-            good = good and ours <= factor * theirs + more
-            ratio, difference = ours / theirs, ours - theirs
-            print(f"{name:8}{ours:9.2f}s{theirs:9.2f}s{ratio:8.2f}{difference:+8.2f}s  {bound}", flush=True)
-    except UserError as error:
-        print(f"bench-launcher: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("bench-launcher: interrupted", file=sys.stderr)
-        return 130
+    bench = Bench(environ)
+    ccache = shutil.which("ccache") or "not installed"
+    print(f"linux {bench.kernel.label}, arm64, {os.cpu_count()} CPUs, ccache {ccache}")
+    print(f"{'':8}{'ours':>10}{'theirs':>10}{'ratio':>8}{'more':>9}  bound", flush=True)
+    good = True
+    for name, measure, bound, factor, more in (
+        ("cold", bench.cold, "at most 0.75x", 0.75, 0),
+        ("again", bench.again, "at most 2 s more", 1, 2),
+        ("edit", bench.edit, "at most 1.1x", 1.1, 0),
+    ):
+        ours, theirs = measure()
+        good = good and ours <= factor * theirs + more
+        ratio, difference = ours / theirs, ours - theirs
+        print(f"{name:8}{ours:9.2f}s{theirs:9.2f}s{ratio:8.2f}{difference:+8.2f}s  {bound}", flush=True)
     shutil.rmtree(bench.scratch)
     return 0 if good else 1
+
+
+def main() -> int:
+    """The command."""
+    return command.run("bench-launcher", run, os.environ)
 
 
 if __name__ == "__main__":

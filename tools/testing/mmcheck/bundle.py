@@ -12,8 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from . import boot, graft, guest, kselftest, launcher, machine, progress
-from .errors import UserError
+from . import boot, command, graft, guest, kselftest, launcher, machine, progress
 
 
 def pack(session: kselftest.Session, tests: str, target: Path) -> None:
@@ -39,24 +38,20 @@ def pack(session: kselftest.Session, tests: str, target: Path) -> None:
     graft.replace(target / "cmdline", f"{words}\n".encode())
 
 
-def main(environ: Mapping[str, str]) -> int:
-    """The command. Bad input is one line and status 2."""
-    launcher.heed_signals()
-    try:
-        given = {name: value for name, value in environ.items() if value}
-        arch = given.setdefault("ARCH", machine.own_arch())
-        kselftest.provide(arch)
-        session = kselftest.Session(launcher.prepare(kselftest.request(arch), given))
-        target = session.settings.out / "bundle"
-        pack(session, given.get("TESTS", ""), target)
-        progress.say(f"Image, initramfs.cpio.gz, xfs.img.gz and the kernel's cmdline are in {target}")
-    except UserError as error:
-        print(f"bundle: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("bundle: interrupted", file=sys.stderr)
-        return 130
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    environ = {**environ, "ARCH": environ.get("ARCH") or machine.own_arch()}
+    kselftest.provide(environ["ARCH"])
+    session = kselftest.Session(launcher.prepare(kselftest.request(environ["ARCH"]), environ))
+    target = session.settings.out / "bundle"
+    pack(session, environ.get("TESTS", ""), target)
+    progress.say(f"Image, initramfs.cpio.gz, xfs.img.gz and the kernel's cmdline are in {target}")
     return 0
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("bundle", run, environ)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,12 @@ import os
 import subprocess
 import sys
 import venv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from . import graft, kselftest, launcher, linear_map, machine, progress, results
+from . import command, graft, kselftest, launcher, linear_map, machine, progress, results
 from .cell import Cell
 from .errors import UserError
 from .settings import PROJECT, from_environment
@@ -201,30 +201,27 @@ def _run(command: Sequence[str | Path]) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     """`make check`, or `make check-host` without the kernels."""
-    tally = Tally()
-    try:
-        out = from_environment({"O": os.environ.get("O", "")}).out
+
+    def run(environ: Mapping[str, str]) -> int:
+        tally = Tally()
+        out = from_environment({"O": environ.get("O", "")}).out
         host(tally, out)
         if arguments[:1] == ["check"]:
             styled: set[Path] = set()
-            for run in RUNS:
-                tree = kernel(tally, run, out)
+            for one in RUNS:
+                tree = kernel(tally, one, out)
                 if tree not in styled:
-                    style(tally, tree, run.kernel)
+                    style(tally, tree, one.kernel)
                     styled.add(tree)
             for cell in SELFTESTS:
                 selftests(tally, cell, out)
-    except UserError as error:
-        print(f"check: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("check: interrupted", file=sys.stderr)
-        return 130
-    with contextlib.suppress(BrokenPipeError):
-        for line in (*(f"skipped: {skip}" for skip in tally.skips), *(f"failed: {f}" for f in tally.failures)):
-            print(line)
-        print(tally.line())
-    return 1 if tally.failures else 0
+        with contextlib.suppress(BrokenPipeError):
+            for line in (*(f"skipped: {skip}" for skip in tally.skips), *(f"failed: {f}" for f in tally.failures)):
+                print(line)
+            print(tally.line())
+        return 1 if tally.failures else 0
+
+    return command.run("check", run, os.environ)
 
 
 if __name__ == "__main__":

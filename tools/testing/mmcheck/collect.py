@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from . import progress, results
+from . import command, progress, results
 from .errors import UserError
 from .settings import from_environment
 
@@ -49,12 +49,8 @@ def run(out: Path) -> int:
 
 
 def main(environ: Mapping[str, str]) -> int:
-    """The command. Bad input is one line and status 2."""
-    try:
-        return run(from_environment({name: value for name, value in environ.items() if value}).out)
-    except UserError as error:
-        print(f"results: {error}", file=sys.stderr)
-        return 2
+    """The command."""
+    return command.run("results", lambda given: run(from_environment(given).out), environ)
 
 
 if __name__ == "__main__":

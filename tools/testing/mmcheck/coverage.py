@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import boot, graft, guest, launcher, machine, progress, shadow, source
+from . import boot, command, graft, guest, launcher, machine, progress, shadow, source
 from .errors import UserError
 from .lock import held
 from .mutants import reader
@@ -272,22 +272,18 @@ def _spans(numbers: Sequence[int]) -> str:
     return " ".join(f"{a}-{b}" if a != b else str(a) for a, b in spans)
 
 
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    session = Session(from_environment({"ARCH": "arm64", **environ}))
+    found = session.measure()
+    print(table(found, session.files))
+    progress.say(f"HTML, coverage.info and coverage.json in {session.folder}")
+    return 0
+
+
 def main(environ: Mapping[str, str]) -> int:
-    """The command. Bad input is one line and status 2, an interrupt status 130."""
-    launcher.heed_signals()
-    try:
-        settings = from_environment({"ARCH": "arm64", **{k: v for k, v in environ.items() if v}})
-        session = Session(settings)
-        found = session.measure()
-        print(table(found, session.files))
-        progress.say(f"HTML, coverage.info and coverage.json in {session.folder}")
-        return 0
-    except UserError as error:
-        print(f"coverage: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("coverage: interrupted", file=sys.stderr)
-        return 130
+    """The command."""
+    return command.run("coverage", run, environ)
 
 
 if __name__ == "__main__":

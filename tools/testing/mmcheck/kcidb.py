@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from . import collect, graft, machine, progress, results, source
+from . import collect, command, graft, machine, progress, results, source
 from .errors import UserError
 from .make import LOG, RECORD
 from .settings import PROJECT, from_environment
@@ -258,12 +258,8 @@ def run(environ: Mapping[str, str]) -> int:
 
 
 def main(environ: Mapping[str, str]) -> int:
-    """The command. Bad input is one line and status 2."""
-    try:
-        return run({name: value for name, value in environ.items() if value})
-    except UserError as error:
-        print(f"kcidb: {error}", file=sys.stderr)
-        return 2
+    """The command."""
+    return command.run("kcidb", run, environ)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import boot, graft, guest, launcher, machine, progress, results
+from . import boot, command, graft, guest, launcher, machine, progress, results
 from .errors import UserError
 from .lock import held
 from .settings import PROJECT, VARIABLES
@@ -381,17 +381,11 @@ def report(
 
 
 def main(environ: Mapping[str, str]) -> int:
-    """The command. Bad input is one line and status 2, an interrupt status 130."""
-    launcher.heed_signals()
-    try:
-        return run({name: value for name, value in environ.items() if value})
-    except UserError as error:
-        print(f"kselftest: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
+    """The command."""
+    status = command.run("kselftest", run, environ, "what was found so far is kept")
+    if status == 130:
         boot.stop.set()
-        print("kselftest: interrupted; what was found so far is kept", file=sys.stderr)
-        return 130
+    return status
 
 
 if __name__ == "__main__":

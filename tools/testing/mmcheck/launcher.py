@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import machine, outcome, progress, shadow, source
+from . import command, machine, outcome, progress, shadow, source
 from .errors import UserError
 from .lock import held
 from .make import LOG, Message
@@ -375,25 +375,7 @@ def _compiler(arch: str) -> str:
     return f"{path} {state.st_size} {state.st_mtime_ns}" if state else f"none on {platform.machine()}"
 
 
-def _interrupted(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
-def heed_signals() -> None:
-    """Make SIGTERM and SIGHUP what ^C is, unless they are ignored, as nohup wants it."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, _interrupted)
-
-
 def main(arguments: Sequence[str]) -> int:
-    """The command. Bad input is one line and status 2, an interrupt status 130."""
-    heed_signals()
-    try:
-        return run(arguments, os.environ)
-    except UserError as error:
-        print(f"kunit.py: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("kunit.py: interrupted; the next run continues from here", file=sys.stderr)
-        return 130
+    """The command."""
+    kept = "the next run continues from here"
+    return command.run("kunit.py", lambda environ: run(arguments, environ), os.environ, kept)

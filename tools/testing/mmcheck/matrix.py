@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import boot, catalogue, graft, kselftest, launcher, machine, progress, results, shadow, source
+from . import boot, catalogue, command, graft, kselftest, launcher, machine, progress, results, shadow, source
 from .cell import Cell
 from .errors import UserError
 from .settings import PROJECT, Settings, from_environment
@@ -382,32 +382,28 @@ def chosen(environ: Mapping[str, str]) -> tuple[list[Cell], list[str] | None]:
     return found, names
 
 
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
+    jobs = environ.get("JOBS") or str(max(1, min(os.cpu_count() or 1, memory // GIB_PER_BUILD)))
+    if not jobs.isdigit() or jobs == "0":
+        raise UserError(f"JOBS={jobs}: use a number of cells at a time")
+    cells, only = chosen(environ)
+    runner = Runner(cells, environ, only)
+    runner.prepare()
+    runner.load()
+    status = runner.run(int(jobs))
+    every = list(runner.records.values())
+    counts = {state: sum(record.counts.get(state, 0) for record in every) for state in results.STATES}
+    good = sum(record.state == "passed" for record in every)
+    text = ", ".join(f"{number} {state}" for state, number in counts.items())
+    print(f"{good} of {len(every)} cells passed: {text}")
+    return status
+
+
 def main(environ: Mapping[str, str]) -> int:
-    """The command. Bad input is one line and status 2, an interrupt status 130."""
-    launcher.heed_signals()
-    try:
-        environ = {name: value for name, value in environ.items() if value}
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
-        jobs = environ.get("JOBS") or str(max(1, min(os.cpu_count() or 1, memory // GIB_PER_BUILD)))
-        if not jobs.isdigit() or jobs == "0":
-            raise UserError(f"JOBS={jobs}: use a number of cells at a time")
-        cells, only = chosen(environ)
-        runner = Runner(cells, environ, only)
-        runner.prepare()
-        runner.load()
-        status = runner.run(int(jobs))
-        every = list(runner.records.values())
-        counts = {state: sum(record.counts.get(state, 0) for record in every) for state in results.STATES}
-        good = sum(record.state == "passed" for record in every)
-        text = ", ".join(f"{number} {state}" for state, number in counts.items())
-        print(f"{good} of {len(every)} cells passed: {text}")
-        return status
-    except UserError as error:
-        print(f"matrix: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("matrix: interrupted; the next call goes on from here", file=sys.stderr)
-        return 130
+    """The command."""
+    return command.run("matrix", run, environ, "the next call goes on from here")
 
 
 if __name__ == "__main__":

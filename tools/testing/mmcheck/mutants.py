@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import boot, catalogue, graft, kselftest, launcher, machine, progress, schemata, shadow, source
+from . import boot, catalogue, command, graft, kselftest, launcher, machine, progress, schemata, shadow, source
 from .catalogue import Mutant
 from .errors import UserError
 from .lock import held
@@ -309,36 +309,33 @@ def status(results: Sequence[Result]) -> int:
     return int(any(r.state == "false alarm" or (r.state == "survived" and not r.argument) for r in results))
 
 
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    jobs = environ.get("JOBS") or str(os.cpu_count() or 1)
+    if not jobs.isdigit() or jobs == "0":
+        raise UserError(f"JOBS={jobs}: use a number of boots at a time")
+    folder = Path(environ["MUTANTS"]) if environ.get("MUTANTS") else catalogue.FOLDER
+    settings = from_environment({"ARCH": "arm64", **environ})
+    only = environ.get("ONLY") or "*"
+    mutants = [mutant for mutant in catalogue.load(folder) if fnmatch.fnmatch(mutant.name, only)]
+    found: list[Result] = []
+    for kind, own in (
+        (Session, [m for m in mutants if not m.program]),
+        (GuestSession, [m for m in mutants if m.program]),
+    ):
+        if own:
+            session = kind(settings, int(jobs))
+            results = session.run(own)
+            session.save([result for result in results if result.state != "does not fit"])
+            progress.say(f"consoles and mutants.json in {session.folder}")
+            found += results
+    print(table(found))
+    return status(found)
+
+
 def main(environ: Mapping[str, str]) -> int:
-    """The command. Bad input is one line and status 2, an interrupt status 130."""
-    launcher.heed_signals()
-    try:
-        jobs = environ.get("JOBS") or str(os.cpu_count() or 1)
-        if not jobs.isdigit() or jobs == "0":
-            raise UserError(f"JOBS={jobs}: use a number of boots at a time")
-        folder = Path(environ["MUTANTS"]) if environ.get("MUTANTS") else catalogue.FOLDER
-        settings = from_environment({"ARCH": "arm64", **{k: v for k, v in environ.items() if v}})
-        only = environ.get("ONLY") or "*"
-        mutants = [mutant for mutant in catalogue.load(folder) if fnmatch.fnmatch(mutant.name, only)]
-        found: list[Result] = []
-        for kind, own in (
-            (Session, [m for m in mutants if not m.program]),
-            (GuestSession, [m for m in mutants if m.program]),
-        ):
-            if own:
-                session = kind(settings, int(jobs))
-                results = session.run(own)
-                session.save([result for result in results if result.state != "does not fit"])
-                progress.say(f"consoles and mutants.json in {session.folder}")
-                found += results
-        print(table(found))
-        return status(found)
-    except UserError as error:
-        print(f"mutants: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("mutants: interrupted; what was found so far is kept", file=sys.stderr)
-        return 130
+    """The command."""
+    return command.run("mutants", run, environ, "what was found so far is kept")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import collect, graft, progress, results
+from . import collect, command, graft, progress, results
 from .errors import UserError
 from .settings import PROJECT, from_environment
 
@@ -301,8 +301,8 @@ def page(data: Input, lines: Sequence[JSON], when: str) -> str:
     )
 
 
-def run(out: Path) -> None:
-    """The command."""
+def run(out: Path) -> int:
+    """The command; returns the exit status."""
     data = Input(out)
     folder = out / "report"
     folder.mkdir(parents=True, exist_ok=True)
@@ -314,16 +314,12 @@ def run(out: Path) -> None:
     graft.replace(file, ("\n".join(lines) + "\n").encode())
     graft.replace(folder / "index.html", page(data, [json.loads(line) for line in lines], when).encode())
     progress.say(f"{folder / 'index.html'}")
+    return 0
 
 
 def main(environ: Mapping[str, str]) -> int:
-    """The command. Bad input is one line and status 2."""
-    try:
-        run(from_environment({name: value for name, value in environ.items() if value}).out)
-        return 0
-    except UserError as error:
-        print(f"report: {error}", file=sys.stderr)
-        return 2
+    """The command."""
+    return command.run("report", lambda given: run(from_environment(given).out), environ)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from . import graft, results, source
+from . import command, graft, results, source
 from .errors import UserError
 from .settings import PROJECT, from_environment
 
@@ -682,12 +682,8 @@ def run(environ: Mapping[str, str]) -> int:
 
 
 def main(environ: Mapping[str, str]) -> int:
-    """The command. Bad input is one line and status 2."""
-    try:
-        return run({name: value for name, value in environ.items() if value})
-    except UserError as error:
-        print(f"series: {error}", file=sys.stderr)
-        return 2
+    """The command."""
+    return command.run("series", run, environ)
 
 
 if __name__ == "__main__":
