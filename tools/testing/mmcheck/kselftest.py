@@ -370,12 +370,18 @@ def run(environ: Mapping[str, str]) -> int:
 
 
 def report(
-    found: Sequence[results.Case], session: Session, every: Sequence[Program], environ: Mapping[str, str]
+    found: Sequence[results.Case],
+    session: Session,
+    every: Sequence[Program],
+    environ: Mapping[str, str],
+    known: Mapping[str, str] | None = None,
 ) -> int:
-    """Say what failed and how to run it again; returns the exit status."""
+    """Say what failed, why if that is `known` (by globs of cases), and how to run it again; returns the exit status."""
     for case in found:
         if case.state == "failed":
-            progress.say(f"FAILED {case.suite}.{case.name}; again: {again(case, every, environ)}")
+            name = f"{case.suite}.{case.name}"
+            why = next((f" ({text})" for glob, text in (known or {}).items() if fnmatch.fnmatch(name, glob)), "")
+            progress.say(f"FAILED {name}{why}; again: {again(case, every, environ)}")
     progress.say(f"{results.summary(found)}; consoles, results.json and results.xml in {session.folder}")
     return results.status(found)
 
