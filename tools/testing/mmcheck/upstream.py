@@ -30,8 +30,8 @@ LEFT_OUT = {
 """Categories that do not run here, and why."""
 
 KNOWN = {
-    "vmtests_hugevm.virtual_address_range": "older versions take each address above the mark for a bad one, when asked or not",
-    "vmtests_ksm_numa.ksm_tests -N -m 1": "it expects merging within two scans; with smart_scan=0, ksm's other setting, it passes",
+    "vmtests_hugevm.virtual_address_range": "older versions take each address above their mark for a bad one",
+    "vmtests_ksm_numa.ksm_tests -N -m 1": "expects merging within two scans, which smart_scan=0 would give",
     "vmtests_thp.khugepaged*": "6.12's khugepaged.c does not compile: it has no KSFT_SKIP",
 }
 """Failures that the tests themselves are the reason of, by globs of cases."""
