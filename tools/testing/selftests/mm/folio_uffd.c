@@ -316,4 +316,33 @@ TEST_F_TIMEOUT(folio_uffd, split_folio, 120)
 	check_traps(_metadata, self, page);
 }
 
+/*
+ * [bug B30] A page of zeros is replaced by the zero page when its folio is
+ * split, and is protected all the same; here all but one are.
+ */
+TEST_F_TIMEOUT(folio_uffd, split_folio_of_zeros, 120)
+{
+	struct memory *m = &self->memory;
+	unsigned int odd = cont_ptes() / 2;
+
+	if (variant->kind != ANON)
+		SKIP(return, "only anonymous memory gets the zero page");
+	memset(m->at, 0, bytes(m->pages));
+	ASSERT_EQ(0, protect(self->uffd, m->at, m->pages, true));
+	ASSERT_EQ(0, protect(self->uffd, m->at + bytes(odd), 1, false));
+	if (!split_folios(m))
+		SKIP(return, "no debugfs, or cannot be split");
+	for (unsigned int page = 0; page < m->pages; page++) {
+		char *at = m->at + bytes(page);
+
+		EXPECT_EQ(page != odd, pagemap_has(at, PM_UFFD_WP)) {
+			TH_LOG("page %u, all but page %u are protected", page, odd);
+		}
+		EXPECT_TRUE(page_is(at, 0));
+		EXPECT_EQ(page != odd, traps(self->uffd, at)) {
+			TH_LOG("page %u traps or not", page);
+		}
+	}
+}
+
 TEST_HARNESS_MAIN
