@@ -9,12 +9,13 @@ the suites that are likely to notice: those that noticed last time, or that the 
 import concurrent.futures
 import dataclasses
 import fnmatch
+import hashlib
 import json
 import os
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -204,8 +205,14 @@ class Session:
         return sorted(results, key=lambda result: order.get(result.name, len(order)))
 
     def judge_all(self, mutants: Sequence[Mutant], kernel: Kernel) -> list[Result]:
-        """Boot once for each, several at a time."""
+        """Boot once for each, several at a time; after an interrupt, for those that have no verdict yet."""
         before = self.known()
+        mark = self.fingerprint(kernel)
+        results = [result for result in self.unfinished(mark) if result.name in kernel.number]
+        done = {result.name for result in results}
+        if done:
+            progress.say(f"going on: {len(done)} of {len(mutants)} have their verdict")
+        self.save(results, mark, {mutant.name for mutant in mutants})
         with (
             progress.Progress(f"mutants of linux {self.label}", len(mutants)) as shown,
             concurrent.futures.ThreadPoolExecutor(self.jobs) as pool,
@@ -213,13 +220,13 @@ class Session:
             waiting = [
                 pool.submit(self.judge, m, kernel.number[m.name], self.likely(m, before.get(m.name, "")))
                 for m in mutants
+                if m.name not in done
             ]
-            results = []
             try:
-                for done, future in enumerate(concurrent.futures.as_completed(waiting), 1):
+                for future in concurrent.futures.as_completed(waiting):
                     results.append(future.result())
-                    shown.advance(done, f"{results[-1].name}: {results[-1].state} {results[-1].where}")
-                    self.save(results)
+                    shown.advance(len(results), f"{results[-1].name}: {results[-1].state} {results[-1].where}")
+                    self.save(results, mark)
             except BaseException:
                 boot.stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -234,16 +241,37 @@ class Session:
             raise UserError(f"linux {self.label} without a mutant: {verdict.state} in {verdict.where}; see {log}")
         progress.say(f"{len(kernel.number)} mutants in one kernel; without one, all suites pass")
 
-    def save(self, results: Sequence[Result]) -> None:
-        """Write what is known so far, keeping the verdicts on mutants that are not part of this run."""
-        names = {result.name for result in results}
+    def fingerprint(self, kernel: Kernel) -> str:
+        """Changes with the kernel, the tests, and what is broken."""
+        digest = hashlib.sha256(shadow.fingerprint(self.source, features=self.settings.features).encode())
+        for name, content in sorted(kernel.files.items()):
+            digest.update(f"{name}\n".encode() + content)
+        return digest.hexdigest()
+
+    def unfinished(self, mark: str) -> list[Result]:
+        """The verdicts of a run on this very kernel that did not come to its end."""
         try:
-            kept = [r for r in json.loads(self.report.read_text())["mutants"] if r["name"] not in names]
+            whole = json.loads(self.report.read_text())
+            names = whole["names"] if whole["unfinished"] == mark else []
+            return [Result(**result) for result in whole["mutants"] if result["name"] in names]
+        except (OSError, ValueError, KeyError, TypeError):
+            return []
+
+    def save(self, results: Sequence[Result], unfinished: str = "", forget: Set[str] = frozenset()) -> None:
+        """Write what is known so far, keeping the verdicts on mutants that are not part of this run.
+
+        unfinished: the fingerprint of the kernel, while there is more to come
+        forget:     mutants whose verdicts of earlier runs are not to be kept
+        """
+        names = [result.name for result in results]
+        try:
+            kept = [r for r in json.loads(self.report.read_text())["mutants"] if r["name"] not in {*names, *forget}]
         except (OSError, ValueError, KeyError):
             kept = []
         whole = {"kernel": self.label, "arch": self.settings.arch, "pages": self.settings.pages}
         mutants = [*kept, *(dataclasses.asdict(result) for result in results)]
-        graft.replace(self.report, json.dumps({**whole, "mutants": mutants}, indent=1).encode())
+        state = {"unfinished": unfinished, "names": names}
+        graft.replace(self.report, json.dumps({**whole, **state, "mutants": mutants}, indent=1).encode())
 
 
 class GuestSession(Session):

@@ -2,12 +2,15 @@
 """The catalogue of mutants, how they are put into a kernel, and how a boot is judged."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from mmcheck import boot, catalogue, mutants, schemata
 from mmcheck.errors import UserError
+from mmcheck.settings import from_environment
+from mmcheck.source import Source
 
 TEXT = "int f(int x)\n{\n\treturn x + 1;\n}\n\nint g(int x)\n{\n\treturn x + 1;\n}\n"
 ENTRY = """\
@@ -129,3 +132,40 @@ def test_only_survivors_without_a_reason_fail_the_command() -> None:
     assert mutants.status([known, mutants.Result("b", "survived")]) == 1
     assert mutants.status([known, mutants.Result("b", "false alarm")]) == 1
     assert "1 not noticed" in mutants.table([known])
+
+
+class Judged(mutants.Session):
+    """A session that boots nothing: every mutant is noticed, until it is interrupted."""
+
+    def __init__(self, out: Path, fails: str = "") -> None:
+        self.settings = from_environment({"ARCH": "arm64", "O": str(out), "HOME": str(out)})
+        self.source = Source(out, "linux", fixed=True)
+        self.label, self.folder, self.jobs, self.fails = "linux", out, 1, fails
+        self.report = out / "mutants.json"
+        self.seen: list[str] = []
+
+    def judge(self, mutant: catalogue.Mutant, number: int, likely: Sequence[str]) -> mutants.Result:
+        if mutant.name == self.fails:
+            raise KeyboardInterrupt
+        self.seen.append(mutant.name)
+        return mutants.Result(mutant.name, "failed", "s.c")
+
+
+def test_after_an_interrupt_the_rest_is_judged(tmp_path: Path) -> None:
+    own = [catalogue.Mutant(name, "all", (), lambda _: {}) for name in ("one", "two", "three")]
+    kernel = mutants.Kernel({mutant.name: place for place, mutant in enumerate(own, 1)}, {"a.c": b"x"})
+    with pytest.raises(KeyboardInterrupt):
+        Judged(tmp_path, "two").judge_all(own, kernel)
+    boot.stop.clear()
+    again = Judged(tmp_path)
+    assert {result.name for result in again.judge_all(own, kernel)} == {"one", "two", "three"}
+    assert "one" not in again.seen and "two" in again.seen
+    again.save([mutants.Result(mutant.name, "failed") for mutant in own])
+    other = Judged(tmp_path)
+    other.judge_all(own, kernel)
+    assert sorted(other.seen) == ["one", "three", "two"]
+    changed = Judged(tmp_path, "one")
+    with pytest.raises(KeyboardInterrupt):
+        changed.judge_all(own, mutants.Kernel(kernel.number, {"a.c": b"y"}))
+    boot.stop.clear()
+    assert len(Judged(tmp_path).judge_all(own, kernel)) == 3
