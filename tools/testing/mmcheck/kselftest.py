@@ -321,9 +321,9 @@ def provide(arch: str) -> None:
     machine.provide([*machine.requirements(arch, own_compiler=False), machine.libc(arch), guest.MKFS])
 
 
-def request(arch: str) -> launcher.Request:
-    """What kunit.py is asked for: a kernel that has what the selftests need."""
-    configs = [CONFIG / "kernel.config", CONFIG / f"{arch}.config"]
+def request(arch: str, suite: str = "") -> launcher.Request:
+    """What kunit.py is asked for: a kernel that has what the selftests of `suite` need."""
+    configs = [CONFIG / f"{name}.config" for name in ("kernel", arch, *([suite] if suite else []))]
     return launcher.parse(["build", f"--arch={arch}", *(f"--kunitconfig={config}" for config in configs)])
 
 
@@ -358,7 +358,7 @@ def run(environ: Mapping[str, str]) -> int:
     wanted = [] if suite else chosen(every, environ.get("TESTS") or "")
     provide(environ["ARCH"])
     words = ["STRICT=1"] if environ.get("STRICT") == "1" else []
-    session = Session(launcher.prepare(request(environ["ARCH"]), environ), words)
+    session = Session(launcher.prepare(request(environ["ARCH"], suite), environ), words)
     if environ.get("HOST") == "1":
         return report(session.run_here(wanted, every), session, every, environ)
     if suite:

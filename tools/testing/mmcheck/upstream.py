@@ -79,8 +79,6 @@ def run(session: kselftest.Session, globs: str, environ: Mapping[str, str]) -> i
     """The command; returns the exit status."""
     files = build(session)
     session.memory = MEMORY
-    session.folder = session.folder.with_name(f"{session.folder.name}-upstream")
-    session.folder.mkdir(exist_ok=True)
     every, wrappers = programs(session)
     wanted = kselftest.chosen(every, globs)
     left_out: Sequence[results.Case] = [
