@@ -274,7 +274,8 @@ def page(data: Input, lines: Sequence[JSON], when: str) -> str:
     for content in data.mutants:
         killed, could = score(content["mutants"])
         if could:
-            label = f"mutants noticed, {str(content['kernel']).partition('-')[0]}"
+            version, _, kind = str(content["kernel"]).partition("+mutants")
+            label = f"mutants noticed, {version.partition('-')[0]}{kind.replace('+', ' by ')}"
             tiles.append((f"{100 * killed / could:.0f}%", label))
     issues = known_issues()
     tiles.append((len(issues), "known issues"))
