@@ -36,6 +36,8 @@ class Run(Cell):
 
 # Suites about races need two CPUs; all others are faster on one.
 TWO_CPUS = ("--qemu_args=-smp 2", "*_race*")
+# Little memory: numbers are for `make bench`.
+BENCHMARKS = ("--kernel_args=folio_bench.mib=8", "--kernel_args=atomic_rmw_bench.mib=8", "*_bench")
 # Time that is a number of instructions, and memory with tags.
 COUNTED = ("--qemu_args=-icount shift=0 -machine mte=on", "atomic_rmw_large*")
 
@@ -50,6 +52,7 @@ RUNS = (
     Run("6.12", "arm64", "4K", "without features", ("atomic_rmw_[fl]*",), features=""),
     Run("6.12", "arm64", "4K", "-smp 2", TWO_CPUS),
     Run("6.12", "arm64", "4K", "-icount", COUNTED),
+    Run("6.12", "arm64", "4K", "benchmarks", BENCHMARKS),
     Run("6.12", "arm64", "16K"),
     Run("7.3", "arm64", boots=(*BY_PAGES, BY_BLOCKS)),
     Run("7.3", "arm64", "4K", "-smp 2", TWO_CPUS),
