@@ -17,7 +17,7 @@
 
 #include <kunit/test.h>
 #include <linux/completion.h>
-#include <linux/huge_mm.h>
+#include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/signal.h>
