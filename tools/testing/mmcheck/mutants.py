@@ -78,15 +78,20 @@ def reader(tree: Path, features: Sequence[str]) -> Callable[[str], str]:
     return read
 
 
-def combine(mutants: Sequence[tuple[Mutant, Mapping[str, str]]], read: Callable[[str], str]) -> Kernel:
-    """One kernel with all of `mutants` that can be switched."""
+def combine(
+    mutants: Sequence[tuple[Mutant, Mapping[str, str]]], read: Callable[[str], str], without: Sequence[str] = ()
+) -> Kernel:
+    """One kernel with all of `mutants` that can be switched, but those that `without` names.
+
+    The others keep their numbers: objects that hold none of those are the same without them.
+    """
     variants: dict[str, dict[tuple[str, int], list[tuple[int, str]]]] = {}
     number: dict[str, int] = {}
-    for mutant, files in mutants:
+    for place, (mutant, files) in enumerate(mutants, 1):
         bodies = {name: schemata.changed(read(name), text) for name, text in files.items()}
-        if any(not found for found in bodies.values()):
+        if mutant.name in without or any(not found for found in bodies.values()):
             continue
-        number[mutant.name] = len(number) + 1
+        number[mutant.name] = place
         for name, found in bodies.items():
             for function, body in (found or {}).items():
                 variants.setdefault(name, {}).setdefault(function, []).append((number[mutant.name], body))
@@ -100,9 +105,9 @@ def culprits(log: str, kernel: Kernel) -> set[str]:
     """The mutants whose text the compiler complains about in the log of a build."""
     names = {number: name for name, number in kernel.number.items()}
     found = set()
-    for file, line in re.findall(r"^(?:\S*/)?([\w./-]+):(\d+):(?:\d+:)? error:", log, re.MULTILINE):
+    for file, line in re.findall(r"^(\S+?):(\d+):(?:\d+:)? error:", log, re.MULTILINE):
         for name, text in kernel.files.items():
-            if name.endswith(file) or file.endswith(name):
+            if f"/{file}".endswith(f"/{name}"):
                 number = schemata.at_line(text.decode(), int(line))
                 found |= {names[number]} if number else set()
     return found
@@ -136,7 +141,7 @@ class Session:
         """Build the kernel; returns it and the names of the mutants that do not build."""
         broken: list[str] = []
         while True:
-            kernel = combine([pair for pair in mutants if pair[0].name not in broken], self.read)
+            kernel = combine(mutants, self.read, broken)
             tree = self.settings.out / "tree" / self.label
             with held(self.settings.out / "lock" / f"{self.label}.tree", "it prepares the working copy"):
                 shadow.make(self.source, tree, features=self.settings.features, others=kernel.files)

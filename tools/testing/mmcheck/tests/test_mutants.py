@@ -99,6 +99,7 @@ def test_one_kernel_holds_them_all(tmp_path: Path) -> None:
     line = merged.splitlines().index("\treturn x - 1;") + 1
     assert mutants.culprits(f"../../tree/a.c:{line}:9: error: no\n", kernel) == {"one"}
     assert kernel.files["lib/Makefile"].endswith(b"mmcheck_mutant.o\n")
+    assert mutants.combine(found, read, ["one"]).number == {"two": 2}
 
 
 CONSOLE = {
