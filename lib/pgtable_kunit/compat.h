@@ -14,7 +14,7 @@
  * TLB invalidations and its question for the BBM level go to the recorder.
  * This has to come before anything that uses them.
  */
-#include <asm/cpufeature.h>
+#include <linux/cpufeature.h>
 #include <asm/tlbflush.h>
 #ifdef __ASM_PGTABLE_H
 #error "asm/pgtable.h was included before it could be recorded"
@@ -295,7 +295,7 @@ pgtable_kunit_make_exclusive(struct mm_struct *mm, unsigned long addr)
 
 /*
  * Functions that once worked on one entry and now take a range. Some of them
- * are inline, so Makefile.probe has to look for them. Where there is none for
+ * are inline, so probe.mk has to look for them. Where there is none for
  * ranges, @nr must be 1.
  */
 static inline pte_t
@@ -716,7 +716,7 @@ static inline int pgtable_kunit_return_error(struct pt_regs *regs)
 #ifdef PGTABLE_KUNIT_BUILDER
 /*
  * Undo what the arm64 page-table builder does when it allocates a table.
- * Makefile.probe finds out whether there is one destructor for all levels.
+ * probe.mk finds out whether there is one destructor for all levels.
  */
 static inline void pgtable_kunit_table_dtor_free(struct ptdesc *ptdesc,
 						 unsigned int shift)
