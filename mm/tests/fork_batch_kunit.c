@@ -9,8 +9,7 @@
  * that a child of a program would have. Compared with the model are entries,
  * contents, mappings and references of folios, and RSS.
  *
- * What is seen while compaction moves pages counts for nothing. Not covered:
- * files, swap entries, markers of userfaultfd.
+ * Not covered: files, swap entries, markers of userfaultfd.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	fork_batch
@@ -198,6 +197,60 @@ static void fork_child_keeps_contents(struct kunit *test)
 	user_mm_unmap(u);
 }
 
+/* Folios that are too small to be folded, so that entries can differ. */
+#define FORK_ORDER	2
+
+/* The first page of each of them is clean. */
+static void fork_clean_first(struct user_mm *u)
+{
+	unsigned int i;
+
+	for (i = 0; i < USER_PAGES; i += BIT(FORK_ORDER)) {
+		unsigned long addr = u->page[i].addr;
+		spinlock_t *ptl;	/* of the table */
+		pte_t *ptep, pte;
+
+		mmap_read_lock(u->mm);
+		ptep = pte_offset_map_lock(u->mm, pmd_off(u->mm, addr), addr,
+					   &ptl);
+		KUNIT_ASSERT_NOT_NULL(u->test, ptep);
+		pte = ptep_get_and_clear(u->mm, addr, ptep);
+		set_pte_at(u->mm, addr, ptep, pte_mkclean(pte));
+		pte_unmap_unlock(ptep, ptl);
+		mmap_read_unlock(u->mm);
+	}
+}
+
+static int fork_child_dirty(struct user_mm *u)
+{
+	unsigned int i, wrong = 0;
+
+	for (i = 0; i < USER_PAGES; i++) {
+		bool dirty = i % BIT(FORK_ORDER);
+		pte_t pte = user_mm_pte(u, u->page[i].addr);
+		pte_t parent = user_mm_pte(u->parent, u->page[i].addr);
+
+		if (pte_dirty(pte) != dirty || pte_dirty(parent) != dirty)
+			wrong += fork_wrong(u, i, pte, "dirty or not");
+	}
+	return wrong;
+}
+
+/*
+ * Private memory of which the first page of each folio is clean and the others
+ * are dirty: all of a batch get the dirty bit of its first entry, so these may
+ * not be one batch [contpte 181].
+ */
+static void fork_keeps_dirty(struct kunit *test)
+{
+	struct user_mm *u = fork_populate(test, FORK_ORDER);
+
+	fork_clean_first(u);
+	KUNIT_EXPECT_EQ(test, 0, user_mm_fork(u, fork_child_dirty, NULL));
+	user_mm_check(u);
+	user_mm_unmap(u);
+}
+
 static int fork_child_nothing(struct user_mm *u)
 {
 	return 0;
@@ -365,6 +418,7 @@ static struct kunit_case fork_batch_cases[] = {
 	KUNIT_CASE(fork_part_of_folio),
 	KUNIT_CASE_PARAM(fork_child_keeps_contents, fork_order_gen_params),
 	KUNIT_CASE_PARAM(fork_write_after_child, fork_order_gen_params),
+	KUNIT_CASE(fork_keeps_dirty),
 	KUNIT_CASE(fork_pinned_page),
 	KUNIT_CASE(zap_every_range),
 	KUNIT_CASE(zap_many_pages),
