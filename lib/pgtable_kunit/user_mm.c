@@ -11,6 +11,7 @@
 #include <linux/slab.h>
 #include <linux/swap.h>
 #include <linux/uaccess.h>
+#include <linux/vmstat.h>
 
 /* Not self-contained in older kernels. */
 #include <linux/compaction.h>
@@ -71,6 +72,20 @@ int user_mm_write(struct user_mm *u, unsigned int page, unsigned int data)
 	p->present = true;
 	p->data = data;
 	return 0;
+}
+
+/**
+ * user_mm_faults() - page faults so far
+ *
+ * Return: the number of all on this machine, where only the thread of the test
+ * has user memory; always 0 without CONFIG_VM_EVENT_COUNTERS.
+ */
+unsigned long user_mm_faults(void)
+{
+	unsigned long events[NR_VM_EVENT_ITEMS] = {};
+
+	all_vm_events(events);
+	return events[PGFAULT];
 }
 
 static void user_fail(struct user_mm *u, unsigned int page, const char *what,

@@ -81,6 +81,7 @@ void user_mm_unmap(struct user_mm *u);
 void user_mm_check(struct user_mm *u);
 pte_t user_mm_pte(struct user_mm *u, unsigned long addr);
 struct folio *user_mm_folio(struct user_mm *u, unsigned int page);
+unsigned long user_mm_faults(void);
 int user_mm_write(struct user_mm *u, unsigned int page, unsigned int data);
 int user_mm_fork(struct user_mm *u, int (*child)(struct user_mm *u),
 		 void (*parent)(struct user_mm *u));

@@ -25,7 +25,6 @@
 #include <linux/swap.h>
 #include <linux/uaccess.h>
 #include <linux/unistd.h>
-#include <linux/vmstat.h>
 
 #include "user_mm.h"
 
@@ -174,14 +173,6 @@ static const struct bench_op bench_ops[] = {
 
 KUNIT_ARRAY_PARAM_DESC(bench_ops, bench_ops, desc);
 
-static unsigned long bench_faults(void)
-{
-	unsigned long events[NR_VM_EVENT_ITEMS];
-
-	all_vm_events(events);
-	return events[PGFAULT];
-}
-
 /* Fresh memory of the layout, unless to make it is what is measured. */
 static int bench_prepare(struct kunit *test, struct bench *b,
 			 const struct bench_op *op)
@@ -241,11 +232,11 @@ static struct bench_cost bench_once(struct kunit *test, struct bench *b,
 		bench_copies(b, true);
 	if (b->tlb)
 		b->tlb->nr = 0;
-	faults = bench_faults();
+	faults = user_mm_faults();
 	start = local_clock();
 	KUNIT_ASSERT_EQ(test, 0, op->run(b));
 	cost.ns = local_clock() - start;
-	cost.faults = bench_faults() - faults;
+	cost.faults = user_mm_faults() - faults;
 	if (b->tlb)
 		cost.invalidations = b->tlb->nr;
 	if (op->counts_copies)

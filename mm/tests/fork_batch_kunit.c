@@ -156,9 +156,13 @@ static void fork_part_of_folio(struct kunit *test)
 	user_mm_unmap(u);
 }
 
-/* Parent and child both write: who comes second has the page for itself. */
+/*
+ * Parent and child both write: who comes second has the page for itself. A copy
+ * can be written to at once, so that each page costs the parent one fault.
+ */
 static void fork_parent_writes(struct user_mm *u)
 {
+	unsigned long faults = user_mm_faults();
 	unsigned int i;
 
 	for (i = 0; i < USER_PAGES; i++) {
@@ -173,6 +177,8 @@ static void fork_parent_writes(struct user_mm *u)
 			return;
 		}
 	}
+	if (IS_ENABLED(CONFIG_VM_EVENT_COUNTERS))
+		KUNIT_EXPECT_EQ(u->test, user_mm_faults() - faults, USER_PAGES);
 }
 
 static int fork_child_reads(struct user_mm *u)

@@ -18,6 +18,12 @@ MEMORY = 6144
 
 WRAPPER = """\
 #!/bin/bash
+# BusyBox's own does not know --wait.
+killall() {{
+	pkill -2 -f "${{!#}}"
+	while pgrep -f "${{!#}}" >/dev/null; do sleep 0.1; done
+}}
+export -f killall
 # A line is a record of the kernel's log, which has no room for more than 1024 bytes.
 set -o pipefail
 ./{script} -t {category} 2>&1 | while IFS= read -r line; do printf '%s\\n' "${{line:0:1000}}"; done
