@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import boot, command, graft, guest, launcher, machine, progress, shadow, source
+from . import boot, command, graft, guest, launcher, machine, progress, schemata, shadow, source
 from .errors import UserError
 from .lock import held
 from .mutants import reader
@@ -86,29 +86,36 @@ def wanted(path: Path = WANTED) -> list[Wanted]:
 
 
 def read(info: str, files: Sequence[Wanted]) -> list[Function]:
-    """The functions under test in a tracefile of lcov."""
+    """The functions under test in a tracefile of lcov; where they begin and end, their files say."""
     found: list[Function] = []
     for block in info.split("end_of_record"):
         name = re.search(r"^SF:(.*)$", block, re.MULTILINE)
         file = next((w for w in files if name and name[1].endswith(f"/{w.file}")), None)
-        if file is None:
+        if name is None or file is None:
             continue
-        starts = sorted({(int(line), text) for line, text in re.findall(r"^FN:(\d+),(\S+)", block, re.MULTILINE)})
-        # The compiler's copies of a function have its name and a suffix.
-        whole = [Function(file.file, text.partition(".")[0], line) for line, text in starts]
+        text = Path(name[1]).read_text(errors="replace")
+        whole = [
+            (
+                Function(file.file, function.name[0], text.count("\n", 0, function.start)),
+                text.count("\n", 0, function.end),
+            )
+            for function in schemata.functions(text)
+            if any(fnmatch.fnmatchcase(function.name[0], glob) for glob in file.functions)
+        ]
         for line, count in re.findall(r"^DA:(\d+),(\d+)", block, re.MULTILINE):
             if own := _around(whole, int(line)):
-                own.lines[int(line)] = max(own.lines.get(int(line), 0), int(count))
+                own.lines[int(line)] = int(count)
         for line, branch, count in re.findall(r"^BRDA:(\d+),(\d+,\d+),(\S+)", block, re.MULTILINE):
             # "-": the line did not run at all, which its own count says.
             if count != "-" and (own := _around(whole, int(line))):
                 own.branches[int(line), branch] = int(count)
-        found += [f for f in whole if f.lines and any(fnmatch.fnmatchcase(f.name, glob) for glob in file.functions)]
+        found += [function for function, _ in whole if function.lines]
     return sorted(found, key=lambda f: ([w.file for w in files].index(f.file), f.start))
 
 
-def _around(functions: Sequence[Function], line: int) -> Function | None:
-    return next((function for function in reversed(functions) if function.start <= line), None)
+def _around(functions: Sequence[tuple[Function, int]], line: int) -> Function | None:
+    """The function that has a line in its body; lines count from 1."""
+    return next((function for function, end in functions if function.start < line <= end + 1), None)
 
 
 class Session:

@@ -9,44 +9,67 @@ from mmcheck import coverage
 from mmcheck.errors import UserError
 from mmcheck.settings import from_environment
 
+SOURCE = """\
+int one(int x)
+{
+\tif (x)
+\t\treturn 1;
+\treturn 2;
+}
+
+static inline void two(void)
+{
+\tthree();
+}
+
+void other(void)
+{
+}
+"""
 INFO = """\
 TN:
-SF:/o/tree/linux/mm/a.c
-FN:10,one
-FN:20,two.constprop.0
-FN:30,other
-DA:11,5
-DA:12,0
-DA:21,3
-DA:22,3
-DA:31,0
-BRDA:11,0,0,5
-BRDA:11,0,1,0
-BRDA:12,0,0,-
-BRDA:21,0,0,1
-BRDA:21,0,1,2
+SF:{folder}/mm/a.c
+FN:1,one
+FN:8,two.constprop.0
+DA:1,5
+DA:3,5
+DA:4,0
+DA:10,3
+DA:14,0
+BRDA:3,0,0,5
+BRDA:3,0,1,0
+BRDA:4,0,0,-
+BRDA:10,0,0,1
+BRDA:10,0,1,2
 end_of_record
-SF:/o/tree/linux/mm/b.c
+SF:{folder}/mm/b.c
 FN:1,elsewhere
 DA:1,1
 end_of_record
 """
-FILES = [coverage.Wanted("mm/a.c", ("one", "two"), {"one": "line 12 needs a fault"})]
+FILES = [coverage.Wanted("mm/a.c", ("one", "two"), {"one": "line 4 needs a fault"})]
 
 
-def test_functions_have_their_lines_and_branches() -> None:
-    one, two = coverage.read(INFO, FILES)
-    assert (one.name, one.missed, one.one_way) == ("one", [12], [11])
+@pytest.fixture
+def info(tmp_path: Path) -> str:
+    (tmp_path / "mm").mkdir()
+    (tmp_path / "mm/a.c").write_text(SOURCE)
+    return INFO.format(folder=tmp_path)
+
+
+def test_functions_have_their_lines_and_branches(info: str) -> None:
+    one, two = coverage.read(info, FILES)
+    assert (one.name, one.missed, one.one_way) == ("one", [4], [3])
     assert (two.name, two.missed, two.one_way) == ("two", [], [])
     assert coverage.share(one.lines.values()) == (1, 2)
     assert coverage.share(one.branches.values()) == (1, 2)
 
 
-def test_the_table_says_what_did_not_run_and_why() -> None:
-    text = coverage.table(coverage.read(INFO, FILES), FILES)
-    assert "mm/a.c  lines  75.0% 3/4" in text
-    assert "not run: 12; one way only: 11" in text
-    assert "line 12 needs a fault" in text
+def test_the_table_says_what_did_not_run_and_why(info: str) -> None:
+    text = coverage.table(coverage.read(info, FILES), FILES)
+    assert "mm/a.c  lines  66.7% 2/3" in text
+    assert "not run: 4; one way only: 3" in text
+    assert "line 4 needs a fault" in text
     assert "other" not in text and "elsewhere" not in text
 
 
