@@ -18,12 +18,13 @@ MEMORY = 6144
 
 WRAPPER = """\
 #!/bin/bash
-# BusyBox's own does not know --wait.
+# BusyBox has no pgrep, and a killall that does not wait.
+pgrep() {{ pidof "${{!#}}"; }}
 killall() {{
-	pkill -2 -f "${{!#}}"
-	while pgrep -f "${{!#}}" >/dev/null; do sleep 0.1; done
+	kill -INT $(pidof "${{!#}}")
+	while pidof "${{!#}}" >/dev/null; do sleep 0.1; done
 }}
-export -f killall
+export -f pgrep killall
 swapon /dev/ram0 2>/dev/null
 # A line is a record of the kernel's log, which has no room for more than 1024 bytes.
 set -o pipefail
