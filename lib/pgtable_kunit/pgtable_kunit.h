@@ -125,6 +125,8 @@ struct pgtable_kunit_tlb *pgtable_kunit_tlb_record(struct kunit *test,
 						   struct mm_struct *mm);
 void pgtable_kunit_tlb_stop(struct kunit *test, struct pgtable_kunit_tlb *tlb);
 
+void pgtable_kunit_compaction_off(struct kunit *test);
+
 /* Changes of the fixmap that are kept; all are counted. */
 #define PGTABLE_KUNIT_FIXMAPS	2048
 

@@ -13,9 +13,6 @@
 #include <linux/uaccess.h>
 #include <linux/vmstat.h>
 
-/* Not self-contained in older kernels. */
-#include <linux/compaction.h>
-
 #include "user_mm.h"
 
 /**
@@ -307,38 +304,6 @@ int user_mm_fork(struct user_mm *u, int (*child)(struct user_mm *u),
 	return result;
 }
 
-/* The code that starts the thread may be gone after boot; then it goes on. */
-static bool user_compaction_stoppable(void)
-{
-	return IS_ENABLED(CONFIG_MEMORY_HOTPLUG) ||
-	       system_state < SYSTEM_FREEING_INITMEM;
-}
-
-static void __ref user_compaction_on(void *unused)
-{
-	int nid;
-
-	for_each_node_state(nid, N_MEMORY)
-		kcompactd_run(nid);
-}
-
-/*
- * Compaction moves folios while a test looks at them. With pages of 64K, where
- * a huge page is half of the memory, it is at work most of the time.
- */
-static void __ref user_compaction_off(struct kunit *test)
-{
-	int nid;
-
-	if (!user_compaction_stoppable())
-		return;
-	for_each_node_state(nid, N_MEMORY)
-		kcompactd_stop(nid);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test,
-							   user_compaction_on,
-							   NULL));
-}
-
 /**
  * user_mm_alloc() - an address space for the thread of the test
  * @test: the test
@@ -351,7 +316,7 @@ struct user_mm *user_mm_alloc(struct kunit *test)
 	unsigned long addr;
 
 	KUNIT_ASSERT_NOT_NULL(test, u);
-	user_compaction_off(test);
+	pgtable_kunit_compaction_off(test);
 	/* The address space comes with the first mapping. */
 	addr = kunit_vm_mmap(test, NULL, 0, PAGE_SIZE, PROT_READ,
 			     MAP_PRIVATE | MAP_ANONYMOUS, 0);

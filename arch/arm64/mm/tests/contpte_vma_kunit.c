@@ -292,6 +292,7 @@ static int contpte_vma_init(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, f);
 	f->test = test;
 	test->priv = f;
+	pgtable_kunit_compaction_off(test);
 	pgtable_kunit_thp_set(test, BIT(CONTPTE_ORDER), true);
 	vma_populate(f);
 	return 0;

@@ -20,6 +20,7 @@
 #include <linux/wait.h>
 #include <asm/cacheflush.h>
 
+#include "pgtable_kunit.h"
 #include "user_run.h"
 
 #define USER_PATH	"/pgtable_kunit"
@@ -172,6 +173,8 @@ struct user_run *user_run_alloc(struct kunit *test)
 	struct user_run *run = kunit_kzalloc(test, sizeof(*run), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, run);
+	/* A page that is being moved costs a fault. */
+	pgtable_kunit_compaction_off(test);
 	user_probe = (struct kprobe) {
 		.symbol_name = "handle_mm_fault",
 		.pre_handler = user_fault,

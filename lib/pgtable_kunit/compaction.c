@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Compaction, which moves pages while a test looks at them.
+ */
+
+#include <linux/mm.h>
+#include <linux/nodemask.h>
+#include <linux/swap.h>
+
+/* Not self-contained in older kernels. */
+#include <linux/compaction.h>
+
+#include "pgtable_kunit.h"
+
+/* The code that starts the thread may be gone after boot; then it goes on. */
+static bool compaction_stoppable(void)
+{
+	return IS_ENABLED(CONFIG_MEMORY_HOTPLUG) ||
+	       system_state < SYSTEM_FREEING_INITMEM;
+}
+
+static void __ref compaction_on(void *unused)
+{
+	int nid;
+
+	for_each_node_state(nid, N_MEMORY)
+		kcompactd_run(nid);
+}
+
+/**
+ * pgtable_kunit_compaction_off() - nobody moves pages while a test runs
+ * @test: the test, at whose end compaction goes on
+ *
+ * With pages of 64K, where a huge page is half of the memory, it is at work
+ * most of the time; and its counters tell only when a zone is done.
+ */
+void __ref pgtable_kunit_compaction_off(struct kunit *test)
+{
+	int nid;
+
+	if (!compaction_stoppable())
+		return;
+	for_each_node_state(nid, N_MEMORY)
+		kcompactd_stop(nid);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, compaction_on,
+							   NULL));
+}
