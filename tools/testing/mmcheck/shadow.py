@@ -88,6 +88,12 @@ def _fill(
             _fill(source / name, path, f"{prefix}{name}/", files, left_out, real)
             if not any(path.iterdir()):
                 path.rmdir()  # held nothing but results of a build; include/config by itself stops the next one
+        elif isinstance(content, Path) and content.is_dir() and path.is_dir() and not path.is_symlink():
+            _fill(content, path, f"{prefix}{name}/", files, left_out, real)
+        elif isinstance(content, Path) and content.is_file() and path.is_file() and not path.is_symlink():
+            # It had another content before. A link would look older than what was built from that.
+            if not graft.same(path, content.read_bytes()):
+                path.write_bytes(content.read_bytes())
         elif isinstance(content, Path):
             if not path.is_symlink() or path.readlink() != content:
                 _remove(path)

@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,22 @@ def test_fingerprint_follows_every_file(source: Source, project: Path) -> None:
     seen.add(shadow.fingerprint(source, project))
     assert len(seen) == 4
     assert shadow.fingerprint(source, project) in seen
+
+
+def test_what_had_another_content_does_not_look_old(source: Source, tmp_path: Path, project: Path) -> None:
+    copy = tmp_path / "copy"
+    names = ("mm/memory.c", "drivers/net/dummy.c")
+    before = {name: (source.path / name).read_bytes() for name in names}
+    shadow.make(source, copy, project, others=dict.fromkeys(names, b"broken\n"))
+    built = {name: (copy / name).stat().st_mtime_ns for name in names}
+    time.sleep(0.01)
+    shadow.make(source, copy, project)
+    assert {name: (copy / name).read_bytes() for name in names} == before
+    # make goes by time stamps: what was built from the other content is older than this.
+    times = {name: (copy / name).stat().st_mtime_ns for name in names}
+    assert all(times[name] > built[name] for name in names)
+    shadow.make(source, copy, project)
+    assert {name: (copy / name).stat().st_mtime_ns for name in names} == times
+    (source.path / "mm/memory.c").write_text("edited\n")
+    shadow.make(source, copy, project)
+    assert (copy / "mm/memory.c").read_text() == "edited\n"
