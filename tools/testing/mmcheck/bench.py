@@ -12,7 +12,6 @@ import dataclasses
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,13 +22,20 @@ from xml.sax.saxutils import escape
 from . import command, graft, guest, launcher, linear_map, progress, source
 from .cell import Cell
 from .errors import UserError
-from .settings import PROJECT, from_environment
+from .settings import from_environment
 
 KERNELS = ("6.12", "7.3")
 COUNTED = "-icount shift=0 -m 3072"
 """Time is a number of instructions; memory for 1 GiB and its copies."""
 
-_NUMBER = re.compile(r"# (\w+)(?:\.\w+|: )?.*?\bnumber (.+)$")
+LINEAR_MAPS = (
+    ("6.12", "pages", linear_map.CPU),
+    ("7.3", "pages", linear_map.CPU),
+    ("7.3", "blocks", linear_map.BLOCKS_CPU),
+)
+"""Kernels, what they map memory by, and the CPU with which they do."""
+
+_NUMBER = re.compile(r"# .*\bnumber (.+)$")
 _FIELD = re.compile(r"(\w+)=(\d+)")
 NOISY = ("ns_median",)
 """Fields that a spread belongs to; all others are exact."""
@@ -79,8 +85,8 @@ def numbers(run: str, console: Iterable[str]) -> list[Number]:
     found = []
     for line in console:
         if match := _NUMBER.search(line):
-            fields = {name: int(value) for name, value in _FIELD.findall(match[2])}
-            what = " ".join(word for word in match[2].split() if "=" not in word)
+            fields = {name: int(value) for name, value in _FIELD.findall(match[1])}
+            what = " ".join(word for word in match[1].split() if "=" not in word)
             found.append(Number(run, what, fields))
     return found
 
@@ -91,22 +97,16 @@ def run_part(part: Part, environ: Mapping[str, str], out: Path) -> list[Number]:
     for cell in part.cells:
         progress.say(f"{part.name} on {cell}")
         words = [f"--kernel_args={word}" for word in (*part.words, "pgtable_kunit.timeout=600")]
-        log = out / "bench" / f"{part.name}-{cell.slug}.log"
-        request = launcher.parse(cell.command("run", *words, part.name)[1:])
-        launch = launcher.prepare(request, {**environ, **cell.variables, "O": str(out)})
-        line = [sys.executable, *cell.command("run", *words, part.name)]
-        with log.open("w") as file:
-            # Progress of a build is on standard error, and for the user.
-            done = subprocess.run(
-                line,
-                cwd=PROJECT,
-                env={**os.environ, **environ, **cell.variables, "O": str(out)},
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-            )
-        with (launch.build / "test.log").open(errors="replace") as console:
+        launch = launcher.prepare(
+            launcher.parse(cell.command(*words, part.name)[1:]), {**environ, **cell.variables, "O": str(out)}
+        )
+        launch.aside = True
+        log = launch.build / "test.log"
+        if launch.run():
+            raise UserError(f"{part.name} on {cell} failed: see {log}")
+        with log.open(errors="replace") as console:
             own = numbers(str(cell), console)
-        if done.returncode or not own:
+        if not own:
             raise UserError(f"{part.name} on {cell} gave no numbers: see {log}")
         found += own
     return found
@@ -115,17 +115,16 @@ def run_part(part: Part, environ: Mapping[str, str], out: Path) -> list[Number]:
 def run_linear_map(environ: Mapping[str, str], out: Path) -> list[Number]:
     """How often booting takes a page table out of the fixmap, for each GiB of memory."""
     found = []
-    for kernel in KERNELS:
+    for kernel, by, cpu in LINEAR_MAPS:
         cell = Cell(kernel, "arm64")
         launch = launcher.prepare(
             launcher.parse(["build", "--arch=arm64"]), {**environ, **cell.variables, "O": str(out)}
         )
+        launch.aside = True
         if launch.run():
             raise UserError(f"linux {launch.label} does not build: see the lines above")
-        for name, cpu in (("pages", linear_map.CPU), ("blocks", linear_map.BLOCKS_CPU)):
-            if (name == "blocks") <= (kernel != "6.12"):
-                clears = round(linear_map.clears_per_gib(launch.build, cpu))
-                found.append(Number(str(cell), f"linear map by {name}", {"clears_per_gib": clears}))
+        clears = round(linear_map.clears_per_gib(launch.build, cpu))
+        found.append(Number(str(cell), f"linear map by {by}", {"clears_per_gib": clears}))
     return found
 
 

@@ -7,6 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 
+def slug(name: str) -> str:
+    """The name of a cell as that of a file."""
+    return re.sub(r"[^\w.-]+", "-", name)
+
+
 @dataclass(frozen=True)
 class Cell:
     """What is built and booted.
@@ -43,7 +48,7 @@ class Cell:
     @property
     def slug(self) -> str:
         """Its name as that of a file."""
-        return re.sub(r"[^\w.-]+", "-", str(self))
+        return slug(str(self))
 
     @property
     def variables(self) -> dict[str, str]:
@@ -53,14 +58,14 @@ class Cell:
             values["FEATURES"] = self.features
         return values
 
-    def command(self, verb: str, *more: str) -> list[str]:
-        """The command in the root of this repository; `verb` is kunit.py's."""
+    def command(self, *more: str) -> list[str]:
+        """The command in the root of this repository; `more` are further arguments of kunit.py."""
         if self.selftests:
             return ["make", "kselftest", "TARGETS=mm", f"ARCH={self.arch}"]
-        return ["./tools/testing/kunit/kunit.py", verb, f"--arch={self.arch}", *self.arguments, *more]
+        return ["./tools/testing/kunit/kunit.py", "run", f"--arch={self.arch}", *self.arguments, *more]
 
     def line(self, environ: Mapping[str, str]) -> str:
         """What to type to run it alone; `environ` may have KDIR and O."""
         given = {**self.variables, **{name: environ.get(name, "") for name in ("KDIR", "O")}}
         words = [f"{name}={shlex.quote(value)}" for name, value in given.items() if value or name == "FEATURES"]
-        return " ".join([*words, shlex.join(self.command("run"))])
+        return " ".join([*words, shlex.join(self.command())])

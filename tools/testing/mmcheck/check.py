@@ -140,7 +140,7 @@ def kernel(tally: Tally, run: Run, out: Path) -> Path:
     progress.say(f"suites on {what}")
     verdicts = out / "check" / f"{run.slug}.json"
     verdicts.unlink(missing_ok=True)
-    arguments = run.command("run", f"--json={verdicts}")[1:]
+    arguments = run.command(f"--json={verdicts}")[1:]
     environment = {**os.environ, **run.variables, "O": str(out), "KDIR": ""}
     launch = launcher.prepare(launcher.parse(arguments), environment)
     before = len(tally.failures)

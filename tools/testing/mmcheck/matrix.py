@@ -156,7 +156,7 @@ class Runner:
         """Changes with whatever may change the verdicts; notes the build folder, too."""
         settings = self.settings_of(cell)
         kernel = source.obtain(settings)
-        request = kselftest.request(cell.arch) if cell.selftests else launcher.parse(cell.command("run")[1:])
+        request = kselftest.request(cell.arch) if cell.selftests else launcher.parse(cell.command()[1:])
         label = launcher.label_of(kernel, settings)
         self._builds[cell] = launcher.Launch(request, settings, Path(), label, "").build
         digest = hashlib.sha256(f"{cell} {cell.command('run')} {self.only}".encode())
@@ -277,12 +277,12 @@ class Runner:
     def commands(self, cell: Cell) -> Iterator[tuple[list[str], dict[str, str]]]:
         """What to run for a cell, and with which variables."""
         if self.only is None:
-            yield cell.command("run"), {}
+            yield cell.command(), {}
         elif cell.selftests:
-            yield cell.command("run"), {"TESTS": " ".join(wanted(cell, self.only))}
+            yield cell.command(), {"TESTS": " ".join(wanted(cell, self.only))}
         else:
             for glob in wanted(cell, self.only):
-                yield cell.command("run", *([] if own_glob(cell) else [glob])), {}
+                yield cell.command(*([] if own_glob(cell) else [glob])), {}
 
     def follow(self, cell: Cell, command: list[str], variables: Mapping[str, str], log: int) -> tuple[int, str]:
         """Run a command, keep what it says, and show how far it is; returns its exit status and its last line."""

@@ -17,17 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from . import collect, command, graft, progress, results
+from .cell import slug
 from .errors import UserError
+from .mutants import KILLED
 from .settings import PROJECT, from_environment
 
 STYLE = Path(__file__).with_suffix(".css")
 KNOWN = PROJECT / "KNOWN_ISSUES.md"
 HISTORY = 60
 """So many reports are drawn at most."""
-
-KILLED = ("failed", "splat", "hang", "none")
-"""Verdicts on a mutant that somebody noticed."""
-
 
 JSON = dict[str, Any]
 
@@ -64,7 +62,7 @@ class Input:
         self.bench = [content for file in sorted(out.glob("bench/*.json")) if (content := _load(file))]
         self.runs: list[tuple[str, list[results.Case]]] = []
         for name in self.matrix:
-            cell = _load(out / "matrix" / re.sub(r"[^\w.-]+", "-", name) / "results.json")
+            cell = _load(out / "matrix" / slug(name) / "results.json")
             if cell:
                 self.runs.append((name, [results.Case(**case) for case in cell["cases"]]))
         if not self.runs:
