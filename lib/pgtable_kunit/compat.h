@@ -205,6 +205,28 @@ static inline bool pgtable_kunit_folded(pte_t pte)
 #define PGTABLE_KUNIT_ACCESS_FLAGS_FLUSH	PGTABLE_KUNIT_LAST_LEVEL
 #endif
 
+#ifdef CONFIG_ARM64
+/* Invalidate in steps of @stride; the older kernel has a function more for @sync. */
+static inline void
+pgtable_kunit_flush_tlb_range(struct vm_area_struct *vma, unsigned long start,
+			      unsigned long end, unsigned long stride,
+			      bool last_level, bool sync)
+{
+#ifdef TLBF_NONE
+	__flush_tlb_range(vma, start, end, stride, TLBI_TTL_UNKNOWN,
+			  (last_level ? TLBF_NOWALKCACHE : TLBF_NONE) |
+			  (sync ? TLBF_NONE : TLBF_NOSYNC));
+#else
+	if (sync)
+		__flush_tlb_range(vma, start, end, stride, last_level,
+				  TLBI_TTL_UNKNOWN);
+	else
+		__flush_tlb_range_nosync(vma, start, end, stride, last_level,
+					 TLBI_TTL_UNKNOWN);
+#endif
+}
+#endif /* CONFIG_ARM64 */
+
 /* Reading the young bit of a migration entry. */
 #ifdef _LINUX_LEAFOPS_H
 #define pgtable_kunit_migration_young(pte) \
@@ -754,8 +776,18 @@ enum pgtable_kunit_shared {
 #define pgtable_kunit_mapped_shared(folio)	folio_likely_mapped_shared(folio)
 #endif
 
-/* The newer kernel can do without a mapcount of each page. */
+/*
+ * The newer kernel can do without a mapcount of each page, and tells an average
+ * of them, which takes fs/proc/internal.h.
+ */
 #define PGTABLE_KUNIT_PAGE_MAPCOUNT		!IS_ENABLED(CONFIG_NO_PAGE_MAPCOUNT)
+#ifdef PGTABLE_KUNIT_HAS_AVERAGE_MAPCOUNT
+#define PGTABLE_KUNIT_AVERAGE_MAPCOUNT		true
+#define pgtable_kunit_average_mapcount(folio)	folio_average_page_mapcount(folio)
+#else
+#define PGTABLE_KUNIT_AVERAGE_MAPCOUNT		false
+#define pgtable_kunit_average_mapcount(folio)	((void)(folio), 0)
+#endif
 
 /**
  * struct pgtable_kunit_owners - what a large folio knows of who maps it

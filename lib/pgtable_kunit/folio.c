@@ -13,7 +13,7 @@
  * Memory to try until two folios are neighbours: more than may lie about in
  * single pieces of that order. But not more pieces than can be compared.
  */
-#define PAIR_MEMORY	SZ_32M
+#define PAIR_MEMORY	SZ_128M
 #define PAIR_TRIES_MIN	32UL
 #define PAIR_TRIES_MAX	1024UL
 

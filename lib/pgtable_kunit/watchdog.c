@@ -17,7 +17,9 @@
 
 #include "pgtable_kunit.h"
 
-static unsigned int timeout = 60;
+/* More where the kernel checks each access or lock; below KUnit's own limit. */
+static unsigned int timeout =
+	IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_PROVE_LOCKING) ? 90 : 60;
 module_param(timeout, uint, 0644);
 MODULE_PARM_DESC(timeout, "seconds after which a test case is a hang");
 

@@ -11,7 +11,8 @@
  *
  *   ./tools/testing/kunit/kunit.py run --arch=x86_64 --kunitconfig=mm/tests \
  *	clear_pages --kernel_args clearcpuid=erms
- *   ... --kernel_args clearcpuid=erms,rep_good
+ *   ./tools/testing/kunit/kunit.py run --arch=x86_64 --kunitconfig=mm/tests \
+ *	clear_pages --kernel_args clearcpuid=erms,rep_good
  *
  * The benchmark runs with clear_pages.bench=N, N times each size. Not covered:
  * exceptions, of which there are none; a count of 0, which is not allowed.
@@ -147,6 +148,7 @@ static void clear_every_range(struct kunit *test)
 							clear_fill_names[fill]))
 					return;
 				ranges++;
+				cond_resched();
 			}
 		}
 	}

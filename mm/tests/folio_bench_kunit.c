@@ -144,6 +144,12 @@ static int bench_was_shared(struct bench *b)
 	return err;
 }
 
+/* Write to all bytes, not to one of each page. */
+static int bench_fill(struct bench *b)
+{
+	return clear_user((void __user *)USER_ADDR, b->size) ? -EFAULT : 0;
+}
+
 static int bench_munmap(struct bench *b)
 {
 	return pgtable_kunit_syscall(munmap, USER_ADDR, b->size);
@@ -165,7 +171,9 @@ static const struct bench_op bench_ops[] = {
 	{ "populate", NULL, bench_populate, NULL, ~0UL },
 	{ "remap", NULL, bench_remap, bench_whole_again, ~0UL },
 	{ "fork", bench_fork_before, bench_fork, bench_reap, ~0UL },
+	{ "cow", bench_shared, bench_fill, bench_reap, ~0UL, true },
 	{ "cow_byte", bench_shared, bench_populate, bench_reap, ~0UL, true },
+	{ "cow_reuse", bench_was_shared, bench_fill, NULL, ~0UL, true },
 	{ "cow_reuse_byte", bench_was_shared, bench_populate, NULL, ~0UL, true },
 	{ "munmap", NULL, bench_munmap, NULL, 0 },
 	{ "pte_dontneed", NULL, bench_dontneed, NULL, 0 },
@@ -273,7 +281,11 @@ static void bench_layout(struct kunit *test, const struct bench_op *op,
 		   cost.copies, cost.invalidations);
 }
 
-/* One operation on memory of each layout that it applies to. */
+/*
+ * One operation on memory of each layout that it applies to: what fork, munmap
+ * and MADV_DONTNEED page by page cost in invalidations and instructions, for
+ * blocks and for single pages [contpte 245-248, 250, 251].
+ */
 static void bench_every_layout(struct kunit *test)
 {
 	const struct bench_op *op = test->param_value;

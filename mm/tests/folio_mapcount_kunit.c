@@ -9,7 +9,7 @@
  *
  * Not covered: what large folios make of that (folio_mapped_shared).
  *
- *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests [--arch=arm64] \
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'folio_mapcount'
  */
 

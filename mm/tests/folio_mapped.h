@@ -14,6 +14,13 @@
 #define MAPPED_ORDER_MAX \
 	MIN_T(unsigned int, MAX_PAGE_ORDER, const_ilog2(SZ_64M / PAGE_SIZE))
 
+/* As the kernel names it; there is no such order without huge pages. */
+#ifdef CONFIG_TRANSPARENT_HUGEPAGE
+#define PMD_FOLIO_ORDER	HPAGE_PMD_ORDER
+#else
+#define PMD_FOLIO_ORDER	9
+#endif
+
 /**
  * struct mapped_mms - address spaces that map a folio
  * @vma: one VMA of each, which nothing but the rmap functions know

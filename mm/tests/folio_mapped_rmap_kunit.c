@@ -9,10 +9,11 @@
  * is documented, with its errors; without huge pages it takes all large folios for
  * shared. Each has its own expectation.
  *
- * Not covered: statistics, deferred splits, what callers do with the answer, and
- * folios that have nothing but a mapcount (folio_mapcount).
+ * Not covered: statistics, which folios are mapped in part (folio_page_mapcount),
+ * what callers do with the answer, and folios that have nothing but a mapcount
+ * (folio_mapcount).
  *
- *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests [--arch=arm64] \
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'folio_mapped_rmap'
  *
  * Another random sequence: --kernel_args folio_mapped_rmap_kunit.seed=N, which is
@@ -196,13 +197,6 @@ static void rmap_needs_pmd(struct kunit *test)
 	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
 		kunit_skip(test, "no CONFIG_TRANSPARENT_HUGEPAGE");
 }
-
-/* As the kernel names it; there is no such order without huge pages. */
-#ifdef CONFIG_TRANSPARENT_HUGEPAGE
-#define PMD_FOLIO_ORDER	HPAGE_PMD_ORDER
-#else
-#define PMD_FOLIO_ORDER	9
-#endif
 
 /*
  * Each of four pages is mapped by A, by B, by both or by none: all 256 ways. A
@@ -438,9 +432,12 @@ static void folio_mapcount_pmd_to_ptes(struct kunit *test)
 	rmap_needs_pmd(test);
 	rmap_folio_init(test, &f, PMD_FOLIO_ORDER);
 	nr = folio_nr_pages(f.folio);
+	/* What others may find before it is mapped is locked meanwhile. */
+	folio_lock(f.folio);
 	rmap_lock();
 	folio_add_new_anon_rmap(f.folio, mms->vma[0], mms->vma[0]->vm_start, RMAP_NONE);
 	rmap_unlock();
+	folio_unlock(f.folio);
 	f.entire[0]++;
 	mapped_model_change(&f.model, 0, 1);
 	rmap_check(test, &f, "new");

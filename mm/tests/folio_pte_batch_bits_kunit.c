@@ -431,6 +431,13 @@ static bool bit_expect(struct kunit *test, struct folio *folio, unsigned int idx
 	return true;
 }
 
+/* The kernel's own checks warn of an entry that userfaultfd protects and that is writable. */
+static bool bit_refused(pte_t pte)
+{
+	return IS_ENABLED(CONFIG_PAGE_TABLE_CHECK) && pgtable_kunit_uffd(pte) &&
+	       pte_write(pte);
+}
+
 /*
  * Each single bit of an entry that is not its page ends a batch where it
  * changes, but for those that are ignored, whether it has a name or not
@@ -452,7 +459,8 @@ static void folio_pte_batch_each_bit(struct kunit *test)
 			pte_t pte = __pte(pte_val(next) ^ BIT(bit));
 
 			if (!pte_present(pte) || pte_pfn(pte) != pte_pfn(next) ||
-			    pte_batch_hint(ptep, pte) > 1)
+			    pte_batch_hint(ptep, pte) > 1 ||
+			    bit_refused(pte))
 				break;
 			batch_replace(table, odd, pte);
 			pte = ptep_get(ptep);

@@ -421,12 +421,12 @@ static int fork_batch_init(struct kunit *test)
 
 static struct kunit_case fork_batch_cases[] = {
 	KUNIT_CASE_PARAM(fork_whole_folios, fork_order_gen_params),
-	KUNIT_CASE(fork_part_of_folio),
+	KUNIT_CASE_SLOW(fork_part_of_folio),
 	KUNIT_CASE_PARAM(fork_child_keeps_contents, fork_order_gen_params),
 	KUNIT_CASE_PARAM(fork_write_after_child, fork_order_gen_params),
 	KUNIT_CASE(fork_keeps_dirty),
 	KUNIT_CASE(fork_pinned_page),
-	KUNIT_CASE(zap_every_range),
+	KUNIT_CASE_SLOW(zap_every_range),
 	KUNIT_CASE(zap_many_pages),
 	{}
 };

@@ -547,7 +547,8 @@ static int vma_split_init(struct kunit *test)
 }
 
 static struct kunit_case vma_split_cases[] = {
-	KUNIT_CASE_PARAM(vma_split_and_call, split_second_gen_params),
+	KUNIT_CASE_PARAM_ATTR(vma_split_and_call, split_second_gen_params,
+			      PGTABLE_KUNIT_SLOW),
 	{}
 };
 

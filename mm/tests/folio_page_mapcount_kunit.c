@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a large folio says of its pages, whether each has a mapcount or not.
+ *
+ * A newer kernel can do without mapcounts of the pages of large folios: with
+ * CONFIG_NO_PAGE_MAPCOUNT=y it tells user space an average, and takes a folio for
+ * partially mapped when it has fewer mappings than pages. The rmap functions are
+ * called here with real mms and folios and without page tables, and both kinds of
+ * kernel are compared with a model that knows who maps which page.
+ *
+ * Not covered: what files of /proc make of the average, and the split that follows.
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	'folio_page_mapcount' --kconfig_add CONFIG_NO_PAGE_MAPCOUNT=y
+ */
+
+#include <kunit/test.h>
+#include <linux/memcontrol.h>
+#include <linux/rmap.h>
+
+#include "../internal.h"
+#include "fs/proc/internal.h"
+#include "folio_mapped.h"
+
+/* Of four pages, so that all ways to map them can be tried. */
+#define PAGES		4
+
+/* The callers of the rmap functions hold the lock of a page table. */
+static void mapcount_add(struct mapped_mms *mms, struct folio *folio, int first, int nr)
+{
+	preempt_disable();
+	folio_add_file_rmap_ptes(folio, folio_page(folio, first), nr, mms->vma[0]);
+	preempt_enable();
+}
+
+static void mapcount_remove(struct mapped_mms *mms, int mm, struct folio *folio,
+			    int first, int nr)
+{
+	preempt_disable();
+	folio_remove_rmap_ptes(folio, folio_page(folio, first), nr, mms->vma[mm]);
+	preempt_enable();
+}
+
+static void mapcount_add_pmd(struct mapped_mms *mms, struct folio *folio)
+{
+	preempt_disable();
+	folio_add_file_rmap_pmd(folio, &folio->page, mms->vma[0]);
+	preempt_enable();
+}
+
+static void mapcount_remove_pmd(struct mapped_mms *mms, struct folio *folio)
+{
+	preempt_disable();
+	folio_remove_rmap_pmd(folio, &folio->page, mms->vma[0]);
+	preempt_enable();
+}
+
+/* A new anonymous folio, all of which the first mm maps: a large one by its PMD. */
+static struct folio *mapcount_anon(struct kunit *test, unsigned int order)
+{
+	struct folio *folio = pgtable_kunit_folio_alloc(test, order);
+	struct mapped_mms *mms = test->priv;
+
+	/* Who is to split it is a matter of whose it is. */
+	KUNIT_ASSERT_EQ(test, mem_cgroup_charge(folio, NULL, GFP_KERNEL), 0);
+	/* What others may find before it is mapped is locked meanwhile. */
+	folio_lock(folio);
+	preempt_disable();
+	folio_add_new_anon_rmap(folio, mms->vma[0], mms->vma[0]->vm_start, RMAP_NONE);
+	preempt_enable();
+	folio_unlock(folio);
+	return folio;
+}
+
+/* The second mm maps a page of it, too, as a child does. */
+static void mapcount_dup(struct kunit *test, struct folio *folio, int i)
+{
+	struct mapped_mms *mms = test->priv;
+	seqcount_t *seq = &mms->vma[0]->vm_mm->write_protect_seq;
+	int err;
+
+	preempt_disable();
+	raw_write_seqcount_begin(seq);
+	err = pgtable_kunit_dup_anon_rmap(folio, folio_page(folio, i), 1,
+					  mms->vma[1], mms->vma[0]);
+	raw_write_seqcount_end(seq);
+	preempt_enable();
+	KUNIT_EXPECT_EQ(test, err, 0);
+}
+
+static const unsigned int mapcount_orders[] = { 0, 1, 2, 4, PMD_FOLIO_ORDER };
+
+static void mapcount_order_desc(const unsigned int *order, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "order %u", *order);
+}
+
+KUNIT_ARRAY_PARAM(mapcount_order, mapcount_orders, mapcount_order_desc);
+
+/*
+ * The average of the mappings of a page is the nearest whole number, the larger
+ * one if two are as near, and never 0 for a folio that is mapped; mappings of the
+ * whole count for each page. From none to two and a half for each page, one more
+ * at a time [mapped 22]:
+ *
+ *	mappings of 512 pages	0   1 .. 767   768 .. 1279   1280
+ *	average			0       1            2           3
+ */
+static void folio_average_page_mapcount_rounds(struct kunit *test)
+{
+	unsigned int order = *(const unsigned int *)test->param_value, nr = 1U << order;
+	bool pmd = IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE) && order == PMD_FOLIO_ORDER;
+	struct mapped_mms *mms = test->priv;
+	struct folio *folio;
+	unsigned int i;
+
+	if (!PGTABLE_KUNIT_AVERAGE_MAPCOUNT)
+		kunit_skip(test, "this kernel tells no average");
+	if (order > MAPPED_ORDER_MAX)
+		kunit_skip(test, "a folio that is too large for this machine");
+	folio = pgtable_kunit_folio_alloc(test, order);
+	KUNIT_EXPECT_EQ(test, pgtable_kunit_average_mapcount(folio), 0);
+	for (i = 0; i < 2 * nr + nr / 2; i++) {
+		unsigned int want = (2 * (i + 1) + nr) / (2 * nr);
+
+		mapcount_add(mms, folio, i % nr, 1);
+		KUNIT_EXPECT_EQ_MSG(test, pgtable_kunit_average_mapcount(folio),
+				    max(want, 1U), "%u mappings", i + 1);
+	}
+	if (pmd) {
+		mapcount_add_pmd(mms, folio);
+		KUNIT_EXPECT_EQ(test, pgtable_kunit_average_mapcount(folio), 4);
+	}
+	for (i = 0; i < 2 * nr + nr / 2; i++)
+		mapcount_remove(mms, 0, folio, i % nr, 1);
+	if (pmd) {
+		KUNIT_EXPECT_EQ(test, pgtable_kunit_average_mapcount(folio), 1);
+		mapcount_remove_pmd(mms, folio);
+	}
+	KUNIT_EXPECT_EQ(test, pgtable_kunit_average_mapcount(folio), 0);
+}
+
+/*
+ * How many pages are mapped one by one, whatever their number of mappings; a kernel
+ * without their mapcounts says that it does not know [mapped 23].
+ */
+static void folio_nr_pages_mapped_counts(struct kunit *test)
+{
+	struct folio *folio = pgtable_kunit_folio_alloc(test, 2);
+	struct mapped_mms *mms = test->priv;
+	int i;
+
+	for (i = 0; i < 2 * PAGES; i++) {
+		mapcount_add(mms, folio, i % PAGES, 1);
+		KUNIT_EXPECT_EQ(test, folio_nr_pages_mapped(folio),
+				PGTABLE_KUNIT_PAGE_MAPCOUNT ? min(i + 1, PAGES) : -1);
+	}
+	for (i = 0; i < 2 * PAGES; i++) {
+		mapcount_remove(mms, 0, folio, i % PAGES, 1);
+		KUNIT_EXPECT_EQ(test, folio_nr_pages_mapped(folio),
+				PGTABLE_KUNIT_PAGE_MAPCOUNT ?
+					min(2 * PAGES - 1 - i, PAGES) : -1);
+	}
+}
+
+/* Folios wait to be split where the machine has huge pages, and have no list else. */
+static void mapcount_needs_huge_pages(struct kunit *test)
+{
+	if (!has_transparent_hugepage())
+		kunit_skip(test, "this machine has no huge pages");
+}
+
+/* Whether a folio of which A maps @a and B maps @b is known to be mapped in part. */
+static bool mapcount_partial(unsigned int a, unsigned int b)
+{
+	if (PGTABLE_KUNIT_PAGE_MAPCOUNT)
+		return (a | b) && (a | b) != GENMASK(PAGES - 1, 0);
+	return (a || b) && hweight32(a) + hweight32(b) < PAGES;
+}
+
+/*
+ * A maps all of an anonymous folio and B has any of its pages after a fork. A
+ * unmaps it, a page at a time or all at once, and then B: as soon as the kernel
+ * knows that a page is not mapped any more while others are, the folio is to be
+ * split when memory is scarce, and not before. A kernel without mapcounts of pages
+ * knows when there are fewer mappings than pages [mapped 23]:
+ *
+ *	A   . . 2 3	B   0 1 . .	all are mapped, by 4 mappings: no
+ *	A   . . . 3	B   0 1 2 .	the same
+ *	A   . . . 3	B   0 1 . .	yes
+ *	A   . . . 3	B   . 1 2 3	no, by 4 mappings; yes by their pages
+ */
+static void folio_remove_rmap_partially_mapped(struct kunit *test)
+{
+	unsigned int all = GENMASK(PAGES - 1, 0), way;
+	struct mapped_mms *mms = test->priv;
+
+	mapcount_needs_huge_pages(test);
+	for (way = 0; way < 2U << PAGES; way++) {
+		struct folio *folio = mapcount_anon(test, 2);
+		unsigned int has[2] = { all, way & all };
+		int i, nr = way > all ? PAGES : 1;
+		bool want = false;
+
+		for (i = 0; i < PAGES; i++) {
+			if (has[1] & BIT(i))
+				mapcount_dup(test, folio, i);
+		}
+		KUNIT_EXPECT_FALSE(test, folio_test_partially_mapped(folio));
+		while (has[0] || has[1]) {
+			int mm = !has[0], first = __ffs(has[mm]);
+
+			mapcount_remove(mms, mm, folio, first, mm ? 1 : nr);
+			has[mm] &= ~GENMASK(first + (mm ? 1 : nr) - 1, first);
+			want |= mapcount_partial(has[0], has[1]);
+			KUNIT_EXPECT_EQ_MSG(test, folio_test_partially_mapped(folio), want,
+					    "way %#x: A has %#x, B has %#x", way, has[0],
+					    has[1]);
+		}
+	}
+}
+
+/*
+ * A maps a huge page by its PMD, B none of its pages, the last, all but the first,
+ * or all. When the PMD goes the folio is mapped in part, unless B has none or all
+ * of it [mapped 23].
+ */
+static void folio_remove_rmap_pmd_partially_mapped(struct kunit *test)
+{
+	unsigned int nr_pages = 1U << PMD_FOLIO_ORDER;
+	const unsigned int mapped[] = { 0, 1, nr_pages - 1, nr_pages };
+	struct mapped_mms *mms = test->priv;
+	unsigned int i;
+
+	mapcount_needs_huge_pages(test);
+	if (PMD_FOLIO_ORDER > MAPPED_ORDER_MAX)
+		kunit_skip(test, "a huge page is too large for this machine");
+	for (i = 0; i < ARRAY_SIZE(mapped); i++) {
+		struct folio *folio = mapcount_anon(test, PMD_FOLIO_ORDER);
+		unsigned int nr = mapped[i];
+
+		preempt_disable();
+		if (nr)
+			folio_add_anon_rmap_ptes(folio, folio_page(folio, nr_pages - nr), nr,
+						 mms->vma[1], mms->vma[1]->vm_start,
+						 RMAP_NONE);
+		preempt_enable();
+		mapcount_remove_pmd(mms, folio);
+		KUNIT_EXPECT_EQ_MSG(test, folio_test_partially_mapped(folio),
+				    nr && nr < nr_pages, "%u pages", nr);
+		if (nr)
+			mapcount_remove(mms, 1, folio, nr_pages - nr, nr);
+	}
+}
+
+static struct kunit_suite page_mapcount_suite;
+
+static int page_mapcount_init(struct kunit *test)
+{
+	int err = pgtable_kunit_case_init(test, &page_mapcount_suite);
+
+	test->priv = err ? NULL : mapped_mms_real(test);
+	return err;
+}
+
+static struct kunit_case page_mapcount_cases[] = {
+	KUNIT_CASE_PARAM(folio_average_page_mapcount_rounds, mapcount_order_gen_params),
+	KUNIT_CASE(folio_nr_pages_mapped_counts),
+	KUNIT_CASE(folio_remove_rmap_partially_mapped),
+	KUNIT_CASE(folio_remove_rmap_pmd_partially_mapped),
+	{}
+};
+
+static struct kunit_suite page_mapcount_suite = {
+	.name = "folio_page_mapcount",
+	.init = page_mapcount_init,
+	.test_cases = page_mapcount_cases,
+};
+
+kunit_test_suite(page_mapcount_suite);
+
+MODULE_DESCRIPTION("KUnit tests for folios with and without mapcounts of their pages");
+MODULE_LICENSE("GPL");
