@@ -405,6 +405,84 @@ static void modify_prot_range(struct kunit *test)
 	kunit_info(test, "%u ranges\n", ranges);
 }
 
+static const unsigned long flush_strides[] = { PAGE_SIZE, CONT_PTE_SIZE, PMD_SIZE };
+
+/* One invalidation in each of its forms, of which other users of the table are told. */
+static void flush_tlb_check(struct kunit *test, unsigned long start,
+			    unsigned long end, unsigned long stride,
+			    unsigned long told_start, unsigned long told_end)
+{
+	struct contpte_fixture *f = test->priv;
+	unsigned int form;
+
+	for (form = 0; form < 4; form++) {
+		f->tlb->nr = 0;
+		pgtable_kunit_flush_tlb_range(&f->vma, start, end, stride,
+					      form & 1, form & 2);
+		KUNIT_EXPECT_EQ(test, f->tlb->nr, 1);
+		KUNIT_EXPECT_EQ_MSG(test, f->tlb->range[0].start, told_start,
+				    "[%lx, %lx) by %lx", start, end, stride);
+		KUNIT_EXPECT_EQ_MSG(test, f->tlb->range[0].end, told_end,
+				    "[%lx, %lx) by %lx", start, end, stride);
+	}
+}
+
+/*
+ * What is invalidated are whole steps, of a page, a block or a PMD, and other
+ * users of the table (an IOMMU, a guest) are told of all of that, once, whether
+ * only last levels are meant or all, and whether the CPU waits [contpte 210]:
+ *
+ *	asked	    <--------->
+ *	steps	|--------|--------|--------|
+ *	told	<----------------->
+ */
+static void flush_tlb_range_rounds(struct kunit *test)
+{
+	struct contpte_fixture *f = test->priv;
+	unsigned int start, end, i;
+
+	for (i = 0; i < ARRAY_SIZE(flush_strides); i++) {
+		unsigned long stride = flush_strides[i];
+
+		for (start = 0; start < 2 * CONT_PTES; start = contpte_next(start)) {
+			for (end = start + 1; end < CONTPTE_WINDOW + 1; end = contpte_next(end)) {
+				unsigned long from = contpte_addr(f, start);
+				unsigned long to = contpte_addr(f, end);
+
+				flush_tlb_check(test, from, to, stride,
+						round_down(from, stride),
+						round_up(to, stride));
+			}
+		}
+	}
+}
+
+/*
+ * A range that takes more instructions than the kernel wants to spend is all of
+ * the mm [contpte 210]: 2097152 pages where the CPU takes ranges, and one step
+ * less than a table has entries where it does not. The last that is not, and
+ * the first that is.
+ */
+static void flush_tlb_range_too_long(struct kunit *test)
+{
+	struct contpte_fixture *f = test->priv;
+	unsigned long start = contpte_addr(f, 0), most;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(flush_strides); i++) {
+		unsigned long stride = flush_strides[i];
+
+		if (system_supports_tlb_range())
+			most = MAX_TLBI_RANGE_PAGES * PAGE_SIZE;
+		else
+			most = (PTRS_PER_PTE - 1) * stride;
+		flush_tlb_check(test, start, start + most, stride,
+				start, start + most);
+		flush_tlb_check(test, start, start + most + stride, stride,
+				0, ULONG_MAX);
+	}
+}
+
 static struct kunit_suite contpte_suite;
 
 static int contpte_init(struct kunit *test)
@@ -426,6 +504,8 @@ static struct kunit_case contpte_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(range_op_matches_model, contpte_op_gen_params,
 			      PGTABLE_KUNIT_SLOW),
 	KUNIT_CASE_SLOW(modify_prot_range),
+	KUNIT_CASE(flush_tlb_range_rounds),
+	KUNIT_CASE(flush_tlb_range_too_long),
 	{}
 };
 

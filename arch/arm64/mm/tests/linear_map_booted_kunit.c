@@ -10,9 +10,12 @@
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	linear_map_booted --kernel_args rodata=off
- *   ... --qemu_args '-cpu max,midr=0xc00fac30'	(newer kernels: by blocks)
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	linear_map_booted --qemu_args '-cpu max,midr=0xc00fac30'
  *
- * Not covered: how often tables were changed on the way (make check counts
+ * With the latter newer kernels map by blocks.
+ *
+ * Not covered: how often tables were changed on the way (`make check` counts
  * that from outside), splitting, memory that is plugged in later.
  */
 
