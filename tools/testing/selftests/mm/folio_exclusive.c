@@ -13,7 +13,7 @@
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_exclusive
  */
-#include "folio_util.h"
+#include "folio_owner.h"
 
 #define CHILDREN 4
 
@@ -55,43 +55,6 @@ FIXTURE_SETUP(folio_exclusive)
 FIXTURE_TEARDOWN(folio_exclusive)
 {
 	memory_free(&self->memory);
-}
-
-/* How often the kernel says that the page is mapped; -1 where it does not say. */
-static long mappings(const char *at)
-{
-	int fd = open("/proc/kpagecount", O_RDONLY);
-	__u64 count = -1;
-
-	if (pread(fd, &count, sizeof(count), pfn_of(at) * sizeof(count)) != sizeof(count))
-		count = -1;
-	close(fd);
-	return count;
-}
-
-/* A child that says it is there, and waits until the pipe is closed. */
-static pid_t waiting_child(int go[2], void (*first)(struct memory *), struct memory *m)
-{
-	int here[2];
-	pid_t child;
-	char byte;
-
-	if (pipe(here))
-		return -1;
-	child = fork();
-	if (!child) {
-		close(go[1]);
-		if (first)
-			first(m);
-		close(here[0]);
-		close(here[1]);
-		_exit(read(go[0], &byte, 1));
-	}
-	close(here[1]);
-	if (read(here[0], &byte, 1))
-		child = -1;
-	close(here[0]);
-	return child;
 }
 
 /*
@@ -165,20 +128,6 @@ TEST_F(folio_exclusive, child_unmaps_part)
 		EXPECT_TRUE(pagemap_has(m->at + bytes(page), PM_MMAP_EXCLUSIVE));
 }
 
-/* Write to all pages; how many of them are other memory afterwards. */
-static unsigned int copied(struct memory *m)
-{
-	unsigned int page, count = 0;
-
-	for (page = 0; page < m->pages; page++) {
-		unsigned long before = pfn_of(m->at + bytes(page));
-
-		m->at[bytes(page)] = pattern(page);
-		count += pfn_of(m->at + bytes(page)) != before;
-	}
-	return count;
-}
-
 /*
  * Whether as many pages were copied as this kernel must copy after the only
  * other process has gone: none of single pages; none of a large folio if the
@@ -187,9 +136,9 @@ static unsigned int copied(struct memory *m)
  */
 static bool right_copies(const struct memory *m, unsigned int copies)
 {
-	bool all = m->order && !kernel_has("mm_ida");
+	bool all = m->order && folio_owners == OWNERS_GUESSED;
 
-	if (m->order && !kernel_has("init_mm"))
+	if (m->order && folio_owners == OWNERS_UNKNOWN)
 		return copies == 0 || copies == m->pages;
 	return copies == (all ? m->pages : 0);
 }

@@ -359,15 +359,6 @@ TEST_F(folio_move, lazyfree_pinned)
 	EXPECT_EQ(size, smaps_pages(m->at, "LazyFree"));
 }
 
-static int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY);
-	int result = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
-
-	close(fd);
-	return result;
-}
-
 #define GROUP "/sys/fs/cgroup/folio_move"
 /* What the process should have, in pages: more than the kernel charges ahead. */
 #define PRESSURE 2048

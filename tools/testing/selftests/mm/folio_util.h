@@ -43,6 +43,8 @@
 #define FOLIO_THP "/sys/kernel/mm/transparent_hugepage"
 #define FOLIO_KSM "/sys/kernel/mm/ksm/"
 #define FOLIO_NUMA "/proc/sys/kernel/numa_balancing"
+#define FOLIO_COMPACTION "/proc/sys/vm/compaction_proactiveness"
+#define FOLIO_SCAN "/sys/kernel/debug/sched/numa_balancing/"
 #define XFS_MAGIC 0x58465342
 
 /* Where a file system with large folios is mounted in the virtual machine. */
@@ -102,6 +104,16 @@ static inline bool has_contpte(void)
 	return kernel_has("contpte_");
 }
 
+/* Write all of a text to a file that there is; 0, or -1. */
+static inline int write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY);
+	int result = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
+
+	close(fd);
+	return result;
+}
+
 /* Settings of the machine, besides those of huge pages, that a test changes. */
 static struct {
 	const char *path;
@@ -111,6 +123,11 @@ static struct {
 	{ FOLIO_KSM "pages_to_scan" },
 	{ FOLIO_KSM "sleep_millisecs" },
 	{ FOLIO_NUMA },
+	{ FOLIO_COMPACTION },
+	{ FOLIO_SCAN "scan_delay_ms" },
+	{ FOLIO_SCAN "scan_period_min_ms" },
+	{ FOLIO_SCAN "scan_period_max_ms" },
+	{ FOLIO_SCAN "scan_size_mb" },
 };
 
 static pid_t folio_settings_owner;
@@ -190,6 +207,7 @@ static inline const char *folio_settings(int order)
 	settings.thp_defrag = THP_DEFRAG_ALWAYS;
 	settings.shmem_enabled = SHMEM_NEVER;
 	settings.khugepaged.defrag = 0;
+	settings.khugepaged.max_ptes_none = 0;
 	for (i = 0; i < NR_ORDERS; i++) {
 		bool on = order && i == order;
 
@@ -197,9 +215,9 @@ static inline const char *folio_settings(int order)
 		settings.shmem_hugepages[i].enabled = on ? SHMEM_ALWAYS : SHMEM_NEVER;
 	}
 	thp_write_settings(&settings);
-	/* Faults are counted: none may come from the balancing of nodes. */
-	if (!access(FOLIO_NUMA, W_OK))
-		write_num(FOLIO_NUMA, 0);
+	/* Faults are counted, and entries looked at: nobody may move pages unasked. */
+	write_text(FOLIO_NUMA, "0");
+	write_text(FOLIO_COMPACTION, "0");
 	return NULL;
 }
 

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the kernel does with memory depends on whether it takes it for shared:
+ * advice on part of a large folio, khugepaged, pages that KSM has merged.
+ *
+ * Proves: advice on part of a folio splits it if it is taken for one process's
+ * own, and leaves it alone if not; advice on all of it never splits it. A kernel
+ * that tracks who maps a folio (from Linux 6.15 on) is right for two processes,
+ * and calls it shared, wrongly, if a third one is left. Older kernels guess by
+ * the first page: right for that third one, wrong where another process maps
+ * only others. khugepaged counts, exactly, the pages of shared folios. A page of
+ * KSM that one process maps twice is shared, and a page of zeros is nobody's.
+ * Whatever was guessed, other processes keep what they have.
+ *
+ * Does not prove: the counting itself (KUnit: folio_mapped_*).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_advice
+ */
+#include "folio_owner.h"
+
+FIXTURE(folio_advice)
+{
+	struct memory memory;
+	int go[2];
+};
+
+FIXTURE_VARIANT(folio_advice)
+{
+	int advice;
+};
+
+FIXTURE_VARIANT_ADD(folio_advice, cold)
+{
+	.advice = MADV_COLD,
+};
+
+FIXTURE_VARIANT_ADD(folio_advice, pageout)
+{
+	.advice = MADV_PAGEOUT,
+};
+
+FIXTURE_VARIANT_ADD(folio_advice, free)
+{
+	.advice = MADV_FREE,
+};
+
+/* How many folios of the memory's order were split until now, on the whole machine; or -1. */
+static long splits(const struct memory *m)
+{
+	char path[128];
+	FILE *f;
+	long value;
+
+	snprintf(path, sizeof(path), FOLIO_THP "/hugepages-%zukB/stats/split",
+		 bytes(1U << m->order) / 1024);
+	f = fopen(path, "r");
+	if (!f)
+		return -1;
+	if (fscanf(f, "%ld", &value) != 1)
+		value = -1;
+	fclose(f);
+	return value;
+}
+
+FIXTURE_SETUP(folio_advice)
+{
+	int order = order_of(cont_ptes());
+	const char *why = folio_settings(order);
+
+	self->memory.fd = -1;
+	if (why)
+		SKIP(return, "%s", why);
+	if (folio_owners == OWNERS_UNKNOWN)
+		SKIP(return, "CONFIG_KALLSYMS_ALL=n: what the kernel tracks is not known");
+	if (!have_swap())
+		SKIP(return, "no swap");
+	why = memory_map(&self->memory, ANON, order, 1);
+	if (why)
+		SKIP(return, "%s", why);
+	if (splits(&self->memory) < 0)
+		SKIP(return, "nothing says how many folios were split");
+	ASSERT_EQ(0, pipe(self->go));
+}
+
+FIXTURE_TEARDOWN(folio_advice)
+{
+	memory_free(&self->memory);
+}
+
+/* Advise on some pages; how many folios that split, or -1. */
+static long split_by(const struct memory *m, int advice, unsigned int first, unsigned int pages)
+{
+	long before = splits(m);
+
+	if (madvise(m->at + bytes(first), bytes(pages), advice))
+		return -1;
+	return splits(m) - before;
+}
+
+static bool is_large(const char *at)
+{
+	return kernel_flags(at) & (FOLIO_HEAD | FOLIO_TAIL);
+}
+
+/*
+ * [mapped 40] Half of a folio that nobody shares: it is split, and the advice is
+ * for that half. Taken out of a folio, pages are freed or swapped out alone.
+ */
+TEST_F(folio_advice, part_alone)
+{
+	struct memory *m = &self->memory;
+	unsigned int first = m->pages / 4, half = m->pages / 2;
+
+	EXPECT_EQ(1, split_by(m, variant->advice, first, half));
+	EXPECT_FALSE(is_large(m->at));
+	EXPECT_FALSE(is_large(m->at + bytes(first + half)));
+	/* Single pages are marked in batches: what comes next has them done first. */
+	ASSERT_EQ(0, madvise(m->at, bytes(1), MADV_COLD));
+	EXPECT_EQ(variant->advice == MADV_FREE ? half : 0, smaps_pages(m->at, "LazyFree"));
+	for (unsigned int page = 0; page < m->pages; page++) {
+		bool away = variant->advice == MADV_PAGEOUT && page >= first &&
+			    page < first + half;
+
+		EXPECT_EQ(!away, pagemap_has(m->at + bytes(page), PM_PRESENT)) {
+			TH_LOG("page %u", page);
+		}
+	}
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+}
+
+/* [mapped 40] The child has all of it: nothing happens. */
+TEST_F(folio_advice, part_beside_child)
+{
+	struct memory *m = &self->memory;
+	pid_t child = waiting_child(self->go, NULL, m);
+
+	ASSERT_LT(0, child);
+	EXPECT_EQ(0, split_by(m, variant->advice, m->pages / 4, m->pages / 2));
+	EXPECT_TRUE(is_folio(m, 0));
+	EXPECT_EQ(0, smaps_pages(m->at, "LazyFree"));
+	ASSERT_TRUE(end_child(child));
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+}
+
+/* [mapped 40] One child was there, and then two at once: it is one process's own again. */
+TEST_F(folio_advice, part_after_children)
+{
+	struct memory *m = &self->memory;
+	pid_t child = waiting_child(self->go, NULL, m), other;
+
+	ASSERT_TRUE(end_child(child));
+	child = waiting_child(self->go, NULL, m);
+	ASSERT_LT(0, child);
+	other = waiting_child(self->go, NULL, m);
+	ASSERT_TRUE(end_child(child));
+	ASSERT_TRUE(end_child(other));
+	EXPECT_EQ(1, split_by(m, variant->advice, m->pages / 4, m->pages / 2));
+	EXPECT_FALSE(is_large(m->at));
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+}
+
+/* Keep the last quarter of the last folio only. */
+static void keep_last_quarter(struct memory *m)
+{
+	munmap(m->at, bytes(m->pages - (1U << m->order) / 4));
+}
+
+/*
+ * [mapped 40] The child has pages of the folio that the parent has given up, and
+ * not the first one: there are not more mappings than pages, and by the first
+ * page nobody else is there. Older kernels fall for that. The child keeps what
+ * it has all the same.
+ */
+TEST_F(folio_advice, part_beside_child_behind_first_page)
+{
+	struct memory *m = &self->memory;
+	unsigned int half = m->pages / 2, quarter = m->pages / 4;
+	pid_t child = waiting_child(self->go, keep_last_quarter, m);
+	char *copy = malloc(bytes(quarter));
+	struct iovec to = { copy, bytes(quarter) };
+	struct iovec from = { m->at + bytes(m->pages - quarter), bytes(quarter) };
+
+	ASSERT_LT(0, child);
+	ASSERT_EQ(0, madvise(m->at + bytes(half), bytes(half), MADV_DONTNEED));
+	EXPECT_EQ(folio_owners == OWNERS_GUESSED, split_by(m, variant->advice, 0, quarter));
+	ASSERT_EQ(bytes(quarter), process_vm_readv(child, &to, 1, &from, 1, 0));
+	EXPECT_EQ(-1, foreign_page(copy, m->pages - quarter, quarter));
+	EXPECT_EQ(-1, foreign_page(m->at, 0, half));
+	ASSERT_TRUE(end_child(child));
+	free(copy);
+}
+
+/*
+ * [mapped 40] The third of three processes is left: where two of them are counted
+ * the folio looks shared and is not split; by its first page, and that is right
+ * here, it is one process's own.
+ */
+TEST_F(folio_advice, part_of_third_process)
+{
+	struct memory *m = &self->memory;
+	int alone[2];
+	pid_t second, third;
+	char byte;
+
+	ASSERT_EQ(0, pipe(alone));
+	second = waiting_child(self->go, NULL, m);
+	ASSERT_LT(0, second);
+	third = fork();
+	if (!third) {
+		close(alone[1]);
+		if (read(alone[0], &byte, 1))
+			_exit(2);
+		_exit(split_by(m, variant->advice, m->pages / 4, m->pages / 2));
+	}
+	ASSERT_LT(0, third);
+	ASSERT_TRUE(end_child(second));
+	munmap(m->at, bytes(m->pages));
+	close(alone[1]);
+	EXPECT_EQ(folio_owners == OWNERS_GUESSED, child_of(third));
+}
+
+/* [mapped 41] Advice on all of a folio: it is done to it as a whole. */
+TEST_F(folio_advice, whole_alone)
+{
+	struct memory *m = &self->memory;
+
+	EXPECT_EQ(0, split_by(m, variant->advice, 0, m->pages));
+	EXPECT_EQ(variant->advice == MADV_FREE ? m->pages : 0, smaps_pages(m->at, "LazyFree"));
+	EXPECT_EQ(variant->advice != MADV_PAGEOUT, is_folio(m, 0));
+	EXPECT_EQ(variant->advice == MADV_PAGEOUT ? m->pages : 0, smaps_pages(m->at, "Swap"));
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+}
+
+/* [mapped 41] The same where a child has it too: it stays one folio, in memory. */
+TEST_F(folio_advice, whole_beside_child)
+{
+	struct memory *m = &self->memory;
+	pid_t child = waiting_child(self->go, NULL, m);
+
+	ASSERT_LT(0, child);
+	EXPECT_EQ(0, split_by(m, variant->advice, 0, m->pages));
+	EXPECT_TRUE(is_folio(m, 0));
+	ASSERT_TRUE(end_child(child));
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+}
+
+/* A range that khugepaged could make a huge page of, in memory of smaller folios. */
+FIXTURE(khugepaged)
+{
+	struct memory memory;
+	struct memory huge;
+	int go[2];
+};
+
+FIXTURE_SETUP(khugepaged)
+{
+	size_t table = read_pmd_pagesize();
+	struct memory *m = &self->memory;
+	int order = order_of(cont_ptes());
+	const char *why;
+
+	m->fd = -1;
+	if (!table || table > 64 << 20)
+		SKIP(return, "no huge pages, or of more than 64 MiB");
+	if (folio_owners == OWNERS_UNKNOWN)
+		SKIP(return, "CONFIG_KALLSYMS_ALL=n: what the kernel tracks is not known");
+	why = folio_settings(order);
+	if (!why)
+		why = memory_map(m, ANON, order, 2 * table / bytes(1U << order));
+	if (why)
+		SKIP(return, "%s", why);
+	self->huge = *m;
+	self->huge.at = (char *)(((unsigned long)m->at + table - 1) & -table);
+	self->huge.pages = table / psize();
+	/* What the range has to hold is counted from its own begin. */
+	for (unsigned int page = 0; page < self->huge.pages; page++)
+		memset(self->huge.at + bytes(page), pattern(page), bytes(1));
+	ASSERT_EQ(0, pipe(self->go));
+}
+
+FIXTURE_TEARDOWN(khugepaged)
+{
+	memory_free(&self->memory);
+}
+
+static long event_count(const char *name)
+{
+	char line[128];
+	long value = -1;
+	FILE *f = fopen("/proc/vmstat", "r");
+
+	while (f && value < 0 && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)) && line[strlen(name)] == ' ')
+			value = atol(line + strlen(name));
+	if (f)
+		fclose(f);
+	return value;
+}
+
+enum collapse { NOTHING, COLLAPSED, EXCEEDED };
+
+/*
+ * Have khugepaged look at the range, with a limit of shared pages; what it did.
+ * It wants to see that the range was used, and that some of it can be written to.
+ */
+static enum collapse collapse(const struct memory *huge, unsigned int limit)
+{
+	long exceeded = event_count("thp_scan_exceed_share_pte");
+	enum collapse result = NOTHING;
+	struct thp_settings settings;
+
+	thp_read_settings(&settings);
+	for (int i = 0; i < NR_ORDERS; i++)
+		settings.hugepages[i].enabled = THP_NEVER;
+	settings.hugepages[order_of(huge->pages)].enabled = THP_MADVISE;
+	settings.khugepaged = (struct khugepaged_settings){
+		.defrag = true,
+		.alloc_sleep_millisecs = 10,
+		.scan_sleep_millisecs = 10,
+		.max_ptes_none = huge->pages - 1,
+		.max_ptes_swap = 0,
+		.max_ptes_shared = limit,
+		.pages_to_scan = 8 * huge->pages,
+	};
+	thp_write_settings(&settings);
+	madvise(huge->at, bytes(huge->pages), MADV_HUGEPAGE);
+	for (int i = 0; i < 200 && !result; i++) {
+		huge->at[bytes(huge->pages - 1)] = pattern(huge->pages - 1);
+		usleep(50000);
+		if (smaps_pages(huge->at, "AnonHugePages") == huge->pages)
+			result = COLLAPSED;
+		else if (event_count("thp_scan_exceed_share_pte") != exceeded)
+			result = EXCEEDED;
+	}
+	folio_settings(0);
+	return result;
+}
+
+/* Of the range, keep two folios. */
+static void keep_two_folios(struct memory *huge)
+{
+	munmap(huge->at + bytes(2U << huge->order), bytes(huge->pages - (2U << huge->order)));
+}
+
+/*
+ * [mapped 44] Two folios are shared with a child: that many pages may be shared,
+ * and no fewer, for a huge page to be made of the range. Both processes keep
+ * what they have.
+ */
+TEST_F_TIMEOUT(khugepaged, max_ptes_shared, 60)
+{
+	struct memory *huge = &self->huge;
+	unsigned int shared = 2U << huge->order;
+	pid_t child = waiting_child(self->go, keep_two_folios, huge);
+	char *copy = malloc(bytes(shared));
+	struct iovec to = { copy, bytes(shared) }, from = { huge->at, bytes(shared) };
+
+	ASSERT_LT(0, child);
+	EXPECT_EQ(EXCEEDED, collapse(huge, shared - 1));
+	EXPECT_TRUE(is_folio(huge, 0));
+	EXPECT_EQ(COLLAPSED, collapse(huge, shared));
+	EXPECT_EQ(-1, foreign_page(huge->at, 0, huge->pages));
+	ASSERT_EQ(bytes(shared), process_vm_readv(child, &to, 1, &from, 1, 0));
+	EXPECT_EQ(-1, foreign_page(copy, 0, shared));
+	EXPECT_TRUE(end_child(child));
+	free(copy);
+}
+
+/*
+ * [mapped 44] The child has pages of one folio that the parent has given up, and
+ * not the first one: older kernels do not see that it is shared.
+ */
+TEST_F_TIMEOUT(khugepaged, shared_behind_first_page, 60)
+{
+	unsigned int size = 1U << self->huge.order;
+	struct memory *huge = &self->huge;
+	/* What the child unmaps ends with the first folio. */
+	struct memory first = { .at = huge->at, .pages = size, .order = huge->order };
+	pid_t child;
+
+	/* No other folio is shared at all. */
+	ASSERT_EQ(0, madvise(huge->at + bytes(size), bytes(huge->pages - size), MADV_DONTFORK));
+	child = waiting_child(self->go, keep_last_quarter, &first);
+	ASSERT_LT(0, child);
+	ASSERT_EQ(0, madvise(huge->at + bytes(size), bytes(huge->pages - size), MADV_DOFORK));
+	ASSERT_EQ(0, madvise(huge->at + bytes(size / 2), bytes(size / 2), MADV_DONTNEED));
+	EXPECT_EQ(folio_owners == OWNERS_GUESSED ? COLLAPSED : EXCEEDED, collapse(huge, 0));
+	EXPECT_EQ(-1, foreign_page(huge->at, 0, size / 2));
+	EXPECT_EQ(-1, foreign_page(huge->at + bytes(size), size, huge->pages - size));
+	EXPECT_TRUE(end_child(child));
+	if (folio_owners == OWNERS_TRACKED)
+		EXPECT_EQ(COLLAPSED, collapse(huge, 0));
+}
+
+/* Single pages that one process maps twice. */
+FIXTURE(same_page)
+{
+	struct memory memory;
+};
+
+FIXTURE_SETUP(same_page)
+{
+	const char *why = folio_settings(0);
+
+	self->memory.fd = -1;
+	if (!why)
+		why = memory_map(&self->memory, ANON, 0, 4);
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(same_page)
+{
+	memory_free(&self->memory);
+}
+
+/*
+ * [mapped 47] KSM has merged two pages of one process: the page is mapped twice,
+ * so it counts as shared, and may not be moved. After a write to one of them it
+ * is mapped once, and may; but not even then is it written to in place.
+ */
+TEST_F_TIMEOUT(same_page, ksm, 60)
+{
+	struct memory *m = &self->memory;
+	char *a = m->at, *b = m->at + bytes(2);
+	int there = !move_page(a, NULL);
+	unsigned long merged;
+
+	if (access(FOLIO_KSM "run", W_OK))
+		SKIP(return, "CONFIG_KSM=n");
+	memset(a, 0xee, bytes(1));
+	memset(b, 0xee, bytes(1));
+	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_MERGEABLE));
+	write_num(FOLIO_KSM "pages_to_scan", 1000);
+	write_num(FOLIO_KSM "sleep_millisecs", 10);
+	write_num(FOLIO_KSM "run", 1);
+	for (int i = 0; i < 300 && pfn_of(a) != pfn_of(b); i++)
+		usleep(100000);
+	write_num(FOLIO_KSM "run", 0);
+	merged = pfn_of(b);
+	ASSERT_EQ(merged, pfn_of(a));
+
+	EXPECT_EQ(2, mappings(a));
+	EXPECT_FALSE(pagemap_has(a, PM_MMAP_EXCLUSIVE));
+	EXPECT_FALSE(pagemap_has(b, PM_MMAP_EXCLUSIVE));
+	if (move_page(a, &there) != -ENODEV) {
+		EXPECT_EQ(-EACCES, move_page(a, &there));
+		EXPECT_EQ(!there, move_page(b, NULL));
+	}
+	memset(a, 0x11, bytes(1));
+	EXPECT_NE(merged, pfn_of(a));
+	EXPECT_EQ(merged, pfn_of(b));
+	EXPECT_EQ(1, mappings(b));
+	EXPECT_TRUE(pagemap_has(b, PM_MMAP_EXCLUSIVE));
+	if (move_page(b, &there) != -ENODEV)
+		EXPECT_EQ(there, move_page(b, NULL));
+	merged = pfn_of(b);
+	memset(b, 0x22, bytes(1));
+	EXPECT_NE(merged, pfn_of(b));
+	EXPECT_TRUE(page_is(a, 0x11));
+	EXPECT_TRUE(page_is(b, 0x22));
+	EXPECT_TRUE(page_is(m->at + bytes(1), pattern(1)));
+}
+
+/*
+ * [mapped 47] What was only read is one page of zeros, however often: nobody's
+ * own, not counted, and not to be moved. The first write to it makes a page.
+ */
+TEST_F(same_page, zeros)
+{
+	struct memory *m = &self->memory;
+	int there = !move_page(m->at, NULL);
+	char *a = m->at, *b = m->at + bytes(1);
+
+	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_DONTNEED));
+	for (unsigned int page = 0; page < m->pages; page++)
+		read_byte(m->at + bytes(page));
+	EXPECT_EQ(pfn_of(a), pfn_of(b));
+	EXPECT_FALSE(pagemap_has(a, PM_MMAP_EXCLUSIVE));
+	EXPECT_EQ(0, smaps_pages(m->at, "Rss"));
+	EXPECT_EQ(-EFAULT, move_page(a, &there));
+	memset(a, 0x11, bytes(1));
+	EXPECT_NE(pfn_of(a), pfn_of(b));
+	EXPECT_TRUE(pagemap_has(a, PM_MMAP_EXCLUSIVE));
+	EXPECT_EQ(1, smaps_pages(m->at, "Rss"));
+	EXPECT_TRUE(page_is(b, 0));
+}
+
+TEST_HARNESS_MAIN

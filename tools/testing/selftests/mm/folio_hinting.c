@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Entries that are inaccessible for the balancing of nodes, where they end.
+ *
+ * Proves: the fault that makes the entries of a folio accessible again leaves
+ * those of another folio between them, and those in the next page table; a huge
+ * page that is split while it is inaccessible has accessible entries.
+ *
+ * How: see folio_nodes.h.
+ *
+ * Does not prove: what is made inaccessible at all (folio_numa).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_hinting
+ */
+#include "folio_nodes.h"
+
+FIXTURE(folio_hinting)
+{
+	struct watched watched;
+};
+
+/* So many folios are put over ends of page tables. */
+#define ENDS 16
+
+FIXTURE_SETUP(folio_hinting)
+{
+	const char *why = watched_setup(&self->watched, ANON, order_of(cont_ptes()), ENDS);
+
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(folio_hinting)
+{
+	memory_free(&self->watched.memory);
+}
+
+/* Another page for each folio, but never its first. */
+static unsigned int other_page(const struct memory *m, unsigned int folio_at)
+{
+	unsigned int size = 1U << m->order;
+
+	return 1 + (folio_at >> m->order) % (size - 1);
+}
+
+/*
+ * A page of each block was dropped and comes back as a folio of its own, another
+ * one in each: the fault of the large folio does not make its entry accessible.
+ */
+TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
+{
+	struct watched *w = &self->watched;
+	struct memory *m = &w->memory;
+	unsigned int size = 1U << m->order;
+
+	for (unsigned int i = 0; i < m->pages; i += size) {
+		unsigned int other = other_page(m, i);
+		char *at = m->at + bytes(i + other);
+
+		ASSERT_EQ(0, madvise(at, bytes(1), MADV_DONTNEED));
+		memset(at, pattern(i + other), bytes(1));
+	}
+	ASSERT_EQ(m->pages, hint(w));
+	for (unsigned int i = 0; i < m->pages; i += size) {
+		unsigned int other = other_page(m, i);
+
+		EXPECT_EQ(1, read_pages(m->at + bytes(i), 1));
+		EXPECT_EQ(0, read_pages(m->at + bytes(i), other));
+		EXPECT_EQ(1, read_pages(m->at + bytes(i + other), 1)) {
+			TH_LOG("page %u of the folio at %u is another", other, i);
+		}
+		EXPECT_EQ(0, read_pages(m->at + bytes(i), size));
+	}
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+}
+
+/*
+ * [bug B16] Folios over the ends of page tables: the fault of one half leaves
+ * the other, in the other table, as it is. What runs over the end of a table
+ * meets the next, where that lies behind it in memory: so tables are made one
+ * after the other, with nothing in between, and there are many.
+ */
+TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
+{
+	struct watched *w = &self->watched;
+	struct memory *m = &w->memory;
+	unsigned int size = 1U << m->order, half = size / 2;
+	size_t table = bytes(psize() / 8), length = bytes(size);
+	char *room, *first;
+
+	room = mmap(NULL, (ENDS + 2) * table, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, room);
+	first = (char *)(((unsigned long)room + table - 1) & -table);
+	for (unsigned int i = 0; i <= ENDS; i++)
+		read_byte(first + i * table + table / 2);
+	for (unsigned int i = 0; i < ENDS; i++) {
+		char *to = first + (i + 1) * table - bytes(half);
+
+		ASSERT_EQ(to, mremap(m->at + i * length, length, length,
+				     MREMAP_MAYMOVE | MREMAP_FIXED, to));
+	}
+	ASSERT_EQ(m->pages, hint(w));
+	for (unsigned int i = 0; i < ENDS; i++) {
+		char *end = first + (i + 1) * table;
+		char *half_at[2] = { end - bytes(half), end };
+
+		/* Last page of the one table, first page of the other; or that one first. */
+		EXPECT_EQ(1, read_pages(i % 2 ? end : end - bytes(1), 1));
+		EXPECT_EQ(0, read_pages(half_at[i % 2], half));
+		EXPECT_EQ(1, read_pages(half_at[!(i % 2)], half)) {
+			TH_LOG("end %u, half %u", i, !(i % 2));
+		}
+		EXPECT_EQ(-1, foreign_page(end - bytes(half), i * size, size));
+	}
+	munmap(room, (ENDS + 2) * table);
+}
+
+FIXTURE(hinting_huge_page)
+{
+	struct watched watched;
+};
+
+FIXTURE_VARIANT(hinting_huge_page)
+{
+	bool as_folio;
+};
+
+FIXTURE_VARIANT_ADD(hinting_huge_page, page_unmapped)
+{
+	.as_folio = false,
+};
+
+FIXTURE_VARIANT_ADD(hinting_huge_page, folio_split)
+{
+	.as_folio = true,
+};
+
+FIXTURE_SETUP(hinting_huge_page)
+{
+	size_t size = read_pmd_pagesize();
+	const char *why;
+
+	self->watched.memory.fd = -1;
+	if (!size || size > LARGEST)
+		SKIP(return, "no huge pages that fit into this machine");
+	why = watched_setup(&self->watched, ANON, order_of(size / psize()), 1);
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(hinting_huge_page)
+{
+	memory_free(&self->watched.memory);
+}
+
+/*
+ * [contpte 209] A huge page is split while it is inaccessible for hinting: its
+ * entries are not, none of the others costs a fault, and those of the table are
+ * in folded blocks from the start. They may be written to, without copies.
+ */
+TEST_F_TIMEOUT(hinting_huge_page, split, 120)
+{
+	struct watched *w = &self->watched;
+	struct memory *m = &w->memory;
+	unsigned int gone = m->pages / 2 + 1, n = cont_ptes(), last = m->pages - 1;
+	unsigned long pfn = pfn_of(m->at + bytes(last));
+	bool contpte = has_contpte();
+
+	ASSERT_EQ(m->pages, hint(w));
+	ASSERT_TRUE(variant->as_folio ? split_folios(m) :
+		    !munmap(m->at + bytes(gone), bytes(1)));
+	EXPECT_EQ(0, read_pages(m->at, gone));
+	EXPECT_EQ(0, read_pages(m->at + bytes(gone + 1), last - gone));
+	for (unsigned int i = 0; i < m->pages && contpte && !variant->as_folio; i += n) {
+		size_t mapped = mapped_size(m->at + bytes(i));
+		bool own = gone >= i && gone < i + n;
+
+		EXPECT_TRUE(!mapped || mapped == bytes(own ? 1 : n)) {
+			TH_LOG("block at %u: %zu", i, mapped);
+		}
+	}
+	for (unsigned int page = 0; page < m->pages; page++) {
+		char *at = m->at + bytes(page);
+
+		if (page == gone && !variant->as_folio)
+			continue;
+		EXPECT_EQ(0, try_access(at, true));
+		EXPECT_TRUE(page_is(at, pattern(page))) {
+			TH_LOG("page %u", page);
+		}
+	}
+	EXPECT_EQ(pfn, pfn_of(m->at + bytes(last)));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Locked memory in large folios, when reclaim comes across it.
+ *
+ * Proves: pages of locked memory stay where they are, whatever page tables they
+ * are in; a folio that is mapped by one page table alone is marked as locked by
+ * reclaim if that was missed before; a folio over the end of a page table never
+ * is, as only half of its entries are protected by the lock that is held.
+ *
+ * Does not prove: the races that this prevents.
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_mlock
+ */
+#include <sys/stat.h>
+
+#include "folio_owner.h"
+
+#define GROUP "/sys/fs/cgroup/folio_mlock"
+
+FIXTURE(folio_mlock)
+{
+	struct memory memory;
+	char *room;
+	size_t table;
+	char *end;	/* of a page table, in the room */
+};
+
+FIXTURE_VARIANT(folio_mlock)
+{
+	int order;	/* above that of a block */
+};
+
+FIXTURE_VARIANT_ADD(folio_mlock, block)
+{
+	.order = 0,
+};
+
+FIXTURE_VARIANT_ADD(folio_mlock, four_blocks)
+{
+	.order = 2,
+};
+
+FIXTURE_SETUP(folio_mlock)
+{
+	struct memory *m = &self->memory;
+	int order = order_of(cont_ptes()) + variant->order;
+	const char *why = folio_settings(order);
+
+	m->fd = -1;
+	self->room = NULL;
+	self->table = read_pmd_pagesize();
+	if (why)
+		SKIP(return, "%s", why);
+	if (!self->table || self->table > 64 << 20)
+		SKIP(return, "page tables map too much");
+	if (!have_swap())
+		SKIP(return, "no swap");
+	if (write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory") ||
+	    (mkdir(GROUP, 0755) && errno != EEXIST))
+		SKIP(return, "CONFIG_MEMCG=n, or no control group 2");
+	/* What is charged to the group is what reclaim looks at. */
+	ASSERT_EQ(0, write_text(GROUP "/cgroup.procs", "0"));
+	why = memory_map(m, ANON, order, 1);
+	if (why)
+		SKIP(return, "%s", why);
+	self->room = mmap(NULL, 4 * self->table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, self->room);
+	self->end = (char *)(((unsigned long)self->room + 2 * self->table - 1) & -self->table);
+}
+
+FIXTURE_TEARDOWN(folio_mlock)
+{
+	memory_free(&self->memory);
+	write_text("/sys/fs/cgroup/cgroup.procs", "0");
+	rmdir(GROUP);
+	if (self->room)
+		munmap(self->room, 4 * self->table);
+}
+
+/*
+ * Move the memory to @to, and lock it there, without a touch that would put it
+ * among the pages in use, where reclaim may leave it.
+ */
+static char *lock_at(struct memory *m, char *to)
+{
+	size_t length = bytes(m->pages);
+
+	if (mremap(m->at, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to ||
+	    mlock2(to, length, MLOCK_ONFAULT) || kernel_flags(to) & FOLIO_ACTIVE)
+		return NULL;
+	return to;
+}
+
+/*
+ * Have the kernel reclaim until a page is gone that is younger than the memory of
+ * the test: then it has looked at all of that.
+ */
+static bool reclaim_all(void)
+{
+	char *other = mmap(NULL, bytes(1), PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool away = false;
+
+	*other = 1;
+	for (int i = 0; i < 50 && !away; i++) {
+		write_text(GROUP "/memory.reclaim", "64M");
+		away = !pagemap_has(other, PM_PRESENT);
+	}
+	munmap(other, bytes(1));
+	return away;
+}
+
+static bool all_present(const char *at, unsigned int pages)
+{
+	for (unsigned int page = 0; page < pages; page++)
+		if (!pagemap_has(at + bytes(page), PM_PRESENT))
+			return false;
+	return true;
+}
+
+/*
+ * [bug B29] The end of a page table lies in the middle of the folio: mlock()
+ * does not mark it, and neither does reclaim, which has the lock of one of both
+ * tables only. But it leaves the memory alone.
+ */
+TEST_F(folio_mlock, over_table_end)
+{
+	struct memory *m = &self->memory;
+	char *at = lock_at(m, self->end - bytes(m->pages / 2));
+
+	ASSERT_NE(NULL, at);
+	EXPECT_FALSE(kernel_flags(at) & FOLIO_MLOCKED);
+	ASSERT_TRUE(reclaim_all());
+	EXPECT_FALSE(kernel_flags(at) & FOLIO_MLOCKED);
+	EXPECT_TRUE(all_present(at, m->pages));
+	EXPECT_EQ(-1, foreign_page(at, 0, m->pages));
+}
+
+/*
+ * [bug B29] The same memory is moved to where one page table has all of it: now
+ * reclaim makes up for the mark that mlock() could not set.
+ */
+TEST_F(folio_mlock, moved_to_one_table)
+{
+	struct memory *m = &self->memory;
+	char *from = lock_at(m, self->end - bytes(m->pages / 2));
+	char *at = self->end + bytes(m->pages);
+	size_t length = bytes(m->pages);
+
+	ASSERT_NE(NULL, from);
+	ASSERT_EQ(at, mremap(from, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, at));
+	EXPECT_FALSE(kernel_flags(at) & FOLIO_MLOCKED);
+	ASSERT_TRUE(reclaim_all());
+	EXPECT_TRUE(kernel_flags(at) & FOLIO_MLOCKED);
+	EXPECT_TRUE(all_present(at, m->pages));
+	EXPECT_EQ(-1, foreign_page(at, 0, m->pages));
+	ASSERT_EQ(0, munlock(at, length));
+	EXPECT_FALSE(kernel_flags(at) & FOLIO_MLOCKED);
+	ASSERT_EQ(0, madvise(at, length, MADV_PAGEOUT));
+	EXPECT_FALSE(pagemap_has(at, PM_PRESENT));
+	EXPECT_EQ(-1, foreign_page(at, 0, m->pages));
+}
+
+TEST_HARNESS_MAIN

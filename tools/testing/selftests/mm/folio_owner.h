@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Processes that share memory, and what the kernel then does with it: shared by
+ * the tests of who owns a large folio.
+ */
+#ifndef FOLIO_OWNER_H
+#define FOLIO_OWNER_H
+
+#include "folio_util.h"
+
+/* What /proc/kpageflags says of a folio. */
+#define FOLIO_ACTIVE BIT_ULL(6)
+#define FOLIO_SWAPCACHE BIT_ULL(13)
+#define FOLIO_MLOCKED BIT_ULL(33)
+
+/* What the kernel knows of the owners of a large folio. */
+static enum { OWNERS_GUESSED, OWNERS_TRACKED, OWNERS_UNKNOWN } folio_owners;
+
+/* Asked once for all cases: the list of symbols is long. */
+static __attribute__((constructor)) void folio_owners_ask(void)
+{
+	if (kernel_has("mm_ida"))
+		folio_owners = OWNERS_TRACKED;
+	else if (!kernel_has("init_mm"))
+		folio_owners = OWNERS_UNKNOWN;
+}
+
+/* The flags of the page that an address is mapped to. */
+static inline __u64 kernel_flags(const char *at)
+{
+	int fd = open("/proc/kpageflags", O_RDONLY);
+	__u64 flags;
+
+	if (pread(fd, &flags, sizeof(flags), pfn_of(at) * sizeof(flags)) != sizeof(flags))
+		flags = 0;
+	close(fd);
+	return flags;
+}
+
+/* How often the kernel says that the page is mapped; -1 where it does not say. */
+static inline long mappings(const char *at)
+{
+	int fd = open("/proc/kpagecount", O_RDONLY);
+	__u64 count = -1;
+
+	if (pread(fd, &count, sizeof(count), pfn_of(at) * sizeof(count)) != sizeof(count))
+		count = -1;
+	close(fd);
+	return count;
+}
+
+/* A child that says it is there, and waits until the pipe is closed. */
+static inline pid_t waiting_child(int go[2], void (*first)(struct memory *), struct memory *m)
+{
+	int here[2];
+	pid_t child;
+	char byte;
+
+	if (pipe(here))
+		return -1;
+	child = fork();
+	if (!child) {
+		close(go[1]);
+		if (first)
+			first(m);
+		close(here[0]);
+		close(here[1]);
+		_exit(read(go[0], &byte, 1));
+	}
+	close(here[1]);
+	if (read(here[0], &byte, 1))
+		child = -1;
+	close(here[0]);
+	return child;
+}
+
+/* End a child that waits; whether it did so until now. */
+static inline bool end_child(pid_t child)
+{
+	return child > 0 && !kill(child, SIGKILL) && child_of(child) == 128 + SIGKILL;
+}
+
+/* Write to some of the pages at @at, which have their patterns; how many became other memory. */
+static inline unsigned int copied_part(char *at, unsigned int first, unsigned int pages)
+{
+	unsigned int page, count = 0;
+
+	for (page = first; page < first + pages; page++, at += bytes(1)) {
+		unsigned long before = pfn_of(at);
+
+		*at = pattern(page);
+		count += pfn_of(at) != before;
+	}
+	return count;
+}
+
+/* The same for all pages. */
+static inline unsigned int copied(struct memory *m)
+{
+	return copied_part(m->at, 0, m->pages);
+}
+
+/* The first page that does not hold its pattern, or -1. */
+static inline int foreign_page(const char *at, unsigned int first, unsigned int pages)
+{
+	for (unsigned int page = first; page < first + pages; page++, at += bytes(1))
+		if (!page_is(at, pattern(page)))
+			return page;
+	return -1;
+}
+
+#endif /* FOLIO_OWNER_H */

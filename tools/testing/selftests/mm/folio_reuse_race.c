@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Writes to a large folio while processes that share it come and go, and while
+ * others take references to its pages: is it mine alone, is asked all the time.
+ *
+ * Proves: no process ever sees what another one wrote, and loses nothing that it
+ * wrote itself; and no check of the kernel fails, with CONFIG_DEBUG_VM=y.
+ *
+ * Does not prove: the absence of races; each case runs for some seconds. The
+ * virtual machine gives this program two CPUs.
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_reuse_race
+ */
+#include <stdatomic.h>
+#include <time.h>
+
+#include "folio_owner.h"
+
+#define SECONDS 6
+#define WRITERS 2
+#define CHILDREN 3
+/* As many of a huge page are worked on, so that rounds are short. */
+#define PAGES 64
+
+FIXTURE(folio_reuse_race)
+{
+	struct memory memory;
+};
+
+FIXTURE_VARIANT(folio_reuse_race)
+{
+	bool huge;
+};
+
+FIXTURE_VARIANT_ADD(folio_reuse_race, block)
+{
+	.huge = false,
+};
+
+FIXTURE_VARIANT_ADD(folio_reuse_race, huge_page)
+{
+	.huge = true,
+};
+
+FIXTURE_SETUP(folio_reuse_race)
+{
+	int order = order_of(cont_ptes());
+	size_t table = read_pmd_pagesize();
+	const char *why;
+
+	self->memory.fd = -1;
+	if (variant->huge && (!table || table > 4 << 20))
+		SKIP(return, "no huge pages, or of more than 4 MiB");
+	if (variant->huge)
+		order = order_of(table / psize());
+	self->memory.order = order;
+	why = folio_settings(order);
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(folio_reuse_race)
+{
+	memory_free(&self->memory);
+}
+
+/* What each page begins with: the process that wrote it last, and how often it did. */
+struct note {
+	atomic_ulong who;
+	atomic_ulong times;
+};
+
+static struct note *note(const struct memory *m, unsigned int page)
+{
+	return (struct note *)(m->at + bytes(page));
+}
+
+#define PARENT 0
+
+static atomic_bool stop;
+
+/**
+ * struct worker - a thread of the parent
+ * @memory: what is worked on
+ * @rest: its pages are those with this remainder
+ * @times: how often it has written to them, or read
+ * @wrong: a page that did not have what it should, or -1
+ */
+struct worker {
+	struct memory *memory;
+	unsigned int rest;
+	unsigned long times;
+	int wrong;
+	pthread_t thread;
+};
+
+static void *write_pages(void *argument)
+{
+	struct worker *w = argument;
+	struct memory *m = w->memory;
+
+	while (!atomic_load(&stop)) {
+		for (unsigned int page = w->rest; page < m->pages; page += WRITERS) {
+			struct note *at = note(m, page);
+
+			if (atomic_load(&at->who) != PARENT || atomic_load(&at->times) != w->times)
+				w->wrong = page;
+			atomic_store(&at->times, w->times + 1);
+		}
+		w->times++;
+		sched_yield();
+	}
+	return NULL;
+}
+
+/* Take references to pages by all lockless ways, and read what they hold. */
+static void *take_references(void *argument)
+{
+	struct worker *w = argument;
+	struct memory *m = w->memory;
+	int ends[2];
+
+	if (pipe(ends))
+		return NULL;
+	for (unsigned int page = 0; !atomic_load(&stop); page = (page + 1) % m->pages) {
+		struct iovec vector = { m->at + bytes(page), bytes(1) };
+		struct note seen = {}, copy = {};
+		struct iovec to = { &copy, sizeof(copy) };
+		struct iovec from = { m->at + bytes(page), sizeof(copy) };
+		size_t left = bytes(1);
+
+		if (vmsplice(ends[1], &vector, 1, 0) != (ssize_t)bytes(1))
+			break;
+		while (left) {
+			char buffer[1024];
+			ssize_t got = read(ends[0], buffer, sizeof(buffer));
+
+			if (got <= 0)
+				break;
+			if (left == bytes(1))
+				memcpy(&seen, buffer, sizeof(seen));
+			left -= got;
+		}
+		/* What was in the pipe is older than what is here now, or the same. */
+		if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != sizeof(copy))
+			break;
+		if (seen.who != PARENT || copy.who != PARENT || seen.times > copy.times)
+			w->wrong = page;
+		w->times++;
+		sched_yield();
+	}
+	close(ends[0]);
+	close(ends[1]);
+	return NULL;
+}
+
+/* In a child: what it sees stands still, until it writes itself; and again then. */
+static int live(const struct memory *m, unsigned int number)
+{
+	unsigned long *times = mmap(NULL, m->pages * sizeof(*times), PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned int page;
+
+	for (page = 0; page < m->pages; page++)
+		times[page] = note(m, page)->times;
+	/* Some give back what they will not look at. */
+	if (number == 1)
+		munmap(m->at + bytes(m->pages / 2), bytes(m->pages / 2));
+	for (page = 0; page < m->pages / 2; page++) {
+		if (note(m, page)->who != PARENT || note(m, page)->times != times[page])
+			return 1;
+		if (page % 3 == number)
+			note(m, page)->who = number + 1;
+	}
+	sched_yield();
+	for (page = 0; page < m->pages / 2; page++)
+		if (note(m, page)->who != (page % 3 == number ? number + 1 : PARENT) ||
+		    note(m, page)->times != times[page])
+			return 2;
+	return 0;
+}
+
+/*
+ * [mapped 38] [bug B36] Two threads write, one takes references, and three
+ * children share the folio for a while; then the same with another folio.
+ */
+TEST_F_TIMEOUT(folio_reuse_race, writes_forks_references, 60)
+{
+	struct memory *m = &self->memory, part;
+	int order = m->order;
+	unsigned long rounds = 0, referred = 0;
+	time_t begin = time(NULL);
+
+	for (; time(NULL) - begin < SECONDS; rounds++) {
+		struct worker workers[WRITERS + 1];
+		pid_t children[CHILDREN];
+		const char *why = memory_map(m, ANON, order, 1);
+
+		if (why)
+			SKIP(return, "%s", why);
+		part = *m;
+		if (part.pages > PAGES)
+			part.pages = PAGES;
+		for (unsigned int page = 0; page < part.pages; page++)
+			*note(m, page) = (struct note){ .who = PARENT, .times = 0 };
+		atomic_store(&stop, false);
+		for (int i = 0; i <= WRITERS; i++) {
+			workers[i] = (struct worker){ .memory = &part, .rest = i, .wrong = -1 };
+			ASSERT_EQ(0, pthread_create(&workers[i].thread, NULL,
+						    i < WRITERS ? write_pages : take_references,
+						    &workers[i]));
+		}
+		for (int i = 0; i < CHILDREN; i++) {
+			children[i] = fork();
+			if (!children[i])
+				_exit(live(&part, i));
+			ASSERT_LT(0, children[i]);
+		}
+		for (int i = 0; i < CHILDREN; i++)
+			EXPECT_EQ(0, child_of(children[i])) {
+				TH_LOG("a child saw: 1 another's write, 2 not its own ones");
+			}
+		/* Behind the children: now it is the parent's alone, again and again. */
+		usleep(2000);
+		atomic_store(&stop, true);
+		for (int i = 0; i <= WRITERS; i++) {
+			pthread_join(workers[i].thread, NULL);
+			ASSERT_EQ(-1, workers[i].wrong) {
+				TH_LOG("%s: page %u", i < WRITERS ? "a writer" : "the reader",
+				       workers[i].wrong);
+			}
+		}
+		referred += workers[WRITERS].times;
+		memory_free(m);
+	}
+	EXPECT_LT(0, referred);
+	TH_LOG("%lu rounds, %lu references", rounds, referred);
+}
+
+TEST_HARNESS_MAIN
