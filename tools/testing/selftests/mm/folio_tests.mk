@@ -2,15 +2,26 @@
 # What user space can observe of runs of page-table entries and of large folios; included by the Makefile here.
 TEST_GEN_PROGS += contpte_fold
 TEST_GEN_PROGS += atomic_fault
+TEST_GEN_PROGS += folio_advice
+TEST_GEN_PROGS += folio_clear
+TEST_GEN_PROGS += folio_clear_freed
+TEST_GEN_PROGS += folio_clear_pool
+TEST_GEN_PROGS += folio_clear_race
+TEST_GEN_PROGS += folio_clear_tags
 TEST_GEN_PROGS += folio_exclusive
 TEST_GEN_PROGS += folio_file
 TEST_GEN_PROGS += folio_fork
+TEST_GEN_PROGS += folio_hinting
+TEST_GEN_PROGS += folio_mlock
 TEST_GEN_PROGS += folio_move
+TEST_GEN_PROGS += folio_numa
 TEST_GEN_PROGS += folio_permission
 TEST_GEN_PROGS += folio_race
+TEST_GEN_PROGS += folio_reuse
+TEST_GEN_PROGS += folio_reuse_race
 TEST_GEN_PROGS += folio_uffd
 TEST_GEN_PROGS += hugetlb_block
 TEST_GEN_PROGS += pmd_split
 
-LOCAL_HDRS += $(selfdir)/mm/folio_util.h
+LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_util.h
 CFLAGS += -I$(top_srcdir)/tools/testing/selftests

@@ -40,6 +40,8 @@ FIXTURE_SETUP(pmd_split)
 		why = memory_map(&self->memory, ANON, order, 1);
 	if (why)
 		SKIP(return, "%s", why);
+	/* From now on nobody makes it a huge page again unasked. */
+	folio_settings(0);
 	self->contpte = has_contpte();
 }
 

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory of a kernel that clears it when it is given back.
+ *
+ * Proves: with init_on_free=1 each byte of new memory is zero, though the very
+ * frames that it is made of were full of other bytes before. With init_on_alloc=1
+ * besides, nothing else clears: the page allocator trusts what was done when the
+ * memory came back, and newer kernels leave the clearing of huge pages to it.
+ *
+ * How: as in folio_clear. The virtual machine of this program is booted so.
+ *
+ * Does not prove: that memory is cleared as soon as it is given back, which no
+ * process can see; page_poison=1, which takes a boot of its own and switches the
+ * other two off: KERNEL_ARGS=page_poison=1 TESTS=folio_clear.
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_freed
+ */
+#include "folio_clear.h"
+
+/* So much is taken at a time, or a single folio where that is larger. */
+#define ROOM (8UL << 20)
+
+/* What is between the words of a command line. */
+#define SPACES "\n "
+
+FIXTURE(folio_clear_freed)
+{
+	struct memory memory;
+	struct filled filled;
+	unsigned int folios;
+	int order;
+};
+
+FIXTURE_VARIANT(folio_clear_freed)
+{
+	bool large;
+	bool huge;
+};
+
+FIXTURE_VARIANT_ADD(folio_clear_freed, single_pages)
+{
+	.large = false,
+};
+
+FIXTURE_VARIANT_ADD(folio_clear_freed, blocks)
+{
+	.large = true,
+};
+
+FIXTURE_VARIANT_ADD(folio_clear_freed, huge_pages)
+{
+	.large = true,
+	.huge = true,
+};
+
+/* Whether the kernel was booted with a word on its command line. */
+static bool booted_with(const char *word)
+{
+	char line[4096];
+	FILE *f = fopen("/proc/cmdline", "r");
+	bool found = false;
+
+	if (f && fgets(line, sizeof(line), f)) {
+		for (char *next = strtok(line, SPACES); next; next = strtok(NULL, SPACES))
+			found |= !strcmp(next, word);
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+FIXTURE_SETUP(folio_clear_freed)
+{
+	const char *why;
+
+	self->memory.fd = -1;
+	if (!booted_with("init_on_free=1") || booted_with("page_poison=1"))
+		SKIP(return, "not booted with init_on_free=1");
+	self->order = variant->large ? order_of(cont_ptes()) : 0;
+	if (variant->huge)
+		self->order = order_of(read_pmd_pagesize() / psize());
+	why = folio_settings(self->order);
+	if (why)
+		SKIP(return, "%s", why);
+	self->folios = bytes(1U << self->order) < ROOM ? ROOM / bytes(1U << self->order) : 1;
+}
+
+FIXTURE_TEARDOWN(folio_clear_freed)
+{
+	memory_free(&self->memory);
+	filled_free(&self->filled);
+}
+
+/* [clearing 26] Anonymous memory, filled and given back, until it is the same again. */
+TEST_F_TIMEOUT(folio_clear_freed, written, 120)
+{
+	struct memory *m = &self->memory;
+	unsigned int again, pages = self->folios << self->order;
+	int tries = 0;
+
+	do {
+		ASSERT_TRUE(fresh_map(m, self->order, self->folios, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS, -1));
+		for (unsigned int page = 0; page < m->pages; page += 1U << self->order)
+			write_zero(m->at + bytes(page));
+		EXPECT_EQ(0, not_zero(m->at, pages)) {
+			TH_LOG("pages of %u, order %d, after %d", pages, self->order, tries);
+		}
+		EXPECT_TRUE(are_folios(m->at, pages, self->order));
+		again = were_filled(&self->filled, m->at, pages);
+		ASSERT_TRUE(fill(&self->filled, m->at, pages));
+		memory_free(m);
+	} while (2 * again < pages && ++tries < TRIES);
+	EXPECT_LE(pages, 2 * again) {
+		TH_LOG("of %u pages: that proves nothing", pages);
+	}
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Two threads that fault on the same new folio at once.
+ *
+ * Proves: one of the folios that they bring stays, with what both threads have
+ * written and zeros else, though its frames were full of other bytes before; the
+ * other is given back.
+ *
+ * How: both wait for each other without sleeping, and write. A round counts where
+ * both were interrupted by a fault; without any, the case is skipped. The virtual
+ * machine gives this program two CPUs.
+ *
+ * Does not prove: the absence of races; memory that is lost shows only where it
+ * is more than the kernel keeps for each CPU: some dozens of huge pages.
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_race
+ */
+#include <stdatomic.h>
+#include <time.h>
+
+#include "folio_clear.h"
+
+/* They are looked for until they have met so often, or so long. */
+#define MEETINGS 100
+#define SECONDS 10
+
+/* Free memory changes by so much without anybody losing any. */
+#define NOISE (32L << 20)
+
+/* Two threads that wait for each other, and then write to memory at once. */
+static struct {
+	pthread_barrier_t barrier;
+	atomic_uint here;
+	atomic_bool end;
+	char *at[2];
+	long faults[2];
+} together;
+
+static void *write_together(void *argument)
+{
+	unsigned int own = (unsigned long)argument;
+
+	for (unsigned int round = 1;; round++) {
+		long before;
+
+		pthread_barrier_wait(&together.barrier);
+		if (atomic_load(&together.end))
+			return NULL;
+		faults_begin(&before);
+		atomic_fetch_add(&together.here, 1);
+		while (atomic_load(&together.here) < 2 * round)
+			;
+		*together.at[own] = own + 1;
+		together.faults[own] = faults() - before;
+		pthread_barrier_wait(&together.barrier);
+	}
+}
+
+FIXTURE(folio_clear_race)
+{
+	struct memory memory;
+	struct filled filled;
+	pthread_t thread[2];
+};
+
+FIXTURE_VARIANT(folio_clear_race)
+{
+	bool huge;
+};
+
+/* Half a huge page: mapped by single entries, and long to clear, so that they meet. */
+FIXTURE_VARIANT_ADD(folio_clear_race, folio)
+{
+	.huge = false,
+};
+
+FIXTURE_VARIANT_ADD(folio_clear_race, huge_page)
+{
+	.huge = true,
+};
+
+FIXTURE_SETUP(folio_clear_race)
+{
+	self->memory.fd = -1;
+	atomic_store(&together.here, 0);
+	atomic_store(&together.end, false);
+	ASSERT_EQ(0, pthread_barrier_init(&together.barrier, NULL, 3));
+	for (unsigned long i = 0; i < 2; i++)
+		ASSERT_EQ(0, pthread_create(&self->thread[i], NULL, write_together, (void *)i));
+}
+
+FIXTURE_TEARDOWN(folio_clear_race)
+{
+	atomic_store(&together.end, true);
+	pthread_barrier_wait(&together.barrier);
+	pthread_join(self->thread[0], NULL);
+	pthread_join(self->thread[1], NULL);
+	memory_free(&self->memory);
+	filled_free(&self->filled);
+}
+
+/* Bytes of the machine that are free. */
+static long free_memory(void)
+{
+	return sysconf(_SC_AVPHYS_PAGES) * bytes(1);
+}
+
+/*
+ * [clearing 32] Two threads write to the first and to the last page of the same
+ * folio at once, again and again. One folio is left, with what both have
+ * written and zeros; what the other thread had taken is given back. Both faulted
+ * in some of the rounds, or nothing was seen.
+ */
+TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
+{
+	int order = order_of(read_pmd_pagesize() / psize()) - !variant->huge;
+	unsigned int round, met = 0, again = 0;
+	struct memory *m = &self->memory;
+	unsigned long allocated = 0;
+	const char *why = folio_settings(order);
+	time_t begin = time(NULL);
+	char path[128];
+	long had = 0, lost;
+
+	if (why)
+		SKIP(return, "%s", why);
+	snprintf(path, sizeof(path), FOLIO_THP "/hugepages-%zukB/stats/anon_fault_alloc",
+		 bytes(1U << order) >> 10);
+	/* The first round is for what the threads and this one need by themselves. */
+	for (round = 0; met < MEETINGS && time(NULL) < begin + SECONDS; round++) {
+		ASSERT_TRUE(fresh_map(m, order, 1, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS, -1));
+		if (round == 1) {
+			had = free_memory();
+			allocated = read_num(path);
+		}
+		together.at[0] = m->at;
+		together.at[1] = m->at + bytes(m->pages) - 1;
+		pthread_barrier_wait(&together.barrier);
+		pthread_barrier_wait(&together.barrier);
+		met += round && together.faults[0] && together.faults[1];
+		for (int i = 0; i < 2; i++) {
+			EXPECT_EQ(i + 1, *together.at[i]) {
+				TH_LOG("round %u: what thread %d wrote is lost", round, i);
+			}
+			*together.at[i] = 0;
+		}
+		EXPECT_EQ(0, not_zero(m->at, m->pages));
+		EXPECT_TRUE(are_folios(m->at, m->pages, order));
+		if (round)
+			again += were_filled(&self->filled, m->at, m->pages) == m->pages;
+		ASSERT_TRUE(fill(&self->filled, m->at, m->pages));
+		memory_free(m);
+	}
+	EXPECT_EQ(round - 1, read_num(path) - allocated);
+	EXPECT_LT(0, again) {
+		TH_LOG("no folio of %u rounds was one that had been filled", round);
+	}
+	lost = had - free_memory();
+	EXPECT_GT((long)(met * bytes(1U << order) / 2 + NOISE), lost) {
+		TH_LOG("the threads met %u times; %ld bytes are lost", met, lost);
+	}
+	if (!met)
+		SKIP(return, "the threads never met in %d seconds: needs two CPUs", SECONDS);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tags of memory that is new to a process (MTE, arm64).
+ *
+ * Proves: memory that is mapped with PROT_MTE has zeros for content and for tags,
+ * though the very frames that it is made of had other bytes and other tags
+ * before; the same when memory gets PROT_MTE later, on frames whose tags are
+ * those of somebody else; what is in it stays then.
+ *
+ * How: as in folio_clear; tags are written and read one by one, no access is
+ * checked against them. The virtual machine of this program has tags.
+ *
+ * Does not prove: checks of accesses (selftests/arm64/mte does). QEMU 7.2 has two
+ * tags for a whole page, of granules with even and with odd numbers: with it, a
+ * page whose tags stay is noticed, but not a granule alone.
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_tags
+ */
+#include <sys/auxv.h>
+
+#include "folio_clear.h"
+
+/* So much is taken at a time, or a single folio where that is larger. */
+#define ROOM (4UL << 20)
+
+#define GRANULE 16
+
+#ifdef __aarch64__
+#ifndef PROT_MTE
+#define PROT_MTE 0x20
+#endif
+
+static bool have_tags(void)
+{
+	return getauxval(AT_HWCAP2) & 1UL << 18;
+}
+
+static void set_tag(char *at, unsigned int tag)
+{
+	unsigned long tagged = (unsigned long)at | (unsigned long)tag << 56;
+
+	asm volatile(".arch armv8.5-a+memtag\n\tstg %0, [%0]" : : "r" (tagged) : "memory");
+}
+
+static unsigned int tag_of(const char *at)
+{
+	unsigned long tagged = 0;
+
+	asm volatile(".arch armv8.5-a+memtag\n\tldg %0, [%1]"
+		     : "+r" (tagged) : "r" (at) : "memory");
+	return tagged >> 56 & 15;
+}
+#else
+#define PROT_MTE 0
+
+static bool have_tags(void)
+{
+	return false;
+}
+
+static void set_tag(char *at, unsigned int tag)
+{
+}
+
+static unsigned int tag_of(const char *at)
+{
+	return 0;
+}
+#endif
+
+FIXTURE(folio_clear_tags)
+{
+	struct memory memory;
+	struct filled filled;
+	unsigned int folios;
+	int order;
+};
+
+FIXTURE_VARIANT(folio_clear_tags)
+{
+	bool large;
+	bool huge;
+};
+
+FIXTURE_VARIANT_ADD(folio_clear_tags, single_pages)
+{
+	.large = false,
+};
+
+FIXTURE_VARIANT_ADD(folio_clear_tags, blocks)
+{
+	.large = true,
+};
+
+FIXTURE_VARIANT_ADD(folio_clear_tags, huge_pages)
+{
+	.large = true,
+	.huge = true,
+};
+
+FIXTURE_SETUP(folio_clear_tags)
+{
+	const char *why;
+
+	self->memory.fd = -1;
+	if (!have_tags())
+		SKIP(return, "memory has no tags here: needs arm64 with MTE");
+	self->order = variant->large ? order_of(cont_ptes()) : 0;
+	if (variant->huge)
+		self->order = order_of(read_pmd_pagesize() / psize());
+	why = folio_settings(self->order);
+	if (why)
+		SKIP(return, "%s", why);
+	self->folios = bytes(1U << self->order) < ROOM ? ROOM / bytes(1U << self->order) : 1;
+}
+
+FIXTURE_TEARDOWN(folio_clear_tags)
+{
+	memory_free(&self->memory);
+	filled_free(&self->filled);
+}
+
+/* As much memory as a round takes; a write brings each folio. */
+static bool take(FIXTURE_DATA(folio_clear_tags) * self, bool of_file, int prot)
+{
+	int flags = of_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd = -1;
+	struct memory *m = &self->memory;
+
+	if (of_file) {
+		fd = syscall(__NR_memfd_create, "folio_clear", 0);
+		if (fd < 0 || ftruncate(fd, bytes(self->folios << self->order)))
+			return false;
+	}
+	if (!fresh_map(m, self->order, self->folios, prot, flags, fd))
+		return false;
+	for (unsigned int page = 0; page < m->pages; page += 1U << self->order)
+		write_zero(m->at + bytes(page));
+	return true;
+}
+
+/* How many granules have a tag that is not zero. */
+static size_t tagged(const struct memory *m)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < bytes(m->pages); i += GRANULE)
+		count += !!tag_of(m->at + i);
+	return count;
+}
+
+/* Take memory with tags, fill it and them, note its frames, and give it back. */
+static bool leave_tags(FIXTURE_DATA(folio_clear_tags) * self, bool of_file)
+{
+	struct memory *m = &self->memory;
+	bool right = take(self, of_file, PROT_READ | PROT_WRITE | PROT_MTE) &&
+		     fill(&self->filled, m->at, m->pages);
+
+	for (size_t i = 0; right && i < bytes(m->pages); i += GRANULE)
+		set_tag(m->at + i, 1 + i / GRANULE % 15);
+	/* They are there, or nothing is proven. */
+	right = right && tagged(m) == bytes(m->pages) / GRANULE;
+	memory_free(m);
+	return right;
+}
+
+static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_tags) * self,
+		  bool of_file, bool later)
+{
+	int prot = PROT_READ | PROT_WRITE;
+	unsigned int again, pages = self->folios << self->order;
+	struct memory *m = &self->memory;
+	int tries = 0;
+
+	do {
+		ASSERT_TRUE(leave_tags(self, of_file));
+		ASSERT_TRUE(take(self, of_file, later ? prot : prot | PROT_MTE));
+		EXPECT_EQ(0, not_zero(m->at, pages));
+		EXPECT_TRUE(are_folios(m->at, pages, self->order));
+		again = were_filled(&self->filled, m->at, pages);
+		if (later) {
+			memset(m->at, pattern(tries), bytes(pages));
+			ASSERT_EQ(0, mprotect(m->at, bytes(pages), prot | PROT_MTE));
+			for (unsigned int page = 0; page < pages; page++)
+				EXPECT_TRUE(page_is(m->at + bytes(page), pattern(tries)));
+		}
+		EXPECT_EQ(0, tagged(m)) {
+			TH_LOG("tags in %u pages, after %d", pages, tries);
+		}
+		memory_free(m);
+	} while (2 * again < pages && ++tries < TRIES);
+	EXPECT_LE(pages, 2 * again) {
+		TH_LOG("of %u pages: that proves nothing", pages);
+	}
+}
+
+/* [clearing 28] Anonymous memory with tags from the start. */
+TEST_F_TIMEOUT(folio_clear_tags, anon, 120)
+{
+	check(_metadata, self, false, false);
+}
+
+/* [clearing 28] A memory file with tags from the start. */
+TEST_F_TIMEOUT(folio_clear_tags, file, 120)
+{
+	check(_metadata, self, true, false);
+}
+
+/* [clearing 28] Anonymous memory that gets tags when there is something in it. */
+TEST_F_TIMEOUT(folio_clear_tags, anon_later, 120)
+{
+	check(_metadata, self, false, true);
+}
+
+TEST_HARNESS_MAIN
