@@ -8,6 +8,7 @@ the same on each run. Clearing is measured in nanoseconds, by this machine's own
 make bench-compare A=... B=... sets two results beside each other.
 """
 
+import concurrent.futures
 import dataclasses
 import json
 import os
@@ -17,23 +18,43 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
 
-from . import command, graft, guest, launcher, linear_map, progress, source
+from . import (
+    boot,
+    catalogue,
+    command,
+    graft,
+    guest,
+    kselftest,
+    launcher,
+    linear_map,
+    mutants,
+    plot,
+    progress,
+    shadow,
+    source,
+)
 from .cell import Cell
 from .errors import UserError
+from .lock import held
 from .settings import from_environment
 
 KERNELS = ("6.12", "7.3")
 COUNTED = "-icount shift=0 -m 3072"
 """Time is a number of instructions; memory for 1 GiB and its copies."""
 
+TIMEOUT = 3600
+"""Seconds for a boot."""
+
+ANEW = ("fixmap_per_pte_block", "fixmap_per_pmd_block")
+"""Mutants that put a table into the fixmap again for each contiguous block, as kernels did before 6.10."""
+
 LINEAR_MAPS = (
-    ("6.12", "pages", linear_map.CPU),
-    ("7.3", "pages", linear_map.CPU),
-    ("7.3", "blocks", linear_map.BLOCKS_CPU),
+    ("pages, anew for each block", linear_map.CPU, ANEW, KERNELS),
+    ("pages", linear_map.CPU, (), KERNELS),
+    ("blocks", linear_map.BLOCKS_CPU, (), KERNELS[1:]),
 )
-"""Kernels, what they map memory by, and the CPU with which they do."""
+"""What memory is mapped by, the CPU and the mutants with which it is, and kernels that can do that."""
 
 _NUMBER = re.compile(r"# .*\bnumber (.+)$")
 _FIELD = re.compile(r"(\w+)=(\d+)")
@@ -57,26 +78,25 @@ class Part:
     name:  of the suite
     cells: kernels; the first is what the others are compared with
     words: for the kernel's command line
+    exact: it counts, and several kernels may count at a time; else it takes time, and is alone
     """
 
     name: str
     cells: tuple[Cell, ...]
     words: tuple[str, ...]
+    exact: bool = True
 
 
 def parts(mib: int, repeats: int) -> list[Part]:
     """All of it: `mib` MiB of memory to work on, `repeats` runs for what is measured in time."""
     without = ("--kconfig_add=CONFIG_ARM64_CONTPTE=n",)
-    counted = (f"--qemu_args={COUNTED}",)
-    blocks = [Cell(k, "arm64", "4K", "no contpte" * bool(w), (*w, *counted)) for k in KERNELS for w in (without, ())]
-    atomics = [
-        Cell(k, "arm64", "4K", "stock" if f == "" else "", counted, features=f) for k in KERNELS for f in ("", None)
-    ]
+    blocks = [Cell(k, "arm64", "4K", "no contpte" * bool(words), words) for k in KERNELS for words in (without, ())]
+    atomics = [Cell(k, "arm64", "4K", "stock" * (f == ""), features=f) for k in KERNELS for f in ("", None)]
     clearing = [Cell(k, "x86_64") for k in KERNELS]
     return [
         Part("folio_bench", tuple(blocks), (f"folio_bench.mib={mib}",)),
         Part("atomic_rmw_bench", tuple(atomics), (f"atomic_rmw_bench.mib={min(mib, 64)}",)),
-        Part("clear_pages", tuple(clearing), (f"clear_pages.bench={repeats}",)),
+        Part("clear_pages", tuple(clearing), (f"clear_pages.bench={repeats}",), exact=False),
     ]
 
 
@@ -91,40 +111,101 @@ def numbers(run: str, console: Iterable[str]) -> list[Number]:
     return found
 
 
-def run_part(part: Part, environ: Mapping[str, str], out: Path) -> list[Number]:
-    """Boot the kernels of a part one after the other. Raises UserError where one has no numbers."""
-    found: list[Number] = []
+def build(cell: Cell, environ: Mapping[str, str], out: Path, mutated: Sequence[str] = ()) -> Path:
+    """Build the kernel of a cell, with the mutants that `mutated` names in it; returns its build folder."""
+    request = launcher.parse(["build", f"--arch={cell.arch}", *cell.arguments])
+    launch = launcher.prepare(request, {**environ, **cell.variables, "O": str(out)})
+    launch = _with_mutants(launch, mutated) if mutated else launch
+    launch.aside = True
+    if launch.run():
+        raise UserError(f"linux {launch.label} does not build: see the lines above")
+    return launch.build
+
+
+def machines(part: Part, cell: Cell) -> list[tuple[str, ...]]:
+    """The emulator's options with which to boot, until it works: KVM does not on every machine that has it."""
+    if part.exact:
+        return [tuple(COUNTED.split())]
+    return [*([("-accel", "kvm", "-cpu", "host")] if guest.has_kvm(cell.arch) else []), ("-accel", "tcg")]
+
+
+def boot_cell(part: Part, cell: Cell, folder: Path, out: Path) -> list[Number]:
+    """Boot a kernel that was built in `folder`. Raises UserError where it has no numbers."""
+    words = [*part.words, "pgtable_kunit.timeout=600", f"kunit.filter_glob={part.name}"]
+    log = out / "bench" / f"{part.name}-{cell.slug}.log"
+    verdict = boot.Verdict("none", "", 0)
+    for options in machines(part, cell):
+        silence = kselftest.KVM_SILENCE if "kvm" in options else TIMEOUT
+        verdict = boot.follow([*boot.command(cell.arch, folder, words), *options], log, TIMEOUT, silence)
+        if verdict.state == "passed":
+            break
+    own = numbers(str(cell), log.read_text(errors="replace").splitlines())
+    if verdict.state != "passed" or not own:
+        raise UserError(f"{part.name} on {cell}: {verdict.state} in {verdict.where or 'no suite'}; see {log}")
+    return own
+
+
+def run_part(part: Part, environ: Mapping[str, str], out: Path, jobs: int) -> list[Number]:
+    """Build the kernels of a part one after the other, and boot them, `jobs` at a time if that changes nothing."""
+    folders = []
     for cell in part.cells:
         progress.say(f"{part.name} on {cell}")
-        words = [f"--kernel_args={word}" for word in (*part.words, "pgtable_kunit.timeout=600")]
-        launch = launcher.prepare(
-            launcher.parse(cell.command(*words, part.name)[1:]), {**environ, **cell.variables, "O": str(out)}
-        )
-        launch.aside = True
-        log = launch.build / "test.log"
-        if launch.run():
-            raise UserError(f"{part.name} on {cell} failed: see {log}")
-        with log.open(errors="replace") as console:
-            own = numbers(str(cell), console)
-        if not own:
-            raise UserError(f"{part.name} on {cell} gave no numbers: see {log}")
-        found += own
-    return found
+        folders.append(build(cell, environ, out))
+    with (
+        progress.Progress(part.name, len(part.cells)) as shown,
+        concurrent.futures.ThreadPoolExecutor(jobs if part.exact else 1) as pool,
+    ):
+        waiting = [
+            pool.submit(boot_cell, part, cell, folder, out) for cell, folder in zip(part.cells, folders, strict=True)
+        ]
+        try:
+            for number, _ in enumerate(concurrent.futures.as_completed(waiting), 1):
+                shown.advance(number, "")
+            return [number for future in waiting for number in future.result()]
+        except BaseException:
+            boot.stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _with_mutants(launch: launcher.Launch, names: Sequence[str]) -> launcher.Launch:
+    """The same for a kernel in which mutants are, not to be switched. Raises UserError where one does not fit."""
+    kernel = source.obtain(launch.settings)
+    texts: dict[str, str] = {}
+    usual = mutants.reader(kernel.path, launch.settings.features)
+
+    def read(name: str) -> str:
+        return texts.get(name) or usual(name)
+
+    for mutant in catalogue.load(catalogue.FOLDER):
+        if mutant.name in names:
+            found = mutant.files(read)
+            if found is None:
+                raise UserError(f"mutant {mutant.name}: not for linux {launch.label}")
+            texts |= found
+    label = "+".join([launch.label, *names[:1]])
+    tree = launch.settings.out / "tree" / label
+    with held(launch.settings.out / "lock" / f"{label}.tree", "it prepares the working copy"):
+        others = {name: text.encode() for name, text in texts.items()}
+        shadow.make(kernel, tree, features=launch.settings.features, others=others)
+    return launcher.Launch(launch.request, launch.settings, tree, label, "")
 
 
 def run_linear_map(environ: Mapping[str, str], out: Path) -> list[Number]:
-    """How often booting takes a page table out of the fixmap, for each GiB of memory."""
+    """What booting does to map memory, for each GiB of it."""
     found = []
-    for kernel, by, cpu in LINEAR_MAPS:
-        cell = Cell(kernel, "arm64")
-        launch = launcher.prepare(
-            launcher.parse(["build", "--arch=arm64"]), {**environ, **cell.variables, "O": str(out)}
-        )
-        launch.aside = True
-        if launch.run():
-            raise UserError(f"linux {launch.label} does not build: see the lines above")
-        clears = round(linear_map.clears_per_gib(launch.build, cpu))
-        found.append(Number(str(cell), f"linear map by {by}", {"clears_per_gib": clears}))
+    for by, cpu, names, kernels in LINEAR_MAPS:
+        for kernel in kernels:
+            cell = Cell(kernel, "arm64")
+            progress.say(f"linear map by {by} on {cell}")
+            folder = build(cell, environ, out, names)
+            sets, clears = linear_map.changes_per_gib(folder, cpu)
+            per_gib = {
+                "sets_per_gib": round(sets),
+                "clears_per_gib": round(clears),
+                "instructions_per_gib": round(linear_map.instructions_per_gib(folder, cpu)),
+            }
+            found.append(Number(f"{cell}, by {by}", f"linear map of {kernel}", per_gib))
     return found
 
 
@@ -138,31 +219,24 @@ class Table:
     svg: str = ""
 
 
-def grouped(title: str, found: Sequence[Number], shown: Sequence[str], bar: Callable[[Number], float]) -> Table:
-    """A table of numbers: for each operation a row a kernel, with the ratio to its first row; and bars of it."""
+def grouped(
+    title: str, of: str, found: Sequence[Number], shown: Sequence[str], bar: Callable[[Number], float]
+) -> Table:
+    """A table of numbers: for each operation a row a kernel, with the ratio to its first row; and bars of it.
+
+    of: what the ratio is of, which `bar` gives
+    """
     table = Table(title, ["what", "kernel", *(f"#{name}" for name in shown), "#ratio"])
-    bars: list[tuple[str, float]] = []
+    bars: dict[str, list[tuple[str, float]]] = {}
     for what in dict.fromkeys(number.what for number in found):
         own = [number for number in found if number.what == what]
         for number in own:
             ratio = bar(number) / bar(own[0]) if bar(own[0]) else 0.0
             cells = [str(number.fields.get(name, "")) for name in shown]
             table.rows.append([what, number.run, *cells, f"{ratio:.3f}"])
-            bars.append((f"{what}, {number.run}", ratio))
-    table.svg = plot(bars)
+            bars.setdefault(what, []).append((number.run, ratio))
+    table.svg = plot.ratios(title, f"{of}, in relation to the first of each", bars)
     return table
-
-
-def plot(bars: Sequence[tuple[str, float]]) -> str:
-    """Horizontal bars, in relation to 1."""
-    most = max([1.0, *(value for _, value in bars)])
-    lines = [f'<svg viewBox="0 0 640 {18 * len(bars) + 4}" role="img">']
-    for place, (name, value) in enumerate(bars):
-        y, width = 18 * place + 2, round(320 * value / most, 1)
-        lines.append(f'<rect class="bar" x="260" y="{y}" width="{width}" height="12" />')
-        lines.append(f'<text x="255" y="{y + 10}" text-anchor="end">{escape(name)}</text>')
-        lines.append(f'<text x="{265 + width}" y="{y + 10}">{value:.2f}</text>')
-    return "".join([*lines, "</svg>"])
 
 
 def tables(found: Mapping[str, Sequence[Number]]) -> list[Table]:
@@ -176,14 +250,15 @@ def tables(found: Mapping[str, Sequence[Number]]) -> list[Table]:
     result = []
     if own := found.get("folio_bench"):
         shown = ("ns", "faults", "copies", "invalidations")
-        result.append(grouped("System calls on memory", own, shown, lambda n: n.fields["ns"]))
+        result.append(grouped("System calls on memory", "time", own, shown, lambda n: n.fields["ns"]))
     if own := found.get("atomic_rmw_bench"):
-        result.append(grouped("Memory filled by instructions", own, ("ns", "faults"), lambda n: n.fields["ns"]))
+        result.append(grouped("Memory filled by instructions", "time", own, ("ns", "faults"), lambda n: n.fields["ns"]))
     if own := found.get("clear_pages"):
         rates = [n for n in own if "ns_median" in n.fields]
-        result.append(grouped("Clearing", rates, ("ns_median", "spread"), rate))
+        result.append(grouped("Clearing", "bytes a nanosecond", rates, ("ns_median", "spread"), rate))
     if own := found.get("linear_map"):
-        result.append(grouped("Linear map", own, ("clears_per_gib",), lambda n: n.fields["clears_per_gib"]))
+        costs = ("sets_per_gib", "clears_per_gib", "instructions_per_gib")
+        result.append(grouped("Linear map", "instructions", own, costs, lambda n: n.fields["instructions_per_gib"]))
     return result
 
 
@@ -221,6 +296,7 @@ def run(environ: Mapping[str, str]) -> int:
     if settings.kdir:
         raise UserError("KDIR: benchmarks compare the packaged kernels; use kunit.py with folio_bench.mib= on your own")
     mib, repeats = (_whole(environ, name, default) for name, default in (("MIB", 1024), ("REPEATS", 25)))
+    jobs = _whole(environ, "JOBS", os.cpu_count() or 1)
     only = environ.get("ONLY", "")
     (settings.out / "bench").mkdir(parents=True, exist_ok=True)
     for kernel in KERNELS:
@@ -232,7 +308,7 @@ def run(environ: Mapping[str, str]) -> int:
                 progress.say(
                     "clear_pages: this machine does not run x86_64 kernels by itself; times are the emulator's"
                 )
-            found[part.name] = run_part(part, {**environ, "KDIR": ""}, settings.out)
+            found[part.name] = run_part(part, {**environ, "KDIR": ""}, settings.out, jobs)
     if only in ("", "linear_map"):
         found["linear_map"] = run_linear_map(environ, settings.out)
     if not found:
@@ -243,13 +319,11 @@ def run(environ: Mapping[str, str]) -> int:
         "tables": [dataclasses.asdict(table) for table in shown],
     }
     graft.replace(settings.out / "bench/bench.json", json.dumps(content, indent=1).encode())
-    for table in shown:
-        file = settings.out / "bench" / f"{table.title.lower().replace(' ', '-')}.svg"
-        graft.replace(file, table.svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ').encode())
+    forms = plot.save({table.title: table.svg for table in shown}, settings.out / "bench")
     print(ktap(found))
     for table in shown:
         print("\n".join(f"# {line}" for line in text(table).splitlines()))
-    progress.say(f"bench.json and plots in {settings.out / 'bench'}")
+    progress.say(f"bench.json and plots as {forms} in {settings.out / 'bench'}")
     return 0
 
 

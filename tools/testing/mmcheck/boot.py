@@ -59,12 +59,12 @@ def command(arch: str, build: Path, arguments: Sequence[str]) -> list[str]:
     return [*qemu, "-serial", "stdio", "-kernel", image, "-append", " ".join([f"console={console}", *common])]
 
 
-def follow(command: Sequence[str], log: Path, timeout: float) -> Verdict:
-    """Boot, write the console to `log`, and stop at the first failure or death, or after `timeout` seconds."""
+def follow(command: Sequence[str], log: Path, timeout: float, silence: float = math.inf) -> Verdict:
+    """Boot, write the console to `log`, and stop at the first failure or death, or as lines() does."""
     started = time.monotonic()
     suite, case, splat, planned, finished = "", "", False, 0, 0
     state = "hang"
-    for line in map(outcome.plain, lines(command, log, timeout)):
+    for line in map(outcome.plain, lines(command, log, timeout, silence)):
         if match := outcome.SUITE.match(line):
             suite, case = match[1], ""
         elif match := outcome.CASE.match(line):

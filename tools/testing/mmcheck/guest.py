@@ -105,12 +105,16 @@ def command(
     accelerated: bool,
     words: Sequence[str] = (),
     memory: int = MEMORY,
+    tags: bool = False,
 ) -> list[str]:
-    """The command that boots the kernel in `build`; `words` go to its command line, and init's environment."""
+    """The command that boots the kernel in `build`; `words` go to its command line, and init's environment.
+
+    tags: memory has tags, where the emulator can do that
+    """
     console = {"arm64": "ttyAMA0", "x86_64": "ttyS0"}[arch]
     cpu = ["-cpu", "host" if accelerated else "max" if arch == "x86_64" else machine.ARM64_CPU]
     if arch == "arm64":
-        cpu += ["-machine", "virt"]
+        cpu += ["-machine", "virt,mte=on" if tags and not accelerated else "virt"]
     own = (
         f"console={console}",
         "loglevel=8",

@@ -3,8 +3,9 @@
 
 The linear map is built long before the first test runs. Its builder reaches each page table through
 a slot of the fixmap, which __set_fixmap() changes: once to map the table and once to take it away.
-QEMU logs each execution of that function with its arguments, so two boots with different memory
-tell exactly how many tables more memory costs, and nothing in the kernel has to be changed for it.
+QEMU logs each execution of that function with its arguments, and counts instructions, so two boots
+with different memory tell exactly what more memory costs, and nothing in the kernel has to be
+changed for it.
 """
 
 import re
@@ -12,7 +13,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from . import machine
+from . import debugger, machine
 from .errors import UserError
 
 EMULATOR = "qemu-system-aarch64"
@@ -27,17 +28,27 @@ BLOCKS_CPU = f"{CPU},midr=0xc00fac30"
 """A CPU that newer kernels know to have break-before-make level 3, and let them map memory by blocks."""
 
 
-def clears(build: Path, gib: int, cpu: str = CPU) -> int:
-    """How often booting the arm64 kernel in `build` with `gib` GiB of memory takes a page out of the fixmap."""
-    symbol = re.search(r"^([0-9a-f]+) T __set_fixmap$", (build / "System.map").read_text(), re.MULTILINE)
-    if symbol is None:
-        raise UserError(f"{build / 'System.map'} has no __set_fixmap: is it an arm64 kernel?")
+def symbol(build: Path, name: str) -> int:
+    """The address of a function of the arm64 kernel in `build`, which is not moved at boot."""
+    found = re.search(rf"^([0-9a-f]+) [Tt] {name}$", (build / "System.map").read_text(), re.MULTILINE)
+    if found is None:
+        raise UserError(f"{build / 'System.map'} has no {name}: is it an arm64 kernel?")
+    return int(found[1], 16)
+
+
+def _command(build: Path, gib: int, cpu: str) -> list[str]:
+    command = [EMULATOR, "-machine", "virt", "-cpu", cpu, "-m", f"{gib}G", "-nodefaults", "-nographic"]
+    command += ["-no-reboot", "-kernel", str(build / "arch/arm64/boot/Image")]
+    return [*command, "-append", "nokaslr kunit.enable=0 panic=-1"]
+
+
+def changes(build: Path, gib: int, cpu: str = CPU) -> tuple[int, int]:
+    """How often booting the arm64 kernel in `build` with `gib` GiB puts a table into the fixmap, and takes one out."""
+    address = symbol(build, "__set_fixmap")
     with tempfile.TemporaryDirectory(prefix="mmcheck-") as folder:
         log = Path(folder) / "log"
-        command = [EMULATOR, "-machine", "virt", "-cpu", cpu, "-m", f"{gib}G", "-nodefaults", "-nographic"]
-        command += ["-no-reboot", "-kernel", str(build / "arch/arm64/boot/Image")]
-        command += ["-append", "nokaslr kunit.enable=0 panic=-1"]
-        command += ["-d", "exec,cpu,nochain", "-dfilter", f"0x{symbol[1]}+0x4", "-D", str(log)]
+        command = _command(build, gib, cpu)
+        command += ["-d", "exec,cpu,nochain", "-dfilter", f"{address:#x}+0x4", "-D", str(log)]
         try:
             subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=True)
         except (subprocess.SubprocessError, OSError) as error:
@@ -45,20 +56,33 @@ def clears(build: Path, gib: int, cpu: str = CPU) -> int:
         return count(log.read_text(errors="replace"))
 
 
-def count(log: str) -> int:
-    """Calls of __set_fixmap(slot, address, attributes) in a log of QEMU that clear the slot of a page table.
+def count(log: str) -> tuple[int, int]:
+    """Calls of __set_fixmap(slot, address, attributes) in a log of QEMU that set the slot of a table, or clear it.
 
-    They have no attributes. The slots of page tables are the last five; others are for patching text, say. What an
-    interrupt breaks off QEMU logs a second time, with the same registers.
+    The latter have no attributes. The slots of page tables are the last five; others are for patching text, say. What
+    an interrupt breaks off QEMU logs a second time, with the same registers, and may say so behind them.
     """
-    calls = [registers.partition("PC=")[2] for registers in log.split("Trace ")[1:]]
+    calls = [said.partition("PC=")[2].partition("Stopped")[0].rstrip() for said in log.split("Trace ")[1:]]
     once = [call for call, before in zip(calls, ["", *calls], strict=False) if call != before]
     arguments = [dict(re.findall(r"\b(X0[02])=([0-9a-f]+)", call)) for call in once]
     last = max((int(call["X00"], 16) for call in arguments), default=0)
-    return sum(int(call["X02"], 16) == 0 and int(call["X00"], 16) > last - 5 for call in arguments)
+    own = [int(call["X02"], 16) == 0 for call in arguments if int(call["X00"], 16) > last - 5]
+    return len(own) - sum(own), sum(own)
 
 
-def clears_per_gib(build: Path, cpu: str = CPU) -> float:
-    """How many times more the fixmap is cleared for another GiB of memory."""
-    few, many = (clears(build, gib, cpu) for gib in MEMORY)
+def instructions(build: Path, gib: int, cpu: str = CPU) -> int:
+    """Instructions of paging_init(), nearly all of which map memory, when `gib` GiB boot."""
+    return debugger.instructions_of_call(_command(build, gib, cpu), symbol(build, "paging_init"))
+
+
+def changes_per_gib(build: Path, cpu: str = CPU) -> tuple[float, float]:
+    """How many times more changes() counts for another GiB of memory."""
+    few, many = (changes(build, gib, cpu) for gib in MEMORY)
+    more = MEMORY[1] - MEMORY[0]
+    return (many[0] - few[0]) / more, (many[1] - few[1]) / more
+
+
+def instructions_per_gib(build: Path, cpu: str = CPU) -> float:
+    """How many instructions() more another GiB of memory costs."""
+    few, many = (instructions(build, gib, cpu) for gib in MEMORY)
     return (many - few) / (MEMORY[1] - MEMORY[0])

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mmcheck import bench
+from mmcheck import bench, plot
 from mmcheck.bench import Number
 from mmcheck.errors import UserError
 
@@ -25,6 +25,12 @@ def save(folder: Path, name: str, **fields: int) -> str:
     return str(file)
 
 
+def bars(svg: str) -> list[float]:
+    """The lengths of the bars of a plot."""
+    found = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}rect")
+    return [float(rect.attrib["width"]) for rect in found if rect.attrib["class"] == "bar"]
+
+
 def test_lines_for_machines_are_read() -> None:
     fork, clear = bench.numbers("r", CONSOLE.splitlines())
     assert fork == Number("r", "fork single", {"mib": 64, "ns": 1000, "faults": 0, "copies": 0, "invalidations": 1})
@@ -39,8 +45,30 @@ def test_a_table_has_the_ratio_to_its_first_row_and_a_plot() -> None:
     (table,) = bench.tables({"folio_bench": found})
     assert [row[-1] for row in table.rows] == ["1.000", "0.500"]
     assert "fork block  on" in bench.text(table)
-    assert len(list(ElementTree.fromstring(table.svg).iter("rect"))) == 2
+    assert len(bars(table.svg)) == 2
     assert bench.ktap({"folio_bench": found}).count("\n    ok ") == 2
+
+
+def test_a_plot_is_as_long_as_it_has_to_be_and_no_wider() -> None:
+    svg = plot.ratios("a < b", "time", {"one": [("x", 1.0), ("y", 0.5)], "two": [("x", 2.0)]})
+    assert bars(svg) == [plot.BARS / 2, plot.BARS / 4, plot.BARS]
+    whole = ElementTree.fromstring(svg)
+    texts = list(whole.iter("{http://www.w3.org/2000/svg}text"))
+    assert [text.text for text in texts][:3] == ["a < b", "time", "one"]
+    assert all(float(text.attrib["y"]) < float(whole.attrib["height"]) for text in texts)
+    assert plot.LABELS + plot.BARS + len("17.20") * 8 <= plot.WIDTH
+
+
+def test_plots_are_files_as_png_where_the_program_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    convert = tmp_path / "rsvg-convert"
+    convert.write_text("#!/bin/sh\ncp $4 $3\n")
+    convert.chmod(0o755)
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    assert plot.save({"Linear map": "<svg/>"}, tmp_path) == "SVG (PNG too with rsvg-convert, of librsvg2-bin)"
+    assert not list(tmp_path.glob("*.png"))
+    monkeypatch.setattr("shutil.which", lambda _: str(convert))
+    assert plot.save({"Linear map": "<svg/>"}, tmp_path) == "SVG and PNG"
+    assert (tmp_path / "linear-map.png").read_text() == (tmp_path / "linear-map.svg").read_text() == "<svg/>"
 
 
 def test_rates_of_clearing_are_bytes_for_each_nanosecond() -> None:

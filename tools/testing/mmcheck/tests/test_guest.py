@@ -28,6 +28,12 @@ def test_the_console_is_on_the_port_of_the_architecture() -> None:
     assert "-accel" in guest.command("x86_64", Path("/b"), Path("/i"), Path("/d"), 2, True)
 
 
+def test_memory_has_tags_where_the_emulator_can() -> None:
+    for arch, kvm, there in (("arm64", False, True), ("arm64", True, False), ("x86_64", False, False)):
+        command = guest.command(arch, Path("/b"), Path("/i"), Path("/d"), 2, kvm, tags=True)
+        assert any("mte=on" in word for word in command) == there
+
+
 def test_a_silent_console_is_given_up(tmp_path: Path) -> None:
     mark = str(tmp_path)
     began = time.monotonic()

@@ -21,10 +21,12 @@ done
         printf 'Trace 0: 1\\n PC=1 X00=3d3 X01=%x\\nX02=00e8000000000403 X03=0\\n' "$i"
         printf 'Trace 0: 2\\n PC=1 X00=3d3 X01=%x\\nX02=0000000000000000 X03=0\\n' "$i"
     done
-    # broken off and begun again
+    # broken off and begun again, twice
     printf 'Trace 0: 3\\n PC=1 X00=3d3 X01=%x\\nX02=0000000000000000 X03=0\\n' "$i"
+    echo 'Stopped execution of TB chain before 0x7fcbdc9bcd80 [ffff800080027bd8]'
+    printf 'Trace 0: 4\\n PC=1 X00=3d3 X01=%x\\nX02=0000000000000000 X03=0\\n' "$i"
     # another slot
-    printf 'Trace 0: 4\\n PC=1 X00=7 X01=0\\nX02=0000000000000000 X03=0\\n'
+    printf 'Trace 0: 5\\n PC=1 X00=7 X01=0\\nX02=0000000000000000 X03=0\\n'
 } > "$log"
 """
 
@@ -41,17 +43,17 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_only_what_more_memory_costs_is_counted(build: Path) -> None:
-    assert linear_map.clears(build, 2) == 260
-    assert linear_map.clears_per_gib(build) == 100
+    assert linear_map.changes(build, 2) == (260, 260)
+    assert linear_map.changes_per_gib(build) == (100, 100)
 
 
 def test_a_kernel_without_the_function_is_named(build: Path) -> None:
     (build / "System.map").write_text("")
     with pytest.raises(UserError, match="has no __set_fixmap"):
-        linear_map.clears(build, 1)
+        linear_map.changes(build, 1)
 
 
 def test_an_emulator_that_fails_is_named(build: Path) -> None:
     (build / "System.map").write_text("ffff T __set_fixmap\n")
     with pytest.raises(UserError, match="qemu-system-aarch64 with 1 GiB"):
-        linear_map.clears(build, 1)
+        linear_map.changes(build, 1)
