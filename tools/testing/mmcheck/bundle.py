@@ -2,7 +2,7 @@
 """`make bundle`: what a lab boots elsewhere, in O/bundle: a kernel, the selftests as initramfs, an empty disk.
 
 The machine is that of `make kselftest`: it runs the programs, says what came of them on its console, and turns itself
-off. TESTS= chooses; without it these are all programs that need no second CPU. Nothing is booted.
+off. TESTS= chooses; without it these are all programs of the usual machine. Nothing is booted.
 """
 
 import gzip
@@ -18,7 +18,7 @@ from . import boot, command, graft, guest, kselftest, launcher, machine, progres
 def pack(session: kselftest.Session, tests: str, target: Path) -> None:
     """Build what `tests` chooses, and write the bundle into the folder `target`."""
     every = kselftest.programs()
-    wanted = kselftest.chosen(every, tests or " ".join(one.name for one in every if one.name not in kselftest.CPUS))
+    wanted = kselftest.chosen(every, tests or " ".join(one.name for one in every if one.name not in kselftest.MACHINES))
     files = session.build([program.name for program in every])
     settings, build = session.settings, session.launch.build
     shutil.rmtree(target, ignore_errors=True)

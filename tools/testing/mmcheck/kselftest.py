@@ -8,6 +8,7 @@ that it died in; what has not run by then runs on another boot.
 import fnmatch
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -32,9 +33,6 @@ SILENCE = 90
 KVM_SILENCE = 20
 """The same for the first boot under KVM, which does not work on every machine that has it."""
 
-CPUS = {"folio_race": 2}
-"""Programs that need more than one CPU. Others get one: with two, QEMU hides the double fault of atomics."""
-
 
 @dataclass(frozen=True)
 class Program:
@@ -48,6 +46,41 @@ class Program:
     name: str
     cases: tuple[str, ...] = ()
     seconds: int = SECONDS
+
+
+@dataclass(frozen=True, order=True)
+class Machine:
+    """What a program needs of the virtual machine.
+
+    cpus:   more than one, and QEMU hides the double fault of atomics
+    words:  for the kernel's command line
+    tags:   of memory, on arm64
+    memory: mebibytes; 1 GiB of hugetlb needs room, and clearing all at boot takes time
+    """
+
+    cpus: int = 1
+    words: tuple[str, ...] = ()
+    tags: bool = False
+    memory: int = guest.MEMORY
+
+
+USUAL = Machine()
+CLEARING = Machine(cpus=2, words=("cma=32M@0-2G", "hugepagesz=1G", "hugepages=1"), tags=True, memory=4096)
+MACHINES = {
+    "folio_clear": CLEARING,
+    "folio_clear_freed": Machine(words=("init_on_alloc=1", "init_on_free=1"), memory=1024),
+    "folio_clear_pool": CLEARING,
+    "folio_clear_race": CLEARING,
+    "folio_clear_tags": CLEARING,
+    "folio_race": Machine(cpus=2),
+    "folio_reuse_race": Machine(cpus=2),
+}
+"""Programs that do not run on the usual machine. Those of one machine share a boot."""
+
+
+def machine_of(name: str) -> Machine:
+    """The machine that the program `name` needs."""
+    return MACHINES.get(name, USUAL)
 
 
 def programs(folder: Path = PROJECT / FOLDER) -> list[Program]:
@@ -143,16 +176,22 @@ class Boot:
 
     reader:  what its console says
     console: the file that has it
-    memory:  mebibytes of the machine
+    memory:  mebibytes of the machine, if not what the programs need
     """
 
-    memory = guest.MEMORY
+    memory = 0
 
     def __init__(
-        self, launch: launcher.Launch, console: Path, cpus: int = 1, words: Sequence[str] = (), kvm: bool = False
+        self,
+        launch: launcher.Launch,
+        console: Path,
+        needs: Machine = USUAL,
+        words: Sequence[str] = (),
+        kvm: bool = False,
     ) -> None:
-        """`words` go to the command line of the kernel that `launch` has built; `kvm`: not emulated."""
-        self.launch, self.console, self.cpus, self.words, self.kvm = launch, console, cpus, words, kvm
+        """`words` go to the command line of the kernel that `launch` has built, too; `kvm`: not emulated."""
+        self.launch, self.console, self.needs, self.kvm = launch, console, needs, kvm
+        self.words = [*needs.words, *words]
         self.reader = results.Reader()
 
     def run(self, lines: Sequence[str], files: Mapping[str, Path], silence: float = SILENCE) -> Iterator[results.Case]:
@@ -166,7 +205,10 @@ class Boot:
         listing.write_text("".join(f"{line}\n" for line in lines))
         guest.pack(guest.specification(settings.arch, settings.cache, files, listing), build, initrd)
         image = guest.disk(settings.out / "kselftest" / "xfs.img")
-        command = guest.command(settings.arch, build, initrd, image, self.cpus, self.kvm, self.words, self.memory)
+        memory = self.memory or self.needs.memory
+        command = guest.command(
+            settings.arch, build, initrd, image, self.needs.cpus, self.kvm, self.words, memory, self.needs.tags
+        )
         try:
             timeout = SECONDS + sum(int(line.split()[0]) for line in lines)
             for text in boot.lines(command, self.console, timeout, silence):
@@ -187,7 +229,7 @@ class Session:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.title = f"{launch.label}-{self.settings.arch}"
         self.kvm = guest.has_kvm(self.settings.arch)
-        self.memory = guest.MEMORY
+        self.memory = 0
 
     def build(self, names: Sequence[str]) -> dict[str, Path]:
         """Build the kernel and the programs `names`; returns the programs."""
@@ -240,11 +282,11 @@ class Session:
         found: list[results.Case] = []
         boots = 0
         print("KTAP version 1", flush=True)
-        for cpus in sorted({CPUS.get(program.name, 1) for program in wanted}):
-            todo = [program for program in wanted if CPUS.get(program.name, 1) == cpus]
+        for needs in sorted({machine_of(program.name) for program in wanted}):
+            todo = [program for program in wanted if machine_of(program.name) == needs]
             while todo:
                 before, boots = len(found), boots + 1
-                one = Boot(self.launch, self.folder / f"console-{boots}.log", cpus, self.words, self.kvm)
+                one = Boot(self.launch, self.folder / f"console-{boots}.log", needs, self.words, self.kvm)
                 one.memory = self.memory
                 patience = KVM_SILENCE if self.kvm and not found else silence
                 for case in one.run([line(program, by_name) for program in todo], files, patience):
@@ -331,7 +373,9 @@ def again(case: results.Case, every: Sequence[Program], environ: Mapping[str, st
     """The command that runs just this case again."""
     names = [name for program in every if program.name == case.suite for name in program.cases]
     given = [
-        f"{name}={environ[name]}" for name in ("ARCH", "SUITE", "HOST", *VARIABLES) if name != "O" and environ.get(name)
+        f"{name}={shlex.quote(environ[name])}"
+        for name in ("ARCH", "SUITE", "HOST", "KERNEL_ARGS", *VARIABLES)
+        if name != "O" and environ.get(name)
     ]
     test = next((name for name in names if case.name and name.removeprefix(f"{case.suite}.") == case.name), case.suite)
     return " ".join(["make kselftest TARGETS=mm", *dict.fromkeys(given), f"TESTS={test}"])
@@ -358,6 +402,7 @@ def run(environ: Mapping[str, str]) -> int:
     wanted = [] if suite else chosen(every, environ.get("TESTS") or "")
     provide(environ["ARCH"])
     words = ["STRICT=1"] if environ.get("STRICT") == "1" else []
+    words += (environ.get("KERNEL_ARGS") or "").split()
     session = Session(launcher.prepare(request(environ["ARCH"], suite), environ), words)
     if environ.get("HOST") == "1":
         return report(session.run_here(wanted, every), session, every, environ)

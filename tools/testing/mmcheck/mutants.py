@@ -30,6 +30,10 @@ SWITCH_FILE = "lib/mmcheck_mutant.c"
 TIMEOUT = 240
 """Seconds for one boot with all suites; each case has a limit of its own, and a hang is noticed by it."""
 
+CONFIG = ["CONFIG_DEBUG_KERNEL=y", "CONFIG_DEBUG_ATOMIC_SLEEP=y"]
+CONFIG_OF = {"arm64": ["CONFIG_EFI=y"]}
+"""What some cases need, of all kernels that cases run on, and costs little."""
+
 KILLED = ("failed", "splat", "hang", "none")
 STATES = {
     "failed": "noticed by a test",
@@ -131,7 +135,8 @@ class Session:
 
     def request(self) -> launcher.Request:
         """What to ask kunit.py for."""
-        return launcher.parse(["build", f"--arch={self.settings.arch}"])
+        config = [f"--kconfig_add={line}" for line in CONFIG + CONFIG_OF.get(self.settings.arch, [])]
+        return launcher.parse(["build", f"--arch={self.settings.arch}", *config])
 
     def built(self, launch: launcher.Launch) -> None:
         """The kernel is there."""
@@ -300,13 +305,13 @@ class GuestSession(Session):
         self.files = kselftest.Session(launch).build([program.name for program in self.every])
 
     def boot(self, mutant: Mutant, number: int, glob: str) -> boot.Verdict:
-        """Boot with one mutant switched on, with the one program `glob`, or with all that take one CPU."""
+        """Boot with one mutant switched on, with the one program `glob`, or with all of the usual machine."""
         started = time.monotonic()
         by_name = {program.name: program for program in self.every}
-        alone = [program for program in self.every if program.name not in kselftest.CPUS]
+        alone = [program for program in self.every if program.name not in kselftest.MACHINES]
         wanted = [by_name[glob]] if glob else alone
-        cpus = kselftest.CPUS.get(glob, 1)
-        one = kselftest.Boot(self.launch, self.folder / f"{mutant.name}.log", cpus, switch(number, mutant.early))
+        needs = kselftest.machine_of(glob)
+        one = kselftest.Boot(self.launch, self.folder / f"{mutant.name}.log", needs, switch(number, mutant.early))
         cases = 0
         for case in one.run([kselftest.line(program, by_name) for program in wanted], self.files):
             cases += 1
@@ -351,6 +356,8 @@ def run(environ: Mapping[str, str]) -> int:
     settings = from_environment({"ARCH": "arm64", **environ})
     only = environ.get("ONLY") or "*"
     mutants = [mutant for mutant in catalogue.load(folder) if fnmatch.fnmatch(mutant.name, only)]
+    if not mutants:
+        raise UserError(f"ONLY={only}: no mutant in {folder} has such a name")
     found: list[Result] = []
     for kind, own in (
         (Session, [m for m in mutants if not m.program]),

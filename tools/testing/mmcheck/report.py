@@ -26,6 +26,8 @@ STYLE = Path(__file__).with_suffix(".css")
 KNOWN = PROJECT / "KNOWN_ISSUES.md"
 HISTORY = 60
 """So many reports are drawn at most."""
+OFTEN = 8
+"""So many reasons for skips are listed at once."""
 
 JSON = dict[str, Any]
 
@@ -54,8 +56,11 @@ class Input:
 
     def __init__(self, out: Path) -> None:
         whole = _load(out / "matrix/matrix.json") or {}
-        self.matrix: dict[str, JSON] = whole.get("cells", {})
         self.commands: dict[str, str] = whole.get("commands", {})
+        order = {name: place for place, name in enumerate(self.commands)}
+        cells: dict[str, JSON] = whole.get("cells", {})
+        # They are kept as they ended, and shown as they stand in the table of cells.
+        self.matrix = {name: cells[name] for name in sorted(cells, key=lambda name: order.get(name, len(order)))}
         self.places: dict[str, tuple[str, str]] = whole.get("places", {})
         self.mutants = [content for file in sorted(out.glob("mutants/*/mutants.json")) if (content := _load(file))]
         self.coverage = [content for file in sorted(out.glob("coverage/*/coverage.json")) if (content := _load(file))]
@@ -105,6 +110,11 @@ def _load(path: Path) -> JSON | None:
 def text(value: object) -> str:
     """As text of HTML."""
     return html.escape(str(value))
+
+
+def marked(value: str) -> str:
+    """Words of Markdown as HTML: `code` and *emphasis*."""
+    return re.sub(r"\*(\w+)\*", r"<em>\1</em>", re.sub(r"`([^`]+)`", r"<code>\1</code>", text(value)))
 
 
 def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -168,9 +178,11 @@ def skips(runs: Sequence[tuple[str, list[results.Case]]]) -> str:
                 reasons.setdefault(" ".join(case.text) or "no reason", []).append(f"{run}: {case.suite}.{case.name}")
     parts = []
     for why, names in sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0])):
-        parts.append(f"<details><summary>{len(names)} &times; {text(why)}</summary>")
-        parts.append("<pre>" + text("\n".join(names)) + "</pre></details>")
-    return "".join(parts)
+        listed = "<pre>" + text("\n".join(names)) + "</pre>"
+        parts.append(f"<details><summary>{len(names)} &times; {text(why)}</summary>{listed}</details>")
+    often, seldom = parts[:OFTEN], parts[OFTEN:]
+    more = f"<details><summary>{len(seldom)} more reasons</summary>{''.join(seldom)}</details>" if seldom else ""
+    return "".join(often) + more
 
 
 def known_issues(path: Path = KNOWN) -> list[tuple[str, str]]:
@@ -285,7 +297,7 @@ def page(data: Input, lines: Sequence[JSON], when: str) -> str:
         ("failures", "Failures", failures(failed)),
         ("matrix", "Matrix", matrix(data)),
         ("skips", "Skips", skips(data.runs)),
-        ("issues", "Known issues of kernels", grid(["issue", "effect"], [[text(a), text(b)] for a, b in issues])),
+        ("issues", "Known issues of kernels", grid(["issue", "effect"], [[marked(a), marked(b)] for a, b in issues])),
         ("mutants", "Mutants: which mistakes are noticed", mutation(data.mutants)),
         ("coverage", "Coverage of the code under test", covered(data.coverage)),
         ("bench", "Benchmarks", benchmarks(data.bench)),

@@ -45,7 +45,7 @@ if verb in ("run", "exec"):
     if "--json" in options:
         group = {"name": glob, "sub_groups": [], "test_cases": [{"name": "a", "status": "PASS"}]}
         Path(options["--json"]).write_text(json.dumps({"sub_groups": [group], "test_cases": []}))
-    sys.exit(int(os.environ.get("FAKE_STATUS", "0")) if glob == "all" else 0)
+    sys.exit(int(os.environ.get("FAKE_STATUS", "0")) if glob == "all" or "1..0" in consoles.get(glob, "") else 0)
 '''
 
 MAKE = """#!/bin/sh

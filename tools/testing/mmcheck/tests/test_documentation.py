@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Documentation/ says what is there: cases, files, commands; and each contract names the case that proves it."""
+"""Documentation/ says what is there: cases and files; and each contract names the case that proves it."""
 
 import re
-import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from mmcheck import catalogue, graft, launcher
+from mmcheck import catalogue, graft
 from mmcheck.settings import PROJECT
 
 from .overlay import cases, selftests, suites
@@ -68,13 +66,6 @@ def cited(element: ElementTree.Element) -> set[str]:
     return names - PLACEHOLDERS
 
 
-def commands(path: Path) -> Iterator[str]:
-    """Each line of a document that is a command, and each command within a line."""
-    for block in texts(parsed(path), "literal_block"):
-        yield from (line.strip() for line in block.splitlines() if re.search(r"^ *([A-Z]+=\S+ )*(make |\./)", line))
-    yield from (text for text in texts(parsed(path), "literal") if text.startswith("make "))
-
-
 def test_there_are_documents() -> None:
     assert CONTRACTS in DOCUMENTS
     assert len(DOCUMENTS) >= 3
@@ -119,23 +110,6 @@ def test_named_symbols_exist(path: Path) -> None:
     known = "".join(source.read_text() for source in sources)
     for name in re.findall(r"\b(?:pgtable_kunit|PGTABLE_KUNIT)\w*", path.read_text()):
         assert name in known, name
-
-
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
-def test_commands_can_be_typed(path: Path) -> None:
-    targets = set(re.findall(r"^\.PHONY: (.*)$", (PROJECT / "Makefile").read_text(), re.MULTILINE)[0].split())
-    verbs = re.findall(r"usage: kunit\.py (\S+)", launcher.HELP)[0].split("|")
-    options = {*launcher.VALUE_OPTIONS, *launcher.LIST_OPTIONS}
-    readme = (PROJECT / "README.md").read_text()
-    for command in commands(path):
-        words = [word for word in shlex.split(command) if not re.match(r"[A-Z]+=", word)]
-        for variable in re.findall(r"\b([A-Z]+)=", command):
-            assert f"{variable}=" in readme, command
-        if words[0] == "make":
-            assert words[1:] and set(words[1:]) <= targets, command
-            continue
-        assert words[0] == "./tools/testing/kunit/kunit.py" and words[1] in verbs, command
-        assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, command
 
 
 def test_the_mutant_of_the_example_is_in_the_catalogue() -> None:

@@ -39,7 +39,7 @@ def test_the_programs_of_this_project_have_cases() -> None:
     programs = kselftest.programs()
     assert len(programs) > 5
     assert all(program.cases for program in programs)
-    assert set(kselftest.CPUS) <= {program.name for program in programs}
+    assert set(kselftest.MACHINES) <= {program.name for program in programs}
 
 
 def test_programs_and_cases_are_chosen_by_globs() -> None:
@@ -101,6 +101,16 @@ def test_a_failure_says_how_to_run_it_again() -> None:
     assert kselftest.again(case, [ONE], environ) == f"{command}other.third"
     case.name = ""
     assert kselftest.again(case, [ONE], environ) == f"{command}folio_one"
+    words = {**environ, "KERNEL_ARGS": "page_poison=1 quiet"}
+    assert "KERNEL_ARGS='page_poison=1 quiet' " in kselftest.again(case, [ONE], words)
+
+
+def test_programs_of_one_machine_share_a_boot() -> None:
+    assert kselftest.machine_of("folio_fork") == kselftest.USUAL
+    assert kselftest.machine_of("folio_clear") == kselftest.machine_of("folio_clear_pool")
+    machines = sorted({kselftest.machine_of(program.name) for program in kselftest.programs()})
+    assert machines[0] == kselftest.USUAL
+    assert len(machines) == 4
 
 
 def test_categories_of_upstream_stand_in_the_order_in_which_they_run() -> None:

@@ -159,3 +159,15 @@ def test_only_the_suites_that_a_cell_has_are_run() -> None:
     assert matrix.wanted(races, names) == ["*_race*"]
     assert matrix.wanted(races, ["contpte"]) == []
     assert matrix.wanted(Cell("6.12", "arm64", selftests=True), names) == ["folio_fork"]
+    # A suite of another architecture, and a name that a suite and a program have.
+    assert matrix.wanted(Cell("6.12", "um"), ["contpte", "set_ptes", "contpte_fold"]) == ["set_ptes"]
+    assert matrix.wanted(plain, ["contpte_fold"]) == ["contpte_fold"]
+    assert matrix.wanted(Cell("6.12", "arm64", selftests=True), ["contpte_fold"]) == ["contpte_fold"]
+
+
+def test_a_suite_that_the_kernel_does_not_have_is_a_skip(user: User, tmp_path: Path) -> None:
+    consoles = json.dumps({"vma_split": "KTAP version 1\n1..0\n"})
+    variables = {"FAKE_CONSOLES": consoles, "FAKE_STATUS": "1", "FILES": "mm/mprotect.c", "ONLY": "arm64 64K"}
+    done = run(user, tmp_path, **variables)
+    assert done.returncode == 0, done.stdout
+    assert "1 of 1 cells passed: 0 passed, 0 failed, 1 skipped" in done.stdout

@@ -65,6 +65,11 @@ def test_the_first_of_a_name_that_fits_is_taken(tmp_path: Path) -> None:
     assert len(found) == 1 and not absent
 
 
+def test_a_name_that_no_mutant_has_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert mutants.main({"ONLY": "no_such_mutant"}) == 2
+    assert "ONLY=no_such_mutant: no mutant in" in capsys.readouterr().err
+
+
 def test_patches_are_mutants(tmp_path: Path) -> None:
     found, _ = catalogue.fitting(catalogue.load(folder(tmp_path, forget_patch=PATCH)), read, "arm64")
     assert found[0][0].harm == "f() forgets one"

@@ -78,6 +78,26 @@ def test_the_page_has_everything_failures_first(tmp_path: Path) -> None:
     assert len((tmp_path / "report/history.jsonl").read_text().splitlines()) == 2
 
 
+def test_cells_stand_as_in_their_table_whichever_ended_first(tmp_path: Path) -> None:
+    fill(tmp_path)
+    file = tmp_path / "matrix/matrix.json"
+    whole = json.loads(file.read_text())
+    whole["commands"] = {"7.3 um": "make", "7.3 arm64 4K": "make"}
+    file.write_text(json.dumps(whole))
+    assert list(report.Input(tmp_path).matrix) == ["7.3 um", "7.3 arm64 4K"]
+
+
+def test_rare_reasons_for_skips_are_folded() -> None:
+    cases = [results.Case("s", f"c{n}", "skipped", text=[f"because {n}"]) for n in range(report.OFTEN + 2)]
+    page = report.skips([("r", cases)])
+    assert "2 more reasons" in page and page.count("<details>") == report.OFTEN + 3
+    assert "more reasons" not in report.skips([("r", cases[: report.OFTEN])])
+
+
+def test_markdown_of_known_issues_is_html() -> None:
+    assert report.marked("`a<b>()` loses *young*") == "<code>a&lt;b&gt;()</code> loses <em>young</em>"
+
+
 def test_nothing_to_report_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="nothing has run below"):
         report.run(tmp_path)

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Every command in a document, in a head comment, in ci/ and in `make help` is executed, and ends well.
+
+It runs as it stands, in a copy of this repository. The shell, make, git and all of this repository are real; what takes
+minutes is not: see stand_ins.py. What is not executed stands in NOT_RUN, with the reason; there is no third kind.
+"""
+
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmcheck.settings import PROJECT, VARIABLES
+
+from . import stand_ins
+from .conftest import fake_tree
+from .test_ci import load
+from .test_series import MAINTAINERS
+
+MAKEFILE = (PROJECT / "Makefile").read_text()
+TARGETS = re.findall(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[0].split()
+KUNIT_PY = "./tools/testing/kunit/kunit.py"
+OURS = rf"(?:{re.escape(KUNIT_PY)} [a-z]|make (?:{'|'.join(sorted(TARGETS, reverse=True))})\b(?![-:]))"
+"""How a command of this repository begins."""
+TYPED = rf"(?:{re.escape(KUNIT_PY)} |make )[a-z]"
+"""The same where nothing else is meant, whether there is such a command or not."""
+HELP = re.findall(rf"echo '.*?(make \S+(?: [A-Z]+=\S+)*|{re.escape(KUNIT_PY)} [^']*)", MAKEFILE)
+"""What `make help` names."""
+
+INSTALL = "apt-get update && apt-get install -y --no-install-recommends ca-certificates ccache git make python3"
+NOT_RUN = {
+    "make check": "runs this test",
+    "make check-host": "runs this test",
+    "make bench-launcher": "times real builds, and fails where they are slow",
+    "tuxrun --device qemu-lava --job-definition ci/lava.yaml --shared ../srv --results results.json": "a container",
+    'git clone --depth=1 --branch "$LINUX_REF" "$LINUX_URL" linux': "needs a server; the tree is there",
+    "chromium --headless --window-size=900,1000 --screenshot=Documentation/mmcheck/report.png out/report/index.html": (
+        "a browser"
+    ),
+    "lavacli jobs submit ci/lava.yaml": "a lab",
+    "make graft": "named without a tree",
+    "make ungraft": "named without a tree",
+    INSTALL: "installs packages",
+    f"{INSTALL} zstd": "installs packages",
+}
+"""Commands that a test cannot execute, and why."""
+
+PLACEHOLDERS = {
+    "/path/to/linux": "../linux",
+    "/path/to/patches": "../patches",
+    "/srv/mmcheck": "../srv",
+    "my_suite": "contpte",
+    "my_suite.my_case": "contpte.*",
+    "my_test": "folio_move",
+    "its_name": "unfold_partial_start_never",
+    "B=...": "B=other/out",
+}
+"""What a document leaves to its reader, and what a reader may write."""
+
+MUTANTS = r'^name = "(zap_|unfold_partial_start_never|mincore_)'
+"""Those that the copy has, and the tree has the code for. All fail a test, which is what the stand-ins do."""
+
+LIGHT = (
+    ("machine.py", "return [need for need in needs if not", "return [] and [need for need in needs if not"),
+    ("guest.py", 'MKFS = "/usr/sbin/mkfs.xfs"', 'MKFS = "true"'),
+    ("guest.py", "DISK = 320", "DISK = 1"),
+    ("coverage.py", "DISK = 64", "DISK = 1"),
+    ("graft.py", "os.fsync(file.fileno())", "file.flush()"),
+)
+"""What the copy does without: compilers and emulators, disks of some size, waiting for one."""
+
+
+def filled(line: str) -> str:
+    """A command as a reader types it."""
+    words = "|".join(map(re.escape, sorted(PLACEHOLDERS, key=len, reverse=True)))
+    line = re.sub(rf"(?<![\w/.])(?:{words})(?![\w.])", lambda match: PLACEHOLDERS[match[0]], line)
+    return re.sub(r"=N\b", "=1", re.sub(r"\s{2,}#.*", "", line)).strip()
+
+
+def in_document(text: str) -> Iterator[list[str]]:
+    """The commands in each piece of code in Markdown or reStructuredText."""
+    text = re.sub(r" *\\\n\s*", " ", text)
+    for block in re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        yield re.findall(r"^[$#] (.*)$", block, re.MULTILINE)
+    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    for block in re.findall(r"::\n\n((?: {4}.*\n|\n)+)", text):
+        yield re.findall(rf"^ +.*?((?:\w+=\S+ )*(?:{TYPED}|chromium ).*)$", block, re.MULTILINE)
+    for code in re.findall(r"(?<!`)``?([^`]+)``?(?!`)", text):
+        code = " ".join(code.split())
+        if re.match(rf"(\w+=\S+ )*{TYPED}", code):
+            yield [code]
+        elif re.match(r"--\w+ ", code):
+            yield [f"{KUNIT_PY} run --arch=arm64 {code}"]
+
+
+def in_comments(text: str) -> Iterator[list[str]]:
+    """The commands in comments, and the arguments that may stand there in place of others."""
+    begin = rf"(?: \*|#)\s+(?=Run: {TYPED}|{OURS})(?:Run: )?"
+    for command in re.findall(rf"^{begin}((?:[^\\\n]|\\\n)*)", text, re.MULTILINE):
+        yield [re.sub(r"\s*\\\n(?: \*|#)\s*", " ", command)]
+    yield from ([command] for command in re.findall(rf"`({OURS}[^`]*)`", text))
+    yield from ([f"{KUNIT_PY} run {words}"] for words in re.findall(r": (--kernel_args [\w.]+=\w+)", text))
+
+
+def rows(entry: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """Each combination of the values of a matrix."""
+    values = [value if isinstance(value, list) else [value] for value in entry.values()]
+    yield from (dict(zip(entry, row, strict=True)) for row in itertools.product(*values))
+
+
+def in_github() -> Iterator[tuple[Mapping[str, str], list[str]]]:
+    """The variables and the commands of each job."""
+    for job in load("github.yml")["jobs"].values():
+        matrix = job["strategy"]["matrix"]
+        for row in matrix.get("include") or rows(matrix):
+            text = json.dumps([job["env"], [step["run"] for step in job["steps"] if "run" in step]])
+            for name in re.findall(r"\$\{\{ matrix\.(\w+) \}\}", text):
+                text = text.replace(f"${{{{ matrix.{name} }}}}", row.get(name, ""))
+            variables, commands = json.loads(text)
+            yield variables, commands
+
+
+def in_gitlab() -> Iterator[tuple[Mapping[str, str], list[str]]]:
+    """The variables and the commands of each job."""
+    whole = load("gitlab.yml")
+    for job in whole.values():
+        if "script" in job:
+            job = {**whole[".mmcheck"], **job}
+            commands = [*job["before_script"], *job["script"], *job["after_script"]]
+            for entry in job.get("parallel", {"matrix": [{}]})["matrix"]:
+                yield from (({**job.get("variables", {}), **row}, commands) for row in rows(entry))
+
+
+def documents() -> list[Path]:
+    """All files with commands for people."""
+    text = [*PROJECT.glob("*.md"), *PROJECT.glob("ci/*.md"), *PROJECT.glob("Documentation/**/*.rst")]
+    code = [path for folder in ("mm", "arch", "lib") for path in PROJECT.glob(f"{folder}/**/*") if path.is_file()]
+    code += [path for end in ("c", "h", "mk") for path in PROJECT.glob(f"tools/testing/selftests/**/*.{end}")]
+    return [*text, *code, PROJECT / "Kconfig.kunit", *PROJECT.glob("tools/testing/mmcheck/**/*.toml")]
+
+
+def commands(path: Path) -> list[list[str]]:
+    """The commands in a file; those of one block are one script."""
+    return list((in_document if path.suffix in (".md", ".rst") else in_comments)(path.read_text()))
+
+
+def scripts() -> list[tuple[str, str]]:
+    """Where each script stands, and its lines; the same is executed once."""
+    given = [(path.name, "", own) for path in documents() for own in commands(path)]
+    given += [("Makefile", "", [one]) for one in HELP]
+    for name, jobs in (("gitlab.yml", in_gitlab()), ("github.yml", in_github())):
+        for variables, own in jobs:
+            told = " ".join(f"{key}={value}" for key, value in sorted(variables.items()) if value)
+            for key, value in variables.items():
+                own = [one.replace(f"${key}", value) for one in own]
+            # What reads results does not ask for the kernel.
+            given += [(name, f"export {told}\n" * bool(re.search("kunit.py|kselftest", one)), [one]) for one in own]
+    found: list[tuple[str, str]] = []
+    seen: set[str] = set()
+    for name, before, own in given:
+        lines = [line for line in map(filled, own) if line not in NOT_RUN]
+        if not seen.issuperset(before + line for line in lines):
+            found.append((name, before + "\n".join(lines)))
+            seen.update(before + line for line in lines)
+    return found
+
+
+@pytest.fixture(scope="module")
+def user(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A copy of this repository beside a kernel tree, in the home of somebody who has run a few things before."""
+    home = tmp_path_factory.mktemp("home")
+    copy = home / "mmcheck"
+    shutil.copytree(PROJECT, copy, ignore=shutil.ignore_patterns("out", ".git", "__pycache__", ".*_cache"))
+    package = copy / "tools/testing"
+    for name, old, new in LIGHT:
+        text = (package / "mmcheck" / name).read_text()
+        assert old in text
+        (package / "mmcheck" / name).write_text(text.replace(old, new))
+    for path in (package / "mmcheck/mutants").glob("*.toml"):
+        head, *entries = path.read_text().split("[[mutant]]\n")
+        kept = [entry for entry in entries if re.search(MUTANTS, entry, re.MULTILINE)]
+        path.write_text("[[mutant]]\n".join([head, *kept]))
+    for name in (".cache/mmcheck/src/linux-6.12.1-1", ".cache/mmcheck/src/linux-7.3.1-1", "linux"):
+        tree = fake_tree(home / name)
+        (tree / "Makefile").write_text(stand_ins.MAKEFILE)
+        (tree / "MAINTAINERS").write_text(MAINTAINERS)
+        with (tree / "tools/testing/selftests/mm/Makefile").open("a") as makefile:
+            makefile.write(stand_ins.SELFTESTS)
+        for file_name, text in {**stand_ins.mutated(package), "mm/mincore.c": stand_ins.MINCORE}.items():
+            (tree / file_name).parent.mkdir(parents=True, exist_ok=True)
+            with (tree / file_name).open("a") as code:
+                code.write(text)
+        stand_ins.program(tree / "tools/testing/kunit/kunit.py", "kunit", package)
+    for arch, packages in (("arm64", stand_ins.GUEST), ("x86_64", stand_ins.GUEST)):
+        for name in packages:
+            (home / ".cache/mmcheck/guest" / arch / name).mkdir(parents=True)
+    for name in ("aarch64", "x86_64"):
+        stand_ins.program(home / f"bin/qemu-system-{name}", "emulator", package)
+    for name in ("lcov", "genhtml"):
+        stand_ins.install(home / "bin" / name, stand_ins.LCOV)
+    (home / ".gitconfig").write_text("[user]\n\tname = Jane Doe\n\temail = jane@example.org\n")
+    environment = {"PATH": f"{home / 'bin'}:{os.environ['PATH']}", "HOME": str(home), "CI_PROJECT_DIR": str(copy)}
+    environment |= {"GITHUB_STEP_SUMMARY": str(home / "summary"), "GIT_CONFIG_NOSYSTEM": "1", "NOTICE": "1"}
+    subprocess.run(
+        "git init -q && git add -A && git commit -qm base", cwd=copy, shell=True, env=environment, check=True
+    )
+    for folder in ("out/build/linux-um", "out/bench", "other/out/bench"):
+        (copy / folder).mkdir(parents=True)
+    (copy / "out/build/linux-um/test.log").write_text("KTAP version 1\n1..1\n    # Subtest: a\n    ok 1 b\nok 1 a\n")
+    numbers = {"folio_bench": [{"run": "7.3 arm64 4K", "what": "fork 64K", "fields": {"ns": 9}}]}
+    for folder in ("out", "other/out"):
+        (copy / folder / "bench/bench.json").write_text(json.dumps({"numbers": numbers, "tables": []}))
+    for name in ("mmcheck/fix.patch", "patches/fix.patch"):
+        (home / name).parent.mkdir(exist_ok=True)
+        (home / name).write_text(stand_ins.PATCH)
+    (home / "srv").mkdir()
+    (copy / "linux").symlink_to(home / "linux")
+    return copy, environment
+
+
+@pytest.mark.parametrize(("where", "script"), scripts())
+def test_a_command_ends_well(user: tuple[Path, dict[str, str]], where: str, script: str) -> None:
+    copy, environment = user
+    if "rewrites" in script:  # no test may notice these
+        environment = {name: value for name, value in environment.items() if name != "NOTICE"}
+    done = subprocess.run(
+        ["sh", "-ec", script], cwd=copy, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 0, f"{where}: {script}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
+def test_no_command_is_overlooked(path: Path) -> None:
+    named = Counter(re.findall(OURS, " ".join(path.read_text().split())))
+    known = [*(line for own in commands(path) for line in own), *(HELP if path.name == "Makefile" else ())]
+    assert named - Counter(match for line in known for match in re.findall(OURS, line)) == Counter()
+
+
+def said() -> list[str]:
+    """All commands, as they stand."""
+    own = [line for path in documents() for block in commands(path) for line in block]
+    return [*own, *HELP, *(line for jobs in (in_gitlab(), in_github()) for _, block in jobs for line in block)]
+
+
+def test_pipelines_call_nothing_else() -> None:
+    for variables, own in (*in_gitlab(), *in_github()):
+        assert variables.keys() <= set(VARIABLES)
+        assert [line for line in own if not re.match(OURS, line) and line not in NOT_RUN] == []
+
+
+def test_what_is_not_run_is_still_said() -> None:
+    assert NOT_RUN.keys() - set(map(filled, said())) == set()
+
+
+def test_variables_are_those_that_something_reads() -> None:
+    sources = "".join(path.read_text() for path in PROJECT.glob("tools/testing/mmcheck/*.py"))
+    for line in said():
+        for name in re.findall(r"(?:^| )([A-Z]+)=", line):
+            assert f'"{name}"' in sources, line
