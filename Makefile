@@ -4,7 +4,7 @@
 PYTHON ?= python3
 export PYTHONPATH := $(CURDIR)/tools/testing
 export PYTHONDONTWRITEBYTECODE := 1
-export KERNEL KDIR ARCH PAGES O TARGETS TESTS SUITE HOST STRICT ORIGIN
+export KERNEL KDIR ARCH PAGES O TARGETS TESTS SUITE HOST STRICT KERNEL_ARGS ORIGIN
 
 help:
 	@echo 'make check                       the tests of this repository, all that CI runs'
@@ -18,6 +18,7 @@ help:
 	@echo 'make coverage                    lines and branches of the code under test that the suites run'
 	@echo 'make bench                       counts and ratios: batches, owners, clearing, write faults'
 	@echo 'make bench-compare A=out B=...   two results of make bench beside each other'
+	@echo 'make report                      one HTML page of all results, failures first'
 	@echo 'make bench-launcher              times of the launcher beside plain kunit.py'
 	@echo 'make graft KDIR=/path/to/linux   lay the overlay over a tree, in place'
 	@echo 'make ungraft KDIR=/path/to/linux take it off again, byte for byte'
@@ -38,6 +39,9 @@ kselftest:
 
 results:
 	@$(PYTHON) -m mmcheck.collect
+
+report:
+	@$(PYTHON) -m mmcheck.report
 
 kcidb:
 	@$(PYTHON) -m mmcheck.kcidb
@@ -60,4 +64,4 @@ graft ungraft:
 series:
 	@$(PYTHON) -m mmcheck.series
 
-.PHONY: help check check-host kselftest results kcidb bundle matrix mutants coverage bench bench-compare bench-launcher graft ungraft series
+.PHONY: help check check-host kselftest results report kcidb bundle matrix mutants coverage bench bench-compare bench-launcher graft ungraft series
