@@ -31,12 +31,10 @@ from . import (
     mutants,
     plot,
     progress,
-    shadow,
     source,
 )
 from .cell import Cell
 from .errors import UserError
-from .lock import held
 from .settings import from_environment
 
 KERNELS = ("6.12", "7.3")
@@ -159,7 +157,8 @@ def run_part(part: Part, environ: Mapping[str, str], out: Path, jobs: int) -> li
             pool.submit(boot_cell, part, cell, folder, out) for cell, folder in zip(part.cells, folders, strict=True)
         ]
         try:
-            for number, _ in enumerate(concurrent.futures.as_completed(waiting), 1):
+            for number, future in enumerate(concurrent.futures.as_completed(waiting), 1):
+                future.result()
                 shown.advance(number, "")
             return [number for future in waiting for number in future.result()]
         except BaseException:
@@ -184,10 +183,8 @@ def _with_mutants(launch: launcher.Launch, names: Sequence[str]) -> launcher.Lau
                 raise UserError(f"mutant {mutant.name}: not for linux {launch.label}")
             texts |= found
     label = "+".join([launch.label, *names[:1]])
-    tree = launch.settings.out / "tree" / label
-    with held(launch.settings.out / "lock" / f"{label}.tree", "it prepares the working copy"):
-        others = {name: text.encode() for name, text in texts.items()}
-        shadow.make(kernel, tree, features=launch.settings.features, others=others)
+    others = {name: text.encode() for name, text in texts.items()}
+    tree = launcher.working_copy(kernel, launch.settings, label, others)
     return launcher.Launch(launch.request, launch.settings, tree, label, "")
 
 

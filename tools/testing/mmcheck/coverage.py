@@ -19,9 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import boot, command, graft, guest, launcher, machine, progress, schemata, shadow, source
+from . import boot, command, graft, guest, launcher, machine, progress, schemata, source
 from .errors import UserError
-from .lock import held
 from .mutants import reader
 from .settings import Settings, from_environment
 
@@ -148,9 +147,7 @@ class Session:
 
     def build(self) -> Path:
         """Build the kernel; returns its build folder."""
-        tree = self.settings.out / "tree" / self.label
-        with held(self.settings.out / "lock" / f"{self.label}.tree", "it prepares the working copy"):
-            shadow.make(self.source, tree, features=self.settings.features, others=self.makefiles())
+        tree = launcher.working_copy(self.source, self.settings, self.label, self.makefiles())
         config = [line for line in (guest.HERE / "coverage.config").read_text().splitlines() if "=" in line]
         bus = {"arm64": ["CONFIG_VIRTIO_MMIO=y"], "x86_64": ["CONFIG_PCI=y", "CONFIG_VIRTIO_PCI=y"]}
         more = [f"--kconfig_add={line}" for line in [*config, *bus[self.settings.arch]] if not line.startswith("#")]

@@ -347,12 +347,22 @@ def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
         machine.provide(machine.requirements(settings.arch, own_compiler))
     kernel = source.obtain(settings)
     label = label_of(kernel, settings)
+    # Taken before the working copy is made: an edit in between costs a needless make, never a missed one.
+    stamp = f"{shadow.fingerprint(kernel, features=settings.features)} {_compiler(settings.arch)}"
+    return Launch(request, settings, working_copy(kernel, settings, label), label, stamp)
+
+
+def working_copy(
+    kernel: source.Source, settings: Settings, label: str, others: Mapping[str, bytes] | None = None
+) -> Path:
+    """The tree named `label`, made or brought up to date while nobody else does.
+
+    others: files that have another content than in kernel and overlay
+    """
     tree = settings.out / "tree" / label
     with held(settings.out / "lock" / f"{label}.tree", "it prepares the working copy"):
-        # Taken before the working copy is made: an edit in between costs a needless make, never a missed one.
-        stamp = f"{shadow.fingerprint(kernel, features=settings.features)} {_compiler(settings.arch)}"
-        shadow.make(kernel, tree, features=settings.features)
-    return Launch(request, settings, tree, label, stamp)
+        shadow.make(kernel, tree, features=settings.features, others=others)
+    return tree
 
 
 def label_of(kernel: source.Source, settings: Settings) -> str:

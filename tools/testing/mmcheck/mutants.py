@@ -22,7 +22,6 @@ from pathlib import Path
 from . import boot, catalogue, command, graft, kselftest, launcher, machine, progress, schemata, shadow, source
 from .catalogue import Mutant
 from .errors import UserError
-from .lock import held
 from .make import LOG
 from .settings import PROJECT, Settings, from_environment
 
@@ -147,9 +146,7 @@ class Session:
         broken: list[str] = []
         while True:
             kernel = combine(mutants, self.read, broken)
-            tree = self.settings.out / "tree" / self.label
-            with held(self.settings.out / "lock" / f"{self.label}.tree", "it prepares the working copy"):
-                shadow.make(self.source, tree, features=self.settings.features, others=kernel.files)
+            tree = launcher.working_copy(self.source, self.settings, self.label, kernel.files)
             launch = launcher.Launch(self.request(), self.settings, tree, self.label, "")
             try:
                 if launch.run() == 0:
