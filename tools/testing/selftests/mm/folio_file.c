@@ -5,7 +5,8 @@
  * Proves: what is written through one page of a block reaches the file, and
  * nothing else does; copies that a private mapping has made survive a hole
  * punched into the file; nothing is mapped behind the end of a file that ends
- * within a folio; a process forks while it maps and runs such memory.
+ * within a folio; a fault maps around it, in a new page table as well; a
+ * process forks while it maps and runs such memory.
  *
  * Does not prove: writeback itself (the file system's own tests do).
  *
@@ -260,6 +261,68 @@ TEST_F(folio_file, write_beside_mapped_pages)
 		*at = pattern(page);
 		EXPECT_TRUE(page_is(at, pattern(page)));
 	}
+}
+
+/* How many pages a fault maps around it, that is with it. */
+static unsigned int pages_around(void)
+{
+	unsigned long around = psize();
+	FILE *f = fopen("/sys/kernel/debug/fault_around_bytes", "r");
+
+	if (!f || fscanf(f, "%lu", &around) != 1)
+		around = psize();
+	if (f)
+		fclose(f);
+	return around / psize();
+}
+
+/*
+ * Map the last folio of a file where no page table is yet, read its first page,
+ * and return how many pages from there on are mapped now; 0 where it cannot be.
+ *
+ *	|<---- a table ---->|<---- a table ---->|
+ *	  ..............room|folio|.............
+ */
+static unsigned int mapped_by_first_fault(const struct memory *m)
+{
+	size_t table = psize() * psize() / sizeof(long), size = bytes(1UL << m->order);
+	char *room = mmap(NULL, 3 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *at = (char *)(((unsigned long)room + table - 1) & -table);
+	unsigned int page = 0;
+
+	if (room == MAP_FAILED)
+		return 0;
+	if (mmap(at, size, PROT_READ, MAP_SHARED | MAP_FIXED, m->fd,
+		 bytes(m->pages) - size) == at) {
+		read_byte(at);
+		while (page < 1U << m->order && pagemap_has(at + bytes(page), PM_PRESENT))
+			page++;
+	}
+	munmap(room, 3 * table);
+	return page;
+}
+
+/*
+ * [contpte 217] The first fault in a page table maps around it what any other
+ * fault does, be the folio the last of its file or not. With one page alone the
+ * rest of the block comes with the next fault, and is never folded.
+ */
+TEST_F(folio_file, first_fault_in_table)
+{
+	struct memory *m = &self->memory;
+	unsigned int around = pages_around(), mapped;
+
+	if (around > 1U << m->order)
+		around = 1U << m->order;
+	if (around < 2)
+		SKIP(return, "a fault maps nothing around it here");
+	ASSERT_EQ(0, ftruncate(m->fd, bytes(m->pages + 1)));
+	EXPECT_EQ(around, mapped_by_first_fault(m));
+	ASSERT_EQ(0, ftruncate(m->fd, bytes(m->pages)));
+	mapped = mapped_by_first_fault(m);
+	if (mapped == 1 && variant->kind == XFS && !strict())
+		SKIP(return, "known issue 9: a file's last folio, and no table yet");
+	EXPECT_EQ(around, mapped);
 }
 
 /* The file grows again: what was behind its end is zero, not what it was. */
