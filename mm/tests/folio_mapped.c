@@ -109,6 +109,23 @@ void mapped_mms_ids(struct mapped_mms *mms, const unsigned int *ids)
 }
 
 /**
+ * mapped_new_anon() - the first mm maps a new anonymous folio, a huge page by its PMD
+ * @mms: the mms
+ * @folio: mapped by nobody
+ * @flags: as of folio_add_new_anon_rmap()
+ *
+ * What others may find before it is mapped is locked meanwhile.
+ */
+void mapped_new_anon(struct mapped_mms *mms, struct folio *folio, rmap_t flags)
+{
+	folio_lock(folio);
+	mapped_lock();
+	folio_add_new_anon_rmap(folio, mms->vma[0], mms->vma[0]->vm_start, flags);
+	mapped_unlock();
+	folio_unlock(folio);
+}
+
+/**
  * mapped_total() - how many mappings there are
  * @model: the model
  */

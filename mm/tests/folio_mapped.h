@@ -6,6 +6,8 @@
 #ifndef _MM_TESTS_FOLIO_MAPPED_H
 #define _MM_TESTS_FOLIO_MAPPED_H
 
+#include <linux/rmap.h>
+
 #include "pgtable_kunit.h"
 
 #define MAPPED_MMS	6
@@ -49,6 +51,7 @@ struct mapped_model {
 struct mapped_mms *mapped_mms_fake(struct kunit *test);
 struct mapped_mms *mapped_mms_real(struct kunit *test);
 void mapped_mms_ids(struct mapped_mms *mms, const unsigned int *ids);
+void mapped_new_anon(struct mapped_mms *mms, struct folio *folio, rmap_t flags);
 
 int mapped_total(const struct mapped_model *model);
 int mapped_owners(const struct mapped_model *model);
@@ -58,6 +61,30 @@ const char *mapped_wrong(const struct mapped_model *model,
 __printf(4, 5)
 bool mapped_check(struct kunit *test, const struct mapped_model *model,
 		  struct folio *folio, const char *fmt, ...);
+
+/* The callers of rmap functions hold the lock of a page table. */
+static inline void mapped_lock(void)
+{
+	preempt_disable();
+}
+
+static inline void mapped_unlock(void)
+{
+	preempt_enable();
+}
+
+/* The same for an mm that is forked. */
+static inline void mapped_fork_begin(struct mapped_mms *mms, int parent)
+{
+	mapped_lock();
+	raw_write_seqcount_begin(&mms->vma[parent]->vm_mm->write_protect_seq);
+}
+
+static inline void mapped_fork_end(struct mapped_mms *mms, int parent)
+{
+	raw_write_seqcount_end(&mms->vma[parent]->vm_mm->write_protect_seq);
+	mapped_unlock();
+}
 
 static inline void mapped_needs_ids(struct kunit *test)
 {

@@ -54,17 +54,6 @@ struct rmap_folio {
 
 static unsigned int combinations;
 
-/* The callers of these hold the lock of a page table. */
-static void rmap_lock(void)
-{
-	preempt_disable();
-}
-
-static void rmap_unlock(void)
-{
-	preempt_enable();
-}
-
 static void rmap_ptes(struct kunit *test, struct rmap_folio *f, int mm, int first,
 		      int nr, int times)
 {
@@ -72,12 +61,12 @@ static void rmap_ptes(struct kunit *test, struct rmap_folio *f, int mm, int firs
 	struct page *page = folio_page(f->folio, first);
 	int i;
 
-	rmap_lock();
+	mapped_lock();
 	if (times > 0)
 		folio_add_file_rmap_ptes(f->folio, page, nr, mms->vma[mm]);
 	else
 		folio_remove_rmap_ptes(f->folio, page, nr, mms->vma[mm]);
-	rmap_unlock();
+	mapped_unlock();
 	for (i = first; i < min(first + nr, PAGES); i++)
 		f->page[mm][i] += times;
 	mapped_model_change(&f->model, mm, times * nr);
@@ -87,12 +76,12 @@ static void rmap_pmd(struct kunit *test, struct rmap_folio *f, int mm, int times
 {
 	struct mapped_mms *mms = test->priv;
 
-	rmap_lock();
+	mapped_lock();
 	if (times > 0)
 		folio_add_file_rmap_pmd(f->folio, &f->folio->page, mms->vma[mm]);
 	else
 		folio_remove_rmap_pmd(f->folio, &f->folio->page, mms->vma[mm]);
-	rmap_unlock();
+	mapped_unlock();
 	f->entire[mm] += times;
 	mapped_model_change(&f->model, mm, times);
 }
@@ -331,10 +320,7 @@ static void folio_try_dup_anon_rmap_fork(struct kunit *test)
 	int i, mm;
 
 	rmap_folio_init(test, &f, 4);
-	rmap_lock();
-	folio_add_new_anon_rmap(f.folio, mms->vma[0], mms->vma[0]->vm_start,
-				RMAP_EXCLUSIVE);
-	rmap_unlock();
+	mapped_new_anon(mms, f.folio, RMAP_EXCLUSIVE);
 	mapped_model_change(&f.model, 0, PAGES);
 	for (i = 0; i < PAGES; i++)
 		f.page[0][i]++;
@@ -343,14 +329,12 @@ static void folio_try_dup_anon_rmap_fork(struct kunit *test)
 	for (mm = 1; mm <= 2; mm++) {
 		int nr = mm == 1 ? PAGES : PAGES / 2;
 
-		rmap_lock();
-		raw_write_seqcount_begin(&mms->vma[mm - 1]->vm_mm->write_protect_seq);
+		mapped_fork_begin(mms, mm - 1);
 		KUNIT_EXPECT_EQ(test, 0,
 				pgtable_kunit_dup_anon_rmap(f.folio, &f.folio->page,
 							    nr, mms->vma[mm],
 							    mms->vma[mm - 1]));
-		raw_write_seqcount_end(&mms->vma[mm - 1]->vm_mm->write_protect_seq);
-		rmap_unlock();
+		mapped_fork_end(mms, mm - 1);
 		for (i = 0; i < nr; i++) {
 			f.page[mm][i]++;
 			KUNIT_EXPECT_FALSE(test,
@@ -386,9 +370,9 @@ static void folio_dup_file_rmap_fork(struct kunit *test)
 	rmap_folio_init(test, &f, 4);
 	rmap_ptes(test, &f, 0, 2, 5, 1);
 	rmap_check(test, &f, "A maps 5 pages");
-	rmap_lock();
+	mapped_lock();
 	pgtable_kunit_dup_file_rmap(f.folio, folio_page(f.folio, 3), 4, mms->vma[1]);
-	rmap_unlock();
+	mapped_unlock();
 	for (i = 3; i < 7; i++)
 		f.page[1][i]++;
 	mapped_model_change(&f.model, 1, 4);
@@ -405,10 +389,10 @@ static void rmap_remap(struct kunit *test, struct rmap_folio *f, int mm)
 	struct mapped_mms *mms = test->priv;
 	int nr = folio_nr_pages(f->folio), i;
 
-	rmap_lock();
+	mapped_lock();
 	folio_add_anon_rmap_ptes(f->folio, &f->folio->page, nr, mms->vma[mm],
 				 mms->vma[mm]->vm_start, RMAP_NONE);
-	rmap_unlock();
+	mapped_unlock();
 	for (i = 0; i < PAGES; i++)
 		f->page[mm][i]++;
 	mapped_model_change(&f->model, mm, nr);
@@ -432,25 +416,18 @@ static void folio_mapcount_pmd_to_ptes(struct kunit *test)
 	rmap_needs_pmd(test);
 	rmap_folio_init(test, &f, PMD_FOLIO_ORDER);
 	nr = folio_nr_pages(f.folio);
-	/* What others may find before it is mapped is locked meanwhile. */
-	folio_lock(f.folio);
-	rmap_lock();
-	folio_add_new_anon_rmap(f.folio, mms->vma[0], mms->vma[0]->vm_start, RMAP_NONE);
-	rmap_unlock();
-	folio_unlock(f.folio);
+	mapped_new_anon(mms, f.folio, RMAP_NONE);
 	f.entire[0]++;
 	mapped_model_change(&f.model, 0, 1);
 	rmap_check(test, &f, "new");
 	KUNIT_EXPECT_FALSE(test, pgtable_kunit_mapped_shared(f.folio));
 
 	/* Two processes with the PMD. */
-	rmap_lock();
-	raw_write_seqcount_begin(&mms->vma[0]->vm_mm->write_protect_seq);
+	mapped_fork_begin(mms, 0);
 	KUNIT_EXPECT_EQ(test, 0,
 			pgtable_kunit_dup_anon_rmap_pmd(f.folio, mms->vma[1],
 							mms->vma[0]));
-	raw_write_seqcount_end(&mms->vma[0]->vm_mm->write_protect_seq);
-	rmap_unlock();
+	mapped_fork_end(mms, 0);
 	f.entire[1]++;
 	mapped_model_change(&f.model, 1, 1);
 	rmap_check(test, &f, "two PMDs");
@@ -484,7 +461,7 @@ static void folio_dup_file_rmap_pmd_entire(struct kunit *test)
 	rmap_folio_init(test, &f, PMD_FOLIO_ORDER);
 	nr = folio_nr_pages(f.folio);
 	rmap_pmd(test, &f, 0, 1);
-	rmap_lock();
+	mapped_lock();
 	pgtable_kunit_dup_file_rmap_pmd(f.folio, mms->vma[1]);
 	entire = folio_entire_mapcount(f.folio);
 	mapcount = folio_mapcount(f.folio);
@@ -495,7 +472,7 @@ static void folio_dup_file_rmap_pmd_entire(struct kunit *test)
 	/* What it did not count as new is now taken for gone. */
 	if (mapcount == nr + 1 && PGTABLE_KUNIT_PAGE_MAPCOUNT)
 		atomic_add(nr, &f.folio->_nr_pages_mapped);
-	rmap_unlock();
+	mapped_unlock();
 	rmap_pmd(test, &f, 0, -1);
 	KUNIT_EXPECT_FALSE(test, folio_mapped(f.folio));
 

@@ -25,50 +25,43 @@
 /* Of four pages, so that all ways to map them can be tried. */
 #define PAGES		4
 
-/* The callers of the rmap functions hold the lock of a page table. */
-static void mapcount_add(struct mapped_mms *mms, struct folio *folio, int first, int nr)
+static void mapcount_add(struct mapped_mms *mms, struct folio *folio, int i)
 {
-	preempt_disable();
-	folio_add_file_rmap_ptes(folio, folio_page(folio, first), nr, mms->vma[0]);
-	preempt_enable();
+	mapped_lock();
+	folio_add_file_rmap_ptes(folio, folio_page(folio, i), 1, mms->vma[0]);
+	mapped_unlock();
 }
 
 static void mapcount_remove(struct mapped_mms *mms, int mm, struct folio *folio,
 			    int first, int nr)
 {
-	preempt_disable();
+	mapped_lock();
 	folio_remove_rmap_ptes(folio, folio_page(folio, first), nr, mms->vma[mm]);
-	preempt_enable();
+	mapped_unlock();
 }
 
 static void mapcount_add_pmd(struct mapped_mms *mms, struct folio *folio)
 {
-	preempt_disable();
+	mapped_lock();
 	folio_add_file_rmap_pmd(folio, &folio->page, mms->vma[0]);
-	preempt_enable();
+	mapped_unlock();
 }
 
 static void mapcount_remove_pmd(struct mapped_mms *mms, struct folio *folio)
 {
-	preempt_disable();
+	mapped_lock();
 	folio_remove_rmap_pmd(folio, &folio->page, mms->vma[0]);
-	preempt_enable();
+	mapped_unlock();
 }
 
 /* A new anonymous folio, all of which the first mm maps: a large one by its PMD. */
 static struct folio *mapcount_anon(struct kunit *test, unsigned int order)
 {
 	struct folio *folio = pgtable_kunit_folio_alloc(test, order);
-	struct mapped_mms *mms = test->priv;
 
 	/* Who is to split it is a matter of whose it is. */
 	KUNIT_ASSERT_EQ(test, mem_cgroup_charge(folio, NULL, GFP_KERNEL), 0);
-	/* What others may find before it is mapped is locked meanwhile. */
-	folio_lock(folio);
-	preempt_disable();
-	folio_add_new_anon_rmap(folio, mms->vma[0], mms->vma[0]->vm_start, RMAP_NONE);
-	preempt_enable();
-	folio_unlock(folio);
+	mapped_new_anon(test->priv, folio, RMAP_NONE);
 	return folio;
 }
 
@@ -76,15 +69,12 @@ static struct folio *mapcount_anon(struct kunit *test, unsigned int order)
 static void mapcount_dup(struct kunit *test, struct folio *folio, int i)
 {
 	struct mapped_mms *mms = test->priv;
-	seqcount_t *seq = &mms->vma[0]->vm_mm->write_protect_seq;
 	int err;
 
-	preempt_disable();
-	raw_write_seqcount_begin(seq);
+	mapped_fork_begin(mms, 0);
 	err = pgtable_kunit_dup_anon_rmap(folio, folio_page(folio, i), 1,
 					  mms->vma[1], mms->vma[0]);
-	raw_write_seqcount_end(seq);
-	preempt_enable();
+	mapped_fork_end(mms, 0);
 	KUNIT_EXPECT_EQ(test, err, 0);
 }
 
@@ -123,7 +113,7 @@ static void folio_average_page_mapcount_rounds(struct kunit *test)
 	for (i = 0; i < 2 * nr + nr / 2; i++) {
 		unsigned int want = (2 * (i + 1) + nr) / (2 * nr);
 
-		mapcount_add(mms, folio, i % nr, 1);
+		mapcount_add(mms, folio, i % nr);
 		KUNIT_EXPECT_EQ_MSG(test, pgtable_kunit_average_mapcount(folio),
 				    max(want, 1U), "%u mappings", i + 1);
 	}
@@ -151,7 +141,7 @@ static void folio_nr_pages_mapped_counts(struct kunit *test)
 	int i;
 
 	for (i = 0; i < 2 * PAGES; i++) {
-		mapcount_add(mms, folio, i % PAGES, 1);
+		mapcount_add(mms, folio, i % PAGES);
 		KUNIT_EXPECT_EQ(test, folio_nr_pages_mapped(folio),
 				PGTABLE_KUNIT_PAGE_MAPCOUNT ? min(i + 1, PAGES) : -1);
 	}
@@ -239,12 +229,12 @@ static void folio_remove_rmap_pmd_partially_mapped(struct kunit *test)
 		struct folio *folio = mapcount_anon(test, PMD_FOLIO_ORDER);
 		unsigned int nr = mapped[i];
 
-		preempt_disable();
+		mapped_lock();
 		if (nr)
 			folio_add_anon_rmap_ptes(folio, folio_page(folio, nr_pages - nr), nr,
 						 mms->vma[1], mms->vma[1]->vm_start,
 						 RMAP_NONE);
-		preempt_enable();
+		mapped_unlock();
 		mapcount_remove_pmd(mms, folio);
 		KUNIT_EXPECT_EQ_MSG(test, folio_test_partially_mapped(folio),
 				    nr && nr < nr_pages, "%u pages", nr);
