@@ -97,6 +97,11 @@ static long split_by(const struct memory *m, int advice, unsigned int first, uns
 	return splits(m) - before;
 }
 
+static int split_half(struct memory *m, int advice)
+{
+	return split_by(m, advice, m->pages / 4, m->pages / 2);
+}
+
 static bool is_large(const char *at)
 {
 	return kernel_flags(at) & (FOLIO_HEAD | FOLIO_TAIL);
@@ -197,26 +202,8 @@ TEST_F(folio_advice, part_beside_child_behind_first_page)
  */
 TEST_F(folio_advice, part_of_third_process)
 {
-	struct memory *m = &self->memory;
-	int alone[2];
-	pid_t second, third;
-	char byte;
-
-	ASSERT_EQ(0, pipe(alone));
-	second = waiting_child(self->go, NULL, m);
-	ASSERT_LT(0, second);
-	third = fork();
-	if (!third) {
-		close(alone[1]);
-		if (read(alone[0], &byte, 1))
-			_exit(2);
-		_exit(split_by(m, variant->advice, m->pages / 4, m->pages / 2));
-	}
-	ASSERT_LT(0, third);
-	ASSERT_TRUE(end_child(second));
-	munmap(m->at, bytes(m->pages));
-	close(alone[1]);
-	EXPECT_EQ(folio_owners == OWNERS_GUESSED, child_of(third));
+	EXPECT_EQ(folio_owners == OWNERS_GUESSED,
+		  ask_third(self->go, &self->memory, split_half, variant->advice));
 }
 
 /* [mapped 41] Advice on all of a folio: it is done to it as a whole. */
@@ -428,17 +415,8 @@ TEST_F_TIMEOUT(same_page, ksm, 60)
 
 	if (access(FOLIO_KSM "run", W_OK))
 		SKIP(return, "CONFIG_KSM=n");
-	memset(a, 0xee, bytes(1));
-	memset(b, 0xee, bytes(1));
-	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_MERGEABLE));
-	write_num(FOLIO_KSM "pages_to_scan", 1000);
-	write_num(FOLIO_KSM "sleep_millisecs", 10);
-	write_num(FOLIO_KSM "run", 1);
-	for (int i = 0; i < 300 && pfn_of(a) != pfn_of(b); i++)
-		usleep(100000);
-	write_num(FOLIO_KSM "run", 0);
+	ASSERT_TRUE(ksm_merge(m, a, b, 0xee));
 	merged = pfn_of(b);
-	ASSERT_EQ(merged, pfn_of(a));
 
 	EXPECT_EQ(2, mappings(a));
 	EXPECT_FALSE(pagemap_has(a, PM_MMAP_EXCLUSIVE));

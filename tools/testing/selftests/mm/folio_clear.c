@@ -165,14 +165,11 @@ static bool bring(struct memory *m, enum way how, char *at)
 /* Memory of some folios, each of which its page @place has brought; none with a negative one. */
 static bool take(struct memory *m, enum way how, int order, unsigned int folios, int place)
 {
-	int flags = MAP_PRIVATE | MAP_ANONYMOUS, fd = -1;
+	int flags = of_file(how) ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+	int fd = of_file(how) ? fresh_file(folios << order) : -1;
 
-	if (of_file(how)) {
-		flags = MAP_SHARED;
-		fd = syscall(__NR_memfd_create, "folio_clear", 0);
-		if (fd < 0 || ftruncate(fd, bytes(folios << order)))
-			return false;
-	}
+	if (of_file(how) && fd < 0)
+		return false;
 	if (how == POPULATED)
 		flags |= MAP_POPULATE;
 	if (!fresh_map(m, order, folios, PROT_READ | PROT_WRITE, flags, fd))
@@ -205,7 +202,7 @@ static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_cl
 			enum way how, int order)
 {
 	struct memory *m = &self->memory;
-	unsigned int folios = bytes(1 << order) < ROOM ? ROOM / bytes(1 << order) : 1;
+	unsigned int folios = folios_in(ROOM, order);
 	unsigned int pages = folios << order, again;
 
 	for (unsigned int i = 0; place(order, i) >= 0; i++) {

@@ -16,6 +16,33 @@
 /* So often memory is taken until it is what was filled before. */
 #define TRIES 10
 
+/* What folios memory is to come in. */
+enum folio_size { SINGLE_PAGES, BLOCKS, HUGE_PAGES };
+
+static inline int order_of_size(enum folio_size size)
+{
+	if (size == HUGE_PAGES)
+		return order_of(read_pmd_pagesize() / psize());
+	return size == BLOCKS ? order_of(cont_ptes()) : 0;
+}
+
+/* How many folios are so many bytes: one where it is larger than that. */
+static inline unsigned int folios_in(unsigned long room, int order)
+{
+	return bytes(1UL << order) < room ? room / bytes(1UL << order) : 1;
+}
+
+/* A memory file of so many pages, none of which is there yet; or -1. */
+static inline int fresh_file(unsigned int pages)
+{
+	int fd = syscall(__NR_memfd_create, "folio_clear", 0);
+
+	if (fd < 0 || !ftruncate(fd, bytes(pages)))
+		return fd;
+	close(fd);
+	return -1;
+}
+
 /* Write to a byte, for the access itself. */
 static inline void write_zero(char *address)
 {

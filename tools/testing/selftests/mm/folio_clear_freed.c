@@ -33,24 +33,22 @@ FIXTURE(folio_clear_freed)
 
 FIXTURE_VARIANT(folio_clear_freed)
 {
-	bool large;
-	bool huge;
+	enum folio_size size;
 };
 
 FIXTURE_VARIANT_ADD(folio_clear_freed, single_pages)
 {
-	.large = false,
+	.size = SINGLE_PAGES,
 };
 
 FIXTURE_VARIANT_ADD(folio_clear_freed, blocks)
 {
-	.large = true,
+	.size = BLOCKS,
 };
 
 FIXTURE_VARIANT_ADD(folio_clear_freed, huge_pages)
 {
-	.large = true,
-	.huge = true,
+	.size = HUGE_PAGES,
 };
 
 /* Whether the kernel was booted with a word on its command line. */
@@ -76,13 +74,11 @@ FIXTURE_SETUP(folio_clear_freed)
 	self->memory.fd = -1;
 	if (!booted_with("init_on_free=1") || booted_with("page_poison=1"))
 		SKIP(return, "not booted with init_on_free=1");
-	self->order = variant->large ? order_of(cont_ptes()) : 0;
-	if (variant->huge)
-		self->order = order_of(read_pmd_pagesize() / psize());
+	self->order = order_of_size(variant->size);
 	why = folio_settings(self->order);
 	if (why)
 		SKIP(return, "%s", why);
-	self->folios = bytes(1U << self->order) < ROOM ? ROOM / bytes(1U << self->order) : 1;
+	self->folios = folios_in(ROOM, self->order);
 }
 
 FIXTURE_TEARDOWN(folio_clear_freed)

@@ -78,24 +78,22 @@ FIXTURE(folio_clear_tags)
 
 FIXTURE_VARIANT(folio_clear_tags)
 {
-	bool large;
-	bool huge;
+	enum folio_size size;
 };
 
 FIXTURE_VARIANT_ADD(folio_clear_tags, single_pages)
 {
-	.large = false,
+	.size = SINGLE_PAGES,
 };
 
 FIXTURE_VARIANT_ADD(folio_clear_tags, blocks)
 {
-	.large = true,
+	.size = BLOCKS,
 };
 
 FIXTURE_VARIANT_ADD(folio_clear_tags, huge_pages)
 {
-	.large = true,
-	.huge = true,
+	.size = HUGE_PAGES,
 };
 
 FIXTURE_SETUP(folio_clear_tags)
@@ -105,13 +103,11 @@ FIXTURE_SETUP(folio_clear_tags)
 	self->memory.fd = -1;
 	if (!have_tags())
 		SKIP(return, "memory has no tags here: needs arm64 with MTE");
-	self->order = variant->large ? order_of(cont_ptes()) : 0;
-	if (variant->huge)
-		self->order = order_of(read_pmd_pagesize() / psize());
+	self->order = order_of_size(variant->size);
 	why = folio_settings(self->order);
 	if (why)
 		SKIP(return, "%s", why);
-	self->folios = bytes(1U << self->order) < ROOM ? ROOM / bytes(1U << self->order) : 1;
+	self->folios = folios_in(ROOM, self->order);
 }
 
 FIXTURE_TEARDOWN(folio_clear_tags)
@@ -123,14 +119,12 @@ FIXTURE_TEARDOWN(folio_clear_tags)
 /* As much memory as a round takes; a write brings each folio. */
 static bool take(FIXTURE_DATA(folio_clear_tags) * self, bool of_file, int prot)
 {
-	int flags = of_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd = -1;
+	int flags = of_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+	int fd = of_file ? fresh_file(self->folios << self->order) : -1;
 	struct memory *m = &self->memory;
 
-	if (of_file) {
-		fd = syscall(__NR_memfd_create, "folio_clear", 0);
-		if (fd < 0 || ftruncate(fd, bytes(self->folios << self->order)))
-			return false;
-	}
+	if (of_file && fd < 0)
+		return false;
 	if (!fresh_map(m, self->order, self->folios, prot, flags, fd))
 		return false;
 	for (unsigned int page = 0; page < m->pages; page += 1U << self->order)

@@ -15,7 +15,7 @@
  */
 #include <sys/stat.h>
 
-#include "folio_util.h"
+#include "folio_owner.h"
 
 #define FOLIOS 2
 
@@ -282,16 +282,7 @@ TEST_F_TIMEOUT(folio_move, ksm_merges_one_page, 120)
 
 	if (variant->kind != ANON || access(FOLIO_KSM "run", W_OK))
 		SKIP(return, "merges anonymous memory, with CONFIG_KSM=y");
-	memset(a, 0xee, bytes(1));
-	memset(b, 0xee, bytes(1));
-	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_MERGEABLE));
-	write_num(FOLIO_KSM "pages_to_scan", 1000);
-	write_num(FOLIO_KSM "sleep_millisecs", 10);
-	write_num(FOLIO_KSM "run", 1);
-	for (int i = 0; i < 300 && pfn_of(a) != pfn_of(b); i++)
-		usleep(100000);
-	EXPECT_EQ(pfn_of(a), pfn_of(b));
-	write_num(FOLIO_KSM "run", 0);
+	EXPECT_TRUE(ksm_merge(m, a, b, 0xee));
 	for (unsigned int page = 0; page < m->pages; page++) {
 		bool merged = page == one || page == other;
 

@@ -80,6 +80,55 @@ static inline bool end_child(pid_t child)
 	return child > 0 && !kill(child, SIGKILL) && child_of(child) == 128 + SIGKILL;
 }
 
+/**
+ * ask_third() - ask one of three processes, when the other two do not map the memory any more
+ * @go: the pipe that the second waits for, as in waiting_child()
+ * @m: the memory, which this process unmaps
+ * @ask: called by the third with @m and @with
+ * @with: passed on
+ *
+ * Return: what @ask returned, at most 127, or another number where that did not go well
+ */
+static inline int ask_third(int go[2], struct memory *m, int (*ask)(struct memory *, int),
+			    int with)
+{
+	int alone[2];
+	pid_t second, third;
+	char byte;
+
+	if (pipe(alone))
+		return -1;
+	second = waiting_child(go, NULL, m);
+	third = second < 0 ? -1 : fork();
+	if (!third) {
+		close(alone[1]);
+		close(go[1]);
+		_exit(read(alone[0], &byte, 1) ? 127 : ask(m, with));
+	}
+	if (third < 0 || !end_child(second))
+		return -1;
+	munmap(m->at, bytes(m->pages));
+	close(alone[1]);
+	close(alone[0]);
+	return child_of(third);
+}
+
+/* Have KSM merge two pages of the memory, which become equal; whether it did. */
+static inline bool ksm_merge(struct memory *m, char *a, char *b, int value)
+{
+	memset(a, value, bytes(1));
+	memset(b, value, bytes(1));
+	if (madvise(m->at, bytes(m->pages), MADV_MERGEABLE))
+		return false;
+	write_num(FOLIO_KSM "pages_to_scan", 1000);
+	write_num(FOLIO_KSM "sleep_millisecs", 10);
+	write_num(FOLIO_KSM "run", 1);
+	for (int i = 0; i < 300 && pfn_of(a) != pfn_of(b); i++)
+		usleep(100000);
+	write_num(FOLIO_KSM "run", 0);
+	return pfn_of(a) == pfn_of(b);
+}
+
 /* Write to some of the pages at @at, which have their patterns; how many became other memory. */
 static inline unsigned int copied_part(char *at, unsigned int first, unsigned int pages)
 {

@@ -405,6 +405,12 @@ TEST_F(folio_reuse, three_processes_then_one)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
+/* Write to all: each page becomes other memory with the same content, or 1. */
+static int all_copied(struct memory *m, int unused)
+{
+	return copied(m) != m->pages || foreign_page(m->at, 0, m->pages) != -1;
+}
+
 /*
  * [mapped 36] It is the third process that is left: the kernel that counts two
  * of them has never counted it, and takes the folio for shared. That costs
@@ -412,26 +418,7 @@ TEST_F(folio_reuse, three_processes_then_one)
  */
 TEST_F(folio_reuse, third_process_alone)
 {
-	struct memory *m = &self->memory;
-	int alone[2];
-	pid_t second, third;
-	char byte;
-
-	ASSERT_EQ(0, pipe(alone));
-	second = waiting_child(self->go, NULL, m);
-	ASSERT_LT(0, second);
-	third = fork();
-	if (!third) {
-		close(alone[1]);
-		close(self->go[1]);
-		_exit(read(alone[0], &byte, 1) || copied(m) != m->pages ||
-		      foreign_page(m->at, 0, m->pages) != -1);
-	}
-	ASSERT_LT(0, third);
-	ASSERT_TRUE(end_child(second));
-	munmap(m->at, bytes(m->pages));
-	close(alone[1]);
-	EXPECT_EQ(0, child_of(third));
+	EXPECT_EQ(0, ask_third(self->go, &self->memory, all_copied, 0));
 }
 
 static void *write_all(void *argument)
