@@ -39,12 +39,6 @@ struct bench_layout {
 	bool huge;		/* a huge page, of which the table maps each page */
 };
 
-static const struct bench_layout bench_layouts[] = {
-	{ "single", 0, false },
-	{ "block", USER_BLOCK_ORDER, false },
-	{ "huge", 0, true },
-};
-
 struct bench {
 	struct user_mm *u;
 	struct pgtable_kunit_tlb *tlb;	/* once it is recorded */
@@ -257,17 +251,23 @@ static struct bench_cost bench_once(struct kunit *test, struct bench *b,
 }
 
 /*
- * One operation on memory of a layout. The recorder of invalidations makes the
- * kernel do more: time is taken without it, on a run of its own. The first run
- * of all warms caches and page tables up.
+ * One operation on memory of one layout: what fork, munmap and MADV_DONTNEED page
+ * by page cost in invalidations and instructions, for blocks and for single pages
+ * [contpte 245-248, 250, 251]. The recorder of invalidations makes the kernel do
+ * more: time is taken without it, on a run of its own. The first run of all warms
+ * caches and page tables up.
  */
-static void bench_layout(struct kunit *test, const struct bench_op *op,
-			 const struct bench_layout *layout)
+static void bench_layout(struct kunit *test, const struct bench_layout *layout)
 {
+	const struct bench_op *op = test->param_value;
 	struct bench *b = test->priv;
 	struct bench_cost cost;
 
 	b->layout = layout;
+	if (op->run == bench_remap && !layout->huge)
+		kunit_skip(test, "only huge pages are mapped in two ways");
+	if (layout->huge && b->size < PMD_SIZE)
+		kunit_skip(test, "a huge page is larger than %u MiB", mib);
 	bench_once(test, b, op);
 	cost = bench_once(test, b, op);
 	if (IS_ENABLED(CONFIG_ARM64)) {
@@ -279,30 +279,23 @@ static void bench_layout(struct kunit *test, const struct bench_op *op,
 	kunit_info(test, "number %s %s mib=%u ns=%llu faults=%lu copies=%lu invalidations=%u\n",
 		   op->desc, layout->desc, mib, cost.ns, cost.faults,
 		   cost.copies, cost.invalidations);
+	vm_munmap(USER_ADDR, b->size);
 }
 
-/*
- * One operation on memory of each layout that it applies to: what fork, munmap
- * and MADV_DONTNEED page by page cost in invalidations and instructions, for
- * blocks and for single pages [contpte 245-248, 250, 251].
- */
-static void bench_every_layout(struct kunit *test)
+/* A case each, for KUnit limits the time of a case. */
+static void bench_single_pages(struct kunit *test)
 {
-	const struct bench_op *op = test->param_value;
-	struct bench *b = test->priv;
-	unsigned int i;
+	bench_layout(test, &(struct bench_layout){ "single" });
+}
 
-	for (i = 0; i < ARRAY_SIZE(bench_layouts); i++) {
-		const struct bench_layout *layout = &bench_layouts[i];
+static void bench_blocks(struct kunit *test)
+{
+	bench_layout(test, &(struct bench_layout){ "block", .order = USER_BLOCK_ORDER });
+}
 
-		if (op->run == bench_remap && !layout->huge)
-			continue;
-		if (layout->huge && b->size < PMD_SIZE)
-			kunit_info(test, "a huge page is larger than %u MiB\n", mib);
-		else
-			bench_layout(test, op, layout);
-	}
-	vm_munmap(USER_ADDR, b->size);
+static void bench_huge_pages(struct kunit *test)
+{
+	bench_layout(test, &(struct bench_layout){ "huge", .huge = true });
 }
 
 static struct kunit_suite folio_bench_suite;
@@ -340,8 +333,10 @@ static void folio_bench_exit(struct kunit *test)
 }
 
 static struct kunit_case folio_bench_cases[] = {
-	KUNIT_CASE_PARAM_ATTR(bench_every_layout, bench_ops_gen_params,
+	KUNIT_CASE_PARAM_ATTR(bench_single_pages, bench_ops_gen_params,
 			      PGTABLE_KUNIT_SLOW),
+	KUNIT_CASE_PARAM_ATTR(bench_blocks, bench_ops_gen_params, PGTABLE_KUNIT_SLOW),
+	KUNIT_CASE_PARAM_ATTR(bench_huge_pages, bench_ops_gen_params, PGTABLE_KUNIT_SLOW),
 	{}
 };
 

@@ -12,7 +12,7 @@ from mmcheck.bench import Number
 from mmcheck.errors import UserError
 
 CONSOLE = """\
-[    1.000000]     # bench_every_layout: number fork single mib=64 ns=1000 faults=0 copies=0 invalidations=1
+[    1.000000]     # bench_single_pages: number fork single mib=64 ns=1000 faults=0 copies=0 invalidations=1
 [    1.000000]     # clear_bench: number clear_pages 64K ns_median=10 spread=2 ns_min=9 ns_max=30 runs=25
     # something: 3 numbers of things=4
 """
