@@ -304,25 +304,25 @@ static unsigned int mapped_by_first_fault(const struct memory *m)
 
 /*
  * [contpte 217] The first fault in a page table maps around it what any other
- * fault does, be the folio the last of its file or not. With one page alone the
- * rest of the block comes with the next fault, and is never folded.
+ * fault does, newer kernels all of the folio, and no less if that is the last of
+ * its file. With one page alone the rest of the block comes with the next fault,
+ * and is never folded.
  */
 TEST_F(folio_file, first_fault_in_table)
 {
 	struct memory *m = &self->memory;
-	unsigned int around = pages_around(), mapped;
+	unsigned int around = pages_around(), size = 1U << m->order, first, last;
 
-	if (around > 1U << m->order)
-		around = 1U << m->order;
 	if (around < 2)
 		SKIP(return, "a fault maps nothing around it here");
 	ASSERT_EQ(0, ftruncate(m->fd, bytes(m->pages + 1)));
-	EXPECT_EQ(around, mapped_by_first_fault(m));
+	first = mapped_by_first_fault(m);
+	EXPECT_LE(around < size ? around : size, first);
 	ASSERT_EQ(0, ftruncate(m->fd, bytes(m->pages)));
-	mapped = mapped_by_first_fault(m);
-	if (mapped == 1 && variant->kind == XFS && !strict())
+	last = mapped_by_first_fault(m);
+	if (last == 1 && variant->kind == XFS && !strict())
 		SKIP(return, "known issue 9: a file's last folio, and no table yet");
-	EXPECT_EQ(around, mapped);
+	EXPECT_EQ(first, last);
 }
 
 /* The file grows again: what was behind its end is zero, not what it was. */
