@@ -20,8 +20,9 @@
 #include "atomic_seqcount_test.h"
 #include "rmap_id.h"
 
-/* How long a race runs. */
+/* How long a race runs, and one in which an update is lost now and then. */
 #define RACE_JIFFIES	(HZ / 2)
+#define RARE_JIFFIES	(2 * HZ)
 
 /* Who waits does so for longer than this; who does not, for far less. */
 #define WAIT_JIFFIES	(HZ / 20)
@@ -353,11 +354,12 @@ static int id_race_thread(void *data)
 static const struct id_race_kind {
 	const char *desc;
 	unsigned int id[2];
+	unsigned long length;
 	bool beside;
 } id_race_kinds[] = {
-	{ "three owners", { 0x5501, 0xaa01 } },
-	{ "one owner", { 1, 1 } },
-	{ "beside writers", { 0x5501, 0xaa01 }, true },
+	{ "three owners", { 0x5501, 0xaa01 }, RACE_JIFFIES },
+	{ "one owner", { 1, 1 }, RACE_JIFFIES },
+	{ "beside writers", { 0x5501, 0xaa01 }, RARE_JIFFIES, true },
 };
 
 KUNIT_ARRAY_PARAM_DESC(id_race_kind, id_race_kinds, desc);
@@ -372,7 +374,7 @@ KUNIT_ARRAY_PARAM_DESC(id_race_kind, id_race_kinds, desc);
 static void rmap_id_exclusive_race(struct kunit *test)
 {
 	const struct id_race_kind *kind = test->param_value;
-	unsigned long end = jiffies + RACE_JIFFIES;
+	unsigned long end = jiffies + kind->length;
 	struct rmap_id_object *object;
 	struct id_race races[2] = {};
 	struct task_struct *task;
