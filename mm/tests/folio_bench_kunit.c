@@ -251,11 +251,9 @@ static struct bench_cost bench_once(struct kunit *test, struct bench *b,
 }
 
 /*
- * One operation on memory of one layout: what fork, munmap and MADV_DONTNEED page
- * by page cost in invalidations and instructions, for blocks and for single pages
- * [contpte 245-248, 250, 251]. The recorder of invalidations makes the kernel do
- * more: time is taken without it, on a run of its own. The first run of all warms
- * caches and page tables up.
+ * One operation on memory of one layout. The recorder of invalidations makes the
+ * kernel do more: time is taken without it, on a run of its own. The first run of
+ * all warms caches and page tables up.
  */
 static void bench_layout(struct kunit *test, const struct bench_layout *layout)
 {
@@ -282,17 +280,25 @@ static void bench_layout(struct kunit *test, const struct bench_layout *layout)
 	vm_munmap(USER_ADDR, b->size);
 }
 
-/* A case each, for KUnit limits the time of a case. */
+/*
+ * What each operation costs on single pages, which blocks are not to make slower
+ * [contpte 245, 250, 251]. A case for each layout, for KUnit limits its time.
+ */
 static void bench_single_pages(struct kunit *test)
 {
 	bench_layout(test, &(struct bench_layout){ "single" });
 }
 
+/*
+ * The same on folded blocks: fork, munmap and MADV_DONTNEED page by page in
+ * invalidations and instructions [contpte 245-247, 251].
+ */
 static void bench_blocks(struct kunit *test)
 {
 	bench_layout(test, &(struct bench_layout){ "block", .order = USER_BLOCK_ORDER });
 }
 
+/* And on huge pages whose PMD was split [contpte 245, 248, 251]. */
 static void bench_huge_pages(struct kunit *test)
 {
 	bench_layout(test, &(struct bench_layout){ "huge", .huge = true });
