@@ -160,7 +160,7 @@ TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
 	EXPECT_GT((long)(met * bytes(1U << order) / 2 + NOISE), lost) {
 		TH_LOG("the threads met %u times; %ld bytes are lost", met, lost);
 	}
-	if (!met)
+	if (!met && __test_passed(_metadata))
 		SKIP(return, "the threads never met in %d seconds: needs two CPUs", SECONDS);
 }
 

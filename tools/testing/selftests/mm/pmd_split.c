@@ -183,7 +183,7 @@ TEST_F_TIMEOUT(pmd_split, split_and_collapse, 120)
 		unsigned int page = round * 37 % m->pages;
 
 		ASSERT_EQ(0, mprotect(m->at + bytes(page), bytes(1), PROT_READ));
-		EXPECT_EQ(0, smaps_pages(m->at + bytes(page + 1), "AnonHugePages") > 0);
+		ASSERT_EQ(0, smaps_pages(m->at + bytes(page + 1), "AnonHugePages") > 0);
 		ASSERT_EQ(0, mprotect(m->at + bytes(page), bytes(1), PROT_READ | PROT_WRITE));
 		if (madvise(m->at, bytes(m->pages), MADV_COLLAPSE))
 			SKIP(return, "does not collapse: %s", strerror(errno));
