@@ -227,19 +227,20 @@ static void folio_remove_rmap_pmd_partially_mapped(struct kunit *test)
 		kunit_skip(test, "a huge page is too large for this machine");
 	for (i = 0; i < ARRAY_SIZE(mapped); i++) {
 		struct folio *folio = mapcount_anon(test, PMD_FOLIO_ORDER);
-		unsigned int nr = mapped[i];
+		unsigned int nr = mapped[i], first = nr_pages - nr;
+		struct vm_area_struct *vma = mms->vma[1];
 
 		mapped_lock();
 		if (nr)
-			folio_add_anon_rmap_ptes(folio, folio_page(folio, nr_pages - nr), nr,
-						 mms->vma[1], mms->vma[1]->vm_start,
+			folio_add_anon_rmap_ptes(folio, folio_page(folio, first), nr, vma,
+						 vma->vm_start + first * PAGE_SIZE,
 						 RMAP_NONE);
 		mapped_unlock();
 		mapcount_remove_pmd(mms, folio);
 		KUNIT_EXPECT_EQ_MSG(test, folio_test_partially_mapped(folio),
 				    nr && nr < nr_pages, "%u pages", nr);
 		if (nr)
-			mapcount_remove(mms, 1, folio, nr_pages - nr, nr);
+			mapcount_remove(mms, 1, folio, first, nr);
 	}
 }
 
