@@ -18,7 +18,7 @@
 #define BLOCK_ORDER	min_t(unsigned int, MAX_PAGE_ORDER, \
 			      ilog2(SZ_32M) - PAGE_SHIFT)
 #define BLOCK_PAGES	((unsigned int)BIT(BLOCK_ORDER))
-#define BLOCKS_MAX	256
+#define BLOCKS_MAX	1024
 
 /* Guard pages on either side that are looked at with each check. */
 #define GUARD_NEAR	2U

@@ -30,6 +30,10 @@ static unsigned int bench;
 module_param(bench, uint, 0444);
 MODULE_PARM_DESC(bench, "how often the benchmark clears each size");
 
+static unsigned int bench_mib = 64;
+module_param(bench_mib, uint, 0444);
+MODULE_PARM_DESC(bench_mib, "the largest size of the benchmark, a power of 2; four times that is needed");
+
 #define BENCH_MAX	101U
 
 /* A window of pages in which all ranges are tried. */
@@ -265,7 +269,7 @@ static u64 bench_clock_step(void)
 }
 
 /*
- * How long it takes to clear 4K to 64M, page by page and at once. Each run
+ * How long it takes to clear 4K to 64M, or more, page by page and at once. Each run
  * clears all of a large extent, piece by piece of that size, so that all sizes
  * find the caches in the same state; a number is the time for one piece. The
  * ways take turns, so that a disturbance hits both. Memory that is not clear
@@ -277,7 +281,7 @@ static void clear_bench(struct kunit *test)
 		{ "clear_page", false, op_clear_page },
 		{ "clear_pages", true, op_clear_pages },
 	};
-	unsigned int order = ilog2(SZ_64M) - PAGE_SHIFT, nr, run, way, i;
+	unsigned int order = get_order((size_t)bench_mib * SZ_1M), nr, run, way, i;
 	unsigned int runs = min(bench, BENCH_MAX);
 	struct clear_extent *extent;
 	u64 *ns[ARRAY_SIZE(ways)];
