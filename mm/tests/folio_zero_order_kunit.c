@@ -161,7 +161,7 @@ static void folio_zero_user_order(struct kunit *test)
 {
 	const struct order_size *size = test->param_value;
 	struct order_fixture f = order_fixture_of(test, CLEAR_EVENT_CLEAR);
-	unsigned int hint, calls = 0;
+	unsigned int hint, calls = 0, clears = 0;
 
 	for (hint = 0; hint < f.extent->nr;
 	     hint = order_next_hint(f.extent->nr, hint, size->some)) {
@@ -170,10 +170,12 @@ static void folio_zero_user_order(struct kunit *test)
 		folio_zero_user(f.folio, order_addr(hint));
 		if (!order_same(&f, CLEAR_EVENT_CLEAR, hint))
 			return;
+		clears = max(clears, f.record->nr);
 		calls++;
 	}
-	kunit_info(test, "%s: %u pages, %u calls\n", size->desc, f.extent->nr,
-		   calls);
+	kunit_info(test, "number folio_zero_user %s pages=%u clears=%u\n",
+		   size->desc, f.extent->nr, clears);
+	kunit_info(test, "%u calls\n", calls);
 }
 
 /* The groups that are not empty: on the right, on the left, and near. */
