@@ -41,8 +41,15 @@ KERNELS = ("6.12", "7.3")
 COUNTED = "-icount shift=0 -m 3072"
 """Time is a number of instructions; memory for 1 GiB and its copies."""
 
+NATIVE = "-accel kvm -cpu host -m 8192"
+LARGE = ("clear_pages.bench_mib=1024",)
+"""Where this machine's own processor clears memory, and how much at once; an emulator would take hours."""
+
 TIMEOUT = 3600
 """Seconds for a boot."""
+
+COUNTERS = catalogue.FOLDER / "counters"
+"""Changes that make a kernel count the page-table entries that it writes to."""
 
 ANEW = ("fixmap_per_pte_block", "fixmap_per_pmd_block")
 """Mutants that put a table into the fixmap again for each contiguous block, as kernels did before 6.10."""
@@ -73,16 +80,19 @@ class Number:
 class Part:
     """One suite on some kernels.
 
-    name:  of the suite
-    cells: kernels; the first is what the others are compared with
-    words: for the kernel's command line
-    exact: it counts, and several kernels may count at a time; else it takes time, and is alone
+    name:   of the suite
+    cells:  kernels; the first is what the others are compared with
+    words:  for the kernel's command line
+    exact:  it counts, and several kernels may count at a time; else it takes time, and is alone
+    writes: with counters of the page-table entries that are written to; what these kernels say is added
+            to what those without have said
     """
 
     name: str
     cells: tuple[Cell, ...]
     words: tuple[str, ...]
     exact: bool = True
+    writes: bool = False
 
 
 def parts(mib: int, repeats: int) -> list[Part]:
@@ -91,9 +101,13 @@ def parts(mib: int, repeats: int) -> list[Part]:
     blocks = [Cell(k, "arm64", "4K", "no contpte" * bool(words), words) for k in KERNELS for words in (without, ())]
     atomics = [Cell(k, "arm64", "4K", "stock" * (f == ""), features=f) for k in KERNELS for f in ("", None)]
     clearing = [Cell(k, "x86_64") for k in KERNELS]
+    extents = [Cell(k, arch) for arch in ("arm64", "x86_64") for k in KERNELS]
+    folios = Part("folio_bench", tuple(blocks), (f"folio_bench.mib={mib}",))
     return [
-        Part("folio_bench", tuple(blocks), (f"folio_bench.mib={mib}",)),
+        folios,
+        dataclasses.replace(folios, writes=True),
         Part("atomic_rmw_bench", tuple(atomics), (f"atomic_rmw_bench.mib={min(mib, 64)}",)),
+        Part("folio_zero_order", tuple(extents), ()),
         Part("clear_pages", tuple(clearing), (f"clear_pages.bench={repeats}",), exact=False),
     ]
 
@@ -109,32 +123,43 @@ def numbers(run: str, console: Iterable[str]) -> list[Number]:
     return found
 
 
-def build(cell: Cell, environ: Mapping[str, str], out: Path, mutated: Sequence[str] = ()) -> Path:
-    """Build the kernel of a cell, with the mutants that `mutated` names in it; returns its build folder."""
+def merged(found: Sequence[Number], more: Sequence[Number]) -> list[Number]:
+    """`found` with the fields that `more` has for the same operation on the same kernel; then what only `more` has."""
+    fields = {(number.run, number.what): number.fields for number in more}
+    own = [
+        dataclasses.replace(number, fields={**number.fields, **fields.pop((number.run, number.what), {})})
+        for number in found
+    ]
+    return own + [Number(run, what, fields[run, what]) for run, what in fields]
+
+
+def build(cell: Cell, environ: Mapping[str, str], out: Path, changes: Sequence[catalogue.Mutant] = ()) -> Path:
+    """Build the kernel of a cell, with changes in it that cannot be switched; returns its build folder."""
     request = launcher.parse(["build", f"--arch={cell.arch}", *cell.arguments])
     launch = launcher.prepare(request, {**environ, **cell.variables, "O": str(out)})
-    launch = _with_mutants(launch, mutated) if mutated else launch
+    launch = _changed(launch, changes) if changes else launch
     launch.aside = True
     if launch.run():
         raise UserError(f"linux {launch.label} does not build: see the lines above")
     return launch.build
 
 
-def machines(part: Part, cell: Cell) -> list[tuple[str, ...]]:
+def machines(part: Part, cell: Cell) -> list[str]:
     """The emulator's options with which to boot, until it works: KVM does not on every machine that has it."""
     if part.exact:
-        return [tuple(COUNTED.split())]
-    return [*([("-accel", "kvm", "-cpu", "host")] if guest.has_kvm(cell.arch) else []), ("-accel", "tcg")]
+        return [COUNTED]
+    return [*([NATIVE] if guest.has_kvm(cell.arch) else []), "-accel tcg"]
 
 
 def boot_cell(part: Part, cell: Cell, folder: Path, out: Path) -> list[Number]:
     """Boot a kernel that was built in `folder`. Raises UserError where it has no numbers."""
     words = [*part.words, "pgtable_kunit.timeout=600", f"kunit.filter_glob={part.name}"]
-    log = out / "bench" / f"{part.name}-{cell.slug}.log"
+    log = out / "bench" / f"{part.name}{'-writes' * part.writes}-{cell.slug}.log"
     verdict = boot.Verdict("none", "", 0)
     for options in machines(part, cell):
-        silence = kselftest.KVM_SILENCE if "kvm" in options else TIMEOUT
-        verdict = boot.follow([*boot.command(cell.arch, folder, words), *options], log, TIMEOUT, silence)
+        more, silence = (LARGE, kselftest.KVM_SILENCE) if options == NATIVE else ((), TIMEOUT)
+        line = [*boot.command(cell.arch, folder, [*words, *more]), *options.split()]
+        verdict = boot.follow(line, log, TIMEOUT, silence)
         if verdict.state == "passed":
             break
     own = numbers(str(cell), log.read_text(errors="replace").splitlines())
@@ -146,9 +171,10 @@ def boot_cell(part: Part, cell: Cell, folder: Path, out: Path) -> list[Number]:
 def run_part(part: Part, environ: Mapping[str, str], out: Path, jobs: int) -> list[Number]:
     """Build the kernels of a part one after the other, and boot them, `jobs` at a time if that changes nothing."""
     folders = []
+    counters = catalogue.load(COUNTERS) if part.writes else []
     for cell in part.cells:
-        progress.say(f"{part.name} on {cell}")
-        folders.append(build(cell, environ, out))
+        progress.say(f"{part.name} on {cell}" + ", writes to page tables" * part.writes)
+        folders.append(build(cell, environ, out, counters))
     with (
         progress.Progress(part.name, len(part.cells)) as shown,
         concurrent.futures.ThreadPoolExecutor(jobs if part.exact else 1) as pool,
@@ -167,22 +193,23 @@ def run_part(part: Part, environ: Mapping[str, str], out: Path, jobs: int) -> li
             raise
 
 
-def _with_mutants(launch: launcher.Launch, names: Sequence[str]) -> launcher.Launch:
-    """The same for a kernel in which mutants are, not to be switched. Raises UserError where one does not fit."""
+def _changed(launch: launcher.Launch, changes: Sequence[catalogue.Mutant]) -> launcher.Launch:
+    """The same for a kernel with these changes. Raises UserError where none of one name fits."""
     kernel = source.obtain(launch.settings)
     texts: dict[str, str] = {}
     usual = mutants.reader(kernel.path, launch.settings.features)
+    fits: set[str] = set()
 
     def read(name: str) -> str:
         return texts.get(name) or usual(name)
 
-    for mutant in catalogue.load(catalogue.FOLDER):
-        if mutant.name in names:
-            found = mutant.files(read)
-            if found is None:
-                raise UserError(f"mutant {mutant.name}: not for linux {launch.label}")
+    for change in changes:
+        if change.name not in fits and (found := change.files(read)):
             texts |= found
-    label = "+".join([launch.label, *names[:1]])
+            fits.add(change.name)
+    if missing := {change.name for change in changes} - fits:
+        raise UserError(f"{', '.join(sorted(missing))}: not for linux {launch.label}")
+    label = f"{launch.label}+{changes[0].name}"
     others = {name: text.encode() for name, text in texts.items()}
     tree = launcher.working_copy(kernel, launch.settings, label, others)
     return launcher.Launch(launch.request, launch.settings, tree, label, "")
@@ -191,11 +218,12 @@ def _with_mutants(launch: launcher.Launch, names: Sequence[str]) -> launcher.Lau
 def run_linear_map(environ: Mapping[str, str], out: Path) -> list[Number]:
     """What booting does to map memory, for each GiB of it."""
     found = []
+    known = catalogue.load(catalogue.FOLDER)
     for by, cpu, names, kernels in LINEAR_MAPS:
         for kernel in kernels:
             cell = Cell(kernel, "arm64")
             progress.say(f"linear map by {by} on {cell}")
-            folder = build(cell, environ, out, names)
+            folder = build(cell, environ, out, [mutant for mutant in known if mutant.name in names])
             sets, clears = linear_map.changes_per_gib(folder, cpu)
             per_gib = {
                 "sets_per_gib": round(sets),
@@ -246,10 +274,12 @@ def tables(found: Mapping[str, Sequence[Number]]) -> list[Table]:
 
     result = []
     if own := found.get("folio_bench"):
-        shown = ("ns", "faults", "copies", "invalidations")
+        shown = ("ns", "faults", "copies", "invalidations", "writes")
         result.append(grouped("System calls on memory", "time", own, shown, lambda n: n.fields["ns"]))
     if own := found.get("atomic_rmw_bench"):
         result.append(grouped("Memory filled by instructions", "time", own, ("ns", "faults"), lambda n: n.fields["ns"]))
+    if own := found.get("folio_zero_order"):
+        result.append(grouped("Folios cleared", "calls", own, ("pages", "clears"), lambda n: n.fields["clears"]))
     if own := found.get("clear_pages"):
         rates = [n for n in own if "ns_median" in n.fields]
         result.append(grouped("Clearing", "bytes a nanosecond", rates, ("ns_median", "spread"), rate))
@@ -305,7 +335,8 @@ def run(environ: Mapping[str, str]) -> int:
                 progress.say(
                     "clear_pages: this machine does not run x86_64 kernels by itself; times are the emulator's"
                 )
-            found[part.name] = run_part(part, {**environ, "KDIR": ""}, settings.out, jobs)
+            own = run_part(part, {**environ, "KDIR": ""}, settings.out, jobs)
+            found[part.name] = merged(found.get(part.name, []), own)
     if only in ("", "linear_map"):
         found["linear_map"] = run_linear_map(environ, settings.out)
     if not found:

@@ -49,6 +49,17 @@ def test_a_table_has_the_ratio_to_its_first_row_and_a_plot() -> None:
     assert bench.ktap({"folio_bench": found}).count("\n    ok ") == 2
 
 
+def test_what_another_boot_counted_is_added() -> None:
+    found = [Number("a", "fork block", {"ns": 1}), Number("b", "fork block", {"ns": 2})]
+    more = [Number("b", "fork block", {"writes": 3}), Number("a", "munmap block", {"writes": 4})]
+    assert bench.merged(found, more) == [
+        Number("a", "fork block", {"ns": 1}),
+        Number("b", "fork block", {"ns": 2, "writes": 3}),
+        Number("a", "munmap block", {"writes": 4}),
+    ]
+    assert bench.merged([], found) == found
+
+
 def test_a_plot_is_as_long_as_it_has_to_be_and_no_wider() -> None:
     svg = plot.ratios("a < b", "time", {"one": [("x", 1.0), ("y", 0.5)], "two": [("x", 2.0)]})
     assert bars(svg) == [plot.BARS / 2, plot.BARS / 4, plot.BARS]
