@@ -64,7 +64,7 @@ PATCH = """\
 
 LCOV = '#!/bin/sh\nwhile [ $# -gt 0 ]; do case $1 in -o|--output-file) : > "$2";; esac; shift; done\n'
 
-NUMBER = "number fork 64K ns=9 faults=1 copies=1 invalidations=1 ns_median=9 spread=1"
+NUMBER = "number fork 64K ns=9 faults=1 copies=1 invalidations=1 ns_median=9 spread=1 pages=1 clears=1"
 """What each benchmark says."""
 
 
@@ -117,7 +117,7 @@ def console(chosen: dict[str, list[str]], bad: bool = False) -> Iterator[str]:
     yield from ("KTAP version 1", f"1..{len(chosen)}")
     for place, (suite, cases) in enumerate(chosen.items(), 1):
         yield from ("    KTAP version 1", f"    # Subtest: {suite}", f"    1..{len(cases)}")
-        if "bench" in suite or suite == "clear_pages":
+        if "bench" in suite or suite in ("clear_pages", "folio_zero_order"):
             yield f"    # {cases[0]}: {NUMBER}"
         for number, case in enumerate(cases, 1):
             yield f"    {'not ok' if bad else 'ok'} {number} {case}"
