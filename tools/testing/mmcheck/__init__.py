@@ -8,6 +8,7 @@ source     an unpacked kernel, from the archive or from the user
 graft      the overlay laid over a tree, and taken off again
 shadow     the private working copy: symbolic links into a source, grafted
 make       the `make` that kunit.py finds first: progress, ccache, nothing twice
+emulator   the emulator that kunit.py finds first: no KVM where it does not work
 progress   lines and bars a person can live with
 launcher   kunit.py itself
 outcome    what a boot's console says: finished, missing, hung

@@ -25,7 +25,6 @@ from . import (
     command,
     graft,
     guest,
-    kselftest,
     launcher,
     linear_map,
     mutants,
@@ -157,7 +156,7 @@ def boot_cell(part: Part, cell: Cell, folder: Path, out: Path) -> list[Number]:
     log = out / "bench" / f"{part.name}{'-writes' * part.writes}-{cell.slug}.log"
     verdict = boot.Verdict("none", "", 0)
     for options in machines(part, cell):
-        more, silence = (LARGE, kselftest.KVM_SILENCE) if options == NATIVE else ((), TIMEOUT)
+        more, silence = (LARGE, guest.KVM_SILENCE) if options == NATIVE else ((), TIMEOUT)
         line = [*boot.command(cell.arch, folder, [*words, *more]), *options.split()]
         verdict = boot.follow(line, log, TIMEOUT, silence)
         if verdict.state == "passed":

@@ -117,7 +117,8 @@ def host(tally: Tally, out: Path) -> None:
                 tally.add(name, case.find("failure") is None and case.find("error") is None)
     if status and not tally.failures:
         tally.add("pytest", False)
-    python = ["tools/testing/mmcheck", "tools/testing/kunit/kunit.py", "tools/testing/mmcheck/bin/make"]
+    shims = [f"tools/testing/mmcheck/bin/{name}" for name in ("make", "qemu-system-x86_64")]
+    python = ["tools/testing/mmcheck", "tools/testing/kunit/kunit.py", *shims]
     tally.add("ruff check", _run([programs / "ruff", "check", "-q", *python]) == 0)
     tally.add("ruff format", _run([programs / "ruff", "format", "-q", "--check", *python]) == 0)
     tally.add("mypy", _run([programs / "mypy", "--cache-dir", out / "check" / "mypy", "--no-error-summary"]) == 0)

@@ -32,6 +32,8 @@ DISK = 320
 
 MKFS = "/usr/sbin/mkfs.xfs"
 KVM = Path("/dev/kvm")
+KVM_SILENCE = 20
+"""So many seconds without a line on the first boot under KVM, and it does not work: not every machine's does."""
 
 
 def packages(arch: str, names: Sequence[str], cache: Path) -> Path:

@@ -30,9 +30,6 @@ SECONDS = 300
 SILENCE = 90
 """So many seconds without a line, and the kernel hangs: a hung task is named after 20 to 40."""
 
-KVM_SILENCE = 20
-"""The same for the first boot under KVM, which does not work on every machine that has it."""
-
 
 @dataclass(frozen=True)
 class Program:
@@ -288,7 +285,7 @@ class Session:
                 before, boots = len(found), boots + 1
                 one = Boot(self.launch, self.folder / f"console-{boots}.log", needs, self.words, self.kvm)
                 one.memory = self.memory
-                patience = KVM_SILENCE if self.kvm and not found else silence
+                patience = guest.KVM_SILENCE if self.kvm and not found else silence
                 for case in one.run([line(program, by_name) for program in todo], files, patience):
                     if case.splat:
                         self.decode(case)

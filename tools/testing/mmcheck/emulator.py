@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The `qemu-system-...` that kunit.py finds first in PATH.
+
+From 7.3 on kunit.py asks for KVM before emulation. There are machines with a KVM under which a kernel says
+nothing, for as long as anybody waits: this program boots without it then. Its arguments, and what the
+kernel says, are those of the real one.
+"""
+
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import guest, machine
+
+BIN = Path(__file__).parent / "bin"
+PLAN = b"KTAP version"
+"""What the kernel says first of its tests."""
+
+
+def real(name: str) -> str:
+    """The emulator `name` that the user has."""
+    folders = [folder for folder in os.get_exec_path() if Path(folder) != BIN]
+    return shutil.which(name, path=os.pathsep.join(folders)) or name
+
+
+def without_kvm(arguments: Sequence[str]) -> list[str]:
+    """`arguments` without "-accel kvm", wherever it stands."""
+    kept: list[str] = []
+    for argument in arguments:
+        if argument == "kvm" and kept and kept[-1] == "-accel":
+            kept.pop()
+        else:
+            kept.append(argument)
+    return kept
+
+
+def try_kvm(command: Sequence[str], silence: float) -> int | None:
+    """Boot under KVM, and pass on what the kernel says; returns the exit status.
+
+    Or None, with nothing passed on, if no test began before the end or before `silence` seconds without a byte.
+    """
+    held = b""
+    begun = False
+    # kunit.py ends its emulator with SIGTERM.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE) as child,
+        selectors.DefaultSelector() as selector,
+    ):
+        assert child.stdout
+        selector.register(child.stdout, selectors.EVENT_READ)
+        deadline = time.monotonic() + silence
+        try:
+            while begun or time.monotonic() < deadline:
+                if not selector.select(0.5):
+                    continue
+                held += (chunk := os.read(child.stdout.fileno(), 65536))
+                deadline = time.monotonic() + silence
+                begun = begun or PLAN in held
+                if begun:
+                    sys.stdout.buffer.write(held)
+                    sys.stdout.buffer.flush()
+                    held = b""
+                if not chunk:
+                    return child.wait() if begun else None
+            return None
+        finally:
+            child.kill()
+
+
+def main(name: str, arguments: Sequence[str]) -> int:
+    """The command."""
+    emulated = without_kvm(arguments)
+    native = any(known.emulator == name and guest.has_kvm(arch) for arch, known in machine.ARCHITECTURES.items())
+    if native and emulated != list(arguments):
+        status = try_kvm([real(name), *arguments], guest.KVM_SILENCE)
+        if status is not None:
+            return status
+        print("mmcheck: the kernel does not come up under KVM: emulating the machine", file=sys.stderr)
+    os.execvp(real(name), [name, *emulated])

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The emulator that kunit.py finds first."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mmcheck import emulator
+from mmcheck.settings import PROJECT
+
+NAME = "qemu-system-x86_64"
+KVM = ["-accel", "kvm", "-accel", "hvf", "-accel", "tcg"]
+PROGRAM = """
+import sys
+from mmcheck import emulator, guest
+guest.has_kvm = lambda arch: {works}
+guest.KVM_SILENCE = 1
+sys.exit(emulator.main("{name}", sys.argv[1:]))
+"""
+SAYS = "echo boot; echo KTAP version 1; sleep 2; echo end; exit 3"
+"""What a kernel says; between its tests it may be silent for longer than before the first."""
+
+
+def start(tmp_path: Path, under_kvm: str, *arguments: str, there: bool = True) -> subprocess.Popen[str]:
+    """Start our emulator on a machine whose own does `under_kvm` where it is asked for KVM."""
+    fake = tmp_path / NAME
+    fake.write_text(f'#!/bin/sh\necho "$*" >> {tmp_path}/calls\ncase "$*" in *kvm*) {under_kvm};; esac\n{SAYS}\n')
+    fake.chmod(0o755)
+    path = f"{PROJECT}/tools/testing/mmcheck/bin:{tmp_path}:{os.environ['PATH']}"
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(works=there, name=NAME), *arguments],
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(PROJECT / "tools/testing")},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def calls(tmp_path: Path) -> list[str]:
+    """The arguments of each call of the machine's own emulator."""
+    return (tmp_path / "calls").read_text().splitlines()
+
+
+def test_a_kernel_that_comes_up_under_kvm_stays_there(tmp_path: Path) -> None:
+    with start(tmp_path, "true", "-m", "1024", *KVM) as child:
+        said, errors = child.communicate()
+    assert (said.splitlines(), errors, child.returncode) == (["boot", "KTAP version 1", "end"], "", 3)
+    assert calls(tmp_path) == ["-m 1024 -accel kvm -accel hvf -accel tcg"]
+
+
+@pytest.mark.parametrize("under_kvm", ["sleep 60", "echo half a boot; sleep 60", "echo dead; exit 1"])
+def test_without_a_test_under_kvm_the_machine_is_emulated(tmp_path: Path, under_kvm: str) -> None:
+    with start(tmp_path, under_kvm, "-m", "1024", *KVM) as child:
+        said, errors = child.communicate()
+    assert (said.splitlines(), child.returncode) == (["boot", "KTAP version 1", "end"], 3)
+    assert "emulating the machine" in errors
+    assert calls(tmp_path)[1:] == ["-m 1024 -accel hvf -accel tcg"]
+
+
+@pytest.mark.parametrize(("there", "arguments"), [(False, KVM), (True, ["-accel", "tcg"])])
+def test_who_has_no_kvm_or_does_not_ask_for_it_gets_the_emulator(
+    tmp_path: Path, there: bool, arguments: list[str]
+) -> None:
+    with start(tmp_path, "true", *arguments, there=there) as child:
+        child.communicate()
+    assert child.returncode == 3
+    assert calls(tmp_path) == [" ".join(emulator.without_kvm(arguments))]
+
+
+def test_kunit_py_ends_the_machine(tmp_path: Path) -> None:
+    with start(tmp_path, f"exec sleep 61; : {tmp_path}", *KVM) as child:
+        while not (tmp_path / "calls").exists():
+            time.sleep(0.05)
+        child.send_signal(signal.SIGTERM)
+        said, _ = child.communicate(timeout=30)
+    assert (said, child.returncode) == ("", 128 + signal.SIGTERM)
+    assert len(calls(tmp_path)) == 1
+
+
+def test_only_what_asks_for_kvm_goes() -> None:
+    assert emulator.without_kvm(["-accel", "kvm", "-cpu", "kvm", "-accel", "tcg"]) == ["-cpu", "kvm", "-accel", "tcg"]
