@@ -31,7 +31,8 @@ GIB_PER_BUILD = 4
 STATES = {"passed": 0, "failed": 1, "none": 2}
 """Verdicts on a cell, and the exit status of each; none: no test has run."""
 
-_STEP = re.compile(r"^mmcheck: (building .*?) \[(\d+/~?\d+)\]")
+_STEP = re.compile(r"^mmcheck: building .*? \[(\d+/~?\d+)\]")
+_SUITE = re.compile(r"=== (\w+) \(\d+ subtests?\) ===")
 
 
 @dataclass
@@ -201,10 +202,14 @@ class Runner:
             progress.Progress("matrix", len(self.cells)) as self.shown,
             concurrent.futures.ThreadPoolExecutor(jobs) as pool,
         ):
-            waiting = [pool.submit(self.work, todo) for _ in range(jobs)]
+            waiting = {pool.submit(self.work, todo) for _ in range(jobs)}
             try:
-                for future in concurrent.futures.as_completed(waiting):
-                    future.result()
+                while waiting:
+                    done, waiting = concurrent.futures.wait(waiting, timeout=1)
+                    for future in done:
+                        future.result()
+                    with self._lock:
+                        self.show()
             except BaseException:
                 boot.stop.set()
                 with self._lock:
@@ -326,15 +331,15 @@ class Runner:
 
     def step(self, cell: Cell, text: str) -> None:
         """Note what a cell is doing."""
-        if match := _STEP.match(text):
-            self._steps[cell] = f"building {match[2]}"
-        elif "Starting KUnit Kernel" in text or text.startswith("KTAP version"):
-            self._steps[cell] = "running"
-        else:
-            self._steps.setdefault(cell, "begins")
-            return
         with self._lock:
-            self.show()
+            if match := _STEP.match(text):
+                self._steps[cell] = f"building {match[1]}"
+            elif match := _SUITE.search(text):
+                self._steps[cell] = f"running {match[1]}"
+            elif "Starting KUnit Kernel" in text or text.startswith("KTAP version"):
+                self._steps[cell] = "running"
+            else:
+                self._steps.setdefault(cell, "begins")
 
     def show(self) -> None:
         """The line that moves."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import catalogue, matrix
+from mmcheck import catalogue, matrix, progress
 from mmcheck.cell import Cell
 from mmcheck.errors import UserError
 from mmcheck.settings import PROJECT
@@ -98,6 +98,18 @@ def test_a_kernel_that_does_not_build_is_no_verdict(user: User, tmp_path: Path) 
     assert "no verdict: kunit.py: linux" in done.stdout
     assert "does not build" in done.stdout
     assert {cell["state"] for cell in record(user).values()} == {"none"}
+
+
+def test_the_moving_line_says_what_each_cell_does(user: User) -> None:
+    cells = [Cell("", "arm64"), Cell("", "arm64", "64K")]
+    runner = matrix.Runner(cells, user.environment, None)
+    runner.step(cells[0], "mmcheck: building linux x [12/~900] 3s CC      mm/memory.o")
+    runner.step(cells[1], "[20:38:00] ============== contpte_table (9 subtests) ===============")
+    with progress.Progress("matrix", 2) as runner.shown:
+        shown: list[str] = []
+        runner.shown.advance = lambda done, detail="": shown.append(detail)  # type: ignore[method-assign]
+        runner.show()
+    assert shown == ["arm64 4K building 12/~900; arm64 64K running contpte_table"]
 
 
 def test_after_an_interrupt_the_rest_is_run(user: User, tmp_path: Path) -> None:
