@@ -384,9 +384,12 @@ def chosen(environ: Mapping[str, str]) -> tuple[list[Cell], list[str] | None]:
     own_tree = bool(environ.get("KDIR"))
     cells = table(Path(environ["MATRIX"]) if environ.get("MATRIX") else TABLE, own_tree)
     only = environ.get("ONLY") or "*"
-    found = [cell for cell in cells if fnmatch.fnmatch(str(cell), only)]
-    if not found:
-        raise UserError(f"ONLY={only}: no such cell; there are {', '.join(map(str, cells))}")
+    found: list[Cell] = []
+    for glob in map(str.strip, only.split(",")):
+        own = [cell for cell in cells if fnmatch.fnmatch(str(cell), glob)]
+        if not own:
+            raise UserError(f"ONLY={glob}: no such cell; there are {', '.join(map(str, cells))}")
+        found += [cell for cell in own if cell not in found]
     files = touched(environ)
     if files is None:
         return found, None

@@ -92,6 +92,15 @@ def test_a_failure_says_how_to_see_it_again(user: User, tmp_path: Path) -> None:
     assert f"again: PAGES=64K KDIR={user.environment['KDIR']} O=" in done.stdout
 
 
+def test_several_cells_are_chosen_by_their_names(tmp_path: Path) -> None:
+    (tmp_path / "table.toml").write_text(TABLE)
+    environ = {"MATRIX": str(tmp_path / "table.toml"), "ONLY": "*64K, * kasan,6.12 arm64 64K"}
+    cells, _ = matrix.chosen(environ)
+    assert [str(cell) for cell in cells] == ["6.12 arm64 64K", "6.12 arm64 4K kasan"]
+    with pytest.raises(UserError, match=r"ONLY=x: no such cell; there are 6.12 arm64 4K, "):
+        matrix.chosen({**environ, "ONLY": "*64K,x"})
+
+
 def test_a_kernel_that_does_not_build_is_no_verdict(user: User, tmp_path: Path) -> None:
     done = run(user, tmp_path, FAKE_MAKE_FAILS="1")
     assert done.returncode == 1
