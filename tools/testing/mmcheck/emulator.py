@@ -18,15 +18,19 @@ from pathlib import Path
 
 from . import guest, machine
 
-BIN = Path(__file__).parent / "bin"
+BIN = Path(__file__).resolve().parent / "bin"
 PLAN = b"KTAP version"
 """What the kernel says first of its tests."""
 
 
 def real(name: str) -> str:
     """The emulator `name` that the user has."""
-    folders = [folder for folder in os.get_exec_path() if Path(folder) != BIN]
-    return shutil.which(name, path=os.pathsep.join(folders)) or name
+    folders = [folder for folder in os.get_exec_path() if Path(folder).resolve() != BIN]
+    path = shutil.which(name, path=os.pathsep.join(folders))
+    if not path:
+        # Not by its name alone, which is that of this program.
+        sys.exit(f"mmcheck: {name} is not installed")
+    return path
 
 
 def without_kvm(arguments: Sequence[str]) -> list[str]:

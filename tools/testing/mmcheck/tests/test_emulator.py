@@ -73,6 +73,24 @@ def test_who_has_no_kvm_or_does_not_ask_for_it_gets_the_emulator(
     assert calls(tmp_path) == [" ".join(emulator.without_kvm(arguments))]
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_kunit_py_finds_ours_and_ours_finds_the_machines(tmp_path: Path, there: bool) -> None:
+    (tmp_path / "python3").symlink_to(sys.executable)
+    if there:
+        fake = tmp_path / NAME
+        fake.write_text("#!/bin/sh\necho real $*\n")
+        fake.chmod(0o755)
+    done = subprocess.run(
+        [NAME, "-m", "1024"],
+        env={"PATH": f"{PROJECT}/tools/testing/mmcheck/bin:{tmp_path}"},
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert (done.stdout, done.returncode) == (("real -m 1024\n", 0) if there else ("", 1))
+    assert ("is not installed" in done.stderr) == (not there)
+
+
 def test_kunit_py_ends_the_machine(tmp_path: Path) -> None:
     with start(tmp_path, f"exec sleep 61; : {tmp_path}", *KVM) as child:
         while not (tmp_path / "calls").exists():
