@@ -32,6 +32,8 @@ bool pte_range_is_own(enum walk_op op, bool single)
 	if (single)
 		return false;
 	switch (op) {
+	default:
+		return false;
 #ifdef set_ptes
 	case WALK_SET:
 #endif
@@ -57,7 +59,5 @@ bool pte_range_is_own(enum walk_op op, bool single)
 	case WALK_MODIFY_PROT:
 #endif
 		return true;
-	default:
-		return false;
 	}
 }
