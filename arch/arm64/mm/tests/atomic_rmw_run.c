@@ -19,13 +19,17 @@ static const u32 rmw_program[] = {
 	0xd4000001,	/* svc	0 */
 };
 
-/* The same with two instructions; there is no place for another. */
+/*
+ * The same with an exclusive load and store, again until the store's W7 is 0: an
+ * interrupt between the two makes the store fail without a look at the memory.
+ */
 static const u32 rmw_program_pair[] = {
 	0,
 	0,
+	0x35ffffc7,	/* cbnz	w7, -8 */
 	0x8b010000,	/* add	x0, x0, x1 */
 	0xf1000442,	/* subs	x2, x2, 1 */
-	0x54ffff81,	/* b.ne	-16 */
+	0x54ffff61,	/* b.ne	-20 */
 	0xd2800000,	/* mov	x0, 0 */
 	0xd2800bc8,	/* mov	x8, 94 */
 	0xd4000001,	/* svc	0 */
@@ -117,10 +121,10 @@ void rmw_run(struct kunit *test, u32 insn, unsigned long size,
 }
 
 /**
- * rmw_run_pair() - let two instructions loose on memory
+ * rmw_run_pair() - let an exclusive load and store loose on memory
  * @test: the test
- * @first: the first
- * @second: what follows on the same address
+ * @first: the load
+ * @second: the store to the same address, with W7 for its status
  * @size: of the memory, in bytes
  * @step: from one address to the next
  */
