@@ -104,6 +104,12 @@ def test_times_differ_only_beyond_their_spread(a: int, b: int, spread: int, said
     assert bench.verdict("ns_median", one, two) == said
 
 
+def test_instructions_differ_only_beyond_what_timers_move() -> None:
+    assert bench.verdict("ns", {"ns": 1000000}, {"ns": 1015000}) == ""
+    assert bench.verdict("ns", {"ns": 1000000}, {"ns": 1030000}) == "slower"
+    assert bench.verdict("faults", {"faults": 1000000}, {"faults": 1000001}) == "differs"
+
+
 @pytest.mark.parametrize("content", ["", "{}", '{"numbers": []}'])
 def test_what_is_no_result_is_one_line(tmp_path: Path, content: str) -> None:
     (tmp_path / "x").write_text(content)
