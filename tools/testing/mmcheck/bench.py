@@ -3,8 +3,8 @@
 
 Runs the benchmark suites on kernels that differ in one thing, and sets their numbers beside each other. On arm64 time
 is a number of instructions, from which the emulator derives it. Page faults, copies, writes and TLB invalidations are
-the same on each run, instructions within 1 %. Clearing is measured in nanoseconds, by this machine's own processor where
-it can run the kernel.
+the same on each run, instructions within 1 %. Clearing is measured in nanoseconds, by this machine's own processor
+where it can run the kernel.
 
 make bench-compare A=... B=... sets two results beside each other.
 """
