@@ -239,7 +239,6 @@ class Runner:
                 self.records[str(cell)] = record
                 self.save(complete=False)
                 self.say(cell)
-                self.show()
 
     def take(self, todo: list[Cell]) -> Cell | None:
         """The next cell, once its build folder is free; None when there are no more."""
