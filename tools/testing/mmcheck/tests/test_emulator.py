@@ -54,7 +54,7 @@ def test_a_kernel_that_comes_up_under_kvm_stays_there(tmp_path: Path) -> None:
     assert calls(tmp_path) == ["-m 1024 -accel kvm -accel hvf -accel tcg"]
 
 
-@pytest.mark.parametrize("under_kvm", ["sleep 60", "echo half a boot; sleep 60", "echo dead; exit 1"])
+@pytest.mark.parametrize("under_kvm", ["exec sleep 60", "echo half a boot; exec sleep 60", "echo dead; exit 1"])
 def test_without_a_test_under_kvm_the_machine_is_emulated(tmp_path: Path, under_kvm: str) -> None:
     with start(tmp_path, under_kvm, "-m", "1024", *KVM) as child:
         said, errors = child.communicate()
