@@ -62,15 +62,16 @@ class Machine:
 
 
 USUAL = Machine()
-CLEARING = Machine(cpus=2, words=("cma=32M@0-2G", "hugepagesz=1G", "hugepages=1"), tags=True, memory=4096)
+LARGE = Machine(cpus=2, words=("cma=32M@0-2G", "hugepagesz=1G", "hugepages=1"), tags=True, memory=4096)
 MACHINES = {
-    "folio_clear": CLEARING,
+    "folio_clear": LARGE,
     "folio_clear_freed": Machine(words=("init_on_alloc=1", "init_on_free=1"), memory=1024),
-    "folio_clear_pool": CLEARING,
-    "folio_clear_race": CLEARING,
-    "folio_clear_tags": CLEARING,
+    "folio_clear_pool": LARGE,
+    "folio_clear_race": LARGE,
+    "folio_clear_tags": LARGE,
     "folio_race": Machine(cpus=2),
     "folio_reuse_race": Machine(cpus=2),
+    "hugetlb_fork": LARGE,
 }
 """Programs that do not run on the usual machine. Those of one machine share a boot."""
 

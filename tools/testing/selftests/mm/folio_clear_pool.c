@@ -23,12 +23,10 @@
 #include <linux/udmabuf.h>
 
 #include "folio_clear.h"
+#include "hugetlb_pool.h"
 
 /* So much is taken at a time, or a single page where that is larger. */
 #define ROOM (16UL << 20)
-
-/* Sizes of hugetlb on a machine, at most. */
-#define SIZES 8
 
 /* How pages come. */
 enum way { WRITTEN, POPULATED, FILE_WRITTEN, FALLOCATED, PINNED };
@@ -39,8 +37,7 @@ FIXTURE(folio_clear_pool)
 	struct filled filled;
 	size_t size;
 	unsigned int pages;
-	char path[128];
-	unsigned long before;
+	struct hugetlb_pool pool;
 };
 
 /* Its sizes, from the smallest on: on arm64 with pages of 4K, 64K, 2M, 32M and 1G. */
@@ -69,51 +66,25 @@ FIXTURE_VARIANT_ADD(folio_clear_pool, fourth)
 	.rank = 3,
 };
 
-/* Have so many pages in the pool, where the kernel can: not each makes gigantic ones. */
-static void pool(const char *path, unsigned long pages)
-{
-	FILE *f = fopen(path, "w");
-
-	if (f) {
-		fprintf(f, "%lu", pages);
-		fclose(f);
-	}
-}
-
-static int by_size(const void *one, const void *other)
-{
-	size_t a = *(const size_t *)one, b = *(const size_t *)other;
-
-	return a < b ? -1 : a > b;
-}
-
 FIXTURE_SETUP(folio_clear_pool)
 {
-	size_t sizes[SIZES];
-	int nr = detect_hugetlb_page_sizes(sizes, SIZES);
+	const char *why;
 
 	self->memory.fd = -1;
-	if (variant->rank >= nr)
-		SKIP(return, "%d sizes of hugetlb", nr);
-	qsort(sizes, nr, sizeof(*sizes), by_size);
-	self->size = sizes[variant->rank];
+	self->size = hugetlb_size(variant->rank);
+	if (!self->size)
+		SKIP(return, "no such size of hugetlb");
 	self->pages = self->size < ROOM ? ROOM / self->size : 1;
-	snprintf(self->path, sizeof(self->path),
-		 "/sys/kernel/mm/hugepages/hugepages-%zukB/nr_hugepages", self->size >> 10);
-	if (access(self->path, W_OK))
-		SKIP(return, "needs root");
-	self->before = read_num(self->path);
-	pool(self->path, self->pages);
-	if (read_num(self->path) < self->pages)
-		SKIP(return, "no %u pages of %zuM", self->pages, self->size >> 20);
+	why = hugetlb_pool_have(&self->pool, self->size, self->pages);
+	if (why)
+		SKIP(return, "%u pages of %zuK: %s", self->pages, self->size >> 10, why);
 }
 
 FIXTURE_TEARDOWN(folio_clear_pool)
 {
 	memory_free(&self->memory);
 	filled_free(&self->filled);
-	if (self->path[0])
-		pool(self->path, self->before);
+	hugetlb_pool_restore(&self->pool);
 }
 
 /* Have a driver pin all of a file. */
