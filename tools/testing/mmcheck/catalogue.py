@@ -117,6 +117,8 @@ def _patch(path: Path) -> Mutant:
     harm = next((line.removeprefix("Subject: ") for line in lines if line.strip() and not line.startswith("---")), "")
 
     def files(read: Read) -> Mapping[str, str] | None:
+        if not lines:
+            return {}
         with tempfile.TemporaryDirectory(prefix="mmcheck-") as folder:
             for name in files_changed:
                 target = Path(folder) / name
@@ -143,6 +145,6 @@ def fitting(
         names.append(mutant.name)
         if mutant.arch and arch not in mutant.arch.split():
             continue
-        if mutant.name not in found and (files := mutant.files(read)):
+        if mutant.name not in found and (files := mutant.files(read)) is not None:
             found[mutant.name] = (mutant, files)
     return list(found.values()), [name for name in dict.fromkeys(names) if name not in found]

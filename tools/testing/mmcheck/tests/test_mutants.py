@@ -76,6 +76,17 @@ def test_patches_are_mutants(tmp_path: Path) -> None:
     assert found[0][1]["a.c"].count("return x;") == 1
 
 
+def test_an_empty_patch_is_a_mutant_that_changes_nothing(tmp_path: Path) -> None:
+    found, absent = catalogue.fitting(catalogue.load(folder(tmp_path, empty_patch="")), read, "arm64")
+    assert not absent
+    assert mutants.combine(found, read).number == {"empty": 1}
+
+
+def test_text_that_is_no_patch_does_not_fit(tmp_path: Path) -> None:
+    _, absent = catalogue.fitting(catalogue.load(folder(tmp_path, words_patch="nothing of the kind\n")), read, "arm64")
+    assert absent == ["words"]
+
+
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
