@@ -52,7 +52,7 @@ class Machine:
     cpus:   more than one, and QEMU hides the double fault of atomics
     words:  for the kernel's command line
     tags:   of memory, on arm64
-    memory: mebibytes; 1 GiB of hugetlb needs room, and clearing all at boot takes time
+    memory: mebibytes; 1 GiB of hugetlb needs room with nothing in between, and clearing all at boot takes time
     """
 
     cpus: int = 1
@@ -62,7 +62,7 @@ class Machine:
 
 
 USUAL = Machine()
-LARGE = Machine(cpus=2, words=("cma=32M@0-2G", "hugepagesz=1G", "hugepages=1"), tags=True, memory=4096)
+LARGE = Machine(cpus=2, words=("cma=32M@0-2G", "hugepagesz=1G", "hugepages=1", "nokaslr"), tags=True, memory=5120)
 MACHINES = {
     "folio_clear": LARGE,
     "folio_clear_freed": Machine(words=("init_on_alloc=1", "init_on_free=1"), memory=1024),
