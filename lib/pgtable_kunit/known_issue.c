@@ -12,17 +12,15 @@ module_param(strict, bool, 0644);
 MODULE_PARM_DESC(strict, "known issues fail a test instead of skipping it");
 
 /**
- * pgtable_kunit_known_issue() - end a test that has met a known issue
+ * pgtable_kunit_meet_issue() - the verdict of a test that has met a known issue
  * @test: the test
  * @number: number of the issue in the list of known issues
  * @fmt: what was seen, as for printf()
  *
- * Call it only when what was seen is exactly what the issue predicts. The test
- * is skipped with the number of the issue, or fails if the kernel was started
- * with pgtable_kunit.strict=1. Either way, this does not return.
+ * Return: what pgtable_kunit_known_issue() throws at to end the test
  */
-void pgtable_kunit_known_issue(struct kunit *test, int number, const char *fmt,
-			       ...)
+struct kunit_try_catch *pgtable_kunit_meet_issue(struct kunit *test, int number,
+						 const char *fmt, ...)
 {
 	struct va_format vaf;
 	va_list args;
@@ -31,9 +29,11 @@ void pgtable_kunit_known_issue(struct kunit *test, int number, const char *fmt,
 	vaf.fmt = fmt;
 	vaf.va = &args;
 	if (strict)
-		KUNIT_FAIL_AND_ABORT(test, "known issue %d: %pV", number, &vaf);
-	kunit_skip(test, "known issue %d: %pV", number, &vaf);
+		KUNIT_FAIL(test, "known issue %d: %pV", number, &vaf);
+	else
+		kunit_mark_skipped(test, "known issue %d: %pV", number, &vaf);
 	va_end(args);
+	return &test->try_catch;
 }
 
 /**
