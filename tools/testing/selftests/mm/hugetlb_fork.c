@@ -68,6 +68,17 @@ FIXTURE_VARIANT_ADD(hugetlb_fork, fourth)
 	.rank = 3,
 };
 
+/*
+ * Whether known issue 10 is what was met: not for pages with entries in a table
+ * of PMDs, which are those from a PMD's size on, and smaller than a PUD's.
+ */
+static bool is_known(struct __test_metadata *_metadata, size_t size)
+{
+	size_t entries = psize() / sizeof(long), pmd = entries * psize();
+
+	return (size < pmd || size / pmd >= entries) && skips_known(_metadata);
+}
+
 /* A file of ramfs that is gone when it is closed; or -1. */
 static int open_file(void)
 {
@@ -157,7 +168,7 @@ TEST_F(hugetlb_fork, child_has_the_page)
 		_exit(own == pfn ? SAME_PAGE : own == -1UL ? NO_PAGE : OTHER_PAGE);
 	}
 	status = child_of(child);
-	if (status == NO_PAGE && skips_known(_metadata))
+	if (status == NO_PAGE && is_known(_metadata, self->size))
 		SKIP(return, "known issue 10: a page table that was used looks shared");
 	EXPECT_EQ(SAME_PAGE, status);
 	EXPECT_EQ(1, self->at[0]);
@@ -171,7 +182,7 @@ TEST_F(hugetlb_fork, counted_as_private)
 	long shared = smaps_pages(self->at, "Shared_Hugetlb");
 	bool exclusive = pagemap_has(self->at, PM_MMAP_EXCLUSIVE);
 
-	if (!private && shared == pages && !exclusive && skips_known(_metadata))
+	if (!private && shared == pages && !exclusive && is_known(_metadata, self->size))
 		SKIP(return, "known issue 10: a page table that was used looks shared");
 	EXPECT_EQ(pages, private);
 	EXPECT_EQ(0, shared);
