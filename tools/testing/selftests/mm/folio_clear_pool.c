@@ -142,7 +142,7 @@ static bool have_pinnable(FIXTURE_DATA(folio_clear_pool) * self)
 	bool right = false;
 
 	for (unsigned int more = 0; more <= CMA_AREA / self->size && !right; more++) {
-		hugetlb_pool_write(&self->pool, self->pages + more);
+		hugetlb_pool_resize(&self->pool, self->pool.used + self->pages + more);
 		right = take(self, PINNED, 0);
 		memory_free(&self->memory);
 	}

@@ -10,9 +10,10 @@
 /* Sizes of hugetlb on a machine, at most. */
 #define HUGETLB_SIZES 8
 
-/* The pages of one size that are set aside, and how many there were before. */
+/* The pages of one size: those in use, which stay, and how many there were before. */
 struct hugetlb_pool {
-	char path[128];
+	char folder[128];
+	unsigned long used;
 	unsigned long before;
 };
 
@@ -38,11 +39,22 @@ static inline size_t hugetlb_size(int rank)
 	return rank < nr ? sizes[rank] : 0;
 }
 
-/* Write to a file of the pool, where the kernel takes it: not each makes gigantic pages. */
-static inline void hugetlb_pool_write(const struct hugetlb_pool *pool, unsigned long pages)
+static inline unsigned long hugetlb_pool_count(const struct hugetlb_pool *pool, const char *name)
 {
-	FILE *f = fopen(pool->path, "w");
+	char path[160];
 
+	snprintf(path, sizeof(path), "%s/%s", pool->folder, name);
+	return read_num(path);
+}
+
+/* Have so many in all, where the kernel can: not each makes gigantic pages. */
+static inline void hugetlb_pool_resize(const struct hugetlb_pool *pool, unsigned long pages)
+{
+	char path[160];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/nr_hugepages", pool->folder);
+	f = fopen(path, "w");
 	if (f) {
 		fprintf(f, "%lu", pages);
 		fclose(f);
@@ -53,29 +65,33 @@ static inline void hugetlb_pool_write(const struct hugetlb_pool *pool, unsigned 
  * hugetlb_pool_have() - have pages that nobody uses
  * @pool: is filled in, for hugetlb_pool_restore()
  * @size: of a page, in bytes
- * @pages: how many are to be there, used and unused
+ * @pages: just so many unused ones, besides those in use
  *
  * Return: NULL, or why there are fewer
  */
 static inline const char *hugetlb_pool_have(struct hugetlb_pool *pool, size_t size,
 					    unsigned long pages)
 {
-	snprintf(pool->path, sizeof(pool->path),
-		 "/sys/kernel/mm/hugepages/hugepages-%zukB/nr_hugepages", size >> 10);
-	if (access(pool->path, W_OK)) {
-		pool->path[0] = 0;
+	snprintf(pool->folder, sizeof(pool->folder),
+		 "/sys/kernel/mm/hugepages/hugepages-%zukB", size >> 10);
+	if (access(pool->folder, F_OK) || geteuid()) {
+		pool->folder[0] = 0;
 		return "no hugetlb pages of this size, or not root";
 	}
-	pool->before = read_num(pool->path);
-	hugetlb_pool_write(pool, pages);
-	return read_num(pool->path) < pages ? "not enough hugetlb pages" : NULL;
+	pool->before = hugetlb_pool_count(pool, "nr_hugepages");
+	pool->used = pool->before - hugetlb_pool_count(pool, "free_hugepages") +
+		     hugetlb_pool_count(pool, "resv_hugepages");
+	hugetlb_pool_resize(pool, pool->used + pages);
+	if (hugetlb_pool_count(pool, "nr_hugepages") < pool->used + pages)
+		return "not enough hugetlb pages";
+	return NULL;
 }
 
 /* As many as there were before; nothing where hugetlb_pool_have() found no pool. */
 static inline void hugetlb_pool_restore(const struct hugetlb_pool *pool)
 {
-	if (pool->path[0])
-		hugetlb_pool_write(pool, pool->before);
+	if (pool->folder[0])
+		hugetlb_pool_resize(pool, pool->before);
 }
 
 #endif /* HUGETLB_POOL_H */
