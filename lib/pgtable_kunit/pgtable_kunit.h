@@ -22,6 +22,22 @@
 #define PGTABLE_KUNIT_SLOW \
 	((struct kunit_attributes){ .speed = KUNIT_SPEED_SLOW })
 
+/**
+ * PGTABLE_KUNIT_DID() - say how much a case did; fail it if it did nothing
+ * @test: the test
+ * @count: how often
+ * @what: what was counted, a plural: "folds", "flushes"
+ *
+ * For each loop, race, flush, swap, migration or fold that a verdict rests on.
+ */
+#define PGTABLE_KUNIT_DID(test, count, what) do {			\
+	const unsigned long __did = (count);				\
+									\
+	kunit_info(test, "did %lu %s\n", __did, what);			\
+	KUNIT_EXPECT_GT_MSG(test, __did, 0UL,				\
+			    "no %s: this case shows nothing", what);	\
+} while (0)
+
 /* Failures after which a loop over combinations need not go on. */
 #define PGTABLE_KUNIT_ENOUGH	3
 

@@ -24,5 +24,5 @@ TEST_GEN_PROGS += hugetlb_block
 TEST_GEN_PROGS += hugetlb_fork
 TEST_GEN_PROGS += pmd_split
 
-LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_util.h $(selfdir)/mm/hugetlb_pool.h
+LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_util.h $(selfdir)/mm/hugetlb_pool.h
 CFLAGS += -I$(top_srcdir)/tools/testing/selftests

@@ -32,6 +32,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "folio_did.h"
 #include "kselftest_harness.h"
 #include "vm_util.h"
 #if __has_include("hugepage_settings.h")
