@@ -16,12 +16,14 @@ import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import boot, catalogue, command, graft, kselftest, launcher, machine, progress, schemata, shadow, source
 from .catalogue import Mutant
 from .errors import UserError
+from .lock import held
 from .make import LOG
 from .settings import PROJECT, Settings, from_environment
 
@@ -131,6 +133,13 @@ class Session:
         self.folder = settings.out / "mutants" / f"{self.label}-{settings.arch}{pages}"
         self.report = self.folder / "mutants.json"
         self.build = Path()
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Wait until no other run uses this kernel, and keep others waiting: from the working copy to the last verdict.
+
+        Another choice of mutants has other numbers: with its tree and its image our boots would judge its mutants.
+        """
+        return held(self.settings.out / "lock" / f"{self.label}.mutants", f"it judges mutants of linux {self.label}")
 
     def request(self) -> launcher.Request:
         """What to ask kunit.py for."""
@@ -362,8 +371,9 @@ def run(environ: Mapping[str, str]) -> int:
     ):
         if own:
             session = kind(settings, int(jobs))
-            results = session.run(own)
-            session.save([result for result in results if result.state != "does not fit"])
+            with session.alone():
+                results = session.run(own)
+                session.save([result for result in results if result.state != "does not fit"])
             progress.say(f"consoles and mutants.json in {session.folder}")
             found += results
     print(table(found))

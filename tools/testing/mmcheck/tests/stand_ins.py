@@ -14,6 +14,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -221,8 +222,18 @@ class Stub:
         return ["T05thread:01;" if text == "c" else "OK"]
 
 
+def noticed(tree: Path, number: int) -> bool:
+    """Whether a test notices mutant `number`: $NOTICE is 1 for each, or FILE:TEXT for those with TEXT in FILE."""
+    file, _, text = os.environ.get("NOTICE", "").partition(":")
+    if not text or not number:
+        return bool(file) and bool(number)
+    mark = f"/* mutant {number} %s */"
+    content = (tree / file).read_text()
+    return text in content.partition(mark % "begins")[2].partition(mark % "ends")[0]
+
+
 def emulator(words: Sequence[str]) -> int:
-    """QEMU, which boots what MAKEFILE has built: it says where the tree is. Tests notice mutants if $NOTICE says so."""
+    """QEMU, which boots what MAKEFILE has built: it says where the tree is. $SLOW is how many seconds a boot takes."""
     values = dict(itertools.pairwise(words))
     if "-gdb" in values:
         with socket.socket(socket.AF_UNIX) as connection:
@@ -233,13 +244,13 @@ def emulator(words: Sequence[str]) -> int:
         Path(values["-D"]).touch()
         return 0
     line = dict(word.partition("=")[::2] for word in values["-append"].split())
-    bad = "NOTICE" in os.environ and any(int(line.get(f"mmcheck_mutant{kind}", 0)) > 0 for kind in ("", "_early"))
     image = Path(values["-kernel"])
+    time.sleep(float(os.environ.get("SLOW", 0)))
+    tree = Path(image.read_text().strip())
+    bad = any(noticed(tree, int(line.get(f"mmcheck_mutant{kind}", 0))) for kind in ("", "_early"))
     if "kunit.enable" in line:
         arch = "x86_64" if image.name == "bzImage" else "arm64"
-        text: Iterator[str] = console(
-            chosen(Path(image.read_text().strip()), arch, line.get("kunit.filter_glob", "*")), bad
-        )
+        text: Iterator[str] = console(chosen(tree, arch, line.get("kunit.filter_glob", "*")), bad)
     else:
         text = programs(Path(values["-initrd"]).read_text(), bad)
     print("\n".join(text), flush=True)

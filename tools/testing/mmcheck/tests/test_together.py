@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Commands that run at the same time in one O= say what they say one after the other."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mmcheck.settings import PROJECT
+
+from . import stand_ins
+from .conftest import fake_tree
+
+COUNT = 4
+"""Mutants of each run; every other one is noticed."""
+
+ENTRY = """\
+[[mutant]]
+name = "{name}"
+file = "mm/mincore.c"
+in = "mincore"
+old = "return 1;"
+new = "return {value};"
+harm = "all"
+suite = "contpte"
+"""
+SCRIPT = "import os, sys; from mmcheck import machine, mutants; machine.missing = lambda _: []; "
+SCRIPT += "sys.exit(mutants.main(os.environ))"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Of somebody with a kernel tree, a compiler and an emulator."""
+    tree = fake_tree(tmp_path / "linux")
+    (tree / "Makefile").write_text(stand_ins.MAKEFILE)
+    (tree / "mm/mincore.c").write_text(stand_ins.MINCORE)
+    stand_ins.program(tree / "tools/testing/kunit/kunit.py", "kunit", PROJECT / "tools/testing")
+    stand_ins.program(tmp_path / "bin/qemu-system-aarch64", "emulator", PROJECT / "tools/testing")
+    for name, noticed in (("one", 0), ("two", 1)):
+        (tmp_path / name).mkdir()
+        entries = [
+            ENTRY.format(name=f"{name}_{number}", value=0 if number % 2 == noticed else 2) for number in range(COUNT)
+        ]
+        (tmp_path / name / "a.toml").write_text("".join(entries))
+    return {
+        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": str(PROJECT / "tools/testing"),
+        "HOME": str(tmp_path),
+        "KDIR": str(tree),
+        "O": str(tmp_path / "out"),
+        "JOBS": "1",
+        "SLOW": "0.2",
+        "NOTICE": "mm/mincore.c:return 0;",
+    }
+
+
+def start(environment: dict[str, str], folder: Path) -> subprocess.Popen[str]:
+    """Begin to judge the mutants of a folder."""
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT],
+        env={**environment, "MUTANTS": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_two_runs_with_other_mutants_do_not_mix(environment: dict[str, str], tmp_path: Path) -> None:
+    with start(environment, tmp_path / "one") as one:
+        while not list((tmp_path / "out").glob("mutants/*/one_0.log")):
+            assert one.poll() is None, one.communicate()
+            time.sleep(0.01)
+        with start(environment, tmp_path / "two") as two:
+            said = [child.communicate(timeout=60) for child in (one, two)]
+    report = next((tmp_path / "out").glob("mutants/*/mutants.json"))
+    states = {result["name"]: result["state"] for result in json.loads(report.read_text())["mutants"]}
+    want = {f"one_{number}": ("failed", "survived")[number % 2] for number in range(COUNT)}
+    want |= {f"two_{number}": ("survived", "failed")[number % 2] for number in range(COUNT)}
+    assert states == want, said
+    assert (one.returncode, two.returncode) == (1, 1), said
+    assert "waiting for another run" in said[1][1]
