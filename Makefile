@@ -4,7 +4,7 @@
 PYTHON ?= python3
 export PYTHONPATH := $(CURDIR)/tools/testing
 export PYTHONDONTWRITEBYTECODE := 1
-export KERNEL KDIR ARCH PAGES O TARGETS TESTS SUITE HOST STRICT KERNEL_ARGS ORIGIN
+export KERNEL KDIR ARCH PAGES O TARGETS TESTS SUITE HOST STRICT KERNEL_ARGS KCONFIG_ADD ORIGIN
 
 help:
 	@echo 'make check                       the tests of this repository, all that CI runs'

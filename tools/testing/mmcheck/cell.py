@@ -3,8 +3,15 @@
 
 import re
 import shlex
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import UserError
+
+TABLE = Path(__file__).parent / "matrix.toml"
+"""The flavours that cells have, and the cells of `make matrix`."""
 
 
 def slug(name: str) -> str:
@@ -58,10 +65,17 @@ class Cell:
             values["FEATURES"] = self.features
         return values
 
+    @property
+    def configuration(self) -> list[str]:
+        """The configuration lines among its arguments."""
+        lines = (word.removeprefix("--kconfig_add=") for word in self.arguments)
+        return [line for line in lines if line.startswith("CONFIG_")]
+
     def command(self, *more: str) -> list[str]:
         """The command in the root of this repository; `more` are further arguments of kunit.py."""
         if self.selftests:
-            return ["make", "kselftest", "TARGETS=mm", f"ARCH={self.arch}"]
+            configuration = [f"KCONFIG_ADD={' '.join(self.configuration)}"] if self.configuration else []
+            return ["make", "kselftest", "TARGETS=mm", f"ARCH={self.arch}", *configuration]
         return ["./tools/testing/kunit/kunit.py", "run", f"--arch={self.arch}", *self.arguments, *more]
 
     def line(self, environ: Mapping[str, str]) -> str:
@@ -69,3 +83,24 @@ class Cell:
         given = {**self.variables, **{name: environ.get(name, "") for name in ("KDIR", "O")}}
         words = [f"{name}={shlex.quote(value)}" for name, value in given.items() if value or name == "FEATURES"]
         return " ".join([*words, shlex.join(self.command())])
+
+
+def flavours(path: Path = TABLE) -> dict[str, list[str]]:
+    """By name, the words of each flavour in the table `path`."""
+    try:
+        named = tomllib.loads(path.read_text()).get("flavours", {})
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"MATRIX={path}: {error}") from None
+    return {"plain": [], **named}
+
+
+def make(kernel: str, arch: str, pages: str, flavour: str, words: Sequence[str], selftests: bool = False) -> Cell:
+    """The cell with the flavour of this name and these words: configuration lines, arguments of kunit.py, FEATURES=."""
+    features = next((word.partition("=")[2] for word in words if word.startswith("FEATURES=")), None)
+    arguments = [
+        f"--kconfig_add={word}" if word.startswith("CONFIG_") else word
+        for word in words
+        if not word.startswith("FEATURES=")
+    ]
+    short = "" if flavour == "plain" else flavour
+    return Cell(kernel, arch, pages, short, tuple(arguments), features, selftests)

@@ -361,10 +361,14 @@ def provide(arch: str) -> None:
     machine.provide([*machine.requirements(arch, own_compiler=False), machine.libc(arch), guest.MKFS])
 
 
-def request(arch: str, suite: str = "") -> launcher.Request:
-    """What kunit.py is asked for: a kernel that has what the selftests of `suite` need."""
+def request(arch: str, suite: str = "", configuration: Sequence[str] = ()) -> launcher.Request:
+    """What kunit.py is asked for: a kernel that has what the selftests of `suite` need, and these lines besides."""
+    for line in configuration:
+        if not re.fullmatch(r"CONFIG_\w+=\S+", line):
+            raise UserError(f"KCONFIG_ADD={line}: give lines like CONFIG_KASAN=y, with spaces between them")
     configs = [CONFIG / f"{name}.config" for name in ("kernel", arch, *([suite] if suite else []))]
-    return launcher.parse(["build", f"--arch={arch}", *(f"--kunitconfig={config}" for config in configs)])
+    more = [f"--kconfig_add={line}" for line in configuration]
+    return launcher.parse(["build", f"--arch={arch}", *(f"--kunitconfig={config}" for config in configs), *more])
 
 
 def again(case: results.Case, every: Sequence[Program], environ: Mapping[str, str]) -> str:
@@ -372,18 +376,23 @@ def again(case: results.Case, every: Sequence[Program], environ: Mapping[str, st
     names = [name for program in every if program.name == case.suite for name in program.cases]
     given = [
         f"{name}={shlex.quote(environ[name])}"
-        for name in ("ARCH", "SUITE", "HOST", "KERNEL_ARGS", *VARIABLES)
+        for name in ("ARCH", "SUITE", "HOST", "KERNEL_ARGS", "KCONFIG_ADD", *VARIABLES)
         if name != "O" and environ.get(name)
     ]
     test = next((name for name in names if case.name and name.removeprefix(f"{case.suite}.") == case.name), case.suite)
     return " ".join(["make kselftest TARGETS=mm", *dict.fromkeys(given), f"TESTS={test}"])
 
 
+def configuration(environ: Mapping[str, str]) -> list[str]:
+    """The configuration lines that KCONFIG_ADD= has."""
+    return (environ.get("KCONFIG_ADD") or "").split()
+
+
 def cases_of(environ: Mapping[str, str]) -> list[results.Case]:
     """Run all programs of this repository on the kernel that `environ` names."""
     every = programs()
     provide(environ["ARCH"])
-    session = Session(launcher.prepare(request(environ["ARCH"]), environ))
+    session = Session(launcher.prepare(request(environ["ARCH"], "", configuration(environ)), environ))
     return session.run(every, every, session.build([program.name for program in every]))
 
 
@@ -401,7 +410,7 @@ def run(environ: Mapping[str, str]) -> int:
     provide(environ["ARCH"])
     words = ["STRICT=1"] if environ.get("STRICT") == "1" else []
     words += (environ.get("KERNEL_ARGS") or "").split()
-    session = Session(launcher.prepare(request(environ["ARCH"], suite), environ), words)
+    session = Session(launcher.prepare(request(environ["ARCH"], suite, configuration(environ)), environ), words)
     if environ.get("HOST") == "1":
         return report(session.run_here(wanted, every), session, every, environ)
     if suite:

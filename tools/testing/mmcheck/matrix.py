@@ -21,15 +21,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import boot, catalogue, command, graft, kselftest, launcher, machine, outcome, progress, results, shadow, source
-from .cell import Cell
+from . import (
+    boot,
+    catalogue,
+    command,
+    graft,
+    kselftest,
+    launcher,
+    machine,
+    outcome,
+    progress,
+    results,
+    shadow,
+    skips,
+    source,
+)
+from .cell import TABLE, Cell, flavours, make
 from .errors import UserError
 from .settings import PROJECT, Settings, from_environment
 
-TABLE = Path(__file__).parent / "matrix.toml"
 GIB_PER_BUILD = 4
 STATES = {"passed": 0, "failed": 1, "none": 2}
 """Verdicts on a cell, and the exit status of each; none: no test has run."""
+
+NO_SUITE = "this kernel has no such suite"
+"""Of a suite that a change calls for."""
 
 _STEP = re.compile(r"^mmcheck: building .*? \[(\d+/~?\d+)\]")
 _SUITE = re.compile(r"=== (\w+) \(\d+ subtests?\) ===")
@@ -65,19 +81,17 @@ def table(path: Path, own_tree: bool) -> list[Cell]:
         content = tomllib.loads(path.read_text())
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"MATRIX={path}: {error}") from None
-    flavours = {"plain": [], **content.get("flavours", {})}
+    known = flavours(path)
     found: list[Cell] = []
     for group in content.get("cells", []):
         for kernel in [""] if own_tree else group.get("kernels", ["6.12"]):
             for arch in group.get("arches", ["um"]):
                 for pages in group.get("pages", ["4K"]) if arch == "arm64" else ["4K"]:
                     for name in group.get("flavours", ["plain"]):
-                        if name not in flavours:
+                        if name not in known:
                             raise UserError(f"MATRIX={path}: there is no flavour {name}")
-                        words = [f"--kconfig_add={w}" if w.startswith("CONFIG_") else w for w in flavours[name]]
                         selftests = bool(group.get("selftests"))
-                        short = "" if name == "plain" else name
-                        found.append(Cell(kernel, arch, pages, short, tuple(words), selftests=selftests))
+                        found.append(make(kernel, arch, pages, name, known[name], selftests))
     if not found:
         raise UserError(f"MATRIX={path}: has no [[cells]]")
     return list(dict.fromkeys(found))
@@ -157,7 +171,11 @@ class Runner:
         """Changes with whatever may change the verdicts; notes the build folder, too."""
         settings = self.settings_of(cell)
         kernel = source.obtain(settings)
-        request = kselftest.request(cell.arch) if cell.selftests else launcher.parse(cell.command()[1:])
+        request = (
+            kselftest.request(cell.arch, configuration=cell.configuration)
+            if cell.selftests
+            else launcher.parse(cell.command()[1:])
+        )
         label = launcher.label_of(kernel, settings)
         self._builds[cell] = launcher.Launch(request, settings, Path(), label, "").build
         digest = hashlib.sha256(f"{cell} {cell.command('run')} {self.only}".encode())
@@ -271,16 +289,28 @@ class Runner:
                     lines = console.read_text(errors="replace").splitlines()
                     if outcome.read(lines).planned == 0:
                         # What a suite needs is not there: a skip, which kunit.py takes for a failure.
-                        cases.append(results.Case(command[-1], "", "skipped", text=["this kernel has no such suite"]))
+                        cases.append(results.Case(command[-1], "", "skipped", text=[NO_SUITE]))
                         continue
                     cases += results.kunit(lines)
                 if status not in (0, 1, 4) or (status == 1 and not any(case.state == "failed" for case in cases)):
                     return Record("none", why=last)
+        cases = self.gated(cell, cases)
         folder = self.folder / cell.slug
         folder.mkdir(exist_ok=True)
         results.save(cases, str(cell), folder)
         number = results.counts(cases)
         return Record("failed" if number["failed"] else "passed", number)
+
+    def gated(self, cell: Cell, cases: Sequence[results.Case]) -> list[results.Case]:
+        """The cases, where each skip that the table does not allow has failed; says which, and what is gone."""
+        suites = expected(cell) if self.only is None else []
+        verdict = skips.judge(cell, [case for case in cases if case.text != [NO_SUITE]], suites=suites)
+        with self._lock:
+            for case in verdict.wrong:
+                progress.say(f"FAILED {cell}: {'; '.join(case.text)}")
+            for line in verdict.gone:
+                progress.say(f"{cell}: {line}")
+        return verdict.cases + [case for case in cases if case.text == [NO_SUITE]]
 
     def commands(self, cell: Cell) -> Iterator[tuple[list[str], dict[str, str]]]:
         """What to run for a cell, and with which variables."""
@@ -295,6 +325,7 @@ class Runner:
     def follow(self, cell: Cell, command: list[str], variables: Mapping[str, str], log: int) -> tuple[int, str]:
         """Run a command, keep what it says, and show how far it is; returns its exit status and its last line."""
         drop = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARCH", "TESTS", "SUITE", "HOST", "STRICT", "KERNEL_ARGS"}
+        drop.add("KCONFIG_ADD")
         environment = {name: value for name, value in self.environ.items() if name not in drop}
         environment |= {"O": str(self.settings.out), **cell.variables, **variables}
         last = ""
@@ -362,6 +393,11 @@ def suites_of(arch: str) -> list[str]:
         if name.endswith("_kunit.c") and not elsewhere([name], arch):
             found += re.findall(r'^\t\.name = "(\w+)"', (PROJECT / name).read_text(), re.MULTILINE)
     return found
+
+
+def expected(cell: Cell) -> list[str]:
+    """The suites that a cell should have, if it runs all."""
+    return [] if cell.selftests or own_glob(cell) else suites_of(cell.arch)
 
 
 def wanted(cell: Cell, only: Sequence[str]) -> list[str]:

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which skips each cell may have, and why: the table skips.toml.
+
+A skip that is not in the table fails its cell: a test that nobody runs proves nothing. A line of the table of which no
+skip is left is reported, so that the table stays true.
+"""
+
+import dataclasses
+import fnmatch
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import results
+from .cell import Cell
+from .errors import UserError
+from .settings import PROJECT
+
+TABLE = Path(__file__).parent / "skips.toml"
+ISSUES = PROJECT / "KNOWN_ISSUES.md"
+ABSENT = "the suite is not in this kernel"
+"""The reason of a suite that is in the sources of the architecture and that no boot has named."""
+
+CONDITIONS = ("kernels", "arches", "pages", "flavours")
+FIELDS = {"why", "says", "cases", "unskip", "selftests", *CONDITIONS}
+_ISSUE = re.compile(r"known issue (\d+)\b")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One reason for skips.
+
+    why:       the reason
+    says:      glob of what the test says
+    cases:     globs of `suite.case`, or `suite.case: parameter`
+    unskip:    the command that runs them, or ""
+    selftests: not of KUnit suites, but of selftests
+    only:      by condition (a field of Cell), the values for which the line holds; without "!", else all but these
+    """
+
+    why: str
+    says: str
+    cases: tuple[str, ...]
+    unskip: str = ""
+    selftests: bool = False
+    only: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def holds(self, cell: Cell) -> bool:
+        """Whether the line is about `cell`."""
+        return self.selftests == cell.selftests and all(
+            fits(values, getattr(cell, name) or "plain") for name, values in self.only
+        )
+
+    def allows(self, case: results.Case) -> bool:
+        """Whether the line is about `case`, whatever became of it; of a cell that it is about."""
+        return any(fnmatch.fnmatchcase(name(case), glob) for glob in self.cases)
+
+    def explains(self, case: results.Case) -> bool:
+        """Whether the skip of `case` is one of the line."""
+        return fnmatch.fnmatchcase(" ".join(case.text).strip(), self.says) and self.allows(case)
+
+
+def fits(values: Sequence[str], value: str) -> bool:
+    """Whether `value` is one of `values`, or none of those that begin with "!"."""
+    others = [word[1:] for word in values if word.startswith("!")]
+    return value in values or (bool(others) and value not in others)
+
+
+def name(case: results.Case) -> str:
+    """As the table names a case."""
+    return f"{case.suite}.{case.name}" if case.name else case.suite
+
+
+def load(path: Path = TABLE) -> list[Line]:
+    """Read the table. Raises UserError where it is wrong."""
+    field = {"kernels": "kernel", "arches": "arch", "pages": "pages", "flavours": "flavour"}
+    found = []
+    for entry in tomllib.loads(path.read_text()).get("skip", []):
+        if unknown := set(entry) - FIELDS:
+            raise UserError(f"{path.name}: {entry}: there is no {', '.join(sorted(unknown))}")
+        if not entry.get("why") or not entry.get("says") or not entry.get("cases"):
+            raise UserError(f"{path.name}: {entry}: needs why, says and cases")
+        only = tuple((field[key], tuple(entry[key])) for key in CONDITIONS if key in entry)
+        text = (entry["why"], entry["says"], tuple(entry["cases"]), entry.get("unskip", ""))
+        found.append(Line(*text, bool(entry.get("selftests")), only))
+    return found
+
+
+def issues(path: Path = ISSUES) -> dict[int, str]:
+    """By number, the kernels that have a known issue."""
+    found = re.findall(r"^## (\d+)\..*?^\| kernels \| (.*?)(?:;|\. | \|$)", path.read_text(), re.MULTILINE | re.DOTALL)
+    return {int(number): kernels for number, kernels in found}
+
+
+def known(case: results.Case, cell: Cell) -> bool:
+    """Whether the skip of `case` is a known issue of the kernel of `cell`."""
+    match = _ISSUE.match(" ".join(case.text))
+    kernels = issues().get(int(match[1]), "") if match else ""
+    return re.search(rf"\b{re.escape(cell.kernel)}\b", kernels) is not None
+
+
+@dataclass
+class Verdict:
+    """What the table says of the cases of a cell.
+
+    cases:  with a failure for each skip that it does not allow
+    wrong:  these alone
+    gone:   what it expects to be skipped, and was run
+    """
+
+    cases: list[results.Case]
+    wrong: list[results.Case]
+    gone: list[str]
+
+
+def judge(
+    cell: Cell, cases: Sequence[results.Case], lines: Sequence[Line] | None = None, suites: Sequence[str] = ()
+) -> Verdict:
+    """Compare the skips of a cell with the table; the user's own tree may skip what it likes.
+
+    suites: those that the cell should have; one that no boot has named counts as skipped
+    """
+    if not cell.kernel:
+        return Verdict(list(cases), [], [])
+    own = [line for line in (load() if lines is None else lines) if line.holds(cell)]
+    verdict = Verdict([], [], [])
+    missing = absent(cases, suites)
+    for case in [*cases, *missing]:
+        if case.state == "skipped" and not known(case, cell) and not any(line.explains(case) for line in own):
+            said = " ".join(case.text).strip() or "no reason given"
+            text = [f"skipped: {said}", f"skips.toml allows no such skip of {name(case)} on {cell}"]
+            case = dataclasses.replace(case, state="failed", text=text)
+            verdict.wrong.append(case)
+        elif case in missing:
+            continue
+        verdict.cases.append(case)
+    skipped = [case for case in [*cases, *missing] if case.state == "skipped"]
+    for line in own:
+        for glob in line.cases:
+            part = dataclasses.replace(line, cases=(glob,))
+            if any(part.explains(case) for case in skipped):
+                continue
+            if any(part.allows(case) for case in cases):
+                verdict.gone.append(f"the table expects a skip of {glob} ({line.says}): it ran; take the line out")
+    return verdict
+
+
+def absent(cases: Sequence[results.Case], suites: Sequence[str]) -> list[results.Case]:
+    """A skip for each of `suites` that has no case."""
+    present = {case.suite for case in cases}
+    return [results.Case(suite, "", "skipped", text=[ABSENT]) for suite in suites if suite not in present]
+
+
+def summary(cases: Sequence[results.Case], lines: Sequence[Line] | None = None) -> list[str]:
+    """Why cases were skipped, the most frequent reason first, and what to run to have them."""
+    table = load() if lines is None else lines
+    reasons: Counter[str] = Counter()
+    for case in cases:
+        if case.state == "skipped":
+            line = next((line for line in table if line.explains(case)), None)
+            unskip = f" ({line.unskip})" if line and line.unskip else ""
+            reasons[f"{line.why}{unskip}" if line else " ".join(case.text).strip()] += 1
+    return [f"{number} skipped: {why}" for why, number in reasons.most_common()]

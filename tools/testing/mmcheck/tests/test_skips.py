@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Skips are gated: what the table allows, what it does not, and that it names what there is."""
+
+import fnmatch
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from mmcheck import check, kselftest, matrix, skips
+from mmcheck.cell import TABLE, Cell, flavours
+from mmcheck.errors import UserError
+from mmcheck.results import Case
+from mmcheck.settings import PROJECT
+
+from .overlay import suites
+
+ARM64 = Cell("6.12", "arm64")
+RACE = Case("race", "two: a", "skipped", text=["needs two CPUs"])
+ENTRY = """
+[[skip]]
+why = "One CPU."
+unskip = "-smp 2"
+says = "needs * CPUs"
+cases = ["race.two: *"]
+"""
+
+
+def table(tmp_path: Path, text: str) -> list[skips.Line]:
+    (tmp_path / "skips.toml").write_text(text)
+    return skips.load(tmp_path / "skips.toml")
+
+
+def test_a_skip_that_the_table_does_not_allow_fails_the_cell(tmp_path: Path) -> None:
+    lines = table(tmp_path, ENTRY)
+    other = Case("race", "two: a", "skipped", text=["no memory"])
+    verdict = skips.judge(ARM64, [RACE, other, Case("race", "three", "passed")], lines)
+    assert [case.state for case in verdict.cases] == ["skipped", "failed", "passed"]
+    assert verdict.wrong[0].text == [
+        "skipped: no memory",
+        "skips.toml allows no such skip of race.two: a on 6.12 arm64 4K",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "held"),
+    [
+        ('kernels = ["6.12"]', True),
+        ('kernels = ["7.3"]', False),
+        ('arches = ["!um", "!x86_64"]', True),
+        ('arches = ["!arm64"]', False),
+        ('pages = ["4K"]', True),
+        ('flavours = ["plain"]', True),
+        ('flavours = ["!plain"]', False),
+        ('flavours = ["smp2"]', False),
+        ("selftests = true", False),
+    ],
+)
+def test_a_line_is_for_the_cells_that_it_names(tmp_path: Path, condition: str, held: bool) -> None:
+    verdict = skips.judge(ARM64, [RACE], table(tmp_path, ENTRY + condition))
+    assert not verdict.wrong if held else verdict.wrong
+    assert not verdict.gone
+
+
+def test_a_line_of_which_no_skip_is_left_is_reported(tmp_path: Path) -> None:
+    lines = table(tmp_path, ENTRY)
+    gone = skips.judge(ARM64, [Case("race", "two: a", "passed")], lines).gone
+    assert gone == ["the table expects a skip of race.two: * (needs * CPUs): it ran; take the line out"]
+    # Not where the cell runs none of these cases.
+    assert not skips.judge(ARM64, [Case("other", "a", "passed")], lines).gone
+
+
+def test_a_suite_that_no_boot_names_is_a_skip(tmp_path: Path) -> None:
+    passed = Case("race", "three", "passed")
+    verdict = skips.judge(ARM64, [passed], [], ["race", "batch"])
+    assert [(case.suite, case.text[0]) for case in verdict.wrong] == [("batch", f"skipped: {skips.ABSENT}")]
+    lines = table(tmp_path, f'[[skip]]\nwhy = "."\nsays = "{skips.ABSENT}"\ncases = ["batch"]\n')
+    assert skips.judge(ARM64, [passed], lines, ["race", "batch"]).cases == [passed]
+
+
+def test_the_users_own_tree_is_not_gated() -> None:
+    assert not skips.judge(Cell("", "arm64"), [RACE], []).wrong
+
+
+def test_known_issues_are_those_of_the_kernel(tmp_path: Path) -> None:
+    issue = Case("a", "b", "skipped", text=["known issue 3: pte_present() reads twice"])
+    assert not skips.judge(ARM64, [issue], []).wrong
+    assert skips.judge(Cell("7.3", "arm64"), [issue], []).wrong
+    assert skips.judge(ARM64, [Case("a", "b", "skipped", text=["known issue 99: new"])], []).wrong
+
+
+def test_the_summary_says_why_and_what_to_run(tmp_path: Path) -> None:
+    cases = [RACE, RACE, Case("a", "b", "skipped", text=["needs luck"]), Case("a", "c", "passed")]
+    assert skips.summary(cases, table(tmp_path, ENTRY)) == ["2 skipped: One CPU. (-smp 2)", "1 skipped: needs luck"]
+
+
+@pytest.mark.parametrize("text", ["cells = 1", 'kernel = "6.12"'])
+def test_an_unknown_condition_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UserError, match="there is no"):
+        table(tmp_path, ENTRY + text)
+    with pytest.raises(UserError, match="needs why"):
+        table(tmp_path, '[[skip]]\nwhy = "x"\n')
+
+
+def test_the_table_names_cells_that_there_are() -> None:
+    cells = [*matrix.table(TABLE, own_tree=False), *check.RUNS, *check.SELFTESTS]
+    for line in skips.load():
+        assert any(line.holds(cell) for cell in cells), line
+        for condition, values in line.only:
+            there = {getattr(cell, condition) or "plain" for cell in cells}
+            assert {value.removeprefix("!") for value in values} <= there, line
+
+
+def test_the_table_names_cases_that_there_are() -> None:
+    kunit = set(suites()) | {
+        f"{suite}.{case}" for suite, text in suites().items() for case in re.findall(r"KUNIT_CASE\w*\(\s*(\w+)", text)
+    }
+    programs = {f"{program.name}.{case}" for program in kselftest.programs() for case in program.cases}
+    programs |= {program.name for program in kselftest.programs()}
+    for line in skips.load():
+        names = programs if line.selftests else kunit
+        for glob in line.cases:
+            short = glob if line.selftests else glob.partition(": ")[0]
+            assert fnmatch.filter(names, short), glob
+
+
+def test_each_line_says_what_unskips_it_in_words_of_kunit_py() -> None:
+    for line in skips.load():
+        assert line.why.endswith("."), line.why
+        assert not line.unskip or re.match(r"--|make |'", line.unskip), line.unskip
+
+
+def test_flavours_that_notice_one_thing_are_parts_of_the_debug_configuration() -> None:
+    debug = set((PROJECT / "mm/tests/debug.config").read_text().splitlines())
+    for name in ("kasan", "locks"):
+        assert {word for word in flavours()[name] if word.startswith("CONFIG_")} <= debug
+    assert {word for word in flavours()["options"] if word != "CONFIG_EFI=y"} <= debug
+    assert "--kunitconfig=mm/tests/debug.config" in flavours()["debug"]
+
+
+def test_a_flavour_may_be_about_the_features(tmp_path: Path) -> None:
+    file = tmp_path / "t.toml"
+    file.write_text('[flavours]\nstock = ["FEATURES=", "a*"]\n[[cells]]\narches = ["arm64"]\nflavours = ["stock"]\n')
+    (cell,) = matrix.table(file, own_tree=False)
+    assert cell.features == "" and cell.arguments == ("a*",)
+    assert tomllib.loads(file.read_text())
+
+
+def test_configuration_of_selftests_is_given_to_make() -> None:
+    cell = Cell("7.3", "x86_64", "4K", "kasan", ("--kconfig_add=CONFIG_KASAN=y", "--timeout=1"), selftests=True)
+    assert cell.command()[-1] == "KCONFIG_ADD=CONFIG_KASAN=y"
+    with pytest.raises(UserError, match="KCONFIG_ADD=KASAN"):
+        kselftest.request("x86_64", configuration=["KASAN"])
+    assert "--kconfig_add=CONFIG_KASAN=y" in kselftest.request("x86_64", "", ["CONFIG_KASAN=y"]).arguments
