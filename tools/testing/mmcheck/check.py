@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from . import command, graft, kselftest, launcher, linear_map, machine, matrix, progress, results, skips
+from . import command, graft, kselftest, launcher, linear_map, machine, matrix, probes, progress, results, skips
 from .cell import Cell, flavours, make
 from .errors import UserError
 from .settings import PROJECT, from_environment
@@ -141,6 +141,14 @@ def style(tally: Tally, tree: Path, label: str) -> None:
             print(done.stdout, end="")
 
 
+def probe(tally: Tally, tree: Path, label: str) -> None:
+    """What the suites find out about a known kernel is what it was."""
+    for name, why in probes.flips(tree, label).items():
+        if why:
+            progress.say(f"probe {name} of {label} {why}")
+        tally.add(f"probe of {label}: {name}", not why)
+
+
 def kernel(tally: Tally, run: Run, out: Path) -> Path:
     """Run the suites on one kernel; returns its tree."""
     what = str(run)
@@ -245,6 +253,7 @@ def main(arguments: Sequence[str]) -> int:
                 tree = kernel(tally, one, out)
                 if tree not in styled:
                     style(tally, tree, one.kernel)
+                    probe(tally, tree, one.kernel)
                     styled.add(tree)
             for cell in SELFTESTS:
                 selftests(tally, cell, out)

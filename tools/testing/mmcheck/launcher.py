@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import command, machine, outcome, progress, shadow, source
+from . import command, machine, outcome, probes, progress, shadow, source
 from .errors import UserError
 from .lock import held
 from .make import LOG, Message
@@ -349,7 +349,10 @@ def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
     label = label_of(kernel, settings)
     # Taken before the working copy is made: an edit in between costs a needless make, never a missed one.
     stamp = f"{shadow.fingerprint(kernel, features=settings.features)} {_compiler(settings.arch)}"
-    return Launch(request, settings, working_copy(kernel, settings, label), label, stamp)
+    tree = working_copy(kernel, settings, label)
+    if request.boots and (unknown := [name for name, value in probes.answers(tree).items() if value == "unknown"]):
+        progress.say(probes.warning(unknown))
+    return Launch(request, settings, tree, label, stamp)
 
 
 def working_copy(

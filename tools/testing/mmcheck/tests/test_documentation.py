@@ -29,6 +29,7 @@ ELSEWHERE = {
     "atomic_seqcount": "a library of this project, which no kernel calls",
     "atomic_seqcount_race": "a library of this project, which no kernel calls",
     "folio_bench": "measures, and fails for no number",
+    "pgtable_probe": "whether the suites know what the kernel has",
     "rmap_id": "a library of this project, which no kernel calls",
     "rmap_id_collision": "a library of this project, which no kernel calls",
 }

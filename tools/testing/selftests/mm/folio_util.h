@@ -83,18 +83,27 @@ static inline int order_of(unsigned int pages)
 /**
  * kernel_has() - whether the kernel has a function
  * @symbol: its name, or the begin of it
+ *
+ * What is looked for stands in lib/pgtable_kunit/probes. The program fails if
+ * the list of symbols lacks one that every kernel has.
  */
 static inline bool kernel_has(const char *symbol)
 {
+	bool found = false, readable = false;
 	char line[256], name[128];
-	bool found = false;
 	FILE *f = fopen("/proc/kallsyms", "r");
 
-	while (f && !found && fgets(line, sizeof(line), f))
-		found = sscanf(line, "%*s %*s %127s", name) == 1 &&
-			!strncmp(name, symbol, strlen(symbol));
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%*s %*s %127s", name) != 1)
+			continue;
+		found = !strncmp(name, symbol, strlen(symbol));
+		readable |= !strcmp(name, "handle_mm_fault");
+	}
 	if (f)
 		fclose(f);
+	if (!found && !readable)
+		ksft_exit_fail_msg("cannot tell if the kernel has %s: see /proc/kallsyms\n",
+				   symbol);
 	return found;
 }
 

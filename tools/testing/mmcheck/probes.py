@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the suites find out about a kernel tree: lib/pgtable_kunit/probes, and what is known of the packaged kernels."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from .settings import PROJECT
+
+FOLDER = PROJECT / "lib/pgtable_kunit"
+SHOWN = 5
+"""So many probes are named to the user."""
+
+
+def table() -> list[list[str]]:
+    """The rows of the table: how, name, word, file, anchor, and a value for each known kernel."""
+    lines = (FOLDER / "probes").read_text().splitlines()
+    return [line.split() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def kernels() -> list[str]:
+    """The known kernels, as in KERNEL=."""
+    head = next(line for line in (FOLDER / "probes").read_text().splitlines() if line.startswith("# how\tname"))
+    return head.split()[6:]
+
+
+def answers(tree: Path) -> dict[str, str]:
+    """By probe, what the tree answers: yes, no, or unknown."""
+    command: list[str | Path] = ["sh", FOLDER / "probe.sh", tree]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return dict(line.split() for line in said.splitlines())
+
+
+def flips(tree: Path, kernel: str) -> dict[str, str]:
+    """By probe of a known kernel, what it answers that it did not answer before; "" where it is as it was."""
+    if kernel not in kernels():
+        return {}
+    column = 5 + kernels().index(kernel)
+    found = answers(tree)
+    return {
+        row[1]: ""
+        if found[row[1]] == row[column]
+        else f"was {row[column]}, is {found[row[1]]}: {row[2]} in {row[3]}; see lib/pgtable_kunit/probes"
+        for row in table()
+    }
+
+
+def warning(unknown: Sequence[str]) -> str:
+    """What to tell a user of whose tree nobody can tell."""
+    named = ", ".join(unknown[:SHOWN]) + (", ..." if len(unknown) > SHOWN else "")
+    return (
+        f"cannot tell whether this kernel has {named}: what lib/pgtable_kunit/probes looks for may have moved, "
+        "and cases may expect what this kernel does not do"
+    )
