@@ -116,8 +116,11 @@ def test_the_table_names_cases_that_there_are() -> None:
     kunit = set(suites()) | {
         f"{suite}.{case}" for suite, text in suites().items() for case in re.findall(r"KUNIT_CASE\w*\(\s*(\w+)", text)
     }
-    programs = {f"{program.name}.{case}" for program in kselftest.programs() for case in program.cases}
-    programs |= {program.name for program in kselftest.programs()}
+    programs = {
+        f"{program.name}.{case.removeprefix(f'{program.name}.')}"
+        for program in kselftest.programs()
+        for case in program.cases
+    }
     for line in skips.load():
         names = programs if line.selftests else kunit
         for glob in line.cases:
