@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import command, machine, outcome, probes, progress, shadow, source
+from . import command, machine, outcome, probes, progress, results, shadow, skips, source
 from .errors import UserError
 from .lock import held
 from .make import LOG, Message
@@ -260,6 +260,13 @@ class Launch:
         except FileNotFoundError:
             return outcome.Outcome()
 
+    def skipped(self) -> list[str]:
+        """Of what the last boot skipped, how many cases something else would run, and what."""
+        log = self.build / "test.log"
+        if not self.request.boots or not log.exists():
+            return []
+        return skips.summary(results.kunit(log.read_text(errors="replace").splitlines()), skips.load())
+
     def resume(self, boot: outcome.Outcome) -> None:
         """After a boot that ended early: boot again for each suite that has not begun."""
         dead = boot.running or "a suite"
@@ -378,7 +385,11 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(HELP, end="")
         return 0 if arguments else 2
-    return prepare(parse(arguments), environ).run()
+    launch = prepare(parse(arguments), environ)
+    status = launch.run()
+    for line in launch.skipped():
+        progress.say(line)
+    return status
 
 
 def _compiler(arch: str) -> str:

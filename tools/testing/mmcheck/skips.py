@@ -154,13 +154,9 @@ def absent(cases: Sequence[results.Case], suites: Sequence[str]) -> list[results
     return [results.Case(suite, "", "skipped", text=[ABSENT]) for suite in suites if suite not in present]
 
 
-def summary(cases: Sequence[results.Case], lines: Sequence[Line] | None = None) -> list[str]:
-    """Why cases were skipped, the most frequent reason first, and what to run to have them."""
-    table = load() if lines is None else lines
-    reasons: Counter[str] = Counter()
-    for case in cases:
-        if case.state == "skipped":
-            line = next((line for line in table if line.explains(case)), None)
-            unskip = f" ({line.unskip})" if line and line.unskip else ""
-            reasons[f"{line.why}{unskip}" if line else " ".join(case.text).strip()] += 1
+def summary(cases: Sequence[results.Case], lines: Sequence[Line]) -> list[str]:
+    """Why cases were skipped that something else would run, the most frequent reason first, and what it is."""
+    skipped = [case for case in cases if case.state == "skipped"]
+    found = (next((line for line in lines if line.explains(case)), None) for case in skipped)
+    reasons = Counter(f"{line.why} To run them: {line.unskip}" for line in found if line and line.unskip)
     return [f"{number} skipped: {why}" for why, number in reasons.most_common()]
