@@ -25,7 +25,7 @@ ABSENT = "the suite is not in this kernel"
 """The reason of a suite that is in the sources of the architecture and that no boot has named."""
 
 CONDITIONS = ("kernels", "arches", "pages", "flavours")
-FIELDS = {"why", "says", "cases", "unskip", "selftests", *CONDITIONS}
+FIELDS = {"why", "says", "cases", "unskip", "selftests", "maybe", *CONDITIONS}
 _ISSUE = re.compile(r"known issue (\d+)\b")
 
 
@@ -38,7 +38,8 @@ class Line:
     cases:     globs of `suite.case`, or `suite.case: parameter`
     unskip:    the command that runs them, or ""
     selftests: not of KUnit suites, but of selftests
-    only:      by condition (a field of Cell), the values for which the line holds; without "!", else all but these
+    maybe:     whether something is skipped depends on the machine
+    only:      by condition (a field of Cell), the values for which the line holds; with "!", for which it does not
     """
 
     why: str
@@ -46,6 +47,7 @@ class Line:
     cases: tuple[str, ...]
     unskip: str = ""
     selftests: bool = False
+    maybe: bool = False
     only: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def holds(self, cell: Cell) -> bool:
@@ -85,7 +87,7 @@ def load(path: Path = TABLE) -> list[Line]:
             raise UserError(f"{path.name}: {entry}: needs why, says and cases")
         only = tuple((field[key], tuple(entry[key])) for key in CONDITIONS if key in entry)
         text = (entry["why"], entry["says"], tuple(entry["cases"]), entry.get("unskip", ""))
-        found.append(Line(*text, bool(entry.get("selftests")), only))
+        found.append(Line(*text, bool(entry.get("selftests")), bool(entry.get("maybe")), only))
     return found
 
 
@@ -138,7 +140,7 @@ def judge(
             continue
         verdict.cases.append(case)
     skipped = [case for case in [*cases, *missing] if case.state == "skipped"]
-    for line in own:
+    for line in (line for line in own if not line.maybe):
         for glob in line.cases:
             part = dataclasses.replace(line, cases=(glob,))
             if any(part.explains(case) for case in skipped):

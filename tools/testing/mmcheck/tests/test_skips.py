@@ -67,6 +67,7 @@ def test_a_line_of_which_no_skip_is_left_is_reported(tmp_path: Path) -> None:
     lines = table(tmp_path, ENTRY)
     gone = skips.judge(ARM64, [Case("race", "two: a", "passed")], lines).gone
     assert gone == ["the table expects a skip of race.two: * (needs * CPUs): it ran; take the line out"]
+    assert not skips.judge(ARM64, [Case("race", "two: a", "passed")], table(tmp_path, ENTRY + "maybe = true")).gone
     # Not where the cell runs none of these cases.
     assert not skips.judge(ARM64, [Case("other", "a", "passed")], lines).gone
 
