@@ -7,13 +7,17 @@ build; which one is switched on is said on the command line of each boot:
     int f(int x)                        int f(int x)
     {                                   {
             return x + 1;                       extern int mmcheck_mutant;
-    }                                           if (mmcheck_mutant == 7) {
+    }                                           extern unsigned char mmcheck_reached[];
+                                                mmcheck_reached[3] = 1;
+                                                if (mmcheck_mutant == 7) {
                                                         return x - 1;
                                                 }
                                                 {
                                                         return x + 1;
                                                 }
                                         }
+
+mmcheck_reached notes which functions with mutants run: what a test does not reach it cannot notice.
 """
 
 import re
@@ -23,8 +27,12 @@ from dataclasses import dataclass
 SWITCH = "mmcheck_mutant"
 """The variable that chooses, and the parameter that sets it."""
 
-_FUNCTION = re.compile(r"^(?P<head>[A-Za-z_][^;{}#=]*?)\n(?P<body>\{\n.*?^\})[ \t]*$", re.MULTILINE | re.DOTALL)
+REACHED = "mmcheck_reached"
+"""The array that notes which functions ran."""
+
 _NAME = re.compile(r"(\w+)\s*\(")
+_NO_NAME = {"__attribute__", "__section", "__aligned", "__printf", "__releases", "__acquires", "__no_sanitize"}
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _LABEL = re.compile(r"^(?!default\b)([A-Za-z_]\w*):(?!:)", re.MULTILINE)
 _MARK = re.compile(r"^/\* mutant (\d+) (begins|ends) \*/$")
 
@@ -44,19 +52,66 @@ class Function:
     end: int
 
 
+_TOKEN = re.compile(
+    r"""(?P<skip>/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
+    r"""|(?P<directive>^[ \t]*\#(?:\\\n|/\*.*?\*/|[^\n])*)|(?P<brace>[{}])|(?P<end>;)""",
+    re.MULTILINE | re.DOTALL,
+)
+
+
 def functions(text: str) -> list[Function]:
-    """All functions of a C file, in order."""
+    """All functions of a C file, in order: bodies by their braces, whatever the columns.
+
+    Of the branches of an #if within a body the first counts.
+    """
     result: list[Function] = []
-    for match in _FUNCTION.finditer(text):
-        # What comes before the last empty line or comment is not part of the declaration.
-        head = re.split(r"\n\s*\n|\*/", match["head"])[-1].strip()
-        name = _NAME.search(head)
-        if name is None:
-            continue
-        earlier = sum(function.name[0] == name[1] for function in result)
-        returns = re.search(r"\bvoid\s+(\w+\s+)*$", head[: name.start()]) is None
-        result.append(Function((name[1], earlier), returns, match.start("body"), match.end("body")))
+    counts: dict[str, int] = {}
+    head, start, depth = 0, 0, 0
+    branches: list[list[int]] = []
+    for token in _TOKEN.finditer(text):
+        if token["directive"]:
+            depth = _branch(token["directive"].lstrip(" \t#"), branches, depth)
+            head = token.end() if not depth else head
+        elif token["brace"] == "{":
+            start = start if depth else token.start()
+            depth += 1
+        elif token["brace"] and depth:
+            depth -= 1
+            if not depth:
+                result += _function(text, head, start, token.end(), counts)
+                head = token.end()
+        elif token["end"] and not depth:
+            head = token.end()
     return result
+
+
+def _branch(directive: str, branches: list[list[int]], depth: int) -> int:
+    """The depth of braces behind a directive; `branches` has it at the begin and at the first end of each #if."""
+    if directive.startswith("if"):
+        branches.append([depth])
+    elif directive.startswith(("else", "elif")) and branches:
+        branches[-1][1:] = branches[-1][1:] or [depth]
+        return branches[-1][0]
+    elif directive.startswith("endif") and branches:
+        ends = branches.pop()[1:]
+        return ends[0] if ends else depth
+    return depth
+
+
+def _function(text: str, head: int, start: int, end: int, counts: dict[str, int]) -> list[Function]:
+    """The function the body of which is from `start` to `end`, if that is one."""
+    declared = _COMMENT.sub(" ", text[head:start])
+    name = next((match for match in _NAME.finditer(declared) if match[1] not in _NO_NAME), None)
+    if name is None or "=" in declared[: name.start()] or not declared.rstrip().endswith(")"):
+        return []
+    if re.match(r"\s*typedef\b", declared):
+        return []
+    called = name[1]
+    if inner := re.match(r"(?:(?:COMPAT_)?SYSCALL_DEFINE\d?|DEFINE_\w+)\s*\(\s*(\w+)", declared[name.start() :]):
+        called = inner[1]
+    counts[called] = counts.get(called, 0) + 1
+    returns = re.search(r"\bvoid\s+(\w+\s+)*$", declared[: name.start()]) is None
+    return [Function((called, counts[called] - 1), returns, start, end)]
 
 
 def bodies(text: str) -> tuple[dict[tuple[str, int], str], str]:
@@ -79,19 +134,31 @@ def changed(before: str, after: str) -> dict[tuple[str, int], str] | None:
     return {name: body for name, body in new.items() if body != old[name]}
 
 
-def merge(text: str, variants: Mapping[tuple[str, int], Sequence[tuple[int, str]]]) -> str:
-    """`text` with further bodies for some functions, each under a number."""
+def merge(
+    text: str,
+    variants: Mapping[tuple[str, int], Sequence[tuple[int, str]]],
+    reached: Mapping[tuple[str, int], int] | None = None,
+) -> str:
+    """`text` with further bodies for some functions, each under a number.
+
+    reached: the numbers under which these functions note that they run
+    """
     result, position = [], 0
     for function in functions(text):
         body = text[function.start : function.end]
         if variants.get(function.name):
-            result += [text[position : function.start], _switched(function, body, variants[function.name])]
+            result += [
+                text[position : function.start],
+                _switched(function, body, variants[function.name], (reached or {}).get(function.name)),
+            ]
             position = function.end
     return "".join([*result, text[position:]])
 
 
-def _switched(function: Function, body: str, variants: Sequence[tuple[int, str]]) -> str:
+def _switched(function: Function, body: str, variants: Sequence[tuple[int, str]], reached: int | None) -> str:
     lines = ["{", f"extern int {SWITCH};"]
+    if reached is not None:
+        lines += [f"extern unsigned char {REACHED}[];", f"{REACHED}[{reached}] = 1;"]
     for number, variant in variants:
         lines += [f"if ({SWITCH} == {number}) {{", f"/* mutant {number} begins */"]
         labels = sorted(set(_LABEL.findall(variant)))

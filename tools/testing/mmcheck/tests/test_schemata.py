@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mmcheck import schemata
+from mmcheck.settings import PROJECT
 
 BEFORE = """\
 #include <stdio.h>
@@ -104,3 +105,74 @@ def test_a_line_is_traced_to_its_mutant() -> None:
     lines = text.splitlines()
     assert schemata.at_line(text, lines.index("\treturn y - x;") + 1) == 1
     assert schemata.at_line(text, lines.index("\treturn y + x;") + 1) is None
+
+
+ODD = """\
+#ifdef A
+int a(void) {
+	return '{';
+}
+#else
+static
+void b(int x) __acquires(x)
+{
+#ifdef B
+	if (x) {
+#else
+	{
+#endif
+		call("}");
+}
+	}
+#endif
+SYSCALL_DEFINE2(c, int, x, int, y)
+{ /* } */
+	return x;
+}
+struct s { int x; };
+static const struct s s = { .x = 1 };
+"""
+
+
+def test_functions_are_found_by_their_braces() -> None:
+    found = schemata.functions(ODD)
+    assert [(f.name[0], f.returns) for f in found] == [("a", True), ("b", False), ("c", True)]
+    assert ODD[found[1].end :].startswith("\n#endif\nSYSCALL")
+
+
+def test_functions_of_merged_text_are_found() -> None:
+    text = mutate(("y + x", "y - x"), ("+ table[0]", "+ table[1]"))
+    assert [f.name for f in schemata.functions(text)] == [f.name for f in schemata.functions(BEFORE)]
+
+
+def test_functions_with_variants_note_that_they_run() -> None:
+    body = schemata.bodies(BEFORE)[0][("show", 0)]
+    text = schemata.merge(BEFORE, {("show", 0): [(1, body)]}, {("show", 0): 3})
+    assert "mmcheck_reached[3] = 1;" in text
+
+
+CUT = PROJECT / "lib/pgtable_kunit/cut.awk"
+
+
+def cut(tmp_path: Path, text: str, *variables: str) -> subprocess.CompletedProcess[str]:
+    (tmp_path / "a.c").write_text(text)
+    given = [word for variable in variables for word in ("-v", variable)]
+    return subprocess.run(["awk", *given, "-f", CUT, tmp_path / "a.c"], capture_output=True, text=True)
+
+
+def test_a_function_is_cut_out_of_merged_text(tmp_path: Path) -> None:
+    text = mutate(("y + x", "y - x"), ("goto out", "return 1")).replace("static inline int twice", "int twice")
+    done = cut(tmp_path, text, "function_name=twice[a-z_]*")
+    assert done.returncode == 0
+    assert schemata.functions(done.stdout)[0].name == ("twice", 0)
+    assert done.stdout.endswith("\n}\n") and done.stdout.count("mutant 2 ends") == 1 and "show" not in done.stdout
+    done = cut(tmp_path, "int gone(int x);\n", "function_name=gone")
+    assert done.returncode == 1 and "no function gone to cut out" in done.stderr
+
+
+def test_what_is_guarded_is_cut_out(tmp_path: Path) -> None:
+    text = "#ifndef f\nint f(void)\n{\n#if 1\n\treturn f_x + f(1);\n#endif\n}\n#endif\nint g;\n"
+    done = cut(tmp_path, text, "guards=f", "optional=new")
+    assert done.stdout == "int generic_f(void)\n{\n#if 1\n\treturn f_x + generic_f(1);\n#endif\n}\n"
+    done = cut(tmp_path, text, "guards=f h")
+    assert done.returncode == 1 and "no #ifndef h" in done.stderr

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# Cuts functions out of a C file, for tests that compile them a second time:
+#
+#	awk -v function_name='foo[a-z_]*' -f cut.awk FILE
+#	awk -v guards='foo bar' -v optional='new' -f cut.awk FILE
+#
+# The first prints the function that such a name is defined for, from the line
+# of its name to the brace that closes its body. The second prints what is
+# between "#ifndef foo" and the #endif that belongs to it, without these two,
+# and calls foo generic_foo. Braces, strings and comments are read as C has
+# them, so that any layout will do. What is not found fails the build, but for
+# guards that only some kernels have.
+
+# Follows the braces of a line; prints nothing.
+function braces(text,		i, c, two)
+{
+	for (i = 1; i <= length(text); i++) {
+		c = substr(text, i, 1)
+		two = substr(text, i, 2)
+		if (comment) {
+			if (two == "*/") {
+				comment = 0
+				i++
+			}
+		} else if (quote != "") {
+			if (c == "\\")
+				i++
+			else if (c == quote)
+				quote = ""
+		} else if (two == "/*") {
+			comment = 1
+			i++
+		} else if (two == "//") {
+			return
+		} else if (c == "\"" || c == "'") {
+			quote = c
+		} else if (c == "{") {
+			depth++
+			begun = 1
+		} else if (c == "}") {
+			depth--
+		} else if (c == ";" && !begun) {
+			declared = 1
+		}
+	}
+	quote = ""
+}
+
+# Prints what was kept of a function, if it had a body.
+function print_kept(	i)
+{
+	for (i = 1; i <= kept; i++)
+		print lines[i]
+}
+
+BEGIN {
+	required = split(guards, names, " ")
+	wanted = split(guards " " optional, names, " ")
+	start = "^[a-z].*[ *]" function_name "[(]|^" function_name "[(]"
+}
+
+function_name != "" && !found {
+	if (!inside && $0 ~ start) {
+		inside = 1
+		kept = depth = begun = declared = 0
+	}
+	if (inside) {
+		lines[++kept] = $0
+		braces($0)
+		if (declared) {
+			inside = 0
+		} else if (begun && depth == 0) {
+			print_kept()
+			inside = 0
+			found = 1
+		}
+	}
+}
+
+guards != "" {
+	if (!inside) {
+		for (i = 1; i <= wanted; i++) {
+			if ($0 ~ ("^#[ \t]*ifndef[ \t]+" names[i] "[ \t]*$")) {
+				inside = i
+				seen[i] = 1
+				level = 1
+			}
+		}
+	} else {
+		if ($0 ~ /^[ \t]*#[ \t]*if/)
+			level++
+		else if ($0 ~ /^[ \t]*#[ \t]*endif/)
+			level--
+		if (!level) {
+			inside = 0
+		} else if ($0 !~ ("^#[ \t]*define[ \t]+" names[inside] "[ \t]")) {
+			text = " " $0 " "
+			out = ""
+			while (match(text, "[^A-Za-z0-9_]" names[inside] "[^A-Za-z0-9_]")) {
+				out = out substr(text, 1, RSTART) "generic_" names[inside]
+				text = substr(text, RSTART + RLENGTH - 1)
+			}
+			text = out text
+			print substr(text, 2, length(text) - 2)
+		}
+	}
+}
+
+END {
+	if (function_name != "" && !found) {
+		print FILENAME ": no function " function_name " to cut out" > "/dev/stderr"
+		exit 1
+	}
+	for (i = 1; i <= required; i++) {
+		if (!seen[i]) {
+			print FILENAME ": no #ifndef " names[i] " to cut out" > "/dev/stderr"
+			failed = 1
+		}
+	}
+	exit failed
+}
