@@ -2,6 +2,7 @@
 """Skips are gated: what the table allows, what it does not, and that it names what there is."""
 
 import fnmatch
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -14,6 +15,7 @@ from mmcheck.errors import UserError
 from mmcheck.results import Case
 from mmcheck.settings import PROJECT
 
+from .conftest import User
 from .overlay import suites
 
 ARM64 = Cell("6.12", "arm64")
@@ -78,6 +80,50 @@ def test_a_suite_that_no_boot_names_is_a_skip(tmp_path: Path) -> None:
     assert [(case.suite, case.text[0]) for case in verdict.wrong] == [("batch", f"skipped: {skips.ABSENT}")]
     lines = table(tmp_path, f'[[skip]]\nwhy = "."\nsays = "{skips.ABSENT}"\ncases = ["batch"]\n')
     assert skips.judge(ARM64, [passed], lines, ["race", "batch"]).cases == [passed]
+
+
+CONSOLE = """\
+KTAP version 1
+1..1
+    KTAP version 1
+    # Subtest: atomic_rmw_large
+    1..3
+    ok 1 load_cost # SKIP needs --qemu_args '-icount shift=0', which counts instructions
+    ok 2 huge_page_faults
+    ok 3 mthp_faults # SKIP no such size
+ok 1 atomic_rmw_large
+"""
+
+
+def test_make_check_fails_by_a_skip_that_is_not_in_the_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    console = tmp_path / "test.log"
+    console.write_text(CONSOLE)
+    tally = check.Tally()
+    check.gate(tally, check.of("7.3", "arm64", flavour="stock"), console)
+    name = "7.3 arm64 4K stock: atomic_rmw_large.mthp_faults"
+    assert tally.failures == [f"{name}: a skip that is not in the table"]
+    assert [skip.partition(": needs")[0] for skip in tally.skips] == ["7.3 arm64 4K stock: atomic_rmw_large.load_cost"]
+    assert "skipped: no such size; skips.toml allows no such skip" in capsys.readouterr().out
+
+
+def test_the_matrix_fails_by_a_suite_that_is_not_built(user: User) -> None:
+    runner = matrix.Runner([ARM64], user.environment, None)
+    found = runner.gated(ARM64, [Case("contpte", "set_ptes_range", "passed")])
+    wrong = {case.suite for case in found if case.state == "failed"}
+    assert {"pte_bits", "folio_pte_batch"} <= wrong and "contpte" not in wrong
+    # Of some suites nobody knows which should be there.
+    assert len(matrix.Runner([ARM64], user.environment, ["contpte"]).gated(ARM64, [RACE])) == 1
+
+
+def test_kunit_py_says_what_would_run_a_skip(user: User) -> None:
+    done = user.kunit("run", "--arch=arm64", FAKE_CONSOLES=json.dumps({"all": CONSOLE}))
+    assert done.returncode == 0
+    assert "1 skipped: Time has to be a number of instructions" in done.stderr
+    assert "To run them: --qemu_args '-icount shift=0" in done.stderr
+    assert "mmcheck: cannot tell whether this kernel has CLEAR_PTES, " in done.stderr
+    assert "skipped" not in user.kunit("build", "--arch=arm64").stderr
 
 
 def test_the_users_own_tree_is_not_gated() -> None:
