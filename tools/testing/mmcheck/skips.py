@@ -91,17 +91,19 @@ def load(path: Path = TABLE) -> list[Line]:
     return found
 
 
-def issues(path: Path = ISSUES) -> dict[int, str]:
-    """By number, the kernels that have a known issue."""
-    found = re.findall(r"^## (\d+)\..*?^\| kernels \| (.*?)(?:;|\. | \|$)", path.read_text(), re.MULTILINE | re.DOTALL)
-    return {int(number): kernels for number, kernels in found}
+def issues(path: Path = ISSUES) -> dict[int, tuple[str, str]]:
+    """By number, the kernels that have a known issue, and the row of tests that meet it."""
+    pattern = r"^## (\d+)\..*?^\| kernels \| (.*?)(?:;|\. | \|$).*?^\| tests? \| (.*?) \|$"
+    found = re.findall(pattern, path.read_text(), re.MULTILINE | re.DOTALL)
+    return {int(number): (kernels, tests) for number, kernels, tests in found}
 
 
 def known(case: results.Case, cell: Cell) -> bool:
-    """Whether the skip of `case` is a known issue of the kernel of `cell`."""
+    """Whether the skip of `case` is a known issue, of it and of the kernel of `cell`."""
     match = _ISSUE.match(" ".join(case.text))
-    kernels = issues().get(int(match[1]), "") if match else ""
-    return re.search(rf"\b{re.escape(cell.kernel)}\b", kernels) is not None
+    kernels, tests = issues().get(int(match[1]), ("", "")) if match else ("", "")
+    own = case.name.partition(": ")[0].rpartition(".")[2]
+    return re.search(rf"\b{re.escape(cell.kernel)}\b", kernels) is not None and f"`{case.suite}.{own}`" in tests
 
 
 @dataclass

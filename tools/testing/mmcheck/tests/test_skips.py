@@ -130,11 +130,16 @@ def test_the_users_own_tree_is_not_gated() -> None:
     assert not skips.judge(Cell("", "arm64"), [RACE], []).wrong
 
 
-def test_known_issues_are_those_of_the_kernel(tmp_path: Path) -> None:
-    issue = Case("a", "b", "skipped", text=["known issue 3: pte_present() reads twice"])
+def test_known_issues_are_those_of_the_kernel_and_of_the_test() -> None:
+    text = ["known issue 3: pte_present() reads twice"]
+    issue = Case("pte_bits", "pte_present_evaluates_once", "skipped", text=text)
     assert not skips.judge(ARM64, [issue], []).wrong
     assert skips.judge(Cell("7.3", "arm64"), [issue], []).wrong
+    # Of another test, and one that nobody knows.
+    assert skips.judge(ARM64, [Case("pte_bits", "b", "skipped", text=text)], []).wrong
     assert skips.judge(ARM64, [Case("a", "b", "skipped", text=["known issue 99: new"])], []).wrong
+    young = Case("folio_move", "anon.migrate_keeps_referenced", "skipped", text=["known issue 1: old"])
+    assert not skips.judge(Cell("7.3", "arm64", selftests=True), [young], []).wrong
 
 
 def test_the_summary_says_why_and_what_to_run(tmp_path: Path) -> None:
