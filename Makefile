@@ -15,6 +15,7 @@ help:
 	@echo 'make bundle ARCH=arm64           kernel and selftests for a lab: image, initramfs, disk'
 	@echo 'make matrix                      kernels x architectures x page sizes x flavours, one table'
 	@echo 'make mutants                     does any test notice if the kernel is wrong?'
+	@echo 'make known-issues                does each patch of a known issue fix it?'
 	@echo 'make coverage                    lines and branches of the code under test that the suites run'
 	@echo 'make bench                       counts and ratios: batches, owners, clearing, write faults'
 	@echo 'make bench-compare A=out B=...   two results of make bench beside each other'
@@ -55,6 +56,9 @@ matrix:
 mutants:
 	@$(PYTHON) -m mmcheck.mutants
 
+known-issues:
+	@$(PYTHON) -m mmcheck.patched
+
 coverage:
 	@$(PYTHON) -m mmcheck.coverage
 
@@ -64,4 +68,4 @@ graft ungraft:
 series:
 	@$(PYTHON) -m mmcheck.series
 
-.PHONY: help check check-host kselftest results report kcidb bundle matrix mutants coverage bench bench-compare bench-launcher graft ungraft series
+.PHONY: help check check-host kselftest results report kcidb bundle matrix mutants known-issues coverage bench bench-compare bench-launcher graft ungraft series

@@ -3,6 +3,7 @@
  * Failures that are known: faults of the kernel, not of the test.
  */
 
+#include <linux/bits.h>
 #include <linux/module.h>
 
 #include "known_issue.h"
@@ -11,16 +12,36 @@ static bool strict;
 module_param(strict, bool, 0644);
 MODULE_PARM_DESC(strict, "known issues fail a test instead of skipping it");
 
+/* What known_issues.sh said of the source that this was built from. */
+static ulong issues = PGTABLE_KUNIT_ISSUES;
+module_param(issues, ulong, 0444);
+MODULE_PARM_DESC(issues, "known issues that this kernel has, bit N for issue N");
+
 /**
- * pgtable_kunit_meet_issue() - the verdict of a test that has met a known issue
+ * pgtable_kunit_has_issue() - whether the source of this kernel shows an issue
+ * @number: number of the issue in the list of known issues
+ *
+ * Return: true if its faulty code is there, in a version older than the fix
+ */
+bool pgtable_kunit_has_issue(int number)
+{
+	return issues & BIT(number);
+}
+
+/**
+ * pgtable_kunit_known_issue() - report that a test has met a known issue
  * @test: the test
  * @number: number of the issue in the list of known issues
  * @fmt: what was seen, as for printf()
  *
- * Return: what pgtable_kunit_known_issue() throws at to end the test
+ * Use it only when what was seen is exactly what the issue predicts. The test
+ * is skipped with the number of the issue if the source of this kernel shows
+ * the issue. It fails if the source does not, with pgtable_kunit.strict=1, and
+ * if it has failed already. It goes on, for a test has more to check than what
+ * the issue predicts: a failure after this fails the test.
  */
-struct kunit_try_catch *pgtable_kunit_meet_issue(struct kunit *test, int number,
-						 const char *fmt, ...)
+void pgtable_kunit_known_issue(struct kunit *test, int number,
+			       const char *fmt, ...)
 {
 	struct va_format vaf;
 	va_list args;
@@ -28,12 +49,17 @@ struct kunit_try_catch *pgtable_kunit_meet_issue(struct kunit *test, int number,
 	va_start(args, fmt);
 	vaf.fmt = fmt;
 	vaf.va = &args;
-	if (strict)
+	if (!pgtable_kunit_has_issue(number))
+		KUNIT_FAIL(test,
+			   "as known issue %d, which the source does not show: %pV",
+			   number, &vaf);
+	else if (strict)
 		KUNIT_FAIL(test, "known issue %d: %pV", number, &vaf);
+	else if (READ_ONCE(test->status) == KUNIT_FAILURE)
+		kunit_info(test, "besides, known issue %d: %pV\n", number, &vaf);
 	else
 		kunit_mark_skipped(test, "known issue %d: %pV", number, &vaf);
 	va_end(args);
-	return &test->try_catch;
 }
 
 /**
@@ -41,10 +67,13 @@ struct kunit_try_catch *pgtable_kunit_meet_issue(struct kunit *test, int number,
  * @test: the test
  * @number: number of the issue in the list of known issues
  *
- * For a test that passes although the issue predicts that it fails.
+ * For a test that was where the issue predicts a failure, and saw none.
  */
 void pgtable_kunit_stale_issue(struct kunit *test, int number)
 {
-	kunit_info(test, "known issue %d is stale: the property holds\n",
-		   number);
+	if (pgtable_kunit_has_issue(number) &&
+	    READ_ONCE(test->status) != KUNIT_FAILURE)
+		kunit_info(test,
+			   "known issue %d is stale: the source shows it, the property holds\n",
+			   number);
 }

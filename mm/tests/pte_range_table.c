@@ -162,7 +162,8 @@ struct walk *pte_range_walk_alloc(struct kunit *test, const char *name,
 		w->shift = 1;
 		w->pair_pfn = w->pfn + WALK_FOLIO_PAGES;
 	}
-	if (range_set_ptes_skips(w)) {
+	if (IS_ENABLED(CONFIG_UML) && pgtable_kunit_has_issue(2) &&
+	    range_set_ptes_skips(w)) {
 		kunit_info(test, "known issue 2: no more than two pages are set at once\n");
 		w->model.set_max = 2;
 	}

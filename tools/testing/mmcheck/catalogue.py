@@ -68,7 +68,7 @@ def load(folder: Path) -> list[Mutant]:
         except tomllib.TOMLDecodeError as error:
             raise UserError(f"{path}: {error}") from None
         result += [_entry(path, entry) for entry in entries]
-    result += [_patch(path) for path in sorted(folder.glob("*.patch"))]
+    result += [patch(path) for path in sorted(folder.glob("*.patch"))]
     if not result:
         raise UserError(f"{folder}: no *.patch and no *.toml with a [[mutant]] in it")
     return result
@@ -110,7 +110,8 @@ def _replaced(text: str, function: str, old: str, new: str) -> str | None:
     return None
 
 
-def _patch(path: Path) -> Mutant:
+def patch(path: Path) -> Mutant:
+    """A patch as a mutant that is named after its file."""
     lines = path.read_text().splitlines()
     names = [line[4:].split("\t")[0].strip() for line in lines if line.startswith("+++ ")]
     files_changed = [name.partition("/")[2] for name in names]
@@ -127,8 +128,8 @@ def _patch(path: Path) -> Mutant:
                     target.write_text(read(name))
                 except OSError:
                     return None
-            patch = [shutil.which("patch") or "patch", "-p1", "-s", "-f", "-d", folder, "-i", str(path.absolute())]
-            if subprocess.run(patch, capture_output=True).returncode:
+            command = [shutil.which("patch") or "patch", "-p1", "-s", "-f", "-d", folder, "-i", str(path.absolute())]
+            if subprocess.run(command, capture_output=True).returncode:
                 return None
             return {name: (Path(folder) / name).read_text() for name in files_changed}
 

@@ -40,6 +40,8 @@ def run(out: Path) -> int:
         for case in cases:
             if case.state == "failed":
                 print(f"    FAILED {case.suite}.{case.name}: {case.text[0] if case.text else 'no reason given'}")
+            elif case.state == "passed" and case.text:
+                print(f"    STALE {case.suite}.{case.name}: {case.text[0]}")
             every.append(results.Case(f"{name} {case.suite}", *list(vars(case).values())[1:]))
     folder = out / "results"
     folder.mkdir(exist_ok=True)

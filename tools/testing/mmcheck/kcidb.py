@@ -11,20 +11,22 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from . import collect, command, graft, machine, progress, results, source
+from . import collect, command, graft, known_issues, machine, progress, results, source
 from .errors import UserError
 from .make import LOG, RECORD
 from .settings import PROJECT, from_environment
 
 VERSION = {"major": 5, "minor": 0}
 ORIGIN = "mmcheck"
+ISSUE_VERSION = 1
+"""Of what is said of each known issue."""
 EXCERPT = 16384
 """Characters of a log that the schema allows."""
 
@@ -99,7 +101,45 @@ class Submission:
             "checkouts": [self.checkout(label) for label in checkouts.values()],
             "builds": list(builds.values()),
             "tests": tests,
+            **self.known(tests),
         }
+
+    def known(self, tests: Sequence[Item]) -> Item:
+        """The known issues that `tests` met, or were where they are predicted and did not, and these incidents."""
+        table = {issue.number: issue for issue in known_issues.load()}
+        incidents: list[Item] = []
+        for test in tests:
+            said = test["misc"].get("reason", "") if test["status"] == "SKIP" else test["misc"].get("stale", "")
+            pattern = known_issues.MET if test["status"] == "SKIP" else known_issues.STALE
+            for match in pattern.finditer(said):
+                number = int(match[1])
+                incidents.append(
+                    {
+                        "id": self.id("incident", str(number), test["id"].partition(":")[2]),
+                        "origin": self.origin,
+                        "issue_id": self.id("issue", str(number)),
+                        "issue_version": ISSUE_VERSION,
+                        "test_id": test["id"],
+                        "present": test["status"] == "SKIP",
+                        "comment": excerpt(said),
+                    }
+                )
+        met = sorted({int(incident["issue_id"].rpartition(":")[2]) for incident in incidents})
+        issues = [
+            {
+                "id": self.id("issue", str(number)),
+                "version": ISSUE_VERSION,
+                "origin": self.origin,
+                "comment": f"{table[number].title}: {table[number].effect}",
+                "culprit": {"code": True, "tool": False, "harness": False},
+                "misc": {"upstream": table[number].upstream, "fixes": table[number].fixes},
+            }
+            for number in met
+            if number in table
+        ]
+        listed = {issue["id"] for issue in issues}
+        incidents = [incident for incident in incidents if incident["issue_id"] in listed]
+        return {"issues": issues, "incidents": incidents} if issues else {}
 
     def id(self, *parts: str) -> str:
         """The ID of an item."""
@@ -192,6 +232,8 @@ class Submission:
                 item["misc"]["splat"] = case.splat
             elif case.state == "skipped":
                 item["misc"]["reason"] = text
+            elif text:
+                item["misc"]["stale"] = text
             yield item
 
 

@@ -434,6 +434,8 @@ def report(
             name = f"{case.suite}.{case.name}"
             why = next((f" ({text})" for glob, text in (known or {}).items() if fnmatch.fnmatch(name, glob)), "")
             progress.say(f"FAILED {name}{why}; again: {again(case, every, environ)}")
+        elif case.state == "passed" and case.text:
+            progress.say(f"{case.suite}.{case.name}: {case.text[0]}")
     progress.say(f"{results.summary(found)}; consoles, results.json and results.xml in {session.folder}")
     return results.status(found)
 

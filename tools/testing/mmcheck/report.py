@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import collect, command, graft, progress, results
+from . import collect, command, graft, known_issues, progress, results
 from .cell import slug
 from .errors import UserError
 from .mutants import KILLED
-from .settings import PROJECT, from_environment
+from .settings import from_environment
 
 STYLE = Path(__file__).with_suffix(".css")
-KNOWN = PROJECT / "KNOWN_ISSUES.md"
 HISTORY = 60
 """So many reports are drawn at most."""
 OFTEN = 8
@@ -185,13 +184,33 @@ def skips(runs: Sequence[tuple[str, list[results.Case]]]) -> str:
     return "".join(often) + more
 
 
-def known_issues(path: Path = KNOWN) -> list[tuple[str, str]]:
-    """Title and effect of each entry of the known-issues file."""
-    found = []
-    for part in re.split(r"^## ", path.read_text(), flags=re.MULTILINE)[1:]:
-        effect = re.search(r"^\| effect \| (.*) \|$", part, re.MULTILINE)
-        found.append((part.splitlines()[0], effect[1] if effect else ""))
-    return found
+def issues(runs: Sequence[tuple[str, Sequence[results.Case]]]) -> str:
+    """The table of known issues, and which cases met them, or were where they are predicted and passed."""
+    rows = []
+    for issue in known_issues.load():
+        met, stale = (
+            [f"{name}: {case.suite}.{case.name}" for name, case in cases_of(runs, pattern, issue.number)]
+            for pattern in (known_issues.MET, known_issues.STALE)
+        )
+        seen = "".join(
+            f"<details><summary>{len(names)} {word}</summary><pre>{text(chr(10).join(names))}</pre></details>"
+            for word, names in (("met it", met), ("stale", stale))
+            if names
+        )
+        rows.append([marked(f"{issue.number}. {issue.title}"), marked(issue.effect), marked(issue.upstream), seen])
+    return grid(["issue", "effect", "upstream", "here"], rows)
+
+
+def cases_of(
+    runs: Sequence[tuple[str, Sequence[results.Case]]], pattern: re.Pattern[str], number: int
+) -> list[tuple[str, results.Case]]:
+    """The cases, with the name of their run, that say `pattern` of the issue `number`."""
+    return [
+        (name, case)
+        for name, cases in runs
+        for case in cases
+        if case.state != "failed" and any(int(m[1]) == number for m in map(pattern.search, case.text) if m)
+    ]
 
 
 def score(mutants: Sequence[JSON]) -> tuple[int, int]:
@@ -287,8 +306,7 @@ def page(data: Input, lines: Sequence[JSON], when: str) -> str:
             version, _, kind = str(content["kernel"]).partition("+mutants")
             label = f"mutants noticed, {version.partition('-')[0]}{kind.replace('+', ' by ')}"
             tiles.append((f"{100 * killed / could:.0f}%", label))
-    issues = known_issues()
-    tiles.append((len(issues), "known issues"))
+    tiles.append((len(known_issues.load()), "known issues"))
     drawn = "".join(
         f"<div class=tile><b{' class=bad' if label == 'failed' and value else ''}>{text(value)}</b>{text(label)}</div>"
         for value, label in tiles
@@ -297,7 +315,7 @@ def page(data: Input, lines: Sequence[JSON], when: str) -> str:
         ("failures", "Failures", failures(failed)),
         ("matrix", "Matrix", matrix(data)),
         ("skips", "Skips", skips(data.runs)),
-        ("issues", "Known issues of kernels", grid(["issue", "effect"], [[marked(a), marked(b)] for a, b in issues])),
+        ("issues", "Known issues of kernels", issues(data.runs)),
         ("mutants", "Mutants: which mistakes are noticed", mutation(data.mutants)),
         ("coverage", "Coverage of the code under test", covered(data.coverage)),
         ("bench", "Benchmarks", benchmarks(data.bench)),

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from . import graft, outcome
+from . import graft, known_issues, outcome
 
 STATES = ("passed", "failed", "skipped")
 _TIME = re.compile(r"^(?:<\d>)?\[ *(\d+\.\d+)\]")
@@ -36,7 +36,7 @@ class Case:
     name:    the case; "" is the suite itself, where it failed outside of its cases
     state:   one of STATES
     seconds: by the clock of the kernel that ran it
-    text:    the reason of a skip; what the test, and the kernel, said of a failure
+    text:    the reason of a skip; what the test, and the kernel, said of a failure; what it said of stale known issues
     splat:   whether the kernel said that something is wrong with it
     """
 
@@ -100,6 +100,8 @@ class Reader:
             state = "failed"
         if state == "failed":
             text = [*text, *self._said, *self._splat]
+        elif state == "passed":
+            text = [*text, *stale(self._said)]
         case = Case(self.program, name, state, round(self._now - self._since, 3), text, bool(self._splat))
         self.cases.append(case)
         self.case, self._said, self._splat, self._since = "", [], [], self._now
@@ -158,7 +160,7 @@ def kunit(console: Iterable[str]) -> list[Case]:
             inner = len(match[1]) == 8
             if inner or not (parameters and match[3] == name):
                 state = "skipped" if match[4] else "failed" if match[2] or splat else "passed"
-                text = [match[5]] if match[4] else said if state == "failed" else []
+                text = [match[5]] if match[4] else said if state == "failed" else stale(said)
                 full = f"{name}: {match[3]}" if inner else match[3]
                 cases.append(Case(suite, full, state, round(now - since, 3), text, splat))
                 since = now
@@ -173,6 +175,11 @@ def kunit(console: Iterable[str]) -> list[Case]:
             said.append(line.strip().removeprefix("# "))
     ended()
     return cases
+
+
+def stale(said: Iterable[str]) -> list[str]:
+    """What is said of known issues that were not met."""
+    return [line for line in said if known_issues.STALE.search(line)]
 
 
 def counts(cases: Iterable[Case]) -> dict[str, int]:

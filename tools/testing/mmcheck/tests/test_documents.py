@@ -4,6 +4,7 @@
 import re
 from pathlib import Path
 
+from mmcheck import known_issues
 from mmcheck.settings import PROJECT
 
 from .overlay import cases, files, selftests, suites
@@ -98,14 +99,38 @@ def test_paths_in_the_readme_exist() -> None:
 
 def test_known_issues_are_those_that_tests_name() -> None:
     listed = set(re.findall(r"^## (\d+)\.", (PROJECT / "KNOWN_ISSUES.md").read_text(), re.MULTILINE))
-    sources = [*files(".c"), *PROJECT.glob("tools/testing/selftests/mm/*.c")]
-    pattern = r'(?:known|stale)_issue\(test,\s*(\d+)|"known issue (\d+): '
-    named = {a or b for p in sources for a, b in re.findall(pattern, p.read_text())}
-    assert named == listed
+    assert listed == {str(issue.number) for issue in known_issues.load()}
+    for path in [*files("_kunit.c"), *PROJECT.glob("tools/testing/selftests/mm/*.c")]:
+        text = path.read_text()
+        met, stale = (
+            set(re.findall(pattern, text))
+            for pattern in (
+                r"(?:_known_issue\(test,|\bKNOWN_ISSUE\()\s*(\d+)",
+                r"(?:_stale_issue\(test,|\bSTALE_ISSUE\()\s*(\d+)",
+            )
+        )
+        assert met == stale, path
+        assert met <= listed
+    named = {(str(issue.number), test) for issue in known_issues.load() for test in issue.tests}
+    assert named == {
+        (number, name) for name, body in bodies().items() for number in re.findall(r"KNOWN_ISSUE\((\d+)", body)
+    }
+
+
+def bodies() -> dict[str, str]:
+    """The text of each case, by `suite.case`, with known issues written alike."""
+    found: dict[str, str] = {}
+    for suite, text in suites().items():
+        for case in re.findall(r"KUNIT_CASE\w*\((\w+)", text):
+            for part in text.split(f"static void {case}(struct kunit ")[1:]:
+                found[f"{suite}.{case}"] = found.get(f"{suite}.{case}", "") + part.partition("\n}\n")[0]
+    for path in PROJECT.glob("tools/testing/selftests/mm/*.c"):
+        for match in re.finditer(r"^TEST_F\w*\((\w+), (\w+)", path.read_text(), re.MULTILINE):
+            found[f"{match[1]}.{match[2]}"] = path.read_text()[match.start() :].partition("\n}\n")[0]
+    return {name: re.sub(r"pgtable_kunit_known_issue\(test,\s*", "KNOWN_ISSUE(", body) for name, body in found.items()}
 
 
 def test_each_patch_is_of_a_known_issue() -> None:
-    known = (PROJECT / "KNOWN_ISSUES.md").read_text()
-    for patch in PROJECT.glob("patches/*"):
-        assert f"`patches/{patch.name}`" in known
-        assert patch.read_text().startswith("Subject: [PATCH] ")
+    listed = {name for issue in known_issues.load() for name in issue.patch}
+    assert listed == {f"patches/{patch.name}" for patch in PROJECT.glob("patches/*")}
+    assert all((PROJECT / name).read_text().startswith("Subject: [PATCH] ") for name in listed)

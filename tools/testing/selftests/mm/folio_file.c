@@ -281,53 +281,72 @@ static unsigned int pages_around(void)
 	return around / psize();
 }
 
-/*
- * Map the last folio of a file where no page table is yet, read its first page,
- * and return how many pages from there on are mapped now; 0 where it cannot be.
- *
- *	|<---- a table ---->|<---- a table ---->|
- *	  ..............room|folio|.............
- */
-static unsigned int mapped_by_first_fault(const struct memory *m)
+/* How many pages from @at on are mapped. */
+static unsigned int mapped_pages(const char *at, unsigned int pages)
 {
-	size_t table = psize() * psize() / sizeof(long), size = bytes(1UL << m->order);
-	char *room = mmap(NULL, 3 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	char *at = (char *)(((unsigned long)room + table - 1) & -table);
 	unsigned int page = 0;
 
-	if (room == MAP_FAILED)
-		return 0;
-	if (mmap(at, size, PROT_READ, MAP_SHARED | MAP_FIXED, m->fd,
-		 bytes(m->pages) - size) == at) {
-		read_byte(at);
-		while (page < 1U << m->order && pagemap_has(at + bytes(page), PM_PRESENT))
-			page++;
-	}
-	munmap(room, 3 * table);
+	while (page < pages && pagemap_has(at + bytes(page), PM_PRESENT))
+		page++;
 	return page;
 }
 
 /*
+ * Map the second half of the last block of a file where no page table is yet: a
+ * part of a folio, so that the fault itself cannot map all of it. Read its pages
+ * one by one; @mapped is how many are mapped after each of the first two. Returns
+ * whether there was room.
+ *
+ *	|<---- a table ---->|<---- a table ---->|
+ *	  ..............room|half|..............
+ */
+static bool map_last_half(const struct memory *m, unsigned int mapped[2])
+{
+	unsigned int half = (1U << m->order) / 2;
+	size_t table = psize() * psize() / sizeof(long), size = bytes(half);
+	char *room = mmap(NULL, 3 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *at = (char *)(((unsigned long)room + table - 1) & -table);
+	bool right;
+
+	if (room == MAP_FAILED)
+		return false;
+	right = mmap(at, size, PROT_READ, MAP_SHARED | MAP_FIXED, m->fd,
+		     bytes(m->pages) - size) == at;
+	for (unsigned int page = 0; page < 2 && right; page++) {
+		read_byte(at + bytes(page));
+		mapped[page] = mapped_pages(at, half);
+	}
+	munmap(room, 3 * table);
+	return right;
+}
+
+/*
  * [contpte 217] The first fault in a page table maps around it what any other
- * fault does, newer kernels all of the folio, and no less if that is the last of
- * its file. With one page alone the rest of the block comes with the next fault,
- * and is never folded.
+ * fault does, and no less if that is of the last folio of its file. With one page
+ * alone the rest comes with the next fault. A block of which that happens is
+ * never folded. Known issue 9: just that, for files that are not memory.
  */
 TEST_F(folio_file, first_fault_in_table)
 {
 	struct memory *m = &self->memory;
-	unsigned int around = pages_around(), size = 1U << m->order, first, last;
+	unsigned int around = pages_around(), half = (1U << m->order) / 2;
+	unsigned int inner[2], last[2];
 
 	if (around < 2)
 		SKIP(return, "a fault maps nothing around it here");
 	ASSERT_EQ(0, ftruncate(m->fd, bytes(m->pages + 1)));
-	first = mapped_by_first_fault(m);
-	ASSERT_LE(around < size ? around : size, first);
+	ASSERT_TRUE(map_last_half(m, inner));
+	ASSERT_LE(around < half ? around : half, inner[0]);
 	ASSERT_EQ(0, ftruncate(m->fd, bytes(m->pages)));
-	last = mapped_by_first_fault(m);
-	if (last == 1 && variant->kind == XFS && skips_known(_metadata))
-		SKIP(return, "known issue 9: a file's last folio, and no table yet");
-	EXPECT_EQ(first, last);
+	ASSERT_TRUE(map_last_half(m, last));
+	EXPECT_EQ(inner[1], last[1]);
+	if (last[0] == 1 && variant->kind == XFS) {
+		KNOWN_ISSUE(9, "a file's last folio, and no table yet");
+		return;
+	}
+	EXPECT_EQ(inner[0], last[0]);
+	if (variant->kind == XFS)
+		STALE_ISSUE(9);
 }
 
 /* The file grows again: what was behind its end is zero, not what it was. */

@@ -177,6 +177,15 @@ static long mapped_in_part(const struct memory *m)
 	return atol(value);
 }
 
+/* Whether any folio is left in one piece. */
+static bool any_folio(const struct memory *m)
+{
+	for (unsigned int i = 0; i < m->pages; i += 1U << m->order)
+		if (is_folio(m, i))
+			return true;
+	return false;
+}
+
 /*
  * [contpte 228] Moved to the other node and back, by mbind(): no part of a folio
  * was unmapped for good, so it stays whole, and is mapped as before. Known issue
@@ -187,6 +196,9 @@ TEST_F(folio_numa, move_twice)
 	struct watched *w = &self->watched;
 	struct memory *m = &w->memory;
 	unsigned int size = 1U << m->order;
+	/* By entries, not by one PMD, and large enough for the list of those to be split. */
+	bool may_split = variant->kind == ANON && m->order > 1 &&
+			 bytes(size) != read_pmd_pagesize();
 	long before = mapped_in_part(m), after;
 
 	ASSERT_EQ(0, bind_to(m->at, m->pages, 1UL << w->here, MPOL_MF_MOVE | MPOL_MF_STRICT));
@@ -199,9 +211,13 @@ TEST_F(folio_numa, move_twice)
 	ASSERT_EQ(0, bind_to(m->at, m->pages, 1UL << w->there, MPOL_MF_MOVE | MPOL_MF_STRICT));
 	EXPECT_EQ(-1, page_elsewhere(m, 0, m->pages, w->there));
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
-	if (after - before == m->pages >> m->order && !is_folio(m, 0) && skips_known(_metadata))
-		SKIP(return, "known issue 8: a folio that was moved looks mapped in part");
+	if (may_split && after - before == m->pages >> m->order && !any_folio(m)) {
+		KNOWN_ISSUE(8, "a folio that was moved looks mapped in part");
+		return;
+	}
 	EXPECT_EQ(before, after);
+	if (may_split && before == after)
+		STALE_ISSUE(8);
 	for (unsigned int i = 0; i < m->pages; i += size) {
 		EXPECT_TRUE(is_folio(m, i));
 		EXPECT_TRUE(rightly_mapped(m, m->at + bytes(i)));

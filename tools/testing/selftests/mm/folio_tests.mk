@@ -24,5 +24,12 @@ TEST_GEN_PROGS += hugetlb_block
 TEST_GEN_PROGS += hugetlb_fork
 TEST_GEN_PROGS += pmd_split
 
-LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_util.h $(selfdir)/mm/hugetlb_pool.h
+LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_util.h $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h
 CFLAGS += -I$(top_srcdir)/tools/testing/selftests
+
+# Which known issues the tree has, for folio_known.h; written only when that changes.
+folio_output := $(or $(OUTPUT),$(CURDIR))
+folio_issues := $(shell sh ../../../../lib/pgtable_kunit/known_issues.sh ../../../.. $(folio_output)/folio_known_issues.h)
+LOCAL_HDRS += $(folio_output)/folio_known_issues.h
+EXTRA_CLEAN += $(folio_output)/folio_known_issues.h
+CFLAGS += -I$(folio_output)

@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 #include "folio_did.h"
+#include "folio_known.h"
 #include "kselftest_harness.h"
 #include "vm_util.h"
 #if __has_include("hugepage_settings.h")
@@ -63,15 +64,6 @@ static inline unsigned int cont_ptes(void)
 #else
 	return 65536 / psize();
 #endif
-}
-
-/*
- * Whether a test that meets a bug that KNOWN_ISSUES.md lists is to be skipped:
- * not with STRICT=1, and not if it has failed already, which SKIP() would undo.
- */
-static inline bool skips_known(struct __test_metadata *_metadata)
-{
-	return !getenv("STRICT") && __test_passed(_metadata);
 }
 
 /* Log2 of a power of two. */

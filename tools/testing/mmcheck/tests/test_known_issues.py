@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The table of known issues says which tree has which, and what derives from it is in step with it."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mmcheck import known_issues, patched
+from mmcheck.errors import UserError
+from mmcheck.known_issues import Issue
+from mmcheck.settings import PROJECT
+
+ISSUES = known_issues.load()
+
+
+def write(tree: Path, files: dict[str, str]) -> None:
+    """Put files into a tree."""
+    for name, text in files.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+
+
+def faulty(version: str = "6.12") -> dict[str, str]:
+    """The files of a tree that has all issues, in an odd layout."""
+    files: dict[str, str] = {}
+    for issue in ISSUES:
+        code = issue.faulty[0].replace("; ", ";\n\t").replace("{ ", "{\n\t\t")
+        files[issue.file] = files.get(issue.file, "") + f"{issue.name}\n{code}\n"
+    major, minor = version.split(".")
+    return files | {"Makefile": f"VERSION = {major}\nPATCHLEVEL = {minor}\nSUBLEVEL = 4\n"}
+
+
+def by_script(tree: Path, *arguments: str) -> tuple[int, str]:
+    """What the script says of a tree: the number, and what it complains about."""
+    command = ["sh", str(PROJECT / known_issues.SCRIPT), str(tree), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(done.stdout or "0", 0), done.stderr
+
+
+def by_table(tree: Path) -> int:
+    """The same by the table."""
+
+    def read(name: str) -> str:
+        return (tree / name).read_text()
+
+    version = known_issues.version_of(read)
+    return sum(1 << issue.number for issue in ISSUES if issue.shown(version, read))
+
+
+def bits(*without: int) -> int:
+    """All issues but some."""
+    return sum(1 << issue.number for issue in ISSUES if issue.number not in without)
+
+
+def test_what_derives_from_the_table_is_in_step() -> None:
+    assert (PROJECT / known_issues.SCRIPT).read_text() == known_issues.script(ISSUES)
+    text = (PROJECT / known_issues.DOCUMENT).read_text()
+    assert text == known_issues.document(text, ISSUES)
+    for issue in ISSUES:
+        assert f"## {issue.number}. {issue.title}\n\n{known_issues.rows(issue)}\n" in text
+
+
+def test_numbers_are_in_order_and_all_is_said() -> None:
+    assert [issue.number for issue in ISSUES] == list(range(1, len(ISSUES) + 1))
+    for issue in ISSUES:
+        assert issue.tests and issue.patch and issue.faulty and issue.upstream
+        assert issue.fixes or issue.fixed_in
+        assert all(text == " ".join(text.split()) for text in issue.faulty)
+
+
+def test_a_tree_with_the_faulty_code_has_the_issue(tmp_path: Path) -> None:
+    write(tmp_path, faulty())
+    assert by_script(tmp_path) == (bits(), "")
+    assert by_table(tmp_path) == bits()
+
+
+@pytest.mark.parametrize(
+    ("version", "without"), [("6.15", ()), ("6.16", (7,)), ("7.1", (7,)), ("7.2", (3, 7)), ("10.0", (3, 7))]
+)
+def test_a_tree_as_new_as_the_fix_has_not_whatever_its_code(
+    tmp_path: Path, version: str, without: tuple[int, ...]
+) -> None:
+    write(tmp_path, faulty(version))
+    assert by_script(tmp_path) == (bits(*without), "")
+    assert by_table(tmp_path) == bits(*without)
+
+
+@pytest.mark.parametrize("issue", ISSUES, ids=lambda issue: str(issue.number))
+def test_a_tree_with_other_code_has_not(tmp_path: Path, issue: Issue) -> None:
+    files = faulty()
+    code = issue.faulty[0].replace("; ", ";\n\t").replace("{ ", "{\n\t\t")
+    write(tmp_path, files | {issue.file: files[issue.file].replace(code, "")})
+    assert by_script(tmp_path) == (bits(issue.number), "")
+    assert by_table(tmp_path) == bits(issue.number)
+
+
+def test_a_tree_of_which_nobody_can_tell_has_not_and_it_is_said(tmp_path: Path) -> None:
+    files = faulty()
+    del files["mm/hugetlb.c"]
+    files["mm/filemap.c"] = files["mm/filemap.c"].replace("filemap_map_pages(", "filemap_map(")
+    write(tmp_path, files)
+    number, said = by_script(tmp_path)
+    assert number == bits(9, 10) == by_table(tmp_path)
+    assert said.splitlines() == [
+        "known issue 9: unknown, no filemap_map_pages( in mm/filemap.c",
+        "known issue 10: unknown, no copy_hugetlb_page_range( in mm/hugetlb.c",
+    ]
+
+
+def test_the_header_of_the_selftests_is_written_when_it_changes(tmp_path: Path) -> None:
+    write(tmp_path, faulty())
+    header = tmp_path / "new" / "known.h"
+    assert by_script(tmp_path, str(header)) == (0, "")
+    assert header.read_text() == f"#define FOLIO_KNOWN_ISSUES {bits():#x}\n"
+    before = header.stat().st_mtime_ns
+    by_script(tmp_path, str(header))
+    assert header.stat().st_mtime_ns == before
+    write(tmp_path, faulty("6.16"))
+    by_script(tmp_path, str(header))
+    assert header.read_text() == f"#define FOLIO_KNOWN_ISSUES {bits(7):#x}\n"
+
+
+def tree_of(text: str) -> Callable[[str], str]:
+    """Reads a tree of one file, of version 7.3."""
+    files = {"mm/one.c": text, "Makefile": "VERSION = 7\nPATCHLEVEL = 3\n"}
+    return files.__getitem__
+
+
+def test_a_patch_fixes_what_the_table_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "good.patch").write_text(
+        "Subject: [PATCH] x\n\n---\n--- a/mm/one.c\n+++ b/mm/one.c\n@@ -1 +1 @@\n-f(); bad();\n+f(); good();\n"
+    )
+    (tmp_path / "other.patch").write_text(
+        "Subject: [PATCH] x\n\n---\n--- a/mm/one.c\n+++ b/mm/one.c\n@@ -1 +1 @@\n-f(); worse();\n+f(); good();\n"
+    )
+    (tmp_path / "none.patch").write_text(
+        "Subject: [PATCH] x\n\n---\n--- a/mm/one.c\n+++ b/mm/one.c\n@@ -1 +1,2 @@\n f(); bad();\n+g();\n"
+    )
+    monkeypatch.setattr(patched, "PROJECT", tmp_path)
+
+    def issue(*patches: str) -> Issue:
+        return Issue(1, "t", "k", "n", ("a.b",), "e", patches, "u", "f", "mm/one.c", "f(", ("bad();",))
+
+    found, files = patched.fixed([issue("other.patch", "good.patch")], tree_of("f(); bad();\n"))
+    assert [one.number for one in found] == [1] and files == {"mm/one.c": b"f(); good();\n"}
+    assert patched.fixed([issue("good.patch")], tree_of("f(); good();\n")) == ([], {})
+    with pytest.raises(UserError, match=r"no patch fits; there are other.patch"):
+        patched.fixed([issue("other.patch")], tree_of("f(); bad();\n"))
+    with pytest.raises(UserError, match="still seems to be there"):
+        patched.fixed([issue("none.patch")], tree_of("f(); bad();\n"))
