@@ -46,6 +46,9 @@ NOT_RUN = {
         "a browser"
     ),
     "lavacli jobs submit ci/lava.yaml": "a lab",
+    "make known-issues": "needs a kernel that has them",
+    "make known-issues KERNEL=7.3": "needs a kernel that has them",
+    "make known-issues ONLY=number": "needs a kernel that has them",
     "make graft": "named without a tree",
     "make ungraft": "named without a tree",
     INSTALL: "installs packages",
