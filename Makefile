@@ -4,7 +4,7 @@
 PYTHON ?= python3
 export PYTHONPATH := $(CURDIR)/tools/testing
 export PYTHONDONTWRITEBYTECODE := 1
-export KERNEL KDIR ARCH PAGES O TARGETS TESTS SUITE HOST STRICT KERNEL_ARGS KCONFIG_ADD ORIGIN
+export KERNEL KDIR PATCH INSTALL ARCH PAGES O TARGETS TESTS SUITE HOST STRICT KERNEL_ARGS KCONFIG_ADD ORIGIN
 
 help:
 	@echo 'make check                       the tests of this repository, all that CI runs'
@@ -25,6 +25,8 @@ help:
 	@echo 'make ungraft KDIR=/path/to/linux take it off again, byte for byte'
 	@echo 'make series KDIR=/path/to/linux  the overlay as patches for git am, in out/series'
 	@echo 'To run the suites: ./tools/testing/kunit/kunit.py run --arch=arm64'
+	@echo 'Variables: KERNEL KDIR PATCH ARCH PAGES FEATURES O INSTALL=no; python3 -m mmcheck.VERB --help says more.'
+	@echo 'make says 2 for every failure; python3 tools/testing/mmcheck VERB keeps the exit status.'
 
 check check-host:
 	@$(PYTHON) -m mmcheck.check $@

@@ -11,7 +11,7 @@ import sys
 
 if sys.version_info < (3, 11):  # noqa: UP036 (said in one line, not as a traceback)
     sys.stderr.write("kunit.py: needs Python 3.11 or newer, this is %s\n" % sys.version.split()[0])
-    sys.exit(2)
+    sys.exit(125)
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))

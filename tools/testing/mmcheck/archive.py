@@ -18,7 +18,9 @@ from pathlib import Path
 from . import progress
 from .errors import UserError
 
-NAME = re.compile(r"linux-source-(\d+\.\d+)$")
+NAME = re.compile(r"linux-source-(\d+\.\d+)(\.\d+)?$")
+"""Debian has linux-source-6.12; Ubuntu has linux-source-6.8.0, which is 6.8 too."""
+
 EXTRA_SUITES = ("trixie-backports", "stable-backports", "testing", "unstable")
 APT_SECONDS = 900
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -35,6 +37,12 @@ class Package:
     def kernel(self) -> str:
         """The version that the kernel gives itself: `6.12.117`."""
         return re.split(r"[-+~]", self.version.split(":")[-1])[0]
+
+    @property
+    def series(self) -> str:
+        """The first two numbers of that: `6.12`."""
+        match = NAME.match(self.name)
+        return match[1] if match else ""
 
 
 class Archive:
@@ -64,7 +72,7 @@ class Archive:
             # "latest" stops at the backports: what is behind them changes from day to day.
             found = self._match(wanted)
         if found is None:
-            known = sorted({p.name.removeprefix("linux-source-") for p in self._packages()}, key=version_key)
+            known = sorted({p.series for p in self._packages()}, key=version_key)
             if not known:
                 raise UserError("the package archive cannot be reached; check the network, or use KDIR=/path/to/linux")
             raise UserError(f"KERNEL={wanted}: the archive has {', '.join(known)}; choose one, or KERNEL=latest")
@@ -109,7 +117,7 @@ class Archive:
         candidates = [
             package
             for package in self._packages()
-            if wanted in ("latest", package.name.removeprefix("linux-source-"), package.kernel, package.version)
+            if wanted in ("latest", package.series, package.kernel, package.version)
         ]
         return max(candidates, key=lambda p: version_key(p.version), default=None)
 
@@ -186,18 +194,31 @@ class Archive:
                 f"{command[0]} did not end in {APT_SECONDS} s; run again, or use KDIR=/path/to/linux"
             ) from None
         except FileNotFoundError:
-            raise UserError("this machine has no apt; use KDIR=/path/to/linux") from None
+            raise UserError(
+                "this machine has no apt, by which packaged kernels and the programs of the selftests' machine come; "
+                "use KDIR=/path/to/linux, and kunit.py"
+            ) from None
 
 
-def version_key(version: str) -> list[tuple[int, int | str]]:
-    """Sort key for Debian versions of one epoch: digits by value, `~` before everything.
+def version_key(version: str) -> tuple[int, list[tuple[list[int], int]], list[tuple[list[int], int]]]:
+    """Sort key for Debian versions: the order of `dpkg --compare-versions`.
 
     >>> sorted(["6.12.9-1", "6.12.117-1", "6.12.117-1~bpo13"], key=version_key)
     ['6.12.9-1', '6.12.117-1~bpo13', '6.12.117-1']
     """
-    parts = re.findall(r"\d+|~|[^\d~]+", version)
-    rank = {"~": -1}
-    return [(2, int(p)) if p.isdigit() else (rank.get(p, 1), p) for p in parts] + [(0, "")]
+    epoch, colon, rest = version.partition(":")
+    if not colon:
+        epoch, rest = "0", version
+    upstream, _, revision = rest.rpartition("-") if "-" in rest else (rest, "", "")
+    return int(epoch) if epoch.isdigit() else 0, _parts(upstream), _parts(revision)
+
+
+def _parts(text: str) -> list[tuple[list[int], int]]:
+    """What is no digit and what is one, in turns. `~` goes before the end, which goes before letters, these first."""
+    return [
+        ([*(-1 if c == "~" else ord(c) if c.isalpha() else ord(c) + 256 for c in word), 0], int(number or 0))
+        for word, number in re.findall(r"([^\d]*)(\d*)", text)
+    ]
 
 
 def sha256(path: Path) -> str:

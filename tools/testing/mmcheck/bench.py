@@ -430,5 +430,10 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     return command.run("bench", body, environ)
 
 
+def start(arguments: Sequence[str]) -> int:
+    """The command with its arguments."""
+    return command.start("bench", __doc__, lambda verb: main([verb], os.environ), arguments, ("bench", "bench-compare"))
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:], os.environ))
+    sys.exit(start(sys.argv[1:]))

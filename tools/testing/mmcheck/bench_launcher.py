@@ -14,10 +14,11 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from . import command, graft, machine, progress, source
+from . import ours as owned
 from .errors import UserError
 from .settings import PROJECT, from_environment
 
@@ -33,8 +34,7 @@ class Bench:
         machine.provide(machine.requirements("arm64", own_compiler=False))
         self.kernel = source.from_archive(self.settings.kernel, self.settings.cache)
         self.scratch = self.settings.out / "bench-launcher"
-        shutil.rmtree(self.scratch, ignore_errors=True)
-        self.scratch.mkdir(parents=True)
+        owned.empty(self.scratch)
         self.log = (self.scratch / "log").open("w")
 
     def seconds(self, command: list[str | Path], **variables: str) -> float:
@@ -129,5 +129,10 @@ def main() -> int:
     return command.run("bench-launcher", run, os.environ)
 
 
+def start(arguments: Sequence[str]) -> int:
+    """The command with its arguments."""
+    return command.start("bench_launcher", __doc__, lambda _: main(), arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(start(sys.argv[1:]))

@@ -9,10 +9,11 @@ import gzip
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from . import boot, command, graft, guest, kselftest, launcher, machine, progress
+from . import boot, command, graft, guest, kselftest, launcher, machine, ours, progress, source
+from .settings import from_environment
 
 
 def pack(session: kselftest.Session, tests: str, target: Path) -> None:
@@ -21,8 +22,7 @@ def pack(session: kselftest.Session, tests: str, target: Path) -> None:
     wanted = kselftest.chosen(every, tests or " ".join(one.name for one in every if one.name not in kselftest.MACHINES))
     files = session.build([program.name for program in every])
     settings, build = session.settings, session.launch.build
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
+    ours.empty(target)
     listing, initrd, disk = target / "programs", target / "initramfs.cpio", target / "xfs.img"
     by_name = {program.name: program for program in every}
     listing.write_text("".join(f"{kselftest.line(program, by_name)}\n" for program in wanted))
@@ -41,9 +41,12 @@ def pack(session: kselftest.Session, tests: str, target: Path) -> None:
 def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
     environ = {**environ, "ARCH": environ.get("ARCH") or machine.own_arch()}
+    settings = from_environment(environ)
+    target = settings.out / "bundle"
+    ours.claim(target)
+    source.judge(settings)
     kselftest.provide(environ["ARCH"])
     session = kselftest.Session(launcher.prepare(kselftest.request(environ["ARCH"]), environ))
-    target = session.settings.out / "bundle"
     pack(session, environ.get("TESTS", ""), target)
     progress.say(f"Image, initramfs.cpio.gz, xfs.img.gz and the kernel's cmdline are in {target}")
     return 0
@@ -54,5 +57,10 @@ def main(environ: Mapping[str, str]) -> int:
     return command.run("bundle", run, environ)
 
 
+def start(arguments: Sequence[str]) -> int:
+    """The command with its arguments."""
+    return command.start("bundle", __doc__, lambda _: main(os.environ), arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(main(os.environ))
+    sys.exit(start(sys.argv[1:]))

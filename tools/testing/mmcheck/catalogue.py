@@ -19,6 +19,7 @@ fits more than one kernel:
     equivalent = "why nobody can notice"   # or: survives = "why no test does"
 """
 
+import re
 import shutil
 import subprocess
 import tempfile
@@ -29,8 +30,12 @@ from pathlib import Path
 
 from . import schemata
 from .errors import UserError
+from .patch import inside
 
 FOLDER = Path(__file__).parent / "mutants"
+
+MISFITS = Path(__file__).parent / "misfits.toml"
+"""By kernel the mutants that are meant for others: what they change is not there, or is done in another way."""
 
 Read = Callable[[str], str]
 """Gives the text of a file of the tree by its name; raises OSError."""
@@ -74,6 +79,14 @@ def load(folder: Path) -> list[Mutant]:
     return result
 
 
+def misfits(tree: Path, table: Path = MISFITS) -> list[str]:
+    """The names in the catalogue that are not meant for the kernel in `tree`, as far as that version is known."""
+    head = (tree / "Makefile").read_text()
+    version = [re.search(rf"^{name} = (\d+)$", head, re.MULTILINE) for name in ("VERSION", "PATCHLEVEL")]
+    kernel = ".".join(match[1] for match in version if match)
+    return list(tomllib.loads(table.read_text()).get(kernel, []))
+
+
 def _entry(path: Path, entry: dict[str, object]) -> Mutant:
     name = entry.get("name", "?")
     missing = {"name", "file", "old", "new", "harm"} - entry.keys()
@@ -81,6 +94,8 @@ def _entry(path: Path, entry: dict[str, object]) -> Mutant:
         wrong = f"needs {', '.join(sorted(missing))}" if missing else "has a field that mmcheck does not know"
         raise UserError(f"{path}: mutant {name} {wrong}")
     text = {key: str(value) for key, value in entry.items()}
+    if not inside(text["file"]):
+        raise UserError(f"{path}: mutant {name}: {text['file']!r} is no file of a kernel tree")
 
     def files(read: Read) -> Mapping[str, str] | None:
         try:
@@ -115,6 +130,9 @@ def patch(path: Path) -> Mutant:
     lines = path.read_text().splitlines()
     names = [line[4:].split("\t")[0].strip() for line in lines if line.startswith("+++ ")]
     files_changed = [name.partition("/")[2] for name in names]
+    for name in files_changed:
+        if name and not inside(name):
+            raise UserError(f"{path}: {name!r} is no file of a kernel tree")
     harm = next((line.removeprefix("Subject: ") for line in lines if line.strip() and not line.startswith("---")), "")
 
     def files(read: Read) -> Mapping[str, str] | None:

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from . import command, graft, kselftest, launcher, linear_map, machine, matrix, probes, progress, results, skips
+from . import command, graft, kselftest, launcher, linear_map, machine, matrix, ours, probes, progress, results, skips
 from .cell import Cell, flavours, make
 from .errors import UserError
-from .settings import PROJECT, from_environment
+from .settings import PROJECT, out_of
 
 HERE = Path(__file__).parent
 SCRIPTS = (".ci/run", "tools/testing/mmcheck/vm/init", "tools/testing/mmcheck/vm/coverage-init")
@@ -98,10 +98,12 @@ def tools(out: Path) -> Path:
     stamp = folder / "requirements.txt"
     if not stamp.exists() or stamp.read_bytes() != wanted.read_bytes():
         progress.say("installing the checkers of requirements.txt into out/venv")
-        venv.create(folder, clear=True, with_pip=True)
+        ours.empty(folder)
+        venv.create(folder, with_pip=True)
         if _run([folder / "bin/pip", "install", "-q", "--disable-pip-version-check", "-r", wanted]):
             raise UserError(f"pip could not install {wanted}; is a package index within reach?")
         stamp.write_bytes(wanted.read_bytes())
+    (folder / ours.MARKER).touch()
     return folder / "bin"
 
 
@@ -245,7 +247,7 @@ def main(arguments: Sequence[str]) -> int:
 
     def run(environ: Mapping[str, str]) -> int:
         tally = Tally()
-        out = from_environment({"O": environ.get("O", "")}).out
+        out = out_of(environ)
         host(tally, out)
         if arguments[:1] == ["check"]:
             styled: set[Path] = set()
@@ -266,5 +268,10 @@ def main(arguments: Sequence[str]) -> int:
     return command.run("check", run, os.environ)
 
 
+def start(arguments: Sequence[str]) -> int:
+    """The command with its arguments."""
+    return command.start("check", __doc__, lambda verb: main([verb]), arguments, ("check", "check-host"))
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(start(sys.argv[1:]))

@@ -8,12 +8,12 @@ results.xml for all of them, and says what failed.
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from . import command, progress, results
 from .errors import UserError
-from .settings import from_environment
+from .settings import out_of
 
 
 def runs(out: Path) -> Iterator[tuple[str, list[results.Case]]]:
@@ -52,8 +52,13 @@ def run(out: Path) -> int:
 
 def main(environ: Mapping[str, str]) -> int:
     """The command."""
-    return command.run("results", lambda given: run(from_environment(given).out), environ)
+    return command.run("results", lambda given: run(out_of(given)), environ)
+
+
+def start(arguments: Sequence[str]) -> int:
+    """The command with its arguments."""
+    return command.start("collect", __doc__, lambda _: main(os.environ), arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main(os.environ))
+    sys.exit(start(sys.argv[1:]))

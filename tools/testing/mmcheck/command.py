@@ -1,17 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What all commands have in common: variables, errors of the user, interrupts."""
+"""What all commands have in common: variables, errors, interrupts, exit statuses, --help."""
 
+import os
+import re
 import signal
 import sys
-from collections.abc import Callable, Mapping
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
-from .errors import UserError
+from .errors import INTERRUPTED, NO_VERDICT, UserError
+
+LOG = "mmcheck-error.log"
+"""Has the traceback of an error that nobody expected; below O=, or among temporary files."""
+
+NO_INSTALL = "--no-install"
+"""As an argument of any command what INSTALL=no is as a variable."""
+
+STATUSES = """\
+exit status: 0 all passed, 1 a test failed, 125 no verdict (git bisect run skips such a commit), 130 interrupted;
+of the selftests 4: all were skipped. Make says 2 instead of any but 0.
+"""
 
 
 def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, str], kept: str = "") -> int:
     """Run the command `name`: `body` with the variables that have a value. Returns the exit status.
 
-    Bad input is one line and status 2, an interrupt status 130; `kept` tells the user what is left after one.
+    Bad input is one line and NO_VERDICT, and so is an error of ours; `kept` tells the user what is left after an
+    interrupt.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         # What ^C is, unless they are ignored, as nohup wants it.
@@ -22,10 +39,59 @@ def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, 
         return body({key: value for key, value in environ.items() if value or key == "FEATURES"})
     except UserError as error:
         print(f"{name}: {error}", file=sys.stderr)
-        return 2
+        return NO_VERDICT
     except KeyboardInterrupt:
         print(f"{name}: interrupted{'; ' if kept else ''}{kept}", file=sys.stderr)
-        return 130
+        return INTERRUPTED
+    except Exception as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        print(f"{name}: no verdict, an unexpected error: {what}; see {_log(environ)}", file=sys.stderr)
+        return NO_VERDICT
+
+
+def _log(environ: Mapping[str, str]) -> Path:
+    """Write the traceback of the present error to a file."""
+    text = traceback.format_exc()
+    if environ.get("O"):
+        file = Path(environ["O"]).absolute() / LOG
+        try:
+            file.write_text(text)
+            return file
+        except OSError:
+            pass  # perhaps that is the error
+    with tempfile.NamedTemporaryFile("w", prefix="mmcheck-", suffix=f"-{LOG}", delete=False) as temporary:
+        temporary.write(text)
+    return Path(temporary.name)
+
+
+def start(
+    name: str, about: str | None, main: Callable[[str], int], arguments: Sequence[str], verbs: Sequence[str] = ()
+) -> int:
+    """`python3 -m mmcheck.NAME`: reads the arguments, and runs `main` with one of `verbs` (or "" if there are none).
+
+    about: the module's own description
+    Variables may be given as arguments, as make takes them. Any other argument starts nothing.
+    """
+    verb = ""
+    usage = f"usage: python3 -m mmcheck.{name} {'|'.join(verbs)}{' ' * bool(verbs)}[{NO_INSTALL}] [NAME=VALUE ...]\n"
+    for argument in arguments:
+        given = re.fullmatch(r"([A-Z]\w*)=(.*)", argument, re.DOTALL)
+        if argument in ("-h", "--help"):
+            print(f"{usage}\n{(about or '').strip()}\n\n{STATUSES}", end="")
+            return 0
+        if given:
+            os.environ[given[1]] = given[2]
+        elif argument == NO_INSTALL:
+            os.environ["INSTALL"] = "no"
+        elif argument in verbs and not verb:
+            verb = argument
+        else:
+            print(f"{name}: {argument}: no such argument; {usage}", end="", file=sys.stderr)
+            return NO_VERDICT
+    if verbs and not verb:
+        print(usage, end="", file=sys.stderr)
+        return NO_VERDICT
+    return main(verb)
 
 
 def _interrupted(*_: object) -> None:

@@ -123,6 +123,7 @@ class Session:
     def __init__(self, settings: Settings) -> None:
         if settings.arch not in guest.DEBIAN:
             raise UserError(f"ARCH={settings.arch}: coverage is measured on {', '.join(guest.DEBIAN)}")
+        source.judge(settings)
         needed = machine.requirements(settings.arch, own_compiler=False)
         machine.provide([*needed, "lcov", f"{machine.cross_prefix(settings.arch)}gcov"])
         self.settings = settings
@@ -183,11 +184,12 @@ class Session:
         try:
             with tarfile.open(disk) as archive:
                 for member in archive:
-                    name = "/" + member.name.lstrip("./")
-                    if member.isfile() and Path(name).is_relative_to(build):
+                    # Links and ".." resolved: the machine that wrote this runs the code under test.
+                    path = Path("/" + member.name.lstrip("./")).resolve()
+                    if member.isfile() and path.suffix == ".gcda" and path.is_relative_to(build.resolve()):
                         content = archive.extractfile(member)
                         assert content
-                        Path(name).write_bytes(content.read())
+                        path.write_bytes(content.read())
         except tarfile.TarError:
             raise UserError(f"no counters came out of the machine: see the consoles in {self.folder}") from None
         self.lcov("--capture", "--directory", str(build), "--output-file", str(target))
@@ -290,5 +292,10 @@ def main(environ: Mapping[str, str]) -> int:
     return command.run("coverage", run, environ)
 
 
+def start(arguments: Sequence[str]) -> int:
+    """The command with its arguments."""
+    return command.start("coverage", __doc__, lambda _: main(os.environ), arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(main(os.environ))
+    sys.exit(start(sys.argv[1:]))

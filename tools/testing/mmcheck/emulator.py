@@ -7,6 +7,7 @@ kernel says, are those of the real one.
 """
 
 import os
+import re
 import selectors
 import shutil
 import signal
@@ -42,6 +43,12 @@ def without_kvm(arguments: Sequence[str]) -> list[str]:
         else:
             kept.append(argument)
     return kept
+
+
+def with_kvm(arguments: Sequence[str]) -> list[str]:
+    """`arguments` for KVM, which refuses a property of the CPU that emulation alone has."""
+    pairs = zip(["", *arguments], arguments, strict=False)
+    return [re.sub(r",pauth-impdef=\w+", "", one) if before == "-cpu" else one for before, one in pairs]
 
 
 def try_kvm(command: Sequence[str], silence: float) -> int | None:
@@ -84,7 +91,7 @@ def main(name: str, arguments: Sequence[str]) -> int:
     emulated = without_kvm(arguments)
     native = any(known.emulator == name and guest.has_kvm(arch) for arch, known in machine.ARCHITECTURES.items())
     if native and emulated != list(arguments):
-        status = try_kvm([real(name), *arguments], guest.KVM_SILENCE)
+        status = try_kvm([real(name), *with_kvm(arguments)], guest.KVM_SILENCE)
         if status is not None:
             return status
         print("mmcheck: the kernel does not come up under KVM: emulating the machine", file=sys.stderr)

@@ -1,6 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What goes wrong for reasons that the user can change."""
+"""Exit statuses, and what goes wrong for reasons that the user can change."""
+
+PASSED = 0
+FAILED = 1
+SKIPPED = 4
+"""Of the selftests alone, as kselftest has it: all were skipped."""
+NO_VERDICT = 125
+"""Nothing is known about the kernel. `git bisect run` skips such a commit; it takes 1 to 124 for a bad one."""
+INTERRUPTED = 130
 
 
 class UserError(Exception):
-    """One clear line that says what to do. The command prints it and exits with status 2."""
+    """One clear line that says what to do. The command prints it and exits with NO_VERDICT."""

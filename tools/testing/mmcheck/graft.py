@@ -10,12 +10,13 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from . import command
 from .errors import UserError
 from .settings import PROJECT
 
@@ -294,21 +295,25 @@ def main(arguments: list[str]) -> int:
     from .settings import features
     from .source import from_folder
 
-    try:
-        tree = os.environ.get("KDIR")
+    def run(environ: Mapping[str, str]) -> int:
+        tree = environ.get("KDIR")
         if not tree:
             raise UserError(f"say which tree: make {arguments[0]} KDIR=/path/to/linux")
         path = from_folder(Path(tree).expanduser().absolute()).path
-        wanted = features(os.environ, own_tree=True)
-        print(graft(path, features=wanted) if arguments[0] == "graft" else ungraft(path))
-    except UserError as error:
-        print(f"{arguments[0]}: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"{arguments[0]}: {error.filename}: {error.strerror}; run ungraft to restore the tree", file=sys.stderr)
-        return 2
-    return 0
+        wanted = features(environ, own_tree=True)
+        try:
+            print(graft(path, features=wanted) if arguments[0] == "graft" else ungraft(path))
+        except OSError as error:
+            raise UserError(f"{error.filename}: {error.strerror}; run ungraft to restore the tree") from None
+        return 0
+
+    return command.run(arguments[0], run, os.environ, "run ungraft to restore the tree")
+
+
+def start(arguments: Sequence[str]) -> int:
+    """The command with its arguments."""
+    return command.start("graft", __doc__, lambda verb: main([verb]), arguments, ("graft", "ungraft"))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(start(sys.argv[1:]))

@@ -74,7 +74,11 @@ def pack(specified: str, build: Path, target: Path) -> None:
 
 def disk(path: Path) -> Path:
     """The disk image at `path`, made the first time: an empty XFS."""
-    if not path.exists():
+    if path.exists():
+        return path
+    with held(path.with_suffix(".lock"), f"it makes {path}"):
+        if path.exists():
+            return path
         new = path.with_suffix(".new")
         new.unlink(missing_ok=True)
         with new.open("wb") as file:

@@ -287,7 +287,7 @@ def git(tree: Path, *question: str) -> str:
 
 def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status, which does not depend on verdicts."""
-    settings = from_environment(environ)
+    settings = from_environment({**environ, "PAGES": "", "PATCH": ""})
     origin = environ.get("ORIGIN") or ORIGIN
     if not re.fullmatch(r"[a-z0-9_]+", origin):
         raise UserError(f"ORIGIN={origin}: KCIDB allows small letters, digits and underscores")
@@ -304,5 +304,10 @@ def main(environ: Mapping[str, str]) -> int:
     return command.run("kcidb", run, environ)
 
 
+def start(arguments: Sequence[str]) -> int:
+    """The command with its arguments."""
+    return command.start("kcidb", __doc__, lambda _: main(os.environ), arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(main(os.environ))
+    sys.exit(start(sys.argv[1:]))

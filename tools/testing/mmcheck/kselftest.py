@@ -17,15 +17,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import boot, command, graft, guest, launcher, machine, progress, results
+from . import boot, command, graft, guest, launcher, machine, progress, results, source
 from .errors import UserError
 from .lock import held
-from .settings import PROJECT, VARIABLES
+from .settings import PROJECT, VARIABLES, from_environment
 
 FOLDER = f"{graft.SELFTESTS}/mm"
 CONFIG = Path(__file__).parent / "vm"
 SECONDS = 300
 """Time limit of a program; the harness gives each case one of its own."""
+
+NO_MODULES = "TEST_GEN_MODS_DIR="
+"""Modules are built in the folder of their sources with all links resolved: that is the user's tree."""
 
 SILENCE = 90
 """So many seconds without a line, and the kernel hangs: a hung task is named after 20 to 40."""
@@ -129,6 +132,25 @@ def rest(program: Program, done: Sequence[results.Case]) -> Program:
     names = {case.name for case in done if case.suite == program.name}
     left = tuple(case for case in program.cases if case.removeprefix(f"{program.name}.") not in names)
     return Program(program.name, left)
+
+
+def remaining(todo: Sequence[Program], done: Sequence[results.Case], finished: Sequence[str]) -> list[Program]:
+    """What of `todo` is left for another boot, after one with the verdicts `done` in which programs have `finished`.
+
+    A program that has begun and got no further, which ended the kernel before its next case, is not begun again.
+    """
+    begun = {case.suite for case in done}
+    left: list[Program] = []
+    for program in todo:
+        if program.name in finished:
+            continue
+        if program.name not in begun:
+            left.append(program)
+            continue
+        less = rest(program, done)
+        if less.cases and less.cases != program.cases:
+            left.append(less)
+    return left
 
 
 class Printer:
@@ -247,14 +269,14 @@ class Session:
     def programs(self, target: Path, arguments: Sequence[str]) -> None:
         """Build selftests into the folder `target`, with these arguments of make."""
         headers = f"KHDR_INCLUDES=-isystem {self.launch.build / 'usr/include'}"
-        self.make("selftests", self.launch.tree / FOLDER, f"OUTPUT={target}", headers, *arguments)
+        self.make("selftests", self.launch.tree / FOLDER, f"OUTPUT={target}", headers, NO_MODULES, *arguments)
 
     def make(self, what: str, folder: Path, *arguments: str) -> None:
         """Run make for the kernel's architecture; `what` names it to the user."""
         prefix = machine.cross_prefix(self.settings.arch)
         command = ["make", "-s", "-C", str(folder), f"ARCH={self.settings.arch}", f"-j{os.cpu_count() or 1}"]
         command += [f"CROSS_COMPILE={prefix}", *arguments]
-        drop = {*VARIABLES, "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "TARGETS"}
+        drop = {*VARIABLES, "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "TARGETS", "INSTALL"}
         environment = {name: value for name, value in os.environ.items() if name not in drop}
         log = self.folder / f"{what}.log"
         with log.open("w") as file:
@@ -299,10 +321,7 @@ class Session:
                     continue
                 if len(found) == before:
                     raise UserError(f"linux {self.launch.label} ended before the first test: see {one.console}")
-                left = [program for program in todo if program.name not in one.reader.finished]
-                begun = {case.suite for case in found}
-                todo = [rest(program, found) if program.name in begun else program for program in left]
-                todo = [program for program in todo if program.cases or program.name not in begun]
+                todo = remaining(todo, found, one.reader.finished)
         printer.plan()
         return found
 
@@ -407,6 +426,7 @@ def run(environ: Mapping[str, str]) -> int:
         raise UserError(f"SUITE={suite}: use upstream, or nothing for the tests of this repository")
     every = programs()
     wanted = [] if suite else chosen(every, environ.get("TESTS") or "")
+    source.judge(from_environment(environ))
     provide(environ["ARCH"])
     words = ["STRICT=1"] if environ.get("STRICT") == "1" else []
     words += (environ.get("KERNEL_ARGS") or "").split()
@@ -448,5 +468,10 @@ def main(environ: Mapping[str, str]) -> int:
     return status
 
 
+def start(arguments: Sequence[str]) -> int:
+    """The command with its arguments."""
+    return command.start("kselftest", __doc__, lambda _: main(os.environ), arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(main(os.environ))
+    sys.exit(start(sys.argv[1:]))

@@ -17,9 +17,10 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
-from . import command, machine, outcome, probes, progress, results, shadow, skips, source
-from .errors import UserError
+from . import command, graft, machine, outcome, patch, probes, progress, results, shadow, skips, source
+from .errors import INTERRUPTED, NO_VERDICT, UserError
 from .lock import held
 from .make import LOG, Message
 from .settings import PROJECT, VARIABLES, Settings, from_environment
@@ -38,7 +39,11 @@ from the environment:
   FEATURES=       leaves out what is hooked into a packaged kernel besides the tests (atomic_rmw)
   O=DIR           results and build folders (default: out/)
 
-exit status: 0 all passed, 1 a test failed, 2 no verdict (the last line says why)
+  PATCH=FILE      a patch for the private copy of the kernel; your tree stays as it is
+  INSTALL=no      (or --no-install) installs nothing: says what is missing, and the one command that installs it
+
+exit status: 0 all passed, 1 a test failed, 125 no verdict (the last line says why; git bisect run skips such a
+commit), 130 interrupted
 """
 
 PATH_OPTIONS = ("--build_dir", "--json", "--junit", "--qemu_config", "--kunitconfig")
@@ -51,6 +56,8 @@ VALUE_OPTIONS = (
 )
 TIMEOUT = 900
 """Seconds for a whole run, three times what kunit.py allows: each case has a time limit of its own."""
+
+VERBS = ("run", "config", "build", "exec", "parse")
 
 LIST_OPTIONS = ("--list_tests", "--list_tests_attr", "--list_suites")
 
@@ -146,7 +153,7 @@ class Launch:
     def run(self) -> int:
         """Run what was asked for; returns the exit status. Raises UserError where there is no verdict."""
         if self.request.verb == "parse" or self.request.known.help:
-            return self.call(self.request.verb, self.request.arguments).returncode
+            return self.judged(self.call(self.request.verb, self.request.arguments).returncode)
         self.build.parent.mkdir(parents=True, exist_ok=True)
         with held(self.settings.out / "lock" / f"{self.build.name}.build", f"it uses {self.build}"):
             if self.request.boots:
@@ -204,7 +211,7 @@ class Launch:
 
     def _environment(self, channel: Path) -> dict[str, str]:
         ours = PROJECT / "tools/testing/mmcheck/bin"
-        drop = {*VARIABLES, "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "KBUILD_OUTPUT"}
+        drop = {*VARIABLES, "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "KBUILD_OUTPUT", "INSTALL"}
         environment = {name: value for name, value in os.environ.items() if name not in drop}
         return {
             # With a base folder ccache knows the same file again in another checkout.
@@ -254,6 +261,15 @@ class Launch:
         if shown:
             shown.clear()
 
+    def judged(self, status: int) -> int:
+        """The exit status after one of the kernel's kunit.py that is not about tests, or not one that it documents."""
+        about_tests = self.request.boots or self.request.verb == "parse"
+        if status == 0 or (status == 1 and about_tests):
+            return status
+        if status in (INTERRUPTED, -signal.SIGINT):
+            raise KeyboardInterrupt
+        raise UserError(f"the kernel's kunit.py {self.request.verb} ended with status {status}: see the lines above")
+
     def console(self) -> outcome.Outcome:
         """What the last boot said."""
         try:
@@ -293,17 +309,21 @@ class Launch:
         said = log.read_bytes()
         for suite in missing:
             part = self.build / "resumed.json"
-            json_option = [f"--json={part}"] if self._json() else []
-            self.call("exec", [*self._without_glob(), *json_option, f"{suite}.{cases}" if cases else suite])
-            if self._json():
-                merge(self._json(), part, suite)
+            xml = self.build / "resumed.xml"
+            files = [f"--json={part}"] if self._file("json") else []
+            files += [f"--junit={xml}"] if self._file("junit") else []
+            self.call("exec", [*self._without_glob(), *files, f"{suite}.{cases}" if cases else suite])
+            if self._file("json"):
+                merge(self._file("json"), part, suite)
+            if self._file("junit"):
+                merge_junit(self._file("junit"), xml, suite)
             # Each boot writes the file anew.
             said += log.read_bytes() if log.exists() else b""
             log.write_bytes(said)
 
-    def _json(self) -> str:
-        """The file that --json names, or nothing."""
-        file = self.request.known.json
+    def _file(self, option: str) -> str:
+        """The file that --json or --junit names, or nothing."""
+        file: str | None = vars(self.request.known)[option]
         return file if file and file != "stdout" else ""
 
     def _glob(self) -> list[str]:
@@ -324,12 +344,16 @@ class Launch:
         """
         if self.build_failed:
             raise UserError(f"linux {self.label} does not build for {self.settings.arch}: see {self.build / LOG}")
-        if status != 1 or not self.request.boots or self.request.known.run_isolated:
-            return status
+        if not self.request.boots or self.request.known.run_isolated:
+            return self.judged(status)
+        if status != 1:
+            return self.judged(status)
         boot = self.console()
         if not (self.build / "test.log").exists():
             raise UserError(f"linux {self.label} could not be configured as asked: see the lines above")
-        if boot.planned is None:
+        if boot.planned == 0:
+            raise UserError(f"linux {self.label} has no test that {' '.join(self._glob()) or 'was asked for'} matches")
+        if boot.planned is None or not (boot.finished or boot.running):
             why = f" ({boot.reason})" if boot.reason else ""
             raise UserError(f"linux {self.label} ended before the first test{why}: see {self.build / 'test.log'}")
         if not boot.complete and boot.running:
@@ -343,6 +367,20 @@ def merge(file: str, part: Path, suite: str) -> None:
     groups = [group for group in whole["sub_groups"] if group["name"] != suite]
     whole["sub_groups"] = groups + new["sub_groups"]
     Path(file).write_text(json.dumps(whole, indent=4))
+
+
+def merge_junit(results: str, part: Path, suite: str) -> None:
+    """Put the test suites of the JUnit file `part` into `results`, in place of any that it has of `suite`."""
+    whole, new = ElementTree.parse(results), ElementTree.parse(part)
+    root, other = whole.getroot(), new.getroot()
+    for element in root.findall("testsuite"):
+        if element.get("name") == suite:
+            root.remove(element)
+    root.extend(other.findall("testsuite"))
+    for count in ("tests", "failures", "errors", "skipped"):
+        if root.get(count) is not None:
+            root.set(count, str(sum(int(element.get(count, "0")) for element in root.findall("testsuite"))))
+    whole.write(results, encoding="utf-8", xml_declaration=True)
 
 
 @contextlib.contextmanager
@@ -359,10 +397,13 @@ def _plain_output(wanted: bool) -> Iterator[int | None]:
 def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
     """See that tools, kernel source and working copy are there, and say how to run this kernel's kunit.py."""
     known = request.known
-    settings = from_environment(environ, known.arch[-1] if known.arch else None)
+    # Kernel developers export ARCH for make: kunit.py goes by --arch, as the kernel's own does.
+    settings = from_environment(environ, known.arch[-1] if known.arch else "um")
+    source.judge(settings)
     if request.verb != "parse" and not known.help:
-        own_compiler = bool(known.cross_compile) or any("LLVM=" in o for o in known.make_options or [])
-        machine.provide(machine.requirements(settings.arch, own_compiler))
+        llvm = any("LLVM=" in o for o in known.make_options or [])
+        needs = machine.requirements(settings.arch, bool(known.cross_compile) or llvm)
+        machine.provide([*needs, *(machine.LLVM if llvm else ())])
     kernel = source.obtain(settings)
     label = label_of(kernel, settings)
     # Taken before the working copy is made: an edit in between costs a needless make, never a missed one.
@@ -373,6 +414,23 @@ def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
     return Launch(request, settings, tree, label, stamp)
 
 
+def patched(kernel: source.Source, settings: Settings) -> dict[str, bytes | None]:
+    """What PATCH= changes in the private copy, with the lines of ours that these files get."""
+    if not settings.patch:
+        return {}
+    files = patch.apply(settings.patch, lambda name: (kernel.path / name).read_bytes())
+    for edit in graft.edits(settings.features):
+        content = files.get(edit.path)
+        if content is not None:
+            text = edit.apply(content.decode())
+            if text is None:
+                raise UserError(f"PATCH={settings.patch}: {edit.path} has no place left for {edit.line!r}")
+            files[edit.path] = text.encode()
+    said = ", ".join(files)
+    progress.say(f"PATCH={settings.patch} is applied to a private copy of linux {kernel.label}: {said}")
+    return files
+
+
 def working_copy(
     kernel: source.Source, settings: Settings, label: str, others: Mapping[str, bytes] | None = None
 ) -> Path:
@@ -380,9 +438,12 @@ def working_copy(
 
     others: files that have another content than in kernel and overlay
     """
+    if others is not None and settings.patch:
+        raise UserError(f"PATCH={settings.patch}: only kunit.py, kselftest, bundle and matrix apply a patch")
     tree = settings.out / "tree" / label
+    files = others if others is not None else patched(kernel, settings)
     with held(settings.out / "lock" / f"{label}.tree", "it prepares the working copy"):
-        shadow.make(kernel, tree, features=settings.features, others=others)
+        shadow.make(kernel, tree, features=settings.features, others=files)
     return tree
 
 
@@ -393,10 +454,23 @@ def label_of(kernel: source.Source, settings: Settings) -> str:
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """Do what the command line says; returns the exit status."""
+    if command.NO_INSTALL in arguments:
+        os.environ["INSTALL"] = "no"
+        arguments = [argument for argument in arguments if argument != command.NO_INSTALL]
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(HELP, end="")
-        return 0 if arguments else 2
-    launch = prepare(parse(arguments), environ)
+        return 0 if arguments else NO_VERDICT
+    if arguments[0] not in VERBS:
+        raise UserError(f"{arguments[0]}: no such verb; use {', '.join(VERBS)}, or --help")
+    request = parse(arguments)
+    if request.known.help:
+        settings = from_environment(environ, "um")
+        source.judge(settings)
+        if not source.here(settings):
+            print(HELP, end="")
+            print(f"\nThe arguments of the kernel's own kunit.py are shown once linux {settings.kernel} is here.")
+            return 0
+    launch = prepare(request, environ)
     status = launch.run()
     for line in launch.skipped():
         progress.say(line)
@@ -404,10 +478,13 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _compiler(arch: str) -> str:
-    """The compiler by name, size and time stamp: another one means another build."""
-    path = shutil.which(f"{machine.cross_prefix(arch)}gcc")
-    state = Path(path).stat() if path else None
-    return f"{path} {state.st_size} {state.st_mtime_ns}" if state else f"none on {platform.machine()}"
+    """The compilers by name, size and time stamp: another one means another build."""
+    found = []
+    for name in (f"{machine.cross_prefix(arch)}gcc", "clang"):
+        if path := shutil.which(name):
+            state = Path(path).stat()
+            found.append(f"{path} {state.st_size} {state.st_mtime_ns}")
+    return " ".join(found) or f"none on {platform.machine()}"
 
 
 def main(arguments: Sequence[str]) -> int:

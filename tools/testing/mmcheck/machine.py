@@ -94,6 +94,9 @@ PACKAGES = {
     "/usr/share/qemu/opensbi-riscv64-generic-fw_dynamic.bin": "opensbi",
     "git": "git",
     "patch": "patch",
+    "clang": "clang",
+    "ld.lld": "lld",
+    "llvm-ar": "llvm",
     "shellcheck": "shellcheck",
     "lcov": "lcov",
     "gcov": "gcc",
@@ -105,8 +108,50 @@ PACKAGES = {
 }
 """What brings a program (or a file, by its path) that a command needs, as a Debian package."""
 
+FEDORA = {
+    "gcc-aarch64-linux-gnu": "gcc-aarch64-linux-gnu",
+    "gcc-x86-64-linux-gnu": "gcc-x86_64-linux-gnu",
+    "gcc-riscv64-linux-gnu": "gcc-riscv64-linux-gnu",
+    "gcc-s390x-linux-gnu": "gcc-s390x-linux-gnu",
+    "qemu-system-aarch64": "qemu-system-aarch64",
+    "qemu-system-x86_64": "qemu-system-x86",
+    "qemu-system-riscv64": "qemu-system-riscv",
+    "qemu-system-s390x": "qemu-system-s390x",
+    "libc6-dev": "glibc-devel",
+    "libelf-dev": "elfutils-libelf-devel",
+    "python3-venv": "python3",
+    "xz-utils": "xz",
+    "shellcheck": "ShellCheck",
+}
+ARCH_LINUX = {
+    "gcc-aarch64-linux-gnu": "aarch64-linux-gnu-gcc",
+    "gcc-riscv64-linux-gnu": "riscv64-linux-gnu-gcc",
+    "qemu-system-aarch64": "qemu-system-aarch64",
+    "qemu-system-x86_64": "qemu-system-x86",
+    "qemu-system-riscv64": "qemu-system-riscv",
+    "qemu-system-s390x": "qemu-system-s390x",
+    "libc6-dev": "glibc",
+    "libc6-dev-arm64-cross": "aarch64-linux-gnu-glibc",
+    "libelf-dev": "libelf",
+    "python3-venv": "python",
+    "xz-utils": "xz",
+}
+"""What a Debian package, or an emulator, is called elsewhere."""
+
+SAME = (
+    *("make", "gcc", "flex", "bison", "bc", "perl", "tar", "gzip", "git", "patch"),
+    *("shellcheck", "xfsprogs", "clang", "lld", "llvm", "lcov", "opensbi"),
+)
+"""Packages that have one name everywhere."""
+
+MANAGERS = {"dnf": ("dnf install", FEDORA), "pacman": ("pacman -S", ARCH_LINUX)}
+"""By program: what installs packages where there is no apt-get, and their names there."""
+
 BUILD = ("make", "gcc", "/usr/include/stdio.h", "flex", "bison", "bc", "perl", "tar", "xz", "gzip")
 """Programs and files without which no kernel builds."""
+
+LLVM = ("clang", "ld.lld", "llvm-ar")
+"""Programs that LLVM=1 needs besides."""
 
 
 def cross_prefix(arch: str) -> str:
@@ -163,18 +208,23 @@ def missing(needs: Iterable[str]) -> list[str]:
 def provide(needs: Sequence[str]) -> None:
     """See that this machine has all `needs`.
 
-    Installs them where we are root; otherwise raises UserError with the one command that does.
+    Installs them where we are root, and INSTALL=no does not forbid it; otherwise raises UserError with the one command
+    that does. Call it once all else that the user said has been judged.
     """
     absent = missing(needs)
     if not absent:
         return
+    if not shutil.which("apt-get"):
+        raise UserError(f"missing {', '.join(absent)}; {elsewhere(absent)}")
     packages = sorted({package(need) for need in absent})
     command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
     # Another run may be installing something right now: wait for it.
     patient = ["apt-get", "-o", "DPkg::Lock::Timeout=300", *command[1:]]
     names = ", ".join(absent)
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise UserError(f"missing {names}; install with: sudo {' '.join(command)}")
+    forbidden = os.environ.get("INSTALL") == "no"
+    if os.geteuid() != 0 or forbidden:
+        why = f"missing {names}{' (INSTALL=no)' if forbidden else ''}"
+        raise UserError(f"{why}; install with: {'sudo ' * (os.geteuid() != 0)}{' '.join(command)}")
     progress.say(f"missing {names}: installing {' '.join(packages)}")
     for step in (["apt-get", "-qq", "update"], patient):
         done = subprocess.run(
@@ -189,6 +239,27 @@ def provide(needs: Sequence[str]) -> None:
         said = [line for line in (done.stderr + done.stdout).splitlines() if line.startswith("E:")]
         reason = f" ({said[0][2:].strip()})" if said else ""
         raise UserError(f"could not install {', '.join(still)}{reason}; try: {' '.join(command)}")
+
+
+def elsewhere(absent: Sequence[str]) -> str:
+    """How to install programs and files where there is no apt-get."""
+    manager = next((program for program in MANAGERS if shutil.which(program)), None)
+    if not manager:
+        return "install these by the package manager of this system"
+    install, names = MANAGERS[manager]
+    known: set[str] = set()
+    unknown: list[str] = []
+    for need in absent:
+        name = package(need)
+        own = names.get(need) or names.get(name) or (name if name in SAME else "")
+        if own:
+            known.add(own)
+        else:
+            unknown.append(need)
+    said = [f"install with: sudo {install} {' '.join(sorted(known))}"] if known else []
+    if unknown:
+        said.append(f"which package has {', '.join(unknown)} is not known here")
+    return "; ".join(said)
 
 
 def end(child: subprocess.Popen[bytes]) -> None:

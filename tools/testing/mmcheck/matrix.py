@@ -30,6 +30,7 @@ from . import (
     launcher,
     machine,
     outcome,
+    patch,
     progress,
     results,
     shadow,
@@ -37,15 +38,18 @@ from . import (
     source,
 )
 from .cell import TABLE, Cell, flavours, make
-from .errors import UserError
+from .errors import FAILED, NO_VERDICT, PASSED, UserError
 from .settings import PROJECT, Settings, from_environment
 
 GIB_PER_BUILD = 4
-STATES = {"passed": 0, "failed": 1, "none": 2}
+STATES = {"passed": PASSED, "failed": FAILED, "none": NO_VERDICT}
 """Verdicts on a cell, and the exit status of each; none: no test has run."""
 
 NO_SUITE = "this kernel has no such suite"
 """Of a suite that a change calls for."""
+
+NAMED = 10
+"""So many failed cases of a cell are named; its results.json has all."""
 
 _STEP = re.compile(r"^mmcheck: building .*? \[(\d+/~?\d+)\]")
 _SUITE = re.compile(r"=== (\w+) \(\d+ subtests?\) ===")
@@ -60,6 +64,7 @@ class Record:
     seconds:     the whole of it
     fingerprint: of the kernel, the tests and the command; with another one the record is not for this cell
     why:         where there is no verdict, the last line that was said
+    failures:    the first of its cases that failed
     """
 
     state: str
@@ -67,6 +72,7 @@ class Record:
     seconds: float = 0.0
     fingerprint: str = ""
     why: str = ""
+    failures: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         if self.state == "none":
@@ -100,15 +106,8 @@ def table(path: Path, own_tree: bool) -> list[Cell]:
 def touched(environ: Mapping[str, str]) -> list[str] | None:
     """The files that FILES= names or PATCH= changes; None without these variables."""
     names = environ.get("FILES", "").replace(",", " ").split()
-    if patch := environ.get("PATCH"):
-        try:
-            text = Path(patch).read_text(errors="replace")
-        except OSError as error:
-            raise UserError(f"PATCH={patch}: {error.strerror}") from None
-        names += re.findall(r"^\+\+\+ [^/\s]+/(\S+)", text, re.MULTILINE)
-        names += re.findall(r"^--- [^/\s]+/(\S+)", text, re.MULTILINE)
-        if not names:
-            raise UserError(f"PATCH={patch}: names no file to change; give a unified diff")
+    if environ.get("PATCH"):
+        names += patch.read(Path(environ["PATCH"]))[1]
     return list(dict.fromkeys(names)) or None
 
 
@@ -158,9 +157,12 @@ class Runner:
     def prepare(self) -> None:
         """See that kernels and tools are there, and say what each cell is made of."""
         for cell in self.cells:
+            source.judge(self.settings_of(cell))
+        for cell in self.cells:
             if cell.selftests:
                 kselftest.provide(cell.arch)
-            machine.provide(machine.requirements(cell.arch, own_compiler=bool(cell.flavour == "clang")))
+            llvm = cell.flavour == "clang"
+            machine.provide([*machine.requirements(cell.arch, own_compiler=llvm), *(machine.LLVM if llvm else ())])
         self.marks = {cell: self.fingerprint(cell) for cell in self.cells}
 
     def settings_of(self, cell: Cell) -> Settings:
@@ -236,7 +238,8 @@ class Runner:
                 pool.shutdown(wait=True)
                 raise
         self.save(complete=True)
-        return max(STATES[self.records[str(cell)].state] and 1 for cell in self.cells)
+        states = {self.records[str(cell)].state for cell in self.cells}
+        return next((STATES[state] for state in ("failed", "none") if state in states), PASSED)
 
     def work(self, todo: list[Cell]) -> None:
         """Take one cell after the other of which nobody uses the build folder."""
@@ -299,7 +302,8 @@ class Runner:
         folder.mkdir(exist_ok=True)
         results.save(cases, str(cell), folder)
         number = results.counts(cases)
-        return Record("failed" if number["failed"] else "passed", number)
+        failures = [f"{case.suite}.{case.name}".rstrip(".") for case in cases if case.state == "failed"]
+        return Record("failed" if failures else "passed", number, failures=failures[:NAMED])
 
     def gated(self, cell: Cell, cases: Sequence[results.Case]) -> list[results.Case]:
         """The cases, where each skip that the table does not allow has failed; says which, and what is gone."""
@@ -328,6 +332,8 @@ class Runner:
         drop.add("KCONFIG_ADD")
         environment = {name: value for name, value in self.environ.items() if name not in drop}
         environment |= {"O": str(self.settings.out), **cell.variables, **variables}
+        if self.settings.patch:
+            environment["PATCH"] = str(self.settings.patch)
         last = ""
         with subprocess.Popen(
             command,
@@ -382,6 +388,8 @@ class Runner:
         if hasattr(self, "shown"):
             self.shown.clear()
         print(f"{cell!s:{width}}  {progress.duration(record.seconds):>7}  {record}", flush=True)
+        for name in record.failures:
+            print(f"{'':{width}}           FAILED {name}", flush=True)
         if record.state != "passed":
             print(f"{'':{width}}           again: {cell.line(self.environ)}", flush=True)
 
@@ -462,5 +470,10 @@ def main(environ: Mapping[str, str]) -> int:
     return command.run("matrix", run, environ, "the next call goes on from here")
 
 
+def start(arguments: Sequence[str]) -> int:
+    """The command with its arguments."""
+    return command.start("matrix", __doc__, lambda _: main(os.environ), arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(main(os.environ))
+    sys.exit(start(sys.argv[1:]))

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from . import boot, catalogue, command, graft, kselftest, launcher, machine, progress, schemata, shadow, source
 from .catalogue import Mutant
-from .errors import UserError
+from .errors import FAILED, NO_VERDICT, PASSED, UserError
 from .lock import held
 from .make import LOG
 from .settings import PROJECT, Settings, from_environment
@@ -125,6 +125,7 @@ class Session:
 
     def __init__(self, settings: Settings, jobs: int) -> None:
         self.settings, self.jobs = settings, jobs
+        source.judge(settings)
         machine.provide([*machine.requirements(settings.arch, own_compiler=False), "patch"])
         self.source = source.obtain(settings)
         self.label = "+".join([self.source.label, *settings.unusual, self.kind])
@@ -296,6 +297,7 @@ class GuestSession(Session):
     kind = "mutants+selftests"
 
     def __init__(self, settings: Settings, jobs: int) -> None:
+        source.judge(settings)
         kselftest.provide(settings.arch)
         super().__init__(settings, jobs)
         self.every = kselftest.programs()
@@ -341,16 +343,37 @@ def table(results: Sequence[Result]) -> str:
     width = max((len(result.name) for result in results), default=0)
     lines = []
     for result in results:
-        what = result.where or result.argument or result.harm if result.state != "does not fit" else ""
+        what = result.where or result.argument or (result.harm if result.state != "does not fit" else "")
         lines.append(f"{result.name:{width}}  {result.state:14} {result.seconds:5.1f}s  {what}".rstrip())
     counts = {state: sum(r.state == state for r in results) for state in STATES}
     lines += [f"{count:4} {STATES[state]}" for state, count in counts.items() if count]
     return "\n".join(lines)
 
 
+def excused(result: Result, mutants: Sequence[Mutant], session: Session) -> Result:
+    """`result`, with the reason where a mutant is not meant to fit this kernel."""
+    if result.state != "does not fit":
+        return result
+    arches = sorted({m.arch for m in mutants if m.name == result.name})
+    if all(arches) and not any(session.settings.arch in arch.split() for arch in arches):
+        return dataclasses.replace(result, argument=f"for {', '.join(arches)}")
+    if result.name in catalogue.misfits(session.source.path):
+        return dataclasses.replace(result, argument="for another kernel")
+    return result
+
+
+NOTHING = ("does not fit", "does not build", "alone")
+"""States without a verdict on the tests."""
+
+
 def status(results: Sequence[Result]) -> int:
-    """1 if a mutant survived without a reason that is known, or a test saw what is not there."""
-    return int(any(r.state == "false alarm" or (r.state == "survived" and not r.argument) for r in results))
+    """FAILED if a mutant survived without a reason that is known, or a test saw what is not there.
+
+    Otherwise NO_VERDICT if one was not judged and the catalogue does not say why.
+    """
+    if any(r.state == "false alarm" or (r.state == "survived" and not r.argument) for r in results):
+        return FAILED
+    return NO_VERDICT if any(r.state in NOTHING and not r.argument for r in results) else PASSED
 
 
 def run(environ: Mapping[str, str]) -> int:
@@ -372,7 +395,7 @@ def run(environ: Mapping[str, str]) -> int:
         if own:
             session = kind(settings, int(jobs))
             with session.alone():
-                results = session.run(own)
+                results = [excused(result, own, session) for result in session.run(own)]
                 session.save([result for result in results if result.state != "does not fit"])
             progress.say(f"consoles and mutants.json in {session.folder}")
             found += results
@@ -385,5 +408,10 @@ def main(environ: Mapping[str, str]) -> int:
     return command.run("mutants", run, environ, "what was found so far is kept")
 
 
+def start(arguments: Sequence[str]) -> int:
+    """The command with its arguments."""
+    return command.start("mutants", __doc__, lambda _: main(os.environ), arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(main(os.environ))
+    sys.exit(start(sys.argv[1:]))

@@ -20,7 +20,7 @@ from . import collect, command, graft, known_issues, progress, results
 from .cell import slug
 from .errors import UserError
 from .mutants import KILLED
-from .settings import from_environment
+from .settings import out_of
 
 STYLE = Path(__file__).with_suffix(".css")
 HISTORY = 60
@@ -348,8 +348,13 @@ def run(out: Path) -> int:
 
 def main(environ: Mapping[str, str]) -> int:
     """The command."""
-    return command.run("report", lambda given: run(from_environment(given).out), environ)
+    return command.run("report", lambda given: run(out_of(given)), environ)
+
+
+def start(arguments: Sequence[str]) -> int:
+    """The command with its arguments."""
+    return command.start("report", __doc__, lambda _: main(os.environ), arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main(os.environ))
+    sys.exit(start(sys.argv[1:]))

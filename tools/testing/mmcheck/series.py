@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from . import command, graft, results, source
+from . import command, graft, ours, results, source
 from .errors import UserError
 from .settings import PROJECT, from_environment
 
@@ -659,7 +659,7 @@ def states(tree: Path, base: Mapping[str, str], overlay: Overlay, signed: str) -
 
 def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
-    settings = from_environment(environ)
+    settings = from_environment({**environ, "PAGES": "", "PATCH": ""})
     if not shutil.which("git"):
         raise UserError("git is needed to make patches; install git")
     person = author()
@@ -668,10 +668,11 @@ def run(environ: Mapping[str, str]) -> int:
         raise UserError(f"{PROJECT} has no git history, from which patches get their date; use a clone")
     tree = source.obtain(settings).path
     try:
-        settings.out.mkdir(parents=True, exist_ok=True)
+        target = settings.out / "series"
+        ours.claim(target)
         with tempfile.TemporaryDirectory(prefix=".series-", dir=settings.out) as folder:
             made = make(tree, Path(folder) / "new", person, date, lambda names: figures(settings.out, names))
-            target = settings.out / "series"
+            (Path(folder) / "new" / ours.MARKER).touch()
             if target.exists():
                 target.rename(Path(folder) / "old")
             (Path(folder) / "new").rename(target)
@@ -686,5 +687,10 @@ def main(environ: Mapping[str, str]) -> int:
     return command.run("series", run, environ)
 
 
+def start(arguments: Sequence[str]) -> int:
+    """The command with its arguments."""
+    return command.start("series", __doc__, lambda _: main(os.environ), arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(main(os.environ))
+    sys.exit(start(sys.argv[1:]))

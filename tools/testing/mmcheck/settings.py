@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from .errors import UserError
@@ -10,7 +11,7 @@ from .errors import UserError
 PROJECT = Path(__file__).resolve().parents[3]
 """The root of this repository, which is the overlay."""
 
-VARIABLES = ("KERNEL", "KDIR", "ARCH", "PAGES", "FEATURES", "O")
+VARIABLES = ("KERNEL", "KDIR", "PATCH", "ARCH", "PAGES", "FEATURES", "O")
 PAGE_SIZES = ("4K", "16K", "64K")
 FEATURES = ("atomic_rmw",)
 """What the overlay can hook into a kernel besides its tests."""
@@ -25,6 +26,7 @@ class Settings:
     arch:   as in kunit.py's --arch: "um", "arm64", "x86_64", "riscv", ...
     pages:  size of a page on arm64: "4K", "16K" or "64K"
     features: what is hooked in besides the tests
+    patch:  a change of the kernel, for the private copy, or None
     out:    results and build folders
     cache:  downloads and unpacked sources, shared by all checkouts
     """
@@ -34,15 +36,16 @@ class Settings:
     arch: str
     pages: str
     features: tuple[str, ...]
+    patch: Path | None
     out: Path
     cache: Path
 
     @property
     def unusual(self) -> tuple[str, ...]:
         """Names for what tells this working copy from the usual one of its kernel."""
-        if self.features == features({}, own_tree=bool(self.kdir)):
-            return ()
-        return self.features or ("stock",)
+        usual = self.features == features({}, own_tree=bool(self.kdir))
+        patched = (f"patch-{sha256(self.patch.read_bytes()).hexdigest()[:8]}",) if self.patch else ()
+        return (*(() if usual else self.features or ("stock",)), *patched)
 
 
 def features(environ: Mapping[str, str], own_tree: bool) -> tuple[str, ...]:
@@ -59,6 +62,15 @@ def features(environ: Mapping[str, str], own_tree: bool) -> tuple[str, ...]:
     return tuple(sorted(set(wanted.replace(",", " ").split())))
 
 
+def out_of(environ: Mapping[str, str]) -> Path:
+    """Where results and build folders are: O=, or out/ in this repository."""
+    out = Path(environ.get("O") or PROJECT / "out").absolute()
+    # Kernel makefiles refuse these two, and would name neither the variable nor what to do.
+    if any(c in str(out) for c in " :"):
+        raise UserError(f"O={out}: kernel builds allow no space or colon in a path; choose another O=")
+    return out
+
+
 def from_environment(environ: Mapping[str, str], arch: str | None = None) -> Settings:
     """Read the variables; `arch` is the command line's own choice, which goes first.
 
@@ -73,16 +85,22 @@ def from_environment(environ: Mapping[str, str], arch: str | None = None) -> Set
 
     kdir = environ.get("KDIR")
     cache = environ.get("XDG_CACHE_HOME") or f"{environ.get('HOME', '')}/.cache"
-    out = Path(environ.get("O") or PROJECT / "out").absolute()
-    # Kernel makefiles refuse these two, and would name neither the variable nor the cure.
-    if any(c in str(out) for c in " :"):
-        raise UserError(f"O={out}: kernel builds allow no space or colon in a path; choose another O=")
+    tree = Path(kdir).expanduser().absolute() if kdir else None
+    out = out_of(environ)
+    if tree and out.resolve().is_relative_to(tree.resolve()):
+        raise UserError(f"O={out} is inside of KDIR={tree}, which is never written to; choose another O=")
+    if patch := environ.get("PATCH"):
+        try:
+            Path(patch).read_bytes()
+        except OSError as error:
+            raise UserError(f"PATCH={patch}: {error.strerror}") from None
     return Settings(
         kernel=environ.get("KERNEL") or "6.12",
-        kdir=Path(kdir).expanduser().absolute() if kdir else None,
+        kdir=tree,
         arch=wanted_arch,
         pages=pages,
         features=features(environ, own_tree=bool(kdir)),
+        patch=Path(patch).absolute() if patch else None,
         out=out,
         cache=Path(cache).absolute() / "mmcheck",
     )

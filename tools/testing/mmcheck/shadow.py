@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from . import graft
+from . import graft, ours
 from .errors import UserError
+from .patch import inside
 from .settings import PROJECT
 from .source import Source, generated
 
@@ -33,11 +34,11 @@ def make(
     target: Path,
     project: Path = PROJECT,
     features: Sequence[str] = (),
-    others: Mapping[str, bytes] | None = None,
+    others: Mapping[str, bytes | None] | None = None,
 ) -> None:
     """Make `target` a working copy of `source` with the overlay and `features` grafted, or bring it up to date.
 
-    others: files by their names in the tree that are to have another content
+    others: files by their names in the tree that are to have another content, or None for one that is not to be there
     What is right already is not touched: its time stamps tell make that nothing changed.
     """
     files: dict[str, Path | bytes] = {name: project / name for name in graft.overlay_files(project)}
@@ -46,10 +47,18 @@ def make(
         if path.is_file() and "__pycache__" not in path.parts:
             files[str(path.relative_to(source.path))] = path.read_bytes()
     files |= {f"{graft.SELFTESTS}/mm/{name}": b"" for name in LOCAL_CONFIG}
-    files |= others or {}
+    for name, content in (others or {}).items():
+        if not inside(name):
+            raise UserError(f"{name!r} is no file of a kernel tree")
+        if content is not None:
+            files[name] = content
     left_out = set() if source.fixed else set(generated(source.path))
+    removed = {name for name, content in (others or {}).items() if content is None}
+    left_out |= removed
+    files = {name: content for name, content in files.items() if name not in removed}
+    files[ours.MARKER] = b""
     try:
-        target.mkdir(parents=True, exist_ok=True)
+        ours.claim(target, known=(target / "Kconfig.kunit").is_symlink())
         _fill(source.path, target, "", files, left_out, _folders([*files, *left_out]))
     except OSError as error:
         raise UserError(f"cannot make the working copy {target}: {error.strerror}; choose another O=") from None

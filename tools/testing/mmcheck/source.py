@@ -5,13 +5,14 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from . import progress
+from . import patch, progress
 from .archive import Archive, version_key
 from .errors import UserError
 from .lock import held
@@ -19,6 +20,13 @@ from .settings import Settings
 
 NEEDED = 1_900_000_000
 """Bytes that a packaged source takes at most while it is fetched and unpacked."""
+
+BUNZIP2 = [
+    sys.executable,
+    "-c",
+    "import bz2, shutil, sys; shutil.copyfileobj(bz2.open(sys.stdin.buffer), sys.stdout.buffer)",
+]
+"""Not every machine has bzip2."""
 
 MARKS = ("Makefile", "Kconfig", "mm/Makefile", "tools/testing/kunit/kunit.py")
 """Files that make a folder a kernel tree that has KUnit."""
@@ -38,8 +46,26 @@ class Source:
     fixed: bool
 
 
+def judge(settings: Settings) -> None:
+    """Raises UserError where the kernel that the user asked for cannot be one; nothing is fetched."""
+    if settings.kdir is not None:
+        from_folder(settings.kdir)
+    elif settings.kernel != "latest" and not re.fullmatch(r"\d+\.\d+[\w.+~-]*", settings.kernel):
+        raise UserError(f"KERNEL={settings.kernel}: give a version such as 6.12 or 7.3, or latest")
+    if settings.patch:
+        patch.read(settings.patch)
+
+
+def here(settings: Settings) -> Source | None:
+    """The source that the user asked for, if it is there without fetching anything."""
+    if settings.kdir is not None:
+        return from_folder(settings.kdir)
+    return unpacked(settings.kernel, settings.cache / "src")
+
+
 def obtain(settings: Settings) -> Source:
     """The source that the user asked for; downloads and unpacks it the first time."""
+    judge(settings)
     if settings.kdir is not None:
         return from_folder(settings.kdir)
     return from_archive(settings.kernel, settings.cache)
@@ -61,8 +87,6 @@ def from_folder(path: Path) -> Source:
 
 def from_archive(kernel: str, cache: Path) -> Source:
     """Packaged kernel `kernel`, from the cache where it is there already."""
-    if kernel != "latest" and not re.fullmatch(r"\d+\.\d+[\w.+~-]*", kernel):
-        raise UserError(f"KERNEL={kernel}: give a version such as 6.12 or 7.3, or latest")
     sources = cache / "src"
     if found := unpacked(kernel, sources):
         return found
@@ -106,7 +130,7 @@ def package_source(path: Path) -> Source:
 def unpack(deb: Path, target: Path) -> None:
     """Unpack the kernel tree in the source package `deb` as the folder `target`, all of it or nothing."""
     listing = subprocess.run(["dpkg-deb", "-c", deb], capture_output=True, text=True)
-    member = re.search(r"\s(\d+) \S+ \S+ (\./usr/src/linux-source-\S+\.tar\.xz)$", listing.stdout, re.MULTILINE)
+    member = re.search(r"\s(\d+) \S+ \S+ (\./usr/src/linux-source-\S+\.tar\.(?:xz|bz2))$", listing.stdout, re.MULTILINE)
     if listing.returncode or not member:
         deb.unlink()
         raise UserError(f"{deb.name} is damaged and was removed; run again to fetch it anew")
@@ -129,11 +153,17 @@ def no_space(folder: Path) -> UserError:
 
 
 def pump(deb: Path, member: str, size: int, target: Path) -> None:
-    """Pipe `member` (`size` bytes) of `deb` through xz and tar into `target`, showing how far it is."""
+    """Pipe `member` (`size` bytes) of `deb` through xz or bzip2, and tar, into `target`, showing how far it is."""
+    unpacker = ["xz", "-dc", "-T0"] if member.endswith(".xz") else BUNZIP2
     with (
         subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE) as package,
         subprocess.Popen(["tar", "-xO", member], stdin=package.stdout, stdout=subprocess.PIPE) as inner,
-        subprocess.Popen(["xz", "-dc", "-T0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as plain,
+        subprocess.Popen(
+            unpacker,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+        ) as plain,
         subprocess.Popen(
             ["tar", "-x", "--strip-components=1", "--no-same-owner", "-C", target],
             stdin=plain.stdout,

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from mmcheck import bundle, guest, kselftest, machine, results, settings
+from mmcheck import bundle, guest, kselftest, machine, ours, results, settings
 from mmcheck.settings import PROJECT
 
 CI = PROJECT / "ci"
@@ -134,7 +134,7 @@ def test_a_bundle_is_what_a_lab_boots(tmp_path: Path, monkeypatch: pytest.Monkey
     bundle.pack(cast(kselftest.Session, session), "", target)
     names = {Path(url).name for image in load("lava.yaml")["actions"][0]["deploy"]["images"].values()
              for key, url in image.items() if key == "url"}  # fmt: skip
-    assert {path.name for path in target.iterdir()} == names | {"cmdline", "programs"}
+    assert {path.name for path in target.iterdir()} == names | {"cmdline", "programs", ours.MARKER}
     run = [line.split()[1] for line in (target / "programs").read_text().splitlines()]
     assert run == [one.name for one in kselftest.programs() if one.name not in kselftest.MACHINES]
     bundle.pack(cast(kselftest.Session, session), "folio_race", target)

@@ -28,13 +28,18 @@ from .test_series import MAINTAINERS
 MAKEFILE = (PROJECT / "Makefile").read_text()
 TARGETS = re.findall(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[0].split()
 KUNIT_PY = "./tools/testing/kunit/kunit.py"
-OURS = rf"(?:{re.escape(KUNIT_PY)} [a-z]|make (?:{'|'.join(sorted(TARGETS, reverse=True))})\b(?![-:]))"
+DIRECT = "python3 tools/testing/mmcheck "
+VERBS = "|".join(sorted(TARGETS, reverse=True))
+OURS = rf"(?:{re.escape(KUNIT_PY)} [a-z]|(?:make|{DIRECT.strip()}) (?:{VERBS})\b(?![-:]))"
 """How a command of this repository begins."""
-TYPED = rf"(?:{re.escape(KUNIT_PY)} |make )[a-z]"
+TYPED = rf"(?:{re.escape(KUNIT_PY)} |make |{DIRECT})[a-z]"
 """The same where nothing else is meant, whether there is such a command or not."""
 HELP = re.findall(rf"echo '.*?(make \S+(?: [A-Z]+=\S+)*|{re.escape(KUNIT_PY)} [^']*)", MAKEFILE)
 """What `make help` names."""
 
+BISECT = (
+    "(cd ~/linux && git bisect run sh -c 'KDIR=$PWD ~/mmcheck/tools/testing/kunit/kunit.py run --arch=arm64 contpte')"
+)
 INSTALL = "apt-get update && apt-get install -y --no-install-recommends ca-certificates ccache git make python3"
 NOT_RUN = {
     "make check": "runs this test",
@@ -45,6 +50,7 @@ NOT_RUN = {
     "chromium --headless --window-size=900,1000 --screenshot=Documentation/mmcheck/report.png out/report/index.html": (
         "a browser"
     ),
+    BISECT: "needs a history: see test_statuses.py",
     "lavacli jobs submit ci/lava.yaml": "a lab",
     "make known-issues": "needs a kernel that has them",
     "make known-issues KERNEL=7.3": "needs a kernel that has them",
@@ -191,13 +197,15 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
         head, *entries = path.read_text().split("[[mutant]]\n")
         kept = [entry for entry in entries if re.search(MUTANTS, entry, re.MULTILINE)]
         path.write_text("[[mutant]]\n".join([head, *kept]))
+    changed = stand_ins.mutated(package)
+    changed["mm/mincore.c"] = stand_ins.MINCORE + changed.get("mm/mincore.c", "")
     for name in (".cache/mmcheck/src/linux-6.12.1-1", ".cache/mmcheck/src/linux-7.3.1-1", "linux"):
         tree = fake_tree(home / name)
         (tree / "Makefile").write_text(stand_ins.MAKEFILE)
         (tree / "MAINTAINERS").write_text(MAINTAINERS)
         with (tree / "tools/testing/selftests/mm/Makefile").open("a") as makefile:
             makefile.write(stand_ins.SELFTESTS)
-        for file_name, text in {**stand_ins.mutated(package), "mm/mincore.c": stand_ins.MINCORE}.items():
+        for file_name, text in changed.items():
             (tree / file_name).parent.mkdir(parents=True, exist_ok=True)
             with (tree / file_name).open("a") as code:
                 code.write(text)

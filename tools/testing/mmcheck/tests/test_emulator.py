@@ -106,3 +106,16 @@ def test_kunit_py_ends_the_machine(tmp_path: Path) -> None:
 
 def test_only_what_asks_for_kvm_goes() -> None:
     assert emulator.without_kvm(["-accel", "kvm", "-cpu", "kvm", "-accel", "tcg"]) == ["-cpu", "kvm", "-accel", "tcg"]
+
+
+def test_kvm_is_not_asked_for_what_emulation_alone_has() -> None:
+    given = ["-cpu", "max", "-cpu", "max,pauth-impdef=on,sve=off", "-append", "x,pauth-impdef=on", *KVM]
+    assert emulator.with_kvm(given) == ["-cpu", "max", "-cpu", "max,sve=off", "-append", "x,pauth-impdef=on", *KVM]
+
+
+def test_under_kvm_the_launchers_cpu_is_accepted(tmp_path: Path) -> None:
+    refuses = 'case "$*" in *pauth-impdef*) exit 1;; esac'
+    with start(tmp_path, refuses, "-cpu", "max,pauth-impdef=on", *KVM) as child:
+        _, errors = child.communicate()
+    assert (errors, child.returncode) == ("", 3)
+    assert calls(tmp_path) == ["-cpu max -accel kvm -accel hvf -accel tcg"]

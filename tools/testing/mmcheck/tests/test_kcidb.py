@@ -146,7 +146,7 @@ def test_the_command(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert kcidb.main(environment) == 0
     assert "2 checkouts, 2 builds, 8 tests" in capsys.readouterr().err
     assert json.loads((out / "kcidb.json").read_text())["version"] == {"major": 5, "minor": 0}
-    assert kcidb.main({**environment, "ORIGIN": "My Lab"}) == 2
+    assert kcidb.main({**environment, "ORIGIN": "My Lab"}) == 125
     assert "small letters" in capsys.readouterr().err
     with pytest.raises(UserError, match="nothing has run"):
         Submission(out / "empty").whole()

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 """Which selftests there are, which are run, and what is said of them."""
 
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar
+
 import pytest
 
 from mmcheck import kselftest, results, upstream
 from mmcheck.errors import UserError
 from mmcheck.kselftest import Program
+from mmcheck.settings import from_environment
 
 SOURCE = """
 FIXTURE(folio_one)
@@ -118,3 +123,51 @@ def test_categories_of_upstream_stand_in_the_order_in_which_they_run() -> None:
         'CATEGORY="cow" run_test ./cow\n    CATEGORY="gup_test" run_test ./gup_test \\\nCATEGORY="cow" run_test x\n'
     )
     assert upstream.categories(script) == ["cow", "gup_test"]
+
+
+class Dying:
+    """Boots of a machine: `deadly` ends the kernel as soon as it is started, `late` after its first case."""
+
+    lists: ClassVar[list[list[str]]] = []
+    deadly, late = "folio_one", "folio_two"
+
+    def __init__(self, *_: object) -> None:
+        self.reader, self.memory = results.Reader(), 0
+
+    def run(self, lines: Sequence[str], *_: object) -> Iterator[results.Case]:
+        self.lists.append([line.split()[1] for line in lines])
+        assert len(self.lists) < 10, "it boots for ever"
+        for line in lines:
+            name, *words = line.split()[1:]
+            yield from self.reader.feed(f"# selftests: mm: {name}")
+            if name == self.deadly:
+                break
+            case = next((word for word in words if word != "-r"), f"{name}.a")
+            yield from self.reader.feed(f"#  RUN           {case} ...")
+            yield from self.reader.feed(f"ok 1 {case}")
+            if name == self.late:
+                break
+            yield from self.reader.feed(f"ok 1 selftests: mm: {name}")
+        yield from self.reader.close("the kernel ended or hung")
+
+
+def test_a_program_that_ends_the_kernel_at_once_is_begun_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(kselftest, "Boot", Dying)
+    monkeypatch.setattr(kselftest, "machine_of", lambda _: kselftest.USUAL)
+    Dying.lists.clear()
+    session = kselftest.Session.__new__(kselftest.Session)
+    session.folder, session.words, session.title = tmp_path, (), "x"
+    session.kvm, session.memory = False, 0
+    session.settings = from_environment({"O": str(tmp_path), "HOME": str(tmp_path)})
+    monkeypatch.setattr(session, "launch", None, raising=False)
+    every = [ONE, TWO, Program("folio_three", ("folio_three.a",))]
+    found = session.run(every, every, {})
+    assert Dying.lists == [["folio_one", "folio_two", "folio_three"], ["folio_two", "folio_three"],
+                           ["folio_two", "folio_three"], ["folio_three"]]  # fmt: skip
+    failed = [(case.suite, case.name) for case in found if case.state == "failed"]
+    assert failed == [("folio_one", ""), ("folio_two", ""), ("folio_two", "")]
+    assert {(case.suite, case.name) for case in found if case.state == "passed"} == {
+        ("folio_two", "a"), ("folio_two", "b"), ("folio_three", "a")}  # fmt: skip
+    assert "not ok 1 folio_one" in capsys.readouterr().out

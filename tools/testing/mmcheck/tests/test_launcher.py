@@ -8,10 +8,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
-from mmcheck import launcher
+from mmcheck import launcher, machine
 from mmcheck.settings import PROJECT
 
 from .conftest import User, state
@@ -132,15 +133,15 @@ def test_variables_of_ours_do_not_reach_the_kernels_build(user: User) -> None:
     ("variables", "said"),
     [
         ({"KDIR": "/no/such/place"}, "KDIR=/no/such/place: no such folder"),
-        ({"KDIR": "/"}, "not a kernel tree with KUnit (it has no Makefile)"),
+        ({"KDIR": "/usr"}, "not a kernel tree with KUnit (it has no Makefile)"),
         ({"KDIR": "", "KERNEL": "bogus"}, "KERNEL=bogus: give a version such as 6.12"),
         ({"PAGES": "8K"}, "PAGES=8K: use one of 4K, 16K, 64K"),
         ({"O": "/tmp/a b"}, "no space or colon"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(user: User, variables: dict[str, str], said: str) -> None:
+def test_bad_input_is_one_line_and_status_125(user: User, variables: dict[str, str], said: str) -> None:
     done = user.kunit("run", "--arch=arm64", **variables)
-    assert done.returncode == 2
+    assert done.returncode == 125
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert user.calls() == []
@@ -153,7 +154,7 @@ def test_missing_tools_without_root_name_the_command(user: User) -> None:
         "from mmcheck import launcher; sys.exit(launcher.main(['run', '--arch=riscv']))"
     )
     done = user_python(user, script)
-    assert done[0] == 2
+    assert done[0] == 125
     assert "sudo apt-get install -y --no-install-recommends" in done[1]
     assert "gcc-riscv64-linux-gnu" in done[1]
 
@@ -172,7 +173,7 @@ def user_python(user: User, script: str) -> tuple[int, str]:
 
 def test_a_kernel_that_does_not_build(user: User) -> None:
     done = user.kunit("run", "--arch=arm64", FAKE_MAKE_FAILS="1")
-    assert done.returncode == 2
+    assert done.returncode == 125
     assert "mm/memory.c:1:1: error: oh dear" in done.stderr
     assert "does not build for arm64: see" in done.stderr.splitlines()[-1]
     assert user.kunit("run", "--arch=arm64").returncode == 0
@@ -181,7 +182,7 @@ def test_a_kernel_that_does_not_build(user: User) -> None:
 def test_a_kernel_that_does_not_reach_the_tests(user: User) -> None:
     consoles = json.dumps({"all": "Booting Linux\nKernel panic - not syncing: no memory\n"})
     done = user.kunit("run", "--arch=arm64", FAKE_STATUS="1", FAKE_CONSOLES=consoles)
-    assert done.returncode == 2
+    assert done.returncode == 125
     assert "ended before the first test (no memory)" in done.stderr.splitlines()[-1]
 
 
@@ -200,11 +201,32 @@ def test_after_a_hang_the_other_suites_still_report(user: User) -> None:
     assert [g["name"] for g in json.loads(results.read_text())["sub_groups"]] == ["all", "three"]
 
 
+def test_after_a_hang_junit_has_the_other_suites_too(user: User) -> None:
+    done = user.kunit("run", "--arch=arm64", "--junit=x.xml", FAKE_STATUS="1", FAKE_CONSOLES=json.dumps({"all": CRASH}))
+    assert done.returncode == 1, done.stderr
+    root = ElementTree.parse(user.home / "x.xml").getroot()
+    assert [suite.get("name") for suite in root.findall("testsuite")] == ["all", "three"]
+    assert root.get("tests") == "2"
+
+
+def test_another_clang_is_another_build(user: User, tmp_path: Path) -> None:
+    clang = tmp_path / "bin/clang"
+    for text in ("one", "two, longer"):
+        clang.write_text(f"#!/bin/sh\n# {text}\n")
+        clang.chmod(0o755)
+        assert user.kunit("run", "--arch=arm64").returncode == 0
+    assert user.makes() == 2
+
+
+def test_llvm_needs_clang() -> None:
+    assert [machine.package(need) for need in machine.LLVM] == ["clang", "lld", "llvm"]
+
+
 def test_help_needs_no_kernel(user: User) -> None:
     done = user.kunit("--help", KDIR="/no/such/place")
     assert done.returncode == 0
     assert "KDIR=DIR" in done.stdout
-    assert user.kunit().returncode == 2
+    assert user.kunit().returncode == 125
 
 
 def test_parse_takes_a_file_from_here(user: User) -> None:
@@ -263,4 +285,4 @@ def test_other_features_have_a_working_copy_of_their_own(user: User) -> None:
         assert user.kunit("run", "--arch=arm64", FEATURES=features).returncode == 0
         roots.add(str(user.calls()[-1]["root"]))
     assert len(roots) == 2
-    assert user.kunit("run", "--arch=arm64", FEATURES="nothing").returncode == 2
+    assert user.kunit("run", "--arch=arm64", FEATURES="nothing").returncode == 125

@@ -66,7 +66,7 @@ def test_the_first_of_a_name_that_fits_is_taken(tmp_path: Path) -> None:
 
 
 def test_a_name_that_no_mutant_has_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert mutants.main({"ONLY": "no_such_mutant"}) == 2
+    assert mutants.main({"ONLY": "no_such_mutant"}) == 125
     assert "ONLY=no_such_mutant: no mutant in" in capsys.readouterr().err
 
 
@@ -149,6 +149,14 @@ def test_only_survivors_without_a_reason_fail_the_command() -> None:
     assert mutants.status([known, mutants.Result("b", "survived")]) == 1
     assert mutants.status([known, mutants.Result("b", "false alarm")]) == 1
     assert "1 not noticed" in mutants.table([known])
+
+
+def test_what_was_not_judged_is_no_success() -> None:
+    noticed = mutants.Result("a", "failed")
+    for state in mutants.NOTHING:
+        assert mutants.status([noticed, mutants.Result("b", state)]) == 125
+        assert mutants.status([mutants.Result("b", state, argument="because"), noticed]) == 0
+        assert mutants.status([mutants.Result("b", state), mutants.Result("c", "survived")]) == 1
 
 
 class Judged(mutants.Session):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import graft, series
+from mmcheck import graft, ours, series
 from mmcheck.errors import UserError
 
 from .conftest import fake_tree, state
@@ -76,7 +76,7 @@ def command(tmp_path: Path, linux: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 def patches(tmp_path: Path) -> dict[str, str]:
-    return {path.name: path.read_text() for path in sorted((tmp_path / "out/series").iterdir())}
+    return {path.name: path.read_text() for path in sorted((tmp_path / "out/series").glob("*.patch"))}
 
 
 def commit(tree: Path) -> None:
@@ -104,7 +104,7 @@ def test_git_am_gives_the_graft_without_features(tmp_path: Path, linux: Path, co
         name: s for name, s in before.items() if ".git" not in name
     }
     done = subprocess.run(
-        ["git", "am", "-q", "--empty=drop", *sorted((tmp_path / "out/series").iterdir())],
+        ["git", "am", "-q", "--empty=drop", *sorted((tmp_path / "out/series").glob("*.patch"))],
         cwd=linux, capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
@@ -282,13 +282,14 @@ def test_what_cannot_be_done_is_one_line(
 ) -> None:
     folder = tmp_path / "out/series"
     folder.mkdir(parents=True)
-    (folder / "0001-mine.patch").write_text("kept\n")
+    for name in ("0001-mine.patch", ours.MARKER):
+        (folder / name).write_text("kept\n")
     (tmp_path / "out/results").mkdir()
     spoil(linux)
-    assert command() == 2
+    assert command() == 125
     error = capsys.readouterr().err
     assert error.startswith("series: ") and said in error and error.count("\n") == 1
-    assert [path.name for path in (tmp_path / "out/series").iterdir()] == ["0001-mine.patch"]
+    assert [path.name for path in (tmp_path / "out/series").glob("*") if path.name[0] != "."] == ["0001-mine.patch"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["results", "series"]
 
 

@@ -2,7 +2,9 @@
 """Kernel sources from packages: found, checked, unpacked, or refused without a trace."""
 
 import os
+import shutil
 import subprocess
+import tarfile
 from itertools import pairwise
 from pathlib import Path
 
@@ -107,6 +109,59 @@ def test_versions_sort_as_debians() -> None:
     assert sorted(set(order), key=version_key) == order
     for low, high in pairwise(order):
         assert subprocess.run(["dpkg", "--compare-versions", low, "lt", high]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        *(("1.0", "1.0+b1"), ("1.0~rc1", "1.0"), ("1.0a", "1.0+"), ("1.0", "1.0a"), ("1.9", "1.10")),
+        *(("1.0-1", "1.0-1+b1"), ("1.0-1~bpo13+1", "1.0-1"), ("9.9", "1:0.1"), ("1.0-1", "1.0-1ubuntu1")),
+        *(("1.0-1", "1.0.1-1"), ("1.0~~", "1.0~"), ("6.8.0-31.31", "6.8.0-31.31.1"), ("1.0+dfsg-1", "1.0a+-1")),
+    ],
+)  # fmt: skip
+def test_versions_are_compared_as_dpkg_does(low: str, high: str) -> None:
+    def dpkg(sign: str) -> bool:
+        return subprocess.run(["dpkg", "--compare-versions", low, sign, high]).returncode == 0
+
+    if shutil.which("dpkg"):
+        assert (version_key(low) < version_key(high)) == dpkg("lt")
+        assert (version_key(low) > version_key(high)) == dpkg("gt")
+
+
+UBUNTU = [Package("linux-source-6.8.0", "6.8.0-31.31"), Package("linux-source-6.8.0", "6.8.0-45.45")]
+
+
+def test_ubuntus_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = fake_archive(tmp_path, monkeypatch, {"": UBUNTU})
+    assert {asked.find(wanted).version for wanted in ("6.8", "6.8.0", "latest")} == {"6.8.0-45.45"}
+    with pytest.raises(UserError, match=r"KERNEL=6\.12: the archive has 6\.8; choose one"):
+        asked.find("6.12")
+    assert archive.NAME.match("linux-source-6.8.0") and not archive.NAME.match("linux-source-6.8.0-generic")
+    (tmp_path / "src/linux-6.8.0-45.45").mkdir(parents=True)
+    assert source.from_archive("6.8", tmp_path).label == "6.8.0-45.45"
+
+
+def test_unpack_as_ubuntu_packs(tmp_path: Path) -> None:
+    """In a folder of its own, by bzip2, with a link beside it."""
+    top = tmp_path / "linux-source-6.8.0"
+    top.mkdir()
+    (top / "Makefile").write_text("VERSION = 6\n")
+    package = tmp_path / "package"
+    folder = package / "usr/src/linux-source-6.8.0"
+    folder.mkdir(parents=True)
+    (package / "DEBIAN").mkdir()
+    (package / "DEBIAN/control").write_text(
+        "Package: linux-source-6.8.0\nVersion: 6.8.0-1.1\nArchitecture: all\n"
+        "Maintainer: x <x@example.org>\nDescription: x\n"
+    )
+    with tarfile.open(folder / "linux-source-6.8.0.tar.bz2", "w:bz2") as archived:
+        archived.add(top, arcname=top.name)
+    (package / "usr/src/linux-source-6.8.0.tar.bz2").symlink_to("linux-source-6.8.0/linux-source-6.8.0.tar.bz2")
+    deb = tmp_path / "x.deb"
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-b", package, deb], check=True, stdout=subprocess.DEVNULL)
+    (tmp_path / "src").mkdir()
+    source.unpack(deb, tmp_path / "src/linux-6.8.0-1.1")
+    assert (tmp_path / "src/linux-6.8.0-1.1/Makefile").read_text() == "VERSION = 6\n"
 
 
 def fake_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suites: dict[str, list[Package]]) -> Archive:

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -83,3 +84,30 @@ def test_two_runs_with_other_mutants_do_not_mix(environment: dict[str, str], tmp
     assert states == want, said
     assert (one.returncode, two.returncode) == (1, 1), said
     assert "waiting for another run" in said[1][1]
+
+
+def test_a_cell_of_selftests_shows_what_failed(environment: dict[str, str], tmp_path: Path) -> None:
+    """The matrix and one of its cells, which are two processes with make between them no longer."""
+    tree = tmp_path / "linux"
+    with (tree / "tools/testing/selftests/mm/Makefile").open("a") as makefile:
+        makefile.write(stand_ins.SELFTESTS)
+    for name in stand_ins.GUEST:
+        (tmp_path / ".cache/mmcheck/guest/arm64" / name).mkdir(parents=True)
+    (tmp_path / "table.toml").write_text('[[cells]]\narches = ["arm64"]\nselftests = true\n')
+    stand_ins.install(tmp_path / "bin/mkfs", "#!/bin/sh\n")
+    # What is missing here is not looked for by the cell either.
+    (tmp_path / "sitecustomize.py").write_text(
+        "from mmcheck import guest, machine\nmachine.missing = lambda _: []\nguest.MKFS, guest.DISK = 'mkfs', 1\n"
+    )
+    variables = {"MATRIX": str(tmp_path / "table.toml"), "PYTHONPATH": f"{tmp_path}:{PROJECT / 'tools/testing'}"}
+    environment = {**environment, **variables, "SLOW": "0", "FAILS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "mmcheck.matrix"], env=environment, cwd=PROJECT, capture_output=True, text=True
+    )
+    log = "".join(path.read_text() for path in (tmp_path / "out/matrix").glob("*.log"))
+    assert done.returncode == 1, done.stdout + done.stderr + log[-2000:]
+    assert "no verdict" not in done.stdout
+    assert re.search(r"FAILED: \d+ passed, [1-9]\d* failed", done.stdout), done.stdout
+    assert re.search(r"^ +FAILED \w+\.\S+$", done.stdout, re.MULTILINE), done.stdout
+    cell = next(iter(json.loads((tmp_path / "out/matrix/matrix.json").read_text())["cells"].values()))
+    assert (cell["state"], len(cell["failures"])) == ("failed", cell["counts"]["failed"])

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The catalogue of mutants against the kernels that it is for, where their sources are in the cache."""
+
+import os
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from mmcheck import catalogue, mutants, source
+from mmcheck.errors import UserError
+from mmcheck.settings import FEATURES, from_environment
+
+KERNELS = tuple(tomllib.loads(catalogue.MISFITS.read_text()))
+"""Those that a mutant may be meant for."""
+
+
+def fitting(kernel: str) -> set[str] | None:
+    """The names of the mutants that fit a kernel; None where its source is not here."""
+    settings = from_environment({**os.environ, "KERNEL": kernel, "KDIR": "", "PATCH": "", "PAGES": "", "FEATURES": ""})
+    found = source.here(settings)
+    if found is None:
+        return None
+    read = mutants.reader(found.path, FEATURES)
+    return {mutant.name for mutant in catalogue.load(catalogue.FOLDER) if mutant.files(read) is not None}
+
+
+def test_each_mutant_fits_a_kernel() -> None:
+    fits = {kernel: fitting(kernel) for kernel in KERNELS}
+    missing = [kernel for kernel, names in fits.items() if names is None]
+    if missing:
+        pytest.skip(f"no source of linux {', '.join(missing)} in the cache")
+    names = {mutant.name for mutant in catalogue.load(catalogue.FOLDER)}
+    lost = names - set().union(*(found or set() for found in fits.values()))
+    assert not lost, f"what {', '.join(sorted(lost))} would change is in no kernel: bring the text up to date"
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_what_is_not_meant_for_a_kernel_does_not_fit_it(kernel: str) -> None:
+    names = {mutant.name for mutant in catalogue.load(catalogue.FOLDER)}
+    listed = set(tomllib.loads(catalogue.MISFITS.read_text())[kernel])
+    assert listed <= names, f"{', '.join(sorted(listed - names))}: no such mutant"
+    found = fitting(kernel)
+    if found is None:
+        pytest.skip(f"no source of linux {kernel} in the cache")
+    assert not listed & found, f"{', '.join(sorted(listed & found))} fit: take them out of {catalogue.MISFITS.name}"
+
+
+def test_a_mutant_that_is_meant_for_others_is_no_failure(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("# x\nVERSION = 9\nPATCHLEVEL = 8\n")
+    (tmp_path / "misfits.toml").write_text('"9.8" = ["a"]\n"9.9" = ["b"]\n')
+    assert catalogue.misfits(tmp_path, tmp_path / "misfits.toml") == ["a"]
+
+
+def test_a_kernel_that_is_not_there_is_said_before_it_is_asked_for() -> None:
+    with pytest.raises(UserError, match="KERNEL=x: give a version"):
+        source.judge(from_environment({"KERNEL": "x"}))

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a command says by its exit status, and before it does anything."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from mmcheck import __main__, command, machine
+from mmcheck.errors import UserError
+from mmcheck.settings import PROJECT
+
+from .conftest import User
+
+FAILS = "KTAP version 1\n1..1\n    # Subtest: one\n    not ok 1 a\nnot ok 1 one\n"
+KUNIT_PY = '''#!/usr/bin/env python3
+"""Stands for the kernel's kunit.py: mm/memory.c says what becomes of the kernel."""
+import sys
+from pathlib import Path
+
+root = Path(__file__).resolve().parents[3]
+build = Path(next(word.split("=")[1] for word in sys.argv if word.startswith("--build_dir=")))
+build.mkdir(parents=True, exist_ok=True)
+text = (root / "mm/memory.c").read_text()
+if "no semicolon" in text:
+    sys.exit(1)
+good = "not " if "mistake" in text else ""
+(build / "test.log").write_text(f"KTAP version 1\\n1..1\\n    # Subtest: one\\n    {good}ok 1 a\\n{good}ok 1 one\\n")
+sys.exit(1 if good else 0)
+'''
+ALONE = [[name, *verb] for name, verb in {
+    "matrix": (), "kselftest": (), "collect": (), "report": (), "kcidb": (), "bundle": (), "mutants": (),
+    "coverage": (), "series": (), "bench_launcher": (), "check": ("check-host",), "bench": ("bench",),
+    "graft": ("graft",),
+}.items()]  # fmt: skip
+"""Each module that is a command, with a verb where it has several."""
+
+
+def python(arguments: Sequence[str], **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in this repository with only these variables."""
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": "tools/testing", **environ}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=60
+    )
+
+
+def test_git_bisect_run_finds_the_commit_and_skips_what_does_not_build(user: User, tmp_path: Path, tree: Path) -> None:
+    def git(*arguments: str) -> str:
+        person = ["-c", "user.name=Jane Doe", "-c", "user.email=jane@example.org"]
+        done = subprocess.run(["git", *person, *arguments], cwd=tree, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    (tree / "tools/testing/kunit/kunit.py").write_text(KUNIT_PY)
+    git("init", "-q", "-b", "main")
+    for text in ("fine 1", "fine 2", "fine, no semicolon", "fine 4", "mistake 5", "mistake 6, no semicolon", "mistake"):
+        (tree / "mm/memory.c").write_text(f"/* {text} */\n")
+        git("add", "-A")
+        git("commit", "-q", "-m", text)
+    git("bisect", "start", "main", "main~6")
+    done = subprocess.run(
+        ["git", "bisect", "run", PROJECT / "tools/testing/kunit/kunit.py", "run", "--arch=arm64"],
+        cwd=tree,
+        env=user.environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert git("log", "-1", "--format=%s", "refs/bisect/bad") == "mistake 5\n"
+    assert "is the first bad commit" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("variables", "status"),
+    [
+        ({}, 0),
+        ({"FAKE_STATUS": "1", "FAKE_CONSOLES": json.dumps({"all": FAILS})}, 1),
+        ({"FAKE_STATUS": "1", "FAKE_CONSOLES": json.dumps({"all": "KTAP version 1\n1..0\n"})}, 125),
+        ({"FAKE_STATUS": "1", "FAKE_CONSOLES": json.dumps({"all": "KTAP version 1\n1..7\n"})}, 125),
+        ({"FAKE_STATUS": "2"}, 125),
+        ({"FAKE_MAKE_FAILS": "1"}, 125),
+        ({"KDIR": "/no/such/place"}, 125),
+        ({"O": "/proc/x"}, 125),
+    ],
+)
+def test_statuses_of_kunit_py(user: User, variables: dict[str, str], status: int) -> None:
+    done = user.kunit("run", "--arch=arm64", **variables)
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "125 no verdict" in user.kunit("--help").stdout
+
+
+def test_an_error_that_nobody_expected_is_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def body(_: object) -> int:
+        raise ZeroDivisionError("a\nb")
+
+    assert command.run("x", body, {"O": str(tmp_path)}) == 125
+    said = capsys.readouterr().err
+    log = tmp_path / command.LOG
+    assert said == f"x: no verdict, an unexpected error: ZeroDivisionError: a b; see {log}\n"
+    assert "raise ZeroDivisionError" in log.read_text()
+    assert command.run("x", body, {"O": "/proc/x"}) == 125
+    assert Path(capsys.readouterr().err.rpartition("see ")[2].strip()).exists()
+
+
+@pytest.mark.parametrize("words", ALONE, ids=lambda words: words[0])
+def test_no_module_starts_with_an_argument_that_it_does_not_know(words: list[str], tmp_path: Path) -> None:
+    module, *verb = words
+    # Whatever it starts would write here, and not come back in time.
+    for wrong, status in (("--help", 0), ("--hepl", 125), ("extra", 125)):
+        done = python(["-m", f"mmcheck.{module}", *verb, wrong], O=str(tmp_path / "out"))
+        assert (done.returncode, "usage: python3 -m mmcheck." in done.stdout + done.stderr) == (status, True), done
+        assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_beside_make_keeps_its_status(tmp_path: Path) -> None:
+    directly, by_make = ["tools/testing/mmcheck", "results", f"O={tmp_path}"], ["make", "results", f"O={tmp_path}"]
+    done = python(directly)
+    assert (done.returncode, "nothing has run below" in done.stderr) == (125, True), done.stderr
+    assert subprocess.run(by_make, cwd=PROJECT, capture_output=True).returncode == 2
+    assert python(["tools/testing/mmcheck", "reslts"]).returncode == 125
+    assert python(["tools/testing/mmcheck", "--help"]).returncode == 0
+    targets = (PROJECT / "Makefile").read_text().partition(".PHONY: ")[2].split()
+    assert set(__main__.MODULES) == set(targets) - {"help"}
+
+
+@pytest.mark.parametrize("words", [["rum", "--arch=arm64"], ["run", "--help"], ["config", "-h"]])
+def test_a_mistyped_verb_and_help_fetch_no_kernel(user: User, words: list[str]) -> None:
+    variables = {"KDIR": "", "KERNEL": "9.9", "PATH": str(Path(user.environment["PATH"].split(":")[0]))}
+    variables["PATH"] += f":{Path(sys.executable).parent}:/usr/bin:/bin"
+    done = user.kunit(*words, **variables)
+    helps = words[0] != "rum"
+    assert done.returncode == (0 if helps else 125)
+    assert ("usage: kunit.py" in done.stdout) == helps
+    assert helps or "rum: no such verb; use run, config, build, exec, parse" in done.stderr
+    assert "asking the package archive" not in done.stderr
+    assert not (user.home / ".cache").exists()
+
+
+def test_help_of_a_verb_is_the_kernels_own_where_there_is_one(user: User) -> None:
+    assert "the kernel's own output" in user.kunit("run", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "variables"),
+    [
+        (["kunit"], {"KDIR": "/no/such/place"}),
+        (["kunit"], {"KDIR": "", "KERNEL": "bogus"}),
+        (["kunit"], {"PATCH": "/no/such/patch"}),
+        (["kselftest"], {"KDIR": "/no/such/place"}),
+        (["kselftest"], {"TESTS": "no_such_test"}),
+        (["bundle"], {"KDIR": "/no/such/place"}),
+        (["coverage"], {"KDIR": "/no/such/place"}),
+        (["mutants"], {"KDIR": "/no/such/place"}),
+        (["matrix"], {"KDIR": "/no/such/place"}),
+    ],
+)
+def test_nothing_is_installed_before_the_input_is_judged(
+    user: User, tmp_path: Path, words: list[str], variables: dict[str, str]
+) -> None:
+    script = (
+        "import os, sys; from mmcheck import __main__, launcher, machine\n"
+        "machine.missing = lambda needs: list(needs)[:1]\n"
+        f"machine.subprocess.run = lambda *_, **__: open({str(tmp_path / 'installed')!r}, 'w')\n"
+        f"words = {words!r}\n"
+        "if words == ['kunit']: sys.exit(launcher.main(['run', '--arch=arm64']))\n"
+        "sys.exit(__main__.main(words))\n"
+    )
+    environment = {**user.environment, "PYTHONPATH": str(PROJECT / "tools/testing"), "ARCH": "arm64", **variables}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    assert done.returncode == 125, done.stderr
+    assert not (tmp_path / "installed").exists(), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_install_no_installs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "missing", lambda needs: list(needs))
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: pytest.fail("something was run"))
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setenv("INSTALL", "no")
+    with pytest.raises(UserError) as error:
+        machine.provide(["flex", "qemu-system-aarch64"])
+    assert str(error.value) == (
+        "missing flex, qemu-system-aarch64 (INSTALL=no); install with: "
+        "apt-get install -y --no-install-recommends flex qemu-system-arm"
+    )
+
+
+@pytest.mark.parametrize(
+    ("manager", "said"),
+    [
+        ("dnf", "install with: sudo dnf install elfutils-libelf-devel flex gcc-aarch64-linux-gnu qemu-system-aarch64"),
+        ("pacman", "install with: sudo pacman -S aarch64-linux-gnu-gcc flex libelf qemu-system-aarch64"),
+        ("", "install these by the package manager of this system"),
+    ],
+)
+def test_other_systems_are_not_told_of_apt(monkeypatch: pytest.MonkeyPatch, manager: str, said: str) -> None:
+    needs = ["flex", "/usr/include/gelf.h", "qemu-system-aarch64", "aarch64-linux-gnu-gcc"]
+    monkeypatch.setattr(machine, "missing", lambda needs: list(needs))
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}" if name == manager else None)
+    with pytest.raises(UserError) as error:
+        machine.provide(needs)
+    assert str(error.value) == f"missing {', '.join(needs)}; {said}"
+
+
+def test_a_package_that_is_not_known_elsewhere_is_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: name if name == "pacman" else None)
+    assert machine.elsewhere(["s390x-linux-gnu-gcc"]) == "which package has s390x-linux-gnu-gcc is not known here"
+
+
+def test_variables_of_the_shell_do_not_change_what_is_run(user: User, tmp_path: Path) -> None:
+    assert user.kunit("run", ARCH="arm64").returncode == 0
+    assert "--arch=um" in user.calls()[-1]["arguments"]  # type: ignore[operator]
+    build = tmp_path / "out/build/linux-um"
+    build.mkdir(parents=True, exist_ok=True)
+    (build / "test.log").write_text(FAILS.replace("not ok", "ok"))
+    for verb in ("report", "results", "kcidb"):
+        variables = {"PAGES": "16K", "O": str(tmp_path / "out"), "HOME": str(tmp_path)}
+        done = python(["tools/testing/mmcheck", verb], **variables)
+        assert done.returncode == 0, done.stderr
