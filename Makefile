@@ -26,7 +26,7 @@ help:
 	@echo 'make series KDIR=/path/to/linux  the overlay as patches for git am, in out/series'
 	@echo 'To run the suites: ./tools/testing/kunit/kunit.py run --arch=arm64'
 	@echo 'Variables: KERNEL KDIR PATCH ARCH PAGES FEATURES O INSTALL=no; python3 -m mmcheck.VERB --help says more.'
-	@echo 'make says 2 for every failure; python3 tools/testing/mmcheck VERB keeps the exit status.'
+	@echo 'Each failure of these is status 2; python3 tools/testing/mmcheck VERB keeps the exit status.'
 
 check check-host:
 	@$(PYTHON) -m mmcheck.check $@

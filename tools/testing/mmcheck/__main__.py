@@ -23,6 +23,7 @@ MODULES = {
     "bundle": "bundle",
     "matrix": "matrix",
     "mutants": "mutants",
+    "known-issues": "patched",
     "coverage": "coverage",
     "bench": "bench",
     "bench-compare": "bench",

@@ -131,5 +131,10 @@ def main(environ: Mapping[str, str]) -> int:
     return command.run("known-issues", run, environ)
 
 
+def start(arguments: Sequence[str]) -> int:
+    """The command with its arguments."""
+    return command.start("patched", __doc__, lambda _: main(os.environ), arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(main(os.environ))
+    sys.exit(start(sys.argv[1:]))
