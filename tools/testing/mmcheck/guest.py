@@ -112,15 +112,17 @@ def command(
     words: Sequence[str] = (),
     memory: int = MEMORY,
     tags: bool = False,
+    cpu: str = "",
 ) -> list[str]:
     """The command that boots the kernel in `build`; `words` go to its command line, and init's environment.
 
     tags: memory has tags, where the emulator can do that
+    cpu:  that the emulator of arm64 has, if not the usual one
     """
     console = {"arm64": "ttyAMA0", "x86_64": "ttyS0"}[arch]
-    cpu = ["-cpu", "host" if accelerated else "max" if arch == "x86_64" else machine.ARM64_CPU]
+    model = ["-cpu", "host" if accelerated else "max" if arch == "x86_64" else cpu or machine.ARM64_CPU]
     if arch == "arm64":
-        cpu += ["-machine", "virt,mte=on" if tags and not accelerated else "virt"]
+        model += ["-machine", "virt,mte=on" if tags and not accelerated else "virt"]
     own = (
         f"console={console}",
         "loglevel=8",
@@ -134,7 +136,7 @@ def command(
     return [
         machine.ARCHITECTURES[arch].emulator,
         *("-nodefaults", "-nographic", "-no-reboot", "-m", str(memory), "-smp", str(cpus)),
-        *cpu,
+        *model,
         *(["-accel", "kvm"] if accelerated else []),
         *drive(arch, image, "snapshot=on"),
         *("-serial", "stdio", "-kernel", str(build / IMAGES[arch]), "-initrd", str(initrd)),

@@ -34,6 +34,12 @@ def test_memory_has_tags_where_the_emulator_can() -> None:
         assert any("mte=on" in word for word in command) == there
 
 
+def test_a_program_chooses_the_emulated_cpu_of_arm64() -> None:
+    for arch, kvm, model in (("arm64", False, "old"), ("arm64", True, "host"), ("x86_64", False, "max")):
+        command = guest.command(arch, Path("/b"), Path("/i"), Path("/d"), 2, kvm, cpu="old")
+        assert command[command.index("-cpu") + 1] == model
+
+
 def test_a_silent_console_is_given_up(tmp_path: Path) -> None:
     mark = str(tmp_path)
     began = time.monotonic()
