@@ -73,6 +73,8 @@ issue 9 '' mm/filemap.c 'filemap_map_pages(' \
 	'can_map_large = shmem_mapping(mapping) || file_end >= folio_next_index(folio);'
 issue 10 '' mm/hugetlb.c 'copy_hugetlb_page_range(' \
 	'if (ptdesc_pmd_is_shared(virt_to_ptdesc(dst_pte))) {'
+issue 11 '' fs/proc/task_mmu.c PM_MMAP_EXCLUSIVE \
+	'__folio_page_mapped_exclusively(folio, page)) cur_flags |= PM_MMAP_EXCLUSIVE;'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

@@ -14,7 +14,8 @@
  */
 #include <linux/falloc.h>
 
-#include "folio_util.h"
+#include "folio_owner.h"
+#include "folio_state.h"
 
 #define FOLIOS 2
 
@@ -94,34 +95,53 @@ TEST_F_TIMEOUT(folio_file, one_dirty_page_reaches_file, 120)
 }
 
 /*
- * [contpte 188] A hole of a shared memory file is only read, in whole folios,
- * and then one page of it written to: no one but that page's entry knows. The
- * entries go as one batch, and the memory is taken: it must go to swap, and not
- * be a hole again.
+ * A hole of a shared memory file is only read, in whole folios, and then one page
+ * of it written to: no one but that page's entry knows. The entries go as one
+ * batch, by munmap() or by reclaim itself, and the memory is taken: it must go to
+ * swap, and not be a hole again.
  */
-TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_batch, 120)
+static void check_one_dirty_entry(struct __test_metadata *_metadata, struct memory *m,
+				  bool unmaps)
 {
-	struct memory *m = &self->memory;
 	size_t length = bytes(m->pages);
+	unsigned long away = 0;
 
-	if (variant->kind != SHMEM || !have_swap())
-		SKIP(return, "shared memory, and swap");
 	for (unsigned int page = 0; page < m->pages; page++) {
 		ASSERT_EQ(0, ftruncate(m->fd, 0));
 		ASSERT_EQ(0, ftruncate(m->fd, length));
 		for (unsigned int i = 0; i < m->pages; i++)
 			ASSERT_EQ(0, read_byte(m->at + bytes(i)));
 		m->at[bytes(page)] = 0x5d;
-		ASSERT_EQ(0, munmap(m->at, length));
-		ASSERT_EQ(m->at, mmap(m->at, length, PROT_READ | PROT_WRITE,
-				      MAP_SHARED | MAP_FIXED, m->fd, 0));
-		for (unsigned int i = 0; i < m->pages; i += 1U << m->order)
-			read_byte(m->at + bytes(i));
+		if (unmaps) {
+			ASSERT_EQ(0, munmap(m->at, length));
+			ASSERT_EQ(m->at, mmap(m->at, length, PROT_READ | PROT_WRITE,
+					      MAP_SHARED | MAP_FIXED, m->fd, 0));
+			for (unsigned int i = 0; i < m->pages; i += 1U << m->order)
+				read_byte(m->at + bytes(i));
+		}
 		ASSERT_EQ(0, madvise(m->at, length, MADV_PAGEOUT));
+		away += swapped_out(m);
 		EXPECT_EQ(0x5d, m->at[bytes(page)]) {
 			TH_LOG("what was written to page %u is lost", page);
 		}
 	}
+	DID(away, "pages swapped out");
+}
+
+/* [contpte 188] munmap() removes the entries. */
+TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_batch, 120)
+{
+	if (variant->kind != SHMEM || !have_swap())
+		SKIP(return, "shared memory, and swap");
+	check_one_dirty_entry(_metadata, &self->memory, true);
+}
+
+/* [contpte 188] Reclaim does. */
+TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_reclaim, 120)
+{
+	if (variant->kind != SHMEM || !have_swap())
+		SKIP(return, "shared memory, and swap");
+	check_one_dirty_entry(_metadata, &self->memory, false);
 }
 
 /*
@@ -380,9 +400,29 @@ static unsigned int run(const void *at)
 	return code.call(0);
 }
 
+/* What is known of a page before fork(). */
+struct mapped {
+	unsigned long frame;
+	long count;
+};
+
+/* Whether pages are there, in the frames that they had, and mapped @more times more. */
+static bool entries_are(const char *at, unsigned int pages, const struct mapped *were, int more)
+{
+	for (unsigned int page = 0; page < pages; page++, at += bytes(1)) {
+		if (!pagemap_has(at, PM_PRESENT) || pfn_of(at) != were[page].frame ||
+		    mappings(at) != were[page].count + more)
+			return false;
+	}
+	return true;
+}
+
 /*
- * [contpte 183] Code of a file in large folios runs, in a process that forks
- * while it does. Each page ends in code that returns its own number.
+ * [contpte 176, 183] Code of a file in large folios runs, in a process that forks
+ * while it does. One page of the private mapping was written to: without such a
+ * page fork() copies no entry of a file at all. Before the child touches any, it
+ * has all of the pages, counted in its RSS and mapped once more each. Each page
+ * ends in code that returns its own number.
  */
 TEST_F(folio_file, fork_while_running)
 {
@@ -392,6 +432,9 @@ TEST_F(folio_file, fork_while_running)
 	static const unsigned char code[] = { 0xb8, 0, 0, 0, 0, 0xc3 };
 #endif
 	struct memory *m = &self->memory;
+	unsigned int file = m->pages - 1;
+	unsigned long copied = 0;
+	struct mapped were[m->pages];
 	char *at;
 
 	for (unsigned int page = 0; page < m->pages; page++) {
@@ -405,13 +448,30 @@ TEST_F(folio_file, fork_while_running)
 #endif
 		ASSERT_EQ(sizeof(copy), pwrite(m->fd, copy, sizeof(copy), bytes(page)));
 	}
-	at = mmap(NULL, bytes(m->pages), PROT_READ | PROT_EXEC, MAP_PRIVATE, m->fd, 0);
+	at = mmap(NULL, bytes(m->pages), PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE, m->fd, 0);
 	ASSERT_NE(MAP_FAILED, at);
 	__builtin___clear_cache(at, at + bytes(m->pages));
+	/* The last page is ours from now on, the others are the file's. */
+	ASSERT_EQ(0, try_access(at + bytes(file), true));
+	ASSERT_FALSE(pagemap_has(at + bytes(file), PM_FILE));
+	read_byte(m->at);
 	for (int i = 0; i < 3; i++) {
-		pid_t child = fork();
 		unsigned int page;
+		pid_t child;
 
+		for (page = 0; page < m->pages; page++) {
+			read_byte(at + bytes(page));
+			were[page].frame = pfn_of(at + bytes(page));
+			were[page].count = mappings(at + bytes(page));
+		}
+		ASSERT_EQ(pfn_of(m->at), were[0].frame);
+		child = fork();
+		if (!child) {
+			if (!entries_are(at, file, were, 1))
+				_exit(2);
+			if (smaps_pages(at, "Rss") != m->pages)
+				_exit(3);
+		}
 		for (page = 0; page < m->pages; page++) {
 			if (run(at + bytes(page)) != page)
 				break;
@@ -419,8 +479,13 @@ TEST_F(folio_file, fork_while_running)
 		if (!child)
 			_exit(page < m->pages);
 		EXPECT_EQ(m->pages, page);
-		EXPECT_EQ(0, child_of(child));
+		EXPECT_EQ(0, child_of(child)) {
+			TH_LOG("1 wrong code, 2 entries, 3 Rss");
+		}
+		EXPECT_TRUE(entries_are(at, file, were, 0));
+		copied += file;
 	}
+	DID(copied, "entries of the file copied");
 	munmap(at, bytes(m->pages));
 }
 

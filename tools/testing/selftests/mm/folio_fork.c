@@ -13,7 +13,7 @@
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_fork
  */
-#include "folio_util.h"
+#include "folio_state.h"
 
 #define FOLIOS 2
 
@@ -95,6 +95,8 @@ TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 	struct memory *m = &self->memory;
 	unsigned int n = cont_ptes();
 
+	if (perf_missing(_metadata, self->contpte))
+		SKIP(return, NO_PERF);
 	for (unsigned int page = 0; page < m->pages; page++) {
 		pid_t child = fork();
 
@@ -153,10 +155,24 @@ TEST_F_TIMEOUT(folio_fork, parent_writes_each_page, 120)
 /* What becomes of a range that fork() treats in a way of its own. */
 enum inherited { MISSING, WIPED };
 
-/* The child: everything but the range is there, the range is as it must be. */
+/*
+ * The child: everything but the range is there, the range is as it must be. No
+ * block that it has a part of is folded.
+ */
 static int child_of_part(const struct memory *m, unsigned int first, unsigned int pages,
-			 enum inherited how)
+			 enum inherited how, bool contpte)
 {
+	unsigned int n = cont_ptes();
+
+	for (unsigned int page = 0; page < m->pages && contpte; page++) {
+		unsigned int block = page / n * n;
+		bool part = first < block + n && first + pages > block;
+
+		if (page >= first && page < first + pages)
+			continue;
+		if (folded(m, page) == part)
+			return 3;
+	}
 	for (unsigned int page = 0; page < m->pages; page++) {
 		char *at = m->at + bytes(page);
 
@@ -171,9 +187,11 @@ static int child_of_part(const struct memory *m, unsigned int first, unsigned in
 	return 0;
 }
 
-static void fork_part(struct __test_metadata *_metadata, struct memory *m, int advice,
-		      enum inherited how)
+static void fork_part(struct __test_metadata *_metadata, FIXTURE_DATA(folio_fork) * self,
+		      int advice, enum inherited how)
 {
+	struct memory *m = &self->memory;
+	bool contpte = self->contpte && perf_tells();
 	unsigned int n = m->pages / FOLIOS;
 	const struct {
 		unsigned int first, pages;
@@ -196,7 +214,8 @@ static void fork_part(struct __test_metadata *_metadata, struct memory *m, int a
 		child = fork();
 		if (!child) {
 			close(go[1]);
-			_exit(read(go[0], &byte, 1) ?: child_of_part(m, first, pages, how));
+			_exit(read(go[0], &byte, 1) ?:
+			      child_of_part(m, first, pages, how, contpte));
 		}
 		/* What the child does not have is still only ours: no fault. */
 		faults_begin(&before);
@@ -207,25 +226,29 @@ static void fork_part(struct __test_metadata *_metadata, struct memory *m, int a
 		close(go[0]);
 		close(go[1]);
 		EXPECT_EQ(0, child_of(child))
-			TH_LOG("pages %u+%u: 1 of the rest is wrong, 2 of the range", first, pages);
+			TH_LOG("pages %u+%u: 1 of the rest is wrong, 2 of the range, 3 folding",
+			       first, pages);
 		EXPECT_EQ(-1, wrong_page(m, -1));
 	}
+	if (perf_missing(_metadata, self->contpte))
+		SKIP(return, NO_PERF);
 }
 
 /*
- * [contpte 170] Part of a block is not inherited. Its VMA ends within the
+ * [contpte 170, 171] Part of a block is not inherited, and the rest of it is not
+ * folded in the child; whole blocks are. Its VMA ends within the
  * block, whose entries stay as they were: only those of the other part may be
  * protected.
  */
 TEST_F(folio_fork, dontfork_part)
 {
-	fork_part(_metadata, &self->memory, MADV_DONTFORK, MISSING);
+	fork_part(_metadata, self, MADV_DONTFORK, MISSING);
 }
 
 /* [contpte 170] Part of a block is empty in the child. */
 TEST_F(folio_fork, wipeonfork_part)
 {
-	fork_part(_metadata, &self->memory, MADV_WIPEONFORK, WIPED);
+	fork_part(_metadata, self, MADV_WIPEONFORK, WIPED);
 }
 
 /*
@@ -244,7 +267,7 @@ TEST_F(folio_fork, halves_one_after_other)
 		madvise(m->at + bytes(second ? 0 : half), bytes(half), MADV_DONTFORK);
 		child = fork();
 		if (!child)
-			_exit(child_of_part(m, second ? 0 : half, half, MISSING));
+			_exit(child_of_part(m, second ? 0 : half, half, MISSING, false));
 		EXPECT_EQ(0, child_of(child));
 		EXPECT_EQ(-1, wrong_page(m, -1));
 	}
@@ -278,8 +301,9 @@ TEST_F(folio_fork, zero_pages_between)
 }
 
 /*
- * [contpte 177] Shared memory is not protected: no fault when the parent
- * writes, and both see what the other writes.
+ * [contpte 177] Shared memory is not protected: no fault when the parent writes,
+ * and both see what the other writes. fork() copies no entry of it here; it does
+ * in folio_uffd.fork_with_event.
  */
 TEST_F(folio_fork, shared_memory)
 {
@@ -349,8 +373,7 @@ TEST_F(folio_fork, swap_between)
 		madvise(m->at + bytes(page), bytes(1), MADV_PAGEOUT);
 		swapped += pagemap_has(m->at + bytes(page), PM_SWAP);
 	}
-	if (!swapped)
-		SKIP(return, "nothing was swapped out");
+	DID(swapped, "pages swapped out");
 	child = fork();
 	if (!child) {
 		if (wrong_page(m, -1) >= 0)
@@ -363,7 +386,7 @@ TEST_F(folio_fork, swap_between)
 }
 
 /*
- * [contpte 171] One page of the first folio is pinned. Whoever pinned it goes
+ * [contpte 173] One page of the first folio is pinned. Whoever pinned it goes
  * on reading what the parent writes: the parent keeps the page, the child gets
  * a copy.
  */

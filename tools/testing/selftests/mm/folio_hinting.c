@@ -190,6 +190,8 @@ TEST_F_TIMEOUT(hinting_huge_page, split, 120)
 		}
 	}
 	EXPECT_EQ(pfn, pfn_of(m->at + bytes(last)));
+	if (perf_missing(_metadata, contpte && !variant->as_folio))
+		SKIP(return, NO_PERF);
 }
 
 TEST_HARNESS_MAIN

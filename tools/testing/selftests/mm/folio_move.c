@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "folio_owner.h"
+#include "folio_state.h"
 
 #define FOLIOS 2
 
@@ -107,7 +108,7 @@ TEST_F_TIMEOUT(folio_move, pageout_each_page, 120)
 			TH_LOG("page %u was swapped out", page);
 		}
 	}
-	EXPECT_LT(0, away);
+	DID(away, "pages swapped out, one at a time");
 }
 
 /*
@@ -124,8 +125,7 @@ TEST_F_TIMEOUT(folio_move, pageout_twice, 120)
 	for (unsigned char shift = 0; shift < 4; shift++) {
 		fill(m, shift);
 		ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
-		if (!shift && !in_swap(m, 0))
-			SKIP(return, "nothing was swapped out");
+		DID(swapped_out(m), "pages swapped out");
 		ASSERT_EQ(-1, wrong_page(m, shift)) {
 			TH_LOG("round %u", shift);
 		}
@@ -140,6 +140,7 @@ TEST_F_TIMEOUT(folio_move, pageout_twice, 120)
 TEST_F_TIMEOUT(folio_move, one_dirty_page, 200)
 {
 	struct memory *m = &self->memory;
+	unsigned long clean = 0, away = 0;
 
 	if (!have_swap())
 		SKIP(return, "no swap");
@@ -147,6 +148,7 @@ TEST_F_TIMEOUT(folio_move, one_dirty_page, 200)
 		char *at = m->at + bytes(page);
 
 		ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
+		clean += swapped_out(m);
 		for (unsigned int other = 0; other < m->pages; other++)
 			read_byte(m->at + bytes(other));
 		*at ^= 0x55;
@@ -157,6 +159,7 @@ TEST_F_TIMEOUT(folio_move, one_dirty_page, 200)
 			read_byte(at);
 		}
 		ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
+		away += in_swap(m, page);
 		EXPECT_EQ(pattern(page) ^ 0x55, (unsigned char)*at) {
 			TH_LOG("what was written to page %u is lost", page);
 		}
@@ -165,6 +168,8 @@ TEST_F_TIMEOUT(folio_move, one_dirty_page, 200)
 			TH_LOG("page %u", page);
 		}
 	}
+	DID(clean, "pages swapped out, and read back");
+	DID(away, "of them swapped out again after a write");
 }
 
 /*
@@ -179,8 +184,7 @@ TEST_F(folio_move, munmap_in_swap)
 	if (!have_swap())
 		SKIP(return, "no swap");
 	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
-	if (!in_swap(m, 0))
-		SKIP(return, "nothing was swapped out");
+	DID(swapped_out(m), "pages swapped out");
 	ASSERT_EQ(0, munmap(m->at + bytes(half / 2), bytes(half)));
 	for (unsigned int page = 0; page < m->pages; page++) {
 		bool gone = page >= half / 2 && page < half / 2 + half;
@@ -199,18 +203,22 @@ TEST_F(folio_move, migrate)
 {
 	struct memory *m = &self->memory;
 	int node = move_page(m->at, NULL);
+	unsigned long moves = 0;
 
 	for (unsigned int page = 0; page < m->pages; page++) {
+		unsigned long before = pfn_of(m->at + bytes(page));
 		int to = !node;
 
 		if (move_page(m->at + bytes(page), &to) == -ENODEV)
 			SKIP(return, "needs two NUMA nodes");
 		EXPECT_EQ(to, move_page(m->at + bytes(page), NULL));
+		moves += pfn_of(m->at + bytes(page)) != before;
 		ASSERT_EQ(-1, wrong_page(m, 0)) {
 			TH_LOG("moved by page %u", page);
 		}
 		node = to;
 	}
+	DID(moves, "moves of a folio");
 }
 
 /* Whether addresses have 52 bits, and so page-table entries as well. */
@@ -277,6 +285,7 @@ TEST_F(folio_move, migrate_keeps_referenced)
 	for (unsigned int page = 0; page < m->pages; page += 1U << m->order)
 		if (move_page(m->at + bytes(page), &to) == -ENODEV)
 			SKIP(return, "needs two NUMA nodes");
+	ASSERT_EQ(to, move_page(m->at, NULL));
 	after = smaps_pages(m->at, "Referenced");
 	/* The entry of a huge page is written by another function, which keeps it. */
 	kept = huge_page_keeps_referenced();
@@ -300,6 +309,7 @@ TEST_F(folio_move, split_folio)
 
 	if (!split_folios(m))
 		SKIP(return, "no debugfs, or cannot be split");
+	EXPECT_FALSE(is_folio(m, 0));
 	EXPECT_EQ(-1, wrong_page(m, 0));
 	fill(m, 1);
 	EXPECT_EQ(-1, wrong_page(m, 1));
@@ -416,13 +426,30 @@ TEST_F(folio_move, lazyfree_pinned)
 /* What the process should have, in pages: more than the kernel charges ahead. */
 #define PRESSURE 2048
 
+/* Events of a kind that the kernel has counted: a line of /proc/vmstat. */
+static unsigned long counted(const char *name)
+{
+	FILE *f = fopen("/proc/vmstat", "r");
+	unsigned long value, found = 0;
+	char line[64];
+
+	while (f && !found && fscanf(f, "%63s %lu", line, &value) == 2)
+		if (!strcmp(line, name))
+			found = value;
+	if (f)
+		fclose(f);
+	return found;
+}
+
 /*
  * [contpte 229] Three times as much memory as a process should have, in folios,
  * read and written in an order that defeats every cache: each page comes back
- * from swap with what was written last.
+ * from swap with what was written last, which is something else each time. A
+ * page is read before it is written to, so that it is clean in swap at first.
  */
 TEST_F_TIMEOUT(folio_move, memory_pressure, 200)
 {
+	unsigned long out = counted("pswpout"), in = counted("pswpin");
 	unsigned int pages = 3 * PRESSURE;
 	char limit[32], *at;
 	pid_t child;
@@ -435,11 +462,12 @@ TEST_F_TIMEOUT(folio_move, memory_pressure, 200)
 	ASSERT_EQ(0, write_text(GROUP "/memory.high", limit));
 	child = fork();
 	if (!child) {
+		unsigned char *writes = calloc(pages, 1);
 		unsigned int state = 1;
 
 		at = mmap(NULL, bytes(pages), PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (at == MAP_FAILED || write_text(GROUP "/cgroup.procs", "0"))
+		if (!writes || at == MAP_FAILED || write_text(GROUP "/cgroup.procs", "0"))
 			_exit(2);
 		for (unsigned int page = 0; page < pages; page++)
 			memset(at + bytes(page), pattern(page), bytes(1));
@@ -448,47 +476,23 @@ TEST_F_TIMEOUT(folio_move, memory_pressure, 200)
 
 			state = state * 1103515245 + 12345;
 			page = (state >> 8) % pages;
-			if (!page_is(at + bytes(page), pattern(page)))
+			if (!page_is(at + bytes(page), pattern(page) + writes[page]))
 				_exit(1);
-			memset(at + bytes(page), pattern(page), bytes(1));
+			writes[page]++;
+			memset(at + bytes(page), pattern(page) + writes[page], bytes(1));
+		}
+		for (unsigned int page = 0; page < pages; page++) {
+			if (!page_is(at + bytes(page), pattern(page) + writes[page]))
+				_exit(3);
 		}
 		_exit(0);
 	}
 	EXPECT_EQ(0, child_of(child)) {
-		TH_LOG("1 wrong content, 2 set-up");
+		TH_LOG("1 wrong content, 2 set-up, 3 wrong content at the end");
 	}
+	DID(counted("pswpout") - out, "pages swapped out");
+	DID(counted("pswpin") - in, "pages swapped in");
 	rmdir(GROUP);
-}
-
-/*
- * MADV_FREE over the end of a page table, and the memory is taken [bug B23]:
- * batches that end only with the VMA run over the end of the table. Each page
- * is empty then or as before, and what lies around it is not touched.
- */
-TEST_F(folio_move, lazyfree_over_table_end)
-{
-	struct memory *m = &self->memory;
-	size_t table = read_pmd_pagesize();
-	size_t length = bytes(m->pages);
-	char *room, *to;
-
-	if (variant->kind != ANON || !table || table > 64 << 20)
-		SKIP(return, "anonymous memory, and page tables that map little");
-	room = mmap(NULL, 3 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, room);
-	to = (char *)(((unsigned long)room + 2 * table - 1) & -table) -
-	     bytes(1U << m->order) / 2;
-	ASSERT_EQ(to, mremap(m->at, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to));
-	ASSERT_EQ(0, madvise(to, length, MADV_FREE));
-	ASSERT_EQ(0, madvise(to, length, MADV_PAGEOUT));
-	for (unsigned int page = 0; page < m->pages; page++) {
-		const char *at = to + bytes(page);
-
-		EXPECT_TRUE(page_is(at, 0) || page_is(at, pattern(page))) {
-			TH_LOG("page %u", page);
-		}
-	}
-	munmap(room, 3 * table);
 }
 
 TEST_HARNESS_MAIN

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "folio_owner.h"
+#include "folio_state.h"
 
 /* Larger huge pages (64K pages: 512M) are too large for a small machine. */
 #define LARGEST (64UL << 20)

@@ -138,6 +138,8 @@ TEST_F_TIMEOUT(folio_numa, fault_restores_folio, 120)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 	EXPECT_EQ(pfn[0], pfn_of(m->at));
 	EXPECT_EQ(pfn[1], pfn_of(m->at + bytes(m->pages - 1)));
+	if (perf_missing(_metadata, has_contpte()))
+		SKIP(return, NO_PERF);
 }
 
 /*
@@ -164,6 +166,8 @@ TEST_F_TIMEOUT(folio_numa, fault_moves_folio, 120)
 		EXPECT_TRUE(is_folio(m, i));
 	}
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+	if (perf_missing(_metadata, has_contpte()))
+		SKIP(return, NO_PERF);
 }
 
 /* How many large folios of this size the kernel takes for mapped in part. */
@@ -222,6 +226,8 @@ TEST_F(folio_numa, move_twice)
 		EXPECT_TRUE(is_folio(m, i));
 		EXPECT_TRUE(rightly_mapped(m, m->at + bytes(i)));
 	}
+	if (perf_missing(_metadata, has_contpte()))
+		SKIP(return, NO_PERF);
 }
 
 /*

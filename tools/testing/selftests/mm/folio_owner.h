@@ -80,6 +80,18 @@ static inline bool end_child(pid_t child)
 	return child > 0 && !kill(child, SIGKILL) && child_of(child) == 128 + SIGKILL;
 }
 
+/* Whether another process has what it should in a page. */
+static inline bool child_has(pid_t child, char *at, unsigned char value)
+{
+	char *copy = malloc(bytes(1));
+	struct iovec to = { copy, bytes(1) }, from = { at, bytes(1) };
+	bool right = process_vm_readv(child, &to, 1, &from, 1, 0) == (ssize_t)bytes(1) &&
+		     page_is(copy, value);
+
+	free(copy);
+	return right;
+}
+
 /**
  * ask_third() - ask one of three processes, when the other two do not map the memory any more
  * @go: the pipe that the second waits for, as in waiting_child()

@@ -243,18 +243,6 @@ static bool device_reads(int device, unsigned char value)
 	return right;
 }
 
-/* Whether another process has what it should in a page. */
-static bool child_has(pid_t child, char *at, unsigned char value)
-{
-	char *copy = malloc(bytes(1));
-	struct iovec to = { copy, bytes(1) }, from = { at, bytes(1) };
-	bool right = process_vm_readv(child, &to, 1, &from, 1, 0) == (ssize_t)bytes(1) &&
-		     page_is(copy, value);
-
-	free(copy);
-	return right;
-}
-
 /*
  * [mapped 35] A page that is shared with a child is pinned to be read: the
  * process gets a page of its own first, which is what the device reads from now

@@ -233,8 +233,94 @@ TEST_F_TIMEOUT(folio_reuse_race, writes_forks_references, 60)
 		referred += workers[WRITERS].times;
 		memory_free(m);
 	}
-	EXPECT_LT(0, referred);
-	TH_LOG("%lu rounds, %lu references", rounds, referred);
+	DID(rounds, "folios shared and not any more");
+	DID(referred, "references taken beside that");
+}
+
+#define SECTOR 512
+
+/**
+ * struct direct - a thread that reads a file past the page cache, into one page
+ * @at: the page; the file's pages have their patterns
+ * @fd: the file
+ * @reads: how often it has read a sector
+ * @wrong: reads after which something else was in the page
+ */
+struct direct {
+	char *at;
+	int fd;
+	unsigned long reads, wrong;
+	pthread_t thread;
+};
+
+static void *read_directly(void *argument)
+{
+	struct direct *d = argument;
+
+	while (!atomic_load(&stop)) {
+		unsigned int page = d->reads % PAGES;
+
+		if (pread(d->fd, d->at, SECTOR, bytes(page)) != SECTOR)
+			break;
+		for (unsigned int i = 0; i < SECTOR; i++) {
+			if ((unsigned char)d->at[i] != pattern(page)) {
+				d->wrong++;
+				break;
+			}
+		}
+		d->reads++;
+	}
+	return NULL;
+}
+
+static void *write_beside(void *argument)
+{
+	struct direct *d = argument;
+
+	while (!atomic_load(&stop))
+		*(atomic_char *)(d->at + bytes(1) - 1) += 1;
+	return NULL;
+}
+
+/*
+ * [mapped 32] One thread reads a file into the begin of a page, past the page
+ * cache: the page is pinned while that is under way. Another writes to the end
+ * of the page, and children come and go. What was read is there each time: the
+ * write did not go to a copy meanwhile.
+ */
+TEST_F_TIMEOUT(folio_reuse_race, direct_read_beside_forks, 60)
+{
+	struct memory *m = &self->memory;
+	struct direct direct = { .fd = memory_file(XFS, PAGES) };
+	const char *why = memory_map(m, ANON, m->order, 1);
+	unsigned long forks = 0;
+	time_t begin = time(NULL);
+	pthread_t writer;
+
+	if (direct.fd < 0 || fcntl(direct.fd, F_SETFL, O_DIRECT))
+		SKIP(return, "no file system at " FOLIO_FILES " that reads past the page cache");
+	if (why)
+		SKIP(return, "%s", why);
+	direct.at = m->at + bytes(m->pages / 2);
+	atomic_store(&stop, false);
+	ASSERT_EQ(0, pthread_create(&direct.thread, NULL, read_directly, &direct));
+	ASSERT_EQ(0, pthread_create(&writer, NULL, write_beside, &direct));
+	for (; time(NULL) - begin < SECONDS / 2; forks++) {
+		pid_t child = fork();
+
+		if (!child)
+			_exit(0);
+		ASSERT_EQ(0, child_of(child));
+	}
+	atomic_store(&stop, true);
+	pthread_join(direct.thread, NULL);
+	pthread_join(writer, NULL);
+	EXPECT_EQ(0, direct.wrong) {
+		TH_LOG("so many reads went to a page that was not the process's any more");
+	}
+	DID(direct.reads, "reads past the page cache");
+	DID(forks, "children beside them");
+	close(direct.fd);
 }
 
 TEST_HARNESS_MAIN

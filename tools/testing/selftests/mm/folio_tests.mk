@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # What user space can observe of runs of page-table entries and of large folios; included by the Makefile here.
 TEST_GEN_PROGS += contpte_fold
+TEST_GEN_PROGS += contpte_old
 TEST_GEN_PROGS += atomic_fault
 TEST_GEN_PROGS += folio_advice
 TEST_GEN_PROGS += folio_clear
@@ -8,10 +9,12 @@ TEST_GEN_PROGS += folio_clear_freed
 TEST_GEN_PROGS += folio_clear_pool
 TEST_GEN_PROGS += folio_clear_race
 TEST_GEN_PROGS += folio_clear_tags
+TEST_GEN_PROGS += folio_edge
 TEST_GEN_PROGS += folio_exclusive
 TEST_GEN_PROGS += folio_file
 TEST_GEN_PROGS += folio_fork
 TEST_GEN_PROGS += folio_hinting
+TEST_GEN_PROGS += folio_lazyfree
 TEST_GEN_PROGS += folio_mlock
 TEST_GEN_PROGS += folio_move
 TEST_GEN_PROGS += folio_numa
@@ -24,7 +27,7 @@ TEST_GEN_PROGS += hugetlb_block
 TEST_GEN_PROGS += hugetlb_fork
 TEST_GEN_PROGS += pmd_split
 
-LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_util.h $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h
+LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_listen.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_state.h $(selfdir)/mm/folio_util.h $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h
 CFLAGS += -I$(top_srcdir)/tools/testing/selftests
 
 # Which known issues the tree has, for folio_known.h; written only when that changes.

@@ -11,11 +11,11 @@
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_uffd
  */
-#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
 
-#include "folio_util.h"
+#include "folio_listen.h"
+#include "folio_state.h"
 
 FIXTURE(folio_uffd)
 {
@@ -38,27 +38,6 @@ FIXTURE_VARIANT_ADD(folio_uffd, shmem)
 {
 	.kind = SHMEM,
 };
-
-/* Listen to write protection of a range; 0, or -errno. */
-static int listen_to(int uffd, char *at, size_t length)
-{
-	struct uffdio_register arguments = {
-		.range = { (unsigned long)at, length },
-		.mode = UFFDIO_REGISTER_MODE_WP,
-	};
-
-	return ioctl(uffd, UFFDIO_REGISTER, &arguments) ? -errno : 0;
-}
-
-static int protect(int uffd, char *at, unsigned int pages, bool on)
-{
-	struct uffdio_writeprotect arguments = {
-		.range = { (unsigned long)at, bytes(pages) },
-		.mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0,
-	};
-
-	return ioctl(uffd, UFFDIO_WRITEPROTECT, &arguments) ? -errno : 0;
-}
 
 FIXTURE_SETUP(folio_uffd)
 {
@@ -153,13 +132,15 @@ TEST_F_TIMEOUT(folio_uffd, protect_each_page, 120)
 	for (unsigned int page = 0; page < n; page += n / 16) {
 		ASSERT_EQ(0, protect(self->uffd, m->at + bytes(page), 1, true));
 		EXPECT_TRUE(pagemap_has(m->at + bytes(page), PM_UFFD_WP));
-		if (self->contpte && mapped_size(m->at)) {
+		if (self->contpte && perf_tells()) {
 			EXPECT_EQ(bytes(1), mapped_size(m->at + bytes(page ? 0 : 1)));
 			if (!page)
 				EXPECT_EQ(bytes(n), mapped_size(m->at + bytes(n)));
 		}
 		check_traps(_metadata, self, page);
 	}
+	if (perf_missing(_metadata, self->contpte))
+		SKIP(return, NO_PERF);
 }
 
 /* [contpte 220] Protected as a whole and unprotected: nothing traps. */
@@ -185,6 +166,7 @@ TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 {
 	struct memory *m = &self->memory;
 	unsigned int odd = cont_ptes() / 2;
+	unsigned long away;
 
 	if (!have_swap())
 		SKIP(return, "no swap");
@@ -195,9 +177,15 @@ TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 		ASSERT_EQ(0, protect(self->uffd, m->at, m->pages, others));
 		ASSERT_EQ(0, protect(self->uffd, m->at + bytes(odd), 1, !others));
 		ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
+		away = swapped_out(m);
+		DID(away, "pages swapped out");
+		/* Of a file, folios may be left that nothing maps. */
+		if (variant->kind == ANON)
+			EXPECT_EQ(m->pages, away);
 		for (unsigned int page = 0; page < m->pages; page++) {
 			char *at = m->at + bytes(page);
 
+			EXPECT_FALSE(pagemap_has(at, PM_PRESENT));
 			EXPECT_EQ((page == odd) != others, pagemap_has(at, PM_UFFD_WP)) {
 				TH_LOG("page %u in swap, page %u is the odd one", page, odd);
 			}
@@ -235,20 +223,30 @@ TEST_F(folio_uffd, madvise_dontneed)
 	}
 }
 
-/* [contpte 228] Migration keeps the protection of one page in a folio. */
+/*
+ * [contpte 228] Migration keeps the protection of one page in a folio, which is
+ * on another node then, in another frame.
+ */
 TEST_F_TIMEOUT(folio_uffd, migrate, 120)
 {
 	struct memory *m = &self->memory;
 	unsigned int page = cont_ptes() / 2;
-	int status, node = 0;
-	char *at = m->at;
+	char *at = m->at + bytes(page);
+	unsigned long moves = 0;
+	int node = move_page(at, NULL);
 
-	ASSERT_EQ(0, protect(self->uffd, m->at + bytes(page), 1, true));
-	for (node = 0; node < 2; node++) {
-		if (syscall(__NR_move_pages, 0, 1L, &at, &node, &status, MPOL_MF_MOVE) ||
-		    status == -ENODEV)
+	ASSERT_EQ(0, protect(self->uffd, at, 1, true));
+	for (int i = 0; i < 2; i++, node = !node) {
+		unsigned long before = pfn_of(at);
+		int to = !node;
+
+		if (move_page(at, &to) == -ENODEV)
 			SKIP(return, "needs two NUMA nodes");
+		EXPECT_EQ(!node, move_page(at, NULL));
+		moves += pfn_of(at) != before;
+		EXPECT_TRUE(pagemap_has(at, PM_UFFD_WP));
 	}
+	DID(moves, "moves of the folio");
 	check_traps(_metadata, self, page);
 }
 
@@ -308,6 +306,125 @@ TEST_F_TIMEOUT(folio_uffd, fork, 120)
 	check_traps(_metadata, self, page);
 }
 
+/* What the one who listens has to do with a child: take its event, and let it write. */
+struct forked {
+	int uffd;		/* of the parent */
+	int child;		/* of the child, or -1 */
+	unsigned long traps;	/* writes of the child that trapped */
+	unsigned long at;	/* the last of them */
+};
+
+/* fork() waits until its event was read; each trapped write until it was let go. */
+static void *listen_to_child(void *argument)
+{
+	struct forked *f = argument;
+	struct uffd_msg message;
+
+	for (;;) {
+		struct pollfd events[] = {
+			{ .fd = f->uffd, .events = POLLIN },
+			{ .fd = f->child, .events = POLLIN },
+		};
+
+		if (poll(events, 2, 10000) <= 0)
+			return NULL;
+		if (f->child < 0) {
+			if (read(f->uffd, &message, sizeof(message)) == sizeof(message) &&
+			    message.event == UFFD_EVENT_FORK)
+				f->child = message.arg.fork.ufd;
+			continue;
+		}
+		if (events[1].revents & POLLHUP)
+			return NULL;
+		if (read(f->child, &message, sizeof(message)) != sizeof(message)) {
+			if (events[1].revents & POLLERR)
+				return NULL;
+			continue;
+		}
+		f->traps++;
+		f->at = message.arg.pagefault.address & -bytes(1);
+		if (protect(f->child, (char *)f->at, 1, false))
+			return NULL;
+	}
+}
+
+/* The child, which has touched none of the memory: all entries came with fork(). */
+static int look_and_write(const struct memory *m, const unsigned long *frames, unsigned int page)
+{
+	for (unsigned int i = 0; i < m->pages; i++) {
+		const char *at = m->at + bytes(i);
+		bool on = i == page;
+
+		if (!pagemap_has(at, PM_PRESENT) || pfn_of(at) != frames[i])
+			return 1;
+		if (pagemap_has(at, PM_UFFD_WP) != on)
+			return 2;
+	}
+	if (smaps_pages(m->at, "Rss") != m->pages)
+		return 3;
+	for (unsigned int i = 0; i < m->pages; i++) {
+		if (!page_is(m->at + bytes(i), pattern(i)))
+			return 4;
+		m->at[bytes(i)] = pattern(i);
+	}
+	return 0;
+}
+
+/*
+ * [contpte 176, 177, 179] Who listens to fork() as well listens to the child: so
+ * the entries are copied, of a shared file too, which happens in no other case.
+ * The child has all of them before it touches any, the protected one still
+ * protected; one write of the child traps.
+ */
+TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
+{
+	struct uffdio_api api = { .api = UFFD_API,
+		.features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM |
+			    UFFD_FEATURE_EVENT_FORK };
+	struct memory *m = &self->memory;
+	unsigned int page = cont_ptes() / 2;
+	struct forked forked = { .child = -1 };
+	unsigned long frames[2 * cont_ptes()];
+	char *at = m->at + bytes(page);
+	pthread_t thread;
+	long before;
+	pid_t child;
+
+	close(self->uffd);
+	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	ASSERT_LE(0, self->uffd);
+	if (ioctl(self->uffd, UFFDIO_API, &api))
+		SKIP(return, "userfaultfd has no event of fork()");
+	ASSERT_EQ(0, listen_to(self->uffd, m->at, bytes(m->pages)));
+	/* The other userfaultfd has left all entries without permission to write. */
+	for (unsigned int i = 0; i < m->pages; i++) {
+		m->at[bytes(i)] = pattern(i);
+		frames[i] = pfn_of(m->at + bytes(i));
+	}
+	ASSERT_EQ(0, protect(self->uffd, at, 1, true));
+	forked.uffd = self->uffd;
+	ASSERT_EQ(0, pthread_create(&thread, NULL, listen_to_child, &forked));
+	child = fork();
+	if (!child)
+		_exit(look_and_write(m, frames, page));
+	EXPECT_EQ(0, child_of(child)) {
+		TH_LOG("1 not copied, 2 protection, 3 Rss, 4 content");
+	}
+	pthread_cancel(thread);
+	pthread_join(thread, NULL);
+	DID(forked.traps, "writes of the child that trapped");
+	EXPECT_EQ(1, forked.traps);
+	EXPECT_EQ((unsigned long)at, forked.at);
+	EXPECT_TRUE(pagemap_has(at, PM_UFFD_WP));
+	close(forked.child);
+	/* Shared memory was not write-protected for the child. */
+	faults_begin(&before);
+	for (unsigned int i = 0; i < page && variant->kind == SHMEM; i++)
+		m->at[bytes(i)] = pattern(i);
+	EXPECT_EQ(0, faults() - before);
+	check_traps(_metadata, self, page);
+}
+
 /* [contpte 220] Splitting the folio keeps the protection of its pages. */
 TEST_F_TIMEOUT(folio_uffd, split_folio, 120)
 {
@@ -317,6 +434,7 @@ TEST_F_TIMEOUT(folio_uffd, split_folio, 120)
 	ASSERT_EQ(0, protect(self->uffd, m->at + bytes(page), 1, true));
 	if (!split_folios(m))
 		SKIP(return, "no debugfs, or cannot be split");
+	EXPECT_FALSE(is_folio(m, page - 1));
 	check_traps(_metadata, self, page);
 }
 

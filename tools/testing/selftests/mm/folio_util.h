@@ -10,10 +10,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/hw_breakpoint.h>
 #include <linux/io_uring.h>
 #include <linux/mempolicy.h>
-#include <linux/perf_event.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -435,53 +433,6 @@ static inline bool page_is(const char *page, unsigned char value)
 	return (unsigned char)page[0] == value && !memcmp(page, page + 1, psize() - 1);
 }
 
-/**
- * mapped_size() - with what size of entry the kernel maps an address
- * @address: is read
- *
- * A watchpoint is put on it; the sample that perf takes when it is hit has the
- * size, which counts the contiguous bit.
- *
- * Return: bytes, or 0 where perf cannot tell
- */
-static inline unsigned long mapped_size(char *address)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_BREAKPOINT,
-		.size = sizeof(attr),
-		.sample_period = 1,
-		.sample_type = PERF_SAMPLE_ADDR | PERF_SAMPLE_DATA_PAGE_SIZE,
-		.bp_type = HW_BREAKPOINT_R | HW_BREAKPOINT_W,
-		.bp_addr = (unsigned long)address,
-		.bp_len = HW_BREAKPOINT_LEN_1,
-		.exclude_kernel = 1,
-		.exclude_hv = 1,
-	};
-	struct sample {
-		struct perf_event_header header;
-		__u64 address;
-		__u64 size;
-	} *sample;
-	struct perf_event_mmap_page *ring;
-	unsigned long result = 0;
-	int fd;
-
-	fd = syscall(__NR_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	ring = mmap(NULL, bytes(2), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (ring != MAP_FAILED) {
-		read_byte(address);
-		sample = (struct sample *)((char *)ring + bytes(1));
-		if (ring->data_head >= sizeof(*sample) &&
-		    sample->header.type == PERF_RECORD_SAMPLE)
-			result = sample->size;
-		munmap(ring, bytes(2));
-	}
-	close(fd);
-	return result;
-}
-
 /* Minor page faults of this thread until now. */
 static inline long faults(void)
 {
@@ -547,12 +498,6 @@ static inline long smaps_pages(const char *at, const char *name)
 	if (f)
 		fclose(f);
 	return value < 0 ? -1 : value * 1024 / psize();
-}
-
-/* Whether the kernel maps a page by a folded block. */
-static inline bool folded(const struct memory *m, unsigned int page)
-{
-	return mapped_size(m->at + bytes(page)) == bytes(cont_ptes());
 }
 
 /* Split the folios of the memory by hand; whether the kernel has taken that on. */

@@ -4,12 +4,13 @@
  *
  * Proves: they are mapped with the contiguous bit like folded blocks, and
  * nothing that is done with them ever unfolds one: fork and copy-on-write,
- * protection, unmapping of their neighbour.
+ * protection, unmapping of their neighbour, migration.
  *
  * Does not prove: the rest of hugetlb (hugetlb-madvise and others here do).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_block
  */
+#include "folio_state.h"
 #include "hugetlb_tables.h"
 
 #define BLOCKS 4
@@ -55,7 +56,7 @@ static void check(struct __test_metadata *_metadata, char *memory, int gone)
 
 		if ((int)(page / n) == gone)
 			continue;
-		if (mapped_size(at)) {
+		if (perf_tells()) {
 			EXPECT_EQ(bytes(n), mapped_size(at)) {
 				TH_LOG("page %u", page);
 			}
@@ -129,6 +130,8 @@ TEST_F(hugetlb_block, fork_and_write)
 	}
 	if (may_look_shared(bytes(n)))
 		STALE_ISSUE(10);
+	if (perf_missing(_metadata, true))
+		SKIP(return, NO_PERF);
 }
 
 /* [contpte 211] One block without permission, and with it again. */
@@ -141,6 +144,8 @@ TEST_F(hugetlb_block, mprotect_one)
 	check(_metadata, self->at, 1);
 	ASSERT_EQ(0, mprotect(self->at + size, size, PROT_READ | PROT_WRITE));
 	check(_metadata, self->at, -1);
+	if (perf_missing(_metadata, true))
+		SKIP(return, NO_PERF);
 }
 
 /* [contpte 211] One block unmapped: its neighbours stay. */
@@ -151,6 +156,42 @@ TEST_F(hugetlb_block, munmap_one)
 	ASSERT_EQ(0, munmap(self->at + 2 * size, size));
 	EXPECT_EQ(SIGSEGV, try_access(self->at + 2 * size, false));
 	check(_metadata, self->at, 2);
+	if (perf_missing(_metadata, true))
+		SKIP(return, NO_PERF);
+}
+
+/*
+ * [contpte 211] Each block moves to the other node and back: its entries become
+ * migration entries, and one folded block again, in other frames. The next one
+ * stays where it is.
+ */
+TEST_F(hugetlb_block, migrate_each)
+{
+	unsigned int n = cont_ptes();
+	unsigned long moves = 0;
+
+	for (unsigned int block = 0; block < BLOCKS; block++) {
+		char *at = self->at + bytes(block * n), *next = self->at +
+			   bytes((block + 1) % BLOCKS * n);
+		int node = move_page(at, NULL), to;
+
+		for (int i = 0; i < 2; i++, node = !node) {
+			unsigned long before = pfn_of(at), beside = pfn_of(next);
+
+			to = !node;
+			if (move_page(at, &to) == -ENODEV)
+				SKIP(return, "needs two NUMA nodes");
+			EXPECT_EQ(!node, move_page(at, NULL));
+			moves += pfn_of(at) != before;
+			EXPECT_EQ(beside, pfn_of(next));
+			check(_metadata, self->at, -1);
+			memset(at, pattern(block * n), bytes(1));
+		}
+	}
+	DID(moves, "blocks that moved");
+	EXPECT_EQ(2 * BLOCKS, moves);
+	if (perf_missing(_metadata, true))
+		SKIP(return, NO_PERF);
 }
 
 TEST_HARNESS_MAIN

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Blocks that were not used for long, on a CPU that does not note accesses.
+ *
+ * Proves: the first access to an old block is a fault, and the kernel then makes
+ * all of the block young: the other pages cost no fault, and all of them count as
+ * referenced.
+ *
+ * The virtual machine of this program has a CPU without FEAT_HAFDBS; on others
+ * there is no fault at all, and nothing to see.
+ *
+ * Does not prove: how the entries look (KUnit: contpte_access, contpte_young).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=contpte_old
+ */
+#include "folio_state.h"
+
+#define BLOCKS 4
+
+FIXTURE(contpte_old)
+{
+	struct memory memory;
+};
+
+FIXTURE_VARIANT(contpte_old)
+{
+	enum memory_kind kind;
+};
+
+FIXTURE_VARIANT_ADD(contpte_old, anon)
+{
+	.kind = ANON,
+};
+
+FIXTURE_VARIANT_ADD(contpte_old, shmem)
+{
+	.kind = SHMEM,
+};
+
+FIXTURE_VARIANT_ADD(contpte_old, xfs)
+{
+	.kind = XFS,
+};
+
+/* All pages become old, in the TLB as well. */
+static bool make_old(const struct memory *m)
+{
+	FILE *f = fopen("/proc/self/clear_refs", "w");
+
+	if (!f)
+		return false;
+	fputs("1", f);
+	if (fclose(f))
+		return false;
+	/* Protection flushes what the TLB still has. */
+	return !mprotect(m->at, bytes(m->pages), PROT_READ) &&
+	       !mprotect(m->at, bytes(m->pages), PROT_READ | PROT_WRITE) &&
+	       !smaps_pages(m->at, "Referenced");
+}
+
+/* The faults that reading some pages costs, a byte each. */
+static long faults_of(const struct memory *m, unsigned int first, unsigned int pages)
+{
+	long before;
+
+	faults_begin(&before);
+	for (unsigned int page = first; page < first + pages; page++)
+		read_byte(m->at + bytes(page));
+	return faults() - before;
+}
+
+FIXTURE_SETUP(contpte_old)
+{
+	const char *why = folio_settings(0);
+	struct memory *m = &self->memory;
+
+	m->fd = -1;
+	if (!why && !has_contpte())
+		why = "no contpte in this kernel";
+	if (!why)
+		why = memory_map(m, ANON, 0, 1);
+	if (why)
+		SKIP(return, "%s", why);
+	/* One page alone tells whether this CPU notes accesses itself. */
+	ASSERT_TRUE(make_old(m));
+	if (!faults_of(m, 0, 1))
+		SKIP(return, "the CPU notes accesses itself");
+	memory_free(m);
+	folio_settings(order_of(cont_ptes()));
+	/* The page cache takes smaller folios at times. */
+	for (int i = 0; i < (variant->kind == XFS ? 8 : 1); i++) {
+		why = memory_map(m, variant->kind, order_of(cont_ptes()), BLOCKS);
+		if (!why)
+			break;
+	}
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(contpte_old)
+{
+	memory_free(&self->memory);
+}
+
+/*
+ * Make all blocks old and use each from @page on; whether that was one fault for
+ * a block, and the block is referenced. Other memory of the process is old as
+ * well, so that there may be a fault more when it was interrupted.
+ */
+static bool one_fault_each(const struct memory *m, unsigned int page)
+{
+	unsigned int n = cont_ptes();
+
+	if (!make_old(m))
+		return false;
+	for (unsigned int block = 0; block < BLOCKS; block++) {
+		if (faults_of(m, block * n + page, 1) != 1 || faults_of(m, block * n, n) ||
+		    smaps_pages(m->at, "Referenced") != (block + 1) * n)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * [contpte 244] An old folded block is used again, page by page, from any page
+ * on: one fault for all of it, and all of it is referenced, in one of ten tries.
+ */
+TEST_F(contpte_old, one_fault_for_block)
+{
+	struct memory *m = &self->memory;
+	unsigned int n = cont_ptes();
+	unsigned long blocks = 0;
+
+	if (perf_missing(_metadata, true))
+		SKIP(return, NO_PERF);
+	for (unsigned int block = 0; block < BLOCKS; block++) {
+		ASSERT_TRUE(folded(m, block * n)) {
+			TH_LOG("block %u", block);
+		}
+	}
+	for (unsigned int page = 0; page < n; page += n / 16) {
+		bool right = false;
+
+		for (int i = 0; i < 10 && !right; i++)
+			right = one_fault_each(m, page);
+		EXPECT_TRUE(right) {
+			TH_LOG("page %u first, of each block", page);
+		}
+		blocks += BLOCKS;
+	}
+	DID(blocks, "old blocks used");
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What lies past the end of a page that the kernel uses for itself.
+ *
+ * Proves: mincore() writes no answer past the page that it collects answers in,
+ * and reclaim takes nothing past the end of a page table for entries of it.
+ *
+ * How: hundreds of pipes hold a page each, which the kernel has taken for them
+ * one after the other; every other pipe is closed. The next pages that the
+ * kernel takes for itself are then those that were freed last, and what lies
+ * behind each of them is a page of a pipe, whose content is chosen here. Some
+ * frames are not side by side: it takes one that is to notice.
+ *
+ *	pipe | free | pipe | free | pipe
+ *	                    ^ a page table; the pipe behind it holds entries
+ *
+ * Does not prove: where the pages lie; mutants show that it works.
+ *
+ * Run: make kselftest TARGETS=mm ARCH=x86_64 TESTS=folio_edge
+ */
+#include <sys/stat.h>
+
+#include "folio_state.h"
+
+#define PIPES 512
+#define ROUNDS 16
+
+FIXTURE(folio_edge)
+{
+	int pipes[PIPES][2];
+	char *page;
+};
+
+FIXTURE_SETUP(folio_edge)
+{
+	struct rlimit files = { 4 * PIPES, 4 * PIPES };
+
+	for (unsigned int i = 0; i < PIPES; i++)
+		self->pipes[i][0] = -1;
+	if (geteuid())
+		SKIP(return, "needs root");
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &files));
+	self->page = malloc(bytes(1));
+	ASSERT_NE(NULL, self->page);
+}
+
+static void close_pipe(int ends[2])
+{
+	if (ends[0] >= 0) {
+		close(ends[0]);
+		close(ends[1]);
+	}
+	ends[0] = -1;
+}
+
+FIXTURE_TEARDOWN(folio_edge)
+{
+	for (unsigned int i = 0; i < PIPES; i++)
+		close_pipe(self->pipes[i]);
+	free(self->page);
+}
+
+/* Have pipes that hold self->page each, and free pages between theirs. */
+static bool interleave(FIXTURE_DATA(folio_edge) * self)
+{
+	for (unsigned int i = 0; i < PIPES; i++)
+		if (pipe(self->pipes[i]))
+			return false;
+	for (unsigned int i = 0; i < PIPES; i++)
+		if (write(self->pipes[i][1], self->page, psize()) != (ssize_t)psize())
+			return false;
+	for (unsigned int i = 0; i < PIPES; i += 2)
+		close_pipe(self->pipes[i]);
+	return true;
+}
+
+/* Close the other pipes; how many of them did not hold self->page any more. */
+static unsigned int changed(FIXTURE_DATA(folio_edge) * self)
+{
+	char *now = malloc(bytes(1));
+	unsigned int count = 0;
+
+	for (unsigned int i = 1; i < PIPES; i += 2) {
+		if (read(self->pipes[i][0], now, psize()) != (ssize_t)psize() ||
+		    memcmp(now, self->page, psize()))
+			count++;
+		close_pipe(self->pipes[i]);
+	}
+	free(now);
+	return count;
+}
+
+/*
+ * [contpte 236] A page full of answers, of which the last are for a folded block:
+ * not one more is written.
+ */
+TEST_F_TIMEOUT(folio_edge, mincore_answers, 120)
+{
+	unsigned int pages = psize(), n = cont_ptes();
+	unsigned char *answers = malloc(pages);
+	struct memory m = { .fd = -1 };
+	const char *why = folio_settings(order_of(n));
+
+	if (bytes(pages) > 64 << 20)
+		SKIP(return, "a page of answers is for too much memory");
+	if (!why)
+		why = memory_map(&m, ANON, order_of(n), pages / n);
+	if (why)
+		SKIP(return, "%s", why);
+	memset(self->page, 0xee, psize());
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		ASSERT_TRUE(interleave(self));
+		ASSERT_EQ(0, mincore(m.at, bytes(pages), answers));
+		ASSERT_EQ(0, changed(self)) {
+			TH_LOG("something behind the answers was written to");
+		}
+		for (unsigned int i = 0; i < pages; i++)
+			ASSERT_EQ(1, answers[i]);
+	}
+	DID(ROUNDS, "pages of answers");
+	memory_free(&m);
+	free(answers);
+}
+
+/*
+ * An entry that maps a page as it is after MADV_FREE: writable, old, clean. None
+ * for other architectures: there KASAN would see the read.
+ */
+static unsigned long entry_of(unsigned long pfn, bool soft_dirty)
+{
+#ifdef __x86_64__
+	return 1UL << 63 | pfn << 12 | (soft_dirty ? 1UL << 11 : 0) | 7;
+#else
+	return 0;
+#endif
+}
+
+#define GROUP "/sys/fs/cgroup/folio_edge"
+
+/* Have the kernel reclaim until a page is gone; whether it is. */
+static bool take(const char *at)
+{
+	for (int i = 0; i < 50 && pagemap_has(at, PM_PRESENT); i++)
+		write_text(GROUP "/memory.reclaim", "64M");
+	return !pagemap_has(at, PM_PRESENT);
+}
+
+/*
+ * [bug B23] Reclaim takes a folio of memory that may be freed; half of it lies in
+ * one page table, half in the next. Behind the first table stand what look like
+ * entries for the second half. They are nobody's, and must be there afterwards.
+ * madvise() itself would split a folio that lies so: so MADV_FREE comes before
+ * the move, and reclaim from the control group.
+ */
+TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
+{
+	unsigned long *entries = (unsigned long *)self->page, taken = 0, large = 0;
+	size_t table = read_pmd_pagesize();
+	unsigned int n = cont_ptes();
+	const char *why = folio_settings(order_of(n));
+
+	if (!why && (!table || table > 64 << 20 || !have_swap()))
+		why = "no swap, or page tables that map too much";
+	if (why)
+		SKIP(return, "%s", why);
+	if (write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory") ||
+	    (mkdir(GROUP, 0755) && errno != EEXIST) || access(GROUP "/memory.reclaim", W_OK))
+		SKIP(return, "CONFIG_MEMCG=n, or no control group 2");
+	/* What is charged to the group is what reclaim looks at. */
+	ASSERT_EQ(0, write_text(GROUP "/cgroup.procs", "0"));
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		struct memory m;
+		char *room, *to;
+
+		ASSERT_EQ(NULL, memory_map(&m, ANON, order_of(n), 1));
+		room = mmap(NULL, 3 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		ASSERT_NE(MAP_FAILED, room);
+		to = (char *)(((unsigned long)room + 2 * table - 1) & -table) - bytes(n / 2);
+		/* mremap() sets soft-dirty where there is such a bit. */
+		memset(self->page, 0, psize());
+		for (unsigned int i = 0; i < n / 2; i++)
+			entries[i] = entry_of(pfn_of(m.at) + n / 2 + i, softdirty_supported());
+		ASSERT_EQ(0, madvise(m.at, bytes(n), MADV_FREE));
+		ASSERT_TRUE(interleave(self));
+		ASSERT_EQ(to, mremap(m.at, bytes(n), bytes(n), MREMAP_MAYMOVE | MREMAP_FIXED, to));
+		m.at = to;
+		large += is_folio(&m, 0);
+		taken += take(to);
+		for (unsigned int page = 0; page < n; page++)
+			EXPECT_FALSE(pagemap_has(to + bytes(page), PM_PRESENT | PM_SWAP));
+		EXPECT_EQ(0, changed(self)) {
+			TH_LOG("what lies behind a page table was taken for entries of it");
+		}
+		munmap(room, 3 * table);
+		memory_free(&m);
+	}
+	DID(large, "folios over the end of a page table");
+	DID(taken, "of them taken by reclaim");
+	write_text("/sys/fs/cgroup/cgroup.procs", "0");
+	rmdir(GROUP);
+}
+
+TEST_HARNESS_MAIN

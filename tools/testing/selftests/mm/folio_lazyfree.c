@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory that may be freed, of which reclaim unmaps a batch and has to put it back.
+ *
+ * Proves: after reclaim has unmapped a folio that it may not free, for somebody
+ * has pinned a page of it, each entry has the permission to write and the
+ * soft-dirty bit that it had, not those of the first of its batch.
+ *
+ *	page		0   1   2   3   4   5 ...
+ *	may write	    x       x       x		and the other way round
+ *
+ * How: fork() takes the permission from all entries; once the child is gone,
+ * pages that are written to get it back, in the same folio, where the kernel
+ * knows that no other process has it (from Linux 6.15 on).
+ *
+ * Does not prove: that memory is freed (folio_advice).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_lazyfree
+ */
+#include "folio_owner.h"
+#include "folio_state.h"
+
+FIXTURE(folio_lazyfree)
+{
+	struct memory memory;
+};
+
+FIXTURE_SETUP(folio_lazyfree)
+{
+	int order = order_of(cont_ptes());
+	const char *why = folio_settings(order);
+
+	self->memory.fd = -1;
+	if (!why)
+		why = memory_map(&self->memory, ANON, order, 1);
+	if (!why && !have_swap())
+		why = "no swap: nothing is taken";
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(folio_lazyfree)
+{
+	memory_free(&self->memory);
+}
+
+/*
+ * [contpte 235] Every other page may be written to. A write to one that may not
+ * is a fault, and goes to a copy, since the folio is pinned; a write to one that
+ * may is none. Both ways round: the first entry of a batch is of either kind.
+ */
+TEST_F(folio_lazyfree, pinned_keeps_permission)
+{
+	struct memory *m = &self->memory;
+	int order = m->order;
+	long before;
+
+	for (unsigned int first = 0; first < 2; first++) {
+		bool soft = softdirty_supported();
+		unsigned long restored = 0;
+		int go[2], fd;
+
+		memory_free(m);
+		ASSERT_EQ(NULL, memory_map(m, ANON, order, 1));
+		ASSERT_EQ(0, pipe(go));
+		ASSERT_TRUE(end_child(waiting_child(go, NULL, m)));
+		if (soft)
+			clear_softdirty();
+		for (unsigned int page = first; page < m->pages; page += 2)
+			m->at[bytes(page)] = pattern(page);
+		if (!is_folio(m, 0))
+			SKIP(return, "this kernel copies: no folio has entries of both kinds");
+		fd = pin(m->at + bytes(first), 1);
+		if (fd < 0)
+			SKIP(return, "no io_uring");
+		ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_FREE));
+		ASSERT_EQ(m->pages, smaps_pages(m->at, "LazyFree"));
+		ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
+		ASSERT_TRUE(is_folio(m, 0));
+		for (unsigned int page = 0; page < m->pages; page++) {
+			char *at = m->at + bytes(page);
+			unsigned long pfn = pfn_of(at);
+			bool writable = page % 2 == first;
+
+			if (soft)
+				EXPECT_EQ(writable, pagemap_has(at, PM_SOFT_DIRTY)) {
+					TH_LOG("page %u says that it was written to, or not", page);
+				}
+			EXPECT_TRUE(page_is(at, pattern(page)));
+			faults_begin(&before);
+			*at = pattern(page);
+			EXPECT_EQ(!writable, faults() - before) {
+				TH_LOG("page %u, page %u and so on may be written to", page, first);
+			}
+			EXPECT_EQ(writable, pfn_of(at) == pfn);
+			restored++;
+		}
+		DID(restored, "entries looked at after reclaim");
+		close(fd);
+		close(go[0]);
+		close(go[1]);
+	}
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the kernel has made of memory: which blocks are folded, what is in swap.
+ * The proofs that a test did what its verdict rests on.
+ */
+#ifndef FOLIO_STATE_H
+#define FOLIO_STATE_H
+
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
+
+#include "folio_util.h"
+
+/**
+ * mapped_size() - with what size of entry the kernel maps an address
+ * @address: is read
+ *
+ * A watchpoint is put on it; the sample that perf takes when it is hit has the
+ * size, which counts the contiguous bit.
+ *
+ * Return: bytes, or 0 where perf cannot tell
+ */
+static inline unsigned long mapped_size(char *address)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_BREAKPOINT,
+		.size = sizeof(attr),
+		.sample_period = 1,
+		.sample_type = PERF_SAMPLE_ADDR | PERF_SAMPLE_DATA_PAGE_SIZE,
+		.bp_type = HW_BREAKPOINT_R | HW_BREAKPOINT_W,
+		.bp_addr = (unsigned long)address,
+		.bp_len = HW_BREAKPOINT_LEN_1,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+	};
+	struct sample {
+		struct perf_event_header header;
+		__u64 address;
+		__u64 size;
+	} *sample;
+	struct perf_event_mmap_page *ring;
+	unsigned long result = 0;
+	int fd;
+
+	fd = syscall(__NR_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	ring = mmap(NULL, bytes(2), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ring != MAP_FAILED) {
+		read_byte(address);
+		sample = (struct sample *)((char *)ring + bytes(1));
+		if (ring->data_head >= sizeof(*sample) &&
+		    sample->header.type == PERF_RECORD_SAMPLE)
+			result = sample->size;
+		munmap(ring, bytes(2));
+	}
+	close(fd);
+	return result;
+}
+
+/* Whether the kernel maps a page by a folded block. */
+static inline bool folded(const struct memory *m, unsigned int page)
+{
+	return mapped_size(m->at + bytes(page)) == bytes(cont_ptes());
+}
+
+/* Whether perf tells sizes on this machine: it does of our own memory, or never. */
+static inline bool perf_tells(void)
+{
+	static char here;
+
+	return mapped_size(&here) > 0;
+}
+
+#define NO_PERF "perf has no watchpoints here: folding not looked at"
+
+/**
+ * perf_missing() - whether a case must end as a skip, for it looks at folded blocks
+ * @_metadata: of the case, which ends with SKIP(return, NO_PERF) then, after all
+ *	other checks
+ * @contpte: whether blocks can be folded here at all
+ *
+ * Return: false where perf tells, or the case has failed
+ */
+static inline bool perf_missing(struct __test_metadata *_metadata, bool contpte)
+{
+	return contpte && __test_passed(_metadata) && !perf_tells();
+}
+
+/**
+ * swapped_out() - how many pages of the memory are in swap, and in memory no more
+ * @m: the memory, anonymous or of a memory file
+ *
+ * Anonymous pages have an entry of swap each. A memory file's pages are not in
+ * its page cache, and nowhere else but in swap.
+ *
+ * Return: pages
+ */
+static inline unsigned long swapped_out(const struct memory *m)
+{
+	unsigned char *there = calloc(m->pages, 1);
+	unsigned long count = 0;
+	unsigned int page;
+
+	if (m->fd >= 0 && there && mincore(m->at, bytes(m->pages), there)) {
+		free(there);
+		return 0;
+	}
+	for (page = 0; page < m->pages && there; page++)
+		count += m->fd >= 0 ? !(there[page] & 1) :
+			 pagemap_has(m->at + bytes(page), PM_SWAP);
+	free(there);
+	return count;
+}
+
+#endif /* FOLIO_STATE_H */
