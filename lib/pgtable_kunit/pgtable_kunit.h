@@ -31,11 +31,13 @@
  * For each loop, race, flush, swap, migration or fold that a verdict rests on.
  */
 #define PGTABLE_KUNIT_DID(test, count, what) do {			\
+	struct kunit *__test = (test);					\
 	const unsigned long __did = (count);				\
+	const char *__what = (what);					\
 									\
-	kunit_info(test, "did %lu %s\n", __did, what);			\
-	KUNIT_EXPECT_GT_MSG(test, __did, 0UL,				\
-			    "no %s: this case shows nothing", what);	\
+	kunit_info(__test, "did %lu %s\n", __did, __what);		\
+	KUNIT_EXPECT_GT_MSG(__test, __did, 0UL,				\
+			    "no %s: this case shows nothing", __what);	\
 } while (0)
 
 /* Failures after which a loop over combinations need not go on. */
@@ -123,6 +125,8 @@ void pgtable_kunit_thp_set(struct kunit *test, unsigned long orders,
  * struct pgtable_kunit_tlb - a record of TLB invalidations of one mm
  * @nr: number of invalidations
  * @range: the ranges of the first PGTABLE_KUNIT_FLUSHES of them
+ * @look: called at each of them, possibly with the table locked; or NULL
+ * @look_data: what @look is given
  *
  * An architecture reports each invalidation of a range of user addresses to
  * secondary TLBs; the recorder poses as one.
@@ -133,6 +137,8 @@ struct pgtable_kunit_tlb {
 		unsigned long start;
 		unsigned long end;
 	} range[PGTABLE_KUNIT_FLUSHES];
+	void (*look)(void *data);
+	void *look_data;
 	/* private: */
 	struct mmu_notifier notifier;
 };

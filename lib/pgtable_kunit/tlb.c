@@ -19,6 +19,8 @@ static void tlb_invalidate(struct mmu_notifier *notifier, struct mm_struct *mm,
 		tlb->range[tlb->nr].end = end;
 	}
 	tlb->nr++;
+	if (tlb->look)
+		tlb->look(tlb->look_data);
 }
 
 static const struct mmu_notifier_ops tlb_ops = {

@@ -331,6 +331,51 @@ static void folio_lock_large_mapcount_one_bit(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, folio_mapped(folio));
 }
 
+/*
+ * One mm maps a folio again and again, until there are more mappings than a
+ * slot of 16 bits counts, as on 32 bits: then the slot is given up, the folio
+ * counts as shared for as long as anything is mapped that is in no slot, and
+ * nothing goes below 0 when all is unmapped again. With slots of 32 bits, the
+ * mm stays the only owner. The number of mappings is right in all of it
+ * [mapped 21].
+ */
+static void folio_mapcount_overflow(struct kunit *test)
+{
+	struct folio *folio = pgtable_kunit_folio_alloc(test, 2);
+	struct pgtable_kunit_owners before = pgtable_kunit_owners(folio), now;
+	unsigned int nr = folio_nr_pages(folio), n, wrong = 0;
+	const unsigned int most = (SHRT_MAX + 1) / nr;
+	struct mapped_mms *mms = test->priv;
+
+	mapped_mms_ids(mms, mapped_ids[0]);
+	for (n = 1; n <= most; n++) {
+		pgtable_kunit_add_mapcount(folio, nr, mms->vma[0]);
+		wrong += folio_mapcount(folio) != n * nr ||
+			 pgtable_kunit_mapped_shared(folio);
+	}
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+	for (; n <= most + 3; n++) {
+		pgtable_kunit_add_mapcount(folio, nr, mms->vma[0]);
+		KUNIT_EXPECT_EQ(test, folio_mapcount(folio), n * nr);
+		KUNIT_EXPECT_EQ_MSG(test, pgtable_kunit_mapped_shared(folio),
+				    !IS_ENABLED(CONFIG_64BIT), "%u mappings",
+				    n * nr);
+	}
+	now = pgtable_kunit_owners(folio);
+	KUNIT_EXPECT_EQ(test, now.count[0] + now.count[1],
+			IS_ENABLED(CONFIG_64BIT) ? (most + 3) * nr : 2 * nr);
+	for (wrong = 0, n--; n; n--) {
+		pgtable_kunit_sub_mapcount(folio, nr, mms->vma[0]);
+		now = pgtable_kunit_owners(folio);
+		wrong += now.mapcount != (n - 1) * nr || now.count[0] < 0 ||
+			 now.count[1] < 0;
+	}
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+	now = pgtable_kunit_owners(folio);
+	KUNIT_EXPECT_TRUE(test, mapped_same_owners(&before, &now));
+	PGTABLE_KUNIT_DID(test, 2 * (most + 3), "changes of the number of mappings");
+}
+
 /* Arguments that no caller may use. */
 static const struct mapped_misuse {
 	const char *desc;
@@ -407,6 +452,7 @@ static struct kunit_case mapped_cases[] = {
 	KUNIT_CASE_PARAM(folio_mapcount_script, mapped_script_gen_params),
 	KUNIT_CASE(folio_mapcount_order_1),
 	KUNIT_CASE(folio_lock_large_mapcount_one_bit),
+	KUNIT_CASE(folio_mapcount_overflow),
 	KUNIT_CASE_PARAM(folio_mapcount_misuse, mapped_misuse_gen_params),
 	{}
 };

@@ -15,8 +15,10 @@
  */
 
 #include <kunit/test.h>
+#include <linux/irqflags.h>
 #include <linux/mm.h>
 #include <linux/pgtable.h>
+#include <linux/preempt.h>
 
 #include "pgtable_kunit.h"
 
@@ -125,6 +127,69 @@ static void set_ptes_consecutive_pages(struct kunit *test)
 		pgtable_kunit_stale_issue(test, 2);
 }
 
+/* What a caller may have switched off, and must find as it was. */
+struct set_context {
+	int preempt;
+	bool irqs_off;
+	bool lazy;
+};
+
+static struct set_context set_context(void)
+{
+	return (struct set_context) {
+		.preempt = preempt_count(),
+		.irqs_off = irqs_disabled(),
+#ifdef CONFIG_ARCH_HAS_LAZY_MMU_MODE
+		.lazy = is_lazy_mmu_mode_active(),
+#endif
+	};
+}
+
+/*
+ * set_ptes() is called with a spinlock held, with interrupts off, and from the
+ * depth of vmalloc() and ioremap(): it may neither sleep nor allow what its
+ * caller has not. On powerpc it once entered lazy MMU mode, which switched
+ * preemption off, and on again behind the back of its caller. One page, and
+ * more than a block. A sleep is seen with CONFIG_DEBUG_ATOMIC_SLEEP=y.
+ */
+static void set_ptes_atomic(struct kunit *test)
+{
+	const struct set_kind *kind = test->param_value;
+	struct pgtable_kunit_table *table = test->priv;
+	struct folio *folio = pgtable_kunit_folio_alloc(test, SET_ORDER);
+	static const unsigned int nrs[] = { 1, BIT(SET_ORDER) };
+	unsigned int irqs_off, i, calls = 0;
+
+	for (irqs_off = 0; irqs_off <= 1; irqs_off++) {
+		for (i = 0; i < ARRAY_SIZE(nrs); i++) {
+			struct set_context before, after;
+			unsigned long flags = 0;
+
+			pgtable_kunit_table_reset(table);
+			preempt_disable();
+			if (irqs_off)
+				local_irq_save(flags);
+			before = set_context();
+			set_ptes(table->mm, table->addr, table->pte,
+				 set_pte_for(folio_pfn(folio), kind), nrs[i]);
+			after = set_context();
+			if (irqs_off)
+				local_irq_restore(flags);
+			preempt_enable();
+
+			KUNIT_EXPECT_EQ(test, before.irqs_off, irqs_off);
+			KUNIT_EXPECT_EQ(test, after.irqs_off, irqs_off);
+			KUNIT_EXPECT_EQ(test, after.preempt, before.preempt);
+			KUNIT_EXPECT_EQ(test, after.lazy, before.lazy);
+			KUNIT_EXPECT_TRUE(test,
+					  pte_present(ptep_get(table->pte + nrs[i] - 1)));
+			calls++;
+		}
+	}
+	pgtable_kunit_table_reset(table);
+	PGTABLE_KUNIT_DID(test, calls, "calls");
+}
+
 /* The first bit that a page frame number cannot have. */
 static unsigned int set_pfn_bits(void)
 {
@@ -189,6 +254,7 @@ static int set_ptes_init(struct kunit *test)
 
 static struct kunit_case set_ptes_cases[] = {
 	KUNIT_CASE_PARAM(set_ptes_consecutive_pages, set_kind_gen_params),
+	KUNIT_CASE_PARAM(set_ptes_atomic, set_kind_gen_params),
 	KUNIT_CASE_PARAM(pte_advance_pfn_carries, set_kind_gen_params),
 	{}
 };

@@ -56,12 +56,14 @@ RUNS = (
     of("6.12", "arm64", flavour="smp2"),
     of("6.12", "arm64", flavour="icount"),
     of("6.12", "arm64", flavour="bench"),
+    of("6.12", "arm64", flavour="erratum"),
     of("6.12", "arm64", "16K"),
     of("7.3", "x86_64", flavour="calls"),
     of("7.3", "arm64", boots=(*BY_PAGES, BY_BLOCKS)),
     of("7.3", "arm64", flavour="smp2"),
     of("7.3", "arm64", flavour="stock"),
     of("7.3", "arm64", flavour="options"),
+    of("7.3", "arm64", flavour="erratum"),
     of("7.3", "arm64", "64K"),
 )
 

@@ -163,8 +163,9 @@ static void memory_mapped_to_itself(struct kunit *test)
 }
 
 /*
- * Nothing but memory is mapped [linear map 29]: each entry of the linear map, up to the
- * last address that there is, begins and ends with a page of memory.
+ * Nothing but memory is mapped [linear map 29]: each entry of the linear map, up
+ * to the last address that there is, begins and ends with a byte of memory, so
+ * that no page is mapped of which firmware has taken a part away.
  */
 static void nothing_else_mapped(struct kunit *test)
 {
@@ -178,7 +179,7 @@ static void nothing_else_mapped(struct kunit *test)
 		if (leaf.val & PTE_VALID) {
 			entries++;
 			if (!memblock_is_map_memory(phys) ||
-			    !memblock_is_map_memory(phys + leaf.size - PAGE_SIZE)) {
+			    !memblock_is_map_memory(phys + leaf.size - 1)) {
 				KUNIT_FAIL(test, "%lx: entry %016llx of %lu bytes maps no memory",
 					   addr, leaf.val, leaf.size);
 				if (++failed == PGTABLE_KUNIT_ENOUGH)

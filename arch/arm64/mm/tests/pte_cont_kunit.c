@@ -263,6 +263,113 @@ static void nonvalid_cont_is_no_block(struct kunit *test)
 	}
 }
 
+/* What the block has been made of, and what set_pte() is to put into it. */
+struct set_over {
+	pte_t *ptep;
+	pte_t pte;
+};
+
+static void set_over(void *data)
+{
+	struct set_over *over = data;
+
+	set_pte(over->ptep, over->pte);
+}
+
+/*
+ * set_pte() knows neither mm nor address, so it cannot unfold. Over an entry of
+ * a block it warns, once a boot, and writes what it is given without the bit;
+ * its neighbours stay. Over any other entry it does not warn [contpte 81]. The
+ * first, an inner and the last entry of a block.
+ */
+static void set_pte_over_block(struct kunit *test)
+{
+	static const unsigned int places[] = { 0, 3, CONT_PTES - 1 };
+	struct pgtable_kunit_table *table = pgtable_kunit_table_alloc(test);
+	struct folio *folio = pgtable_kunit_folio_alloc(test, ilog2(CONT_PTES));
+	unsigned int cont, n, i, warned = 0;
+
+	for (cont = 0; cont <= 1; cont++) {
+		for (n = 0; n < ARRAY_SIZE(places); n++) {
+			struct set_over over;
+			int warnings;
+
+			pgtable_kunit_table_reset(table);
+			for (i = 0; i < CONT_PTES; i++) {
+				over.pte = pfn_pte(folio_pfn(folio) + i,
+						   vm_get_page_prot(VM_READ));
+				if (cont)
+					over.pte = set_pte_bit(over.pte,
+							       __pgprot(PTE_CONT));
+				pgtable_kunit_table_set(table, i, over.pte);
+			}
+			over.ptep = table->pte + places[n];
+			over.pte = pte_mkdirty(pgtable_kunit_raw_get(over.ptep));
+			warnings = pgtable_kunit_count_warnings(test, set_over,
+								&over);
+			if (warnings < 0)
+				kunit_skip(test, "no kunit_warning_suppress()");
+			KUNIT_EXPECT_EQ_MSG(test, warnings,
+					    cont && IS_ENABLED(CONFIG_ARM64_CONTPTE),
+					    "entry %u of %s", places[n],
+					    cont ? "a block" : "no block");
+			warned += warnings;
+			if (IS_ENABLED(CONFIG_ARM64_CONTPTE))
+				over.pte = clear_pte_bit(over.pte,
+							 __pgprot(PTE_CONT));
+			table->want[places[n]] = over.pte;
+			pgtable_kunit_table_check(table, "set_pte of entry %u",
+						  places[n]);
+		}
+	}
+	if (IS_ENABLED(CONFIG_ARM64_CONTPTE))
+		PGTABLE_KUNIT_DID(test, warned, "warnings");
+}
+
+/*
+ * A contiguous PMD is none of the blocks that contpte.c makes: ageing it clears
+ * the accessed bit of the one entry, and neither the bits of its neighbours nor
+ * any contiguous bit [contpte 127]. Each entry of a block, young and old.
+ */
+static void pmdp_test_and_clear_young_alone(struct kunit *test)
+{
+	struct pgtable_kunit_table *table = pgtable_kunit_table_alloc(test);
+	struct vm_area_struct vma = { .vm_mm = table->mm };
+	unsigned int young, idx, i, aged = 0;
+
+	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+		kunit_skip(test, "no ageing of PMDs");
+	for (young = 0; young <= 1; young++) {
+		for (idx = 0; idx < CONT_PMDS; idx++) {
+			pmd_t *pmdp = (pmd_t *)table->pte;
+			pmd_t pmd;
+			int got;
+
+			/* No page is mapped: the books know no PMD here. */
+			for (i = 0; i < CONT_PMDS; i++) {
+				pmd = pfn_pmd(i << (PMD_SHIFT - PAGE_SHIFT),
+					      PAGE_KERNEL_RO);
+				pmd = pmd_mkcont(pmd_mkyoung(pmd));
+				if (i == idx && !young)
+					pmd = pmd_mkold(pmd);
+				pmdp[i] = pmd;
+				table->want[i] = pmd_pte(pmd);
+			}
+			got = pmdp_test_and_clear_young(&vma,
+							table->addr + idx * PMD_SIZE,
+							pmdp + idx);
+			KUNIT_EXPECT_EQ_MSG(test, got, young, "entry %u", idx);
+			table->want[idx] = pte_mkold(table->want[idx]);
+			if (!pgtable_kunit_table_check(table, "ageing of PMD %u",
+						       idx))
+				return;
+			memset(table->pte, 0, PAGE_SIZE);
+			aged++;
+		}
+	}
+	PGTABLE_KUNIT_DID(test, aged, "PMDs aged");
+}
+
 static struct kunit_suite pte_cont_suite;
 
 static int pte_cont_init(struct kunit *test)
@@ -276,6 +383,8 @@ static struct kunit_case pte_cont_cases[] = {
 	KUNIT_CASE(set_pte_leaked_bit),
 	KUNIT_CASE(pte_batch_hint_to_block_end),
 	KUNIT_CASE_PARAM(nonvalid_cont_is_no_block, nonvalid_op_gen_params),
+	KUNIT_CASE(set_pte_over_block),
+	KUNIT_CASE(pmdp_test_and_clear_young_alone),
 	{}
 };
 

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What becomes of a folio while a batch of its pages is unmapped.
+ *
+ * Zapping takes the entries of a large folio of a file in one go: it has to
+ * note once that the folio was used, and has to keep the folio mapped until no
+ * CPU can write to a dirty page any more. Each case inserts a folio of its own
+ * into a mapping of a file, as drivers do, so that every order is to be had,
+ * and writes accessed and dirty bits into its entries.
+ *
+ * Not covered: anonymous memory (fork_batch), which pages reach the file.
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	unmap_batch
+ */
+
+#include <kunit/test.h>
+#include <linux/file.h>
+#include <linux/mm.h>
+#include <linux/mm_inline.h>
+#include <linux/mman.h>
+#include <linux/shmem_fs.h>
+#include <linux/unistd.h>
+
+#include "user_mm.h"
+
+static const unsigned int unmap_orders[] = { 0, 2, USER_BLOCK_ORDER };
+
+static void unmap_order_desc(const unsigned int *order, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "order %u", *order);
+}
+
+KUNIT_ARRAY_PARAM(unmap_order, unmap_orders, unmap_order_desc);
+
+/**
+ * struct unmap_fixture - a folio in a mapping of a file
+ * @test: the test
+ * @u: the address space
+ * @folio: the folio, which belongs to the test and not to the file
+ * @nr: its pages
+ * @addr: where its first page is mapped
+ * @looks: TLB invalidations that the folio was looked at in
+ * @least: the fewest mappings that it had then
+ */
+struct unmap_fixture {
+	struct kunit *test;
+	struct user_mm *u;
+	struct folio *folio;
+	unsigned int nr;
+	unsigned long addr;
+	unsigned int looks;
+	int least;
+};
+
+static struct unmap_fixture *unmap_fixture(struct kunit *test,
+					   unsigned int order)
+{
+	struct unmap_fixture *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	unsigned long size = USER_BLOCK * PAGE_SIZE;
+	struct file *file;
+
+	KUNIT_ASSERT_NOT_NULL(test, f);
+	f->test = test;
+	f->u = test->priv;
+	f->folio = pgtable_kunit_folio_alloc(test, order);
+	f->nr = folio_nr_pages(f->folio);
+
+	file = pgtable_kunit_shmem_file("unmap_batch", size);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
+	f->addr = vm_mmap(file, USER_ADDR, size, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_FIXED, 0);
+	fput(file);
+	KUNIT_ASSERT_EQ(test, f->addr, USER_ADDR);
+	return f;
+}
+
+static void unmap_end(struct unmap_fixture *f)
+{
+	KUNIT_EXPECT_EQ(f->test, 0, vm_munmap(f->addr, USER_BLOCK * PAGE_SIZE));
+	folio_clear_referenced(f->folio);
+	folio_clear_dirty(f->folio);
+}
+
+/* No page, or all of them. */
+#define UNMAP_NONE	(-1)
+#define UNMAP_ALL	(-2)
+
+static bool unmap_is(int which, unsigned int page)
+{
+	return which == UNMAP_ALL || which == (int)page;
+}
+
+/* Make one entry young and dirty, or neither; false if there is no table. */
+static bool unmap_set(struct unmap_fixture *f, unsigned int page, bool young,
+		      bool dirty)
+{
+	unsigned long addr = f->addr + page * PAGE_SIZE;
+	struct mm_struct *mm = f->u->mm;
+	spinlock_t *ptl;	/* of the table */
+	pte_t *ptep, pte;
+
+	ptep = pte_offset_map_lock(mm, pmd_off(mm, addr), addr, &ptl);
+	if (!ptep)
+		return false;
+	pte = pte_mkold(pte_mkclean(ptep_get_and_clear(mm, addr, ptep)));
+	if (young)
+		pte = pte_mkyoung(pte);
+	if (dirty)
+		pte = pte_mkdirty(pte);
+	set_pte_at(mm, addr, ptep, pte);
+	pte_unmap_unlock(ptep, ptl);
+	return true;
+}
+
+/*
+ * Map the whole folio anew, with these entries young and dirty. They come young
+ * and are changed when all are there: what folds a block makes all of it what
+ * any of it is.
+ */
+static void unmap_map(struct unmap_fixture *f, int young, int dirty)
+{
+	struct mm_struct *mm = f->u->mm;
+	struct vm_area_struct *vma;
+	unsigned int i, set;
+
+	mmap_write_lock(mm);
+	vma = vma_lookup(mm, f->addr);
+	for (i = 0; vma && i < f->nr; i++) {
+		if (vm_insert_page(vma, f->addr + i * PAGE_SIZE,
+				   folio_page(f->folio, i)))
+			break;
+	}
+	for (set = 0; set < i; set++) {
+		if (!unmap_set(f, set, unmap_is(young, set),
+			       unmap_is(dirty, set)))
+			break;
+	}
+	mmap_write_unlock(mm);
+	KUNIT_ASSERT_EQ(f->test, set, f->nr);
+	KUNIT_ASSERT_EQ(f->test, folio_mapcount(f->folio), f->nr);
+	folio_clear_referenced(f->folio);
+}
+
+static void unmap_zap(struct unmap_fixture *f, unsigned int first,
+		      unsigned int last)
+{
+	KUNIT_ASSERT_EQ(f->test, 0,
+			pgtable_kunit_syscall(madvise,
+					      f->addr + first * PAGE_SIZE,
+					      (last - first) * PAGE_SIZE,
+					      MADV_DONTNEED));
+}
+
+/*
+ * A folio of which any entry was young when it was unmapped counts as used,
+ * once for a batch, however many were; one of which none was young does not
+ * [contpte 189]. Used twice is not the same: the second time it would be moved
+ * to the active list, which takes the flag away. So two zaps of a half each are
+ * seen to be two. Each place of the one young entry.
+ */
+static void zap_marks_used_once(struct kunit *test)
+{
+	struct unmap_fixture *f = unmap_fixture(test,
+						*(unsigned int *)test->param_value);
+	unsigned int zaps = 0;
+	int young;
+
+	if (lru_gen_enabled())
+		kunit_skip(test, "multi-generational LRU: use is counted elsewhere");
+	for (young = UNMAP_ALL; young < (int)f->nr; young++) {
+		unmap_map(f, young, UNMAP_NONE);
+		unmap_zap(f, 0, f->nr);
+		KUNIT_EXPECT_EQ_MSG(test, folio_test_referenced(f->folio),
+				    young != UNMAP_NONE, "entry %d young", young);
+		zaps++;
+	}
+	if (f->nr > 1) {
+		unmap_map(f, UNMAP_ALL, UNMAP_NONE);
+		unmap_zap(f, 0, f->nr / 2);
+		KUNIT_EXPECT_TRUE(test, folio_test_referenced(f->folio));
+		unmap_zap(f, f->nr / 2, f->nr);
+		KUNIT_EXPECT_FALSE(test, folio_test_referenced(f->folio));
+	}
+	unmap_end(f);
+	PGTABLE_KUNIT_DID(test, zaps, "zaps of a folio");
+}
+
+#ifdef CONFIG_MMU_NOTIFIER
+static void unmap_look(void *data)
+{
+	struct unmap_fixture *f = data;
+
+	f->least = min(f->least, folio_mapcount(f->folio));
+	f->looks++;
+}
+
+/*
+ * Dirty pages of a file lose their mappings only after the TLB invalidation:
+ * until then another CPU may write to them, and a folio that nobody maps may be
+ * cleaned for good. At each invalidation all pages of the batch still count as
+ * mapped, afterwards none [contpte 196]. All entries dirty, and one alone;
+ * ranges from each page to each, of a block by quarters.
+ */
+static void zap_dirty_mapped_till_flush(struct kunit *test)
+{
+	struct unmap_fixture *f = unmap_fixture(test,
+						*(unsigned int *)test->param_value);
+	unsigned int step = max(1U, f->nr / 4), first, last, dirty, looks = 0;
+	struct pgtable_kunit_tlb *tlb;
+
+	if (!IS_ENABLED(CONFIG_SMP))
+		kunit_skip(test, "no other CPU: nothing is put off");
+	tlb = pgtable_kunit_tlb_record(test, f->u->mm);
+	tlb->look_data = f;
+	for (first = 0; first < f->nr; first += step) {
+		for (last = first + step; last <= f->nr; last += step) {
+			for (dirty = 0; dirty <= 1; dirty++) {
+				unmap_map(f, UNMAP_ALL,
+					  dirty ? (int)first : UNMAP_ALL);
+				f->least = INT_MAX;
+				f->looks = 0;
+				tlb->look = unmap_look;
+				unmap_zap(f, first, last);
+				tlb->look = NULL;
+
+				KUNIT_EXPECT_GT(test, f->looks, 0);
+				KUNIT_EXPECT_EQ_MSG(test, f->least, f->nr,
+						    "pages %u to %u of %u, %s dirty",
+						    first, last, f->nr,
+						    dirty ? "one" : "all");
+				KUNIT_EXPECT_EQ(test, folio_mapcount(f->folio),
+						f->nr - (last - first));
+				looks += f->looks;
+				unmap_zap(f, 0, f->nr);
+			}
+		}
+	}
+	pgtable_kunit_tlb_stop(test, tlb);
+	unmap_end(f);
+	PGTABLE_KUNIT_DID(test, looks, "invalidations looked at");
+}
+#else
+static void zap_dirty_mapped_till_flush(struct kunit *test)
+{
+	kunit_skip(test, "needs CONFIG_MMU_NOTIFIER");
+}
+#endif
+
+static struct kunit_suite unmap_batch_suite;
+
+static int unmap_batch_init(struct kunit *test)
+{
+	int err = pgtable_kunit_case_init(test, &unmap_batch_suite);
+
+	if (err)
+		return err;
+	test->priv = user_mm_alloc(test);
+	return 0;
+}
+
+static struct kunit_case unmap_batch_cases[] = {
+	KUNIT_CASE_PARAM(zap_marks_used_once, unmap_order_gen_params),
+	KUNIT_CASE_PARAM(zap_dirty_mapped_till_flush, unmap_order_gen_params),
+	{}
+};
+
+static struct kunit_suite unmap_batch_suite = {
+	.name = "unmap_batch",
+	.init = unmap_batch_init,
+	.test_cases = unmap_batch_cases,
+};
+
+kunit_test_suite(unmap_batch_suite);
+
+MODULE_DESCRIPTION("KUnit tests for unmapping of large folios by batches");
+MODULE_LICENSE("GPL");
