@@ -214,9 +214,40 @@ static void set_pte_at_low_address(struct kunit *test)
 	contpte_check(f, "block %d of a folio at address 0", CONTPTE_BLOCKS);
 }
 
+static void fold_free_pages(void *page)
+{
+	unsigned int i;
+
+	for (i = 0; i < CONT_PTES; i++)
+		__free_page((struct page *)page + i);
+}
+
+/*
+ * Single pages that happen to follow on are not folded: each has accessed and
+ * dirty bits of its own [contpte 25]. They fill one aligned block, so nothing
+ * but that they are no folio speaks against it.
+ */
+static void set_pte_at_single_pages(struct kunit *test)
+{
+	struct page *page = alloc_pages(GFP_KERNEL, CONTPTE_ORDER);
+	struct contpte_fixture *f = test->priv;
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	split_page(page, CONTPTE_ORDER);
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, fold_free_pages, page));
+	f->folio = page_folio(page);
+	KUNIT_ASSERT_FALSE(test, folio_test_large(f->folio));
+	for (i = 0; i < CONT_PTES; i++)
+		fold_set(f, i, contpte_pte(f, i));
+	contpte_check(f, "single pages");
+	pgtable_kunit_table_reset(f->table);
+}
+
 /*
  * Pages in a row that belong to two folios are not folded: their accessed and
- * dirty bits belong to one folio each [contpte 25, 26]. Half a block each is
+ * dirty bits belong to one folio each [contpte 26]. Half a block each is
  * the pair of largest folios that cannot be folded.
  */
 static void set_pte_at_two_folios(struct kunit *test)
@@ -298,6 +329,7 @@ static struct kunit_case contpte_fold_cases[] = {
 	KUNIT_CASE_PARAM(set_pte_at_all_odd, contpte_odd_gen_params),
 	KUNIT_CASE(set_pte_at_leaked_bit),
 	KUNIT_CASE(set_pte_at_low_address),
+	KUNIT_CASE(set_pte_at_single_pages),
 	KUNIT_CASE(set_pte_at_two_folios),
 	KUNIT_CASE(set_pte_at_into_folded),
 	KUNIT_CASE(set_pte_at_again_and_again),

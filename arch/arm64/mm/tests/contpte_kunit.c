@@ -67,7 +67,7 @@ static void set_ptes_range(struct kunit *test)
 			}
 		}
 	}
-	kunit_info(test, "%u ranges\n", ranges);
+	PGTABLE_KUNIT_DID(test, ranges, "ranges");
 }
 
 /*
@@ -211,6 +211,13 @@ static pte_t op_clear(struct mm_struct *mm, unsigned long addr, pte_t *ptep,
 	return __pte(0);
 }
 
+static pte_t op_clear_all(struct mm_struct *mm, unsigned long addr,
+			  pte_t *ptep, unsigned int nr)
+{
+	clear_full_ptes(mm, addr, ptep, nr, 1);
+	return __pte(0);
+}
+
 static pte_t op_wrprotect(struct mm_struct *mm, unsigned long addr, pte_t *ptep,
 			  unsigned int nr)
 {
@@ -246,7 +253,9 @@ static const struct contpte_op contpte_ops[] = {
 	  .clears = true, .returns = true },
 	{ .desc = "get_and_clear_full_ptes, full=1",
 	  .run = op_get_and_clear_full, .clears = true, .returns = true },
-	{ .desc = "clear_full_ptes", .run = op_clear, .clears = true },
+	{ .desc = "clear_full_ptes, full=0", .run = op_clear, .clears = true },
+	{ .desc = "clear_full_ptes, full=1", .run = op_clear_all,
+	  .clears = true },
 	{ .desc = "wrprotect_ptes", .run = op_wrprotect },
 	{ .desc = "pte_clear", .run = op_single_clear, .single = true,
 	  .clears = true },
@@ -347,7 +356,7 @@ static void range_op_matches_model(struct kunit *test)
 			}
 		}
 	}
-	kunit_info(test, "%u ranges\n", ranges);
+	PGTABLE_KUNIT_DID(test, ranges, "ranges");
 }
 
 /*
@@ -402,7 +411,7 @@ static void modify_prot_range(struct kunit *test)
 			}
 		}
 	}
-	kunit_info(test, "%u ranges\n", ranges);
+	PGTABLE_KUNIT_DID(test, ranges, "ranges");
 }
 
 /* Exec with and without read, data, and PROT_NONE of what could be executed. */
@@ -524,9 +533,10 @@ static void flush_tlb_range_rounds(struct kunit *test)
 
 /*
  * A range that takes more instructions than the kernel wants to spend is all of
- * the mm [contpte 210]: 2097152 pages where the CPU takes ranges, and one step
- * less than a table has entries where it does not. The last that is not, and
- * the first that is.
+ * the mm [contpte 210]: the architecture's 2097152 pages where the CPU takes
+ * ranges, (31 + 1) << (5 * 3 + 1), and one step less than a table has entries
+ * where it does not, as the kernel chose. The last that is not, and the first
+ * that is.
  */
 static void flush_tlb_range_too_long(struct kunit *test)
 {
@@ -538,7 +548,7 @@ static void flush_tlb_range_too_long(struct kunit *test)
 		unsigned long stride = flush_strides[i];
 
 		if (system_supports_tlb_range())
-			most = MAX_TLBI_RANGE_PAGES * PAGE_SIZE;
+			most = 2097152 * PAGE_SIZE;
 		else
 			most = (PTRS_PER_PTE - 1) * stride;
 		flush_tlb_check(test, start, start + most, stride,

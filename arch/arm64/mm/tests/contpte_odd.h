@@ -55,6 +55,10 @@ ODD_BIT(PTE_PXN)
 ODD_BIT(PTE_GP)
 ODD_BIT(PTE_NG)
 ODD_BIT(PTE_SPECIAL)
+#ifdef PTE_PO_IDX_MASK
+ODD_BIT(PTE_PO_IDX_0)
+ODD_BIT(PTE_PO_IDX_2)
+#endif
 
 /**
  * struct contpte_odd - a way in which an entry differs from its neighbours
@@ -87,6 +91,10 @@ static const struct contpte_odd {
 	{ "PTE_GP", odd_PTE_GP, true, true },
 	{ "PTE_NG", odd_PTE_NG, true, true },
 	{ "PTE_SPECIAL", odd_PTE_SPECIAL, true },
+#ifdef PTE_PO_IDX_MASK
+	{ "PTE_PO_IDX_0", odd_PTE_PO_IDX_0, true, true },
+	{ "PTE_PO_IDX_2", odd_PTE_PO_IDX_2, true, true },
+#endif
 };
 
 /* An entry for a page of the folio, odd or like those beside an odd one. */

@@ -155,6 +155,22 @@ bool contpte_order_hardware(struct contpte_order *o, int idx, bool dirty)
 }
 
 /**
+ * contpte_order_use_all() - all pages of the window are written to
+ * @o: the fixture; its window is full
+ *
+ * There is something to make old or clean then.
+ */
+void contpte_order_use_all(struct contpte_order *o)
+{
+	int i;
+
+	for (i = 0; i < CONTPTE_WINDOW; i++) {
+		contpte_order_hardware(o, i, true);
+		o->f->table->want[i] = pgtable_kunit_raw_get(contpte_ptep(o->f, i));
+	}
+}
+
+/**
  * contpte_order_expand() - what a function makes of its range
  * @call: the call
  * @start: first entry
@@ -286,6 +302,107 @@ bool contpte_order_flushes(struct contpte_order *o,
 		return false;
 	}
 	return true;
+}
+
+/**
+ * contpte_order_converts() - check that a block is converted
+ * @o: the fixture; the last call obeyed the rules
+ * @at: the step to begin at
+ * @first: the first entry of the block
+ * @cont: it is folded; else it is unfolded
+ *
+ * All entries are cleared, then the block is invalidated once if it has to be,
+ * then all are set.
+ *
+ * Return: the step after that, or 0.
+ */
+unsigned int contpte_order_converts(struct contpte_order *o, unsigned int at,
+				    int first, bool cont)
+{
+	const struct pgtable_kunit_step *step = o->rec->step + at;
+	const struct pgtable_kunit_step *end = o->rec->step + o->rec->nr;
+	unsigned int cleared = 0, flushed = 0, set = 0;
+
+	for (; step < end && set < CONT_PTES; step++) {
+		if (step->kind == PGTABLE_KUNIT_READ)
+			continue;
+		if (step->kind == PGTABLE_KUNIT_FLUSH) {
+			if (cleared < CONT_PTES || set || flushed++)
+				return 0;
+			continue;
+		}
+		if (step->idx < first || step->idx >= first + CONT_PTES)
+			return 0;
+		if (!step->new) {
+			if (!step->old || set || flushed)
+				return 0;
+			cleared++;
+			continue;
+		}
+		if (step->old || cleared < CONT_PTES ||
+		    flushed != !o->rec->bbml3 ||
+		    !pte_valid(__pte(step->new)) ||
+		    !!pte_cont(__pte(step->new)) != cont)
+			return 0;
+		set++;
+	}
+	return set == CONT_PTES ? step - o->rec->step : 0;
+}
+
+/**
+ * contpte_order_first_write() - find the step that sets an entry
+ * @o: the fixture
+ *
+ * Return: the step after the first write; the number of steps if there is none.
+ */
+unsigned int contpte_order_first_write(struct contpte_order *o)
+{
+	unsigned int at;
+
+	for (at = 0; at < o->rec->nr; at++) {
+		if (o->rec->step[at].kind == PGTABLE_KUNIT_WRITE)
+			return at + 1;
+	}
+	return at;
+}
+
+/**
+ * contpte_order_model() - say what the last call makes of the table
+ * @o: the fixture; its expected image is that from before the call
+ *
+ * Blocks that the range covers in part are unfolded. The entries of the range
+ * change as the function says. An entry that completes a block folds it.
+ */
+void contpte_order_model(struct contpte_order *o)
+{
+	const struct contpte_order_call *call = &o->call;
+	pte_t *want = o->f->table->want;
+	int first, last, i;
+
+	if (call->op->flags & CONTPTE_OP_UNFOLDS)
+		contpte_model_unfold_partial(o->f, call->start, call->end);
+	contpte_order_expand(call, &first, &last);
+	for (i = first; i < last && call->op->makes; i++)
+		want[i] = call->op->makes(want[i]);
+	if ((call->op->flags & CONTPTE_OP_FOLDS) && call->end % CONT_PTES == 0)
+		contpte_model_convert(o->f, call->end - 1, true);
+}
+
+/**
+ * contpte_order_image() - compare the table with the image that is expected
+ * @o: the fixture
+ *
+ * Return: whether each entry is as the model has it, of all the table. A call
+ * that does nothing breaks no rule, but it leaves another image.
+ */
+bool contpte_order_image(struct contpte_order *o)
+{
+	const struct contpte_order_call *call = &o->call;
+
+	return pgtable_kunit_table_check(o->f->table,
+					 "%s of [%d, %d), folded blocks %#x, bbml3=%d",
+					 call->op->desc, call->start, call->end,
+					 call->mask, call->bbml3);
 }
 
 /**

@@ -31,16 +31,19 @@ struct contpte_order;
  * @desc: its name
  * @run: calls it, and returns an entry, or one that is young for true
  * @flags: what it does
+ * @makes: what becomes of an entry in its range, once its block is unfolded if
+ *	   it has to be; NULL if nothing does
  */
 struct contpte_order_op {
 	const char *desc;
 	pte_t (*run)(struct contpte_order *o, unsigned long addr, pte_t *ptep,
 		     unsigned int nr);
 	unsigned int flags;
+	pte_t (*makes)(pte_t pte);
 };
 
 /* The functions under test. */
-#define CONTPTE_ORDER_OPS	18
+#define CONTPTE_ORDER_OPS	19
 extern const struct contpte_order_op contpte_order_ops[CONTPTE_ORDER_OPS];
 
 /**
@@ -98,6 +101,7 @@ struct contpte_order *contpte_order_alloc(struct kunit *test);
 bool contpte_order_next(struct contpte_order_call *call);
 void contpte_order_fill(struct contpte_order *o, unsigned int mask);
 bool contpte_order_hardware(struct contpte_order *o, int idx, bool dirty);
+void contpte_order_use_all(struct contpte_order *o);
 void contpte_order_expand(const struct contpte_order_call *call, int *start,
 			  int *end);
 pte_t contpte_order_run(struct contpte_order *o,
@@ -110,6 +114,11 @@ bool contpte_order_flushes(struct contpte_order *o,
 			   unsigned int nr);
 bool contpte_order_accesses(struct contpte_order *o, unsigned int reads,
 			    unsigned int writes);
+unsigned int contpte_order_converts(struct contpte_order *o, unsigned int at,
+				    int first, bool cont);
+unsigned int contpte_order_first_write(struct contpte_order *o);
+void contpte_order_model(struct contpte_order *o);
+bool contpte_order_image(struct contpte_order *o);
 
 static inline bool contpte_order_folded(const struct contpte_order_call *call,
 					int idx)

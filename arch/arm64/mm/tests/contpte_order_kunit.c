@@ -28,44 +28,6 @@
 
 KUNIT_ARRAY_PARAM_DESC(contpte_order_op, contpte_order_ops, desc);
 
-/*
- * The block that starts at @first is converted: all its entries are cleared,
- * then it is invalidated once if it has to be, then all are set. Returns the
- * step behind that, or 0.
- */
-static unsigned int order_convert(struct contpte_order *o, unsigned int at,
-				  int first, bool cont)
-{
-	const struct pgtable_kunit_step *step = o->rec->step + at;
-	const struct pgtable_kunit_step *end = o->rec->step + o->rec->nr;
-	unsigned int cleared = 0, flushed = 0, set = 0;
-
-	for (; step < end && set < CONT_PTES; step++) {
-		if (step->kind == PGTABLE_KUNIT_READ)
-			continue;
-		if (step->kind == PGTABLE_KUNIT_FLUSH) {
-			if (cleared < CONT_PTES || set || flushed++)
-				return 0;
-			continue;
-		}
-		if (step->idx < first || step->idx >= first + CONT_PTES)
-			return 0;
-		if (!step->new) {
-			if (!step->old || set || flushed)
-				return 0;
-			cleared++;
-			continue;
-		}
-		if (step->old || cleared < CONT_PTES ||
-		    flushed != !o->rec->bbml3 ||
-		    !pte_valid(__pte(step->new)) ||
-		    !!pte_cont(__pte(step->new)) != cont)
-			return 0;
-		set++;
-	}
-	return set == CONT_PTES ? step - o->rec->step : 0;
-}
-
 /* What a function invalidates: blocks that it unfolds, a block that it folds. */
 static unsigned int op_expect(const struct contpte_order_call *call,
 			      struct contpte_order_flush *want)
@@ -95,9 +57,13 @@ static bool op_check(struct contpte_order *o,
 	struct contpte_order_flush want[CONTPTE_BLOCKS + 1];
 	unsigned int converts, entries, reads, writes = 0;
 	int first, last;
+	pte_t got;
 
 	contpte_order_fill(o, call->mask);
-	contpte_order_run(o, call);
+	if (call->op->flags & (CONTPTE_OP_OLD | CONTPTE_OP_CLEAN))
+		contpte_order_use_all(o);
+	got = contpte_order_run(o, call);
+	contpte_order_model(o);
 
 	converts = op_expect(call, want);
 	contpte_order_expand(call, &first, &last);
@@ -111,7 +77,12 @@ static bool op_check(struct contpte_order *o,
 	else
 		reads = contpte_order_folded(call, first) ? CONT_PTES + 2 : 1;
 
-	return contpte_order_obeys(o) &&
+	if ((call->op->flags & CONTPTE_OP_RETURNS) &&
+	    !pte_same(pte_mknoncont(got), contpte_pte(o->f, call->start))) {
+		contpte_order_fail(o, "returns %016llx", pte_val(got));
+		return false;
+	}
+	return contpte_order_obeys(o) && contpte_order_image(o) &&
 	       contpte_order_flushes(o, want, call->bbml3 ? 0 : converts) &&
 	       contpte_order_accesses(o, reads, writes);
 }
@@ -123,6 +94,8 @@ static bool op_check(struct contpte_order *o,
  * 100-104, 108, 110-112, 121, 129, 136, 141-145]; with BBM level 3 none at all
  * [237]. No entry is written more often than once, and twice for a conversion;
  * reading entries one by one takes a constant number of looks at each [53, 252].
+ * Afterwards each entry of the table is as a model has it, and what is returned
+ * is the first entry: a function that does nothing breaks no rule.
  *
  * Ranges that start and end at the edges and in the middle of four blocks, of
  * which none, every other one, the others or all are folded: blocks that are
@@ -140,7 +113,7 @@ static void op_order(struct kunit *test)
 		    ++failed == PGTABLE_KUNIT_ENOUGH)
 			return;
 	}
-	kunit_info(test, "%u calls\n", calls);
+	PGTABLE_KUNIT_DID(test, calls, "calls");
 }
 
 /* Set entries; the pages are off by the number that @data points to. */
@@ -162,17 +135,19 @@ static const struct contpte_order_op order_set_op = {
  * New entries that make a block contiguous or not: nothing was there before, so
  * nothing is invalidated, nothing is read, and each entry is written once
  * [contpte 67-70]. A block that is contiguous in part can be seen meanwhile,
- * but no two translations of one page that disagree.
+ * but no two translations of one page that disagree. In the end the blocks that
+ * the range covers are contiguous if their pages are aligned, and no others.
  */
 static void set_ptes_of_new_entries(struct kunit *test)
 {
 	struct contpte_order_call call = { .op = &order_set_op };
 	struct contpte_order *o = test->priv;
+	unsigned int calls = 0, folds = 0;
 	int off = 0;
 
 	o->data = &off;
 	while (contpte_order_next(&call)) {
-		int nr = call.end - call.start;
+		int nr = call.end - call.start, i;
 
 		/* The masks stand for offsets: there are no blocks yet. */
 		off = call.mask % 2;
@@ -180,21 +155,23 @@ static void set_ptes_of_new_entries(struct kunit *test)
 			continue;
 		contpte_reset(o->f);
 		contpte_order_run(o, &call);
-		if (!contpte_order_obeys(o) ||
+		for (i = call.start; i < call.end; i++) {
+			int block = ALIGN_DOWN(i, CONT_PTES);
+			bool fold = !off && block >= call.start &&
+				    block + CONT_PTES <= call.end;
+			pte_t pte = contpte_pte(o->f, i + off);
+
+			o->f->table->want[i] = fold ? contpte_mkcont(pte) : pte;
+			folds += fold && i == block;
+		}
+		calls++;
+		if (!contpte_order_obeys(o) || !contpte_order_image(o) ||
 		    !contpte_order_flushes(o, NULL, 0) ||
 		    !contpte_order_accesses(o, 0, nr))
 			return;
 	}
-}
-
-/* The step behind the one that sets the entry. */
-static unsigned int order_set_step(struct contpte_order *o)
-{
-	unsigned int at = 0;
-
-	while (o->rec->step[at++].kind != PGTABLE_KUNIT_WRITE)
-		;
-	return at;
+	PGTABLE_KUNIT_DID(test, calls, "calls");
+	PGTABLE_KUNIT_DID(test, folds, "contiguous blocks");
 }
 
 /*
@@ -210,6 +187,7 @@ static void set_pte_at_folds(struct kunit *test)
 {
 	struct contpte_order_call call = { .op = &order_set_op };
 	struct contpte_order *o = test->priv;
+	unsigned int folds = 0;
 	int i, side, off = 0;
 
 	o->data = &off;
@@ -229,13 +207,15 @@ static void set_pte_at_folds(struct kunit *test)
 			    !contpte_order_accesses(o, 1 + last * CONT_PTES,
 						    1 + last * 2 * CONT_PTES))
 				return;
-			if (last && !order_convert(o, order_set_step(o), first,
-						   true)) {
+			if (last && !contpte_order_converts(o, contpte_order_first_write(o),
+							    first, true)) {
 				contpte_order_fail(o, "not cleared, invalidated, set");
 				return;
 			}
+			folds += last;
 		}
 	}
+	PGTABLE_KUNIT_DID(test, folds, "folds");
 }
 
 /*
@@ -249,6 +229,7 @@ static void single_entry_unfolds(struct kunit *test)
 {
 	struct contpte_order_call call = { .mask = CONTPTE_ORDER_ALL };
 	struct contpte_order *o = test->priv;
+	unsigned int unfolds = 0;
 	int i, side;
 
 	for (call.op = contpte_order_ops;
@@ -264,14 +245,16 @@ static void single_entry_unfolds(struct kunit *test)
 				call.bbml3 = side;
 				contpte_order_fill(o, call.mask);
 				contpte_order_run(o, &call);
-				at = order_convert(o, 0, CONT_PTES, false);
-				if (at && at < o->rec->nr)
-					continue;
-				contpte_order_fail(o, "not cleared, invalidated, set, changed");
-				return;
+				at = contpte_order_converts(o, 0, CONT_PTES, false);
+				if (!at || at >= o->rec->nr) {
+					contpte_order_fail(o, "not cleared, flushed, set, changed");
+					return;
+				}
+				unfolds++;
 			}
 		}
 	}
+	PGTABLE_KUNIT_DID(test, unfolds, "unfolds");
 }
 
 static bool young_check(struct contpte_order *o,
@@ -288,7 +271,9 @@ static bool young_check(struct contpte_order *o,
 
 	contpte_order_fill(o, call->mask);
 	contpte_order_hardware(o, young, false);
+	o->f->table->want[young] = pgtable_kunit_raw_get(contpte_ptep(o->f, young));
 	got = pte_young(contpte_order_run(o, call));
+	contpte_order_model(o);
 	if (got != in) {
 		contpte_order_fail(o, "entry %d is young: returns %d", young,
 				   got);
@@ -296,7 +281,8 @@ static bool young_check(struct contpte_order *o,
 	}
 	if (!(call->op->flags & CONTPTE_OP_FLUSHES))
 		in = false;
-	return contpte_order_obeys(o) && contpte_order_flushes(o, &want, in);
+	return contpte_order_obeys(o) && contpte_order_image(o) &&
+	       contpte_order_flushes(o, &want, in);
 }
 
 /*
@@ -304,12 +290,13 @@ static bool young_check(struct contpte_order *o,
  * for, of the range expanded to the folded blocks at its ends, if any entry in
  * there was young; none otherwise [contpte 124, 125, 231, 232]. Looking whether
  * they are young never invalidates [121, 122]. The young entry is at either end
- * of the range, next to it, or at either end of what it expands to.
+ * of the range, next to it, or at either end of what it expands to. It is old
+ * afterwards, if it is in there, and stays young if it is not.
  */
 static void young_range(struct kunit *test)
 {
 	struct contpte_order_call call = {};
-	unsigned int i, failed = 0;
+	unsigned int i, failed = 0, calls = 0;
 
 	for (i = 0; i < CONTPTE_ORDER_OPS; i++) {
 		call.op = contpte_order_ops + i;
@@ -331,12 +318,14 @@ static void young_range(struct kunit *test)
 			for (n = 0; n < ARRAY_SIZE(young); n++) {
 				if (young[n] < 0 || young[n] >= CONTPTE_WINDOW)
 					continue;
+				calls++;
 				if (!young_check(test->priv, &call, young[n]) &&
 				    ++failed == PGTABLE_KUNIT_ENOUGH)
 					return;
 			}
 		}
 	}
+	PGTABLE_KUNIT_DID(test, calls, "calls");
 }
 
 /* A call of ptep_set_access_flags(). */

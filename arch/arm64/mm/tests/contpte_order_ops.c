@@ -38,6 +38,13 @@ static pte_t op_clear_full(struct contpte_order *o, unsigned long addr,
 	return __pte(0);
 }
 
+static pte_t op_clear_full1(struct contpte_order *o, unsigned long addr,
+			    pte_t *ptep, unsigned int nr)
+{
+	recorded_clear_full_ptes(o->f->table->mm, addr, ptep, nr, 1);
+	return __pte(0);
+}
+
 static pte_t op_wrprotect(struct contpte_order *o, unsigned long addr,
 			  pte_t *ptep, unsigned int nr)
 {
@@ -148,6 +155,42 @@ static pte_t op_get_lockless(struct contpte_order *o, unsigned long addr,
 	return recorded_ptep_get_lockless(ptep);
 }
 
+static pte_t makes_none(pte_t pte)
+{
+	return __pte(0);
+}
+
+/* As op_set_swap(), which sets one. */
+static pte_t makes_swap(pte_t pte)
+{
+	return swp_entry_to_pte(swp_entry(0, 1));
+}
+
+static pte_t makes_read_only(pte_t pte)
+{
+	return pte_wrprotect(pte);
+}
+
+static pte_t makes_young(pte_t pte)
+{
+	return pte_mkyoung(pte);
+}
+
+static pte_t makes_old(pte_t pte)
+{
+	return pte_mkold(pte);
+}
+
+static pte_t makes_clean(pte_t pte)
+{
+	return pte_mkclean(pte);
+}
+
+static pte_t makes_both(pte_t pte)
+{
+	return pte_mkold(pte_mkclean(pte));
+}
+
 #define YOUNG_SINGLE	(PGTABLE_KUNIT_YOUNG_RANGES ? 0 : CONTPTE_OP_SINGLE)
 #define GONE		(CONTPTE_OP_UNFOLDS | CONTPTE_OP_WRITES | \
 			 CONTPTE_OP_GONE)
@@ -156,33 +199,38 @@ static pte_t op_get_lockless(struct contpte_order *o, unsigned long addr,
 
 const struct contpte_order_op contpte_order_ops[CONTPTE_ORDER_OPS] = {
 	{ "get_and_clear_full_ptes, full=0", op_get_and_clear_full,
-	  GONE | CONTPTE_OP_RETURNS },
+	  GONE | CONTPTE_OP_RETURNS, makes_none },
 	{ "get_and_clear_full_ptes, full=1", op_get_and_clear_full1,
-	  GONE | CONTPTE_OP_RETURNS },
-	{ "clear_full_ptes", op_clear_full, GONE },
-	{ "wrprotect_ptes", op_wrprotect, PROTECTS },
-	{ "pte_clear", op_pte_clear, GONE | CONTPTE_OP_SINGLE },
+	  GONE | CONTPTE_OP_RETURNS, makes_none },
+	{ "clear_full_ptes, full=0", op_clear_full, GONE, makes_none },
+	{ "clear_full_ptes, full=1", op_clear_full1, GONE, makes_none },
+	{ "wrprotect_ptes", op_wrprotect, PROTECTS, makes_read_only },
+	{ "pte_clear", op_pte_clear, GONE | CONTPTE_OP_SINGLE, makes_none },
 	{ "ptep_get_and_clear", op_get_and_clear,
-	  GONE | CONTPTE_OP_SINGLE | CONTPTE_OP_RETURNS },
+	  GONE | CONTPTE_OP_SINGLE | CONTPTE_OP_RETURNS, makes_none },
 	{ "ptep_set_wrprotect", op_set_wrprotect,
-	  PROTECTS | CONTPTE_OP_SINGLE },
-	{ "set_pte_at of a swap entry", op_set_swap, GONE | CONTPTE_OP_SINGLE },
+	  PROTECTS | CONTPTE_OP_SINGLE, makes_read_only },
+	{ "set_pte_at of a swap entry", op_set_swap, GONE | CONTPTE_OP_SINGLE,
+	  makes_swap },
 	{ "set_pte_at of the same page", op_set_same,
 	  PROTECTS | CONTPTE_OP_SINGLE | CONTPTE_OP_FOLDS },
 	{ "ptep_set_access_flags, young", op_access_young,
-	  AGES | CONTPTE_OP_SINGLE },
+	  AGES | CONTPTE_OP_SINGLE, makes_young },
+	/* It never takes the permission to write away. */
 	{ "ptep_set_access_flags, other write bit", op_access_write,
-	  PROTECTS | CONTPTE_OP_SINGLE },
+	  PROTECTS | CONTPTE_OP_SINGLE, makes_young },
 	{ "test_and_clear_young", op_test_young,
-	  AGES | CONTPTE_OP_YOUNG | YOUNG_SINGLE },
+	  AGES | CONTPTE_OP_YOUNG | YOUNG_SINGLE, makes_old },
 	{ "clear_flush_young", op_flush_young,
-	  AGES | CONTPTE_OP_YOUNG | CONTPTE_OP_FLUSHES | YOUNG_SINGLE },
+	  AGES | CONTPTE_OP_YOUNG | CONTPTE_OP_FLUSHES | YOUNG_SINGLE,
+	  makes_old },
 	{ "clear_young_dirty_ptes, young", op_clear_young,
-	  AGES | CONTPTE_OP_OLD },
+	  AGES | CONTPTE_OP_OLD, makes_old },
 	{ "clear_young_dirty_ptes, dirty", op_clear_dirty,
-	  AGES | CONTPTE_OP_CLEAN },
+	  AGES | CONTPTE_OP_CLEAN, makes_clean },
 	{ "clear_young_dirty_ptes, both", op_clear_both,
-	  AGES | CONTPTE_OP_OLD | CONTPTE_OP_CLEAN },
-	{ "ptep_get", op_get, CONTPTE_OP_SINGLE },
-	{ "ptep_get_lockless", op_get_lockless, CONTPTE_OP_SINGLE },
+	  AGES | CONTPTE_OP_OLD | CONTPTE_OP_CLEAN, makes_both },
+	{ "ptep_get", op_get, CONTPTE_OP_SINGLE | CONTPTE_OP_RETURNS },
+	{ "ptep_get_lockless", op_get_lockless,
+	  CONTPTE_OP_SINGLE | CONTPTE_OP_RETURNS },
 };
