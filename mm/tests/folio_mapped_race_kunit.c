@@ -25,13 +25,19 @@
  * struct mapped_racer - one of those that map a folio at the same time
  * @folio: the folio
  * @vma: the mm that maps it
+ * @other: one on another CPU
+ * @inside: it has the folio mapped, or is about to
  * @rounds: how often it has
+ * @met: how often @other was inside at the same time
  * @missed: how often it was not seen
  */
 struct mapped_racer {
 	struct folio *folio;
 	struct vm_area_struct *vma;
+	struct mapped_racer *other;
+	bool inside;
 	unsigned long rounds;
+	unsigned long met;
 	unsigned long missed;
 };
 
@@ -41,12 +47,16 @@ static void mapped_race_round(struct mapped_racer *racer)
 	struct folio *folio = racer->folio;
 	int nr = 1 + racer->rounds % folio_nr_pages(folio);
 
+	WRITE_ONCE(racer->inside, true);
 	pgtable_kunit_add_mapcount(folio, nr, racer->vma);
 	racer->missed += !pgtable_kunit_mapped_shared(folio);
 	if (nr > 1)
 		pgtable_kunit_sub_mapcount(folio, nr - 1, racer->vma);
 	racer->missed += !pgtable_kunit_mapped_shared(folio);
+	if (READ_ONCE(racer->other->inside))
+		WRITE_ONCE(racer->met, racer->met + 1);
 	pgtable_kunit_sub_mapcount(folio, 1, racer->vma);
+	WRITE_ONCE(racer->inside, false);
 	racer->rounds++;
 }
 
@@ -59,16 +69,25 @@ static int mapped_race_thread(void *data)
 	return 0;
 }
 
+static bool mapped_race_all_met(struct mapped_racer *racers)
+{
+	return READ_ONCE(racers[0].met) && READ_ONCE(racers[1].met) &&
+	       READ_ONCE(racers[2].met);
+}
+
 /*
- * A has one page mapped all the time; three others map and unmap, on two CPUs or
- * more. While one of them has a mapping, the folio is never said to be A's alone.
- * Once they have gone it is, with nothing lost, and then as new [mapped 16].
+ * A has one page mapped all the time; three others map and unmap, one on this CPU
+ * and two on another, or two others. While one of them has a mapping, the folio is
+ * never said to be A's alone. Once they have gone it is, with nothing lost, and then
+ * as new [mapped 16]. Each has met one on another CPU that had a mapping as well:
+ * half a second is thousands of rounds, and more are waited for.
  */
 static void folio_mapcount_race(struct kunit *test)
 {
 	struct folio *folio = pgtable_kunit_folio_alloc(test, 4);
 	struct mapped_racer racers[3] = {};
-	unsigned long end = jiffies + RACE_JIFFIES, rounds = 0;
+	unsigned long end = jiffies + RACE_JIFFIES, limit = jiffies + 20 * HZ;
+	unsigned int here = raw_smp_processor_id(), cpu = here;
 	struct mapped_mms *mms = test->priv;
 	struct task_struct *tasks[2];
 	struct mapped_model model = {};
@@ -76,18 +95,29 @@ static void folio_mapcount_race(struct kunit *test)
 
 	if (num_online_cpus() < 2)
 		kunit_skip(test, "needs two CPUs");
+	KUNIT_ASSERT_EQ(test, 0,
+			set_cpus_allowed_ptr(current, cpumask_of(here)));
 	mapped_model_change(&model, 0, 1);
 	pgtable_kunit_set_mapcount(folio, 1, mms->vma[0]);
 	for (i = 0; i < ARRAY_SIZE(racers); i++) {
 		racers[i].folio = folio;
 		racers[i].vma = mms->vma[i + 1];
+		racers[i].other = &racers[i == 2 ? 0 : 2];
 	}
 	for (i = 0; i < ARRAY_SIZE(tasks); i++) {
-		tasks[i] = kthread_run(mapped_race_thread, &racers[i],
-				       "folio_mapped/%d", i);
+		tasks[i] = kthread_create(mapped_race_thread, &racers[i],
+					  "folio_mapped/%d", i);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(tasks[i]));
+		cpu = cpumask_next(cpu, cpu_online_mask);
+		if (cpu == here)
+			cpu = cpumask_next(cpu, cpu_online_mask);
+		if (cpu >= nr_cpu_ids)
+			cpu = cpumask_any_but(cpu_online_mask, here);
+		kthread_bind(tasks[i], cpu);
+		wake_up_process(tasks[i]);
 	}
-	while (time_before(jiffies, end)) {
+	while (time_before(jiffies, end) ||
+	       (time_before(jiffies, limit) && !mapped_race_all_met(racers))) {
 		mapped_race_round(&racers[2]);
 		cond_resched();
 	}
@@ -96,14 +126,14 @@ static void folio_mapcount_race(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(racers); i++) {
 		KUNIT_EXPECT_EQ_MSG(test, racers[i].missed, 0, "mm %d", i + 1);
-		rounds += racers[i].rounds;
+		PGTABLE_KUNIT_DID(test, racers[i].rounds, "rounds");
+		PGTABLE_KUNIT_DID(test, racers[i].met, "rounds beside another CPU");
 	}
 	mapped_check(test, &model, folio, "A alone");
 	KUNIT_EXPECT_FALSE(test, pgtable_kunit_mapped_shared(folio));
 	mapped_model_change(&model, 0, -1);
 	pgtable_kunit_sub_mapcount(folio, 1, mms->vma[0]);
 	mapped_check(test, &model, folio, "nobody");
-	kunit_info(test, "%lu rounds\n", rounds);
 }
 
 static struct kunit_suite mapped_race_suite;

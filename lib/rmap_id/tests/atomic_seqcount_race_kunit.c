@@ -57,21 +57,28 @@ static int cnt_waiter_thread(void *data)
 	return 0;
 }
 
+/* A thread on another CPU than this one, which is the case's for good. */
+static struct task_struct *cnt_thread(struct kunit *test, int (*fn)(void *data),
+				      void *data)
+{
+	struct task_struct *task = kthread_create(fn, data, "atomic_seqcount");
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	kthread_bind(task, cpumask_any_but(cpu_online_mask,
+					   raw_smp_processor_id()));
+	wake_up_process(task);
+	return task;
+}
+
 /* Start one on another CPU; none of this may sleep once the count is held. */
 static void cnt_waiter_start(struct kunit *test, struct cnt_waiter *waiter,
 			     struct atomic_seqcount *s, enum cnt_waiter_kind kind)
 {
-	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
-	struct task_struct *task;
-
 	waiter->s = s;
 	waiter->kind = kind;
 	init_completion(&waiter->started);
 	init_completion(&waiter->done);
-	task = kthread_create(cnt_waiter_thread, waiter, "atomic_seqcount");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	kthread_bind(task, cpu);
-	wake_up_process(task);
+	cnt_thread(test, cnt_waiter_thread, waiter);
 }
 
 static bool cnt_spin_until(struct completion *done, unsigned long timeout)
@@ -263,20 +270,17 @@ static void atomic_seqcount_all_at_once(struct kunit *test)
 	unsigned long end = jiffies + RACE_JIFFIES;
 	struct cnt_racer racers[3] = {};
 	struct task_struct *tasks[2];
+	unsigned long exclusive = 0;
 	unsigned int i;
 	u32 writes = 0;
 	s64 sum = 0;
 
-	if (num_online_cpus() < 2)
-		kunit_skip(test, "needs two CPUs");
+	cnt_needs_cpus(test);
 	KUNIT_ASSERT_NOT_NULL(test, data);
 	for (i = 0; i < ARRAY_SIZE(racers); i++)
 		racers[i].data = data;
-	for (i = 0; i < ARRAY_SIZE(tasks); i++) {
-		tasks[i] = kthread_run(cnt_racer_thread, &racers[i],
-				       "atomic_seqcount/%u", i);
-		KUNIT_ASSERT_FALSE(test, IS_ERR(tasks[i]));
-	}
+	for (i = 0; i < ARRAY_SIZE(tasks); i++)
+		tasks[i] = cnt_thread(test, cnt_racer_thread, &racers[i]);
 	while (time_before(jiffies, end)) {
 		cnt_read(&racers[2]);
 		cnt_write(&racers[2]);
@@ -286,12 +290,13 @@ static void atomic_seqcount_all_at_once(struct kunit *test)
 		kthread_stop(tasks[i]);
 
 	for (i = 0; i < ARRAY_SIZE(racers); i++) {
-		kunit_info(test, "%lu writes, %lu of them exclusive\n",
-			   racers[i].writes, racers[i].exclusive);
+		PGTABLE_KUNIT_DID(test, racers[i].writes, "writes");
+		exclusive += racers[i].exclusive;
 		KUNIT_EXPECT_EQ(test, racers[i].wrong, 0);
 		writes += racers[i].writes;
 		sum += racers[i].sum;
 	}
+	PGTABLE_KUNIT_DID(test, exclusive, "exclusive writes");
 	KUNIT_EXPECT_EQ(test, atomic64_read(&data->a), sum);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&data->b), 2 * sum);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&data->c), 3 * sum);
@@ -380,8 +385,7 @@ static void rmap_id_exclusive_race(struct kunit *test)
 	struct task_struct *task;
 	unsigned int i;
 
-	if (num_online_cpus() < 2)
-		kunit_skip(test, "needs two CPUs");
+	cnt_needs_cpus(test);
 	object = kunit_kzalloc(test, struct_size(object, sum, RMAP_ID_VALUES_MAX),
 			       GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, object);
@@ -393,8 +397,7 @@ static void rmap_id_exclusive_race(struct kunit *test)
 	}
 
 	rmap_id_add(object, 1, 1);
-	task = kthread_run(id_race_thread, &races[0], "rmap_id");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	task = cnt_thread(test, id_race_thread, &races[0]);
 	while (time_before(jiffies, end)) {
 		id_race_round(&races[1]);
 		cond_resched();
@@ -402,7 +405,7 @@ static void rmap_id_exclusive_race(struct kunit *test)
 	kthread_stop(task);
 
 	for (i = 0; i < ARRAY_SIZE(races); i++) {
-		KUNIT_EXPECT_GT(test, races[i].rounds, 0);
+		PGTABLE_KUNIT_DID(test, races[i].rounds, "rounds");
 		KUNIT_EXPECT_EQ(test, races[i].wrong, 0);
 	}
 	KUNIT_EXPECT_TRUE(test, rmap_id_exclusive(object, 1));
