@@ -119,7 +119,7 @@ void pgtable_kunit_thp_set(struct kunit *test, unsigned long orders,
 			   bool zero_page);
 
 /* Flushes that are kept with their range; all are counted. */
-#define PGTABLE_KUNIT_FLUSHES	64
+#define PGTABLE_KUNIT_FLUSHES	1024
 
 /**
  * struct pgtable_kunit_tlb - a record of TLB invalidations of one mm

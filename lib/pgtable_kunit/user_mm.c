@@ -221,7 +221,8 @@ void user_mm_unmap(struct user_mm *u)
 /**
  * user_mm_populate() - fresh memory, each page with its number in it
  * @u: the address space
- * @order: of the folios; those for blocks begin where blocks do
+ * @order: of the folios; those for blocks begin where blocks do, and are folded
+ *	   where the architecture does that
  */
 void user_mm_populate(struct user_mm *u, unsigned int order)
 {
@@ -242,6 +243,9 @@ void user_mm_populate(struct user_mm *u, unsigned int order)
 		u->page[i].pfn = pte_pfn(user_mm_pte(u, u->page[i].addr));
 		KUNIT_ASSERT_EQ(u->test, order,
 				folio_order(user_mm_folio(u, i)));
+		if (IS_ENABLED(CONFIG_ARM64_CONTPTE) && order >= USER_BLOCK_ORDER)
+			KUNIT_ASSERT_TRUE(u->test,
+					  pgtable_kunit_folded(user_mm_pte(u, u->page[i].addr)));
 	}
 }
 

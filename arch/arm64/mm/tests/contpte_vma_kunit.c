@@ -28,6 +28,7 @@ struct vma_page {
 	bool mapped;
 	bool write;
 	bool folded;
+	bool may_fold;		/* folded or not, as its neighbours are */
 };
 
 struct vma_fixture {
@@ -66,6 +67,7 @@ static bool vma_same(struct vma_fixture *f, unsigned int page1,
 static void vma_check(struct vma_fixture *f, const char *fmt, ...)
 {
 	struct mm_struct *mm = current->mm;
+	bool cont = false, folded;
 	struct va_format vaf;
 	unsigned int i;
 	va_list args;
@@ -89,13 +91,17 @@ static void vma_check(struct vma_fixture *f, const char *fmt, ...)
 		}
 		mmap_read_unlock(mm);
 
+		folded = page->folded;
+		if (page->may_fold)
+			folded = i % CONT_PTES ? cont : pte_cont(pte);
+		cont = folded;
 		if (pte_valid(pte) != page->mapped ||
-		    (page->mapped && (pte_cont(pte) != page->folded ||
+		    (page->mapped && (pte_cont(pte) != folded ||
 				      pte_write(pte) != page->write))) {
 			KUNIT_FAIL(f->test,
 				   "%pV: page %u is %016llx, expected valid %d, writable %d, contiguous %d",
 				   &vaf, i, pte_val(pte), page->mapped,
-				   page->write, page->folded);
+				   page->write, folded);
 			break;
 		}
 		if (page->mapped &&
@@ -218,13 +224,15 @@ static void madvise_dontneed_part(struct kunit *test)
  * Making a part read-only, and writable again, changes the pages asked for and
  * no other [contpte 222, 223]. A block that is changed in part is unfolded; one
  * that is changed as a whole is folded afterwards, even if the kernel goes page
- * by page, as its last page folds it again.
+ * by page, as its last page folds it again. Once the permission is back, each
+ * page of the window is writable without a fault, and takes a write; a block of
+ * which a part had lost it may be folded again, as a whole.
  */
 static void mprotect_part(struct kunit *test)
 {
 	const struct vma_part *part = test->param_value;
 	struct vma_fixture *f = test->priv;
-	unsigned int i;
+	unsigned int i, block, refused = 0;
 
 	KUNIT_EXPECT_EQ(test, 0, pgtable_kunit_syscall(mprotect, vma_addr(f, part->start),
 						       (part->end - part->start) * PAGE_SIZE,
@@ -241,8 +249,27 @@ static void mprotect_part(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, written, f->page[i].write,
 				    "write to page %u, %s read-only", i,
 				    part->desc);
+		refused += !written;
 	}
 	vma_check(f, "writes, %s read-only", part->desc);
+	PGTABLE_KUNIT_DID(test, refused, "writes that are refused");
+
+	KUNIT_EXPECT_EQ(test, 0, pgtable_kunit_syscall(mprotect, vma_addr(f, part->start),
+						       (part->end - part->start) * PAGE_SIZE,
+						       PROT_READ | PROT_WRITE));
+	for (i = 0; i < CONTPTE_WINDOW; i++) {
+		block = ALIGN_DOWN(i, CONT_PTES);
+		f->page[i].write = true;
+		f->page[i].may_fold = CONTPTE_FOLDS && !f->page[i].folded &&
+				      block + CONT_PTES > part->start &&
+				      block < part->end;
+	}
+	vma_check(f, "%s writable again", part->desc);
+	for (i = 0; i < CONTPTE_WINDOW; i++)
+		KUNIT_EXPECT_EQ_MSG(test, 0, vma_write(f, i),
+				    "write to page %u, %s writable again", i,
+				    part->desc);
+	vma_check(f, "writes, %s writable again", part->desc);
 }
 
 /*

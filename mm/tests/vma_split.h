@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The calls of the suite on large folios across VMAs.
+ */
+#ifndef _MM_TESTS_VMA_SPLIT_H
+#define _MM_TESTS_VMA_SPLIT_H
+
+#include "user_mm.h"
+
+/**
+ * struct split_op - a call on pages that are mapped, and what it means
+ * @desc: its name
+ * @run: makes it on @nr pages from @first on, and changes the model; returns an
+ *	 error
+ * @effect: of advice that leaves the contents alone: has a page taken it?
+ */
+struct split_op {
+	const char *desc;
+	long (*run)(struct user_mm *u, unsigned int first, unsigned int nr);
+	bool (*effect)(struct folio *folio, pte_t pte);
+};
+
+/* The first call, and the second. */
+#define SPLIT_FIRST	12
+#define SPLIT_SECOND	13
+extern const struct split_op vma_split_first[SPLIT_FIRST];
+extern const struct split_op vma_split_second[SPLIT_SECOND];
+
+#endif /* _MM_TESTS_VMA_SPLIT_H */
