@@ -13,7 +13,8 @@
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 atomic_rmw_bench \
  *	--kernel_args atomic_rmw_bench.mib=16 --qemu_args '-icount shift=0'
  *
- * A case fails if a program does not end well, never for a number.
+ * A case fails if a program does not end well, or if twice the memory does not
+ * take twice the faults; never for a time.
  */
 
 #include <kunit/test.h>

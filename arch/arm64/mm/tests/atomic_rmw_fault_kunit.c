@@ -156,7 +156,7 @@ static void anonymous_faults(struct kunit *test)
 		forms++;
 		vary = rmw_vary(vary, op->vary);
 	} while (vary);
-	kunit_info(test, "%u forms, %u pages each\n", forms, RMW_PAGES);
+	PGTABLE_KUNIT_DID(test, forms, "forms of the instruction");
 }
 
 /* A run on one page that ends with a signal, after so many faults. */
@@ -185,22 +185,24 @@ static void read_only_signal(struct kunit *test)
 
 	KUNIT_EXPECT_TRUE(test, rmw_fault_is(run, 0, run->addr, false));
 	KUNIT_EXPECT_EQ(test, run->fault_addr, run->addr);
+	KUNIT_EXPECT_EQ(test, run->si_code, SEGV_ACCERR);
 	KUNIT_EXPECT_TRUE(test, run->esr & ESR_ELx_WNR);
 	KUNIT_EXPECT_EQ(test, run->esr & ESR_ELx_FSC_TYPE, ESR_ELx_FSC_PERM);
 }
 
 /*
- * No access at all: no fault is handled, and the signal is for a read [atomics
- * 16, 32].
+ * No access at all: no fault is handled, and the signal is for a read that is
+ * not allowed [atomics 16, 32].
  */
 static void no_access_signal(struct kunit *test)
 {
 	struct user_run *run = rmw_run_to_signal(test, PROT_NONE, 0);
 
+	KUNIT_EXPECT_EQ(test, run->si_code, SEGV_ACCERR);
 	KUNIT_EXPECT_FALSE(test, run->esr & ESR_ELx_WNR);
 }
 
-/* Behind the memory: no fault is handled either [atomics 17]. */
+/* Where nothing is mapped: no fault is handled either [atomics 17]. */
 static int rmw_prepare_behind(struct user_run *run)
 {
 	int err = rmw_prepare(run);
@@ -219,6 +221,7 @@ static void unmapped_signal(struct kunit *test)
 	run = rmw_run_to_signal(test, PROT_READ | PROT_WRITE, 0);
 	KUNIT_EXPECT_EQ(test, run->fault_addr, run->addr);
 	KUNIT_EXPECT_FALSE(test, run->esr & ESR_ELx_WNR);
+	KUNIT_EXPECT_EQ(test, run->si_code, SEGV_MAPERR);
 	KUNIT_EXPECT_TRUE(test, esr_fsc_is_translation_fault(run->esr));
 }
 

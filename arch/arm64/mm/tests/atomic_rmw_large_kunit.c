@@ -130,28 +130,35 @@ static void private_file_faults(struct kunit *test)
 	rmw_expect(test, RMW_FORCED ? 0 : pages / RMW_AROUND, pages);
 }
 
+/* Does hardware make an entry dirty, or does that take a fault? */
+static bool rmw_hardware_dirty(void)
+{
+	u64 mmfr1 = read_sanitised_ftr_reg(SYS_ID_AA64MMFR1_EL1);
+
+	return IS_ENABLED(CONFIG_ARM64_HW_AFDBM) &&
+	       cpuid_feature_extract_unsigned_field(mmfr1, ID_AA64MMFR1_EL1_HAFDBS_SHIFT) >=
+	       ID_AA64MMFR1_EL1_HAFDBS_DBM;
+}
+
 /*
  * Shared pages of a file in memory: here the feature costs. A read maps the
  * pages around as well, and hardware that keeps the dirty state itself then
- * needs no fault to write; forced writes map one page each [atomics 19, 47].
+ * needs no fault to write; else each page has one. Forced writes map one page
+ * each [atomics 19, 47].
  */
 static void shared_file_faults(struct kunit *test)
 {
 	const unsigned int pages = 4 * RMW_AROUND;
 	struct rmw_fixture *f = test->priv;
-	struct user_run *run = f->run;
 
 	rmw_file(test, pages);
 	f->flags = MAP_SHARED;
 	rmw_run(test, RMW_LDADD, pages * PAGE_SIZE, PAGE_SIZE);
-	if (RMW_FORCED) {
+	if (RMW_FORCED)
 		rmw_expect(test, 0, pages);
-		return;
-	}
-	KUNIT_EXPECT_EQ(test, run->status, 0);
-	KUNIT_EXPECT_EQ(test, rmw_count(run, false), pages / RMW_AROUND);
-	KUNIT_EXPECT_LE(test, rmw_count(run, true), pages);
-	kunit_info(test, "%u pages, %u faults\n", pages, run->nr);
+	else
+		rmw_expect(test, pages / RMW_AROUND,
+			   rmw_hardware_dirty() ? 0 : pages);
 }
 
 /* Memory with tags: the faults are the same [atomics 43]. */
@@ -192,12 +199,15 @@ static bool rmw_counts_instructions(void)
 }
 
 /* Ticks of a program that loads from so many pages, and of all about it. */
-static u64 rmw_ticks(struct kunit *test, unsigned int pages)
+static u64 rmw_ticks(struct kunit *test, unsigned int pages, bool places)
 {
 	u64 start = get_cycles();
 
 	/* ldr x6, [x0] */
-	rmw_run(test, 0xf9400006, pages * PAGE_SIZE, PAGE_SIZE);
+	if (places)
+		rmw_run_places(test, 0xf9400006, pages * PAGE_SIZE, PAGE_SIZE);
+	else
+		rmw_run(test, 0xf9400006, pages * PAGE_SIZE, PAGE_SIZE);
 	rmw_expect(test, pages, 0);
 	return get_cycles() - start;
 }
@@ -205,32 +215,41 @@ static u64 rmw_ticks(struct kunit *test, unsigned int pages)
 #define RMW_COST	4096
 
 /* Ticks of RMW_COST faults, without the process itself. */
-static u64 rmw_load_cost(struct kunit *test, unsigned long prot)
+static u64 rmw_load_cost(struct kunit *test, unsigned long prot, bool places)
 {
 	struct rmw_fixture *f = test->priv;
 
 	f->prot = prot;
-	return rmw_ticks(test, 2 * RMW_COST) - rmw_ticks(test, RMW_COST);
+	return rmw_ticks(test, 2 * RMW_COST, places) -
+	       rmw_ticks(test, RMW_COST, places);
 }
 
 /*
  * What it costs that an instruction that is only a load may be looked at: where
- * memory may not be written to, it is not [atomics 41]. At most one part in a
- * hundred of the cheapest fault that there is, in instructions.
+ * memory may not be written to, it is not [atomics 41]. In instructions, of the
+ * cheapest fault that there is: at most one part in a hundred where one load
+ * goes over memory, whose place is remembered. Where each fault comes from
+ * another place than the last, nothing that is remembered helps, and each load
+ * is looked at: at most six parts in a hundred. Two places that take turns are
+ * as bad as many, for one is remembered.
  */
 static void load_cost(struct kunit *test)
 {
 	u64 plain, looked;
+	int places;
 
 	if (!rmw_counts_instructions())
 		kunit_skip(test, "needs --qemu_args '-icount shift=0', which counts instructions");
 	pgtable_kunit_thp_set(test, 0, true);
-	rmw_load_cost(test, PROT_READ);		/* page tables are there now */
-	plain = rmw_load_cost(test, PROT_READ);
-	looked = rmw_load_cost(test, PROT_READ | PROT_WRITE);
-	kunit_info(test, "number load_fault_ticks=%llu load_fault_ticks_writable=%llu faults=%u\n",
-		   plain, looked, RMW_COST);
-	KUNIT_EXPECT_LE(test, looked, plain + plain / 100);
+	for (places = 0; places < 2; places++) {
+		rmw_load_cost(test, PROT_READ, places);	/* page tables are there now */
+		plain = rmw_load_cost(test, PROT_READ, places);
+		looked = rmw_load_cost(test, PROT_READ | PROT_WRITE, places);
+		kunit_info(test, "number load_fault_ticks=%llu load_fault_ticks_writable=%llu faults=%u places=%d\n",
+			   plain, looked, RMW_COST, 1 + places);
+		KUNIT_EXPECT_LE(test, looked,
+				plain + plain * (places ? 6 : 1) / 100);
+	}
 }
 
 static struct kunit_suite atomic_rmw_large_suite;

@@ -35,6 +35,19 @@ static const u32 rmw_program_pair[] = {
 	0xd4000001,	/* svc	0 */
 };
 
+/* The same from two places in turn. */
+static const u32 rmw_program_places[] = {
+	0,
+	0x8b010000,	/* add	x0, x0, x1 */
+	0,
+	0x8b010000,	/* add	x0, x0, x1 */
+	0xf1000842,	/* subs	x2, x2, 2 */
+	0x54ffff61,	/* b.ne	-20 */
+	0xd2800000,	/* mov	x0, 0 */
+	0xd2800bc8,	/* mov	x8, 94 */
+	0xd4000001,	/* svc	0 */
+};
+
 /* fork(); the same in the parent, wait4(-1, NULL, 0, NULL); exit_group(0) */
 static const u32 rmw_program_forked[RMW_PROGRAM] = {
 	0xaa0003f3,	/* mov	x19, x0 */
@@ -135,6 +148,22 @@ void rmw_run_pair(struct kunit *test, u32 first, u32 second, unsigned long size,
 
 	rmw_run_program(test, rmw_program_pair, ARRAY_SIZE(rmw_program_pair),
 			insns, size, step);
+}
+
+/**
+ * rmw_run_places() - the same, from two places in the program in turn
+ * @test: the test
+ * @insn: the instruction
+ * @size: of the memory, in bytes: an even number of steps
+ * @step: from one address to the next
+ */
+void rmw_run_places(struct kunit *test, u32 insn, unsigned long size,
+		    unsigned long step)
+{
+	const u32 insns[] = { insn, insn };
+
+	rmw_run_program(test, rmw_program_places,
+			ARRAY_SIZE(rmw_program_places), insns, size, step);
 }
 
 /**

@@ -46,6 +46,8 @@ void rmw_run(struct kunit *test, u32 insn, unsigned long size,
 	     unsigned long step);
 void rmw_run_pair(struct kunit *test, u32 first, u32 second, unsigned long size,
 		  unsigned long step);
+void rmw_run_places(struct kunit *test, u32 insn, unsigned long size,
+		    unsigned long step);
 void rmw_run_forked(struct kunit *test, u32 insn, unsigned long size,
 		    unsigned long step);
 unsigned int rmw_count(struct user_run *run, bool write);

@@ -153,10 +153,25 @@ NOKPROBE_SYMBOL(user_fault);
 
 static struct kprobe user_probe;
 
+/* arm64_force_sig_fault(signo, code, far, str): the process is killed by it. */
+static int user_signal(struct kprobe *probe, struct pt_regs *regs)
+{
+	struct user_run *run = running;
+
+	if (run && run->mm && current->mm == run->mm)
+		run->si_code = regs_get_kernel_argument(regs, 1);
+	return 0;
+}
+
+NOKPROBE_SYMBOL(user_signal);
+
+static struct kprobe user_signal_probe;
+
 static void user_stop(void *data)
 {
 	struct user_run *run = data;
 
+	unregister_kprobe(&user_signal_probe);
 	unregister_kprobe(&user_probe);
 	unregister_binfmt(&user_format);
 	running = NULL;
@@ -179,7 +194,15 @@ struct user_run *user_run_alloc(struct kunit *test)
 		.symbol_name = "handle_mm_fault",
 		.pre_handler = user_fault,
 	};
+	user_signal_probe = (struct kprobe) {
+		.symbol_name = "arm64_force_sig_fault",
+		.pre_handler = user_signal,
+	};
 	KUNIT_ASSERT_EQ(test, 0, register_kprobe(&user_probe));
+	if (register_kprobe(&user_signal_probe)) {
+		unregister_kprobe(&user_probe);
+		KUNIT_FAIL_AND_ABORT(test, "no probe on arm64_force_sig_fault()");
+	}
 	register_binfmt(&user_format);
 	running = run;
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, user_stop, run));
@@ -201,6 +224,7 @@ void user_run(struct kunit *test, struct user_run *run)
 	run->task = NULL;
 	run->nr = 0;
 	run->err = 0;
+	run->si_code = 0;
 	init_completion(&run->loaded);
 
 	kernel_sigaction(SIGCHLD, SIG_DFL);

@@ -43,6 +43,7 @@ struct user_fault {
  * @mm: its address space
  * @esr: the syndrome of the fault that ended it, if one did
  * @fault_addr: the address of that
+ * @si_code: what the signal says of it, SEGV_MAPERR and others; 0 for no signal
  * @min_flt: minor faults, as the process was charged for
  * @nr: number of faults on the memory
  * @fault: the first USER_FAULTS of them
@@ -61,6 +62,7 @@ struct user_run {
 	struct mm_struct *mm;
 	unsigned long esr;
 	unsigned long fault_addr;
+	int si_code;
 	unsigned long min_flt;
 	unsigned int nr;
 	struct user_fault fault[USER_FAULTS];
