@@ -11,7 +11,8 @@
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 folio_bench \
  *	--kernel_args folio_bench.mib=64 --qemu_args '-icount shift=0'
  *
- * A case fails if memory is not as it should be afterwards, never for a number.
+ * A case fails if memory is not as it should be afterwards, by its contents and
+ * the number of pages, never for a cost.
  * Not covered: threads that run meanwhile, files.
  */
 
@@ -66,6 +67,7 @@ struct bench_op {
 	int (*after)(struct bench *b);
 	unsigned long pages;	/* left in memory; ~0UL is all */
 	bool counts_copies;
+	u8 byte;		/* what each begins with */
 };
 
 static int bench_populate(struct bench *b)
@@ -171,13 +173,13 @@ static int bench_dontneed(struct bench *b)
 }
 
 static const struct bench_op bench_ops[] = {
-	{ "populate", NULL, bench_populate, NULL, ~0UL },
-	{ "remap", NULL, bench_remap, bench_whole_again, ~0UL },
-	{ "fork", bench_fork_before, bench_fork, bench_reap, ~0UL },
-	{ "cow", bench_shared, bench_fill, bench_reap, ~0UL, true },
-	{ "cow_byte", bench_shared, bench_populate, bench_reap, ~0UL, true },
-	{ "cow_reuse", bench_was_shared, bench_fill, NULL, ~0UL, true },
-	{ "cow_reuse_byte", bench_was_shared, bench_populate, NULL, ~0UL, true },
+	{ "populate", NULL, bench_populate, NULL, ~0UL, false, 1 },
+	{ "remap", NULL, bench_remap, bench_whole_again, ~0UL, false, 1 },
+	{ "fork", bench_fork_before, bench_fork, bench_reap, ~0UL, false, 1 },
+	{ "cow", bench_shared, bench_fill, bench_reap, ~0UL, true, 0 },
+	{ "cow_byte", bench_shared, bench_populate, bench_reap, ~0UL, true, 1 },
+	{ "cow_reuse", bench_was_shared, bench_fill, NULL, ~0UL, true, 0 },
+	{ "cow_reuse_byte", bench_was_shared, bench_populate, NULL, ~0UL, true, 1 },
 	{ "munmap", NULL, bench_munmap, NULL, 0 },
 	{ "pte_dontneed", NULL, bench_dontneed, NULL, 0 },
 };
@@ -223,6 +225,28 @@ static unsigned long bench_copies(struct bench *b, bool record)
 	return copies;
 }
 
+/*
+ * Afterwards each page is there with its contents, or none is; the first that is
+ * not as it should be, or the number of pages.
+ */
+static unsigned long bench_good(struct bench *b, const struct bench_op *op)
+{
+	unsigned long i;
+	u8 byte;
+
+	for (i = 0; i < b->size / PAGE_SIZE; i++) {
+		unsigned long addr = USER_ADDR + i * PAGE_SIZE;
+		pte_t pte = user_mm_pte(b->u, addr);
+
+		if (!op->pages && !pte_none(pte))
+			break;
+		if (op->pages && (get_user(byte, (u8 __user *)addr) ||
+				  byte != op->byte))
+			break;
+	}
+	return i;
+}
+
 /* What one operation cost; TLB invalidations only where they are recorded. */
 struct bench_cost {
 	u64 ns;
@@ -260,6 +284,7 @@ static struct bench_cost bench_once(struct kunit *test, struct bench *b,
 		KUNIT_ASSERT_EQ(test, 0, op->after(b));
 	KUNIT_EXPECT_EQ(test, get_mm_counter_sum(b->u->mm, MM_ANONPAGES),
 			b->u->rss + pages);
+	KUNIT_EXPECT_EQ(test, bench_good(b, op), b->size / PAGE_SIZE);
 	return cost;
 }
 

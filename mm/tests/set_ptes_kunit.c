@@ -68,8 +68,8 @@ static bool set_is_issue_2(pte_t *ptep, unsigned long pfn, unsigned int nr)
 
 /*
  * Each number of pages, at the start, inside and at the end of a table: entry
- * i maps page i, with the bits of the first [contpte 6], and no other entry
- * changes [84].
+ * i maps page i, with all the bits of the first but that of a contiguous block
+ * [contpte 6], and no other entry changes [84].
  */
 static void set_ptes_consecutive_pages(struct kunit *test)
 {
@@ -100,10 +100,8 @@ static void set_ptes_consecutive_pages(struct kunit *test)
 							 pfn + i, kind);
 
 				if (pte_present(pte) &&
-				    pte_pfn(pte) == pte_pfn(want) &&
-				    !pte_write(pte) == !pte_write(want) &&
-				    !pte_young(pte) == !pte_young(want) &&
-				    !pte_dirty(pte) == !pte_dirty(want))
+				    pte_same(pgtable_kunit_plain(pte),
+					     pgtable_kunit_plain(want)))
 					continue;
 				KUNIT_FAIL(test,
 					   "%s: set_ptes of %u at %u: entry %u is %llx, expected %llx",

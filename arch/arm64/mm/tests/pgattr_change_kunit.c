@@ -79,6 +79,13 @@ static void pgattr_change_is_safe_rule(struct kunit *test)
 			change->safe);
 }
 
+static struct kunit_suite pgattr_change_suite;
+
+static int pgattr_change_init(struct kunit *test)
+{
+	return pgtable_kunit_case_init(test, &pgattr_change_suite);
+}
+
 static struct kunit_case pgattr_change_cases[] = {
 	KUNIT_CASE_PARAM(pgattr_change_is_safe_rule, pgattr_change_gen_params),
 	{}
@@ -86,6 +93,7 @@ static struct kunit_case pgattr_change_cases[] = {
 
 static struct kunit_suite pgattr_change_suite = {
 	.name = "pgattr_change",
+	.init = pgattr_change_init,
 	.test_cases = pgattr_change_cases,
 };
 
