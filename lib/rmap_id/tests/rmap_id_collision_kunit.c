@@ -108,7 +108,8 @@ static void rmap_id_collision_posted(struct kunit *test)
 
 /*
  * The same owners, with the parameters here: nobody is alone, in a folio of any
- * order that they fit into [mapped 52].
+ * order that they fit into, until all others have gone: then the last one is, and
+ * no other [mapped 52].
  */
 static void rmap_id_exclusive_posted(struct kunit *test)
 {
@@ -128,6 +129,13 @@ static void rmap_id_exclusive_posted(struct kunit *test)
 					       rmap_id_exclusive(object, posted[i].id),
 					       "order %u: ID %x", order,
 					       posted[i].id);
+		for (i = 1; i < ARRAY_SIZE(posted); i++)
+			rmap_id_add(object, posted[i].id, -(int)posted[i].mappings);
+		for (i = 0; i < ARRAY_SIZE(posted); i++)
+			KUNIT_EXPECT_EQ_MSG(test,
+					    rmap_id_exclusive(object, posted[i].id),
+					    i == 0, "order %u: %x alone, ID %x",
+					    order, posted[0].id, posted[i].id);
 	}
 }
 
@@ -145,8 +153,9 @@ KUNIT_ARRAY_PARAM(collision_order, collision_orders, collision_order_desc);
 /*
  * For each order: with as many digits as are let through, the search finds
  * nothing that fits into the folio; with one more, it finds owners, and they do
- * look like one. With the digits in the table, if these are fewer, it finds
- * nothing either [mapped 52].
+ * look like one. The table has no more digits than are let through; fewer need no
+ * search, as owners that differ in these would have been found, with 0 for the
+ * others. Orders that share an entry have that of the largest of them [mapped 52].
  */
 static void rmap_id_collision_limit(struct kunit *test)
 {
@@ -166,7 +175,8 @@ static void rmap_id_collision_limit(struct kunit *test)
 	kunit_info(test, "%u digits of base %llu: %llu mappings look like those of one owner\n",
 		   bits + 1, base, found.norm);
 
-	/* Where a value is far from full, the shortest is not worth a search. */
+	KUNIT_EXPECT_GE(test, params.base, base);
+	KUNIT_EXPECT_LE(test, params.bits, bits);
 	KUNIT_EXPECT_TRUE(test, rmap_id_sound(params.base, params.bits));
 }
 
@@ -220,7 +230,8 @@ static void rmap_id_sound_small_words(struct kunit *test)
 			cond_resched();
 		}
 	}
-	kunit_info(test, "%u parameters, %llu vectors\n", nr, combinations);
+	PGTABLE_KUNIT_DID(test, nr, "parameters");
+	PGTABLE_KUNIT_DID(test, combinations, "vectors");
 }
 
 /*
