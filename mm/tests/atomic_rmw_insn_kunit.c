@@ -159,8 +159,8 @@ static void decoder_every_instruction(struct kunit *test)
 		} while (registers);
 		cond_resched();
 	}
-	kunit_info(test, "%lu instructions, %lu of them atomics\n", checked,
-		   atomics);
+	PGTABLE_KUNIT_DID(test, checked, "instructions");
+	kunit_info(test, "%lu of them atomics\n", atomics);
 }
 
 /*

@@ -156,7 +156,7 @@ static void clear_every_range(struct kunit *test)
 			}
 		}
 	}
-	kunit_info(test, "%s: %u ranges\n", op->desc, ranges);
+	PGTABLE_KUNIT_DID(test, ranges, "ranges");
 }
 
 /*
@@ -181,7 +181,7 @@ static void clear_any_user_address(struct kunit *test)
 					vaddrs[i]))
 			return;
 	}
-	kunit_info(test, "%s: %u addresses\n", op->desc, i);
+	PGTABLE_KUNIT_DID(test, i, "addresses");
 }
 
 /*
@@ -232,8 +232,7 @@ static void clear_long_range(struct kunit *test)
 	op->clear(extent->page, 0, extent->nr);
 	clear_extent_check(extent, 0, extent->nr, "%s of all %u", op->desc,
 			   extent->nr);
-	kunit_info(test, "%s: %u ranges, up to %u pages\n", op->desc, ranges + 1,
-		   extent->nr);
+	PGTABLE_KUNIT_DID(test, ranges, "ranges");
 }
 
 static int bench_cmp(const void *a, const void *b)

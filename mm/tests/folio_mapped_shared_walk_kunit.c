@@ -288,8 +288,9 @@ static void folio_mapcount_random(struct kunit *test)
 	if (p->mms == 2)
 		KUNIT_EXPECT_EQ(test, inexact, 0);
 	pgtable_kunit_restore_owners(folio, &clean);
-	kunit_info(test, "seed %lu, %lu steps; one mm after %lu, one in no slot after %lu\n",
-		   seed, steps, alone, inexact);
+	kunit_info(test, "seed %lu, %lu steps; one in no slot after %lu\n",
+		   seed, steps, inexact);
+	PGTABLE_KUNIT_DID(test, alone, "steps after which one mm is left");
 }
 
 static struct kunit_suite mapped_walk_suite;

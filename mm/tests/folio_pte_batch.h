@@ -111,8 +111,8 @@ static inline void batch_replace(struct pgtable_kunit_table *table, int idx,
 
 static inline void batch_exit(struct kunit *test)
 {
-	if (combinations)
-		kunit_info(test, "%u combinations\n", combinations);
+	if (test->status == KUNIT_SUCCESS)
+		PGTABLE_KUNIT_DID(test, combinations, "combinations");
 	combinations = 0;
 }
 

@@ -195,7 +195,7 @@ static void fault_leaves_nothing(struct kunit *test)
 		}
 		KUNIT_EXPECT_EQ(test, 0, vm_munmap(addr, fault_room(order)));
 	}
-	kunit_info(test, "%u faults\n", faults);
+	PGTABLE_KUNIT_DID(test, faults, "faults");
 }
 
 struct fault_fixture {
@@ -287,8 +287,8 @@ static void fault_clears_once(struct kunit *test)
 		}
 		KUNIT_EXPECT_EQ(test, 0, vm_munmap(addr, fault_room(order)));
 	} while (order--);
-	KUNIT_EXPECT_GT_MSG(test, f.dirty, 0, "pages were dirty before");
-	kunit_info(test, "%u faults, %u calls on dirty pages\n", faults, f.dirty);
+	PGTABLE_KUNIT_DID(test, faults, "faults");
+	PGTABLE_KUNIT_DID(test, f.dirty, "calls on pages that were dirty");
 }
 
 static struct kunit_suite folio_zero_fault_suite;

@@ -175,7 +175,7 @@ static void folio_zero_user_order(struct kunit *test)
 	}
 	kunit_info(test, "number folio_zero_user %s pages=%u clears=%u\n",
 		   size->desc, f.extent->nr, clears);
-	kunit_info(test, "%u calls\n", calls);
+	PGTABLE_KUNIT_DID(test, calls, "calls");
 }
 
 /* The groups that are not empty: on the right, on the left, and near. */
@@ -219,7 +219,7 @@ static void folio_zero_user_extents(struct kunit *test)
 			calls++;
 		}
 	}
-	kunit_info(test, "%u calls\n", calls);
+	PGTABLE_KUNIT_DID(test, calls, "calls");
 }
 
 /*
@@ -253,8 +253,7 @@ static void copy_user_large_folio_order(struct kunit *test)
 		}
 		calls++;
 	}
-	kunit_info(test, "%s: %u pages, %u calls\n", size->desc, f.extent->nr,
-		   calls);
+	PGTABLE_KUNIT_DID(test, calls, "calls");
 }
 
 /*
@@ -295,7 +294,7 @@ static void copy_user_large_folio_error(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, copy_user_large_folio(f.folio, src,
 						       order_addr(hint), &vma));
 	KUNIT_EXPECT_EQ(test, f.record->nr, f.extent->nr);
-	kunit_info(test, "%u places\n", i);
+	PGTABLE_KUNIT_DID(test, i, "places");
 }
 
 /* What a function does between two chances to reschedule, at most. */
@@ -429,7 +428,7 @@ static void folio_zero_user_might_sleep(struct kunit *test)
 			calls++;
 		}
 	}
-	kunit_info(test, "%u calls\n", calls);
+	PGTABLE_KUNIT_DID(test, calls, "calls");
 }
 
 static struct kunit_suite folio_zero_order_suite;

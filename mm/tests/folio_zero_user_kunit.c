@@ -124,7 +124,7 @@ static void folio_zero_user_every_order(struct kunit *test)
 	clear_extent_fill(extent, CLEAR_WORDS);
 	folio_zero_user(folio, 0);
 	clear_extent_check(extent, 0, nr, "order %u, every byte", order);
-	kunit_info(test, "order %u: %u calls\n", order, calls + 1);
+	PGTABLE_KUNIT_DID(test, calls, "calls");
 }
 
 /*
@@ -157,7 +157,7 @@ static void folio_zero_user_every_page(struct kunit *test)
 			calls++;
 		}
 	}
-	kunit_info(test, "%u calls\n", calls);
+	PGTABLE_KUNIT_DID(test, calls, "calls");
 }
 
 /*
@@ -193,7 +193,7 @@ static void copy_user_large_folio_every_order(struct kunit *test)
 			return;
 		calls++;
 	}
-	kunit_info(test, "order %u: %u calls\n", order, calls);
+	PGTABLE_KUNIT_DID(test, calls, "calls");
 }
 
 static struct kunit_suite folio_zero_user_suite;

@@ -373,7 +373,7 @@ static void zap_every_range(struct kunit *test)
 		}
 	}
 	user_mm_unmap(u);
-	kunit_info(test, "%u ranges\n", n);
+	PGTABLE_KUNIT_DID(test, n, "ranges");
 }
 
 /* More pages than are freed in one go, or noted in one page of notes. */

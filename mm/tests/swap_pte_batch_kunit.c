@@ -436,8 +436,8 @@ static int swap_pte_batch_init(struct kunit *test)
 
 static void swap_pte_batch_exit(struct kunit *test)
 {
-	if (combinations)
-		kunit_info(test, "%u combinations\n", combinations);
+	if (test->status == KUNIT_SUCCESS)
+		PGTABLE_KUNIT_DID(test, combinations, "combinations");
 	combinations = 0;
 }
 

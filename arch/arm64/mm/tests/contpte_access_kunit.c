@@ -177,7 +177,7 @@ static void access_all(struct kunit *test, bool folded)
 			}
 		}
 	}
-	kunit_info(test, "%u calls\n", calls);
+	PGTABLE_KUNIT_DID(test, calls, "calls");
 }
 
 /*

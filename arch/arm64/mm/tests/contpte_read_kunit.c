@@ -107,7 +107,7 @@ static void ptep_get_folded(struct kunit *test)
 				return;
 		}
 	}
-	kunit_info(test, "%u reads\n", reads);
+	PGTABLE_KUNIT_DID(test, reads, "reads");
 }
 
 /*

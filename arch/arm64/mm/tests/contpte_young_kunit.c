@@ -151,7 +151,7 @@ static void young_op_matches_model(struct kunit *test)
 			}
 		}
 	}
-	kunit_info(test, "%u ranges\n", ranges);
+	PGTABLE_KUNIT_DID(test, ranges, "ranges");
 }
 
 static struct kunit_suite contpte_young_suite;

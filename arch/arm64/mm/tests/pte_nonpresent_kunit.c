@@ -145,7 +145,7 @@ static void set_pte_at_nonpresent(struct kunit *test)
 		}
 		cond_resched();
 	}
-	kunit_info(test, "%u entries\n", entries);
+	PGTABLE_KUNIT_DID(test, entries, "entries");
 }
 
 /*
