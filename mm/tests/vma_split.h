@@ -12,11 +12,13 @@
  * @desc: its name
  * @run: makes it on @nr pages from @first on, and changes the model; returns an
  *	 error
+ * @leaves: it takes neither a page nor a permission away for good
  * @effect: of advice that leaves the contents alone: has a page taken it?
  */
 struct split_op {
 	const char *desc;
 	long (*run)(struct user_mm *u, unsigned int first, unsigned int nr);
+	bool leaves;
 	bool (*effect)(struct folio *folio, pte_t pte);
 };
 
