@@ -11,6 +11,7 @@
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_permission
  */
+#include "folio_state.h"
 #include "folio_util.h"
 
 #define FOLIOS 2
@@ -133,9 +134,8 @@ TEST_F_TIMEOUT(folio_permission, mprotect_beside_own_page, 120)
 
 /*
  * [contpte 234] One page in the middle of a folio is writable, the others are
- * not, and the memory is moved: the page that is writable
- * costs no fault there, and each of the others one. None may be writable because
- * its neighbour is.
+ * not, and the memory is moved: the page that is writable costs no fault there,
+ * and each of the others one. None may be writable because its neighbour is.
  */
 TEST_F(folio_permission, mremap_keeps_permission)
 {
@@ -163,6 +163,91 @@ TEST_F(folio_permission, mremap_keeps_permission)
 		EXPECT_TRUE(page_is(to + bytes(page), pattern(page)));
 	}
 	munmap(to, length);
+}
+
+/* How many pages of @m, from @page on, are in a VMA that begins there. */
+static long vma_pages(const struct memory *m, unsigned int page)
+{
+	return smaps_pages(m->at + bytes(page), "Size");
+}
+
+/*
+ * [contpte 234] A folio of two blocks, of which a child shares one:
+ *
+ *	|<-- the parent's own, writable -->|<-- shared, read-only -->|
+ *
+ * The parent moves both in one call. Both blocks are folded, so one batch can
+ * reach from the first into the second, and must not take the permission of its
+ * first entry there: the parent's write would reach the child. The other way
+ * round a page would lose its permission and cost a fault. Half of the folio
+ * stays the parent's own by MADV_DONTFORK; MADV_DOFORK makes one VMA again.
+ */
+TEST_F(folio_permission, mremap_of_two_blocks)
+{
+	struct memory *m = &self->memory;
+	unsigned int nr = 2 * cont_ptes(), half = nr / 2;
+	size_t length = bytes(nr);
+	const char *why;
+
+	memory_free(m);
+	why = folio_settings(order_of(nr));
+	if (why)
+		SKIP(return, "%s", why);
+	for (unsigned int own = 0; own < nr; own += half) {
+		char *to, *other;
+		long before;
+		int go[2];
+		pid_t child;
+
+		ASSERT_EQ(NULL, memory_map(m, ANON, order_of(nr), 1));
+		ASSERT_EQ(0, madvise(m->at + bytes(own), bytes(half), MADV_DONTFORK));
+		ASSERT_EQ(0, pipe(go));
+		child = fork();
+		if (!child) {
+			char byte;
+
+			close(go[1]);
+			if (read(go[0], &byte, 1))
+				_exit(2);
+			for (unsigned int i = half - own; i < nr - own; i++)
+				if (!page_is(m->at + bytes(i), pattern(i)))
+					_exit(1);
+			_exit(0);
+		}
+		ASSERT_EQ(0, madvise(m->at + bytes(own), bytes(half), MADV_DOFORK));
+		ASSERT_EQ(nr, vma_pages(m, 0)) {
+			TH_LOG("two VMAs: no batch can reach from one block into the other");
+		}
+		for (unsigned int page = 0; page < nr && has_contpte() && perf_tells(); page += half)
+			ASSERT_TRUE(folded(m, page)) {
+				TH_LOG("page %u is in no folded block", page);
+			}
+
+		to = mmap(NULL, 2 * length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		ASSERT_NE(MAP_FAILED, to);
+		to = (char *)(((unsigned long)to + length - 1) & -length);
+		ASSERT_EQ(to, mremap(m->at, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to));
+
+		other = to + bytes(half - own);
+		faults_begin(&before);
+		for (unsigned int page = 0; page < half; page++)
+			to[bytes(own + page)] = pattern(own + page);
+		EXPECT_EQ(0, faults() - before) {
+			TH_LOG("pages from %u on are the parent's own, and cost faults", own);
+		}
+		for (unsigned int page = 0; page < half; page++)
+			memset(other + bytes(page), 0xee, bytes(1));
+		close(go[0]);
+		close(go[1]);
+		EXPECT_EQ(0, child_of(child)) {
+			TH_LOG("pages from %u on are the parent's own: 1 the child sees others change",
+			       own);
+		}
+		munmap(to, length);
+		memory_free(m);
+	}
+	if (perf_missing(_metadata, has_contpte()))
+		SKIP(return, NO_PERF);
 }
 
 TEST_HARNESS_MAIN

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes to a large folio while processes that share it come and go, and while
- * others take references to its pages: is it mine alone, is asked all the time.
+ * Writes to a large folio while processes that share it come and go, while it is
+ * migrated, and while others take references to its pages. Each write makes the
+ * kernel decide whether the folio belongs to one process alone.
  *
  * Proves: no process ever sees what another one wrote, and loses nothing that it
  * wrote itself; and no check of the kernel fails, with CONFIG_DEBUG_VM=y.
@@ -321,6 +322,158 @@ TEST_F_TIMEOUT(folio_reuse_race, direct_read_beside_forks, 60)
 	DID(direct.reads, "reads past the page cache");
 	DID(forks, "children beside them");
 	close(direct.fd);
+}
+
+#define FOLIOS 16
+
+/**
+ * struct beside - what a writer and the process that migrates share
+ * @turn: the folio that is migrated, from 1; LAST ends the writer
+ * @done: the folio that the writer has written to
+ * @longest: nanoseconds that a migration takes
+ */
+struct beside {
+	atomic_int turn;
+	atomic_int done;
+	atomic_long longest;
+};
+
+#define LAST (FOLIOS + 1)
+#define WRITTEN 1
+
+static long nanoseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000L + now.tv_nsec;
+}
+
+/* Write to one page of each folio, at some time while it is migrated. */
+static void write_in_turn(const struct memory *m, struct beside *b)
+{
+	unsigned int seed = getpid();
+
+	for (int turn = 1; turn < LAST; turn++) {
+		unsigned int page = ((turn - 1) << m->order) + WRITTEN;
+		long begin, wait;
+
+		while (atomic_load(&b->turn) < turn)
+			;
+		begin = nanoseconds();
+		wait = rand_r(&seed) % (atomic_load(&b->longest) + 1);
+		while (nanoseconds() - begin < wait)
+			;
+		memset(m->at + bytes(page), 0xee, bytes(1));
+		atomic_store(&b->done, turn);
+	}
+}
+
+struct in_turn {
+	const struct memory *memory;
+	struct beside *beside;
+};
+
+static void *write_in_turn_thread(void *argument)
+{
+	struct in_turn *w = argument;
+
+	write_in_turn(w->memory, w->beside);
+	return NULL;
+}
+
+/* The first page that has not what it should; -1 if all have. @wrote: by this process. */
+static int wrong_page(const struct memory *m, bool wrote)
+{
+	unsigned int mask = (1U << m->order) - 1;
+
+	for (unsigned int page = 0; page < m->pages; page++) {
+		bool own = wrote && (page & mask) == WRITTEN;
+
+		if (!page_is(m->at + bytes(page), own ? 0xee : pattern(page)))
+			return page;
+	}
+	return -1;
+}
+
+/*
+ * [mapped 38] A folio that two processes share is migrated. The entries of one
+ * process are back before those of the other: for a moment the folio looks like
+ * that process's own. It writes just then. The kernel looks twice whether the
+ * folio is shared, the second time with all counts stable; without that the
+ * write reaches the other process. Parent and child write in turn, since either
+ * may be the first to have its entries back. One write for each folio: the
+ * second migration of a folio splits it (known issue 8).
+ */
+TEST_F_TIMEOUT(folio_reuse_race, write_beside_migration, 60)
+{
+	struct memory *m = &self->memory;
+	struct beside *b = mmap(NULL, bytes(1), PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned long moved = 0, rounds = 0;
+	time_t begin = time(NULL);
+	int order = m->order;
+
+	ASSERT_NE(MAP_FAILED, b);
+	if (variant->huge)
+		SKIP(return, "one huge page is mapped by one entry: another function decides");
+	if (access("/sys/devices/system/node/node1", F_OK))
+		SKIP(return, "needs two nodes to migrate between");
+	for (; time(NULL) - begin < SECONDS; rounds++) {
+		struct in_turn writer = { m, b };
+		bool child_writes = rounds & 1;
+		pthread_t thread;
+		int go[2], wrong;
+		pid_t child;
+
+		ASSERT_EQ(NULL, memory_map(m, ANON, order, FOLIOS));
+		atomic_store(&b->turn, 0);
+		atomic_store(&b->done, 0);
+		ASSERT_EQ(0, pipe(go));
+		child = fork();
+		if (!child) {
+			char byte;
+
+			close(go[1]);
+			if (child_writes)
+				write_in_turn(m, b);
+			if (read(go[0], &byte, 1))
+				_exit(2);
+			_exit(wrong_page(m, child_writes) >= 0);
+		}
+		ASSERT_LT(0, child);
+		if (!child_writes)
+			ASSERT_EQ(0, pthread_create(&thread, NULL, write_in_turn_thread, &writer));
+		for (int turn = 1; turn < LAST; turn++) {
+			void *at = m->at + bytes((turn - 1) << order);
+			int node = move_page(at, NULL), status = -1, other = !node;
+			long started;
+
+			ASSERT_LE(0, node);
+			atomic_store(&b->turn, turn);
+			started = nanoseconds();
+			syscall(__NR_move_pages, 0, 1L, &at, &other, &status, MPOL_MF_MOVE_ALL);
+			atomic_store(&b->longest, nanoseconds() - started);
+			moved += status == other;
+			while (atomic_load(&b->done) < turn)
+				;
+		}
+		if (!child_writes)
+			pthread_join(thread, NULL);
+		wrong = wrong_page(m, !child_writes);
+		EXPECT_EQ(-1, wrong) {
+			TH_LOG("page %d of the parent is not as it was", wrong);
+		}
+		close(go[0]);
+		close(go[1]);
+		ASSERT_EQ(0, child_of(child)) {
+			TH_LOG("1: a page of the child is not as it was");
+		}
+		memory_free(m);
+	}
+	TH_LOG("%lu rounds of %d folios", rounds, FOLIOS);
+	DID(moved, "shared folios migrated");
+	munmap(b, bytes(1));
 }
 
 TEST_HARNESS_MAIN
