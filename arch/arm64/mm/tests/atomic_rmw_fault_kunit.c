@@ -345,6 +345,8 @@ static const struct rmw_decode {
 	{ "kernel mode", RMW_LDADD, PSR_MODE_EL1h, 0, VM_WRITE },
 	{ "kernel mode, flags of user mode", RMW_LDADD, PSR_MODE_EL1h,
 	  FAULT_FLAG_USER, VM_WRITE },
+	{ "user mode, flags of kernel mode", RMW_LDADD, PSR_MODE_EL0t, 0,
+	  VM_WRITE },
 	/* ldmlt r1!, {r0, r2} looks like an atomic */
 	{ "compat task", 0xb8b10005, PSR_MODE32_BIT, FAULT_FLAG_USER,
 	  VM_WRITE },

@@ -10,6 +10,8 @@ import pytest
 from mmcheck import check, probes
 from mmcheck.settings import PROJECT
 
+from .overlay import files
+
 
 def tree(root: Path, value: str) -> Path:
     """A tree of which each probe says `value`."""
@@ -60,10 +62,11 @@ def test_every_row_has_a_value_for_each_kernel_that_check_builds() -> None:
 
 def test_all_that_asks_the_tree_stands_in_the_table() -> None:
     built = {row[1] for row in probes.table() if row[0] == "build"}
-    makefiles = [PROJECT / "lib/pgtable_kunit/probe.mk", PROJECT / "mm/tests/Makefile"]
+    makefiles = [PROJECT / "lib/pgtable_kunit/probe.mk", *PROJECT.glob("**/mm/tests/Makefile")]
     text = "".join(path.read_text().replace("\\\n", " ") for path in makefiles)
     asked = {n for names in re.findall(r"\$\(call pgtable_kunit_has,([^)]*)\)", text) for n in names.split()}
-    used = set(re.findall(r"PGTABLE_KUNIT_HAS_(\w+)", (probes.FOLDER / "compat.h").read_text()))
+    sources = [probes.FOLDER / "compat.h", *files(".c"), *files(".h")]
+    used = {name for path in sources for name in re.findall(r"PGTABLE_KUNIT_HAS_(\w+)", path.read_text())}
     assert built == asked == used
     words = {row[2] for row in probes.table()}
     for path in PROJECT.glob("tools/testing/selftests/mm/*.[ch]"):

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Contiguous PTEs: what an entry costs that needs no folding, or a single one
+ * that needs unfolding.
+ *
+ * Most entries that the kernel writes are never folded. For these the checks
+ * for contiguous blocks must not read other entries: fork and faults of single
+ * pages pay for each read.
+ *
+ * The recorded copy of the tree's own code (contpte_recorded.c) counts each
+ * access to an entry. The cases compare exact numbers; contpte_order has upper
+ * bounds for ranges.
+ *
+ * Not covered: instructions that access no entry, and time (make bench). With
+ * CONFIG_DEBUG_VM the kernel reads more, and the counts are upper bounds.
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	'contpte_cost'
+ */
+
+#include <kunit/test.h>
+
+#include "contpte_order.h"
+
+/* Set one entry; its page is @data pages further on than its address. */
+static pte_t cost_set(struct contpte_order *o, unsigned long addr, pte_t *ptep,
+		      unsigned int nr)
+{
+	int *off = o->data, idx = ptep - o->f->table->pte;
+
+	recorded_set_ptes(o->f->table->mm, addr, ptep,
+			  contpte_pte(o->f, idx + *off), nr);
+	return __pte(0);
+}
+
+static const struct contpte_order_op cost_set_op = {
+	"set_ptes", cost_set, CONTPTE_OP_SINGLE | CONTPTE_OP_WRITES,
+};
+
+/*
+ * Pages that are out of step with their addresses can never be folded. Each set
+ * reads the entry that it replaces, in case that one is folded, and writes it. It
+ * reads no other, also at the last address of a block and with the last page of
+ * one [contpte 14, 15]. Offsets of one page at either side of a multiple of a
+ * block, and of half a block.
+ */
+static void set_pte_at_out_of_step_reads_itself(struct kunit *test)
+{
+	static const int offsets[] = { 1, CONT_PTES / 2, CONT_PTES - 1 };
+	struct contpte_order_call call = { .op = &cost_set_op };
+	struct contpte_order *o = test->priv;
+	unsigned int i, sets = 0;
+	int off;
+
+	o->data = &off;
+	for (i = 0; i < ARRAY_SIZE(offsets); i++) {
+		off = offsets[i];
+		contpte_reset(o->f);
+		for (call.start = 0; call.start < CONTPTE_WINDOW - CONT_PTES;
+		     call.start++) {
+			call.end = call.start + 1;
+			contpte_order_run(o, &call);
+			if (!contpte_order_flushes(o, NULL, 0) ||
+			    !contpte_order_accesses(o, 1, 1))
+				return;
+			sets += o->rec->writes;
+		}
+	}
+	PGTABLE_KUNIT_DID(test, sets, "entries set");
+}
+
+static pte_t cost_wrprotect(struct contpte_order *o, unsigned long addr,
+			    pte_t *ptep, unsigned int nr)
+{
+	recorded_wrprotect_ptes(o->f->table->mm, addr, ptep, nr);
+	return __pte(0);
+}
+
+static const struct contpte_order_op cost_wrprotect_op = {
+	"wrprotect_ptes", cost_wrprotect,
+	CONTPTE_OP_SINGLE | CONTPTE_OP_UNFOLDS | CONTPTE_OP_WRITES,
+};
+
+/*
+ * fork() write-protects entries one by one where folios are small. One entry of
+ * a folded block is read once, the block is unfolded, and the entry is replaced
+ * at the first try: what was read needs no second look [contpte 112]. An entry
+ * that is not folded is read once and written once. Each entry of a block, since
+ * its place in the block must not matter.
+ */
+static void wrprotect_ptes_of_one_reads_once(struct kunit *test)
+{
+	struct contpte_order_call call = { .op = &cost_wrprotect_op };
+	struct contpte_order *o = test->priv;
+	unsigned int writes, calls = 0;
+
+	for (call.start = 0; call.start < 2 * CONT_PTES; call.start++) {
+		call.end = call.start + 1;
+		for (call.mask = 0; call.mask <= CONTPTE_ORDER_ALL;
+		     call.mask += CONTPTE_ORDER_ALL) {
+			contpte_order_fill(o, call.mask);
+			contpte_order_run(o, &call);
+			writes = call.mask ? 2 * CONT_PTES + 1 : 1;
+			if (!contpte_order_obeys(o) ||
+			    !contpte_order_accesses(o, 1, writes))
+				return;
+			KUNIT_EXPECT_EQ(test, o->rec->writes, writes);
+			calls++;
+		}
+	}
+	PGTABLE_KUNIT_DID(test, calls, "entries write-protected");
+}
+
+static struct kunit_suite contpte_cost_suite;
+
+static int contpte_cost_init(struct kunit *test)
+{
+	int err = pgtable_kunit_case_init(test, &contpte_cost_suite);
+
+	if (err)
+		return err;
+	test->priv = contpte_order_alloc(test);
+	return 0;
+}
+
+static struct kunit_case contpte_cost_cases[] = {
+	KUNIT_CASE(set_pte_at_out_of_step_reads_itself),
+	KUNIT_CASE(wrprotect_ptes_of_one_reads_once),
+	{}
+};
+
+static struct kunit_suite contpte_cost_suite = {
+	.name = "contpte_cost",
+	.init = contpte_cost_init,
+	.test_cases = contpte_cost_cases,
+};
+
+kunit_test_suite(contpte_cost_suite);
+
+MODULE_DESCRIPTION("KUnit tests for contiguous PTEs: accesses to entries");
+MODULE_LICENSE("GPL");
