@@ -386,13 +386,22 @@ static void folio_pte_batch_reported_bits(struct kunit *test)
 	}
 }
 
-/* Bits that hardware goes by, and that follow from young, dirty and writable. */
-#ifdef CONFIG_S390
+/*
+ * Bits that hardware goes by, and that follow from young, dirty and writable;
+ * and a bit that makes an entry not writable, but is not the one to write.
+ */
+#if defined(CONFIG_S390)
 #define BIT_OF_YOUNG	_PAGE_INVALID
 #define BIT_OF_OTHERS	_PAGE_PROTECT
+#define BIT_OF_NO_ACCESS	0
+#elif defined(CONFIG_UML)
+#define BIT_OF_YOUNG	0
+#define BIT_OF_OTHERS	0
+#define BIT_OF_NO_ACCESS	_PAGE_PROTNONE
 #else
 #define BIT_OF_YOUNG	0
 #define BIT_OF_OTHERS	0
+#define BIT_OF_NO_ACCESS	0
 #endif
 
 /*
@@ -411,6 +420,8 @@ static bool bit_ignored(pte_t pte, pte_t next, unsigned int flags)
 	/* UML sets bits of its own in all that is written. */
 	if (!bit)
 		return true;
+	if (bit & BIT_OF_NO_ACCESS)
+		return false;
 	if (bit & BIT_OF_YOUNG)
 		return true;
 	if (bit & BIT_OF_OTHERS)

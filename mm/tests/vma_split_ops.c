@@ -364,7 +364,8 @@ const struct split_op vma_split_first[SPLIT_FIRST] = {
 };
 
 const struct split_op vma_split_second[SPLIT_SECOND] = {
-	{ "write", split_write },
+	/* The page is copied, or taken over: then it only gets a permission. */
+	{ "write", split_write, PGTABLE_KUNIT_REUSES_FOLIOS },
 	{ "munmap", split_munmap },
 	{ "mprotect", split_protect },
 	{ "mprotect, none and back", split_protect_twice, true },

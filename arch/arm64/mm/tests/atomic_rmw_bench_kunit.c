@@ -13,8 +13,8 @@
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 atomic_rmw_bench \
  *	--kernel_args atomic_rmw_bench.mib=16 --qemu_args '-icount shift=0'
  *
- * A case fails if a program does not end well, or if twice the memory does not
- * take twice the faults; never for a time.
+ * A case fails if a program does not end well, or if twice the memory never takes
+ * twice the faults in three tries; never for a time.
  */
 
 #include <kunit/test.h>
@@ -57,12 +57,15 @@ static u64 rmw_fill(struct kunit *test, const struct rmw_way *way,
 	return local_clock() - start;
 }
 
+/* khugepaged may wake up, and maps a huge page in place of what is to fault. */
+#define RMW_TRIES	3
+
 static void rmw_fill_orders(struct kunit *test)
 {
 	static const unsigned int orders[] = { 0, 4, HPAGE_PMD_ORDER };
 	const struct rmw_way *way = test->param_value;
 	unsigned long size = (unsigned long)mib * SZ_1M;
-	unsigned int i, once, twice;
+	unsigned int i, once, twice, try;
 	u64 ns;
 
 	for (i = 0; i < ARRAY_SIZE(orders); i++) {
@@ -70,8 +73,12 @@ static void rmw_fill_orders(struct kunit *test)
 			continue;
 		pgtable_kunit_thp_set(test, orders[i] ? BIT(orders[i]) : 0, true);
 		rmw_fill(test, way, 2 * size, &twice);	/* warms up */
-		ns = rmw_fill(test, way, 2 * size, &twice);
-		ns -= rmw_fill(test, way, size, &once);
+		for (try = 0; try < RMW_TRIES; try++) {
+			ns = rmw_fill(test, way, 2 * size, &twice);
+			ns -= rmw_fill(test, way, size, &once);
+			if (twice == 2 * once)
+				break;
+		}
 		KUNIT_EXPECT_EQ(test, twice, 2 * once);
 		kunit_info(test, "number %s order-%u mib=%u faults=%u ns=%llu\n",
 			   way->desc, orders[i], mib, once, ns);

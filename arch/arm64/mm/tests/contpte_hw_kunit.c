@@ -380,10 +380,11 @@ static bool hw_read(struct contpte_order *o, enum hw_block from, int i,
 /*
  * ptep_get_lockless() returns the state before or after a change, or none if the
  * entry was none meanwhile, and never a mix: bits of one block with the page of
- * another, or an entry of a block that is being converted [contpte 54-60, 62, 63]. Another CPU clears all
- * entries of the block and sets them again, as contpte_convert() does; it
- * begins before any access of the reader, and is as fast as the reader, faster,
- * or much faster. Each kind of block becomes each other kind.
+ * another, or an entry of a block that is being converted [contpte 54-60, 62,
+ * 63]. Another CPU clears all entries of the block and sets them again, as
+ * contpte_convert() does; it begins before any access of the reader, and is as
+ * fast as the reader, faster, or much faster. Each kind of block becomes each
+ * other kind.
  */
 static void ptep_get_lockless_sees_one_state(struct kunit *test)
 {

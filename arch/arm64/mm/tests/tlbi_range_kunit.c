@@ -54,8 +54,15 @@ static void tlbi_step_range(u64 arg)
 #else
 #undef __tlbi	/* the loop is a macro, and what it does is one as well */
 #undef __tlbi_level
-#define __tlbi(op, arg)			tlbi_step_range(arg)
-#define __tlbi_level(op, arg, level)	tlbi_step_page(arg)
+#define __tlbi(op, arg) ({						\
+	(void)#op;							\
+	tlbi_step_range(arg);						\
+})
+#define __tlbi_level(op, arg, level) ({					\
+	(void)#op;							\
+	(void)(level);							\
+	tlbi_step_page(arg);						\
+})
 #define tlbi_run(start, pages) __flush_tlb_range_op(vae1is, start, pages, \
 						    PAGE_SIZE, 0, 3, false, false)
 #endif

@@ -17,10 +17,11 @@
  */
 #define DID(count, what) do {						\
 	const unsigned long __did = (count);				\
+	const char *__what = (what);					\
 									\
-	TH_LOG("did %lu %s", __did, what);				\
+	TH_LOG("did %lu %s", __did, __what);				\
 	EXPECT_LT(0UL, __did) {						\
-		TH_LOG("no %s: this test shows nothing", what);		\
+		TH_LOG("no %s: this test shows nothing", __what);	\
 	}								\
 } while (0)
 

@@ -186,6 +186,7 @@ TEST_F(folio_permission, mremap_of_two_blocks)
 {
 	struct memory *m = &self->memory;
 	unsigned int nr = 2 * cont_ptes(), half = nr / 2;
+	bool looks = has_contpte() && perf_tells();
 	size_t length = bytes(nr);
 	const char *why;
 
@@ -218,7 +219,7 @@ TEST_F(folio_permission, mremap_of_two_blocks)
 		ASSERT_EQ(nr, vma_pages(m, 0)) {
 			TH_LOG("two VMAs: no batch can reach from one block into the other");
 		}
-		for (unsigned int page = 0; page < nr && has_contpte() && perf_tells(); page += half)
+		for (unsigned int page = 0; page < nr && looks; page += half)
 			ASSERT_TRUE(folded(m, page)) {
 				TH_LOG("page %u is in no folded block", page);
 			}
@@ -240,8 +241,7 @@ TEST_F(folio_permission, mremap_of_two_blocks)
 		close(go[0]);
 		close(go[1]);
 		EXPECT_EQ(0, child_of(child)) {
-			TH_LOG("pages from %u on are the parent's own: 1 the child sees others change",
-			       own);
+			TH_LOG("own pages begin with %u: 1 the child sees others change", own);
 		}
 		munmap(to, length);
 		memory_free(m);
