@@ -11,7 +11,7 @@
  * access to an entry. The cases compare exact numbers; contpte_order has upper
  * bounds for ranges.
  *
- * Not covered: instructions that access no entry, and time (make bench). With
+ * Not covered: instructions that access no entry, and time. With
  * CONFIG_DEBUG_VM the kernel reads more, and the counts are upper bounds.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \

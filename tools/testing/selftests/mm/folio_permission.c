@@ -219,10 +219,11 @@ TEST_F(folio_permission, mremap_of_two_blocks)
 		ASSERT_EQ(nr, vma_pages(m, 0)) {
 			TH_LOG("two VMAs: no batch can reach from one block into the other");
 		}
-		for (unsigned int page = 0; page < nr && looks; page += half)
+		for (unsigned int page = 0; page < nr && looks; page += half) {
 			ASSERT_TRUE(folded(m, page)) {
 				TH_LOG("page %u is in no folded block", page);
 			}
+		}
 
 		to = mmap(NULL, 2 * length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		ASSERT_NE(MAP_FAILED, to);
