@@ -442,9 +442,9 @@ TEST_F_TIMEOUT(folio_reuse_race, write_beside_migration, 60)
 			_exit(wrong_page(m, child_writes) >= 0);
 		}
 		ASSERT_LT(0, child);
-		if (!child_writes) {
-			ASSERT_EQ(0, pthread_create(&thread, NULL, write_in_turn_thread, &writer));
-		}
+		wrong = child_writes ? 0 :
+			pthread_create(&thread, NULL, write_in_turn_thread, &writer);
+		ASSERT_EQ(0, wrong);
 		for (int turn = 1; turn < LAST; turn++) {
 			void *at = m->at + bytes((turn - 1) << order);
 			int node = move_page(at, NULL), status = -1, other = !node;
