@@ -23,20 +23,47 @@
 /* What the index of the pages is: their number in one file, or 0, each in a file of its own. */
 enum used_index { USED_NUMBER, USED_ZERO };
 
-/* A folder of ramfs that is gone when it is closed; or -1. */
-static inline int used_folder(void)
+/* Files of ramfs that nothing else can open. */
+struct used_pages {
+	int fd[USED];
+	int files;
+};
+
+static inline void used_close(struct used_pages *used)
+{
+	while (used->files)
+		close(used->fd[--used->files]);
+}
+
+/*
+ * Open the files; false if there is no ramfs. They stay open for as long as a test
+ * frees their pages: the kernel frees an inode later, and its page would be the
+ * next one that it takes.
+ */
+static inline bool used_open(struct used_pages *used)
 {
 	char folder[] = "/tmp/hugetlb_tables.XXXXXX";
-	int fd = -1;
+	int dir = -1;
 
+	used->files = 0;
 	if (!mkdtemp(folder))
-		return -1;
+		return false;
 	if (!mount("none", folder, "ramfs", 0, NULL)) {
-		fd = open(folder, O_RDONLY | O_DIRECTORY);
+		dir = open(folder, O_RDONLY | O_DIRECTORY);
 		umount2(folder, MNT_DETACH);
 	}
 	rmdir(folder);
-	return fd;
+	for (; dir >= 0 && used->files < USED; used->files++) {
+		used->fd[used->files] = openat(dir, ".", O_TMPFILE | O_RDWR, 0600);
+		if (used->fd[used->files] < 0)
+			break;
+	}
+	if (dir >= 0)
+		close(dir);
+	if (used->files == USED)
+		return true;
+	used_close(used);
+	return false;
 }
 
 /* Pages that were freed are kept for each CPU: stay on this one. */
@@ -49,23 +76,23 @@ static inline int used_here(void)
 	return sched_setaffinity(0, sizeof(cpus), &cpus);
 }
 
+/*
+ * An interrupt may take a freed page before the tables do, or may free one of its
+ * own. So what a test expects of the tables must come once in this many tries.
+ */
+#define USED_TRIES 4
+
 /* The next pages that the kernel takes for itself were pages of a file. */
-static inline bool used_free(int folder, enum used_index index)
+static inline bool used_free(struct used_pages *used, enum used_index index)
 {
-	int files = index == USED_ZERO ? USED : 1, fd[USED];
+	int files = index == USED_ZERO ? USED : 1;
 	bool right = true;
 
-	for (int i = 0; i < files; i++) {
-		fd[i] = openat(folder, ".", O_TMPFILE | O_RDWR, 0600);
-		right &= fd[i] >= 0;
-	}
 	for (int page = 0; page < USED; page++)
-		right &= pwrite(fd[page % files], "", 1,
+		right &= pwrite(used->fd[page % files], "", 1,
 				index == USED_ZERO ? 0 : bytes(page)) == 1;
 	for (int i = 0; i < files; i++)
-		right &= !ftruncate(fd[i], 0);
-	for (int i = 0; i < files; i++)
-		close(fd[i]);
+		right &= !ftruncate(used->fd[i], 0);
 	return right;
 }
 
