@@ -55,10 +55,11 @@ class Session:
         self.cases: dict[str, list[results.Case]] = {}
 
     def note(self, cases: Iterable[results.Case]) -> None:
-        """Keep the verdicts of a boot: of each parameter or variant, by `suite.case`."""
+        """Keep the verdicts of a boot: of each parameter or variant, by `suite.case`, or by `fixture.case`."""
         for case in cases:
-            name = case.name.partition(":")[0].split(".")[-1]
-            self.cases.setdefault(f"{case.suite}.{name}", []).append(case)
+            whole = case.name.partition(":")[0]
+            for name in {f"{case.suite}.{whole.rpartition('.')[2]}", whole}:
+                self.cases.setdefault(name, []).append(case)
 
     def kunit(self, tests: Sequence[str], config: Sequence[str]) -> None:
         """Build the kernel with the suites, and boot it for each of `tests`; an architecture has not all of them."""
@@ -112,9 +113,9 @@ def run(environ: Mapping[str, str]) -> int:
     if not found:
         raise UserError(f"linux {kernel.label} has none of the known issues {' '.join(only)}")
     session = Session(settings, found, files)
-    programs = {program.name for program in kselftest.programs()}
+    fixtures = {case.partition(".")[0] for program in kselftest.programs() for case in program.cases}
     named = list(dict.fromkeys(test for issue in found for test in issue.tests))
-    kunit = [test for test in named if test.partition(".")[0] not in programs]
+    kunit = [test for test in named if test.partition(".")[0] not in fixtures]
     selftests = [test for test in named if test not in kunit]
     if kunit:
         config = [line for issue in found for line in issue.config] if settings.arch == "arm64" else []

@@ -102,8 +102,10 @@ def known(case: results.Case, cell: Cell) -> bool:
     """Whether the skip of `case` is a known issue, of it and of the kernel of `cell`."""
     match = _ISSUE.match(" ".join(case.text))
     kernels, tests = issues().get(int(match[1]), ("", "")) if match else ("", "")
-    own = case.name.partition(": ")[0].rpartition(".")[2]
-    return re.search(rf"\b{re.escape(cell.kernel)}\b", kernels) is not None and f"`{case.suite}.{own}`" in tests
+    whole = case.name.partition(": ")[0]
+    # A selftest's case is `suite.case`, or `fixture.case` where the fixture has a name of its own.
+    names = {f"`{case.suite}.{whole.rpartition('.')[2]}`", f"`{whole}`"}
+    return re.search(rf"\b{re.escape(cell.kernel)}\b", kernels) is not None and any(name in tests for name in names)
 
 
 @dataclass
