@@ -177,7 +177,7 @@ static struct user_run *rmw_run_to_signal(struct kunit *test, unsigned long prot
 /*
  * Memory that may not be written: the atomic is a read first, which succeeds,
  * and a write that does not [atomics 15, 31]. The signal and its syndrome are
- * the same whether writes are forced or not.
+ * the same whether writes are forced or not; the syndrome says write [27].
  */
 static void read_only_signal(struct kunit *test)
 {
@@ -226,8 +226,9 @@ static void unmapped_signal(struct kunit *test)
 }
 
 /*
- * Much memory, page by page: with the option exactly half the faults. 64 MiB is
- * what a garbage collector would touch first; more says nothing new.
+ * Much memory, page by page: with the option exactly half the faults [atomics
+ * 1, 28]. 64 MiB is what a garbage collector would touch first; more says
+ * nothing new.
  */
 static void anonymous_64m_halves_faults(struct kunit *test)
 {

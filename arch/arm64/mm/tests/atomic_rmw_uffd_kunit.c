@@ -153,7 +153,10 @@ static void missing_message_access(struct kunit *test)
 		 RMW_FORCED ? UFFD_PAGEFAULT_FLAG_WRITE : 0);
 }
 
-/* A page that is write-protected: one message each, a write on any kernel. */
+/*
+ * A page that is write-protected: one message each, a write on any kernel
+ * [atomics 22].
+ */
 static void write_protect_message_access(struct kunit *test)
 {
 	uffd_run(test, UFFDIO_REGISTER_MODE_WP,

@@ -229,7 +229,7 @@ static bool booted_single_page(const struct booted_leaf *leaf, phys_addr_t phys)
  * Where an entry is contiguous, all of its block are [linear map 4-6, 10]: they
  * map memory that follows on, aligned to the block, with the same attributes.
  * No entry is contiguous, and none but of the kernel's text is larger than a
- * page, if single pages must be able to change their permissions on a CPU that
+ * page [29], if single pages must be able to change their permissions on a CPU that
  * cannot split blocks; elsewhere there have to be some.
  */
 static void contiguous_blocks_complete(struct kunit *test)

@@ -12,9 +12,8 @@ from xml.etree import ElementTree
 import pytest
 
 from mmcheck import catalogue, graft
+from mmcheck.overlay import cases, selftests, suites
 from mmcheck.settings import PROJECT
-
-from .overlay import cases, selftests, suites
 
 FOLDER = PROJECT / "Documentation"
 DOCUMENTS = sorted(FOLDER.rglob("*.rst"))

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from mmcheck import check, probes
+from mmcheck.overlay import files
 from mmcheck.settings import PROJECT
-
-from .overlay import files
 
 
 def tree(root: Path, value: str) -> Path:

@@ -12,11 +12,11 @@ import pytest
 from mmcheck import check, kselftest, matrix, skips
 from mmcheck.cell import TABLE, Cell, flavours
 from mmcheck.errors import UserError
+from mmcheck.overlay import suites
 from mmcheck.results import Case
 from mmcheck.settings import PROJECT
 
 from .conftest import User
-from .overlay import suites
 
 ARM64 = Cell("6.12", "arm64")
 RACE = Case("race", "two: a", "skipped", text=["needs two CPUs"])
