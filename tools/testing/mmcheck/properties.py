@@ -33,7 +33,7 @@ DOCUMENT = PROJECT / "COVERAGE.md"
 HEAD = """\
 # Coverage
 
-<!-- Written by tools/testing/mmcheck/properties.py from properties.toml and the comments of the tests: change these. -->
+<!-- Written by tools/testing/mmcheck/properties.py from properties.toml and the tests' comments: change these. -->
 
 Which property of the APIs is tested where. Each section has the rows of one catalogue of properties. The comment of a
 case cites the rows that it tests: `[contpte 67]`, `[linear map 18]`. A case of a KUnit suite is named `suite.case`, one
