@@ -147,7 +147,7 @@ def faults(sections: Sequence[Section]) -> list[str]:
     """What is out of step: rows, cases and mutants."""
     found: list[str] = []
     cases = overlay.cases()
-    mutants = {mutant.name for mutant in catalogue.load(catalogue.FOLDER)}
+    mutants = {mutant.name: mutant.survives or mutant.equivalent for mutant in catalogue.load(catalogue.FOLDER)}
     named = {test for section in sections for row in section.rows() for test in row.tests}
     found += [f"{case}: no row names it" for case in sorted(cases - named)]
     for section in sections:
@@ -159,6 +159,8 @@ def faults(sections: Sequence[Section]) -> list[str]:
             said = {*row.tests, *re.findall(r"`(\w+\.\w+)`", row.where())}
             found += [f"{row.title}: no such case: {test}" for test in sorted(said - cases)]
             found += [f"{row.title}: no such mutant: {name}" for name in row.mutants if name not in mutants]
+            if not (row.gap or row.none):
+                found += [f"{row.title}: no test notices {name}: a gap" for name in row.mutants if mutants.get(name)]
         wanted = range(1, section.last + 1)
         found += [
             f"{section.name} {n}: stands in the table {seen.count(n)} times" for n in wanted if seen.count(n) != 1

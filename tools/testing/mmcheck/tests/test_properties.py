@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from mmcheck import overlay, properties
+from mmcheck import catalogue, overlay, properties
+from mmcheck.catalogue import Mutant
 from mmcheck.properties import Row, Section
 
 CITED = {1: {"suite.case"}, 2: {"suite.case"}}
@@ -17,6 +18,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """One case, which cites two rows of a catalogue."""
     monkeypatch.setattr(overlay, "cases", lambda: {"suite.case"})
     monkeypatch.setattr(overlay, "citations", lambda _: CITED)
+    unseen = Mutant("unseen", "", (), lambda _: None, survives="why")
+    monkeypatch.setattr(catalogue, "load", lambda _: [unseen])
 
 
 def section(*rows: Row, last: int = 2) -> Sequence[Section]:
@@ -57,6 +60,7 @@ def test_what_is_in_step_has_no_faults() -> None:
         ([row("1", ["suite.case"], none="why"), row("2", ["suite.case"])], 2, "thing 1: called not testable, and"),
         ([row("1, 2", ["suite.case"]), row("3", gap="how", measured=True)], 3, "thing 3: called measured, and"),
         ([row("1, 2", ["suite.case"], mutants=("no_such",))], 2, "something: no such mutant: no_such"),
+        ([row("1, 2", ["suite.case"], mutants=("unseen",))], 2, "something: no test notices unseen: a gap"),
     ],
 )
 def test_what_is_out_of_step_is_said(rows: Sequence[Row], last: int, fault: str) -> None:
