@@ -189,7 +189,9 @@ def summary(sections: Sequence[Section]) -> str:
 def gaps(sections: Sequence[Section]) -> str:
     """What somebody could add."""
     rows = [row for section in sections for row in section.rows() if row.gap]
-    return "\n".join(f"- **{row.catalogue} {row.numbers}** ({row.title}): {row.gap}" for row in rows)
+    return "\n".join(
+        f"- **{f'{row.catalogue} {row.numbers}'.strip() or 'bug'}** ({row.title}): {row.gap}" for row in rows
+    )
 
 
 def document(sections: Sequence[Section]) -> str:
