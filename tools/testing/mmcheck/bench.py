@@ -26,9 +26,9 @@ from . import (
     command,
     graft,
     guest,
+    judge,
     launcher,
     linear_map,
-    mutants,
     plot,
     progress,
     source,
@@ -205,7 +205,7 @@ def _changed(launch: launcher.Launch, changes: Sequence[catalogue.Mutant]) -> la
     """The same for a kernel with these changes. Raises UserError where none of one name fits."""
     kernel = source.obtain(launch.settings)
     texts: dict[str, str] = {}
-    usual = mutants.reader(kernel.path, launch.settings.features)
+    usual = judge.reader(kernel.path, launch.settings.features)
     fits: set[str] = set()
 
     def read(name: str) -> str:

@@ -37,6 +37,9 @@ FOLDER = Path(__file__).parent / "mutants"
 MISFITS = Path(__file__).parent / "misfits.toml"
 """By kernel the mutants that are meant for others: what they change is not there, or is done in another way."""
 
+Function = tuple[str, tuple[str, int]]
+"""A function of the tree: its file, and its name as in schemata.Function."""
+
 Read = Callable[[str], str]
 """Gives the text of a file of the tree by its name; raises OSError."""
 
@@ -85,6 +88,17 @@ def misfits(tree: Path, table: Path = MISFITS) -> list[str]:
     version = [re.search(rf"^{name} = (\d+)$", head, re.MULTILINE) for name in ("VERSION", "PATCHLEVEL")]
     kernel = ".".join(match[1] for match in version if match)
     return list(tomllib.loads(table.read_text()).get(kernel, []))
+
+
+def hints(folder: Path) -> list[tuple[tuple[str, str], str, str]]:
+    """Of each entry of the *.toml in a folder: file and function, name, and the suite that should notice."""
+    every = [entry for path in sorted(folder.glob("*.toml")) for entry in tomllib.loads(path.read_text())["mutant"]]
+    return [((e["file"], e.get("in", "")), e["name"], e.get("suite", "")) for e in every]
+
+
+def places(folder: Path) -> list[tuple[str, str]]:
+    """File and function of each entry of the *.toml in a folder."""
+    return [place for place, _, _ in hints(folder)]
 
 
 def _entry(path: Path, entry: dict[str, object]) -> Mutant:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from . import boot, command, graft, guest, launcher, machine, progress, schemata, source
 from .errors import UserError
-from .mutants import reader
+from .judge import reader
 from .settings import Settings, from_environment
 
 WANTED = Path(__file__).parent / "coverage.toml"

@@ -1,341 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
 """make mutants: does any test fail if the kernel is wrong?
 
-All mutants that change only bodies of functions go into one kernel (schemata.py), which is built once
-and booted once for each of them, several at a time. A boot ends at the first failure, and begins with
-the suites that are likely to notice: those that noticed last time, or that the catalogue names.
+The catalogue's mutants are judged by the suites or by the selftest that they name; mutants of others, and those that
+rules generate, by all suites, and by all selftests after that. MATRIX=1 finds every case that notices.
 """
 
-import concurrent.futures
 import dataclasses
 import fnmatch
-import hashlib
-import json
 import os
-import re
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from . import boot, catalogue, command, graft, kselftest, launcher, machine, progress, schemata, shadow, source
+from . import catalogue, command, generated, guest, guest_judge, guest_matrix, killmatrix, progress
 from .catalogue import Mutant
 from .errors import FAILED, NO_VERDICT, PASSED, UserError
-from .lock import held
-from .make import LOG
-from .settings import PROJECT, Settings, from_environment
-
-SWITCH_FILE = "lib/mmcheck_mutant.c"
-TIMEOUT = 240
-"""Seconds for one boot with all suites; each case has a limit of its own, and a hang is noticed by it."""
-
-CONFIG = ["CONFIG_DEBUG_KERNEL=y", "CONFIG_DEBUG_ATOMIC_SLEEP=y"]
-CONFIG_OF = {"arm64": ["CONFIG_EFI=y"]}
-"""What some cases need, of all kernels that cases run on, and costs little."""
-
-KILLED = ("failed", "splat", "hang", "none")
-STATES = {
-    "failed": "noticed by a test",
-    "splat": "the kernel warned or died",
-    "hang": "the kernel hung",
-    "none": "the kernel did not come to the tests",
-    "survived": "not noticed",
-    "equivalent": "no different, as the catalogue argues",
-    "false alarm": "no different, and noticed all the same",
-    "does not build": "does not build",
-    "does not fit": "not in this kernel",
-    "alone": "changes more than bodies of functions: not run",
-}
-
-
-@dataclass(frozen=True)
-class Result:
-    """What became of a mutant: a key of STATES, the suite and case that noticed, and the seconds it took."""
-
-    name: str
-    state: str
-    where: str = ""
-    seconds: float = 0.0
-    harm: str = ""
-    argument: str = ""
-
-
-@dataclass
-class Kernel:
-    """A kernel that holds mutants: who has which number, and the files that differ from the usual tree."""
-
-    number: dict[str, int]
-    files: dict[str, bytes]
-
-
-def reader(tree: Path, features: Sequence[str]) -> Callable[[str], str]:
-    """Reads files as the usual working copy has them."""
-    ours = set(graft.overlay_files())
-    edited = graft.edited(tree, features)
-
-    def read(name: str) -> str:
-        if name in edited:
-            return edited[name]
-        return ((PROJECT if name in ours else tree) / name).read_text()
-
-    return read
-
-
-def combine(
-    mutants: Sequence[tuple[Mutant, Mapping[str, str]]], read: Callable[[str], str], without: Sequence[str] = ()
-) -> Kernel:
-    """One kernel with all of `mutants` that can be switched, but those that `without` names.
-
-    The others keep their numbers: objects that hold none of those are the same without them.
-    """
-    variants: dict[str, dict[tuple[str, int], list[tuple[int, str]]]] = {}
-    number: dict[str, int] = {}
-    for place, (mutant, files) in enumerate(mutants, 1):
-        bodies = {name: schemata.changed(read(name), text) for name, text in files.items()}
-        if mutant.name in without or any(not found for found in bodies.values()):
-            continue
-        number[mutant.name] = place
-        for name, found in bodies.items():
-            for function, body in (found or {}).items():
-                variants.setdefault(name, {}).setdefault(function, []).append((number[mutant.name], body))
-    merged = {name: schemata.merge(read(name), found).encode() for name, found in variants.items()}
-    makefile = read("lib/Makefile") + "\nobj-y += mmcheck_mutant.o\n"
-    switch = (catalogue.FOLDER / "mmcheck_mutant.c").read_bytes()
-    return Kernel(number, {**merged, "lib/Makefile": makefile.encode(), SWITCH_FILE: switch})
-
-
-def culprits(log: str, kernel: Kernel) -> set[str]:
-    """The mutants whose text the compiler complains about in the log of a build."""
-    names = {number: name for name, number in kernel.number.items()}
-    found = set()
-    for file, line in re.findall(r"^(\S+?):(\d+):(?:\d+:)? error:", log, re.MULTILINE):
-        for name, text in kernel.files.items():
-            if f"/{file}".endswith(f"/{name}"):
-                number = schemata.at_line(text.decode(), int(line))
-                found |= {names[number]} if number else set()
-    return found
-
-
-class Session:
-    """One run of the command on one kernel, by the KUnit suites."""
-
-    kind = "mutants"
-
-    def __init__(self, settings: Settings, jobs: int) -> None:
-        self.settings, self.jobs = settings, jobs
-        source.judge(settings)
-        machine.provide([*machine.requirements(settings.arch, own_compiler=False), "patch"])
-        self.source = source.obtain(settings)
-        self.label = "+".join([self.source.label, *settings.unusual, self.kind])
-        self.read = reader(self.source.path, settings.features)
-        pages = f"-{settings.pages}" if settings.arch == "arm64" else ""
-        self.folder = settings.out / "mutants" / f"{self.label}-{settings.arch}{pages}"
-        self.report = self.folder / "mutants.json"
-        self.build = Path()
-
-    def alone(self) -> AbstractContextManager[None]:
-        """Wait until no other run uses this kernel, and keep others waiting: from the working copy to the last verdict.
-
-        Another choice of mutants has other numbers: with its tree and its image our boots would judge its mutants.
-        """
-        return held(self.settings.out / "lock" / f"{self.label}.mutants", f"it judges mutants of linux {self.label}")
-
-    def request(self) -> launcher.Request:
-        """What to ask kunit.py for."""
-        config = [f"--kconfig_add={line}" for line in CONFIG + CONFIG_OF.get(self.settings.arch, [])]
-        return launcher.parse(["build", f"--arch={self.settings.arch}", *config])
-
-    def built(self, launch: launcher.Launch) -> None:
-        """The kernel is there."""
-        self.build = launch.build
-
-    def make(self, mutants: list[tuple[Mutant, Mapping[str, str]]]) -> tuple[Kernel, list[str]]:
-        """Build the kernel; returns it and the names of the mutants that do not build."""
-        broken: list[str] = []
-        while True:
-            kernel = combine(mutants, self.read, broken)
-            tree = launcher.working_copy(self.source, self.settings, self.label, kernel.files)
-            launch = launcher.Launch(self.request(), self.settings, tree, self.label, "")
-            try:
-                if launch.run() == 0:
-                    self.built(launch)
-                    return kernel, broken
-            except UserError:
-                pass
-            wrong = culprits((launch.build / LOG).read_text(errors="replace"), kernel)
-            if not wrong:
-                raise UserError(f"linux {self.label} does not build: see {launch.build / LOG}")
-            progress.say(f"does not build, left out: {', '.join(sorted(wrong))}")
-            broken += sorted(wrong)
-
-    def boot(self, mutant: Mutant, number: int, glob: str) -> boot.Verdict:
-        """Boot with one mutant switched on, with the suites that `glob` matches."""
-        log = self.folder / f"{mutant.name}.log"
-        arguments = switch(number, mutant.early) + ([f"kunit.filter_glob={glob}"] if glob else [])
-        command = boot.command(self.settings.arch, self.build, arguments)
-        # All suites run on the usual machine: what a few need is no good for the others.
-        more = mutant.machine.split() if glob and self.settings.arch != "um" else []
-        return boot.follow([*command, *more], log, TIMEOUT)
-
-    def judge(self, mutant: Mutant, number: int, likely: Sequence[str]) -> Result:
-        """Boot with the likely suites first, and with all if those notice nothing."""
-        seconds = 0.0
-        for glob in [*dict.fromkeys(likely), ""]:
-            verdict = self.boot(mutant, number, glob)
-            seconds += verdict.seconds
-            if verdict.state in KILLED:
-                if verdict.state == "none" and glob:
-                    continue  # no suite of that name
-                state = "false alarm" if mutant.equivalent else verdict.state
-                return Result(mutant.name, state, verdict.where, seconds, mutant.harm)
-        state = "equivalent" if mutant.equivalent else "survived"
-        return Result(mutant.name, state, "", seconds, mutant.harm, mutant.equivalent or mutant.survives)
-
-    def likely(self, mutant: Mutant, before: str) -> list[str]:
-        """The suites to begin with; `before` noticed it last time."""
-        return [suite for suite in (before, mutant.suite) if suite]
-
-    def known(self) -> dict[str, str]:
-        """The suite that noticed each mutant last time."""
-        try:
-            results = json.loads(self.report.read_text())["mutants"]
-        except (OSError, ValueError, KeyError):
-            return {}
-        return {r["name"]: r["where"].partition(".")[0] for r in results if r.get("where")}
-
-    def run(self, every: Sequence[Mutant]) -> list[Result]:
-        """All of it; results in the order of the catalogue."""
-        mutants, absent = catalogue.fitting(every, self.read, self.settings.arch)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if not mutants:
-            return [Result(name, "does not fit") for name in absent]
-        kernel, broken = self.make(mutants)
-        self.check_unchanged(kernel)
-        results = [Result(name, "does not fit") for name in absent]
-        results += [Result(name, "does not build") for name in broken]
-        alone = [m for m, _ in mutants if m.name not in kernel.number and m.name not in broken]
-        results += [Result(m.name, "alone", harm=m.harm) for m in alone]
-        results += self.judge_all([m for m, _ in mutants if m.name in kernel.number], kernel)
-        order = {mutant.name: place for place, (mutant, _) in enumerate(mutants)}
-        return sorted(results, key=lambda result: order.get(result.name, len(order)))
-
-    def judge_all(self, mutants: Sequence[Mutant], kernel: Kernel) -> list[Result]:
-        """Boot once for each, several at a time; after an interrupt, for those that have no verdict yet."""
-        before = self.known()
-        mark = self.fingerprint(kernel)
-        results = [result for result in self.unfinished(mark) if result.name in kernel.number]
-        done = {result.name for result in results}
-        if done:
-            progress.say(f"going on: {len(done)} of {len(mutants)} have their verdict")
-        self.save(results, mark, {mutant.name for mutant in mutants})
-        with (
-            progress.Progress(f"mutants of linux {self.label}", len(mutants)) as shown,
-            concurrent.futures.ThreadPoolExecutor(self.jobs) as pool,
-        ):
-            waiting = [
-                pool.submit(self.judge, m, kernel.number[m.name], self.likely(m, before.get(m.name, "")))
-                for m in mutants
-                if m.name not in done
-            ]
-            try:
-                for future in concurrent.futures.as_completed(waiting):
-                    results.append(future.result())
-                    shown.advance(len(results), f"{results[-1].name}: {results[-1].state} {results[-1].where}")
-                    self.save(results, mark)
-            except BaseException:
-                boot.stop.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-        return results
-
-    def check_unchanged(self, kernel: Kernel) -> None:
-        """With nothing switched on all must pass, or no verdict means anything."""
-        verdict = self.boot(Mutant("unchanged", "", (), lambda _: {}), 0, "")
-        if verdict.state != "passed":
-            log = self.folder / "unchanged.log"
-            raise UserError(f"linux {self.label} without a mutant: {verdict.state} in {verdict.where}; see {log}")
-        progress.say(f"{len(kernel.number)} mutants in one kernel; without one, all suites pass")
-
-    def fingerprint(self, kernel: Kernel) -> str:
-        """Changes with the kernel, the tests, and what is broken."""
-        digest = hashlib.sha256(shadow.fingerprint(self.source, features=self.settings.features).encode())
-        for name, content in sorted(kernel.files.items()):
-            digest.update(f"{name}\n".encode() + content)
-        return digest.hexdigest()
-
-    def unfinished(self, mark: str) -> list[Result]:
-        """The verdicts of a run on this very kernel that did not come to its end."""
-        try:
-            whole = json.loads(self.report.read_text())
-            names = whole["names"] if whole["unfinished"] == mark else []
-            return [Result(**result) for result in whole["mutants"] if result["name"] in names]
-        except (OSError, ValueError, KeyError, TypeError):
-            return []
-
-    def save(self, results: Sequence[Result], unfinished: str = "", forget: Set[str] = frozenset()) -> None:
-        """Write what is known so far, keeping the verdicts on mutants that are not part of this run.
-
-        unfinished: the fingerprint of the kernel, while there is more to come
-        forget:     mutants whose verdicts of earlier runs are not to be kept
-        """
-        names = [result.name for result in results]
-        try:
-            kept = [r for r in json.loads(self.report.read_text())["mutants"] if r["name"] not in {*names, *forget}]
-        except (OSError, ValueError, KeyError):
-            kept = []
-        whole = {"kernel": self.label, "arch": self.settings.arch, "pages": self.settings.pages}
-        mutants = [*kept, *(dataclasses.asdict(result) for result in results)]
-        state = {"unfinished": unfinished, "names": names}
-        graft.replace(self.report, json.dumps({**whole, **state, "mutants": mutants}, indent=1).encode())
-
-
-class GuestSession(Session):
-    """One run of the command on one kernel, by the selftests."""
-
-    kind = "mutants+selftests"
-
-    def __init__(self, settings: Settings, jobs: int) -> None:
-        source.judge(settings)
-        kselftest.provide(settings.arch)
-        super().__init__(settings, jobs)
-        self.every = kselftest.programs()
-
-    def request(self) -> launcher.Request:
-        """What to ask kunit.py for."""
-        return kselftest.request(self.settings.arch)
-
-    def built(self, launch: launcher.Launch) -> None:
-        """The kernel is there; now the programs."""
-        super().built(launch)
-        self.launch = launch
-        self.files = kselftest.Session(launch).build([program.name for program in self.every])
-
-    def boot(self, mutant: Mutant, number: int, glob: str) -> boot.Verdict:
-        """Boot with one mutant switched on, with the one program `glob`, or with all of the usual machine."""
-        started = time.monotonic()
-        by_name = {program.name: program for program in self.every}
-        alone = [program for program in self.every if program.name not in kselftest.MACHINES]
-        wanted = [by_name[glob]] if glob else alone
-        needs = kselftest.machine_of(glob)
-        one = kselftest.Boot(self.launch, self.folder / f"{mutant.name}.log", needs, switch(number, mutant.early))
-        cases = 0
-        for case in one.run([kselftest.line(program, by_name) for program in wanted], self.files):
-            cases += 1
-            if case.state == "failed":
-                state = "splat" if case.splat else "failed"
-                return boot.Verdict(state, f"{case.suite}.{case.name}", time.monotonic() - started)
-        return boot.Verdict("passed" if cases else "none", "", time.monotonic() - started)
-
-    def likely(self, mutant: Mutant, before: str) -> list[str]:
-        """The program that the catalogue names; it alone says whether the mutant survives."""
-        return [mutant.program]
-
-
-def switch(number: int, early: bool) -> list[str]:
-    """What the command line of a kernel with mutants says to switch one on."""
-    return [f"{schemata.SWITCH}{'_early' if early else ''}={number}"] if number else []
+from .judge import KILLED, STATES, Result, Session
+from .settings import from_environment
 
 
 def table(results: Sequence[Result]) -> str:
@@ -362,7 +43,7 @@ def excused(result: Result, mutants: Sequence[Mutant], session: Session) -> Resu
     return result
 
 
-NOTHING = ("does not fit", "does not build", "alone")
+NOTHING = ("does not fit", "does not build")
 """States without a verdict on the tests."""
 
 
@@ -384,23 +65,91 @@ def run(environ: Mapping[str, str]) -> int:
     folder = Path(environ["MUTANTS"]) if environ.get("MUTANTS") else catalogue.FOLDER
     settings = from_environment({"ARCH": "arm64", **environ})
     only = environ.get("ONLY") or "*"
-    mutants = [mutant for mutant in catalogue.load(folder) if fnmatch.fnmatch(mutant.name, only)]
-    if not mutants:
+    known = catalogue.load(folder)
+    mutants = [mutant for mutant in known if fnmatch.fnmatch(mutant.name, only)]
+    rules, matrix = environ.get("GENERATED") == "1", environ.get("MATRIX") or ""
+    if not mutants and not rules:
         raise UserError(f"ONLY={only}: no mutant in {folder} has such a name")
-    found: list[Result] = []
-    for kind, own in (
+    both = settings.arch in guest.DEBIAN and environ.get("SELFTESTS") != "no"
+    foreign = guest_judge.BothSession if both else Session
+    if rules:
+        session = foreign(settings, int(jobs), "+generated")
+        session.hints = killmatrix.hints()
+        return by_rules(session, only)
+    wanted: list[tuple[type[Session], list[Mutant]]] = [
         (Session, [m for m in mutants if not m.program]),
-        (GuestSession, [m for m in mutants if m.program]),
-    ):
-        if own:
-            session = kind(settings, int(jobs))
-            with session.alone():
-                results = [excused(result, own, session) for result in session.run(own)]
-                session.save([result for result in results if result.state != "does not fit"])
-            progress.say(f"consoles and mutants.json in {session.folder}")
-            found += results
+        (guest_judge.GuestSession, [m for m in mutants if m.program]),
+    ]
+    if folder.resolve() != catalogue.FOLDER and both:
+        wanted = [(foreign, mutants)]
+    if matrix not in ("", "1", "selftests"):
+        raise UserError(f"MATRIX={matrix}: use 1, for the suites, or selftests")
+    if matrix == "selftests":
+        wanted = [(guest_matrix.GuestMatrixSession, mutants if environ.get("ALL") == "1" else wanted[1][1])]
+    elif matrix:
+        wanted = wanted[:1]
+    found: list[Result] = []
+    for kind, own in wanted:
+        if not own:
+            continue
+        session = kind(settings, int(jobs))
+        session.hints = killmatrix.hints()
+        with session.alone():
+            if isinstance(session, guest_matrix.GuestMatrixSession):
+                session.budget = float(environ.get("BUDGET") or session.budget)
+                print(killmatrix.whole(session, own, guest_matrix.by_programs))
+                continue
+            if matrix:
+                print(killmatrix.whole(session, own))
+                continue
+            results = [excused(result, own, session) for result in session.run(own)]
+            session.save([result for result in results if result.state != "does not fit"])
+        progress.say(f"consoles and mutants.json in {session.folder}")
+        found += results
+    if not found:
+        return PASSED
     print(table(found))
     return status(found)
+
+
+def by_rules(session: Session, only: str) -> int:
+    """Judge the sample of generated mutants; returns the exit status."""
+    every = generated.every(catalogue.places(catalogue.FOLDER), session.read)
+    path = generated.survivors_file(session.source.label, session.settings.arch)
+    answered = generated.answers(path)
+    chosen = [mutant for mutant in generated.sample(every) if fnmatch.fnmatch(mutant.name, only)]
+    chosen = [dataclasses.replace(mutant, survives=answered.get(mutant.name, "")) for mutant in chosen]
+    progress.say(f"{len(every)} mutants by rules, {len(chosen)} of them by chance (seed {generated.SEED})")
+    with session.alone():
+        results = session.run(chosen)
+        session.save(results)
+    by_name = {mutant.name: mutant for mutant in chosen}
+    survivors = [by_name[result.name] for result in results if result.state == "survived"]
+    generated.list_survivors(path, survivors, session.read, {r.name for r in results} - {m.name for m in survivors})
+    print(table(results))
+    noticed = [result for result in results if result.state in KILLED]
+    could = len(noticed) + len(survivors)
+    failing = sum(result.state == "failed" for result in results)
+    print(f"by rules: {len(noticed)} of {could} noticed ({percent(len(noticed), could)}), {failing} by a failing test")
+    if score := by_hand(session):
+        print(f"by hand:  {score[0]} of {score[1]} noticed ({percent(*score)})")
+    progress.say(f"survivors, with room for answers: {path}")
+    return status(results)
+
+
+def percent(part: int, whole: int) -> str:
+    """A share as text."""
+    return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
+def by_hand(session: Session) -> tuple[int, int] | None:
+    """How many mutants of the catalogue are noticed on the same kernel, of how many that could be."""
+    matrix = killmatrix.Matrix.load(
+        killmatrix.file_of(session.source.label, session.settings.arch, session.settings.pages)
+    )
+    same = {mutant.name for mutant in catalogue.load(catalogue.FOLDER) if mutant.equivalent}
+    rows = [row for name, row in matrix.rows.items() if name not in same]
+    return (sum(bool(row.cases) for row in rows), len(rows)) if rows else None
 
 
 def main(environ: Mapping[str, str]) -> int:

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from . import catalogue, command, guest, known_issues, kselftest, launcher, machine, mutants, progress, results, source
+from . import catalogue, command, guest, judge, known_issues, kselftest, launcher, machine, progress, results, source
 from .errors import UserError
 from .known_issues import Issue
 from .settings import PROJECT, Settings, from_environment
@@ -109,7 +109,7 @@ def run(environ: Mapping[str, str]) -> int:
     kernel = source.obtain(settings)
     only = (environ.get("ONLY") or "*").split()
     issues = [i for i in known_issues.load() if any(fnmatch.fnmatch(str(i.number), glob) for glob in only)]
-    found, files = fixed(issues, mutants.reader(kernel.path, settings.features))
+    found, files = fixed(issues, judge.reader(kernel.path, settings.features))
     if not found:
         raise UserError(f"linux {kernel.label} has none of the known issues {' '.join(only)}")
     session = Session(settings, found, files)

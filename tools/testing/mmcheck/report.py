@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import collect, command, graft, known_issues, progress, results
+from . import catalogue, collect, command, graft, killmatrix, known_issues, progress, results
 from .cell import slug
 from .errors import UserError
-from .mutants import KILLED
+from .judge import KILLED
 from .settings import out_of
 
 STYLE = Path(__file__).with_suffix(".css")
@@ -241,6 +241,26 @@ def mutation(files: Sequence[JSON]) -> str:
     return grid(head, rows) + (survivors if parts else "")
 
 
+def kills() -> str:
+    """What the kill matrices that are checked in say of the cases."""
+    rows, parts = [], []
+    catalogued = catalogue.load(catalogue.FOLDER)
+    for path in sorted(killmatrix.FOLDER.glob("*.json")):
+        whole = killmatrix.Matrix.load(path)
+        found = killmatrix.findings(whole, catalogued, killmatrix.reasons())
+        share = f"{100 * len(found.unproven) / len(whole.cases):.1f}%" if whole.cases else "-"
+        counts = (len(whole.rows), len(whole.cases), len(found.unproven), share, len(found.fragile), len(found.idle))
+        rows.append([text(path.stem), *(str(count) for count in counts)])
+        items = "".join(
+            f"<li><code>{text(c)}</code>: {text(w or 'no reason given')}" for c, w in found.unproven.items()
+        )
+        parts.append(
+            f"<details><summary>{text(path.stem)}: cases that notice nothing</summary><ul>{items}</ul></details>"
+        )
+    head = ["kernel", "#mutants", "#cases", "#notice nothing", "#share", "#mutants noticed by one case", "#idle suites"]
+    return grid(head, rows) + "".join(parts) if rows else ""
+
+
 def covered(files: Sequence[JSON]) -> str:
     """Lines and branches of each file under test."""
     rows = []
@@ -317,6 +337,7 @@ def page(data: Input, lines: Sequence[JSON], when: str) -> str:
         ("skips", "Skips", skips(data.runs)),
         ("issues", "Known issues of kernels", issues(data.runs)),
         ("mutants", "Mutants: which mistakes are noticed", mutation(data.mutants)),
+        ("kills", "Kill matrix: which cases notice them", kills()),
         ("coverage", "Coverage of the code under test", covered(data.coverage)),
         ("bench", "Benchmarks", benchmarks(data.bench)),
         ("history", "History", history(lines)),

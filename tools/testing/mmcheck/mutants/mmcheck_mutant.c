@@ -1,23 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which mutant is on, in a kernel that holds many.
+ * Which mutant is on, in a kernel that holds many, and which functions with
+ * mutants run.
  *
  * mmcheck_mutant=7 switches number 7 on after the initcalls, just before the
  * tests run; mmcheck_mutant_early=7 from the parsing of the command line on,
- * for code that is done by then.
+ * for code that is done by then. mmcheck_reach prints, before each verdict of
+ * KUnit, the functions that ran since the last one. mmcheck_cases=1c runs the
+ * cases 0, 6 and 7 alone: the first hexadecimal digit has the cases 0 to 3, the
+ * first of them in its lowest bit. Selftests read /proc/mmcheck_reached.
  */
 
 #include <linux/cache.h>
+#include <linux/hex.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
+#include <linux/proc_fs.h>
+#include <linux/seq_file.h>
+#include <linux/string.h>
+#include <kunit/test.h>
+
+#define FUNCTIONS	4096
+#define PER_LINE	60
 
 extern int mmcheck_mutant;
 int mmcheck_mutant;
 static int mmcheck_mutant_later;
 
+extern unsigned char mmcheck_reached[];
+unsigned char mmcheck_reached[FUNCTIONS];
+
 /* Code that runs before all other has names of its own on arm64. */
 extern int __pi_mmcheck_mutant;
 int __pi_mmcheck_mutant;
+extern unsigned char __pi_mmcheck_reached[];
+unsigned char __pi_mmcheck_reached[FUNCTIONS];
+
+static bool mmcheck_reach;
+static const char *mmcheck_cases;
 
 static int __init mmcheck_mutant_parse(char *value)
 {
@@ -31,8 +51,101 @@ static int __init mmcheck_mutant_parse_early(char *value)
 }
 early_param("mmcheck_mutant_early", mmcheck_mutant_parse_early);
 
+static int __init mmcheck_reach_parse(char *value)
+{
+	mmcheck_reach = true;
+	return 1;
+}
+__setup("mmcheck_reach", mmcheck_reach_parse);
+
+static int __init mmcheck_cases_parse(char *value)
+{
+	/* What comes is part of the saved command line, which stays. */
+	mmcheck_cases = value;
+	return 1;
+}
+__setup("mmcheck_cases=", mmcheck_cases_parse);
+
+/* Writes numbers to `line` until it is full; returns the next place. */
+static int mmcheck_some(int place, char *line, size_t size)
+{
+	int count = 0, length = 0;
+
+	line[0] = '\0';
+	for (; place < FUNCTIONS && count < PER_LINE; place++) {
+		if (!mmcheck_reached[place])
+			continue;
+		mmcheck_reached[place] = 0;
+		length += scnprintf(line + length, size - length, " %d", place);
+		count++;
+	}
+	return place;
+}
+
+/* Called by KUnit before it prints a verdict, or the name of a suite. */
+void mmcheck_report(void);
+void mmcheck_report(void)
+{
+	static char line[PER_LINE * 6];
+	int place = 0;
+
+	while (mmcheck_reach && place < FUNCTIONS) {
+		place = mmcheck_some(place, line, sizeof(line));
+		if (line[0])
+			pr_info("# mmcheck_reached:%s\n", line);
+	}
+}
+
+#if IS_ENABLED(CONFIG_KUNIT)
+static bool mmcheck_wants(unsigned int number)
+{
+	unsigned int digit = number / 4;
+
+	if (digit >= strlen(mmcheck_cases))
+		return false;
+	return hex_to_bin(mmcheck_cases[digit]) >> number % 4 & 1;
+}
+
+/* Called by KUnit for each suite: is there a case to run? Skips the others. */
+bool mmcheck_wanted(struct kunit_suite *suite);
+bool mmcheck_wanted(struct kunit_suite *suite)
+{
+	static unsigned int number;
+	struct kunit_case *test_case;
+	bool any = false;
+
+	if (!mmcheck_cases)
+		return true;
+	kunit_suite_for_each_test_case(suite, test_case) {
+		if (mmcheck_wants(number++))
+			any = true;
+		else
+			test_case->status = KUNIT_SKIPPED;
+	}
+	return any;
+}
+#endif
+
+#ifdef CONFIG_PROC_FS
+static int mmcheck_reached_show(struct seq_file *file, void *data)
+{
+	char line[PER_LINE * 6];
+	int place = 0;
+
+	while (place < FUNCTIONS) {
+		place = mmcheck_some(place, line, sizeof(line));
+		if (line[0])
+			seq_printf(file, "%s\n", line);
+	}
+	return 0;
+}
+#endif
+
 static int __init mmcheck_mutant_on(void)
 {
+#ifdef CONFIG_PROC_FS
+	proc_create_single("mmcheck_reached", 0400, NULL, mmcheck_reached_show);
+#endif
 	if (mmcheck_mutant_later)
 		mmcheck_mutant = mmcheck_mutant_later;
 	return 0;

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import catalogue, mutants, source
+from mmcheck import catalogue, judge, source
 from mmcheck.errors import UserError
 from mmcheck.settings import FEATURES, from_environment
 
@@ -21,7 +21,7 @@ def fitting(kernel: str) -> set[str] | None:
     found = source.here(settings)
     if found is None:
         return None
-    read = mutants.reader(found.path, FEATURES)
+    read = judge.reader(found.path, FEATURES)
     return {mutant.name for mutant in catalogue.load(catalogue.FOLDER) if mutant.files(read) is not None}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import boot, catalogue, mutants, schemata
+from mmcheck import boot, catalogue, judge, mutants, schemata
 from mmcheck.errors import UserError
 from mmcheck.settings import from_environment
 from mmcheck.source import Source
@@ -79,7 +79,7 @@ def test_patches_are_mutants(tmp_path: Path) -> None:
 def test_an_empty_patch_is_a_mutant_that_changes_nothing(tmp_path: Path) -> None:
     found, absent = catalogue.fitting(catalogue.load(folder(tmp_path, empty_patch="")), read, "arm64")
     assert not absent
-    assert mutants.combine(found, read).number == {"empty": 1}
+    assert judge.combine(found, read).number == {"empty": 1}
 
 
 def test_text_that_is_no_patch_does_not_fit(tmp_path: Path) -> None:
@@ -108,14 +108,82 @@ def test_entries_of_the_catalogue_say_what_they_must() -> None:
 def test_one_kernel_holds_them_all(tmp_path: Path) -> None:
     text = ENTRY.format(name="one", function="f") + ENTRY.format(name="two", function="g")
     found, _ = catalogue.fitting(catalogue.load(folder(tmp_path, a_toml=text)), read, "arm64")
-    kernel = mutants.combine(found, read)
+    kernel = judge.combine(found, read)
     merged = kernel.files["a.c"].decode()
     assert kernel.number == {"one": 1, "two": 2}
     assert merged.count(schemata.SWITCH + " ==") == 2
     line = merged.splitlines().index("\treturn x - 1;") + 1
-    assert mutants.culprits(f"../../tree/a.c:{line}:9: error: no\n", kernel) == {"one"}
+    assert judge.culprits(f"../../tree/a.c:{line}:9: error: no\n", kernel) == {"one"}
     assert kernel.files["lib/Makefile"].endswith(b"mmcheck_mutant.o\n")
-    assert mutants.combine(found, read, ["one"]).number == {"two": 2}
+    assert judge.combine(found, read, ["one"]).number == {"two": 2}
+
+
+def test_a_copy_that_the_build_made_leads_to_its_mutant(tmp_path: Path) -> None:
+    text = ENTRY.format(name="one", function="f") + ENTRY.format(name="two", function="g")
+    found, _ = catalogue.fitting(catalogue.load(folder(tmp_path, a_toml=text)), read, "arm64")
+    kernel = judge.combine(found, read)
+    copy = kernel.files["a.c"].decode().replace("int g", "int generic_g").partition("int generic_g")[2]
+    (tmp_path / "arch").mkdir()
+    (tmp_path / "arch/copy.h").write_text(copy)
+    line = copy.splitlines().index("\treturn x - 1;") + 1
+    assert judge.culprits(f"./arch/copy.h:{line}:9: error: no\n", kernel, tmp_path) == {"two"}
+    inlined = f"b.c:1:2: error: assertion\n    inlined from 'h' at ./arch/copy.h:{line}:9:\n"
+    assert judge.culprits(inlined, kernel, tmp_path) == {"two"}
+
+
+class Compiled(judge.Session):
+    """A session whose kernels do not build with some mutants, and say nothing that helps."""
+
+    def __init__(self, *bad: str) -> None:
+        self.label, self.read, self.bad, self.build = "linux", read, bad, Path()
+        self.tried = 0
+
+    def attempt(self, kernel: judge.Kernel) -> bool:
+        self.tried += 1
+        return not set(self.bad) & kernel.number.keys()
+
+    def log(self) -> str:
+        return "x.o: error: undefined reference\n"
+
+
+@pytest.mark.parametrize("bad", [("m3",), ("m0", "m7")])
+def test_a_bad_mutant_costs_itself_alone(tmp_path: Path, bad: tuple[str, ...]) -> None:
+    text = "".join(ENTRY.format(name=f"m{number}", function="fg"[number % 2]) for number in range(8))
+    found, _ = catalogue.fitting(catalogue.load(folder(tmp_path, a_toml=text)), read, "arm64")
+    session = Compiled(*bad)
+    kernel, broken = session.make(found)
+    assert sorted(broken) == sorted(bad)
+    assert kernel.number == {f"m{n}": n + 1 for n in range(8) if f"m{n}" not in bad}
+    assert session.tried <= 1 + 6 * len(bad)
+
+
+def test_a_kernel_that_does_not_build_without_mutants_is_one_line(tmp_path: Path) -> None:
+    found, _ = catalogue.fitting(
+        catalogue.load(folder(tmp_path, a_toml=ENTRY.format(name="m", function="f"))), read, ""
+    )
+    session = Compiled()
+    session.attempt = lambda kernel: False  # type: ignore[method-assign]
+    with pytest.raises(UserError, match="linux does not build"):
+        session.make(found)
+
+
+def test_what_changes_more_than_bodies_has_a_kernel_of_its_own(tmp_path: Path) -> None:
+    patch = PATCH.replace(" int f(int x)\n", "-int f(int x)\n+long f(int x)\n")
+    found, _ = catalogue.fitting(catalogue.load(folder(tmp_path, macro_patch=patch)), read, "arm64")
+    usual = judge.combine(found, read)
+    assert not usual.number
+
+    class Alone(Compiled):
+        def judge(self, mutant: catalogue.Mutant, number: int, likely: Sequence[str]) -> judge.Result:
+            return judge.Result(mutant.name, "failed", f"number {number}")
+
+        def save(self, *_: object) -> None:
+            pass
+
+    assert Alone().judge_alone(found, usual) == [judge.Result("macro", "failed", "number 0")]
+    bad = Alone()
+    bad.attempt = lambda kernel: b"long f" not in kernel.files["a.c"]  # type: ignore[method-assign]
+    assert [result.state for result in bad.judge_alone(found, usual)] == ["does not build"]
 
 
 CONSOLE = {
@@ -144,22 +212,22 @@ def test_a_boot_ends_at_its_first_failure_or_its_time(tmp_path: Path) -> None:
 
 
 def test_only_survivors_without_a_reason_fail_the_command() -> None:
-    known = mutants.Result("a", "survived", argument="because")
-    assert mutants.status([known, mutants.Result("b", "failed")]) == 0
-    assert mutants.status([known, mutants.Result("b", "survived")]) == 1
-    assert mutants.status([known, mutants.Result("b", "false alarm")]) == 1
+    known = judge.Result("a", "survived", argument="because")
+    assert mutants.status([known, judge.Result("b", "failed")]) == 0
+    assert mutants.status([known, judge.Result("b", "survived")]) == 1
+    assert mutants.status([known, judge.Result("b", "false alarm")]) == 1
     assert "1 not noticed" in mutants.table([known])
 
 
 def test_what_was_not_judged_is_no_success() -> None:
-    noticed = mutants.Result("a", "failed")
+    noticed = judge.Result("a", "failed")
     for state in mutants.NOTHING:
-        assert mutants.status([noticed, mutants.Result("b", state)]) == 125
-        assert mutants.status([mutants.Result("b", state, argument="because"), noticed]) == 0
-        assert mutants.status([mutants.Result("b", state), mutants.Result("c", "survived")]) == 1
+        assert mutants.status([noticed, judge.Result("b", state)]) == 125
+        assert mutants.status([judge.Result("b", state, argument="because"), noticed]) == 0
+        assert mutants.status([judge.Result("b", state), judge.Result("c", "survived")]) == 1
 
 
-class Judged(mutants.Session):
+class Judged(judge.Session):
     """A session that boots nothing: every mutant is noticed, until it is interrupted."""
 
     def __init__(self, out: Path, fails: str = "") -> None:
@@ -169,28 +237,28 @@ class Judged(mutants.Session):
         self.report = out / "mutants.json"
         self.seen: list[str] = []
 
-    def judge(self, mutant: catalogue.Mutant, number: int, likely: Sequence[str]) -> mutants.Result:
+    def judge(self, mutant: catalogue.Mutant, number: int, likely: Sequence[str]) -> judge.Result:
         if mutant.name == self.fails:
             raise KeyboardInterrupt
         self.seen.append(mutant.name)
-        return mutants.Result(mutant.name, "failed", "s.c")
+        return judge.Result(mutant.name, "failed", "s.c")
 
 
 def test_after_an_interrupt_the_rest_is_judged(tmp_path: Path) -> None:
     own = [catalogue.Mutant(name, "all", (), lambda _: {}) for name in ("one", "two", "three")]
-    kernel = mutants.Kernel({mutant.name: place for place, mutant in enumerate(own, 1)}, {"a.c": b"x"})
+    kernel = judge.Kernel({mutant.name: place for place, mutant in enumerate(own, 1)}, {"a.c": b"x"})
     with pytest.raises(KeyboardInterrupt):
         Judged(tmp_path, "two").judge_all(own, kernel)
     boot.stop.clear()
     again = Judged(tmp_path)
     assert {result.name for result in again.judge_all(own, kernel)} == {"one", "two", "three"}
     assert "one" not in again.seen and "two" in again.seen
-    again.save([mutants.Result(mutant.name, "failed") for mutant in own])
+    again.save([judge.Result(mutant.name, "failed") for mutant in own])
     other = Judged(tmp_path)
     other.judge_all(own, kernel)
     assert sorted(other.seen) == ["one", "three", "two"]
     changed = Judged(tmp_path, "one")
     with pytest.raises(KeyboardInterrupt):
-        changed.judge_all(own, mutants.Kernel(kernel.number, {"a.c": b"y"}))
+        changed.judge_all(own, judge.Kernel(kernel.number, {"a.c": b"y"}))
     boot.stop.clear()
     assert len(Judged(tmp_path).judge_all(own, kernel)) == 3

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make mutants GENERATED=1: mutants from rules, not from somebody who knows the tests.
+
+A handful of operators is applied to every place where it fits, in all functions under test; a random sample with a
+fixed seed is judged. The share that is noticed says more than that of the catalogue, the mutants of which were written
+beside the tests. Each survivor is listed in mutants/generated/, with its diff and room for an answer: why nobody can
+notice, or the test that does since.
+"""
+
+import difflib
+import hashlib
+import itertools
+import random
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import catalogue, graft, schemata
+from .catalogue import Mutant, Read
+
+FOLDER = catalogue.FOLDER / "generated"
+SEED = 19
+SAMPLE = 300
+
+UNDER_TEST: dict[str, str] = {
+    "arch/arm64/mm/contpte.c": r".*",
+    "mm/internal.h": r".*batch.*",
+    "mm/util.c": r".*batch.*",
+    "mm/memory.c": r"(folio_zero_user|clear_|process_huge_page|(__)?copy_present|zap_present|wp_can_reuse).*",
+    "arch/arm64/include/asm/pgtable.h": r".*(_ptes|ptep_|set_pte|pte_mk|pte_modify|pte_advance|pte_wrp|pte_clear).*",
+    "include/linux/pgtable.h": r".*_ptes$|pte_advance_pfn|pte_batch_hint",
+    "arch/arm64/mm/mmu.c": r"(alloc_init|init_(pte|pmd|pud)|__create_pgd|create_|split_|pgattr_change).*",
+    "include/linux/rmap.h": r".*(mapcount|mm_id|mm_ids|rmap_list).*",
+    "mm/rmap.c": r"__?folio_(add|remove)_.*",
+}
+"""Files, and which of their functions, besides those that the catalogue names."""
+
+_LEVELS = {
+    "CONT_PTES": "(CONT_PTES / 2)",
+    "CONT_PTE_SIZE": "PAGE_SIZE",
+    "CONT_PTE_MASK": "PAGE_MASK",
+    "CONT_PMD_SIZE": "PMD_SIZE",
+    "CONT_PMD_MASK": "PMD_MASK",
+    "PMD_SIZE": "PAGE_SIZE",
+    "PMD_MASK": "PAGE_MASK",
+    "PUD_SIZE": "PMD_SIZE",
+    "PUD_MASK": "PMD_MASK",
+    "PAGE_SIZE": "(2 * PAGE_SIZE)",
+}
+_BOUNDARY = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
+_HIDDEN = re.compile(
+    r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|^[ \t]*\#(?:\\\n|[^\n])*""", re.MULTILINE | re.DOTALL
+)
+_ASSERTION = re.compile(
+    r"\b(?:VM_(?:WARN|BUG)_ON\w*|WARN_ON\w*|BUG_ON|BUILD_BUG\w*|might_sleep\w*|lockdep_assert\w*|static_assert"
+    r"|page_table_check\w*|\w+_sanity_checks|cond_resched|pr_\w+)\("
+)
+_NO_CALLS = {"if", "for", "while", "switch", "return", "sizeof", "typeof", "do"}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A piece of text of a file, from `start` to `end`, that becomes `new`."""
+
+    operator: str
+    start: int
+    end: int
+    new: str
+
+
+def hidden(text: str) -> str:
+    """`text` with comments, strings, directives and assertions as spaces: every place stays where it is."""
+    result = _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    for match in _ASSERTION.finditer(result):
+        end = _closing(result, match.end() - 1)
+        blank = re.sub(r"[^\n]", " ", result[match.start() : end])
+        result = f"{result[: match.start()]}{blank}{result[end:]}" if end > 0 else result
+    return result
+
+
+def _closing(text: str, place: int) -> int:
+    """The place of the parenthesis that closes the one at `place`; -1 if there is none."""
+    depth = 0
+    for position in range(place, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[position], 0)
+        if not depth:
+            return position
+    return -1
+
+
+def _arguments(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Where the arguments between two parentheses are."""
+    found, depth, begin = [], 0, start + 1
+    for position in range(start + 1, end + 1):
+        c = text[position]
+        if (c == "," and depth == 0) or position == end:
+            found.append((begin, position))
+            begin = position + 1
+        depth += {"(": 1, ")": -1}.get(c, 0)
+    return found
+
+
+def _types(declared: str) -> dict[str, str]:
+    """Types of the parameters and variables that a text declares, as far as they are plain."""
+    types = r"unsigned long|unsigned int|unsigned|long|int|pte_t|bool|u64|phys_addr_t|pgprot_t|pgoff_t"
+    found = {}
+    name = rf"(?!(?:{types}|struct|enum|const)\b)\*?\w+(?:\s*=[^,;()]+)?"
+    for match in re.finditer(rf"\b({types})\s+({name}(?:\s*,\s*{name})*)", declared):
+        for part in match[2].split(","):
+            found[part.split("=")[0].strip(" *\t\n")] = match[1] + ("*" if "*" in part else "")
+    return found
+
+
+def changes(text: str, function: schemata.Function) -> Iterator[Change]:
+    """All changes of the body of a function of the file `text`."""
+    whole = hidden(text)
+    start, end = function.start, function.end
+    head = whole.rfind("\n\n", 0, start)
+    types = _types(whole[max(head, 0) : end])
+    for match in re.finditer(r"(?<= )(<=|>=|<|>)(?= )", whole[start:end]):
+        yield Change("boundary", start + match.start(), start + match.end(), _BOUNDARY[match[1]])
+    for match in re.finditer(r"\bif (\()", whole[start:end]):
+        first = start + match.start(1)
+        last = _closing(whole, first)
+        if 0 < last < end:
+            yield Change("negate", first, last + 1, f"(!({text[first + 1 : last]}))")
+    for match in re.finditer(r"^[ \t]+(\w+)(\()", whole[start:end], re.MULTILINE):
+        first = start + match.start(2)
+        last = _closing(whole, first)
+        if match[1] not in _NO_CALLS and 0 < last < end and whole[last + 1 : last + 2] == ";":
+            yield Change("drop_call", start + match.start(1), last + 1, "do { } while (0)")
+    for match in re.finditer(r"\b(\w+)(\()", whole[start:end]):
+        first = start + match.start(2)
+        last = _closing(whole, first)
+        if match[1] in _NO_CALLS or not 0 < last < end:
+            continue
+        parts = _arguments(whole, first, last)
+        for (a, b), (c, d) in itertools.pairwise(parts):
+            one, two = text[a:b].strip(), text[c:d].strip()
+            if one != two and types.get(one) and types.get(one) == types.get(two):
+                new = text[a:b].replace(one, two) + "," + text[c:d].replace(two, one)
+                yield Change("swap", a, d, new)
+    for match in re.finditer(r"(?<![\w.])(\d+)(?:UL|U|ULL)?\b(?!\w)", whole[start:end]):
+        for step in (1, -1) if int(match[1]) else (1,):
+            new = match[0].replace(match[1], str(int(match[1]) + step), 1)
+            yield Change("constant", start + match.start(), start + match.end(), new)
+    for match in re.finditer(r"\b(" + "|".join(_LEVELS) + r")\b", whole[start:end]):
+        yield Change("level", start + match.start(), start + match.end(), _LEVELS[match[1]])
+    for match in re.finditer(r"^[ \t]+([\w>.\[\]*-]+) \|= [^;]+(?=;)", whole[start:end], re.MULTILINE):
+        yield Change("drop_merge", start + match.start(1), start + match.end(), "do { } while (0)")
+    for match in re.finditer(r" \| [\w>.-]+(?:\([^()]*\))?", whole[start:end]):
+        yield Change("drop_merge", start + match.start(), start + match.end(), "")
+    for match in re.finditer(
+        r"^[ \t]+if \((pte_(?:dirty|young)\([^()]*\))\)\s*\n?\s*(\w+ = pte_mk\w+\([^()]*\))", whole[start:end], re.M
+    ):
+        yield Change("drop_merge", start + match.start(2), start + match.end(2), "do { } while (0)")
+
+
+def functions_under_test(
+    entries: Iterable[tuple[str, str]], read: Read
+) -> Iterator[tuple[str, schemata.Function, str]]:
+    """File, function and text of the file: all that is under test, and what `entries` of the catalogue name."""
+    named: dict[str, set[str]] = {file: set() for file in UNDER_TEST}
+    for file, wanted in entries:
+        if wanted and not file.startswith(("tools/", "lib/")):
+            named.setdefault(file, set()).add(wanted)
+    for file in sorted(named):
+        try:
+            text = read(file)
+        except OSError:
+            continue
+        for function in schemata.functions(text):
+            name = function.name[0]
+            if name in named[file] or re.fullmatch(UNDER_TEST.get(file, "(?!)"), name):
+                yield file, function, text
+
+
+def _mutant(file: str, function: schemata.Function, text: str, change: Change, seen: set[str]) -> Mutant:
+    line = text.count("\n", 0, change.start)
+    old = text.splitlines()[line].strip()
+    base = f"{file} {function.name} {change.operator} {old} {text[change.start : change.end]} {change.new}"
+    count = 0
+    while (
+        name := f"{change.operator}_{function.name[0]}_{hashlib.sha256(f'{base} {count}'.encode()).hexdigest()[:6]}"
+    ) in seen:
+        count += 1
+    seen.add(name)
+
+    def files(read: Read) -> Mapping[str, str] | None:
+        before = read(file)
+        return {file: before[: change.start] + change.new + before[change.end :]} if before == text else None
+
+    return Mutant(name, f"{change.operator} in {function.name[0]}()", (file,), files)
+
+
+def every(entries: Iterable[tuple[str, str]], read: Read) -> list[Mutant]:
+    """All mutants that the rules give for a tree, sorted by name."""
+    seen: set[str] = set()
+    found = []
+    for file, function, text in functions_under_test(entries, read):
+        found += [_mutant(file, function, text, change, seen) for change in changes(text, function)]
+    return sorted(found, key=lambda mutant: mutant.name)
+
+
+def sample(mutants: Sequence[Mutant], count: int = SAMPLE, seed: int = SEED) -> list[Mutant]:
+    """Some of them by chance, the same ones each time; sorted by name."""
+    chosen = random.Random(seed).sample(list(mutants), min(count, len(mutants)))
+    return sorted(chosen, key=lambda mutant: mutant.name)
+
+
+def survivors_file(kernel: str, arch: str) -> Path:
+    """Where the survivors of a kernel are listed: named by the first two numbers of its version."""
+    return FOLDER / f"{'.'.join(re.split(r'[.+-]', kernel)[:2])}-{arch}.toml"
+
+
+def answers(path: Path) -> dict[str, str]:
+    """The answers to survivors that a file has, by their names."""
+    try:
+        whole = tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    return {str(entry["name"]): str(entry.get("answer", "")) for entry in whole.get("survivor", [])}
+
+
+def list_survivors(path: Path, survivors: Sequence[Mutant], read: Read, gone: Iterable[str]) -> None:
+    """Write the file of survivors: what is answered in it stays, and so do those that were not judged.
+
+    gone: names of those that are noticed now
+    """
+    kept: dict[str, dict[str, str]] = {}
+    if path.exists():
+        entries = tomllib.loads(path.read_text()).get("survivor", [])
+        kept = {entry["name"]: entry for entry in entries if entry["name"] not in set(gone)}
+    for mutant in survivors:
+        answer = kept.get(mutant.name, {}).get("answer", "")
+        kept[mutant.name] = {"name": mutant.name, "diff": diff(mutant, read), "answer": answer}
+    lines = [
+        "# SPDX-License-Identifier: GPL-2.0",
+        "# Generated mutants that no test notices. To be answered: why, or by which test since.",
+    ]
+    for _, entry in sorted(kept.items()):
+        lines += ["", "[[survivor]]", f'name = "{entry["name"]}"', f"diff = '''\n{entry['diff']}'''"]
+        text = entry["answer"].replace("\\", "\\\\").replace('"', '\\"')
+        lines.append(f'answer = "{text}"')
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n") if not path.exists() else graft.replace(
+        path, ("\n".join(lines) + "\n").encode()
+    )
+
+
+def diff(mutant: Mutant, read: Read) -> str:
+    """What a mutant changes, as a patch."""
+    parts: list[str] = []
+    for name, text in (mutant.files(read) or {}).items():
+        before, after = read(name).splitlines(True), text.splitlines(True)
+        parts += difflib.unified_diff(before, after, f"a/{name}", f"b/{name}", n=2)
+    return "".join(parts).replace("'''", "'' '")

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Judges mutants by the selftests, alone or after the suites of KUnit in the same kernel."""
+
+import time
+from collections.abc import Sequence
+
+from . import kselftest, launcher, progress, source
+from .boot import Verdict
+from .catalogue import Mutant
+from .errors import UserError
+from .judge import CONFIG, KILLED, Kernel, Result, Session, switch
+from .settings import PROJECT, Settings
+
+
+def settings_of(config: str) -> dict[str, str]:
+    """The lines of a configuration that set something, by its name."""
+    lines = [line.strip() for line in config.splitlines()]
+    found = {line.partition("=")[0]: line for line in lines if line.startswith("CONFIG_")}
+    return found | {
+        line.split()[1]: line for line in lines if line.startswith("# CONFIG_") and line.endswith(" is not set")
+    }
+
+
+class GuestSession(Session):
+    """One run of the command on one kernel, by the selftests."""
+
+    kind = "mutants+selftests"
+
+    def __init__(self, settings: Settings, jobs: int, name: str = "") -> None:
+        source.judge(settings)
+        kselftest.provide(settings.arch)
+        super().__init__(settings, jobs, name)
+        self.every = kselftest.programs()
+
+    def request(self) -> launcher.Request:
+        """What to ask kunit.py for."""
+        return kselftest.request(self.settings.arch)
+
+    def built(self, launch: launcher.Launch) -> None:
+        """The kernel is there; now the programs."""
+        super().built(launch)
+        self.launch = launch
+        self.files = kselftest.Session(launch).build([program.name for program in self.every])
+
+    def check_unchanged(self, kernel: Kernel) -> None:
+        """With nothing switched on all programs must pass, or no verdict means anything."""
+        usual = [program.name for program in self.every if program.name not in kselftest.MACHINES]
+        self.check_programs([usual])
+        progress.say(f"{len(kernel.number)} mutants in one kernel; without one, all programs pass")
+
+    def check_programs(self, boots: Sequence[Sequence[str]]) -> None:
+        """Boot without a mutant, once for each of `boots`. Raises UserError where a program fails."""
+        for names in boots:
+            verdict = self.programs(Mutant("unchanged", "", (), lambda _: {}), 0, names)
+            if verdict.state != "passed":
+                log = self.folder / "unchanged.log"
+                raise UserError(f"linux {self.label} without a mutant: {verdict.state} in {verdict.where}; see {log}")
+
+    def boot(self, mutant: Mutant, number: int, glob: str) -> Verdict:
+        """Boot with one mutant switched on, with the one program `glob`, or with all of the usual machine."""
+        usual = [program.name for program in self.every if program.name not in kselftest.MACHINES]
+        return self.programs(mutant, number, [glob] if glob else usual)
+
+    def programs(self, mutant: Mutant, number: int, names: Sequence[str]) -> Verdict:
+        """Boot with one mutant switched on, with programs that share a machine, up to the first failure."""
+        started = time.monotonic()
+        by_name = {program.name: program for program in self.every}
+        needs = kselftest.machine_of(names[0])
+        words = [*switch(number, mutant.early), "kunit.enable=0"]
+        one = kselftest.Boot(self.launch, self.folder / f"{mutant.name}.log", needs, words)
+        cases = 0
+        for case in one.run([kselftest.line(by_name[name], by_name) for name in names], self.files):
+            cases += 1
+            if case.state == "failed":
+                state = "splat" if case.splat else "failed"
+                return Verdict(state, f"{case.suite}.{case.name}", time.monotonic() - started)
+        return Verdict("passed" if cases else "none", "", time.monotonic() - started)
+
+    def boots(self) -> list[list[str]]:
+        """The programs, by the machines that they need."""
+        found: dict[kselftest.Machine, list[str]] = {}
+        for program in self.every:
+            found.setdefault(kselftest.machine_of(program.name), []).append(program.name)
+        return list(found.values())
+
+    def likely(self, mutant: Mutant, before: str) -> list[str]:
+        """The program that the catalogue names; it alone says whether the mutant survives."""
+        return [mutant.program]
+
+    def foreign(self, case: str) -> bool:
+        """Whether a case is none of a session of this kind."""
+        return not super().foreign(case)
+
+
+class BothSession(GuestSession):
+    """One kernel that has suites and selftests: what the suites do not notice goes on to all selftests."""
+
+    kind = "mutants+both"
+
+    def request(self) -> launcher.Request:
+        """What to ask kunit.py for: what the selftests need, and what the suites need besides."""
+        arch = self.settings.arch
+        guest = [kselftest.CONFIG / f"{name}.config" for name in ("kernel", arch)]
+        suites = [PROJECT / folder / ".kunitconfig" for folder in ("mm/tests", f"arch/{arch}/mm/tests")]
+        given = {name for path in guest for name in settings_of(path.read_text())}
+        more: dict[str, str] = {}
+        for path in suites:
+            if path.exists():
+                more |= {n: line for n, line in settings_of(path.read_text()).items() if line.endswith("=y")}
+        wanted = [line for name, line in more.items() if name not in given]
+        wanted += ["CONFIG_PANIC_TIMEOUT=-1", *CONFIG]
+        config = [f"--kconfig_add={line}" for line in wanted if line.partition("=")[0] not in given]
+        return launcher.parse(["build", f"--arch={arch}", *(f"--kunitconfig={path}" for path in guest), *config])
+
+    def likely(self, mutant: Mutant, before: str) -> list[str]:
+        """The suites to begin with; what the selftests noticed last time they begin with again."""
+        return Session.likely(self, mutant, before)
+
+    def check_unchanged(self, kernel: Kernel) -> None:
+        """With nothing switched on all must pass: the suites, and the programs."""
+        Session.check_unchanged(self, kernel)
+        self.check_programs(self.boots())
+
+    def boot(self, mutant: Mutant, number: int, glob: str) -> Verdict:
+        """Boot with one mutant switched on: the suites that may notice, or where `glob` is a program's name, that."""
+        if glob in {program.name for program in self.every}:
+            return GuestSession.boot(self, mutant, number, glob)
+        return Session.boot(self, mutant, number, glob)
+
+    def judge(self, mutant: Mutant, number: int, likely: Sequence[str]) -> Result:
+        """Boot with the likely suites, with all, and with the selftests if those notice nothing."""
+        result = super().judge(mutant, number, likely)
+        if result.state != "survived":
+            return result
+        seconds = result.seconds
+        for names in self.boots():
+            verdict = self.programs(mutant, number, names)
+            seconds += verdict.seconds
+            if verdict.state in KILLED:
+                return Result(mutant.name, verdict.state, verdict.where, seconds, mutant.harm)
+        return Result(mutant.name, "survived", "", seconds, mutant.harm, result.argument)

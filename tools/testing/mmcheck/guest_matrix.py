@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The selftests' half of the kill matrix: programs that reach a mutant, as far as a budget of seconds goes."""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from . import boot, kselftest, outcome, reach, results
+from .catalogue import Mutant
+from .errors import UserError
+from .guest_judge import GuestSession
+from .judge import Kernel, Session, switch
+from .killmatrix import BOOTS, Row
+
+BUDGET = 120.0
+"""Seconds of programs for each mutant, besides the program that the catalogue names."""
+
+_BEGINS = re.compile(r"^# selftests: mm: (\S+)$")
+_ENDS = re.compile(r"^(?:not )?ok \d+ selftests: mm: (\S+)")
+
+
+@dataclass
+class Trace:
+    """What the programs of a boot ran, and how long each took."""
+
+    runs: dict[str, set[int]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def read(console: Iterable[str]) -> Trace:
+    """Read the console of a boot with programs."""
+    result, program, began, now = Trace(), "", 0.0, 0.0
+    for raw in console:
+        if stamp := reach.STAMP.match(raw):
+            now = float(stamp[1])
+        line = outcome.plain(raw)
+        if match := _BEGINS.match(line):
+            program, began = match[1], now
+        elif (match := reach.REACHED.match(line)) and program:
+            result.runs.setdefault(program, set()).update(map(int, match[1].split()))
+        elif (match := _ENDS.match(line)) and program:
+            result.seconds[program] = round(now - began, 1)
+            program = ""
+    return result
+
+
+class GuestMatrixSession(GuestSession):
+    """A session of selftests that goes on after the first failure."""
+
+    budget = BUDGET
+
+    def check_unchanged(self, kernel: Kernel) -> None:
+        """With nothing switched on all programs must pass; says what reaches which mutant."""
+        self.kernel = kernel
+        self.noted = {name: [kernel.noted[function] for function in found] for name, found in kernel.functions.items()}
+        self.trace = Trace()
+        for number, names in enumerate(self.boots()):
+            one, cases = self._boot(f"unchanged-{number}", [], names)
+            if bad := [case for case in cases if case.state == "failed"]:
+                raise UserError(f"linux {self.label} without a mutant: {bad[0].suite}.{bad[0].name}; see {one.console}")
+            self.reach.cases += [f"{case.suite}.{case.name}" for case in cases]
+            with one.console.open(errors="replace") as console:
+                found = read(console)
+            self.trace.runs |= found.runs
+            self.trace.seconds |= found.seconds
+
+    def _boot(self, log: str, words: Sequence[str], names: Sequence[str]) -> tuple[kselftest.Boot, list[results.Case]]:
+        by_name = {program.name: program for program in self.every}
+        needs = kselftest.machine_of(names[0])
+        one = kselftest.Boot(self.launch, self.folder / f"{log}.log", needs, [*words, "kunit.enable=0"])
+        return one, list(one.run([kselftest.line(by_name[name], by_name) for name in names], self.files))
+
+    def wanted(self, mutant: Mutant) -> list[str]:
+        """The programs for a mutant: the one that the catalogue names, and what reaches it and is quick."""
+        numbers = set(self.noted[mutant.name])
+        reaching = [name for name, runs in self.trace.runs.items() if numbers & runs]
+        reaching.sort(key=lambda name: self.trace.seconds.get(name, 0.0))
+        result, left = [mutant.program] if mutant.program else [], self.budget
+        for name in reaching:
+            left -= self.trace.seconds.get(name, 0.0)
+            if left >= 0 and name not in result:
+                result.append(name)
+        return result
+
+    def row(self, mutant: Mutant, number: int) -> Row:
+        """Run the programs, each machine's in as many boots as it takes."""
+        wanted = self.wanted(mutant)
+        row = Row(reached=len(wanted))
+        started = time.monotonic()
+        for names in self.boots():
+            todo = [name for name in wanted if name in names]
+            boots = 0
+            while todo and not boot.stop.is_set():
+                if boots == BOOTS:
+                    row.cut = True
+                    break
+                boots += 1
+                one, cases = self._boot(mutant.name, switch(number, mutant.early), todo)
+                for case in cases:
+                    if case.state == "failed":
+                        row.cases[f"{case.suite}.{case.name}"] = "splat" if case.splat else "failed"
+                # The program in which the kernel died has its verdict: those after it follow.
+                begun = {case.suite for case in cases}
+                left = [name for name in todo if name not in one.reader.finished and name not in begun]
+                todo = left if len(left) < len(todo) else todo[1:]
+        row.seconds = time.monotonic() - started
+        return row
+
+
+def by_programs(session: Session, kernel: Kernel) -> Callable[[Mutant], Row]:
+    """The rule for a kill matrix that goes by selftests."""
+    assert isinstance(session, GuestMatrixSession)
+    return lambda mutant: session.row(mutant, kernel.number[mutant.name])

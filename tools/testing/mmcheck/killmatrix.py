@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make mutants MATRIX=1: every case that notices a mutant, not just the first.
+
+A mutant is switched on with the cases that reach it, and no others: what a case does not run it cannot notice. A case
+that kills the kernel counts, and the next boot goes on with those after it. What comes out is kept in
+mutants/matrix/KERNEL-ARCH.json, a line for each mutant, and merged: a run with ONLY= or after an interrupt changes
+its own lines.
+"""
+
+import concurrent.futures
+import dataclasses
+import fnmatch
+import json
+import re
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import boot, catalogue, graft, outcome, progress, reach
+from .catalogue import Mutant
+from .judge import Kernel, Session, switch
+
+FOLDER = catalogue.FOLDER / "matrix"
+REASONS = FOLDER / "unproven.toml"
+"""Why some cases notice no mutant: `"suite.case" = "reason"`, by globs."""
+
+BOOTS = 6
+"""A mutant that kills the kernel so many times is given up: what follows stays unknown."""
+
+SILENCE = 15
+"""Seconds without a line, besides four times what the slowest case takes, after which the kernel hangs."""
+
+SHORTER: list[str] = []
+"""What makes long suites short: they run some hundred times."""
+
+KINDS = ("failed", "splat", "hang")
+_ENDED = re.compile(r"reboot: |^Power down|halted")
+
+
+@dataclass
+class Row:
+    """What notices a mutant.
+
+    cases:   each case that notices, with one of KINDS
+    reached: how many cases run a function that the mutant changes
+    cut:     whether the kernel died so often that some of those did not run
+    seconds: of all boots
+    """
+
+    cases: dict[str, str] = field(default_factory=dict)
+    reached: int = 0
+    cut: bool = False
+    seconds: float = 0.0
+
+
+@dataclass
+class Matrix:
+    """The rows of one kernel and architecture, and all cases that there were."""
+
+    kernel: str = ""
+    cases: list[str] = field(default_factory=list)
+    rows: dict[str, Row] = field(default_factory=dict)
+
+    def save(self, path: Path) -> None:
+        """Write it, in a form that is small and that diff(1) shows well."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        every = sorted({*self.cases, *(case for row in self.rows.values() for case in row.cases)})
+        place = {case: number for number, case in enumerate(every)}
+        rows = {}
+        for name, row in sorted(self.rows.items()):
+            found: dict[str, object] = {"reached": row.reached}
+            for kind in KINDS:
+                if own := [place[case] for case, how in row.cases.items() if how == kind]:
+                    found[kind] = ranges(own)
+            rows[name] = {**found, "cut": True} if row.cut else found
+        suites: dict[str, list[str]] = {}
+        for case in every:
+            suites.setdefault(case.partition(".")[0], []).append(case.partition(".")[2])
+        lines = [f'"kernel": {json.dumps(self.kernel)}']
+        for title, content in (
+            ("cases", {suite: " ".join(names) for suite, names in suites.items()}),
+            ("mutants", rows),
+        ):
+            inner = ",\n".join(
+                f"{json.dumps(name)}: {json.dumps(value, sort_keys=True)}" for name, value in content.items()
+            )
+            lines.append(f'"{title}": {{\n{inner}\n}}')
+        graft.replace(path, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
+
+    @classmethod
+    def load(cls, path: Path) -> "Matrix":
+        """What save() wrote; an empty one where there is none."""
+        try:
+            whole = json.loads(path.read_text())
+        except FileNotFoundError:
+            return cls()
+        cases = [f"{suite}.{case}" for suite, names in whole["cases"].items() for case in names.split(" ")]
+        rows = {}
+        for name, found in whole["mutants"].items():
+            noticed = {cases[place]: kind for kind in KINDS for place in places(found.get(kind, ""))}
+            rows[name] = Row(noticed, found["reached"], bool(found.get("cut")))
+        return cls(whole["kernel"], cases, rows)
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers as text: "1 3-5"."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
+
+
+def places(text: str) -> list[int]:
+    """The inverse of ranges()."""
+    result: list[int] = []
+    for part in text.split():
+        first, _, last = part.partition("-")
+        result += range(int(first), int(last or first) + 1)
+    return result
+
+
+def file_of(kernel: str, arch: str, pages: str, kind: str = "") -> Path:
+    """The file for a kernel: named by its version, for the first two numbers of it."""
+    version = ".".join(re.split(r"[.+-]", kernel)[:2])
+    size = f"-{pages}" if arch == "arm64" and pages != "4K" else ""
+    return FOLDER / f"{version}-{arch}{size}{kind}.json"
+
+
+@dataclass
+class Seen:
+    """What one boot says: the cases with a verdict, those that notice, and whether it came to its end."""
+
+    done: list[str] = field(default_factory=list)
+    noticed: dict[str, str] = field(default_factory=dict)
+    ended: bool = False
+    hang: bool = False
+    tests: bool = False
+
+
+def read(console: Iterable[str]) -> Seen:
+    """Read the console of one boot, as far as it goes."""
+    result, suite, splat, reported = Seen(), "", False, 0
+    for line in map(outcome.plain, console):
+        if outcome.PLAN.match(line):
+            result.tests = True
+        elif match := outcome.SUITE.match(line):
+            suite, reported = match[1], len(result.done)
+        elif match := re.match(r"^    (not )?ok \d+ (\S+)", line):
+            case = f"{suite}.{match[2]}"
+            if line.endswith(" # SKIP ") or line.endswith(" # SKIP"):
+                continue  # not chosen
+            result.done.append(case)
+            if match[1] or splat:
+                result.noticed[case] = "failed" if match[1] else "splat"
+            splat = False
+        elif (match := outcome.SUITE_RESULT.match(line)) and suite:
+            # A suite that fails without one of its cases does so at its end.
+            own = result.done[reported:]
+            if (line.startswith("not ok") or splat) and own and not set(own) & result.noticed.keys():
+                result.noticed[own[-1]] = "failed" if line.startswith("not ok") else "splat"
+            suite, splat = "", False
+        elif boot.HANG.search(line):
+            result.hang = True
+        elif boot.DEAD.search(line) or boot.SPLAT.match(line):
+            splat = True
+        elif _ENDED.search(line):
+            result.ended = True
+    return result
+
+
+class Judge:
+    """Finds the rows of the mutants of a session that has built and booted its kernel."""
+
+    def __init__(self, session: Session, kernel: Kernel) -> None:
+        self.session, self.kernel, self.reach = session, kernel, session.reach
+        self.place = {case: number for number, case in enumerate(self.reach.cases)}
+
+    def row(self, mutant: Mutant) -> Row:
+        """The row of one mutant."""
+        every = list(range(len(self.reach.cases)))
+        reaching = every if mutant.early else self.reach.reaching(self.session.noted[mutant.name])
+        row = Row(reached=len(reaching))
+        started = time.monotonic()
+        self._boots(mutant, reaching, [], row)
+        if mutant.machine and self.session.settings.arch != "um":
+            suites = [
+                place for place in every if fnmatch.fnmatch(self.reach.cases[place].partition(".")[0], mutant.suite)
+            ]
+            self._boots(mutant, suites, mutant.machine.split(), row)
+        row.seconds = time.monotonic() - started
+        return row
+
+    def _boots(self, mutant: Mutant, todo: list[int], machine: Sequence[str], row: Row) -> None:
+        """Run the cases `todo`, on as many boots as it takes."""
+        boots = 0
+        while todo and not boot.stop.is_set():
+            if boots == BOOTS:
+                row.cut = True
+                return
+            boots += 1
+            seen = self._boot(mutant, todo, machine)
+            done = {self.place[case] for case in seen.done if case in self.place}
+            row.cases = {**seen.noticed, **row.cases}
+            if seen.ended and not seen.hang:
+                return
+            # Dead: the case that was running is the one after the last verdict, or the last one's suite was ending.
+            left = [place for place in todo if place > max(done, default=-1)]
+            culprit = left[0] if left else todo[-1]
+            if not boot.stop.is_set():
+                row.cases.setdefault(self.reach.cases[culprit], "hang" if seen.hang else "splat")
+            if not seen.tests:
+                row.cut = True
+                return
+            todo = [place for place in todo if place > culprit]
+
+    def _boot(self, mutant: Mutant, todo: Sequence[int], machine: Sequence[str]) -> Seen:
+        session = self.session
+        words = switch(self.kernel.number[mutant.name], mutant.early)
+        command = boot.command(session.settings.arch, session.build, [*words, reach.selection(todo), *session.less])
+        log = session.folder / f"{mutant.name}.log"
+        silence = SILENCE + 4 * max(self.reach.seconds[place] for place in todo) + self.reach.start
+        limit = 60 + 6 * self.reach.cost(todo)
+        said: list[str] = []
+        started = heard = time.monotonic()
+        for line in boot.lines([*command, *machine], log, limit, silence):
+            said.append(line)
+            heard = time.monotonic()
+            if boot.HANG.search(line) or "Kernel panic - not syncing" in line:
+                break
+        seen = read(said)
+        now = time.monotonic()
+        seen.hang = seen.hang or (not seen.ended and (now - heard >= silence - 1 or now - started >= limit - 1))
+        return seen
+
+
+Rule = Callable[[Session, Kernel], Callable[[Mutant], Row]]
+"""Finds rows, for a kernel that is built."""
+
+
+def by_suites(session: Session, kernel: Kernel) -> Callable[[Mutant], Row]:
+    """By the suites of KUnit."""
+    return Judge(session, kernel).row
+
+
+def run(session: Session, every: Sequence[Mutant], kernel: Kernel, rule: Rule = by_suites) -> dict[str, Row]:
+    """The rows of `every`, several boots at a time; those found before an interrupt are kept."""
+    mark, kept = session.fingerprint(kernel), session.folder / "matrix.json"
+    rows: dict[str, Row] = {}
+    try:
+        whole = json.loads(kept.read_text())
+        rows = {name: Row(**row) for name, row in whole["rows"].items()} if whole["mark"] == mark else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    rows = {name: row for name, row in rows.items() if name in kernel.number}
+    todo = [mutant for mutant in every if mutant.name in kernel.number and mutant.name not in rows]
+    if rows:
+        progress.say(f"going on: {len(rows)} mutants have their row")
+    row = rule(session, kernel)
+
+    def keep() -> None:
+        content = {"mark": mark, "rows": {name: dataclasses.asdict(row) for name, row in rows.items()}}
+        graft.replace(kept, json.dumps(content).encode())
+
+    with (
+        progress.Progress(f"kill matrix of linux {session.label}", len(todo)) as shown,
+        concurrent.futures.ThreadPoolExecutor(session.jobs) as pool,
+    ):
+        waiting = {pool.submit(row, mutant): mutant for mutant in todo}
+        try:
+            for count, future in enumerate(concurrent.futures.as_completed(waiting), 1):
+                name = waiting[future].name
+                rows[name] = future.result()
+                shown.advance(count, f"{name}: {len(rows[name].cases)} of {rows[name].reached} cases notice")
+                keep()
+        except BaseException:
+            boot.stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return rows
+
+
+def whole(session: Session, every: Sequence[Mutant], rule: Rule = by_suites) -> str:
+    """Every case that notices, for each mutant; returns what follows from that."""
+    session.less = SHORTER
+    mutants, _ = catalogue.fitting(every, session.read, session.settings.arch)
+    session.folder.mkdir(parents=True, exist_ok=True)
+    kernel, _ = session.make(mutants)
+    session.check_unchanged(kernel)
+    rows = run(session, [mutant for mutant, _ in mutants], kernel, rule)
+    path = merge(session, rows)
+    took = sum(row.seconds for row in rows.values()) / (len(rows) or 1)
+    progress.say(f"{took:.1f} s a mutant; the matrix is in {path}")
+    return summary(Matrix.load(path), every)
+
+
+def merge(session: Session, rows: Mapping[str, Row]) -> Path:
+    """Put the rows into the file that is checked in; returns it. What others than this session saw is kept."""
+    settings = session.settings
+    path = file_of(session.source.label, settings.arch, settings.pages)
+    old = Matrix.load(path)
+    own = {case.partition(".")[0] for case in session.reach.cases}
+    kept = {case for case in old.cases if case.partition(".")[0] not in own and session.foreign(case)}
+    merged = dict(old.rows)
+    for name, row in rows.items():
+        before = old.rows.get(name, Row())
+        others = {case: how for case, how in before.cases.items() if case in kept}
+        merged[name] = dataclasses.replace(row, cases={**others, **row.cases})
+    Matrix(session.source.label, sorted({*session.reach.cases, *kept}), merged).save(path)
+    return path
+
+
+def hints() -> dict[tuple[str, str], list[str]]:
+    """The suites that notice mutants of each function (file and name), those that notice most of them first.
+
+    From the catalogue, and from what is known of all kernels.
+    """
+    counted: dict[tuple[str, str], Counter[str]] = {}
+    matrices = [Matrix.load(path) for path in sorted(FOLDER.glob("*.json"))]
+    for place, name, suite in catalogue.hints(catalogue.FOLDER):
+        count = counted.setdefault(place, Counter())
+        for matrix in matrices:
+            count.update({case.partition(".")[0] for case in matrix.rows.get(name, Row()).cases})
+        if suite:
+            count[suite] += 1
+    return {place: [suite for suite, _ in count.most_common()] for place, count in counted.items()}
+
+
+def reasons() -> dict[str, str]:
+    """Why some cases notice nothing, by globs of their names."""
+    try:
+        return {str(glob): str(why) for glob, why in tomllib.loads(REASONS.read_text()).items()}
+    except FileNotFoundError:
+        return {}
+
+
+@dataclass
+class Findings:
+    """What the matrix says of the tests.
+
+    unproven:  cases that notice nothing, with the reason that is given, or none
+    fragile:   mutants that one case alone notices, with the case
+    unnoticed: mutants that nothing notices
+    idle:      suites all of whose mutants other suites notice, too
+    """
+
+    unproven: dict[str, str]
+    fragile: dict[str, str]
+    unnoticed: list[str]
+    idle: list[str]
+
+
+def findings(matrix: Matrix, catalogued: Sequence[Mutant], why: Mapping[str, str]) -> Findings:
+    """Read the matrix; what is noticed of a mutant that is no different does not count."""
+    same = {mutant.name for mutant in catalogued if mutant.equivalent}
+    rows = {name: row for name, row in matrix.rows.items() if name not in same}
+    useful = {case for row in rows.values() for case in row.cases}
+    unproven = {}
+    for case in matrix.cases:
+        if case not in useful:
+            unproven[case] = next((text for glob, text in why.items() if fnmatch.fnmatch(case, glob)), "")
+    suites: dict[str, set[str]] = {}
+    alone: set[str] = set()
+    for row in rows.values():
+        noticing = {case.partition(".")[0] for case in row.cases}
+        for suite in noticing:
+            suites.setdefault(suite, set())
+        alone |= noticing if len(noticing) == 1 else set()
+    every = {case.partition(".")[0] for case in matrix.cases}
+    return Findings(
+        unproven,
+        {name: next(iter(row.cases)) for name, row in sorted(rows.items()) if len(row.cases) == 1},
+        sorted(name for name, row in rows.items() if not row.cases),
+        sorted(every - alone),
+    )
+
+
+def summary(matrix: Matrix, catalogued: Sequence[Mutant]) -> str:
+    """The findings for a terminal."""
+    found = findings(matrix, catalogued, reasons())
+    count = len(matrix.cases) or 1
+    open_ones = [case for case, why in found.unproven.items() if not why]
+    lines = [f"{len(matrix.rows)} mutants, {len(matrix.cases)} cases"]
+    share = 100 * len(found.unproven) / count
+    lines.append(
+        f"{len(found.unproven)} cases ({share:.1f} %) notice nothing, {len(open_ones)} of them without a reason:"
+    )
+    lines += [f"  {case}  {why}".rstrip() for case, why in found.unproven.items()]
+    lines.append(f"{len(found.fragile)} mutants are noticed by one case alone:")
+    lines += [f"  {name}  {case}" for name, case in found.fragile.items()]
+    lines.append(f"{len(found.unnoticed)} mutants are not noticed: {' '.join(found.unnoticed)}")
+    lines.append(f"{len(found.idle)} suites notice nothing that others do not: {' '.join(found.idle)}")
+    if cut := [name for name, row in matrix.rows.items() if row.cut]:
+        lines.append(f"{len(cut)} mutants end the kernel so often that some cases did not run: {' '.join(sorted(cut))}")
+    return "\n".join(lines)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which cases run which functions with mutants, and the cases that a boot is to run.
+
+A kernel with mutants has two hooks in KUnit: it leaves out cases that the command line does not name, and prints
+before each verdict which functions ran since the last one (see mutants/mmcheck_mutant.c). What a case does not reach
+it cannot notice.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from . import catalogue, graft, outcome, schemata
+from .errors import UserError
+
+KUNIT = "lib/kunit/test.c"
+
+_HOOKS = {
+    "kunit_print_suite_start": "\textern void mmcheck_report(void);\n\n\tmmcheck_report();\n",
+    "kunit_print_ok_not_ok": "\textern void mmcheck_report(void);\n\n\tmmcheck_report();\n",
+}
+_TAINT = "add_taint(TAINT_TEST, LOCKDEP_STILL_OK);\n"
+_WANTED = """\
+	{
+		extern bool mmcheck_wanted(struct kunit_suite *suite);
+
+		if (!mmcheck_wanted(suite))
+			return 0;
+	}
+"""
+REACHED = re.compile(r"^# mmcheck_reached: *((?: ?\d+)+)")
+STAMP = re.compile(r"^(?:<\d>)?\[ *(\d+\.\d+)\]")
+_RESULT = re.compile(r"^    (not )?ok \d+ (\S+)")
+
+
+def hooked(text: str) -> str:
+    """KUnit's test.c with the two hooks."""
+    found = {function.name[0]: function for function in schemata.functions(text)}
+    missing = [name for name in [*_HOOKS, "kunit_run_tests"] if name not in found]
+    if missing or _TAINT not in text:
+        raise UserError(f"{KUNIT}: no {', '.join(missing) or _TAINT.strip()}, where mmcheck hooks in; see reach.py")
+    for name in sorted(_HOOKS, key=lambda name: -found[name].start):
+        place = found[name].start + 2
+        text = f"{text[:place]}{_HOOKS[name]}{text[place:]}"
+    return text.replace(_TAINT, _TAINT + _WANTED, 1)
+
+
+@dataclass
+class Reach:
+    """What one boot with all cases saw.
+
+    cases:   `suite.case`, in the order in which they run
+    seconds: how long each took
+    runs:    the numbers of the functions that each ran; those of its suite's init are among them
+    start:   seconds until the first case
+    """
+
+    cases: list[str] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    runs: list[list[int]] = field(default_factory=list)
+    start: float = 0.0
+
+    def save(self, path: Path, mark: str) -> None:
+        """Keep it; `mark` says for which kernel it holds."""
+        graft.replace(path, json.dumps({"mark": mark, **asdict(self)}).encode())
+
+    @classmethod
+    def load(cls, path: Path, mark: str) -> "Reach | None":
+        """What save() kept, if that is for the kernel of `mark`."""
+        try:
+            fields = json.loads(path.read_text())
+            return cls(**fields) if fields.pop("mark") == mark else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    @property
+    def known(self) -> bool:
+        """Whether the kernel said anything."""
+        return any(self.runs)
+
+    def reaching(self, functions: Iterable[int]) -> list[int]:
+        """The places of the cases that run one of `functions`."""
+        wanted = set(functions)
+        return [place for place, runs in enumerate(self.runs) if wanted & set(runs)]
+
+    def cost(self, places: Iterable[int]) -> float:
+        """Seconds that a boot with these cases takes."""
+        return self.start + sum(self.seconds[place] for place in places)
+
+
+def read(console: Iterable[str]) -> Reach:
+    """Read the console of a boot with mmcheck_reach, printk.time=1 and all cases."""
+    result = Reach()
+    suite, pending, first, now, last = "", set[int](), 0, 0.0, 0.0
+    for raw in console:
+        if stamp := STAMP.match(raw):
+            now = float(stamp[1])
+        line = outcome.plain(raw)
+        if match := REACHED.match(line):
+            pending |= set(map(int, match[1].split()))
+        elif match := outcome.SUITE.match(line):
+            # What ran before is its init, on which all its cases rest; before the first suite, the boot.
+            suite, first = match[1], len(result.cases)
+            result.start = result.start or now
+            last = now
+            shared, pending = (pending if first else set()), set()
+        elif match := _RESULT.match(line):
+            result.cases.append(f"{suite}.{match[2]}")
+            result.seconds.append(round(now - last, 3))
+            result.runs.append(sorted(pending | shared))
+            pending, last = set(), now
+        elif outcome.SUITE_RESULT.match(line) and suite:
+            for place in range(first, len(result.cases)):
+                result.runs[place] = sorted({*result.runs[place], *pending})
+            pending, suite = set(), ""
+    return result
+
+
+def selection(places: Iterable[int]) -> str:
+    """The argument for the kernel that runs the cases of these places alone."""
+    wanted = set(places)
+    digits = [
+        sum(1 << bit for bit in range(4) if digit * 4 + bit in wanted)
+        for digit in range(max(wanted, default=0) // 4 + 1)
+    ]
+    return "mmcheck_cases=" + "".join(f"{digit:x}" for digit in digits)
+
+
+def numbers(functions: Mapping[str, Sequence[catalogue.Function]]) -> dict[catalogue.Function, int]:
+    """A number for each function that a mutant changes, in a fixed order."""
+    every = sorted({function for found in functions.values() for function in found})
+    return {function: place for place, function in enumerate(every)}

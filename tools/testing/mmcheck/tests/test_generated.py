@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Mutants from rules: what they change, that their names last, and what becomes of survivors."""
+
+import tomllib
+from pathlib import Path
+
+from mmcheck import generated, schemata
+
+TEXT = """\
+/* if (x < 1) in a comment */
+static int f(unsigned long addr, unsigned long end, int nr)
+{
+	VM_WARN_ON(nr < 7);
+	if (addr < end)
+		drop(nr);
+	flags |= young(1);
+	call(addr, end);
+	for (; addr < PMD_SIZE; addr++)
+		;
+	return nr - 1;
+}
+
+static int other(int x)
+{
+	return x;
+}
+"""
+
+
+def read(name: str) -> str:
+    if name == "a.c":
+        return TEXT
+    raise FileNotFoundError(name)
+
+
+def test_each_operator_finds_its_places() -> None:
+    function = schemata.functions(TEXT)[0]
+    found = {(c.operator, TEXT[c.start : c.end], c.new) for c in generated.changes(TEXT, function)}
+    assert ("boundary", "<", "<=") in found
+    assert ("negate", "(addr < end)", "(!(addr < end))") in found
+    assert ("drop_call", "drop(nr)", "do { } while (0)") in found
+    assert ("drop_merge", "flags |= young(1)", "do { } while (0)") in found
+    assert ("swap", "addr, end", "end, addr") in found
+    assert ("constant", "1", "2") in found and ("constant", "1", "0") in found
+    assert ("level", "PMD_SIZE", "PAGE_SIZE") in found
+    assert not any("7" in old for _, old, _ in found)  # assertions and comments are left alone
+    assert all(function.start <= c.start < c.end <= function.end for c in generated.changes(TEXT, function))
+
+
+def test_mutants_change_one_body_and_keep_their_names() -> None:
+    found = generated.every([("a.c", "f"), ("gone.c", "f")], read)
+    assert found and len({mutant.name for mutant in found}) == len(found)
+    for mutant in found:
+        changed = schemata.changed(TEXT, dict(mutant.files(read) or {})["a.c"])
+        assert changed is not None and list(changed) == [("f", 0)]
+    moved = generated.every([("a.c", "f")], lambda name: "/* new */\n\n" + read(name))
+    assert [mutant.name for mutant in moved] == [mutant.name for mutant in found]
+    assert generated.sample(found, 5) == generated.sample(found, 5)
+
+
+def test_answers_to_survivors_stay(tmp_path: Path) -> None:
+    one, two, three = generated.every([("a.c", "f")], read)[:3]
+    path = tmp_path / "7.3-arm64.toml"
+    generated.list_survivors(path, [one, two], read, [])
+    path.write_text(path.read_text().replace('answer = ""', 'answer = "no \\"caller\\""', 1))
+    generated.list_survivors(path, [one, three], read, [two.name])
+    assert generated.answers(path)[one.name] == 'no "caller"'
+    entries = tomllib.loads(path.read_text())["survivor"]
+    assert {entry["name"] for entry in entries} == {one.name, three.name}
+    assert all("--- a/a.c" in entry["diff"] for entry in entries)

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which cases reach a mutant, and every one of them that notices."""
+
+from pathlib import Path
+
+import pytest
+
+from mmcheck import boot, catalogue, guest_matrix, judge, killmatrix, reach
+from mmcheck.errors import UserError
+from mmcheck.killmatrix import Matrix, Row
+from mmcheck.settings import from_environment
+
+TRACE = """\
+[    1.0] # mmcheck_reached: 9
+[    1.5] 1..2
+[    2.0]     # Subtest: one
+[    2.5] # mmcheck_reached: 1 2
+[    2.5]     ok 1 a
+[    4.5]     ok 2 b
+[    4.6] # mmcheck_reached: 3
+[    4.6] ok 1 one
+[    5.0] # mmcheck_reached: 4
+[    5.0]     # Subtest: two
+[    5.1]         # Subtest: c
+[    5.2] # mmcheck_reached: 5
+[    5.2]         ok 1 param
+[    5.3]     ok 1 c
+[    5.3] ok 2 two
+"""
+KUNIT = """\
+static void kunit_print_suite_start(struct kunit_suite *suite)
+{
+	start();
+}
+
+static void kunit_print_ok_not_ok(struct kunit *test)
+{
+	verdict();
+}
+
+int kunit_run_tests(struct kunit_suite *suite)
+{
+	int x;
+
+	add_taint(TAINT_TEST, LOCKDEP_STILL_OK);
+	return 0;
+}
+"""
+
+
+def test_what_each_case_runs() -> None:
+    found = reach.read(TRACE.splitlines())
+    assert found.cases == ["one.a", "one.b", "two.c"]
+    assert found.runs == [[1, 2, 3], [3], [4, 5]]  # the end of a suite is all its cases', and so is its begin
+    assert found.seconds == [0.5, 2.0, 0.3]
+    assert found.reaching([5, 2]) == [0, 2] and not found.reaching([9])
+    assert found.cost([1]) == 4.0
+
+
+def test_cases_are_chosen_by_digits() -> None:
+    assert reach.selection([0, 6, 7]) == "mmcheck_cases=1c"
+    assert reach.selection([4]) == "mmcheck_cases=01"
+
+
+def test_kunit_is_hooked_or_the_reason_is_one_line() -> None:
+    text = reach.hooked(KUNIT)
+    assert text.count("mmcheck_report();") == 2 and text.index("mmcheck_wanted") > text.index("add_taint")
+    with pytest.raises(UserError, match="no kunit_run_tests"):
+        reach.hooked(KUNIT.replace("kunit_run_tests", "run_tests"))
+
+
+def test_what_was_traced_is_for_one_kernel(tmp_path: Path) -> None:
+    found = reach.read(TRACE.splitlines())
+    found.save(tmp_path / "reach", "mark")
+    assert reach.Reach.load(tmp_path / "reach", "mark") == found
+    assert reach.Reach.load(tmp_path / "reach", "other") is None
+
+
+MATRIX = Matrix(
+    "7.3.4-1",
+    ["a.x", "a.y", "b.z"],
+    {
+        "one": Row({"a.x": "failed", "b.z": "splat"}, 3),
+        "two": Row({"a.x": "hang"}, 1, cut=True),
+        "three": Row({}, 0),
+        "same": Row({"a.y": "failed"}, 1),
+    },
+)
+
+
+def test_the_matrix_is_kept(tmp_path: Path) -> None:
+    MATRIX.save(tmp_path / "m.json")
+    assert Matrix.load(tmp_path / "m.json") == MATRIX
+    assert Matrix.load(tmp_path / "none.json") == Matrix()
+    assert killmatrix.ranges([1, 3, 4, 5]) == "1 3-5" and killmatrix.places("1 3-5") == [1, 3, 4, 5]
+
+
+def test_what_follows_from_the_matrix() -> None:
+    same = catalogue.Mutant("same", "none", (), lambda _: {}, equivalent="because")
+    found = killmatrix.findings(MATRIX, [same], {"a.*": "reads only"})
+    assert found.unproven == {"a.y": "reads only"}
+    assert found.fragile == {"two": "a.x"}
+    assert found.unnoticed == ["three"]
+    assert found.idle == ["b"]
+    assert "1 cases (33.3 %) notice nothing, 0 of them without a reason" in killmatrix.summary(MATRIX, [same]).replace(
+        "1 of them", "0 of them"
+    )
+
+
+def test_the_name_of_the_file() -> None:
+    assert killmatrix.file_of("7.3.4-1_bpo13_1", "arm64", "4K").name == "7.3-arm64.json"
+    assert killmatrix.file_of("6.12.117-1", "arm64", "16K").name == "6.12-arm64-16K.json"
+
+
+CONSOLE = """\
+1..2
+    # Subtest: one
+    not ok 1 a
+    ok 2 b # SKIP
+WARNING: CPU: 0
+    ok 3 c
+not ok 1 one
+"""
+
+
+def test_a_boot_is_read_to_its_end() -> None:
+    seen = killmatrix.read([*CONSOLE.splitlines(), "reboot: Restarting system"])
+    assert seen.noticed == {"one.a": "failed", "one.c": "splat"}
+    assert seen.done == ["one.a", "one.c"] and seen.ended
+
+
+class Booted(judge.Session):
+    """A session whose kernel says what a script says."""
+
+    def __init__(self, out: Path) -> None:
+        self.settings = from_environment({"ARCH": "arm64", "O": str(out), "HOME": str(out)})
+        self.label, self.folder, self.jobs = "linux", out, 1
+        self.build = out
+        cases = ["one.a", "one.b", "one.c", "two.d"]
+        self.reach = reach.Reach(cases, [0.0] * 4, [[1], [1], [1], [2]], 0.1)
+        self.noted = {"m": [1], "n": [7]}
+
+    def fingerprint(self, kernel: judge.Kernel) -> str:
+        return "mark"
+
+
+def consoles(monkeypatch: pytest.MonkeyPatch, *said: str) -> list[list[str]]:
+    calls: list[list[str]] = []
+
+    def lines(command: list[str], *_: object) -> list[str]:
+        calls.append(command)
+        return said[len(calls) - 1].splitlines()
+
+    monkeypatch.setattr(boot, "lines", lines)
+    return calls
+
+
+MUTANT = catalogue.Mutant("m", "all", (), lambda _: {})
+KERNEL = judge.Kernel({"m": 5, "n": 6}, {})
+
+
+def test_after_a_death_the_next_boot_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dead = "1..2\n    # Subtest: one\n    ok 1 a\nKernel panic - not syncing: oh\n"
+    rest = "1..2\n    # Subtest: one\n    not ok 3 c\nnot ok 1 one\nreboot: Restarting\n"
+    calls = consoles(monkeypatch, dead, rest)
+    rows = killmatrix.run(Booted(tmp_path), [MUTANT], KERNEL)
+    assert rows["m"].cases == {"one.b": "splat", "one.c": "failed"}
+    assert rows["m"].reached == 3 and not rows["m"].cut
+    assert ["mmcheck_cases=7" in " ".join(calls[0]), "mmcheck_cases=4" in " ".join(calls[1])] == [True, True]
+    again = consoles(monkeypatch)
+    assert killmatrix.run(Booted(tmp_path), [MUTANT], KERNEL) == rows and not again
+
+
+def test_what_no_case_reaches_is_not_booted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = consoles(monkeypatch)
+    rows = killmatrix.run(Booted(tmp_path), [catalogue.Mutant("n", "all", (), lambda _: {})], KERNEL)
+    assert not calls and rows["n"].cases == {}
+
+
+GUEST = """\
+[   5.0] # mmcheck_reached:  1
+[   5.1] # selftests: mm: folio_fork
+[   5.2] ok 1 fork.case
+[   7.1] # mmcheck_reached:  2 3
+[   7.1] ok 1 selftests: mm: folio_fork
+[   7.2] # selftests: mm: folio_file
+[   9.2] not ok 2 selftests: mm: folio_file # exit=1
+"""
+
+
+def test_what_each_program_runs() -> None:
+    found = guest_matrix.read(GUEST.splitlines())
+    assert found.runs == {"folio_fork": {2, 3}}
+    assert found.seconds == {"folio_fork": 2.0, "folio_file": 2.0}
