@@ -11,6 +11,7 @@
 #include <linux/pgtable.h>
 #include <linux/swap.h>
 #include <linux/swapops.h>
+#include <asm/pgalloc.h>
 
 #include "../internal.h"
 #include "pgtable_kunit.h"

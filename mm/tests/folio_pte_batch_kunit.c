@@ -11,8 +11,7 @@
  *
  * The two generations of the interface are hidden by compat.h. Bits that
  * differ, and what is reported of them: folio_pte_batch_bits_kunit.c. Not
- * covered: the callers, and calls that break the contract (a small folio, an
- * entry that is not present), which VM_WARN_ON()s report.
+ * covered: the callers.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests folio_pte_batch
  */
@@ -379,6 +378,130 @@ static void folio_pte_batch_table_end(struct kunit *test)
 	pgtable_kunit_table_check(table, "end of the table");
 }
 
+/* Where warnings cannot be counted, no such call is made. */
+static void batch_misused(struct folio *folio, pte_t *ptep, pte_t pte,
+			  unsigned int max_nr)
+{
+#ifdef FPB_RESPECT_DIRTY
+	folio_pte_batch(folio, ptep, pte, max_nr);
+#endif
+}
+
+/* A call that breaks the contract in one way. */
+struct batch_call {
+	struct pgtable_kunit_table *table;
+	struct folio *pair[2];
+	struct folio *small;
+};
+
+static void misuse_none(void *data)
+{
+	struct batch_call *call = data;
+
+	batch_misused(call->pair[0], call->table->pte,
+		      batch_pte(folio_pfn(call->pair[0]), true), 1);
+}
+
+static void misuse_no_entries(void *data)
+{
+	struct batch_call *call = data;
+
+	batch_misused(call->pair[0], call->table->pte,
+		      batch_pte(folio_pfn(call->pair[0]), true), 0);
+}
+
+static void misuse_small_folio(void *data)
+{
+	struct batch_call *call = data;
+
+	batch_misused(call->small, call->table->pte,
+		      batch_pte(folio_pfn(call->small), true), 1);
+}
+
+static void misuse_other_folio(void *data)
+{
+	struct batch_call *call = data;
+
+	batch_misused(call->pair[1], call->table->pte,
+		      batch_pte(folio_pfn(call->pair[0]), true), 1);
+}
+
+#ifdef CONFIG_ARM64
+/* Elsewhere the page of an entry that is not present cannot be asked for. */
+static void misuse_not_present(void *data)
+{
+	struct batch_call *call = data;
+	pte_t pte = batch_pte(folio_pfn(call->pair[0]), true);
+
+	batch_misused(call->pair[0], call->table->pte,
+		      clear_pte_bit(pte, __pgprot(PTE_VALID)), 1);
+}
+#endif
+
+#ifdef FPB_RESPECT_DIRTY
+/* The copy of the first entry is the entry itself. */
+static void misuse_no_copy(void *data)
+{
+	struct batch_call *call = data;
+	struct mm_struct *mm = call->table->mm;
+	pgtable_t page = pte_alloc_one(mm);
+	pte_t *pte;
+
+	if (!page)
+		return;
+	pte = kmap_local_page(page);
+	*pte = batch_pte(folio_pfn(call->pair[0]), true);
+	folio_pte_batch_flags(call->pair[0], NULL, pte, pte, 1, 0);
+	*pte = __pte(0);
+	kunmap_local(pte);
+	pte_free(mm, page);
+}
+#endif
+
+static const struct batch_misuse {
+	const char *desc;
+	void (*call)(void *data);
+	int warnings;
+} batch_misuses[] = {
+	{ "none", misuse_none, 0 },
+	{ "at most 0 entries", misuse_no_entries, 1 },
+	{ "small folio", misuse_small_folio, 1 },
+	{ "entry of another folio", misuse_other_folio, 1 },
+#ifdef CONFIG_ARM64
+	{ "entry not present", misuse_not_present, 1 },
+#endif
+#ifdef FPB_RESPECT_DIRTY
+	{ "no copy of the entry", misuse_no_copy, 1 },
+#endif
+};
+
+KUNIT_ARRAY_PARAM_DESC(batch_misuse, batch_misuses, desc);
+
+/*
+ * A call that breaks a rule of the contract gives one warning, and a correct one
+ * gives none [contpte 166, 240]; the table stays as it is. The rules: a present
+ * entry, of this folio, which is large; at least one entry; a copy of the entry
+ * and not the one in the table. That last is a rule of the inline function; the
+ * others are asked of the one in mm/util.c.
+ */
+static void folio_pte_batch_misuse(struct kunit *test)
+{
+	const struct batch_misuse *misuse = test->param_value;
+	struct batch_call call = { .table = test->priv };
+	int warnings;
+
+	if (!IS_ENABLED(CONFIG_DEBUG_VM))
+		kunit_skip(test, "no CONFIG_DEBUG_VM: nothing is checked");
+	pgtable_kunit_folio_alloc_pair(test, 2, call.pair);
+	call.small = pgtable_kunit_folio_alloc(test, 0);
+	batch_map(call.table, 0, folio_pfn(call.pair[0]), 4);
+	warnings = pgtable_kunit_count_warnings(test, misuse->call, &call);
+	if (warnings < 0)
+		kunit_skip(test, "no kunit_warning_suppress()");
+	KUNIT_EXPECT_EQ(test, warnings, misuse->warnings);
+	pgtable_kunit_table_check(call.table, "%s", misuse->desc);
+}
+
 static struct kunit_suite folio_pte_batch_suite;
 
 static int folio_pte_batch_init(struct kunit *test)
@@ -399,6 +522,7 @@ static struct kunit_case folio_pte_batch_cases[] = {
 	KUNIT_CASE_PARAM(folio_pte_batch_next_folio, batch_order_gen_params),
 	KUNIT_CASE_PARAM(folio_pte_batch_gap, batch_order_gen_params),
 	KUNIT_CASE_PARAM(folio_pte_batch_table_end, batch_order_gen_params),
+	KUNIT_CASE_PARAM(folio_pte_batch_misuse, batch_misuse_gen_params),
 	{}
 };
 

@@ -6,7 +6,8 @@
  * note once that the folio was used, and has to keep the folio mapped until no
  * CPU can write to a dirty page any more. Each case inserts a folio of its own
  * into a mapping of a file, as drivers do, so that every order is to be had,
- * and writes accessed and dirty bits into its entries.
+ * and writes accessed and dirty bits into its entries. The split of a PMD,
+ * which writes as many entries, is here for the table that it takes.
  *
  * Not covered: anonymous memory (fork_batch), which pages reach the file.
  *
@@ -20,6 +21,8 @@
 #include <linux/mm_inline.h>
 #include <linux/mman.h>
 #include <linux/shmem_fs.h>
+#include <linux/sizes.h>
+#include <linux/uaccess.h>
 #include <linux/unistd.h>
 
 #include "user_mm.h"
@@ -247,6 +250,86 @@ static void zap_dirty_mapped_till_flush(struct kunit *test)
 }
 #endif
 
+/* A huge page whose PMD is to be split, and the entry that it finds in the table. */
+struct unmap_split {
+	unsigned long addr;
+	int err;
+};
+
+static void unmap_split(void *data)
+{
+	struct unmap_split *split = data;
+
+	split->err = pgtable_kunit_syscall(mprotect, split->addr, PAGE_SIZE,
+					   PROT_READ);
+}
+
+/*
+ * The table that a PMD is split into was put aside when the huge page was
+ * mapped, and must be empty: the split overwrites an entry in it. The
+ * kernel warns, once an entry, and not if there is none; all pages of the huge
+ * page are mapped in either case [contpte 207]. The entry is a marker, which no
+ * page belongs to.
+ */
+static void split_into_filled_table(struct kunit *test)
+{
+	static const int filled[] = { -1, 0, 7, HPAGE_PMD_NR - 1 };
+	unsigned long size = 2 * HPAGE_PMD_SIZE, splits = 0;
+	struct user_mm *u = test->priv;
+	unsigned int n, i, data;
+
+	if (!IS_ENABLED(CONFIG_DEBUG_VM))
+		kunit_skip(test, "no CONFIG_DEBUG_VM: nothing is checked");
+	if (HPAGE_PMD_SIZE > SZ_64M)
+		kunit_skip(test, "a huge page is too large for this machine");
+	pgtable_kunit_thp_set(test, BIT(HPAGE_PMD_ORDER), false);
+	for (n = 0; n < ARRAY_SIZE(filled); n++) {
+		struct unmap_split split = {
+			.addr = ALIGN(USER_ADDR, HPAGE_PMD_SIZE),
+		};
+		int warnings;
+		pmd_t *pmd;
+
+		KUNIT_ASSERT_EQ(test, split.addr,
+				vm_mmap(NULL, split.addr, size,
+					PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+					0));
+		KUNIT_ASSERT_EQ(test, 0,
+				put_user(4711, (unsigned int __user *)split.addr));
+		mmap_write_lock(u->mm);
+		pmd = pmd_off(u->mm, split.addr);
+		if (pmd_trans_huge(*pmd) && filled[n] >= 0) {
+			pte_t *ptep = page_address(pmd_huge_pte(u->mm, pmd));
+
+			ptep[filled[n]] = make_pte_marker(PTE_MARKER_POISONED);
+		}
+		i = pmd_trans_huge(*pmd);
+		mmap_write_unlock(u->mm);
+		KUNIT_ASSERT_TRUE_MSG(test, i, "no huge page");
+
+		warnings = pgtable_kunit_count_warnings(test, unmap_split,
+							&split);
+		if (warnings < 0)
+			kunit_skip(test, "no kunit_warning_suppress()");
+		KUNIT_ASSERT_EQ(test, 0, split.err);
+		KUNIT_EXPECT_EQ_MSG(test, warnings, filled[n] >= 0, "entry %d",
+				    filled[n]);
+		for (i = 0; i < HPAGE_PMD_NR; i++) {
+			if (pte_present(user_mm_pte(u, split.addr + i * PAGE_SIZE)))
+				continue;
+			KUNIT_FAIL(test, "page %u is not mapped", i);
+			break;
+		}
+		KUNIT_EXPECT_EQ(test, 0,
+				get_user(data, (unsigned int __user *)split.addr));
+		KUNIT_EXPECT_EQ(test, data, 4711);
+		KUNIT_EXPECT_EQ(test, 0, vm_munmap(split.addr, size));
+		splits++;
+	}
+	PGTABLE_KUNIT_DID(test, splits, "PMDs split");
+}
+
 static struct kunit_suite unmap_batch_suite;
 
 static int unmap_batch_init(struct kunit *test)
@@ -262,6 +345,7 @@ static int unmap_batch_init(struct kunit *test)
 static struct kunit_case unmap_batch_cases[] = {
 	KUNIT_CASE_PARAM(zap_marks_used_once, unmap_order_gen_params),
 	KUNIT_CASE_PARAM(zap_dirty_mapped_till_flush, unmap_order_gen_params),
+	KUNIT_CASE(split_into_filled_table),
 	{}
 };
 
