@@ -29,7 +29,7 @@ TIMEOUT = 240
 """Seconds for one boot with all suites; each case has a limit of its own, and a hang is noticed by it."""
 
 CONFIG = ["CONFIG_DEBUG_KERNEL=y", "CONFIG_DEBUG_ATOMIC_SLEEP=y"]
-CONFIG_OF = {"arm64": ["CONFIG_EFI=y"]}
+CONFIG_OF = {"arm64": ["CONFIG_EFI=y", "CONFIG_HUGETLBFS=y"]}
 """What some cases need, of all kernels that cases run on, and costs little."""
 
 KILLED = ("failed", "splat", "hang", "none")
