@@ -164,7 +164,7 @@ static struct folio *fault_in(struct kunit *test, unsigned int order,
 
 /*
  * A page fault leaves no byte of what was in memory, wherever in the folio it
- * is, for folios of each size [clearing 23, 24, 25].
+ * is, for folios of each size [clearing 23, 24].
  */
 static void fault_leaves_nothing(struct kunit *test)
 {

@@ -20,6 +20,7 @@
  */
 
 #include <kunit/test.h>
+#include <linux/kernel.h>
 #include <linux/memblock.h>
 #include <linux/set_memory.h>
 #include <asm/sections.h>
@@ -145,13 +146,15 @@ booted_memory(struct kunit *test,
 static bool booted_maps_itself(const struct booted_leaf *leaf, phys_addr_t phys)
 {
 	if (!(leaf->val & PTE_VALID))
-		return booted_in(phys, __init_end, _end);
+		return system_state >= SYSTEM_FREEING_INITMEM &&
+		       booted_in(phys, __init_end, __bss_stop);
 	return (unsigned long)__phys_to_virt(booted_phys(leaf)) == leaf->addr;
 }
 
 /*
  * Every page of memory is mapped at its address, to itself [linear map 29, 31].
- * The kernel's data may be left out, as that has another address as well.
+ * Newer kernels take the second address of their data away when they have
+ * booted; a run at boot finds all of it.
  */
 static void memory_mapped_to_itself(struct kunit *test)
 {
@@ -226,7 +229,7 @@ static bool booted_single_page(const struct booted_leaf *leaf, phys_addr_t phys)
 }
 
 /*
- * Where an entry is contiguous, all of its block are [linear map 4-6, 10]: they
+ * Where an entry is contiguous, all of its block are [linear map 29, 31]: they
  * map memory that follows on, aligned to the block, with the same attributes.
  * No entry is contiguous, and none but of the kernel's text is larger than a
  * page [29], if single pages must be able to change their permissions on a CPU that
