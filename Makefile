@@ -20,6 +20,7 @@ help:
 	@echo 'make bench                       counts and ratios: batches, owners, clearing, write faults'
 	@echo 'make bench-compare A=out B=...   two results of make bench beside each other'
 	@echo 'make report                      one HTML page of all results, failures first'
+	@echo 'make htmldocs                    Documentation/ as HTML'
 	@echo 'make bench-launcher              times of the launcher beside plain kunit.py'
 	@echo 'make graft KDIR=/path/to/linux   lay the overlay over a tree, in place'
 	@echo 'make ungraft KDIR=/path/to/linux take it off again, byte for byte'
@@ -64,10 +65,13 @@ known-issues:
 coverage:
 	@$(PYTHON) -m mmcheck.coverage
 
+htmldocs:
+	@$(PYTHON) -m mmcheck.htmldocs
+
 graft ungraft:
 	@$(PYTHON) -m mmcheck.graft $@
 
 series:
 	@$(PYTHON) -m mmcheck.series
 
-.PHONY: help check check-host kselftest results report kcidb bundle matrix mutants known-issues coverage bench bench-compare bench-launcher graft ungraft series
+.PHONY: help check check-host kselftest results report kcidb bundle matrix mutants known-issues coverage htmldocs bench bench-compare bench-launcher graft ungraft series

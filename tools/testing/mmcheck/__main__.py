@@ -25,6 +25,7 @@ MODULES = {
     "mutants": "mutants",
     "known-issues": "patched",
     "coverage": "coverage",
+    "htmldocs": "htmldocs",
     "bench": "bench",
     "bench-compare": "bench",
     "bench-launcher": "bench_launcher",

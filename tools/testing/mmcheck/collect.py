@@ -31,7 +31,7 @@ def run(out: Path) -> int:
     """The command; returns the exit status."""
     found = list(runs(out))
     if not found:
-        raise UserError(f"nothing has run below {out}; run kunit.py or make kselftest first, or say O=")
+        raise UserError(f"no results in {out}: run kunit.py or make kselftest first, or set O=")
     width = max(len(name) for name, _ in found)
     every: list[results.Case] = []
     for name, cases in found:

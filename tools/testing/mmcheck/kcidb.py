@@ -94,7 +94,7 @@ class Submission:
             builds[folder] = self.build(build, "PASS")
             tests += self.tests(kind, build, cases)
         if not builds:
-            raise UserError(f"nothing has run below {self.out}; run kunit.py or make kselftest first, or say O=")
+            raise UserError(f"no results in {self.out}: run kunit.py or make kselftest first, or set O=")
         checkouts = {build["checkout_id"]: Build.named(name).label for name, build in builds.items()}
         return {
             "version": VERSION,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """make mutants MATRIX=1: every case that notices a mutant, not just the first.
 
-A mutant is switched on with the cases that reach it, and no others: what a case does not run it cannot notice. A case
-that kills the kernel counts, and the next boot goes on with those after it. What comes out is kept in
+A mutant is switched on with the cases that reach it, and no others: what a case does not run it cannot notice. Slow
+cases run only where few others notice. A case that kills the kernel counts, and the next boot goes on with those after it. What comes out is kept in
 mutants/matrix/KERNEL-ARCH.json, a line for each mutant, and merged: a run with ONLY= or after an interrupt changes
 its own lines.
 """
@@ -32,6 +32,12 @@ BOOTS = 6
 
 SILENCE = 15
 """Seconds without a line, besides four times what the slowest case takes, after which the kernel hangs."""
+
+FLOOD = 3000
+"""Lines without a verdict, after which the running case counts as one that kills the kernel."""
+
+SLOW, ENOUGH = 2.0, 3
+"""A case that takes more than SLOW seconds runs only for mutants that fewer than ENOUGH quicker ones notice."""
 
 SHORTER: list[str] = []
 """What makes long suites short: they run some hundred times."""
@@ -187,7 +193,10 @@ class Judge:
         reaching = every if mutant.early else self.reach.reaching(self.session.noted[mutant.name])
         row = Row(reached=len(reaching))
         started = time.monotonic()
-        self._boots(mutant, reaching, [], row)
+        slow = [place for place in reaching if self.reach.seconds[place] > SLOW]
+        self._boots(mutant, [place for place in reaching if place not in slow], [], row)
+        if len(row.cases) < ENOUGH:
+            self._boots(mutant, slow, [], row)
         if mutant.machine and self.session.settings.arch != "um":
             suites = [
                 place for place in every if fnmatch.fnmatch(self.reach.cases[place].partition(".")[0], mutant.suite)
@@ -227,11 +236,13 @@ class Judge:
         silence = SILENCE + 4 * max(self.reach.seconds[place] for place in todo) + self.reach.start
         limit = 60 + 6 * self.reach.cost(todo)
         said: list[str] = []
+        since = 0
         started = heard = time.monotonic()
         for line in boot.lines([*command, *machine], log, limit, silence):
             said.append(line)
             heard = time.monotonic()
-            if boot.HANG.search(line) or "Kernel panic - not syncing" in line:
+            since = 0 if " ok " in line or line.startswith("ok ") else since + 1
+            if boot.HANG.search(line) or "Kernel panic - not syncing" in line or since > FLOOD:
                 break
         seen = read(said)
         now = time.monotonic()
@@ -260,7 +271,7 @@ def run(session: Session, every: Sequence[Mutant], kernel: Kernel, rule: Rule = 
     rows = {name: row for name, row in rows.items() if name in kernel.number}
     todo = [mutant for mutant in every if mutant.name in kernel.number and mutant.name not in rows]
     if rows:
-        progress.say(f"going on: {len(rows)} mutants have their row")
+        progress.say(f"resuming: {len(rows)} mutants have their row")
     row = rule(session, kernel)
 
     def keep() -> None:

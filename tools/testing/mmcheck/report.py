@@ -73,7 +73,7 @@ class Input:
             self.runs = list(collect.runs(out))
         if not (self.runs or self.matrix or self.mutants or self.coverage or self.bench):
             raise UserError(
-                f"nothing has run below {out}; run make matrix, mutants, coverage or bench first, or say O="
+                f"no results in {out}: run make matrix, mutants, coverage or bench first, or set O="
             )
 
     def failures(self) -> list[Failure]:

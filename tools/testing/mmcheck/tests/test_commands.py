@@ -44,6 +44,7 @@ INSTALL = "apt-get update && apt-get install -y --no-install-recommends ca-certi
 NOT_RUN = {
     "make check": "runs this test",
     "make check-host": "runs this test",
+    "make htmldocs": "see test_documentation.py",
     "make bench-launcher": "times real builds, and fails where they are slow",
     "tuxrun --device qemu-lava --job-definition ci/lava.yaml --shared ../srv --results results.json": "a container",
     'git clone --depth=1 --branch "$LINUX_REF" "$LINUX_URL" linux': "needs a server; the tree is there",

@@ -11,12 +11,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mmcheck import catalogue, graft
+from mmcheck import catalogue, graft, htmldocs
 from mmcheck.overlay import cases, selftests, suites
 from mmcheck.settings import PROJECT
 
 FOLDER = PROJECT / "Documentation"
-DOCUMENTS = sorted(FOLDER.rglob("*.rst"))
+INDEX = FOLDER / "mmcheck/index.rst"
+DOCUMENTS = sorted(path for path in FOLDER.rglob("*.rst") if path != INDEX)
+"""All but the index, which only Sphinx understands."""
+
 CONTRACTS = FOLDER / "mm/pgtable_batch_helpers.rst"
 
 ELSEWHERE = {
@@ -118,6 +121,13 @@ def test_the_mutant_of_the_example_is_in_the_catalogue() -> None:
     examples = [tomllib.loads(block)["mutant"][0] for block in blocks if block.startswith("[[mutant]]")]
     known = [e for path in catalogue.FOLDER.glob("*.toml") for e in tomllib.loads(path.read_text())["mutant"]]
     assert examples and all(example in known for example in examples)
+
+
+def test_sphinx_makes_all_pages(tmp_path: Path) -> None:
+    """Without a warning: no link inside leads nowhere, and the index has every page."""
+    assert htmldocs.build(FOLDER, tmp_path, Path(sys.executable).parent) == 0
+    pages = {path.relative_to(tmp_path).with_suffix(".rst") for path in tmp_path.glob("*/*.html")}
+    assert {path.relative_to(FOLDER) for path in [*DOCUMENTS, INDEX]} <= pages
 
 
 def test_documents_are_not_grafted() -> None:

@@ -15,8 +15,8 @@ def test_suites_stay_readable() -> None:
 
 
 def test_paths_in_the_readme_exist() -> None:
-    readme = (PROJECT / "README.md").read_text()
-    named = set(re.findall(r"^\| `([\w./]+)` \|", readme, re.MULTILINE))
+    readme = re.sub(r"(?ms)^```.*?^```", "", (PROJECT / "README.md").read_text())
+    named = set(re.findall(r"`([\w.-]+(?:/[\w.-]+)+)`", readme)) | set(re.findall(r"\]\(([\w./]+)\)", readme))
     assert len(named) > 5
     for name in named:
         assert Path(PROJECT / name).exists(), name

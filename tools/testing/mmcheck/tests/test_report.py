@@ -99,7 +99,7 @@ def test_markdown_of_known_issues_is_html() -> None:
 
 
 def test_nothing_to_report_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="nothing has run below"):
+    with pytest.raises(UserError, match="no results in"):
         report.run(tmp_path)
 
 

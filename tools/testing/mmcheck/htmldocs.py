@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make htmldocs: Documentation/ as HTML, by Sphinx.
+
+The pages are in html/ below `O=`. A warning, such as a link that leads nowhere, is an error.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from . import command, progress
+from .check import tools
+from .errors import UserError
+from .settings import PROJECT, out_of
+
+SOURCE = PROJECT / "Documentation"
+
+
+def build(source: Path, target: Path, programs: Path) -> int:
+    """Make the pages by the Sphinx in the folder `programs`; returns its exit status."""
+    words = [programs / "python", "-m", "sphinx", "-q", "-W", "--keep-going", "-d", target / ".doctrees"]
+    return subprocess.run([*words, "-b", "html", source, target]).returncode
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    out = out_of(environ)
+    target = out / "html"
+    if build(SOURCE, target, tools(out)):
+        raise UserError("Sphinx warned: see the lines above")
+    progress.say(f"the pages are in {target}: begin with {target / 'mmcheck/index.html'}")
+    return 0
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("htmldocs", run, environ)
+
+
+def start(arguments: Sequence[str]) -> int:
+    """The command with its arguments."""
+    return command.start("htmldocs", __doc__, lambda _: main(os.environ), arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(start(sys.argv[1:]))
