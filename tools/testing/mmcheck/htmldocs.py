@@ -20,8 +20,8 @@ SOURCE = PROJECT / "Documentation"
 
 def build(source: Path, target: Path, programs: Path) -> int:
     """Make the pages by the Sphinx in the folder `programs`; returns its exit status."""
-    words = [programs / "python", "-m", "sphinx", "-q", "-W", "--keep-going", "-d", target / ".doctrees"]
-    return subprocess.run([*words, "-b", "html", source, target]).returncode
+    sphinx = [str(programs / "python"), "-m", "sphinx", "-q", "-W", "--keep-going", "-d", str(target / ".doctrees")]
+    return subprocess.run([*sphinx, "-b", "html", str(source), str(target)]).returncode
 
 
 def run(environ: Mapping[str, str]) -> int:

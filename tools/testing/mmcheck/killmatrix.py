@@ -2,9 +2,9 @@
 """make mutants MATRIX=1: every case that notices a mutant, not just the first.
 
 A mutant is switched on with the cases that reach it, and no others: what a case does not run it cannot notice. Slow
-cases run only where few others notice. A case that kills the kernel counts, and the next boot goes on with those after it. What comes out is kept in
-mutants/matrix/KERNEL-ARCH.json, a line for each mutant, and merged: a run with ONLY= or after an interrupt changes
-its own lines.
+cases run only where few others notice. A case that kills the kernel counts, and the next boot goes on with those after
+it. What comes out is kept in mutants/matrix/KERNEL-ARCH.json, a line for each mutant, and merged: a run with ONLY= or
+after an interrupt changes its own lines.
 """
 
 import concurrent.futures

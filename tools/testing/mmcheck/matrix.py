@@ -212,7 +212,7 @@ class Runner:
         """Run all cells that have no record; returns the exit status."""
         todo = [cell for cell in self.cells if str(cell) not in self.records]
         if len(todo) < len(self.cells):
-            progress.say(f"going on: {len(self.cells) - len(todo)} of {len(self.cells)} have their verdict")
+            progress.say(f"resuming: {len(self.cells) - len(todo)} of {len(self.cells)} have their verdict")
         for cell in self.cells:
             if str(cell) in self.records:
                 self.say(cell)

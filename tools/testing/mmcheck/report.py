@@ -72,9 +72,7 @@ class Input:
         if not self.runs:
             self.runs = list(collect.runs(out))
         if not (self.runs or self.matrix or self.mutants or self.coverage or self.bench):
-            raise UserError(
-                f"no results in {out}: run make matrix, mutants, coverage or bench first, or set O="
-            )
+            raise UserError(f"no results in {out}: run make matrix, mutants, coverage or bench first, or set O=")
 
     def failures(self) -> list[Failure]:
         """What failed, with the command that runs it again."""
