@@ -52,8 +52,11 @@ static bool make_old(const struct memory *m)
 	fputs("1", f);
 	if (fclose(f))
 		return false;
-	/* Protection flushes what the TLB still has. */
-	return !mprotect(m->at, bytes(m->pages), PROT_READ) &&
+	/*
+	 * Protection flushes what the TLB still has. Entries of a clean file are
+	 * read-only already, so nothing but PROT_NONE changes and flushes them.
+	 */
+	return !mprotect(m->at, bytes(m->pages), PROT_NONE) &&
 	       !mprotect(m->at, bytes(m->pages), PROT_READ | PROT_WRITE) &&
 	       !smaps_pages(m->at, "Referenced");
 }
