@@ -400,7 +400,7 @@ pgtable_kunit_clear_flush_young(struct vm_area_struct *vma, unsigned long addr,
 #endif
 }
 
-/* The older kernel is also told whether the whole mm goes away. */
+/* The older kernel also takes whether the whole mm goes away. */
 static inline void
 pgtable_kunit_clear_nonpresent(struct mm_struct *mm, unsigned long addr,
 			       pte_t *ptep, unsigned int nr, int full)
@@ -486,11 +486,11 @@ struct pgtable_kunit_batch {
 #define PGTABLE_KUNIT_BATCH_FLAGS		BIT(5)
 
 /*
- * The batch functions are private to mm/: who wants to call them includes
+ * The batch functions are private to mm/: a suite that calls them includes
  * mm/internal.h first. RESPECT are the bits that are to end a batch where they
- * change, MERGE those that are to be reported. The older kernel is told what
- * to ignore, and reports on the entries behind the first, or where it is not
- * asked on none. The newer one is told what to respect, and merges into a copy
+ * change, MERGE those that are to be reported. The older kernel takes what
+ * to ignore, and reports on the entries after the first, or where it is not
+ * asked on none. The newer one takes what to respect, and merges into a copy
  * of the first entry, young and dirty at once.
  */
 #if defined(FPB_RESPECT_DIRTY)
@@ -905,7 +905,7 @@ static inline void pgtable_kunit_unlock_mapcount(struct folio *folio)
 }
 #endif /* CONFIG_MM_ID */
 
-/* Fork: the newer kernel is told who gets the new mappings. */
+/* Fork: the newer kernel takes the VMA that gets the new mappings. */
 static inline void pgtable_kunit_dup_file_rmap(struct folio *folio,
 					       struct page *page, int nr,
 					       struct vm_area_struct *dst)

@@ -49,7 +49,7 @@ struct folio *pgtable_kunit_folio_alloc(struct kunit *test, unsigned int order)
  * pgtable_kunit_folio_alloc_pair() - get two folios that are neighbours
  * @test: the test that is to own them
  * @order: the order of both
- * @pair: the folios; @pair[1] begins with the page behind the last of @pair[0]
+ * @pair: the folios; @pair[1] begins with the page after the last of @pair[0]
  *
  * @pair[0] is aligned to the size of both together. The page allocator splits
  * larger blocks in halves, so a few allocations in a row contain such a pair.

@@ -49,7 +49,7 @@
  * @mm: a private mm that belongs to the table and is never run on
  * @addr: user address that entry 0 translates; aligned to PMD_SIZE
  * @pte: entry 0. Entries -PTRS_PER_PTE to 2 * PTRS_PER_PTE - 1 can be
- *	 accessed: the pages before and behind the table are guards
+ *	 accessed: the pages before and after the table are guards
  * @want: the image that the test expects, with the same indexes
  * @guard_used: the test has put entries of its own into the guards
  *

@@ -121,7 +121,7 @@ void pgtable_kunit_record_end(const void *addr, bool wrote)
  * pgtable_kunit_record_flush() - the code invalidates translations
  * @mm: the mm that they belong to
  * @start: first address
- * @end: the address behind the last
+ * @end: the address after the last
  * @stride: the distance of the addresses that are invalidated
  * @level: the hint at the level of the entries
  * @flags: PGTABLE_KUNIT_LAST_LEVEL and others

@@ -41,7 +41,7 @@ enum pgtable_kunit_step_kind {
  * @new: the entry after it
  * @mm: the mm whose translations are invalidated
  * @start: first address of an invalidation
- * @end: the address behind the last
+ * @end: the address after the last
  * @stride: the distance of the addresses that are invalidated
  * @level: the hint at the level of the entries
  * @flags: PGTABLE_KUNIT_LAST_LEVEL and others
@@ -71,7 +71,7 @@ struct pgtable_kunit_step {
  * @reads: number of reads among them
  * @writes: number of writes among them
  * @flushes: number of invalidations among them
- * @bbml3: what the code under test is told about the CPU
+ * @bbml3: what the code under test reads about the CPU
  * @before: called before each step, with the entry or INT_MIN; or NULL
  * @after: called after each step; or NULL
  * @data: for @before and @after

@@ -96,7 +96,7 @@ static void user_fail(struct user_mm *u, unsigned int page, const char *what,
 /*
  * A contiguous block is complete, aligned, and of one kind, or not there at all:
  *
- *	| P P P P | P P P P |     all with the bit, pages one behind the other,
+ *	| P P P P | P P P P |     all with the bit, pages one after the other,
  *	  C C C C               or none
  */
 static void user_check_folded(struct user_mm *u, unsigned int page)
@@ -141,7 +141,7 @@ static void user_check_page(struct user_mm *u, unsigned int page)
 	p->pfn = pte_pfn(pte);
 	if (pte_write(pte) && !p->writable)
 		user_fail(u, page, "entry, writable,", pte_val(pte), 0);
-	/* Who may write without a fault has the page for itself. */
+	/* A writable entry means that the page is exclusive. */
 	if (pte_write(pte) && !PageAnonExclusive(pte_page(pte)))
 		user_fail(u, page, "entry, writable but shared,", pte_val(pte),
 			  0);

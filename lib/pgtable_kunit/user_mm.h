@@ -49,7 +49,7 @@ struct user_page {
 };
 
 /**
- * struct user_mm - blocks of anonymous memory, one behind the other
+ * struct user_mm - blocks of anonymous memory, one after the other
  * @test: the test
  * @mm: the address space, which is that of the thread of the test
  * @page: the pages

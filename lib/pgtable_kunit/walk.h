@@ -160,7 +160,7 @@ enum walk_returns {
  * @set_max: how many entries can be set with one call
  * @entry: the window
  * @flushes: number of TLB invalidations of the last step
- * @flush: first entry, and the one behind the last, of each
+ * @flush: first entry, and the one after the last, of each
  * @returns: what the last step returned
  * @number: the value, if it is a number
  * @ret: the value, if it is an entry
@@ -271,7 +271,7 @@ struct walk_ops {
  * @rnd: where it is
  * @base: entry of the table at which the window begins
  * @plan_idx: next entry of a range that is to be filled, see walk_draw_plan()
- * @plan_end: the entry behind its last
+ * @plan_end: the entry after its last
  * @plan_ascends: fill it entry by entry
  * @model: the model
  * @nr: number of steps so far

@@ -6,7 +6,7 @@
  * never notice. Here a kernel timer runs while a case does. It expires in the
  * interrupt of the tick, so it also ends a case that spins in a kernel that
  * does not preempt, on a machine with one CPU. There is no way to go on in the
- * same kernel, so it panics; who runs the suites boots again for the others.
+ * same kernel, so it panics; the launcher boots again for the other suites.
  */
 
 #include <linux/jiffies.h>

@@ -3,9 +3,9 @@
  * A sequence count that several writers may hold at once.
  *
  * Writers that share it change the data with atomic operations. A writer that
- * finds nobody else may be given it exclusively, and then changes the data with
- * plain loads and stores; whoever comes later waits for it. Readers retry if any
- * writer was there while they read.
+ * finds no other may get it exclusively, and then changes the data with plain
+ * loads and stores; a writer that comes later waits for it. Readers retry if
+ * any writer was there while they read.
  *
  * The state is one word: the number of writers that share it in bits 0 to 15,
  * that of writers that try to have it exclusively, one of which may have
@@ -111,7 +111,7 @@ static inline bool atomic_seqcount_write_begin(struct atomic_seqcount *s,
 
 	preempt_disable();
 	if (exclusive) {
-		/* Who comes later, and sees this, gives way. */
+		/* A writer that comes later, and sees this, gives way. */
 		state = atomic64_add_return(ATOMIC_SEQCOUNT_EXCLUSIVE,
 					    &s->state);
 		if ((state & ATOMIC_SEQCOUNT_WRITERS_MASK) ==
@@ -144,7 +144,7 @@ static inline void atomic_seqcount_write_end(struct atomic_seqcount *s,
 	atomic64_add(ATOMIC_SEQCOUNT_STEP -
 		     (exclusive ? ATOMIC_SEQCOUNT_EXCLUSIVE :
 				  ATOMIC_SEQCOUNT_SHARED), &s->state);
-	/* What follows comes behind it. */
+	/* What follows comes after it. */
 	smp_mb__after_atomic();
 	preempt_enable();
 }

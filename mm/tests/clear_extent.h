@@ -29,7 +29,7 @@ enum clear_fill {
  * @test: the test that owns it
  * @page: the first page; aligned to the size of all
  * @nr: number of pages
- * @guard: number of pages before and behind them that belong to the test, too
+ * @guard: number of pages before and after them that belong to the test, too
  *
  * The guards contain words that are different everywhere. They are checked
  * when the test ends; and those next to the extent with every check.

@@ -2,12 +2,12 @@
 /*
  * clear_pages() and its relatives: clear a number of pages in a row.
  *
- * What user space gets must not contain what somebody else has left in it; and
- * a page too many destroys somebody else's data. Each case fills pages whose
- * neighbours it knows, clears some of them, and looks at every byte of these,
- * and at the pages around them. Kernels that have no functions for ranges are
- * called page by page. x86_64 chooses one of three ways by the CPU; to see the
- * others:
+ * A page that user space gets must not contain what another process left in it,
+ * and a page too many destroys the data of its owner. Each case fills pages
+ * whose neighbours it knows, clears some of them, and looks at every byte of
+ * these, and at the pages around them. Kernels that have no functions for
+ * ranges are called page by page. x86_64 chooses one of three ways by the CPU;
+ * to see the others:
  *
  *   ./tools/testing/kunit/kunit.py run --arch=x86_64 --kunitconfig=mm/tests \
  *	clear_pages --kernel_args clearcpuid=erms
@@ -129,7 +129,7 @@ static const char *const clear_fill_names[] = {
 
 /*
  * Every range in a window of 32 pages is cleared to its last byte, and no byte
- * of the other pages changes, nor of those before and behind the window
+ * of the other pages changes, nor of those before and after the window
  * [clearing 1, 3, 5]. So there is each count up to 32 and each alignment that
  * an implementation may treat specially. The pages are full of ones, of words
  * that are all different, or zero but for their last byte [clearing 2].
@@ -208,7 +208,7 @@ static void clear_long_range(struct kunit *test)
 		unsigned int middle = extent->nr / 2;
 		unsigned int half = min(sizes[size], extent->nr) / 2;
 
-		/* From one page before to one behind, at either end. */
+		/* From one page before to one after, at either end. */
 		for (odd = 0; odd < 9; odd++) {
 			unsigned int first = middle - half + odd % 3;
 			unsigned int end = middle + half + odd / 3;

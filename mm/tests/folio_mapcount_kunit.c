@@ -50,7 +50,7 @@ static void hugetlb_set(struct folio *folio, bool hugetlb)
 
 /*
  * A small folio is shared if it is mapped more than once, and so is one of hugetlb.
- * Large ones are always, in a kernel that could know owners but was told not to
+ * Large ones are always, in a kernel that could know owners but has that off
  * [mapped 18].
  */
 static void folio_mapped_shared_by_mapcount(struct kunit *test)
@@ -105,8 +105,8 @@ static void folio_mapcount_of_types(struct kunit *test)
 
 /*
  * The kernel gives each mm an ID that no other has, within its limits, and never
- * that of nobody, which is init_mm's. Once an mm has gone, its ID is given again:
- * the lowest that is free, unless somebody else was faster [mapped 13].
+ * the ID of init_mm, which stands for no mm. Once an mm has gone, its ID is
+ * given again: the lowest free one, unless another task was faster [mapped 13].
  */
 static void mm_alloc_distinct_ids(struct kunit *test)
 {

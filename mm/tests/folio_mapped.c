@@ -5,7 +5,7 @@
  * The model has no slots, locks or flags in unions: an mm is tracked or is not.
  * Beside what it predicts, it checks what must hold whatever the slots are: an
  * owner more is never missed, no slot counts more mappings than there are, and
- * as long as nobody was left out, the answer is exact.
+ * as long as each mm had a slot, the answer is exact.
  */
 
 #include <linux/rmap.h>

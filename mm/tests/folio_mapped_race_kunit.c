@@ -2,10 +2,10 @@
 /*
  * Is a large folio mapped by one mm, or by several? At the same time.
  *
- * Those who map a folio take its lock; who asks does not. So an mm that has just
- * mapped it asks, while others do the same on other CPUs.
+ * Mapping a folio takes its lock; asking does not. So an mm that has just
+ * mapped the folio asks, while others do the same on other CPUs.
  *
- * Not covered: whoever asks without a mapping may be told what was true before.
+ * Not covered: an mm that asks without a mapping may get an outdated answer.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests --arch=arm64 \
  *	--qemu_args '-smp 2' 'folio_mapped_race'

@@ -258,7 +258,7 @@ static void folio_mapcount_script(struct kunit *test)
 
 /*
  * The smallest folio that has slots at all is of order 1: nothing else may be in
- * the words behind its mapcount [mapped 1, 3, 4].
+ * the words after its mapcount [mapped 1, 3, 4].
  */
 static void folio_mapcount_order_1(struct kunit *test)
 {
@@ -403,9 +403,9 @@ static void mapped_call(void *data)
 }
 
 /*
- * Who passes nonsense is told so, by one warning; what the folio is like after
- * that is not the question, and is put right. The warnings are given once, so this
- * can be seen once a boot [mapped 20].
+ * A call with nonsense gives one warning. What the folio is like after that
+ * does not matter, and is put right. The warnings are given once, so this can
+ * be seen once a boot [mapped 20].
  */
 static void folio_mapcount_misuse(struct kunit *test)
 {

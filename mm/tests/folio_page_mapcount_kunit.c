@@ -59,7 +59,7 @@ static struct folio *mapcount_anon(struct kunit *test, unsigned int order)
 {
 	struct folio *folio = pgtable_kunit_folio_alloc(test, order);
 
-	/* Who is to split it is a matter of whose it is. */
+	/* The deferred split queue is per memcg, so charge the folio. */
 	KUNIT_ASSERT_EQ(test, mem_cgroup_charge(folio, NULL, GFP_KERNEL), 0);
 	mapped_new_anon(test->priv, folio, RMAP_NONE);
 	return folio;

@@ -18,7 +18,7 @@
 
 /*
  * From the smallest large folio to one that fills a table of 512 entries. The
- * folio behind such a one is mapped by the guard behind the table. On arm64
+ * folio after such a one is mapped by the guard after the table. On arm64
  * with 4K pages order 4 is one contiguous block. Some tables are smaller.
  */
 #define BATCH_ORDER_MAX		9
@@ -65,7 +65,7 @@ static inline unsigned int batch_order(struct kunit *test)
 }
 
 /*
- * The position behind @pos that is tried next: each in a small folio; of others
+ * The position after @pos that is tried next: each in a small folio; of others
  * those at both ends and at the eighths, where contiguous blocks end.
  */
 static inline unsigned int batch_next(unsigned int order, unsigned int pos)

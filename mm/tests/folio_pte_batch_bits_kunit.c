@@ -2,14 +2,14 @@
 /*
  * folio_pte_batch(): entries that differ in bits, and what is reported of them.
  *
- * Entries of a batch may differ in some bits, and the caller is told of bits
+ * Entries of a batch may differ in some bits, and the caller learns of bits
  * that only some have: a writable bit that is lost lets fork share a page for
  * writing, one too many marks clean pages dirty. Here each entry has a state,
  * a few bits, and a model of plain loops says of them how long the batch has to
  * be and what has to be reported, for each combination of flags. The table maps
- * the physically next folio behind the folio, with all that can be reported.
+ * the physically next folio after the folio, with all that can be reported.
  *
- * The two generations of the interface are hidden by compat.h: one is told
+ * The two generations of the interface are hidden by compat.h: one takes
  * which bits to ignore, the other which to respect. Everything else that ends a
  * batch: folio_pte_batch_kunit.c. Not covered: the callers.
  *
@@ -169,7 +169,7 @@ static bool state_expect(struct kunit *test, struct folio *folio,
 
 /*
  * The entry at @odd differs from the others: ask from the first entry, from
- * the one before it, from itself, and from the one behind.
+ * the one before it, from itself, and from the one after.
  */
 static bool state_expect_odd(struct kunit *test, struct folio *folio,
 			     const u8 *state, unsigned int odd, unsigned int end,
@@ -262,7 +262,7 @@ static void folio_pte_batch_differing_bit(struct kunit *test)
 			memset(state, lacks ? rest | bit->state : rest, n);
 			state_map(table, pair[0], state, bit->make);
 
-			/* The last position is behind the folio: none is odd. */
+			/* The last position is after the folio: none is odd. */
 			for (odd = 0; odd <= n; odd = batch_next(order, odd)) {
 				pte_t old = table->pte[odd], new;
 
@@ -328,8 +328,8 @@ static void folio_pte_batch_all_states(struct kunit *test)
 /*
  * What is reported of ignored bits covers the entries of the batch and no other
  * [contpte 160, 163]. Only one entry of the folio has the bit. Entries that do
- * not belong to the batch have them all: those behind the caller's limit, those
- * behind the folio, and one in the folio that maps another page than the next
+ * not belong to the batch have them all: those after the caller's limit, those
+ * after the folio, and one in the folio that maps another page than the next
  * one and so ends the batch.
  *
  *	entries	|- - w - - *|* * *	w: writable, *: all bits
@@ -368,7 +368,7 @@ static void folio_pte_batch_reported_bits(struct kunit *test)
 						      end, kinds[kind].desc))
 					return;
 			}
-			/* With the end behind the entry. */
+			/* With the end after the entry. */
 			if (at + 1 < n) {
 				unsigned long pfn = folio_pfn(pair[0]) + at + 1;
 

@@ -227,8 +227,8 @@ static void folio_pte_batch_hole_in_folded(struct kunit *test)
  * The batch ends with the folio, even if the next entry maps the physically
  * next page with the same bits [contpte 151]. When the end was found by
  * comparing PFNs it once was off by one, and once ran on for ever where the
- * entry behind the folio could not be computed. On arm64 also with the last
- * entries of the folio and the first behind it in contiguous blocks.
+ * entry after the folio could not be computed. On arm64 also with the last
+ * entries of the folio and the first after it in contiguous blocks.
  *
  *	entries |0 1 2 3|4 5 6 7|
  *	PFNs	|p . . .|p+4 . .|
@@ -265,7 +265,7 @@ static void folio_pte_batch_next_folio(struct kunit *test)
 
 /*
  * Entries that do not continue a batch; @next is the one that would, @behind
- * the page behind the folio.
+ * the page after the folio.
  */
 static pte_t gap_none(pte_t next, unsigned long behind)
 {
@@ -313,7 +313,7 @@ static const struct batch_gap {
 	{ "marker", gap_marker },
 	{ "page skipped", gap_skipped_page },
 	{ "same page twice", gap_same_page_twice },
-	{ "page behind the folio", gap_next_folio },
+	{ "page after the folio", gap_next_folio },
 #ifdef CONFIG_MIGRATION
 	{ "migration entry", gap_migration },
 #endif
@@ -321,9 +321,9 @@ static const struct batch_gap {
 
 /*
  * A batch ends before an entry that is not present, or maps another page
- * than the next one [contpte 157]; behind it the folio goes on as if nothing
- * were amiss, and so does the next folio behind that. At each index, the one
- * behind the folio included, where the batch ends anyway; with a batch from the
+ * than the next one [contpte 157]; after it the folio goes on as if nothing
+ * were amiss, and so does the next folio after that. At each index, the one
+ * after the folio included, where the batch ends anyway; with a batch from the
  * first entry, from halfway, and from the last entry before the gap.
  */
 static void folio_pte_batch_gap(struct kunit *test)
@@ -359,7 +359,7 @@ static void folio_pte_batch_gap(struct kunit *test)
 
 /*
  * A batch does not run over the end of the page table, which is where the
- * caller's limit points [contpte 167]. The entry behind the last one is a
+ * caller's limit points [contpte 167]. The entry after the last one is a
  * trap: it maps the page of the folio that comes next.
  */
 static void folio_pte_batch_table_end(struct kunit *test)

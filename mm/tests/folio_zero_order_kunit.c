@@ -118,7 +118,7 @@ static unsigned long order_addr(unsigned int page)
 /*
  * Compare the events of one kind with the pages that are expected. An event of
  * more pages counts as many, in ascending order. Pages outside of the folio are
- * somebody else's: page tables, say.
+ * for other uses: page tables, say.
  */
 static bool order_same(struct order_fixture *f, enum clear_event_kind kind,
 		       unsigned int hint)
@@ -400,8 +400,8 @@ static void folio_zero_user_resched(struct kunit *test)
 
 /*
  * Before the first page, both check whether sleeping is allowed [clearing 21]:
- * so a caller that holds a spinlock is told, on every machine and not only
- * where it makes a difference.
+ * so a caller that holds a spinlock gets a warning, on every machine and not
+ * only where it makes a difference.
  */
 static void folio_zero_user_might_sleep(struct kunit *test)
 {

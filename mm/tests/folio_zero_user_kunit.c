@@ -2,10 +2,10 @@
 /*
  * folio_zero_user() and copy_user_large_folio(): what is in a folio afterwards.
  *
- * Both are told which address is about to be used, and leave the pages around
+ * Both take the address that is about to be used, and leave the pages around
  * it for last. That splits the folio into parts, of which some may be empty;
  * an error at an edge leaves stale data for user space to read, or destroys the
- * pages before or behind the folio. Here folios of every size are cleared and
+ * pages before or after the folio. Here folios of every size are cleared and
  * copied, with the address at every edge; then all bytes of the folio and of
  * the memory around it are looked at. Folios larger than the page allocator
  * makes are put together from neighbouring blocks.

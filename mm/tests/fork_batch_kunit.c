@@ -157,7 +157,7 @@ static void fork_part_of_folio(struct kunit *test)
 }
 
 /*
- * Parent and child both write: who comes second has the page for itself. A copy
+ * Parent and child both write: the second one keeps the page for itself. A copy
  * can be written to at once, so that each page costs the parent one fault.
  */
 static void fork_parent_writes(struct user_mm *u)
@@ -263,9 +263,9 @@ static int fork_child_nothing(struct user_mm *u)
 }
 
 /*
- * The child is gone when the parent writes. Single pages are taken over by who
- * is left; those of a large folio are copied in older kernels, and taken over in
- * newer ones, which know that nobody else maps the folio [mapped 28].
+ * The child is gone when the parent writes. The parent takes single pages over;
+ * pages of a large folio are copied in older kernels, and taken over in newer
+ * ones, which know that no other process maps the folio [mapped 28].
  */
 static void fork_write_after_child(struct kunit *test)
 {

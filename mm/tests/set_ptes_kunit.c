@@ -147,7 +147,7 @@ static struct set_context set_context(void)
  * set_ptes() is called with a spinlock held, with interrupts off, and from the
  * depth of vmalloc() and ioremap(): it may neither sleep nor allow what its
  * caller has not. On powerpc it once entered lazy MMU mode, which switched
- * preemption off, and on again behind the back of its caller. One page, and
+ * preemption off, and on again without its caller. One page, and
  * more than a block. A sleep is seen with CONFIG_DEBUG_ATOMIC_SLEEP=y.
  */
 static void set_ptes_atomic(struct kunit *test)

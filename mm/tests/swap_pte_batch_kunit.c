@@ -184,11 +184,11 @@ KUNIT_ARRAY_PARAM_DESC(swap_odd, swap_odds, desc);
 
 /*
  * A batch ends before an entry that is no swap entry, is of another device, is
- * another slot than the next, or differs in a bit; behind it the slots go on as
+ * another slot than the next, or differs in a bit; after it the slots go on as
  * if nothing were amiss. At each position, from each one before it, from itself
- * and from each one behind, with all combinations of bits in the other entries,
+ * and from each one after, with all combinations of bits in the other entries,
  * so that the odd one alone has the bit, and alone lacks it. The run ends with
- * the table, and the first entry behind would continue it.
+ * the table, and the first entry after would continue it.
  */
 static void swap_pte_batch_odd_entry(struct kunit *test)
 {
@@ -266,7 +266,7 @@ static void swap_pte_batch_limit(struct kunit *test)
 
 /*
  * A whole table of slots in a row is one batch, which does not run over the
- * end: the entry behind it is a trap, the next slot. Of large tables, not each
+ * end: the entry after it is a trap, the next slot. Of large tables, not each
  * entry is tried.
  */
 static void swap_pte_batch_table_end(struct kunit *test)
@@ -289,8 +289,8 @@ static void swap_pte_batch_table_end(struct kunit *test)
 /*
  * The slots of a batch are uncharged from the memory cgroup of the first: where
  * the next slot belongs to another one, it ends. At each position, with one
- * odd slot and with all of the others behind, from each slot. The bytes of
- * the numbers are alike in part; 0 is nobody's.
+ * odd slot and with all of the others after, from each slot. The bytes of
+ * the numbers are alike in part; 0 is no cgroup.
  */
 static void swap_pte_batch_memcg_border(struct kunit *test)
 {
@@ -309,7 +309,7 @@ static void swap_pte_batch_memcg_border(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
 		for (at = 1; at < 2 * RUN; at++) {
-			/* First each alone, then each with those behind. */
+			/* First each alone, then each with those after. */
 			alone = at < RUN ? at : 0;
 			for (slot = 0; slot < RUN; slot++) {
 				swp_entry_t entry = swp_entry(TYPE, FIRST + slot);
@@ -344,8 +344,8 @@ static unsigned long swap_offset_max(void)
 }
 
 /*
- * An entry of a device that was never there, be it forged or damaged, is a
- * slot of nobody: the lookup of its memory cgroup once followed a NULL pointer.
+ * An entry of a device that was never there, be it forged or damaged, is a slot
+ * without a cgroup: the lookup of that once followed a NULL pointer.
  * Slots may have any offset; the run lies astride each bit of it.
  */
 static void swap_pte_batch_unused_type(struct kunit *test)

@@ -103,8 +103,8 @@ KUNIT_ARRAY_PARAM_DESC(cnt_write, cnt_writes_between, desc);
 
 /*
  * A reader retries if a write began, or ended, or both, while it read; and not if
- * none did, however many there were before. One that did not want to wait is told
- * of the writers instead [mapped 58].
+ * none did, however many there were before. One that did not want to wait
+ * learns of the writers instead [mapped 58].
  */
 static void atomic_seqcount_read_overlap(struct kunit *test)
 {
@@ -140,7 +140,7 @@ static void atomic_seqcount_read_overlap(struct kunit *test)
 
 /*
  * The count of writes overflows into nothing: after 2^32 of them it is 0, and
- * the writers are still who they were. As many writers as there can be do not
+ * the writers are the same as before. As many writers as there can be do not
  * overflow into those that try to be alone [mapped 62].
  */
 static void atomic_seqcount_overflow(struct kunit *test)

@@ -24,10 +24,10 @@
 #define RACE_JIFFIES	(HZ / 2)
 #define RARE_JIFFIES	(2 * HZ)
 
-/* Who waits does so for longer than this; who does not, for far less. */
+/* A thread that has to wait takes longer than this; any other, far less. */
 #define WAIT_JIFFIES	(HZ / 20)
 
-/* Whoever waits is back before. */
+/* A thread that waits is back before. */
 #define ANSWER_JIFFIES	(10 * HZ)
 
 /* What another CPU does in the meantime. */
@@ -116,9 +116,10 @@ static const struct cnt_wait {
 KUNIT_ARRAY_PARAM_DESC(cnt_wait, cnt_waits, desc);
 
 /*
- * Readers wait for any writer, writers for an exclusive one only, and whoever has
- * waited does not have it exclusively. Who waits is still there after some ticks,
- * and is back once the writer has ended [mapped 58, 59].
+ * Readers wait for any writer, writers for an exclusive one only, and a writer
+ * that has waited does not have it exclusively. A thread that waits is still
+ * there after some ticks, and is back once the writer has ended [mapped 58,
+ * 59].
  */
 static void atomic_seqcount_waits(struct kunit *test)
 {
@@ -149,9 +150,9 @@ static void atomic_seqcount_waits(struct kunit *test)
 }
 
 /*
- * Somebody who tried to be alone, and has not learned yet that others are there,
- * is in the way of everybody for that moment: a writer that shares waits, and one
- * that tries as well shares after that. The first to try, with nobody else, always
+ * A writer that tries to be alone, and has not seen the others yet, blocks all
+ * of them for that moment: a writer that shares waits, and one that tries as
+ * well shares after that. The first to try, with no other there, always
  * succeeds [mapped 60].
  */
 static void atomic_seqcount_attempt_in_flight(struct kunit *test)
@@ -206,7 +207,7 @@ static void cnt_write(struct cnt_racer *racer)
 	bool exclusive = atomic_seqcount_write_begin(&data->s,
 						     racer->writes % 4 != 3);
 
-	/* Nobody is here together with somebody who is alone. */
+	/* An exclusive writer is here alone. */
 	atomic_inc(&data->inside);
 	if (exclusive)
 		racer->wrong += atomic_read(&data->inside) != 1 ||
@@ -261,8 +262,8 @@ static int cnt_racer_thread(void *racer)
 
 /*
  * Two CPUs write three numbers and read them: every read is consistent, no write
- * is lost, whether with plain stores or with atomic ones, and nobody writes beside
- * one that is alone [mapped 60, 61].
+ * is lost, whether with plain stores or with atomic ones, and none writes
+ * beside an exclusive one [mapped 60, 61].
  */
 static void atomic_seqcount_all_at_once(struct kunit *test)
 {
@@ -371,10 +372,10 @@ KUNIT_ARRAY_PARAM_DESC(id_race_kind, id_race_kinds, desc);
 
 /*
  * One owner has a mapping all the time, two others map and unmap on two CPUs: while
- * they do, nobody is alone. If they are that same owner, it is, all the time, which
- * a read in the middle of a write would deny. In the end no lost update has left
- * sums behind [mapped 61], also of writers who are never alone: those lose updates
- * wherever one is stopped between reading a sum and writing it.
+ * they do, no owner is alone. If they are that same owner, it is, all the time,
+ * which a read in the middle of a write would deny. In the end no lost update
+ * has left wrong sums [mapped 61], also of writers that share: those lose
+ * updates wherever one is stopped between reading a sum and writing it.
  */
 static void rmap_id_exclusive_race(struct kunit *test)
 {

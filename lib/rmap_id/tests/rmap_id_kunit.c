@@ -32,7 +32,7 @@ MODULE_PARM_DESC(seed, "seed of random mappings, 0 for another one each boot");
 /* How many objects with random owners there are of each order. */
 #define RANDOM_OBJECTS	200
 
-/* Words behind the sums that nothing may write to. */
+/* Words after the sums that nothing may write to. */
 #define GUARDS		4
 #define GUARD		0x5a5a5a5a5a5a5a5aULL
 
@@ -193,7 +193,7 @@ static void rmap_id_sub_first(struct kunit *test)
 
 /*
  * Every order has the values that it needs, all IDs have a place in them, and
- * nothing is written behind them: an object has room for no more [mapped 54].
+ * nothing is written after them: an object has room for no more [mapped 54].
  */
 static void rmap_id_params_order(struct kunit *test)
 {

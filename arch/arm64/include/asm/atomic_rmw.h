@@ -21,9 +21,9 @@
 /*
  * The last place that was looked at in vain. A loop that loads comes by it once
  * for each page, and to look again would cost 4 % of such a fault. Text that
- * changes in the meantime is handled as it always was: two faults. Whoever is
- * moved to another CPU in between reads and writes what is another's, which does
- * no harm either.
+ * changes in the meantime is handled as it always was: two faults. A task that
+ * is moved to another CPU in between uses the other CPU's place, which does no
+ * harm either.
  */
 static DEFINE_PER_CPU(unsigned long, atomic_rmw_in_vain);
 

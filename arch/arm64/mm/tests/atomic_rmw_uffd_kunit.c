@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What userfaultfd is told of an atomic read-modify-write instruction.
+ * What userfaultfd reports of an atomic read-modify-write instruction.
  *
- * Who handles the faults of another (live migration, garbage collectors) is
- * told whether they are writes. A program of atomics runs over memory that is
+ * A process that handles the faults of another (live migration, garbage
+ * collectors) learns whether they are writes. A program of atomics runs over
+ * memory that is
  * registered with userfaultfd, and the thread of the test reads the messages
  * and resolves the faults one by one, as a user of it would. Not covered: minor
  * faults, and faults in the kernel's own accesses.
@@ -83,7 +84,7 @@ static int uffd_prepare(struct user_run *run)
 	return err;
 }
 
-/* Let the program go on behind the page at @addr. */
+/* Let the program go on after the page at @addr. */
 static int uffd_resolve(struct uffd_log *log, unsigned long addr)
 {
 	struct uffdio_zeropage zero = { .range = { addr, PAGE_SIZE } };

@@ -2,7 +2,7 @@
 /*
  * Checker of break-before-make for a window of page-table entries.
  *
- * It is told of every write of an entry and of every invalidation, and keeps
+ * It sees every write of an entry and of every invalidation, and keeps
  * what a TLB may hold in the worst case: at each moment, hardware may walk the
  * table and cache any entry that is valid, and drops nothing by itself. An
  * entry without the contiguous bit is cached for its page; one with the bit for
@@ -296,7 +296,7 @@ static void check_page(struct contpte_bbm *bbm, int page)
  * contpte_bbm_end() - the function that was called returns
  * @bbm: the checker
  * @start: first entry of the range that it was called for
- * @end: the entry behind the last
+ * @end: the entry after the last
  */
 void contpte_bbm_end(struct contpte_bbm *bbm, int start, int end)
 {

@@ -75,7 +75,7 @@ static const struct bbm_sequence bbm_sequences[] = {
 	/* Another translation, with or without the bit. */
 	{ "another page, cleared only", "nzo.", CONTPTE_BBM_CONFLICT },
 	{ "another memory type, cleared only", "nzm.", CONTPTE_BBM_CONFLICT },
-	/* What a function leaves behind. */
+	/* What a function leaves. */
 	{ "clear all but one of a block", "cZ.", CONTPTE_BBM_PARTIAL },
 	{ "set one of a block", "zC.", CONTPTE_BBM_PARTIAL },
 	{ "write-protect one of a block", "cR.", CONTPTE_BBM_PARTIAL },

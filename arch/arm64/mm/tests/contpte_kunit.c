@@ -72,7 +72,7 @@ static void set_ptes_range(struct kunit *test)
 
 /*
  * A range up to the last entry of a table, as large as the folio allows: the
- * whole table with 4K pages [contpte 68, 84]. Nothing is written behind.
+ * whole table with 4K pages [contpte 68, 84]. Nothing is written after it.
  */
 static void set_ptes_to_table_end(struct kunit *test)
 {
@@ -118,8 +118,8 @@ static void set_ptes_leaked_bit(struct kunit *test)
 }
 
 /*
- * Mappings of the kernel are not folded behind its back: it cannot tolerate
- * the fault that a conversion may cause [contpte 77].
+ * Mappings of the kernel are never folded unasked: it cannot tolerate the
+ * fault that a conversion may cause [contpte 77].
  */
 static void set_ptes_kernel_mm(struct kunit *test)
 {
@@ -481,7 +481,7 @@ static void modify_prot_erratum(struct kunit *test)
 
 static const unsigned long flush_strides[] = { PAGE_SIZE, CONT_PTE_SIZE, PMD_SIZE };
 
-/* One invalidation in each of its forms, of which other users of the table are told. */
+/* One invalidation in each of its forms; other users of the table are notified. */
 static void flush_tlb_check(struct kunit *test, unsigned long start,
 			    unsigned long end, unsigned long stride,
 			    unsigned long told_start, unsigned long told_end)
@@ -503,12 +503,12 @@ static void flush_tlb_check(struct kunit *test, unsigned long start,
 
 /*
  * What is invalidated are whole steps, of a page, a block or a PMD, and other
- * users of the table (an IOMMU, a guest) are told of all of that, once, whether
+ * users of the table (an IOMMU, a guest) are notified of that, once, whether
  * only last levels are meant or all, and whether the CPU waits [contpte 210]:
  *
  *	asked	    <--------->
  *	steps	|--------|--------|--------|
- *	told	<----------------->
+ *	notified <----------------->
  */
 static void flush_tlb_range_rounds(struct kunit *test)
 {

@@ -154,7 +154,7 @@ void contpte_model_unfold(struct contpte_fixture *f, int idx)
  * contpte_model_unfold_partial() - the same for what a range covers in part
  * @f: the fixture
  * @start: first entry of the range
- * @end: the entry behind its last
+ * @end: the entry after its last
  */
 void contpte_model_unfold_partial(struct contpte_fixture *f, int start,
 				  int end)

@@ -174,7 +174,7 @@ void contpte_order_use_all(struct contpte_order *o)
  * contpte_order_expand() - what a function makes of its range
  * @call: the call
  * @start: first entry
- * @end: the entry behind the last
+ * @end: the entry after the last
  */
 void contpte_order_expand(const struct contpte_order_call *call, int *start,
 			  int *end)

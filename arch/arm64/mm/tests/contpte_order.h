@@ -51,7 +51,7 @@ extern const struct contpte_order_op contpte_order_ops[CONTPTE_ORDER_OPS];
  * @op: the function
  * @mask: the blocks that are folded
  * @start: first entry of its range
- * @end: the entry behind the last
+ * @end: the entry after the last
  * @bbml3: pretend that the CPUs have BBM level 3
  */
 struct contpte_order_call {

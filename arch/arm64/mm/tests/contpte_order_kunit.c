@@ -286,8 +286,8 @@ static bool young_check(struct contpte_order *o,
 }
 
 /*
- * Making entries old and invalidating them: one invalidation that nobody waits
- * for, of the range expanded to the folded blocks at its ends, if any entry in
+ * Making entries old and invalidating them: one invalidation without a wait for
+ * it, of the range expanded to the folded blocks at its ends, if any entry in
  * there was young; none otherwise [contpte 124, 125, 231, 232]. Looking whether
  * they are young never invalidates [121, 122]. The young entry is at either end
  * of the range, next to it, or at either end of what it expands to. It is old
@@ -443,7 +443,7 @@ static bool access_check(struct contpte_order *o,
 		return false;
 	if (access->changes && flush &&
 	    rec->step[rec->nr - 1].kind != PGTABLE_KUNIT_FLUSH) {
-		contpte_order_fail(o, "goes on behind the invalidation");
+		contpte_order_fail(o, "goes on after the invalidation");
 		return false;
 	}
 	return true;
@@ -452,9 +452,9 @@ static bool access_check(struct contpte_order *o,
 /*
  * A fault makes entries young, dirty or writable. In a folded block the first
  * two are done for all entries at once, with one invalidation of the block
- * behind the last write, if the caller asks for one [contpte 129, 130, 133];
+ * after the last write, if the caller asks for one [contpte 129, 130, 133];
  * the bit that allows to write is for one entry, so the block is unfolded,
- * and only the page is invalidated behind that [134]. If nothing is new,
+ * and only the page is invalidated after that [134]. If nothing is new,
  * nothing is written [128, 139]. On newer kernels the invalidation is for this
  * CPU alone [238]: that must not be the one of an unfolded block.
  */

@@ -3,10 +3,10 @@
  * Contiguous PTEs: the hardware on another CPU.
  *
  * An MMU sets the accessed and the dirty bit of a valid entry whenever it likes,
- * without a lock, and in any entry of a contiguous block. Whoever changes an
- * entry meanwhile must not undo that: a dirty bit that is lost is data that is
- * lost. Hence each change is a compare-and-exchange, or takes the entry away
- * and looks at what it has got.
+ * without a lock, and in any entry of a contiguous block. A function that
+ * changes an entry meanwhile must not undo that: a lost dirty bit is lost data.
+ * Hence each change is a compare-and-exchange, or takes the entry away and
+ * looks at what it has got.
  *
  * A thread on another CPU does to the entries of a block what an MMU does, and
  * keeps the books; one function at a time is called over and over in front of
@@ -480,7 +480,7 @@ static void range_op_hw_at_each_instruction(struct kunit *test)
 			.symbol_name = n < 0 ? NULL : step_symbols[n],
 		};
 
-		/* Whoever is not there is a part of its callers. */
+		/* A function without a symbol was inlined into its callers. */
 		if (n >= 0 && !register_kprobe(&find)) {
 			addr = (unsigned long)find.addr;
 			unregister_kprobe(&find);

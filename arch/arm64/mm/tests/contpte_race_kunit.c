@@ -90,7 +90,7 @@ static bool race_read_back(struct race_read *read, unsigned long timeout)
 }
 
 /*
- * No reader is left behind: an entry that is none sends all of them home. One
+ * No reader stays: an entry that is none sends all of them home. One
  * that does not look at its entry again can be helped only with the block that
  * it believes in, from @page on.
  */
@@ -151,7 +151,7 @@ static pte_t race_flawed(struct contpte_fixture *f, unsigned int i,
  * back the value of its own entry once that is repaired; it does not wait where
  * the difference is in the accessed and dirty bits [60]. The entry that does
  * not fit is the first, the last, and one in the middle, the reader stands
- * before it and behind it. No other entry is young or dirty: a reader that has
+ * before it and after it. No other entry is young or dirty: a reader that has
  * found both bits need not look at the rest.
  */
 static void ptep_get_lockless_waits_for_block(struct kunit *test)
@@ -520,10 +520,13 @@ static void ptep_get_lockless_races_fold(struct kunit *test)
 	while (time_before(jiffies, end) && all_read) {
 		for (state = 0; state < RACE_STATES; state++) {
 			WRITE_ONCE(race->seq, race->seq + 1);
-			/* Who sees a new entry sees that we are on the way. */
+			/*
+			 * A reader that sees a new entry sees the odd count,
+			 * too.
+			 */
 			smp_mb();
 			race_fold_step(f, state);
-			/* Who sees the new state sees its entries. */
+			/* A reader that sees the new state sees its entries. */
 			smp_store_release(&race->seq, race->seq + 1);
 			if ((race->rounds + state * RACE_WAIT) %
 			    (RACE_STATES * RACE_WAIT) == 0)
@@ -550,7 +553,7 @@ static void ptep_get_lockless_races_fold(struct kunit *test)
 				       "entry %u of %u reads %016llx, %s state %u",
 				       reader->entry, CONT_PTES,
 				       pte_val(reader->got),
-				       reader->state % 2 ? "on the way from" : "in or behind",
+				       reader->state % 2 ? "on the way from" : "in or after",
 				       reader->state / 2 % RACE_STATES);
 	}
 	pgtable_kunit_table_check(f->table, "after the race");

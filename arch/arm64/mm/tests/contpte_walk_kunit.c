@@ -2,10 +2,10 @@
 /*
  * Contiguous PTEs: random walks.
  *
- * The directed suites look at situations that somebody has thought of. This one
- * makes random calls of all the functions that work on user entries, in random
- * order, on a window of four blocks, with the hardware setting accessed and
- * dirty bits in between; and compares table, value returned and TLB
+ * The directed suites look at situations that their authors thought of. This
+ * one makes random calls of all the functions that work on user entries, in
+ * random order, on a window of four blocks, with the hardware setting accessed
+ * and dirty bits in between; and compares table, value returned and TLB
  * invalidations with a model after every step.
  *
  * A walk is a thousand steps on a table that was empty before, drawn from a

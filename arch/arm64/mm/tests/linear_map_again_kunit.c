@@ -20,7 +20,7 @@
 /*
  * A second call that finds the tables there maps them once each again, leaves
  * the entries of the first as they are, and adds its own [linear map 12].
- * Behind the first two pages of a table come three more: together they are one
+ * After the first two pages of a table come three more: together they are one
  * range.
  */
 static void __init create_pgd_mapping_existing_table(struct kunit *test)
@@ -72,8 +72,8 @@ static void __init create_pgd_mapping_same_range(struct kunit *test)
 /*
  * A block where a table is already: the table stays, and the contiguous block
  * in which a page is mapped does without the bit [linear map 23]. What is live
- * may be neither replaced by a block nor become part of one behind the back of
- * the TLB.
+ * may be neither replaced by a block nor become part of one without the
+ * knowledge of the TLB.
  */
 static void __init create_pgd_mapping_block_over_table(struct kunit *test)
 {

@@ -264,8 +264,8 @@ static bool booted_attributes_ok(const struct booted_leaf *leaf,
 /*
  * Memory is data [linear map 29]: the kernel can read and write it, user space
  * cannot, and neither can execute it. What is the kernel's text can only be
- * read; and so can other pages, if somebody has protected them, such as the
- * slots of kprobes.
+ * read; and so can other pages that the kernel has protected, such as the slots
+ * of kprobes.
  */
 static void attributes_of_data(struct kunit *test)
 {

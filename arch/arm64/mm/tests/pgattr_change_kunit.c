@@ -6,7 +6,7 @@
  * contiguous bits. pgattr_change_is_safe() says which of these changes need no
  * invalid entry and TLB invalidation in between; what it allows, the builder
  * does, and what it forbids is a BUG there. Each case asks for one change. Not
- * covered: who asks (linear_map_again has changes that are made).
+ * covered: its callers (linear_map_again has changes that are made).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	pgattr_change

@@ -105,7 +105,7 @@ static unsigned int barriers_of_one(struct kunit *test,
  * else: not in a pause, not in an interrupt. The end of a section settles them,
  * the inner of two as well; the entry is in the table at once [contpte 239].
  * One entry, a contiguous block's worth, a table full, and a PMD; and entries
- * that owe nothing, because whoever changes them invalidates.
+ * that owe nothing, because the code that changes them invalidates.
  */
 static void set_ptes_in_lazy_mode(struct kunit *test)
 {
@@ -157,5 +157,5 @@ static struct kunit_suite pte_barriers_suite = {
 
 kunit_test_suite(pte_barriers_suite);
 
-MODULE_DESCRIPTION("KUnit tests for the barriers behind arm64 kernel entries");
+MODULE_DESCRIPTION("KUnit tests for the barriers after arm64 kernel entries");
 MODULE_LICENSE("GPL");

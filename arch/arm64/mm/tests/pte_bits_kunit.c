@@ -312,7 +312,7 @@ static void pte_modify_keeps_and_takes(struct kunit *test)
 /*
  * Address and protection of an entry are two parts that make it up again
  * [contpte 4]: folding, unfolding and every batch rely on it. With the address
- * of all ones the parts are told apart where they are next to each other.
+ * of all ones the parts can be distinguished where they are next to each other.
  */
 static void pte_pgprot_identity(struct kunit *test)
 {
@@ -397,7 +397,7 @@ static void pte_advance_pfn_all_address_bits(struct kunit *test)
 					continue;
 				}
 				KUNIT_FAIL(test,
-					   "%u behind %016llx (PFN %#lx): %016llx, one by one %016llx, expected %016llx",
+					   "%u after %016llx (PFN %#lx): %016llx, one by one %016llx, expected %016llx",
 					   n, pte_val(pte), pfn, pte_val(got),
 					   pte_val(next), want);
 				if (++failed == PGTABLE_KUNIT_ENOUGH)

@@ -24,7 +24,7 @@
 /*
  * The part of a range that lies in the block of its first address ends at the
  * end of the block or of the range, whichever comes first [contpte 7]: for all
- * starts in a block, and ends up to two blocks behind it, in the first, in
+ * starts in a block, and ends up to two blocks after it, in the first, in
  * some, and in the last block of all addresses, where both ends wrap to 0.
  */
 static void pte_cont_addr_end_of_block(struct kunit *test)
@@ -214,10 +214,10 @@ static const struct nonvalid_op nonvalid_ops[] = {
 KUNIT_ARRAY_PARAM_DESC(nonvalid_op, nonvalid_ops, desc);
 
 /*
- * An entry that is not valid and has bit 52 is not a part of a block: whoever
- * reads or clears it leaves its neighbours as they are, and gets its own bits
- * and no others [contpte 40, 88, 148]. The neighbours here are valid, some are
- * young, and would be rewritten by an unfold. Both kinds:
+ * An entry that is not valid and has bit 52 is not a part of a block: a
+ * function that reads or clears it leaves its neighbours as they are, and
+ * returns its own bits and no others [contpte 40, 88, 148]. The neighbours here
+ * are valid, some are young, and would be rewritten by an unfold. Both kinds:
  * one that is not present, one that is PROT_NONE; in all places of a block.
  */
 static void nonvalid_cont_is_no_block(struct kunit *test)

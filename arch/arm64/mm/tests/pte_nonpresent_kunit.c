@@ -9,8 +9,8 @@
  *
  * Each kind of entry goes through set_pte_at() into a synthetic table, is read
  * back by every getter, decoded, and cleared. The bits of an offset are tried
- * one by one, up to the highest that its kind can have. Not covered: who makes
- * such entries and when (migration, reclaim, hugetlb), batches of them, and
+ * one by one, up to the highest that its kind can have. Not covered: the code
+ * that makes such entries (migration, reclaim, hugetlb), batches of them, and
  * that none is taken for a part of a contiguous block (pte_cont).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \

@@ -9,7 +9,7 @@
  * and calls it shared, wrongly, if a third one is left. Older kernels guess by
  * the first page: right for that third one, wrong where another process maps
  * only others. khugepaged counts, exactly, the pages of shared folios. A page of
- * KSM that one process maps twice is shared, and a page of zeros is nobody's.
+ * KSM that one process maps twice is shared, and the zero page belongs to none.
  * Whatever was guessed, other processes keep what they have.
  *
  * Does not prove: the counting itself (KUnit: folio_mapped_*).
@@ -441,8 +441,9 @@ TEST_F_TIMEOUT(same_page, ksm, 60)
 }
 
 /*
- * [mapped 47] What was only read is one page of zeros, however often: nobody's
- * own, not counted, and not to be moved. The first write to it makes a page.
+ * [mapped 47] Memory that was only read is the zero page, however often: it
+ * belongs to no process, is not counted, and does not move. The first write
+ * makes a page.
  */
 TEST_F(same_page, zeros)
 {

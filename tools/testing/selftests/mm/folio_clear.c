@@ -120,7 +120,7 @@ FIXTURE_TEARDOWN(folio_clear)
 	filled_free(&self->filled);
 }
 
-/* The pages of a folio where something is special: begin, middle and end; -1 behind them. */
+/* The pages of a folio where something is special: begin, middle and end; -1 after them. */
 static int place(int order, unsigned int i)
 {
 	int nr = 1 << order;

@@ -195,15 +195,15 @@ TEST_F_TIMEOUT(folio_clear_pool, file_written, 240)
 	check(_metadata, self, FILE_WRITTEN);
 }
 
-/* [clearing 24] fallocate() of a file: it clears, not the fault behind it. */
+/* [clearing 24] fallocate() of a file: it clears, not the fault after it. */
 TEST_F_TIMEOUT(folio_clear_pool, file_fallocated, 240)
 {
 	check(_metadata, self, FALLOCATED);
 }
 
 /*
- * [clearing 24] A driver pins a file that has no pages yet: those that it makes
- * are seen by who maps the file, and are cleared without an address as a hint.
+ * [clearing 24] A driver pins a file that has no pages yet. A process that maps
+ * the file sees the new pages, which are cleared without an address as a hint.
  */
 TEST_F_TIMEOUT(folio_clear_pool, file_pinned, 240)
 {

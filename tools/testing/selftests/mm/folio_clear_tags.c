@@ -5,7 +5,7 @@
  * Proves: memory that is mapped with PROT_MTE has zeros for content and for tags,
  * though the very frames that it is made of had other bytes and other tags
  * before; the same when memory gets PROT_MTE later, on frames whose tags are
- * those of somebody else; what is in it stays then.
+ * left from another process; its content stays then.
  *
  * How: as in folio_clear; tags are written and read one by one, no access is
  * checked against them. The virtual machine of this program has tags.

@@ -8,11 +8,11 @@
  * How: hundreds of pipes hold a page each, which the kernel has taken for them
  * one after the other; every other pipe is closed. The next pages that the
  * kernel takes for itself are then those that were freed last, and what lies
- * behind each of them is a page of a pipe, whose content is chosen here. Some
+ * after each of them is a page of a pipe, whose content is chosen here. Some
  * frames are not side by side: it takes one that is to notice.
  *
  *	pipe | free | pipe | free | pipe
- *	                    ^ a page table; the pipe behind it holds entries
+ *	                    ^ a page table; the pipe after it holds entries
  *
  * Does not prove: where the pages lie; mutants show that it works.
  *
@@ -112,7 +112,7 @@ TEST_F_TIMEOUT(folio_edge, mincore_answers, 120)
 		ASSERT_TRUE(interleave(self));
 		ASSERT_EQ(0, mincore(m.at, bytes(pages), answers));
 		ASSERT_EQ(0, changed(self)) {
-			TH_LOG("something behind the answers was written to");
+			TH_LOG("something after the answers was written to");
 		}
 		for (unsigned int i = 0; i < pages; i++)
 			ASSERT_EQ(1, answers[i]);
@@ -147,8 +147,8 @@ static bool take(const char *at)
 
 /*
  * [bug B23] Reclaim takes a folio of memory that may be freed; half of it lies in
- * one page table, half in the next. Behind the first table stand what look like
- * entries for the second half. They are nobody's, and must be there afterwards.
+ * one page table, half in the next. After the first table stand what look like
+ * entries for the second half. They are not part of it, and must stay.
  * madvise() itself would split a folio that lies so: so MADV_FREE comes before
  * the move, and reclaim from the control group.
  */
@@ -189,7 +189,7 @@ TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 		for (unsigned int page = 0; page < n; page++)
 			EXPECT_FALSE(pagemap_has(to + bytes(page), PM_PRESENT | PM_SWAP));
 		EXPECT_EQ(0, changed(self)) {
-			TH_LOG("what lies behind a page table was taken for entries of it");
+			TH_LOG("what lies after a page table was taken for entries of it");
 		}
 		munmap(room, 3 * table);
 		memory_free(&m);

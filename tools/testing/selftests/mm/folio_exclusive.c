@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who maps the pages of a large folio, as user space is told, and what a write
- * does once nobody else does.
+ * Which processes map the pages of a large folio, as user space can read it, and
+ * what a write does once no other process maps them.
  *
  * Proves: PM_MMAP_EXCLUSIVE and /proc/kpagecount follow each page through
  * processes that come, unmap parts and go, and a page is never "exclusive"
- * while two processes map it; behind the last of the others, writes go to the
+ * while two processes map it; after the last of the others, writes go to the
  * same memory again where the kernel tracks who maps a folio (from Linux 6.15
  * on), and to copies where it does not.
  *

@@ -4,7 +4,7 @@
  *
  * Proves: what is written through one page of a block reaches the file, and
  * nothing else does; copies that a private mapping has made survive a hole
- * punched into the file; nothing is mapped behind the end of a file that ends
+ * punched into the file; nothing is mapped after the end of a file that ends
  * within a folio; a fault maps around it, in a new page table as well; a
  * process forks while it maps and runs such memory.
  *
@@ -168,7 +168,7 @@ TEST_F(folio_file, dirty_again_after_writeback)
 /*
  * [contpte 197] A private mapping has copied every third page. A hole is
  * punched into the file: the copies stay, the others read zero. The step over a
- * page that stays must not jump over those behind it.
+ * page that stays must not jump over those after it.
  */
 TEST_F(folio_file, punch_hole_beside_copies)
 {
@@ -196,7 +196,7 @@ TEST_F(folio_file, punch_hole_beside_copies)
 }
 
 /*
- * [bug B19] The file is cut within a folio, at each page of it: what is behind
+ * [bug B19] The file is cut within a folio, at each page of it: what is after
  * raises SIGBUS, what is before does not, though one folio may hold both. The
  * same where it is mapped only after that.
  */
@@ -226,7 +226,7 @@ TEST_F(folio_file, end_within_folio)
 
 /*
  * The file is cut within its first folio, which cannot be split: a pipe has a
- * page of it. A fault before the end must not bring what is behind it, in this
+ * page of it. A fault before the end must not bring what is after it, in this
  * folio or any.
  */
 static void check_end_within_pinned_folio(struct __test_metadata *_metadata, struct memory *m)
@@ -369,7 +369,7 @@ TEST_F(folio_file, first_fault_in_table)
 		STALE_ISSUE(9);
 }
 
-/* The file grows again: what was behind its end is zero, not what it was. */
+/* The file grows again: what was after its end is zero, not what it was. */
 TEST_F(folio_file, grown_again_is_zero)
 {
 	struct memory *m = &self->memory;

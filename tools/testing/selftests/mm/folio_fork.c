@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fork() of memory in large folios, and the first write behind it.
+ * fork() of memory in large folios, and the first write after it.
  *
  * Proves: what one process writes after fork() the other never sees, page by
  * page, also where only part of a folio is inherited, where a page of it is in
@@ -386,9 +386,9 @@ TEST_F(folio_fork, swap_between)
 }
 
 /*
- * [contpte 173] One page of the first folio is pinned. Whoever pinned it goes
- * on reading what the parent writes: the parent keeps the page, the child gets
- * a copy.
+ * [contpte 173] One page of the first folio is pinned. The driver that pinned it
+ * goes on reading what the parent writes: the parent keeps the page, the child
+ * gets a copy.
  */
 TEST_F(folio_fork, pinned_page)
 {
@@ -423,7 +423,7 @@ TEST_F(folio_fork, pinned_page)
 }
 
 /*
- * [contpte 187] A folio and one page of the next, which lies right behind it
+ * [contpte 187] A folio and one page of the next, which lies right after it
  * in memory too: a batch must end with the folio.
  *
  *   |<-- folio -->|<-- folio -->|

@@ -77,7 +77,7 @@ TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
 /*
  * [bug B16] Folios over the ends of page tables: the fault of one half leaves
  * the other, in the other table, as it is. What runs over the end of a table
- * meets the next, where that lies behind it in memory: so tables are made one
+ * meets the next, where that lies after it in memory: so tables are made one
  * after the other, with nothing in between, and there are many.
  */
 TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)

@@ -2,9 +2,9 @@
 /*
  * Memory that may be freed, of which reclaim unmaps a batch and has to put it back.
  *
- * Proves: after reclaim has unmapped a folio that it may not free, for somebody
- * has pinned a page of it, each entry has the permission to write and the
- * soft-dirty bit that it had, not those of the first of its batch.
+ * Proves: reclaim unmaps a folio and may not free it, since a page of it is
+ * pinned. Then each entry has the write permission and the soft-dirty bit that
+ * it had before, not those of the first entry of its batch.
  *
  *	page		0   1   2   3   4   5 ...
  *	may write	    x       x       x		and the other way round

@@ -387,9 +387,9 @@ static uint64_t folio_flags(const char *at)
 }
 
 /*
- * [contpte 235] [bug B27] Memory that may be freed, of which somebody has pinned
- * a page: it cannot be freed now, and every entry is put back as it was. It may
- * still be freed later: nobody has written to it.
+ * [contpte 235] [bug B27] Memory that may be freed, and of which one page is
+ * pinned: it cannot be freed now, and every entry is put back as it was. It may
+ * still be freed later, as it was not written to.
  */
 TEST_F(folio_move, lazyfree_pinned)
 {

@@ -2,8 +2,8 @@
 /*
  * What the balancing of nodes, and policies of nodes, do with runs of entries.
  *
- * Proves: entries that the balancing has made inaccessible, to see who uses
- * them, come back by one fault for each folio, all of them, with content and
+ * Proves: entries that the balancing has made inaccessible, to see which node
+ * uses them, come back by one fault for each folio, all of them, with content and
  * permission, and in folded blocks; where memory may follow the processor that
  * fault moves all of it. Neither the balancing nor mbind() touches what the
  * kernel takes for shared, or cannot move.
@@ -231,8 +231,8 @@ TEST_F(folio_numa, move_twice)
 }
 
 /*
- * Whether the balancing looks only at the mapping of a huge page, whoever else
- * has it: before Linux 6.19 it did.
+ * Whether the balancing looks only at this mapping of a huge page, and not at
+ * other processes that map it: before Linux 6.19 it did.
  */
 static bool looks_at_all_huge_pages(void)
 {

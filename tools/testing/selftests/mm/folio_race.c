@@ -110,7 +110,7 @@ struct writer {
 	pthread_t thread;
 };
 
-/* The last pages are for the one who disturbs. */
+/* The last pages are for the thread that disturbs. */
 #define DISTURBED 4
 
 static unsigned int first_disturbed(const struct memory *m)

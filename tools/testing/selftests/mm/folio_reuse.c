@@ -126,7 +126,7 @@ static void unmap_first_half(struct memory *m)
 
 /*
  * The folio lies in two pieces, and a child has the second one only: a write to
- * the first is a copy on every kernel, as the folio is shared. Behind the child,
+ * the first is a copy on every kernel, as the folio is shared. After the child,
  * all other pages are one process's again, in both pieces.
  */
 static void write_to_halves(struct __test_metadata *_metadata, int go[2], struct memory *m,
@@ -339,7 +339,7 @@ TEST_F(folio_reuse, pin_before_fork)
 /*
  * [mapped 33] Memory went to swap and was read back, while a child still has it
  * in swap only: nobody else maps it, but what the child is going to read is this
- * folio, so it is not written to in place. Behind the child nothing but swap
+ * folio, so it is not written to in place. After the child nothing but swap
  * itself is left, which gives way. Older kernels read back single pages, newer
  * ones not all of the larger folios; single pages go by the same rule.
  */
@@ -422,7 +422,7 @@ static void *write_all(void *argument)
 
 /*
  * [mapped 39] A thread is no other process: nothing becomes read-only when it
- * begins, so it writes without a fault; and behind a child it takes the pages
+ * begins, so it writes without a fault; and after a child it takes the pages
  * over as any thread of the process does.
  */
 TEST_F(folio_reuse, thread_writes)

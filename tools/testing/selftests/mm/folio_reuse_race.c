@@ -221,7 +221,7 @@ TEST_F_TIMEOUT(folio_reuse_race, writes_forks_references, 60)
 			EXPECT_EQ(0, child_of(children[i])) {
 				TH_LOG("a child saw: 1 another's write, 2 not its own ones");
 			}
-		/* Behind the children: now it is the parent's alone, again and again. */
+		/* After the children: now it is the parent's alone, again and again. */
 		usleep(2000);
 		atomic_store(&stop, true);
 		for (int i = 0; i <= WRITERS; i++) {

@@ -306,7 +306,7 @@ TEST_F_TIMEOUT(folio_uffd, fork, 120)
 	check_traps(_metadata, self, page);
 }
 
-/* What the one who listens has to do with a child: take its event, and let it write. */
+/* What the monitor has to do with a child: take its event, and let it write. */
 struct forked {
 	int uffd;		/* of the parent */
 	int child;		/* of the child, or -1 */
@@ -371,7 +371,7 @@ static int look_and_write(const struct memory *m, const unsigned long *frames, u
 }
 
 /*
- * [contpte 176, 177, 179] Who listens to fork() as well listens to the child: so
+ * [contpte 176, 177, 179] A monitor that asks for fork events gets the child, so
  * the entries are copied, of a shared file too, which happens in no other case.
  * The child has all of them before it touches any, the protected one still
  * protected; one write of the child traps.

@@ -229,7 +229,7 @@ enum memory_kind { ANON, SHMEM, XFS };
  * @room: the whole mapping around it, to be unmapped
  * @room_bytes: length of that
  *
- * Behind and before it are pages that cannot be accessed, so that nothing is
+ * After and before it are pages that cannot be accessed, so that nothing is
  * merged with it.
  */
 struct memory {
