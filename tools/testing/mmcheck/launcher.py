@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from . import command, graft, machine, outcome, patch, probes, progress, results, shadow, skips, source
+from . import closing, command, graft, machine, outcome, patch, probes, progress, results, shadow, skips, source
 from .errors import INTERRUPTED, NO_VERDICT, UserError
 from .lock import held
 from .make import LOG, Message
@@ -285,6 +285,16 @@ class Launch:
             return []
         return skips.summary(results.kunit(log.read_text(errors="replace").splitlines()), skips.load())
 
+    def closing(self, environ: Mapping[str, str]) -> list[str]:
+        """The paragraph that ends the run."""
+        log = self.build / "test.log"
+        if not self.request.boots or not log.exists():
+            return []
+        cases = results.kunit(log.read_text(errors="replace").splitlines())
+        words = [self.request.verb, *self._without_glob()]
+        names = {closing.name(case) for case in cases}
+        return closing.paragraph(cases, log, {name: closing.command(words, name, environ) for name in names})
+
     def say_stale(self) -> None:
         """Name the cases that passed where a known issue predicts a failure: kunit.py does not show what they say."""
         log = self.build / "test.log"
@@ -472,7 +482,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
             return 0
     launch = prepare(request, environ)
     status = launch.run()
-    for line in launch.skipped():
+    for line in [*launch.skipped(), *launch.closing(environ)]:
         progress.say(line)
     return status
 
