@@ -21,7 +21,12 @@ from .errors import UserError
 from .settings import PROJECT, out_of
 
 HERE = Path(__file__).parent
-SCRIPTS = (".ci/run", "tools/testing/mmcheck/vm/init", "tools/testing/mmcheck/vm/coverage-init")
+SCRIPTS = (
+    ".ci/run",
+    "tools/testing/mmcheck/hooks/pre-commit",
+    "tools/testing/mmcheck/vm/init",
+    "tools/testing/mmcheck/vm/coverage-init",
+)
 
 
 @dataclass(frozen=True)
