@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# Commands of this repository; what each does stands in README.md.
+# Commands of this repository. README.md says what each does.
 
 PYTHON ?= python3
 export PYTHONPATH := $(CURDIR)/tools/testing
@@ -7,27 +7,34 @@ export PYTHONDONTWRITEBYTECODE := 1
 export KERNEL KDIR PATCH INSTALL ARCH PAGES O TARGETS TESTS SUITE HOST STRICT KERNEL_ARGS KCONFIG_ADD ORIGIN
 
 help:
-	@echo 'make check                       the tests of this repository, all that CI runs'
-	@echo 'make check-host                  of these, what needs no kernel (seconds)'
-	@echo 'make kselftest TARGETS=mm        the selftests, in a virtual machine'
-	@echo 'make results                     one summary of all that ran, as JSON and JUnit XML too'
-	@echo 'make kcidb                       the same as a submission to KCIDB, in a file'
-	@echo 'make bundle ARCH=arm64           kernel and selftests for a lab: image, initramfs, disk'
-	@echo 'make matrix                      kernels x architectures x page sizes x flavours, one table'
-	@echo 'make mutants                     does any test notice if the kernel is wrong?'
-	@echo 'make known-issues                does each patch of a known issue fix it?'
-	@echo 'make coverage                    lines and branches of the code under test that the suites run'
-	@echo 'make bench                       counts and ratios: batches, owners, clearing, write faults'
-	@echo 'make bench-compare A=out B=...   two results of make bench beside each other'
-	@echo 'make report                      one HTML page of all results, failures first'
-	@echo 'make htmldocs                    Documentation/ as HTML'
-	@echo 'make bench-launcher              times of the launcher beside plain kunit.py'
-	@echo 'make graft KDIR=/path/to/linux   lay the overlay over a tree, in place'
-	@echo 'make ungraft KDIR=/path/to/linux take it off again, byte for byte'
-	@echo 'make series KDIR=/path/to/linux  the overlay as patches for git am, in out/series'
-	@echo 'To run the suites: ./tools/testing/kunit/kunit.py run --arch=arm64'
-	@echo 'Variables: KERNEL KDIR PATCH ARCH PAGES FEATURES O INSTALL=no; python3 -m mmcheck.VERB --help says more.'
-	@echo 'Each failure of these is status 2; python3 tools/testing/mmcheck VERB keeps the exit status.'
+	@echo 'Test a kernel'
+	@echo '  the KUnit suites: ./tools/testing/kunit/kunit.py run --arch=arm64'
+	@echo '  make kselftest TARGETS=mm        the selftests, in a virtual machine'
+	@echo '  make matrix                      kernels x architectures x page sizes x flavours, one table'
+	@echo '  make bundle ARCH=arm64           kernel and selftests for a lab: image, initramfs, disk'
+	@echo 'Read the results'
+	@echo '  make results                     one summary of all runs, as JSON and JUnit XML too'
+	@echo '  make report                      one HTML page of all results, failures first'
+	@echo '  make kcidb                       the results as a submission to KCIDB, in a file'
+	@echo 'Judge the tests'
+	@echo '  make mutants                     does any test notice if the kernel is wrong?'
+	@echo '  make known-issues                does each patch of a known issue fix it?'
+	@echo '  make coverage                    lines and branches of the code under test that the suites run'
+	@echo 'Measure'
+	@echo '  make bench                       counts and ratios: batches, owners, clearing, write faults'
+	@echo '  make bench-compare A=out B=...   two results of make bench side by side'
+	@echo '  make bench-launcher              times of the launcher beside plain kunit.py'
+	@echo 'Take the suites along'
+	@echo '  make graft KDIR=/path/to/linux   copy the overlay into a tree'
+	@echo '  make ungraft KDIR=/path/to/linux remove it again, byte for byte'
+	@echo '  make series KDIR=/path/to/linux  the overlay as patches for git am, in out/series'
+	@echo 'This repository'
+	@echo '  make check                       its tests, all that CI runs'
+	@echo '  make check-host                  those that need no kernel'
+	@echo '  make htmldocs                    Documentation/ as HTML'
+	@echo 'Variables: KERNEL=6.12|7.3|latest  KDIR=your tree  PATCH=a patch  ARCH=arm64|x86_64|...  PAGES=4K|16K|64K'
+	@echo '           FEATURES=atomic_rmw  O=out  INSTALL=no; python3 -m mmcheck.VERB --help says more'
+	@echo 'A failure is status 2; python3 tools/testing/mmcheck VERB keeps the exit status.'
 
 check check-host:
 	@$(PYTHON) -m mmcheck.check $@
