@@ -444,17 +444,14 @@ static void misuse_no_copy(void *data)
 {
 	struct batch_call *call = data;
 	struct mm_struct *mm = call->table->mm;
-	pgtable_t page = pte_alloc_one(mm);
-	pte_t *pte;
+	pte_t *pte = pte_alloc_one_kernel(mm);
 
-	if (!page)
+	if (!pte)
 		return;
-	pte = kmap_local_page(page);
 	*pte = batch_pte(folio_pfn(call->pair[0]), true);
 	folio_pte_batch_flags(call->pair[0], NULL, pte, pte, 1, 0);
 	*pte = __pte(0);
-	kunmap_local(pte);
-	pte_free(mm, page);
+	pte_free_kernel(mm, pte);
 }
 #endif
 

@@ -36,7 +36,7 @@ from the environment:
   KERNEL=6.12     a packaged kernel: 6.12 (default), 7.3, any other in the archive, or latest
   KDIR=DIR        your own kernel tree instead; it is never written to
   PAGES=4K        size of a page on arm64: 4K, 16K or 64K
-  FEATURES=       leaves out what is hooked into a packaged kernel besides the tests (atomic_rmw)
+  FEATURES=       no features of this project (atomic_rmw) in a packaged kernel
   O=DIR           results and build folders (default: out/)
 
   PATCH=FILE      a patch for the private copy of the kernel; your tree stays as it is

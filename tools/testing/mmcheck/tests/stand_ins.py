@@ -253,7 +253,7 @@ def emulator(words: Sequence[str]) -> int:
     bad = "FAILS" in os.environ or any(
         noticed(tree, int(line.get(f"mmcheck_mutant{kind}", 0))) for kind in ("", "_early")
     )
-    if "kunit.enable" in line:
+    if line.get("kunit.enable") == "1":
         arch = "x86_64" if image.name == "bzImage" else "arm64"
         text: Iterator[str] = console(chosen(tree, arch, line.get("kunit.filter_glob", "*")), bad)
     else:

@@ -148,5 +148,5 @@ def test_the_command(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads((out / "kcidb.json").read_text())["version"] == {"major": 5, "minor": 0}
     assert kcidb.main({**environment, "ORIGIN": "My Lab"}) == 125
     assert "small letters" in capsys.readouterr().err
-    with pytest.raises(UserError, match="nothing has run"):
+    with pytest.raises(UserError, match="no results in"):
         Submission(out / "empty").whole()
