@@ -10,7 +10,6 @@ TEST_GEN_PROGS += folio_clear_pool
 TEST_GEN_PROGS += folio_clear_race
 TEST_GEN_PROGS += folio_clear_tags
 TEST_GEN_PROGS += folio_edge
-TEST_GEN_PROGS += folio_enomem
 TEST_GEN_PROGS += folio_exclusive
 TEST_GEN_PROGS += folio_file
 TEST_GEN_PROGS += folio_fork
