@@ -75,6 +75,8 @@ issue 10 '' mm/hugetlb.c 'copy_hugetlb_page_range(' \
 	'if (ptdesc_pmd_is_shared(virt_to_ptdesc(dst_pte))) {'
 issue 11 '' fs/proc/task_mmu.c PM_MMAP_EXCLUSIVE \
 	'__folio_page_mapped_exclusively(folio, page)) cur_flags |= PM_MMAP_EXCLUSIVE;'
+issue 12 '' arch/arm64/mm/hugetlbpage.c 'hugetlb_mask_last_page(' \
+	'return PGDIR_SIZE - PUD_SIZE;'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

@@ -79,6 +79,7 @@ MACHINES = {
     "folio_race": Machine(cpus=2),
     "folio_reuse_race": Machine(cpus=2),
     "hugetlb_fork": LARGE,
+    "hugetlb_sparse": LARGE,
 }
 """Programs that do not run on the usual machine. Those of one machine share a boot."""
 

@@ -57,5 +57,5 @@ def bodies() -> dict[str, str]:
 
 def test_each_patch_is_of_a_known_issue() -> None:
     listed = {name for issue in known_issues.load() for name in issue.patch}
-    assert listed == {f"patches/{patch.name}" for patch in PROJECT.glob("patches/*")}
+    assert listed == {f"patches/{patch.name}" for patch in PROJECT.glob("patches/*.patch")}
     assert all((PROJECT / name).read_text().startswith("Subject: [PATCH] ") for name in listed)
