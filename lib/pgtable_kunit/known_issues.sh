@@ -77,6 +77,8 @@ issue 11 '' fs/proc/task_mmu.c PM_MMAP_EXCLUSIVE \
 	'__folio_page_mapped_exclusively(folio, page)) cur_flags |= PM_MMAP_EXCLUSIVE;'
 issue 12 '' arch/arm64/mm/hugetlbpage.c 'hugetlb_mask_last_page(' \
 	'return PGDIR_SIZE - PUD_SIZE;'
+issue 13 '' fs/proc/task_mmu.c 'pagemap_scan_hugetlb_entry(' \
+	'pagemap_scan_backout_range(p, start, end); p->arg.walk_end = start; ret = 0; goto out_unlock; }'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

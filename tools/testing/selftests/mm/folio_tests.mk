@@ -25,6 +25,7 @@ TEST_GEN_PROGS += folio_reuse_race
 TEST_GEN_PROGS += folio_uffd
 TEST_GEN_PROGS += hugetlb_block
 TEST_GEN_PROGS += hugetlb_fork
+TEST_GEN_PROGS += hugetlb_scan
 TEST_GEN_PROGS += hugetlb_sparse
 TEST_GEN_PROGS += pmd_split
 
