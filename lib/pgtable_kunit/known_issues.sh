@@ -79,6 +79,8 @@ issue 12 '' arch/arm64/mm/hugetlbpage.c 'hugetlb_mask_last_page(' \
 	'return PGDIR_SIZE - PUD_SIZE;'
 issue 13 '' fs/proc/task_mmu.c 'pagemap_scan_hugetlb_entry(' \
 	'pagemap_scan_backout_range(p, start, end); p->arg.walk_end = start; ret = 0; goto out_unlock; }'
+issue 14 '' mm/memory.c 'numa_rebuild_large_mapping(' \
+	'unsigned long addr_start = addr - (nr << PAGE_SHIFT); unsigned long pt_start = ALIGN_DOWN(addr, PMD_SIZE); pte_t *start_ptep; /* Stay within the VMA and within the page table. */ start = max3(addr_start, pt_start, vma->vm_start);'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

@@ -3,8 +3,9 @@
  * Entries that are inaccessible for the balancing of nodes, where they end.
  *
  * Proves: the fault that makes the entries of a folio accessible again leaves
- * those of another folio between them, and those in the next page table; a huge
- * page that is split while it is inaccessible has accessible entries.
+ * those of another folio between them, those in the next page table, and those in
+ * the table before, at the lowest addresses too; a huge page that is split while it
+ * is inaccessible has accessible entries.
  *
  * How: see folio_nodes.h.
  *
@@ -113,6 +114,122 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 		EXPECT_EQ(-1, foreign_page(end - bytes(half), i * size, size));
 	}
 	munmap(room, (ENDS + 2) * table);
+}
+
+/* Pages of a folio that are alone at ends of tables; the rest is at the lowest addresses. */
+#define ALONE 8
+
+/* Tables come from anywhere: the order that a test needs must come once in so many tries. */
+#define LOWEST_TRIES 16
+
+/* Tables that are made first, so that all free pages in between are used up. */
+#define FILLERS 600
+
+/* What a try to reach the table before the first one has led to. */
+struct lowest {
+	unsigned int right;	/* pages that cost a fault, and cannot be written to */
+	unsigned int reached;	/* pages that cost none, and can be written to */
+};
+
+/*
+ * The last pages of a folio go to where the first ones would be below address 0. The
+ * first ones go one by one to the ends of tables that are made just before and after
+ * the table of the lowest addresses, and may only be read. All are inaccessible for
+ * hinting; then one of the last pages is read. 0, or a line that went wrong.
+ *
+ * The tables at @first stay: what is freed comes back in reverse order.
+ */
+static int lowest_try(struct watched *w, char *at, char *first, struct lowest *result)
+{
+	struct memory *m = &w->memory;
+	unsigned int last = (1U << m->order) - ALONE;
+	size_t table = bytes(psize() / 8);
+	char *low = (char *)bytes(1);
+	bool upper;
+	int line = 0;
+
+	/* The upper tables of the lowest addresses, if this process has none. */
+	upper = mmap((char *)table, bytes(1), PROT_READ,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == (char *)table;
+	if (upper)
+		read_byte((char *)table);
+	/* One page more, so that the table stays when the memory takes the place of the others. */
+	if (mmap(low, bytes(last + 1), PROT_READ,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != low)
+		return __LINE__;
+	for (unsigned int i = 0; i < ALONE; i++) {
+		if (i == ALONE / 2)
+			read_byte(low + bytes(last));
+		read_byte(first + (i + 1) * table - bytes(1));
+	}
+	for (unsigned int i = 0; i < ALONE; i++) {
+		char *to = first + (i + 1) * table - bytes(1);
+
+		if (mremap(at + bytes(i), bytes(1), bytes(1), MREMAP_MAYMOVE | MREMAP_FIXED,
+			   to) != to || mprotect(to, bytes(1), PROT_READ))
+			line = __LINE__;
+	}
+	if (mremap(at + bytes(ALONE), bytes(last), bytes(last), MREMAP_MAYMOVE | MREMAP_FIXED,
+		   low) != low)
+		line = __LINE__;
+	if (!line && hint(w) < ALONE)
+		line = __LINE__;
+	if (!line && read_pages(low, 1) != 1)
+		line = __LINE__;
+	for (unsigned int i = 0; i < ALONE && !line; i++) {
+		char *to = first + (i + 1) * table - bytes(1);
+		long faults = read_pages(to, 1);
+		int caught = try_access(to, true);
+
+		result->right += faults == 1 && caught == SIGSEGV;
+		result->reached += faults == 0 && !caught;
+	}
+	munmap(low, bytes(last + 1));
+	if (upper)
+		munmap((char *)table, bytes(1));
+	return line;
+}
+
+/*
+ * Where the first pages of a folio would be below address 0, because the last ones
+ * were moved, the fault of one of these leaves the table before theirs in memory as
+ * it is. What runs over its begin meets pages of the same folio there, and makes
+ * them as accessible as those that were read. Known issue 14: it does so.
+ */
+TEST_F_TIMEOUT(folio_hinting, fault_at_lowest_address, 240)
+{
+	struct watched *w = &self->watched;
+	struct memory *m = &w->memory;
+	unsigned int tries = 0, pages = 0, tables = FILLERS + LOWEST_TRIES * ALONE;
+	size_t table = bytes(psize() / 8);
+	char *room, *first;
+	struct lowest result;
+
+	if (read_num("/proc/sys/vm/mmap_min_addr") > bytes(1))
+		SKIP(return, "the lowest addresses cannot be mapped");
+	room = mmap(NULL, (tables + 1) * table, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, room);
+	first = (char *)(((unsigned long)room + table - 1) & -table);
+	for (unsigned int i = 0; i < FILLERS; i++, first += table)
+		read_byte(first);
+	do {
+		char *at = m->at + bytes(tries << m->order);
+		int line;
+
+		result = (struct lowest){};
+		line = lowest_try(w, at, first + tries * ALONE * table, &result);
+		ASSERT_EQ(0, line);
+		pages += result.right;
+	} while (++tries < LOWEST_TRIES && !result.reached);
+	TH_LOG("%u tries", tries);
+	DID(pages, "pages that were left as they were");
+	if (result.reached == 1 && result.right == ALONE - 1) {
+		KNOWN_ISSUE(14, "pages in another table, read-only, can be written to");
+		return;
+	}
+	EXPECT_EQ(0, result.reached);
+	EXPECT_EQ(LOWEST_TRIES * ALONE, pages);
+	STALE_ISSUE(14);
 }
 
 FIXTURE(hinting_huge_page)
