@@ -11,7 +11,7 @@ import selectors
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,11 +96,15 @@ def follow(
     return Verdict(state, where, time.monotonic() - started)
 
 
-def lines(command: Sequence[str], log: Path, timeout: float, silence: float = math.inf) -> Iterator[str]:
+def lines(
+    command: Sequence[str], log: Path, timeout: float, silence: float | Callable[[], float] = math.inf
+) -> Iterator[str]:
     """Lines of the console, until its end, for `timeout` seconds, or until nothing came for `silence` seconds.
 
+    silence: a number, or a function that is asked again and again
     What comes is written to `log` as well. However the caller stops, the machine is ended.
     """
+    patience = silence if callable(silence) else lambda: silence
     deadline = time.monotonic() + timeout
     with (
         log.open("wb") as file,
@@ -114,7 +118,7 @@ def lines(command: Sequence[str], log: Path, timeout: float, silence: float = ma
         rest = b""
         heard = time.monotonic()
         try:
-            while time.monotonic() < min(deadline, heard + silence) and not stop.is_set():
+            while time.monotonic() < min(deadline, heard + patience()) and not stop.is_set():
                 if not selector.select(0.5):
                     continue
                 chunk = child.stdout.read1(65536)  # type: ignore[attr-defined]

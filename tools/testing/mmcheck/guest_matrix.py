@@ -3,7 +3,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from . import boot, kselftest, outcome, reach, results
@@ -108,7 +108,16 @@ class GuestMatrixSession(GuestSession):
         return row
 
 
-def by_programs(session: Session, kernel: Kernel) -> Callable[[Mutant], Row]:
+class Programs:
     """The rule for a kill matrix that goes by selftests."""
-    assert isinstance(session, GuestMatrixSession)
-    return lambda mutant: session.row(mutant, kernel.number[mutant.name])
+
+    def __init__(self, session: Session, kernel: Kernel) -> None:
+        assert isinstance(session, GuestMatrixSession)
+        self.session, self.kernel = session, kernel
+
+    def row(self, mutant: Mutant) -> Row:
+        """The row of one mutant."""
+        return self.session.row(mutant, self.kernel.number[mutant.name])
+
+    def finish(self, rows: Mapping[str, Row], every: Sequence[Mutant]) -> None:
+        """Nothing was left out."""

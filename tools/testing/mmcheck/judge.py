@@ -164,8 +164,6 @@ class Session:
     hints: Mapping[tuple[str, str], Sequence[str]] = {}
     """The suites that noticed mutants of a function before, best first."""
     kernel: Kernel | None = None
-    less: Sequence[str] = ()
-    """Parameters that make suites shorter."""
 
     def __init__(self, settings: Settings, jobs: int, name: str = "") -> None:
         """`name` tells the results from others of the same kernel."""
@@ -387,7 +385,7 @@ class Session:
         log, kept, mark = self.folder / "unchanged.log", self.folder / "reach.json", self.fingerprint(kernel)
         before = reach.Reach.load(kept, mark)
         if before is None:
-            command = boot.command(self.settings.arch, self.build, ["mmcheck_reach", "printk.time=1", *self.less])
+            command = boot.command(self.settings.arch, self.build, ["mmcheck_reach", "printk.time=1"])
             verdict = boot.follow(command, log, TIMEOUT)
             if verdict.state != "passed":
                 raise UserError(f"linux {self.label} without a mutant: {verdict.state} in {verdict.where}; see {log}")

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """make mutants MATRIX=1: every case that notices a mutant, not just the first.
 
-A mutant is switched on with the cases that reach it, and no others: what a case does not run it cannot notice. Slow
-cases run only where few others notice. A case that kills the kernel counts, and the next boot goes on with those after
-it. What comes out is kept in mutants/matrix/KERNEL-ARCH.json, a line for each mutant, and merged: a run with ONLY= or
-after an interrupt changes its own lines.
+A mutant is switched on with the cases that reach it, and no others: what a case does not run it cannot notice. A case
+that kills the kernel counts, and the next boot continues with the case after it. A slow case is spared the mutants that
+several quicker cases notice; one that notices nothing else then runs with those, too, until it notices one. The result
+is kept in mutants/matrix/KERNEL-ARCH.json, a line for each mutant, and merged: a run with ONLY= or after an interrupt
+changes its own lines.
 """
 
 import concurrent.futures
@@ -18,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from . import boot, catalogue, graft, outcome, progress, reach
 from .catalogue import Mutant
@@ -31,16 +33,13 @@ BOOTS = 6
 """A mutant that kills the kernel so many times is given up: what follows stays unknown."""
 
 SILENCE = 15
-"""Seconds without a line, besides four times what the slowest case takes, after which the kernel hangs."""
+"""Seconds without a line, besides four times what the running case takes, after which the kernel hangs."""
 
 FLOOD = 3000
 """Lines without a verdict, after which the running case counts as one that kills the kernel."""
 
 SLOW, ENOUGH = 2.0, 3
-"""A case that takes more than SLOW seconds runs only for mutants that fewer than ENOUGH quicker ones notice."""
-
-SHORTER: list[str] = []
-"""What makes long suites short: they run some hundred times."""
+"""A case that takes more than SLOW seconds is spared the mutants that ENOUGH quicker cases notice."""
 
 KINDS = ("failed", "splat", "hang")
 _ENDED = re.compile(r"reboot: |^Power down|halted")
@@ -51,6 +50,7 @@ class Row:
     """What notices a mutant.
 
     cases:   each case that notices, with one of KINDS
+    spared:  the slow cases that were not run, because others notice: what they would say is unknown
     reached: how many cases run a function that the mutant changes
     cut:     whether the kernel died so often that some of those did not run
     seconds: of all boots
@@ -60,6 +60,7 @@ class Row:
     reached: int = 0
     cut: bool = False
     seconds: float = 0.0
+    spared: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -73,7 +74,7 @@ class Matrix:
     def save(self, path: Path) -> None:
         """Write it, in a form that is small and that diff(1) shows well."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        every = sorted({*self.cases, *(case for row in self.rows.values() for case in row.cases)})
+        every = sorted({*self.cases, *(case for row in self.rows.values() for case in (*row.cases, *row.spared))})
         place = {case: number for number, case in enumerate(every)}
         rows = {}
         for name, row in sorted(self.rows.items()):
@@ -81,6 +82,8 @@ class Matrix:
             for kind in KINDS:
                 if own := [place[case] for case, how in row.cases.items() if how == kind]:
                     found[kind] = ranges(own)
+            if row.spared:
+                found["spared"] = ranges(place[case] for case in row.spared)
             rows[name] = {**found, "cut": True} if row.cut else found
         suites: dict[str, list[str]] = {}
         for case in every:
@@ -107,7 +110,8 @@ class Matrix:
         rows = {}
         for name, found in whole["mutants"].items():
             noticed = {cases[place]: kind for kind in KINDS for place in places(found.get(kind, ""))}
-            rows[name] = Row(noticed, found["reached"], bool(found.get("cut")))
+            spared = [cases[place] for place in places(found.get("spared", ""))]
+            rows[name] = Row(noticed, found["reached"], bool(found.get("cut")), spared=spared)
         return cls(whole["kernel"], cases, rows)
 
 
@@ -140,43 +144,52 @@ def file_of(kernel: str, arch: str, pages: str, kind: str = "") -> Path:
 
 @dataclass
 class Seen:
-    """What one boot says: the cases with a verdict, those that notice, and whether it came to its end."""
+    """What one boot says, line by line: the cases with a verdict, those that notice, and whether it came to its end."""
 
     done: list[str] = field(default_factory=list)
     noticed: dict[str, str] = field(default_factory=dict)
     ended: bool = False
     hang: bool = False
     tests: bool = False
+    _suite: str = ""
+    _splat: bool = False
+    _reported: int = 0
+
+    def feed(self, raw: str) -> None:
+        """Take one line of the console."""
+        line = outcome.plain(raw)
+        if outcome.PLAN.match(line):
+            self.tests = True
+        elif match := outcome.SUITE.match(line):
+            self._suite, self._reported = match[1], len(self.done)
+        elif match := re.match(r"^    (not )?ok \d+ (\S+)", line):
+            if not line.rstrip().endswith(" # SKIP"):  # without a reason: not chosen
+                self._verdict(f"{self._suite}.{match[2]}", bool(match[1]))
+        elif (match := outcome.SUITE_RESULT.match(line)) and self._suite:
+            # A suite that fails without one of its cases does so at its end.
+            own, failed = self.done[self._reported :], line.startswith("not ok")
+            if (failed or self._splat) and own and not set(own) & self.noticed.keys():
+                self.noticed[own[-1]] = "failed" if failed else "splat"
+            self._suite, self._splat = "", False
+        elif boot.HANG.search(line):
+            self.hang = True
+        elif boot.DEAD.search(line) or boot.SPLAT.match(line):
+            self._splat = True
+        elif _ENDED.search(line):
+            self.ended = True
+
+    def _verdict(self, case: str, failed: bool) -> None:
+        self.done.append(case)
+        if failed or self._splat:
+            self.noticed[case] = "failed" if failed else "splat"
+        self._splat = False
 
 
 def read(console: Iterable[str]) -> Seen:
     """Read the console of one boot, as far as it goes."""
-    result, suite, splat, reported = Seen(), "", False, 0
-    for line in map(outcome.plain, console):
-        if outcome.PLAN.match(line):
-            result.tests = True
-        elif match := outcome.SUITE.match(line):
-            suite, reported = match[1], len(result.done)
-        elif match := re.match(r"^    (not )?ok \d+ (\S+)", line):
-            case = f"{suite}.{match[2]}"
-            if line.endswith(" # SKIP ") or line.endswith(" # SKIP"):
-                continue  # not chosen
-            result.done.append(case)
-            if match[1] or splat:
-                result.noticed[case] = "failed" if match[1] else "splat"
-            splat = False
-        elif (match := outcome.SUITE_RESULT.match(line)) and suite:
-            # A suite that fails without one of its cases does so at its end.
-            own = result.done[reported:]
-            if (line.startswith("not ok") or splat) and own and not set(own) & result.noticed.keys():
-                result.noticed[own[-1]] = "failed" if line.startswith("not ok") else "splat"
-            suite, splat = "", False
-        elif boot.HANG.search(line):
-            result.hang = True
-        elif boot.DEAD.search(line) or boot.SPLAT.match(line):
-            splat = True
-        elif _ENDED.search(line):
-            result.ended = True
+    result = Seen()
+    for line in console:
+        result.feed(line)
     return result
 
 
@@ -197,6 +210,8 @@ class Judge:
         self._boots(mutant, [place for place in reaching if place not in slow], [], row)
         if len(row.cases) < ENOUGH:
             self._boots(mutant, slow, [], row)
+        else:
+            row.spared = [self.reach.cases[place] for place in slow]
         if mutant.machine and self.session.settings.arch != "um":
             suites = [
                 place for place in every if fnmatch.fnmatch(self.reach.cases[place].partition(".")[0], mutant.suite)
@@ -204,6 +219,18 @@ class Judge:
             self._boots(mutant, suites, mutant.machine.split(), row)
         row.seconds = time.monotonic() - started
         return row
+
+    def finish(self, rows: Mapping[str, Row], every: Sequence[Mutant]) -> None:
+        """Run each slow case that notices nothing with the mutants that it was spared, until it notices one."""
+        by_name = {mutant.name: mutant for mutant in every if not mutant.equivalent}
+        useful = {case for name, row in rows.items() if name in by_name for case in row.cases}
+        for case in sorted({case for row in rows.values() for case in row.spared} - useful):
+            for name in [name for name, row in rows.items() if name in by_name and case in row.spared]:
+                progress.say(f"{case} has noticed nothing yet: it runs with {name}")
+                self._boots(by_name[name], [self.place[case]], [], rows[name])
+                rows[name].spared.remove(case)
+                if case in rows[name].cases or boot.stop.is_set():
+                    break
 
     def _boots(self, mutant: Mutant, todo: list[int], machine: Sequence[str], row: Row) -> None:
         """Run the cases `todo`, on as many boots as it takes."""
@@ -231,37 +258,48 @@ class Judge:
     def _boot(self, mutant: Mutant, todo: Sequence[int], machine: Sequence[str]) -> Seen:
         session = self.session
         words = switch(self.kernel.number[mutant.name], mutant.early)
-        command = boot.command(session.settings.arch, session.build, [*words, reach.selection(todo), *session.less])
+        command = boot.command(session.settings.arch, session.build, [*words, reach.selection(todo)])
         log = session.folder / f"{mutant.name}.log"
-        silence = SILENCE + 4 * max(self.reach.seconds[place] for place in todo) + self.reach.start
         limit = 60 + 6 * self.reach.cost(todo)
-        said: list[str] = []
-        since = 0
-        started = heard = time.monotonic()
+        seen, since, started = Seen(), 0, time.monotonic()
+
+        def silence() -> float:
+            """How long the case that runs now may say nothing."""
+            last = self.place.get(seen.done[-1], -1) if seen.done else -1
+            now = next((place for place in todo if place > last), todo[-1])
+            return SILENCE + 4 * self.reach.seconds[now] + (0 if seen.tests else self.reach.start)
+
+        heard = started
         for line in boot.lines([*command, *machine], log, limit, silence):
-            said.append(line)
-            heard = time.monotonic()
-            since = 0 if " ok " in line or line.startswith("ok ") else since + 1
-            if boot.HANG.search(line) or "Kernel panic - not syncing" in line or since > FLOOD:
+            heard, before = time.monotonic(), len(seen.done)
+            seen.feed(line)
+            since = since + 1 if len(seen.done) == before else 0
+            if seen.hang or "Kernel panic - not syncing" in line or since > FLOOD:
                 break
-        seen = read(said)
         now = time.monotonic()
-        seen.hang = seen.hang or (not seen.ended and (now - heard >= silence - 1 or now - started >= limit - 1))
+        seen.hang = seen.hang or (not seen.ended and (now - heard >= silence() - 1 or now - started >= limit - 1))
         return seen
 
 
-Rule = Callable[[Session, Kernel], Callable[[Mutant], Row]]
-"""Finds rows, for a kernel that is built."""
+class Rule(Protocol):
+    """Finds rows, for a kernel that is built."""
+
+    def row(self, mutant: Mutant) -> Row:
+        """The row of one mutant."""
+        ...
+
+    def finish(self, rows: Mapping[str, Row], every: Sequence[Mutant]) -> None:
+        """With all rows there, run what row() left out and what matters."""
+        ...
 
 
-def by_suites(session: Session, kernel: Kernel) -> Callable[[Mutant], Row]:
-    """By the suites of KUnit."""
-    return Judge(session, kernel).row
+MakeRule = Callable[[Session, Kernel], Rule]
 
 
-def run(session: Session, every: Sequence[Mutant], kernel: Kernel, rule: Rule = by_suites) -> dict[str, Row]:
+def run(session: Session, every: Sequence[Mutant], kernel: Kernel, rule: MakeRule = Judge) -> dict[str, Row]:
     """The rows of `every`, several boots at a time; those found before an interrupt are kept."""
-    mark, kept = session.fingerprint(kernel), session.folder / "matrix.json"
+    mark = f"{session.fingerprint(kernel)} {SLOW} {ENOUGH} {FLOOD} {SILENCE} {BOOTS}"
+    kept = session.folder / "matrix.json"
     rows: dict[str, Row] = {}
     try:
         whole = json.loads(kept.read_text())
@@ -271,8 +309,8 @@ def run(session: Session, every: Sequence[Mutant], kernel: Kernel, rule: Rule = 
     rows = {name: row for name, row in rows.items() if name in kernel.number}
     todo = [mutant for mutant in every if mutant.name in kernel.number and mutant.name not in rows]
     if rows:
-        progress.say(f"resuming: {len(rows)} mutants have their row")
-    row = rule(session, kernel)
+        progress.say(f"resuming: {len(rows)}/{len(rows) + len(todo)} mutants done")
+    finder = rule(session, kernel)
 
     def keep() -> None:
         content = {"mark": mark, "rows": {name: dataclasses.asdict(row) for name, row in rows.items()}}
@@ -282,7 +320,7 @@ def run(session: Session, every: Sequence[Mutant], kernel: Kernel, rule: Rule = 
         progress.Progress(f"kill matrix of linux {session.label}", len(todo)) as shown,
         concurrent.futures.ThreadPoolExecutor(session.jobs) as pool,
     ):
-        waiting = {pool.submit(row, mutant): mutant for mutant in todo}
+        waiting = {pool.submit(finder.row, mutant): mutant for mutant in todo}
         try:
             for count, future in enumerate(concurrent.futures.as_completed(waiting), 1):
                 name = waiting[future].name
@@ -293,12 +331,13 @@ def run(session: Session, every: Sequence[Mutant], kernel: Kernel, rule: Rule = 
             boot.stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+    finder.finish(rows, every)
+    keep()
     return rows
 
 
-def whole(session: Session, every: Sequence[Mutant], rule: Rule = by_suites) -> str:
+def whole(session: Session, every: Sequence[Mutant], rule: MakeRule = Judge) -> str:
     """Every case that notices, for each mutant; returns what follows from that."""
-    session.less = SHORTER
     mutants, _ = catalogue.fitting(every, session.read, session.settings.arch)
     session.folder.mkdir(parents=True, exist_ok=True)
     kernel, _ = session.make(mutants)

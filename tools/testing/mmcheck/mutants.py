@@ -97,7 +97,7 @@ def run(environ: Mapping[str, str]) -> int:
         with session.alone():
             if isinstance(session, guest_matrix.GuestMatrixSession):
                 session.budget = float(environ.get("BUDGET") or session.budget)
-                print(killmatrix.whole(session, own, guest_matrix.by_programs))
+                print(killmatrix.whole(session, own, guest_matrix.Programs))
                 continue
             if matrix:
                 print(killmatrix.whole(session, own))

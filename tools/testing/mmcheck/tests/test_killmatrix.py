@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Which cases reach a mutant, and every one of them that notices."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,7 @@ MATRIX = Matrix(
     ["a.x", "a.y", "b.z"],
     {
         "one": Row({"a.x": "failed", "b.z": "splat"}, 3),
-        "two": Row({"a.x": "hang"}, 1, cut=True),
+        "two": Row({"a.x": "hang"}, 1, cut=True, spared=["a.y"]),
         "three": Row({}, 0),
         "same": Row({"a.y": "failed"}, 1),
     },
@@ -192,3 +193,58 @@ def test_what_each_program_runs() -> None:
     found = guest_matrix.read(GUEST.splitlines())
     assert found.runs == {"folio_fork": {2, 3}}
     assert found.seconds == {"folio_fork": 2.0, "folio_file": 2.0}
+
+
+def test_a_slow_case_is_spared_what_others_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noticed = "1..2\n    # Subtest: one\n    not ok 1 a\n    not ok 2 b\n    not ok 3 c\nreboot: Restarting\n"
+    slow = "1..2\n    # Subtest: two\n    not ok 1 d\nreboot: Restarting\n"
+    session = Booted(tmp_path)
+    session.noted = {"m": [1, 2], "same": [1, 2]}
+    session.reach.seconds[3] = killmatrix.SLOW + 1
+    same = catalogue.Mutant("same", "all", (), lambda _: {}, equivalent="because")
+    every, kernel = [same, MUTANT], judge.Kernel({"m": 5, "same": 6}, {})
+    calls = consoles(monkeypatch, noticed, noticed, slow)
+    rows = killmatrix.run(session, every, kernel)
+    # Two boots with the quick cases. two.d has noticed nothing then: it gets its chance, but with no equivalent mutant.
+    assert len(calls) == 3 and "mmcheck_cases=8" in " ".join(calls[2])
+    assert rows["m"].cases["two.d"] == "failed" and not rows["m"].spared and rows["same"].spared == ["two.d"]
+    assert not consoles(monkeypatch) and killmatrix.run(session, every, kernel) == rows
+    # Other limits are another run.
+    monkeypatch.setattr(killmatrix, "ENOUGH", 9)
+    again = consoles(monkeypatch, noticed, slow, noticed, slow)
+    assert not killmatrix.run(session, every, kernel)["same"].spared and len(again) == 4
+
+
+def test_a_slow_case_runs_where_few_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = "1..2\n    # Subtest: one\n    not ok 1 a\n    ok 2 b\n    ok 3 c\nreboot: Restarting\n"
+    session = Booted(tmp_path)
+    session.noted = {"m": [1, 2]}
+    session.reach.seconds[3] = killmatrix.SLOW + 1
+    calls = consoles(monkeypatch, one, "1..2\n    # Subtest: two\n    ok 1 d\nreboot: Restarting\n")
+    rows = killmatrix.run(session, [MUTANT], KERNEL)
+    assert len(calls) == 2 and not rows["m"].spared and list(rows["m"].cases) == ["one.a"]
+
+
+def test_a_flood_without_a_verdict_kills_the_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flood = "1..2\n    # Subtest: one\n    ok 1 a\n" + "noise\n" * (killmatrix.FLOOD + 1) + "    ok 2 b\n"
+    rest = "1..2\n    # Subtest: one\n    ok 3 c\nreboot: Restarting\n"
+    consoles(monkeypatch, flood, rest)
+    assert killmatrix.run(Booted(tmp_path), [MUTANT], KERNEL)["m"].cases == {"one.b": "splat"}
+
+
+def test_the_limit_of_silence_is_that_of_the_running_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[float] = []
+
+    def lines(*arguments: object) -> Iterator[str]:
+        silence = arguments[3]
+        assert callable(silence)
+        for line in ["", "1..2", "    # Subtest: one", "    ok 1 a", "    ok 2 b"]:
+            yield line
+            said.append(silence())
+
+    monkeypatch.setattr(boot, "lines", lines)
+    session = Booted(tmp_path)
+    session.reach.seconds = [1.0, 1.5, 0.5, 0.0]
+    killmatrix.run(session, [MUTANT], KERNEL)
+    limit = killmatrix.SILENCE
+    assert said[:5] == [limit + 4.1, limit + 4, limit + 4, limit + 6, limit + 2]
