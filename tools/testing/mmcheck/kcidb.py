@@ -9,7 +9,6 @@ Nothing is sent.
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from . import collect, command, graft, known_issues, machine, progress, results, source
+from . import collect, command, graft, identity, known_issues, machine, progress, results, source
 from .errors import UserError
 from .make import LOG, RECORD
 from .settings import PROJECT, from_environment
@@ -167,11 +166,11 @@ class Submission:
             return {}
         questions = {
             "git_commit_hash": ("rev-parse", "HEAD"),
-            "git_commit_name": ("describe", "--always", "--dirty"),
             "git_repository_branch": ("symbolic-ref", "-q", "--short", "HEAD"),
             "git_repository_url": ("config", "remote.origin.url"),
         }
-        answers = {name: git(self.kdir, *question) for name, question in questions.items()}
+        answers = {name: identity.git(self.kdir, *question) for name, question in questions.items()}
+        answers["git_commit_name"] = identity.describe(self.kdir)
         if not answers["git_repository_url"].startswith("https://"):
             del answers["git_repository_url"]
         return {name: answer for name, answer in answers.items() if answer}
@@ -274,15 +273,6 @@ def overlay() -> str:
     for name in graft.overlay_files():
         whole.update(f"{name} {graft.digest((PROJECT / name).read_bytes())}\n".encode())
     return whole.hexdigest()
-
-
-def git(tree: Path, *question: str) -> str:
-    """The answer of git in `tree`, or nothing."""
-    try:
-        command = ["git", "-c", "safe.directory=*", "-C", str(tree), *question]
-        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
-    except FileNotFoundError:
-        return ""
 
 
 def run(environ: Mapping[str, str]) -> int:

@@ -26,6 +26,7 @@ from . import (
     catalogue,
     command,
     graft,
+    identity,
     kselftest,
     launcher,
     machine,
@@ -65,6 +66,7 @@ class Record:
     fingerprint: of the kernel, the tests and the command; with another one the record is not for this cell
     why:         where there is no verdict, the last line that was said
     failures:    the first of its cases that failed
+    identity:    kernel, compiler, source and emulator, in words
     """
 
     state: str
@@ -73,6 +75,7 @@ class Record:
     fingerprint: str = ""
     why: str = ""
     failures: list[str] = field(default_factory=list)
+    identity: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         if self.state == "none":
@@ -153,6 +156,7 @@ class Runner:
         self._busy: dict[Cell, Path] = {}
         self._steps: dict[Cell, str] = {}
         self._builds: dict[Cell, Path] = {}
+        self._origins: dict[Cell, str] = {}
 
     def prepare(self) -> None:
         """See that kernels and tools are there, and say what each cell is made of."""
@@ -178,6 +182,8 @@ class Runner:
             if cell.selftests
             else launcher.parse(cell.command()[1:])
         )
+        patched = f", with {settings.patch.name}" if settings.patch else ""
+        self._origins[cell] = identity.origin(kernel) + patched
         label = launcher.label_of(kernel, settings)
         self._builds[cell] = launcher.Launch(request, settings, Path(), label, "").build
         digest = hashlib.sha256(f"{cell} {cell.command('run')} {self.only}".encode())
@@ -249,6 +255,7 @@ class Runner:
                 record = self.judge(cell)
                 record.seconds = round(time.monotonic() - started, 1)
                 record.fingerprint = self.marks[cell]
+                record.identity = identity.of(self._origins[cell], cell.arch, self.consoles(cell))
             finally:
                 with self._lock:
                     del self._busy[cell]
@@ -304,6 +311,13 @@ class Runner:
         number = results.counts(cases)
         failures = [f"{case.suite}.{case.name}".rstrip(".") for case in cases if case.state == "failed"]
         return Record("failed" if failures else "passed", number, failures=failures[:NAMED])
+
+    def consoles(self, cell: Cell) -> list[Path]:
+        """Where the kernel of a cell has said what it is."""
+        folder = self._builds[cell]
+        if cell.selftests:
+            return sorted((self.settings.out / "kselftest" / folder.name).glob("console-*.log"))
+        return [folder / "test.log"]
 
     def gated(self, cell: Cell, cases: Sequence[results.Case]) -> list[results.Case]:
         """The cases, where each skip that the table does not allow has failed; says which, and what is gone."""

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a result is of: the kernel, where its source is from, the compiler, the emulator."""
+
+import functools
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from . import machine
+from .settings import PROJECT
+from .source import Source
+
+_BANNER = re.compile(r"Linux version (\S+) \(\S+\) \((.*?\d)(?:, GNU ld.*|, .*LLD.*)?\) #")
+_VERSION = re.compile(r"QEMU emulator version (\S+)")
+_PACKAGE = re.compile(r"\d+\.\d+[.\d]*-\d\S*")
+HEAD = 400
+"""The banner of a kernel is within so many lines of its console."""
+
+
+def banner(consoles: Iterable[Path]) -> tuple[str, str]:
+    """Kernel and compiler as the first console that has them says; ("", "") where none has."""
+    for console in consoles:
+        try:
+            with console.open(errors="replace") as lines:
+                for _, line in zip(range(HEAD), lines, strict=False):
+                    if match := _BANNER.search(line):
+                        return match[1], match[2]
+        except OSError:
+            continue
+    return "", ""
+
+
+def git(tree: Path, *question: str) -> str:
+    """The answer of git in `tree`, or nothing. It takes no lock that it can do without: the tree stays as it is."""
+    try:
+        command = ["git", "--no-optional-locks", "-c", "safe.directory=*", "-C", str(tree), *question]
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    except FileNotFoundError:
+        return ""
+
+
+def describe(tree: Path) -> str:
+    """The name of a tree's commit, with "-dirty" if the tree differs from it; "" where git knows none."""
+    # With --dirty, describe writes the index.
+    name = git(tree, "describe", "--always")
+    return f"{name}-dirty" if name and git(tree, "status", "--porcelain", "--untracked-files=no") else name
+
+
+def origin(source: Source) -> str:
+    """Where a kernel's source is from, in words: a package and its version, or a tree and its commit."""
+    if source.fixed:
+        return f"package {source.path.name.removeprefix('linux-')}"
+    commit = describe(source.path)
+    return f"tree {source.path.name}" + (f", commit {commit}" if commit else "")
+
+
+def labelled(label: str) -> str:
+    """The same from the name of a build folder, which is all that some results have."""
+    label = label.partition("+")[0]
+    return f"package {label}" if _PACKAGE.fullmatch(label) else f"tree {label}" if label else ""
+
+
+def program(arch: str) -> str:
+    """What boots kernels of an architecture, without its version."""
+    known = machine.ARCHITECTURES.get(arch)
+    return "User Mode Linux" if arch == "um" else known.emulator if known else ""
+
+
+@functools.cache
+def emulator(arch: str) -> str:
+    """What boots kernels of an architecture, with its version where it tells."""
+    name = program(arch)
+    if arch == "um" or not name:
+        return name
+    try:
+        done = subprocess.run([name, "--version"], capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return name
+    match = _VERSION.search(done.stdout)
+    return f"QEMU {match[1]}" if match else name
+
+
+def revision() -> str:
+    """The commit of this repository, or ""."""
+    return describe(PROJECT)
+
+
+def of(source_words: str, arch: str, consoles: Iterable[Path]) -> dict[str, str]:
+    """All of it for one cell; names as in report.records.Run."""
+    kernel, compiler = banner(consoles)
+    found = {"kernel": kernel, "compiler": compiler, "source": source_words, "emulator": emulator(arch)}
+    return {name: words for name, words in found.items() if words}
