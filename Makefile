@@ -31,6 +31,8 @@ help:
 	@echo 'This repository'
 	@echo '  make check                       its tests, all that CI runs'
 	@echo '  make check-host                  those that need no kernel'
+	@echo '  make check-report                the page of make report in Chromium: looks, keyboard, accessibility'
+	@echo '  make report-pictures             the pictures of that page in Documentation/'
 	@echo '  make htmldocs                    Documentation/ as HTML'
 	@echo 'Variables: KERNEL=6.12|7.3|latest  KDIR=your tree  PATCH=a patch  ARCH=arm64|x86_64|...  PAGES=4K|16K|64K'
 	@echo '           FEATURES=atomic_rmw  O=out  INSTALL=no; python3 -m mmcheck.VERB --help says more'
@@ -53,6 +55,9 @@ results:
 
 report:
 	@$(PYTHON) -m mmcheck.report
+
+check-report report-pictures:
+	@$(PYTHON) -m mmcheck.look $@
 
 kcidb:
 	@$(PYTHON) -m mmcheck.kcidb
@@ -81,4 +86,4 @@ graft ungraft:
 series:
 	@$(PYTHON) -m mmcheck.series
 
-.PHONY: help check check-host kselftest results report kcidb bundle matrix mutants known-issues coverage htmldocs bench bench-compare bench-launcher graft ungraft series
+.PHONY: help check check-host check-report report-pictures kselftest results report kcidb bundle matrix mutants known-issues coverage htmldocs bench bench-compare bench-launcher graft ungraft series

@@ -19,6 +19,8 @@ MODULES = {
     "kselftest": "kselftest",
     "results": "collect",
     "report": "report",
+    "check-report": "look",
+    "report-pictures": "look",
     "kcidb": "kcidb",
     "bundle": "bundle",
     "matrix": "matrix",

@@ -95,14 +95,20 @@ class Tally:
         skipped = f", {len(self.skips)} skipped" if self.skips else ""
         return f"{self.passed} passed, {len(self.failures)} failed{skipped}"
 
+    def close(self) -> None:
+        """Say what was skipped and what failed, and the closing line."""
+        with contextlib.suppress(BrokenPipeError):
+            for line in (*(f"skipped: {skip}" for skip in self.skips), *(f"failed: {f}" for f in self.failures)):
+                print(line)
+            print(self.line())
 
-def tools(out: Path) -> Path:
-    """A folder with the programs of requirements.txt, made on first use."""
-    wanted = HERE / "requirements.txt"
-    folder = out / "venv"
-    stamp = folder / "requirements.txt"
+
+def tools(out: Path, wanted: Path = HERE / "requirements.txt", name: str = "venv") -> Path:
+    """A folder with the programs of `wanted`, made on first use."""
+    folder = out / name
+    stamp = folder / wanted.name
     if not stamp.exists() or stamp.read_bytes() != wanted.read_bytes():
-        progress.say("installing the checkers of requirements.txt into out/venv")
+        progress.say(f"installing the checkers of {wanted.name} into out/{name}")
         ours.empty(folder)
         venv.create(folder, with_pip=True)
         if _run([folder / "bin/pip", "install", "-q", "--disable-pip-version-check", "-r", wanted]):
@@ -112,14 +118,11 @@ def tools(out: Path) -> Path:
     return folder / "bin"
 
 
-def host(tally: Tally, out: Path) -> None:
-    """The tests and the style of the host side."""
-    machine.provide([machine.ENSUREPIP, "git", "shellcheck", *machine.BUILD])
-    programs = tools(out)
-    report = out / "check" / "pytest.xml"
+def pytest(tally: Tally, programs: Path, report: Path, *files: Path) -> None:
+    """Run `files`, or all tests of the host side, and count what they say; `report` is as JUnit XML."""
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
-    status = _run([programs / "pytest", f"--junit-xml={report}"])
+    status = _run([programs / "pytest", f"--junit-xml={report}", *files])
     if report.exists():
         for case in ElementTree.parse(report).iter("testcase"):
             name = f"{case.get('classname')}.{case.get('name')}"
@@ -130,6 +133,13 @@ def host(tally: Tally, out: Path) -> None:
                 tally.add(name, case.find("failure") is None and case.find("error") is None)
     if status and not tally.failures:
         tally.add("pytest", False)
+
+
+def host(tally: Tally, out: Path) -> None:
+    """The tests and the style of the host side."""
+    machine.provide([machine.ENSUREPIP, "git", "shellcheck", *machine.BUILD])
+    programs = tools(out)
+    pytest(tally, programs, out / "check" / "pytest.xml")
     shims = [f"tools/testing/mmcheck/bin/{name}" for name in ("make", "qemu-system-x86_64")]
     python = ["tools/testing/mmcheck", "tools/testing/kunit/kunit.py", *shims]
     tally.add("ruff check", _run([programs / "ruff", "check", "-q", *python]) == 0)
@@ -264,10 +274,7 @@ def main(arguments: Sequence[str]) -> int:
                     styled.add(tree)
             for cell in SELFTESTS:
                 selftests(tally, cell, out)
-        with contextlib.suppress(BrokenPipeError):
-            for line in (*(f"skipped: {skip}" for skip in tally.skips), *(f"failed: {f}" for f in tally.failures)):
-                print(line)
-            print(tally.line())
+        tally.close()
         return 1 if tally.failures else 0
 
     return command.run("check", run, os.environ)

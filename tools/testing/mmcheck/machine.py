@@ -140,7 +140,7 @@ ARCH_LINUX = {
 
 SAME = (
     *("make", "gcc", "flex", "bison", "bc", "perl", "tar", "gzip", "git", "patch"),
-    *("shellcheck", "xfsprogs", "clang", "lld", "llvm", "lcov", "opensbi"),
+    *("shellcheck", "xfsprogs", "clang", "lld", "llvm", "lcov", "opensbi", "chromium"),
 )
 """Packages that have one name everywhere."""
 

@@ -48,9 +48,8 @@ NOT_RUN = {
     "make bench-launcher": "times real builds, and fails where they are slow",
     "tuxrun --device qemu-lava --job-definition ci/lava.yaml --shared ../srv --results results.json": "a container",
     'git clone --depth=1 --branch "$LINUX_REF" "$LINUX_URL" linux': "needs a server; the tree is there",
-    "chromium --headless --window-size=900,1000 --screenshot=Documentation/mmcheck/report.png out/report/index.html": (
-        "a browser"
-    ),
+    "make check-report": "needs a browser",
+    "make report-pictures": "needs a browser",
     BISECT: "needs a history: see test_statuses.py",
     "lavacli jobs submit ci/lava.yaml": "a lab",
     "make known-issues": "needs a kernel that has them",

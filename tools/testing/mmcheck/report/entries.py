@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Page-table entries: find them in what a test says, and name their bits, so that a page can draw them."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_PAIR = re.compile(r"^(.*?)(?: is|,)? ([0-9a-f]{16}), expected ([0-9a-f]{16})(?: \((\d+) differ\))?")
+_INDEX = re.compile(r"\bentry (-?\d+)(?:, outside of the table)?$")
+
+Names = tuple[tuple[str, int, int], ...]
+"""Each field of an entry: its name, its highest and its lowest bit."""
+
+ARM64: Names = (
+    ("overlay key", 62, 60),
+    ("uffd", 58, 58),
+    ("special", 56, 56),
+    ("dirty", 55, 55),
+    ("no user exec", 54, 54),
+    ("no kernel exec", 53, 53),
+    ("contiguous", 52, 52),
+    ("writable", 51, 51),
+    ("guarded", 50, 50),
+    ("page frame", 49, 12),
+    ("not global", 11, 11),
+    ("young", 10, 10),
+    ("shareable", 9, 8),
+    ("read-only", 7, 7),
+    ("user", 6, 6),
+    ("memory type", 4, 2),
+    ("type", 1, 1),
+    ("valid", 0, 0),
+)
+ARM64_SWAP: Names = (
+    ("offset", 61, 12),
+    ("not global", 11, 11),
+    ("swap type", 10, 6),
+    ("uffd", 3, 3),
+    ("exclusive", 2, 2),
+    ("valid", 0, 0),
+)
+X86: Names = (
+    ("no exec", 63, 63),
+    ("protection key", 62, 59),
+    ("page frame", 51, 12),
+    ("soft-dirty", 11, 11),
+    ("uffd", 10, 10),
+    ("special", 9, 9),
+    ("global", 8, 8),
+    ("PAT", 7, 7),
+    ("dirty", 6, 6),
+    ("young", 5, 5),
+    ("no cache", 4, 4),
+    ("write-through", 3, 3),
+    ("user", 2, 2),
+    ("writable", 1, 1),
+    ("present", 0, 0),
+)
+RISCV: Names = (
+    ("page frame", 53, 10),
+    ("special", 8, 8),
+    ("dirty", 7, 7),
+    ("young", 6, 6),
+    ("global", 5, 5),
+    ("user", 4, 4),
+    ("executable", 3, 3),
+    ("writable", 2, 2),
+    ("readable", 1, 1),
+    ("present", 0, 0),
+)
+S390: Names = (
+    ("page frame", 63, 12),
+    ("invalid", 10, 10),
+    ("protected", 9, 9),
+    ("no exec", 8, 8),
+    ("unused", 7, 7),
+    ("special", 6, 6),
+    ("write", 5, 5),
+    ("read", 4, 4),
+    ("dirty", 3, 3),
+    ("young", 2, 2),
+    ("soft-dirty", 1, 1),
+    ("present", 0, 0),
+)
+UM: Names = (
+    ("page frame", 63, 12),
+    ("dirty", 8, 8),
+    ("young", 7, 7),
+    ("user", 6, 6),
+    ("writable", 5, 5),
+    ("PROT_NONE", 4, 4),
+    ("needs sync", 1, 1),
+    ("present", 0, 0),
+)
+LAYOUTS = {"arm64": ARM64, "x86_64": X86, "riscv": RISCV, "s390": S390, "um": UM}
+
+
+@dataclass(frozen=True)
+class Field:
+    """Some bits of an entry: what they are called, which they are, and what they are and should be."""
+
+    name: str
+    bits: str
+    got: str
+    want: str
+
+    @property
+    def differs(self) -> bool:
+        """Whether it is not what it should be."""
+        return self.got != self.want
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry that is not as the test expects.
+
+    what:   the step that led there
+    index:  its place in the table, or None for a value that a function returned
+    got:    what it is
+    want:   what it should be
+    differ: how many entries of the table differ; 0 where the test does not count them
+    fields: all its bits, the highest first
+    """
+
+    what: str
+    index: int | None
+    got: str
+    want: str
+    differ: int
+    fields: tuple[Field, ...]
+
+    @property
+    def title(self) -> str:
+        """Which entry it is."""
+        where = "The value that the function returns" if self.index is None else f"Entry {self.index} of the table"
+        if self.differ > 1:
+            return f"{where} (the first of {self.differ} that differ)"
+        return where
+
+    @property
+    def sentence(self) -> str:
+        """The difference in words."""
+        wrong = [f"{f.name} is {f.got}, expected {f.want}" for f in self.fields if f.differs]
+        return "; ".join(wrong)
+
+
+def value(word: int, high: int, low: int) -> str:
+    """Bits of a word: one as 0 or 1, several as hexadecimal."""
+    bits = word >> low & (1 << (high - low + 1)) - 1
+    return str(bits) if high == low else f"{bits:#x}"
+
+
+def fields(got: int, want: int, arch: str) -> tuple[Field, ...]:
+    """All bits of two words, named as `arch` has them; bits without a name only where one is set."""
+    layout = LAYOUTS.get(arch, ())
+    if arch == "arm64" and not ((got | want) & 1 or want & 1 << 11):
+        layout = ARM64_SWAP
+    found = []
+    high = 63
+    for name, top, low in (*layout, ("", -1, -1)):
+        for bit in range(high, top, -1):
+            if (got | want) >> bit & 1:
+                found.append(Field(f"bit {bit}", str(bit), value(got, bit, bit), value(want, bit, bit)))
+        if name:
+            bits = str(top) if top == low else f"{top}:{low}"
+            found.append(Field(name, bits, value(got, top, low), value(want, top, low)))
+        high = low - 1
+    return tuple(found)
+
+
+def find(said: Iterable[str], arch: str) -> Entry | None:
+    """The first entry that a test says to be wrong: one of a table, or else one that a function returned."""
+    returned = None
+    for line in said:
+        match = _PAIR.search(line)
+        if not match:
+            continue
+        what, index = match[1].removesuffix(" returns"), _INDEX.search(match[1])
+        if index:
+            what = what[: index.start()].rstrip(": ")
+        parts = fields(int(match[2], 16), int(match[3], 16), arch)
+        entry = Entry(what, int(index[1]) if index else None, match[2], match[3], int(match[4] or 0), parts)
+        if index:
+            return entry
+        returned = returned or entry
+    return returned
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A random walk that went wrong: the arguments that repeat it, and the shortest sequence of steps."""
+
+    arguments: tuple[str, ...]
+    steps: tuple[str, ...]
+
+
+_WALK = re.compile(r"(\w+\.seed=\d+)(?: (\w+\.steps=\d+) goes wrong in step)?")
+_STEP = re.compile(r"^(?:\w+: +)?(\d+): (.+)")
+
+
+def walk(said: Iterable[str]) -> Walk | None:
+    """The seed that a test names, with the steps where it lists them."""
+    arguments: tuple[str, ...] = ()
+    steps: list[str] = []
+    listing = False
+    for line in said:
+        if match := _WALK.search(line):
+            listing = match[2] is not None
+            if listing or not arguments:
+                arguments = tuple(filter(None, match.groups()))
+        elif listing and (match := _STEP.match(line)):
+            steps.append(match[2])
+        elif steps:
+            break
+    return Walk(arguments, tuple(steps)) if arguments else None

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The failures on the page: what each test says, the line that repeats it, the text of a mail."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .. import known_issues, results
+from . import entries
+from .history import History
+from .model import label, plural
+from .records import Input, Run
+
+TEXT_LINES = 80
+"""Of what a failed case said, so many lines are on the page; its log has all."""
+LINE = 400
+"""Characters of each of them."""
+MAIL_LINES = 20
+CARDS = 40
+"""So many failures have a card; the others are one line each, or a page of thousands would be too large."""
+
+_FAILED = re.compile(r"(EXPECTATION|ASSERTION) FAILED at ")
+_VALUE = re.compile(r"Expected |.* == .*(\(0x\w+\)|$)")
+
+
+def reason(said: Sequence[str]) -> str:
+    """What is wrong, in one line: what the test says after its first failed check; the values if it says no more."""
+    lines = [line.strip() for line in said if line.strip()]
+    at = next((place for place, line in enumerate(lines) if _FAILED.search(line)), -1)
+    if at < 0:
+        return lines[0] if lines else "no reason given"
+    own = []
+    for line in lines[at + 1 :]:
+        if _FAILED.search(line):
+            break
+        own.append(line)
+    words = [line for line in own if not _VALUE.match(line)]
+    return words[0] if words else " ".join(own) or "no reason given"
+
+
+@dataclass
+class Failure:
+    """One test that failed, or a cell without a verdict.
+
+    name:   of the test
+    runs:   where it failed
+    new:    the runs of these in which it did not fail in the report before; None where there is no report before
+    entry:  the first entry that is wrong
+    walk:   the seed, and the shortest sequence
+    again:  the line that repeats it
+    said:   what the test said, cut to TEXT_LINES
+    splat:  whether the kernel said that something is wrong with it
+    issues: known issues that name this test, and were not accepted as the reason
+    log:    the file with the console, below O=
+    kernel, compiler, source, emulator: of the run that says most
+    verdict: whether a test failed; otherwise a cell has no verdict
+    """
+
+    name: str
+    runs: list[str]
+    new: list[str] | None
+    entry: entries.Entry | None = None
+    walk: entries.Walk | None = None
+    again: str = ""
+    said: list[str] = field(default_factory=list)
+    splat: bool = False
+    issues: list[known_issues.Issue] = field(default_factory=list)
+    log: str = ""
+    kernel: str = ""
+    compiler: str = ""
+    source: str = ""
+    emulator: str = ""
+    verdict: bool = True
+
+    @property
+    def anchor(self) -> str:
+        """Its place on the page."""
+        return "failure-" + re.sub(r"\W+", "-", self.name).strip("-")
+
+    @property
+    def first(self) -> str:
+        """What is wrong, in one line."""
+        if self.walk and self.walk.steps:
+            return f"goes wrong after {plural(len(self.walk.steps), 'step')}"
+        if self.entry and self.entry.sentence:
+            return self.entry.sentence
+        return reason(self.said)
+
+    @property
+    def mail(self) -> str:
+        """Text for a mail to the list."""
+        lines = [f"Subject: [BUG] {self.name} fails on {self.kernel or self.runs[0]}", "", "Hi,", ""]
+        lines += [f"mmcheck reports a failure of {self.name} on:", ""]
+        lines += [f"  {name}" for name in self.runs]
+        known = {"Kernel": self.kernel, "Source": self.source, "Compiler": self.compiler, "Emulator": self.emulator}
+        lines += ["", *(f"{name}: {words}" for name, words in known.items() if words)]
+        if self.entry:
+            lines += ["", f"  {self.entry.title} is {self.entry.got}, expected {self.entry.want}"]
+            lines += [f"  ({self.entry.sentence})"]
+        if self.walk and self.walk.steps:
+            lines += ["", "Shortest sequence of calls:"] + [f"  {n}: {s}" for n, s in enumerate(self.walk.steps)]
+        lines += ["", "To repeat it:", "", f"  {self.again or 'the command that ran it'}", ""]
+        lines += ["What the test says:", "", *(f"  {line}" for line in self.said[:MAIL_LINES]), ""]
+        lines += ["Reported-by: YOUR NAME <you@example.org>"]
+        return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
+
+
+def failures(data: Input, history: History) -> list[Failure]:
+    """What failed: new failures, then cells without a verdict, then the others; each test once."""
+    table = known_issues.load()
+    found: dict[str, Failure] = {}
+    for run in data.runs:
+        if run.state == "none":
+            name = f"No verdict on {run.name}"
+            found[name] = Failure(name, [run.name], None, again=run.command, said=[run.why], log=run.log, verdict=False)
+        for case in run.cases:
+            if case.state == "failed":
+                name = label(case)
+                failure = found.setdefault(name, Failure(name, [], [] if history.compares else None))
+                if run.name not in failure.runs:
+                    failure.runs.append(run.name)
+                if failure.new is not None and history.was(run.name, name) != "f" and run.name not in failure.new:
+                    failure.new.append(run.name)
+                if len(case.text) > len(failure.said):
+                    _describe(failure, run, case, table)
+                elif not failure.again:
+                    _place(failure, run, case)
+    fresh = [one for one in found.values() if one.verdict and (one.new or one.new is None)]
+    none = [one for one in found.values() if not one.verdict]
+    rest = [one for one in found.values() if one.verdict and one not in fresh]
+    return [one for part in (fresh, none, rest) for one in sorted(part, key=lambda one: -len(one.runs))]
+
+
+def _place(failure: Failure, run: Run, case: results.Case) -> None:
+    """Say where a failure was seen, and how to see it again."""
+    failure.again, failure.log = run.again(case), run.log
+    failure.kernel, failure.compiler, failure.source, failure.emulator = (
+        run.kernel,
+        run.compiler,
+        run.source,
+        run.emulator,
+    )
+
+
+def _describe(failure: Failure, run: Run, case: results.Case, table: Sequence[known_issues.Issue]) -> None:
+    """Take over what the run with the longest text says of a failure."""
+    failure.entry, failure.walk = entries.find(case.text, run.arch), entries.walk(case.text)
+    more = len(case.text) - TEXT_LINES
+    lines = [line[:LINE] for line in case.text[:TEXT_LINES]]
+    failure.said = [*lines, *([f"and {more} more lines in {run.log}"] if more > 0 else [])]
+    failure.splat = case.splat
+    _place(failure, run, case)
+    seed = failure.walk.arguments[:1] if failure.walk else ()
+    if failure.again and seed and "kunit.py" in failure.again:
+        head, _, glob = failure.again.rpartition(" ")
+        failure.again = f"{head} --kernel_args {seed[0]} {glob}"
+    own = case.name.partition(":")[0]
+    failure.issues = [issue for issue in table if f"{case.suite}.{own}" in issue.tests]

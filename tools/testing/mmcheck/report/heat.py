@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The table of cells, and the data of the heat map: every case in every cell, small enough to be part of the page."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import progress, results
+from ..killmatrix import ranges
+from .failures import LINE, reason
+from .history import History
+from .model import LETTER, label, plural, scope
+from .records import Input, Run
+
+ABSENT = "."
+
+
+@dataclass(frozen=True)
+class Square:
+    """A cell in the table of cells.
+
+    kind:  "passed", "failed", "none" (no verdict), "missing" (not run) or "" (not in the table)
+    mark:  what is drawn; words: what it means
+    """
+
+    name: str = ""
+    kind: str = ""
+    mark: str = ""
+    words: str = ""
+
+
+def _square(name: str, run: Run | None) -> Square:
+    if run is None:
+        return Square(name, "missing", "", "not run")
+    if run.state == "none":
+        return Square(name, "none", "?", f"no verdict: {run.why}")
+    count = results.counts(run.cases)
+    said = [f"{number} {state}" for state, number in count.items() if number]
+    words = ", ".join([*said, *([progress.duration(run.seconds)] if run.seconds else [])])
+    mark = f"✗ {count['failed']}" if count["failed"] else f"✓ {count['passed']}"
+    return Square(name, "failed" if count["failed"] else "passed", mark, words)
+
+
+def squares(data: Input) -> tuple[list[str], list[tuple[str, list[Square]]]]:
+    """The table of cells: the heads of its columns, and its rows."""
+    runs = {run.name: run for run in data.runs}
+    columns = list(dict.fromkeys(data.places[name][1] for name in data.planned))
+    rows: dict[str, dict[str, Square]] = {}
+    for name in data.planned:
+        row, column = data.places[name]
+        rows.setdefault(row, {})[column] = _square(name, runs.get(name))
+    ordered = sorted(rows.items(), key=lambda item: not any(s.kind not in ("missing", "") for s in item[1].values()))
+    table = [(row, [cells.get(column, Square()) for column in columns]) for row, cells in ordered]
+    for run in data.runs:
+        if run.name not in data.planned:
+            table.append((run.name, [_square(run.name, run), *(Square() for _ in columns[1:])]))
+    return [column or "plain" for column in columns] or ["result"], table
+
+
+def cells(data: Input) -> list[tuple[str, Run | None]]:
+    """The columns of the heat map: those with a failure first, those that were not run last."""
+    runs = {run.name: run for run in data.runs}
+    names = list(dict.fromkeys([*data.planned, *runs]))
+    rank = {"failed": 0, "none": 1, "passed": 2}
+    return sorted(
+        ((name, runs.get(name)) for name in names), key=lambda item: rank[item[1].state] if item[1] else len(rank)
+    )
+
+
+def embedded(data: Input, history: History) -> dict[str, Any]:
+    """All cases, for the heat map and the search: numbers instead of names wherever one occurs often.
+
+    cells:  name (n), state (k), counts (w), the command that runs it (a), its log (l), what it is made of (i)
+    suites: name (n), its cases (c), and by number of a cell: one letter per case (s), what cases say (t), the states
+            that they had in turn (h); t and h are numbers of cases by text and by track
+    texts:  each text once
+    times:  when the reports were made; a track is numbers of them, each with the letter of a state
+    """
+    columns = cells(data)
+    texts: dict[str, int] = {}
+    suites: dict[str, dict[int, list[results.Case]]] = {}
+    for column, (_, run) in enumerate(columns):
+        for case in run.cases if run else []:
+            suites.setdefault(case.suite, {}).setdefault(column, []).append(case)
+    names = [name for name, _ in columns]
+    changed = tracks(history)
+    found = [_suite(name, own, names, texts, changed) for name, own in suites.items()]
+    found.sort(key=lambda suite: (-_worst(suite), str(suite["n"])))
+    return {
+        "cells": [_cell(name, run) for name, run in columns],
+        "suites": found,
+        "texts": list(texts),
+        "times": history.times,
+    }
+
+
+def _suite(
+    name: str,
+    columns: Mapping[int, Sequence[results.Case]],
+    cells_by_column: Sequence[str],
+    texts: dict[str, int],
+    changed: Mapping[str, Mapping[str, Sequence[tuple[int, str]]]],
+) -> dict[str, Any]:
+    """One suite of embedded(): its cases by number of a cell; adds to `texts`."""
+    every = dict.fromkeys(case.name for own in columns.values() for case in own)
+    names = {case: number for number, case in enumerate(every)}
+    letters: dict[str, str] = {}
+    said: dict[str, dict[str, str]] = {}
+    tracked: dict[str, dict[str, str]] = {}
+    for column, own in columns.items():
+        states = [ABSENT] * len(names)
+        by_text: dict[int, set[int]] = {}
+        by_track: dict[str, set[int]] = {}
+        for case in own:
+            number = names[case.name]
+            if states[number] == ABSENT or LETTER[case.state] == "f":
+                states[number] = LETTER[case.state]
+            if words := _said(case):
+                by_text.setdefault(texts.setdefault(words, len(texts)), set()).add(number)
+            if track := changed.get(cells_by_column[column], {}).get(label(case)):
+                by_track.setdefault(" ".join(f"{when}{state}" for when, state in track), set()).add(number)
+        letters[str(column)] = "".join(states)
+        if by_text:
+            said[str(column)] = {str(text): ranges(numbers) for text, numbers in by_text.items()}
+        if by_track:
+            tracked[str(column)] = {track: ranges(numbers) for track, numbers in by_track.items()}
+    return {"n": name, "c": list(names), "s": letters, "t": said, "h": tracked}
+
+
+def _worst(suite: Mapping[str, Any]) -> int:
+    return sum("f" in letters for letters in suite["s"].values())
+
+
+def _said(case: results.Case) -> str:
+    """What the page shows of a case in its list; failures have a card."""
+    if case.state == "failed":
+        return reason(case.text)[:LINE]
+    return " ".join(case.text).strip()
+
+
+def _cell(name: str, run: Run | None) -> dict[str, str]:
+    if run is None:
+        return {"n": name, "k": "missing", "w": "not run", "a": "", "l": "", "i": ""}
+    square = _square(name, run)
+    made = "; ".join(filter(None, (run.kernel, run.source, run.compiler, run.emulator)))
+    return {"n": name, "k": square.kind, "w": square.words, "a": run.command, "l": run.log, "i": made}
+
+
+def tracks(history: History) -> dict[str, dict[str, list[tuple[int, str]]]]:
+    """The cases that have had more than one state, and those that are new and failed, by run."""
+    last = len(history.times) - 1
+    found: dict[str, dict[str, list[tuple[int, str]]]] = {}
+    for run, own in history.tracks.items():
+        for case, track in own.items():
+            if len(track) > 1 or (last and track == [(last, "f")]):
+                found.setdefault(run, {})[case] = track
+    return found
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a report brought: when, which tests failed that had not, and which passed again; `test: runs` each."""
+
+    when: str
+    first: bool
+    failed: tuple[str, ...]
+    fixed: tuple[str, ...]
+    runs: str
+
+
+def events(history: History, shown: int = 20) -> list[Event]:
+    """What the last reports brought, the latest first."""
+    found: list[Event] = []
+    seen: dict[tuple[str, str], str] = {}
+    for line in history.lines:
+        failed: dict[str, list[str]] = {}
+        fixed: dict[str, list[str]] = {}
+        for run, by_state in line["changes"].items():
+            for state, names in by_state.items():
+                for name in names:
+                    before = seen.get((run, name), "")
+                    if state == "f":
+                        failed.setdefault(name, []).append(run)
+                    elif before == "f" and state == "p":
+                        fixed.setdefault(name, []).append(run)
+                    seen[run, name] = state
+        where = plural(len(line["changes"]), "run") + " with a change" if line["changes"] else "no change"
+        found.append(Event(line["when"], not found, _where(failed), _where(fixed), where))
+    return found[::-1][:shown]
+
+
+def _where(tests: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    return tuple(f"{name}: {scope(runs)}" for name, runs in tests.items())
+
+
+def suites_of(runs: Sequence[Run]) -> int:
+    """How many suites have a case."""
+    return len({case.suite for run in runs for case in run.cases})

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The library for templates: the one that Python has, or the one of requirements.txt, below O=."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+from .. import machine, ours, progress
+from ..errors import UserError
+
+WANTED = Path(__file__).parent / "requirements.txt"
+
+
+def provide(out: Path) -> None:
+    """See that jinja2 can be imported; installs it below `out` on first use."""
+    if importlib.util.find_spec("jinja2"):
+        return
+    folder = out / "report" / "venv"
+    stamp = folder / WANTED.name
+    if not stamp.exists() or stamp.read_bytes() != WANTED.read_bytes():
+        line = f"python3 -m pip install -r {WANTED}"
+        if os.environ.get("INSTALL") == "no":
+            raise UserError(f"make report needs jinja2, and INSTALL=no: {line}")
+        machine.provide([machine.ENSUREPIP])
+        progress.say(f"installing jinja2, the library for the page's template, into {folder}")
+        ours.empty(folder)
+        venv.create(folder, with_pip=True)
+        pip = [str(folder / "bin/pip"), "install", "-q", "--disable-pip-version-check", "-r", str(WANTED)]
+        if subprocess.run(pip, stdin=subprocess.DEVNULL).returncode:
+            raise UserError(f"pip could not install {WANTED}; can this machine reach a package index?")
+        stamp.write_bytes(WANTED.read_bytes())
+    (folder / ours.MARKER).touch()
+    sys.path[:0] = map(str, folder.glob("lib/python3*/site-packages"))
+    importlib.invalidate_caches()

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the page says of tests, worked out from the records: their states, skips, known issues."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .. import known_issues, results, skips
+from .records import Input, Run
+
+LETTER = {"passed": "p", "failed": "f", "skipped": "s"}
+
+
+def plural(number: int, what: str) -> str:
+    """`1 test`, `2 tests`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def scope(names: Sequence[str]) -> str:
+    """`7.3 arm64 and 5 more`."""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def label(case: results.Case) -> str:
+    """The name of a case on the page."""
+    return f"{case.suite}.{case.name}" if case.name else case.suite
+
+
+def states(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
+    """By run and case, the first letter of its state; a case that ran twice has the worse."""
+    rank = "fps"
+    found: dict[str, dict[str, str]] = {}
+    for run in runs:
+        own = found.setdefault(run.name, {})
+        for case in run.cases:
+            letter = LETTER[case.state]
+            old = own.get(label(case), letter)
+            own[label(case)] = min(old, letter, key=rank.index)
+    return found
+
+
+@dataclass
+class Tests:
+    """Each test once, however many cells have it.
+
+    passed, failed, skipped: names; failed: in any cell; passed: in any, and failed in none; skipped: in all
+    """
+
+    passed: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+    skipped: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, now: Mapping[str, Mapping[str, str]]) -> "Tests":
+        """The tests in some runs."""
+        seen: dict[str, set[str]] = {}
+        for cases in now.values():
+            for case, state in cases.items():
+                seen.setdefault(case, set()).add(state)
+        result = cls()
+        for case, letters in seen.items():
+            kind = result.failed if "f" in letters else result.passed if "p" in letters else result.skipped
+            kind.add(case)
+        return result
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return len(self.passed) + len(self.failed) + len(self.skipped)
+
+
+@dataclass
+class Reason:
+    """A reason for skips, and the coverage that it costs.
+
+    why:    the reason
+    unskip: the command that runs them, or ""
+    lost:   tests that nothing here ran
+    some:   tests that ran in another cell
+    known:  number of the known issue, or 0
+    """
+
+    why: str
+    unskip: str = ""
+    lost: list[str] = field(default_factory=list)
+    some: list[str] = field(default_factory=list)
+
+
+def reasons(data: Input, tests: Tests) -> list[Reason]:
+    """Why tests were skipped, the reason that costs most tests first."""
+    table = skips.load()
+    found: dict[str, Reason] = {}
+    for run in data.runs:
+        own = [line for line in table if not run.cell or line.holds(run.cell)]
+        for case in run.cases:
+            if case.state != "skipped" or any(map(known_issues.MET.match, case.text)):
+                continue
+            line = next((line for line in own if line.explains(case)), None)
+            said = " ".join(case.text).strip() or "no reason given"
+            why = line.why if line else said[:1].upper() + said[1:]
+            reason = found.setdefault(why, Reason(why))
+            # arm64 has most of what is tested: its command runs most of the tests.
+            better = not reason.unskip or (run.arch == "arm64" and "--arch=arm64" not in reason.unskip)
+            if line and line.unskip and not line.selftests and better:
+                reason.unskip = _unskip(run, line)
+            names = reason.lost if label(case) in tests.skipped else reason.some
+            if label(case) not in names:
+                names.append(label(case))
+    return sorted(found.values(), key=lambda one: (-len(one.lost), -len(one.some), one.why))
+
+
+def _unskip(run: Run, line: skips.Line) -> str:
+    """The whole command, for the kernel of a run that skipped something."""
+    arch = "" if "--arch" in line.unskip or not run.arch else f" --arch={run.arch}"
+    variables = re.findall(r"\b(?:KERNEL|KDIR|PATCH|PAGES|O)=\S+(?= )", run.command.partition("./tools")[0])
+    return " ".join([*variables, f"./tools/testing/kunit/kunit.py run{arch} {line.unskip}"])
+
+
+@dataclass
+class Met:
+    """A known issue that a test met, or that is stale: where, as `run: case`."""
+
+    issue: known_issues.Issue
+    met: list[str] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
+
+
+def issues(runs: Iterable[Run]) -> list[Met]:
+    """The known issues that cases met, or passed in spite of."""
+    table = {issue.number: Met(issue) for issue in known_issues.load()}
+    for run in runs:
+        for case in run.cases:
+            for line in case.text if case.state != "failed" else []:
+                for pattern, kind in ((known_issues.MET, "met"), (known_issues.STALE, "stale")):
+                    match = pattern.search(line)
+                    if match and int(match[1]) in table:
+                        getattr(table[int(match[1])], kind).append(f"{run.name}: {label(case)}")
+    return [one for one in table.values() if one.met or one.stale]

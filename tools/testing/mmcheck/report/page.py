@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The page: page.html with what the model says, style and script in it."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from . import extras, failures, heat, model
+from . import verdict as head
+from .history import History
+from .records import Input
+
+HERE = Path(__file__).parent
+SHORT = 30
+"""Letters of a word that fits into the page on a phone."""
+
+
+def script(content: object) -> Markup:
+    """JSON for the inside of <script>: nothing in it can end that."""
+    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+
+
+def words(command: str) -> Markup:
+    """A command for a narrow page: its short words stay whole. The text is the same."""
+    kept = []
+    for word in command.split(" "):
+        at = len(word) if len(word) <= SHORT else word.find("=") + 1
+        kept.append(Markup("<span>{}</span>{}").format(word[:at], word[at:]) if at else escape(word))
+    return Markup(" ").join(kept)
+
+
+def tiles(data: Input, number: Mapping[str, int]) -> list[tuple[str, str, str, str]]:
+    """Numbers to act on: number, what it is, its colour, the part of the page that tells more."""
+    found = [
+        (number["failed"], "failed tests", "bad", "failures"),
+        (number["new"], "of them new", "bad", "failures"),
+        (number["fixed"], "fixed", "good", "history"),
+        (number["none"], "without a verdict", "warn", "failures"),
+        (number["met"], "known issues hit", "warn", "issues"),
+        (number["nowhere"], "tests that nothing ran", "warn", "skips"),
+        (number["missing"], "cells not run", "warn", "cells"),
+    ]
+    shown = [(str(n), what, kind if n else "", where) for n, what, kind, where in found if n or what == "failed tests"]
+    for content in data.mutants:
+        killed, could = extras.score(content["mutants"])
+        if could:
+            version = str(content["kernel"]).partition("-")[0]
+            shown.append((f"{100 * killed / could:.0f}%", f"mutants noticed, {version}", "", "mutants"))
+    return shown
+
+
+def render(data: Input, history: History, now: Mapping[str, Mapping[str, str]], when: str) -> str:
+    """The whole page."""
+    tests = model.Tests.of(now)
+    failed = failures.failures(data, history)
+    met = model.issues(data.runs)
+    fixed, same = head.changed(data, history, now)
+    missing = [name for name in data.planned if name not in now]
+    columns, rows = heat.squares(data)
+    bad = [one for one in failed if one.verdict]
+    number = {
+        "failed": len(bad),
+        "new": sum(bool(one.new) for one in bad),
+        "fixed": len(fixed),
+        "none": len(failed) - len(bad),
+        "met": sum(bool(one.met) for one in met),
+        "nowhere": len(tests.skipped),
+        "missing": len(missing),
+    }
+    extra = [
+        ("mutants", "Mutants: which mistakes are noticed", extras.mutation(data.mutants)),
+        ("kills", "Kill matrix: which cases notice them", extras.kills()),
+        ("coverage", "Coverage of the code under test", extras.covered(data.coverage)),
+        ("bench", "Benchmarks", extras.benchmarks(data.bench)),
+    ]
+    context: dict[str, Any] = {
+        "when": when,
+        "verdict": head.verdict(data, failed, met, tests, history, len(fixed), same),
+        "identity": head.identity(data),
+        "tiles": tiles(data, number),
+        "failures": failed[: failures.CARDS],
+        "others": failed[failures.CARDS :],
+        "compares": history.compares,
+        "columns": columns,
+        "rows": rows,
+        "missing": len(missing),
+        "tests": tests,
+        "suites": heat.suites_of(data.runs),
+        "reasons": model.reasons(data, tests),
+        "met": met,
+        "extra": [(name, title, Markup(body)) for name, title, body in extra if body],
+        "events": heat.events(history),
+        "data": script(heat.embedded(data, history)),
+        "style": Markup((HERE / "page.css").read_text()),
+        "script": Markup((HERE / "page.js").read_text()),
+    }
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["marked"] = lambda value: Markup(extras.marked(str(value)))
+    environment.filters["plural"] = model.plural
+    environment.filters["words"] = words
+    return environment.get_template("page.html").render(context)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Debian's Chromium for tests of the report, and the pictures of it in the documents.
+
+`make report-pictures` makes the pictures, from seeded results.
+"""
+
+import contextlib
+import importlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from mmcheck.settings import PROJECT
+from mmcheck.tests import seeded
+
+CHROMIUM = "chromium"
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+ARGUMENTS += ["--disable-component-update", "--disable-sync"]
+WIDTHS = (390, 900, 1600)
+PICTURES = PROJECT / "Documentation/mmcheck"
+HEIGHT = 1100
+RELEASE = "v2026.11"
+"""What the pictures call this repository: its commit would change with each of them."""
+
+
+@contextlib.contextmanager
+def browser() -> Iterator[Any]:
+    """Chromium, driven by playwright."""
+    program = shutil.which(CHROMIUM)
+    assert program, "Chromium is missing: sudo apt-get install chromium"
+    # Not imported by name: the checker of types does not have it.
+    with importlib.import_module("playwright.sync_api").sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=program, args=ARGUMENTS)
+        try:
+            yield chromium
+        finally:
+            chromium.close()
+
+
+def show(chromium: Any, page: Path, width: int, dark: bool = False) -> Any:
+    """The page in a window of this width."""
+    scheme = "dark" if dark else "light"
+    shown = chromium.new_page(viewport={"width": width, "height": HEIGHT}, color_scheme=scheme, reduced_motion="reduce")
+    shown.goto(page.as_uri())
+    return shown
+
+
+def pictures(chromium: Any, target: Path, widths: tuple[int, ...] = WIDTHS) -> list[Path]:
+    """Make the pictures: report-390.png, report-900.png, report-1600.png, and report-dark.png; returns their names."""
+    made = []
+    with tempfile.TemporaryDirectory(prefix="mmcheck-") as name:
+        with mock.patch("mmcheck.identity.revision", lambda: RELEASE):
+            page = seeded.page(Path(name), failing=True, missing=True)
+        for width in widths:
+            made.append(target / f"report-{width}.png")
+            show(chromium, page, width).screenshot(path=made[-1])
+        made.append(target / "report-dark.png")
+        show(chromium, page, 900, dark=True).screenshot(path=made[-1])
+    return made
+
+
+if __name__ == "__main__":
+    with browser() as driver:
+        for picture in pictures(driver, PICTURES):
+            print(picture)
+    sys.exit(0)

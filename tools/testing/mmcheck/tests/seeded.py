@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Results below O= as a matrix leaves them, made from the names in this tree and from one recorded console.
+
+The console is of a kernel in which convert_prot() of contpte.c invents dirty: the failures are real, and all else is
+made up, so that pictures of the page can be made in seconds.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from mmcheck import graft, identity, known_issues, matrix, report, results, skips
+from mmcheck.cell import TABLE, Cell
+from mmcheck.settings import PROJECT
+
+CONSOLE = Path(__file__).parent / "consoles/dirty_invented.log"
+BROKEN = "7.3 arm64 4K"
+VERSIONS = {"6.12": ("6.12.117", "6.12.117-1~deb12u1"), "7.3": ("7.3.4", "7.3.4-1~bpo13+1")}
+"""By kernel: the version that it says, and its package."""
+
+NEVER = ("riscv", "debug", "kasan", "clang")
+"""Of these no cell was run, where `missing` says so."""
+
+
+def suites() -> dict[str, tuple[str, list[str]]]:
+    """The KUnit suites of this tree: by name, the file and the cases."""
+    found = {}
+    for name in graft.overlay_files():
+        if name.endswith("_kunit.c"):
+            text = (PROJECT / name).read_text()
+            cases = list(dict.fromkeys(re.findall(r"^\tKUNIT_CASE\w*\((\w+)", text, re.MULTILINE)))
+            for suite in re.findall(r'^\t\.name = "(\w+)"', text, re.MULTILINE):
+                found[suite] = (name, cases or ["runs"])
+    return found
+
+
+def cases_of(cell: Cell, lines: list[skips.Line]) -> list[results.Case]:
+    """What a cell without a failure says."""
+    found = []
+    own = [line for line in lines if line.holds(cell)]
+    met = {test: issue for issue in known_issues.load() for test in issue.tests if cell.kernel in issue.kernels}
+    for suite, (file, names) in suites().items():
+        if matrix.elsewhere([file], cell.arch):
+            continue
+        for name in names:
+            case = results.Case(suite, name, "passed", 0.01)
+            line = next((line for line in own if line.allows(case)), None)
+            issue = met.get(f"{suite}.{name}")
+            if line:
+                case.state, case.text = "skipped", [line.says.replace("*", "x")]
+            elif issue:
+                case.state, case.text = "skipped", [f"known issue {issue.number}: {issue.title}"]
+            found.append(case)
+    return found
+
+
+def identity_of(cell: Cell) -> dict[str, str]:
+    """What the console says of a kernel, with the names of its package and of an emulator."""
+    version, package = VERSIONS[cell.kernel]
+    _, compiler = identity.banner([CONSOLE])
+    emulator = "User Mode Linux" if cell.arch == "um" else "QEMU 7.2.22"
+    return {"kernel": version, "source": f"package {package}", "compiler": compiler, "emulator": emulator}
+
+
+def cells() -> list[Cell]:
+    """The cells of the matrix."""
+    return matrix.table(TABLE, False)
+
+
+def write(out: Path, runs: Mapping[str, list[results.Case]], none: Mapping[str, str]) -> None:
+    """What make matrix leaves below `out`: cases by cell, and by cell without a verdict why."""
+    every = cells()
+    records: dict[str, object] = {}
+    for number, cell in enumerate(every):
+        if (cases := runs.get(str(cell))) is None:
+            continue
+        results.save(cases, str(cell), make(out / "matrix" / cell.slug))
+        count = results.counts(cases)
+        state = "failed" if count["failed"] else "passed"
+        records[str(cell)] = {"state": state, "counts": count, "seconds": 61.0 + number, "identity": identity_of(cell)}
+    records |= {name: {"state": "none", "counts": {}, "seconds": 9.0, "why": why} for name, why in none.items()}
+    whole = {
+        "complete": True,
+        "cells": records,
+        "places": {str(cell): cell.place for cell in every},
+        "commands": {str(cell): cell.line({}) for cell in every},
+    }
+    make(out / "matrix")
+    (out / "matrix/matrix.json").write_text(json.dumps(whole))
+
+
+def fill(out: Path, failing: bool, missing: bool) -> None:
+    """What make matrix leaves below `out`, with the failures of CONSOLE or without, with cells missing or without."""
+    lines = skips.load()
+    runs = {}
+    for cell in cells():
+        if cell.selftests or (missing and any(word in str(cell) for word in NEVER)):
+            continue
+        cases = cases_of(cell, lines)
+        if failing and str(cell).startswith(BROKEN):
+            console = results.kunit(CONSOLE.read_text().splitlines())
+            bad = {(case.suite, case.name.partition(":")[0]) for case in console}
+            cases = [*console, *(case for case in cases if (case.suite, case.name) not in bad)]
+        runs[str(cell)] = cases
+    none = {"7.3 um": "kunit.py: linux does not build"} if missing else {}
+    write(out, {name: cases for name, cases in runs.items() if name not in none}, none)
+
+
+def make(folder: Path) -> Path:
+    """The folder, made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def page(out: Path, failing: bool, missing: bool) -> Path:
+    """The report of that; where something fails, after one of a day when nothing did."""
+    if failing:
+        fill(out, False, missing)
+        report.run(out)
+    fill(out, failing, missing)
+    report.run(out)
+    return out / "report/index.html"
