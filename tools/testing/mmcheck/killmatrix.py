@@ -38,7 +38,7 @@ SILENCE = 15
 FLOOD = 3000
 """Lines without a verdict, after which the running case counts as one that kills the kernel."""
 
-SLOW, ENOUGH = 2.0, 3
+SLOW, ENOUGH = 2.0, 2
 """A case that takes more than SLOW seconds is spared the mutants that ENOUGH quicker cases notice."""
 
 KINDS = ("failed", "splat", "hang")
@@ -414,17 +414,15 @@ def findings(matrix: Matrix, catalogued: Sequence[Mutant], why: Mapping[str, str
     for case in matrix.cases:
         if case not in useful:
             unproven[case] = next((text for glob, text in why.items() if fnmatch.fnmatch(case, glob)), "")
-    suites: dict[str, set[str]] = {}
     alone: set[str] = set()
     for row in rows.values():
         noticing = {case.partition(".")[0] for case in row.cases}
-        for suite in noticing:
-            suites.setdefault(suite, set())
-        alone |= noticing if len(noticing) == 1 else set()
+        # What was spared might notice, too.
+        alone |= noticing if len(noticing | {case.partition(".")[0] for case in row.spared}) == 1 else set()
     every = {case.partition(".")[0] for case in matrix.cases}
     return Findings(
         unproven,
-        {name: next(iter(row.cases)) for name, row in sorted(rows.items()) if len(row.cases) == 1},
+        {name: next(iter(row.cases)) for name, row in sorted(rows.items()) if len(row.cases) == 1 and not row.spared},
         sorted(name for name, row in rows.items() if not row.cases),
         sorted(every - alone),
     )

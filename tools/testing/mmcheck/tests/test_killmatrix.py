@@ -79,10 +79,11 @@ def test_what_was_traced_is_for_one_kernel(tmp_path: Path) -> None:
 
 MATRIX = Matrix(
     "7.3.4-1",
-    ["a.x", "a.y", "b.z"],
+    ["a.x", "a.y", "b.z", "c.z"],
     {
         "one": Row({"a.x": "failed", "b.z": "splat"}, 3),
-        "two": Row({"a.x": "hang"}, 1, cut=True, spared=["a.y"]),
+        "two": Row({"a.x": "hang"}, 1, cut=True),
+        "four": Row({"a.x": "failed"}, 2, spared=["c.z"]),
         "three": Row({}, 0),
         "same": Row({"a.y": "failed"}, 1),
     },
@@ -99,13 +100,15 @@ def test_the_matrix_is_kept(tmp_path: Path) -> None:
 def test_what_follows_from_the_matrix() -> None:
     same = catalogue.Mutant("same", "none", (), lambda _: {}, equivalent="because")
     found = killmatrix.findings(MATRIX, [same], {"a.*": "reads only"})
-    assert found.unproven == {"a.y": "reads only"}
+    assert found.unproven == {"a.y": "reads only", "c.z": ""}
     assert found.fragile == {"two": "a.x"}
     assert found.unnoticed == ["three"]
-    assert found.idle == ["b"]
-    assert "1 cases (33.3 %) notice nothing, 0 of them without a reason" in killmatrix.summary(MATRIX, [same]).replace(
-        "1 of them", "0 of them"
-    )
+    assert found.idle == ["b", "c"]
+    MATRIX.rows["two"].spared = ["b.z"]
+    again = killmatrix.findings(MATRIX, [same], {})
+    assert again.idle == ["a", "b", "c"] and again.fragile == {}  # nobody knows what b.z would have said
+    MATRIX.rows["two"].spared = []
+    assert "2 cases (50.0 %) notice nothing, 2 of them without a reason" in killmatrix.summary(MATRIX, [same])
 
 
 def test_the_name_of_the_file() -> None:
