@@ -4,7 +4,7 @@
 import time
 from collections.abc import Sequence
 
-from . import kselftest, launcher, progress, source
+from . import kselftest, launcher, progress, reach, source
 from .boot import Verdict
 from .catalogue import Mutant
 from .errors import UserError
@@ -119,7 +119,13 @@ class BothSession(GuestSession):
     def check_unchanged(self, kernel: Kernel) -> None:
         """With nothing switched on all must pass: the suites, and the programs."""
         Session.check_unchanged(self, kernel)
-        self.check_programs(self.boots())
+        self.trace = reach.Programs()
+        for names in self.boots():
+            self.check_programs([names])
+            with (self.folder / "unchanged.log").open(errors="replace") as console:
+                found = reach.read_programs(console)
+            self.trace.runs |= found.runs
+            self.trace.seconds |= found.seconds
 
     def boot(self, mutant: Mutant, number: int, glob: str) -> Verdict:
         """Boot with one mutant switched on: the suites that may notice, or where `glob` is a program's name, that."""
@@ -128,13 +134,18 @@ class BothSession(GuestSession):
         return Session.boot(self, mutant, number, glob)
 
     def judge(self, mutant: Mutant, number: int, likely: Sequence[str]) -> Result:
-        """Boot with the likely suites, with all, and with the selftests if those notice nothing."""
+        """Boot with the likely suites, with all, and with the selftests that reach it if those notice nothing."""
         result = super().judge(mutant, number, likely)
         if result.state != "survived":
             return result
         seconds = result.seconds
+        # A mutant in a kernel of its own has no function that says that it ran.
+        reaching = self.trace.reaching(self.noted[mutant.name]) if number and not mutant.early else None
         for names in self.boots():
-            verdict = self.programs(mutant, number, names)
+            todo = names if reaching is None else [name for name in reaching if name in names]
+            if not todo:
+                continue
+            verdict = self.programs(mutant, number, todo)
             seconds += verdict.seconds
             if verdict.state in KILLED:
                 return Result(mutant.name, verdict.state, verdict.where, seconds, mutant.harm)

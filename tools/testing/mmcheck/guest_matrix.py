@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """The selftests' half of the kill matrix: programs that reach a mutant, as far as a budget of seconds goes."""
 
-import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 
-from . import boot, kselftest, outcome, reach, results
+from . import boot, kselftest, reach, results
 from .catalogue import Mutant
 from .errors import UserError
 from .guest_judge import GuestSession
@@ -15,34 +13,6 @@ from .killmatrix import BOOTS, Row
 
 BUDGET = 120.0
 """Seconds of programs for each mutant, besides the program that the catalogue names."""
-
-_BEGINS = re.compile(r"^# selftests: mm: (\S+)$")
-_ENDS = re.compile(r"^(?:not )?ok \d+ selftests: mm: (\S+)")
-
-
-@dataclass
-class Trace:
-    """What the programs of a boot ran, and how long each took."""
-
-    runs: dict[str, set[int]] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-
-
-def read(console: Iterable[str]) -> Trace:
-    """Read the console of a boot with programs."""
-    result, program, began, now = Trace(), "", 0.0, 0.0
-    for raw in console:
-        if stamp := reach.STAMP.match(raw):
-            now = float(stamp[1])
-        line = outcome.plain(raw)
-        if match := _BEGINS.match(line):
-            program, began = match[1], now
-        elif (match := reach.REACHED.match(line)) and program:
-            result.runs.setdefault(program, set()).update(map(int, match[1].split()))
-        elif (match := _ENDS.match(line)) and program:
-            result.seconds[program] = round(now - began, 1)
-            program = ""
-    return result
 
 
 class GuestMatrixSession(GuestSession):
@@ -54,14 +24,14 @@ class GuestMatrixSession(GuestSession):
         """With nothing switched on all programs must pass; says what reaches which mutant."""
         self.kernel = kernel
         self.noted = {name: [kernel.noted[function] for function in found] for name, found in kernel.functions.items()}
-        self.trace = Trace()
+        self.trace = reach.Programs()
         for number, names in enumerate(self.boots()):
             one, cases = self._boot(f"unchanged-{number}", [], names)
             if bad := [case for case in cases if case.state == "failed"]:
                 raise UserError(f"linux {self.label} without a mutant: {bad[0].suite}.{bad[0].name}; see {one.console}")
             self.reach.cases += [f"{case.suite}.{case.name}" for case in cases]
             with one.console.open(errors="replace") as console:
-                found = read(console)
+                found = reach.read_programs(console)
             self.trace.runs |= found.runs
             self.trace.seconds |= found.seconds
 
@@ -73,9 +43,7 @@ class GuestMatrixSession(GuestSession):
 
     def wanted(self, mutant: Mutant) -> list[str]:
         """The programs for a mutant: the one that the catalogue names, and what reaches it and is quick."""
-        numbers = set(self.noted[mutant.name])
-        reaching = [name for name, runs in self.trace.runs.items() if numbers & runs]
-        reaching.sort(key=lambda name: self.trace.seconds.get(name, 0.0))
+        reaching = self.trace.reaching(self.noted[mutant.name])
         result, left = [mutant.program] if mutant.program else [], self.budget
         for name in reaching:
             left -= self.trace.seconds.get(name, 0.0)

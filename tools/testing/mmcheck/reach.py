@@ -32,6 +32,8 @@ _WANTED = """\
 """
 REACHED = re.compile(r"^# mmcheck_reached: *((?: ?\d+)+)")
 STAMP = re.compile(r"^(?:<\d>)?\[ *(\d+\.\d+)\]")
+_PROGRAM_BEGINS = re.compile(r"^# selftests: mm: (\S+)$")
+_PROGRAM_ENDS = re.compile(r"^(?:not )?ok \d+ selftests: mm: (\S+)")
 _RESULT = re.compile(r"^    (not )?ok \d+ (\S+)")
 
 
@@ -115,6 +117,37 @@ def read(console: Iterable[str]) -> Reach:
             for place in range(first, len(result.cases)):
                 result.runs[place] = sorted({*result.runs[place], *pending})
             pending, suite = set(), ""
+    return result
+
+
+@dataclass
+class Programs:
+    """What boots of selftests saw: the numbers of the functions that each program ran, and how long it took."""
+
+    runs: dict[str, set[int]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def reaching(self, functions: Iterable[int]) -> list[str]:
+        """The programs that run one of `functions`, the quickest first."""
+        wanted = set(functions)
+        found = [name for name, runs in self.runs.items() if wanted & runs]
+        return sorted(found, key=lambda name: self.seconds.get(name, 0.0))
+
+
+def read_programs(console: Iterable[str]) -> Programs:
+    """Read the console of a boot with selftests."""
+    result, program, began, now = Programs(), "", 0.0, 0.0
+    for raw in console:
+        if stamp := STAMP.match(raw):
+            now = float(stamp[1])
+        line = outcome.plain(raw)
+        if match := _PROGRAM_BEGINS.match(line):
+            program, began = match[1], now
+        elif (match := REACHED.match(line)) and program:
+            result.runs.setdefault(program, set()).update(map(int, match[1].split()))
+        elif (match := _PROGRAM_ENDS.match(line)) and program:
+            result.seconds[program] = round(now - began, 1)
+            program = ""
     return result
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """Which cases reach a mutant, and every one of them that notices."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from mmcheck import boot, catalogue, guest_matrix, judge, killmatrix, reach
+from mmcheck import boot, catalogue, guest_judge, judge, killmatrix, reach
 from mmcheck.errors import UserError
 from mmcheck.killmatrix import Matrix, Row
 from mmcheck.settings import from_environment
@@ -193,7 +193,8 @@ GUEST = """\
 
 
 def test_what_each_program_runs() -> None:
-    found = guest_matrix.read(GUEST.splitlines())
+    found = reach.read_programs(GUEST.splitlines())
+    assert found.reaching([3]) == ["folio_fork"] and not found.reaching([1])
     assert found.runs == {"folio_fork": {2, 3}}
     assert found.seconds == {"folio_fork": 2.0, "folio_file": 2.0}
 
@@ -251,3 +252,34 @@ def test_the_limit_of_silence_is_that_of_the_running_case(tmp_path: Path, monkey
     killmatrix.run(session, [MUTANT], KERNEL)
     limit = killmatrix.SILENCE
     assert said[:5] == [limit + 4.1, limit + 4, limit + 4, limit + 6, limit + 2]
+
+
+class BothBooted(guest_judge.BothSession):
+    """A session with three programs on two machines, which notice nothing."""
+
+    def __init__(self) -> None:
+        self.noted = {"m": [1], "n": [7]}
+        self.trace = reach.Programs({"a": {1, 2}, "b": {2}, "c": {1}, "d": {1}}, {"a": 9.0, "d": 2.0})
+        self.ran: list[list[str]] = []
+
+    def boots(self) -> list[list[str]]:
+        return [["a", "b", "d"], ["c"]]
+
+    def programs(self, mutant: catalogue.Mutant, number: int, names: Sequence[str]) -> boot.Verdict:
+        self.ran.append(list(names))
+        return boot.Verdict("passed", "", 1.0)
+
+
+def test_survivors_go_on_to_the_selftests_that_reach_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def survives(_: object, mutant: catalogue.Mutant, *__: object) -> judge.Result:
+        return judge.Result(mutant.name, "survived")
+
+    monkeypatch.setattr(judge.Session, "judge", survives)
+    for number, early, ran in ((5, False, [["d", "a"], ["c"]]), (5, True, [["a", "b", "d"], ["c"]])):
+        session = BothBooted()
+        mutant = catalogue.Mutant("m", "all", (), lambda _: {}, early=early)
+        assert session.judge(mutant, number, []).state == "survived" and session.ran == ran
+    session = BothBooted()  # one that no program reaches
+    assert session.judge(catalogue.Mutant("n", "all", (), lambda _: {}), 6, []).state == "survived" and not session.ran
+    session = BothBooted()  # one in a kernel of its own
+    assert session.judge(MUTANT, 0, []).state == "survived" and session.ran == [["a", "b", "d"], ["c"]]
