@@ -4,7 +4,7 @@
 PYTHON ?= python3
 export PYTHONPATH := $(CURDIR)/tools/testing
 export PYTHONDONTWRITEBYTECODE := 1
-export KERNEL KDIR PATCH INSTALL ARCH PAGES O TARGETS TESTS SUITE HOST STRICT KERNEL_ARGS KCONFIG_ADD ORIGIN
+export KERNEL KDIR PATCH INSTALL ARCH PAGES O TARGETS TESTS SUITE HOST STRICT KERNEL_ARGS KCONFIG_ADD ORIGIN FROM
 
 help:
 	@echo 'Test a kernel'
@@ -19,6 +19,7 @@ help:
 	@echo 'Judge the tests'
 	@echo '  make mutants                     does any test notice if the kernel is wrong?'
 	@echo '  make known-issues                does each patch of a known issue fix it?'
+	@echo '  make patches                     these patches as mails, checked with git am and checkpatch.pl'
 	@echo '  make coverage                    lines and branches of the code under test that the suites run'
 	@echo 'Measure'
 	@echo '  make bench                       counts and ratios: batches, owners, clearing, write faults'
@@ -74,6 +75,9 @@ mutants:
 known-issues:
 	@$(PYTHON) -m mmcheck.patched
 
+patches:
+	@$(PYTHON) -m mmcheck.sendable
+
 coverage:
 	@$(PYTHON) -m mmcheck.coverage
 
@@ -86,4 +90,4 @@ graft ungraft:
 series:
 	@$(PYTHON) -m mmcheck.series
 
-.PHONY: help check check-host check-report report-pictures kselftest results report kcidb bundle matrix mutants known-issues coverage htmldocs bench bench-compare bench-launcher graft ungraft series
+.PHONY: help check check-host check-report report-pictures kselftest results report kcidb bundle matrix mutants known-issues patches coverage htmldocs bench bench-compare bench-launcher graft ungraft series

@@ -55,6 +55,8 @@ NOT_RUN = {
     "make known-issues": "needs a kernel that has them",
     "make known-issues KERNEL=7.3": "needs a kernel that has them",
     "make known-issues ONLY=number": "needs a kernel that has them",
+    "make patches": "needs a kernel that has them; see test_sendable.py",
+    "make patches KERNEL=7.3 FROM='Name <name@example.org>'": "needs a kernel that has them; see test_sendable.py",
     "make graft": "named without a tree",
     "make ungraft": "named without a tree",
     INSTALL: "installs packages",
