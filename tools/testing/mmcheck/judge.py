@@ -335,7 +335,7 @@ class Session:
         results = [result for result in self.unfinished(mark) if result.name in kernel.number]
         done = {result.name for result in results}
         if done:
-            progress.say(f"resuming: {len(done)} of {len(mutants)} have their verdict")
+            progress.say(f"resuming: {len(done)}/{len(mutants)} done")
         self.save(results, mark, {mutant.name for mutant in mutants})
         with (
             progress.Progress(f"mutants of linux {self.label}", len(mutants)) as shown,

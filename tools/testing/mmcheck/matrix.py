@@ -218,7 +218,7 @@ class Runner:
         """Run all cells that have no record; returns the exit status."""
         todo = [cell for cell in self.cells if str(cell) not in self.records]
         if len(todo) < len(self.cells):
-            progress.say(f"resuming: {len(self.cells) - len(todo)} of {len(self.cells)} have their verdict")
+            progress.say(f"resuming: {len(self.cells) - len(todo)}/{len(self.cells)} done")
         for cell in self.cells:
             if str(cell) in self.records:
                 self.say(cell)
@@ -453,7 +453,7 @@ def chosen(environ: Mapping[str, str]) -> tuple[list[Cell], list[str] | None]:
     names = suites(files, catalogue.load(catalogue.FOLDER))
     found = [cell for cell in found if not elsewhere(files, cell.arch)]
     if names is not None:
-        progress.say(f"what looks at {', '.join(files)}: {', '.join(names)}")
+        progress.say(f"suites selected for {', '.join(files)}: {', '.join(names)}")
         found = [cell for cell in found if wanted(cell, names)]
     if not found:
         raise UserError(f"no cell of the matrix looks at {', '.join(files)}")

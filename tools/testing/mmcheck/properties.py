@@ -40,7 +40,7 @@ case cites the rows that it tests: `[contpte 67]`, `[linear map 18]`. A case of 
 of a selftest `fixture.case`.
 
 If the usual kernel does not run a case, its row names what does. `check` and `matrix` are `make check` and `make
-matrix`; the words behind them are a cell: kernel, architecture, page size, flavour. tools/testing/mmcheck/skips.toml
+matrix`; the words after them are a cell: kernel, architecture, page size, flavour. tools/testing/mmcheck/skips.toml
 lists what each cell skips. Any other skip fails the cell.
 """
 
