@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """One boot of a kernel with suites in it, followed line by line and ended as soon as its verdict is clear.
 
-The kernel's own kunit.py boots once and reads all; who wants to know whether anything fails, for a
-hundred kernels, can stop at the first failure.
+The kernel's own kunit.py reads all output of a boot. Whether a mutant is noticed is clear after the first
+failure, so a boot ends there.
 """
 
 import math

@@ -92,7 +92,7 @@ def combine(
 ) -> Kernel:
     """One kernel with all of `mutants` that can be switched, but those that `without` names.
 
-    The others keep their numbers: objects that hold none of those are the same without them.
+    The others keep their numbers, so objects without an excluded mutant do not change.
     """
     variants: dict[str, dict[tuple[str, int], list[tuple[int, str]]]] = {}
     number: dict[str, int] = {}

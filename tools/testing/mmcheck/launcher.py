@@ -135,7 +135,7 @@ class Launch:
         self.request, self.settings, self.tree, self.label, self.stamp = request, settings, tree, label, stamp
         self.build_failed = False
         self.aside = False
-        """Whether what kunit.py says goes to standard error: standard output is for verdicts of others."""
+        """Whether the output of kunit.py goes to standard error, because our caller prints to standard output."""
         given = request.known.build_dir
         self.build = Path(given[-1]) if given else settings.out / "build" / self._name()
 

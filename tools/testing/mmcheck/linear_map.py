@@ -59,8 +59,8 @@ def changes(build: Path, gib: int, cpu: str = CPU) -> tuple[int, int]:
 def count(log: str) -> tuple[int, int]:
     """Calls of __set_fixmap(slot, address, attributes) in a log of QEMU that set the slot of a table, or clear it.
 
-    The latter have no attributes. The slots of page tables are the last five; others are for patching text, say. What
-    an interrupt breaks off QEMU logs a second time, with the same registers, and may say so behind them.
+    The latter have no attributes. The slots of page tables are the last five; others are for patching text, say. QEMU
+    logs a call again if an interrupt stopped it, with the same registers, and may add a word after them.
     """
     calls = [said.partition("PC=")[2].partition("Stopped")[0].rstrip() for said in log.split("Trace ")[1:]]
     once = [call for call, before in zip(calls, ["", *calls], strict=False) if call != before]

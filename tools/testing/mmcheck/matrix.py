@@ -298,7 +298,7 @@ class Runner:
                 elif console.exists():
                     lines = console.read_text(errors="replace").splitlines()
                     if outcome.read(lines).planned == 0:
-                        # What a suite needs is not there: a skip, which kunit.py takes for a failure.
+                        # This kernel cannot have the suite, which is a skip; kunit.py reports a failure.
                         cases.append(results.Case(command[-1], "", "skipped", text=[NO_SUITE]))
                         continue
                     cases += results.kunit(lines)

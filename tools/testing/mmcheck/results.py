@@ -108,7 +108,7 @@ class Reader:
         return case
 
     def _end(self, program: str, good: bool, remark: str) -> Iterator[Case]:
-        """The program ended: what no case of it accounts for is its own failure, or its own skip."""
+        """The program ended: if no case explains its status, the program itself failed, or was skipped."""
         own = self.cases[self._clean :]
         explained = any(case.state == "failed" for case in own)
         if self._splat or (not good and not explained):

@@ -42,7 +42,7 @@ class Settings:
 
     @property
     def unusual(self) -> tuple[str, ...]:
-        """Names for what tells this working copy from the usual one of its kernel."""
+        """How this working copy differs from the usual one of its kernel: features and patch."""
         usual = self.features == features({}, own_tree=bool(self.kdir))
         patched = (f"patch-{sha256(self.patch.read_bytes()).hexdigest()[:8]}",) if self.patch else ()
         return (*(() if usual else self.features or ("stock",)), *patched)

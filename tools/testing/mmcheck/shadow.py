@@ -25,8 +25,8 @@ COPIED = "tools/testing/kunit"
 
 
 LOCAL_CONFIG = ("local_config.mk", "local_config.h", "local_config.h_gen")
-"""What the mm selftests find out about the machine's libraries, and keep in their own folder: here nothing: programs
-are static and for another machine."""
+"""Files in which the mm selftests record the libraries of this machine. They are left empty: the programs are
+static, and for another machine."""
 
 
 def make(

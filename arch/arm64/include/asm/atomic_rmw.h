@@ -19,15 +19,15 @@
 
 #ifdef CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT
 /*
- * The last place that was looked at in vain. A loop that loads comes by it once
- * for each page, and to look again would cost 4 % of such a fault. Text that
- * changes in the meantime is handled as it always was: two faults. A task that
- * is moved to another CPU in between uses the other CPU's place, which does no
- * harm either.
+ * The address of the last instruction that was read and was no atomic. A loop
+ * of loads faults there once for each page, and reading it again would cost 4 %
+ * of such a fault. If its text changes meanwhile, the fault is handled as in a
+ * kernel without this option: two faults. A task that moves to another CPU uses
+ * the address kept by that CPU, which does no harm either.
  */
 static DEFINE_PER_CPU(unsigned long, atomic_rmw_in_vain);
 
-/* The instruction that user space is at. Not one that cannot just be read. */
+/* Whether user space is at an atomic; false if the instruction cannot be read. */
 static inline bool atomic_rmw_at(struct pt_regs *regs)
 {
 	__le32 insn;

@@ -20,8 +20,8 @@
 #define CONTPTE_OP_EXPANDS	BIT(5)	/* to whole blocks that are folded */
 #define CONTPTE_OP_YOUNG	BIT(6)	/* returns whether any was young */
 #define CONTPTE_OP_FLUSHES	BIT(7)	/* and invalidates the range then */
-#define CONTPTE_OP_OLD		BIT(8)	/* makes them old and forgets it */
-#define CONTPTE_OP_CLEAN	BIT(9)	/* makes them clean and forgets it */
+#define CONTPTE_OP_OLD		BIT(8)	/* makes them old, returns nothing */
+#define CONTPTE_OP_CLEAN	BIT(9)	/* makes them clean, returns nothing */
 #define CONTPTE_OP_FOLDS	BIT(10)	/* sets the last entry of a block */
 
 struct contpte_order;

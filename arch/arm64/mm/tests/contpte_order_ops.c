@@ -5,7 +5,7 @@
 
 #include "contpte_order.h"
 
-/* A function that returns a truth has found a young entry. */
+/* The result of a function that returns whether an entry was young. */
 static pte_t op_bool(bool young)
 {
 	return young ? pte_mkyoung(__pte(0)) : __pte(0);

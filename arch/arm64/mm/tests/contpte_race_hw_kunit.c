@@ -489,7 +489,7 @@ static void range_op_hw_at_each_instruction(struct kunit *test)
 			continue;
 		addr -= off;
 		for (off = 0; off < size && ok; off += AARCH64_INSN_SIZE) {
-			/* Not the first: then this function is not called. */
+			/* If the first instruction is not reached, the function is not called. */
 			if (!step_instruction(test, hw, op, addr + off, &seen,
 					      &ok) && !off)
 				break;

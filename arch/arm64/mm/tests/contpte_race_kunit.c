@@ -90,9 +90,9 @@ static bool race_read_back(struct race_read *read, unsigned long timeout)
 }
 
 /*
- * No reader stays: an entry that is none sends all of them home. One
- * that does not look at its entry again can be helped only with the block that
- * it believes in, from @page on.
+ * Let the reader return: an empty entry ends its loop. A reader that does not
+ * read its own entry again returns only when it finds the block that it
+ * expects, from @page on.
  */
 static void race_read_end(struct contpte_fixture *f, struct race_read *read,
 			  bool back, unsigned int page)
@@ -108,7 +108,7 @@ static void race_read_end(struct contpte_fixture *f, struct race_read *read,
 	kthread_stop(read->task);
 }
 
-/* An entry that does not fit to its block. */
+/* An entry that does not match the others of its block. */
 static const struct race_flaw {
 	const char *desc;
 	pteval_t set, clear;

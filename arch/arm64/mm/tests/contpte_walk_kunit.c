@@ -119,10 +119,10 @@ static bool walk_fails(void *data, const struct walk_step *step,
 /*
  * The shortest sequence is found, exactly, if two steps are enough: at either
  * end, side by side, and far apart; and where steps can only go in pairs, or
- * one after the other; first by a predicate alone. Then with real walks, that
- * are to go wrong at the second of two steps if the first one was made before:
- * what is left after making them again and again is these two. It has to be
- * steps that are legal on an empty table; a reader and a set of one entry are.
+ * one after the other; first by a predicate alone. Then with real walks, which
+ * go wrong at the second of two given steps if the first one precedes it: the
+ * shortest sequence must be these two steps. Both must be legal on an empty
+ * table, as a read and a set of one entry are.
  */
 static void walk_shortens_sequence(struct kunit *test)
 {

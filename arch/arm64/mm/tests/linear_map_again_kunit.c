@@ -18,10 +18,10 @@
 #include "linear_map.h"
 
 /*
- * A second call that finds the tables there maps them once each again, leaves
- * the entries of the first as they are, and adds its own [linear map 12].
- * After the first two pages of a table come three more: together they are one
- * range.
+ * A second call finds the tables of the first one. It maps each of them once,
+ * keeps the entries of the first call, and adds its own [linear map 12]. The
+ * first call maps two pages of a table, the second the next three: together
+ * they are one range.
  */
 static void __init create_pgd_mapping_existing_table(struct kunit *test)
 {
@@ -47,8 +47,8 @@ static void __init create_pgd_mapping_existing_table(struct kunit *test)
 
 /*
  * The same range again changes nothing, and other permissions are taken over
- * [linear map 13]: that is how text and data become read-only. Over the end of
- * a table, so that both ways to come to a table are gone twice.
+ * [linear map 13]: that is how text and data become read-only. The range crosses
+ * the end of a table, so both calls take both paths that reach a table.
  */
 static void __init create_pgd_mapping_same_range(struct kunit *test)
 {

@@ -13,7 +13,7 @@
 /* A byte of each page that is neither its first nor its last. */
 #define FOLIO_CLEAR_INSIDE 1234
 
-/* So often memory is taken until it is what was filled before. */
+/* Tries to get the very memory that was filled before. */
 #define TRIES 10
 
 /* What folios memory is to come in. */

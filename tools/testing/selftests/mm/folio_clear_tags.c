@@ -151,7 +151,7 @@ static bool leave_tags(FIXTURE_DATA(folio_clear_tags) * self, bool of_file)
 
 	for (size_t i = 0; right && i < bytes(m->pages); i += GRANULE)
 		set_tag(m->at + i, 1 + i / GRANULE % 15);
-	/* They are there, or nothing is proven. */
+	/* The test proves nothing unless the tags were set. */
 	right = right && tagged(m) == bytes(m->pages) / GRANULE;
 	memory_free(m);
 	return right;

@@ -335,7 +335,7 @@ static inline int memory_file(enum memory_kind kind, unsigned int pages)
 	page = malloc(bytes(pages));
 	for (unsigned int i = 0; i < pages; i++)
 		memset(page + bytes(i), pattern(i), bytes(1));
-	/* In one call, so large are the folios; and no writeback while they are mapped. */
+	/* One call makes large folios; fsync() keeps writeback away while they are mapped. */
 	if (pwrite(fd, page, bytes(pages), 0) != (ssize_t)bytes(pages) || fsync(fd)) {
 		close(fd);
 		fd = -1;
