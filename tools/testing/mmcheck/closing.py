@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The paragraph that ends a run: the verdict, what is new in it, where the log is, and the one next command."""
 
+import re
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +13,9 @@ from .settings import VARIABLES
 
 NAMED = 5
 """So many failed cases are named; the log has all."""
+
+REASONS = 5
+"""So many reasons of skips are given; the log has all."""
 
 KUNIT_PY = "./tools/testing/kunit/kunit.py"
 
@@ -34,6 +39,25 @@ def met(cases: Sequence[Case]) -> list[int]:
     return sorted({int(match[1]) for match in map(known_issues.MET.search, texts) if match})
 
 
+def reasons(cases: Sequence[Case]) -> str:
+    """Why cases were skipped, in one line, the most frequent reason first; "" where none was."""
+    skipped = [case for case in cases if case.state == "skipped"]
+    if not skipped:
+        return ""
+    found = Counter(_reason(" ".join(case.text).strip()) for case in skipped).most_common()
+    parts = [f"{number} {reason}" for reason, number in found[:REASONS]]
+    if rest := sum(number for _, number in found[REASONS:]):
+        parts.append(f"{rest} for {len(found) - REASONS} other reason{'s' * (len(found) > REASONS + 1)}")
+    return f"{len(skipped)} skipped: {', '.join(parts)}"
+
+
+def _reason(text: str) -> str:
+    """A reason without the numbers in which the cases of one reason differ."""
+    if match := known_issues.MET.match(text):
+        return f"known issue {match[1]}"
+    return re.sub(r"^\d+[KMG]: ", "", text) or "no reason given"
+
+
 def paragraph(cases: Sequence[Case], log: Path, again: Mapping[str, str]) -> list[str]:
     """What to say of all cases of a run; nothing where there was none.
 
@@ -50,6 +74,8 @@ def paragraph(cases: Sequence[Case], log: Path, again: Mapping[str, str]) -> lis
     if failed:
         more = f" and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
         lines.append(f"failed: {', '.join(failed[:NAMED])}{more}; none of them is a known issue")
+    if why := reasons(cases):
+        lines.append(why)
     lines.append(f"log: {log}")
     if failed:
         lines.append(f"next: {again[failed[0]]}")

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import boot, command, graft, guest, launcher, machine, progress, results, source
+from . import boot, closing, command, graft, guest, launcher, machine, progress, results, source
 from .errors import UserError
 from .lock import held
 from .settings import PROJECT, VARIABLES, from_environment
@@ -463,6 +463,8 @@ def report(
             progress.say(f"FAILED {name}{why}; again: {again(case, every, environ)}")
         elif case.state == "passed" and case.text:
             progress.say(f"{case.suite}.{case.name}: {case.text[0]}")
+    if why := closing.reasons(found):
+        progress.say(why)
     progress.say(f"{results.summary(found)}; consoles, results.json and results.xml in {session.folder}")
     return results.status(found)
 

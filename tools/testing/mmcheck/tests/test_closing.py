@@ -17,6 +17,7 @@ SKIPPED = Case("contpte_race", "a", "skipped", text=["needs two CPUs"])
 def test_a_run_without_a_failure() -> None:
     assert closing.paragraph([PASSED, KNOWN, SKIPPED], LOG, {}) == [
         "passed: 0 failed, 1 passed, 2 skipped, known issue 3 among them",
+        "2 skipped: 1 known issue 3, 1 needs two CPUs",
         "log: out/build/test.log",
     ]
 
@@ -49,3 +50,13 @@ def test_features_that_are_switched_off_stay_off() -> None:
 
 def test_nothing_ran() -> None:
     assert closing.paragraph([], LOG, {}) == []
+
+
+def test_skips_are_summed_up_by_reason() -> None:
+    said = {"needs two CPUs": 3, "64K: no such size": 1, "2048K: no such size": 1, "": 1, **dict.fromkeys("abcd", 1)}
+    cases = [Case("s", "c", "skipped", text=[text]) for text, number in said.items() for _ in range(number)]
+    assert closing.reasons([PASSED, *cases]) == (
+        "10 skipped: 3 needs two CPUs, 2 no such size, 1 no reason given, 1 a, 1 b, 2 for 2 other reasons"
+    )
+    assert closing.reasons([PASSED]) == ""
+    assert closing.reasons(cases[:1]) == "1 skipped: 1 needs two CPUs"

@@ -110,6 +110,16 @@ def test_a_failure_says_how_to_run_it_again() -> None:
     assert "KERNEL_ARGS='page_poison=1 quiet' " in kselftest.again(case, [ONE], words)
 
 
+def test_the_last_lines_sum_up_skips(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session = kselftest.Session.__new__(kselftest.Session)
+    session.folder = tmp_path
+    found = [results.Case("two", name, "skipped", text=["no such thing"]) for name in "ab"]
+    assert kselftest.report([results.Case("one", "c", "passed"), *found], session, [ONE, TWO], {}) == 0
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == "mmcheck: 2 skipped: 2 no such thing"
+    assert "2 skipped; consoles" in last
+
+
 def test_programs_of_one_machine_share_a_boot() -> None:
     assert kselftest.machine_of("folio_fork") == kselftest.USUAL
     assert kselftest.machine_of("folio_clear") == kselftest.machine_of("folio_clear_pool")
