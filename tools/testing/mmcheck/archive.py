@@ -69,7 +69,7 @@ class Archive:
             if not self._add_suite(suite):
                 break
             self._update()
-            # "latest" stops at the backports: what is behind them changes from day to day.
+            # "latest" stops at the backports: their content changes from day to day.
             found = self._match(wanted)
         if found is None:
             known = sorted({p.series for p in self._packages()}, key=version_key)

@@ -29,7 +29,7 @@ OVERLAY = ("Kconfig.kunit", "lib", "mm", "arch", SELFTESTS)
 
 @dataclass(frozen=True)
 class Insertion:
-    """One line that a file of the tree gets, behind the first line that matches `after`."""
+    """One line that a file of the tree gets, after the first line that matches `after`."""
 
     path: str
     after: str
@@ -158,7 +158,7 @@ def edited(tree: Path, features: Sequence[str] = (), without: Iterable[str] = ()
     for edit in edits(features):
         new = edit.apply(text(edit.path))
         if new is None:
-            where = f"{tree / edit.path}: no line matches {edit.after!r}, behind or in which {edit.line!r} must go"
+            where = f"{tree / edit.path}: no line matches {edit.after!r}, after or in which {edit.line!r} must go"
             raise UserError(where if edit in EDITS else f"{where}; leave the feature out with FEATURES=")
         result[edit.path] = new
     return result

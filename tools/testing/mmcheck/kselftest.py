@@ -367,7 +367,7 @@ class Session:
         return reader.cases
 
     def decode(self, case: results.Case) -> None:
-        """Put file and line behind the addresses in a splat, with the kernel's own script."""
+        """Put file and line after the addresses in a splat, with the kernel's own script."""
         tree, build = self.launch.tree, self.launch.build
         done = subprocess.run(
             ["bash", tree / "scripts/decode_stacktrace.sh", build / "vmlinux", build],

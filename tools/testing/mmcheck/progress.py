@@ -57,7 +57,7 @@ class Progress:
             self._drawn = False
 
     def advance(self, done: int, detail: str = "") -> None:
-        """Show that `done` steps are behind us; `detail` names the present one."""
+        """Show that `done` steps are complete; `detail` names the present one."""
         self.done = done
         now = time.monotonic()
         if now - self._said < (0.1 if self._live else PLAIN_SECONDS):

@@ -86,7 +86,7 @@ def functions(text: str) -> list[Function]:
 
 
 def _branch(directive: str, branches: list[list[int]], depth: int) -> int:
-    """The depth of braces behind a directive; `branches` has it at the begin and at the first end of each #if."""
+    """The depth of braces after a directive; `branches` has it at the begin and at the first end of each #if."""
     if directive.startswith("if"):
         branches.append([depth])
     elif directive.startswith(("else", "elif")) and branches:

@@ -3,7 +3,7 @@
 
 Which files a suite consists of follows from its includes and from the Makefile that lists its objects, the order of
 the patches from the order there. At each patch Makefiles and Kconfig files hold what is about files that are there by
-then, so that every step builds; behind the last one the tree is as grafted with FEATURES=.
+then, so that every step builds; after the last one the tree is as grafted with FEATURES=.
 """
 
 import fnmatch
@@ -428,7 +428,7 @@ def clause(text: str) -> str:
 
 
 def prose(text: str, name: str = "") -> str:
-    """A head comment, behind `name`, as text of a commit message; commands and drawings stay as they are."""
+    """A head comment, after `name`, as text of a commit message; commands and drawings stay as they are."""
     paragraphs: list[str] = []
     for lines in head(text):
         lines[0] = lines[0] if paragraphs else name + lines[0]
@@ -464,7 +464,7 @@ def shown(kind: str, lines: Sequence[str]) -> str:
 
 
 def wrapped(text: str, mark: str = "") -> str:
-    """`text` at the width of a commit message, behind a mark if it is an item of a list."""
+    """`text` at the width of a commit message, after a mark if it is an item of a list."""
     return textwrap.fill(
         text,
         WIDTH,
@@ -643,7 +643,7 @@ def make(tree: Path, target: Path, person: tuple[str, str], date: str, table: Ca
 
 
 def states(tree: Path, base: Mapping[str, str], overlay: Overlay, signed: str) -> Iterator[tuple[dict[str, str], Step]]:
-    """For each patch, the files that are ours or have a line of ours behind it."""
+    """For each patch, the files that are ours or have a line of ours after it."""
     sources: set[str] = set()
     before: Set[str] = set()
     maintained: list[str] = []

@@ -192,7 +192,7 @@ def pump(deb: Path, member: str, size: int, target: Path) -> None:
                 shown.advance(100 * passed // size)
             plain.stdin.close()
         except BrokenPipeError:
-            pass  # the reason follows from those behind in the pipe
+            pass  # the next commands of the pipe give the reason
         except BaseException:
             for process in (package, inner, plain, writer):
                 process.kill()

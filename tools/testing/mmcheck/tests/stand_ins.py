@@ -184,7 +184,7 @@ RETURN = 0xFFFF800080002000
 
 
 def packet(text: str) -> bytes:
-    """A packet of GDB's remote protocol, behind what says that the last one came."""
+    """A packet of GDB's remote protocol, after what says that the last one came."""
     return f"+${text}#{sum(text.encode()) & 0xFF:02x}".encode()
 
 

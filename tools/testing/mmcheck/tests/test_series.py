@@ -86,7 +86,7 @@ def commit(tree: Path) -> None:
 
 
 def states(linux: Path) -> Iterator[tuple[dict[str, str], series.Step, series.Overlay]]:
-    """For each patch all files of the tree behind it that are ours or have a line of ours."""
+    """For each patch all files of the tree after it that are ours or have a line of ours."""
     overlay = series.Overlay()
     base = series.base_files(linux, overlay)
     for files, step in series.states(linux, base, overlay, PERSON):
@@ -129,7 +129,7 @@ def test_git_am_gives_the_graft_without_features(tmp_path: Path, linux: Path, co
                     symbol for symbol in re.findall(r"^config (\w+)", theirs, re.M) if FEATURE.search(symbol)
                 }
             else:
-                # A list goes with its lines behind the first.
+                # A list goes with its lines after the first.
                 pieces = re.split(r"(?=obj-|CFLAGS_|TEST_)", " ".join(line[1:].strip("\t \\") for line in changes))
                 assert all(FEATURE.search(piece) for piece in pieces if piece.strip())
     assert all(Path(name).name in ("Makefile", "Kconfig.kunit", "folio_tests.mk") for name in cut)

@@ -20,7 +20,7 @@ FIXTURE(folio_hinting)
 	struct watched watched;
 };
 
-/* So many folios are put over ends of page tables. */
+/* The number of folios that cross the end of a page table. */
 #define ENDS 16
 
 FIXTURE_SETUP(folio_hinting)
@@ -119,7 +119,7 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 /* Pages of a folio that are alone at ends of tables; the rest is at the lowest addresses. */
 #define ALONE 8
 
-/* Tables come from anywhere: the order that a test needs must come once in so many tries. */
+/* Tables come from anywhere: one of these tries must get the order the test needs. */
 #define LOWEST_TRIES 16
 
 /* Tables that are made first, so that all free pages in between are used up. */
@@ -132,10 +132,12 @@ struct lowest {
 };
 
 /*
- * The last pages of a folio go to where the first ones would be below address 0. The
- * first ones go one by one to the ends of tables that are made just before and after
- * the table of the lowest addresses, and may only be read. All are inaccessible for
- * hinting; then one of the last pages is read. 0, or a line that went wrong.
+ * Move the last pages of a folio so low that its first pages would be below address
+ * 0. Move the first pages one by one to the ends of tables, in read-only mappings;
+ * these tables are allocated just before and after the table of the lowest addresses.
+ * Make all entries hinting entries, then read one of the last pages.
+ *
+ * Return: 0, or the line that failed
  *
  * The tables at @first stay: what is freed comes back in reverse order.
  */

@@ -191,9 +191,9 @@ static bool any_folio(const struct memory *m)
 }
 
 /*
- * [contpte 228] Moved to the other node and back, by mbind(): no part of a folio
- * was unmapped for good, so it stays whole, and is mapped as before. Known issue
- * 8: the first move makes it look mapped in part, the second splits it.
+ * [contpte 228] mbind() moves folios to the other node and back. No part of a folio
+ * stays unmapped, so it stays whole, and is mapped as before. Known issue 8: the
+ * first move marks it as mapped in part, the second splits it.
  */
 TEST_F(folio_numa, move_twice)
 {
@@ -249,9 +249,9 @@ static int hold(const struct memory *m, int held[2])
 }
 
 /*
- * [contpte 228] Held by a reference, no folio can move: each stays where it is, as
- * it was. When nobody holds them any more, they move as a whole. Known issue 8: the
- * attempt makes them look mapped in part, so that the move splits them.
+ * [contpte 228] A folio with an extra reference cannot move: each folio stays where
+ * it is. After the references are dropped, the folios move as a whole. Known issue
+ * 8: the failed attempt marks them as mapped in part, so that the move splits them.
  */
 TEST_F(folio_numa, move_fails)
 {

@@ -2,9 +2,9 @@
 /*
  * PAGEMAP_SCAN over pages of hugetlb that were written to, with a limit of pages.
  *
- * Proves: a scan that protects what it finds (PM_SCAN_WP_MATCHING) finds each page
- * that was written to once, however many pages it may find in one call, as long as
- * one huge page fits: it ends before the first that does not fit, and says so.
+ * Proves: scans that protect the pages they report (PM_SCAN_WP_MATCHING) report each
+ * page that was written to once, for any limit of at least one huge page. A scan
+ * ends before the first page that does not fit, and returns that address.
  *
  * How: the limit counts small pages, so it can end inside of a huge page, which the
  * kernel cannot protect in part. As a control, limits that end between huge pages.
@@ -53,7 +53,7 @@ FIXTURE_VARIANT_ADD(hugetlb_scan, third)
 	.rank = 2,
 };
 
-/* Write to each page, so that the next scan may find it. */
+/* Write to each page, so that the next scan can report it. */
 static void write_all(FIXTURE_DATA(hugetlb_scan) * self)
 {
 	for (int page = 0; page < PAGES; page++)
@@ -103,7 +103,7 @@ FIXTURE_TEARDOWN(hugetlb_scan)
 	hugetlb_pool_restore(&self->pool);
 }
 
-/* What scans found: how often each page, and what belongs to none as a whole. */
+/* What scans reported: how often each page, and how many parts of pages. */
 struct found {
 	unsigned int times[PAGES];
 	unsigned int parts;
@@ -173,8 +173,8 @@ static unsigned int pages_found(const struct found *found)
 }
 
 /*
- * Limits that end between huge pages: each page is found once; what was
- * found is not found again until it is written to.
+ * Limits that end between huge pages: the scans report each page once, and do not
+ * report it again until it is written to.
  */
 TEST_F(hugetlb_scan, whole_pages)
 {
@@ -198,9 +198,9 @@ TEST_F(hugetlb_scan, whole_pages)
 }
 
 /*
- * A limit that ends inside of the second page: one scan finds the first,
- * and ends before the second. Known issue 13: it goes on, and ends before the last
- * one, so that nobody ever finds those in between.
+ * The limit ends inside the second page: the first scan reports the first page, and
+ * ends before the second. Known issue 13: the scan ends before the last page, and
+ * no scan reports the pages in between.
  */
 TEST_F(hugetlb_scan, part_of_page)
 {
@@ -220,7 +220,7 @@ TEST_F(hugetlb_scan, part_of_page)
 	EXPECT_EQ(1, all.times[PAGES - 1]);
 	passed_over = end == PAGES - 1 && pages_found(&all) == 2;
 	if (passed_over) {
-		/* The control: they are still as they were, written to. */
+		/* The control: a scan without that limit still finds them. */
 		struct found rest = {};
 
 		ASSERT_EQ(0, scan_all(self, PAGES * self->size / psize(), &rest));

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mappings of hugetlb that begin where no page table is.
+ * Mappings of hugetlb whose first page table is missing.
  *
- * Proves: for each size of hugetlb, what is done to a whole mapping reaches a page
- * that is behind the range of the first missing table: it is dropped, protected,
- * and handed down by fork().
+ * Proves: for each size of hugetlb, a call on a whole mapping reaches a page after
+ * the range of the first missing table: MADV_DONTNEED drops the page, mprotect()
+ * protects it, and fork() copies its entry.
  *
  * How: the mapping is as long as two tables of the level that has its entries. Only
  * one page in the second half is ever touched, so the first half has no table. The
- * kernel steps over what a missing table would map: hugetlb_mask_last_page() says
- * how much that is. As a control the same is done to the second half alone, which
- * begins where a table is.
+ * kernel skips the range that a missing table would map: hugetlb_mask_last_page()
+ * gives its size. As a control the same call is made for the second half alone,
+ * whose table exists.
  *
  *	begin                      at
  *	|  no table                |  table: one page                 |
  *
- * Does not prove: mremap() and munmap(), which go by the same function; where they
- * skip a page, its table is taken away from under it.
+ * Does not prove: mremap() and munmap(), which use the same function. If they skip
+ * a page, they free its table while the page is still in it.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_sparse
  */
@@ -59,7 +59,7 @@ FIXTURE_VARIANT_ADD(hugetlb_sparse, fourth)
 	.rank = 3,
 };
 
-/* What the table maps that has the entries of pages of this size. */
+/* The size of the range that is mapped by one table with entries of this size. */
 static size_t table_span(size_t size)
 {
 	size_t entries = psize() / sizeof(long), span = entries * psize();
@@ -84,7 +84,7 @@ FIXTURE_SETUP(hugetlb_sparse)
 	if (!used_open(&self->used))
 		SKIP(return, "no file system ramfs");
 	self->span = table_span(self->size);
-	/* So much room that no other mapping has a part in the tables of both halves. */
+	/* Reserve enough that no other mapping uses the tables of both halves. */
 	self->room = mmap(NULL, 4 * self->span, PROT_NONE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (self->room == MAP_FAILED)
@@ -103,7 +103,7 @@ FIXTURE_SETUP(hugetlb_sparse)
 
 FIXTURE_TEARDOWN(hugetlb_sparse)
 {
-	/* First the half that begins where a table is: so nothing can be left over. */
+	/* First the half whose table exists: this unmaps the page on any kernel. */
 	if (self->room != MAP_FAILED) {
 		munmap(self->at, self->span);
 		munmap(self->room, 4 * self->span);
@@ -113,7 +113,7 @@ FIXTURE_TEARDOWN(hugetlb_sparse)
 }
 
 /*
- * Whether known issue 12 is about pages of this size: on arm64, those whose entries
+ * Whether known issue 12 affects pages of this size: on arm64, pages whose entries
  * are in tables of PUDs.
  */
 static bool may_step_too_far(size_t size)
@@ -129,7 +129,7 @@ static bool may_step_too_far(size_t size)
 
 /*
  * [contpte 211] MADV_DONTNEED drops the page, and its memory goes back to the pool.
- * Known issue 12: it is still there, with what was in it.
+ * Known issue 12: the page stays, with its content.
  */
 TEST_F(hugetlb_sparse, dontneed)
 {
@@ -158,8 +158,8 @@ TEST_F(hugetlb_sparse, dontneed)
 }
 
 /*
- * [contpte 211] mprotect() takes the permission to write from the page. Known issue
- * 12: it can be written to.
+ * [contpte 211] mprotect() makes the page read-only. Known issue 12: it stays
+ * writable.
  */
 TEST_F(hugetlb_sparse, mprotect)
 {
@@ -168,7 +168,7 @@ TEST_F(hugetlb_sparse, mprotect)
 	ASSERT_EQ(0, try_access(self->at, true));
 	ASSERT_EQ(0, mprotect(self->begin, 2 * self->span, PROT_READ));
 	caught = try_access(self->at, true);
-	/* The control: the permission can be taken. */
+	/* The control: mprotect() of the second half alone works. */
 	ASSERT_EQ(0, mprotect(self->begin, 2 * self->span, PROT_READ | PROT_WRITE));
 	ASSERT_EQ(0, mprotect(self->at, self->span, PROT_READ));
 	EXPECT_EQ(SIGSEGV, try_access(self->at, true));
@@ -208,14 +208,14 @@ static int child_has(FIXTURE_DATA(hugetlb_sparse) * self)
 }
 
 /*
- * [contpte 211] A child has the page. Known issue 12: it has none, and would read
- * zeros where its parent has data.
+ * [contpte 211] A child of fork() has the page. Known issue 12: the child has no
+ * page, and would read zeros where its parent has data.
  */
 TEST_F(hugetlb_sparse, fork)
 {
 	int has = child_has(self);
 
-	/* The control: with a mapping of its own, from where a table is, it is handed down. */
+	/* The control: in a mapping that begins with its table, the child gets the page. */
 	ASSERT_EQ(0, mprotect(self->begin, self->span, PROT_NONE));
 	EXPECT_EQ(1, child_has(self));
 	if (has == 0 && may_step_too_far(self->size)) {
