@@ -5,7 +5,7 @@
  * Zapping takes the entries of a large folio of a file in one go: it has to
  * note once that the folio was used, and has to keep the folio mapped until no
  * CPU can write to a dirty page any more. Each case inserts a folio of its own
- * into a mapping of a file, as drivers do, so that every order is to be had,
+ * into a mapping of a file, as drivers do, so that every order is possible,
  * and writes accessed and dirty bits into its entries. The split of a PMD,
  * which writes as many entries, is here for the table that it takes.
  *

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make mutants GENERATED=1: mutants from rules, not from somebody who knows the tests.
+"""make mutants GENERATED=1: mutants from rules, written without knowledge of the tests.
 
 A handful of operators is applied to every place where it fits, in all functions under test; a random sample with a
 fixed seed is judged. The share that is noticed says more than that of the catalogue, the mutants of which were written

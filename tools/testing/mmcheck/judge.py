@@ -62,7 +62,7 @@ class Result:
 class Kernel:
     """A kernel that holds mutants.
 
-    number:    who has which number
+    number:    the number of each mutant
     files:     those that differ from the usual tree
     functions: what each changes
     noted:     the numbers under which functions note that they run

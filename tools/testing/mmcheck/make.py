@@ -30,7 +30,7 @@ STEPS_PER_SYMBOL = 0.75
 
 @dataclass(frozen=True)
 class Message:
-    """What the launcher is told, one line of JSON each: steps done, of how many, and the present one."""
+    """Messages to the launcher, one line of JSON each: steps done, of how many, and the present one."""
 
     done: int = 0
     total: int | None = None
@@ -49,7 +49,7 @@ class Channel:
         self._file = open(path, "w", buffering=1) if path else None  # noqa: SIM115
 
     def send(self, message: Message) -> None:
-        """Tell the launcher; where nobody listens any more, that is no reason to stop building."""
+        """Send it to the launcher; if the launcher has ended, that is no reason to stop building."""
         try:
             if self._file:
                 self._file.write(message.line())

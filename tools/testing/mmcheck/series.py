@@ -537,7 +537,7 @@ def commit_of(tree: Path) -> str:
 
 
 def author() -> tuple[str, str]:
-    """Name and address of whoever runs this."""
+    """Name and address of the user."""
     here = Path.cwd()
     name, mail = asked(here, "config", "user.name"), asked(here, "config", "user.email")
     if not (name and mail):

@@ -265,7 +265,7 @@ static pte_t bbm_fold(struct contpte_order *o, unsigned long addr, pte_t *ptep,
 /*
  * Folding a block with an invalidation that does not do it: one that others do
  * not see, that has not ended, that leaves out pages or is of another level or
- * of another mm. The recorder's part is checked at the same time: it is told
+ * of another mm. The recorder's part is checked at the same time: it gets calls
  * of single accesses and has to pass them on with the right entry.
  */
 static void checker_knows_flush(struct kunit *test)

@@ -369,7 +369,7 @@ static const char * const step_symbols[] = {
  * struct step - the hardware steps in before one instruction
  * @probe: a probe on the instruction
  * @hw: what the hardware does
- * @task: who is to be interrupted
+ * @task: the task to interrupt
  * @wait: times that the instruction is still to run undisturbed
  * @first: the first entry that the hardware uses
  * @nr: how many it uses

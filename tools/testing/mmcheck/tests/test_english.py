@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """Words and turns of phrase that a reader has to read twice, and that documents and messages do without."""
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
+from mmcheck.overlay import files
 from mmcheck.settings import PROJECT
 
 REFUSED = {
@@ -16,13 +18,16 @@ REFUSED = {
     r"\b(is|are|was|were) to be had\b": "is available",
     r"\bwhoever\b": "name the caller",
     r"\bnobody (is told|listens)\b": "name what is not notified",
-    r"\b(Posted|Saved|Left|Missing) (are|is)\b": "subject first",
+    r"(?-i:\b(Posted|Saved|Left|Missing) (are|is)\b)": "subject first",
     r"\bfell into\b": "was running",
     r"\ba line a \w+\b": "one line per ...",
     r"\bin a (tree|CI) of yours\b": "in your ...",
     r"\bsay O=": "set O=",
     r"\bgoing on: ": "resuming: ",
-    r"\bsuites behind it\b": "remaining suites",
+    r"\bbehind\b": "after",
+    r"\bhave their (verdict|row)\b": "n/m done",
+    r"\bwhat looks at\b": "suites selected for",
+    r"\b(is|are|was|were) told\b": "is notified",
 }
 """What is refused, and what to write."""
 
@@ -30,6 +35,26 @@ DOCUMENTS = [
     *(PROJECT / name for name in ("README.md", "CHANGELOG.md", "MAINTAINERS", "KNOWN_ISSUES.md", "ci/README.md")),
     *PROJECT.glob("Documentation/**/*.rst"),
 ]
+
+
+HELP = [PROJECT / "Makefile", *(path for path in files("") if path.name.startswith("Kconfig"))]
+SOURCES = [
+    *(path for end in (".c", ".h", ".S") for path in files(end)),
+    *PROJECT.glob("tools/testing/selftests/mm/*.[ch]"),
+    *PROJECT.glob("patches/reproducers/*.c"),
+]
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def comments(text: str) -> str:
+    """The comments of a C source, a paragraph each."""
+    found = re.findall(r"(?s)/\*.*?\*/|//[^\n]*", text)
+    return "\n\n".join(re.sub(r"(?m)^\s*/?\*+/?|\*/$|^//", " ", re.sub(r"@\w+", "", comment)) for comment in found)
+
+
+def in_code(text: str) -> list[str]:
+    """The same for comments and docstrings, in which "that of" is still frequent."""
+    return [found for found in refused(text) if not found.lower().startswith("'that of'")]
 
 
 def plain(text: str) -> str:
@@ -40,7 +65,8 @@ def plain(text: str) -> str:
 
 def refused(text: str) -> list[str]:
     """What of REFUSED is in a text, with what to write."""
-    return [f"{match[0]!r}: {better}" for word, better in REFUSED.items() for match in re.finditer(word, plain(text))]
+    found = ((match, better) for word, better in REFUSED.items() for match in re.finditer(word, plain(text), re.I))
+    return [f"{match[0]!r}: {better}" for match, better in found]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(PROJECT)))
@@ -54,9 +80,26 @@ def test_messages_are_plain_english() -> None:
         assert [(text, refused(text)) for text in texts if refused(text)] == [], path
 
 
-def test_help_is_plain_english() -> None:
-    assert refused((PROJECT / "Kconfig.kunit").read_text()) == []
-    assert refused((PROJECT / "Makefile").read_text()) == []
+@pytest.mark.parametrize("path", HELP, ids=lambda path: str(path.relative_to(PROJECT)))
+def test_help_is_plain_english(path: Path) -> None:
+    assert refused(path.read_text()) == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PROJECT)))
+def test_comments_are_plain_english(path: Path) -> None:
+    assert in_code(comments(path.read_text())) == []
+
+
+def test_docstrings_are_plain_english() -> None:
+    for path in (PROJECT / "tools/testing/mmcheck").rglob("*.py"):
+        nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, DOCUMENTED)]
+        texts = [ast.get_docstring(node) or "" for node in nodes]
+        assert [in_code(text) for text in texts if in_code(text)] == [], path
+
+
+def test_comments_are_found() -> None:
+    text = comments("/*\n * Entries behind\n * the block.\n */\nint behind; /* after it */\n")
+    assert refused(text) == ["'behind': after"]
 
 
 @pytest.mark.parametrize(
@@ -67,6 +110,10 @@ def test_help_is_plain_english() -> None:
         "so that who knows one knows the other",
         "cures for some of them",
         "a line a run",
+        "1 of 3 have their verdict",
+        "Behind it",
+        "what looks at mm/rmap.c",
+        "User space is told.",
     ],
 )
 def test_the_list_finds_them(bad: str) -> None:

@@ -5,7 +5,7 @@
  * Proves: one protected page of a folded block traps a write, its neighbours
  * do not; the block folds no longer; the protection stays with the page through
  * swap, migration and unmapping of a shared file, goes with the unprotection,
- * with mremap() to where nobody listens, and into a child only if it listens.
+ * with mremap() to where no userfaultfd is registered, and into a child only if it listens.
  *
  * Does not prove: what the events say (uffd-unit-tests does).
  *
@@ -251,7 +251,7 @@ TEST_F_TIMEOUT(folio_uffd, migrate, 120)
 }
 
 /*
- * [bug B22] Moved to where nobody listens, memory is not protected any more,
+ * [bug B22] Moved to where no userfaultfd is registered, memory is not protected any more,
  * nor does it say so; content is there, and can be written to.
  */
 TEST_F(folio_uffd, mremap)
