@@ -37,7 +37,10 @@ DOCUMENTS = [
 ]
 
 
-HELP = [PROJECT / "Makefile", *(path for path in files("") if path.name.startswith("Kconfig"))]
+HELP = [
+    PROJECT / "Makefile",
+    *(path for place in ("", "arch/*/", "lib/*/") for path in PROJECT.glob(f"{place}Kconfig*")),
+]
 SOURCES = [
     *(path for end in (".c", ".h", ".S") for path in files(end)),
     *PROJECT.glob("tools/testing/selftests/mm/*.[ch]"),
