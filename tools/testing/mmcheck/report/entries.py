@@ -24,7 +24,7 @@ ARM64: Names = (
     ("page frame", 49, 12),
     ("not global", 11, 11),
     ("young", 10, 10),
-    ("shareable", 9, 8),
+    ("shareable or frame", 9, 8),  # with LPA2 the highest bits of the frame
     ("read-only", 7, 7),
     ("user", 6, 6),
     ("memory type", 4, 2),

@@ -75,7 +75,10 @@ def kills() -> str:
         items = "".join(
             f"<li><code>{text(c)}</code>: {text(w or 'no reason given')}" for c, w in found.unproven.items()
         )
-        alone = "".join(f"<li><code>{text(m)}</code>: <code>{text(c)}</code>" for m, c in found.fragile.items())
+        by_case: dict[str, list[str]] = {}
+        for mutant, case in found.fragile.items():
+            by_case.setdefault(case, []).append(f"<code>{text(mutant)}</code>")
+        alone = "".join(f"<li><code>{text(case)}</code> alone: {', '.join(own)}" for case, own in by_case.items())
         none = "".join(f"<li><code>{text(m)}</code>" for m in found.unnoticed)
         for title, inner in (
             ("cases that notice no mutant, and why", items),
@@ -91,7 +94,7 @@ def kills() -> str:
         "#cases that notice none",
         "#share",
         "#fragile mutants",
-        "#suites never alone",
+        "#suites without a mutant of their own",
     ]
     return grid("Kill matrices", head, rows) + "".join(parts) if rows else ""
 

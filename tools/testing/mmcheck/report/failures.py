@@ -16,6 +16,13 @@ TEXT_LINES = 80
 LINE = 400
 """Characters of each of them."""
 MAIL_LINES = 20
+LISTS = {
+    "arm64": "linux-arm-kernel@lists.infradead.org",
+    "riscv": "linux-riscv@lists.infradead.org",
+    "s390": "linux-s390@vger.kernel.org",
+    "um": "linux-um@lists.infradead.org",
+}
+"""The mailing list of an architecture, besides that of memory management."""
 CARDS = 40
 """So many failures have a card; the others are one line each, or a page of thousands would be too large."""
 
@@ -52,7 +59,7 @@ class Failure:
     splat:  whether the kernel said that something is wrong with it
     issues: known issues that name this test, and were not accepted as the reason
     log:    the file with the console, below O=
-    kernel, compiler, source, emulator: of the run that says most
+    kernel, compiler, source, emulator, arch: of the run that says most
     verdict: whether a test failed; otherwise a cell has no verdict
     """
 
@@ -70,6 +77,7 @@ class Failure:
     compiler: str = ""
     source: str = ""
     emulator: str = ""
+    arch: str = ""
     verdict: bool = True
 
     @property
@@ -89,7 +97,9 @@ class Failure:
     @property
     def mail(self) -> str:
         """Text for a mail to the list."""
-        lines = [f"Subject: [BUG] {self.name} fails on {self.kernel or self.runs[0]}", "", "Hi,", ""]
+        lists = ", ".join(filter(None, (LISTS.get(self.arch), "linux-kernel@vger.kernel.org")))
+        lines = ["To: linux-mm@kvack.org", f"Cc: {lists}"]
+        lines += [f"Subject: [BUG] {self.name} fails on {self.kernel or self.runs[0]}", "", "Hi,", ""]
         lines += [f"mmcheck reports a failure of {self.name} on:", ""]
         lines += [f"  {name}" for name in self.runs]
         known = {"Kernel": self.kernel, "Source": self.source, "Compiler": self.compiler, "Emulator": self.emulator}
@@ -134,12 +144,8 @@ def failures(data: Input, history: History) -> list[Failure]:
 def _place(failure: Failure, run: Run, case: results.Case) -> None:
     """Say where a failure was seen, and how to see it again."""
     failure.again, failure.log = run.again(case), run.log
-    failure.kernel, failure.compiler, failure.source, failure.emulator = (
-        run.kernel,
-        run.compiler,
-        run.source,
-        run.emulator,
-    )
+    failure.kernel, failure.compiler, failure.arch = run.kernel, run.compiler, run.arch
+    failure.source, failure.emulator = run.source, run.emulator
 
 
 def _describe(failure: Failure, run: Run, case: results.Case, table: Sequence[known_issues.Issue]) -> None:

@@ -9,7 +9,7 @@ from .. import progress
 from .failures import Failure
 from .history import History
 from .model import Met, Tests, plural, scope
-from .records import Input
+from .records import Input, Run
 
 
 @dataclass
@@ -68,8 +68,15 @@ def verdict(
     if missing > 0:
         parts.append(f"{missing} of {plural(len(data.planned), 'cell')} not run")
     where = list(dict.fromkeys(name for one in failed for name in one.runs)) or [run.name for run in data.runs]
+    where = [full_name(next(run for run in data.runs if run.name == where[0])), *where[1:]]
     kind = "bad" if bad else "none" if none else "good"
     return Verdict(kind, f"{scope(where)}: {', '.join(parts)}.")
+
+
+def full_name(run: Run) -> str:
+    """The name of a run with the whole version of its kernel: `7.3.4 arm64 4K`."""
+    short = run.cell.kernel if run.cell else ""
+    return run.kernel + run.name.removeprefix(short) if short and run.kernel.startswith(f"{short}.") else run.name
 
 
 def identity(data: Input) -> list[tuple[str, str]]:

@@ -68,7 +68,7 @@ def fill(out: Path) -> None:
     """What the other commands leave."""
     good = results.Case("s", "a", "passed")
     bad = results.Case("s", "b: <p>", "failed", text=["it is 3 < 4", "</script><b>"])
-    skip = results.Case("s", "c", "skipped", text=["needs SMP"])
+    skip = results.Case("s", "c", "skipped", text=["needs SMP</script><b>"])
     seeded.write(out, {"7.3 arm64 4K": [good, bad, skip], "6.12 um": [good]}, {"7.3 um": "kunit.py: does not build"})
     names = {"killed": "failed", "left": "survived", "same": "equivalent"}
     mutants = [
@@ -124,6 +124,7 @@ def test_the_page_of_a_failure_shows_all_that_is_known_of_it(tmp_path: Path) -> 
         "Seed: pte_range_walk.seed=1567952498 pte_range_walk.steps=1000",
         "KERNEL=7.3 ./tools/testing/kunit/kunit.py run --arch=arm64 --kernel_args pte_range_walk.seed=1567952498",
         "EXPECTATION FAILED at ../../../lib/pgtable_kunit/walk_report.c:153",
+        "To: linux-mm@kvack.org Cc: linux-arm-kernel@lists.infradead.org, linux-kernel@vger.kernel.org",
         "Subject: [BUG] pte_range_walk.arch_functions_match_model: steps 0 to 24999 fails on 7.3.4",
         "Source: package 7.3.4-1~bpo13+1",
         "Compiler: aarch64-linux-gnu-gcc (Debian 12.2.0-14) 12.2.0",
@@ -145,7 +146,7 @@ def test_the_data_of_the_page_are_whole(tmp_path: Path) -> None:
     assert suite["n"] == "s" and suite["c"] == ["a", "b: <p>", "c"] and suite["s"] == {"0": "pfs", "2": "p.."}
     assert {content["texts"][int(text)]: numbers for text, numbers in suite["t"]["0"].items()} == {
         "it is 3 < 4": "1",
-        "needs SMP": "2",
+        "needs SMP</script><b>": "2",
     }
 
 
@@ -203,7 +204,7 @@ def test_the_kill_matrix_says_what_notices_nothing_and_what_is_fragile(
     words = plain(html)
     assert "7.3-arm64 3 4 2 50.0% 1 2" in words
     assert "s.idle : no reason given" in words and "u.why : it measures" in words
-    assert "fragile mutants: one case alone notices them alone : s.a" in words
+    assert "fragile mutants: one case alone notices them s.a alone: alone" in words
     assert "mutants that no case notices never" in words
 
 

@@ -22,6 +22,7 @@ def test_a_report_has_only_what_changed(tmp_path: Path) -> None:
     second = reported(path, BAD, "2")
     assert second.compares and second.was("7.3 um", "s.b") == "p" and second.was("7.3 um", "s.new") == ""
     assert second.lines[-1]["changes"] == {"7.3 um": {"f": ["s.b"]}}
+    assert heat.tracks(second) == {"7.3 um": {"s.b": [(0, "p"), (1, "f")]}}
     third = reported(path, GOOD, "3")
     assert third.tracks["7.3 um"]["s.b"] == [(0, "p"), (1, "f"), (2, "p")]
     assert third.times == ["1", "2", "3"]
@@ -52,7 +53,7 @@ def test_events_name_each_test_once_with_its_runs(tmp_path: Path) -> None:
     assert (latest.when, middle.when, first.when) == ("3", "2", "1")
     assert middle.failed == ("s.a: 7.3 um and 1 more",) and middle.fixed == ()
     assert latest.fixed == ("s.a: 7.3 um and 1 more",) and latest.failed == ()
-    assert first.failed == () and first.runs == "2 runs with a change"
+    assert first.failed == first.fixed == () and first.runs == "2 runs with a change"
 
 
 def test_a_file_that_is_damaged_or_of_another_kind_begins_anew(tmp_path: Path) -> None:

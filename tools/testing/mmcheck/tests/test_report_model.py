@@ -45,10 +45,11 @@ def test_the_verdict_says_what_is_new(tmp_path: Path) -> None:
     first = judged(good, history.History())
     assert first.kind == "good" and first.words.endswith("more: nothing failed, 1 of 1 test passed.")
     known = results.Case("contpte", "young", "skipped", text=["known issue 1: young is lost"])
-    bad = read(tmp_path, {**everywhere, "7.3 arm64 4K": [BAD, known], "7.3 um": [BAD]})
+    stale = results.Case("set_ptes", "pages", "passed", text=["pages: known issue 2 is stale: it holds"])
+    bad = read(tmp_path, {**everywhere, "7.3 arm64 4K": [BAD, known, stale], "7.3 um": [BAD]})
     now = judged(bad, after(bad, good, tmp_path / "h"))
     assert now.kind == "bad"
-    assert now.words == f"7.3 um and 1 more: 1 new failure, 1 known issue hit, {number - 2} cells as before."
+    assert now.words == f"7.3.4 um and 1 more: 1 new failure, 1 known issue hit, {number - 2} cells as before."
 
 
 def test_the_verdict_says_what_failed_before_what_is_fixed_and_what_was_not_run(tmp_path: Path) -> None:
@@ -56,7 +57,7 @@ def test_the_verdict_says_what_failed_before_what_is_fixed_and_what_was_not_run(
     later = read(tmp_path / "b", {"7.3 um": [BAD], "6.12 um": [GOOD]})
     words = judged(later, after(later, earlier, tmp_path / "h")).words
     missing = len(seeded.cells()) - 2
-    assert words.startswith("7.3 um: 1 failure as before, 1 fixed, 1 cell as before, ")
+    assert words.startswith("7.3.4 um: 1 failure as before, 1 fixed, 1 cell as before, ")
     assert words.endswith(f", {missing} of {missing + 2} cells not run.")
 
 
@@ -64,7 +65,9 @@ def test_a_cell_without_a_verdict_is_not_a_success(tmp_path: Path) -> None:
     data = read(tmp_path, {"6.12 um": [GOOD]}, {"7.3 um": "does not build"})
     found = judged(data, history.History())
     assert found.kind == "none"
-    assert found.words.startswith("7.3 um: nothing failed, 1 of 1 test passed, 1 cell without a verdict, ")
+    missing = len(seeded.cells()) - 2
+    words = f"1 cell without a verdict, {missing} of {missing + 2} cells not run."
+    assert found.words == f"7.3 um: nothing failed, 1 of 1 test passed, {words}"
 
 
 def test_new_failures_come_first_then_cells_without_a_verdict_then_old_ones(tmp_path: Path) -> None:
@@ -158,6 +161,8 @@ def test_a_test_counts_once_however_many_cells_have_it(tmp_path: Path) -> None:
     tests = model.Tests.of(model.states(data.runs))
     assert (tests.passed, tests.failed, tests.skipped) == (set(), {"s.a"}, {"s.b"})
     assert tests.number == 2
+    twice = read(tmp_path, {"7.3 um": [BAD, GOOD, skip, results.Case("s", "b", "passed")]})
+    assert model.states(twice.runs) == {"7.3 um": {"s.a": "f", "s.b": "p"}}
 
 
 def test_cells_that_were_not_run_are_squares_of_their_own(tmp_path: Path) -> None:
