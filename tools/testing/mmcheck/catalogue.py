@@ -14,6 +14,7 @@ fits more than one kernel:
     suite = "linear_map"                   # a glob: where it should be noticed first
     program = "folio_uffd"                 # instead of a suite: the selftest that should notice
     machine = "-smp 2"                     # what the suite needs of the emulator
+    kernel_args = "rodata=off"             # and on the kernel's command line
     arch = "x86_64"                        # others do not compile it, or have no such thing
     early = true                           # on from the command line, not just for the tests
     equivalent = "why nobody can notice"   # or: survives = "why no test does"
@@ -55,13 +56,14 @@ class Mutant:
     suite: str = ""
     program: str = ""
     machine: str = ""
+    kernel_args: str = ""
     arch: str = ""
     early: bool = False
     equivalent: str = ""
     survives: str = ""
 
 
-_TEXT = ("suite", "program", "machine", "arch", "equivalent", "survives")
+_TEXT = ("suite", "program", "machine", "kernel_args", "arch", "equivalent", "survives")
 _FIELDS = {"name", "file", "in", "old", "new", "harm", "early", *_TEXT}
 
 

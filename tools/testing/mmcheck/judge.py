@@ -29,7 +29,15 @@ TIMEOUT = 240
 """Seconds for one boot with all suites; each case has a limit of its own, and a hang is noticed by it."""
 
 CONFIG = ["CONFIG_DEBUG_KERNEL=y", "CONFIG_DEBUG_ATOMIC_SLEEP=y"]
-CONFIG_OF = {"arm64": ["CONFIG_EFI=y", "CONFIG_HUGETLBFS=y"]}
+CONFIG_OF = {
+    "arm64": [
+        "CONFIG_EFI=y",
+        "CONFIG_HUGETLBFS=y",
+        "CONFIG_DEBUG_PAGEALLOC=y",
+        "CONFIG_KFENCE=y",
+        "CONFIG_KFENCE_SAMPLE_INTERVAL=0",
+    ]
+}
 """What some cases need, of all kernels that cases run on, and costs little."""
 
 KILLED = ("failed", "splat", "hang", "none")
@@ -271,8 +279,9 @@ class Session:
                 return boot.Verdict("passed", "", 0.0)
             arguments.append(reach.selection(places))
             suites = len({self.reach.cases[place].partition(".")[0] for place in places})
-        command = boot.command(self.settings.arch, self.build, arguments)
         # All suites run on the usual machine: what a few need is no good for the others.
+        arguments += mutant.kernel_args.split() if glob else []
+        command = boot.command(self.settings.arch, self.build, arguments)
         more = mutant.machine.split() if glob and self.settings.arch != "um" else []
         return boot.follow([*command, *more], log, TIMEOUT, suites=suites)
 

@@ -207,16 +207,16 @@ class Judge:
         row = Row(reached=len(reaching))
         started = time.monotonic()
         slow = [place for place in reaching if self.reach.seconds[place] > SLOW]
-        self._boots(mutant, [place for place in reaching if place not in slow], [], row)
+        self._boots(mutant, [place for place in reaching if place not in slow], False, row)
         if len(row.cases) < ENOUGH:
-            self._boots(mutant, slow, [], row)
+            self._boots(mutant, slow, False, row)
         else:
             row.spared = [self.reach.cases[place] for place in slow]
-        if mutant.machine and self.session.settings.arch != "um":
+        if (mutant.machine or mutant.kernel_args) and self.session.settings.arch != "um":
             suites = [
                 place for place in every if fnmatch.fnmatch(self.reach.cases[place].partition(".")[0], mutant.suite)
             ]
-            self._boots(mutant, suites, mutant.machine.split(), row)
+            self._boots(mutant, suites, True, row)
         row.seconds = time.monotonic() - started
         return row
 
@@ -227,20 +227,20 @@ class Judge:
         for case in sorted({case for row in rows.values() for case in row.spared} - useful):
             for name in [name for name, row in rows.items() if name in by_name and case in row.spared]:
                 progress.say(f"{case} has noticed nothing yet: it runs with {name}")
-                self._boots(by_name[name], [self.place[case]], [], rows[name])
+                self._boots(by_name[name], [self.place[case]], False, rows[name])
                 rows[name].spared.remove(case)
                 if case in rows[name].cases or boot.stop.is_set():
                     break
 
-    def _boots(self, mutant: Mutant, todo: list[int], machine: Sequence[str], row: Row) -> None:
-        """Run the cases `todo`, on as many boots as it takes."""
+    def _boots(self, mutant: Mutant, todo: list[int], own: bool, row: Row) -> None:
+        """Run the cases `todo`, on as many boots as it takes, of the usual machine or of the mutant's own."""
         boots = 0
         while todo and not boot.stop.is_set():
             if boots == BOOTS:
                 row.cut = True
                 return
             boots += 1
-            seen = self._boot(mutant, todo, machine)
+            seen = self._boot(mutant, todo, own)
             done = {self.place[case] for case in seen.done if case in self.place}
             row.cases = {**seen.noticed, **row.cases}
             if seen.ended and not seen.hang:
@@ -255,9 +255,9 @@ class Judge:
                 return
             todo = [place for place in todo if place > culprit]
 
-    def _boot(self, mutant: Mutant, todo: Sequence[int], machine: Sequence[str]) -> Seen:
+    def _boot(self, mutant: Mutant, todo: Sequence[int], own: bool) -> Seen:
         session = self.session
-        words = switch(self.kernel.number[mutant.name], mutant.early)
+        words = switch(self.kernel.number[mutant.name], mutant.early) + (mutant.kernel_args.split() if own else [])
         command = boot.command(session.settings.arch, session.build, [*words, reach.selection(todo)])
         log = session.folder / f"{mutant.name}.log"
         limit = 60 + 6 * self.reach.cost(todo)
@@ -270,6 +270,7 @@ class Judge:
             return SILENCE + 4 * self.reach.seconds[now] + (0 if seen.tests else self.reach.start)
 
         heard = started
+        machine = mutant.machine.split() if own else []
         for line in boot.lines([*command, *machine], log, limit, silence):
             heard, before = time.monotonic(), len(seen.done)
             seen.feed(line)

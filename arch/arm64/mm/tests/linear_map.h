@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Kernel page tables in a private mm, and a model of them: what the suites of
- * the linear map share.
+ * Kernel page tables in a private mm, those that the kernel runs on, and models
+ * of both: what the suites of the linear map share.
  */
 #ifndef _ARM64_MM_TESTS_LINEAR_MAP_H
 #define _ARM64_MM_TESTS_LINEAR_MAP_H
@@ -57,5 +57,24 @@ int lmap_init(struct kunit *test, const struct kunit_suite *suite);
 void lmap_create(struct lmap_fixture *f, const struct lmap_range *range);
 void lmap_check(struct lmap_fixture *f);
 void lmap_check_fixmap(struct lmap_fixture *f);
+
+/**
+ * struct lmap_leaf - what maps an address
+ * @val: the entry, or 0
+ * @addr: the first address that it translates
+ * @size: how many bytes it translates, or would
+ * @cont: the size of a contiguous block of such entries, or 0
+ */
+struct lmap_leaf {
+	u64 val;
+	unsigned long addr;
+	unsigned long size;
+	unsigned long cont;
+};
+
+struct lmap_leaf lmap_leaf(struct mm_struct *mm, unsigned long addr);
+phys_addr_t lmap_leaf_phys(const struct lmap_leaf *leaf);
+u64 lmap_leaf_attributes(const struct lmap_leaf *leaf);
+bool lmap_by_pages(void);
 
 #endif /* _ARM64_MM_TESTS_LINEAR_MAP_H */

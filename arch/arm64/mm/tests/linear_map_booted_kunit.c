@@ -12,77 +12,68 @@
  *	linear_map_booted --kernel_args rodata=off
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	linear_map_booted --qemu_args '-cpu max,midr=0xc00fac30'
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	linear_map_booted --kernel_args linear_map_booted.nomap=6K@256M
  *
- * With the latter newer kernels map by blocks.
+ * With the second newer kernels map by blocks, and the third gives memory a hole.
  *
  * Not covered: how often tables were changed on the way (`make check` counts
- * that from outside), splitting, memory that is plugged in later.
+ * that from outside), what happens after the boot.
  */
 
 #include <kunit/test.h>
 #include <linux/kernel.h>
+#include <linux/kfence.h>
 #include <linux/memblock.h>
 #include <linux/set_memory.h>
 #include <asm/sections.h>
 
-#include "pgtable_kunit.h"
+#include "linear_map.h"
 
-/**
- * struct booted_leaf - what maps an address
- * @val: the entry, or 0
- * @addr: the first address that it translates
- * @size: how many bytes it translates
- * @cont: the size of a contiguous block of such entries, or 0
- */
-struct booted_leaf {
-	u64 val;
-	unsigned long addr;
-	unsigned long size;
-	unsigned long cont;
-};
+/* The holes in memory that the command line asks for. */
+static struct booted_hole {
+	phys_addr_t start;
+	phys_addr_t end;
+} booted_holes[8];
 
-static struct booted_leaf booted_found(u64 val, unsigned long addr,
-				       unsigned long size, unsigned long cont)
+static unsigned int booted_nr_holes;
+
+/* SIZE@START, or several: START counts from the begin of memory. */
+static int __init booted_dig(char *arg, int (*dig)(phys_addr_t, phys_addr_t))
 {
-	return (struct booted_leaf){
-		.val = val, .addr = ALIGN_DOWN(addr, size), .size = size,
-		.cont = cont,
-	};
+	while (arg && *arg && booted_nr_holes < ARRAY_SIZE(booted_holes)) {
+		struct booted_hole *hole = &booted_holes[booted_nr_holes];
+		phys_addr_t size = memparse(arg, &arg);
+		int err;
+
+		if (*arg++ != '@')
+			return -EINVAL;
+		hole->start = memblock_start_of_DRAM() + memparse(arg, &arg);
+		hole->end = hole->start + size;
+		err = dig(hole->start, size);
+		if (err)
+			return err;
+		booted_nr_holes++;
+		arg += *arg == ',';
+	}
+	return 0;
 }
 
-static struct booted_leaf booted_leaf(unsigned long addr)
+/* Memory that firmware keeps: the kernel knows it, and does not map it. */
+static int __init booted_nomap(char *arg)
 {
-	pgd_t *pgdp = pgd_offset_k(addr);
-	p4d_t *p4dp;
-	pud_t *pudp;
-	pmd_t *pmdp;
-
-	if (pgd_none(READ_ONCE(*pgdp)))
-		return booted_found(0, addr, PGDIR_SIZE, 0);
-	p4dp = p4d_offset(pgdp, addr);
-	if (p4d_none(READ_ONCE(*p4dp)))
-		return booted_found(0, addr, P4D_SIZE, 0);
-	pudp = pud_offset(p4dp, addr);
-	if (pud_none(READ_ONCE(*pudp)) || pud_leaf(READ_ONCE(*pudp)))
-		return booted_found(pud_val(READ_ONCE(*pudp)), addr, PUD_SIZE, 0);
-	pmdp = pmd_offset(pudp, addr);
-	if (pmd_none(READ_ONCE(*pmdp)) || pmd_leaf(READ_ONCE(*pmdp)))
-		return booted_found(pmd_val(READ_ONCE(*pmdp)), addr, PMD_SIZE,
-				    CONT_PMD_SIZE);
-	return booted_found(pte_val(__ptep_get(pte_offset_kernel(pmdp, addr))),
-			    addr, PAGE_SIZE, CONT_PTE_SIZE);
+	return booted_dig(arg, memblock_mark_nomap);
 }
 
-static phys_addr_t booted_phys(const struct booted_leaf *leaf)
+early_param("linear_map_booted.nomap", booted_nomap);
+
+/* No memory at all. */
+static int __init booted_absent(char *arg)
 {
-	return __pte_to_phys(__pte(leaf->val));
+	return booted_dig(arg, memblock_remove);
 }
 
-/* All but the address. */
-static u64 booted_attributes(const struct booted_leaf *leaf)
-{
-	return leaf->val & ~__phys_to_pte_val(booted_phys(leaf));
-}
+early_param("linear_map_booted.absent", booted_absent);
 
 /* Parts of the kernel itself have rules of their own. */
 static bool booted_in(phys_addr_t phys, const char *start, const char *end)
@@ -112,7 +103,7 @@ struct booted_count {
 /* Each entry that maps memory has to be as a case wants it. */
 static struct booted_count
 booted_memory(struct kunit *test,
-	      bool (*ok)(const struct booted_leaf *leaf, phys_addr_t phys))
+	      bool (*ok)(const struct lmap_leaf *leaf, phys_addr_t phys))
 {
 	struct booted_count count = {};
 	phys_addr_t start, end, phys;
@@ -123,7 +114,7 @@ booted_memory(struct kunit *test,
 		end = ALIGN_DOWN(end, PAGE_SIZE);
 		for (phys = PAGE_ALIGN(start); phys < end;) {
 			unsigned long addr = (unsigned long)__phys_to_virt(phys);
-			struct booted_leaf leaf = booted_leaf(addr);
+			struct lmap_leaf leaf = lmap_leaf(&init_mm, addr);
 
 			count.pages += leaf.size == PAGE_SIZE;
 			count.blocks += leaf.size > PAGE_SIZE;
@@ -143,18 +134,25 @@ booted_memory(struct kunit *test,
 	return count;
 }
 
-static bool booted_maps_itself(const struct booted_leaf *leaf, phys_addr_t phys)
+/* May the page at that address be out of reach for a while? */
+static bool booted_comes_and_goes(unsigned long addr)
 {
-	if (!(leaf->val & PTE_VALID))
-		return system_state >= SYSTEM_FREEING_INITMEM &&
-		       booted_in(phys, __init_end, __bss_stop);
-	return (unsigned long)__phys_to_virt(booted_phys(leaf)) == leaf->addr;
+	return debug_pagealloc_enabled() || is_kfence_address((void *)addr);
+}
+
+static bool booted_maps_itself(const struct lmap_leaf *leaf, phys_addr_t phys)
+{
+	if (!leaf->val ||
+	    (unsigned long)__phys_to_virt(lmap_leaf_phys(leaf)) != leaf->addr)
+		return false;
+	return leaf->val & PTE_VALID || booted_comes_and_goes(leaf->addr);
 }
 
 /*
- * Every page of memory is mapped at its address, to itself [linear map 29, 31].
- * Newer kernels take the second address of their data away when they have
- * booted; a run at boot finds all of it.
+ * Every page of memory is mapped at its address, to itself [linear map 29,
+ * 31, 32], the kernel's own data too: newer kernels take its second address away
+ * only after the last suite. Pages that are free with debug_pagealloc=on, and
+ * those around an object of KFENCE, keep their entries, which are not valid.
  */
 static void memory_mapped_to_itself(struct kunit *test)
 {
@@ -165,10 +163,22 @@ static void memory_mapped_to_itself(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, count.pages + count.blocks, "entries");
 }
 
+/* Is every byte memory that the kernel may map? */
+static bool booted_is_memory(phys_addr_t phys, unsigned long size)
+{
+	phys_addr_t start, end, bytes = 0;
+	u64 i;
+
+	for_each_mem_range(i, &start, &end)
+		if (start < phys + size && end > phys)
+			bytes += min(end, phys + size) - max(start, phys);
+	return bytes == size;
+}
+
 /*
- * Nothing but memory is mapped [linear map 29]: each entry of the linear map, up
- * to the last address that there is, begins and ends with a byte of memory, so
- * that no page is mapped of which firmware has taken a part away.
+ * Nothing but memory is mapped [linear map 29, 31]: each byte of each entry of
+ * the linear map, up to the last address that there is, is memory, so that no
+ * page is mapped of which firmware has taken a part away.
  */
 static void nothing_else_mapped(struct kunit *test)
 {
@@ -176,13 +186,12 @@ static void nothing_else_mapped(struct kunit *test)
 	unsigned long entries = 0, failed = 0;
 
 	while (addr < end && addr >= _PAGE_OFFSET(vabits_actual)) {
-		struct booted_leaf leaf = booted_leaf(addr);
-		phys_addr_t phys = booted_phys(&leaf);
+		struct lmap_leaf leaf = lmap_leaf(&init_mm, addr);
+		phys_addr_t phys = lmap_leaf_phys(&leaf);
 
 		if (leaf.val & PTE_VALID) {
 			entries++;
-			if (!memblock_is_map_memory(phys) ||
-			    !memblock_is_map_memory(phys + leaf.size - 1)) {
+			if (!booted_is_memory(phys, leaf.size)) {
 				KUNIT_FAIL(test, "%lx: entry %016llx of %lu bytes maps no memory",
 					   addr, leaf.val, leaf.size);
 				if (++failed == PGTABLE_KUNIT_ENOUGH)
@@ -194,26 +203,63 @@ static void nothing_else_mapped(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, entries, "entries");
 }
 
+/*
+ * A hole in memory is not mapped, in no page that has a byte of it, and the pages
+ * beside it are [linear map 31]. The command line makes holes: that begin and end
+ * within a page, that leave less than a page between them, and larger than a
+ * block. memory_mapped_to_itself finds the rest of memory.
+ */
+static void holes_not_mapped(struct kunit *test)
+{
+	unsigned long pages = 0, around = 0;
+	unsigned int i;
+
+	if (!booted_nr_holes)
+		kunit_skip(test, "boot with linear_map_booted.nomap=SIZE@START");
+
+	for (i = 0; i < booted_nr_holes; i++) {
+		phys_addr_t start = ALIGN_DOWN(booted_holes[i].start, PAGE_SIZE);
+		phys_addr_t end = PAGE_ALIGN(booted_holes[i].end), phys;
+
+		for (phys = start - PAGE_SIZE; phys <= end; phys += PAGE_SIZE) {
+			struct lmap_leaf leaf =
+				lmap_leaf(&init_mm, (unsigned long)__phys_to_virt(phys));
+			bool hole = phys >= start && phys < end;
+
+			/* The other hole may begin there. */
+			if (!hole && !booted_is_memory(phys, PAGE_SIZE))
+				continue;
+			KUNIT_EXPECT_EQ_MSG(test, !leaf.val, hole,
+					    "hole %u: %pa: entry %016llx of %lu bytes",
+					    i, &phys, leaf.val, leaf.size);
+			pages += hole;
+			around += !hole;
+		}
+	}
+	PGTABLE_KUNIT_DID(test, pages, "pages that are not mapped");
+	PGTABLE_KUNIT_DID(test, around, "pages beside them");
+}
+
 /* The others of a contiguous block: do they go on as they should? */
-static bool booted_block_ok(const struct booted_leaf *leaf)
+static bool booted_block_ok(const struct lmap_leaf *leaf)
 {
 	unsigned long first = ALIGN_DOWN(leaf->addr, leaf->cont), addr;
-	phys_addr_t phys = booted_phys(leaf) - (leaf->addr - first);
+	phys_addr_t phys = lmap_leaf_phys(leaf) - (leaf->addr - first);
 
 	if (!leaf->cont || !IS_ALIGNED(phys, leaf->cont))
 		return false;
 	for (addr = first; addr < first + leaf->cont; addr += leaf->size) {
-		struct booted_leaf other = booted_leaf(addr);
+		struct lmap_leaf other = lmap_leaf(&init_mm, addr);
 
 		if (other.size != leaf->size ||
-		    booted_attributes(&other) != booted_attributes(leaf) ||
-		    booted_phys(&other) != phys + addr - first)
+		    lmap_leaf_attributes(&other) != lmap_leaf_attributes(leaf) ||
+		    lmap_leaf_phys(&other) != phys + addr - first)
 			return false;
 	}
 	return true;
 }
 
-static bool booted_contiguous_ok(const struct booted_leaf *leaf,
+static bool booted_contiguous_ok(const struct lmap_leaf *leaf,
 				 phys_addr_t phys)
 {
 	bool cont = leaf->val & PTE_VALID && leaf->val & PTE_CONT;
@@ -222,7 +268,7 @@ static bool booted_contiguous_ok(const struct booted_leaf *leaf,
 }
 
 /* Apart from text, which never changes in part. */
-static bool booted_single_page(const struct booted_leaf *leaf, phys_addr_t phys)
+static bool booted_single_page(const struct lmap_leaf *leaf, phys_addr_t phys)
 {
 	return !(leaf->val & PTE_VALID) || booted_is_text(phys) ||
 	       (leaf->size == PAGE_SIZE && !(leaf->val & PTE_CONT));
@@ -232,14 +278,14 @@ static bool booted_single_page(const struct booted_leaf *leaf, phys_addr_t phys)
  * Where an entry is contiguous, all of its block are [linear map 29, 31]: they
  * map memory that follows on, aligned to the block, with the same attributes.
  * No entry is contiguous, and none but of the kernel's text is larger than a
- * page [29], if single pages must be able to change their permissions on a CPU that
- * cannot split blocks; elsewhere there have to be some.
+ * page [29, 32], if single pages must be able to change their permissions on a CPU
+ * that cannot split blocks; elsewhere there have to be some.
  */
 static void contiguous_blocks_complete(struct kunit *test)
 {
 	struct booted_count count = booted_memory(test, booted_contiguous_ok);
 
-	if (can_set_direct_map() && pgtable_kunit_convert_flushes()) {
+	if (lmap_by_pages()) {
 		booted_memory(test, booted_single_page);
 		PGTABLE_KUNIT_DID(test, count.pages, "single pages");
 	} else {
@@ -247,7 +293,7 @@ static void contiguous_blocks_complete(struct kunit *test)
 	}
 }
 
-static bool booted_attributes_ok(const struct booted_leaf *leaf,
+static bool booted_attributes_ok(const struct lmap_leaf *leaf,
 				 phys_addr_t phys)
 {
 	const u64 mask = PTE_USER | PTE_PXN | PTE_UXN | PTE_NG | PTE_WRITE |
@@ -274,6 +320,76 @@ static void attributes_of_data(struct kunit *test)
 	KUNIT_EXPECT_GT(test, count.text, 0);
 }
 
+static bool booted_pool_by_pages(const struct lmap_leaf *leaf, phys_addr_t phys)
+{
+	return !is_kfence_address((void *)__phys_to_virt(phys)) ||
+	       (leaf->size == PAGE_SIZE && !(leaf->val & PTE_CONT));
+}
+
+/*
+ * KFENCE takes single pages of its pool away, even in an interrupt, so these are
+ * single pages also where all other memory is mapped by blocks, as with rodata=off
+ * [linear map 32].
+ */
+static void kfence_pool_by_pages(struct kunit *test)
+{
+	struct booted_count count;
+
+#ifdef CONFIG_KFENCE
+	if (!is_kfence_address(__kfence_pool))
+#endif
+		kunit_skip(test, "needs CONFIG_KFENCE and its pool");
+
+	count = booted_memory(test, booted_pool_by_pages);
+	if (!lmap_by_pages())
+		PGTABLE_KUNIT_DID(test, count.blocks, "blocks elsewhere");
+	PGTABLE_KUNIT_DID(test, count.pages, "pages");
+}
+
+/* How many of the pages of one allocation can be accessed. */
+static unsigned int booted_accessible(struct page *page, unsigned int order)
+{
+	unsigned int i, valid = 0;
+
+	for (i = 0; i < 1U << order; i++) {
+		unsigned long addr = (unsigned long)page_address(page + i);
+
+		valid += !!(lmap_leaf(&init_mm, addr).val & PTE_VALID);
+	}
+	return valid;
+}
+
+/*
+ * With debug_pagealloc=on a page can be accessed from its allocation to its
+ * release, and not after that [linear map 32]. Orders 0 and 3 come from lists of
+ * the CPU, order 4 does not. Nothing else runs between release and look.
+ */
+static void free_page_not_mapped(struct kunit *test)
+{
+	unsigned int order, freed = 0;
+
+	if (!debug_pagealloc_enabled())
+		kunit_skip(test, "boot with CONFIG_DEBUG_PAGEALLOC and debug_pagealloc=on");
+
+	for (order = 0; order <= 4; order++) {
+		struct page *page = alloc_pages(GFP_KERNEL, order);
+		unsigned int before, after;
+		unsigned long flags;
+
+		KUNIT_ASSERT_NOT_NULL(test, page);
+		before = booted_accessible(page, order);
+		local_irq_save(flags);
+		__free_pages(page, order);
+		after = booted_accessible(page, order);
+		local_irq_restore(flags);
+
+		KUNIT_EXPECT_EQ_MSG(test, before, 1U << order, "order %u", order);
+		KUNIT_EXPECT_EQ_MSG(test, after, 0, "order %u", order);
+		freed += before - after;
+	}
+	PGTABLE_KUNIT_DID(test, freed, "pages that were freed");
+}
+
 static struct kunit_suite linear_map_booted_suite;
 
 static int linear_map_booted_init(struct kunit *test)
@@ -284,8 +400,11 @@ static int linear_map_booted_init(struct kunit *test)
 static struct kunit_case linear_map_booted_cases[] = {
 	KUNIT_CASE(memory_mapped_to_itself),
 	KUNIT_CASE(nothing_else_mapped),
+	KUNIT_CASE(holes_not_mapped),
 	KUNIT_CASE(contiguous_blocks_complete),
 	KUNIT_CASE(attributes_of_data),
+	KUNIT_CASE(kfence_pool_by_pages),
+	KUNIT_CASE(free_page_not_mapped),
 	{}
 };
 

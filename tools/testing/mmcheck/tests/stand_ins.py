@@ -128,11 +128,14 @@ def console(chosen: dict[str, list[str]], bad: bool = False) -> Iterator[str]:
 
 def has_parameter(root: Path, word: str) -> bool:
     """Whether module.parameter=value is one of the tree, if it is one at all."""
-    match = re.fullmatch(r"(\w+)\.(\w+)=(\w+)", word)
+    match = re.fullmatch(r"(\w+)\.(\w+)=(\S+)", word)
     if not match or match[1] == "kunit":
         return "." not in word.partition("=")[0] or bool(match)
     for file in (path for folder in ("mm", "lib", "arch") for path in root.rglob(f"{folder}/**/*.c")):
-        if re.search(rf"^module_param(_named)?\({match[2]},", file.read_text(), re.MULTILINE):
+        text = file.read_text()
+        if f'\nearly_param("{match[1]}.{match[2]}",' in text:
+            return True
+        if re.search(rf"^module_param(_named)?\({match[2]},", text, re.MULTILINE):
             objects = re.sub(r"\\\n", " ", (file.parent / "Makefile").read_text())
             composite = re.search(rf"^{match[1]}-\S+ [+:]?= .*\b{file.stem}\.o", objects, re.MULTILINE)
             if (file.stem == match[1] or composite) and match[3].isdigit():

@@ -175,6 +175,18 @@ def test_after_a_death_the_next_boot_goes_on(tmp_path: Path, monkeypatch: pytest
     assert killmatrix.run(Booted(tmp_path), [MUTANT], KERNEL) == rows and not again
 
 
+def test_a_mutant_has_a_machine_and_words_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = "1..1\n    # Subtest: one\n    ok 1 a\n    ok 2 b\n    ok 3 c\nok 1 one\nreboot: Restarting\n"
+    own = "1..1\n    # Subtest: two\n    not ok 1 d\nnot ok 1 two\nreboot: Restarting\n"
+    calls = consoles(monkeypatch, usual, own)
+    mutant = catalogue.Mutant("m", "all", (), lambda _: {}, suite="two", machine="-smp 2", kernel_args="rodata=off")
+    assert killmatrix.run(Booted(tmp_path), [mutant], KERNEL)["m"].cases == {"two.d": "failed"}
+    assert [("rodata=off" in " ".join(call), call[-2:] == ["-smp", "2"]) for call in calls] == [
+        (False, False),
+        (True, True),
+    ]
+
+
 def test_what_no_case_reaches_is_not_booted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = consoles(monkeypatch)
     rows = killmatrix.run(Booted(tmp_path), [catalogue.Mutant("n", "all", (), lambda _: {})], KERNEL)

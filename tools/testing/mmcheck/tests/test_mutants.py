@@ -244,6 +244,22 @@ class Judged(judge.Session):
         return judge.Result(mutant.name, "failed", "s.c")
 
 
+def test_the_suite_of_a_mutant_has_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def follow(command: Sequence[str], *_: object, **__: object) -> boot.Verdict:
+        calls.append(" ".join(command))
+        return boot.Verdict("passed", "", 0.0)
+
+    monkeypatch.setattr(boot, "follow", follow)
+    session = Judged(tmp_path)
+    session.build = tmp_path
+    own = catalogue.Mutant("m", "all", (), lambda _: {}, machine="-smp 2", kernel_args="rodata=off", early=True)
+    for glob in ("two", ""):
+        session.boot(own, 5, glob)
+    assert ["rodata=off" in call and call.endswith("-smp 2") for call in calls] == [True, False]
+
+
 def test_after_an_interrupt_the_rest_is_judged(tmp_path: Path) -> None:
     own = [catalogue.Mutant(name, "all", (), lambda _: {}) for name in ("one", "two", "three")]
     kernel = judge.Kernel({mutant.name: place for place, mutant in enumerate(own, 1)}, {"a.c": b"x"})
