@@ -66,6 +66,7 @@ RUNS = (
     of("7.3", "arm64", boots=(*BY_PAGES, BY_BLOCKS)),
     of("7.3", "arm64", flavour="smp2"),
     of("7.3", "arm64", flavour="options"),
+    of("7.3", "arm64", flavour="blocks"),
     of("7.3", "arm64", flavour="erratum"),
     of("7.3", "arm64", "64K"),
 )

@@ -33,6 +33,8 @@ CONFIG_OF = {
     "arm64": [
         "CONFIG_EFI=y",
         "CONFIG_HUGETLBFS=y",
+        "CONFIG_MEMORY_HOTPLUG=y",
+        "CONFIG_MEMORY_HOTREMOVE=y",
         "CONFIG_DEBUG_PAGEALLOC=y",
         "CONFIG_KFENCE=y",
         "CONFIG_KFENCE_SAMPLE_INTERVAL=0",

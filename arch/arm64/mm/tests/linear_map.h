@@ -77,4 +77,41 @@ phys_addr_t lmap_leaf_phys(const struct lmap_leaf *leaf);
 u64 lmap_leaf_attributes(const struct lmap_leaf *leaf);
 bool lmap_by_pages(void);
 
+/* Addresses at which entries end in a range, beside its own ends. */
+#define LMAP_CUTS	4
+
+/**
+ * struct lmap_area - a part of the linear map that a test has for itself
+ * @test: the test
+ * @phys: where its memory is, or would be: nobody touches it
+ * @virt: its address
+ * @size: its size
+ * @cut: no entry extends over one of these addresses
+ * @nr_cuts: how many there are
+ * @invalid: a range that cannot be accessed, from its first address
+ * @invalid_end: to this one
+ * @valid: a part of it that can be accessed again, from its first address
+ * @valid_end: to this one
+ * @leaves: entries that the last check has met
+ */
+struct lmap_area {
+	struct kunit *test;
+	phys_addr_t phys;
+	unsigned long virt;
+	unsigned long size;
+	unsigned long cut[LMAP_CUTS];
+	unsigned int nr_cuts;
+	unsigned long invalid, invalid_end;
+	unsigned long valid, valid_end;
+	unsigned long leaves;
+};
+
+unsigned long lmap_area_large(void);
+void lmap_area_init(struct lmap_area *area, struct kunit *test,
+		    unsigned long size);
+int lmap_area_plug(struct lmap_area *area);
+void lmap_area_unplug(struct lmap_area *area);
+bool lmap_area_check(struct lmap_area *area, const char *when);
+bool lmap_area_check_empty(struct lmap_area *area, const char *when);
+
 #endif /* _ARM64_MM_TESTS_LINEAR_MAP_H */

@@ -18,7 +18,8 @@
  * With the second newer kernels map by blocks, and the third gives memory a hole.
  *
  * Not covered: how often tables were changed on the way (`make check` counts
- * that from outside), what happens after the boot.
+ * that from outside); linear_map_split and linear_map_plug have what happens
+ * after the boot.
  */
 
 #include <kunit/test.h>

@@ -19,7 +19,7 @@
  * The tables are empty before; linear_map_again has calls that find something
  * there. The addresses that are mapped are never accessed, so they need not
  * exist. Not covered: the linear map itself (linear_map_booted has it), its
- * splitting, failing allocations.
+ * splitting (linear_map_split), failing allocations (linear_map_plug).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	linear_map

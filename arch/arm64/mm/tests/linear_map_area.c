@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory that a test plugs in, to have a part of the linear map for itself, and
+ * a model of its entries.
+ */
+
+#include <linux/memblock.h>
+#include <linux/memory_hotplug.h>
+
+#include "linear_map.h"
+
+/**
+ * lmap_area_large() - the size of an area that has entries of all sizes
+ *
+ * Only where memory is mapped by blocks; elsewhere all entries are pages, and
+ * a few tables of them are enough.
+ */
+unsigned long lmap_area_large(void)
+{
+	unsigned long size = max(BIT(SECTION_SIZE_BITS), 4 * PMD_SIZE);
+
+	if (lmap_by_pages())
+		return size;
+	return max3(size, (unsigned long)CONT_PMD_SIZE,
+		    pud_sect_supported() ? PUD_SIZE : 0UL);
+}
+
+/**
+ * lmap_area_init() - choose where an area is to be
+ * @area: the area
+ * @test: the test
+ * @size: its size, and its alignment; not less than a section
+ *
+ * It comes after the last memory, where there is neither memory nor a device.
+ */
+void lmap_area_init(struct lmap_area *area, struct kunit *test,
+		    unsigned long size)
+{
+	struct range range = mhp_get_pluggable_range(true);
+
+	*area = (struct lmap_area){ .test = test, .size = size };
+	area->phys = ALIGN(max_t(phys_addr_t, memblock_end_of_DRAM(),
+				 PFN_PHYS(max_pfn)), max(size, PUD_SIZE));
+	area->virt = (unsigned long)__phys_to_virt(area->phys);
+	KUNIT_ASSERT_LE(test, area->phys + size - 1, range.end);
+	KUNIT_ASSERT_TRUE(test, lmap_area_check_empty(area, "before"));
+}
+
+/**
+ * lmap_area_plug() - plug in memory, without giving it to the page allocator
+ * @area: the area
+ *
+ * Return: what arch_add_memory() does.
+ */
+int lmap_area_plug(struct lmap_area *area)
+{
+	struct mhp_params params = { .pgprot = PAGE_KERNEL };
+	unsigned long pfn = max_pfn, low_pfn = max_low_pfn;
+	int err;
+
+	mem_hotplug_begin();
+	err = arch_add_memory(0, area->phys, area->size, &params);
+	mem_hotplug_done();
+	max_pfn = pfn;
+	max_low_pfn = low_pfn;
+	return err;
+}
+
+/**
+ * lmap_area_unplug() - take it out again
+ * @area: the area
+ */
+void lmap_area_unplug(struct lmap_area *area)
+{
+	mem_hotplug_begin();
+	arch_remove_memory(area->phys, area->size, NULL, NULL);
+	mem_hotplug_done();
+}
+
+/* Can one entry, or one contiguous block, map the aligned bytes around @addr? */
+static bool lmap_area_whole(struct lmap_area *area, unsigned long addr,
+			    unsigned long size)
+{
+	unsigned long first = ALIGN_DOWN(addr, size), end = first + size;
+	unsigned int i;
+
+	if (first < area->virt || end > area->virt + area->size ||
+	    !IS_ALIGNED(area->phys + first - area->virt, size))
+		return false;
+	for (i = 0; i < area->nr_cuts; i++)
+		if (area->cut[i] > first && area->cut[i] < end)
+			return false;
+	return true;
+}
+
+/* The model: what maps @addr, as large as the cuts allow. */
+static struct lmap_leaf lmap_area_want(struct lmap_area *area,
+				       unsigned long addr)
+{
+	const bool blocks = !lmap_by_pages();
+	unsigned long size = PAGE_SIZE;
+	pgprot_t prot = PAGE_KERNEL;
+	bool cont = false;
+	u64 val;
+
+	if (blocks && pud_sect_supported() &&
+	    lmap_area_whole(area, addr, PUD_SIZE)) {
+		size = PUD_SIZE;
+	} else if (blocks && lmap_area_whole(area, addr, PMD_SIZE)) {
+		size = PMD_SIZE;
+		cont = lmap_area_whole(area, addr, CONT_PMD_SIZE);
+	} else {
+		cont = blocks && lmap_area_whole(area, addr, CONT_PTE_SIZE);
+	}
+	if (cont)
+		prot = __pgprot(pgprot_val(prot) | PTE_CONT);
+	if (size != PAGE_SIZE)
+		prot = mk_pmd_sect_prot(prot);
+	addr = ALIGN_DOWN(addr, size);
+	val = pte_val(pfn_pte(PHYS_PFN(area->phys + addr - area->virt), prot));
+	if (addr >= area->invalid && addr < area->invalid_end &&
+	    !(addr >= area->valid && addr < area->valid_end))
+		val &= ~PTE_VALID;
+	return (struct lmap_leaf){ .val = val, .addr = addr, .size = size };
+}
+
+/**
+ * lmap_area_check() - compare all entries of an area with the model
+ * @area: the area
+ * @when: for messages
+ *
+ * Return: whether they agree. What says that an invalid entry is one is the
+ * kernel's business.
+ */
+bool lmap_area_check(struct lmap_area *area, const char *when)
+{
+	unsigned long addr, failed = 0;
+
+	area->leaves = 0;
+	for (addr = area->virt; addr < area->virt + area->size;) {
+		struct lmap_leaf got = lmap_leaf(&init_mm, addr);
+		struct lmap_leaf want = lmap_area_want(area, addr);
+		u64 mask = want.val & PTE_VALID ? 0 : PTE_NG;
+
+		if ((got.val & ~mask) != (want.val & ~mask) ||
+		    got.size != want.size) {
+			KUNIT_FAIL(area->test,
+				   "%s: %lx of %lx: entry %016llx of %lu bytes, expected %016llx of %lu",
+				   when, addr - area->virt, area->size, got.val,
+				   got.size, want.val, want.size);
+			if (++failed == PGTABLE_KUNIT_ENOUGH)
+				break;
+		}
+		area->leaves++;
+		addr = got.addr + got.size;
+	}
+	return !failed;
+}
+
+/**
+ * lmap_area_check_empty() - nothing of an area is mapped, and no table is left
+ * @area: the area
+ * @when: for messages
+ *
+ * Return: whether that is so.
+ */
+bool lmap_area_check_empty(struct lmap_area *area, const char *when)
+{
+	unsigned long addr;
+
+	for (addr = area->virt; addr < area->virt + area->size;) {
+		struct lmap_leaf got = lmap_leaf(&init_mm, addr);
+
+		if (got.val || got.size < PUD_SIZE) {
+			KUNIT_FAIL(area->test,
+				   "%s: %lx of %lx: entry %016llx of %lu bytes, expected none, and no table",
+				   when, addr - area->virt, area->size, got.val,
+				   got.size);
+			return false;
+		}
+		addr = got.addr + got.size;
+	}
+	return true;
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory that is plugged in after the boot, and taken out again.
+ *
+ * The linear map grows by the code that built it, at a time when tables come from
+ * the page allocator, which may have none left. Each case plugs in memory after
+ * the last that there is, without giving it to the page allocator, and compares
+ * all entries with a model. The memory need not exist, as nobody touches it; with
+ * less memory than the machine has, a case finds some that does:
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 linear_map_plug \
+ *	--kconfig_add=CONFIG_MEMORY_HOTPLUG=y \
+ *	--kconfig_add=CONFIG_MEMORY_HOTREMOVE=y --kernel_args mem=512M
+ *
+ * Not covered: memory that the page allocator has got (MEM_ONLINE), and its
+ * struct pages, but for their allocation.
+ */
+
+#include <linux/kprobes.h>
+#include <linux/memblock.h>
+#include <linux/memory.h>
+#include <linux/memory_hotplug.h>
+#include <linux/of.h>
+#include <linux/of_address.h>
+#include <asm/fixmap.h>
+
+#include "linear_map.h"
+
+/* How often a slot of the fixmap was set. */
+static unsigned int plug_sets(struct pgtable_kunit_fixmap *fixmap,
+			      unsigned int slot)
+{
+	unsigned int i, sets = 0;
+
+	for (i = 0; i < min(fixmap->nr, PGTABLE_KUNIT_FIXMAPS); i++)
+		sets += fixmap->change[i].slot == slot &&
+			fixmap->change[i].phys;
+	return sets;
+}
+
+static const unsigned int plug_sections[] = { 1, 2, 3, 0 };
+
+static void plug_desc(const unsigned int *sections, char *desc)
+{
+	if (*sections)
+		snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%u sections", *sections);
+	else
+		strscpy(desc, "all sizes of entries", KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(plug, plug_sections, plug_desc);
+
+/*
+ * Memory that is plugged in is mapped like that of the boot [linear map 33]: each
+ * page to itself, by the largest entries and contiguous blocks that fit, or by
+ * pages where the boot does so; and each table of pages is reached by the fixmap
+ * once, not once for each block. Nothing of it is left when it is unplugged, no
+ * table either. The last size has entries of every level.
+ */
+static void arch_add_memory_mapped(struct kunit *test)
+{
+	unsigned int sections = *(const unsigned int *)test->param_value;
+	struct pgtable_kunit_fixmap *fixmap;
+	unsigned long tables = 0;
+	struct lmap_area area;
+
+	lmap_area_init(&area, test, lmap_area_large());
+	if (sections)
+		area.size = sections * BIT(SECTION_SIZE_BITS);
+	fixmap = pgtable_kunit_fixmap_record(test);
+	KUNIT_ASSERT_EQ(test, 0, lmap_area_plug(&area));
+	if (lmap_by_pages())
+		tables = area.size / PMD_SIZE;
+	KUNIT_EXPECT_EQ(test, plug_sets(fixmap, FIX_PTE), tables);
+	KUNIT_EXPECT_EQ(test, fixmap->nr % 2, 0);
+	lmap_area_check(&area, "plugged in");
+	PGTABLE_KUNIT_DID(test, area.leaves, "entries");
+	lmap_area_unplug(&area);
+	lmap_area_check_empty(&area, "unplugged");
+}
+
+/* The allocation that is to fail, and how many there were. */
+static struct {
+	struct task_struct *task;
+	unsigned int fail;
+	unsigned int nr;
+} plug_alloc;
+
+static int plug_alloc_fail(struct kprobe *probe, struct pt_regs *regs)
+{
+	if (current != plug_alloc.task ||
+	    ++plug_alloc.nr != plug_alloc.fail)
+		return 0;
+	/* Return at once, with nothing. */
+	regs->regs[0] = 0;
+	instruction_pointer_set(regs, procedure_link_pointer(regs));
+	return 1;
+}
+
+NOKPROBE_SYMBOL(plug_alloc_fail);
+
+static struct kprobe plug_probe;
+
+static void plug_probe_off(void *data)
+{
+	unregister_kprobe(&plug_probe);
+}
+
+/* More than a section takes: 64 tables or fewer, and its struct pages. */
+#define PLUG_ALLOCATIONS	4096
+
+/*
+ * Each allocation fails in turn, those of tables and those of struct pages, until
+ * there is none left to fail [linear map 22]. It is an error each time, and then
+ * nothing is mapped and no table is left; or the kernel does with smaller pages,
+ * and then all is mapped. Older kernels stop the machine instead.
+ */
+static void arch_add_memory_no_memory(struct kunit *test)
+{
+	struct lmap_area area;
+	unsigned int failed = 0, i;
+	int err = -ENOMEM;
+
+#ifndef PGTABLE_KUNIT_HAS_TABLES_FAIL
+	kunit_skip(test, "this kernel stops without memory for a table");
+#endif
+
+	lmap_area_init(&area, test, BIT(SECTION_SIZE_BITS));
+	plug_alloc.task = current;
+	plug_probe = (struct kprobe){
+		/* All ways to allocate pages end here. */
+		.symbol_name = "__alloc_frozen_pages_noprof",
+		.pre_handler = plug_alloc_fail,
+	};
+	KUNIT_ASSERT_EQ(test, 0, register_kprobe(&plug_probe));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, plug_probe_off,
+							   NULL));
+	for (i = 1; i < PLUG_ALLOCATIONS; i++) {
+		plug_alloc.nr = 0;
+		WRITE_ONCE(plug_alloc.fail, i);
+		err = lmap_area_plug(&area);
+		WRITE_ONCE(plug_alloc.fail, 0);
+		if (err) {
+			failed++;
+			KUNIT_EXPECT_EQ_MSG(test, err, -ENOMEM, "allocation %u", i);
+		} else {
+			lmap_area_check(&area, "plugged in");
+			lmap_area_unplug(&area);
+		}
+		if (!lmap_area_check_empty(&area, err ? "failed" : "unplugged") ||
+		    plug_alloc.nr < i)
+			break;
+	}
+	KUNIT_EXPECT_EQ_MSG(test, err, 0, "with %u allocations", i);
+	KUNIT_EXPECT_LT(test, i, PLUG_ALLOCATIONS);
+	kunit_info(test, "%u allocations\n", i - 1);
+	PGTABLE_KUNIT_DID(test, failed, "of them without which there is no memory");
+}
+
+/* Memory of the machine that mem= keeps from the kernel. */
+static phys_addr_t plug_hidden(struct kunit *test, unsigned long size)
+{
+	phys_addr_t start = ALIGN(memblock_end_of_DRAM(), size);
+	struct device_node *node = NULL;
+	struct resource res;
+
+	while ((node = of_find_node_by_type(node, "memory"))) {
+		if (of_address_to_resource(node, 0, &res) ||
+		    start < res.start || start + size - 1 > res.end)
+			continue;
+		of_node_put(node);
+		return start;
+	}
+	kunit_skip(test, "boot with mem=512M, or less than the machine has");
+	return 0;
+}
+
+/*
+ * Memory that exists is plugged in as firmware does it [linear map 33]: what is
+ * written through the linear map at every page is read back, and no page is the
+ * same as another. It is not given to the page allocator, so nobody else writes.
+ */
+static void add_memory_written(struct kunit *test)
+{
+	unsigned long size = memory_block_size_bytes(), off, wrong = 0;
+	phys_addr_t start = plug_hidden(test, size);
+	u64 *first = phys_to_virt(start);
+
+	KUNIT_ASSERT_EQ(test, 0, add_memory(0, start, size, MHP_NONE));
+	for (off = 0; off < size; off += PAGE_SIZE)
+		WRITE_ONCE(first[off / sizeof(u64)], start + off);
+	for (off = 0; off < size; off += PAGE_SIZE)
+		wrong += READ_ONCE(first[off / sizeof(u64)]) != start + off;
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+	PGTABLE_KUNIT_DID(test, size / PAGE_SIZE, "pages that were written");
+	KUNIT_EXPECT_EQ(test, 0, remove_memory(start, size));
+	KUNIT_EXPECT_EQ(test, 0, lmap_leaf(&init_mm, (unsigned long)first).val);
+}
+
+static struct kunit_suite linear_map_plug_suite;
+
+static int linear_map_plug_init(struct kunit *test)
+{
+	return pgtable_kunit_case_init(test, &linear_map_plug_suite);
+}
+
+static struct kunit_case linear_map_plug_cases[] = {
+	KUNIT_CASE_PARAM(arch_add_memory_mapped, plug_gen_params),
+	KUNIT_CASE(arch_add_memory_no_memory),
+	KUNIT_CASE(add_memory_written),
+	{}
+};
+
+static struct kunit_suite linear_map_plug_suite = {
+	.name = "linear_map_plug",
+	.init = linear_map_plug_init,
+	.test_cases = linear_map_plug_cases,
+};
+
+kunit_test_suite(linear_map_plug_suite);
+
+MODULE_DESCRIPTION("KUnit tests for memory that is plugged in later");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Permissions that change in a part of the linear map.
+ *
+ * set_memory_valid() takes a range of pages away, and gives it back. On a CPU with
+ * break-before-make level 3 newer kernels map memory by blocks, and split those
+ * that the range has a part of: into contiguous entries of the next level first,
+ * so that what is not concerned stays as large as it can. Each case plugs in
+ * memory of its own, which is mapped by entries of every size, takes a range away,
+ * and compares each entry with a model: the largest that contains no end of the
+ * range. Where memory is mapped by pages, no other page may change.
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 linear_map_split \
+ *	--kconfig_add=CONFIG_MEMORY_HOTPLUG=y \
+ *	--kconfig_add=CONFIG_MEMORY_HOTREMOVE=y \
+ *	--qemu_args '-cpu max,pauth-impdef=on,midr=0xc00fac30'
+ *
+ * Not covered: CPUs of two kinds, for which the whole map is split at boot.
+ */
+
+#include <linux/kernel.h>
+#include <linux/mm.h>
+#include <linux/set_memory.h>
+
+#include "linear_map.h"
+
+/*
+ * What a range begins and ends with: the pages around the ends of entries of each
+ * size, counted from the begin of the memory. With 4K pages a contiguous block of
+ * pages is 64K, one of blocks 32M, and all of the memory is one block of 1G.
+ */
+static const struct split_range {
+	const char *desc;
+	unsigned long start;
+	unsigned long size;
+} split_ranges[] = {
+	{ "first page", 0, PAGE_SIZE },
+	{ "second page", PAGE_SIZE, PAGE_SIZE },
+	{ "page in the middle of a block", PMD_SIZE / 2 + 5 * PAGE_SIZE, PAGE_SIZE },
+	{ "last page of contiguous ones", CONT_PTE_SIZE - PAGE_SIZE, PAGE_SIZE },
+	{ "last page of a block", PMD_SIZE - PAGE_SIZE, PAGE_SIZE },
+	{ "contiguous pages", 3 * CONT_PTE_SIZE, CONT_PTE_SIZE },
+	{ "two pages, of two contiguous blocks", CONT_PTE_SIZE - PAGE_SIZE,
+	  2 * PAGE_SIZE },
+	{ "two pages, of two blocks", PMD_SIZE - PAGE_SIZE, 2 * PAGE_SIZE },
+	{ "all but the ends of a block", PAGE_SIZE, PMD_SIZE - 2 * PAGE_SIZE },
+	{ "to the middle of a block", 0, PMD_SIZE / 2 },
+};
+
+/* For memory that has entries of all sizes. */
+static const struct split_range split_large_ranges[] = {
+	{ "block", PMD_SIZE, PMD_SIZE },
+	{ "from and to the middle of blocks", PMD_SIZE + CONT_PTE_SIZE / 2,
+	  2 * PMD_SIZE },
+	{ "contiguous blocks", 0, CONT_PMD_SIZE },
+	{ "last page of contiguous blocks", CONT_PMD_SIZE - PAGE_SIZE, PAGE_SIZE },
+	{ "contiguous blocks but a page", PAGE_SIZE, CONT_PMD_SIZE - PAGE_SIZE },
+};
+
+KUNIT_ARRAY_PARAM_DESC(split, split_ranges, desc);
+KUNIT_ARRAY_PARAM_DESC(split_large, split_large_ranges, desc);
+
+static void split_cut(struct lmap_area *area, unsigned long start,
+		      unsigned long size)
+{
+	area->cut[area->nr_cuts++] = start;
+	area->cut[area->nr_cuts++] = start + size;
+}
+
+static void split_change(struct lmap_area *area, unsigned long start,
+			 unsigned long size, bool valid)
+{
+	KUNIT_EXPECT_EQ(area->test, 0,
+			set_memory_valid(start, size / PAGE_SIZE, valid));
+}
+
+static void split_run(struct kunit *test, const struct split_range *range)
+{
+	struct lmap_area area;
+	unsigned long before;
+
+	lmap_area_init(&area, test, lmap_area_large());
+	if (range->start + range->size > area.size)
+		kunit_skip(test, "the memory is not that large");
+	KUNIT_ASSERT_EQ(test, 0, lmap_area_plug(&area));
+	lmap_area_check(&area, "plugged in");
+	before = area.leaves;
+
+	split_cut(&area, area.virt + range->start, range->size);
+	area.invalid = area.virt + range->start;
+	area.invalid_end = area.invalid + range->size;
+	split_change(&area, area.invalid, range->size, false);
+	lmap_area_check(&area, "taken away");
+
+	/* What was split stays so. */
+	area.valid = area.invalid;
+	area.valid_end = area.invalid_end;
+	split_change(&area, area.valid, range->size, true);
+	lmap_area_check(&area, "given back");
+	kunit_info(test, "%lu entries became %lu\n", before, area.leaves);
+	PGTABLE_KUNIT_DID(test, range->size / PAGE_SIZE, "pages");
+	lmap_area_unplug(&area);
+	lmap_area_check_empty(&area, "unplugged");
+}
+
+/*
+ * Blocks are split exactly where permissions change [linear map 34]: at the ends
+ * of each kind of range, and to no smaller entries than that takes. All others of
+ * the memory keep their size, their address and their permissions.
+ */
+static void set_memory_valid_range(struct kunit *test)
+{
+	split_run(test, test->param_value);
+}
+
+/* The same of ranges that are larger than a block [linear map 34]. */
+static void set_memory_valid_large_range(struct kunit *test)
+{
+	split_run(test, test->param_value);
+}
+
+/*
+ * A block that was taken away as a whole is split when a page of it is given back
+ * [linear map 34]: all others of it stay out of reach.
+ */
+static void set_memory_valid_part_of_invalid(struct kunit *test)
+{
+	struct lmap_area area;
+
+	lmap_area_init(&area, test, lmap_area_large());
+	KUNIT_ASSERT_EQ(test, 0, lmap_area_plug(&area));
+	area.invalid = area.virt;
+	area.invalid_end = area.virt + area.size;
+	split_change(&area, area.virt, area.size, false);
+	lmap_area_check(&area, "all taken away");
+
+	area.valid = area.virt + 7 * PAGE_SIZE;
+	area.valid_end = area.valid + PAGE_SIZE;
+	split_cut(&area, area.valid, PAGE_SIZE);
+	split_change(&area, area.valid, PAGE_SIZE, true);
+	lmap_area_check(&area, "a page given back");
+	PGTABLE_KUNIT_DID(test, area.leaves, "entries");
+
+	split_change(&area, area.virt, area.size, true);
+	area.valid = area.virt;
+	area.valid_end = area.invalid_end;
+	lmap_area_check(&area, "all given back");
+	lmap_area_unplug(&area);
+}
+
+static struct kunit_suite linear_map_split_suite;
+
+static int linear_map_split_init(struct kunit *test)
+{
+	if (!can_set_direct_map())
+		kunit_skip(test, "pages of this boot never change their permissions");
+	return pgtable_kunit_case_init(test, &linear_map_split_suite);
+}
+
+static struct kunit_case linear_map_split_cases[] = {
+	KUNIT_CASE_PARAM(set_memory_valid_range, split_gen_params),
+	KUNIT_CASE_PARAM(set_memory_valid_large_range, split_large_gen_params),
+	KUNIT_CASE(set_memory_valid_part_of_invalid),
+	{}
+};
+
+static struct kunit_suite linear_map_split_suite = {
+	.name = "linear_map_split",
+	.init = linear_map_split_init,
+	.test_cases = linear_map_split_cases,
+};
+
+kunit_test_suite(linear_map_split_suite);
+
+MODULE_DESCRIPTION("KUnit tests for permissions that change in the linear map");
+MODULE_LICENSE("GPL");
