@@ -33,15 +33,13 @@ SCRIPTS = (
 class Run(Cell):
     """One boot of the suites.
 
-    boots: CPUs with which to count what a boot costs, and whether it maps memory by pages (of 4K)
+    boots: ways to boot it, with pages of 4K, of which to count what they cost
     """
 
-    boots: tuple[tuple[str, bool], ...] = ()
+    boots: tuple[linear_map.Way, ...] = ()
 
 
-def of(
-    kernel: str, arch: str, pages: str = "4K", flavour: str = "plain", boots: Sequence[tuple[str, bool]] = ()
-) -> Run:
+def of(kernel: str, arch: str, pages: str = "4K", flavour: str = "plain", boots: Sequence[linear_map.Way] = ()) -> Run:
     """A run with a flavour of matrix.toml."""
     made = make(kernel, arch, pages, flavour, FLAVOURS[flavour])
     return Run(**{**vars(made), "boots": tuple(boots)})
@@ -49,21 +47,22 @@ def of(
 
 FLAVOURS = flavours()
 
-BY_PAGES = ((linear_map.CPU, True),)
-BY_BLOCKS = (linear_map.BLOCKS_CPU, False)
+BY_PAGES = linear_map.Way()
+WITHOUT_RODATA = linear_map.Way(words="rodata=off", by_pages=False)
+BY_BLOCKS = linear_map.Way(cpu=linear_map.BLOCKS_CPU, by_pages=False)
 
 RUNS = (
     of("6.12", "um"),
     of("6.12", "x86_64"),
     of("7.3", "s390"),
-    of("6.12", "arm64", boots=BY_PAGES),
+    of("6.12", "arm64", boots=(BY_PAGES, WITHOUT_RODATA)),
     of("6.12", "arm64", flavour="stock"),
     of("6.12", "arm64", flavour="smp2"),
     of("6.12", "arm64", flavour="icount"),
     of("6.12", "arm64", flavour="bench"),
     of("6.12", "arm64", flavour="erratum"),
     of("6.12", "arm64", "16K"),
-    of("7.3", "arm64", boots=(*BY_PAGES, BY_BLOCKS)),
+    of("7.3", "arm64", boots=(BY_PAGES, BY_BLOCKS)),
     of("7.3", "arm64", flavour="smp2"),
     of("7.3", "arm64", flavour="options"),
     of("7.3", "arm64", flavour="blocks"),
@@ -188,8 +187,8 @@ def kernel(tally: Tally, run: Run, out: Path) -> Path:
     gate(tally, run, launch.build / "test.log")
     if status and len(tally.failures) == before:
         tally.add(f"{what}: kunit.py", False)
-    for cpu, by_pages in run.boots if status == 0 else ():
-        boot(tally, run, launch.build, cpu, by_pages)
+    for way in run.boots if status == 0 else ():
+        boot(tally, run, launch.build, way)
     return launch.tree
 
 
@@ -236,12 +235,12 @@ def selftests(tally: Tally, cell: Cell, out: Path) -> None:
             tally.add(name, case.state == "passed")
 
 
-def boot(tally: Tally, run: Run, build: Path, cpu: str, by_pages: bool) -> None:
+def boot(tally: Tally, run: Run, build: Path, way: linear_map.Way) -> None:
     """Count how often the whole boot of a kernel that was built clears the fixmap."""
-    want = linear_map.CLEARS_PER_GIB if by_pages else 0
-    _, got = linear_map.changes_per_gib(build, cpu)
-    progress.say(f"{run}, -cpu {cpu}: the fixmap is cleared {got:g} times for each GiB of memory, expected {want}")
-    tally.add(f"{run}: clears of the fixmap for each GiB, -cpu {cpu}", got == want)
+    want = linear_map.CLEARS_PER_GIB if way.by_pages else 0
+    _, got = linear_map.changes_per_gib(build, way.cpu, way.words)
+    progress.say(f"{run}, {way}: the fixmap is cleared {got:g} times for each GiB of memory, expected {want}")
+    tally.add(f"{run}: clears of the fixmap for each GiB, {way}", got == want)
 
 
 def cases(group: dict[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:

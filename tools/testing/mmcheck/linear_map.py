@@ -11,6 +11,7 @@ changed for it.
 import re
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from . import debugger, machine
@@ -28,6 +29,23 @@ BLOCKS_CPU = f"{CPU},midr=0xc00fac30"
 """A CPU that newer kernels know to have break-before-make level 3, and let them map memory by blocks."""
 
 
+@dataclass(frozen=True)
+class Way:
+    """A way to boot a kernel.
+
+    cpu:      for the emulator
+    words:    on the kernel's command line
+    by_pages: whether it then maps memory by pages, and not by blocks
+    """
+
+    cpu: str = CPU
+    words: str = ""
+    by_pages: bool = True
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (f"-cpu {self.cpu}", self.words)))
+
+
 def symbol(build: Path, name: str) -> int:
     """The address of a function of the arm64 kernel in `build`, which is not moved at boot."""
     found = re.search(rf"^([0-9a-f]+) [Tt] {name}$", (build / "System.map").read_text(), re.MULTILINE)
@@ -36,18 +54,18 @@ def symbol(build: Path, name: str) -> int:
     return int(found[1], 16)
 
 
-def _command(build: Path, gib: int, cpu: str) -> list[str]:
+def _command(build: Path, gib: int, cpu: str, words: str = "") -> list[str]:
     command = [EMULATOR, "-machine", "virt", "-cpu", cpu, "-m", f"{gib}G", "-nodefaults", "-nographic"]
     command += ["-no-reboot", "-kernel", str(build / "arch/arm64/boot/Image")]
-    return [*command, "-append", "nokaslr kunit.enable=0 panic=-1"]
+    return [*command, "-append", f"nokaslr kunit.enable=0 panic=-1 {words}".rstrip()]
 
 
-def changes(build: Path, gib: int, cpu: str = CPU) -> tuple[int, int]:
+def changes(build: Path, gib: int, cpu: str = CPU, words: str = "") -> tuple[int, int]:
     """How often booting the arm64 kernel in `build` with `gib` GiB puts a table into the fixmap, and takes one out."""
     address = symbol(build, "__set_fixmap")
     with tempfile.TemporaryDirectory(prefix="mmcheck-") as folder:
         log = Path(folder) / "log"
-        command = _command(build, gib, cpu)
+        command = _command(build, gib, cpu, words)
         command += ["-d", "exec,cpu,nochain", "-dfilter", f"{address:#x}+0x4", "-D", str(log)]
         try:
             subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=True)
@@ -75,9 +93,9 @@ def instructions(build: Path, gib: int, cpu: str = CPU) -> int:
     return debugger.instructions_of_call(_command(build, gib, cpu), symbol(build, "paging_init"))
 
 
-def changes_per_gib(build: Path, cpu: str = CPU) -> tuple[float, float]:
+def changes_per_gib(build: Path, cpu: str = CPU, words: str = "") -> tuple[float, float]:
     """How many times more changes() counts for another GiB of memory."""
-    few, many = (changes(build, gib, cpu) for gib in MEMORY)
+    few, many = (changes(build, gib, cpu, words) for gib in MEMORY)
     more = MEMORY[1] - MEMORY[0]
     return (many[0] - few[0]) / more, (many[1] - few[1]) / more
 

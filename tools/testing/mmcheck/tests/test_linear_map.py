@@ -11,10 +11,11 @@ from mmcheck.errors import UserError
 QEMU = """\
 #!/bin/sh
 while [ $# -gt 0 ]; do
-    case "$1" in -m) memory=${2%G} ;; -D) log=$2 ;; -dfilter) filter=$2 ;; esac
+    case "$1" in -m) memory=${2%G} ;; -D) log=$2 ;; -dfilter) filter=$2 ;; -append) words=$2 ;; esac
     shift
 done
 [ "$filter" = 0xffff800080027bd8+0x4 ] || exit 1
+case "$words" in *rodata=off) memory=1 ;; esac
 {
     echo noise
     for i in $(seq $((60 + 100 * memory))); do
@@ -45,6 +46,11 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_only_what_more_memory_costs_is_counted(build: Path) -> None:
     assert linear_map.changes(build, 2) == (260, 260)
     assert linear_map.changes_per_gib(build) == (100, 100)
+
+
+def test_a_boot_may_have_words_of_its_own(build: Path) -> None:
+    assert linear_map.changes_per_gib(build, linear_map.CPU, "rodata=off") == (0, 0)
+    assert str(linear_map.Way(cpu="max", words="rodata=off")) == "-cpu max rodata=off"
 
 
 def test_a_kernel_without_the_function_is_named(build: Path) -> None:
