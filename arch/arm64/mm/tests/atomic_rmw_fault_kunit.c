@@ -29,6 +29,13 @@
 /* Pages of a run: more than a batch of anything. */
 #define RMW_PAGES	18
 
+#define RMW_LDR		0xf9400006	/* ldr x6, [x0] */
+#define RMW_LDXR	0xc85f7c06	/* ldxr x6, [x0] */
+#define RMW_STXR	0xc8077c06	/* stxr w7, x6, [x0] */
+#define RMW_MOV_1	0xd2800024	/* mov x4, 1 */
+#define RMW_CAS		0xc8a47c06	/* cas x4, x6, [x0] */
+#define RMW_CAS_0	0xc8bf7c06	/* cas xzr, x6, [x0] */
+
 /* The entry for an address, after the run. */
 static pte_t rmw_pte(struct user_run *run, unsigned long addr)
 {
@@ -249,6 +256,112 @@ static void write_only_faults(struct kunit *test)
 	rmw_expect(test, RMW_FORCED ? 0 : RMW_PAGES, RMW_PAGES);
 }
 
+/* Anonymous pages of the address space, before the program runs. */
+static int rmw_prepare_counted(struct user_run *run)
+{
+	struct rmw_fixture *f = run->data;
+	int err = rmw_prepare(run);
+
+	*(unsigned long *)f->data = get_mm_counter_sum(current->mm, MM_ANONPAGES);
+	return err;
+}
+
+/*
+ * An atomic adds each page to the anonymous memory of the process once [atomics
+ * 11], and a load, which maps the zero page, adds none. After that load a store
+ * copies the zero page, and the copy counts: an exclusive pair does so on every
+ * kernel, an atomic on one without the option. The counter is summed over all
+ * CPUs, as 18 pages are less than the part that a CPU keeps to itself.
+ */
+static void anonymous_pages_counted(struct kunit *test)
+{
+	struct rmw_fixture *f = test->priv;
+	unsigned long before, counted;
+
+	f->run->prepare = rmw_prepare_counted;
+	f->data = &before;
+
+	rmw_run(test, RMW_LDR, RMW_PAGES * PAGE_SIZE, PAGE_SIZE);
+	rmw_expect(test, RMW_PAGES, 0);
+	KUNIT_EXPECT_EQ(test, before,
+			get_mm_counter_sum(f->run->mm, MM_ANONPAGES));
+
+	rmw_run(test, RMW_LDADD, RMW_PAGES * PAGE_SIZE, PAGE_SIZE);
+	rmw_expect(test, RMW_FORCED ? 0 : RMW_PAGES, RMW_PAGES);
+	counted = get_mm_counter_sum(f->run->mm, MM_ANONPAGES) - before;
+	KUNIT_EXPECT_EQ(test, counted, RMW_PAGES);
+	PGTABLE_KUNIT_DID(test, counted, "pages counted after an atomic");
+
+	rmw_run_pair(test, RMW_LDXR, RMW_STXR, RMW_PAGES * PAGE_SIZE, PAGE_SIZE);
+	rmw_expect(test, RMW_PAGES, RMW_PAGES);
+	KUNIT_EXPECT_EQ(test, RMW_PAGES,
+			get_mm_counter_sum(f->run->mm, MM_ANONPAGES) - before);
+}
+
+/* What CAS would write, and what it finds on a page that is not fresh. */
+#define RMW_NEW		0x600dULL
+#define RMW_OLD		0x01dULL
+
+static int rmw_prepare_cas(struct user_run *run)
+{
+	int err = rmw_prepare(run);
+
+	run->regs[6] = RMW_NEW;
+	return err;
+}
+
+static int rmw_prepare_cas_old(struct user_run *run)
+{
+	unsigned long at;
+	int err = rmw_prepare_cas(run);
+
+	for (at = run->addr; !err && at < run->addr + run->size; at += PAGE_SIZE)
+		err = put_user(RMW_OLD, (u64 __user *)at);
+	return err;
+}
+
+/* The first words of so many pages that have the value. */
+static unsigned int rmw_words(struct user_run *run, u64 value)
+{
+	unsigned int i, found = 0;
+	u64 word;
+
+	for (i = 0; i < RMW_PAGES; i++) {
+		if (access_remote_vm(run->mm, run->addr + i * PAGE_SIZE, &word,
+				     sizeof(word), FOLL_FORCE) == sizeof(word))
+			found += word == value;
+	}
+	return found;
+}
+
+/*
+ * A CAS that does not find what it compares with writes nothing, though its
+ * fault is handled as a write [atomics 42]: fresh memory stays 0, and pages
+ * that a child shares are copied and keep their words. The emulator stores the
+ * old word again, so faults are those of a CAS that writes; a CPU may do
+ * without. A CAS that succeeds changes all words: the program does compare.
+ */
+static void cas_fails(struct kunit *test)
+{
+	struct rmw_fixture *f = test->priv;
+
+	f->run->prepare = rmw_prepare_cas;
+	rmw_run_pair(test, RMW_MOV_1, RMW_CAS, RMW_PAGES * PAGE_SIZE, PAGE_SIZE);
+	rmw_expect(test, RMW_FORCED ? 0 : RMW_PAGES, RMW_PAGES);
+	KUNIT_EXPECT_EQ(test, rmw_words(f->run, 0), RMW_PAGES);
+
+	rmw_run(test, RMW_CAS_0, RMW_PAGES * PAGE_SIZE, PAGE_SIZE);
+	rmw_expect(test, RMW_FORCED ? 0 : RMW_PAGES, RMW_PAGES);
+	PGTABLE_KUNIT_DID(test, rmw_words(f->run, RMW_NEW),
+			  "words changed by a CAS that succeeds");
+	KUNIT_EXPECT_EQ(test, rmw_words(f->run, RMW_NEW), RMW_PAGES);
+
+	f->run->prepare = rmw_prepare_cas_old;
+	rmw_run_forked(test, RMW_CAS_0, RMW_PAGES * PAGE_SIZE, PAGE_SIZE);
+	rmw_expect(test, 0, RMW_PAGES);
+	KUNIT_EXPECT_EQ(test, rmw_words(f->run, RMW_OLD), RMW_PAGES);
+}
+
 /* Where all is there already, nothing faults [atomics 23]. */
 static void populated_no_faults(struct kunit *test)
 {
@@ -408,6 +521,8 @@ static struct kunit_case atomic_rmw_fault_cases[] = {
 	KUNIT_CASE_PARAM(anonymous_faults, rmw_op_gen_params),
 	KUNIT_CASE(anonymous_64m_halves_faults),
 	KUNIT_CASE(write_only_faults),
+	KUNIT_CASE(anonymous_pages_counted),
+	KUNIT_CASE(cas_fails),
 	KUNIT_CASE(populated_no_faults),
 	KUNIT_CASE(forked_memory_faults),
 	KUNIT_CASE(tagged_address_faults),
