@@ -17,6 +17,7 @@
  */
 
 #include <kunit/test.h>
+#include <linux/kprobes.h>
 #include <linux/mman.h>
 #include <linux/uaccess.h>
 #include <linux/unistd.h>
@@ -306,6 +307,100 @@ static void madvise_splits_vma_in_block(struct kunit *test)
 	}
 }
 
+/* Where a walk of the test's thread is to write instead; one byte a page. */
+static struct vma_answers {
+	struct task_struct *task;
+	u8 *bytes;
+	unsigned int walks;
+} vma_answers;
+
+/* walk_page_range[_vma](mm or vma, start, end, ops, private): another private. */
+static int vma_answers_elsewhere(struct kprobe *probe, struct pt_regs *regs)
+{
+	if (vma_answers.task == current) {
+		regs->regs[4] = (unsigned long)vma_answers.bytes;
+		vma_answers.walks++;
+	}
+	return 0;
+}
+
+NOKPROBE_SYMBOL(vma_answers_elsewhere);
+
+static struct kprobe vma_answers_probe[2];
+
+static void vma_answers_off(void *unused)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(vma_answers_probe); i++)
+		unregister_kprobe(&vma_answers_probe[i]);
+}
+
+static void vma_answers_on(struct kunit *test)
+{
+	static const char * const walks[] = {
+		"walk_page_range", "walk_page_range_vma"
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(walks); i++) {
+		vma_answers_probe[i] = (struct kprobe) {
+			.symbol_name = walks[i],
+			.pre_handler = vma_answers_elsewhere,
+		};
+		if (!register_kprobe(&vma_answers_probe[i]))
+			continue;
+		while (i--)
+			unregister_kprobe(&vma_answers_probe[i]);
+		KUNIT_FAIL_AND_ABORT(test, "no probe on functions that walk");
+	}
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, vma_answers_off, NULL));
+}
+
+/*
+ * mincore() answers for each page of a range, and writes a byte for each, not
+ * for the rest of a block in which the range begins or ends [contpte 236]. It
+ * collects them in a page of its own, and copies no more than asked for; a byte
+ * too many shows in a buffer of ours, which the walk is given instead, and which
+ * has room for one block before the range and one after it.
+ */
+static void mincore_part(struct kunit *test)
+{
+	const struct vma_part *part = test->param_value;
+	unsigned int i, nr = part->end - part->start, size = nr + 2 * CONT_PTES;
+	struct vma_fixture *f = test->priv;
+	unsigned long vec;
+	u8 *bytes;
+	long ret;
+
+	bytes = kunit_kzalloc(test, size, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, bytes);
+	memset(bytes, 0xa5, size);
+	vec = kunit_vm_mmap(test, NULL, 0, PAGE_ALIGN(nr), PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, 0);
+	KUNIT_ASSERT_FALSE(test, !vec || IS_ERR_VALUE(vec));
+
+	vma_answers_on(test);
+	vma_answers = (struct vma_answers) {
+		.task = current, .bytes = bytes + CONT_PTES
+	};
+	ret = pgtable_kunit_syscall(mincore, vma_addr(f, part->start),
+				    nr * PAGE_SIZE, vec);
+	vma_answers.task = NULL;
+	KUNIT_EXPECT_EQ(test, ret, 0);
+	PGTABLE_KUNIT_DID(test, vma_answers.walks, "walks of mincore()");
+
+	for (i = 0; i < size; i++) {
+		bool asked = i >= CONT_PTES && i < CONT_PTES + nr;
+
+		KUNIT_EXPECT_EQ_MSG(test, bytes[i], asked ? 1 : 0xa5,
+				    "byte %d of %u, %s", (int)i - CONT_PTES, nr,
+				    part->desc);
+	}
+	vma_check(f, "mincore of %s", part->desc);
+}
+
 static struct kunit_suite contpte_vma_suite;
 
 static int contpte_vma_init(struct kunit *test)
@@ -330,6 +425,7 @@ static struct kunit_case contpte_vma_cases[] = {
 	KUNIT_CASE_PARAM(madvise_dontneed_part, vma_part_gen_params),
 	KUNIT_CASE_PARAM(mprotect_part, vma_part_gen_params),
 	KUNIT_CASE(madvise_splits_vma_in_block),
+	KUNIT_CASE_PARAM(mincore_part, vma_part_gen_params),
 	{}
 };
 
