@@ -14,7 +14,10 @@
  */
 
 #include <kunit/test.h>
+#include <linux/idr.h>
+#include <linux/kprobes.h>
 #include <linux/module.h>
+#include <linux/percpu_counter.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
@@ -141,6 +144,143 @@ static void mm_alloc_distinct_ids(struct kunit *test)
 		mmput(mms[i]);
 }
 
+#if defined(CONFIG_KRETPROBES) && defined(CONFIG_HAVE_FUNCTION_ARG_ACCESS_API)
+/* The thread whose allocations fail, and how many did. */
+static struct task_struct *mm_fails_of;
+static unsigned int mm_failed;
+
+/* The first argument and the fourth: what was allocated, and how many of them. */
+struct mm_fail {
+	void *what;
+	unsigned int nr;
+};
+
+static int mm_fail_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct mm_fail *fail = (void *)ri->data;
+
+	if (current != READ_ONCE(mm_fails_of))
+		return 1;
+	fail->what = (void *)regs_get_kernel_argument(regs, 0);
+	fail->nr = regs_get_kernel_argument(regs, 3);
+	return 0;
+}
+
+/* ida_alloc_range(ida, ...) and __percpu_counter_init_many(counters, ..., nr). */
+static int mm_fail_id(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct mm_fail *fail = (void *)ri->data;
+
+	if ((int)regs_return_value(regs) < 0)
+		return 0;
+	ida_free(fail->what, regs_return_value(regs));
+	regs_set_return_value(regs, -ENOMEM);
+	mm_failed++;
+	return 0;
+}
+
+static int mm_fail_counters(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct mm_fail *fail = (void *)ri->data;
+
+	if (regs_return_value(regs))
+		return 0;
+	percpu_counter_destroy_many(fail->what, fail->nr);
+	regs_set_return_value(regs, -ENOMEM);
+	mm_failed++;
+	return 0;
+}
+
+/* What an mm is given one after the other. */
+static const struct mm_step {
+	const char *desc;
+	const char *function;
+	kretprobe_handler_t fail;
+} mm_steps[] = {
+	{ "ID", "ida_alloc_range", mm_fail_id },
+	{ "counters", "__percpu_counter_init_many", mm_fail_counters },
+};
+
+static struct kretprobe mm_fail_probe;
+
+static void mm_fail_off(void *unused)
+{
+	WRITE_ONCE(mm_fails_of, NULL);
+	unregister_kretprobe(&mm_fail_probe);
+}
+
+static void mm_fail_on(struct kunit *test, const struct mm_step *step)
+{
+	mm_fail_probe = (struct kretprobe) {
+		.kp.symbol_name = step->function,
+		.entry_handler = mm_fail_entry,
+		.handler = step->fail,
+		.data_size = sizeof(struct mm_fail),
+	};
+	KUNIT_ASSERT_EQ(test, register_kretprobe(&mm_fail_probe), 0);
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, mm_fail_off, NULL));
+}
+#else
+static const struct mm_step {
+	const char *desc;
+} mm_steps[] = {
+	{ "ID" },
+	{ "counters" },
+};
+
+static struct task_struct *mm_fails_of;
+static unsigned int mm_failed;
+
+static void mm_fail_on(struct kunit *test, const struct mm_step *step)
+{
+	kunit_skip(test, "needs CONFIG_KRETPROBES");
+}
+#endif
+
+KUNIT_ARRAY_PARAM_DESC(mm_step, mm_steps, desc);
+
+/*
+ * There is no mm without an ID: where none can be had, or where what an mm needs
+ * besides cannot be, there is no mm either, and no ID is lost [mapped 55]. Fork
+ * makes an mm in the same way. The allocation has worked, and a probe undoes it
+ * as it returns. IDs are given lowest first, so the mm before and the one after
+ * have the same; eight times, as one that is lost could be given back by others.
+ */
+static void mm_alloc_fails(struct kunit *test)
+{
+	const struct mm_step *step = test->param_value;
+	unsigned int i, same = 0, before, after;
+	struct mm_struct *mm, *none;
+
+	mapped_needs_ids(test);
+	mm_fail_on(test, step);
+	mm_failed = 0;
+	for (i = 0; i < 8; i++) {
+		mm = mm_alloc();
+		KUNIT_ASSERT_NOT_NULL(test, mm);
+		before = pgtable_kunit_mm_id(mm);
+		mmput(mm);
+
+		WRITE_ONCE(mm_fails_of, current);
+		none = mm_alloc();
+		WRITE_ONCE(mm_fails_of, NULL);
+		KUNIT_EXPECT_NULL(test, none);
+		if (none)
+			mmput(none);
+
+		mm = mm_alloc();
+		KUNIT_ASSERT_NOT_NULL(test, mm);
+		after = pgtable_kunit_mm_id(mm);
+		mmput(mm);
+		KUNIT_EXPECT_GT(test, after, 0);
+		same += after == before;
+	}
+	PGTABLE_KUNIT_DID(test, mm_failed, "allocations that failed");
+	KUNIT_EXPECT_EQ(test, mm_failed, i);
+	KUNIT_EXPECT_GE_MSG(test, same, i - 1, "IDs are lost");
+}
+
 static struct kunit_suite mapcount_suite;
 
 static int mapcount_init(struct kunit *test)
@@ -153,6 +293,7 @@ static struct kunit_case mapcount_cases[] = {
 			 mapcount_folio_gen_params),
 	KUNIT_CASE(folio_mapcount_of_types),
 	KUNIT_CASE(mm_alloc_distinct_ids),
+	KUNIT_CASE_PARAM(mm_alloc_fails, mm_step_gen_params),
 	{}
 };
 
