@@ -6,8 +6,9 @@
  * and a page too many destroys the data of its owner. Each case fills pages
  * whose neighbours it knows, clears some of them, and looks at every byte of
  * these, and at the pages around them. Kernels that have no functions for
- * ranges are called page by page. x86_64 chooses one of three ways by the CPU;
- * to see the others:
+ * ranges are called page by page. One case looks at stacks of threads, which
+ * fork clears with them. x86_64 chooses one of three ways by the CPU; to see the
+ * others:
  *
  *   ./tools/testing/kunit/kunit.py run --arch=x86_64 --kunitconfig=mm/tests \
  *	clear_pages --kernel_args clearcpuid=erms
@@ -19,10 +20,15 @@
  */
 
 #include <kunit/test.h>
+#include <linux/completion.h>
 #include <linux/highmem.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/sched/clock.h>
+#include <linux/sched/task.h>
+#include <linux/sched/task_stack.h>
 #include <linux/sort.h>
+#include <linux/vmalloc.h>
 
 #include "clear_extent.h"
 
@@ -235,6 +241,99 @@ static void clear_long_range(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, ranges, "ranges");
 }
 
+/* Threads that may get a stack of one before; a CPU keeps two of these. */
+#define STACK_THREADS	32U
+
+/* A word that nothing else leaves on a stack. */
+#define STACK_MARK	0x5ca1ab1eUL
+
+/**
+ * struct stack_look - what a thread found on its stack
+ * @stack: the lowest address
+ * @page: the page there
+ * @marked: words of @stack that it has marked
+ * @found: words that were marked before it ran
+ * @done: it has looked
+ */
+struct stack_look {
+	void *stack;
+	struct page *page;
+	unsigned long marked;
+	unsigned long found;
+	struct completion done;
+};
+
+/* All below the frame of this function, which calls nothing meanwhile. */
+static noinline __no_sanitize_address __no_kcsan
+void stack_look_and_mark(struct stack_look *look)
+{
+	unsigned long *end = (void *)((unsigned long)__builtin_frame_address(0) -
+				      SZ_256);
+	unsigned long *word;
+
+	/* The lowest word has a mark of the kernel. */
+	for (word = end_of_stack(current) + 1; word < end; word++) {
+		look->found += READ_ONCE(*word) == STACK_MARK;
+		look->marked++;
+		WRITE_ONCE(*word, STACK_MARK);
+	}
+}
+
+static int stack_thread(void *data)
+{
+	struct stack_look *look = data;
+
+	look->stack = task_stack_page(current);
+	look->page = vmalloc_to_page(look->stack);
+	stack_look_and_mark(look);
+	complete(&look->done);
+	return 0;
+}
+
+/*
+ * A thread does not find on its stack what the thread before it has left there
+ * [clearing 29]. A stack of a thread that has ended is kept for the next one:
+ * of 32 threads, one after the other, most get one. Each looks for marks in all
+ * of its stack but the few frames in use, and then marks all of it. A CPU keeps
+ * two stacks, so three threads would do; 32 are enough where two CPUs take turns.
+ */
+static void reused_stack_is_clear(struct kunit *test)
+{
+	struct stack_look *look;
+	unsigned int i, j, reused = 0;
+
+	if (!IS_ENABLED(CONFIG_VMAP_STACK))
+		kunit_skip(test, "stacks are not kept: CONFIG_VMAP_STACK=n");
+	look = kunit_kcalloc(test, STACK_THREADS, sizeof(*look), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, look);
+	for (i = 0; i < STACK_THREADS; i++) {
+		struct task_struct *task;
+
+		init_completion(&look[i].done);
+		task = kthread_create(stack_thread, &look[i], "stack_thread");
+		KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+		get_task_struct(task);
+		wake_up_process(task);
+		wait_for_completion(&look[i].done);
+		kthread_stop_put(task);
+		/* The stack is given back when the thread runs no more. */
+		schedule_timeout_uninterruptible(1);
+
+		for (j = 0; j < i; j++) {
+			if (look[j].stack == look[i].stack &&
+			    look[j].page == look[i].page)
+				break;
+		}
+		reused += j < i;
+		KUNIT_ASSERT_GT(test, look[i].marked,
+				THREAD_SIZE / 2 / sizeof(long));
+		KUNIT_EXPECT_EQ_MSG(test, look[i].found, 0,
+				    "thread %u, of %lu words that it marked", i,
+				    look[i].marked);
+	}
+	PGTABLE_KUNIT_DID(test, reused, "stacks that a thread had before");
+}
+
 static int bench_cmp(const void *a, const void *b)
 {
 	const u64 *x = a, *y = b;
@@ -332,6 +431,7 @@ static struct kunit_case clear_pages_cases[] = {
 	KUNIT_CASE_PARAM(clear_any_user_address, clear_op_gen_params),
 	KUNIT_CASE_PARAM_ATTR(clear_long_range, clear_op_gen_params,
 			      PGTABLE_KUNIT_SLOW),
+	KUNIT_CASE(reused_stack_is_clear),
 	KUNIT_CASE_SLOW(clear_bench),
 	{}
 };
