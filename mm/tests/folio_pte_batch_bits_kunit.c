@@ -405,6 +405,16 @@ static void folio_pte_batch_reported_bits(struct kunit *test)
 #endif
 
 /*
+ * riscv with shadow stacks, which are writable and not readable: what takes the
+ * permission to write gives that to read.
+ */
+#if defined(CONFIG_RISCV) && defined(PAGE_SHADOWSTACK)
+#define BIT_OF_READ	_PAGE_READ
+#else
+#define BIT_OF_READ	0
+#endif
+
+/*
  * May a batch go on over these two entries, which differ in one bit? If that bit
  * says young, or what is not respected. What it says is asked of the functions
  * that read it, and not of those that change it, which the kernel uses here.
@@ -424,6 +434,8 @@ static bool bit_ignored(pte_t pte, pte_t next, unsigned int flags)
 		return false;
 	if (bit & BIT_OF_YOUNG)
 		return true;
+	if (bit & BIT_OF_READ)
+		return !write;
 	if (bit & BIT_OF_OTHERS)
 		return !dirty || !write;
 	if (!pte_young(pte) != !pte_young(next))
