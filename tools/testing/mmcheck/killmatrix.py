@@ -65,7 +65,7 @@ class Row:
 
 @dataclass
 class Matrix:
-    """The rows of one kernel and architecture, and all cases that there were."""
+    """The rows of one kernel and architecture, and all cases that ran there: none that was skipped."""
 
     kernel: str = ""
     cases: list[str] = field(default_factory=list)
@@ -362,7 +362,7 @@ def merge(session: Session, rows: Mapping[str, Row]) -> Path:
         before = old.rows.get(name, Row())
         others = {case: how for case, how in before.cases.items() if case in kept}
         merged[name] = dataclasses.replace(row, cases={**others, **row.cases})
-    Matrix(session.source.label, sorted({*session.reach.cases, *kept}), merged).save(path)
+    Matrix(session.source.label, sorted({*session.reach.ran, *kept}), merged).save(path)
     return path
 
 

@@ -57,12 +57,14 @@ class Reach:
     seconds: how long each took
     runs:    the numbers of the functions that each ran; those of its suite's init are among them
     start:   seconds until the first case
+    skipped: cases that this kernel or machine cannot run
     """
 
     cases: list[str] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     runs: list[list[int]] = field(default_factory=list)
     start: float = 0.0
+    skipped: list[str] = field(default_factory=list)
 
     def save(self, path: Path, mark: str) -> None:
         """Keep it; `mark` says for which kernel it holds."""
@@ -76,6 +78,11 @@ class Reach:
             return cls(**fields) if fields.pop("mark") == mark else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
+
+    @property
+    def ran(self) -> list[str]:
+        """The cases that said whether they pass."""
+        return [case for case in self.cases if case not in set(self.skipped)]
 
     @property
     def known(self) -> bool:
@@ -110,6 +117,8 @@ def read(console: Iterable[str]) -> Reach:
             shared, pending = (pending if first else set()), set()
         elif match := _RESULT.match(line):
             result.cases.append(f"{suite}.{match[2]}")
+            if " # SKIP" in line:
+                result.skipped.append(result.cases[-1])
             result.seconds.append(round(now - last, 3))
             result.runs.append(sorted(pending | shared))
             pending, last = set(), now

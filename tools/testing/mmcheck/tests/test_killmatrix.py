@@ -17,7 +17,7 @@ TRACE = """\
 [    2.0]     # Subtest: one
 [    2.5] # mmcheck_reached: 1 2
 [    2.5]     ok 1 a
-[    4.5]     ok 2 b
+[    4.5]     ok 2 b # SKIP needs two CPUs
 [    4.6] # mmcheck_reached: 3
 [    4.6] ok 1 one
 [    5.0] # mmcheck_reached: 4
@@ -51,7 +51,7 @@ int kunit_run_tests(struct kunit_suite *suite)
 
 def test_what_each_case_runs() -> None:
     found = reach.read(TRACE.splitlines())
-    assert found.cases == ["one.a", "one.b", "two.c"]
+    assert found.cases == ["one.a", "one.b", "two.c"] and found.ran == ["one.a", "two.c"]
     assert found.runs == [[1, 2, 3], [3], [4, 5]]  # the end of a suite is all its cases', and so is its begin
     assert found.seconds == [0.5, 2.0, 0.3]
     assert found.reaching([5, 2]) == [0, 2] and not found.reaching([9])
