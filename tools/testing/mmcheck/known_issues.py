@@ -5,6 +5,7 @@ The table is known_issues.toml. A failure is accepted only in a tree that shows 
 fix, so a tree is asked when kernel and selftests are built, by a script that this module writes:
 
     number    as in KNOWN_ISSUES.md and in the tests
+    harm      one of HARMS, the worst first
     tests     the cases that meet it
     patch     files that fix it; each kernel that has the issue takes one of them
     upstream  what became of it there, fixes: the commit that brought it in
@@ -30,6 +31,13 @@ STALE = re.compile(r"known issue (\d+) is stale")
 
 MET = re.compile(r"known issue (\d+): ")
 """How the reason of a skip begins, in a test that met a known issue."""
+
+HARMS = {
+    "memory": "data is lost, or memory is reached that must not be",
+    "state": "the kernel reports or remembers something wrong",
+    "speed": "memory or time is wasted",
+    "latent": "nothing in this kernel meets it, or no CPU of today acts on it",
+}
 
 TABLE = Path(__file__).parent / "known_issues.toml"
 SCRIPT = "lib/pgtable_kunit/known_issues.sh"
@@ -118,6 +126,7 @@ class Issue:
     file: str
     name: str
     faulty: tuple[str, ...]
+    harm: str = "latent"
     fixed_in: str = ""
     config: tuple[str, ...] = ()
 
@@ -180,8 +189,21 @@ def rows(issue: Issue) -> str:
     return f"| | |\n|---|---|\n{body}\n"
 
 
+def summary(issues: Sequence[Issue]) -> str:
+    """The table at the head of KNOWN_ISSUES.md: the worst issues first."""
+    lines = ["| harm | issue | kernels |", "|---|---|---|"]
+    for harm, meaning in HARMS.items():
+        for issue in issues:
+            if issue.harm == harm:
+                kernels = ", ".join(re.findall(r"\d+\.\d+\.\d+", issue.kernels.partition(";")[0]))
+                lines.append(f"| {meaning} | {issue.number}. {issue.title} | {kernels} |")
+                meaning = ""
+    return "\n".join(lines) + "\n"
+
+
 def document(text: str, issues: Sequence[Issue]) -> str:
     """KNOWN_ISSUES.md with titles and tables as `issues` have them; what is below the tables stays."""
+    text = re.sub(r"^\| harm \|.*\n(?:\|.*\n)+", summary(issues).replace("\\", r"\\"), text, flags=re.MULTILINE)
     for issue in issues:
         pattern = rf"^## {issue.number}\. .*\n\n(?:\|.*\n)+"
         new = f"## {issue.number}. {issue.title}\n\n{rows(issue)}"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The table of known issues says which tree has which, and what derives from it is in step with it."""
 
+import dataclasses
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -58,6 +59,7 @@ def test_what_derives_from_the_table_is_in_step() -> None:
     assert (PROJECT / known_issues.SCRIPT).read_text() == known_issues.script(ISSUES)
     text = (PROJECT / known_issues.DOCUMENT).read_text()
     assert text == known_issues.document(text, ISSUES)
+    assert known_issues.summary(ISSUES) in text
     for issue in ISSUES:
         assert f"## {issue.number}. {issue.title}\n\n{known_issues.rows(issue)}\n" in text
 
@@ -67,6 +69,7 @@ def test_numbers_are_in_order_and_all_is_said() -> None:
     for issue in ISSUES:
         assert issue.tests and issue.patch and issue.faulty and issue.upstream
         assert issue.fixes or issue.fixed_in
+        assert issue.harm in known_issues.HARMS
         assert all(text == " ".join(text.split()) for text in issue.faulty)
 
 
@@ -150,3 +153,10 @@ def test_a_patch_fixes_what_the_table_sees(tmp_path: Path, monkeypatch: pytest.M
         patched.fixed([issue("other.patch")], tree_of("f(); bad();\n"))
     with pytest.raises(UserError, match="still seems to be there"):
         patched.fixed([issue("none.patch")], tree_of("f(); bad();\n"))
+
+
+def test_the_summary_begins_with_the_worst() -> None:
+    harmless = [dataclasses.replace(issue, harm="speed") for issue in ISSUES[:2]]
+    lines = known_issues.summary([*harmless, dataclasses.replace(ISSUES[2], harm="memory")]).splitlines()[2:]
+    assert [line.split(" | ")[1].partition(".")[0] for line in lines] == ["3", "1", "2"]
+    assert lines[1].startswith(f"| {known_issues.HARMS['speed']} |") and lines[2].startswith("|  |")
