@@ -26,6 +26,7 @@ MODULES = {
     "matrix": "matrix",
     "mutants": "mutants",
     "known-issues": "patched",
+    "patches": "sendable",
     "coverage": "coverage",
     "htmldocs": "htmldocs",
     "bench": "bench",

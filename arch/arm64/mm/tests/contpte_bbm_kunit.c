@@ -62,6 +62,8 @@ static const struct bbm_sequence bbm_sequences[] = {
 	{ "fold, flush before the last is clear", "nZfzc:",
 	  CONTPTE_BBM_CONFLICT, true },
 	{ "fold, flush too late", "nzcf:", CONTPTE_BBM_CONFLICT, true },
+	{ "unfold, flush before the last is clear", "cZfzN",
+	  CONTPTE_BBM_CONFLICT, true },
 	/* Without an invalid entry in between. */
 	{ "fold in place", "nfcf:", CONTPTE_BBM_IN_PLACE, true },
 	{ "unfold in place", "cfnf:", CONTPTE_BBM_IN_PLACE, true },
