@@ -33,7 +33,7 @@ SCRIPTS = (
 class Run(Cell):
     """One boot of the suites.
 
-    boots: ways to boot it, with pages of 4K, of which to count what they cost
+    boots: ways to boot it with pages of 4K; the cost of each is counted
     """
 
     boots: tuple[linear_map.Way, ...] = ()

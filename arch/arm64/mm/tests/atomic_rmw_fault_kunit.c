@@ -338,8 +338,8 @@ static unsigned int rmw_words(struct user_run *run, u64 value)
  * A CAS that does not find what it compares with writes nothing, though its
  * fault is handled as a write [atomics 42]: fresh memory stays 0, and pages
  * that a child shares are copied and keep their words. The emulator stores the
- * old word again, so faults are those of a CAS that writes; a CPU may do
- * without. A CAS that succeeds changes all words: the program does compare.
+ * old word again, so the CAS faults like one that writes; a CPU need not. A CAS
+ * that succeeds changes all words: the program does compare.
  */
 static void cas_fails(struct kunit *test)
 {

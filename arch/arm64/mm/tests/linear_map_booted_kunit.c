@@ -178,8 +178,8 @@ static bool booted_is_memory(phys_addr_t phys, unsigned long size)
 
 /*
  * Nothing but memory is mapped [linear map 29, 31]: each byte of each entry of
- * the linear map, up to the last address that there is, is memory, so that no
- * page is mapped of which firmware has taken a part away.
+ * the linear map, up to the last address that there is, is memory. So no page is
+ * mapped if firmware has a part of it.
  */
 static void nothing_else_mapped(struct kunit *test)
 {

@@ -51,7 +51,7 @@ static void plug_desc(const unsigned int *sections, char *desc)
 KUNIT_ARRAY_PARAM(plug, plug_sections, plug_desc);
 
 /*
- * Memory that is plugged in is mapped like that of the boot [linear map 33]: each
+ * Memory that is plugged in is mapped like the boot's memory [linear map 33]: each
  * page to itself, by the largest entries and contiguous blocks that fit, or by
  * pages where the boot does so; and each table of pages is reached by the fixmap
  * once, not once for each block. Nothing of it is left when it is unplugged, no
@@ -110,10 +110,10 @@ static void plug_probe_off(void *data)
 #define PLUG_ALLOCATIONS	4096
 
 /*
- * Each allocation fails in turn, those of tables and those of struct pages, until
- * there is none left to fail [linear map 22]. It is an error each time, and then
- * nothing is mapped and no table is left; or the kernel does with smaller pages,
- * and then all is mapped. Older kernels stop the machine instead.
+ * Each allocation of a table or of struct pages fails in turn, until all have
+ * failed once [linear map 22]. Each time the kernel returns an error, maps nothing
+ * and leaves no table; or it uses smaller pages, and maps everything. Older
+ * kernels stop the machine instead.
  */
 static void arch_add_memory_no_memory(struct kunit *test)
 {
