@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import sendable
+from mmcheck import sendable, series
 from mmcheck.errors import UserError
 from mmcheck.known_issues import Issue
 
+PERSON = ("A Developer", "a@example.org")
 AUTHOR = "A Developer <a@example.org>"
 PATCH = """\
 Subject: [PATCH] mm: count from one
@@ -52,7 +53,7 @@ def tree(folder: Path) -> Path:
 def mailed(folder: Path) -> sendable.Mail:
     where = tree(folder)
     return sendable.mail(
-        ISSUE, where / "issue.patch", lambda name: (where / name).read_text(), where, AUTHOR, where / "mail"
+        ISSUE, where / "issue.patch", lambda name: (where / name).read_text(), where, PERSON, where / "mail"
     )
 
 
@@ -72,19 +73,19 @@ def test_what_checkpatch_says_is_a_fault(tmp_path: Path) -> None:
 
 
 def test_what_git_am_refuses_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = sendable._run
+    plain = series.Repository.git
 
-    def spoiled(folder: Path, *words: str) -> object:
+    def spoiled(repository: series.Repository, *words: str, stdin: str = "") -> None:
         if "am" in words:
             Path(words[-1]).write_text(Path(words[-1]).read_text().replace("-int count", "-long count"))
-        return plain(folder, *words)
+        plain(repository, *words, stdin=stdin)
 
-    monkeypatch.setattr(sendable, "_run", spoiled)
+    monkeypatch.setattr(series.Repository, "git", spoiled)
     assert mailed(tmp_path).faults == ("git am refuses it",)
 
 
 def test_the_author_is_given_or_known_to_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert sendable.author(AUTHOR) == AUTHOR
+    assert sendable.author(AUTHOR) == PERSON
     with pytest.raises(UserError, match="FROM=nobody: give it like"):
         sendable.author("nobody")
     config = tmp_path / "gitconfig"
@@ -92,7 +93,7 @@ def test_the_author_is_given_or_known_to_git(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.chdir(tmp_path)
     config.write_text("[user]\nname = B\n")
-    with pytest.raises(UserError, match="whose patches"):
+    with pytest.raises(UserError, match=r"set git config user\.name"):
         sendable.author("")
     config.write_text("[user]\nname = B\nemail = b@example.org\n")
-    assert sendable.author("") == "B <b@example.org>"
+    assert sendable.author("") == ("B", "b@example.org")
