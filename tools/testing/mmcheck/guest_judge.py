@@ -122,10 +122,7 @@ class BothSession(GuestSession):
         self.trace = reach.Programs()
         for names in self.boots():
             self.check_programs([names])
-            with (self.folder / "unchanged.log").open(errors="replace") as console:
-                found = reach.read_programs(console)
-            self.trace.runs |= found.runs
-            self.trace.seconds |= found.seconds
+            self.trace.add(self.folder / "unchanged.log")
 
     def boot(self, mutant: Mutant, number: int, glob: str) -> Verdict:
         """Boot with one mutant switched on: the suites that may notice, or where `glob` is a program's name, that."""

@@ -30,10 +30,7 @@ class GuestMatrixSession(GuestSession):
             if bad := [case for case in cases if case.state == "failed"]:
                 raise UserError(f"linux {self.label} without a mutant: {bad[0].suite}.{bad[0].name}; see {one.console}")
             self.reach.cases += [f"{case.suite}.{case.name}" for case in cases]
-            with one.console.open(errors="replace") as console:
-                found = reach.read_programs(console)
-            self.trace.runs |= found.runs
-            self.trace.seconds |= found.seconds
+            self.trace.add(one.console)
 
     def _boot(self, log: str, words: Sequence[str], names: Sequence[str]) -> tuple[kselftest.Boot, list[results.Case]]:
         by_name = {program.name: program for program in self.every}

@@ -228,8 +228,10 @@ class Judge:
             for name in [name for name, row in rows.items() if name in by_name and case in row.spared]:
                 progress.say(f"{case} has noticed nothing yet: it runs with {name}")
                 self._boots(by_name[name], [self.place[case]], False, rows[name])
+                if boot.stop.is_set():
+                    return
                 rows[name].spared.remove(case)
-                if case in rows[name].cases or boot.stop.is_set():
+                if case in rows[name].cases:
                     break
 
     def _boots(self, mutant: Mutant, todo: list[int], own: bool, row: Row) -> None:

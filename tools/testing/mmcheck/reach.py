@@ -136,6 +136,13 @@ class Programs:
     runs: dict[str, set[int]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
+    def add(self, console: Path) -> None:
+        """Read the console of one more boot."""
+        with console.open(errors="replace") as lines:
+            found = read_programs(lines)
+        self.runs |= found.runs
+        self.seconds |= found.seconds
+
     def reaching(self, functions: Iterable[int]) -> list[str]:
         """The programs that run one of `functions`, the quickest first."""
         wanted = set(functions)

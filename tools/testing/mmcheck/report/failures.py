@@ -22,7 +22,7 @@ LISTS = {
     "s390": "linux-s390@vger.kernel.org",
     "um": "linux-um@lists.infradead.org",
 }
-"""The mailing list of an architecture, besides that of memory management."""
+"""The mailing list of an architecture. Mails go to linux-mm as well."""
 CARDS = 40
 """So many failures have a card; the others are one line each, or a page of thousands would be too large."""
 

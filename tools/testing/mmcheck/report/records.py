@@ -212,7 +212,7 @@ def _verdicts(group: JSON, cell: Cell, lines: list[skips.Line], above: tuple[str
 
 
 def _reason(case: results.Case, cell: Cell, lines: list[skips.Line]) -> list[str]:
-    """Why a case is skipped: the table says it. make check fails for any other skip but that of a known issue."""
+    """Why a case is skipped, as the table says. Any other skip fails make check, except a known issue."""
     line = next((line for line in lines if line.holds(cell) and line.allows(case)), None)
     if line:
         return [line.why if re.search(r"[*?\[]", line.says) else line.says]

@@ -204,11 +204,15 @@ GUEST = """\
 """
 
 
-def test_what_each_program_runs() -> None:
+def test_what_each_program_runs(tmp_path: Path) -> None:
     found = reach.read_programs(GUEST.splitlines())
     assert found.reaching([3]) == ["folio_fork"] and not found.reaching([1])
     assert found.runs == {"folio_fork": {2, 3}}
     assert found.seconds == {"folio_fork": 2.0, "folio_file": 2.0}
+    (tmp_path / "log").write_text(GUEST)
+    both = reach.Programs({"other": {1}}, {"other": 3.0})
+    both.add(tmp_path / "log")
+    assert both.runs == {"other": {1}, **found.runs} and both.seconds == {"other": 3.0, **found.seconds}
 
 
 def test_a_slow_case_is_spared_what_others_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
