@@ -33,7 +33,7 @@ MET = re.compile(r"known issue (\d+): ")
 """How the reason of a skip begins, in a test that met a known issue."""
 
 HARMS = {
-    "memory": "data is lost, or memory is reached that must not be",
+    "memory": "data is lost, or a process reaches memory that it must not",
     "state": "the kernel reports or remembers something wrong",
     "speed": "memory or time is wasted",
     "latent": "nothing in this kernel meets it, or no CPU of today acts on it",
