@@ -35,20 +35,20 @@ HEAD = """\
 
 <!-- Written by tools/testing/mmcheck/properties.py from properties.toml and the tests' comments: change these. -->
 
-Which property of the APIs is tested where. Each section has the rows of one catalogue of properties. The comment of a
-case cites the rows that it tests: `[contpte 67]`, `[linear map 18]`. A case of a KUnit suite is named `suite.case`, one
-of a selftest `fixture.case`.
+These tables list properties of the APIs, and the cases that test each property. A section has the rows of one catalogue
+of properties. The comment of a case cites the rows that it tests: `[contpte 67]`, `[linear map 18]`. A case of a KUnit
+suite is named `suite.case`, a case of a selftest `fixture.case`.
 
-If the usual kernel does not run a case, its row names what does. `check` and `matrix` are `make check` and `make
-matrix`; the words after them are a cell: kernel, architecture, page size, flavour. tools/testing/mmcheck/skips.toml
+If the usual kernel skips a case, its row says where the case runs. `check` and `matrix` are `make check` and `make
+matrix`; the words after them name a cell: kernel, architecture, page size, flavour. tools/testing/mmcheck/skips.toml
 lists what each cell skips. Any other skip fails the cell.
 """
 
 STATES = {
     "tested": "a case, a build or the host tests it",
     "with a gap": "tested, except for something that the row names",
-    "measured": "a benchmark gives a figure, and nothing judges it",
-    "open": "it can be tested, and nothing does yet",
+    "measured": "a benchmark prints a figure, and no test fails by it",
+    "open": "it could be tested, but no test exists yet",
     "not testable here": "the row says why",
 }
 
@@ -187,7 +187,7 @@ def summary(sections: Sequence[Section]) -> str:
 
 
 def gaps(sections: Sequence[Section]) -> str:
-    """What somebody could add."""
+    """The rows with a gap: what a new test could do."""
     rows = [row for section in sections for row in section.rows() if row.gap]
     return "\n".join(
         f"- **{f'{row.catalogue} {row.numbers}'.strip() or 'bug'}** ({row.title}): {row.gap}" for row in rows
@@ -198,7 +198,8 @@ def document(sections: Sequence[Section]) -> str:
     """The text of COVERAGE.md."""
     states = "\n".join(f"- **{state}**: {meaning}" for state, meaning in STATES.items())
     parts = [HEAD, f"## Summary\n\n{summary(sections)}\n\n{states}\n"]
-    parts.append(f"## Good first gaps\n\nWhat nothing tests yet, and could:\n\n{gaps(sections)}\n")
+    todo = "No test covers these yet. Each line says what a test could do, or why none has succeeded:"
+    parts.append(f"## Good first gaps\n\n{todo}\n\n{gaps(sections)}\n")
     for section in sections:
         parts.append(f"## {section.title}\n" + (f"\n{section.intro.strip()}\n" if section.intro else ""))
         for subject, rows in section.subjects.items():

@@ -32,7 +32,10 @@ REFUSED = {
 """What is refused, and what to write."""
 
 DOCUMENTS = [
-    *(PROJECT / name for name in ("README.md", "CHANGELOG.md", "MAINTAINERS", "KNOWN_ISSUES.md", "ci/README.md")),
+    *(
+        PROJECT / name
+        for name in ("README.md", "CHANGELOG.md", "MAINTAINERS", "KNOWN_ISSUES.md", "COVERAGE.md", "ci/README.md")
+    ),
     *PROJECT.glob("Documentation/**/*.rst"),
 ]
 
