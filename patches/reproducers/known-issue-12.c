@@ -9,8 +9,6 @@
  *
  * With the argument "lose" it ends with munmap() of all: where the kernel has the
  * bug, that loses the page until the next boot.
- *
- * cc -o known-issue-12 known-issue-12.c && ./known-issue-12
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -6,8 +6,7 @@
  * and a half, again and again from where the scan before ended. Prints OK or BUG,
  * and ends with 0 or 1; with 4 if it cannot tell.
  * Needs four free huge pages: echo 4 > /proc/sys/vm/nr_hugepages
- *
- * cc -o known-issue-13 known-issue-13.c && ./known-issue-13
+ * and, to build it, headers of Linux 6.7 or newer.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

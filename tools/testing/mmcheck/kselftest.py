@@ -80,8 +80,9 @@ MACHINES = {
     "folio_reuse_race": Machine(cpus=2),
     "hugetlb_fork": LARGE,
     "hugetlb_sparse": LARGE,
+    "known-issue-12": LARGE,
 }
-"""Programs that do not run on the usual machine. Those of one machine share a boot."""
+"""Programs, reproducers among them, that do not run on the usual machine. Those of one machine share a boot."""
 
 
 def machine_of(name: str) -> Machine:

@@ -5,13 +5,14 @@ import dataclasses
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from mmcheck import known_issues, patched
+from mmcheck import known_issues, patched, results
 from mmcheck.errors import UserError
 from mmcheck.known_issues import Issue
-from mmcheck.settings import PROJECT
+from mmcheck.settings import PROJECT, Settings
 
 ISSUES = known_issues.load()
 
@@ -153,6 +154,60 @@ def test_a_patch_fixes_what_the_table_sees(tmp_path: Path, monkeypatch: pytest.M
         patched.fixed([issue("other.patch")], tree_of("f(); bad();\n"))
     with pytest.raises(UserError, match="still seems to be there"):
         patched.fixed([issue("none.patch")], tree_of("f(); bad();\n"))
+
+
+def of_table(number: int) -> Issue:
+    return next(issue for issue in ISSUES if issue.number == number)
+
+
+def test_a_plan_has_what_the_architecture_runs() -> None:
+    issues = [of_table(2), of_table(12)]
+    todo = patched.plan(issues, "arm64")
+    assert todo.kunit == ("set_ptes.set_ptes_consecutive_pages",) and todo.reproducers == ("known-issue-12",)
+    assert todo.selftests == issues[1].tests
+    todo = patched.plan(issues, "um")
+    assert todo.kunit and not todo.selftests and not todo.reproducers
+
+
+ALONE = "known-issue-1"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ({"a.b": "failed", ALONE: "failed"}, {"a.b": "stale", ALONE: "passed"}, ""),
+        ({"a.b": "failed", "a.c": "skipped: no LPA2"}, {"a.b": "stale", "a.c": "skipped: no LPA2"}, ""),
+        ({"a.b": "did not run"}, {"a.b": "did not run"}, ""),
+        (None, {"a.b": "stale"}, ""),
+        ({"a.b": "passed"}, {"a.b": "stale"}, "no test fails without the patch"),
+        ({"a.b": "failed"}, {"a.b": "failed"}, "a test fails with the patch"),
+        ({"a.b": "failed", ALONE: "failed"}, {"a.b": "stale", ALONE: "failed"}, "a test fails with the patch"),
+        ({"a.b": "failed"}, {"a.b": "passed"}, "no test says that it is stale"),
+        ({"a.b": "failed", ALONE: "passed"}, {"a.b": "stale", ALONE: "passed"}, "reproducer prints OK without"),
+    ],
+)
+def test_an_issue_holds_if_its_patch_changes_the_verdict(
+    before: dict[str, str] | None, after: dict[str, str], why: str
+) -> None:
+    found = patched.wrong(before, after, ALONE)
+    assert why in found and bool(why) == bool(found)
+
+
+def test_verdicts_of_cases_and_of_reproducers_are_found_by_name(tmp_path: Path) -> None:
+    session = patched.Session(cast(Settings, None), "label", tmp_path, "", "")
+    stale = ["known issue 13 is stale: it is gone"]
+    session.note(
+        [
+            results.Case("known-issue-13", "", "failed", 0, []),
+            results.Case("hugetlb_scan", "hugetlb_scan.private.scan_written", "passed", 0, stale),
+            results.Case("contpte", "case:4K", "skipped", 0, ["not here"]),
+        ]
+    )
+    issue = of_table(13)
+    assert session.verdict(issue, "known-issue-13") == "failed"
+    assert session.verdict(issue, "hugetlb_scan.scan_written") == "stale"
+    assert session.verdict(issue, "contpte.case") == "skipped: not here"
+    assert session.verdict(issue, "no.such") == "did not run"
 
 
 def test_the_summary_begins_with_the_worst() -> None:

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Known issue 11: pagemap calls each page of a huge page exclusive, or not, by the
+ * state of the first one.
+ *
+ * A child of fork() unmaps every other page of a huge page: the parent alone has
+ * these. Prints OK or BUG, and ends with 0 or 1; with 4 if it cannot tell.
+ * Needs huge pages: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static unsigned long huge_page_size(void)
+{
+	FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "r");
+	unsigned long size = 0;
+
+	if (f) {
+		if (fscanf(f, "%lu", &size) != 1)
+			size = 0;
+		fclose(f);
+	}
+	return size;
+}
+
+/* Kibibytes in huge pages, of the mapping that begins at @at. */
+static long huge(const char *at)
+{
+	FILE *f = fopen("/proc/self/smaps", "r");
+	unsigned long begin;
+	char line[4096];
+	long found = -1;
+	int here = 0;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-", &begin) == 1)
+			here = begin == (unsigned long)at;
+		if (here)
+			sscanf(line, "AnonHugePages: %ld kB", &found);
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+int main(void)
+{
+	unsigned long size = huge_page_size(), page = sysconf(_SC_PAGESIZE), wrong = 0, entry;
+	int fd = open("/proc/self/pagemap", O_RDONLY), ready[2], go[2], bug;
+	char *room = MAP_FAILED, *at, c = 0;
+
+	if (size)
+		room = mmap(NULL, 3 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (room == MAP_FAILED || fd < 0 || pipe(ready) || pipe(go)) {
+		printf("cannot tell: no huge pages, or no pagemap\n");
+		return 4;
+	}
+	at = (char *)(((unsigned long)room + 2 * size - 1) & -size);
+	mprotect(at, size, PROT_READ | PROT_WRITE);
+	madvise(at, size, MADV_HUGEPAGE);
+	memset(at, 1, size);
+	if (huge(at) * 1024 != (long)size) {
+		printf("cannot tell: no huge page: is transparent_hugepage/enabled \"never\"?\n");
+		return 4;
+	}
+	if (!fork()) {
+		for (unsigned long i = page; i < size; i += 2 * page)
+			munmap(at + i, page);
+		if (write(ready[1], &c, 1) != 1)
+			_exit(1);
+		close(go[1]);
+		_exit(read(go[0], &c, 1) != 0);
+	}
+	if (read(ready[0], &c, 1) != 1) {
+		printf("cannot tell: the child ended\n");
+		return 4;
+	}
+	for (unsigned long i = 0; i < size / page; i++) {
+		off_t place = ((unsigned long)at / page + i) * sizeof(entry);
+
+		if (pread(fd, &entry, sizeof(entry), place) != sizeof(entry))
+			return 4;
+		/* Bit 56: nobody else has the page. */
+		wrong += (entry >> 56 & 1) != i % 2;
+	}
+	bug = wrong != 0;
+	close(go[1]);
+	wait(NULL);
+	printf("of %lu pages, %lu have the wrong bit 56 in pagemap\n", size / page, wrong);
+	printf("%s\n", bug ? "BUG" : "OK");
+	return bug;
+}

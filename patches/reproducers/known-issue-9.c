@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Known issue 9: the first fault in a page table maps one page of the last folio of
+ * a file, not those around it.
+ *
+ * A file of 64K in the folder that is given is mapped where no page table is; its
+ * second half is read at one address. Prints OK or BUG, and ends with 0 or 1; with 4
+ * if it cannot tell. The folder must be on a file system with large folios, for
+ * instance XFS.
+ * Usage: known-issue-9 FOLDER
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define SIZE 0x10000UL
+
+/* Kibibytes that are mapped, of the mapping that begins at @at. */
+static long mapped(const char *at)
+{
+	FILE *f = fopen("/proc/self/smaps", "r");
+	unsigned long begin;
+	char line[4096];
+	long found = -1;
+	int here = 0;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-", &begin) == 1)
+			here = begin == (unsigned long)at;
+		if (here)
+			sscanf(line, "Rss: %ld kB", &found);
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* What the first fault in a page table maps of the second half of the file. */
+static long first_fault(int fd, size_t table)
+{
+	char *room = mmap(NULL, 3 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *at = (char *)(((unsigned long)room + table - 1) & -table);
+	long found = -1;
+
+	if (room != MAP_FAILED &&
+	    mmap(at, SIZE / 2, PROT_READ, MAP_SHARED | MAP_FIXED, fd, SIZE / 2) == at) {
+		asm volatile("" : : "r" (*at));
+		found = mapped(at);
+		munmap(room, 3 * table);
+	}
+	return found;
+}
+
+int main(int argc, char **argv)
+{
+	size_t page = sysconf(_SC_PAGESIZE), table = page * page / 8;
+	/* The virtual machine of the selftests has XFS there. */
+	int fd = open(argc > 1 ? argv[1] : "/mnt", O_TMPFILE | O_RDWR, 0600);
+	static char data[SIZE];
+	long inner, last;
+
+	memset(data, 1, sizeof(data));
+	if (fd < 0 || pwrite(fd, data, SIZE, 0) != (ssize_t)SIZE || fsync(fd) ||
+	    ftruncate(fd, SIZE + page)) {
+		perror("cannot tell");
+		return 4;
+	}
+	inner = first_fault(fd, table);
+	if (ftruncate(fd, SIZE)) {
+		perror("cannot tell");
+		return 4;
+	}
+	last = first_fault(fd, table);
+	printf("the first fault maps %ld kB; %ld kB where the file goes on\n", last, inner);
+	if (inner <= (long)page / 1024) {
+		printf("cannot tell: a fault maps no page around it here\n");
+		return 4;
+	}
+	printf("%s\n", last < inner ? "BUG" : "OK");
+	return last < inner;
+}
