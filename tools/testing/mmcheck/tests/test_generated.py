@@ -48,14 +48,22 @@ def test_each_operator_finds_its_places() -> None:
 
 
 def test_mutants_change_one_body_and_keep_their_names() -> None:
-    found = generated.every([("a.c", "f"), ("gone.c", "f")], read)
+    found = generated.every([("a.c", "f"), ("gone.c", "f"), ("mm/tests/a.c", "f")], read)
     assert found and len({mutant.name for mutant in found}) == len(found)
     for mutant in found:
         changed = schemata.changed(TEXT, dict(mutant.files(read) or {})["a.c"])
         assert changed is not None and list(changed) == [("f", 0)]
     moved = generated.every([("a.c", "f")], lambda name: "/* new */\n\n" + read(name))
     assert [mutant.name for mutant in moved] == [mutant.name for mutant in found]
-    assert generated.sample(found, 5) == generated.sample(found, 5)
+
+
+def test_more_functions_change_the_sample_by_their_share_only() -> None:
+    found = generated.every([("a.c", "f")], read)
+    chosen = generated.sample(found, 5)
+    assert len(chosen) == 5 and generated.sample(found[::-1], 5) == chosen
+    without = [mutant for mutant in found if mutant != chosen[2]]
+    assert len({m.name for m in chosen} & {m.name for m in generated.sample(without, 5)}) == 4
+    assert {m.name for m in generated.sample(found, 5, seed=1)} != {m.name for m in chosen}
 
 
 def test_answers_to_survivors_stay(tmp_path: Path) -> None:
