@@ -18,7 +18,7 @@ help:
 	@echo '  make kcidb                       the results as a submission to KCIDB, in a file'
 	@echo 'Judge the tests'
 	@echo '  make mutants                     does any test notice if the kernel is wrong?'
-	@echo '  make known-issues                does each patch of a known issue fix it?'
+	@echo '  make known-issues                do the tests of each known issue fail without its patch, and pass with it?'
 	@echo '  make patches                     these patches as mails, checked with git am and checkpatch.pl'
 	@echo '  make coverage                    lines and branches of the code under test that the suites run'
 	@echo 'Measure'

@@ -4,7 +4,7 @@
 For each issue that the kernel has, out/patches/KERNEL/ gets a file that `git send-email` takes: author, Signed-off-by,
 maintainers and lists. FROM='Name <address>' is the author; without it git's user.name and user.email are. A patch holds
 if `git am` applies it to the kernel's files and checkpatch.pl --strict says nothing. ONLY= chooses issues by number.
-Whether a patch fixes its issue is what `make known-issues` shows.
+`make known-issues` shows whether a patch fixes its issue.
 """
 
 import email.utils
