@@ -88,10 +88,9 @@ def compiled(names: Sequence[str], arch: str, folder: Path, headers: Path) -> di
     folder.mkdir(parents=True, exist_ok=True)
     found = {name: folder / name for name in names}
     for name, path in found.items():
-        subprocess.run(
-            [f"{machine.cross_prefix(arch)}gcc", "-static", "-isystem", headers, "-o", path, REPRODUCERS / f"{name}.c"],
-            check=True,
-        )
+        cc = [f"{machine.cross_prefix(arch)}gcc", "-static", "-isystem", headers]
+        if subprocess.run([*cc, "-o", path, REPRODUCERS / f"{name}.c"]).returncode:
+            raise UserError(f"{REPRODUCERS / name}.c does not build: see the lines above")
     return found
 
 
