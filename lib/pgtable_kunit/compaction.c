@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Compaction, which moves pages while a test looks at them.
- */
+/* Compaction, which moves pages while a test checks them. */
 
 #include <linux/mm.h>
 #include <linux/nodemask.h>
@@ -12,7 +10,10 @@
 
 #include "pgtable_kunit.h"
 
-/* The code that starts the thread may be gone after boot; then it goes on. */
+/*
+ * The code that starts the thread may be gone after boot; then compaction stays
+ * on.
+ */
 static bool compaction_stoppable(void)
 {
 	return IS_ENABLED(CONFIG_MEMORY_HOTPLUG) ||
@@ -28,11 +29,11 @@ static void __ref compaction_on(void *unused)
 }
 
 /**
- * pgtable_kunit_compaction_off() - nobody moves pages while a test runs
- * @test: the test, at whose end compaction goes on
+ * pgtable_kunit_compaction_off() - stop moving pages while a test runs
+ * @test: the test, at whose end compaction starts again
  *
- * With pages of 64K, where a huge page is half of the memory, it is at work
- * most of the time; and its counters tell only when a zone is done.
+ * With pages of 64K, where a huge page is half of the memory, compaction works
+ * most of the time, and its counters change only when a zone is done.
  */
 void __ref pgtable_kunit_compaction_off(struct kunit *test)
 {

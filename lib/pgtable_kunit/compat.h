@@ -2,8 +2,8 @@
 /*
  * What differs between the kernels that the page-table suites run on.
  *
- * This is the only place that knows. Each probe asks the tree whether it has
- * a thing; none asks for a version number, because distributions backport.
+ * No other file knows the differences. Each probe checks whether the tree has a
+ * feature. None checks a version number, because distributions backport.
  */
 #ifndef _PGTABLE_KUNIT_COMPAT_H
 #define _PGTABLE_KUNIT_COMPAT_H
@@ -11,8 +11,8 @@
 #ifdef PGTABLE_KUNIT_RECORD
 /*
  * For the one object that compiles arm64's page-table code a second time: its
- * TLB invalidations and its question for the BBM level go to the recorder.
- * This has to come before anything that uses them.
+ * TLB invalidations and its check of the BBM level go to the recorder. This has
+ * to come before any header that uses them.
  */
 #include <linux/cpufeature.h>
 #include <asm/tlbflush.h>
@@ -127,8 +127,8 @@ static inline void recorded_flush_mm(struct mm_struct *mm)
 
 /*
  * Writing and clearing one entry exactly as given. On arm64 the public
- * functions add and remove the contiguous bit as they see fit; the private
- * ones do not. Both keep the books of CONFIG_PAGE_TABLE_CHECK.
+ * functions add and remove the contiguous bit themselves; the private ones do
+ * not. Both update the counts of CONFIG_PAGE_TABLE_CHECK.
  */
 #ifdef CONFIG_ARM64
 #define pgtable_kunit_raw_get(ptep)		__ptep_get(ptep)
@@ -155,8 +155,8 @@ static inline pte_t pgtable_kunit_none(void)
 }
 
 /*
- * An entry without the bits that say nothing about the mapping: that it is part
- * of a contiguous block, that UML's host does not know it yet.
+ * An entry without the bits that do not describe the mapping: that it is part
+ * of a contiguous block, or that UML's host does not know it yet.
  */
 static inline pte_t pgtable_kunit_plain(pte_t pte)
 {
@@ -190,8 +190,8 @@ static inline bool pgtable_kunit_folded(pte_t pte)
 
 /*
  * The CPUs that a test can pretend to run on: without BBM level 3, and with it
- * if the code asks. An access fault invalidates on all CPUs, or only where it
- * happened.
+ * if the code checks for it. After an access fault arm64 invalidates on all
+ * CPUs, or only on the local one.
  */
 #ifdef ARM64_HAS_BBML3
 #define PGTABLE_KUNIT_BBM_SIDES			2
@@ -206,7 +206,10 @@ static inline bool pgtable_kunit_folded(pte_t pte)
 #endif
 
 #ifdef CONFIG_ARM64
-/* Invalidate in steps of @stride; the older kernel has a function more for @sync. */
+/*
+ * Invalidate in steps of @stride; the older kernel has another function for
+ * @sync.
+ */
 static inline void
 pgtable_kunit_flush_tlb_range(struct vm_area_struct *vma, unsigned long start,
 			      unsigned long end, unsigned long stride,
@@ -236,7 +239,7 @@ pgtable_kunit_flush_tlb_range(struct vm_area_struct *vma, unsigned long start,
 	is_migration_entry_young(pte_to_swp_entry(pte))
 #endif
 
-/* What an entry that is not present says, as type and offset. */
+/* Type and offset of an entry that is not present. */
 #ifdef _LINUX_LEAFOPS_H
 #define pgtable_kunit_swp_entry(pte)		softleaf_from_pte(pte)
 #define pgtable_kunit_pmd_swp_entry(pmd)	softleaf_from_pmd(pmd)
@@ -245,7 +248,9 @@ pgtable_kunit_flush_tlb_range(struct vm_area_struct *vma, unsigned long start,
 #define pgtable_kunit_pmd_swp_entry(pmd)	pmd_to_swp_entry(pmd)
 #endif
 
-/* Types of entries that remember to be writable: the older kernel has more. */
+/*
+ * Types of entries that keep the write permission: the older kernel has more.
+ */
 static inline bool pgtable_kunit_swp_writable(unsigned int type)
 {
 	switch (type) {
@@ -412,7 +417,7 @@ pgtable_kunit_clear_nonpresent(struct mm_struct *mm, unsigned long addr,
 #endif
 }
 
-/* A file in memory: no flags are flags of another type. */
+/* A file in memory: the type for "no flags" differs. */
 #ifdef EMPTY_VMA_FLAGS
 #define pgtable_kunit_shmem_file(name, size) \
 	shmem_file_setup(name, size, EMPTY_VMA_FLAGS)
@@ -428,14 +433,14 @@ pgtable_kunit_clear_nonpresent(struct mm_struct *mm, unsigned long addr,
 #define PGTABLE_KUNIT_TABLE_AF			0
 #endif
 
-/* Does create_pgd_mapping() leave alone what it meets? */
+/* Does create_pgd_mapping() keep entries that exist already? */
 #ifdef PGTABLE_KUNIT_HAS_KEPT_TABLES
 #define PGTABLE_KUNIT_KEEPS_TABLES		true
 #else
 #define PGTABLE_KUNIT_KEEPS_TABLES		false
 #endif
 
-/* A page of a large folio that the other owner has left: taken over, or copied. */
+/* A page of a large folio whose other owner has gone: taken over, or copied. */
 #ifdef PGTABLE_KUNIT_HAS_REUSED_FOLIOS
 #define PGTABLE_KUNIT_REUSES_FOLIOS		true
 #else
@@ -467,12 +472,12 @@ pgtable_kunit_clear_nonpresent(struct mm_struct *mm, unsigned long addr,
 #endif /* PGTABLE_KUNIT_GENERIC */
 
 /**
- * struct pgtable_kunit_batch - a batch, in the same terms on every kernel
+ * struct pgtable_kunit_batch - the result of a batch, the same on every kernel
  * @nr: number of entries
  * @write: a writable entry was reported
  * @young: a young entry was reported
  * @dirty: a dirty entry was reported
- * @pte: what has become of the caller's copy of the first entry
+ * @pte: the caller's copy of the first entry, afterwards
  */
 struct pgtable_kunit_batch {
 	unsigned int nr;
@@ -482,16 +487,16 @@ struct pgtable_kunit_batch {
 	pte_t pte;
 };
 
-/* Each combination of the flags below is a number less than this. */
+/* Each combination of the flags below is less than this. */
 #define PGTABLE_KUNIT_BATCH_FLAGS		BIT(5)
 
 /*
  * The batch functions are private to mm/: a suite that calls them includes
- * mm/internal.h first. RESPECT are the bits that are to end a batch where they
- * change, MERGE those that are to be reported. The older kernel takes what
- * to ignore, and reports on the entries after the first, or where it is not
- * asked on none. The newer one takes what to respect, and merges into a copy
- * of the first entry, young and dirty at once.
+ * mm/internal.h first. RESPECT are the bits that end a batch where they change,
+ * MERGE the bits that are reported. The older kernel gets the bits to ignore,
+ * and reports on the entries after the first, or on none if the caller does not
+ * ask. The newer one gets the bits to respect, and merges the others into a
+ * copy of the first entry, young and dirty at once.
  */
 #if defined(FPB_RESPECT_DIRTY)
 
@@ -531,7 +536,7 @@ pgtable_kunit_folio_pte_batch(struct folio *folio, unsigned long addr,
 	return batch;
 }
 
-/* The form that respects nothing and reports nothing but the length. */
+/* The form that respects nothing and returns only the length. */
 static inline unsigned int
 pgtable_kunit_folio_pte_batch_nr(struct folio *folio, unsigned long addr,
 				 pte_t *ptep, unsigned int max_nr)
@@ -554,7 +559,7 @@ pgtable_kunit_folio_pte_batch(struct folio *folio, unsigned long addr,
 			      pte_t *ptep, unsigned int max_nr,
 			      unsigned int flags)
 {
-	/* What is asked for has to be initialised, too. */
+	/* The caller has to initialise its variables, too. */
 	struct pgtable_kunit_batch batch = {
 		.write = flags & PGTABLE_KUNIT_MERGE_WRITE,
 		.young = flags & PGTABLE_KUNIT_MERGE_YOUNG,
@@ -587,9 +592,10 @@ pgtable_kunit_folio_pte_batch_nr(struct folio *folio, unsigned long addr,
 #endif
 
 /*
- * Which memory cgroup has a slot of a swap device: a map of each device. Some
- * kernels end a batch of swap entries where it changes. The Makefile looks
- * whether this one does, and whether the map can be written by entry.
+ * The memory cgroup of a slot of a swap device: each device has a map. Some
+ * kernels end a batch of swap entries where the memory cgroup changes. The
+ * Makefile checks whether this kernel does, and whether the map can be written
+ * entry by entry.
  */
 #if __has_include("linux/swap_cgroup.h")
 #include <linux/swap_cgroup.h>
@@ -633,8 +639,8 @@ static inline bool pgtable_kunit_swap_cgroup_record(swp_entry_t entry,
 
 /*
  * Clearing of pages. Newer kernels have functions for ranges of them, and
- * folio_zero_user() uses these. The Makefile looks for both, and whether a page
- * fault asks if the page allocator has cleared the folio already.
+ * folio_zero_user() uses these. The Makefile checks for both, and whether a
+ * page fault asks the page allocator if it has already cleared the folio.
  */
 #ifdef PGTABLE_KUNIT_HAS_CLEAR_RANGES
 #define PGTABLE_KUNIT_CLEAR_RANGES		true
@@ -680,21 +686,25 @@ static inline void pgtable_kunit_clear_user_highpages(struct page *page,
 #define PGTABLE_KUNIT_NEEDS_ZEROING		false
 #endif
 
-/* Architectures that let the page allocator clear single pages for a fault. */
+/* On these architectures the page allocator clears single pages for a fault. */
 #ifdef vma_alloc_zeroed_movable_folio
 #define PGTABLE_KUNIT_ALLOC_ZEROED		true
 #else
 #define PGTABLE_KUNIT_ALLOC_ZEROED		false
 #endif
 
-/* Larger folios cannot be; with DEBUG_VM, the kernel warns of them. */
+/*
+ * Larger folios cannot be cleared so; with DEBUG_VM the kernel warns of them.
+ */
 #if defined(MAX_FOLIO_ORDER) && defined(CONFIG_DEBUG_VM)
 #define PGTABLE_KUNIT_MAX_FOLIO_ORDER		MAX_FOLIO_ORDER
 #else
 #define PGTABLE_KUNIT_MAX_FOLIO_ORDER		UINT_MAX
 #endif
 
-/* At the first instruction of a function that clears: how many pages? */
+/*
+ * A probe at the first instruction of a function that clears: number of pages.
+ */
 static inline unsigned int pgtable_kunit_clear_nr(const char *function,
 						  struct pt_regs *regs)
 {
@@ -706,9 +716,9 @@ static inline unsigned int pgtable_kunit_clear_nr(const char *function,
 }
 
 /*
- * At the first instruction of a function that returns how many bytes could not
- * be copied: return, with one. Where copying cannot fail, do nothing. The
- * result is for kprobes.
+ * A probe at the first instruction of a function that returns how many bytes it
+ * could not copy: return 1 at once. Do nothing on architectures where copying
+ * cannot fail. Return: what the handler of a kprobe returns.
  */
 static inline int pgtable_kunit_return_error(struct pt_regs *regs)
 {
@@ -723,8 +733,8 @@ static inline int pgtable_kunit_return_error(struct pt_regs *regs)
 }
 
 /*
- * A generator of test parameters that are not an array, name_gen_params(). The
- * newer kernel hands it the test as well.
+ * name_gen_params(), a generator of test parameters that are not an array. The
+ * newer kernel also passes the test.
  */
 #ifdef kunit_register_params_array
 #define PGTABLE_KUNIT_GEN_PARAMS(name)					\
@@ -756,9 +766,9 @@ static inline void pgtable_kunit_table_dtor_free(struct ptdesc *ptdesc,
 #endif /* PGTABLE_KUNIT_BUILDER */
 
 /*
- * Whether a large folio is mapped by more than one mm. The newer kernel keeps the
- * IDs of up to two owners, if it is configured to, or else takes all for shared;
- * the older one guesses from mapcounts.
+ * Whether a large folio is mapped by more than one mm. The newer kernel keeps
+ * the IDs of up to two owners if it is configured to; otherwise it takes all
+ * large folios for shared. The older one guesses from mapcounts.
  */
 enum pgtable_kunit_shared {
 	PGTABLE_KUNIT_SHARED_TRACKED,
@@ -777,8 +787,8 @@ enum pgtable_kunit_shared {
 #endif
 
 /*
- * The newer kernel can do without a mapcount of each page, and tells an average
- * of them, which takes fs/proc/internal.h.
+ * The newer kernel can be built without a mapcount of each page, and then
+ * reports their average, which needs fs/proc/internal.h.
  */
 #define PGTABLE_KUNIT_PAGE_MAPCOUNT		!IS_ENABLED(CONFIG_NO_PAGE_MAPCOUNT)
 #ifdef PGTABLE_KUNIT_HAS_AVERAGE_MAPCOUNT
@@ -790,12 +800,13 @@ enum pgtable_kunit_shared {
 #endif
 
 /**
- * struct pgtable_kunit_owners - what a large folio knows of who maps it
+ * struct pgtable_kunit_owners - what a large folio records of the mms that map
+ *   it
  * @mapcount: number of mappings
  * @id: of two owners, 0 for none
  * @count: how many mappings each has
  * @shared: there may be more than one owner
- * @locked: this is being changed
+ * @locked: another CPU is changing this
  */
 struct pgtable_kunit_owners {
 	int mapcount;
@@ -951,8 +962,8 @@ static inline int pgtable_kunit_dup_anon_rmap_pmd(struct folio *folio,
 }
 
 /*
- * How many warnings @fn gives, which do not count as failures. Where the kernel
- * cannot keep them off the log, @fn is not called.
+ * How many warnings @fn causes; they do not fail the test. If the kernel cannot
+ * keep them out of the log, @fn is not called.
  */
 static inline int pgtable_kunit_count_warnings(struct kunit *test,
 					       void (*fn)(void *data),

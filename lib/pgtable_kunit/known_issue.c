@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Failures that are known: faults of the kernel, not of the test.
- */
+/* Failures that are known: bugs of the kernel, not of the test. */
 
 #include <linux/bits.h>
 #include <linux/module.h>
@@ -12,7 +10,7 @@ static bool strict;
 module_param(strict, bool, 0644);
 MODULE_PARM_DESC(strict, "known issues fail a test instead of skipping it");
 
-/* What known_issues.sh said of the source that this was built from. */
+/* What known_issues.sh found in the source of this kernel. */
 static ulong issues = PGTABLE_KUNIT_ISSUES;
 module_param(issues, ulong, 0444);
 MODULE_PARM_DESC(issues, "known issues that this kernel has, bit N for issue N");
@@ -21,7 +19,8 @@ MODULE_PARM_DESC(issues, "known issues that this kernel has, bit N for issue N")
  * pgtable_kunit_has_issue() - whether the source of this kernel shows an issue
  * @number: number of the issue in the list of known issues
  *
- * Return: true if its faulty code is there, in a version older than the fix
+ * Return: true if its faulty code is there, and the version is older than the
+ * fix
  */
 bool pgtable_kunit_has_issue(int number)
 {
@@ -34,11 +33,11 @@ bool pgtable_kunit_has_issue(int number)
  * @number: number of the issue in the list of known issues
  * @fmt: what was seen, as for printf()
  *
- * Use it only when what was seen is exactly what the issue predicts. The test
- * is skipped with the number of the issue if the source of this kernel shows
- * the issue. It fails if the source does not, with pgtable_kunit.strict=1, and
- * if it has failed already. It goes on, for a test has more to check than what
- * the issue predicts: a failure after this fails the test.
+ * Call it only if the failure is exactly what the issue predicts. The test is
+ * skipped with the number of the issue if the source of this kernel shows the
+ * issue. The test fails if the source does not, with pgtable_kunit.strict=1,
+ * and if it has failed already. The test then goes on, since it checks more
+ * than what the issue predicts: a failure after this fails the test.
  */
 void pgtable_kunit_known_issue(struct kunit *test, int number,
 			       const char *fmt, ...)
@@ -67,7 +66,8 @@ void pgtable_kunit_known_issue(struct kunit *test, int number,
  * @test: the test
  * @number: number of the issue in the list of known issues
  *
- * For a test that was where the issue predicts a failure, and saw none.
+ * For a test in the situation where the issue predicts a failure, but without
+ * one.
  */
 void pgtable_kunit_stale_issue(struct kunit *test, int number)
 {

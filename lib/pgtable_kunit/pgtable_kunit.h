@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The library of the page-table suites: what a test needs to put page tables
- * into a known state, and to say what state they are to be in afterwards.
+ * The library of the page-table suites: a test uses it to put page tables into
+ * a known state, and to say which state it expects afterwards.
  *
- * Everything that is handed out belongs to the test case: it is checked and
- * freed when the case ends, and what is not back in its first state by then
- * fails the case.
+ * Everything that the library gives out belongs to the test case. It is checked
+ * and freed when the case ends, and whatever is not back in its first state
+ * then fails the case.
  */
 #ifndef _PGTABLE_KUNIT_H
 #define _PGTABLE_KUNIT_H
@@ -28,7 +28,8 @@
  * @count: how often
  * @what: what was counted, a plural: "folds", "flushes"
  *
- * For each loop, race, flush, swap, migration or fold that a verdict rests on.
+ * For each loop, race, flush, swap, migration or fold that a verdict depends
+ * on.
  */
 #define PGTABLE_KUNIT_DID(test, count, what) do {			\
 	struct kunit *__test = (test);					\
@@ -40,20 +41,20 @@
 			    "no %s: this case shows nothing", __what);	\
 } while (0)
 
-/* Failures after which a loop over combinations need not go on. */
+/* After this many failures a loop over combinations ends. */
 #define PGTABLE_KUNIT_ENOUGH	3
 
 /**
  * struct pgtable_kunit_table - a synthetic table of page-table entries
  * @test: the test that owns it
- * @mm: a private mm that belongs to the table and is never run on
+ * @mm: a private mm that belongs to the table; no CPU runs on it
  * @addr: user address that entry 0 translates; aligned to PMD_SIZE
  * @pte: entry 0. Entries -PTRS_PER_PTE to 2 * PTRS_PER_PTE - 1 can be
  *	 accessed: the pages before and after the table are guards
  * @want: the image that the test expects, with the same indexes
  * @guard_used: the test has put entries of its own into the guards
  *
- * The table is a page of its own, of real entries, but is not hooked into the
+ * The table is a page of its own with real entries, but it is not part of the
  * page tables of @mm: no hardware walks it.
  */
 struct pgtable_kunit_table {
@@ -91,14 +92,14 @@ pgtable_kunit_table_addr(struct pgtable_kunit_table *table, int idx)
 }
 
 /**
- * pgtable_kunit_uncount() - keep the books for pte_clear()
+ * pgtable_kunit_uncount() - correct CONFIG_PAGE_TABLE_CHECK after pte_clear()
  * @mm: the mm
  * @addr: address of the entry
  * @ptep: the entry, cleared with pte_clear()
  * @old: what it was before
  *
- * Alone of all functions, pte_clear() does not tell CONFIG_PAGE_TABLE_CHECK
- * that a page is mapped once less.
+ * pte_clear() is the only function that does not report to
+ * CONFIG_PAGE_TABLE_CHECK that a page is mapped once less.
  */
 static inline void pgtable_kunit_uncount(struct mm_struct *mm,
 					 unsigned long addr, pte_t *ptep,
@@ -118,7 +119,7 @@ void pgtable_kunit_folio_alloc_pair(struct kunit *test, unsigned int order,
 void pgtable_kunit_thp_set(struct kunit *test, unsigned long orders,
 			   bool zero_page);
 
-/* Flushes that are kept with their range; all are counted. */
+/* Flushes that are kept with their range; more are only counted. */
 #define PGTABLE_KUNIT_FLUSHES	1024
 
 /**
@@ -126,10 +127,10 @@ void pgtable_kunit_thp_set(struct kunit *test, unsigned long orders,
  * @nr: number of invalidations
  * @range: the ranges of the first PGTABLE_KUNIT_FLUSHES of them
  * @look: called at each of them, possibly with the table locked; or NULL
- * @look_data: what @look is given
+ * @look_data: the argument of @look
  *
- * An architecture reports each invalidation of a range of user addresses to
- * secondary TLBs; the recorder poses as one.
+ * An architecture reports each invalidation of user addresses to secondary
+ * TLBs; the recorder registers as one.
  */
 struct pgtable_kunit_tlb {
 	unsigned int nr;
@@ -149,7 +150,7 @@ void pgtable_kunit_tlb_stop(struct kunit *test, struct pgtable_kunit_tlb *tlb);
 
 void pgtable_kunit_compaction_off(struct kunit *test);
 
-/* Changes of the fixmap that are kept; all are counted. */
+/* Changes of the fixmap that are kept; more are only counted. */
 #define PGTABLE_KUNIT_FIXMAPS	2048
 
 /**
@@ -170,7 +171,7 @@ void pgtable_kunit_free_table(void *table, unsigned int shift);
 
 long pgtable_kunit_do_syscall(unsigned int nr, const unsigned long *arg);
 
-/* pgtable_kunit_syscall(munmap, addr, size): what is left out is 0. */
+/* pgtable_kunit_syscall(munmap, addr, size): missing arguments are 0. */
 #define pgtable_kunit_syscall(name, ...) ({				\
 	const unsigned long __arg[6] = { __VA_ARGS__ };			\
 									\

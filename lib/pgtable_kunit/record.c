@@ -35,10 +35,9 @@ pgtable_kunit_record_alloc(struct kunit *test,
 
 /**
  * pgtable_kunit_record_start() - begin a new record
- * @rec: the recorder; the only one that is at work
+ * @rec: the recorder; only one can be active
  *
- * Between start and stop, the test may do nothing but call the functions that
- * are to be recorded.
+ * Between start and stop the test may only call the functions to be recorded.
  */
 void pgtable_kunit_record_start(struct pgtable_kunit_record *rec)
 {
@@ -82,7 +81,7 @@ static void record_step(const struct pgtable_kunit_step *step)
 }
 
 /**
- * pgtable_kunit_record_begin() - the code is about to access an address
+ * pgtable_kunit_record_begin() - the code will access an address now
  * @addr: the address
  */
 void pgtable_kunit_record_begin(const void *addr)
@@ -147,7 +146,7 @@ void pgtable_kunit_record_flush(struct mm_struct *mm, unsigned long start,
 }
 
 /**
- * pgtable_kunit_record_bbml3() - the code asks for the CPU's BBM level
+ * pgtable_kunit_record_bbml3() - the code checks the CPU's BBM level
  */
 bool pgtable_kunit_record_bbml3(void)
 {

@@ -2,12 +2,13 @@
 /*
  * Recorder of accesses to page-table entries.
  *
- * For an object that compiles page-table code of the tree a second time, with
- * READ_ONCE(), WRITE_ONCE(), xchg(), cmpxchg() and the TLB invalidations going
- * through the functions below. What is seen this way is what the hardware can
- * see: each single access, in its order, whatever function it comes from.
+ * It is for an object that compiles page-table code of the tree a second time,
+ * in which READ_ONCE(), WRITE_ONCE(), xchg(), cmpxchg() and the TLB
+ * invalidations go through the functions below. So it sees what hardware can
+ * see: each single access, in its order, whatever function makes it.
  *
- * This file is read before any header that knows a pte_t, and must not need it.
+ * This file is included before any header that knows a pte_t, and must not need
+ * it.
  */
 #ifndef _PGTABLE_KUNIT_RECORD_H
 #define _PGTABLE_KUNIT_RECORD_H
@@ -18,7 +19,7 @@ struct kunit;
 struct mm_struct;
 struct pgtable_kunit_table;
 
-/* Steps that are kept; all are counted. */
+/* Steps that are kept; more are only counted. */
 #define PGTABLE_KUNIT_STEPS	4096
 
 /* What an invalidation does, and leaves out. */
@@ -35,7 +36,7 @@ enum pgtable_kunit_step_kind {
 
 /**
  * struct pgtable_kunit_step - one access to an entry, or one invalidation
- * @kind: which of them
+ * @kind: the kind of step
  * @idx: the entry, counted from the first of the table; may lie in a guard
  * @old: the entry before the step
  * @new: the entry after it

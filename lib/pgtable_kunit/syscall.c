@@ -14,16 +14,15 @@
  * @nr: its number, __NR_*
  * @arg: its six arguments; pointers must be to user memory
  *
- * It works on the address space that the caller has, which a thread of the
- * kernel can have as well.
+ * It works on the address space of the caller, which may be a kernel thread.
  *
- * Return: what the system call returns; -EOPNOTSUPP on an architecture whose way to
- * pass arguments is not known here.
+ * Return: what the system call returns; -EOPNOTSUPP if this file does not know
+ * how the architecture passes arguments.
  */
 long pgtable_kunit_do_syscall(unsigned int nr, const unsigned long *arg)
 {
 #if defined(CONFIG_ARM64)
-	/* The first argument is where newer kernels look for it, too. */
+	/* Newer kernels look for the first argument here, too. */
 	struct pt_regs regs = {
 		.orig_x0 = arg[0],
 		.regs = { arg[0], arg[1], arg[2], arg[3], arg[4], arg[5] },

@@ -17,7 +17,7 @@
 /* An address that every architecture has in its user space. */
 #define TABLE_ADDR	(2 * PMD_SIZE)
 
-/* The tables of the test that runs. */
+/* The tables of the running test. */
 static LIST_HEAD(tables);
 
 static bool is_poison(pte_t *pte)
@@ -56,9 +56,9 @@ static void table_empty(struct pgtable_kunit_table *table)
  * pgtable_kunit_table_reset() - empty a table
  * @table: the table
  *
- * Both the table and the image that is expected are empty afterwards, and the
- * guards hold nothing but poison. Tests call this in their loops, so it is also
- * where they give way to others.
+ * Afterwards the table and the expected image are empty, and the guards hold
+ * nothing but poison. Tests call this in their loops, so it also lets other
+ * tasks run.
  */
 void pgtable_kunit_table_reset(struct pgtable_kunit_table *table)
 {
@@ -81,7 +81,7 @@ void pgtable_kunit_table_reset(struct pgtable_kunit_table *table)
 /**
  * pgtable_kunit_tables_reset() - empty all tables of the test
  *
- * What they point to is about to be freed.
+ * The folios that they point to will be freed next.
  */
 void pgtable_kunit_tables_reset(void)
 {
@@ -148,7 +148,8 @@ struct pgtable_kunit_table *pgtable_kunit_table_alloc(struct kunit *test)
  * @idx: index of the entry; may lie in a guard
  * @pte: the entry
  *
- * For the state before the call under test. The expected image follows.
+ * For the state before the call under test. The expected image gets the entry,
+ * too.
  */
 void pgtable_kunit_table_set(struct pgtable_kunit_table *table, int idx,
 			     pte_t pte)
@@ -203,7 +204,9 @@ bool pgtable_kunit_table_check(struct pgtable_kunit_table *table,
 		if (!differ++)
 			first = i;
 	}
-	/* Whatever has been written there, the next reset is to remove. */
+	/*
+	 * The test may have written anything there: the next reset clears it.
+	 */
 	table->guard_used = true;
 
 	va_start(args, fmt);

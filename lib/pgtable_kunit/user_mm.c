@@ -43,7 +43,7 @@ pte_t user_mm_pte(struct user_mm *u, unsigned long addr)
  * @u: the address space
  * @page: number of the page, which is present
  *
- * Return: the folio; there is no reference for the caller.
+ * Return: the folio, without a reference for the caller.
  */
 struct folio *user_mm_folio(struct user_mm *u, unsigned int page)
 {
@@ -56,7 +56,7 @@ struct folio *user_mm_folio(struct user_mm *u, unsigned int page)
  * user_mm_write() - write to a page as a program would
  * @u: the address space
  * @page: number of the page
- * @data: what to write; the model takes it over if that succeeds
+ * @data: what to write; on success the model has it, too
  *
  * Return: 0 or -EFAULT.
  */
@@ -74,7 +74,7 @@ int user_mm_write(struct user_mm *u, unsigned int page, unsigned int data)
 /**
  * user_mm_faults() - page faults so far
  *
- * Return: the number of all on this machine, where only the thread of the test
+ * Return: the faults of the whole machine, in which only the thread of the test
  * has user memory; always 0 without CONFIG_VM_EVENT_COUNTERS.
  */
 unsigned long user_mm_faults(void)
@@ -94,7 +94,7 @@ static void user_fail(struct user_mm *u, unsigned int page, const char *what,
 }
 
 /*
- * A contiguous block is complete, aligned, and of one kind, or not there at all:
+ * A contiguous block is complete, aligned, and of one kind, or does not exist:
  *
  *	| P P P P | P P P P |     all with the bit, pages one after the other,
  *	  C C C C               or none
@@ -119,7 +119,7 @@ static void user_check_folded(struct user_mm *u, unsigned int page)
 	}
 }
 
-/* The entry and the contents of a page. */
+/* Check the entry and the content of a page. */
 static void user_check_page(struct user_mm *u, unsigned int page)
 {
 	struct user_page *p = &u->page[page];
@@ -145,14 +145,17 @@ static void user_check_page(struct user_mm *u, unsigned int page)
 	if (pte_write(pte) && !PageAnonExclusive(pte_page(pte)))
 		user_fail(u, page, "entry, writable but shared,", pte_val(pte),
 			  0);
-	/* What is there must be accessible without a fault that maps another. */
+	/*
+	 * A present page must be accessible without a fault that maps another
+	 * one.
+	 */
 	if (get_user(data, (unsigned int __user *)p->addr))
 		user_fail(u, page, "access", 1, 0);
 	else if (data != p->data)
 		user_fail(u, page, "contents", data, p->data);
 }
 
-/* Mappings and references of a folio are those of the model. */
+/* Check that a folio has the mappings and references of the model. */
 static void user_check_folio(struct user_mm *u, struct folio *folio,
 			     unsigned int page)
 {
@@ -184,14 +187,14 @@ void user_mm_check(struct user_mm *u)
 
 	for (i = 0; i < USER_PAGES; i++) {
 		user_check_page(u, i);
-		/* A block may begin anywhere once it has been moved. */
+		/* After a move a block may begin anywhere. */
 		if (u->page[i].mapped &&
 		    (!i || IS_ALIGNED(u->page[i].addr, USER_BLOCK * PAGE_SIZE) ||
 		     u->page[i].addr != u->page[i - 1].addr + PAGE_SIZE))
 			user_check_folded(u, i);
 		rss += u->page[i].mapped && u->page[i].present;
 	}
-	/* References that wait to be dropped. */
+	/* Drop references that the CPU keeps for later. */
 	lru_add_drain_all();
 	for (i = 0; i < USER_PAGES && !u->failed; i++) {
 		if (!u->page[i].mapped || !u->page[i].present ||
@@ -206,7 +209,7 @@ void user_mm_check(struct user_mm *u)
 }
 
 /**
- * user_mm_unmap() - take all memory away
+ * user_mm_unmap() - unmap all memory
  * @u: the address space
  */
 void user_mm_unmap(struct user_mm *u)
@@ -221,8 +224,8 @@ void user_mm_unmap(struct user_mm *u)
 /**
  * user_mm_populate() - fresh memory, each page with its number in it
  * @u: the address space
- * @order: of the folios; those for blocks begin where blocks do, and are folded
- *	   where the architecture does that
+ * @order: of the folios; folios for blocks begin at a block, and are folded if
+ *   the architecture can
  */
 void user_mm_populate(struct user_mm *u, unsigned int order)
 {
@@ -249,7 +252,7 @@ void user_mm_populate(struct user_mm *u, unsigned int order)
 	}
 }
 
-/* What a child is to do, and what came of it. */
+/* What a child has to do, and its result. */
 struct user_child {
 	struct user_mm u;
 	struct completion start;
@@ -270,7 +273,7 @@ static int user_child(void *data)
 /**
  * user_mm_fork() - fork, and wait for the child to end
  * @u: the address space
- * @child: what the child does, on a copy of the model as it is now
+ * @child: what the child does, on a copy of the model
  * @parent: what the parent does before that, or NULL
  *
  * Return: what @child returned, or -errno if there was none.
@@ -312,7 +315,7 @@ int user_mm_fork(struct user_mm *u, int (*child)(struct user_mm *u),
  * user_mm_alloc() - an address space for the thread of the test
  * @test: the test
  *
- * Nobody moves its memory while the test runs, other than the test.
+ * Nothing but the test moves its memory while the test runs.
  */
 struct user_mm *user_mm_alloc(struct kunit *test)
 {
@@ -321,7 +324,7 @@ struct user_mm *user_mm_alloc(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, u);
 	pgtable_kunit_compaction_off(test);
-	/* The address space comes with the first mapping. */
+	/* The first mapping creates the address space. */
 	addr = kunit_vm_mmap(test, NULL, 0, PAGE_SIZE, PROT_READ,
 			     MAP_PRIVATE | MAP_ANONYMOUS, 0);
 	KUNIT_ASSERT_NE(test, addr, 0);

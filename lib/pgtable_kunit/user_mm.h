@@ -3,7 +3,7 @@
  * Anonymous memory of a real address space, and a model of it.
  *
  * The thread of the test has an address space of its own and makes system calls
- * on it. The model knows of each page what entry and contents it should have;
+ * on it. For each page the model has the entry and content that it should have;
  * user_mm_check() compares.
  */
 #ifndef _PGTABLE_KUNIT_USER_MM_H
@@ -12,8 +12,8 @@
 #include "pgtable_kunit.h"
 
 /*
- * Pages of a block: where the architecture folds entries as many as it folds,
- * elsewhere what a folio of the same kind would have.
+ * Pages of a block: as many as the architecture folds, or as many as a similar
+ * folio would have.
  */
 #ifdef CONFIG_ARM64_CONTPTE
 #define USER_BLOCK_ORDER	(CONT_PTE_SHIFT - PAGE_SHIFT)
@@ -32,9 +32,9 @@
  * @writable: the VMA allows to write
  * @wiped: a child finds it empty
  * @hidden: a child does not get it
- * @locked: it may not be taken away
+ * @locked: it may not be unmapped
  * @data: its first word
- * @pfn: its page, or 0 where that may be any
+ * @pfn: its page frame, or 0 if any is right
  */
 struct user_page {
 	unsigned long addr;
@@ -51,12 +51,12 @@ struct user_page {
 /**
  * struct user_mm - blocks of anonymous memory, one after the other
  * @test: the test
- * @mm: the address space, which is that of the thread of the test
+ * @mm: the address space of the thread of the test
  * @page: the pages
- * @moves: places that memory has been moved to
- * @parent: in a child, the address space that it was made from
- * @rss: pages that others have in the address space
- * @what: what has been done, for messages
+ * @moves: places to which memory has been moved
+ * @parent: in a child, the address space of its parent
+ * @rss: pages of other mappings in the address space
+ * @what: the last action, for messages
  * @failed: number of failures
  */
 struct user_mm {
@@ -70,7 +70,7 @@ struct user_mm {
 	unsigned int failed;
 };
 
-/* Memory is at the first of several places, each with twice the room. */
+/* Memory is at one of several places, each with twice the room. */
 #define USER_PLACES		4
 #define USER_PLACE_SIZE		ALIGN(2 * USER_PAGES * PAGE_SIZE, PMD_SIZE)
 #define USER_ADDR		ALIGN(TASK_SIZE / 4, PMD_SIZE)

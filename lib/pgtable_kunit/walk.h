@@ -2,10 +2,10 @@
 /*
  * Random walks over a page table, and the model that they are compared with.
  *
- * A walk makes calls of all the functions that work on user entries, in random
- * order, on a window of a synthetic table, and knows after each one what the
- * table is to look like. How entries are written as bits, and which functions
- * are called, is the suite's.
+ * A walk calls all the functions that work on user entries, in random order, on
+ * a window of a synthetic table, and after each call it knows what the table
+ * should be. Each suite defines how entries are written as bits, and which
+ * functions are called.
  *
  *   walk_model.c	what each function does, in plain structs
  *   walk_draw.c	draws steps
@@ -34,8 +34,8 @@
 #define WALK_WINDOW		(WALK_BLOCKS * WALK_BLOCK)
 
 /*
- * Pages have numbers of their own. Those of a folio of twice the window come
- * first, then one block of pages that two folios share, half and half.
+ * Pages have numbers. The pages of a folio of twice the window come first, then
+ * one block of pages that two folios share, half and half.
  */
 #define WALK_FOLIO_PAGES	(2 * WALK_WINDOW)
 #define WALK_PAGES		(WALK_FOLIO_PAGES + WALK_BLOCK)
@@ -143,18 +143,21 @@ enum walk_returns {
 	WALK_RETURNS_ENTRY,
 };
 
-/* Where architectures differ in what an entry can say. */
+/* What entries can store on this architecture. */
 #define WALK_HAS_NC		BIT(0)
 #define WALK_HAS_UFFD		BIT(1)
 #define WALK_HAS_SPECIAL	BIT(2)
 #define WALK_HAS_SOFT_DIRTY	BIT(3)
 /* Entries may be passed with the bit that a function has to strip. */
 #define WALK_HAS_LEAK		BIT(4)
-/* A fault may ask for less than there is, and for what is not accessible. */
+/*
+ * A fault may ask for fewer permissions than there are, and for entries that
+ * are not accessible.
+ */
 #define WALK_HAS_MERGE		BIT(5)
 
 /**
- * struct walk_model - the window, and what the last step was to do
+ * struct walk_model - the window, and the expected result of the last step
  * @folds: blocks are folded when they can be
  * @has: what entries can say
  * @set_max: how many entries can be set with one call
@@ -198,7 +201,7 @@ struct walk_entry walk_model_access(const struct walk_model *m,
 /**
  * struct walk_functions - the functions on ranges of entries, under test
  *
- * They have the names of the kernel's, and its contracts.
+ * They have the kernel's names and contracts.
  */
 struct walk_functions {
 	void (*set_ptes)(struct mm_struct *mm, unsigned long addr, pte_t *ptep,
@@ -233,16 +236,15 @@ extern const struct walk_functions walk_arch_functions;
 struct walk;
 
 /**
- * struct walk_ops - what a suite brings along
+ * struct walk_ops - what a suite defines
  * @encode: turn an entry of the model into one of the table
  * @image_ok: compare the window with the model, and the rest of the table
- * @same: compare an entry that a step returned with the one it was to return
+ * @same: compare an entry that a step returned with the expected one
  * @flushes_ok: compare the TLB invalidations with the model; or NULL
  * @hardware: set bits in an entry as an access does
  * @leak: make an entry look like one of a block, if WALK_HAS_LEAK
  *
- * The three that compare fail the test if they are asked to report, with a
- * description of the step.
+ * The three that compare can fail the test with a description of the step.
  */
 struct walk_ops {
 	pte_t (*encode)(const struct walk *w, const struct walk_entry *e);
@@ -259,16 +261,16 @@ struct walk_ops {
  * @test: the test
  * @name: of the suite, and of its parameters
  * @table: the table
- * @vma: what the functions that ask for a VMA are given; knows only its mm
+ * @vma: for functions that need a VMA; only its mm is set
  * @ops: the suite's
  * @functions: those under test
  * @data: the suite's
  * @pfn: of the large folio
  * @pair_pfn: of the first of the folios that share a block
- * @shift: pages are that many further on than their numbers say; with 1, those
- *	   that look as if they were in step with addresses are not
- * @seed: what the walk is drawn from
- * @rnd: where it is
+ * @shift: page numbers are shifted by this; with 1, pages that look aligned to
+ *   their addresses are not
+ * @seed: the seed of the walk
+ * @rnd: the state of its random numbers
  * @base: entry of the table at which the window begins
  * @plan_idx: next entry of a range that is to be filled, see walk_draw_plan()
  * @plan_end: the entry after its last
@@ -329,17 +331,20 @@ bool walk_takes_range(enum walk_op op);
 void walk_seed(struct walk *w, u64 seed);
 void walk_draw(struct walk *w, struct walk_step *step);
 
-/* Steps of one test case: seconds, so that long runs are no hangs. */
+/*
+ * Steps of one test case: some seconds, so that a long run does not look like a
+ * hang.
+ */
 #define WALK_CASE	25000
 
-/* To compare a table takes the longer the larger it is, and with KASAN. */
+/* Comparing a large table takes longer, and so it does with KASAN. */
 #define WALK_STEPS	(200000 / (PAGE_SIZE / SZ_4K) / \
 			 (IS_ENABLED(CONFIG_KASAN) ? 8 : 1))
 
-/* What is expected of a walk is only certain after some steps. */
+/* Some expectations of a walk hold only after some steps. */
 #define WALK_CERTAIN	10000
 
-/* Steps that may be made to find a shorter sequence. */
+/* Steps that the search for a shorter sequence may make. */
 #define WALK_BUDGET	300000
 
 const void *walk_next_case(const void *prev, ulong steps, char *desc);

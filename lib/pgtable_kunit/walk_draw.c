@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Random walks over a page table: which steps to make.
+ * Random walks over a page table: choosing the steps.
  *
- * Steps that were drawn evenly would hardly ever fill a block with entries that
- * fit together. So places are mostly near the edges of blocks, pages mostly in
- * step with addresses, and new entries often continue those next to them.
+ * Evenly drawn steps would hardly ever fill a block with entries that fit
+ * together. So places are mostly near the edges of blocks, pages mostly fit
+ * their addresses, and new entries often continue their neighbours.
  */
 
 #include <linux/hash.h>
@@ -81,7 +81,7 @@ void walk_seed(struct walk *w, u64 seed)
 	w->nr = 0;
 	w->plan_idx = 0;
 	w->plan_end = 0;
-	/* Seeds next to each other are to give different walks. */
+	/* Neighbouring seeds give different walks. */
 	prandom_seed_state(&w->rnd, hash_64(seed, 32));
 	for (i = 0; i < 16; i++)
 		prandom_u32_state(&w->rnd);
@@ -89,7 +89,7 @@ void walk_seed(struct walk *w, u64 seed)
 	walk_reset(w);
 }
 
-/* The first entry: more often than not one where something can change. */
+/* The first entry: usually one where something can change. */
 static unsigned int walk_draw_idx(struct walk *w)
 {
 	static const unsigned int edges[] = {
@@ -156,7 +156,7 @@ static bool walk_draw_neighbour(struct walk *w, unsigned int idx,
 	return true;
 }
 
-/* Pages in step with addresses more often than not, else a block is no block. */
+/* Pages usually fit their addresses, or there would be no blocks. */
 static void walk_draw_entry(struct walk *w, unsigned int idx,
 			    struct walk_entry *e)
 {
@@ -180,13 +180,13 @@ static void walk_draw_entry(struct walk *w, unsigned int idx,
 			  idx % WALK_BLOCK;
 	else
 		e->page = walk_below(w, WALK_PAGES);
-	/* No page may be in step by chance. */
+	/* No page may fit by chance. */
 	if (w->shift && (e->page + w->shift) % WALK_BLOCK == idx % WALK_BLOCK)
 		e->page ^= 1;
 	walk_draw_dirty(w, e);
 }
 
-/* As many as can be set: not present before, pages of one folio. */
+/* As many as can be set: not present before, and pages of one folio. */
 static unsigned int walk_draw_room(struct walk *w, const struct walk_step *step)
 {
 	unsigned int max_nr = min(walk_room(&w->model, step->idx),
@@ -235,7 +235,7 @@ bool walk_takes_range(enum walk_op op)
 #define WALK_RUN	32
 
 /*
- * A plan is a range that is to be filled. What is there is cleared first, batch
+ * A plan is a range that will be filled. First its entries are cleared, batch
  * by batch, and then the range is set as a whole, or entry by entry in
  * ascending order. Other steps come in between.
  */
@@ -318,7 +318,7 @@ static void walk_try_draw(struct walk *w, struct walk_step *step)
 		step->nr = min(walk_draw_nr(w, step->idx),
 			       walk_batch(&w->model, step->idx));
 
-	/* The contiguous bit leaks only where there is one, and not often. */
+	/* The contiguous bit leaks only if there is one, and not often. */
 	if ((step->op == WALK_SET || step->op == WALK_MODIFY_PROT ||
 	     step->op == WALK_ACCESS_FLAGS) &&
 	    (!walk_has(w, WALK_HAS_LEAK, 25) ||
@@ -361,7 +361,7 @@ static size_t walk_describe_entry(const struct walk_entry *e, char *buf,
 }
 
 /**
- * walk_describe() - say a step in words
+ * walk_describe() - describe a step in words
  * @step: the step
  * @buf: where to put them
  * @size: its size

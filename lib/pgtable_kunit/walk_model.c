@@ -2,14 +2,14 @@
 /*
  * Random walks over a page table: the model.
  *
- * What each function does to a window of entries, said over plain structs, one
- * entry after the other. It shares no code with the kernel, knows no bits, and
- * never looks at the table: that is what makes it worth comparing with.
+ * It applies each function to a window of plain structs, one entry after the
+ * other. It shares no code with the kernel, knows no bits, and never reads the
+ * table: so a comparison with it proves something.
  *
- * Two ideas explain it all. A folded block has one accessed and one dirty bit,
- * which may be in any of its entries. And what changes a block in part unfolds
- * it first, unless it only touches these two bits: then it takes the block as
- * a whole.
+ * There are two ideas. A folded block has one accessed and one dirty bit, which
+ * may be in any of its entries. A function that changes a block in part unfolds
+ * it first, unless it changes only these two bits: then it changes the whole
+ * block.
  */
 
 #include "walk.h"
@@ -80,7 +80,8 @@ unsigned int walk_batch(const struct walk_model *m, unsigned int idx)
  * @m: the model
  * @idx: the first entry
  *
- * Return: number of entries from the first one on that are not.
+ * Return: number of consecutive entries from the first one on that are not
+ * present.
  */
 unsigned int walk_room(const struct walk_model *m, unsigned int idx)
 {
@@ -136,7 +137,9 @@ bool walk_step_legal(const struct walk_model *m, const struct walk_step *step)
 	case WALK_SET:
 		return walk_set_legal(m, step);
 	case WALK_PTE_CLEAR:
-		/* It does not keep the books of page_table_check. */
+		/*
+		 * The function does not update the counts of page_table_check.
+		 */
 		return !IS_ENABLED(CONFIG_PAGE_TABLE_CHECK) ||
 		       first->kind != WALK_VALID;
 	case WALK_GET_AND_CLEAR:
@@ -152,7 +155,7 @@ bool walk_step_legal(const struct walk_model *m, const struct walk_step *step)
 	case WALK_ACCESS_FLAGS:
 		return walk_access_legal(m, step);
 	case WALK_MODIFY_PROT:
-		/* Some CPUs need an invalidation more if it is executable. */
+		/* Some CPUs need one more invalidation if it is executable. */
 		return step->nr <= walk_batch(m, step->idx) && !first->exec &&
 		       (!(step->flags & WALK_WRITE) || !first->uffd);
 	default:
@@ -197,7 +200,7 @@ static void model_unfold(struct walk_model *m, unsigned int idx)
 		model_convert(m, idx, false);
 }
 
-/* Unfold what a range covers in part. */
+/* Unfold the blocks that a range covers in part. */
 static void model_unfold_ends(struct walk_model *m, unsigned int start,
 			      unsigned int end)
 {
@@ -207,7 +210,9 @@ static void model_unfold_ends(struct walk_model *m, unsigned int start,
 		model_unfold(m, end - 1);
 }
 
-/* Could a block of entries be one: apart from accessed and dirty? */
+/*
+ * Do the entries differ only in accessed and dirty, so that they can be folded?
+ */
 static bool model_uniform(const struct walk_model *m, unsigned int first)
 {
 	const struct walk_entry *e = &m->entry[first];
@@ -233,7 +238,7 @@ static void model_set_one(struct walk_model *m, unsigned int idx,
 	m->entry[idx] = *entry;
 	m->entry[idx].cont = false;
 
-	/* Setting the last entry of a block is the moment to fold it. */
+	/* Setting the last entry of a block may fold it. */
 	if (m->folds &&
 	    idx % WALK_BLOCK == WALK_BLOCK - 1 &&
 	    model_uniform(m, idx + 1 - WALK_BLOCK))
@@ -328,7 +333,7 @@ static void model_young(struct walk_model *m, const struct walk_step *step,
 	model_expand(m, step, &start, &end);
 	m->number = false;
 	for (i = start; i < end; i++) {
-		/* Without blocks, each page is on its own. */
+		/* Without blocks, each page is handled alone. */
 		if (!m->folds && flush &&
 		    m->entry[i].young)
 			model_flush(m, i, i + 1);
@@ -358,7 +363,7 @@ static void model_clear_young_dirty(struct walk_model *m,
 }
 
 /**
- * walk_model_get() - an entry as it is read: with the bits of its block
+ * walk_model_get() - an entry as a reader gets it: with the bits of its block
  * @m: the model
  * @idx: which
  *
@@ -380,7 +385,7 @@ struct walk_entry walk_model_get(const struct walk_model *m, unsigned int idx)
 }
 
 /**
- * walk_model_access() - the entry that a fault asks to have
+ * walk_model_access() - the entry that a fault wants
  * @m: the model, as it is before the step
  * @step: the step, a call of ptep_set_access_flags()
  *
@@ -434,7 +439,7 @@ static void model_access_flags(struct walk_model *m,
 	if (!differs)
 		return;
 
-	/* All of a block becomes more permissive, but never writable. */
+	/* All entries of a block become more permissive, but never writable. */
 	if (m->entry[start].cont && m->entry[start].write != want.write) {
 		model_unfold(m, start);
 		start = step->idx;
@@ -452,7 +457,7 @@ static void model_access_flags(struct walk_model *m,
 }
 
 /**
- * walk_model_step() - say what a step does
+ * walk_model_step() - apply a step to the model
  * @m: the model
  * @step: the step; it is legal
  */
@@ -501,7 +506,9 @@ void walk_model_step(struct walk_model *m, const struct walk_step *step)
 		break;
 	case WALK_ACCESS_FLAGS:
 		model_access_flags(m, step);
-		/* Some architectures say that it has changed, always. */
+		/*
+		 * Some architectures always return that the entry has changed.
+		 */
 		if (m->has & WALK_HAS_MERGE || m->number)
 			m->returns = WALK_RETURNS_NUMBER;
 		break;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Random walks over a page table: test cases, and what is said when one goes
- * wrong.
- */
+/* Random walks over a page table: test cases, and the report of a failure. */
 
 #include "walk.h"
 
-/* Other walks that may be tried for less steps, and shortened; what will do. */
+/*
+ * How many later walks are tried for a shorter sequence, and which length is
+ * short enough.
+ */
 #define WALK_MORE_TRIED		50
 #define WALK_MORE_SHORTENED	4
 #define WALK_SHORT		4
@@ -14,7 +14,7 @@
 /* The sequences that are printed are a few steps long. */
 #define WALK_PRINTED	64
 
-/* Leave out [start, end) and, if there is one, @other. */
+/* Leave out [start, end) and, if it is not negative, @other. */
 static bool walk_drop(struct walk_step *step, struct walk_step *tried,
 		      unsigned int *nr, unsigned int start, unsigned int end,
 		      unsigned int other, unsigned int *budget,
@@ -40,20 +40,19 @@ static bool walk_drop(struct walk_step *step, struct walk_step *tried,
 
 /**
  * walk_shorten() - find a short sequence of steps that still fails
- * @step: the steps, that fail; left with those that are needed
- * @tried: room for as many
+ * @step: the steps that fail; afterwards those that are needed
+ * @tried: room for the same number
  * @nr: their number
- * @budget: how many steps may be made in the attempt
- * @fails: whether given steps fail
+ * @budget: how many steps the search may make
+ * @fails: whether a sequence of steps fails
  * @data: for @fails
  *
- * Tries to do without half of the steps, quarters and so on down to single
- * ones, and in the end without any two of them: a step that makes room and the
- * one that takes it can only go together. What is left is not always the
- * shortest sequence there is, but none of its steps, and no two, can be left
- * out.
+ * Tries to leave out half of the steps, quarters and so on down to single ones,
+ * and in the end any two of them: for example, a step that clears an entry and
+ * the step that sets it can only be left out together. The result is not always
+ * the shortest sequence, but none of its steps, and no two, can be left out.
  *
- * Return: the number of steps that are left.
+ * Return: the number of remaining steps.
  */
 unsigned int walk_shorten(struct walk_step *step, struct walk_step *tried,
 			  unsigned int nr, unsigned int budget,
@@ -65,7 +64,7 @@ unsigned int walk_shorten(struct walk_step *step, struct walk_step *tried,
 	unsigned int size, i, j;
 	bool dropped;
 
-	/* From the end: the first steps are needed most. */
+	/* Begin at the end: the first steps are needed most. */
 	for (size = max(nr / 2, 1); size; size /= 2) {
 		for (i = rounddown(nr, size) + size; i >= size; i -= size) {
 			if (i - size < nr)
@@ -74,7 +73,7 @@ unsigned int walk_shorten(struct walk_step *step, struct walk_step *tried,
 		}
 	}
 
-	/* The second of two may be the first: then it is a single one. */
+	/* If both numbers are the same, this leaves out a single step. */
 	do {
 		dropped = false;
 		for (i = 0; i < nr; i++) {
@@ -93,7 +92,10 @@ static bool walk_fails(void *data, const struct walk_step *step,
 	return walk_replay_fails(data, step, nr, false);
 }
 
-/* One walk, until its end or until it goes wrong. Return: the latter. */
+/*
+ * One walk, until its end or until it goes wrong. Return: whether it went
+ * wrong.
+ */
 static bool walk_goes_wrong(struct walk *w, u64 from, unsigned int length)
 {
 	unsigned int i;
@@ -118,8 +120,9 @@ static bool walk_goes_wrong(struct walk *w, u64 from, unsigned int length)
 }
 
 /*
- * The last step of a walk went wrong: say how to see it again, and shorter. If
- * what is left is long, the walks that follow may show the same with less.
+ * The last step of a walk went wrong: print how to repeat it, and a shorter
+ * sequence. If that is long, later walks may show the same failure with fewer
+ * steps.
  */
 static void walk_report(struct walk *w, unsigned int length)
 {
@@ -184,7 +187,7 @@ static ulong walk_case_steps(ulong number, ulong steps)
  * walk_next_case() - a generator of parameters: one case for WALK_CASE steps
  * @prev: the parameter before
  * @steps: how many steps to make, all cases together
- * @desc: where to describe it
+ * @desc: buffer for its description
  *
  * Return: the parameter, or NULL if there are no more steps to make.
  */
@@ -205,7 +208,7 @@ const void *walk_next_case(const void *prev, ulong steps, char *desc)
  * @w: a walk
  * @which: the parameter of the case, see walk_next_case()
  * @steps: how many steps to make, all cases together
- * @seed: of the first walk of all
+ * @seed: seed of the first walk
  *
  * Return: the number of steps made; 0 if one went wrong, which fails the test.
  */

@@ -39,7 +39,7 @@ static void arch_clear_young_dirty_ptes(struct vm_area_struct *vma,
 	clear_young_dirty_ptes(vma, addr, ptep, nr, flags);
 }
 
-/* As the architecture has them; some have been there for one entry only. */
+/* The functions of the architecture; some exist for one entry only. */
 const struct walk_functions walk_arch_functions = {
 	.set_ptes = arch_set_ptes,
 	.get_and_clear_full_ptes = arch_get_and_clear_full_ptes,
@@ -68,7 +68,7 @@ unsigned long walk_page_pfn(const struct walk *w, unsigned int page)
 	return pfn + w->shift;
 }
 
-/* The entry that a fault asks to have: more than there is. */
+/* The entry that a fault wants: more permissive than the present one. */
 static pte_t walk_more(struct walk *w, const struct walk_step *step)
 {
 	pte_t pte = ptep_get(w->table->pte + w->base + step->idx);
@@ -82,7 +82,7 @@ static pte_t walk_more(struct walk *w, const struct walk_step *step)
 	return pte;
 }
 
-/* Make the call. Return: its value, if that is an entry. */
+/* Call the function. Return: its value, if it is an entry. */
 static pte_t walk_call(struct walk *w, const struct walk_step *step,
 		       pte_t entry, pte_t changed, unsigned int *number)
 {
@@ -233,7 +233,7 @@ bool walk_step_ok(struct walk *w, const struct walk_step *step, bool report)
 	if (w->ops->flushes_ok)
 		ok &= w->ops->flushes_ok(w, report, desc);
 
-	/* A fault on purpose, and no other: see walk_shortens_sequence. */
+	/* A planted failure, for walk_shortens_sequence. */
 	if (w->plant) {
 		ok = !w->planted || step->id != w->plant[1].id;
 		w->planted |= step->id == w->plant[0].id;
@@ -258,7 +258,7 @@ void walk_reset(struct walk *w)
  * @idx: where, counted from the begin of the window
  * @entry: the entry
  *
- * For the state before a step, by other means than the functions under test.
+ * It creates the state before a step, without the functions under test.
  */
 void walk_fill(struct walk *w, unsigned int idx, const struct walk_entry *entry)
 {
@@ -268,11 +268,11 @@ void walk_fill(struct walk *w, unsigned int idx, const struct walk_entry *entry)
 }
 
 /**
- * walk_replay_fails() - make given steps on an empty table
+ * walk_replay_fails() - make some steps on an empty table
  * @w: the walk
- * @step: the steps. Those that are not legal where they stand are left out
+ * @step: the steps. Steps that are not legal in their place are left out
  * @nr: their number
- * @report: fail the test with what is seen
+ * @report: fail the test with what differs
  *
  * Return: whether model and table disagreed at some step.
  */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The watchdog: a test case that hangs is named, and ends the run.
+ * The watchdog: it names a test case that hangs, and ends the run.
  *
  * KUnit gives up on a case after minutes, and then waits for a thread that may
- * never notice. Here a kernel timer runs while a case does. It expires in the
+ * never notice. Here a kernel timer runs during each case. It expires in the
  * interrupt of the tick, so it also ends a case that spins in a kernel that
- * does not preempt, on a machine with one CPU. There is no way to go on in the
- * same kernel, so it panics; the launcher boots again for the other suites.
+ * does not preempt, on a machine with one CPU. The same kernel cannot continue,
+ * so the timer panics; the launcher boots again for the other suites.
  */
 
 #include <linux/jiffies.h>
@@ -17,7 +17,10 @@
 
 #include "pgtable_kunit.h"
 
-/* More where the kernel checks each access or lock; below KUnit's own limit. */
+/*
+ * Longer if the kernel checks each access or lock; shorter than KUnit's own
+ * limit.
+ */
 static unsigned int timeout =
 	IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_PROVE_LOCKING) ? 90 : 60;
 module_param(timeout, uint, 0644);
@@ -73,7 +76,7 @@ static bool case_is_slow(struct kunit *test, const struct kunit_suite *suite)
  * @test: the test
  * @suite: its suite
  *
- * To be called first by the init function of each suite. The case fails if it
+ * The init function of each suite must call it first. The case fails if it
  * makes the kernel warn, and is ended as a hang if it takes longer than the
  * parameter pgtable_kunit.timeout says.
  *

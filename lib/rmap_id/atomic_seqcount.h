@@ -3,16 +3,16 @@
  * A sequence count that several writers may hold at once.
  *
  * Writers that share it change the data with atomic operations. A writer that
- * finds no other may get it exclusively, and then changes the data with plain
- * loads and stores; a writer that comes later waits for it. Readers retry if
+ * finds no other writer may get exclusive access, and then changes the data
+ * with plain loads and stores; a later writer waits for it. Readers retry if
  * any writer was there while they read.
  *
- * The state is one word: the number of writers that share it in bits 0 to 15,
- * that of writers that try to have it exclusively, one of which may have
- * succeeded, in bits 16 to 31, and above them the number of writes.
+ * The state is one word: bits 0 to 15 are the number of writers that share it;
+ * bits 16 to 31 are the number of writers that try to get exclusive access, one
+ * of which may have it; the bits above are the number of writes.
  *
- * Writers do not sleep, and do not run in interrupts: the one that was
- * interrupted may be the one to wait for.
+ * Writers do not sleep, and do not run in interrupts: they might wait for the
+ * writer that they interrupt.
  */
 #ifndef _LIB_ATOMIC_SEQCOUNT_H
 #define _LIB_ATOMIC_SEQCOUNT_H
@@ -34,7 +34,7 @@
 #define ATOMIC_SEQCOUNT_WRITERS_MASK \
 	(ATOMIC_SEQCOUNT_SHARED_MASK | ATOMIC_SEQCOUNT_EXCLUSIVE_MASK)
 
-/* One writer a CPU, and as many more: those that nest. */
+/* One writer per CPU, and as many again for nested ones. */
 static_assert(2 * CONFIG_NR_CPUS <= ATOMIC_SEQCOUNT_SHARED_MASK + 1);
 
 struct atomic_seqcount {
@@ -54,8 +54,8 @@ static inline void atomic_seqcount_init(struct atomic_seqcount *s)
  * atomic_seqcount_read() - begin to read, even if there are writers
  * @s: the count
  *
- * Return: the state; with one of ATOMIC_SEQCOUNT_WRITERS_MASK, what is read is
- * not consistent, and atomic_seqcount_retry() will not say so.
+ * Return: the state; if it has a bit of ATOMIC_SEQCOUNT_WRITERS_MASK, the data
+ * is not consistent, and atomic_seqcount_retry() will not notice that.
  */
 static inline s64 atomic_seqcount_read(const struct atomic_seqcount *s)
 {
@@ -66,7 +66,7 @@ static inline s64 atomic_seqcount_read(const struct atomic_seqcount *s)
  * atomic_seqcount_read_begin() - begin to read once there is no writer
  * @s: the count
  *
- * Return: what to give to atomic_seqcount_read_retry().
+ * Return: the value for atomic_seqcount_read_retry().
  */
 static inline s64 atomic_seqcount_read_begin(struct atomic_seqcount *s)
 {
@@ -82,7 +82,7 @@ static inline s64 atomic_seqcount_read_begin(struct atomic_seqcount *s)
 static inline bool atomic_seqcount_read_retry(const struct atomic_seqcount *s,
 					      s64 start)
 {
-	/* What was read comes before the state. */
+	/* Read the data before the state. */
 	smp_rmb();
 	return atomic64_read(&s->state) != start;
 }
@@ -111,7 +111,7 @@ static inline bool atomic_seqcount_write_begin(struct atomic_seqcount *s,
 
 	preempt_disable();
 	if (exclusive) {
-		/* A writer that comes later, and sees this, gives way. */
+		/* A later writer that sees this waits. */
 		state = atomic64_add_return(ATOMIC_SEQCOUNT_EXCLUSIVE,
 					    &s->state);
 		if ((state & ATOMIC_SEQCOUNT_WRITERS_MASK) ==
@@ -124,7 +124,7 @@ static inline bool atomic_seqcount_write_begin(struct atomic_seqcount *s,
 		state = atomic64_add_return(ATOMIC_SEQCOUNT_SHARED, &s->state);
 	}
 
-	/* One that has it exclusively, or is about to learn that it has not. */
+	/* A writer that has exclusive access, or will learn that it has not. */
 	if (state & ATOMIC_SEQCOUNT_EXCLUSIVE_MASK)
 		atomic64_cond_read_acquire(&s->state,
 					   !(VAL & ATOMIC_SEQCOUNT_EXCLUSIVE_MASK));
@@ -139,12 +139,12 @@ static inline bool atomic_seqcount_write_begin(struct atomic_seqcount *s,
 static inline void atomic_seqcount_write_end(struct atomic_seqcount *s,
 					     bool exclusive)
 {
-	/* The data comes before the state. */
+	/* Write the data before the state. */
 	smp_mb__before_atomic();
 	atomic64_add(ATOMIC_SEQCOUNT_STEP -
 		     (exclusive ? ATOMIC_SEQCOUNT_EXCLUSIVE :
 				  ATOMIC_SEQCOUNT_SHARED), &s->state);
-	/* What follows comes after it. */
+	/* Later accesses come after it. */
 	smp_mb__after_atomic();
 	preempt_enable();
 }

@@ -33,9 +33,9 @@ void rmap_id_free(unsigned int id)
  * rmap_id_sub() - the part of an ID that goes into one of the sums
  * @params: how the ID is cut
  * @id: the ID
- * @value: which of the sums
+ * @value: number of the sum
  *
- * Return: the bits of that part, read as digits.
+ * Return: the bits of that part, as digits of the sum's base.
  */
 u64 rmap_id_sub(const struct rmap_id_params *params, unsigned int id,
 		unsigned int value)
@@ -50,7 +50,7 @@ u64 rmap_id_sub(const struct rmap_id_params *params, unsigned int id,
 
 /**
  * rmap_id_init() - an object without mappings
- * @object: the object, with as many sums as rmap_id_params() says
+ * @object: the object, with as many sums as rmap_id_params() requires
  * @order: one owner has up to 2^@order mappings of it
  */
 void rmap_id_init(struct rmap_id_object *object, unsigned int order)
@@ -66,7 +66,7 @@ void rmap_id_init(struct rmap_id_object *object, unsigned int order)
 }
 
 /**
- * rmap_id_add() - an owner has more mappings, or fewer
+ * rmap_id_add() - add mappings of an owner, or remove some
  * @object: what is mapped
  * @id: of the owner
  * @nr: how many more; negative if fewer
@@ -97,12 +97,13 @@ void rmap_id_add(struct rmap_id_object *object, unsigned int id, int nr)
 }
 
 /**
- * rmap_id_exclusive() - is no mapping of another owner?
+ * rmap_id_exclusive() - check that no other owner has a mapping
  * @object: what is mapped
  * @id: of the owner
  *
- * Return: false if an object has more mappings than one owner can have, or has
- * one of another owner. True else: all are of @id, or there are none.
+ * Return: false if the object has more mappings than one owner can have, or a
+ * mapping of another owner. Otherwise true: all mappings are of @id, or there
+ * are none.
  */
 bool rmap_id_exclusive(struct rmap_id_object *object, unsigned int id)
 {

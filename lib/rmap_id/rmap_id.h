@@ -4,7 +4,7 @@
  *
  * An object keeps the number of its mappings and a few sums of the IDs of their
  * owners. From these it can tell whether all are of a given owner, without a
- * list of owners, however many there are. rmap_id_params.h says why.
+ * list of owners, however many there are. rmap_id_params.h has the proof.
  */
 #ifndef _LIB_RMAP_ID_H
 #define _LIB_RMAP_ID_H
@@ -15,7 +15,7 @@
 #include "atomic_seqcount.h"
 #include "rmap_id_params.h"
 
-/* No owner has ID 0: its mappings would not be seen in the sums. */
+/* No owner has ID 0: the sums would not show its mappings. */
 #define RMAP_ID_MIN		1U
 #define RMAP_ID_MAX		((1U << RMAP_ID_BITS) - 1)
 
@@ -24,10 +24,10 @@ void rmap_id_free(unsigned int id);
 
 /**
  * struct rmap_id_object - something that is mapped
- * @seqcount: whether the rest is being changed
- * @order: 2^@order mappings are the most that one owner has
+ * @seqcount: for changes of the rest
+ * @order: one owner has at most 2^@order mappings
  * @mapcount: number of mappings
- * @sum: sums of IDs, as many as rmap_id_params() says
+ * @sum: sums of IDs, as many as rmap_id_params() requires
  */
 struct rmap_id_object {
 	struct atomic_seqcount seqcount;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How many values an object of each order needs, and the proof that they do.
+ * How many sums an object of each order needs, and the proof that they are
+ * enough.
  *
  * An owner has an ID of RMAP_ID_BITS bits. An object of up to n mappings adds
- * up the IDs of all of them, read as numbers of base n + 1: each bit of the ID
- * is one digit. A digit of the sum is the number of mappings whose owner has
- * that bit. As there are at most n, no digit carries into the next, and all
+ * up the IDs of all its mappings, read as numbers of base n + 1: each bit of
+ * the ID is one digit. A digit of the sum is the number of mappings whose owner
+ * has that bit. As there are at most n, no digit carries into the next, and all
  * mappings belong to one owner if and only if each digit is 0 or the number of
  * mappings, as that owner's bits say.
  *
@@ -27,8 +28,8 @@
 #define RMAP_ID_VALUES_MAX	6
 
 /**
- * struct rmap_id_params - what IDs are made into for an object
- * @base: of the digits: one more than the object may have mappings
+ * struct rmap_id_params - how IDs are cut for an object
+ * @base: of the digits: one more than the largest number of mappings
  * @values: how many sums there are
  * @bits: digits of each
  */
@@ -68,8 +69,8 @@ static __always_inline u64 __rmap_id_div16(u64 q, u64 base, unsigned int bits,
  * @base: of the digits; not a power of two
  * @bits: digits of a value, at most 64
  *
- * Without a loop, so that the compiler knows the answer for constants: the
- * power may be too large to be computed, so 2^64 - 1 is divided instead.
+ * It has no loop, so that the compiler can evaluate it for constants: the power
+ * may be too large, so it divides 2^64 - 1 instead.
  */
 static __always_inline bool rmap_id_sound(unsigned int base, unsigned int bits)
 {
@@ -82,7 +83,10 @@ static __always_inline bool rmap_id_sound(unsigned int base, unsigned int bits)
 	return bits <= 64 && q;
 }
 
-/* Parameters for all objects of up to 2^@order mappings: unsound ones do not build. */
+/*
+ * Parameters for all objects of up to 2^@order mappings: unsound ones do not
+ * compile.
+ */
 static __always_inline struct rmap_id_params
 rmap_id_sound_params(unsigned int order, unsigned int values, unsigned int bits)
 {
@@ -97,7 +101,7 @@ rmap_id_sound_params(unsigned int order, unsigned int values, unsigned int bits)
 }
 
 /**
- * rmap_id_params() - what IDs are made into for an object
+ * rmap_id_params() - how IDs are cut for an object
  * @order: the object has up to 2^@order mappings, with order up to
  *	   RMAP_ID_ORDER_MAX
  */
@@ -109,7 +113,9 @@ static inline struct rmap_id_params rmap_id_params(unsigned int order)
 	case 3 ... 5:
 		return rmap_id_sound_params(5, 2, 12);
 	case 6 ... 10:
-		/* Three values of 8 bits would do for 128 pages, not for 256. */
+		/*
+		 * Three values of 8 bits are enough for 128 pages, not for 256.
+		 */
 		return rmap_id_sound_params(10, 4, 6);
 	case 11 ... 12:
 		return rmap_id_sound_params(12, 5, 5);

@@ -2,14 +2,14 @@
 /*
  * Which arm64 instructions are atomic read-modify-write operations.
  *
- * arm64 can handle a read fault of such an instruction as a write fault. One
- * that is missed faults twice, as ever; one that is taken for an atomic by
- * mistake makes a read allocate memory. The decoder is plain C, so it is tested
- * on the architecture at hand, against patterns that say each bit as the
- * encoding index of the Arm ARM does, and against words from an assembler.
+ * arm64 can handle a read fault of such an instruction as a write fault. If it
+ * misses one, there are two faults, as without the option; if it takes another
+ * instruction for an atomic, a read allocates memory. The decoder is plain C,
+ * so it is tested on any architecture: against patterns of all bits as in the
+ * encoding index of the Arm ARM, and against words from an assembler.
  *
- * Not covered: what the fault handler makes of it (atomic_rmw_fault), 128-bit
- * atomics, which the decoder leaves out.
+ * Not covered: what the fault handler does with the result (atomic_rmw_fault),
+ * 128-bit atomics, which the decoder leaves out.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests atomic_rmw_insn
  */
@@ -19,7 +19,7 @@
 #include "pgtable_kunit.h"
 #include "atomic_rmw_insn.h"
 
-/* Bit 31 comes first; x is either. Blanks are there to be read. */
+/* Bit 31 comes first; x is 0 or 1. Blanks are only for readability. */
 static const char * const rmw_patterns[] = {
 	/* size 111 V 00 A R 1 Rs o3 opc 00 Rn Rt: LDADD, LDCLR, LDEOR, ... */
 	"xx 111 0 00 x x 1 xxxxx 0 xxx 00 xxxxx xxxxx",
@@ -91,9 +91,9 @@ static bool rmw_matches(const struct rmw_bits *bits, unsigned int nr, u32 insn)
 }
 
 /*
- * The words that differ in the registers alone: all of them on UML, which runs
- * at the speed of the host; elsewhere those whose registers are next to a limit
- * that some instruction has.
+ * Words that differ only in the registers: on UML, which runs at the speed of
+ * the host, all of them; elsewhere those whose registers are next to a limit of
+ * some instruction.
  */
 static u32 rmw_next(u32 registers)
 {
@@ -113,7 +113,7 @@ static u32 rmw_next(u32 registers)
 	return 0;
 }
 
-/* A sixteenth of all instructions for each case: by the highest four bits. */
+/* Each case has a sixteenth of all instructions, by the highest four bits. */
 static PGTABLE_KUNIT_GEN_PARAMS(rmw_top)
 {
 	unsigned long top = (unsigned long)prev;
@@ -248,7 +248,10 @@ static const struct rmw_word {
 
 KUNIT_ARRAY_PARAM_DESC(rmw_word, rmw_words, desc);
 
-/* What an assembler calls an atomic is one [atomics 26], and nothing else. */
+/*
+ * Each atomic of an assembler is decoded as one [atomics 26], and nothing else
+ * is.
+ */
 static void decoder_assembled_word(struct kunit *test)
 {
 	const struct rmw_word *word = test->param_value;

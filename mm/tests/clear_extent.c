@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory to be cleared whose neighbours are known.
+ * Memory to be cleared, with neighbours of known content.
  *
- * The page allocator gives out blocks; an extent lies in the middle of one, or
- * of some that follow on. So it can be larger than any block, and what is
- * written beyond its ends hits pages whose contents are known.
+ * The page allocator gives out blocks; an extent lies in the middle of one
+ * block, or of several consecutive ones. So it can be larger than any block,
+ * and a write beyond its ends hits pages of known content.
  */
 
 #include <kunit/test-bug.h>
@@ -20,7 +20,7 @@
 #define BLOCK_PAGES	((unsigned int)BIT(BLOCK_ORDER))
 #define BLOCKS_MAX	1024
 
-/* Guard pages on either side that are looked at with each check. */
+/* Guard pages on either side that each check compares. */
 #define GUARD_NEAR	2U
 
 #define PAGE_WORDS	((unsigned int)(PAGE_SIZE / sizeof(u64)))
@@ -30,7 +30,7 @@ static u64 *extent_words(struct clear_extent *extent, int page)
 	return page_address(extent->page + page);
 }
 
-/* What is in that word before it is cleared; page 0 is the first to clear. */
+/* The content of a word before it is cleared; page 0 is the first to clear. */
 static u64 extent_word(struct clear_extent *extent, int page, unsigned int word,
 		       enum clear_fill fill)
 {
@@ -49,7 +49,7 @@ static u64 extent_word(struct clear_extent *extent, int page, unsigned int word,
 	return serial * GOLDEN_RATIO_64 | 0x0101010101010101ULL;
 }
 
-/* The n-th word of a page that has to be written, and looked at. */
+/* The n-th word of a page that has to be written, and checked. */
 static unsigned int extent_next(int page, unsigned int n, enum clear_fill fill)
 {
 	if (fill != CLEAR_MARKS)
@@ -80,7 +80,7 @@ static void extent_fill(struct clear_extent *extent, int first, int end,
 	}
 }
 
-/* Is each word as it was, or zero? What differs first goes to the caller. */
+/* Is each word as it was, or zero? The caller gets the first difference. */
 static bool extent_same(struct clear_extent *extent, int first, int end,
 			enum clear_fill fill, bool zero, int *bad_page,
 			unsigned int *bad_word)
@@ -139,7 +139,7 @@ static bool extent_check_guards(struct clear_extent *extent, int guard,
 /**
  * clear_extent_fill() - make the pages dirty
  * @extent: the extent
- * @fill: what is to be in them
+ * @fill: their content
  */
 void clear_extent_fill(struct clear_extent *extent, enum clear_fill fill)
 {
@@ -150,11 +150,11 @@ void clear_extent_fill(struct clear_extent *extent, enum clear_fill fill)
 /**
  * clear_extent_check() - expect that some pages are clear, and no others
  * @extent: the extent, filled before
- * @first: the first page that is to be clear
+ * @first: the first page that must be clear
  * @nr: number of pages that are
  * @fmt: what was done, as for printf()
  *
- * Return: true if it is so. If not, the test has failed, with a message.
+ * Return: whether this holds. If not, the test has failed, with a message.
  */
 bool clear_extent_check(struct clear_extent *extent, unsigned int first,
 			unsigned int nr, const char *fmt, ...)
@@ -224,7 +224,7 @@ static struct page *extent_block(struct clear_extent *extent, unsigned long pfn)
 	return NULL;
 }
 
-/* Is there a place for the extent, and for its guards? */
+/* Is there a place for the extent and its guards? */
 static bool extent_place(struct clear_extent *extent, unsigned long pfn)
 {
 	unsigned long i;
@@ -238,7 +238,7 @@ static bool extent_place(struct clear_extent *extent, unsigned long pfn)
 	return true;
 }
 
-/* Look where the newest block may have made one. */
+/* Check whether the newest block has made such a place. */
 static bool extent_find(struct clear_extent *extent, unsigned long block)
 {
 	unsigned long pfn = ALIGN_DOWN(block, extent->nr);
@@ -306,7 +306,7 @@ static unsigned int extent_guard(unsigned int order)
 }
 
 /**
- * clear_extent_fits() - is an extent so small that the machine should have it?
+ * clear_extent_fits() - is an extent small enough for the machine's memory?
  * @order: log2 of the number of pages
  */
 bool clear_extent_fits(unsigned int order)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Clearing of extents: what the suites share.
+ * Clearing of extents: shared by several suites.
  *
  *   clear_extent.c		memory whose neighbours are known
  *   clear_record.c		which pages are cleared or copied, in which order
@@ -14,7 +14,7 @@
 
 #include "pgtable_kunit.h"
 
-/* What pages contain before they are cleared. */
+/* Content of pages before they are cleared. */
 enum clear_fill {
 	CLEAR_ONES,		/* all bits set */
 	CLEAR_WORDS,		/* no two words alike, no byte zero */
@@ -25,14 +25,14 @@ enum clear_fill {
 };
 
 /**
- * struct clear_extent - consecutive pages in the middle of memory that is known
+ * struct clear_extent - consecutive pages in the middle of known memory
  * @test: the test that owns it
  * @page: the first page; aligned to the size of all
  * @nr: number of pages
  * @guard: number of pages before and after them that belong to the test, too
  *
- * The guards contain words that are different everywhere. They are checked
- * when the test ends; and those next to the extent with every check.
+ * The guards contain words that are different everywhere. They are checked when
+ * the test ends; the guards next to the extent are checked each time.
  */
 struct clear_extent {
 	struct kunit *test;
@@ -65,8 +65,8 @@ enum clear_event_kind {
 };
 
 /**
- * struct clear_event - what the code under test has done
- * @kind: which of them
+ * struct clear_event - an action of the code under test
+ * @kind: the kind of action
  * @pfn: the first page that is cleared, or copied to
  * @nr: number of pages that are cleared with one call
  * @from: the page that is copied; or the first word of what is cleared
@@ -79,10 +79,10 @@ struct clear_event {
 };
 
 /**
- * struct clear_record - what the test's own thread does
+ * struct clear_record - the actions of the test's own thread
  * @nr: number of events
- * @kinds: those that can be seen on this machine
- * @max: events that are kept; all are counted
+ * @kinds: the kinds that this machine can show
+ * @max: events that are kept; more are only counted
  * @event: the first @max of them
  */
 struct clear_record {
@@ -96,9 +96,7 @@ struct clear_record *clear_record_alloc(struct kunit *test, unsigned int kinds,
 					unsigned int max);
 void clear_record_fail_copy(unsigned long pfn);
 
-/*
- * The order in which the pages of a folio are to be cleared, or copied.
- */
+/* The expected order in which the pages of a folio are cleared, or copied. */
 void clear_order_zero(unsigned int *order, unsigned int nr, unsigned int hint);
 void clear_order_copy(unsigned int *order, unsigned int nr, unsigned int hint);
 

@@ -2,13 +2,12 @@
 /*
  * clear_pages() and its relatives: clear a number of pages in a row.
  *
- * A page that user space gets must not contain what another process left in it,
- * and a page too many destroys the data of its owner. Each case fills pages
- * whose neighbours it knows, clears some of them, and looks at every byte of
- * these, and at the pages around them. Kernels that have no functions for
- * ranges are called page by page. One case looks at stacks of threads, which
- * fork clears with them. x86_64 chooses one of three ways by the CPU; to see the
- * others:
+ * A page for user space must not contain another process's data, and clearing a
+ * page too many destroys data. Each case fills pages whose neighbours it knows,
+ * clears some of them, and checks every byte of these, and the pages around
+ * them. On kernels that have no functions for ranges the cases clear page by
+ * page. One case checks stacks of threads, which fork clears with these
+ * functions. x86_64 chooses one of three ways by the CPU; to test the others:
  *
  *   ./tools/testing/kunit/kunit.py run --arch=x86_64 --kunitconfig=mm/tests \
  *	clear_pages --kernel_args clearcpuid=erms
@@ -16,7 +15,7 @@
  *	clear_pages --kernel_args clearcpuid=erms,rep_good
  *
  * The benchmark runs with clear_pages.bench=N, N times each size. Not covered:
- * exceptions, of which there are none; a count of 0, which is not allowed.
+ * exceptions, which cannot occur; a count of 0, which is not allowed.
  */
 
 #include <kunit/test.h>
@@ -42,7 +41,7 @@ MODULE_PARM_DESC(bench_mib, "the largest size of the benchmark, a power of 2; fo
 
 #define BENCH_MAX	101U
 
-/* A window of pages in which all ranges are tried. */
+/* A window of pages in which the case tries all ranges. */
 #define WINDOW_ORDER	5
 #define WINDOW		((unsigned int)BIT(WINDOW_ORDER))
 
@@ -136,8 +135,8 @@ static const char *const clear_fill_names[] = {
 /*
  * Every range in a window of 32 pages is cleared to its last byte, and no byte
  * of the other pages changes, nor of those before and after the window
- * [clearing 1, 3, 5]. So there is each count up to 32 and each alignment that
- * an implementation may treat specially. The pages are full of ones, of words
+ * [clearing 1, 3, 5]. This includes each count up to 32 and each alignment that
+ * an implementation may handle specially. The pages are full of ones, of words
  * that are all different, or zero but for their last byte [clearing 2].
  */
 static void clear_every_range(struct kunit *test)
@@ -166,9 +165,9 @@ static void clear_every_range(struct kunit *test)
 }
 
 /*
- * Where the pages are to be mapped does not matter on an architecture whose
- * caches do not care [clearing 3]: at 0, aligned or not, beyond what user space
- * has, at the last page. A run that is odd and crosses the middle of a block.
+ * On architectures whose caches do not depend on it, the user's address makes
+ * no difference [clearing 3]: 0, aligned or not, beyond user space, at the last
+ * page. The run has an odd length and crosses the middle of a block.
  */
 static void clear_any_user_address(struct kunit *test)
 {
@@ -233,7 +232,7 @@ static void clear_long_range(struct kunit *test)
 			ranges++;
 		}
 	}
-	/* And once all, with a look at every byte. */
+	/* And once all, with a check of every byte. */
 	clear_extent_fill(extent, CLEAR_WORDS);
 	op->clear(extent->page, 0, extent->nr);
 	clear_extent_check(extent, 0, extent->nr, "%s of all %u", op->desc,
@@ -241,7 +240,10 @@ static void clear_long_range(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, ranges, "ranges");
 }
 
-/* Threads that may get a stack of one before; a CPU keeps two of these. */
+/*
+ * How many threads may get the stack of an earlier one; a CPU keeps two of
+ * these.
+ */
 #define STACK_THREADS	32U
 
 /* A word that nothing else leaves on a stack. */
@@ -253,7 +255,7 @@ static void clear_long_range(struct kunit *test)
  * @page: the page there
  * @marked: words of @stack that it has marked
  * @found: words that were marked before it ran
- * @done: it has looked
+ * @done: it has checked
  */
 struct stack_look {
 	void *stack;
@@ -263,7 +265,10 @@ struct stack_look {
 	struct completion done;
 };
 
-/* All below the frame of this function, which calls nothing meanwhile. */
+/*
+ * All of the stack below the frame of this function, which calls nothing
+ * meanwhile.
+ */
 static noinline __no_sanitize_address __no_kcsan
 void stack_look_and_mark(struct stack_look *look)
 {
@@ -291,11 +296,12 @@ static int stack_thread(void *data)
 }
 
 /*
- * A thread does not find on its stack what the thread before it has left there
- * [clearing 29]. A stack of a thread that has ended is kept for the next one:
- * of 32 threads, one after the other, most get one. Each looks for marks in all
- * of its stack but the few frames in use, and then marks all of it. A CPU keeps
- * two stacks, so three threads would do; 32 are enough where two CPUs take turns.
+ * A thread does not find on its stack what an earlier thread has left there
+ * [clearing 29]. The kernel keeps the stack of a thread that has ended for the
+ * next one: of 32 threads, one after the other, most get such a stack. Each
+ * searches its stack for marks, apart from the few frames in use, and then
+ * marks all of it. A CPU keeps two stacks, so three threads would be enough;
+ * with 32 the case also works if two CPUs take turns.
  */
 static void reused_stack_is_clear(struct kunit *test)
 {
@@ -316,7 +322,7 @@ static void reused_stack_is_clear(struct kunit *test)
 		wake_up_process(task);
 		wait_for_completion(&look[i].done);
 		kthread_stop_put(task);
-		/* The stack is given back when the thread runs no more. */
+		/* The thread gives its stack back after it has ended. */
 		schedule_timeout_uninterruptible(1);
 
 		for (j = 0; j < i; j++) {
@@ -341,7 +347,7 @@ static int bench_cmp(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* A line for machines: the median, and how far apart the middle half is. */
+/* A line for machines: the median, and the spread of the middle half. */
 static void bench_report(struct kunit *test, const char *desc,
 			 unsigned long bytes, u64 *ns, unsigned int nr)
 {
@@ -367,11 +373,11 @@ static u64 bench_clock_step(void)
 }
 
 /*
- * How long it takes to clear 4K to 64M, or more, page by page and at once. Each run
- * clears all of a large extent, piece by piece of that size, so that all sizes
- * find the caches in the same state; a number is the time for one piece. The
- * ways take turns, so that a disturbance hits both. Memory that is not clear
- * afterwards fails the case; a time never does.
+ * How long it takes to clear 4K to 64M, or more, page by page and at once. Each
+ * run clears all of a large extent, piece by piece of that size, so that all
+ * sizes find the caches in the same state; a number is the time for one piece.
+ * The two ways take turns, so that a disturbance affects both. The case fails
+ * if memory is not clear afterwards, but never because of a time.
  */
 static void clear_bench(struct kunit *test)
 {

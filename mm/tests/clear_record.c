@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Recorder of the pages that are cleared and copied, and of the chances to
- * reschedule in between.
+ * Recorder of the pages that are cleared and copied, and of points in between
+ * where the kernel may reschedule.
  *
- * Kprobes see what is a function: arm64's clear_page() and copy_page(), and
- * those that x86_64 calls. Newer x86_64 kernels clear with an instruction in
- * line, unless the CPU is said to have no fast one.
+ * Kprobes notice only functions: clear_page() and copy_page() of arm64, and
+ * those that x86_64 calls. Newer x86_64 kernels clear with an inline
+ * instruction, unless the CPU pretends to have no fast one.
  */
 
 #include <linux/kprobes.h>
@@ -74,7 +74,7 @@ static int clear_seen(struct kprobe *kprobe, struct pt_regs *regs)
 
 NOKPROBE_SYMBOL(clear_seen);
 
-/* A probe that has this is not replaced by a jump, which could not return. */
+/* With this the probe is not replaced by a jump, which could not return. */
 static void clear_seen_post(struct kprobe *kprobe, struct pt_regs *regs,
 			    unsigned long flags)
 {
@@ -142,7 +142,7 @@ void clear_record_fail_copy(unsigned long pfn)
 
 #endif
 
-/* Are pages cleared with a function at all? Then the probes see it. */
+/* Does the kernel clear pages with a function? Then probes notice it. */
 static void clear_record_try(struct kunit *test, struct clear_record *record)
 {
 	struct page *page = alloc_page(GFP_KERNEL);
@@ -156,13 +156,13 @@ static void clear_record_try(struct kunit *test, struct clear_record *record)
 }
 
 /**
- * clear_record_alloc() - record what the thread of the test does from now on
+ * clear_record_alloc() - record the actions of the test's thread from now on
  * @test: the test that is to own the recorder
- * @kinds: what is to be recorded
- * @max: events that are to be kept
+ * @kinds: the kinds to record
+ * @max: how many events to keep
  *
- * The test is skipped if pages are to be recorded that nothing can see. To
- * start over, set the count of the record to 0.
+ * The test is skipped if it wants to record pages and this machine cannot show
+ * them. To start over, set the count of the record to 0.
  */
 struct clear_record *clear_record_alloc(struct kunit *test, unsigned int kinds,
 					unsigned int max)
@@ -195,11 +195,11 @@ struct clear_record *clear_record_alloc(struct kunit *test, unsigned int kinds,
  * clear_order_copy() - the order in which the pages of a folio are copied
  * @order: gets the indexes of the pages
  * @nr: number of pages
- * @hint: the page that is about to be used
+ * @hint: the page that will be used next
  *
- * The page that is farthest from the one that is about to be used goes first,
- * and of two that are as far the one on the right. Folios that the page
- * allocator cannot make are copied from the start to the end.
+ * The page farthest from @hint comes first; of two pages at the same distance
+ * the right one. Folios that the page allocator cannot make are copied from the
+ * start to the end.
  */
 void clear_order_copy(unsigned int *order, unsigned int nr, unsigned int hint)
 {
@@ -219,11 +219,11 @@ void clear_order_copy(unsigned int *order, unsigned int nr, unsigned int hint)
  * clear_order_zero() - the order in which the pages of a folio are cleared
  * @order: gets the indexes of the pages
  * @nr: number of pages
- * @hint: the page that is about to be used
+ * @hint: the page that will be used next
  *
- * As when they are copied. Or, on newer kernels, in three groups, each from its
- * start to its end: what is on the right, on the left, and not farther away
- * than two pages.
+ * The order is the same as for copies. On newer kernels there are three groups,
+ * each from its start to its end: on the right, on the left, and within two
+ * pages of @hint.
  */
 void clear_order_zero(unsigned int *order, unsigned int nr, unsigned int hint)
 {

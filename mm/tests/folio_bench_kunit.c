@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What system calls and writes on much memory cost: page faults, copied pages,
+ * What system calls and writes cost on much memory: page faults, copied pages,
  * TLB invalidations, and time.
  *
  * Each case fills memory with folios of one kind, does one thing to all of it,
- * and prints a line for machines ("number ..."). Counts are exact. Where the
- * emulator derives time from instructions, a nanosecond is one of them and the
- * same on each run:
+ * and prints a line for machines ("number ..."). Counts are exact. If the
+ * emulator derives time from instructions, one nanosecond is one instruction,
+ * and the same on each run:
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 folio_bench \
  *	--kernel_args folio_bench.mib=64 --qemu_args '-icount shift=0'
  *
- * A case fails if memory is not as it should be afterwards, by its contents and
- * the number of pages, never for a cost.
- * Not covered: threads that run meanwhile, files.
+ * A case fails if memory has wrong content or a wrong number of pages
+ * afterwards, never because of a cost. Not covered: threads that run meanwhile,
+ * files.
  */
 
 #include <kunit/test.h>
@@ -29,7 +29,7 @@
 
 #include "user_mm.h"
 
-/* Page-table entries that were written to, in kernels that count them. */
+/* Page-table entries that were written, in kernels that count them. */
 #ifdef PGTABLE_KUNIT_COUNTS_WRITES
 #define BENCH_COUNTS_WRITES	1
 unsigned long pgtable_kunit_writes;
@@ -59,7 +59,7 @@ struct bench {
 	pid_t child;
 };
 
-/* What is measured, and what comes before it and after. */
+/* What is measured, and what runs before it and after it. */
 struct bench_op {
 	const char *desc;
 	int (*before)(struct bench *b);
@@ -134,13 +134,16 @@ static int bench_fork_before(struct bench *b)
 	return 0;
 }
 
-/* The child lives on while memory is written to. */
+/* The child lives while memory is written to. */
 static int bench_shared(struct bench *b)
 {
 	return bench_fork_before(b) ?: bench_fork(b);
 }
 
-/* It is gone. References that wait to be dropped make pages look shared. */
+/*
+ * The child is gone. References that a CPU keeps for later make pages look
+ * shared.
+ */
 static int bench_was_shared(struct bench *b)
 {
 	int err = bench_shared(b) ?: bench_reap(b);
@@ -149,7 +152,7 @@ static int bench_was_shared(struct bench *b)
 	return err;
 }
 
-/* Write to all bytes, not to one of each page. */
+/* Write to all bytes, not to one byte of each page. */
 static int bench_fill(struct bench *b)
 {
 	return clear_user((void __user *)USER_ADDR, b->size) ? -EFAULT : 0;
@@ -186,7 +189,7 @@ static const struct bench_op bench_ops[] = {
 
 KUNIT_ARRAY_PARAM_DESC(bench_ops, bench_ops, desc);
 
-/* Fresh memory of the layout, unless to make it is what is measured. */
+/* Fresh memory of the layout, unless making it is what is measured. */
 static int bench_prepare(struct kunit *test, struct bench *b,
 			 const struct bench_op *op)
 {
@@ -210,7 +213,7 @@ static int bench_prepare(struct kunit *test, struct bench *b,
 	return err;
 }
 
-/* With @record, pages that are somewhere else than before. */
+/* With @record, count pages that have moved. */
 static unsigned long bench_copies(struct bench *b, bool record)
 {
 	unsigned long i, copies = 0;
@@ -225,7 +228,7 @@ static unsigned long bench_copies(struct bench *b, bool record)
 	return copies;
 }
 
-/* The first page whose contents are not as they should be, or how many there are. */
+/* The first page with wrong content; the number of pages if there is none. */
 static unsigned long bench_good(struct bench *b, const struct bench_op *op)
 {
 	unsigned long i;
@@ -240,7 +243,7 @@ static unsigned long bench_good(struct bench *b, const struct bench_op *op)
 	return i;
 }
 
-/* What one operation cost; TLB invalidations only where they are recorded. */
+/* The cost of one operation; TLB invalidations only if they are recorded. */
 struct bench_cost {
 	u64 ns;
 	unsigned long faults;
@@ -283,10 +286,10 @@ static struct bench_cost bench_once(struct kunit *test, struct bench *b,
 }
 
 /*
- * One operation on memory of one layout. The recorder of invalidations makes the
- * kernel do more: time is taken without it, on a run of its own. The first run of
- * all warms caches and page tables up. A kernel that counts what it writes has no
- * time worth taking.
+ * One operation on memory of one layout. The recorder of invalidations slows
+ * down the kernel, so time is taken on another run without it. The first run of
+ * all warms caches and page tables up. If a kernel counts its writes, its times
+ * mean nothing.
  */
 static void bench_layout(struct kunit *test, const struct bench_layout *layout)
 {
@@ -320,8 +323,9 @@ out:
 }
 
 /*
- * What each operation costs on single pages, which blocks are not to make slower
- * [contpte 245, 250, 251]. A case for each layout, for KUnit limits its time.
+ * The cost of each operation on single pages, which blocks must not make slower
+ * [contpte 245, 250, 251]. There is one case for each layout, since KUnit
+ * limits the time of a case.
  */
 static void bench_single_pages(struct kunit *test)
 {
@@ -337,7 +341,7 @@ static void bench_blocks(struct kunit *test)
 	bench_layout(test, &(struct bench_layout){ "block", .order = USER_BLOCK_ORDER });
 }
 
-/* And on huge pages whose PMD was split [contpte 245, 248, 251]. */
+/* The same on huge pages whose PMD was split [contpte 245, 248, 251]. */
 static void bench_huge_pages(struct kunit *test)
 {
 	bench_layout(test, &(struct bench_layout){ "huge", .huge = true });

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mapcounts by themselves, and the IDs of mms.
+ * Mapcounts alone, and the IDs of mms.
  *
- * For small folios and those of hugetlb, whether several mms map them is a matter
- * of their mapcount alone. It shares a word with the type of a page that is never
- * mapped. Large folios keep the IDs of mms that map them, so that no two mms may
- * have the same.
+ * For small folios and those of hugetlb, only the mapcount decides whether
+ * several mms map them. It shares a word with the type of a page that is never
+ * mapped. Large folios keep the IDs of mms that map them, so that no two mms
+ * may have the same.
  *
- * Not covered: what large folios make of that (folio_mapped_shared).
+ * Not covered: how large folios use the IDs (folio_mapped_shared).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'folio_mapcount'
@@ -23,10 +23,10 @@
 
 #include "folio_mapped.h"
 
-/* Mms that are asked for at once. */
+/* Number of mms that exist at once. */
 #define IDS		32
 
-/* Folios of which the mapcount is all there is to know. */
+/* Folios of which only the mapcount is known. */
 enum mapcount_kind { MAPCOUNT_SMALL, MAPCOUNT_HUGETLB, MAPCOUNT_LARGE };
 
 static const struct mapcount_folio {
@@ -40,7 +40,7 @@ static const struct mapcount_folio {
 
 KUNIT_ARRAY_PARAM_DESC(mapcount_folio, mapcount_folios, desc);
 
-/* Make it one of hugetlb, or no longer. */
+/* Make it a folio of hugetlb, or a normal one again. */
 static void hugetlb_set(struct folio *folio, bool hugetlb)
 {
 #ifdef CONFIG_HUGETLB_PAGE
@@ -52,9 +52,9 @@ static void hugetlb_set(struct folio *folio, bool hugetlb)
 }
 
 /*
- * A small folio is shared if it is mapped more than once, and so is one of hugetlb.
- * Large ones are always, in a kernel that could know owners but has that off
- * [mapped 18].
+ * A small folio is shared if it is mapped more than once, and so is one of
+ * hugetlb. Large folios are always shared if the kernel could know owners but
+ * is configured not to [mapped 18].
  */
 static void folio_mapped_shared_by_mapcount(struct kunit *test)
 {
@@ -85,8 +85,8 @@ static void folio_mapped_shared_by_mapcount(struct kunit *test)
 }
 
 /*
- * What user space cannot map has no mapcount: the type of a page is in the same
- * word, and is not taken for one [mapped 19].
+ * A page that user space cannot map has no mapcount: the type of the page is in
+ * the same word, and does not count as one [mapped 19].
  */
 static void folio_mapcount_of_types(struct kunit *test)
 {
@@ -107,9 +107,9 @@ static void folio_mapcount_of_types(struct kunit *test)
 }
 
 /*
- * The kernel gives each mm an ID that no other has, within its limits, and never
- * the ID of init_mm, which stands for no mm. Once an mm has gone, its ID is
- * given again: the lowest free one, unless another task was faster [mapped 13].
+ * The kernel gives each mm a unique ID within its limits, and never the ID of
+ * init_mm, which stands for no mm. After an mm has gone, its ID is used again:
+ * the lowest free one, unless another task was faster [mapped 13].
  */
 static void mm_alloc_distinct_ids(struct kunit *test)
 {
@@ -145,11 +145,11 @@ static void mm_alloc_distinct_ids(struct kunit *test)
 }
 
 #if defined(CONFIG_KRETPROBES) && defined(CONFIG_HAVE_FUNCTION_ARG_ACCESS_API)
-/* The thread whose allocations fail, and how many did. */
+/* The thread whose allocations fail, and how many have failed. */
 static struct task_struct *mm_fails_of;
 static unsigned int mm_failed;
 
-/* The first argument and the fourth: what was allocated, and how many of them. */
+/* The first argument and the fourth: what was allocated, and how many. */
 struct mm_fail {
 	void *what;
 	unsigned int nr;
@@ -191,7 +191,7 @@ static int mm_fail_counters(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return 0;
 }
 
-/* What an mm is given one after the other. */
+/* The allocations of a new mm, in their order. */
 static const struct mm_step {
 	const char *desc;
 	const char *function;
@@ -241,11 +241,12 @@ static void mm_fail_on(struct kunit *test, const struct mm_step *step)
 KUNIT_ARRAY_PARAM_DESC(mm_step, mm_steps, desc);
 
 /*
- * There is no mm without an ID: where none can be had, or where what an mm needs
- * besides cannot be, there is no mm either, and no ID is lost [mapped 55]. Fork
- * makes an mm in the same way. The allocation has worked, and a probe undoes it
- * as it returns. IDs are given lowest first, so the mm before and the one after
- * have the same; eight times, as one that is lost could be given back by others.
+ * There is no mm without an ID: if no ID is left, or if another allocation of
+ * the mm fails, there is no mm, and no ID is lost [mapped 55]. Fork makes an mm
+ * in the same way. A probe makes an allocation fail by undoing it when it
+ * returns. The lowest ID is used first, so the mm before and the mm after get
+ * the same one. The case repeats this eight times, since another task could
+ * return an ID that was lost.
  */
 static void mm_alloc_fails(struct kunit *test)
 {

@@ -2,10 +2,10 @@
 /*
  * Mms that map a folio, and a model of what the folio knows of them.
  *
- * The model has no slots, locks or flags in unions: an mm is tracked or is not.
- * Beside what it predicts, it checks what must hold whatever the slots are: an
- * owner more is never missed, no slot counts more mappings than there are, and
- * as long as each mm had a slot, the answer is exact.
+ * The model has no slots, locks or flags in unions: it only tracks an mm or
+ * does not. Besides its predictions it checks what always holds, whatever the
+ * slots are: the kernel never misses an owner, no slot counts more mappings
+ * than there are, and as long as each mm had a slot, the answer is exact.
  */
 
 #include <linux/rmap.h>
@@ -14,7 +14,7 @@
 
 #include "folio_mapped.h"
 
-/* Where the VMAs are: room for the largest folio. */
+/* Addresses of the VMAs: room for the largest folio. */
 #define VMA_START	0x40000000UL
 #define VMA_SIZE	0x40000000UL
 
@@ -26,7 +26,7 @@ static void *mapped_alloc(struct kunit *test, size_t size)
 	return memory;
 }
 
-/* All that rmap functions read of a VMA, or check if they are to. */
+/* All fields of a VMA that rmap functions read or check. */
 static struct vm_area_struct *mapped_vma(struct kunit *test, struct mm_struct *mm,
 					 struct anon_vma *anon_vma)
 {
@@ -74,7 +74,7 @@ static struct mm_struct *mapped_mm_real(struct kunit *test)
 }
 
 /**
- * mapped_mms_fake() - mms of which nothing exists but their IDs
+ * mapped_mms_fake() - mms that consist only of their IDs
  * @test: the test that is to own them
  */
 struct mapped_mms *mapped_mms_fake(struct kunit *test)
@@ -87,7 +87,7 @@ struct mapped_mms *mapped_mms_fake(struct kunit *test)
 }
 
 /**
- * mapped_mms_real() - mms that the kernel has given their IDs
+ * mapped_mms_real() - real mms, with IDs from the kernel
  * @test: the test that is to own them
  */
 struct mapped_mms *mapped_mms_real(struct kunit *test)
@@ -96,7 +96,7 @@ struct mapped_mms *mapped_mms_real(struct kunit *test)
 }
 
 /**
- * mapped_mms_ids() - give IDs to mms that are not real
+ * mapped_mms_ids() - give IDs to fake mms
  * @mms: the mms
  * @ids: as many IDs
  */
@@ -114,7 +114,7 @@ void mapped_mms_ids(struct mapped_mms *mms, const unsigned int *ids)
  * @folio: mapped by nobody
  * @flags: as of folio_add_new_anon_rmap()
  *
- * What others may find before it is mapped is locked meanwhile.
+ * If others may find the folio before it is mapped, it is locked meanwhile.
  */
 void mapped_new_anon(struct mapped_mms *mms, struct folio *folio, rmap_t flags)
 {
@@ -151,7 +151,7 @@ int mapped_owners(const struct mapped_model *model)
 	return owners;
 }
 
-/* Does what is tracked tell the truth? */
+/* Is the tracked state right? */
 static bool mapped_exact(const struct mapped_model *model)
 {
 	return !memcmp(model->mapped, model->tracked, sizeof(model->mapped)) &&
@@ -244,7 +244,7 @@ const char *mapped_wrong(const struct mapped_model *model,
  * @folio: the folio
  * @fmt: what has been done to it, as for printf()
  *
- * Return: whether it does.
+ * Return: whether it is as in the model.
  */
 bool mapped_check(struct kunit *test, const struct mapped_model *model,
 		  struct folio *folio, const char *fmt, ...)

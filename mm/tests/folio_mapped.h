@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the suites on folios that are mapped by several mms have in common: mms
- * with VMAs, and a model that counts who maps what.
+ * What the suites on folios that several mms map share: mms with VMAs, and a
+ * model that counts which mm maps what.
  */
 #ifndef _MM_TESTS_FOLIO_MAPPED_H
 #define _MM_TESTS_FOLIO_MAPPED_H
@@ -12,7 +12,10 @@
 
 #define MAPPED_MMS	6
 
-/* The largest order; with large pages, the largest that is not half of memory. */
+/*
+ * The largest order; with large pages, the largest that takes less than half of
+ * memory.
+ */
 #define MAPPED_ORDER_MAX \
 	MIN_T(unsigned int, MAX_PAGE_ORDER, const_ilog2(SZ_64M / PAGE_SIZE))
 
@@ -25,21 +28,22 @@
 
 /**
  * struct mapped_mms - address spaces that map a folio
- * @vma: one VMA of each, which nothing but the rmap functions know
+ * @vma: one VMA of each, which only the rmap functions know
  */
 struct mapped_mms {
 	struct vm_area_struct *vma[MAPPED_MMS];
 };
 
 /**
- * struct mapped_model - who maps a folio, and what the kernel can know of it
+ * struct mapped_model - which mms map a folio, and what the kernel can know of
+ *   it
  * @mapped: how many mappings each mm has
  * @tracked: how many of these are in one of the two slots. The first mm that
- *	     finds a slot free when it maps has it until it has unmapped as much
- * @sticky: somebody has mapped while others had mappings; until a slot has all
- *	    mappings there are
- * @crowded: there have been mappings that were in no slot, and what the slots say
- *	     has not been exact since
+ *   finds a free slot when it maps has it until it has unmapped as many pages
+ * @sticky: an mm has mapped while others had mappings; true until one slot has
+ *   all mappings
+ * @crowded: some mappings were in no slot, and the slots have not been exact
+ *   since then
  */
 struct mapped_model {
 	int mapped[MAPPED_MMS];

@@ -2,8 +2,9 @@
 /*
  * Is a large folio mapped by one mm, or by several? At the same time.
  *
- * Mapping a folio takes its lock; asking does not. So an mm that has just
- * mapped the folio asks, while others do the same on other CPUs.
+ * Mapping a folio takes its lock; asking whether it is shared does not. So an
+ * mm that has just mapped the folio asks, while other mms do the same on other
+ * CPUs.
  *
  * Not covered: an mm that asks without a mapping may get an outdated answer.
  *
@@ -22,14 +23,14 @@
 #define RACE_JIFFIES	(HZ / 2)
 
 /**
- * struct mapped_racer - one of those that map a folio at the same time
+ * struct mapped_racer - one of several mms that map a folio at the same time
  * @folio: the folio
  * @vma: the mm that maps it
  * @other: one on another CPU
- * @inside: it has the folio mapped, or is about to
- * @rounds: how often it has
+ * @inside: it maps the folio, or will map it soon
+ * @rounds: how often it has mapped the folio
  * @met: how often @other was inside at the same time
- * @missed: how often it was not seen
+ * @missed: how often the kernel did not notice it
  */
 struct mapped_racer {
 	struct folio *folio;
@@ -41,7 +42,7 @@ struct mapped_racer {
 	unsigned long missed;
 };
 
-/* While this one has mapped it, and A as well, the folio is shared. */
+/* While this mm and A map the folio, it is shared. */
 static void mapped_race_round(struct mapped_racer *racer)
 {
 	struct folio *folio = racer->folio;
@@ -76,11 +77,13 @@ static bool mapped_race_all_met(struct mapped_racer *racers)
 }
 
 /*
- * A has one page mapped all the time; three others map and unmap, one on this CPU
- * and two on another, or two others. While one of them has a mapping, the folio is
- * never said to be A's alone. Once they have gone it is, with nothing lost, and then
- * as new [mapped 16]. Each has met one on another CPU that had a mapping as well:
- * half a second is thousands of rounds, and more are waited for.
+ * A has one page mapped all the time. Three other mms map and unmap: one on
+ * this CPU and two on another, or two on another. While one of them has a
+ * mapping, the kernel never says that the folio is A's alone. After they have
+ * gone it is A's alone, no count is lost, and in the end the folio is as new
+ * [mapped 16]. Each of them must meet another CPU's mm that has a mapping as
+ * well: half a second is thousands of rounds, and the case runs longer if
+ * necessary.
  */
 static void folio_mapcount_race(struct kunit *test)
 {

@@ -2,22 +2,22 @@
 /*
  * Is a folio mapped by one mm, or by several? Through the rmap functions.
  *
- * The functions that page faults, fork and unmapping call are called here with real
- * mms, with real folios, and without page tables: they keep mapcounts, and it is
- * these that are checked, and what the kernel concludes from them. One kernel knows
- * owners; another guesses from mapcounts, and then the guess has to be the one that
- * is documented, with its errors; without huge pages it takes all large folios for
- * shared. Each has its own expectation.
+ * Page faults, fork and unmapping call these functions. Here they are called
+ * with real mms and real folios, but without page tables. The cases check the
+ * mapcounts that they keep, and what the kernel concludes from them. Newer
+ * kernels know owners. Older ones guess from mapcounts; their guess has to be
+ * the documented one, with its errors. Without huge pages a kernel takes all
+ * large folios for shared. The expectation depends on the kernel.
  *
- * Not covered: statistics, which folios are mapped in part (folio_page_mapcount),
- * what callers do with the answer, and folios that have nothing but a mapcount
- * (folio_mapcount).
+ * Not covered: statistics, which folios are mapped in part
+ * (folio_page_mapcount), how callers use the answer, and folios that have only
+ * a mapcount (folio_mapcount).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'folio_mapped_rmap'
  *
- * Another random sequence: --kernel_args folio_mapped_rmap_kunit.seed=N, which is
- * printed.
+ * Another random sequence: --kernel_args folio_mapped_rmap_kunit.seed=N; a run
+ * prints its seed.
  */
 
 #include <kunit/test.h>
@@ -35,15 +35,15 @@ MODULE_PARM_DESC(seed, "seed of the walk, 0 for another one each boot");
 /* Steps of each random walk. */
 #define STEPS		20000
 
-/* A page of a folio that is watched page by page. */
+/* Pages of a folio that are checked one by one. */
 #define PAGES		16
 
 /**
  * struct rmap_folio - a folio, and how often each of its pages is mapped
  * @folio: the folio
- * @model: by which mm, in all
+ * @model: the mms that map it
  * @page: each page by each mm; of larger folios the first pages
- * @entire: all of it by each mm, as one
+ * @entire: mappings of the whole folio, by mm
  */
 struct rmap_folio {
 	struct folio *folio;
@@ -86,7 +86,7 @@ static void rmap_pmd(struct kunit *test, struct rmap_folio *f, int mm, int times
 	mapped_model_change(&f->model, mm, times);
 }
 
-/* How often @counts of all mms is, for one page or for the whole. */
+/* The sum of @counts over all mms, for one page or for the whole. */
 static int rmap_page_total(const struct rmap_folio *f, int page)
 {
 	int mm, total = 0;
@@ -106,11 +106,11 @@ static int rmap_entire_total(const struct rmap_folio *f)
 }
 
 /*
- * Is this answer one that a kernel may give that cannot know? Its documentation
- * says when a guess may be wrong, and this is that, from the model alone: a folio
- * that is shared may look as if it were not if an mm maps only a part of it, and
- * not for more mappings than it has pages; one that is not shared may look as if
- * it were only if the mm maps a page twice.
+ * May a kernel that cannot know give this answer? Its documentation says when a
+ * guess may be wrong; this applies it to the model alone. A shared folio may
+ * look exclusive only if an mm maps only a part of it and there are no more
+ * mappings than pages. An exclusive folio may look shared only if the mm maps a
+ * page twice.
  */
 static bool rmap_guess_allowed(const struct rmap_folio *f, bool said)
 {
@@ -131,7 +131,7 @@ static bool rmap_guess_allowed(const struct rmap_folio *f, bool said)
 		      part && mapped_total(&f->model) <= folio_nr_pages(f->folio);
 }
 
-/* What exactly such a kernel says: the rule that it has, to notice any other. */
+/* The exact rule of such a kernel, to notice any other. */
 static bool rmap_guess(const struct rmap_folio *f)
 {
 	int total = mapped_total(&f->model);
@@ -145,7 +145,7 @@ static bool rmap_guess(const struct rmap_folio *f)
 	return rmap_page_total(f, 0) > 1;
 }
 
-/* Mapcounts are sums of what was mapped, and the answer is the right one. */
+/* Mapcounts are the sums of what was mapped, and the answer is right. */
 static bool rmap_check(struct kunit *test, struct rmap_folio *f, const char *what)
 {
 	struct folio *folio = f->folio;
@@ -216,10 +216,10 @@ static void rmap_needs_pmd(struct kunit *test)
 
 /*
  * Each of four pages is mapped by A, by B, by both or by none: all 256 ways. A
- * kernel that knows owners is right each time. One that guesses says what page 0
- * says if there are no more mappings than pages, and else that it is shared; with
- * one mapping, that it is not. One that could know but does not says that it is
- * shared [mapped 18, 24].
+ * kernel that knows owners is right each time. A kernel that guesses goes by
+ * page 0 if there are no more mappings than pages, and otherwise says "shared";
+ * with one mapping it says "not shared". A kernel that could know but is
+ * configured not to says "shared" [mapped 18, 24].
  */
 static void folio_mapped_shared_every_page(struct kunit *test)
 {
@@ -247,9 +247,9 @@ static void folio_mapped_shared_every_page(struct kunit *test)
 }
 
 /*
- * A maps page 0, B the others, and there are no more mappings than pages. A kernel
- * that guesses takes this for one mm, which is documented; one that knows owners
- * does not [mapped 25].
+ * A maps page 0 and B the others; there are no more mappings than pages. A
+ * kernel that guesses takes this for one mm, as documented; one that knows
+ * owners does not [mapped 25].
  */
 static void folio_mapped_shared_not_page_0(struct kunit *test)
 {
@@ -263,7 +263,7 @@ static void folio_mapped_shared_not_page_0(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pgtable_kunit_mapped_shared(f.folio), want);
 	rmap_check(test, &f, "A maps page 0, B the others");
 
-	/* With one mapping more than there are pages, all know. */
+	/* With one mapping more than there are pages, all kernels know. */
 	rmap_ptes(test, &f, 1, 1, 1, 1);
 	KUNIT_EXPECT_TRUE(test, pgtable_kunit_mapped_shared(f.folio));
 	rmap_check(test, &f, "and B one page twice");
@@ -281,10 +281,10 @@ static void rmap_order_desc(const unsigned int *order, char *desc)
 KUNIT_ARRAY_PARAM(rmap_order, rmap_orders, rmap_order_desc);
 
 /*
- * Random mms map and unmap random runs of pages, or all of the folio as one: its
- * mapcount is the sum of those of its pages and of the whole, after every step, and
- * the answer is as it should be. Of the largest folio the first 16 pages
- * [mapped 24, 26].
+ * Random mms map and unmap random runs of pages, or the whole folio at once.
+ * After every step the mapcount is the sum of the mapcounts of its pages and of
+ * the whole, and the answer is right. Of the largest folio only the first 16
+ * pages are checked [mapped 24, 26].
  */
 static void folio_mapcount_is_sum(struct kunit *test)
 {
@@ -325,7 +325,7 @@ static void folio_mapcount_is_sum(struct kunit *test)
 			kunit_err(test, "seed %lu, step %u", seed, step);
 			break;
 		}
-		/* From time to time nobody has it mapped. */
+		/* From time to time no mm maps it. */
 		if (draw >> 24 == 0) {
 			rmap_unmap_all(test, &f);
 			rmap_check(test, &f, "unmapped");
@@ -336,9 +336,9 @@ static void folio_mapcount_is_sum(struct kunit *test)
 }
 
 /*
- * Fork: a new anonymous folio is mapped by A alone, then as often by a child, which
- * unmaps it page by page while a grandchild comes and goes. Each step is as the model
- * says; at the end A has it alone again [mapped 1-4, 7, 8].
+ * Fork: first A alone maps a new anonymous folio. Then a child maps it as
+ * often, and unmaps it page by page while a grandchild comes and goes. Each
+ * step matches the model; at the end A has it alone again [mapped 1-4, 7, 8].
  */
 static void folio_try_dup_anon_rmap_fork(struct kunit *test)
 {
@@ -386,7 +386,8 @@ static void folio_try_dup_anon_rmap_fork(struct kunit *test)
 }
 
 /*
- * Fork of a file mapping: the child has as many [mapped 3, 4].
+ * Fork of a file mapping: the child gets the same number of mappings [mapped 3,
+ * 4].
  */
 static void folio_dup_file_rmap_fork(struct kunit *test)
 {
@@ -429,9 +430,9 @@ static void rmap_remap(struct kunit *test, struct rmap_folio *f, int mm)
 }
 
 /*
- * A huge page is mapped once by its PMD, and as often as it has pages after that
- * was replaced by PTEs. In between it is mapped once more than that: of one mm all
- * the time, which a kernel that knows owners says at each step [mapped 17].
+ * A huge page is mapped once by its PMD, and after PTEs have replaced the PMD
+ * as often as it has pages. In between it has one mapping more, but all by one
+ * mm: a kernel that knows owners says so at each step [mapped 17].
  */
 static void folio_mapcount_pmd_to_ptes(struct kunit *test)
 {
@@ -468,15 +469,16 @@ static void folio_mapcount_pmd_to_ptes(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, pgtable_kunit_mapped_shared(f.folio));
 	KUNIT_EXPECT_EQ(test, folio_mapcount(f.folio), nr);
 
-	/* All at once: in parts, it would be queued to be split. */
+	/* All at once: in parts, the kernel would queue it to be split. */
 	rmap_ptes(test, &f, 0, 0, nr, -1);
 	rmap_check(test, &f, "unmapped");
 	KUNIT_EXPECT_FALSE(test, folio_mapped(f.folio));
 }
 
 /*
- * folio_dup_file_rmap_pmd() duplicates a mapping of the whole: one more of these.
- * Known issue 6: it counts one more of each page. Nothing calls it [mapped 27].
+ * folio_dup_file_rmap_pmd() duplicates a mapping of the whole folio, and must
+ * count one more of these. Known issue 6: it counts one more of each page.
+ * Nothing calls it [mapped 27].
  */
 static void folio_dup_file_rmap_pmd_entire(struct kunit *test)
 {
@@ -496,7 +498,7 @@ static void folio_dup_file_rmap_pmd_entire(struct kunit *test)
 		folio_remove_rmap_ptes(f.folio, &f.folio->page, nr, mms->vma[1]);
 	else
 		folio_remove_rmap_pmd(f.folio, &f.folio->page, mms->vma[1]);
-	/* What it did not count as new is now taken for gone. */
+	/* The mapping that it did not count is now removed. */
 	if (mapcount == nr + 1 && PGTABLE_KUNIT_PAGE_MAPCOUNT)
 		atomic_add(nr, &f.folio->_nr_pages_mapped);
 	mapped_unlock();

@@ -3,15 +3,15 @@
  * Is a large folio mapped by one mm, or by several? Directed tests.
  *
  * A folio has two slots for owners, each with the ID of an mm and the number of
- * its mappings, and a flag that there may be several. The functions that keep them
- * are inline and read nothing of an mm but its ID, so they are called here with
- * mms that are nothing else. Each step of a script says what is in the slots
- * afterwards, and is compared with a model as well.
+ * its mappings, and a flag that there may be several. The functions that keep
+ * the slots are inline and read only the ID of an mm, so the cases call them
+ * with mms that have nothing else. Each step of a script names the slots that
+ * it should leave; a model is compared as well.
  *
  * Not covered: all orders of steps (folio_mapped_shared_walk), races
- * (folio_mapped_race), the rmap functions that call these (folio_mapped_rmap), 32-bit
- * kernels, where a slot can overflow, and what reclaim, migration and copy-on-write
- * make of the answer.
+ * (folio_mapped_race), the rmap functions that call these (folio_mapped_rmap),
+ * 32-bit kernels, where a slot can overflow, and how reclaim, migration and
+ * copy-on-write use the answer.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests --arch=arm64 \
  *	'folio_mapped_shared'
@@ -33,11 +33,11 @@ static unsigned int combinations;
 
 /**
  * struct mapped_step - one step of a script
- * @mm: who maps or unmaps: A, B, C
+ * @mm: the mm that maps or unmaps: A, B, C
  * @nr: how many pages; negative to unmap them
- * @owner: who is in the slots afterwards, or 0
+ * @owner: the mms in the slots afterwards, or 0
  * @count: with how many mappings
- * @shared: whether the folio is then said to be mapped by several
+ * @shared: whether the folio then counts as shared
  */
 struct mapped_step {
 	char mm;
@@ -119,7 +119,10 @@ static const struct mapped_script {
 		{ 'B', 1, { 'A', 'B' }, { 2, 1 }, true },
 		{ 'C', 3, { 'A', 'B' }, { 2, 1 }, true },
 		{ 'A', -2, { 0, 'B' }, { 0, 1 }, true },
-		/* Alone, but nobody knows: this is allowed. */
+		/*
+		 * It is alone, but the kernel cannot know: this answer is
+		 * allowed.
+		 */
 		{ 'B', -1, {}, {}, true },
 		{ 'C', -1, {}, {}, true },
 		/* One mapping cannot be of two mms. */
@@ -161,7 +164,10 @@ static const struct mapped_script {
 
 KUNIT_ARRAY_PARAM_DESC(mapped_script, mapped_scripts, desc);
 
-/* Small IDs, the largest, and bit by bit different ones; 0 stands for "none". */
+/*
+ * Small IDs, the largest ones, and IDs that differ in single bits; 0 stands for
+ * "none".
+ */
 static const unsigned int mapped_ids[][MAPPED_MMS] = {
 	{ 1, 2, 3, 4, 5, 6 },
 	{
@@ -209,10 +215,11 @@ static bool mapped_step_check(struct kunit *test, const struct mapped_step *step
 }
 
 /*
- * Who is in the slots, and what follows from it, step by step: the script says
- * why. With orders from 2 to the largest and IDs up to the largest, which share
- * words with the flags. The first of all mappings of a new folio is set, and in a
- * second round added. Afterwards it is as new [mapped 1-11, 14].
+ * The slots after each step, and the answer that follows; the script gives the
+ * reasons. Orders from 2 to the largest, and IDs up to the largest, which share
+ * words with the flags. In the first round the first mapping of a new folio is
+ * set, in the second it is added. Afterwards the folio is as new [mapped 1-11,
+ * 14].
  */
 static void folio_mapcount_script(struct kunit *test)
 {
@@ -257,8 +264,8 @@ static void folio_mapcount_script(struct kunit *test)
 }
 
 /*
- * The smallest folio that has slots at all is of order 1: nothing else may be in
- * the words after its mapcount [mapped 1, 3, 4].
+ * The smallest folio that has slots is of order 1: the words after its mapcount
+ * must hold nothing else [mapped 1, 3, 4].
  */
 static void folio_mapcount_order_1(struct kunit *test)
 {
@@ -291,9 +298,9 @@ static bool mapped_same_owners(const struct pgtable_kunit_owners *a,
 }
 
 /*
- * The lock is a bit in one of the words with IDs. It is set while it is held,
- * keeps preemption off, and is all that changes, whether or not the flag for
- * several owners is in the other word [mapped 14, 15].
+ * The lock is a bit in one of the words with IDs. While it is held the bit is
+ * set and preemption is off; nothing else changes, whether or not the other
+ * word has the flag for several owners [mapped 14, 15].
  */
 static void folio_lock_large_mapcount_one_bit(struct kunit *test)
 {
@@ -317,7 +324,7 @@ static void folio_lock_large_mapcount_one_bit(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, mapped_same_owners(&before, &after));
 		KUNIT_EXPECT_TRUE(test, mapped_same_owners(&before, &held));
 		KUNIT_EXPECT_EQ(test, preempt_count(), preempt);
-		/* With one CPU there is nobody to lock out. */
+		/* With one CPU there is no other to lock out. */
 		if (IS_ENABLED(CONFIG_SMP) || IS_ENABLED(CONFIG_DEBUG_SPINLOCK))
 			KUNIT_EXPECT_TRUE(test, held.locked);
 		if (IS_ENABLED(CONFIG_PREEMPT_COUNT))
@@ -332,12 +339,11 @@ static void folio_lock_large_mapcount_one_bit(struct kunit *test)
 }
 
 /*
- * One mm maps a folio again and again, until there are more mappings than a
- * slot of 16 bits counts, as on 32 bits: then the slot is given up, the folio
- * counts as shared for as long as anything is mapped that is in no slot, and
- * nothing goes below 0 when all is unmapped again. With slots of 32 bits, the
- * mm stays the only owner. The number of mappings is right in all of it
- * [mapped 21].
+ * One mm maps a folio again and again, until a slot of 16 bits, as on 32 bits,
+ * cannot count the mappings. Then the kernel gives up the slot, the folio
+ * counts as shared as long as a mapping is in no slot, and nothing goes below 0
+ * when all is unmapped again. With slots of 32 bits, the mm stays the only
+ * owner. The number of mappings is always right [mapped 21].
  */
 static void folio_mapcount_overflow(struct kunit *test)
 {
@@ -403,9 +409,9 @@ static void mapped_call(void *data)
 }
 
 /*
- * A call with nonsense gives one warning. What the folio is like after that
- * does not matter, and is put right. The warnings are given once, so this can
- * be seen once a boot [mapped 20].
+ * A call with wrong arguments gives one warning. The folio is repaired after
+ * that. Each warning is given once, so the case works once per boot [mapped
+ * 20].
  */
 static void folio_mapcount_misuse(struct kunit *test)
 {

@@ -2,13 +2,12 @@
 /*
  * Is a large folio mapped by one mm, or by several? All orders of events.
  *
- * Four mms map and unmap up to three pages each, in every order there is and for
- * as long as one likes: all states that can be reached are visited, and from each
- * of them every step is made and compared with the model. Larger folios and more
- * mms are left to random walks.
+ * Four mms map and unmap up to three pages each, in every order: the case
+ * visits all states that can be reached, makes every step from each of them,
+ * and compares with the model. Random walks cover larger folios and more mms.
  *
- * Not covered: what happens at the same time (folio_mapped_race), and what is not in
- * folio_mapped_shared either, which says what the steps are good for.
+ * Not covered: races (folio_mapped_race), and what folio_mapped_shared does not
+ * cover either.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests --arch=arm64 \
  *	'folio_mapped_shared_walk' \
@@ -36,12 +35,12 @@ static ulong steps = 100000;
 module_param(steps, ulong, 0444);
 MODULE_PARM_DESC(steps, "number of steps of each walk");
 
-/* The exhaustive search: so many mms, each with so many mappings. */
+/* The exhaustive search: number of mms, and of mappings of each. */
 #define STATE_MMS	4
 #define STATE_MAPPED	3
 #define STATE_ORDER	2
 
-/* Map or unmap, and say what the folio makes of it. */
+/* Map or unmap, and return the state of the folio. */
 static const char *mapped_step(struct mapped_model *model,
 			       const struct mapped_mms *mms, struct folio *folio,
 			       int mm, int nr)
@@ -59,8 +58,8 @@ static const char *mapped_step(struct mapped_model *model,
 }
 
 /*
- * A state in 20 bits: what each mm has mapped, who is in the slots, with how many
- * mappings, and two flags. What is tracked is what is in the slots.
+ * A state in 20 bits: the mappings of each mm, the mms in the slots, their
+ * counts, and two flags. The tracked mms are those in the slots.
  */
 #define STATE_BITS	20
 
@@ -105,7 +104,7 @@ static void state_decode(u32 state, struct mapped_model *model,
  * @state: which, as a number
  * @from: index of the state before
  * @mm: which mm made the step
- * @nr: by so many pages
+ * @nr: the number of pages
  */
 struct mapped_state {
 	u32 state;
@@ -149,7 +148,7 @@ static struct mapped_states *states_alloc(struct kunit *test)
 	return states;
 }
 
-/* How it came to the state with that index. */
+/* The steps that lead to the state with that index. */
 static void states_print(struct kunit *test, const struct mapped_states *states,
 			 u32 index)
 {
@@ -163,10 +162,10 @@ static void states_print(struct kunit *test, const struct mapped_states *states,
 }
 
 /*
- * From each state that can be reached, each of four mms maps or unmaps one to three
- * pages. So every order of such steps is checked at each of its ends, however long
- * it is: a folio that has all been in has some 10,000 states. When something goes
- * wrong, the steps that lead there are printed [mapped 11, 12].
+ * From each state that can be reached, each of four mms maps or unmaps one to
+ * three pages. So every order of such steps is checked at each of its ends,
+ * however long it is; there are some 10,000 states. After a failure the case
+ * prints the steps that lead there [mapped 11, 12].
  */
 static void folio_mapcount_every_order(struct kunit *test)
 {
@@ -220,7 +219,9 @@ static void folio_mapcount_every_order(struct kunit *test)
 	}
 	pgtable_kunit_restore_owners(folio, &clean);
 
-	/* There are more than those in which nobody was ever left out. */
+	/*
+	 * There are more states than those in which each mm always had a slot.
+	 */
 	KUNIT_EXPECT_GT(test, states->nr, 1000);
 	kunit_info(test, "%u states, %u steps; %u states are shared, %u of them by one mm\n",
 		   states->nr, transitions, shared, wrongly);
@@ -242,9 +243,9 @@ static void mapped_walk_desc(const struct mapped_walk *p, char *desc)
 KUNIT_ARRAY_PARAM(mapped_walk, mapped_walks, mapped_walk_desc);
 
 /*
- * Random steps of up to six mms, on folios of all sizes, each mm with up to twice
- * as many mappings as there are pages: as the model says, after every step. With
- * two mms, the answer is exact all the time [mapped 2, 12].
+ * Random steps of up to six mms, on folios of all sizes; each mm has up to
+ * twice as many mappings as there are pages. After every step the folio matches
+ * the model. With two mms the answer is always exact [mapped 2, 12].
  */
 static void folio_mapcount_random(struct kunit *test)
 {
@@ -264,7 +265,10 @@ static void folio_mapcount_random(struct kunit *test)
 		int mapped = model.mapped[mm], nr;
 		const char *wrong;
 
-		/* Now they come and go, now they only go, so that few are left. */
+		/*
+		 * Now mms map and unmap, now they only unmap, so that few are
+		 * left.
+		 */
 		if (step & 32 && !mapped)
 			continue;
 		if (mapped && (draw & 1 || step & 32 || mapped > pages))

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a large folio says of its pages, whether each has a mapcount or not.
+ * What a large folio reports of its pages, with and without mapcounts of pages.
  *
  * A newer kernel can do without mapcounts of the pages of large folios: with
- * CONFIG_NO_PAGE_MAPCOUNT=y it tells user space an average, and takes a folio for
- * partially mapped when it has fewer mappings than pages. The rmap functions are
- * called here with real mms and folios and without page tables, and both kinds of
- * kernel are compared with a model that knows who maps which page.
+ * CONFIG_NO_PAGE_MAPCOUNT=y it reports an average to user space, and takes a
+ * folio for partially mapped when it has fewer mappings than pages. The cases
+ * call the rmap functions with real mms and folios, but without page tables. A
+ * model that knows which mm maps which page is compared with both kinds of
+ * kernel.
  *
- * Not covered: what files of /proc make of the average, and the split that follows.
+ * Not covered: how files of /proc use the average, and the split that follows.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'folio_page_mapcount' --kconfig_add CONFIG_NO_PAGE_MAPCOUNT=y
@@ -131,8 +132,8 @@ static void folio_average_page_mapcount_rounds(struct kunit *test)
 }
 
 /*
- * How many pages are mapped one by one, whatever their number of mappings; a kernel
- * without their mapcounts says that it does not know [mapped 23].
+ * How many pages are mapped one by one, whatever their number of mappings; a
+ * kernel without their mapcounts returns "unknown" [mapped 23].
  */
 static void folio_nr_pages_mapped_counts(struct kunit *test)
 {
@@ -153,7 +154,9 @@ static void folio_nr_pages_mapped_counts(struct kunit *test)
 	}
 }
 
-/* Folios wait to be split where the machine has huge pages, and have no list else. */
+/*
+ * If the machine has huge pages, folios that have to be split wait in a list.
+ */
 static void mapcount_needs_huge_pages(struct kunit *test)
 {
 	if (!has_transparent_hugepage())
@@ -170,10 +173,11 @@ static bool mapcount_partial(unsigned int a, unsigned int b)
 
 /*
  * A maps all of an anonymous folio and B has any of its pages after a fork. A
- * unmaps it, a page at a time or all at once, and then B: as soon as the kernel
- * knows that a page is not mapped any more while others are, the folio is to be
- * split when memory is scarce, and not before. A kernel without mapcounts of pages
- * knows when there are fewer mappings than pages [mapped 23]:
+ * unmaps it, page by page or all at once, and then B does. As soon as the
+ * kernel knows that a page is not mapped any more while others are, it queues
+ * the folio to be split when memory is scarce, and not before. A kernel without
+ * mapcounts of pages knows when there are fewer mappings than pages [mapped
+ * 23]:
  *
  *	A   . . 2 3	B   0 1 . .	all are mapped, by 4 mappings: no
  *	A   . . . 3	B   0 1 2 .	the same
@@ -211,9 +215,9 @@ static void folio_remove_rmap_partially_mapped(struct kunit *test)
 }
 
 /*
- * A maps a huge page by its PMD, B none of its pages, the last, all but the first,
- * or all. When the PMD goes the folio is mapped in part, unless B has none or all
- * of it [mapped 23].
+ * A maps a huge page by its PMD; B maps none of its pages, the last, all but
+ * the first, or all. After the PMD is removed the folio is mapped in part,
+ * unless B has none or all of it [mapped 23].
  */
 static void folio_remove_rmap_pmd_partially_mapped(struct kunit *test)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the suites of folio_pte_batch() have in common: folios of which order,
- * which of their pages, and the entries that map them.
+ * What the suites of folio_pte_batch() share: the orders of folios, the pages
+ * to try, and the entries that map them.
  */
 #ifndef _MM_TESTS_FOLIO_PTE_BATCH_H
 #define _MM_TESTS_FOLIO_PTE_BATCH_H
@@ -18,8 +18,8 @@
 
 /*
  * From the smallest large folio to one that fills a table of 512 entries. The
- * folio after such a one is mapped by the guard after the table. On arm64
- * with 4K pages order 4 is one contiguous block. Some tables are smaller.
+ * guard after the table maps the folio after such a one. On arm64 with 4K pages
+ * order 4 is one contiguous block. Some tables are smaller.
  */
 #define BATCH_ORDER_MAX		9
 #define BATCH_PAGES_MAX		BIT(BATCH_ORDER_MAX)
@@ -53,7 +53,7 @@ static inline bool batch_order_fits(unsigned int order)
 	return order < MAX_PAGE_ORDER && BIT(order) <= PTRS_PER_PTE;
 }
 
-/* The order that is the parameter, or the test is skipped. */
+/* The order in the parameter; the test is skipped if it does not fit. */
 static inline unsigned int batch_order(struct kunit *test)
 {
 	const struct batch_order *param = test->param_value;
@@ -65,8 +65,8 @@ static inline unsigned int batch_order(struct kunit *test)
 }
 
 /*
- * The position after @pos that is tried next: each in a small folio; of others
- * those at both ends and at the eighths, where contiguous blocks end.
+ * The next position to try after @pos: in a small folio each; in others both
+ * ends and the eighths, where contiguous blocks end.
  */
 static inline unsigned int batch_next(unsigned int order, unsigned int pos)
 {
@@ -91,7 +91,7 @@ static inline pte_t batch_pte(unsigned long pfn, bool write)
 	return batch_pte_prot(pfn, write ? VM_READ | VM_WRITE : VM_READ);
 }
 
-/* Write entries for @nr pages from @pfn on, exactly as they are. */
+/* Write entries for @nr pages from @pfn on, exactly as given. */
 static inline void batch_map(struct pgtable_kunit_table *table, int idx,
 			     unsigned long pfn, int nr)
 {
@@ -101,7 +101,7 @@ static inline void batch_map(struct pgtable_kunit_table *table, int idx,
 		pgtable_kunit_table_set(table, idx + i, batch_pte(pfn + i, true));
 }
 
-/* Put another entry where there is one. */
+/* Replace an entry. */
 static inline void batch_replace(struct pgtable_kunit_table *table, int idx,
 				 pte_t pte)
 {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_pte_batch(): entries that differ in bits, and what is reported of them.
+ * folio_pte_batch(): entries that differ in bits, and what it reports of them.
  *
  * Entries of a batch may differ in some bits, and the caller learns of bits
- * that only some have: a writable bit that is lost lets fork share a page for
- * writing, one too many marks clean pages dirty. Here each entry has a state,
- * a few bits, and a model of plain loops says of them how long the batch has to
- * be and what has to be reported, for each combination of flags. The table maps
- * the physically next folio after the folio, with all that can be reported.
+ * that only some entries have. If a writable bit gets lost, fork shares a page
+ * for writing; with a dirty bit too many clean pages become dirty. Here each
+ * entry has a state of a few bits. A model of plain loops computes the length
+ * of the batch and the report, for each combination of flags. After the folio
+ * the table maps the physically next folio, with all bits that can be reported.
  *
- * The two generations of the interface are hidden by compat.h: one takes
- * which bits to ignore, the other which to respect. Everything else that ends a
- * batch: folio_pte_batch_kunit.c. Not covered: the callers.
+ * compat.h hides the two generations of the interface: one takes the bits to
+ * ignore, the other the bits to respect. Everything else that ends a batch:
+ * folio_pte_batch_kunit.c. Not covered: the callers.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests \
  *	folio_pte_batch_bits
@@ -19,7 +19,7 @@
 
 #include "folio_pte_batch.h"
 
-/* The state of an entry. OTHER is what the case is about. */
+/* The state of an entry. OTHER is the bit that the case tests. */
 #define STATE_WRITE	BIT(0)
 #define STATE_YOUNG	BIT(1)
 #define STATE_DIRTY	BIT(2)
@@ -44,7 +44,9 @@ static pte_t state_pte(unsigned long pfn, unsigned int state,
 	return pte;
 }
 
-/* The entries of the folio get their states, those of the next folio all. */
+/*
+ * The entries of the folio get their states, those of the next folio all bits.
+ */
 static void state_map(struct pgtable_kunit_table *table, struct folio *folio,
 		      const u8 *state, pte_t (*other)(pte_t pte))
 {
@@ -73,7 +75,7 @@ static unsigned int state_respected(unsigned int flags)
 	return state;
 }
 
-/* The bits of a state that are to be reported. */
+/* The bits of a state that are reported. */
 static unsigned int state_asked(unsigned int flags)
 {
 	unsigned int state = 0;
@@ -87,13 +89,16 @@ static unsigned int state_asked(unsigned int flags)
 	return state;
 }
 
-/* Without all that a batch could change in the copy of its first entry. */
+/*
+ * An entry without the bits that a batch may change in the copy of its first
+ * entry.
+ */
 static pte_t pte_unmerged(pte_t pte)
 {
 	return pte_mkold(pte_wrprotect(pte_mkclean(pte_clear_soft_dirty(pte))));
 }
 
-/* The end of a batch from entry @idx on, if these bits must be alike. */
+/* The end of a batch from entry @idx on if these bits must be alike. */
 static unsigned int state_end(const u8 *state, unsigned int idx,
 			      unsigned int end, unsigned int same)
 {
@@ -105,11 +110,10 @@ static unsigned int state_end(const u8 *state, unsigned int idx,
 }
 
 /*
- * Ask for a batch from entry @idx on, with each combination of flags, or if it
- * may be long, with none and with all, and compare it with the model. What is
- * not merged must leave the copy of the first entry bit by bit as it is; what
- * is merged leaves it its page and all other bits. pte_mkdirty() may make it
- * soft-dirty as well.
+ * Ask for a batch from entry @idx on, with each combination of flags, or, if it
+ * may be long, with none and with all; compare it with the model. The copy of
+ * the first entry keeps every bit if nothing is merged; merging changes only
+ * the merged bits. pte_mkdirty() may make it soft-dirty as well.
  */
 static bool state_expect(struct kunit *test, struct folio *folio,
 			 const u8 *state, unsigned int idx, unsigned int max_nr,
@@ -168,8 +172,8 @@ static bool state_expect(struct kunit *test, struct folio *folio,
 }
 
 /*
- * The entry at @odd differs from the others: ask from the first entry, from
- * the one before it, from itself, and from the one after.
+ * The entry at @odd differs: ask from the first entry, from the one before it,
+ * from itself, and from the one after it.
  */
 static bool state_expect_odd(struct kunit *test, struct folio *folio,
 			     const u8 *state, unsigned int odd, unsigned int end,
@@ -211,7 +215,7 @@ static pte_t bit_exec(pte_t pte)
 	return batch_pte_prot(pte_pfn(pte), VM_READ | VM_WRITE | VM_EXEC);
 }
 
-/* Bits that entries of a batch may differ in, or not. */
+/* Bits in which entries of a batch may differ, or not. */
 static const struct batch_bit {
 	const char *desc;
 	unsigned int state;
@@ -231,11 +235,11 @@ static const struct batch_bit {
 KUNIT_ARRAY_PARAM_DESC(batch_bit, batch_bits, desc);
 
 /*
- * Entries of a batch have the same bits, except those that the caller does not
- * care about: an entry that alone has the bit, and one that alone lacks it,
- * ends the batch or does not, for each set of bits to respect, at each position
- * of folios of each order, the first included [contpte 158-162]. If all have
- * the bit, or all lack it, the batch is the whole folio [164, 165].
+ * Entries of a batch have the same bits, except those that the caller ignores.
+ * The case has one entry that alone has the bit, and one that alone lacks it;
+ * it ends the batch or does not, for each set of bits to respect, at each
+ * position of folios of each order, also the first [contpte 158-162]. If all
+ * have the bit, or all lack it, the batch is the whole folio [164, 165].
  */
 static void folio_pte_batch_differing_bit(struct kunit *test)
 {
@@ -326,11 +330,11 @@ static void folio_pte_batch_all_states(struct kunit *test)
 }
 
 /*
- * What is reported of ignored bits covers the entries of the batch and no other
+ * The report on ignored bits covers the entries of the batch and no other
  * [contpte 160, 163]. Only one entry of the folio has the bit. Entries that do
- * not belong to the batch have them all: those after the caller's limit, those
- * after the folio, and one in the folio that maps another page than the next
- * one and so ends the batch.
+ * not belong to the batch have all bits: those after the caller's limit, those
+ * after the folio, and one in the folio that maps a wrong page and so ends the
+ * batch.
  *
  *	entries	|- - w - - *|* * *	w: writable, *: all bits
  *	batch	 <--------->		entry 5 maps the page of entry 4
@@ -387,8 +391,8 @@ static void folio_pte_batch_reported_bits(struct kunit *test)
 }
 
 /*
- * Bits that hardware goes by, and that follow from young, dirty and writable;
- * and a bit that makes an entry not writable, but is not the one to write.
+ * Bits that hardware uses, and that follow from young, dirty and writable; and
+ * a bit that makes an entry not writable, but is not the write bit.
  */
 #if defined(CONFIG_S390)
 #define BIT_OF_YOUNG	_PAGE_INVALID
@@ -405,8 +409,8 @@ static void folio_pte_batch_reported_bits(struct kunit *test)
 #endif
 
 /*
- * riscv with shadow stacks, which are writable and not readable: what takes the
- * permission to write gives that to read.
+ * riscv with shadow stacks, which are writable and not readable: removing the
+ * write permission there adds the read permission.
  */
 #if defined(CONFIG_RISCV) && defined(PAGE_SHADOWSTACK)
 #define BIT_OF_READ	_PAGE_READ
@@ -415,9 +419,9 @@ static void folio_pte_batch_reported_bits(struct kunit *test)
 #endif
 
 /*
- * May a batch go on over these two entries, which differ in one bit? If that bit
- * says young, or what is not respected. What it says is asked of the functions
- * that read it, and not of those that change it, which the kernel uses here.
+ * May a batch continue over these two entries, which differ in one bit? It may
+ * if that bit means young, or something that is not respected. The functions
+ * that read the bit decide; the kernel uses the functions that change it.
  */
 static bool bit_ignored(pte_t pte, pte_t next, unsigned int flags)
 {
@@ -427,7 +431,7 @@ static bool bit_ignored(pte_t pte, pte_t next, unsigned int flags)
 	bool write = flags & PGTABLE_KUNIT_RESPECT_WRITE;
 	bool says = false;
 
-	/* UML sets bits of its own in all that is written. */
+	/* UML sets its own bits in each entry that is written. */
 	if (!bit)
 		return true;
 	if (bit & BIT_OF_NO_ACCESS)
@@ -459,8 +463,8 @@ static bool bit_ignored(pte_t pte, pte_t next, unsigned int flags)
 }
 
 /*
- * Ask for batches from entry @idx on: they end at entry @odd, which is @pte
- * where @next would continue them, if that makes a difference.
+ * Ask for batches from entry @idx on: they end at entry @odd, which is @pte and
+ * not @next, if the difference matters.
  */
 static bool bit_expect(struct kunit *test, struct folio *folio, unsigned int idx,
 		       unsigned int max_nr, unsigned int odd, pte_t pte,
@@ -498,10 +502,10 @@ static bool bit_refused(pte_t pte)
 }
 
 /*
- * Each single bit of an entry that is not its page ends a batch where it
- * changes, but for those that are ignored, whether it has a name or not
- * [contpte 158]. At each position, from the first entry and from the one before
- * it. Left out is what makes an entry claim to be part of a contiguous block.
+ * Each single bit outside of the page number ends a batch where it changes,
+ * unless it is ignored, whether it has a name or not [contpte 158]. At each
+ * position, from the first entry and from the one before it. Bits that make an
+ * entry a part of a contiguous block are left out.
  */
 static void folio_pte_batch_each_bit(struct kunit *test)
 {

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_pte_batch(): how many entries in a row map pages in a row of a folio.
+ * folio_pte_batch(): how many consecutive entries map consecutive pages of a
+ * folio.
  *
- * fork, zap, madvise and others handle that many entries with one call. A
- * batch that is too long makes them free or copy pages of somebody else. Each
- * case writes real entries for real folios into a synthetic page table, asks
- * for a batch with every combination of flags, and compares its length with
- * what the entries say. Each condition that ends a batch stands at each
- * position of folios of each order. Nothing in the table may change.
+ * fork, zap, madvise and others handle all these entries with one call. If a
+ * batch is too long, they free or copy pages of another owner. Each case writes
+ * real entries for real folios into a synthetic page table, asks for a batch
+ * with every combination of flags, and compares its length with the entries.
+ * Each condition that ends a batch occurs at each position of folios of each
+ * order. Nothing in the table may change.
  *
- * The two generations of the interface are hidden by compat.h. Bits that
- * differ, and what is reported of them: folio_pte_batch_bits_kunit.c. Not
- * covered: the callers.
+ * compat.h hides the two generations of the interface. Bits that differ, and
+ * the report on them: folio_pte_batch_bits_kunit.c. Not covered: the callers.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests folio_pte_batch
  */
 
 #include "folio_pte_batch.h"
 
-/* As the public functions do, which fold what they can. */
+/* Write like the public functions, which fold what they can. */
 static void batch_map_folded(struct pgtable_kunit_table *table, int idx,
 			     unsigned long pfn, int nr)
 {
@@ -43,8 +43,8 @@ static bool batch_alike(struct pgtable_kunit_table *table, int a, int b)
 }
 
 /*
- * Expect a batch of @want entries from entry @idx on, whatever it is asked. If
- * it is long, with no flag and with all: nothing else depends on the length.
+ * Expect a batch of @want entries from entry @idx on, with any flags. A long
+ * one is tried with no flag and with all: nothing else depends on the length.
  */
 static bool batch_expect(struct kunit *test, struct folio *folio, int idx,
 			 unsigned int max_nr, unsigned int want,
@@ -77,10 +77,10 @@ static bool batch_expect(struct kunit *test, struct folio *folio, int idx,
 
 /*
  * A folio that is mapped as a whole is one batch from each of its pages to its
- * last, or to what the caller allows [contpte 150, 152]. It is mapped in
- * ascending order, so that on arm64 it consists of contiguous blocks: whose
- * hint has to be cut [153], counts from the middle of a block [154], and has to
- * be added up over blocks [155]. At both ends of the table.
+ * last, or to the caller's limit [contpte 150, 152]. It is mapped in ascending
+ * order, so on arm64 it consists of contiguous blocks: their hint has to be cut
+ * [153], counts from the middle of a block [154], and has to be added up over
+ * blocks [155]. At both ends of the table.
  */
 static void folio_pte_batch_whole_folio(struct kunit *test)
 {
@@ -116,10 +116,10 @@ static void folio_pte_batch_whole_folio(struct kunit *test)
 }
 
 /*
- * The caller's limit ends a batch before each page of the folio, from the
- * first, from halfway and from the last page before [contpte 152], be it mapped
- * by single entries or by contiguous blocks, of which the limit then cuts off
- * any number of entries [153].
+ * The caller's limit ends a batch before each page of the folio, from the first
+ * page, from halfway and from the last page before [contpte 152]. The folio is
+ * mapped by single entries or by contiguous blocks; the limit then cuts off any
+ * number of entries [153].
  */
 static void folio_pte_batch_limit(struct kunit *test)
 {
@@ -151,8 +151,8 @@ static void folio_pte_batch_limit(struct kunit *test)
 /*
  * A folio of which one half is folded and the other is not [contpte 156]: the
  * contiguous bit counts like any other, so a batch ends where it changes. That
- * is shorter than need be, but correct. Where nothing is ever folded, the
- * hint says so [149], and the batch is the whole folio.
+ * is shorter than necessary, but correct. If nothing is ever folded, the hint
+ * is 1 [149], and the batch is the whole folio.
  */
 static void folio_pte_batch_half_folded(struct kunit *test)
 {
@@ -185,10 +185,10 @@ static void folio_pte_batch_half_folded(struct kunit *test)
 }
 
 /*
- * A hole in a folio that was folded as a whole takes the contiguous bit from
- * its block. A batch ends where that begins, and if it begins there itself, at
- * the hole: the hint of a block never counts beyond its end [contpte 154].
- * Where nothing is folded, always at the hole.
+ * A hole in a folded folio makes its block lose the contiguous bit. A batch
+ * ends where this block begins. If it begins there itself, it ends at the hole:
+ * the hint of a block never counts beyond its end [contpte 154]. If nothing is
+ * folded, it always ends at the hole.
  *
  *	entries	|c c c c|. . _ .|c c c c|	c: contiguous, _: hole
  *	from 1	   3
@@ -225,10 +225,10 @@ static void folio_pte_batch_hole_in_folded(struct kunit *test)
 
 /*
  * The batch ends with the folio, even if the next entry maps the physically
- * next page with the same bits [contpte 151]. When the end was found by
- * comparing PFNs it once was off by one, and once ran on for ever where the
- * entry after the folio could not be computed. On arm64 also with the last
- * entries of the folio and the first after it in contiguous blocks.
+ * next page with the same bits [contpte 151]. This end was once off by one when
+ * it was found by comparing PFNs, and once a batch ran on for ever if the entry
+ * after the folio could not be computed. On arm64 also with the last entries of
+ * the folio and the first after it in contiguous blocks.
  *
  *	entries |0 1 2 3|4 5 6 7|
  *	PFNs	|p . . .|p+4 . .|
@@ -264,8 +264,8 @@ static void folio_pte_batch_next_folio(struct kunit *test)
 }
 
 /*
- * Entries that do not continue a batch; @next is the one that would, @behind
- * the page after the folio.
+ * Entries that do not continue a batch; @next would continue it, @behind is the
+ * page after the folio.
  */
 static pte_t gap_none(pte_t next, unsigned long behind)
 {
@@ -320,11 +320,11 @@ static const struct batch_gap {
 };
 
 /*
- * A batch ends before an entry that is not present, or maps another page
- * than the next one [contpte 157]; after it the folio goes on as if nothing
- * were amiss, and so does the next folio after that. At each index, the one
- * after the folio included, where the batch ends anyway; with a batch from the
- * first entry, from halfway, and from the last entry before the gap.
+ * A batch ends before an entry that is not present, or maps a wrong page
+ * [contpte 157]; after it the folio continues normally, and so does the next
+ * folio. At each index, also the one after the folio, where the batch ends
+ * anyway; the batch begins at the first entry, halfway, and at the last entry
+ * before the gap.
  */
 static void folio_pte_batch_gap(struct kunit *test)
 {
@@ -358,9 +358,9 @@ static void folio_pte_batch_gap(struct kunit *test)
 }
 
 /*
- * A batch does not run over the end of the page table, which is where the
- * caller's limit points [contpte 167]. The entry after the last one is a
- * trap: it maps the page of the folio that comes next.
+ * A batch does not go past the end of the page table, which is the caller's
+ * limit [contpte 167]. The entry after the last one is a trap: it maps the next
+ * page of the folio.
  */
 static void folio_pte_batch_table_end(struct kunit *test)
 {
@@ -378,7 +378,7 @@ static void folio_pte_batch_table_end(struct kunit *test)
 	pgtable_kunit_table_check(table, "end of the table");
 }
 
-/* Where warnings cannot be counted, no such call is made. */
+/* If warnings cannot be counted, no such call is made. */
 static void batch_misused(struct folio *folio, pte_t *ptep, pte_t pte,
 			  unsigned int max_nr)
 {
@@ -427,7 +427,10 @@ static void misuse_other_folio(void *data)
 }
 
 #ifdef CONFIG_ARM64
-/* Elsewhere the page of an entry that is not present cannot be asked for. */
+/*
+ * On other architectures the page of an entry that is not present cannot be
+ * computed.
+ */
 static void misuse_not_present(void *data)
 {
 	struct batch_call *call = data;
@@ -475,11 +478,11 @@ static const struct batch_misuse {
 KUNIT_ARRAY_PARAM_DESC(batch_misuse, batch_misuses, desc);
 
 /*
- * A call that breaks a rule of the contract gives one warning, and a correct one
- * gives none [contpte 166, 240]; the table stays as it is. The rules: a present
- * entry, of this folio, which is large; at least one entry; a copy of the entry
- * and not the one in the table. That last is a rule of the inline function; the
- * others are asked of the one in mm/util.c.
+ * A call that breaks a rule of the contract gives one warning, and a correct
+ * one gives none [contpte 166, 240]; the table stays as it is. The rules: a
+ * present entry, of this folio, which is large; at least one entry; a copy of
+ * the entry and not the one in the table. The inline function checks the last
+ * rule; the function in mm/util.c checks the others.
  */
 static void folio_pte_batch_misuse(struct kunit *test)
 {

@@ -3,14 +3,14 @@
  * Page faults on anonymous memory: each page is cleared, and how often.
  *
  * A folio that the page allocator has cleared already (init_on_alloc=1) need
- * not be cleared again; older kernels do. Where nobody clears it, user space
- * reads what others have left. Each case writes to memory of its own address
- * space, in folios of each size that anonymous memory can have. One looks what
- * is in the folio, the other records with kprobes which pages were cleared, in
- * which order, from the moment the folio was allocated. Both run with
+ * not be cleared again; older kernels do. If nobody clears it, user space reads
+ * old data of others. Each case writes to memory of its own address space, in
+ * folios of each size that anonymous memory can have. One case checks the
+ * content of the folio; the other records with kprobes which pages were
+ * cleared, in which order, from the allocation of the folio on. Both run with
  * init_on_alloc off and on.
  *
- * Not covered: user space, other memory than anonymous, hugetlb, init_on_free.
+ * Not covered: user space, memory that is not anonymous, hugetlb, init_on_free.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	folio_zero_fault
@@ -24,13 +24,13 @@
 
 #include "clear_extent.h"
 
-/* Where in a folio the fault is: the ends, the middle, and in between. */
+/* Where in a folio the fault occurs: the ends, the middle, and in between. */
 #define FAULTS		7
 
 /* For each page two calls, and the page tables. */
 #define EVENTS(nr)	(2 * (nr) + 64)
 
-/* Folios that are made dirty, so that a fault gets one of them. */
+/* Folios that are filled, so that a fault gets one of them. */
 #define DIRTY_FOLIOS	4
 
 static const struct fault_init {
@@ -63,7 +63,7 @@ static void fault_restore(void *data)
 	fault_set_on_alloc(!init->on_alloc);
 }
 
-/* The switch can be thrown as long as the kernel's constants can be written. */
+/* The switch can be changed as long as the kernel's constants are writable. */
 static void fault_init_set(struct kunit *test)
 {
 	const struct fault_init *init = test->param_value;
@@ -89,7 +89,7 @@ static bool fault_order_ok(unsigned int order)
 			  pages <= totalram_pages() / 2);
 }
 
-/* Leave something in memory of the kind that a fault is likely to get. */
+/* Fill memory of the kind that a fault is likely to get. */
 static void fault_make_dirty(struct kunit *test, unsigned int order)
 {
 	struct page *page[DIRTY_FOLIOS];
@@ -133,7 +133,7 @@ static unsigned long fault_mmap(struct kunit *test, unsigned int order)
 	return addr;
 }
 
-/* Where the n-th fault is. */
+/* The address of the n-th fault. */
 static unsigned long fault_addr(unsigned long addr, unsigned int order,
 				unsigned int n, unsigned int index)
 {
@@ -143,8 +143,8 @@ static unsigned long fault_addr(unsigned long addr, unsigned int order,
 }
 
 /*
- * Write a zero to a page. The folio stays, with a reference of the caller's.
- * It is as large as it should be, unless there is none.
+ * Write a zero to a page. The folio stays, with a reference for the caller. It
+ * has the expected size, unless there is none.
  */
 static struct folio *fault_in(struct kunit *test, unsigned int order,
 			      unsigned long addr)
@@ -163,8 +163,8 @@ static struct folio *fault_in(struct kunit *test, unsigned int order,
 }
 
 /*
- * A page fault leaves no byte of what was in memory, wherever in the folio it
- * is, for folios of each size [clearing 23, 24].
+ * A page fault leaves no byte of old content, wherever in the folio it occurs,
+ * for folios of each size [clearing 23, 24].
  */
 static void fault_leaves_nothing(struct kunit *test)
 {
@@ -206,8 +206,8 @@ struct fault_fixture {
 };
 
 /*
- * What was recorded of the folio has to be what the allocator does, from its
- * start to its end, and then what the fault does.
+ * The record of the folio must have what the allocator does, from start to end,
+ * and then what the fault does.
  */
 static void fault_check(struct fault_fixture *f, struct folio *folio,
 			unsigned int index, bool by_alloc, bool by_fault)
@@ -245,9 +245,9 @@ static void fault_check(struct fault_fixture *f, struct folio *folio,
 }
 
 /*
- * The fault clears each page once, with the page that is written to among the
- * last. With init_on_alloc=1 the allocator does, and the fault does nothing
- * more; only older kernels clear large folios a second time [clearing 13, 25].
+ * The fault clears each page once, and the written page among the last. With
+ * init_on_alloc=1 the allocator clears, and the fault does not; only older
+ * kernels clear large folios a second time [clearing 13, 25].
  */
 static void fault_clears_once(struct kunit *test)
 {

@@ -3,18 +3,18 @@
  * folio_zero_user() and copy_user_large_folio(): in which order.
  *
  * The page that is used next is cleared or copied last, or among the last, so
- * that the caches still have it; and a scheduler that cannot preempt gets a
- * chance to run something else meanwhile. Neither shows in the folio. Kprobes
- * record each call that clears or copies a page, and each chance to reschedule;
- * the record is compared with an order that is worked out in another way.
+ * that it stays in the caches. A scheduler that cannot preempt gets chances to
+ * run something else meanwhile. The content of the folio shows neither. Kprobes
+ * record each call that clears or copies a page, and each chance to reschedule.
+ * The record is compared with an order that is computed in another way.
  *
- * Newer kernels clear ranges. On arm64 these are made of single pages, which is
- * what is recorded; on x86_64 they show as such, but only in
+ * Newer kernels clear ranges. On arm64 ranges are made of single pages, and the
+ * record has these; on x86_64 the record has ranges, but only in
  *
  *   ./tools/testing/kunit/kunit.py run --arch=x86_64 --kunitconfig=mm/tests \
  *	'folio_zero*' --kernel_args clearcpuid=erms,rep_good
  *
- * as pages are cleared in line otherwise. Not covered: the caches themselves.
+ * since otherwise pages are cleared inline. Not covered: the caches themselves.
  */
 
 #include <kunit/test.h>
@@ -23,13 +23,16 @@
 
 #include "clear_extent.h"
 
-/* One size more than the page allocator has: those take another path. */
+/* One size more than the page allocator has: it takes another path. */
 #define ORDER_MAX	(MAX_PAGE_ORDER + 1)
 
 /* For each page one call, and what comes with it; and some to spare. */
 #define EVENTS(nr)	(2 * (nr) + 16)
 
-/* Sizes with all of their hints; and with some, as there are so many pages. */
+/*
+ * Sizes that are tried with all hints; and sizes with some hints, since they
+ * have many pages.
+ */
 static const struct order_size {
 	const char *desc;
 	unsigned int order;
@@ -117,8 +120,8 @@ static unsigned long order_addr(unsigned int page)
 
 /*
  * Compare the events of one kind with the pages that are expected. An event of
- * more pages counts as many, in ascending order. Pages outside of the folio are
- * for other uses: page tables, say.
+ * several pages counts as several, in ascending order. Pages outside of the
+ * folio have other uses, such as page tables.
  */
 static bool order_same(struct order_fixture *f, enum clear_event_kind kind,
 		       unsigned int hint)
@@ -152,9 +155,9 @@ static bool order_same(struct order_fixture *f, enum clear_event_kind kind,
 }
 
 /*
- * Each page is cleared once, in the order that the kernel promises, for every
- * page that may be used next [clearing 13-15, 18]: at either end, where a group
- * is empty, and in folios that are not larger than the neighbourhood that goes
+ * Each page is cleared once, in the kernel's documented order, for every page
+ * that may be used next [clearing 13-15, 18]: also at either end, where a group
+ * is empty, and in folios that are not larger than the neighbourhood that comes
  * last [clearing 9, 10].
  */
 static void folio_zero_user_order(struct kunit *test)
@@ -185,9 +188,9 @@ static unsigned int order_groups(unsigned int nr, unsigned int hint)
 }
 
 /*
- * A newer kernel clears each group with one call, if it may be preempted: at
- * most three, and only one where the neighbourhood is all of the folio
- * [clearing 10, 16]. No call is for no pages [clearing 6].
+ * A newer kernel that may be preempted clears each group with one call: at most
+ * three calls, and only one if the neighbourhood is the whole folio [clearing
+ * 10, 16]. No call has a count of 0 [clearing 6].
  */
 static void folio_zero_user_extents(struct kunit *test)
 {
@@ -223,8 +226,8 @@ static void folio_zero_user_extents(struct kunit *test)
 }
 
 /*
- * Copies go from far to near, and the page that is used next is last; each page
- * is copied once, from the same page of the original [clearing 17].
+ * Copies go from far to near, and the page that is used next comes last; each
+ * page is copied once, from the same page of the original [clearing 17].
  */
 static void copy_user_large_folio_order(struct kunit *test)
 {
@@ -257,9 +260,9 @@ static void copy_user_large_folio_order(struct kunit *test)
 }
 
 /*
- * Memory that cannot be read ends a copy: with an error, and without a further
- * page [clearing 17]. The error is made up, at each page of the folio in turn,
- * where the architecture has a copy that reports it.
+ * Memory that cannot be read ends a copy with an error, and no further page is
+ * copied [clearing 17]. The case simulates the error at each page of the folio
+ * in turn, if the architecture's copy can report it.
  */
 static void copy_user_large_folio_error(struct kunit *test)
 {
@@ -297,7 +300,7 @@ static void copy_user_large_folio_error(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, i, "places");
 }
 
-/* What a function does between two chances to reschedule, at most. */
+/* The most that a function does between two chances to reschedule. */
 static unsigned int order_longest(const struct clear_record *record)
 {
 	unsigned int i, pages = 0, longest = 0;
@@ -312,7 +315,7 @@ static unsigned int order_longest(const struct clear_record *record)
 	return longest;
 }
 
-/* A copy of the folio onto itself: only when things happen is looked at. */
+/* Copy the folio onto itself: only the order of events is checked. */
 static int order_copy_itself(struct folio *folio, unsigned long addr)
 {
 	struct vm_area_struct vma = {};
@@ -334,7 +337,7 @@ static const struct {
 	{ "copy_user_large_folio", order_copy_itself },
 };
 
-/* A copy of a gigantic page does not say that it sleeps. */
+/* A copy of a gigantic page does not declare that it sleeps. */
 static bool order_sleeps(const struct order_size *size, unsigned int function)
 {
 	return order_functions[function].call == order_zero ||
@@ -361,8 +364,8 @@ static unsigned int order_chances(const struct clear_record *record)
 }
 
 /*
- * A kernel that is not preempted looks before each page whether something else
- * is to run [clearing 19, 20]: as many times as there are pages, once more if
+ * A kernel that is not preempted checks before each page whether something else
+ * should run [clearing 19, 20]: as often as there are pages, once more if
  * sleeping is such a chance, too, and never with two pages in between. A kernel
  * that is preempted has no such places.
  */
@@ -400,8 +403,8 @@ static void folio_zero_user_resched(struct kunit *test)
 
 /*
  * Before the first page, both check whether sleeping is allowed [clearing 21]:
- * so a caller that holds a spinlock gets a warning, on every machine and not
- * only where it makes a difference.
+ * so a caller that holds a spinlock always gets a warning, not only on machines
+ * where it would sleep.
  */
 static void folio_zero_user_might_sleep(struct kunit *test)
 {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_zero_user() and copy_user_large_folio(): what is in a folio afterwards.
+ * folio_zero_user() and copy_user_large_folio(): the content of a folio
+ * afterwards.
  *
- * Both take the address that is about to be used, and leave the pages around
- * it for last. That splits the folio into parts, of which some may be empty;
- * an error at an edge leaves stale data for user space to read, or destroys the
- * pages before or after the folio. Here folios of every size are cleared and
- * copied, with the address at every edge; then all bytes of the folio and of
- * the memory around it are looked at. Folios larger than the page allocator
- * makes are put together from neighbouring blocks.
+ * Both take the address that will be used next, and handle the pages around it
+ * last. That splits the folio into parts, and some may be empty. An error at an
+ * edge leaves stale data for user space to read, or destroys the pages before
+ * or after the folio. Here folios of every size are cleared and copied, with
+ * the address at every edge; then all bytes of the folio and of the memory
+ * around it are checked. Folios larger than the page allocator makes are put
+ * together from neighbouring blocks.
  *
  * Not covered: the order (folio_zero_order), page faults (folio_zero_fault),
  * the folios of hugetlb.
@@ -22,10 +23,10 @@
 
 #include "clear_extent.h"
 
-/* One size more than the page allocator has: those take another path. */
+/* One size more than the page allocator has: it takes another path. */
 #define ORDER_MAX	(MAX_PAGE_ORDER + 1)
 
-/* Memory up to this size is looked at byte by byte with each call. */
+/* Memory up to this size is checked byte by byte after each call. */
 #define BYTES_MAX	SZ_4M
 
 static unsigned int zero_orders[ORDER_MAX + 1];
@@ -61,8 +62,8 @@ static enum clear_fill zero_fill(unsigned int nr)
 }
 
 /*
- * Pages that may be used next: at either end, in the middle, and not farther
- * away from these than the neighbourhood that is left for last, and one more.
+ * Pages that may be used next: both ends, the middle, and pages near these, up
+ * to one more than the neighbourhood that comes last.
  */
 static int zero_hint(unsigned int nr, unsigned int i)
 {
@@ -76,7 +77,9 @@ static int zero_hint(unsigned int nr, unsigned int i)
 	return i < ARRAY_SIZE(hints) ? hints[i] : INT_MAX;
 }
 
-/* The same page, in different words; the address of the folio, and more. */
+/*
+ * The same page, by different words of it; the address of the folio, and more.
+ */
 static const struct zero_address {
 	const char *desc;
 	unsigned long above;	/* a multiple of any folio's size */
@@ -91,11 +94,11 @@ static const struct zero_address {
 
 /*
  * The folio is cleared to its last byte, and nothing else is [clearing 7, 18],
- * for folios from a page to more than the page allocator has; with the page
- * that is used next at either end, so that there is nothing on the one side of
- * it, or in the middle, where the order changes [clearing 9, 10]. Only the bits
- * of the address that tell the page count: neither those inside of the page nor
- * those above the folio's size [clearing 11, 12].
+ * for folios from a page to more than the page allocator has. The page that is
+ * used next is at either end, so that one side is empty, or in the middle,
+ * where the order changes [clearing 9, 10]. Only the bits of the address that
+ * select the page count: neither those inside the page nor those above the
+ * folio's size [clearing 11, 12].
  */
 static void folio_zero_user_every_order(struct kunit *test)
 {
@@ -128,9 +131,9 @@ static void folio_zero_user_every_order(struct kunit *test)
 }
 
 /*
- * The same with each page of two folios that is used next [clearing 8]: one is
- * hardly larger than the neighbourhood that goes last, the other is the size of
- * a huge page where pages have 4K.
+ * The same with each page of two folios as the next one [clearing 8]: one is
+ * hardly larger than the neighbourhood that comes last, the other has the size
+ * of a huge page with 4K pages.
  */
 static void folio_zero_user_every_page(struct kunit *test)
 {
@@ -161,8 +164,8 @@ static void folio_zero_user_every_page(struct kunit *test)
 }
 
 /*
- * A copy is like the original to its last byte, the original stays, and so does
- * what is around both [clearing 17]: for the same sizes and addresses.
+ * A copy equals the original to its last byte; the original and the memory
+ * around both stay as they are [clearing 17]. Sizes and addresses are the same.
  */
 static void copy_user_large_folio_every_order(struct kunit *test)
 {

@@ -2,12 +2,12 @@
 /*
  * Fork and unmapping by batches of pages.
  *
- * Both handle the pages of a large folio in one go: one look at the first entry,
+ * Both handle the pages of a large folio at once: one read of the first entry,
  * one change of counters, one call for all the entries. Each case populates
- * three blocks of anonymous memory with a folio each, forks or unmaps, and looks
- * from both sides: the child is a thread of the kernel with the address space
- * that a child of a program would have. Compared with the model are entries,
- * contents, mappings and references of folios, and RSS.
+ * three blocks of anonymous memory with a folio each, forks or unmaps, and
+ * checks both sides. The child is a kernel thread with the address space that
+ * the child of a program would have. The cases compare entries, contents,
+ * mappings and references of folios, and RSS with the model.
  *
  * Not covered: files, swap entries, markers of userfaultfd.
  *
@@ -55,7 +55,7 @@ static int fork_wrong(struct user_mm *u, unsigned int page, pte_t pte,
 
 /*
  * The entries that a child begins with: the pages of the parent, old, not
- * writable, folded as they are there, and not writable there either.
+ * writable, folded as in the parent, where they are not writable either.
  */
 static int fork_child_entries(struct user_mm *u)
 {
@@ -123,9 +123,9 @@ static void fork_whole_folios(struct kunit *test)
 }
 
 /*
- * Part of a folio, at every position: the child gets these pages alone, so that
- * its entries are not folded, as those of the parent are not any more [contpte
- * 171].
+ * Part of a folio, at every position: the child gets only these pages, so its
+ * entries are not folded, and those of the parent are not any more either
+ * [contpte 171].
  */
 static void fork_part_of_folio(struct kunit *test)
 {
@@ -157,8 +157,8 @@ static void fork_part_of_folio(struct kunit *test)
 }
 
 /*
- * Parent and child both write: the second one keeps the page for itself. A copy
- * can be written to at once, so that each page costs the parent one fault.
+ * Parent and child both write: the second writer keeps the page. The copy is
+ * writable at once, so each page costs the parent one fault.
  */
 static void fork_parent_writes(struct user_mm *u)
 {
@@ -191,7 +191,7 @@ static int fork_child_reads(struct user_mm *u)
 	return wrong;
 }
 
-/* The parent writes first: the child still finds what was there [mapped 29]. */
+/* The parent writes first: the child still has the old content [mapped 29]. */
 static void fork_child_keeps_contents(struct kunit *test)
 {
 	struct user_mm *u = fork_populate(test,
@@ -243,9 +243,9 @@ static int fork_child_dirty(struct user_mm *u)
 }
 
 /*
- * Private memory of which the first page of each folio is clean and the others
- * are dirty: all of a batch get the dirty bit of its first entry, so these may
- * not be one batch [contpte 181].
+ * In private memory the first page of each folio is clean and the others are
+ * dirty. All entries of a batch get the dirty bit of its first one, so these
+ * may not be one batch [contpte 181].
  */
 static void fork_keeps_dirty(struct kunit *test)
 {
@@ -275,7 +275,7 @@ static void fork_write_after_child(struct kunit *test)
 	unsigned int i, kept = 0;
 
 	KUNIT_ASSERT_EQ(test, 0, user_mm_fork(u, fork_child_nothing, NULL));
-	/* References that wait to be dropped make a page look shared. */
+	/* References that a CPU keeps for later make a page look shared. */
 	lru_add_drain_all();
 	for (i = 0; i < USER_PAGES; i++) {
 		unsigned long pfn = u->page[i].pfn;
@@ -308,9 +308,9 @@ static int fork_child_pinned(struct user_mm *u)
 
 /*
  * A page in the middle is pinned for a device: the child gets a copy of it at
- * once, and the parent's stays where it is, also when it writes [contpte 173].
- * Whether a folio is pinned is known for the folio as a whole: all of its pages
- * are copied, and none of another folio.
+ * once, and the parent's page stays, also when the parent writes [contpte 173].
+ * The kernel only knows whether a folio as a whole is pinned: it copies all
+ * pages of this folio, and none of another.
  */
 static void fork_pinned_page(struct kunit *test)
 {
@@ -342,8 +342,9 @@ static void fork_pinned_page(struct kunit *test)
 }
 
 /*
- * Every range of two folios is discarded in one call: its pages lose one mapping
- * and one reference each, and those around keep theirs [contpte 190, 191].
+ * Every range of two folios is discarded in one call: its pages lose one
+ * mapping and one reference each, and other pages keep theirs [contpte 190,
+ * 191].
  */
 static void zap_every_range(struct kunit *test)
 {
@@ -376,12 +377,12 @@ static void zap_every_range(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, n, "ranges");
 }
 
-/* More pages than are freed in one go, or noted in one page of notes. */
+/* More pages than are freed at once, or noted in one page. */
 #define ZAP_PAGES	(3 * 512 + 7)
 
 /*
- * So many small pages that they are freed in several goes: each loses its
- * mapping and one reference, and no more [contpte 194, 195].
+ * So many small pages that the kernel frees them in several steps: each loses
+ * one mapping and one reference, and no more [contpte 194, 195].
  */
 static void zap_many_pages(struct kunit *test)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whether the suites could find out what this kernel has.
+ * Whether the suites could find out which features this kernel has.
  *
- * What they look for, and where, stands in lib/pgtable_kunit/probes. A thing is
- * taken to be missing only where its place is there. If that is gone as well,
- * it may have moved, and cases that depend on it may expect what this kernel
- * does not do.
+ * lib/pgtable_kunit/probes lists what they look for, and where. A feature
+ * counts as missing only if its usual place is there. If the place is gone as
+ * well, the feature may have moved, and cases that depend on it may expect the
+ * wrong behaviour.
  *
  * Run: ./tools/testing/kunit/kunit.py run --arch=arm64 pgtable_probe
  */
@@ -16,8 +16,8 @@
 #include "pgtable_kunit.h"
 
 /*
- * Each probe found its thing, or the place where it would be. The Makefile
- * counts them, and names those that found neither.
+ * Each probe found its feature, or the place where it would be. The Makefile
+ * counts the probes, and names those that found neither.
  */
 static void probe_finds_its_place(struct kunit *test)
 {

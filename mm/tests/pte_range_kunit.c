@@ -2,19 +2,19 @@
 /*
  * Functions that work on a range of page-table entries: every range.
  *
- * fork, munmap, mprotect, reclaim and others change entries by the dozen with
- * one call. What such a function may do is said entry by entry: those in the
- * range change as if each had been changed alone, what is returned covers all
- * of them, and no other entry changes. Most architectures use the generic
- * loops, arm64 has its own, some have a part. One body tests them all, on real
- * entries for real folios, against a model that knows no bits.
+ * fork, munmap, mprotect, reclaim and others change dozens of entries with one
+ * call. The contract of such a function is defined entry by entry: entries in
+ * the range change as if each had been changed alone, the value returned covers
+ * all of them, and no other entry changes. Most architectures use the generic
+ * loops, arm64 has its own, some have a part. The same code tests them all, on
+ * real entries for real folios, against a model that knows no bits.
  *
  * The generic functions are compiled a second time where an architecture has
- * its own, so that they are tested everywhere. Where the two disagree, one of
- * them disagrees with the model.
+ * its own, so that they are tested everywhere. If the two disagree, one of them
+ * disagrees with the model.
  *
- * Not covered: TLB invalidations (see contpte), calls that the contracts forbid,
- * entries that more than one CPU works on.
+ * Not covered: TLB invalidations (see contpte), calls that the contracts
+ * forbid, several CPUs at once.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests 'pte_range*'
  */
@@ -37,7 +37,7 @@ enum range_found {
 /**
  * struct range_op - a function under test
  * @desc: its name, and its other arguments
- * @op: which it is to the model
+ * @op: its name in the model
  * @flags: its other arguments
  * @found: what it finds
  * @single: it works on one entry
@@ -92,8 +92,8 @@ static const struct range_op range_ops[] = {
 };
 
 /*
- * First all functions as the architecture has them; then the generic version of
- * those of which it has its own. The parameter is a number, plus one.
+ * First all functions as the architecture has them; then the generic versions
+ * of those that it implements itself. The parameter is a number, plus one.
  */
 static PGTABLE_KUNIT_GEN_PARAMS(range_op)
 {
@@ -114,12 +114,12 @@ static PGTABLE_KUNIT_GEN_PARAMS(range_op)
 	return NULL;
 }
 
-/* A way in which the odd entry differs from the others of the window. */
+/* In what the odd entry differs from the others of the window. */
 struct range_odd {
 	const char *desc;
 	struct walk_entry all;
 	struct walk_entry odd;
-	unsigned int found;	/* BIT(RANGE_*) for which this can be */
+	unsigned int found;	/* BIT(RANGE_*) for which this is possible */
 };
 
 #define PAGES	(BIT(RANGE_PAGES) | BIT(RANGE_ANYTHING))
@@ -171,7 +171,7 @@ static bool range_odd_exists(const struct walk *w, const struct range_odd *odd)
 	       (has & WALK_HAS_UFFD || odd->all.uffd == odd->odd.uffd);
 }
 
-/* Pages of a folio, in a row; or swap entries, likewise. */
+/* Consecutive pages of a folio; or consecutive swap entries. */
 static void range_fill(struct walk *w, unsigned int first,
 		       const struct range_odd *odd, unsigned int at)
 {
@@ -186,7 +186,9 @@ static void range_fill(struct walk *w, unsigned int first,
 	}
 }
 
-/* What to set: a page where nothing was, and else an entry like the odd one. */
+/*
+ * What to set: a page into an empty place, otherwise an entry like the odd one.
+ */
 static struct walk_entry range_new(const struct range_odd *odd)
 {
 	struct walk_entry e = odd->odd;
@@ -197,7 +199,7 @@ static struct walk_entry range_new(const struct range_odd *odd)
 	return e;
 }
 
-/* Every range, with one entry being the odd one. */
+/* Every range, with one odd entry. */
 static bool range_each(struct walk *w, const struct range_op *op,
 		       unsigned int first, const struct range_odd *odd,
 		       unsigned int at, unsigned int *combinations)
@@ -227,12 +229,12 @@ static bool range_each(struct walk *w, const struct range_op *op,
 }
 
 /*
- * In the range, each entry is as if it alone had been passed to the function
- * for one: set [contpte 6, 84], cleared [88, 89, 97-99, 101, 102, 105, 107],
- * write-protected [113, 114, 116, 120], old and clean [123, 143]; what is
- * returned is the first entry with what any was of young and dirty. Outside of
- * it nothing changes. Every range in a window of a few entries, with every entry
- * in turn being the odd one, in every way in which entries of a batch may
+ * In the range, each entry changes as if it alone had been passed to the
+ * function for one: set [contpte 6, 84], cleared [88, 89, 97-99, 101, 102, 105,
+ * 107], write-protected [113, 114, 116, 120], old and clean [123, 143]. The
+ * value returned is the first entry with the merged young and dirty bits of
+ * all. Outside of it nothing changes. Every range in a window of a few entries,
+ * with every entry as the odd one, in every way in which entries of a batch may
  * differ; and in one of these ways at the end of the table, too:
  *
  *	entries	|a a a o a a a a|
@@ -240,7 +242,7 @@ static bool range_each(struct walk *w, const struct range_op *op,
  */
 static void range_op_every_range(struct kunit *test)
 {
-	/* Of the large window that walks have, the first or the last entries. */
+	/* The first or the last entries of the larger window of walks. */
 	const unsigned int firsts[] = { 0, WALK_WINDOW - RANGE_WINDOW };
 	unsigned long number = (unsigned long)test->param_value - 1;
 	const struct range_op *op = &range_ops[number % ARRAY_SIZE(range_ops)];
@@ -260,7 +262,7 @@ static void range_op_every_range(struct kunit *test)
 			if (!(odd->found & BIT(op->found)) ||
 			    !range_odd_exists(w, odd))
 				continue;
-			/* What end of the table it is does not depend on bits. */
+			/* The end of the table does not depend on bits. */
 			done = end;
 			for (at = 0; at < RANGE_WINDOW; at++) {
 				if (!range_each(w, op, firsts[end], odd, at,

@@ -3,9 +3,9 @@
  * Functions on ranges of entries: how entries are written and compared, in
  * terms that every architecture has.
  *
- * Two entries that are present are the same if they agree in what can be asked
- * of them (writable, young, dirty, soft-dirty) and have the same bits after all
- * of that was taken away. Others have to be equal.
+ * Two entries that are present are the same if they agree in writable, young,
+ * dirty and soft-dirty, and have the same other bits. Other entries have to be
+ * equal.
  */
 
 #include "pte_range.h"
@@ -39,7 +39,7 @@ static pte_t range_encode(const struct walk *w, const struct walk_entry *e)
 	return e->soft_dirty ? pte_mksoft_dirty(pte) : pte_clear_soft_dirty(pte);
 }
 
-/* What is left of an entry without the bits that are compared by themselves. */
+/* The bits of an entry without those that are compared separately. */
 static pte_t range_rest(pte_t pte)
 {
 	pte = pgtable_kunit_plain(pte_clear_soft_dirty(pte));
@@ -99,7 +99,7 @@ static void range_hardware(pte_t *ptep, unsigned int flags)
 	WRITE_ONCE(*ptep, pte);
 }
 
-/* Known issue 2: set_ptes() of three pages maps others than these. */
+/* Known issue 2: set_ptes() of three pages maps other pages. */
 static bool range_set_ptes_skips(struct walk *w)
 {
 	static const struct walk_entry entry = { .kind = WALK_VALID };
@@ -120,7 +120,7 @@ static const struct walk_ops range_walk_ops = {
 	.hardware = range_hardware,
 };
 
-/* What entries can say on this architecture, and on this CPU. */
+/* What entries can store on this architecture and CPU. */
 static unsigned int range_has(void)
 {
 	pte_t pte = pte_wrprotect(pfn_pte(0, vm_get_page_prot(VM_READ)));
@@ -142,7 +142,7 @@ static unsigned int range_has(void)
  * @generic: call the generic functions, not the architecture's
  *
  * The generic functions unfold a contiguous block where others need not, so
- * they work on pages that are out of step with their addresses.
+ * their pages do not fit their addresses.
  *
  * Return: the walk; it has no seed yet.
  */

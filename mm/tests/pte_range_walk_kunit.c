@@ -2,16 +2,16 @@
 /*
  * Functions that work on a range of page-table entries: random walks.
  *
- * pte_range makes one call on a table that it has filled by itself. Here, calls
- * of all the functions follow one another in random order, on ranges of random
- * size and entries of all kinds; what one leaves is what the next finds. Where
- * a walk goes wrong, the fewest steps that still go wrong are printed:
+ * pte_range makes one call on a table that it has filled itself. Here calls of
+ * all functions follow one another in random order, on ranges of random size
+ * and entries of all kinds; each call finds the table as the last one left it.
+ * If a walk goes wrong, the suite prints the fewest steps that still go wrong:
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests \
  *	'pte_range_walk' --kernel_args pte_range_walk.seed=N \
  *	--kernel_args pte_range_walk.steps=10000000
  *
- * Without a seed, each boot draws another one. What is not covered is as in
+ * Without a seed, each boot draws another one. Not covered: the same as in
  * pte_range; contpte_walk does the same with each bit of arm64's entries.
  */
 
@@ -50,8 +50,8 @@ static void range_walk(struct kunit *test, bool generic)
 
 /*
  * In whatever order the functions are called, within their contracts, the table
- * is as the model says, entry by entry. 50,000 steps are some thousand calls
- * of each function.
+ * matches the model, entry by entry. 50,000 steps are some thousand calls of
+ * each function.
  */
 static void arch_functions_match_model(struct kunit *test)
 {

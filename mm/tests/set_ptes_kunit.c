@@ -2,12 +2,12 @@
 /*
  * set_ptes(): map a number of pages in a row with one call.
  *
- * Most architectures use the generic loop; some have one of their own, and then
- * how a page frame number is advanced is in two places, set_ptes() and
- * pte_advance_pfn(), which have to agree. An error maps pages of somebody else.
- * The case calls the real function on a synthetic table and compares each entry
- * with one that was made from its page alone, so that neither is trusted; and
- * does the same with pte_advance_pfn(), for pages that no machine has.
+ * Most architectures use the generic loop. Some have their own; then set_ptes()
+ * and pte_advance_pfn() both advance the page frame number, and have to agree.
+ * An error maps pages of another owner. The case calls the real function on a
+ * synthetic table and compares each entry with one that was made from its page
+ * alone, so that it trusts neither. It does the same with pte_advance_pfn(),
+ * for pages that no machine has.
  *
  * Not covered: contiguous entries (contpte), entries that are not empty.
  *
@@ -22,7 +22,7 @@
 
 #include "pgtable_kunit.h"
 
-/* Pages to map: more than the largest batch that is treated specially. */
+/* Pages to map: more than the largest batch that is handled specially. */
 #define SET_ORDER	6
 
 static const struct set_kind {
@@ -67,9 +67,9 @@ static bool set_is_issue_2(pte_t *ptep, unsigned long pfn, unsigned int nr)
 }
 
 /*
- * Each number of pages, at the start, inside and at the end of a table: entry
- * i maps page i, with all the bits of the first but that of a contiguous block
- * [contpte 6], and no other entry changes [84].
+ * Each number of pages, at the start, inside and at the end of a table: entry i
+ * maps page i, with all bits of the first entry but the contiguous bit [contpte
+ * 6], and no other entry changes [84].
  */
 static void set_ptes_consecutive_pages(struct kunit *test)
 {
@@ -125,7 +125,7 @@ static void set_ptes_consecutive_pages(struct kunit *test)
 		pgtable_kunit_stale_issue(test, 2);
 }
 
-/* What a caller may have switched off, and must find as it was. */
+/* What a caller may have switched off, and must find unchanged. */
 struct set_context {
 	int preempt;
 	bool irqs_off;
@@ -144,11 +144,11 @@ static struct set_context set_context(void)
 }
 
 /*
- * set_ptes() is called with a spinlock held, with interrupts off, and from the
- * depth of vmalloc() and ioremap(): it may neither sleep nor allow what its
- * caller has not. On powerpc it once entered lazy MMU mode, which switched
- * preemption off, and on again without its caller. One page, and
- * more than a block. A sleep is seen with CONFIG_DEBUG_ATOMIC_SLEEP=y.
+ * Callers of set_ptes() hold a spinlock, have interrupts off, or are vmalloc()
+ * and ioremap(): it must not sleep, and must not switch on what its caller has
+ * switched off. On powerpc it once entered lazy MMU mode, which switched
+ * preemption off, and on again although the caller had it off. One page, and
+ * more than a block. CONFIG_DEBUG_ATOMIC_SLEEP=y makes a sleep visible.
  */
 static void set_ptes_atomic(struct kunit *test)
 {
@@ -201,10 +201,10 @@ static unsigned int set_pfn_bits(void)
 }
 
 /*
- * To advance an entry is to make it anew for the page that is so many further
- * on [contpte 5, 6]: with a carry into each bit that a page frame number has,
- * also where they do not stand in one piece, and with no other bit changed.
- * By one, by an odd number, by the size of a contiguous block and of a folio.
+ * Advancing an entry gives the same as making it for the later page [contpte 5,
+ * 6]: with a carry into each bit of the page frame number, also if these bits
+ * are not in one piece, and with no other bit changed. By one, by an odd
+ * number, by the size of a contiguous block and of a folio.
  */
 static void pte_advance_pfn_carries(struct kunit *test)
 {

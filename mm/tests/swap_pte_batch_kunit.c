@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * swap_pte_batch(): how many entries in a row are slots in a row of one swap
- * device, and pte_move_swp_offset(), by which it knows the next one.
+ * swap_pte_batch(): how many consecutive entries are consecutive slots of one
+ * swap device; and pte_move_swp_offset(), which computes the next entry.
  *
- * zap, madvise and swap-in free or read that many slots with one call. A batch
- * that is too long frees slots of somebody else. Each case writes swap entries
- * of an invented device into a synthetic page table, asks for a batch, and
- * compares its length with what the entries say. Nothing in the table may
- * change. Nothing is swapped: the types are the last ones, which are taken by
- * no device before all others are in use.
+ * zap, madvise and swap-in free or read all these slots with one call. If a
+ * batch is too long, they free slots of another owner. Each case writes swap
+ * entries of an invented device into a synthetic page table, asks for a batch,
+ * and compares its length with the entries. Nothing in the table may change.
+ * Nothing is swapped: the types are the last ones, which no device gets before
+ * all others are in use.
  *
  * Not covered: the callers, and calls that break the contract (an entry that is
  * no swap entry), which VM_WARN_ON()s report.
@@ -34,7 +34,7 @@
 #define OTHER_TYPE	(MAX_SWAPFILES - 2)
 #define UNUSED_TYPE	(MAX_SWAPFILES - 3)
 
-/* The run of slots extends over two pages of the map of memory cgroups. */
+/* The slots extend over two pages of the map of memory cgroups. */
 #define FIRST		(PAGE_SIZE / sizeof(unsigned short) - RUN / 2)
 
 /* What a swap entry says beside type and offset. */
@@ -72,7 +72,7 @@ static unsigned int swap_bits(void)
 	return bits;
 }
 
-/* Does the entry say what it was made from? */
+/* Does the entry decode to what it was made from? */
 static bool swap_decodes(pte_t pte, unsigned int type, unsigned long offset,
 			 unsigned int bits)
 {
@@ -155,8 +155,8 @@ static pte_t odd_migration(void)
 #endif
 
 /*
- * Entries that do not continue a batch: what they are instead, or in what they
- * differ from the one that would.
+ * Entries that do not continue a batch: in what they differ from the one that
+ * would.
  */
 static const struct swap_odd {
 	const char *desc;
@@ -183,12 +183,12 @@ static const struct swap_odd {
 KUNIT_ARRAY_PARAM_DESC(swap_odd, swap_odds, desc);
 
 /*
- * A batch ends before an entry that is no swap entry, is of another device, is
- * another slot than the next, or differs in a bit; after it the slots go on as
- * if nothing were amiss. At each position, from each one before it, from itself
- * and from each one after, with all combinations of bits in the other entries,
- * so that the odd one alone has the bit, and alone lacks it. The run ends with
- * the table, and the first entry after would continue it.
+ * A batch ends before an entry that is no swap entry, is of another device, has
+ * a wrong slot, or differs in a bit; after it the slots continue normally. At
+ * each position, from each entry before it, from itself and from each one after
+ * it, with all combinations of bits in the other entries, so that the odd entry
+ * alone has the bit, or alone lacks it. The run ends with the table, and the
+ * first entry after would continue it.
  */
 static void swap_pte_batch_odd_entry(struct kunit *test)
 {
@@ -237,7 +237,7 @@ static void swap_pte_batch_odd_entry(struct kunit *test)
 }
 
 /*
- * Slots in a row are one batch from each to the last that the caller allows,
+ * Consecutive slots are one batch from each of them to the caller's limit,
  * whichever bits they all have.
  */
 static void swap_pte_batch_limit(struct kunit *test)
@@ -265,9 +265,9 @@ static void swap_pte_batch_limit(struct kunit *test)
 }
 
 /*
- * A whole table of slots in a row is one batch, which does not run over the
- * end: the entry after it is a trap, the next slot. Of large tables, not each
- * entry is tried.
+ * A whole table of consecutive slots is one batch, which ends with the table:
+ * the entry after it is a trap, the next slot. In large tables only some
+ * entries are tried.
  */
 static void swap_pte_batch_table_end(struct kunit *test)
 {
@@ -287,10 +287,10 @@ static void swap_pte_batch_table_end(struct kunit *test)
 }
 
 /*
- * The slots of a batch are uncharged from the memory cgroup of the first: where
- * the next slot belongs to another one, it ends. At each position, with one
- * odd slot and with all of the others after, from each slot. The bytes of
- * the numbers are alike in part; 0 is no cgroup.
+ * The slots of a batch are uncharged from the memory cgroup of the first: the
+ * batch ends if the next slot belongs to another one. At each position, with
+ * one odd slot and with all later slots odd, from each slot. The numbers have
+ * some equal bytes; 0 is no cgroup.
  */
 static void swap_pte_batch_memcg_border(struct kunit *test)
 {
@@ -309,7 +309,9 @@ static void swap_pte_batch_memcg_border(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
 		for (at = 1; at < 2 * RUN; at++) {
-			/* First each alone, then each with those after. */
+			/*
+			 * First each slot alone, then each with those after it.
+			 */
 			alone = at < RUN ? at : 0;
 			for (slot = 0; slot < RUN; slot++) {
 				swp_entry_t entry = swp_entry(TYPE, FIRST + slot);
@@ -334,19 +336,22 @@ static void swap_pte_batch_memcg_border(struct kunit *test)
 	pgtable_kunit_table_check(table, "memory cgroups");
 }
 
-/* The highest offset that fits into an entry: what swapon() goes by. */
+/* The highest offset that fits into an entry, as swapon() computes it. */
 static unsigned long swap_offset_max(void)
 {
 	swp_entry_t entry = __pte_to_swp_entry(swp_entry_to_pte(swp_entry(0, ~0UL)));
 
-	/* On x86_64 that entry is none, which is no swap entry for other functions. */
+	/*
+	 * On x86_64 that entry is empty, so it is no swap entry for other
+	 * functions.
+	 */
 	return swp_offset(swp_entry(__swp_type(entry), __swp_offset(entry)));
 }
 
 /*
- * An entry of a device that was never there, be it forged or damaged, is a slot
- * without a cgroup: the lookup of that once followed a NULL pointer.
- * Slots may have any offset; the run lies astride each bit of it.
+ * An entry of a device that never existed, forged or damaged, is a slot without
+ * a cgroup: this lookup once followed a NULL pointer. Slots may have any
+ * offset; the run crosses each bit of it.
  */
 static void swap_pte_batch_unused_type(struct kunit *test)
 {
@@ -396,10 +401,10 @@ static bool swap_moves(struct kunit *test, unsigned int type,
 }
 
 /*
- * An entry that is moved to another slot, forwards and back, keeps its device
+ * An entry that is moved to another slot, forwards or back, keeps its device
  * and its bits. Around each bit of the offset, by one, by a few and by as many
  * as a table has, so that a carry reaches each bit and none leaves the field.
- * Slot 0 is the header of a device and stands in no entry.
+ * Slot 0 is the header of a device, so no entry has it.
  */
 static void pte_move_swp_offset_keeps_rest(struct kunit *test)
 {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What becomes of a folio while a batch of its pages is unmapped.
+ * What happens to a folio while a batch of its pages is unmapped.
  *
- * Zapping takes the entries of a large folio of a file in one go: it has to
+ * Zapping removes the entries of a large folio of a file at once: it has to
  * note once that the folio was used, and has to keep the folio mapped until no
  * CPU can write to a dirty page any more. Each case inserts a folio of its own
- * into a mapping of a file, as drivers do, so that every order is possible,
- * and writes accessed and dirty bits into its entries. The split of a PMD,
- * which writes as many entries, is here for the table that it takes.
+ * into a mapping of a file, as drivers do, so that every order is possible, and
+ * writes accessed and dirty bits into its entries. The split of a PMD, which
+ * writes many entries at once, is tested here because of the table that it
+ * takes.
  *
  * Not covered: anonymous memory (fork_batch), which pages reach the file.
  *
@@ -43,8 +44,8 @@ KUNIT_ARRAY_PARAM(unmap_order, unmap_orders, unmap_order_desc);
  * @folio: the folio, which belongs to the test and not to the file
  * @nr: its pages
  * @addr: where its first page is mapped
- * @looks: TLB invalidations that the folio was looked at in
- * @least: the fewest mappings that it had then
+ * @looks: TLB invalidations during which the folio was checked
+ * @least: the fewest mappings that it had in one of them
  */
 struct unmap_fixture {
 	struct kunit *test;
@@ -117,9 +118,8 @@ static bool unmap_set(struct unmap_fixture *f, unsigned int page, bool young,
 }
 
 /*
- * Map the whole folio anew, with these entries young and dirty. They come young
- * and are changed when all are there: what folds a block makes all of it what
- * any of it is.
+ * Map the whole folio anew, with these entries young and dirty. They are made
+ * young after all are set: otherwise folding would make the whole block young.
  */
 static void unmap_map(struct unmap_fixture *f, int young, int dirty)
 {
@@ -156,11 +156,11 @@ static void unmap_zap(struct unmap_fixture *f, unsigned int first,
 }
 
 /*
- * A folio of which any entry was young when it was unmapped counts as used,
- * once for a batch, however many were; one of which none was young does not
- * [contpte 189]. Used twice is not the same: the second time it would be moved
- * to the active list, which takes the flag away. So two zaps of a half each are
- * seen to be two. Each place of the one young entry.
+ * If any entry of a folio was young when it was unmapped, the folio counts as
+ * used, once for a batch. If none was young, it does not [contpte 189]. Used
+ * twice is different: the second time moves the folio to the active list, which
+ * clears the flag. So the case can tell two zaps of half a folio from one. The
+ * young entry is at each place in turn.
  */
 static void zap_marks_used_once(struct kunit *test)
 {
@@ -199,11 +199,11 @@ static void unmap_look(void *data)
 }
 
 /*
- * Dirty pages of a file lose their mappings only after the TLB invalidation:
- * until then another CPU may write to them, and a folio that nobody maps may be
+ * Dirty pages of a file lose their mappings only after the TLB invalidation.
+ * Until then another CPU may write to them, and a folio without mappings may be
  * cleaned for good. At each invalidation all pages of the batch still count as
- * mapped, afterwards none [contpte 196]. All entries dirty, and one alone;
- * ranges from each page to each, of a block by quarters.
+ * mapped, afterwards none [contpte 196]. All entries are dirty, or one alone;
+ * ranges from each page to each, in quarters of a block.
  */
 static void zap_dirty_mapped_till_flush(struct kunit *test)
 {
@@ -250,7 +250,7 @@ static void zap_dirty_mapped_till_flush(struct kunit *test)
 }
 #endif
 
-/* A huge page whose PMD is to be split, and the entry that it finds in the table. */
+/* A huge page whose PMD will be split, and the entry that is in the table. */
 struct unmap_split {
 	unsigned long addr;
 	int err;
@@ -265,11 +265,10 @@ static void unmap_split(void *data)
 }
 
 /*
- * The table that a PMD is split into was put aside when the huge page was
- * mapped, and must be empty: the split overwrites an entry in it. The
- * kernel warns, once an entry, and not if there is none; all pages of the huge
- * page are mapped in either case [contpte 207]. The entry is a marker, which no
- * page belongs to.
+ * The table for the split of a PMD was put aside when the huge page was mapped,
+ * and must be empty: the split overwrites its entries. The kernel warns once
+ * for each entry that is not empty; all pages of the huge page are mapped in
+ * either case [contpte 207]. The entry is a marker, to which no page belongs.
  */
 static void split_into_filled_table(struct kunit *test)
 {

@@ -12,8 +12,8 @@
  * @desc: its name
  * @run: makes it on @nr pages from @first on, and changes the model; returns an
  *	 error
- * @leaves: it takes neither a page nor a permission away for good
- * @effect: of advice that leaves the contents alone: has a page taken it?
+ * @leaves: it removes neither a page nor a permission for good
+ * @effect: of advice that keeps the contents: has it reached a page?
  */
 struct split_op {
 	const char *desc;

@@ -2,12 +2,13 @@
 /*
  * Large folios across VMAs.
  *
- * A system call on part of a folio, or a VMA that ends inside of one, leaves the
- * rest of the folio mapped; where the architecture folds entries, the folded
- * block may have to be taken apart, or may go on across two VMAs. Each case
- * populates three blocks of anonymous memory with a folio each, does one thing
- * from some page of the second block on, at every page in turn, then another
- * thing to the pages on one side of it, or on both, and compares with a model:
+ * After a system call on part of a folio, or if a VMA ends inside one, the rest
+ * of the folio stays mapped. If the architecture folds entries, the folded
+ * block may have to be unfolded, or may continue across two VMAs. Each case
+ * populates three blocks of anonymous memory with a folio each. It makes one
+ * call from some page of the second block on, at every page in turn, then
+ * another call on the pages on one side of it, or on both, and compares with a
+ * model:
  *
  *	|........|...11111|11111111|	1 the first call
  *	|        |22222222|        |	2 the second: below, above, or across
@@ -34,13 +35,13 @@ struct split_fixture {
 	struct pgtable_kunit_tlb *tlb;	/* or NULL */
 	unsigned long addr[USER_PAGES];	/* before the second call */
 	pte_t pte[USER_PAGES];
-	unsigned long invalidated;	/* entries that had to be */
-	unsigned long effects;		/* pages on which advice had its effect */
+	unsigned long invalidated;	/* entries that had to be folded */
+	unsigned long effects;		/* pages that the advice has reached */
 };
 
 KUNIT_ARRAY_PARAM_DESC(vma_split_second, vma_split_second, desc);
 
-/* Remember what the TLB may have. */
+/* Remember which entries the TLB may hold. */
 static void split_remember(struct split_fixture *f)
 {
 	unsigned int i;
@@ -92,7 +93,7 @@ static void split_check_tlb(struct kunit *test, struct split_fixture *f)
 	}
 }
 
-/* The pages of the second call, in which none is unmapped or elsewhere. */
+/* The pages of the second call: none of them is unmapped or moved. */
 static bool split_side(struct user_mm *u, unsigned int side, unsigned int at,
 		       unsigned int *first, unsigned int *nr)
 {
@@ -111,7 +112,7 @@ static bool split_side(struct user_mm *u, unsigned int side, unsigned int at,
 	return true;
 }
 
-/* With large blocks only the positions near their ends and their middle. */
+/* In large blocks only the positions near the ends and the middle. */
 static bool split_position(unsigned int i)
 {
 	return USER_BLOCK <= 16 || i <= 2 || i >= USER_BLOCK - 2 ||
@@ -130,8 +131,9 @@ static void split_call(struct user_mm *u, const struct split_op *op,
 }
 
 /*
- * Advice may be ignored, and data is the same; so it is looked at: the folio is
- * split, as the call is for a part of it, and each page has taken the advice.
+ * Advice may be ignored without a change of data, so the case checks its
+ * effect: the folio is split if the call is for a part of it, and the advice
+ * has reached each page.
  */
 static void split_check_effect(struct kunit *test, struct split_fixture *f,
 			       const struct split_op *op, unsigned int first,
@@ -187,8 +189,8 @@ static bool split_once(struct kunit *test, const struct split_op *one,
 
 /*
  * Every first call at every page of the block, and the second one on each side
- * of it and across: what stays of a block over two VMAs, and what a child gets
- * of it [contpte 170, 175, 192, 199, 224, 225].
+ * of it and across: the rest of a block over two VMAs, and the part that a
+ * child gets [contpte 170, 175, 192, 199, 224, 225].
  */
 static void vma_split_and_call(struct kunit *test)
 {

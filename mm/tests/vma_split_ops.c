@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The calls of the suite on large folios across VMAs, and what they mean.
+ * The calls of the suite on large folios across VMAs, and their effect on the
+ * model.
  */
 
 #include <linux/migrate.h>
@@ -12,7 +13,7 @@
 #include "vma_split.h"
 #include "../internal.h"
 
-/* Change what the model knows of the pages of a call. */
+/* Change the pages of a call in the model. */
 static void split_model(struct user_mm *u, unsigned int first, unsigned int nr,
 			void (*change)(struct user_page *p))
 {
@@ -53,7 +54,7 @@ static long split_protect(struct user_mm *u, unsigned int first,
 				     nr * PAGE_SIZE, PROT_READ);
 }
 
-/* All access taken away and given back. */
+/* Remove all access, and restore it. */
 static void split_page_writable(struct user_page *p)
 {
 	p->writable = true;
@@ -118,7 +119,7 @@ static long split_nohugepage(struct user_mm *u, unsigned int first,
 	return split_advise(u, first, nr, MADV_NOHUGEPAGE);
 }
 
-/* Advice that locked memory refuses as a whole. */
+/* Advice that fails as a whole for locked memory. */
 static long split_advise_unlocked(struct user_mm *u, unsigned int first,
 				  unsigned int nr, int advice)
 {
@@ -135,7 +136,7 @@ static void split_page_empty(struct user_page *p)
 	p->pfn = 0;
 }
 
-/* VMA by VMA: what comes before a locked one is gone. */
+/* It works VMA by VMA: pages before a locked VMA are gone. */
 static long split_dontneed(struct user_mm *u, unsigned int first,
 			   unsigned int nr)
 {
@@ -163,7 +164,7 @@ static long split_pageout(struct user_mm *u, unsigned int first,
 	return split_advise_unlocked(u, first, nr, MADV_PAGEOUT);
 }
 
-/* It may be dropped as it is: the entry says that nothing was written. */
+/* Reclaim may drop it at once: its entry is clean. */
 static bool split_is_free(struct folio *folio, pte_t pte)
 {
 	return !pte_young(pte) && !pte_dirty(pte) &&
@@ -175,7 +176,7 @@ static bool split_is_cold(struct folio *folio, pte_t pte)
 	return !pte_young(pte) && !folio_test_active(folio);
 }
 
-/* Where nothing can be swapped out, what reclaim has tried to is active. */
+/* If nothing can be swapped out, reclaim makes the page active. */
 static bool split_was_paged_out(struct folio *folio, pte_t pte)
 {
 	return folio_test_active(folio);
@@ -213,8 +214,8 @@ static struct vm_area_struct *split_vma_of(struct user_mm *u, unsigned int page)
 }
 
 /*
- * To another place, of which the offset in a block is the same or not; a call
- * for each VMA, which is all that older kernels can.
+ * Move to another place with the same offset in a block or another one; one
+ * call for each VMA, since older kernels can do no more.
  */
 static long split_move(struct user_mm *u, unsigned int first, unsigned int nr,
 		       unsigned long offset)
@@ -248,7 +249,7 @@ static struct folio *split_new_folio(struct folio *src, unsigned long private)
 	return folio_alloc(GFP_HIGHUSER_MOVABLE | __GFP_COMP, folio_order(src));
 }
 
-/* The folio of the first page goes elsewhere, as in compaction. */
+/* The folio of the first page moves, as in compaction. */
 static long split_migrate(struct user_mm *u, unsigned int first,
 			  unsigned int nr)
 {
@@ -272,7 +273,7 @@ static long split_migrate(struct user_mm *u, unsigned int first,
 			     MR_SYSCALL, NULL);
 }
 
-/* It falls apart into single pages, which stay where they are. */
+/* The folio is split into single pages, which stay in place. */
 static long split_folio_apart(struct user_mm *u, unsigned int first,
 			      unsigned int nr)
 {
@@ -307,7 +308,7 @@ static long split_write(struct user_mm *u, unsigned int first, unsigned int nr)
 	return 0;
 }
 
-/* What a child finds, and that it can write to all of that. */
+/* Check the content in a child, and that it can write to all pages. */
 static int split_child(struct user_mm *u)
 {
 	unsigned int i, wrong = 0;
@@ -341,7 +342,7 @@ static long split_fork(struct user_mm *u, unsigned int first, unsigned int nr)
 	return split_write(u, first, nr);
 }
 
-/* The pages below are the parent's alone now, those from there on are not. */
+/* The pages below are now the parent's alone, the later ones are not. */
 static long split_fork_below(struct user_mm *u, unsigned int first,
 			     unsigned int nr)
 {
@@ -364,7 +365,9 @@ const struct split_op vma_split_first[SPLIT_FIRST] = {
 };
 
 const struct split_op vma_split_second[SPLIT_SECOND] = {
-	/* The page is copied, or taken over: then it only gets a permission. */
+	/*
+	 * The page is copied, or taken over: then only its permission changes.
+	 */
 	{ "write", split_write, PGTABLE_KUNIT_REUSES_FOLIOS },
 	{ "munmap", split_munmap },
 	{ "mprotect", split_protect },

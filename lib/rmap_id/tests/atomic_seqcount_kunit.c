@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A sequence count with several writers: who waits for whom, and what readers see.
+ * A sequence count with several writers: which writer waits, and what readers
+ * see.
  *
- * One thread is enough: the state is one word, and a writer that does not have to
- * wait can be followed step by step. Not covered: what waits, and races
+ * One thread is enough: the state is one word, and a writer that need not wait
+ * can be checked step by step. Not covered: writers that wait, and races
  * (atomic_seqcount_race).
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests 'atomic_seqcount'
@@ -18,8 +19,9 @@
 #include "atomic_seqcount_test.h"
 
 /*
- * A writer is counted while it writes, and one write when it has ended; two that
- * nest are two. Preemption is off from the first to the last [mapped 57, 63].
+ * A writer is counted while it writes, and its write is counted when it ends;
+ * two nested writers count as two. Preemption is off from the first begin to
+ * the last end [mapped 57, 63].
  */
 static void atomic_seqcount_write_shared(struct kunit *test)
 {
@@ -42,8 +44,8 @@ static void atomic_seqcount_write_shared(struct kunit *test)
 }
 
 /*
- * Exclusively only if there is no writer. Otherwise the caller becomes one of
- * several, and leaves no trace of what it wanted [mapped 59, 63].
+ * A writer gets exclusive access only if there is no other. Otherwise it
+ * shares, and leaves no trace of its attempt [mapped 59, 63].
  */
 static void atomic_seqcount_write_exclusive(struct kunit *test)
 {
@@ -65,7 +67,9 @@ static void atomic_seqcount_write_exclusive(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, first || second);
 	cnt_expect(test, &s, 2, 0, 1);
 	atomic_seqcount_write_end(&s, first);
-	/* One that is alone by mistake would keep the next one waiting. */
+	/*
+	 * A writer that is exclusive by mistake would make the next one wait.
+	 */
 	if (!second) {
 		first = atomic_seqcount_write_begin(&s, true);
 		KUNIT_EXPECT_FALSE(test, first);
@@ -82,7 +86,7 @@ static void atomic_seqcount_write_exclusive(struct kunit *test)
 	cnt_expect(test, &s, 0, 0, 5);
 }
 
-/* A write between begin and end of a read, of either kind, or none at all. */
+/* A write between begin and end of a read, of either kind, or no write. */
 static const struct cnt_write {
 	const char *desc;
 	bool begin_before;
@@ -102,9 +106,9 @@ static const struct cnt_write {
 KUNIT_ARRAY_PARAM_DESC(cnt_write, cnt_writes_between, desc);
 
 /*
- * A reader retries if a write began, or ended, or both, while it read; and not if
- * none did, however many there were before. One that did not want to wait
- * learns of the writers instead [mapped 58].
+ * A reader retries if a write began, or ended, or both, while it read. It does
+ * not retry if none did, however many there were before. A reader that did not
+ * wait sees the writers in the state [mapped 58].
  */
 static void atomic_seqcount_read_overlap(struct kunit *test)
 {
@@ -139,9 +143,9 @@ static void atomic_seqcount_read_overlap(struct kunit *test)
 }
 
 /*
- * The count of writes overflows into nothing: after 2^32 of them it is 0, and
- * the writers are the same as before. As many writers as there can be do not
- * overflow into those that try to be alone [mapped 62].
+ * The count of writes overflows into no other bits: after 2^32 writes it is 0,
+ * and the number of writers is the same. The largest number of sharing writers
+ * does not overflow into the number of attempts [mapped 62].
  */
 static void atomic_seqcount_overflow(struct kunit *test)
 {
@@ -187,9 +191,9 @@ static void cnt_irq_work(struct irq_work *work)
 }
 
 /*
- * Writers are tasks. An interrupt is none, and one that waited for a writer that
- * it interrupts would do so for ever: the check of CONFIG_DEBUG_ATOMIC_SEQCOUNT
- * sees the difference [mapped 63].
+ * Writers are tasks. An interrupt must not write, since it could wait for ever
+ * for the writer that it interrupted: CONFIG_DEBUG_ATOMIC_SEQCOUNT checks that
+ * [mapped 63].
  */
 static void atomic_seqcount_write_in_irq(struct kunit *test)
 {

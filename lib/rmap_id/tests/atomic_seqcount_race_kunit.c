@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A sequence count with several writers: who waits for whom, and races.
+ * A sequence count with several writers: which thread waits, and races.
  *
- * A thread on another CPU comes while the count is held in a known way; and all
- * write and read for a while, at once, data that says whether they were alone.
+ * In some cases a thread on another CPU comes while the count is in a known
+ * state. In others all threads write and read at once for a while, and the data
+ * shows whether a writer was alone.
  *
- * Not covered: memory barriers that the machine at hand does not need, fairness.
+ * Not covered: memory barriers that this machine does not need, fairness.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests \
  *	--arch=arm64 --qemu_args '-smp 2' 'atomic_seqcount_race'
@@ -20,17 +21,17 @@
 #include "atomic_seqcount_test.h"
 #include "rmap_id.h"
 
-/* How long a race runs, and one in which an update is lost now and then. */
+/* How long a race runs, and how long one that rarely loses an update. */
 #define RACE_JIFFIES	(HZ / 2)
 #define RARE_JIFFIES	(2 * HZ)
 
 /* A thread that has to wait takes longer than this; any other, far less. */
 #define WAIT_JIFFIES	(HZ / 20)
 
-/* A thread that waits is back before. */
+/* A waiting thread must return within this time. */
 #define ANSWER_JIFFIES	(10 * HZ)
 
-/* What another CPU does in the meantime. */
+/* What another CPU does meanwhile. */
 enum cnt_waiter_kind { CNT_READS, CNT_SHARES, CNT_WANTS_ALL };
 
 struct cnt_waiter {
@@ -57,7 +58,7 @@ static int cnt_waiter_thread(void *data)
 	return 0;
 }
 
-/* A thread on another CPU than this one, which is the case's for good. */
+/* A thread on another CPU; the case stays on its own CPU. */
 static struct task_struct *cnt_thread(struct kunit *test, int (*fn)(void *data),
 				      void *data)
 {
@@ -70,7 +71,7 @@ static struct task_struct *cnt_thread(struct kunit *test, int (*fn)(void *data),
 	return task;
 }
 
-/* Start one on another CPU; none of this may sleep once the count is held. */
+/* Start it before the count is held, since starting may sleep. */
 static void cnt_waiter_start(struct kunit *test, struct cnt_waiter *waiter,
 			     struct atomic_seqcount *s, enum cnt_waiter_kind kind)
 {
@@ -116,9 +117,9 @@ static const struct cnt_wait {
 KUNIT_ARRAY_PARAM_DESC(cnt_wait, cnt_waits, desc);
 
 /*
- * Readers wait for any writer, writers for an exclusive one only, and a writer
- * that has waited does not have it exclusively. A thread that waits is still
- * there after some ticks, and is back once the writer has ended [mapped 58,
+ * Readers wait for any writer, and writers only for an exclusive one. A writer
+ * that has waited does not get exclusive access. A waiting thread is still
+ * waiting after some ticks, and returns once the writer has ended [mapped 58,
  * 59].
  */
 static void atomic_seqcount_waits(struct kunit *test)
@@ -150,10 +151,10 @@ static void atomic_seqcount_waits(struct kunit *test)
 }
 
 /*
- * A writer that tries to be alone, and has not seen the others yet, blocks all
- * of them for that moment: a writer that shares waits, and one that tries as
- * well shares after that. The first to try, with no other there, always
- * succeeds [mapped 60].
+ * A writer that tries to get exclusive access, and has not seen the others yet,
+ * blocks all of them for that moment: a sharing writer waits, and another one
+ * that tries shares afterwards. The first attempt always succeeds if there is
+ * no other writer [mapped 60].
  */
 static void atomic_seqcount_attempt_in_flight(struct kunit *test)
 {
@@ -166,7 +167,7 @@ static void atomic_seqcount_attempt_in_flight(struct kunit *test)
 		struct cnt_waiter waiter = {};
 		bool early;
 
-		/* One that shares, and the attempt. */
+		/* One writer that shares, and the attempt. */
 		atomic64_set(&s.state, ATOMIC_SEQCOUNT_SHARED +
 				       ATOMIC_SEQCOUNT_EXCLUSIVE);
 		cnt_waiter_start(test, &waiter, &s, kinds[i]);
@@ -203,7 +204,7 @@ static void cnt_write(struct cnt_racer *racer)
 {
 	struct cnt_data *data = racer->data;
 	s64 d = 1 + racer->writes % 5;
-	/* Some do not even try to be alone. */
+	/* Some do not even try to get exclusive access. */
 	bool exclusive = atomic_seqcount_write_begin(&data->s,
 						     racer->writes % 4 != 3);
 
@@ -261,9 +262,9 @@ static int cnt_racer_thread(void *racer)
 }
 
 /*
- * Two CPUs write three numbers and read them: every read is consistent, no write
- * is lost, whether with plain stores or with atomic ones, and none writes
- * beside an exclusive one [mapped 60, 61].
+ * Two CPUs write three numbers and read them: every read is consistent, and no
+ * write is lost, with plain stores or atomic ones. No thread writes at the same
+ * time as an exclusive writer [mapped 60, 61].
  */
 static void atomic_seqcount_all_at_once(struct kunit *test)
 {
@@ -305,9 +306,9 @@ static void atomic_seqcount_all_at_once(struct kunit *test)
 }
 
 /**
- * struct id_race - one of those that map an object at the same time
+ * struct id_race - one of several owners that map an object at the same time
  * @object: the object, with a mapping of ID 1 all the time
- * @id: of this one
+ * @id: ID of this owner
  * @rounds: how often it has mapped the object
  * @wrong: how often the object gave a wrong answer meanwhile
  */
@@ -319,7 +320,10 @@ struct id_race {
 	unsigned long wrong;
 };
 
-/* Map and unmap beside a writer: never alone, and nobody can look meanwhile. */
+/*
+ * Map and unmap as a writer with another one: it is never alone, and no reader
+ * succeeds meanwhile.
+ */
 static void id_race_beside(struct id_race *race)
 {
 	bool alone = atomic_seqcount_write_begin(&race->object->seqcount, false);
@@ -331,7 +335,9 @@ static void id_race_beside(struct id_race *race)
 	race->rounds++;
 }
 
-/* Map, look, unmap: while this is mapped, ID 1 is alone only if this is it. */
+/*
+ * Map, ask, unmap: while this is mapped, ID 1 is alone only if this has ID 1.
+ */
 static void id_race_round(struct id_race *race)
 {
 	bool alone = race->id == 1;
@@ -371,11 +377,12 @@ static const struct id_race_kind {
 KUNIT_ARRAY_PARAM_DESC(id_race_kind, id_race_kinds, desc);
 
 /*
- * One owner has a mapping all the time, two others map and unmap on two CPUs: while
- * they do, no owner is alone. If they are that same owner, it is, all the time,
- * which a read in the middle of a write would deny. In the end no lost update
- * has left wrong sums [mapped 61], also of writers that share: those lose
- * updates wherever one is stopped between reading a sum and writing it.
+ * One owner has a mapping all the time; two others map and unmap on two CPUs:
+ * while they have a mapping, no owner is alone. If both are that same owner, it
+ * is alone all the time; a read in the middle of a write would deny that. In
+ * the end no lost update has left wrong sums [mapped 61], also with writers
+ * that share: they would lose updates if one is stopped between reading a sum
+ * and writing it.
  */
 static void rmap_id_exclusive_race(struct kunit *test)
 {

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A search for owners whose sums of IDs are those of one owner.
+ * A search for owners whose sums of IDs equal the sums of one owner.
  *
  * Take an owner t and P mappings of others. Digit k of the sum is the number of
- * mappings whose owner has bit k, and P or 0 if all were t's: a difference of
- * d_k, with |d_k| <= P. The sums are equal if d_0 + d_1 base + d_2 base^2 + ... is
- * 0 modulo 2^64. Conversely, any such differences can be made into mappings: t has
- * the bits where d_k is negative, and mapping number i = 0, 1, ... differs from t in
- * the bits with |d_k| > i. So there are P mappings that look like t's if and only
- * if the lattice of all such d has a vector other than 0 with no component above P.
+ * mappings whose owner has bit k. If all mappings were t's it would be P or 0.
+ * The difference is d_k, with |d_k| <= P. The sums are equal if d_0 + d_1 base
+ * + d_2 base^2 + ... is 0 modulo 2^64. Conversely, any such differences can be
+ * made into mappings: t has the bits where d_k is negative, and mapping number
+ * i = 0, 1, ... differs from t in the bits with |d_k| > i. So there are P
+ * mappings that look like t's if and only if the lattice of all such d has a
+ * vector other than 0 with no component above P.
  *
- * A basis of the lattice can be written down. It consists of base * e_k - e_(k+1) for
- * each k, and of 2^64 in digits of that base. To make it short, each of its vectors
- * is reduced by each other one, as in Euclid's algorithm, until nothing changes.
- * That need not end with the shortest one there is; it does for the cases of
- * which the shortest is known.
+ * A basis of the lattice can be written down. It consists of base * e_k -
+ * e_(k+1) for each k, and of 2^64 in digits of that base. To make it short,
+ * each of its vectors is reduced by each other one, as in Euclid's algorithm,
+ * until nothing changes. The result need not be the shortest vector; it is in
+ * the cases of which the shortest is known.
  */
 
 #include <kunit/test.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * A search for owners whose sums of IDs are those of one owner.
- */
+/* A search for owners whose sums of IDs equal the sums of one owner. */
 #ifndef _LIB_RMAP_ID_COLLISION_H
 #define _LIB_RMAP_ID_COLLISION_H
 
@@ -16,7 +14,7 @@ struct kunit;
  * struct collision - owners that look like one
  * @bits: digits of an ID
  * @norm: the largest of the absolute values of @vector; 0 if there is none
- * @vector: for each digit, how much it differs from that of one owner
+ * @vector: for each digit, its difference from the digit of one owner
  */
 struct collision {
 	unsigned int bits;

@@ -2,14 +2,15 @@
 /*
  * Parameters of rmap IDs with which several owners look like one.
  *
- * A digit of a sum that does not fit into 64 bits is lost, and then the sums of
- * several owners can be those of one. The condition for that not to happen is
- * proved in rmap_id_params.h; here it is tried: all differences of digits in
- * arithmetic of a few bits, and in that of 64 bits a search that has to find
- * owners for every parameter that is rejected, and none for those that are not.
+ * If a sum does not fit into 64 bits, a digit is lost, and the sums of several
+ * owners can equal the sums of one owner. rmap_id_params.h proves when that
+ * cannot happen; the cases here try it. In arithmetic of a few bits they try
+ * all differences of digits. In arithmetic of 64 bits a search has to find
+ * owners for every parameter that is rejected, and none for those that are
+ * accepted.
  *
- * Not covered: that the search finds the shortest vector there is. For 8 digits of
- * base 513, a host-side test enumerates all that are as short.
+ * Not covered: whether the search finds the shortest vector. For 8 digits of
+ * base 513, a host-side test enumerates all vectors that are as short.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests 'rmap_id*'
  */
@@ -33,7 +34,9 @@ static u64 digits(u64 part, u64 base)
 	return value;
 }
 
-/* The owners that were found: are they several, and is their sum that of one? */
+/*
+ * Are there several owners, and is their sum the same as the sum of one owner?
+ */
 static void collision_verify(struct kunit *test, u64 base,
 			     const struct collision *found)
 {
@@ -65,10 +68,11 @@ static const struct posted posted[] = {
 };
 
 /*
- * The posted IDs have three values of 8 bits for up to 512 pages, and 513^8 does
- * not fit. The search finds twice the binomials of order 7, with alternating
- * signs, for 512^7 * 2 is 2^64: five owners, and 71 mappings where 128 pages can
- * have 128. All three sums are those of one owner [mapped 52].
+ * The posted IDs have three values of 8 bits for up to 512 pages, and 513^8
+ * does not fit. The search finds twice the binomials of order 7, with
+ * alternating signs, since 512^7 * 2 is 2^64: five owners with 71 mappings,
+ * where 128 pages can have 128. All three sums equal the sums of one owner
+ * [mapped 52].
  */
 static void rmap_id_collision_posted(struct kunit *test)
 {
@@ -83,7 +87,9 @@ static void rmap_id_collision_posted(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, found.vector, binomials, sizeof(binomials));
 	collision_verify(test, 513, &found);
 
-	/* With a mapping of the owner that all look like, it is one of them. */
+	/*
+	 * With one mapping of the owner that they look like, it is one of them.
+	 */
 	nr = collision_owners(&found, found.norm + 1, owners);
 	KUNIT_ASSERT_EQ(test, nr, ARRAY_SIZE(posted));
 	for (i = 0; i < nr; i++) {
@@ -107,9 +113,9 @@ static void rmap_id_collision_posted(struct kunit *test)
 }
 
 /*
- * The same owners, with the parameters here: nobody is alone, in a folio of any
- * order that they fit into, until all others have gone: then the last one is, and
- * no other [mapped 52].
+ * The same owners with the parameters of rmap_id_params.h, in folios of any
+ * order that they fit into: no owner is alone until all others have gone; then
+ * the last one is, and no other [mapped 52].
  */
 static void rmap_id_exclusive_posted(struct kunit *test)
 {
@@ -151,11 +157,11 @@ static void collision_order_desc(const unsigned int *order, char *desc)
 KUNIT_ARRAY_PARAM(collision_order, collision_orders, collision_order_desc);
 
 /*
- * For each order: with as many digits as are let through, the search finds
- * nothing that fits into the folio; with one more, it finds owners, and they do
- * look like one. The table has no more digits than are let through; fewer need no
- * search, as owners that differ in these would have been found, with 0 for the
- * others. Orders that share an entry have that of the largest of them [mapped 52].
+ * For each order: with as many digits as are allowed, the search finds no
+ * owners that fit into the folio. With one more digit it finds owners, and they
+ * do look like one. Fewer digits need no search: owners that differ in these
+ * would have been found, with 0 for the others. If several orders share an
+ * entry, it is right for the largest of them [mapped 52].
  */
 static void rmap_id_collision_limit(struct kunit *test)
 {
@@ -180,7 +186,10 @@ static void rmap_id_collision_limit(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rmap_id_sound(params.base, params.bits));
 }
 
-/* Does any vector with components of up to @max other than 0 give 0? */
+/*
+ * Is there a vector other than 0, with components of up to @max, whose value is
+ * 0?
+ */
 static bool collision_exists(unsigned int base, int max, unsigned int left,
 			     u32 mask, u32 sum, bool nonzero)
 {
@@ -199,9 +208,9 @@ static bool collision_exists(unsigned int base, int max, unsigned int left,
 }
 
 /*
- * That parameters are sound if and only if (n + 1)^bits <= 2^w is no matter of
- * 64: in arithmetic of w = 3 to 12 bits, all differences of up to six digits can
- * be tried, for owners of up to 8 mappings [mapped 52].
+ * Parameters are sound if and only if (n + 1)^bits <= 2^w, not only for w = 64:
+ * in arithmetic of w = 3 to 12 bits the case tries all differences of up to six
+ * digits, for owners of up to 8 mappings [mapped 52].
  */
 static void rmap_id_sound_small_words(struct kunit *test)
 {
@@ -235,10 +244,10 @@ static void rmap_id_sound_small_words(struct kunit *test)
 }
 
 /*
- * Digits may be further apart than need be: with a power of two as base, an ID is
- * one with zero bits between its bits, as an instruction deposits them. For folios
- * of 2^K pages, K of them do, and K - 1 do not: with base 2^K, as many mappings of
- * ID 2 look like one of ID 1 and the others of ID 3 [mapped 56].
+ * Digits may be further apart than necessary: with a power of two as base, zero
+ * bits separate the bits of an ID. For folios of 2^K pages, K bits for a digit
+ * are enough, and K - 1 are not: with base 2^K, that many mappings of ID 2 look
+ * like one of ID 1 and the others of ID 3 [mapped 56].
  */
 static void rmap_id_base_power_of_two(struct kunit *test)
 {

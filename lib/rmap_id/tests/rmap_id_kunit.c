@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * rmap IDs: sums of IDs that say whether all mappings have one owner.
+ * rmap IDs: sums of IDs show whether all mappings have one owner.
  *
- * The sums are right for one owner by construction. What has to be shown is that
- * no other owners have the same ones: for all multisets of owners where there
- * are few enough, for random ones up to the largest objects, and (suite
- * rmap_id_collision) by a search for owners that would.
+ * The sums are right for one owner by construction. The cases have to show that
+ * no other owners have the same sums: for all multisets of owners if they are
+ * few, for random ones up to the largest objects, and (suite rmap_id_collision)
+ * by a search.
  *
- * Not covered: races (atomic_seqcount_race), and the kernel's own way to know owners
- * (folio_mapped_shared), which is another one.
+ * Not covered: races (atomic_seqcount_race), and the different way of the
+ * kernel itself to know owners (folio_mapped_shared).
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests 'rmap_id*'
  *
- * Another random sequence: --kernel_args rmap_id_kunit.seed=N, which is printed.
+ * Another random sequence: --kernel_args rmap_id_kunit.seed=N; a run prints its
+ * seed.
  */
 
 #include <kunit/test.h>
@@ -29,7 +30,7 @@ static ulong seed;
 module_param(seed, ulong, 0444);
 MODULE_PARM_DESC(seed, "seed of random mappings, 0 for another one each boot");
 
-/* How many objects with random owners there are of each order. */
+/* How many objects with random owners are tried for each order. */
 #define RANDOM_OBJECTS	200
 
 /* Words after the sums that nothing may write to. */
@@ -45,7 +46,9 @@ struct id_order {
 	unsigned int base;
 };
 
-/* The orders of folios, as a table beside the one under test. */
+/*
+ * The orders of folios, in a second table to compare with the one under test.
+ */
 static const struct id_order id_orders[] = {
 	{ 0, 1, 24, 5 }, { 1, 1, 24, 5 }, { 2, 1, 24, 5 },
 	{ 3, 2, 12, 33 }, { 4, 2, 12, 33 }, { 5, 2, 12, 33 },
@@ -62,7 +65,7 @@ static void id_order_desc(const struct id_order *p, char *desc)
 
 KUNIT_ARRAY_PARAM(id_order, id_orders, id_order_desc);
 
-/* Orders for which all multisets of owners are not too many. */
+/* Orders that have few enough multisets. */
 #define ID_ORDER_SMALL	4
 
 static PGTABLE_KUNIT_GEN_PARAMS(id_small)
@@ -75,7 +78,7 @@ static PGTABLE_KUNIT_GEN_PARAMS(id_small)
 	return p;
 }
 
-/* Orders of objects that several owners fit into. */
+/* Orders of objects that can have several owners. */
 static PGTABLE_KUNIT_GEN_PARAMS(id_shared)
 {
 	const struct id_order *p = prev ? prev + sizeof(*p) : id_orders + 1;
@@ -101,7 +104,7 @@ static struct rmap_id_object *id_object(struct kunit *test, unsigned int order)
 	return object;
 }
 
-/* No sum but those that belong to the object has been written to. */
+/* Only the sums of the object have been written to. */
 static void id_guards(struct kunit *test, struct rmap_id_object *object,
 		      unsigned int values)
 {
@@ -112,7 +115,7 @@ static void id_guards(struct kunit *test, struct rmap_id_object *object,
 				    GUARD, "sum %u of %u", i, values);
 }
 
-/* Nothing is mapped, and nothing has been: all sums are 0. */
+/* Nothing was ever mapped: all sums are 0. */
 static void id_unmapped(struct kunit *test, struct rmap_id_object *object,
 			unsigned int values)
 {
@@ -125,10 +128,10 @@ static void id_unmapped(struct kunit *test, struct rmap_id_object *object,
 }
 
 /*
- * A sub-ID has one digit for each bit: bit by bit, against powers that are
- * multiplied out. 0 gives 0, all bits give ((n + 1)^bits - 1) / n, and a larger
- * part gives a larger sub-ID. All parts of up to 12 bits, of 24 bits the first
- * 2^16 and all that have two bits [mapped 49].
+ * A sub-ID has one digit for each bit. The case compares bit by bit with
+ * computed powers. 0 gives 0, all bits give ((n + 1)^bits - 1) / n, and a
+ * larger part gives a larger sub-ID. It tries all parts of up to 12 bits; of 24
+ * bits the first 2^16, and all with two bits [mapped 49].
  */
 static void rmap_id_sub_digits(struct kunit *test)
 {
@@ -175,9 +178,7 @@ static void rmap_id_sub_digits(struct kunit *test)
 				   (p->base - 1));
 }
 
-/*
- * The sub-IDs of the smallest folios, spelled out: base 5 [mapped 49].
- */
+/* The sub-IDs of the smallest folios, written out: base 5 [mapped 49]. */
 static void rmap_id_sub_first(struct kunit *test)
 {
 	static const u64 want[] = {
@@ -192,7 +193,7 @@ static void rmap_id_sub_first(struct kunit *test)
 }
 
 /*
- * Every order has the values that it needs, all IDs have a place in them, and
+ * Every order has enough values, each bit of an ID has a place in them, and
  * nothing is written after them: an object has room for no more [mapped 54].
  */
 static void rmap_id_params_order(struct kunit *test)
@@ -216,10 +217,10 @@ static void rmap_id_params_order(struct kunit *test)
 }
 
 /*
- * What is let through at build time: exactly the parameters with
- * (n + 1)^bits - 1 < 2^64, by multiplication here and by division there. Each
- * order has a limit between 1 and 64 bits; the posted three values of 8 bits for
- * 512 pages are beyond theirs [mapped 52].
+ * The build accepts exactly the parameters with (n + 1)^bits - 1 < 2^64; the
+ * case multiplies, and the code under test divides. Each order has a limit
+ * between 1 and 64 bits; the posted three values of 8 bits for 512 pages are
+ * beyond theirs [mapped 52].
  */
 static void rmap_id_sound_limit(struct kunit *test)
 {
@@ -243,9 +244,9 @@ static void rmap_id_sound_limit(struct kunit *test)
 }
 
 /*
- * However one owner maps and unmaps, all mappings are its own; without mappings
- * all sums are 0 again. Single mappings, all at once, IDs with one bit, with all
- * bits, and random ones [mapped 50].
+ * However one owner maps and unmaps, it owns all mappings; without mappings all
+ * sums are 0 again. It maps single pages, or all at once; IDs have one bit, all
+ * bits, or random bits [mapped 50].
  */
 static void rmap_id_exclusive_one_owner(struct kunit *test)
 {
@@ -344,9 +345,10 @@ static bool id_multisets(struct kunit *test, struct rmap_id_object *object,
 }
 
 /*
- * All multisets of owners, up to as many mappings as one owner can have, and
- * each owner asks: all mappings are its own, or they are not. 15 IDs for up to
- * 4 mappings; for 8 and 16, where there would be too many, 7 [mapped 51].
+ * For all multisets of owners, up to as many mappings as one owner can have,
+ * each owner gets the right answer whether all mappings are its own. 15 IDs for
+ * up to 4 mappings; 7 IDs for 8 and 16, where there would be too many [mapped
+ * 51].
  */
 static void rmap_id_exclusive_every_multiset(struct kunit *test)
 {
@@ -360,9 +362,9 @@ static void rmap_id_exclusive_every_multiset(struct kunit *test)
 }
 
 /*
- * Up to six random owners, with as many mappings in all as one owner may have:
- * nobody is taken for the only one. Every other object has owners that differ
- * in one bit each from the first [mapped 51].
+ * Up to six random owners, together with as many mappings as one owner may
+ * have: no owner looks like the only one. In every other object the owners
+ * differ from the first in one bit each [mapped 51].
  */
 static void rmap_id_exclusive_random(struct kunit *test)
 {
@@ -388,7 +390,7 @@ static void rmap_id_exclusive_random(struct kunit *test)
 					;
 			} while (!ids[i] || j < i);
 
-			/* The last may get what is left: the object is full. */
+			/* The last owner gets the rest: the object is full. */
 			count[i] = 1 + prandom_u32_state(&rnd) %
 				       (left - (owners - 1 - i));
 			if (i == owners - 1 && n & 2)
@@ -410,10 +412,10 @@ static void rmap_id_exclusive_random(struct kunit *test)
 }
 
 /*
- * As many mappings as pages may all be of one owner. One more cannot, if it maps
- * each page once, and is not asked of the sums: this is so for a moment when a
- * huge mapping is replaced by those of the pages, and over once the huge one is
- * gone [mapped 53].
+ * If there are as many mappings as pages, all may belong to one owner. One more
+ * cannot if each page is mapped once, so the sums are not used. This happens
+ * for a moment when mappings of the pages replace a huge mapping, until the
+ * huge one is gone [mapped 53].
  */
 static void rmap_id_exclusive_limit(struct kunit *test)
 {
@@ -434,8 +436,8 @@ static void rmap_id_exclusive_limit(struct kunit *test)
 
 /*
  * IDs are distinct, never 0, and used again once they are free. On UML, which
- * runs at the speed of the host, all 2^24 - 1 of them, up to the largest; then
- * there are none [mapped 55].
+ * runs at the speed of the host, the case takes all 2^24 - 1 of them, up to the
+ * largest; then there are none [mapped 55].
  */
 static void rmap_id_alloc_all(struct kunit *test)
 {

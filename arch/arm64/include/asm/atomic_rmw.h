@@ -2,10 +2,10 @@
 /*
  * Write faults for atomic read-modify-write instructions.
  *
- * Such an instruction on a page that is not mapped is reported as a read. To
- * handle that as a read maps the zero page, and the same instruction faults
- * again at once, now as a write. To handle it as a write saves one of the two
- * faults, and a huge zero page that would have to be taken apart.
+ * Such an instruction on a page that is not mapped is reported as a read. If it
+ * is handled as a read, the kernel maps the zero page, and the same instruction
+ * faults again at once, now as a write. If it is handled as a write, one of the
+ * two faults is saved, and no huge zero page has to be split.
  */
 #ifndef __ASM_ATOMIC_RMW_H
 #define __ASM_ATOMIC_RMW_H
@@ -19,9 +19,9 @@
 
 #ifdef CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT
 /*
- * The address of the last instruction that was read and was no atomic. A loop
- * of loads faults there once for each page, and reading it again would cost 4 %
- * of such a fault. If its text changes meanwhile, the fault is handled as in a
+ * The address of the last instruction that was read and is no atomic. A loop of
+ * loads faults there once for each page, and reading it again would cost 4 % of
+ * such a fault. If its text changes meanwhile, the fault is handled as in a
  * kernel without this option: two faults. A task that moves to another CPU uses
  * the address kept by that CPU, which does no harm either.
  */
@@ -47,8 +47,8 @@ static inline bool atomic_rmw_at(struct pt_regs *regs)
  * @flags: FAULT_FLAG_* as reported
  * @regs: registers of the task that faulted
  *
- * The instruction is only looked at if it could make a difference: for data
- * that user space reads where it could also write.
+ * The instruction is read only if it could make a difference: for data that
+ * user space reads where it could also write.
  *
  * Return: the flags, with FAULT_FLAG_WRITE for an atomic read-modify-write
  * instruction.
@@ -62,7 +62,7 @@ static inline unsigned int atomic_rmw_fault_flags(struct vm_area_struct *vma,
 	if (!(flags & FAULT_FLAG_USER) || !(vma->vm_flags & VM_WRITE) ||
 	    flags & (FAULT_FLAG_WRITE | FAULT_FLAG_INSTRUCTION))
 		return flags;
-	/* With the ASID in bits that an address has not. */
+	/* The address with the ASID in its unused bits. */
 	place = instruction_pointer(regs) ^
 		(unsigned long)atomic64_read(&vma->vm_mm->context.id) << 48;
 	if (raw_cpu_read(atomic_rmw_in_vain) == place)

@@ -2,12 +2,12 @@
 /*
  * Which instructions are atomic read-modify-write operations on memory.
  *
- * A positive list, class by class as the Arm ARM's encoding index has them
- * (DDI 0487, "Loads and Stores"): what is not allocated is not on it, and
- * neither is what only loads (LDAPR, LD64B) or only stores (ST64B) although it
- * is encoded next to them. 128-bit atomics (FEAT_LSE128) are left out.
+ * The list is positive, class by class as in the encoding index of the Arm ARM
+ * (DDI 0487, "Loads and Stores"). It leaves out what is not allocated, and also
+ * instructions that are encoded nearby but only load (LDAPR, LD64B) or only
+ * store (ST64B). 128-bit atomics (FEAT_LSE128) are left out.
  *
- * This needs nothing but integers, and compiles on every architecture.
+ * The code needs nothing but integers, and compiles on every architecture.
  */
 #ifndef __ASM_ATOMIC_RMW_INSN_H
 #define __ASM_ATOMIC_RMW_INSN_H
@@ -49,15 +49,15 @@ static __always_inline bool atomic_rmw_memory_op(u32 insn)
  * atomic_rmw_insn() - whether an instruction reads, modifies and writes memory
  * @insn: an A64 instruction, as a number
  *
- * Conditional ones, such as CAS, count whether they will write or not.
+ * Conditional ones, such as CAS, count whether or not they will write.
  *
- * Return: whether it does all that in one atomic operation.
+ * Return: whether it does all three in one atomic operation.
  */
 static __always_inline bool atomic_rmw_insn(u32 insn)
 {
 	if ((insn & 0x3f200c00) == 0x38200000)
 		return atomic_rmw_memory_op(insn);
-	/* CAS; CASP, of which both pairs begin with an even register */
+	/* CAS; CASP, both of whose pairs begin with an even register */
 	return (insn & 0x3fa07c00) == 0x08a07c00 ||
 	       (insn & 0xbfa17c01) == 0x08207c00;
 }

@@ -3,18 +3,18 @@
  * What it costs to fill memory by instructions of different kinds.
  *
  * A program goes over fresh memory, page by page, with one instruction: a load,
- * a store, an atomic, or the pair of exclusive load and store that atomics are
- * made of without LSE. Each case prints a line for machines ("number ..."), with
- * page faults, which are exact, and time for each MiB: what 2N MiB take more
- * than N, so that the process itself does not count. Where the emulator derives
- * time from instructions, a nanosecond is one of them; the probe that counts the
- * faults adds the same to each fault.
+ * a store, an atomic, or the pair of exclusive load and store that replaces an
+ * atomic without LSE. Each case prints a line for machines ("number ...") with
+ * the page faults, which are exact, and the time for each MiB. Both are
+ * differences between 2N and N MiB, so the process itself does not count. Where
+ * the emulator derives time from instructions, one nanosecond is one
+ * instruction; the probe that counts the faults adds the same to each fault.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 atomic_rmw_bench \
  *	--kernel_args atomic_rmw_bench.mib=16 --qemu_args '-icount shift=0'
  *
- * A case fails if a program does not end well, or if twice the memory never takes
- * twice the faults in three tries; never for a time.
+ * A case fails if a program does not end well, or if twice the memory never
+ * takes twice the faults in three tries. No time makes it fail.
  */
 
 #include <kunit/test.h>
@@ -41,7 +41,7 @@ static const struct rmw_way rmw_ways[] = {
 
 KUNIT_ARRAY_PARAM_DESC(rmw_way, rmw_ways, desc);
 
-/* Faults and time of a program on so much fresh memory. */
+/* Faults and time of a program on @size bytes of fresh memory. */
 static u64 rmw_fill(struct kunit *test, const struct rmw_way *way,
 		    unsigned long size, unsigned int *faults)
 {
@@ -57,7 +57,7 @@ static u64 rmw_fill(struct kunit *test, const struct rmw_way *way,
 	return local_clock() - start;
 }
 
-/* khugepaged may wake up, and maps a huge page in place of what is to fault. */
+/* khugepaged may wake up, and map a huge page where a fault is expected. */
 #define RMW_TRIES	3
 
 static void rmw_fill_orders(struct kunit *test)

@@ -3,12 +3,12 @@
  * Page faults of atomic read-modify-write instructions.
  *
  * An LSE atomic of user space on a page that is not mapped is reported as a
- * read. By itself, the kernel maps the zero page then, and the instruction
- * faults a second time, as a write. With ARM64_ATOMIC_RMW_WRITE_FAULT it is
- * handled as a write at once. Each case runs a program of a few instructions in
- * a process of its own, and compares each fault that reaches the core (address,
- * read or write) and what is mapped afterwards with what is expected, with the
- * option and without.
+ * read. A stock kernel then maps the zero page, and the instruction faults a
+ * second time, as a write. With ARM64_ATOMIC_RMW_WRITE_FAULT it is handled as a
+ * write at once. Each case runs a program of a few instructions in a process of
+ * its own. It compares each fault that reaches the core (address, read or
+ * write), and what is mapped afterwards, with what is expected, with the option
+ * and without it.
  *
  * An emulator with more than one CPU reports such a fault as a write, which
  * leaves nothing to test; the suite then skips. Not covered: compat tasks,
@@ -26,7 +26,7 @@
 
 #include "atomic_rmw_run.h"
 
-/* Pages of a run: more than a batch of anything. */
+/* Pages of a run: more than any batch has. */
 #define RMW_PAGES	18
 
 #define RMW_LDR		0xf9400006	/* ldr x6, [x0] */
@@ -96,13 +96,13 @@ static const struct rmw_op {
 
 KUNIT_ARRAY_PARAM_DESC(rmw_op, rmw_ops, desc);
 
-/* The next number that has no bits but those of @mask. */
+/* The next number whose bits are all in @mask. */
 static u32 rmw_vary(u32 bits, u32 mask)
 {
 	return ((bits | ~mask) + 1) & mask;
 }
 
-/* The registers of an instruction: loads that are ordered have 31 for Rs. */
+/* The registers of an instruction: Rs is 31 in loads that are ordered. */
 static u32 rmw_registers(const struct rmw_op *op)
 {
 	u32 registers = RMW_RN << 5 | RMW_RT;
@@ -110,7 +110,10 @@ static u32 rmw_registers(const struct rmw_op *op)
 	return op->access == RMW_ATOMIC ? registers | RMW_RS << 16 : registers;
 }
 
-/* The faults on fresh pages, and private pages afterwards unless it only reads. */
+/*
+ * The faults on fresh pages; afterwards the pages are private, unless the
+ * instruction only reads.
+ */
 static bool rmw_pages_ok(struct kunit *test, const struct rmw_op *op, u32 insn)
 {
 	bool twice = op->access == RMW_ATOMIC && !RMW_FORCED;
@@ -141,10 +144,10 @@ static bool rmw_pages_ok(struct kunit *test, const struct rmw_op *op, u32 insn)
 }
 
 /*
- * On fresh anonymous memory each page costs an atomic two faults, a read and a
- * write, or one write if that is forced; no zero page is left [atomics 1-10,
- * 28]. Loads and stores next to them in the encoding fault once, as what they
- * are, whatever the option. All sizes and orderings.
+ * On fresh anonymous memory an atomic takes two faults for each page, a read
+ * and a write, or one write if that is forced. No zero page is left [atomics
+ * 1-10, 28]. Loads and stores with similar encodings fault once, as a load or a
+ * store, whatever the option. All sizes and orderings.
  */
 static void anonymous_faults(struct kunit *test)
 {
@@ -166,7 +169,7 @@ static void anonymous_faults(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, forms, "forms of the instruction");
 }
 
-/* A run on one page that ends with a signal, after so many faults. */
+/* A run on one page that ends with a signal, after @faults faults. */
 static struct user_run *rmw_run_to_signal(struct kunit *test, unsigned long prot,
 					  unsigned int faults)
 {
@@ -182,8 +185,8 @@ static struct user_run *rmw_run_to_signal(struct kunit *test, unsigned long prot
 }
 
 /*
- * Memory that may not be written: the atomic is a read first, which succeeds,
- * and a write that does not [atomics 15, 31]. The signal and its syndrome are
+ * In memory that is read-only the atomic is a read first, which succeeds, and
+ * then a write, which fails [atomics 15, 31]. The signal and its syndrome are
  * the same whether writes are forced or not; the syndrome says write [27].
  */
 static void read_only_signal(struct kunit *test)
@@ -198,8 +201,8 @@ static void read_only_signal(struct kunit *test)
 }
 
 /*
- * No access at all: no fault is handled, and the signal is for a read that is
- * not allowed [atomics 16, 32].
+ * In memory without any access no fault is handled, and the signal is for a
+ * forbidden read [atomics 16, 32].
  */
 static void no_access_signal(struct kunit *test)
 {
@@ -233,9 +236,9 @@ static void unmapped_signal(struct kunit *test)
 }
 
 /*
- * Much memory, page by page: with the option exactly half the faults [atomics
- * 1, 28]. 64 MiB is what a garbage collector would touch first; more says
- * nothing new.
+ * Much memory, page by page: with the option there are exactly half the faults
+ * [atomics 1, 28]. 64 MiB is what a garbage collector would touch first; more
+ * memory proves nothing more.
  */
 static void anonymous_64m_halves_faults(struct kunit *test)
 {
@@ -246,7 +249,7 @@ static void anonymous_64m_halves_faults(struct kunit *test)
 	rmw_expect(test, RMW_FORCED ? 0 : pages, pages);
 }
 
-/* Memory that can only be written to can be read, too [atomics 18]. */
+/* Memory that is only writable can be read, too [atomics 18]. */
 static void write_only_faults(struct kunit *test)
 {
 	struct rmw_fixture *f = test->priv;
@@ -269,9 +272,9 @@ static int rmw_prepare_counted(struct user_run *run)
 /*
  * An atomic adds each page to the anonymous memory of the process once [atomics
  * 11], and a load, which maps the zero page, adds none. After that load a store
- * copies the zero page, and the copy counts: an exclusive pair does so on every
- * kernel, an atomic on one without the option. The counter is summed over all
- * CPUs, as 18 pages are less than the part that a CPU keeps to itself.
+ * copies the zero page, and the copy counts. On every kernel an exclusive pair
+ * does so, and without the option an atomic, too. The counter is summed over
+ * all CPUs, as each CPU may keep a part of it that is larger than 18 pages.
  */
 static void anonymous_pages_counted(struct kunit *test)
 {
@@ -298,7 +301,10 @@ static void anonymous_pages_counted(struct kunit *test)
 			get_mm_counter_sum(f->run->mm, MM_ANONPAGES) - before);
 }
 
-/* What CAS would write, and what it finds on a page that is not fresh. */
+/*
+ * The value that CAS would write, and that it finds on pages that are not
+ * fresh.
+ */
 #define RMW_NEW		0x600dULL
 #define RMW_OLD		0x01dULL
 
@@ -320,7 +326,7 @@ static int rmw_prepare_cas_old(struct user_run *run)
 	return err;
 }
 
-/* The first words of so many pages that have the value. */
+/* How many of the first words of the pages have the value. */
 static unsigned int rmw_words(struct user_run *run, u64 value)
 {
 	unsigned int i, found = 0;
@@ -335,11 +341,12 @@ static unsigned int rmw_words(struct user_run *run, u64 value)
 }
 
 /*
- * A CAS that does not find what it compares with writes nothing, though its
+ * A CAS that does not find the value it compares with writes nothing, but its
  * fault is handled as a write [atomics 42]: fresh memory stays 0, and pages
  * that a child shares are copied and keep their words. The emulator stores the
- * old word again, so the CAS faults like one that writes; a CPU need not. A CAS
- * that succeeds changes all words: the program does compare.
+ * old word again, so this CAS faults like a CAS that writes; on a real CPU it
+ * need not. A CAS that succeeds changes all words: this proves that the program
+ * compares.
  */
 static void cas_fails(struct kunit *test)
 {
@@ -362,7 +369,7 @@ static void cas_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rmw_words(f->run, RMW_OLD), RMW_PAGES);
 }
 
-/* Where all is there already, nothing faults [atomics 23]. */
+/* If all pages are there already, nothing faults [atomics 23]. */
 static void populated_no_faults(struct kunit *test)
 {
 	struct rmw_fixture *f = test->priv;
@@ -373,8 +380,8 @@ static void populated_no_faults(struct kunit *test)
 }
 
 /*
- * After a fork the pages are there, but shared with the child and write-
- * protected: one write fault each on any kernel [atomics 25].
+ * After a fork the pages are there, but write-protected, since the child shares
+ * them: each takes one write fault on any kernel [atomics 25].
  */
 static void forked_memory_faults(struct kunit *test)
 {
@@ -386,8 +393,8 @@ static void forked_memory_faults(struct kunit *test)
 }
 
 /*
- * The highest byte of an address is not part of it: the faults are those of
- * the address without it [atomics 43].
+ * The highest byte of an address is a tag: the faults have the address without
+ * it [atomics 43].
  */
 static int rmw_prepare_tagged(struct user_run *run)
 {
@@ -410,7 +417,7 @@ static void tagged_address_faults(struct kunit *test)
 }
 
 /*
- * Below the begin of memory that grows down, as a stack does, the fault is
+ * Below the start of memory that grows down, as a stack does, the fault is
  * handled under the lock of the address space [atomics 35]. The VMA is one
  * page; it grows by one.
  */
@@ -437,7 +444,7 @@ static void stack_grows(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, f->run->fault[0].vma_locked);
 }
 
-/* When an instruction is looked at, and what follows from it. */
+/* When the kernel reads an instruction, and which flags follow. */
 static const struct rmw_decode {
 	const char *desc;
 	u32 insn;
@@ -475,10 +482,9 @@ static const struct rmw_decode {
 KUNIT_ARRAY_PARAM_DESC(rmw_decode, rmw_decodes, desc);
 
 /*
- * The instruction is looked at only for data that user space reads where it
- * could write [atomics 33, 37-40], and in A64 alone. Text that cannot be read
- * without a fault of its own is left alone, quietly, with page faults enabled
- * again afterwards.
+ * The kernel reads the instruction only for data that user space reads where it
+ * could write [atomics 33, 37-40], and only in A64. If reading the text would
+ * fault, the kernel gives up quietly, and enables page faults again afterwards.
  */
 static void fault_flags_decoded(struct kunit *test)
 {
@@ -495,7 +501,7 @@ static void fault_flags_decoded(struct kunit *test)
 			     MAP_ANONYMOUS | MAP_PRIVATE, 0);
 	KUNIT_ASSERT_NE(test, text, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(text));
-	/* A place that was looked at in vain is not looked at again. */
+	/* An address whose instruction was no atomic is not read again. */
 	addr = text + (decode - rmw_decodes) * sizeof(decode->insn);
 	KUNIT_ASSERT_EQ(test, 0, put_user((__force u32)cpu_to_le32(decode->insn),
 					  (u32 __user *)addr));

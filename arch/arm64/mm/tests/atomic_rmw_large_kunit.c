@@ -2,11 +2,11 @@
 /*
  * Page faults of atomic read-modify-write instructions: more than one page.
  *
- * A read fault may map more than the page in question: the huge zero page, or
- * the pages of a file around it. An atomic that is handled as a read first
- * therefore gets another kind of memory than one that is handled as a write;
- * mostly that is worse, for shared files it is better. Each case counts the
- * faults, with ARM64_ATOMIC_RMW_WRITE_FAULT and without.
+ * A read fault may map more than its page: the huge zero page, or the pages of
+ * a file around it. So an atomic that is handled as a read first gets other
+ * memory than one that is handled as a write. Mostly that is worse; for shared
+ * files it is better. Each case counts the faults, with
+ * ARM64_ATOMIC_RMW_WRITE_FAULT and without.
  *
  * Not covered: hugetlb, file systems that care about writes.
  *
@@ -38,10 +38,10 @@ static void rmw_expect_huge(struct kunit *test, bool huge)
 }
 
 /*
- * Memory that huge pages can back: the read maps the huge zero page. Writing to
- * it takes that apart on older kernels, so that each page faults for itself and
- * there is no huge page in the end; newer ones put one in its place. A write at
- * once costs one fault [atomics 12, 29].
+ * In memory that huge pages can back, the read maps the huge zero page. On
+ * older kernels the write splits it, so each page faults for itself and no huge
+ * page results. Newer kernels replace it with a huge page. An immediate write
+ * costs one fault [atomics 12, 29].
  */
 static void huge_page_faults(struct kunit *test)
 {
@@ -58,7 +58,10 @@ static void huge_page_faults(struct kunit *test)
 	rmw_expect_huge(test, writes == huge);
 }
 
-/* Without a huge zero page, the read allocates one that can be written to. [atomics 13] */
+/*
+ * Without a huge zero page the read allocates a huge page that is writable.
+ * [atomics 13]
+ */
 static void huge_page_without_zero_page(struct kunit *test)
 {
 	const unsigned int huge = RMW_HUGE / PMD_SIZE;
@@ -72,9 +75,9 @@ static void huge_page_without_zero_page(struct kunit *test)
 }
 
 /*
- * Folios of 64K, or with large pages of 16 of them: a zero page of that size
- * does not exist, so a read takes the small one, and the write that follows a
- * small page [atomics 14]. A write at once allocates the folio.
+ * Folios of 64K, or with large pages of 16 of them. No zero page has that size,
+ * so a read maps the small one, and the write that follows allocates a small
+ * page [atomics 14]. An immediate write allocates the folio.
  */
 static void mthp_faults(struct kunit *test)
 {
@@ -112,12 +115,12 @@ static void rmw_file(struct kunit *test, unsigned int pages)
 	}
 }
 
-/* As many pages of a file are mapped around one that is read. */
+/* How many pages of a file a read fault maps around its page. */
 #define RMW_AROUND	max(1, (unsigned int)(SZ_64K / PAGE_SIZE))
 
 /*
- * Pages of a file, copied when they are written to: a read maps those around
- * it, too, but each copy is a fault of its own [atomics 20, 47].
+ * Private pages of a file: a read maps those around it, too, but each page that
+ * is written to faults again to be copied [atomics 20, 47].
  */
 static void private_file_faults(struct kunit *test)
 {
@@ -130,7 +133,7 @@ static void private_file_faults(struct kunit *test)
 	rmw_expect(test, RMW_FORCED ? 0 : pages / RMW_AROUND, pages);
 }
 
-/* Does hardware make an entry dirty, or does that take a fault? */
+/* Does hardware make an entry dirty, or does that need a fault? */
 static bool rmw_hardware_dirty(void)
 {
 	u64 mmfr1 = read_sanitised_ftr_reg(SYS_ID_AA64MMFR1_EL1);
@@ -141,9 +144,9 @@ static bool rmw_hardware_dirty(void)
 }
 
 /*
- * Shared pages of a file in memory: here the feature costs. A read maps the
- * pages around as well, and hardware that keeps the dirty state itself then
- * needs no fault to write; else each page has one. Forced writes map one page
+ * For shared pages of a file in memory the feature costs faults. A read also
+ * maps the pages around it. If hardware keeps the dirty state, no further fault
+ * is needed to write; otherwise each page has one. Forced writes map one page
  * each [atomics 19, 47].
  */
 static void shared_file_faults(struct kunit *test)
@@ -198,7 +201,7 @@ static bool rmw_counts_instructions(void)
 	       abs_diff(ticks[1], ticks[2]) <= 1;
 }
 
-/* Ticks of a program that loads from so many pages, and of all about it. */
+/* Ticks of a process whose program loads from @pages pages. */
 static u64 rmw_ticks(struct kunit *test, unsigned int pages, bool places)
 {
 	u64 start = get_cycles();
@@ -225,13 +228,13 @@ static u64 rmw_load_cost(struct kunit *test, unsigned long prot, bool places)
 }
 
 /*
- * What it costs that an instruction that is only a load may be looked at: where
- * memory may not be written to, it is not [atomics 41]. In instructions, of the
- * cheapest fault that there is: at most one part in a hundred where one load
- * goes over memory, whose place is remembered. Where each fault comes from
- * another place than the last, nothing that is remembered helps, and each load
- * is looked at: at most six parts in a hundred. Two places that take turns are
- * as bad as many, for one is remembered.
+ * What decoding costs an instruction that turns out to be a load [atomics 41].
+ * For comparison: in read-only memory the kernel does not decode. In
+ * instructions, and relative to the cheapest fault of all: at most one
+ * hundredth if one load goes over memory, as its address is remembered. If each
+ * fault comes from another address than the last, each load is decoded: at most
+ * six hundredths. Two addresses in turn are as bad as many, since only one is
+ * remembered.
  */
 static void load_cost(struct kunit *test)
 {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Atomic instructions on memory of their own.
- */
+/* Programs that run atomic instructions on memory of their own. */
 
 #include <linux/mm.h>
 #include <linux/mman.h>
@@ -20,8 +18,9 @@ static const u32 rmw_program[] = {
 };
 
 /*
- * The same with an exclusive load and store, again until the store's W7 is 0: an
- * interrupt between the two makes the store fail without a look at the memory.
+ * The same with an exclusive load and store, repeated until the status of the
+ * store, W7, is 0: an interrupt between the two makes the store fail without an
+ * access to memory.
  */
 static const u32 rmw_program_pair[] = {
 	0,
@@ -108,7 +107,7 @@ static void rmw_run_program(struct kunit *test, const u32 *program,
 	struct user_run *run = f->run;
 	unsigned int i;
 
-	/* The instructions take the places of those that are not there. */
+	/* The instructions replace the placeholders in the program. */
 	for (i = 0; i < nr; i++)
 		f->code[i] = program[i] ?: *insn++;
 	run->nr_code = nr;
@@ -120,7 +119,7 @@ static void rmw_run_program(struct kunit *test, const u32 *program,
 }
 
 /**
- * rmw_run() - let an instruction loose on memory
+ * rmw_run() - run an instruction on memory
  * @test: the test
  * @insn: the instruction
  * @size: of the memory, in bytes
@@ -134,7 +133,7 @@ void rmw_run(struct kunit *test, u32 insn, unsigned long size,
 }
 
 /**
- * rmw_run_pair() - let an exclusive load and store loose on memory
+ * rmw_run_pair() - run an exclusive load and store on memory
  * @test: the test
  * @first: the load
  * @second: the store to the same address, with W7 for its status
@@ -151,7 +150,7 @@ void rmw_run_pair(struct kunit *test, u32 first, u32 second, unsigned long size,
 }
 
 /**
- * rmw_run_places() - the same, from two places in the program in turn
+ * rmw_run_places() - the same, from two addresses of the program in turn
  * @test: the test
  * @insn: the instruction
  * @size: of the memory, in bytes: an even number of steps
@@ -185,9 +184,9 @@ void rmw_run_forked(struct kunit *test, u32 insn, unsigned long size,
 /**
  * rmw_count() - the faults of a run by kind
  * @run: the program
- * @write: those that were writes, or else reads
+ * @write: count writes; otherwise reads
  *
- * Return: how many there are of those that were kept.
+ * Return: how many of the recorded faults are of that kind.
  */
 unsigned int rmw_count(struct user_run *run, bool write)
 {
@@ -199,7 +198,7 @@ unsigned int rmw_count(struct user_run *run, bool write)
 }
 
 /**
- * rmw_expect() - expect a run to have ended well, with so many faults
+ * rmw_expect() - expect that a run ended well, with these faults
  * @test: the test
  * @reads: faults that were reads
  * @writes: faults that were writes

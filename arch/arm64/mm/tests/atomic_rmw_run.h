@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Atomic instructions on memory of their own: what the suites share.
- */
+/* Programs that run atomic instructions: shared by several suites. */
 #ifndef _ARM64_MM_TESTS_ATOMIC_RMW_RUN_H
 #define _ARM64_MM_TESTS_ATOMIC_RMW_RUN_H
 
@@ -28,8 +26,8 @@
  * @code: its instructions
  * @prot: of the memory
  * @flags: of the memory, for mmap()
- * @file: that is mapped, or NULL
- * @data: of the suite
+ * @file: the file that is mapped, or NULL
+ * @data: for the suite
  */
 struct rmw_fixture {
 	struct user_run *run;

@@ -2,12 +2,11 @@
 /*
  * What userfaultfd reports of an atomic read-modify-write instruction.
  *
- * A process that handles the faults of another (live migration, garbage
- * collectors) learns whether they are writes. A program of atomics runs over
- * memory that is
- * registered with userfaultfd, and the thread of the test reads the messages
- * and resolves the faults one by one, as a user of it would. Not covered: minor
- * faults, and faults in the kernel's own accesses.
+ * A process that handles the faults of another process (live migration, garbage
+ * collectors) learns from it whether they are writes. A program of atomics runs
+ * over memory that is registered with userfaultfd. The thread of the test reads
+ * the messages and resolves the faults one by one. Not covered: minor faults,
+ * and faults in the kernel's own accesses.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	atomic_rmw_uffd
@@ -25,7 +24,9 @@
 
 #define UFFD_PAGES	18
 
-/* What came of a run: flags that all messages have, and that any has. */
+/*
+ * The messages of a run: flags that all of them have, and flags that any has.
+ */
 struct uffd_log {
 	struct file *file;
 	unsigned long mode;
@@ -119,7 +120,7 @@ static void uffd_attend(struct user_run *run)
 			break;
 	}
 	kthread_unuse_mm(run->mm);
-	/* The last reference may be ours: what still waits is let go. */
+	/* The last reference may be ours: threads that still wait continue. */
 	fput(log->file);
 }
 
@@ -144,9 +145,9 @@ static void uffd_run(struct kunit *test, unsigned long mode, u64 flags)
 }
 
 /*
- * A page that is missing: reported as the read that the CPU says it is, or as
- * the write that it will be [atomics 22, 46]. What is put there is the zero
- * page, and the write that then follows is the kernel's own business.
+ * A missing page is reported as the read that the CPU reports, or as the write
+ * that the instruction will do [atomics 22, 46]. The test resolves the fault
+ * with the zero page; the kernel handles the write that follows alone.
  */
 static void missing_message_access(struct kunit *test)
 {
@@ -155,8 +156,7 @@ static void missing_message_access(struct kunit *test)
 }
 
 /*
- * A page that is write-protected: one message each, a write on any kernel
- * [atomics 22].
+ * A write-protected page: one message each, a write on any kernel [atomics 22].
  */
 static void write_protect_message_access(struct kunit *test)
 {

@@ -4,10 +4,10 @@
  * in a synthetic table, a folio to fill it with, and a model.
  *
  * A block is CONT_PTES entries, aligned to their number. It is folded if all
- * its entries have PTE_CONT. The model is the image that the table is expected
- * to have, and a list of the TLB invalidations that are expected, in their
- * order: for each block that is converted one of exactly that block, and those
- * that belong to the function under test.
+ * its entries have PTE_CONT. The model has the image that the table should
+ * have, and a list of the TLB invalidations that are expected, in their order:
+ * one for each block that is converted, of exactly that block, and those of the
+ * function under test.
  */
 #ifndef _ARM64_MM_TESTS_CONTPTE_H
 #define _ARM64_MM_TESTS_CONTPTE_H
@@ -21,22 +21,22 @@
 #define CONTPTE_TABLE_BLOCKS	(PTRS_PER_PTE / CONT_PTES)
 #define CONTPTE_ORDER		ilog2(CONT_PTES)
 
-/* Without the option, everything is the same but for the bit. */
+/* Without CONFIG_ARM64_CONTPTE only the bit differs. */
 #define CONTPTE_FOLDS		IS_ENABLED(CONFIG_ARM64_CONTPTE)
 
 /* No call under test invalidates more often. */
 #define CONTPTE_FLUSHES		4
 
-/* No entry of the block has the bit. */
+/* A place in a block that means none of its entries. */
 #define CONTPTE_NOWHERE		CONT_PTES
 
 /**
  * struct contpte_fixture - what a case works on
  * @test: the test
  * @table: the table
- * @vma: what the functions that ask for a VMA are given; knows only its mm
+ * @vma: for functions that need a VMA; only its mm is set
  * @tlb: the TLB invalidations of the table's mm
- * @folio: twice as large as the window, so that it can be mapped out of step
+ * @folio: twice as large as the window, so that pages can be misaligned
  * @flushes: number of TLB invalidations that the model expects
  * @flush: the first of them
  */
@@ -73,7 +73,7 @@ static inline pte_t contpte_pte(struct contpte_fixture *f, unsigned int page)
 	return pte_mkold(pte_mkclean(pfn_pte(folio_pfn(f->folio) + page, prot)));
 }
 
-/* Only the bit; pte_mkcont() may do more. */
+/* Set only the bit; pte_mkcont() may set more. */
 static inline pte_t contpte_mkcont(pte_t pte)
 {
 	return set_pte_bit(pte, __pgprot(PTE_CONT));
@@ -85,13 +85,13 @@ static inline pte_t contpte_mkfolded(pte_t pte)
 	return CONTPTE_FOLDS ? contpte_mkcont(pte) : pte;
 }
 
-/* Dirty as the hardware makes an entry that is writable. */
+/* An entry is dirty as hardware makes a writable entry dirty. */
 static inline pte_t contpte_mkhwdirty(pte_t pte)
 {
 	return clear_pte_bit(pte, __pgprot(PTE_RDONLY));
 }
 
-/* For what is about the bit alone. */
+/* Compare entries without the contiguous bit. */
 static inline void contpte_skip_unless_folds(struct kunit *test)
 {
 	if (!CONTPTE_FOLDS)

@@ -4,14 +4,16 @@
  *
  * The fault handler calls it to make an entry young, dirty or writable. In a
  * folded block it gives accessed and dirty bits to all entries, and unfolds
- * only if the write bit changes. It may say that there was nothing to do only
- * if every single entry has the flags: page-table walkers that do not gather
- * the bits of a block, like those of some SMMUs, would fault for ever.
+ * only if the write bit changes. It may return that there was nothing to do
+ * only if every single entry has the flags: page-table walkers that do not
+ * gather the bits of a block, like those of some SMMUs, would otherwise fault
+ * for ever.
  *
- * Each case runs the real function on real entries and compares the table, the
- * value returned and the TLB invalidations with a model, for combinations of:
- * flags of the block, of one entry in it, those asked for, and their places.
- * Not covered: hardware that sets flags at the same time.
+ * Each case runs the real function on real entries. It compares the table, the
+ * value returned and the TLB invalidations with a model, for combinations of
+ * the block's flags, the flags of one entry in it, the flags that the caller
+ * wants, and their places. Not covered: hardware that sets flags at the same
+ * time.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte*'
@@ -23,7 +25,7 @@
 
 #define ACCESS_FLAGS	(PTE_RDONLY | PTE_AF | PTE_WRITE | PTE_DIRTY)
 
-/* The states of an entry that can be read, by its flags. */
+/* The states of a readable entry, by its flags. */
 static const struct access_state {
 	const char *desc;
 	pteval_t flags;
@@ -57,7 +59,7 @@ static pte_t access_merge(pte_t pte, pteval_t flags)
 	return __pte(others | rdonly);
 }
 
-/* How the table looks like before the call. */
+/* What the table has before the call. */
 struct access_block {
 	bool folded;
 	pteval_t flags;		/* of all entries of the block but one */
@@ -110,7 +112,7 @@ static bool access_model(struct contpte_fixture *f, unsigned int idx,
 	return true;
 }
 
-/* One call; the entry that is passed maps the first page in any case. */
+/* One call; the entry that is passed always maps the first page. */
 static bool access_try(struct contpte_fixture *f,
 		       const struct access_block *block, unsigned int at,
 		       pteval_t flags, int dirty)
@@ -137,7 +139,7 @@ static bool access_try(struct contpte_fixture *f,
 	return false;
 }
 
-/* All that one entry may differ in, and all that may be asked for. */
+/* All flags in which one entry may differ, and all that the caller may want. */
 static void access_all(struct kunit *test, bool folded)
 {
 	static const unsigned int places[] = {
@@ -181,13 +183,13 @@ static void access_all(struct kunit *test, bool folded)
 }
 
 /*
- * A folded block [contpte 128-138]. Nothing happens exactly if all entries
- * have the flags already; one that does not, be it the one that faulted or
- * another [137], is a reason to update all of them. They keep their pages and
- * the contiguous bit, whatever page [132] or contiguous bit [131] the entry
- * has that is passed, and no flag is taken away [136]. If the write bit is to
- * change, the block is unfolded, and the flags are those of one entry [134].
- * The blocks on either side do not change.
+ * A folded block [contpte 128-138]. Nothing happens only if all entries have
+ * the flags already. If one lacks them, be it the faulting entry or another one
+ * [137], all are updated. The entries keep their pages and the contiguous bit,
+ * whatever page [132] or contiguous bit [131] the entry has that is passed, and
+ * no flag is cleared [136]. If the write bit has to change, the block is
+ * unfolded, and only one entry gets the flags [134]. The blocks on either side
+ * do not change.
  */
 static void ptep_set_access_flags_folded(struct kunit *test)
 {
@@ -196,8 +198,8 @@ static void ptep_set_access_flags_folded(struct kunit *test)
 }
 
 /*
- * A block that is not folded: the entry alone gets the flags [contpte 139], be
- * the others as they may; as one page is invalidated, not the block.
+ * In a block that is not folded only the entry itself gets the flags [contpte
+ * 139], whatever the others have, and one page is invalidated, not the block.
  */
 static void ptep_set_access_flags_unfolded(struct kunit *test)
 {
@@ -205,9 +207,9 @@ static void ptep_set_access_flags_unfolded(struct kunit *test)
 }
 
 /*
- * PROT_NONE between folded blocks, and within what once was one: present, but
- * not valid, and so on its own even with a contiguous bit that leaked [contpte
- * 139].
+ * PROT_NONE entries between folded blocks, and within a block that was folded
+ * once: they are present, but not valid, so each is handled alone, even with a
+ * leaked contiguous bit [contpte 139].
  */
 static void ptep_set_access_flags_protnone(struct kunit *test)
 {

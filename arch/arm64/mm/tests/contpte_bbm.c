@@ -2,13 +2,13 @@
 /*
  * Checker of break-before-make for a window of page-table entries.
  *
- * It sees every write of an entry and of every invalidation, and keeps
- * what a TLB may hold in the worst case: at each moment, hardware may walk the
- * table and cache any entry that is valid, and drops nothing by itself. An
- * entry without the contiguous bit is cached for its page; one with the bit for
- * every page of its block, as it would have been read from any of the block's
- * entries. The access flag and the dirty state are left out: hardware changes
- * them in place.
+ * It sees every write of an entry and every invalidation, and keeps what a TLB
+ * may hold in the worst case: hardware may walk the table at each moment and
+ * cache any valid entry, and it drops nothing by itself. An entry without the
+ * contiguous bit is cached for its page. An entry with the bit is cached for
+ * every page of its block, as if it was read from any of the block's entries.
+ * The access flag and the dirty state are left out: hardware changes them in
+ * place.
  *
  * The rules are those of the Arm ARM (DDI 0487), "Using break-before-make when
  * updating translation table entries" and "The Contiguous bit", in terms of
@@ -41,28 +41,29 @@
  * changed:	When a function returns, a page outside of the range is mapped as
  *		it was before, or not; only the contiguous bit may have changed.
  *
- * What is allowed although it looks odd: while the entries of a whole block are
- * written one by one, set_ptes() of new ones as well as clearing or
- * write-protecting old ones, hardware sees a block that is contiguous in part
+ * One thing is allowed although it looks wrong: while the entries of a whole
+ * block are written one by one, hardware sees a block that is contiguous in
+ * part. set_ptes() of new entries does so, and so do clearing and
+ * write-protecting of old ones.
  *
  *	|cccc    |	set: page 4 to 7 can already be used
  *	|    cccc|	clear: page 0 to 3 still can, until the caller's flush
  *	|RRRRcccc|	write-protect: any may be writable, until then
  *
- * Any of the entries may be used for any page of the block, but all agree in
- * address and attributes; the permissions are those of one of them, and this
- * lasts no longer than until the caller's invalidation. Linux relies on that
- * (see contpte_wrprotect_ptes()). It does not hold for one entry of a block
- * that stays contiguous: rule "partial".
+ * Hardware may use any of the entries for any page of the block, but all agree
+ * in address and attributes. The permissions are those of one entry, and this
+ * lasts only until the caller's invalidation. Linux relies on that (see
+ * contpte_wrprotect_ptes()). It is not allowed for one entry of a block that
+ * stays contiguous: see rule "partial".
  *
  * With BBM level 3, a TLB that holds two sizes of a translation uses one of
- * them and raises no abort. The size is then no conflict, and the rules "in
+ * them and raises no abort. Then the size is no conflict, and the rules "in
  * place", "mixed", "conflict" and "stale" ignore the contiguous bit.
  */
 
 #include "contpte_bbm.h"
 
-/* What may differ between a cached translation and the table. */
+/* Bits that may differ between a cached translation and the table. */
 #define PERMISSIONS	(PTE_USER | PTE_RDONLY | PTE_WRITE | PTE_PXN | \
 			 PTE_UXN | PTE_GP | PTE_PO_IDX_MASK)
 
@@ -80,7 +81,7 @@ static void broken(struct contpte_bbm *bbm, enum contpte_bbm_rule rule, int idx)
 	bbm->idx = idx;
 }
 
-/* What a TLB makes of a valid entry at @idx, for the page of entry @page. */
+/* What a TLB caches for page @page if it walks the valid entry at @idx. */
 static pteval_t translation(pte_t pte, int idx, int page)
 {
 	pte = pte_mkold(pte_mkclean(pte));
@@ -89,7 +90,7 @@ static pteval_t translation(pte_t pte, int idx, int page)
 	return pte_val(pte) & ~PTE_SWBITS_MASK;
 }
 
-/* How two translations differ in what needs break-before-make. */
+/* The difference of two translations that needs break-before-make. */
 static pteval_t differ(struct contpte_bbm *bbm, pteval_t a, pteval_t b)
 {
 	return (a ^ b) & ~(PERMISSIONS | (bbm->bbml3 ? PTE_CONT : 0));
@@ -111,7 +112,7 @@ static void cache(struct contpte_bbm *bbm, int page, pteval_t val)
 	bbm->tlb[page].nr++;
 }
 
-/* The pages that a walk of an entry is a translation of: [*first, *end). */
+/* The pages that a walk of an entry translates: [*first, *end). */
 static void covered(pte_t pte, int idx, int *first, int *end)
 {
 	*first = pte_cont(pte) ? block_of(idx) : idx;
@@ -132,7 +133,7 @@ static void walk(struct contpte_bbm *bbm, int idx)
 							   block_of(idx));
 }
 
-/* A walk that would give what each page of the block has been checked for. */
+/* A walk whose result was checked for each page of the block before. */
 static bool walked(struct contpte_bbm *bbm, int idx, pte_t pte)
 {
 	return pte_valid_cont(pte) &&
@@ -152,7 +153,7 @@ static void set_entry(struct contpte_bbm *bbm, int idx, pte_t pte)
 /**
  * contpte_bbm_start() - begin with a window of entries
  * @bbm: the checker
- * @pte: the entries, each of which may be cached
+ * @pte: the entries; the TLB may have cached each of them
  * @bbml3: check by the rules for BBM level 3
  */
 void contpte_bbm_start(struct contpte_bbm *bbm, const pte_t *pte, bool bbml3)
@@ -169,7 +170,7 @@ void contpte_bbm_start(struct contpte_bbm *bbm, const pte_t *pte, bool bbml3)
 	}
 }
 
-/* Other entries of the block that are valid, but of the other kind. */
+/* Other valid entries of the block that are of the other kind. */
 static bool mixed(struct contpte_bbm *bbm, int idx, pte_t pte)
 {
 	unsigned int valid = bbm->valid[idx / CONT_PTES];
@@ -237,9 +238,8 @@ void contpte_bbm_write(struct contpte_bbm *bbm, int idx, pte_t pte)
  * @bbm: the checker
  * @idx: the page's entry
  *
- * On all CPUs, and the invalidation is complete. It may leave translations of
- * other pages that come from the same contiguous block: hardware need not cache
- * a block as one.
+ * The invalidation is on all CPUs, and complete. Translations of other pages of
+ * the same contiguous block may stay: hardware need not cache a block as one.
  */
 void contpte_bbm_flush(struct contpte_bbm *bbm, int idx)
 {
@@ -295,7 +295,7 @@ static void check_page(struct contpte_bbm *bbm, int page)
 /**
  * contpte_bbm_end() - the function that was called returns
  * @bbm: the checker
- * @start: first entry of the range that it was called for
+ * @start: first entry of the function's range
  * @end: the entry after the last
  */
 void contpte_bbm_end(struct contpte_bbm *bbm, int start, int end)

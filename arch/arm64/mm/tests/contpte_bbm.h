@@ -31,9 +31,9 @@ enum contpte_bbm_rule {
  * @was: the entries before
  * @pte: the entries
  * @valid: of each block, the number of entries that are valid
- * @cont: and of those that are contiguous
- * @walked: what a walk of the block's contiguous entries gave for its first
- *	    page, if all its pages have that now; or 0
+ * @cont: of each block, the number of those that are contiguous
+ * @walked: what a walk of the block's contiguous entries gives for its first
+ *   page, once all its pages have been checked for it; otherwise 0
  * @tlb: the translations of each page that some TLB may hold
  */
 struct contpte_bbm {

@@ -2,12 +2,13 @@
 /*
  * The checker of break-before-make that suite contpte_order relies on.
  *
- * A checker that accepts everything proves nothing. Each case here feeds it a
- * sequence of writes and invalidations, as text: what the kernel does has to be
- * accepted, and what it must not do has to be refused by the rule that forbids
- * it, at the entry that breaks it. No function of the kernel is called.
+ * A checker that accepts everything proves nothing. Each case feeds it a
+ * sequence of writes and invalidations, as text. It has to accept what the
+ * kernel does. It has to reject what the kernel must not do, by the rule that
+ * forbids it, at the entry that breaks it. No function of the kernel is called.
  *
- * Not covered: that the rules are those of the architecture (see contpte_bbm.c).
+ * Not covered: whether the rules are those of the architecture (see
+ * contpte_bbm.c).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte_bbm'
@@ -35,7 +36,7 @@
  *	.	the function returns; its range was the whole block
  *	:	the function returns; its range was the first entry
  *
- * The first step is what is there before; nothing has been cached then.
+ * The first step is the initial table, of which nothing is cached.
  */
 struct bbm_sequence {
 	const char *desc;
@@ -53,7 +54,7 @@ static const struct bbm_sequence bbm_sequences[] = {
 	{ "write-protect a block", "cr.f.", CONTPTE_BBM_OK },
 	{ "set access flags", "ca.f.", CONTPTE_BBM_OK },
 	{ "unfold and clear one", "czfnZ.", CONTPTE_BBM_OK },
-	/* Without the invalidation: right with BBM level 3 only. */
+	/* No invalidation: right only with BBM level 3. */
 	{ "fold without flush", "nzc:", CONTPTE_BBM_CONFLICT, true },
 	{ "unfold without flush", "czn:", CONTPTE_BBM_CONFLICT, true },
 	{ "fold, flush of a part", "nzFc:", CONTPTE_BBM_CONFLICT, true },
@@ -64,7 +65,7 @@ static const struct bbm_sequence bbm_sequences[] = {
 	{ "fold, flush too late", "nzcf:", CONTPTE_BBM_CONFLICT, true },
 	{ "unfold, flush before the last is clear", "cZfzN",
 	  CONTPTE_BBM_CONFLICT, true },
-	/* Without an invalid entry in between. */
+	/* No invalid entry in between. */
 	{ "fold in place", "nfcf:", CONTPTE_BBM_IN_PLACE, true },
 	{ "unfold in place", "cfnf:", CONTPTE_BBM_IN_PLACE, true },
 	{ "another page in place", "no.", CONTPTE_BBM_IN_PLACE },
@@ -72,7 +73,7 @@ static const struct bbm_sequence bbm_sequences[] = {
 	/* Two kinds of entries at the same time. */
 	{ "first entry of the old kind", "nZfC", CONTPTE_BBM_MIXED, true },
 	{ "last entry of the new kind", "cZfN", CONTPTE_BBM_MIXED, true },
-	/* Entries that do not belong where they are. */
+	/* Entries at the wrong place. */
 	{ "shifted pages", "zx.", CONTPTE_BBM_MISALIGNED },
 	/* Another translation, with or without the bit. */
 	{ "another page, cleared only", "nzo.", CONTPTE_BBM_CONFLICT },
@@ -150,10 +151,10 @@ static void bbm_step(struct contpte_fixture *f, struct contpte_bbm *bbm,
 }
 
 /*
- * Each sequence under the rules without BBM level 3 and with it. Those that
- * lack a flush for the contiguous bit alone have to be accepted with it, and
- * those that lack one for an address, an attribute or a permission not. The
- * other blocks of the window are empty.
+ * Each sequence under the rules without BBM level 3 and with it. A sequence
+ * that lacks a flush only for the contiguous bit is right with level 3. A
+ * sequence that lacks a flush for an address, an attribute or a permission is
+ * not. The other blocks of the window are empty.
  */
 static void checker_knows_sequence(struct kunit *test)
 {
@@ -189,8 +190,8 @@ static void checker_knows_sequence(struct kunit *test)
 }
 
 /*
- * The rule that is reported is the first that was broken, with its entry: what
- * follows from it must not hide it.
+ * The checker reports the first rule that was broken, and its entry: later
+ * consequences must not hide it.
  */
 static void checker_names_first_entry(struct kunit *test)
 {
@@ -215,7 +216,7 @@ static void checker_names_first_entry(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bbm->steps, 4);
 }
 
-/* An invalidation in the middle of a fold: @data is what is to be done. */
+/* An invalidation in the middle of a fold; @data selects it. */
 struct bbm_flush {
 	const char *desc;
 	enum contpte_bbm_rule rule;
@@ -265,10 +266,10 @@ static pte_t bbm_fold(struct contpte_order *o, unsigned long addr, pte_t *ptep,
 }
 
 /*
- * Folding a block with an invalidation that does not do it: one that others do
- * not see, that has not ended, that leaves out pages or is of another level or
- * of another mm. The recorder's part is checked at the same time: it gets calls
- * of single accesses and has to pass them on with the right entry.
+ * Folding a block with an invalidation that is not enough: other CPUs do not
+ * see it, it has not ended, it leaves out pages, or it is for another level or
+ * another mm. This also checks the recorder, which gets the single accesses and
+ * has to pass them on with the right entry.
  */
 static void checker_knows_flush(struct kunit *test)
 {
@@ -288,7 +289,7 @@ static void checker_knows_flush(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, o->rec->flushes, 1);
 	KUNIT_EXPECT_EQ(test, o->outside, 0);
 
-	/* The books of CONFIG_PAGE_TABLE_CHECK know the pages as before. */
+	/* CONFIG_PAGE_TABLE_CHECK counts the pages as before. */
 	contpte_reset(o->f);
 }
 

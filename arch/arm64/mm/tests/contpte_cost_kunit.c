@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Contiguous PTEs: what an entry costs that needs no folding, or a single one
- * that needs unfolding.
+ * Contiguous PTEs: the cost of entries that are never folded, and of a single
+ * entry that has to be unfolded.
  *
- * Most entries that the kernel writes are never folded. For these the checks
- * for contiguous blocks must not read other entries: fork and faults of single
- * pages pay for each read.
+ * Most entries that the kernel writes are never folded. For these entries the
+ * checks for contiguous blocks must not read other entries: fork and faults of
+ * single pages pay for each read.
  *
  * The recorded copy of the tree's own code (contpte_recorded.c) counts each
  * access to an entry. The cases compare exact numbers; contpte_order has upper
@@ -22,7 +22,9 @@
 
 #include "contpte_order.h"
 
-/* Set one entry; its page is @data pages further on than its address. */
+/*
+ * Set one entry; its page is @data pages after the page that fits its address.
+ */
 static pte_t cost_set(struct contpte_order *o, unsigned long addr, pte_t *ptep,
 		      unsigned int nr)
 {
@@ -38,10 +40,10 @@ static const struct contpte_order_op cost_set_op = {
 };
 
 /*
- * Pages that are out of step with their addresses can never be folded. Each set
- * reads the entry that it replaces, in case that one is folded, and writes it. It
- * reads no other, also at the last address of a block and with the last page of
- * one [contpte 14, 15]. Offsets of one page at either side of a multiple of a
+ * Pages that do not fit their addresses can never be folded. Each call reads
+ * the entry that it replaces, in case it is folded, and writes it. It reads no
+ * other, also at the last address of a block and with the last page of one
+ * [contpte 14, 15]. Offsets of one page at either side of a multiple of a
  * block, and of half a block.
  */
 static void set_pte_at_out_of_step_reads_itself(struct kunit *test)
@@ -84,9 +86,9 @@ static const struct contpte_order_op cost_wrprotect_op = {
 /*
  * fork() write-protects entries one by one where folios are small. One entry of
  * a folded block is read once, the block is unfolded, and the entry is replaced
- * at the first try: what was read needs no second look [contpte 112]. An entry
- * that is not folded is read once and written once. Each entry of a block, since
- * its place in the block must not matter.
+ * at the first try: it is not read again [contpte 112]. An entry that is not
+ * folded is read once and written once. Each entry of a block, since its place
+ * in the block must not matter.
  */
 static void wrprotect_ptes_of_one_reads_once(struct kunit *test)
 {

@@ -2,11 +2,11 @@
 /*
  * Contiguous PTEs: folding and unfolding by single entries.
  *
- * set_pte_at() of the last entry of a block is the moment at which arm64 looks
- * whether the block can be folded: all entries valid, consecutive PFNs that are
- * aligned like the addresses, the same bits apart from accessed and dirty, one
- * folio. A block that is folded although one of them does not hold gives a
- * process access to pages that are not its own.
+ * When set_pte_at() sets the last entry of a block, arm64 checks whether it can
+ * fold the block: all entries are valid, the PFNs are consecutive and aligned
+ * like the addresses, the bits are the same apart from accessed and dirty, and
+ * there is one folio. If a block is folded although one condition does not
+ * hold, a process gets access to pages that are not its own.
  *
  * Each case writes real entries with set_pte_at() and compares table and TLB
  * invalidations with a model after each call. Not covered: ranges (contpte).
@@ -29,11 +29,11 @@ static void fold_set(struct contpte_fixture *f, int idx, pte_t pte)
 
 /*
  * Entries that are set in ascending order are folded by the last one of each
- * block, with one invalidation, and not earlier [contpte 10, 11]. The accessed
- * and dirty bit are those that any entry had [21]; none is invented [22]. Every
- * entry keeps its page, also the first, though the last one is passed [34]. In
- * the first, an inner and the last block of a table [33] and of a folio [27],
- * of which nothing else is mapped [28].
+ * block, with one invalidation, and not earlier [contpte 10, 11]. All entries
+ * get the accessed and dirty bit if one entry had it [21]; none is invented
+ * [22]. Every entry keeps its page, also the first, though the function gets
+ * the last one [34]. In the first, an inner and the last block of a table [33]
+ * and of a folio [27]; nothing else of the folio is mapped [28].
  */
 static void set_pte_at_ascending(struct kunit *test)
 {
@@ -80,8 +80,8 @@ static void set_pte_at_ascending(struct kunit *test)
 }
 
 /*
- * In descending order, the last call is not for the last entry: the block
- * stays unfolded, which is a missed chance but correct. Setting the last entry
+ * In descending order the last call does not set the last entry: the block
+ * stays unfolded, which is correct, but a missed chance. Setting the last entry
  * again folds it [contpte 12, 13], and once more unfolds and folds it [37].
  */
 static void set_pte_at_descending(struct kunit *test)
@@ -104,10 +104,10 @@ static void set_pte_at_descending(struct kunit *test)
 }
 
 /*
- * Addresses and PFNs that are not aligned to a block at the same time are
- * never folded, however often the last entry of a block is set [contpte 14,
- * 15]. Two blocks of entries, so that a whole block of aligned PFNs lies
- * across a block of addresses:
+ * If addresses and PFNs are not both aligned to a block, the block is never
+ * folded, however often its last entry is set [contpte 14, 15]. The case sets
+ * two blocks of entries, so that a whole block of aligned PFNs lies across a
+ * block of addresses:
  *
  *	entries	|0 1 2 3|4 5 6 7|	PFN off by 1
  *	PFNs	|1 2 3|4 5 6 7|8|
@@ -130,7 +130,7 @@ KUNIT_ARRAY_PARAM_DESC(contpte_odd, contpte_odds, desc);
 
 /*
  * One entry that differs from the others prevents folding, wherever it is, and
- * nothing in the block changes [contpte 16-20, 24]. The odd one is in the
+ * nothing in the block changes [contpte 16-20, 24]. The odd entry is in the
  * table before the last entry is set, or is the last entry itself.
  */
 static void set_pte_at_one_entry_odd(struct kunit *test)
@@ -155,10 +155,11 @@ static void set_pte_at_one_entry_odd(struct kunit *test)
 }
 
 /*
- * All entries alike, but not plain. If they are valid, and not special, they
- * are folded and keep the bit [contpte 23]. PROT_NONE is present, but not
- * valid, so never folded [18]; of special mappings no folio is looked up, so
- * they are not either [24].
+ * All entries have the same bits, but unusual ones. If they are valid and not
+ * special, they are folded and keep the bits [contpte 23]. PROT_NONE entries
+ * are present, but not valid, so they are never folded [18]. For special
+ * mappings the kernel does not look up a folio, so they are not folded either
+ * [24].
  */
 static void set_pte_at_all_odd(struct kunit *test)
 {
@@ -174,8 +175,8 @@ static void set_pte_at_all_odd(struct kunit *test)
 }
 
 /*
- * Entries that come with a contiguous bit that leaked from a getter: the bit
- * is not written, and the block is folded by the last one as ever [contpte 30].
+ * The entries have a contiguous bit that leaked from a getter: it is not
+ * written, and the last entry folds the block as usual [contpte 30].
  */
 static void set_pte_at_leaked_bit(struct kunit *test)
 {
@@ -197,9 +198,9 @@ static void set_pte_at_leaked_bit(struct kunit *test)
 }
 
 /*
- * So low an address that a folio of which the block maps a later part would
- * begin below address 0 [contpte 29]: the subtraction wraps. Whether such a
- * block is folded is up to the kernel; if so, then entirely.
+ * The address is so low that the folio, of which the block maps a later part,
+ * would begin below address 0 [contpte 29]: the subtraction wraps. The kernel
+ * may fold such a block or not, but not in part.
  */
 static void set_pte_at_low_address(struct kunit *test)
 {
@@ -223,9 +224,9 @@ static void fold_free_pages(void *page)
 }
 
 /*
- * Single pages that happen to follow on are not folded: each has accessed and
- * dirty bits of its own [contpte 25]. They fill one aligned block, so nothing
- * but that they are no folio speaks against it.
+ * Single pages that happen to be consecutive are not folded: each has its own
+ * accessed and dirty bits [contpte 25]. They fill one aligned block, so the
+ * only reason not to fold it is that they are no folio.
  */
 static void set_pte_at_single_pages(struct kunit *test)
 {
@@ -246,9 +247,9 @@ static void set_pte_at_single_pages(struct kunit *test)
 }
 
 /*
- * Pages in a row that belong to two folios are not folded: their accessed and
- * dirty bits belong to one folio each [contpte 26]. Half a block each is
- * the pair of largest folios that cannot be folded.
+ * Consecutive pages that belong to two folios are not folded: accessed and
+ * dirty bits belong to a folio [contpte 26]. Two folios of half a block are the
+ * largest that cannot be folded.
  */
 static void set_pte_at_two_folios(struct kunit *test)
 {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Contiguous PTEs: what others do at any moment.
+ * Contiguous PTEs: what hardware and other CPUs may do at any moment.
  *
  * While the kernel folds, unfolds, clears or write-protects entries under the
  * page-table lock, other CPUs use the pages, and hardware sets the access flag
- * or the dirty state of any entry that is valid. A bit that gets lost between a
- * read and a write is a page that is reclaimed although it is in use, or data
- * that is never written back. No user-space test meets the window of one
- * instruction; here the bit is set in it, on purpose.
+ * or the dirty state of any entry that is valid. If a bit gets lost between a
+ * read and a write, a page is reclaimed although it is in use, or data is never
+ * written back. User-space tests do not hit the window of one instruction;
+ * these cases set the bit in it, on purpose.
  *
  * The code under test is the tree's own, compiled a second time so that each
  * single access to an entry goes through a hook (contpte_recorded.c). Before
- * one of the accesses the hook plays hardware. Every access has its turn. In
- * the same way it plays a CPU that changes a block while another reads it
+ * one access the hook acts as hardware. Every access gets its turn. In the same
+ * way the hook acts as a CPU that changes a block while another CPU reads it
  * without the lock.
  *
  * Not covered: memory ordering between CPUs, entries that are not cached
@@ -28,13 +28,13 @@
 
 KUNIT_ARRAY_PARAM_DESC(contpte_order_op, contpte_order_ops, desc);
 
-/* The entry that is about to be accessed. */
+/* Hardware uses the entry that is about to be accessed. */
 #define HW_SAME		(-1)
 
 /**
  * struct hw_event - hardware uses a page
- * @at: before which access
- * @entry: through which entry; HW_SAME
+ * @at: before this access
+ * @entry: through this entry; or HW_SAME
  * @dirty: it writes
  * @seen: accesses so far
  * @done: the entry, or INT_MIN if it was not possible
@@ -61,7 +61,7 @@ static void hw_before(struct contpte_order *o, int idx)
 		event->done = entry;
 }
 
-/* Is the bit where the function's contract wants it? */
+/* Is the bit where the contract of the function wants it? */
 static bool hw_kept(struct contpte_order *o, const struct hw_event *event,
 		    pte_t got)
 {
@@ -86,7 +86,7 @@ static bool hw_kept(struct contpte_order *o, const struct hw_event *event,
 	       (in && (flags & CONTPTE_OP_YOUNG) && pte_young(got));
 }
 
-/* One call, one entry: each access has its turn. */
+/* One call and one entry; each access gets its turn. */
 static bool hw_each_access(struct contpte_order *o,
 			   const struct contpte_order_call *call, int entry,
 			   bool dirty, unsigned int *events)
@@ -147,14 +147,14 @@ static bool hw_each_use(struct contpte_order *o,
 
 /*
  * A bit that hardware sets is in the entry afterwards, or in the value that the
- * function returns [contpte 112, 117, 140], if the function is not one to
- * forget it: clearing an entry without asking for its value, or making it old
- * or clean. The rules of break-before-make hold all the same.
+ * function returns [contpte 112, 117, 140]. Exceptions are functions that drop
+ * it on purpose: they clear an entry without returning its value, or make it
+ * old or clean. The rules of break-before-make hold all the same.
  *
- * The range is a first, an inner and a last entry, a whole block, a part, and
- * two halves of two blocks that are both unfolded; in folded blocks and in
- * others. The bit comes from the entry that is accessed next, where the window
- * is shortest, and from the edges and the middle of the blocks:
+ * The range is a first, an inner or a last entry, a whole block, a part, or two
+ * halves of two blocks that are both unfolded; in folded blocks and in others.
+ * The bit comes from the entry that is accessed next, where the window is
+ * shortest, and from the edges and the middle of the blocks:
  *
  *	entries	|cccccccc|cccccccc|
  *	range	     <------->
@@ -185,7 +185,7 @@ static void hardware_update_kept(struct kunit *test)
 		call.mask = 0;
 		if (!hw_each_use(o, &call, &events))
 			return;
-		/* An entry that is new is not in a block that is folded. */
+		/* A new entry is not in a folded block. */
 		if (call.op->flags & CONTPTE_OP_FOLDS)
 			continue;
 		call.mask = CONTPTE_ORDER_ALL;
@@ -195,7 +195,7 @@ static void hardware_update_kept(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, events, "events");
 }
 
-/* What a block can be, for a reader that holds no lock. */
+/* The states of a block for a reader that holds no lock. */
 enum hw_block {
 	HW_NONE,
 	HW_SWAP,
@@ -235,7 +235,7 @@ static pte_t hw_block_pte(struct contpte_fixture *f, enum hw_block block, int i)
 	}
 }
 
-/* What a reader makes of a block that does not change. */
+/* What a reader gets from a block in a stable state. */
 static pte_t hw_block_get(struct contpte_fixture *f, enum hw_block block, int i)
 {
 	pte_t pte = hw_block_pte(f, block, i);
@@ -253,10 +253,10 @@ static pte_t hw_block_get(struct contpte_fixture *f, enum hw_block block, int i)
 /**
  * struct hw_writer - another CPU changes a block meanwhile, under the lock
  * @at: it begins before this access
- * @rate: and writes so many entries before each access from then on
- * @to: what it makes of the block
+ * @rate: and from then on writes this many entries before each access
+ * @to: the state that it writes
  * @seen: accesses so far
- * @first: what @wrote was at the first of them
+ * @first: the value of @wrote at the first of them
  * @wrote: entries that it has cleared, and then set
  */
 struct hw_writer {
@@ -295,8 +295,8 @@ static void hw_write(struct contpte_order *o, int idx)
 }
 
 /*
- * Has entry @i been none at an access? Then it was cleared before the last one,
- * and not set again before the first.
+ * Was entry @i none at one of the accesses? Then it was cleared before the last
+ * one, and not set again before the first.
  */
 static bool hw_was_none(const struct hw_writer *w, unsigned int i)
 {
@@ -309,8 +309,8 @@ static pte_t hw_identity(pte_t pte)
 }
 
 /*
- * One of the states that there were. If they differ in nothing but the accessed
- * and dirty bits, there is no telling them apart, and bits of both are right.
+ * The value fits one of the states during the read. If the states differ only
+ * in the accessed and dirty bits, the bits of both are right.
  */
 static bool hw_one_state(pte_t got, pte_t was, pte_t is)
 {
@@ -378,13 +378,13 @@ static bool hw_read(struct contpte_order *o, enum hw_block from, int i,
 }
 
 /*
- * ptep_get_lockless() returns the state before or after a change, or none if the
- * entry was none meanwhile, and never a mix: bits of one block with the page of
- * another, or an entry of a block that is being converted [contpte 54-60, 62,
- * 63]. Another CPU clears all entries of the block and sets them again, as
- * contpte_convert() does; it begins before any access of the reader, and is as
- * fast as the reader, faster, or much faster. Each kind of block becomes each
- * other kind.
+ * ptep_get_lockless() returns the state before or after a change, or none if
+ * the entry was none meanwhile, and never a mix: bits of one block with the
+ * page of another, or an entry of a block that is being converted [contpte
+ * 54-60, 62, 63]. The other CPU clears all entries of the block and sets them
+ * again, as contpte_convert() does. It begins before any access of the reader,
+ * and is as fast as the reader, faster, or much faster. Each kind of block
+ * becomes each other kind.
  */
 static void ptep_get_lockless_sees_one_state(struct kunit *test)
 {

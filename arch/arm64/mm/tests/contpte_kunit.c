@@ -4,9 +4,9 @@
  *
  * set_ptes() sets the contiguous bit where a range covers whole blocks. The
  * functions that clear or write-protect a range have to unfold the blocks that
- * it covers in part, and only those; a block that is unfolded without need
- * costs a TLB invalidation, one that is not unfolded leaves the hardware with
- * a contiguous entry over pages that are gone.
+ * it covers in part, and only those. A block that is unfolded without need
+ * costs a TLB invalidation. A block that is not unfolded leaves a contiguous
+ * entry over pages that are gone.
  *
  * Each case runs the real function on real entries for all ranges in a window
  * of four blocks, and compares the whole table, the value returned and the TLB
@@ -25,10 +25,10 @@
 #include "contpte.h"
 
 /*
- * set_ptes() of new entries sets the contiguous bit exactly for the blocks
- * that the range covers, if addresses and PFNs are aligned to a block at the
- * same time, and never invalidates anything [contpte 67, 69-73]. Here from
- * entry 2 on, with PFNs in step:
+ * set_ptes() of new entries sets the contiguous bit exactly for the blocks that
+ * the range covers, if addresses and PFNs are aligned to a block at the same
+ * time, and never invalidates anything [contpte 67, 69-73]. With entries from 2
+ * on, and PFNs that fit:
  *
  *	entries	|..2.....|........|........|...	 (a bar each CONT_PTES)
  *	range	    <--------------------->
@@ -71,8 +71,8 @@ static void set_ptes_range(struct kunit *test)
 }
 
 /*
- * A range up to the last entry of a table, as large as the folio allows: the
- * whole table with 4K pages [contpte 68, 84]. Nothing is written after it.
+ * A range up to the last entry of a table, as large as the folio allows: with
+ * 4K pages the whole table [contpte 68, 84]. Nothing is written after it.
  */
 static void set_ptes_to_table_end(struct kunit *test)
 {
@@ -118,7 +118,7 @@ static void set_ptes_leaked_bit(struct kunit *test)
 }
 
 /*
- * Mappings of the kernel are never folded unasked: it cannot tolerate the
+ * set_ptes() never folds mappings of the kernel: the kernel cannot tolerate the
  * fault that a conversion may cause [contpte 77].
  */
 static void set_ptes_kernel_mm(struct kunit *test)
@@ -139,10 +139,10 @@ static void set_ptes_kernel_mm(struct kunit *test)
 }
 
 /*
- * A migration entry remembers whether the page was young, and reads back bit
- * by bit as it was written [contpte 80]. Known issue 1: with 52-bit physical
- * addresses in use the young bit is bit 52, which is PTE_CONT in an entry that
- * is present, and set_ptes() takes it away before it looks whether it is.
+ * A migration entry remembers whether the page was young, and reads back
+ * exactly as it was written [contpte 80]. Known issue 1: with 52-bit physical
+ * addresses the young bit is bit 52, which is PTE_CONT in an entry that is
+ * present. set_ptes() clears it without checking whether the entry is present.
  */
 static void set_pte_at_migration_entry_young(struct kunit *test)
 {
@@ -299,10 +299,10 @@ static pte_t op_returned(pte_t pte)
 
 /*
  * Clearing [contpte 85-87, 89-96, 100-104] and write-protecting [108-112, 120]
- * a range: blocks that it covers in part are unfolded, once each, blocks
- * that it covers or does not touch are not, nor is anything outside of the
- * range changed otherwise. Here two blocks are unfolded, and one stays folded
- * or vanishes without an invalidation:
+ * a range unfolds each block that it covers in part, once. It does not unfold
+ * blocks that it covers or does not touch, and changes nothing else outside of
+ * the range. In this example two blocks are unfolded, and one stays folded or
+ * vanishes without an invalidation:
  *
  *	entries	|cccccccc|cccccccc|cccccccc|cccccccc|
  *	range	       <------------------->
@@ -310,9 +310,9 @@ static pte_t op_returned(pte_t pte)
  *		|nnnnnnRR|RcRcRcRc|RcRcRcRc|RRnnnnnn|
  *
  * Accessed and dirty bits of an unfolded block spread to all its entries; the
- * value returned has those of all the entries that were cleared. Every range
- * in four blocks, times every way in which the four may be folded: a decision
- * about the first block must not depend on that about the last. The window is
+ * value returned has those of all the entries that were cleared. The case tries
+ * every range in four blocks, and every way in which the four may be folded:
+ * the decision about the first block must not depend on the last. The window is
  * at either end of the table.
  */
 static void range_op_matches_model(struct kunit *test)
@@ -361,10 +361,10 @@ static void range_op_matches_model(struct kunit *test)
 
 /*
  * mprotect() takes entries out and puts them back with other bits [contpte
- * 233]. Taking them out unfolds what the range covers in part, and returns the
- * first with the accessed and dirty bits of all, and perhaps the contiguous
- * bit. Putting them back gives all of them these bits, and the contiguous bit
- * to the blocks that the range covers and no others:
+ * 233]. Taking them out unfolds the blocks that the range covers in part. It
+ * returns the first entry with the accessed and dirty bits of all, and perhaps
+ * the contiguous bit. Putting them back gives all of them these bits, and the
+ * contiguous bit to the blocks that the range covers and no others:
  *
  *	entries	|cccccccc|cccccccc|cccccccc|cccccccc|
  *	range	       <------------------->
@@ -414,7 +414,9 @@ static void modify_prot_range(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, ranges, "ranges");
 }
 
-/* Exec with and without read, data, and PROT_NONE of what could be executed. */
+/*
+ * Executable with and without read, data, and executable memory made PROT_NONE.
+ */
 static const struct erratum_prot {
 	const char *desc;
 	unsigned long vm_flags;
@@ -428,11 +430,12 @@ static const struct erratum_prot {
 };
 
 /*
- * On a CPU with erratum 2645198, what user space may execute is invalidated
- * after mprotect() has taken it out and before it is put back, once, for exactly
- * the range; on any other CPU, and for all other entries, nothing is [contpte
- * 218]. One entry, and where ranges exist a block and parts of one. The CPU goes
- * by its ID alone: --qemu_args '-cpu max,midr=0x411fd4d0' is such a one.
+ * On a CPU with erratum 2645198 entries that user space may execute are
+ * invalidated after mprotect() has taken them out and before it puts them back:
+ * once, for exactly the range. On any other CPU, and for all other entries,
+ * nothing is invalidated [contpte 218]. One entry, and where ranges exist a
+ * block and parts of one. The kernel goes by the CPU's ID alone: --qemu_args
+ * '-cpu max,midr=0x411fd4d0' emulates such a CPU.
  */
 static void modify_prot_erratum(struct kunit *test)
 {
@@ -502,9 +505,9 @@ static void flush_tlb_check(struct kunit *test, unsigned long start,
 }
 
 /*
- * What is invalidated are whole steps, of a page, a block or a PMD, and other
- * users of the table (an IOMMU, a guest) are notified of that, once, whether
- * only last levels are meant or all, and whether the CPU waits [contpte 210]:
+ * An invalidation covers whole steps, of a page, a block or a PMD. Other users
+ * of the table (an IOMMU, a guest) are notified once, for last levels only or
+ * for all, with a wait and without [contpte 210]:
  *
  *	asked	    <--------->
  *	steps	|--------|--------|--------|
@@ -532,11 +535,11 @@ static void flush_tlb_range_rounds(struct kunit *test)
 }
 
 /*
- * A range that takes more instructions than the kernel wants to spend is all of
- * the mm [contpte 210]: the architecture's 2097152 pages where the CPU takes
- * ranges, (31 + 1) << (5 * 3 + 1), and one step less than a table has entries
- * where it does not, as the kernel chose. The last that is not, and the first
- * that is.
+ * If a range takes more instructions than the kernel wants to spend, it
+ * invalidates the whole mm [contpte 210]. If the CPU takes ranges, this begins
+ * after the architecture's largest, 2097152 pages, (31 + 1) << (5 * 3 + 1).
+ * Otherwise the kernel chose one step less than a table has entries. The last
+ * range below the limit, and the first above it.
  */
 static void flush_tlb_range_too_long(struct kunit *test)
 {

@@ -3,14 +3,14 @@
  * Contiguous PTEs: entries that are not alike, and mms that are left alone.
  *
  * Batches of entries that are not folded may differ in accessed, dirty and
- * write bits; clearing them merges the first two and nothing else,
- * write-protecting them loses none. Entries that are not valid are on their
- * own, whatever bits they have. Blocks in page tables of the kernel are for
- * the kernel to fold and unfold.
+ * write bits. Clearing them merges accessed and dirty and nothing else, and
+ * write-protecting them loses none. Each entry that is not valid is handled
+ * alone, whatever bits it has. Only the kernel itself folds and unfolds blocks
+ * in its own page tables.
  *
  * Each case runs real functions on real entries, and compares the table, the
  * value returned and the TLB invalidations with what the comments say. Not
- * covered: blocks of four that are folded or not (contpte).
+ * covered: all combinations of four folded blocks (contpte).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte*'
@@ -56,7 +56,9 @@ static pte_t mixed_pte(struct contpte_fixture *f, unsigned int page,
 	return __pte((pte_val(contpte_pte(f, page)) & ~MIXED_MASK) | flags);
 }
 
-/* Two blocks, not folded; all like @first, but entry @at is like @other. */
+/*
+ * Two blocks, not folded; all entries like @first, but entry @at like @other.
+ */
 static void mixed_fill(struct contpte_fixture *f,
 		       const struct mixed_flags *flags, unsigned int at)
 {
@@ -70,12 +72,12 @@ static void mixed_fill(struct contpte_fixture *f,
 }
 
 /*
- * Clearing a batch returns its first entry with the accessed and the dirty bit
- * of all of them [contpte 97]. No other bit comes from the others: the batch is
- * not writable because a later entry is [99], and if that one is dirty, a
- * read-only first entry is dirty in software and stays read-only [98]. Dirty
- * does not imply young. Batches that start at both ends and in the middle of a
- * block, the odd entry at each place inside and on both sides.
+ * Clearing a batch returns its first entry with the merged accessed and dirty
+ * bits of all entries [contpte 97]. No other bit comes from the others: the
+ * batch is not writable because a later entry is [99], and if that one is
+ * dirty, a read-only first entry is dirty in software and stays read-only [98].
+ * Dirty does not imply young. Batches start at both ends and in the middle of a
+ * block; the odd entry is at each place inside the batch and next to it.
  */
 static void get_and_clear_full_ptes_mixed(struct kunit *test)
 {
@@ -116,10 +118,10 @@ static void get_and_clear_full_ptes_mixed(struct kunit *test)
 }
 
 /*
- * Write-protecting entries of which some are read-only already, or dirty in
- * hardware: each becomes read-only, keeps its page and its young bit, and is
- * as dirty as it was, in software by then [contpte 113, 114]. To do so twice
- * changes nothing more.
+ * Write-protecting entries some of which are read-only already, or dirty in
+ * hardware: each becomes read-only, keeps its page and its young bit, and stays
+ * dirty if it was, now in software [contpte 113, 114]. A second call changes
+ * nothing more.
  */
 static void wrprotect_ptes_mixed(struct kunit *test)
 {
@@ -149,9 +151,9 @@ static void wrprotect_ptes_mixed(struct kunit *test)
 }
 
 /*
- * Write-protecting all of a block whose entries have other bits set than
- * usual, folded if such entries can be: only the write bit changes [contpte
- * 114]. PROT_NONE stays present and not valid [116].
+ * Write-protecting a whole block whose entries have unusual bits, folded if
+ * such entries can be: only the write bit changes [contpte 114]. PROT_NONE
+ * stays present and not valid [116].
  */
 static void wrprotect_ptes_all_odd(struct kunit *test)
 {
@@ -177,8 +179,8 @@ static void wrprotect_ptes_all_odd(struct kunit *test)
 
 /*
  * Write-protecting a folded block entry by entry: the first call unfolds it,
- * with one invalidation. That with the last the entries are all alike again is
- * no reason to fold it [contpte 115].
+ * with one invalidation. After the last call all entries are equal again, but
+ * this must not fold the block [contpte 115].
  */
 static void ptep_set_wrprotect_one_by_one(struct kunit *test)
 {
@@ -197,9 +199,10 @@ static void ptep_set_wrprotect_one_by_one(struct kunit *test)
 }
 
 /*
- * An entry that is not valid is on its own, even if it has the contiguous bit
- * and its neighbours are contiguous [contpte 39, 40, 88]: it is returned as it
- * was and is gone, nothing is unfolded. So is a valid one without the bit.
+ * An entry that is not valid is handled alone, even if it has the contiguous
+ * bit and its neighbours are contiguous [contpte 39, 40, 88]. It is returned
+ * unchanged, the place is empty afterwards, and nothing is unfolded. The same
+ * holds for a valid entry without the bit.
  */
 static void ptep_get_and_clear_one_entry_odd(struct kunit *test)
 {
@@ -227,7 +230,7 @@ static void ptep_get_and_clear_one_entry_odd(struct kunit *test)
 					    "%s at %u, PTE_CONT %u", odd->desc,
 					    at, cont);
 
-			/* The same place, by way of a new entry. */
+			/* The same place again, with a new entry. */
 			pgtable_kunit_table_set(f->table, at, pte);
 			pte = contpte_pte(f, CONTPTE_WINDOW + at);
 			set_pte_at(f->table->mm, contpte_addr(f, at),
@@ -244,7 +247,7 @@ static void ptep_get_and_clear_one_entry_odd(struct kunit *test)
 	}
 }
 
-/* Functions that unfold a block of user space, here by way of its entry 1. */
+/* Functions that unfold a block of user space, called for its entry 1. */
 static void kernel_clear(struct mm_struct *mm, unsigned long addr, pte_t *ptep)
 {
 	pte_t old = pgtable_kunit_raw_get(ptep);
@@ -313,10 +316,10 @@ static const struct kernel_mm {
 KUNIT_ARRAY_PARAM_DESC(kernel_mm, kernel_mms, desc);
 
 /*
- * The kernel cannot tolerate the fault that a conversion may cause in its own
- * mappings, nor may those that firmware runs on be touched: there, what would
- * be folded is not [contpte 31, 32], and entries that the kernel has made
- * contiguous stay so when one next to them changes [41, 106, 118].
+ * Mappings of the kernel and of firmware are never folded, since the kernel
+ * cannot tolerate the fault that a conversion may cause [contpte 31, 32].
+ * Entries that the kernel has made contiguous stay contiguous when a neighbour
+ * changes [41, 106, 118].
  */
 static void kernel_mm_never_converted(struct kunit *test)
 {
@@ -329,7 +332,7 @@ static void kernel_mm_never_converted(struct kunit *test)
 	if (!kernel->mm)
 		kunit_skip(test, "needs CONFIG_EFI");
 
-	/* Entries are accounted to the mm that they are set and cleared in. */
+	/* Entries are accounted to the mm in which they are set and cleared. */
 	f->table->mm = kernel->mm;
 
 	for (i = 0; i < CONT_PTES; i++) {

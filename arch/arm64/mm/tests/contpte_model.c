@@ -11,9 +11,9 @@
  * contpte_next() - the next index or number of entries worth a try
  * @i: the last one
  *
- * All there are where a block is small. With larger blocks and tables, and
- * where KASAN makes everything many times slower, those around the places where
- * something can change: the ends of a block, and its middle.
+ * In a small block these are all. With larger blocks and tables, and with
+ * KASAN, which makes everything many times slower, they are the places where
+ * something can change: near the ends of a block, and its middle.
  */
 unsigned int contpte_next(unsigned int i)
 {
@@ -33,7 +33,7 @@ unsigned int contpte_next(unsigned int i)
 }
 
 /**
- * contpte_fill() - fill a block with entries, exactly as they are said to be
+ * contpte_fill() - fill a block with entries that have exactly these bits
  * @f: the fixture
  * @idx: the first entry of the block
  * @page: the page of the folio that it maps
@@ -94,7 +94,7 @@ void contpte_fill_window(struct contpte_fixture *f, int base, unsigned int mask,
 }
 
 /**
- * contpte_model_flush() - say that a TLB invalidation is to follow
+ * contpte_model_flush() - expect a TLB invalidation
  * @f: the fixture
  * @idx: the first entry of its range
  * @nr: number of entries of its range
@@ -107,13 +107,13 @@ void contpte_model_flush(struct contpte_fixture *f, int idx, int nr)
 }
 
 /**
- * contpte_model_convert() - say that a block is to be folded or unfolded
+ * contpte_model_convert() - expect that a block is folded or unfolded
  * @f: the fixture
  * @idx: an entry of the block
  * @fold: fold it
  *
- * All entries get the accessed and dirty bits that any of them has. Nothing
- * happens if the kernel does not know of blocks.
+ * All entries get the accessed and dirty bits of the block. Nothing happens if
+ * the kernel does not know of blocks.
  */
 void contpte_model_convert(struct contpte_fixture *f, int idx, bool fold)
 {
@@ -140,7 +140,7 @@ void contpte_model_convert(struct contpte_fixture *f, int idx, bool fold)
 }
 
 /**
- * contpte_model_unfold() - say that a block is to be unfolded, if it is folded
+ * contpte_model_unfold() - expect that a block is unfolded, if it is folded
  * @f: the fixture
  * @idx: an entry of the block
  */
@@ -151,7 +151,8 @@ void contpte_model_unfold(struct contpte_fixture *f, int idx)
 }
 
 /**
- * contpte_model_unfold_partial() - the same for what a range covers in part
+ * contpte_model_unfold_partial() - the same for blocks that a range covers in
+ *   part
  * @f: the fixture
  * @start: first entry of the range
  * @end: the entry after its last
@@ -168,7 +169,7 @@ void contpte_model_unfold_partial(struct contpte_fixture *f, int start,
 	}
 }
 
-/* The number of the first invalidation that is not as expected, or -1. */
+/* The number of the first unexpected invalidation, or -1. */
 static int flush_differs(struct contpte_fixture *f)
 {
 	unsigned int i, nr = min3(f->tlb->nr, f->flushes, CONTPTE_FLUSHES);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * What an entry of a block can be so that it differs from the others.
- */
+/* In what an entry of a block can differ from the others. */
 #ifndef _ARM64_MM_TESTS_CONTPTE_ODD_H
 #define _ARM64_MM_TESTS_CONTPTE_ODD_H
 
@@ -65,7 +63,7 @@ ODD_BIT(PTE_PO_IDX_2)
  * @desc: name
  * @make: makes a plain entry odd
  * @valid: it is valid still
- * @folds: a block of entries that are all like that is folded
+ * @folds: a block in which all entries are like that is folded
  * @read_only: such entries are never writable, so the others are not either
  */
 static const struct contpte_odd {
@@ -97,7 +95,7 @@ static const struct contpte_odd {
 #endif
 };
 
-/* An entry for a page of the folio, odd or like those beside an odd one. */
+/* An entry for a page of the folio: odd, or as the neighbours of an odd one. */
 static inline pte_t contpte_odd_pte(struct contpte_fixture *f,
 				    const struct contpte_odd *odd,
 				    unsigned int page, bool is_odd)

@@ -13,7 +13,7 @@ static void before_step(struct pgtable_kunit_record *rec, int idx)
 		o->hardware(o, idx);
 }
 
-/* The pages of the window that an invalidation has dropped everywhere. */
+/* The pages of the window that an invalidation covers on all CPUs. */
 static void flush_step(struct contpte_order *o,
 		       const struct pgtable_kunit_step *step)
 {
@@ -83,10 +83,10 @@ static int next_edge(int idx)
  * contpte_order_next() - the next call of a function
  * @call: the last one
  *
- * In a loop: without BBM level 3, and with it if the kernel asks for it; all
- * ranges that start and end at an edge or in the middle of a block; no block
- * folded, every other one, the others, all. Functions that work on one entry
- * get one.
+ * In a loop, the calls are: without BBM level 3, and with it if the kernel uses
+ * it; all ranges that start and end at an edge or in the middle of a block; no
+ * block folded, every other one, the others, all. Functions that work on one
+ * entry get one.
  *
  * Return: whether there is one.
  */
@@ -122,7 +122,7 @@ void contpte_order_fill(struct contpte_order *o, unsigned int mask)
 	struct pgtable_kunit_table *table = o->f->table;
 	int i;
 
-	/* Only the window: that nothing else was touched is checked. */
+	/* Only the window is filled: the rest must not change. */
 	for (i = 0; i < CONTPTE_WINDOW; i++)
 		pgtable_kunit_raw_clear(table->mm, contpte_addr(o->f, i),
 					contpte_ptep(o->f, i));
@@ -155,10 +155,10 @@ bool contpte_order_hardware(struct contpte_order *o, int idx, bool dirty)
 }
 
 /**
- * contpte_order_use_all() - all pages of the window are written to
+ * contpte_order_use_all() - write to all pages of the window, as hardware does
  * @o: the fixture; its window is full
  *
- * There is something to make old or clean then.
+ * Then there is something to make old or clean.
  */
 void contpte_order_use_all(struct contpte_order *o)
 {
@@ -171,7 +171,7 @@ void contpte_order_use_all(struct contpte_order *o)
 }
 
 /**
- * contpte_order_expand() - what a function makes of its range
+ * contpte_order_expand() - the range that a function expands its range to
  * @call: the call
  * @start: first entry
  * @end: the entry after the last
@@ -367,8 +367,8 @@ unsigned int contpte_order_first_write(struct contpte_order *o)
 }
 
 /**
- * contpte_order_model() - say what the last call makes of the table
- * @o: the fixture; its expected image is that from before the call
+ * contpte_order_model() - compute the table after the last call
+ * @o: the fixture; its expected image is from before the call
  *
  * Blocks that the range covers in part are unfolded. The entries of the range
  * change as the function says. An entry that completes a block folds it.
@@ -392,8 +392,8 @@ void contpte_order_model(struct contpte_order *o)
  * contpte_order_image() - compare the table with the image that is expected
  * @o: the fixture
  *
- * Return: whether each entry is as the model has it, of all the table. A call
- * that does nothing breaks no rule, but it leaves another image.
+ * Return: whether each entry of the whole table is as in the model. This finds
+ * a call that does nothing: it breaks no rule, but leaves another image.
  */
 bool contpte_order_image(struct contpte_order *o)
 {
@@ -411,12 +411,12 @@ bool contpte_order_image(struct contpte_order *o)
  * @reads: how often it may read an entry
  * @writes: how often it may write one
  *
- * Return: whether there were not more.
+ * Return: whether it made no more.
  */
 bool contpte_order_accesses(struct contpte_order *o, unsigned int reads,
 			    unsigned int writes)
 {
-	/* A debug kernel looks at what it is about to overwrite. */
+	/* A debug kernel reads an entry before it overwrites it. */
 	if (IS_ENABLED(CONFIG_DEBUG_VM))
 		reads += writes;
 	if (o->rec->reads <= reads && o->rec->writes <= writes)

@@ -11,7 +11,9 @@
 #include "contpte_recorded.h"
 #include "record.h"
 
-/* What a function does with the entries of its range, and around them. */
+/*
+ * What a function does with the entries of its range, and with other entries.
+ */
 #define CONTPTE_OP_SINGLE	BIT(0)	/* it works on one entry */
 #define CONTPTE_OP_UNFOLDS	BIT(1)	/* blocks that it covers in part */
 #define CONTPTE_OP_WRITES	BIT(2)	/* all entries of its range */
@@ -31,8 +33,8 @@ struct contpte_order;
  * @desc: its name
  * @run: calls it, and returns an entry, or one that is young for true
  * @flags: what it does
- * @makes: what becomes of an entry in its range, once its block is unfolded if
- *	   it has to be; NULL if nothing does
+ * @makes: the new value of an entry in its range, after its block is unfolded
+ *   if necessary; NULL if it does not change
  */
 struct contpte_order_op {
 	const char *desc;
@@ -62,7 +64,7 @@ struct contpte_order_call {
 	bool bbml3;
 };
 
-/* Of each block, or of none. */
+/* A value that stands for each block, or for none. */
 #define CONTPTE_ORDER_ALL	(BIT(CONTPTE_BLOCKS) - 1)
 
 /**

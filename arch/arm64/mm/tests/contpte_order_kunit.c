@@ -2,18 +2,18 @@
 /*
  * Contiguous PTEs: the order of writes and TLB invalidations.
  *
- * Whether a table is right when a function returns says nothing about the
- * moments in between, in which other CPUs walk it. A block that is folded
- * without the invalidation between clear and set gives a TLB two translations
- * of one address, and a CPU without BBM level 3 may abort, or use a mix of both.
+ * A table that is right when a function returns may have been wrong in between,
+ * while other CPUs walk it. If a block is folded without the invalidation
+ * between clear and set, a TLB has two translations of one address. A CPU
+ * without BBM level 3 may then abort, or use a mix of both.
  *
  * The code under test is the tree's own, asm/pgtable.h and contpte.c, compiled
  * a second time so that each single access to an entry is recorded
- * (contpte_recorded.c). After each of them a checker looks at what hardware
+ * (contpte_recorded.c). After each access a checker examines what hardware
  * could have cached by then (contpte_bbm.c has the rules). The number, range
- * and kind of the invalidations have to be exactly those that are needed, and
- * the number of accesses may not grow with the square of a block. Whether the
- * CPU has BBM level 3 is pretended, so both answers are tested on any machine.
+ * and kind of the invalidations have to be exactly what is needed, and the
+ * number of accesses may not grow with the square of a block. The cases pretend
+ * that the CPU has BBM level 3, or has not, so both are tested on any machine.
  *
  * Not covered: the instructions that an invalidation consists of, the barriers
  * between CPUs, bits that hardware sets meanwhile (contpte_hw).
@@ -28,7 +28,10 @@
 
 KUNIT_ARRAY_PARAM_DESC(contpte_order_op, contpte_order_ops, desc);
 
-/* What a function invalidates: blocks that it unfolds, a block that it folds. */
+/*
+ * The invalidations of a function: blocks that it unfolds, a block that it
+ * folds.
+ */
 static unsigned int op_expect(const struct contpte_order_call *call,
 			      struct contpte_order_flush *want)
 {
@@ -68,7 +71,7 @@ static bool op_check(struct contpte_order *o,
 	converts = op_expect(call, want);
 	contpte_order_expand(call, &first, &last);
 	entries = last - first;
-	/* Looking at both ends, at each entry, and before a conversion. */
+	/* Extra reads: of both ends, of each entry, and before a conversion. */
 	reads = 3 + entries + CONT_PTES * converts;
 	if (call->op->flags & CONTPTE_OP_EXPANDS)
 		reads += entries;
@@ -88,19 +91,19 @@ static bool op_check(struct contpte_order *o,
 }
 
 /*
- * Break-before-make at every step of every function [contpte 36], and one
- * invalidation of the whole block for each block that is unfolded or folded,
- * on all CPUs and waited for, none otherwise [37, 38, 52, 85, 87, 89-95,
- * 100-104, 108, 110-112, 121, 129, 136, 141-145]; with BBM level 3 none at all
- * [237]. No entry is written more often than once, and twice for a conversion;
- * reading entries one by one takes a constant number of looks at each [53, 252].
- * Afterwards each entry of the table is as a model has it, and what is returned
- * is the first entry: a function that does nothing breaks no rule.
+ * Every function follows break-before-make at every step [contpte 36]. It
+ * invalidates each block that it unfolds or folds once, as a whole, on all
+ * CPUs, and waits for that; it invalidates nothing else [37, 38, 52, 85, 87,
+ * 89-95, 100-104, 108, 110-112, 121, 129, 136, 141-145]. With BBM level 3 it
+ * invalidates nothing at all [237]. No entry is written more often than once,
+ * and twice for a conversion. Reading entries one by one takes a constant
+ * number of reads for each [53, 252]. Afterwards each entry of the table is as
+ * in a model, and the function returns the first entry: a function that does
+ * nothing would break no rule.
  *
- * Ranges that start and end at the edges and in the middle of four blocks, of
+ * The ranges start and end at the edges and in the middle of four blocks, of
  * which none, every other one, the others or all are folded: blocks that are
- * not folded must not be touched, and the two ends must not be taken for one
- * another.
+ * not folded must not be touched, and the two ends must not be mixed up.
  */
 static void op_order(struct kunit *test)
 {
@@ -132,11 +135,12 @@ static const struct contpte_order_op order_set_op = {
 };
 
 /*
- * New entries that make a block contiguous or not: nothing was there before, so
+ * New entries make a block contiguous or not. The places were empty before, so
  * nothing is invalidated, nothing is read, and each entry is written once
- * [contpte 67-70]. A block that is contiguous in part can be seen meanwhile,
- * but no two translations of one page that disagree. In the end the blocks that
- * the range covers are contiguous if their pages are aligned, and no others.
+ * [contpte 67-70]. Meanwhile hardware may see a block that is contiguous in
+ * part, but never two translations of one page that disagree. In the end the
+ * blocks that the range covers are contiguous if their pages are aligned, and
+ * no other block is.
  */
 static void set_ptes_of_new_entries(struct kunit *test)
 {
@@ -149,7 +153,7 @@ static void set_ptes_of_new_entries(struct kunit *test)
 	while (contpte_order_next(&call)) {
 		int nr = call.end - call.start, i;
 
-		/* The masks stand for offsets: there are no blocks yet. */
+		/* Here the masks are offsets: there are no blocks yet. */
 		off = call.mask % 2;
 		if (nr == 1 || call.mask > 1)
 			continue;
@@ -177,9 +181,9 @@ static void set_ptes_of_new_entries(struct kunit *test)
 /*
  * A block is set one entry after the other; the last call folds it [contpte 10,
  * 11]. Until then nothing is invalidated. Then, in this order: all entries are
- * cleared, one invalidation of the block, all are set [36]; with BBM level 3
- * without the invalidation, but still all cleared first [237], since the bits
- * of the last entry belong into the first.
+ * cleared, the block is invalidated once, and all entries are set [36]. With
+ * BBM level 3 there is no invalidation, but all entries are still cleared first
+ * [237], since the first entry gets the bits of the last.
  *
  *	|nnnnnnnn|	|--------|  flush  |cccccccc|
  */
@@ -286,12 +290,13 @@ static bool young_check(struct contpte_order *o,
 }
 
 /*
- * Making entries old and invalidating them: one invalidation without a wait for
- * it, of the range expanded to the folded blocks at its ends, if any entry in
- * there was young; none otherwise [contpte 124, 125, 231, 232]. Looking whether
- * they are young never invalidates [121, 122]. The young entry is at either end
- * of the range, next to it, or at either end of what it expands to. It is old
- * afterwards, if it is in there, and stays young if it is not.
+ * Making entries old and invalidating them: if an entry was young, one
+ * invalidation without a wait for its end covers the range, expanded to the
+ * folded blocks at its ends; otherwise there is none [contpte 124, 125, 231,
+ * 232]. Checking whether entries are young never invalidates [121, 122]. The
+ * young entry is at either end of the range, next to it, or at either end of
+ * the expanded range. Inside the expanded range it is old afterwards, outside
+ * it stays young.
  */
 static void young_range(struct kunit *test)
 {
@@ -352,7 +357,7 @@ static const struct order_access {
 
 KUNIT_ARRAY_PARAM_DESC(order_access, order_access, desc);
 
-/* The caller asks for an invalidation; @data says what to set. */
+/* The caller wants an invalidation; @data says what to set. */
 static pte_t order_access_flags(struct contpte_order *o, unsigned long addr,
 				pte_t *ptep, unsigned int nr, int dirty)
 {
@@ -450,13 +455,13 @@ static bool access_check(struct contpte_order *o,
 }
 
 /*
- * A fault makes entries young, dirty or writable. In a folded block the first
- * two are done for all entries at once, with one invalidation of the block
- * after the last write, if the caller asks for one [contpte 129, 130, 133];
- * the bit that allows to write is for one entry, so the block is unfolded,
- * and only the page is invalidated after that [134]. If nothing is new,
- * nothing is written [128, 139]. On newer kernels the invalidation is for this
- * CPU alone [238]: that must not be the one of an unfolded block.
+ * A fault makes entries young, dirty or writable. In a folded block one call
+ * makes all entries young or dirty. If the caller wants it, one invalidation of
+ * the block follows the last write [contpte 129, 130, 133]. Only one entry
+ * becomes writable, so the block is unfolded first, and then only the page is
+ * invalidated [134]. If no flag is new, nothing is written [128, 139]. On newer
+ * kernels this invalidation is only for the local CPU [238]; the invalidation
+ * of an unfolded block must not be.
  */
 static void set_access_flags_flushes(struct kunit *test)
 {
@@ -482,7 +487,7 @@ static void set_access_flags_flushes(struct kunit *test)
 	}
 }
 
-/* Walk the window, one read for each batch. */
+/* Walk the window, with one read for each batch. */
 static pte_t order_walk(struct contpte_order *o, unsigned long addr,
 			pte_t *ptep, unsigned int nr)
 {
@@ -494,10 +499,10 @@ static pte_t order_walk(struct contpte_order *o, unsigned long addr,
 }
 
 /*
- * Walking a table that is folded, one ptep_get() for each batch as the hint
- * says: a block is read once, not once for each of its entries [contpte 53,
- * 252]. From the first entry, and from the middle of a block, where the hint is
- * what is left of it [147].
+ * Walking a folded table with one ptep_get() for each batch, as the hint says,
+ * reads a block once, not once for each of its entries [contpte 53, 252]. The
+ * walk begins at the first entry, and in the middle of a block, where the hint
+ * counts the rest of it [147].
  */
 static void ptep_get_of_batches(struct kunit *test)
 {

@@ -13,11 +13,13 @@
 /* The parameter contpte_race.seconds. */
 extern unsigned int contpte_race_seconds;
 
-/* How long a race runs: a fraction of a second, or as long as they say. */
+/*
+ * How long a race runs: a fraction of a second, or as long as the user wants.
+ */
 #define RACE_JIFFIES(fraction) \
 	(contpte_race_seconds ? contpte_race_seconds * HZ : HZ / (fraction))
 
-/* Another CPU that has to answer does so before. */
+/* Another CPU has to answer within this time. */
 #define RACE_ANSWER_JIFFIES	(10 * HZ)
 
 /**
@@ -57,8 +59,8 @@ static inline struct task_struct *race_thread(struct kunit *test,
  * race_needs_cpus() - skip a case if there is no other CPU
  * @test: the test
  *
- * The case stays on one CPU: there, a thread that waits for it would keep it
- * from running.
+ * The case stays on its CPU: a thread on the same CPU that waits for the case
+ * would block it.
  */
 static inline void race_needs_cpus(struct kunit *test)
 {
@@ -73,7 +75,7 @@ static inline void race_needs_cpus(struct kunit *test)
  * race_clear() - take all entries away from the first block
  * @f: the fixture
  *
- * A lockless reader that waits for the block comes back.
+ * A lockless reader that waits for the block then returns.
  */
 static inline void race_clear(struct contpte_fixture *f)
 {

@@ -2,19 +2,19 @@
 /*
  * Contiguous PTEs: the hardware on another CPU.
  *
- * An MMU sets the accessed and the dirty bit of a valid entry whenever it likes,
- * without a lock, and in any entry of a contiguous block. A function that
- * changes an entry meanwhile must not undo that: a lost dirty bit is lost data.
- * Hence each change is a compare-and-exchange, or takes the entry away and
- * looks at what it has got.
+ * An MMU sets the accessed and the dirty bit of a valid entry whenever it
+ * likes, without a lock, and in any entry of a contiguous block. A function
+ * that changes an entry meanwhile must not undo that: a lost dirty bit is lost
+ * data. Hence each function changes an entry by compare-and-exchange, or takes
+ * the entry out and uses the value that it gets.
  *
- * A thread on another CPU does to the entries of a block what an MMU does, and
- * keeps the books; one function at a time is called over and over in front of
- * it. After each call every bit that the thread has set must be in the table or
- * in the value returned, and no other entry may have changed. That needs two
- * CPUs; contpte_race.seconds= makes it longer. The same is done where there is
- * one, from a probe before each instruction of these functions. Not covered:
- * what a TLB may still hold, and that a real MMU does the same.
+ * A thread on another CPU changes the entries of a block as an MMU does, and
+ * notes its changes; meanwhile the case calls one function over and over. After
+ * each call every bit that the thread has set must be in the table or in the
+ * value returned, and no other entry may have changed. The suite needs two
+ * CPUs; contpte_race.seconds= makes it longer. Another case also works on one
+ * CPU: a probe changes entries before each instruction of these functions. Not
+ * covered: what a TLB may still hold, and whether a real MMU does the same.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	--qemu_args '-smp 2' 'contpte_race_hw'
@@ -34,10 +34,10 @@
  * @young: for each entry, the round in which the thread made it young
  * @dirty: the same for entries that it made dirty
  *
- * The thread never rests. It looks at @round before it reads an entry, and
- * notes it after the entry is changed. So if a note says that this is the
- * round, then the entry was changed in this round. A note that comes late says
- * an earlier round, and nothing follows from it.
+ * The thread never rests. It reads @round before it reads an entry, and writes
+ * its note after it changed the entry. So if a note has the current round, the
+ * entry was changed in this round. A note that comes late has an earlier round,
+ * and proves nothing.
  */
 struct race_hw {
 	struct contpte_fixture *f;
@@ -91,17 +91,17 @@ static int race_hw_thread(void *data)
 }
 
 /**
- * struct race_hw_op - a function that is called in front of the hardware
+ * struct race_hw_op - a function that is called while hardware sets bits
  * @desc: its name, and the situation
  * @run: calls it, and returns what it returned, or none
  * @folded: the block is folded before
  * @hole: the last entry is none before
- * @start: @run clears, or write-protects, from this entry on
- * @nr: that many
+ * @start: @run clears or write-protects entries from here on
+ * @nr: this many
  * @wrprotect: they are write-protected
  * @returns: it clears them, and returns what they had
  * @old: it makes entries old on purpose
- * @young: it makes the entry in the middle young, or all if they are folded
+ * @young: it makes the middle entry young, or all if they are folded
  */
 struct race_hw_op {
 	const char *desc;
@@ -196,7 +196,7 @@ static const struct race_hw_op race_hw_ops[] = {
 
 KUNIT_ARRAY_PARAM_DESC(race_hw_op, race_hw_ops, desc);
 
-/* The next round: old and clean entries, for the hardware to change. */
+/* Begin the next round: old and clean entries, which hardware can change. */
 static void race_hw_fill(struct race_hw *hw, const struct race_hw_op *op)
 {
 	struct contpte_fixture *f = hw->f;
@@ -214,7 +214,7 @@ static void race_hw_fill(struct race_hw *hw, const struct race_hw_op *op)
 	smp_store_release(&hw->round, hw->round + 1);
 }
 
-/* What was seen of the hardware in all rounds. */
+/* Statistics of all rounds: what hardware did. */
 struct race_hw_seen {
 	unsigned long rounds;
 	unsigned long young;
@@ -222,8 +222,8 @@ struct race_hw_seen {
 };
 
 /*
- * Are all bits that the hardware has set where they ought to be, and is each
- * entry what @op makes of it besides?
+ * Is each bit that hardware has set where it should be, and is each entry
+ * otherwise as @op leaves it?
  */
 static bool race_hw_check(struct kunit *test, struct race_hw *hw,
 			  const struct race_hw_op *op, pte_t returned,
@@ -271,8 +271,8 @@ static bool race_hw_check(struct kunit *test, struct race_hw *hw,
 }
 
 /*
- * One call without the hardware: the block is exactly what a model makes of it.
- * Beside the hardware, only what it may not change was compared.
+ * One call without hardware: the block is exactly as a model has it. With
+ * hardware only the bits that hardware may not change are compared.
  */
 static void race_hw_check_alone(struct kunit *test, struct race_hw *hw,
 				const struct race_hw_op *op)
@@ -303,12 +303,13 @@ static void race_hw_check_alone(struct kunit *test, struct race_hw *hw,
 
 /*
  * Each function that write-protects, clears, folds or unfolds a block, or
- * changes its flags, keeps what the hardware sets meanwhile [contpte 117, 140]:
- * the hardware sets what it finds clear, all the time; a block that is old and
- * clean, one call some moments later, and the books are compared. The moments
- * vary so that the call meets the hardware at any of the entries. A tenth of a
- * second is some thousand calls where the other CPU runs at the same time, and
- * longer where it has to be waited for.
+ * changes its flags, keeps what hardware sets meanwhile [contpte 117, 140]. In
+ * each round the block is old and clean, hardware sets all bits that it finds
+ * clear, the function is called once after a moment, and the notes are
+ * compared. The moment varies so that the call meets hardware at any of the
+ * entries. A tenth of a second allows some thousand calls if the other CPU
+ * really runs at the same time. Otherwise the round waits for it, and takes
+ * longer.
  */
 static void range_op_races_hw(struct kunit *test)
 {
@@ -350,7 +351,7 @@ static void range_op_races_hw(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, seen.dirty, "entries made dirty");
 }
 
-/* Where the functions above change entries, apart from their own code. */
+/* Functions that change entries, apart from those called above. */
 static const char * const step_symbols[] = {
 	"contpte_convert",
 	"__contpte_try_fold",
@@ -370,7 +371,7 @@ static const char * const step_symbols[] = {
  * @probe: a probe on the instruction
  * @hw: what the hardware does
  * @task: the task to interrupt
- * @wait: times that the instruction is still to run undisturbed
+ * @wait: how often the instruction runs undisturbed before
  * @first: the first entry that the hardware uses
  * @nr: how many it uses
  * @hit: the hardware has stepped in
@@ -385,7 +386,7 @@ struct step {
 	bool hit;
 };
 
-/* Entries are accessed and written to, all at once. */
+/* All entries are accessed and written to at once. */
 static int step_in(struct kprobe *probe, struct pt_regs *regs)
 {
 	struct step *step = container_of(probe, struct step, probe);
@@ -403,7 +404,7 @@ static int step_in(struct kprobe *probe, struct pt_regs *regs)
 
 NOKPROBE_SYMBOL(step_in);
 
-/* Calls with the hardware before one instruction; false if it never runs. */
+/* Call with hardware before one instruction; false if it never runs. */
 static bool step_instruction(struct kunit *test, struct race_hw *hw,
 			     const struct race_hw_op *op, unsigned long addr,
 			     struct race_hw_seen *seen, bool *ok)
@@ -419,7 +420,7 @@ static bool step_instruction(struct kunit *test, struct race_hw *hw,
 		},
 		.hw = hw,
 	};
-	/* Not before a part of a load-exclusive sequence, for one. */
+	/* No probe inside a load-exclusive sequence, for example. */
 	if (register_kprobe(&step.probe))
 		return true;
 
@@ -450,13 +451,13 @@ static bool step_instruction(struct kunit *test, struct race_hw *hw,
 }
 
 /*
- * The same without luck, and on one CPU: the hardware sets the bits of all
- * entries, or of the one whose turn it is, right before one instruction of the
- * functions that change entries, the first, the second and the last time that
- * it runs; for each instruction in turn. So it is between every read of an
- * entry and the write that follows. If only one entry gets the bits, no other
- * can make up for the loss. Every probe that is put or taken stops all CPUs, so
- * with more than one this takes minutes.
+ * The same without chance, and on one CPU: hardware sets the bits of all
+ * entries, or of one entry in turn, right before one instruction of the
+ * functions that change entries. It does so when the instruction runs for the
+ * first, the second and the last time, for each instruction in turn. So it
+ * comes between every read of an entry and the write that follows. If only one
+ * entry gets the bits, no other can make up for the loss. Setting or removing a
+ * probe stops all CPUs, so with more than one this takes minutes.
  */
 static void range_op_hw_at_each_instruction(struct kunit *test)
 {

@@ -3,14 +3,15 @@
  * Contiguous PTEs: readers on other CPUs.
  *
  * A reader without the page-table lock (GUP-fast, perf) may meet a block that
- * is being changed. It starts again until the block is consistent, and so gives
- * back a value that its entry had, with the accessed and dirty bits of the
+ * is being changed. It starts again until the block is consistent. So it
+ * returns a value that its entry had, with the accessed and dirty bits of the
  * whole block.
  *
- * Some cases stop a block half way and watch a reader wait. One lets readers
- * and a writer run for a short time; contpte_race.seconds= makes it longer
- * (with pgtable_kunit.timeout= above it). All need two CPUs, and more are used.
- * Not covered: the hardware (contpte_race_hw), what a TLB may still hold.
+ * Some cases stop halfway through changing a block, and watch a reader wait.
+ * One lets readers and a writer run for a short time; contpte_race.seconds=
+ * makes it longer (with pgtable_kunit.timeout= above it). All need two CPUs,
+ * and more are used. Not covered: the hardware (contpte_race_hw), what a TLB
+ * may still hold.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	--qemu_args '-smp 2' 'contpte_race'
@@ -29,7 +30,7 @@ unsigned int contpte_race_seconds;
 module_param_named(seconds, contpte_race_seconds, uint, 0644);
 MODULE_PARM_DESC(seconds, "how long each race runs; 0 is a fraction of one");
 
-/* A reader that has to wait is still there after that long. */
+/* A reader that is still busy after this time is waiting. */
 #define SPIN_JIFFIES		max(HZ / 100, 1)
 
 /* Entry @i of the first block, as it is before anything happens to it. */
@@ -82,7 +83,7 @@ static void race_read_start(struct kunit *test, struct race_read *read,
 	wait_for_completion(&read->started);
 }
 
-/* Is it back before the time is over? */
+/* Does it return before the time is over? */
 static bool race_read_back(struct race_read *read, unsigned long timeout)
 {
 	return try_wait_for_completion(&read->done) ||
@@ -112,7 +113,7 @@ static void race_read_end(struct contpte_fixture *f, struct race_read *read,
 static const struct race_flaw {
 	const char *desc;
 	pteval_t set, clear;
-	int pages;	/* it maps a page that far from its own */
+	int pages;	/* its page is this far from its own */
 	bool none;
 	bool fits;	/* it does, after all */
 } race_flaws[] = {
@@ -147,12 +148,12 @@ static pte_t race_flawed(struct contpte_fixture *f, unsigned int i,
 
 /*
  * A reader waits while one entry of the block is none, not valid, not
- * contiguous, maps a wrong page or with other rights [contpte 56-59], and gives
- * back the value of its own entry once that is repaired; it does not wait where
- * the difference is in the accessed and dirty bits [60]. The entry that does
- * not fit is the first, the last, and one in the middle, the reader stands
- * before it and after it. No other entry is young or dirty: a reader that has
- * found both bits need not look at the rest.
+ * contiguous, or has a wrong page or other permissions [contpte 56-59]. After
+ * the entry is repaired it returns the value of its own entry. It does not wait
+ * if only accessed and dirty bits differ [60]. The wrong entry is the first,
+ * the last, or one in the middle; the reader's own entry is before it or after
+ * it. No other entry is young or dirty: a reader that has found both bits need
+ * not read the rest.
  */
 static void ptep_get_lockless_waits_for_block(struct kunit *test)
 {
@@ -188,7 +189,7 @@ static void ptep_get_lockless_waits_for_block(struct kunit *test)
 			waits = !race_read_back(&read, SPIN_JIFFIES);
 			race_set(f, bad, contpte_mkcont(contpte_pte(f, CONT_PTES + bad)));
 		}
-		/* A second wait finds a reader that came back too early gone. */
+		/* A second wait notices that the reader returned too early. */
 		back = flaw->fits || waits ? race_read_back(&read, RACE_ANSWER_JIFFIES) :
 					     true;
 		race_read_end(f, &read, back, CONT_PTES);
@@ -208,7 +209,7 @@ static void ptep_get_lockless_waits_for_block(struct kunit *test)
 	}
 }
 
-/* What becomes of the entry that a reader waits for. */
+/* The new value of the entry that a reader waits for. */
 static const struct race_change {
 	const char *desc;
 	bool swap;
@@ -222,8 +223,8 @@ static const struct race_change {
 KUNIT_ARRAY_PARAM_DESC(race_change, race_changes, desc);
 
 /*
- * A reader that waits looks at its own entry again, too: once that is not part
- * of a block any more it is back, with the new value, although the block is as
+ * A waiting reader also reads its own entry again. Once that is no longer part
+ * of a block, the reader returns with the new value, although the block is as
  * inconsistent as before [contpte 55, 62].
  */
 static void ptep_get_lockless_reads_entry_again(struct kunit *test)
@@ -263,7 +264,7 @@ static void ptep_get_lockless_reads_entry_again(struct kunit *test)
 	}
 }
 
-/* Does a reader that has found both bits leave the rest of the block alone? */
+/* Does a reader stop once it has found both bits? */
 #ifdef PGTABLE_KUNIT_HAS_EARLY_READS
 #define RACE_LEAVES_EARLY	true
 #else
@@ -271,10 +272,10 @@ static void ptep_get_lockless_reads_entry_again(struct kunit *test)
 #endif
 
 /*
- * The entry in front of one that is young and dirty does not fit: the reader
- * waits, on every kernel. The entry after it does not fit: the older kernel
- * waits; the newer one has found what it was looking for, and has to be back.
- * Both read their own page, young and dirty [contpte 61].
+ * The entry before the one that is young and dirty is wrong: the reader waits
+ * on every kernel. The entry after it is wrong: the older kernel waits; the
+ * newer one has found both bits, and has to return. Both read their own page,
+ * young and dirty [contpte 61].
  */
 static void ptep_get_lockless_leaves_early(struct kunit *test)
 {
@@ -314,14 +315,14 @@ static void ptep_get_lockless_leaves_early(struct kunit *test)
 }
 
 /*
- * States of the block that the readers of the race may see at rest, in the
- * order in which the writer goes round. Between two of them any of both, none,
- * or young entries that are not contiguous.
+ * Stable states of the block, in the order in which the writer goes through
+ * them. Between two of them readers may see entries of both, none, or young
+ * entries that are not contiguous.
  */
 enum race_state {
 	RACE_NONE,		/* no entry */
 	RACE_WRITTEN,		/* written one by one, the last is young */
-	RACE_UNFOLDED,		/* all young from here on */
+	RACE_UNFOLDED,		/* all young from this state on */
 	RACE_FOLDED,
 	RACE_READONLY,
 	RACE_CLEARED,
@@ -344,18 +345,18 @@ struct race_reader {
 };
 
 #define RACE_READERS	4
-/* Rounds from one wait for the readers to the next. */
+/* Rounds until the writer waits for the readers again. */
 #define RACE_WAIT	64
 
 struct race_fold {
 	struct contpte_fixture *f;
-	unsigned int seq;	/* state * 2 at rest, + 1 on the way to the next */
+	unsigned int seq;	/* state * 2, + 1 on the way */
 	unsigned long rounds;
 	unsigned int nr;
 	struct race_reader readers[RACE_READERS];
 };
 
-/* At rest there is one value that is right. */
+/* In a stable state exactly one value is right. */
 static pte_t race_fold_want(struct contpte_fixture *f, unsigned int state,
 			    unsigned int i)
 {
@@ -377,9 +378,9 @@ static pte_t race_fold_want(struct contpte_fixture *f, unsigned int state,
 }
 
 /*
- * On the way, an entry is none, or its own page, writable or not, contiguous or
- * not, and always young: before the only young entry is written, the block is
- * not consistent.
+ * On the way, an entry is none, or has its own page, is writable or not,
+ * contiguous or not, and always young: before the only young entry is written,
+ * the block is not consistent.
  */
 static bool race_fold_possible(struct contpte_fixture *f, unsigned int i,
 			       pte_t got)
@@ -399,7 +400,10 @@ static int race_fold_reader(void *data)
 	unsigned int i = 0;
 
 	while (!kthread_should_stop()) {
-		/* State, entry, state: against what the writer does. */
+		/*
+		 * Read state, entry, state; the writer writes in the opposite
+		 * order.
+		 */
 		unsigned int before = smp_load_acquire(&race->seq), after;
 		pte_t got = ptep_get_lockless(contpte_ptep(f, i));
 		bool ok = race_fold_possible(f, i, got);
@@ -468,7 +472,7 @@ static void race_fold_step(struct contpte_fixture *f, unsigned int state)
 	}
 }
 
-/* At rest, every reader comes to read two more entries. */
+/* In the stable state, wait until every reader has read two more entries. */
 static bool race_fold_all_read(struct race_fold *race)
 {
 	unsigned long end = jiffies + RACE_ANSWER_JIFFIES;
@@ -488,12 +492,13 @@ static bool race_fold_all_read(struct race_fold *race)
 }
 
 /*
- * While the block is written entry by entry, unfolded, folded, write-protected
- * as a whole and in part, cleared and set at once, all without a lock for them,
- * readers on the other CPUs see what the entry was at some time [contpte 63]:
- * at rest exactly one value, on the way one of a few. Each of them gets on. Now
- * and then the writer waits for them, at one state after the other; else large
- * blocks are never read as a whole. A quarter of a second is hundreds of rounds at least.
+ * A writer changes the block without a lock for the readers: entry by entry,
+ * unfolded, folded, write-protected as a whole and in part, cleared and set at
+ * once. Readers on other CPUs get values that the entry had at some time
+ * [contpte 63]: exactly one in a stable state, one of a few on the way. No
+ * reader hangs. Now and then the writer waits for the readers, at each state in
+ * turn; otherwise a large block would never be read as a whole. A quarter of a
+ * second is hundreds of rounds at least.
  */
 static void ptep_get_lockless_races_fold(struct kunit *test)
 {

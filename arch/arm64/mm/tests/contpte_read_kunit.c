@@ -3,12 +3,12 @@
  * Contiguous PTEs: readers.
  *
  * The hardware may set the accessed and the dirty bit in any entry of a folded
- * block, whichever page was accessed. ptep_get() and ptep_get_lockless() give
- * them back for every entry of the block, and no bits of other blocks.
+ * block, whichever page was accessed. ptep_get() and ptep_get_lockless() return
+ * them for every entry of the block, and no bits of other blocks.
  *
- * Each case writes entries as the hardware leaves them, reads through the
- * public functions, and compares with what the entries say. Not covered: ageing
- * and access flags, blocks that other CPUs change (contpte_race).
+ * Each case writes entries as hardware leaves them, reads through the public
+ * functions, and compares the results with the entries. Not covered: ageing and
+ * access flags, blocks that other CPUs change (contpte_race).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte*'
@@ -65,7 +65,7 @@ static void read_fill(struct contpte_fixture *f, const struct read_kind *kind,
  * One entry of a folded block is young and one is dirty, in all pairs of
  * places, including the same and nowhere: every entry of the block reads as
  * young and dirty, with its own page [contpte 44-50, 54]. The table does not
- * change, and the blocks next to it, which have both bits, do not count [52].
+ * change, and the neighbouring blocks, which have both bits, are ignored [52].
  * The newer kernel stops searching once it has found both bits, with a loop of
  * its own for each order of finding them: hence all pairs.
  */
@@ -111,8 +111,8 @@ static void ptep_get_folded(struct kunit *test)
 }
 
 /*
- * In a block that is not folded, the bits of an entry are its own [contpte
- * 51, 55], although its neighbours are young and dirty.
+ * In a block that is not folded each entry has only its own bits [contpte 51,
+ * 55], although its neighbours are young and dirty.
  */
 static void ptep_get_unfolded(struct kunit *test)
 {

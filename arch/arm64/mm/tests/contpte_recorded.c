@@ -2,16 +2,16 @@
 /*
  * arm64's page-table code, compiled a second time for the recorder.
  *
- * asm/pgtable.h and contpte.c are the tree's own. What they do to an entry goes
- * through a few macros (READ_ONCE(), xchg_relaxed() and so on), whichever
- * function it happens in; these are defined here so that they report to the
- * recorder. So the inline functions of asm/pgtable.h, public and private, are
- * under test with all their single accesses, and not only contpte.c.
+ * asm/pgtable.h and contpte.c are the tree's own. All accesses to an entry go
+ * through a few macros (READ_ONCE(), xchg_relaxed() and so on). This file
+ * defines these so that they report to the recorder. So the test covers every
+ * single access of the inline functions of asm/pgtable.h, public and private,
+ * and not only contpte.c.
  *
- * Two headers are made from the tree when this is built (see the Makefile): one
- * gives each function that contpte.c exports another name, so that the kernel's
- * own stay what they are; the other holds __ptep_set_access_flags(), which
- * is the only primitive that is not inline.
+ * Two headers are made from the tree when this is built (see the Makefile). One
+ * renames each function that contpte.c exports, so that the kernel's own
+ * functions stay as they are. The other holds __ptep_set_access_flags(), the
+ * only primitive that is not inline.
  */
 
 #include <linux/atomic.h>

@@ -5,9 +5,9 @@
  * The other suites call the functions on tables of their own. Here the kernel
  * calls them: anonymous memory with folios of exactly one block is populated,
  * and system calls then take away, split or protect parts of blocks. A block
- * may span two VMAs, as splitting a VMA does not touch entries. Each case says
- * which blocks are still folded afterwards, what each entry allows, and that
- * the data of all the pages that are left is still there.
+ * may span two VMAs, since splitting a VMA does not change entries. Each case
+ * states which blocks are folded afterwards, what each entry permits, and that
+ * the remaining pages still have their data.
  *
  * Not covered: fork, migration, reclaim, userfaultfd, threads that run in the
  * address space meanwhile.
@@ -24,7 +24,7 @@
 
 #include "contpte.h"
 
-/* What the model knows of a page. */
+/* The model of a page. */
 struct vma_page {
 	bool mapped;
 	bool write;
@@ -63,7 +63,7 @@ static bool vma_same(struct vma_fixture *f, unsigned int page1,
 
 /*
  * Compare entries and contents of all pages with the model. Accessed and dirty
- * bits are not looked at: reclaim may age pages at any time.
+ * bits are ignored: reclaim may age pages at any time.
  */
 static void vma_check(struct vma_fixture *f, const char *fmt, ...)
 {
@@ -117,7 +117,7 @@ static void vma_check(struct vma_fixture *f, const char *fmt, ...)
 }
 
 /*
- * Map four blocks, and write to each page its number. The mapping extends
+ * Map four blocks, and write its number to each page. The mapping extends
  * beyond them on both sides, so that the tables stay when they are unmapped.
  */
 static void vma_populate(struct vma_fixture *f)
@@ -144,7 +144,7 @@ static void vma_populate(struct vma_fixture *f)
 	vma_check(f, "populated");
 }
 
-/* The model: nothing of a block is folded any more if a page changes alone. */
+/* The model: if one page of a block changes alone, the block is unfolded. */
 static void vma_model_unfold_partial(struct vma_fixture *f, unsigned int start,
 				     unsigned int end)
 {
@@ -171,7 +171,7 @@ static void vma_model_unmap(struct vma_fixture *f, unsigned int start,
 		f->page[i] = (struct vma_page){};
 }
 
-/* Parts of the window: what a system call is asked to work on. */
+/* Parts of the window to which a system call is applied. */
 static const struct vma_part {
 	const char *desc;
 	unsigned int start;
@@ -194,8 +194,8 @@ static const struct vma_part {
 KUNIT_ARRAY_PARAM_DESC(vma_part, vma_parts, desc);
 
 /*
- * Unmapping takes away exactly the pages asked for, and unfolds the blocks that
- * keep some [contpte 190]; the same with MADV_DONTNEED, where the VMA stays
+ * Unmapping removes exactly the range, and unfolds the blocks that keep some
+ * pages [contpte 190]. The same holds for MADV_DONTNEED, where the VMA stays
  * [191]. One page of four blocks leaves three blocks folded.
  */
 static void munmap_part(struct kunit *test)
@@ -222,11 +222,11 @@ static void madvise_dontneed_part(struct kunit *test)
 }
 
 /*
- * Making a part read-only, and writable again, changes the pages asked for and
- * no other [contpte 222, 223]. A block that is changed in part is unfolded; one
- * that is changed as a whole is folded afterwards, even if the kernel goes page
- * by page, as its last page folds it again. Once the permission is back, each
- * page of the window is writable without a fault, and takes a write; a block of
+ * Making a part read-only, and writable again, changes only this part [contpte
+ * 222, 223]. A block that is changed in part is unfolded. A block that is
+ * changed as a whole is folded afterwards, even if the kernel changes page by
+ * page, as its last page folds it again. After the permission is restored, each
+ * page of the window is writable without a fault, and takes a write. A block of
  * which a part had lost it may be folded again, as a whole.
  */
 static void mprotect_part(struct kunit *test)
@@ -243,7 +243,7 @@ static void mprotect_part(struct kunit *test)
 		f->page[i].write = false;
 	vma_check(f, "mprotect of %s", part->desc);
 
-	/* Nothing can be written where nothing may be. */
+	/* Read-only entries must not be writable. */
 	for (i = 0; i < CONTPTE_WINDOW; i++) {
 		bool written = !vma_write(f, i);
 
@@ -274,10 +274,9 @@ static void mprotect_part(struct kunit *test)
 }
 
 /*
- * A VMA that is split in the middle of a block leaves the entries alone: the
- * block spans two VMAs, and stays folded [contpte 225]. When one of the VMAs
- * loses its pages, the pages of the block that the other one has stay, unfolded
- * [192]:
+ * If a VMA is split in the middle of a block, the entries stay: the block spans
+ * two VMAs, and is still folded [contpte 225]. If one VMA loses its pages, the
+ * pages in the other one stay, unfolded [192]:
  *
  *	VMAs	|		A |		  B |
  *	blocks	|cccccccc|cccccccc|cccccccc|cccccccc|	split: no change
@@ -307,7 +306,7 @@ static void madvise_splits_vma_in_block(struct kunit *test)
 	}
 }
 
-/* Where a walk of the test's thread is to write instead; one byte a page. */
+/* Where the test's walk writes instead, one byte per page. */
 static struct vma_answers {
 	struct task_struct *task;
 	u8 *bytes;
@@ -359,11 +358,11 @@ static void vma_answers_on(struct kunit *test)
 }
 
 /*
- * mincore() answers for each page of a range, and writes a byte for each, not
- * for the rest of a block in which the range begins or ends [contpte 236]. It
- * collects them in a page of its own, and copies no more than asked for; a byte
- * too many shows in a buffer of ours, which the walk is given instead, and which
- * has room for one block before the range and one after it.
+ * mincore() writes one byte for each page of its range, and none for the rest
+ * of a block in which the range begins or ends [contpte 236]. It collects them
+ * in a page of its own, and copies only as many as requested. A byte too many
+ * is visible only in the buffer that this case gives to the walk, with room for
+ * one block before the range and one after it.
  */
 static void mincore_part(struct kunit *test)
 {

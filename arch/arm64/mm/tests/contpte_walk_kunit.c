@@ -3,22 +3,22 @@
  * Contiguous PTEs: random walks.
  *
  * The directed suites look at situations that their authors thought of. This
- * one makes random calls of all the functions that work on user entries, in
- * random order, on a window of four blocks, with the hardware setting accessed
- * and dirty bits in between; and compares table, value returned and TLB
- * invalidations with a model after every step.
+ * suite makes random calls of all functions that work on user entries, on a
+ * window of four blocks, while hardware sets accessed and dirty bits in
+ * between. After every step it compares table, value returned and TLB
+ * invalidations with a model.
  *
- * A walk is a thousand steps on a table that was empty before, drawn from a
- * seed. Where it goes wrong, the same steps are made again and again with some
- * left out, and the shortest sequence that still goes wrong is printed:
+ * A walk is a thousand steps, drawn from a seed, on a table that is empty at
+ * first. If a walk goes wrong, the suite repeats its steps with some left out,
+ * and prints the shortest sequence that still goes wrong:
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte_walk' --kernel_args contpte_walk.seed=N \
  *	--kernel_args contpte_walk.steps=10000000
  *
  * Without a seed, each boot draws another one. The suite needs no contiguous
- * PTEs: without CONFIG_ARM64_CONTPTE, all is the same but for the bit, which
- * is never there [contpte 214].
+ * PTEs: without CONFIG_ARM64_CONTPTE only the bit differs, which is never there
+ * [contpte 214].
  *
  * Not covered: calls that the contracts forbid, other CPUs, real address
  * spaces, the order of writes and invalidations within a call.
@@ -48,14 +48,13 @@ static PGTABLE_KUNIT_GEN_PARAMS(walk)
 }
 
 /*
- * Whatever order the functions are called in, within their contracts, the table
- * is as if each had done what it says to entries that know nothing of blocks,
- * apart from the bits that a block shares; and the TLB is invalidated where a
- * block was converted and where a function is to do it, and nowhere else. All
- * rows of [contpte] on folding, unfolding, getting, setting, clearing,
- * write-protecting, ageing and access flags, in combination. 200,000 steps are
- * thousands of folds and unfolds, and enough to find each of the mutants of
- * contpte.c that were tried.
+ * In whatever order the functions are called, within their contracts, the table
+ * is as if each call had changed entries that know nothing of blocks, apart
+ * from the bits that a block shares. The TLB is invalidated where a block was
+ * converted and where a function has to do it, and nowhere else. This combines
+ * all rows of [contpte] on folding, unfolding, getting, setting, clearing,
+ * write-protecting, ageing and access flags. 200,000 steps contain thousands of
+ * folds and unfolds, and noticed each mutant of contpte.c that was tried.
  */
 static void walk_matches_model(struct kunit *test)
 {
@@ -77,14 +76,17 @@ static void walk_matches_model(struct kunit *test)
 	}
 }
 
-/* Two steps in this order make a sequence fail; others may hold each other. */
+/*
+ * Two steps in this order make a sequence fail; other steps may depend on each
+ * other.
+ */
 struct walk_plant {
 	u16 first;
 	u16 second;
 	enum {
 		WALK_LOOSE,	/* any can be left out */
 		WALK_PAIRS,	/* only two at a time can */
-		WALK_CHAIN,	/* none can as long as the one before is there */
+		WALK_CHAIN,	/* none while the one before is there */
 	} others;
 };
 
@@ -117,12 +119,13 @@ static bool walk_fails(void *data, const struct walk_step *step,
 }
 
 /*
- * The shortest sequence is found, exactly, if two steps are enough: at either
- * end, side by side, and far apart; and where steps can only go in pairs, or
- * one after the other; first by a predicate alone. Then with real walks, which
- * go wrong at the second of two given steps if the first one precedes it: the
- * shortest sequence must be these two steps. Both must be legal on an empty
- * table, as a read and a set of one entry are.
+ * If two steps are enough, exactly these are found as the shortest sequence: at
+ * either end, side by side, and far apart; also where steps can be left out
+ * only in pairs, or one after the other. The case first uses a predicate
+ * instead of a walk. Then with real walks, which go wrong at the second of two
+ * given steps if the first one precedes it: the shortest sequence must be these
+ * two steps. Both must be legal on an empty table, as a read and a set of one
+ * entry are.
  */
 static void walk_shortens_sequence(struct kunit *test)
 {
@@ -159,7 +162,9 @@ static void walk_shortens_sequence(struct kunit *test)
 
 			walk_draw(w, step);
 			w->nr++;
-			/* The kernel's own faults are not looked for here. */
+			/*
+			 * Bugs of the kernel itself are not the subject here.
+			 */
 			walk_step_ok(w, step, false);
 		}
 		for (i = 0; i < WALK_LENGTH && w->step[i].op != WALK_GET; i++)

@@ -2,9 +2,9 @@
 /*
  * Random walks over contiguous PTEs: the table.
  *
- * Entries of the model are turned into bits here, by masks and not by the
- * functions that the kernel uses for it, and the table, the value returned and
- * the TLB invalidations are compared bit by bit.
+ * Masks turn entries of the model into bits here, not the functions of the
+ * kernel. The table, the value returned and the TLB invalidations are compared
+ * bit by bit.
  */
 
 #include "contpte_walk.h"
@@ -16,7 +16,9 @@ static pte_t walk_encode(const struct walk *w, const struct walk_entry *e)
 
 	if (e->kind == WALK_NONE)
 		return __pte(0);
-	/* Offsets are small: bit 52 does not always survive, see issue 1. */
+	/*
+	 * Offsets are small: bit 52 does not always survive, see known issue 1.
+	 */
 	if (e->kind == WALK_SWAP)
 		return __pte((e->page + 1UL) << __SWP_OFFSET_SHIFT);
 
@@ -47,7 +49,7 @@ static pte_t walk_encode(const struct walk *w, const struct walk_entry *e)
 	return __pte(val);
 }
 
-/* There are two ways to be dirty; make them one. */
+/* An entry may be dirty in two ways; make them one. */
 static pteval_t walk_one_dirty(pteval_t val)
 {
 	bool dirty = val & PTE_DIRTY ||
@@ -59,7 +61,7 @@ static pteval_t walk_one_dirty(pteval_t val)
 	return dirty ? val | PTE_DIRTY : val;
 }
 
-/* What an access, or a walk of the tables by another unit, does. */
+/* What an access does, or a walk of the tables by another unit. */
 static void walk_hardware(pte_t *ptep, unsigned int flags)
 {
 	pteval_t val = pte_val(READ_ONCE(*ptep));
@@ -112,7 +114,7 @@ static bool walk_same(struct walk *w, const struct walk_step *step, pte_t got,
 	pteval_t differ = walk_one_dirty(pte_val(got)) ^
 			  walk_one_dirty(pte_val(want));
 
-	/* Readers show the bit, what is left of a block may. */
+	/* Readers return the bit; the rest of a block may have it. */
 	if (step->op != WALK_GET && step->op != WALK_GET_LOCKLESS)
 		differ &= ~PTE_CONT;
 	return !differ;
@@ -147,7 +149,7 @@ struct walk *contpte_walk_alloc(struct kunit *test)
 	if (CONTPTE_FOLDS)
 		w->model.has |= WALK_HAS_LEAK;
 
-	/* Beyond, addresses are not stored as they are. */
+	/* Higher addresses are not stored as they are. */
 	KUNIT_ASSERT_LT(test, PFN_PHYS(w->pfn), BIT_ULL(48));
 	KUNIT_ASSERT_LT(test, PFN_PHYS(w->pair_pfn), BIT_ULL(48));
 	return w;

@@ -2,10 +2,10 @@
 /*
  * Contiguous PTEs: ageing and cleaning.
  *
- * The functions that clear the accessed or the dirty bit work on folded blocks
- * as a whole, and do not unfold them: the core keeps age and dirtiness per
- * folio, and a block lies within one. A block of which some entries keep the
- * bit would never get old, as readers gather it from all of them.
+ * The functions that clear the accessed or the dirty bit work on whole folded
+ * blocks, and do not unfold them: the core tracks age and dirtiness per folio,
+ * and a block lies within one folio. If some entries of a block kept the bit,
+ * the block would never get old, since readers gather the bits of all entries.
  *
  * Each case runs the real function on real entries for all ranges in a window
  * of four blocks, folded in all ways, and compares the whole table, the value
@@ -29,7 +29,7 @@ struct young_op {
 	bool (*range)(struct vm_area_struct *vma, unsigned long addr,
 		      pte_t *ptep, unsigned int nr);
 	cydp_t cydp;
-	bool flush;		/* it invalidates what was young */
+	bool flush;		/* it invalidates entries that were young */
 };
 
 static bool op_test_and_clear(struct vm_area_struct *vma, unsigned long addr,
@@ -99,17 +99,18 @@ static bool op_model(struct contpte_fixture *f, const struct young_op *op,
 }
 
 /*
- * A range is widened to the whole of the block in which it starts if that is
- * folded, and of that in which it ends [contpte 121-125, 141-146, 230-232]:
+ * If a range starts or ends in a folded block, it is widened to the whole block
+ * [contpte 121-125, 141-146, 230-232]:
  *
  *	entries	|cccccccc|nnnnnnnn|cccccccc|nnnnnnnn|
  *	range	       <------------->
  *	widened  <-------------------------->
  *
- * Within it all entries lose the bits, outside none does; page, contiguous and
- * write bit stay. The value returned says whether any was young; if so, the
- * flushing form invalidates the widened range, once. A second call finds
- * nothing. Every range, times every way in which four blocks may be folded.
+ * In the widened range all entries lose the bits, and outside of it none does;
+ * page, contiguous and write bit stay. The value returned says whether any was
+ * young; if so, the flushing form invalidates the widened range, once. A second
+ * call finds no entry young. The case tries every range, and every way in which
+ * four blocks may be folded.
  */
 static void young_op_matches_model(struct kunit *test)
 {

@@ -2,11 +2,12 @@
 /*
  * A page of hugetlb that is as large as a contiguous block.
  *
- * Its entries are a block that hugetlbpage.c makes and takes, and contpte.c
- * never sees. The hardware treats it like any other: accessed and dirty may be
- * set in one entry alone, so a reader of the page has to look at all entries.
+ * hugetlbpage.c makes and removes its entries as a block, and contpte.c never
+ * handles them. Hardware treats the block like any other: it may set accessed
+ * and dirty in one entry alone, so a reader of the page has to read all
+ * entries.
  *
- * Real tables of an address space, into which the entries are written as the
+ * The cases use real tables of an address space, and write entries into them as
  * hardware may leave them. Not covered: pages of a pool, page faults, larger
  * sizes (the selftests hugetlb_block and hugetlb_fork).
  *
@@ -70,10 +71,10 @@ static void huge_unlock(struct huge_fixture *f)
 	mmap_read_unlock(f->mm);
 }
 
-/* No entry of the block. */
+/* A place that means no entry of the block. */
 #define HUGE_NONE	CONT_PTES
 
-/* Places in a block: all of a small one, the ends and the middle of others. */
+/* Places in a block: all in a small one; in others, the ends and the middle. */
 static unsigned int huge_next(unsigned int i)
 {
 	if (CONT_PTES <= 16)
@@ -92,19 +93,19 @@ static pte_t huge_entry(struct huge_fixture *f, unsigned int i, bool young,
 	pte = set_pte_bit(pte, __pgprot(PTE_CONT));
 	if (young)
 		pte = pte_mkyoung(pte);
-	/* As the hardware does it. */
+	/* Writes the entry as hardware does. */
 	if (dirty)
 		pte = clear_pte_bit(pte, __pgprot(PTE_RDONLY));
 	return pte;
 }
 
-/* There are two ways to be dirty. */
+/* An entry may be dirty in two ways. */
 static pteval_t huge_plain(pte_t pte)
 {
 	return pte_val(pte_dirty(pte) ? pte_mkdirty(pte) : pte);
 }
 
-/* How many entries are not as they were written, or not empty. */
+/* How many entries differ from what was written, or are not empty. */
 static unsigned int huge_count(struct huge_fixture *f, const pte_t *want)
 {
 	unsigned int i, nr = 0;
@@ -115,7 +116,10 @@ static unsigned int huge_count(struct huge_fixture *f, const pte_t *want)
 	return nr;
 }
 
-/* Write @entry into the table, read and take the page, and leave it empty. */
+/*
+ * Write @entry into the table, read the page and clear it; the table is empty
+ * afterwards.
+ */
 static void huge_read_and_take(struct huge_fixture *f, const pte_t *entry,
 			       pte_t want, const char *what)
 {
@@ -145,9 +149,9 @@ static void huge_read_and_take(struct huge_fixture *f, const pte_t *entry,
 
 /*
  * huge_ptep_get() and huge_ptep_get_and_clear() return a young page if any of
- * its entries is young, and a dirty one if any is dirty [contpte 212]. The first
- * changes no entry, the second leaves none. One entry is young and one is dirty,
- * or none: at each place, with each place of the other.
+ * its entries is young, and a dirty one if any is dirty [contpte 212]. The
+ * first changes no entry, the second leaves none. One entry is young and one is
+ * dirty, at all pairs of places, or none.
  */
 static void huge_ptep_get_gathers(struct kunit *test)
 {
@@ -177,8 +181,8 @@ static void huge_ptep_get_gathers(struct kunit *test)
 
 /*
  * A page that is not present has as many entries as one that is present.
- * huge_ptep_get_and_clear() takes all of them and returns the first. Before
- * 49c87f767774 it took the first alone, and the others stayed when a page was
+ * huge_ptep_get_and_clear() clears all of them and returns the first. Before
+ * 49c87f767774 it cleared only the first, and the others stayed when a page was
  * migrated. The entries are migration entries of each kind, and a swap entry,
  * which hugetlb uses for a poisoned page.
  */

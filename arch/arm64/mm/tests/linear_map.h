@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Kernel page tables in a private mm, those that the kernel runs on, and models
- * of both: what the suites of the linear map share.
+ * What the suites of the linear map share: kernel page tables in a private mm,
+ * the tables that the kernel runs on, and models of both.
  */
 #ifndef _ARM64_MM_TESTS_LINEAR_MAP_H
 #define _ARM64_MM_TESTS_LINEAR_MAP_H
@@ -36,7 +36,7 @@ struct lmap_fixture {
 	struct pgtable_kunit_fixmap *fixmap;
 	struct lmap_level level[LMAP_MAX_LEVELS];	/* from the top */
 	unsigned int levels;
-	unsigned int tables[LMAP_MAX_LEVELS];	/* that exist, for each level */
+	unsigned int tables[LMAP_MAX_LEVELS];	/* that exist, by level */
 	const struct lmap_range *range;
 	const struct lmap_range *before;	/* mapped by pages before, or NULL */
 	pgprot_t prot;
@@ -59,10 +59,10 @@ void lmap_check(struct lmap_fixture *f);
 void lmap_check_fixmap(struct lmap_fixture *f);
 
 /**
- * struct lmap_leaf - what maps an address
+ * struct lmap_leaf - the entry that maps an address
  * @val: the entry, or 0
  * @addr: the first address that it translates
- * @size: how many bytes it translates, or would
+ * @size: how many bytes it translates, or would translate if it was valid
  * @cont: the size of a contiguous block of such entries, or 0
  */
 struct lmap_leaf {
@@ -77,13 +77,13 @@ phys_addr_t lmap_leaf_phys(const struct lmap_leaf *leaf);
 u64 lmap_leaf_attributes(const struct lmap_leaf *leaf);
 bool lmap_by_pages(void);
 
-/* Addresses at which entries end in a range, beside its own ends. */
+/* Addresses in a range at which entries must end, besides its own ends. */
 #define LMAP_CUTS	4
 
 /**
  * struct lmap_area - a part of the linear map that a test has for itself
  * @test: the test
- * @phys: where its memory is, or would be: nobody touches it
+ * @phys: physical address of its memory, which need not exist
  * @virt: its address
  * @size: its size
  * @cut: no entry extends over one of these addresses
@@ -92,7 +92,7 @@ bool lmap_by_pages(void);
  * @invalid_end: to this one
  * @valid: a part of it that can be accessed again, from its first address
  * @valid_end: to this one
- * @leaves: entries that the last check has met
+ * @leaves: entries that the last check has visited
  */
 struct lmap_area {
 	struct kunit *test;

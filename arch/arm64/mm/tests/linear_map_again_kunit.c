@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The builder of the kernel's own page tables, where something is there already.
+ * The builder of the kernel's own page tables, where entries exist already.
  *
  * Parts of the linear map are mapped again to change their permissions, and
  * memory that comes later meets the tables of its neighbours. Each case makes
  * two or more calls of create_pgd_mapping() into a private mm, or one with odd
  * arguments, and compares entries and changes of the fixmap with the model, as
- * linear_map does for single calls. Not covered: what must not happen and is a
- * BUG.
+ * linear_map does for single calls. Not covered: calls that are a BUG.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	linear_map_again
@@ -20,8 +19,8 @@
 /*
  * A second call finds the tables of the first one. It maps each of them once,
  * keeps the entries of the first call, and adds its own [linear map 12]. The
- * first call maps two pages of a table, the second the next three: together
- * they are one range.
+ * first call maps two pages of a table, the second the next three. The result
+ * is the same as for one range.
  */
 static void __init create_pgd_mapping_existing_table(struct kunit *test)
 {
@@ -46,9 +45,9 @@ static void __init create_pgd_mapping_existing_table(struct kunit *test)
 }
 
 /*
- * The same range again changes nothing, and other permissions are taken over
- * [linear map 13]: that is how text and data become read-only. The range crosses
- * the end of a table, so both calls take both paths that reach a table.
+ * The same range again changes nothing, and other permissions replace the old
+ * ones [linear map 13]: so the kernel makes text and data read-only. The range
+ * crosses the end of a table, so both calls take both paths that reach a table.
  */
 static void __init create_pgd_mapping_same_range(struct kunit *test)
 {
@@ -70,10 +69,10 @@ static void __init create_pgd_mapping_same_range(struct kunit *test)
 }
 
 /*
- * A block where a table is already: the table stays, and the contiguous block
- * in which a page is mapped does without the bit [linear map 23]. What is live
- * may be neither replaced by a block nor become part of one without the
- * knowledge of the TLB.
+ * A block is to be mapped where a table exists: the table stays, and the
+ * contiguous block around an existing page gets no contiguous bit [linear map
+ * 23]. A live entry must not be replaced by a block, or become part of one,
+ * without a TLB invalidation.
  */
 static void __init create_pgd_mapping_block_over_table(struct kunit *test)
 {
@@ -100,8 +99,8 @@ static void __init create_pgd_mapping_block_over_table(struct kunit *test)
 }
 
 /*
- * Addresses inside of a page are rounded so that every page that the range
- * touches is mapped [linear map 16]: one page from byte 123 on are two pages.
+ * Addresses inside a page are rounded so that every page in the range is mapped
+ * [linear map 16]: one page from byte 123 on needs two pages.
  */
 static void __init create_pgd_mapping_unaligned(struct kunit *test)
 {
@@ -122,10 +121,9 @@ static void __init create_pgd_mapping_unaligned(struct kunit *test)
 }
 
 /*
- * A table is taken from the allocator as it is, and has to be cleared: what is
- * left in it would be entries [linear map 21]. The pages that are freed last
- * are the ones that come first, and here they are full of what looks like
- * entries.
+ * The allocator does not clear a table, so the builder has to: old content
+ * would become entries [linear map 21]. The allocator reuses the pages that
+ * were freed last; the case fills them with what looks like entries.
  */
 static void __init create_pgd_mapping_dirty_pages(struct kunit *test)
 {

@@ -12,8 +12,8 @@
 /**
  * lmap_area_large() - the size of an area that has entries of all sizes
  *
- * Only where memory is mapped by blocks; elsewhere all entries are pages, and
- * a few tables of them are enough.
+ * Only if memory is mapped by blocks; otherwise all entries are pages, and a
+ * few tables of them are enough.
  */
 unsigned long lmap_area_large(void)
 {
@@ -31,7 +31,8 @@ unsigned long lmap_area_large(void)
  * @test: the test
  * @size: its size, and its alignment; not less than a section
  *
- * It comes after the last memory, where there is neither memory nor a device.
+ * It is placed after the last memory, where there is neither memory nor a
+ * device.
  */
 void lmap_area_init(struct lmap_area *area, struct kunit *test,
 		    unsigned long size)
@@ -67,7 +68,7 @@ int lmap_area_plug(struct lmap_area *area)
 }
 
 /**
- * lmap_area_unplug() - take it out again
+ * lmap_area_unplug() - unplug it again
  * @area: the area
  */
 void lmap_area_unplug(struct lmap_area *area)
@@ -93,7 +94,7 @@ static bool lmap_area_whole(struct lmap_area *area, unsigned long addr,
 	return true;
 }
 
-/* The model: what maps @addr, as large as the cuts allow. */
+/* The model: what maps @addr, as large as possible within the cuts. */
 static struct lmap_leaf lmap_area_want(struct lmap_area *area,
 				       unsigned long addr)
 {
@@ -129,8 +130,8 @@ static struct lmap_leaf lmap_area_want(struct lmap_area *area,
  * @area: the area
  * @when: for messages
  *
- * Return: whether they agree. What says that an invalid entry is one is the
- * kernel's business.
+ * Return: whether they agree. How the kernel marks an invalid entry is not
+ * checked.
  */
 bool lmap_area_check(struct lmap_area *area, const char *when)
 {
@@ -158,7 +159,7 @@ bool lmap_area_check(struct lmap_area *area, const char *when)
 }
 
 /**
- * lmap_area_check_empty() - nothing of an area is mapped, and no table is left
+ * lmap_area_check_empty() - check that no entry and no table of an area is left
  * @area: the area
  * @when: for messages
  *

@@ -3,10 +3,10 @@
  * The linear map that the machine runs on.
  *
  * Each page of memory has an address in the linear map, which was built while
- * the machine booted, by the code that linear_map tests in private. Here the
- * result is looked at: every entry of the kernel's own tables, for all memory
- * there is. Nothing is changed, and so each case works whatever the command
- * line and the CPU have made of it; what they have is printed:
+ * the machine booted, by the code that linear_map tests in private. These cases
+ * check the result: every entry of the kernel's own tables, for all memory.
+ * They change nothing, so they work with any command line and CPU; they print
+ * what they found:
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	linear_map_booted --kernel_args rodata=off
@@ -15,11 +15,12 @@
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	linear_map_booted --kernel_args linear_map_booted.nomap=6K@256M
  *
- * With the second newer kernels map by blocks, and the third gives memory a hole.
+ * With the second command newer kernels map by blocks, and the third gives
+ * memory a hole.
  *
  * Not covered: how often tables were changed on the way (`make check` counts
- * that from outside); linear_map_split and linear_map_plug have what happens
- * after the boot.
+ * that on the host), and what happens after the boot (linear_map_split and
+ * linear_map_plug).
  */
 
 #include <kunit/test.h>
@@ -39,7 +40,7 @@ static struct booted_hole {
 
 static unsigned int booted_nr_holes;
 
-/* SIZE@START, or several: START counts from the begin of memory. */
+/* SIZE@START, or several of them: START counts from the start of memory. */
 static int __init booted_dig(char *arg, int (*dig)(phys_addr_t, phys_addr_t))
 {
 	while (arg && *arg && booted_nr_holes < ARRAY_SIZE(booted_holes)) {
@@ -60,7 +61,7 @@ static int __init booted_dig(char *arg, int (*dig)(phys_addr_t, phys_addr_t))
 	return 0;
 }
 
-/* Memory that firmware keeps: the kernel knows it, and does not map it. */
+/* Firmware keeps this memory: the kernel knows it, but does not map it. */
 static int __init booted_nomap(char *arg)
 {
 	return booted_dig(arg, memblock_mark_nomap);
@@ -101,7 +102,7 @@ struct booted_count {
 	unsigned long text;
 };
 
-/* Each entry that maps memory has to be as a case wants it. */
+/* Each entry that maps memory must pass the check of a case. */
 static struct booted_count
 booted_memory(struct kunit *test,
 	      bool (*ok)(const struct lmap_leaf *leaf, phys_addr_t phys))
@@ -135,7 +136,7 @@ booted_memory(struct kunit *test,
 	return count;
 }
 
-/* May the page at that address be out of reach for a while? */
+/* May the page at that address be inaccessible for a while? */
 static bool booted_comes_and_goes(unsigned long addr)
 {
 	return debug_pagealloc_enabled() || is_kfence_address((void *)addr);
@@ -150,10 +151,10 @@ static bool booted_maps_itself(const struct lmap_leaf *leaf, phys_addr_t phys)
 }
 
 /*
- * Every page of memory is mapped at its address, to itself [linear map 29,
- * 31, 32], the kernel's own data too: newer kernels take its second address away
- * only after the last suite. Pages that are free with debug_pagealloc=on, and
- * those around an object of KFENCE, keep their entries, which are not valid.
+ * Every page of memory is mapped at its own address [linear map 29, 31, 32],
+ * also the kernel's own data: newer kernels remove that alias only after the
+ * last suite. Pages that are free with debug_pagealloc=on, and those around an
+ * object of KFENCE, keep their entries, which are not valid.
  */
 static void memory_mapped_to_itself(struct kunit *test)
 {
@@ -178,8 +179,8 @@ static bool booted_is_memory(phys_addr_t phys, unsigned long size)
 
 /*
  * Nothing but memory is mapped [linear map 29, 31]: each byte of each entry of
- * the linear map, up to the last address that there is, is memory. So no page is
- * mapped if firmware has a part of it.
+ * the linear map, up to the last address that there is, is memory. So a page is
+ * not mapped if firmware uses a part of it.
  */
 static void nothing_else_mapped(struct kunit *test)
 {
@@ -205,10 +206,11 @@ static void nothing_else_mapped(struct kunit *test)
 }
 
 /*
- * A hole in memory is not mapped, in no page that has a byte of it, and the pages
- * beside it are [linear map 31]. The command line makes holes: that begin and end
- * within a page, that leave less than a page between them, and larger than a
- * block. memory_mapped_to_itself finds the rest of memory.
+ * A hole in memory is not mapped: no page that has a byte of the hole is, and
+ * the pages next to it are [linear map 31]. The command line makes these holes:
+ * some begin and end within a page, some leave less than a page between them,
+ * some are larger than a block. memory_mapped_to_itself checks the rest of
+ * memory.
  */
 static void holes_not_mapped(struct kunit *test)
 {
@@ -241,7 +243,7 @@ static void holes_not_mapped(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, around, "pages beside them");
 }
 
-/* The others of a contiguous block: do they go on as they should? */
+/* Do the other entries of a contiguous block continue correctly? */
 static bool booted_block_ok(const struct lmap_leaf *leaf)
 {
 	unsigned long first = ALIGN_DOWN(leaf->addr, leaf->cont), addr;
@@ -268,7 +270,7 @@ static bool booted_contiguous_ok(const struct lmap_leaf *leaf,
 	return !cont || booted_block_ok(leaf);
 }
 
-/* Apart from text, which never changes in part. */
+/* Text is an exception: it never changes in part. */
 static bool booted_single_page(const struct lmap_leaf *leaf, phys_addr_t phys)
 {
 	return !(leaf->val & PTE_VALID) || booted_is_text(phys) ||
@@ -276,11 +278,11 @@ static bool booted_single_page(const struct lmap_leaf *leaf, phys_addr_t phys)
 }
 
 /*
- * Where an entry is contiguous, all of its block are [linear map 29, 31]: they
- * map memory that follows on, aligned to the block, with the same attributes.
- * No entry is contiguous, and none but of the kernel's text is larger than a
- * page [29, 32], if single pages must be able to change their permissions on a CPU
- * that cannot split blocks; elsewhere there have to be some.
+ * If an entry is contiguous, all entries of its block are [linear map 29, 31]:
+ * they map consecutive memory, aligned to the block, with the same attributes.
+ * If single pages must be able to change their permissions on a CPU that cannot
+ * split blocks, no entry is contiguous, and only those of the kernel's text are
+ * larger than a page [29, 32]. Otherwise there must be larger entries.
  */
 static void contiguous_blocks_complete(struct kunit *test)
 {
@@ -303,16 +305,15 @@ static bool booted_attributes_ok(const struct lmap_leaf *leaf,
 					      (PTE_SHARED | PTE_AF));
 	u64 got = leaf->val & mask;
 
-	/* Blocks and pages have their attributes in one place. */
+	/* Blocks and pages have their attributes in the same bits. */
 	return !(leaf->val & PTE_VALID) || got == (want | PTE_RDONLY) ||
 	       (got == (want | PTE_WRITE) && !booted_is_text(phys));
 }
 
 /*
  * Memory is data [linear map 29]: the kernel can read and write it, user space
- * cannot, and neither can execute it. What is the kernel's text can only be
- * read; and so can other pages that the kernel has protected, such as the slots
- * of kprobes.
+ * cannot, and neither can execute it. The kernel's text is read-only; so are
+ * other pages that the kernel has protected, such as the slots of kprobes.
  */
 static void attributes_of_data(struct kunit *test)
 {
@@ -328,9 +329,9 @@ static bool booted_pool_by_pages(const struct lmap_leaf *leaf, phys_addr_t phys)
 }
 
 /*
- * KFENCE takes single pages of its pool away, even in an interrupt, so these are
- * single pages also where all other memory is mapped by blocks, as with rodata=off
- * [linear map 32].
+ * KFENCE makes single pages of its pool inaccessible, even in an interrupt. So
+ * its pool is mapped by single pages, even if all other memory is mapped by
+ * blocks, as with rodata=off [linear map 32].
  */
 static void kfence_pool_by_pages(struct kunit *test)
 {
@@ -347,7 +348,7 @@ static void kfence_pool_by_pages(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, count.pages, "pages");
 }
 
-/* How many of the pages of one allocation can be accessed. */
+/* How many pages of one allocation are accessible. */
 static unsigned int booted_accessible(struct page *page, unsigned int order)
 {
 	unsigned int i, valid = 0;
@@ -361,9 +362,10 @@ static unsigned int booted_accessible(struct page *page, unsigned int order)
 }
 
 /*
- * With debug_pagealloc=on a page can be accessed from its allocation to its
- * release, and not after that [linear map 32]. Orders 0 and 3 come from lists of
- * the CPU, order 4 does not. Nothing else runs between release and look.
+ * With debug_pagealloc=on a page is accessible from its allocation to its
+ * release, and not after that [linear map 32]. Orders 0 and 3 come from lists
+ * of the CPU, order 4 does not. Nothing else runs between the release and the
+ * check.
  */
 static void free_page_not_mapped(struct kunit *test)
 {

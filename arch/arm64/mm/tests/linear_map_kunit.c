@@ -5,8 +5,9 @@
  * create_pgd_mapping() runs the code that makes the linear map. It reaches each
  * table through a slot of the fixmap, and every change of a slot costs a TLB
  * invalidation. It used to change the slot once for every contiguous block,
- * which made up most of the time to boot a machine with much memory; now it is
- * once for each table. Each case maps a range into a private mm, and compares
+ * which took most of the time to boot a machine with much memory. Now it
+ * changes it once for each table. Each case maps a range into a private mm, and
+ * compares
  *
  *  - every entry of every table with a reference model, which says for an
  *    entry alone what it should be: nothing, a table, or a page or block,
@@ -16,10 +17,10 @@
  *    is mapped once and unmapped once, inside the time that the table above
  *    is, and no slot is used twice at a time.
  *
- * The tables are empty before; linear_map_again has calls that find something
- * there. The addresses that are mapped are never accessed, so they need not
- * exist. Not covered: the linear map itself (linear_map_booted has it), its
- * splitting (linear_map_split), failing allocations (linear_map_plug).
+ * The tables are empty before; linear_map_again has calls that find entries.
+ * The addresses that are mapped are never accessed, so they need not exist. Not
+ * covered: the linear map itself (linear_map_booted), its splitting
+ * (linear_map_split), failing allocations (linear_map_plug).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	linear_map
@@ -30,11 +31,11 @@
 #include "linear_map.h"
 
 /*
- * What a page, a contiguous block, a table or a block of the next level can
- * begin or end with. Sizes follow from the page size: with 4K pages, LMAP_PTE_TABLE
- * is 2M, CONT_PMD_SIZE 32M and LMAP_PMD_TABLE 1G; with 64K pages 512M, 16G and 4T,
- * which would need as many tables as entries are different, so that ranges that
- * are as large as a table of PMDs are mapped by its blocks.
+ * Sizes at which a page, a contiguous block, a table or a block of the next
+ * level can begin or end. Sizes follow from the page size. With 4K pages
+ * LMAP_PTE_TABLE is 2M, CONT_PMD_SIZE 32M and LMAP_PMD_TABLE 1G. With 64K pages
+ * they are 512M, 16G and 4T; ranges as large as a table of PMDs are then mapped
+ * by blocks, since they would need too many tables.
  */
 static const struct lmap_range lmap_ranges[] = {
 	/* [linear map 1] one page, anywhere in a table */
@@ -93,7 +94,7 @@ static const struct lmap_range lmap_ranges[] = {
 	  CONT_PMD_SIZE - PMD_SIZE - 3 * PAGE_SIZE,
 	  2 * CONT_PMD_SIZE + PMD_SIZE + 7 * PAGE_SIZE, false },
 #if CONFIG_ARM64_PA_BITS > 48
-	/* [25] the bits of the address that have a place of their own */
+	/* [25] the bits of the address that have another place in an entry */
 	{ "physical address of 51 bits", LMAP_PTE_TABLE - CONT_PTE_SIZE,
 	  BIT(50) + LMAP_PTE_TABLE - CONT_PTE_SIZE, 2 * CONT_PTE_SIZE, false },
 #endif
@@ -103,9 +104,9 @@ KUNIT_ARRAY_PARAM_DESC(lmap_range, lmap_ranges, desc);
 
 /*
  * One call for each range [linear map 1-11]. Every entry of every table agrees
- * with the model, entries for tables included [20], whichever levels are folded
- * [24] and however large the address is [25]. Each table, new ones too, is
- * mapped once and unmapped once, and they nest properly [17-19].
+ * with the model, also entries for tables [20], whichever levels are folded
+ * [24] and however large the address is [25]. Each table, also a new one, is
+ * mapped once and unmapped once, and these calls nest properly [17-19].
  */
 static void __init create_pgd_mapping_range(struct kunit *test)
 {

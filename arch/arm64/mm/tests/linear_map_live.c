@@ -48,7 +48,7 @@ struct lmap_leaf lmap_leaf(struct mm_struct *mm, unsigned long addr)
 }
 
 /**
- * lmap_leaf_phys() - the physical address that an entry says
+ * lmap_leaf_phys() - the physical address in an entry
  * @leaf: the entry
  */
 phys_addr_t lmap_leaf_phys(const struct lmap_leaf *leaf)
@@ -57,7 +57,7 @@ phys_addr_t lmap_leaf_phys(const struct lmap_leaf *leaf)
 }
 
 /**
- * lmap_leaf_attributes() - all that an entry says but the address
+ * lmap_leaf_attributes() - all bits of an entry but the address
  * @leaf: the entry
  */
 u64 lmap_leaf_attributes(const struct lmap_leaf *leaf)
@@ -68,8 +68,8 @@ u64 lmap_leaf_attributes(const struct lmap_leaf *leaf)
 /**
  * lmap_by_pages() - whether this boot maps memory by single pages
  *
- * It has to where pages change their permissions one by one, and the CPU cannot
- * split a larger entry, or the kernel cannot wait for it.
+ * The kernel must do so if pages change their permissions one by one, and the
+ * CPU cannot split a larger entry, or the kernel cannot wait for the split.
  */
 bool lmap_by_pages(void)
 {

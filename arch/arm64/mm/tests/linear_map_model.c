@@ -51,7 +51,7 @@ static bool lmap_covers(const struct lmap_range *range, unsigned long virt,
 	       IS_ALIGNED(range->phys - range->virt, size);
 }
 
-/* Has an earlier call mapped a page of the aligned area around @virt? */
+/* Did an earlier call map a page of the aligned area around @virt? */
 static bool lmap_met(struct lmap_fixture *f, unsigned long virt,
 		     unsigned long size)
 {
@@ -64,7 +64,10 @@ static bool lmap_met(struct lmap_fixture *f, unsigned long virt,
 	return virt + size > start && virt < start + f->before->size;
 }
 
-/* The model: what maps @virt at that level; a table is only "a table". */
+/*
+ * The model: what maps @virt at that level; it does not describe a table
+ * further.
+ */
 static u64 lmap_want(struct lmap_fixture *f, unsigned int level,
 		     unsigned long virt)
 {
@@ -206,7 +209,9 @@ void __init lmap_create(struct lmap_fixture *f,
  */
 void lmap_check(struct lmap_fixture *f)
 {
-	/* Where the top level is folded at run time, the next takes its page. */
+	/*
+	 * If the top level is folded at run time, the next level uses its page.
+	 */
 	bool folded = f->level[0].shift != PGDIR_SHIFT;
 
 	memset(f->tables, 0, sizeof(f->tables));

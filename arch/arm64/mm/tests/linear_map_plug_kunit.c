@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory that is plugged in after the boot, and taken out again.
+ * Memory that is plugged in after the boot, and unplugged again.
  *
- * The linear map grows by the code that built it, at a time when tables come from
- * the page allocator, which may have none left. Each case plugs in memory after
- * the last that there is, without giving it to the page allocator, and compares
- * all entries with a model. The memory need not exist, as nobody touches it; with
- * less memory than the machine has, a case finds some that does:
+ * The same code that built the linear map extends it; the tables now come from
+ * the page allocator, which may have no page left. Each case plugs in memory
+ * after the last that exists, without giving it to the page allocator, and
+ * compares all entries with a model. The memory need not exist, as nobody
+ * touches it. If the kernel uses less memory than the machine has, one case
+ * finds real memory:
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 linear_map_plug \
  *	--kconfig_add=CONFIG_MEMORY_HOTPLUG=y \
  *	--kconfig_add=CONFIG_MEMORY_HOTREMOVE=y --kernel_args mem=512M
  *
  * Not covered: memory that the page allocator has got (MEM_ONLINE), and its
- * struct pages, but for their allocation.
+ * struct pages, apart from their allocation.
  */
 
 #include <linux/kprobes.h>
@@ -26,7 +27,7 @@
 
 #include "linear_map.h"
 
-/* How often a slot of the fixmap was set. */
+/* Counts how often a slot of the fixmap was set. */
 static unsigned int plug_sets(struct pgtable_kunit_fixmap *fixmap,
 			      unsigned int slot)
 {
@@ -51,11 +52,11 @@ static void plug_desc(const unsigned int *sections, char *desc)
 KUNIT_ARRAY_PARAM(plug, plug_sections, plug_desc);
 
 /*
- * Memory that is plugged in is mapped like the boot's memory [linear map 33]: each
- * page to itself, by the largest entries and contiguous blocks that fit, or by
- * pages where the boot does so; and each table of pages is reached by the fixmap
- * once, not once for each block. Nothing of it is left when it is unplugged, no
- * table either. The last size has entries of every level.
+ * Memory that is plugged in is mapped like memory at boot [linear map 33]: each
+ * page at its own address, by the largest entries and contiguous blocks that
+ * fit, or by pages if the boot does so. The fixmap maps each table of pages
+ * once, not once for each block. After the memory is unplugged, no entry and no
+ * table of it is left. The last size has entries of every level.
  */
 static void arch_add_memory_mapped(struct kunit *test)
 {
@@ -79,7 +80,7 @@ static void arch_add_memory_mapped(struct kunit *test)
 	lmap_area_check_empty(&area, "unplugged");
 }
 
-/* The allocation that is to fail, and how many there were. */
+/* Which allocation fails, and how many there were. */
 static struct {
 	struct task_struct *task;
 	unsigned int fail;
@@ -91,7 +92,7 @@ static int plug_alloc_fail(struct kprobe *probe, struct pt_regs *regs)
 	if (current != plug_alloc.task ||
 	    ++plug_alloc.nr != plug_alloc.fail)
 		return 0;
-	/* Return at once, with nothing. */
+	/* Return at once, without a page. */
 	regs->regs[0] = 0;
 	instruction_pointer_set(regs, procedure_link_pointer(regs));
 	return 1;
@@ -176,9 +177,10 @@ static phys_addr_t plug_hidden(struct kunit *test, unsigned long size)
 }
 
 /*
- * Memory that exists is plugged in as firmware does it [linear map 33]: what is
- * written through the linear map at every page is read back, and no page is the
- * same as another. It is not given to the page allocator, so nobody else writes.
+ * Memory that exists is plugged in as firmware does it [linear map 33]: each
+ * page reads back what was written to it through the linear map, and no two
+ * addresses are the same page. It is not given to the page allocator, so nobody
+ * else writes.
  */
 static void add_memory_written(struct kunit *test)
 {

@@ -2,13 +2,14 @@
 /*
  * Permissions that change in a part of the linear map.
  *
- * set_memory_valid() takes a range of pages away, and gives it back. On a CPU with
- * break-before-make level 3 newer kernels map memory by blocks, and split those
- * that the range has a part of: into contiguous entries of the next level first,
- * so that what is not concerned stays as large as it can. Each case plugs in
- * memory of its own, which is mapped by entries of every size, takes a range away,
- * and compares each entry with a model: the largest that contains no end of the
- * range. Where memory is mapped by pages, no other page may change.
+ * set_memory_valid() makes a range of pages inaccessible, and accessible again.
+ * On a CPU with break-before-make level 3 newer kernels map memory by blocks,
+ * and split those of which the range covers a part. They split into contiguous
+ * entries of the next level first, so that the rest stays as large as possible.
+ * Each case plugs in memory of its own, mapped by entries of every size, makes
+ * a range inaccessible, and compares each entry with a model: the largest entry
+ * that contains no end of the range. If memory is mapped by pages, no other
+ * page may change.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 linear_map_split \
  *	--kconfig_add=CONFIG_MEMORY_HOTPLUG=y \
@@ -25,9 +26,9 @@
 #include "linear_map.h"
 
 /*
- * What a range begins and ends with: the pages around the ends of entries of each
- * size, counted from the begin of the memory. With 4K pages a contiguous block of
- * pages is 64K, one of blocks 32M, and all of the memory is one block of 1G.
+ * Where a range begins and ends: the pages around the ends of entries of each
+ * size, counted from the start of the memory. With 4K pages a contiguous block
+ * of pages is 64K, one of blocks 32M, and all of the memory is one block of 1G.
  */
 static const struct split_range {
 	const char *desc;
@@ -47,7 +48,7 @@ static const struct split_range {
 	{ "to the middle of a block", 0, PMD_SIZE / 2 },
 };
 
-/* For memory that has entries of all sizes. */
+/* Ranges for memory that has entries of all sizes. */
 static const struct split_range split_large_ranges[] = {
 	{ "block", PMD_SIZE, PMD_SIZE },
 	{ "from and to the middle of blocks", PMD_SIZE + CONT_PTE_SIZE / 2,
@@ -92,7 +93,7 @@ static void split_run(struct kunit *test, const struct split_range *range)
 	split_change(&area, area.invalid, range->size, false);
 	lmap_area_check(&area, "taken away");
 
-	/* What was split stays so. */
+	/* Split entries stay split. */
 	area.valid = area.invalid;
 	area.valid_end = area.invalid_end;
 	split_change(&area, area.valid, range->size, true);
@@ -104,24 +105,24 @@ static void split_run(struct kunit *test, const struct split_range *range)
 }
 
 /*
- * Blocks are split exactly where permissions change [linear map 34]: at the ends
- * of each kind of range, and to no smaller entries than that takes. All others of
- * the memory keep their size, their address and their permissions.
+ * Blocks are split exactly where permissions change [linear map 34]: at the
+ * ends of each kind of range, and into entries no smaller than necessary. All
+ * other entries of the memory keep their size, address and permissions.
  */
 static void set_memory_valid_range(struct kunit *test)
 {
 	split_run(test, test->param_value);
 }
 
-/* The same of ranges that are larger than a block [linear map 34]. */
+/* The same for ranges that are larger than a block [linear map 34]. */
 static void set_memory_valid_large_range(struct kunit *test)
 {
 	split_run(test, test->param_value);
 }
 
 /*
- * A block that was taken away as a whole is split when a page of it is given back
- * [linear map 34]: all others of it stay out of reach.
+ * A block that is inaccessible as a whole is split when one of its pages
+ * becomes accessible again [linear map 34]; the others stay inaccessible.
  */
 static void set_memory_valid_part_of_invalid(struct kunit *test)
 {

@@ -3,10 +3,10 @@
  * The rule for changes of live entries of the kernel's page tables.
  *
  * The linear map is in use while parts of it become read-only or lose their
- * contiguous bits. pgattr_change_is_safe() says which of these changes need no
- * invalid entry and TLB invalidation in between; what it allows, the builder
- * does, and what it forbids is a BUG there. Each case asks for one change. Not
- * covered: its callers (linear_map_again has changes that are made).
+ * contiguous bits. pgattr_change_is_safe() decides which of these changes need
+ * no invalid entry and TLB invalidation in between. The builder does what it
+ * allows; what it forbids is a BUG there. Each case checks one change. Not
+ * covered: its callers (linear_map_again makes such changes).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	pgattr_change
@@ -60,7 +60,7 @@ static const struct pgattr_change {
 	  false },
 	{ "contiguous bit cleared", PGATTR_NORMAL | PTE_CONT, PGATTR_NORMAL,
 	  false },
-	/* Where the builder has an eye on the rest of a block. */
+	/* Cases in which the builder takes care of the rest of a block. */
 	{ "contiguous, read-only", PGATTR_NORMAL | PTE_CONT,
 	  PGATTR_NORMAL | PTE_CONT | PTE_RDONLY, PGTABLE_KUNIT_KEEPS_TABLES },
 };
@@ -68,8 +68,8 @@ static const struct pgattr_change {
 KUNIT_ARRAY_PARAM_DESC(pgattr_change, pgattr_changes, desc);
 
 /*
- * Which changes of a live entry need no detour over an invalid one: the rule
- * that the builder of kernel page tables holds itself to [linear map 14].
+ * Which changes of a live entry need no invalid entry in between: the rule that
+ * the builder of kernel page tables follows [linear map 14].
  */
 static void pgattr_change_is_safe_rule(struct kunit *test)
 {

@@ -3,12 +3,12 @@
  * When a write of a kernel entry is made visible to the table walker.
  *
  * A new valid entry of the kernel needs two barriers before its address is
- * used. In lazy MMU mode they are put off until the mode ends, and a flag of
- * the thread says that they are owed. A flag that is lost is a fault on memory
- * that was just mapped; one that is never set is time lost.
+ * used. In lazy MMU mode they are postponed until the mode ends, and a flag of
+ * the thread says that they are pending. A lost flag causes a fault on memory
+ * that was just mapped; a flag that is never set costs time.
  *
- * Synthetic tables. The flag is what is looked at: no emulator shows a missing
- * barrier. Older kernels put off nothing, and skip. Not covered: the counting
+ * Synthetic tables. The cases check the flag: no emulator shows a missing
+ * barrier. Older kernels postpone nothing, and skip. Not covered: the counting
  * of sections, which the kernel's own lazy_mmu_mode_kunit tests.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
@@ -87,7 +87,10 @@ static unsigned int barriers_of_one(struct kunit *test,
 	BARRIERS_EXPECT(false, "in the pause");
 	lazy_mmu_mode_resume();
 
-	/* As in an interrupt, which must not leave its barriers to the task. */
+	/*
+	 * Pretend to be in an interrupt, which must not leave its barriers to
+	 * the task.
+	 */
 	local_bh_disable();
 	barriers_write(test, write);
 	BARRIERS_EXPECT(false, "in an interrupt");
@@ -101,11 +104,12 @@ static unsigned int barriers_of_one(struct kunit *test,
 }
 
 /*
- * Barriers of valid kernel entries are put off in lazy MMU mode and nowhere
- * else: not in a pause, not in an interrupt. The end of a section settles them,
- * the inner of two as well; the entry is in the table at once [contpte 239].
- * One entry, a contiguous block's worth, a table full, and a PMD; and entries
- * that owe nothing, because the code that changes them invalidates.
+ * Barriers of valid kernel entries are postponed in lazy MMU mode and nowhere
+ * else: not in a pause, not in an interrupt. The end of a section executes
+ * them, also the end of the inner of two sections; the entry is in the table at
+ * once [contpte 239]. One entry, a contiguous block's worth, a full table, and
+ * a PMD; also entries that need no barriers, because the code that changes them
+ * invalidates.
  */
 static void set_ptes_in_lazy_mode(struct kunit *test)
 {

@@ -2,10 +2,10 @@
 /*
  * The bits of one arm64 entry.
  *
- * The functions for runs of entries compare, merge and rebuild entries by a
- * handful of helpers: each changes some bits of a value, and all the rest has
- * to stay. Tables in this file say which, after the rules for the dirty and the
- * writable state:
+ * The functions for runs of entries compare, merge and rebuild entries with a
+ * handful of helpers. Each helper changes some bits of a value, and all other
+ * bits have to stay. Tables in this file say which, after the rules for the
+ * dirty and the writable state:
  *
  *	dirty writable | PTE_RDONLY PTE_WRITE PTE_DIRTY
  *	  no     no    |     1          0         0
@@ -13,9 +13,8 @@
  *	  yes    no    |     1          0         1
  *	  yes    yes   |     0          1         any
  *
- * and each helper runs on every combination of the bits that there are. The
- * place of the bits of an address is taken from the architecture, not from the
- * macros under test.
+ * Each helper runs on every combination of these bits. The place of the bits of
+ * an address is taken from the architecture, not from the macros under test.
  *
  * Values only. Not covered: entries in a table (pte_cont), entries that are not
  * present (pte_nonpresent), ranges (contpte), what the hardware makes of them.
@@ -50,7 +49,7 @@ static pteval_t bits_combination(unsigned int nr)
 	return val;
 }
 
-/* A page at an address that has bits everywhere, up to the highest. */
+/* A page whose address has bits everywhere, up to the highest. */
 static unsigned long bits_pfn(void)
 {
 	phys_addr_t phys = PHYS_MASK & ~(phys_addr_t)0x5a5a5a5a5a5a5a5aULL;
@@ -73,7 +72,10 @@ static void bits_yield(unsigned int i)
 		cond_resched();
 }
 
-/* Where an entry has these bits like that, these are set and these cleared. */
+/*
+ * If an entry has the bits @mask equal to @value, the helper sets and clears
+ * these bits.
+ */
 struct helper_rule {
 	pteval_t mask;
 	pteval_t value;
@@ -159,10 +161,10 @@ static pteval_t helper_want(const struct helper *helper, pteval_t val)
 
 /*
  * Each helper changes the bits that its rules name and no other [contpte 1, 8,
- * 114], in particular not those of the address. That a clean entry is still
- * clean when it is made writable is one of the rules: it had been broken.
- * Every combination of bits, because the dirty state depends on three of them,
- * and a helper that tests or changes a wrong one shows in some combination.
+ * 114], especially not those of the address. One rule says that a clean entry
+ * is still clean after it is made writable: that had been broken. Every
+ * combination of bits, because the dirty state depends on three of them, and a
+ * helper that tests or changes a wrong one shows in some combination.
  */
 static void pte_helper_changes_bits(struct kunit *test)
 {
@@ -237,9 +239,9 @@ static const struct predicate predicates[] = {
 KUNIT_ARRAY_PARAM_DESC(predicate, predicates, desc);
 
 /*
- * Each question about an entry is answered from its bits and no others: valid
- * and contiguous are two bits, and an entry that is present but not valid is
- * not part of a contiguous block, whatever bit 52 says [contpte 2, 3].
+ * Each predicate of an entry depends on its bits and no others: valid and
+ * contiguous are two bits, and an entry that is present but not valid is not
+ * part of a contiguous block, whatever bit 52 is [contpte 2, 3].
  */
 static void pte_predicate_reads_bits(struct kunit *test)
 {
@@ -260,7 +262,7 @@ static void pte_predicate_reads_bits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, predicate->run(__pte(0)), predicate->want(0));
 }
 
-/* What mprotect() may change; the rest belongs to the page. */
+/* Bits that mprotect() may change; the others belong to the page. */
 #define MODIFY_MASK	(PTE_VALID | PTE_PRESENT_INVALID | PTE_USER | PTE_PXN | \
 			 PTE_UXN | PTE_RDONLY | PTE_WRITE | PTE_GP |		\
 			 PTE_ATTRINDX_MASK | PTE_PO_IDX_MASK)
@@ -276,12 +278,12 @@ static pteval_t modify_want(pteval_t old, pteval_t newprot)
 }
 
 /*
- * A change of the protection takes the permissions, the validity and the
- * memory type from the new protection, and keeps address, young, special,
- * contiguous, uffd and the dirty state, which moves between its two forms. An
- * entry that becomes writable is dirty only if it was before. Every
- * combination, into every protection that a mapping can have, PROT_NONE
- * included; and a protection has no bit that the mask would drop.
+ * pte_modify() takes the permissions, the validity and the memory type from the
+ * new protection. It keeps address, young, special, contiguous, uffd and the
+ * dirty state, which moves between its two forms. An entry that becomes
+ * writable is dirty only if it was before. Every combination, and every
+ * protection that a mapping can have, including PROT_NONE; and no protection
+ * has a bit that the mask would drop.
  */
 static void pte_modify_keeps_and_takes(struct kunit *test)
 {
@@ -310,9 +312,10 @@ static void pte_modify_keeps_and_takes(struct kunit *test)
 }
 
 /*
- * Address and protection of an entry are two parts that make it up again
- * [contpte 4]: folding, unfolding and every batch rely on it. With the address
- * of all ones the parts can be distinguished where they are next to each other.
+ * An entry consists of its address and its protection, which make the entry
+ * again when put together [contpte 4]: folding, unfolding and every batch rely
+ * on it. With the address of all ones the parts can be distinguished where they
+ * are next to each other.
  */
 static void pte_pgprot_identity(struct kunit *test)
 {
@@ -341,9 +344,9 @@ static void pte_pgprot_identity(struct kunit *test)
 }
 
 /*
- * Where the architecture wants the address: bits 48 to 51 of it stand in bits
- * 12 to 15 of an entry for a 64K page, bits 50 and 51 in bits 8 and 9 of
- * others, if addresses have that many bits.
+ * Where the architecture wants the address: in an entry for a 64K page bits 48
+ * to 51 of the address are in bits 12 to 15, in others bits 50 and 51 are in
+ * bits 8 and 9, if addresses have that many bits.
  */
 static pteval_t phys_in_entry(phys_addr_t phys)
 {
@@ -356,12 +359,12 @@ static pteval_t phys_in_entry(phys_addr_t phys)
 }
 
 /*
- * The next page, and the one that is n further on, have an address that much
- * higher and the same other bits [contpte 5], also where the address runs over
- * into each higher bit up to the last that there is: above 48 bits adding to
- * the entry would go wrong. Each of the other bits alone, none, and all. Known
- * issue 5: in an entry for a 64K page, bits 48 and 49 of the address stand in
- * their own place besides, which the architecture wants to be 0.
+ * The next page, and the page n further on, have an address that much higher
+ * and the same other bits [contpte 5], also where the address carries into each
+ * higher bit up to the last one: above 48 bits adding to the entry would go
+ * wrong. With each of the other bits alone, with none, and with all. Known
+ * issue 5: in an entry for a 64K page bits 48 and 49 of the address are also in
+ * their own place, which the architecture wants to be 0.
  */
 static void pte_advance_pfn_all_address_bits(struct kunit *test)
 {
@@ -427,7 +430,7 @@ static const struct kernel_prot {
 
 KUNIT_ARRAY_PARAM_DESC(kernel_prot, kernel_prots, desc);
 
-/* They ask the CPU, so they are no constants. */
+/* They depend on the CPU, so they are no constants. */
 static pgprot_t kernel_prot(const struct kernel_prot *kernel)
 {
 	switch (kernel->val) {
@@ -445,11 +448,12 @@ static pgprot_t kernel_prot(const struct kernel_prot *kernel)
 }
 
 /*
- * The kernel's own pages take no fault to become dirty: those that are writable
- * can be written at once, and those that are not can as soon as they are made
- * writable, be they read-only from the beginning or by taking away the one and
- * setting the other bit, as set_memory_ro() does. pte_mkwrite_novma() leaves a
- * clean entry read-only for the hardware, so they have to be dirty.
+ * The kernel's own pages take no fault to become dirty: writable pages can be
+ * written to at once, and read-only ones as soon as they are made writable.
+ * That holds for entries that are read-only from the start, and for those that
+ * were made so by clearing one bit and setting the other, as set_memory_ro()
+ * does. pte_mkwrite_novma() leaves a clean entry read-only for the hardware, so
+ * they have to be dirty.
  */
 static void page_kernel_is_dirty(struct kunit *test)
 {
@@ -471,10 +475,10 @@ static void page_kernel_is_dirty(struct kunit *test)
 
 /*
  * The argument of pte_present() is often the read of an entry in a table, which
- * others may write: it must be read once. Here it is PROT_NONE first, and valid
- * when it is read again: present, both times. Known issue 3: the older kernel's
- * macro asks the first whether it is valid, the second whether it is PROT_NONE,
- * and says that there is no page.
+ * others may write: it must be read once. Here the first read gives PROT_NONE,
+ * and the second a valid entry: the page is present both times. Known issue 3:
+ * the macro of the older kernel checks the first value for a valid entry and
+ * the second for PROT_NONE, and says that there is no page.
  */
 static void pte_present_evaluates_once(struct kunit *test)
 {

@@ -2,10 +2,10 @@
 /*
  * The contiguous bit of one arm64 entry.
  *
- * The bit means something in a valid entry only. It is private to the functions
- * that work on entries in a table: it may leak through the getters, but a setter
- * does not take it from its caller; and an entry that is not valid, in which
- * bit 52 may stand for something else, is not a part of a block.
+ * The bit has a meaning only in a valid entry. Only the functions that work on
+ * entries in a table may use it: it may leak through the getters, but a setter
+ * does not take it from its caller. An entry that is not valid, in which bit 52
+ * may mean something else, is not a part of a block.
  *
  * Synthetic tables and values. Not covered: folding and unfolding of blocks
  * (contpte_fold), ranges (contpte). It also runs without CONFIG_ARM64_CONTPTE,
@@ -24,8 +24,8 @@
 /*
  * The part of a range that lies in the block of its first address ends at the
  * end of the block or of the range, whichever comes first [contpte 7]: for all
- * starts in a block, and ends up to two blocks after it, in the first, in
- * some, and in the last block of all addresses, where both ends wrap to 0.
+ * starts in a block, and ends up to two blocks after it; in the first, in some,
+ * and in the last block of the address space, where both ends wrap to 0.
  */
 static void pte_cont_addr_end_of_block(struct kunit *test)
 {
@@ -44,7 +44,7 @@ static void pte_cont_addr_end_of_block(struct kunit *test)
 				unsigned long end = addr + nr * PAGE_SIZE, got;
 				unsigned long want = addr + min(nr, left) * PAGE_SIZE;
 
-				/* Beyond the last address there is nothing. */
+				/* There is nothing after the last address. */
 				if (end && end < addr)
 					break;
 				got = pte_cont_addr_end(addr, end);
@@ -59,8 +59,8 @@ static void pte_cont_addr_end_of_block(struct kunit *test)
 }
 
 /*
- * The size of a block is what the architecture says for each size of a page,
- * and it divides a table [contpte 9].
+ * The size of a block is as the architecture defines it for each page size, and
+ * it divides a table [contpte 9].
  */
 static void cont_pte_geometry(struct kunit *test)
 {
@@ -76,11 +76,11 @@ static void cont_pte_geometry(struct kunit *test)
 }
 
 /*
- * A contiguous bit that leaked from a getter does not get into a table by
- * set_pte() or set_pte_at(), whether the entry is valid or PROT_NONE [contpte
- * 82]; the private function, which mappings with a contiguous bit of their own
- * are made with, writes what it is given [83]. Without CONFIG_ARM64_CONTPTE
- * they are the same function.
+ * set_pte() and set_pte_at() do not write a contiguous bit that leaked from a
+ * getter, whether the entry is valid or PROT_NONE [contpte 82]. The private
+ * function, for mappings that manage the contiguous bit themselves, writes its
+ * argument unchanged [83]. Without CONFIG_ARM64_CONTPTE they are the same
+ * function.
  */
 static void set_pte_leaked_bit(struct kunit *test)
 {
@@ -113,10 +113,10 @@ static void set_pte_leaked_bit(struct kunit *test)
 }
 
 /*
- * From an entry of a contiguous block, a batch may go on to the end of the
- * block: CONT_PTES - i from the i-th on, not CONT_PTES [contpte 147]. Any other
- * entry stands for itself, also if it is not valid and has the bit [148], and
- * without CONFIG_ARM64_CONTPTE all do [149]. All places in a table.
+ * From entry i of a contiguous block a batch may continue to the end of the
+ * block: CONT_PTES - i entries, not CONT_PTES [contpte 147]. For any other
+ * entry the hint is 1, also if it is not valid and has the bit [148], and
+ * without CONFIG_ARM64_CONTPTE for all entries [149]. All places in a table.
  */
 static void pte_batch_hint_to_block_end(struct kunit *test)
 {
@@ -147,7 +147,7 @@ static void pte_batch_hint_to_block_end(struct kunit *test)
 	}
 }
 
-/* What may be called for an entry that is not valid. */
+/* Functions that may be called for an entry that is not valid. */
 struct nonvalid_op {
 	const char *desc;
 	pte_t (*run)(struct mm_struct *mm, unsigned long addr, pte_t *ptep);
@@ -215,10 +215,10 @@ KUNIT_ARRAY_PARAM_DESC(nonvalid_op, nonvalid_ops, desc);
 
 /*
  * An entry that is not valid and has bit 52 is not a part of a block: a
- * function that reads or clears it leaves its neighbours as they are, and
- * returns its own bits and no others [contpte 40, 88, 148]. The neighbours here
- * are valid, some are young, and would be rewritten by an unfold. Both kinds:
- * one that is not present, one that is PROT_NONE; in all places of a block.
+ * function that reads or clears it does not change its neighbours, and returns
+ * exactly its bits [contpte 40, 88, 148]. The neighbours here are valid, and
+ * some are young: an unfold would rewrite them. Both kinds of entries, not
+ * present and PROT_NONE, at all places of a block.
  */
 static void nonvalid_cont_is_no_block(struct kunit *test)
 {
@@ -263,7 +263,7 @@ static void nonvalid_cont_is_no_block(struct kunit *test)
 	}
 }
 
-/* What the block has been made of, and what set_pte() is to put into it. */
+/* The entries of the block, and what set_pte() writes into it. */
 struct set_over {
 	pte_t *ptep;
 	pte_t pte;
@@ -278,8 +278,8 @@ static void set_over(void *data)
 
 /*
  * set_pte() knows neither mm nor address, so it cannot unfold. Over an entry of
- * a block it warns, once a boot, and writes what it is given without the bit;
- * its neighbours stay. Over any other entry it does not warn [contpte 81]. The
+ * a block it warns, once per boot, and writes its argument without the bit; the
+ * neighbours stay. Over any other entry it does not warn [contpte 81]. The
  * first, an inner and the last entry of a block.
  */
 static void set_pte_over_block(struct kunit *test)
@@ -327,8 +327,8 @@ static void set_pte_over_block(struct kunit *test)
 }
 
 /*
- * A contiguous PMD is none of the blocks that contpte.c makes: ageing it clears
- * the accessed bit of the one entry, and neither the bits of its neighbours nor
+ * A contiguous PMD is not one of the blocks that contpte.c makes: ageing it
+ * clears the accessed bit of one entry. It changes neither its neighbours nor
  * any contiguous bit [contpte 127]. Each entry of a block, young and old.
  */
 static void pmdp_test_and_clear_young_alone(struct kunit *test)
@@ -345,7 +345,10 @@ static void pmdp_test_and_clear_young_alone(struct kunit *test)
 			pmd_t pmd;
 			int got;
 
-			/* No page is mapped: the books know no PMD here. */
+			/*
+			 * No page is mapped: CONFIG_PAGE_TABLE_CHECK knows no
+			 * PMD here.
+			 */
 			for (i = 0; i < CONT_PMDS; i++) {
 				pmd = pfn_pmd(i << (PMD_SHIFT - PAGE_SHIFT),
 					      PAGE_KERNEL_RO);

@@ -2,16 +2,16 @@
 /*
  * arm64 entries that are not present.
  *
- * What is not present is no business of the hardware: swap and migration
- * entries, poisoned pages, device pages and markers use the bits of an entry
- * in their own way, the contiguous bit among them. The public functions for
- * page-table entries must write and read them bit by bit as they are.
+ * Hardware ignores an entry that is not present: swap and migration entries,
+ * poisoned pages, device pages and markers use its bits in their own way, also
+ * the contiguous bit. The public functions for page-table entries must write
+ * and read them unchanged.
  *
  * Each kind of entry goes through set_pte_at() into a synthetic table, is read
  * back by every getter, decoded, and cleared. The bits of an offset are tried
  * one by one, up to the highest that its kind can have. Not covered: the code
  * that makes such entries (migration, reclaim, hugetlb), batches of them, and
- * that none is taken for a part of a contiguous block (pte_cont).
+ * whether one is taken for a part of a contiguous block (pte_cont).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'pte_nonpresent'
@@ -33,7 +33,7 @@
 static const struct nonpresent_kind {
 	const char *desc;
 	unsigned int type, end;
-	unsigned int offset_bits;	/* 0: those of a PFN */
+	unsigned int offset_bits;	/* 0: the bits of a PFN */
 } nonpresent_kinds[] = {
 	{ "swap", 0, MAX_SWAPFILES, SWAP_OFFSET_BITS },
 	{ "marker", SWP_PTE_MARKER, SWP_PTE_MARKER + 1,
@@ -54,8 +54,8 @@ KUNIT_ARRAY_PARAM_DESC(nonpresent_kind, nonpresent_kinds, desc);
 
 /*
  * Write an entry to a place where a fold is tried, read it back by each getter,
- * clear it. Returns the bits that were lost or added on the way in; what comes
- * back out is checked here.
+ * and clear it. Returns the bits that were lost or added by the write; reads
+ * are checked here.
  */
 static pteval_t round_trip(struct pgtable_kunit_table *table, pte_t pte)
 {
@@ -85,7 +85,7 @@ static pteval_t round_trip(struct pgtable_kunit_table *table, pte_t pte)
 	return pte_val(raw) ^ pte_val(pte);
 }
 
-/* Does the entry say what it was made from? */
+/* Does the entry decode to what it was made from? */
 static bool decodes(pte_t pte, unsigned int type, unsigned long offset,
 		    unsigned int flags)
 {
@@ -98,10 +98,11 @@ static bool decodes(pte_t pte, unsigned int type, unsigned long offset,
 }
 
 /*
- * Every type, with each bit of the offset alone, with none and with all of
- * them, exclusive and uffd write-protected or not, comes back as it was written
- * [contpte 80, 88] and says what it was made from. Offsets end where the kind
- * does: with the size of a swap device, of a PFN, of the flags of a marker.
+ * Every type, with each single bit of the offset, with none and with all,
+ * exclusive or not, uffd write-protected or not, reads back as it was written
+ * [contpte 80, 88] and decodes to what it was made from. The number of offset
+ * bits depends on the kind: the size of a swap device, of a PFN, of the flags
+ * of a marker.
  */
 static void set_pte_at_nonpresent(struct kunit *test)
 {
@@ -128,7 +129,7 @@ static void set_pte_at_nonpresent(struct kunit *test)
 				    (!pgtable_kunit_swp_uffd(pte) ||
 				     pgtable_kunit_swp_writable(type)))
 					continue;
-				/* No offset in no device is no entry. */
+				/* Offset 0 of type 0 is no entry. */
 				if (pte_none(swp_entry_to_pte(entry)))
 					continue;
 
@@ -149,10 +150,10 @@ static void set_pte_at_nonpresent(struct kunit *test)
 }
 
 /*
- * Every bit that the architecture has for an offset, and swapon() would allow:
- * one more kind of entry that uses them must not be cut short by a setter.
- * Known issue 1: PTE_CONT is one of them, and set_ptes() takes it away. Today
- * only migration entries get that far.
+ * Every offset bit of the architecture that swapon() would allow: if another
+ * kind of entry used them, a setter must not clear one. Known issue 1: one of
+ * them is PTE_CONT, and set_ptes() clears it. Today only migration entries have
+ * such large offsets.
  */
 static void set_pte_at_offset_bits(struct kunit *test)
 {
@@ -246,7 +247,7 @@ static void set_pte_at_migration_young_dirty(struct kunit *test)
 			kept &= diff;
 		}
 	}
-	/* Each of them, and nothing else. */
+	/* Each flag alone. */
 	if (kept && lost == PTE_CONT) {
 		pgtable_kunit_known_issue(test, 1, "%s migration entries lose young",
 					  kind->desc);
@@ -258,8 +259,8 @@ static void set_pte_at_migration_young_dirty(struct kunit *test)
 }
 
 /*
- * The same for the entries of a huge page, which have functions of their own.
- * There is no PFN of part of a huge page, but nothing looks at the PFN here.
+ * The same for the entries of a huge page, which have their own functions. A
+ * huge page has no PFN of a part, but nothing checks the PFN here.
  */
 static void set_pmd_at_migration_young_dirty(struct kunit *test)
 {
@@ -344,7 +345,9 @@ static pte_t exclusive_entry(unsigned long addr, pte_t *set)
 	return pte;
 }
 
-/* Make a range but its last page exclusive; returns the folio, locked. */
+/*
+ * Make a range exclusive, apart from its last page; returns the folio, locked.
+ */
 static struct folio *exclusive_folio(struct kunit *test, unsigned long addr,
 				     unsigned int nr)
 {
@@ -354,7 +357,10 @@ static struct folio *exclusive_folio(struct kunit *test, unsigned long addr,
 	struct folio *folio = NULL;
 
 	for (; addr < end; addr += PAGE_SIZE) {
-		/* The older kernel takes all of a folio at once. */
+		/*
+		 * The older kernel makes all pages of a folio exclusive at
+		 * once.
+		 */
 		if (!pte_present(exclusive_entry(addr, NULL)))
 			continue;
 		if (folio) {
@@ -375,13 +381,13 @@ static struct folio *exclusive_folio(struct kunit *test, unsigned long addr,
 }
 
 /*
- * A page that only a device may access has an entry that is not present, but it
- * is a page like others for reclaim, which asks whether it was in use. The
- * entry has no accessed bit to take away: it must be the same afterwards, or
- * the page is lost. Known issue 4: the kernel takes the bit away all the same,
- * and on arm64 that is the highest of the type. The older one does not count
- * such a page as mapped, and so does not look for the entry of a single page. It
- * does if a page of the same folio is mapped: the last one here.
+ * A page that only a device may access has an entry that is not present. For
+ * reclaim, which checks whether the page was in use, it is a page like others.
+ * The entry has no accessed bit to clear: it must be the same afterwards, or
+ * the page is lost. Known issue 4: the kernel clears the bit all the same, and
+ * on arm64 this bit is the highest bit of the type. The older kernel does not
+ * count such a page as mapped, and so does not search for the entry of a single
+ * page. It does if a page of the same folio is mapped: the last one here.
  */
 static void folio_referenced_device_exclusive(struct kunit *test)
 {

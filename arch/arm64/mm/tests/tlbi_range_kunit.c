@@ -2,9 +2,9 @@
 /*
  * The steps in which arm64 invalidates a range of pages.
  *
- * The instructions that invalidate a range take a number of pages as scale and
- * num. A loop in asm/tlbflush.h cuts each range into such steps. These cases run
- * the tree's own loop with functions that note the steps in place of the
+ * The instructions that invalidate a range get the number of pages as scale and
+ * num. A loop in asm/tlbflush.h cuts each range into such steps. These cases
+ * run the tree's own loop with functions that record the steps in place of the
  * instructions.
  *
  * Not covered: the instructions, barriers, and which invalidation is chosen
@@ -22,7 +22,7 @@
 
 /* The invalidations of a range, as the tree's own loop makes them. */
 static struct {
-	u64 next;		/* the page that has to be the next */
+	u64 next;		/* the page that must come next */
 	unsigned long pages;
 	unsigned int steps, wrong;
 } tlbi_steps;
@@ -35,13 +35,16 @@ static void tlbi_step(u64 first, unsigned long pages)
 	tlbi_steps.steps++;
 }
 
-/* Bits 43:0 of the operand for one page are its address in units of 4K. */
+/* Bits 43:0 of the operand for one page are its address, in units of 4K. */
 static void tlbi_step_page(u64 arg)
 {
 	tlbi_step((arg & GENMASK_ULL(43, 0)) >> (PAGE_SHIFT - 12), 1);
 }
 
-/* A range: 36:0 are the number of its first page, 43:39 num, 45:44 scale. */
+/*
+ * For a range, bits 36:0 are the number of its first page, 43:39 num, 45:44
+ * scale.
+ */
 static void tlbi_step_range(u64 arg)
 {
 	tlbi_step(arg & GENMASK_ULL(36, 0),
@@ -52,7 +55,7 @@ static void tlbi_step_range(u64 arg)
 #define tlbi_run(start, pages) __flush_tlb_range_op(tlbi_step_page, \
 		tlbi_step_range, start, pages, PAGE_SIZE, 0, 3, false)
 #else
-#undef __tlbi	/* the loop is a macro, and what it does is one as well */
+#undef __tlbi	/* the loop is a macro that calls another macro */
 #undef __tlbi_level
 #define __tlbi(op, arg) ({						\
 	(void)#op;							\
@@ -70,10 +73,10 @@ static void tlbi_step_range(u64 arg)
 /*
  * A range of pages is invalidated in steps of (num + 1) << (5 * scale + 1)
  * pages, for scales from 3 down, and a last odd page on its own. The steps of
- * the kernel's loop, as the instruction has them, follow on one another, add up
- * to the range and are no more than five, for every size up to the architecture's
- * largest, 2097152 pages. The largest had been taken for nothing at all, because
- * num has one too few.
+ * the kernel's loop, as encoded in the instruction, follow each other, add up
+ * to the range and are at most five, for every size up to the architecture's
+ * largest, 2097152 pages. The kernel once took the largest size for zero pages,
+ * because num has one bit too few.
  */
 static void flush_tlb_range_op_steps_add_up(struct kunit *test)
 {
@@ -81,7 +84,7 @@ static void flush_tlb_range_op_steps_add_up(struct kunit *test)
 	bool ranges = system_supports_tlb_range();
 	unsigned int failed = 0;
 
-	/* Without steps of many pages, there are as many as pages. */
+	/* Without steps of many pages there are as many steps as pages. */
 	for (pages = 1; pages <= (ranges ? 2097152 : PTRS_PER_PTE); pages++) {
 		if (pages % 4096 == 0)
 			cond_resched();

@@ -2,8 +2,8 @@
 /*
  * Small programs that run in user space, and a record of their page faults.
  *
- * The process executes a file that consists of a few bytes, by which a binary
- * format of ours knows it; the format then puts the program into memory.
+ * The process executes a file of a few bytes. A binary format that this file
+ * registers recognises it, and puts the program into memory.
  */
 
 #include <linux/binfmts.h>
@@ -87,7 +87,7 @@ static int user_load(struct linux_binprm *bprm)
 	return 0;
 }
 
-/* In the process, as threads of the kernel may have no files to see. */
+/* This runs in the process, since kernel threads may not see the files. */
 static int user_write_file(void)
 {
 	struct file *file = filp_open(USER_PATH, O_WRONLY | O_CREAT | O_TRUNC,
@@ -98,7 +98,7 @@ static int user_write_file(void)
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	written = kernel_write(file, USER_MAGIC, strlen(USER_MAGIC), &pos);
-	/* A file that is open for writing is not executed. */
+	/* A file that is still open for writing cannot be executed. */
 	__fput_sync(file);
 	return written == strlen(USER_MAGIC) ? 0 : -EIO;
 }
@@ -119,8 +119,8 @@ static int user_process(void *unused)
 }
 
 /*
- * Recording. handle_mm_fault(vma, address, flags, regs): what has failed under
- * the lock of the VMA comes again under the other lock, and is one fault.
+ * Recording. handle_mm_fault(vma, address, flags, regs): a fault that failed
+ * under the lock of the VMA comes again under the other lock, and counts once.
  */
 static int user_fault(struct kprobe *probe, struct pt_regs *regs)
 {
@@ -153,7 +153,7 @@ NOKPROBE_SYMBOL(user_fault);
 
 static struct kprobe user_probe;
 
-/* arm64_force_sig_fault(signo, code, far, str): the process is killed by it. */
+/* arm64_force_sig_fault(signo, code, far, str): it kills the process. */
 static int user_signal(struct kprobe *probe, struct pt_regs *regs)
 {
 	struct user_run *run = running;
@@ -188,7 +188,7 @@ struct user_run *user_run_alloc(struct kunit *test)
 	struct user_run *run = kunit_kzalloc(test, sizeof(*run), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, run);
-	/* A page that is being moved costs a fault. */
+	/* A page that compaction moves costs a fault. */
 	pgtable_kunit_compaction_off(test);
 	user_probe = (struct kprobe) {
 		.symbol_name = "handle_mm_fault",
@@ -212,7 +212,7 @@ struct user_run *user_run_alloc(struct kunit *test)
 /**
  * user_run() - run a program to its end
  * @test: the test
- * @run: the program; what has been recorded before is forgotten
+ * @run: the program; earlier records are dropped
  */
 void user_run(struct kunit *test, struct user_run *run)
 {

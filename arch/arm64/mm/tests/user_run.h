@@ -3,8 +3,8 @@
  * Small programs that run in user space, and a record of their page faults.
  *
  * A program is an array of instructions. It gets a process of its own, with
- * memory that a callback maps, runs to its end, and leaves an address space to
- * look at.
+ * memory that a callback maps. It runs to its end, and its address space stays
+ * for checks.
  */
 #ifndef _ARM64_MM_TESTS_USER_RUN_H
 #define _ARM64_MM_TESTS_USER_RUN_H
@@ -13,7 +13,7 @@
 #include <linux/completion.h>
 #include <linux/mm.h>
 
-/* Faults that are kept; all are counted. */
+/* Faults that are kept; more are only counted. */
 #define USER_FAULTS	1024
 
 /**
@@ -29,22 +29,22 @@ struct user_fault {
 };
 
 /**
- * struct user_run - a program, and how it went
+ * struct user_run - a program, and how it ended
  * @code: its instructions
  * @nr_code: number of them
  * @regs: X0 and on
  * @prepare: maps memory, called in the new address space; returns 0 or -errno
  * @attend: called while the program runs, in the thread of the test; or NULL
  * @data: for @prepare and @attend
- * @addr: begin of the memory whose faults are recorded; for @prepare to set
+ * @addr: start of the memory whose faults are recorded; @prepare sets it
  * @size: its size
  * @status: how the process ended, as wait() has it
  * @err: why it was not started, or 0
  * @mm: its address space
  * @esr: the syndrome of the fault that ended it, if one did
- * @fault_addr: the address of that
- * @si_code: what the signal says of it, SEGV_MAPERR and others; 0 for no signal
- * @min_flt: minor faults, as the process was charged for
+ * @fault_addr: the address of that fault
+ * @si_code: the code of the signal, SEGV_MAPERR and others; 0 for no signal
+ * @min_flt: minor faults that the process was charged for
  * @nr: number of faults on the memory
  * @fault: the first USER_FAULTS of them
  */
@@ -71,7 +71,7 @@ struct user_run {
 	struct completion loaded;
 };
 
-/* Text is followed by room for what system calls read and write. */
+/* After the text there is room for data of system calls. */
 #define USER_CODE	0x10000UL
 #define USER_SCRATCH	(USER_CODE + PAGE_SIZE / 2)
 
