@@ -4,6 +4,8 @@
 From 7.3 on kunit.py asks for KVM before emulation. There are machines with a KVM under which a kernel says
 nothing, for as long as anybody waits: this program boots without it then. Its arguments, and what the
 kernel says, are those of the real one.
+
+For arm64 kunit.py names a packed kernel. The emulator unpacks that; firmware does not, and gets the other one.
 """
 
 import os
@@ -51,6 +53,14 @@ def with_kvm(arguments: Sequence[str]) -> list[str]:
     return [re.sub(r",pauth-impdef=\w+", "", one) if before == "-cpu" else one for before, one in pairs]
 
 
+def unpacked(arguments: Sequence[str]) -> list[str]:
+    """`arguments` with the kernel that is not packed, where firmware (-bios) is to start it."""
+    if "-bios" not in arguments:
+        return list(arguments)
+    pairs = zip(["", *arguments], arguments, strict=False)
+    return [one.removesuffix(".gz") if before == "-kernel" else one for before, one in pairs]
+
+
 def try_kvm(command: Sequence[str], silence: float) -> int | None:
     """Boot under KVM, and pass on what the kernel says; returns the exit status.
 
@@ -88,6 +98,7 @@ def try_kvm(command: Sequence[str], silence: float) -> int | None:
 
 def main(name: str, arguments: Sequence[str]) -> int:
     """The command."""
+    arguments = unpacked(arguments)
     emulated = without_kvm(arguments)
     native = any(known.emulator == name and guest.has_kvm(arch) for arch, known in machine.ARCHITECTURES.items())
     if native and emulated != list(arguments):

@@ -326,6 +326,7 @@ class Session:
     def run(self, every: Sequence[Mutant]) -> list[Result]:
         """All of it; results in the order of the catalogue."""
         mutants, absent = catalogue.fitting(every, self.read, self.settings.arch)
+        machine.provide(machine.named([mutant.machine for mutant, _ in mutants]))
         self.folder.mkdir(parents=True, exist_ok=True)
         if not mutants:
             return [Result(name, "does not fit") for name in absent]

@@ -413,7 +413,7 @@ def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
     if request.verb != "parse" and not known.help:
         llvm = any("LLVM=" in o for o in known.make_options or [])
         needs = machine.requirements(settings.arch, bool(known.cross_compile) or llvm)
-        machine.provide([*needs, *(machine.LLVM if llvm else ())])
+        machine.provide([*needs, *(machine.LLVM if llvm else ()), *machine.named(known.qemu_args or [])])
     kernel = source.obtain(settings)
     label = label_of(kernel, settings)
     # Taken before the working copy is made: an edit in between costs a needless make, never a missed one.

@@ -92,6 +92,7 @@ PACKAGES = {
     "/usr/include/stdio.h": "libc6-dev",
     "/usr/include/gelf.h": "libelf-dev",
     "/usr/share/qemu/opensbi-riscv64-generic-fw_dynamic.bin": "opensbi",
+    "/usr/share/qemu-efi-aarch64/QEMU_EFI.fd": "qemu-efi-aarch64",
     "git": "git",
     "patch": "patch",
     "clang": "clang",
@@ -182,6 +183,12 @@ def requirements(arch: str, own_compiler: bool) -> list[str]:
     if known.emulator:
         needed.append(known.emulator)
     return needed + list(known.needs)
+
+
+def named(words: Iterable[str]) -> list[str]:
+    """The files of PACKAGES that arguments of an emulator name, such as firmware, as requirements."""
+    every = " ".join(words).split()
+    return [need for need in PACKAGES if need.startswith("/") and need in every]
 
 
 def libc(arch: str) -> str:

@@ -166,7 +166,8 @@ class Runner:
             if cell.selftests:
                 kselftest.provide(cell.arch)
             llvm = cell.flavour == "clang"
-            machine.provide([*machine.requirements(cell.arch, own_compiler=llvm), *(machine.LLVM if llvm else ())])
+            needs = [*machine.requirements(cell.arch, own_compiler=llvm), *machine.named(cell.arguments)]
+            machine.provide([*needs, *(machine.LLVM if llvm else ())])
         self.marks = {cell: self.fingerprint(cell) for cell in self.cells}
 
     def settings_of(self, cell: Cell) -> Settings:

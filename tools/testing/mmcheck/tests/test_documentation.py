@@ -32,6 +32,7 @@ ELSEWHERE = {
     "atomic_seqcount_race": "a library of this project, which no kernel calls",
     "folio_bench": "measures, and fails for no number",
     "hugetlb_pte": "entries of hugetlb, which is no batch of a folio",
+    "linear_map_efi": "page tables of firmware",
     "pgtable_probe": "whether the suites know what the kernel has",
     "rmap_id": "a library of this project, which no kernel calls",
     "rmap_id_collision": "a library of this project, which no kernel calls",

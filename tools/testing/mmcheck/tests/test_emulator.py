@@ -119,3 +119,9 @@ def test_under_kvm_the_launchers_cpu_is_accepted(tmp_path: Path) -> None:
         _, errors = child.communicate()
     assert (errors, child.returncode) == ("", 3)
     assert calls(tmp_path) == ["-cpu max -accel kvm -accel hvf -accel tcg"]
+
+
+def test_firmware_gets_a_kernel_that_is_not_packed() -> None:
+    usual = ["-kernel", "boot/Image.gz", "-m", "1G"]
+    assert emulator.unpacked(usual) == usual
+    assert emulator.unpacked([*usual, "-bios", "x.gz"]) == ["-kernel", "boot/Image", "-m", "1G", "-bios", "x.gz"]

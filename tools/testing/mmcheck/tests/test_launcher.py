@@ -222,6 +222,12 @@ def test_llvm_needs_clang() -> None:
     assert [machine.package(need) for need in machine.LLVM] == ["clang", "lld", "llvm"]
 
 
+def test_firmware_that_is_named_is_needed() -> None:
+    file = "/usr/share/qemu-efi-aarch64/QEMU_EFI.fd"
+    assert machine.named(["-smp 2", f"--qemu_args=-bios {file}"]) == [file]
+    assert machine.package(file) == "qemu-efi-aarch64" and machine.named(["-m 1G"]) == []
+
+
 def test_help_needs_no_kernel(user: User) -> None:
     done = user.kunit("--help", KDIR="/no/such/place")
     assert done.returncode == 0
