@@ -70,6 +70,17 @@ struct pgtable_kunit_table {
 	struct list_head list;
 };
 
+/**
+ * struct pgtable_kunit_pte_diff - words for the difference of two entries
+ * @text: of pgtable_kunit_pte_diff()
+ */
+struct pgtable_kunit_pte_diff {
+	char text[64];
+};
+
+const char *pgtable_kunit_pte_diff(struct pgtable_kunit_pte_diff *diff, pte_t is,
+				   pte_t want);
+
 struct pgtable_kunit_table *pgtable_kunit_table_alloc(struct kunit *test);
 void pgtable_kunit_table_reset(struct pgtable_kunit_table *table);
 void pgtable_kunit_tables_reset(void);

@@ -191,6 +191,7 @@ bool pgtable_kunit_table_check(struct pgtable_kunit_table *table,
 			       const char *fmt, ...)
 {
 	int i, first = 0, differ = 0;
+	struct pgtable_kunit_pte_diff diff;
 	struct va_format vaf;
 	va_list args;
 
@@ -213,12 +214,14 @@ bool pgtable_kunit_table_check(struct pgtable_kunit_table *table,
 	vaf.fmt = fmt;
 	vaf.va = &args;
 	KUNIT_FAIL(table->test,
-		   "%pV: entry %d%s is %016llx, expected %016llx (%d differ)",
+		   "%pV: entry %d%s is %016llx, expected %016llx (%d differ)%s",
 		   &vaf, first,
 		   first < 0 || first >= PTRS_PER_PTE ?
 		   ", outside of the table," : "",
 		   (unsigned long long)pte_val(table->pte[first]),
-		   (unsigned long long)pte_val(table->want[first]), differ);
+		   (unsigned long long)pte_val(table->want[first]), differ,
+		   pgtable_kunit_pte_diff(&diff, table->pte[first],
+					  table->want[first]));
 	va_end(args);
 	return false;
 }

@@ -172,6 +172,7 @@ static bool walk_returned_ok(struct walk *w, const struct walk_step *step,
 			     const char *desc)
 {
 	struct walk_model *m = &w->model;
+	struct pgtable_kunit_pte_diff diff;
 	pte_t want;
 	bool ok;
 
@@ -187,8 +188,9 @@ static bool walk_returned_ok(struct walk *w, const struct walk_step *step,
 	want = w->ops->encode(w, &m->ret);
 	ok = w->ops->same(w, step, got, want);
 	if (report && !ok)
-		KUNIT_FAIL(w->test, "%s returns %016llx, expected %016llx",
-			   desc, (u64)pte_val(got), (u64)pte_val(want));
+		KUNIT_FAIL(w->test, "%s returns %016llx, expected %016llx%s",
+			   desc, (u64)pte_val(got), (u64)pte_val(want),
+			   pgtable_kunit_pte_diff(&diff, got, want));
 	return ok;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whether the suites could find out which features this kernel has.
+ * Whether the suites could find out which features this kernel has, and whether
+ * their messages name what is wrong.
  *
  * lib/pgtable_kunit/probes lists what they look for, and where. A feature
  * counts as missing only if its usual place is there. If the place is gone as
@@ -28,6 +29,32 @@ static void probe_finds_its_place(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, PGTABLE_KUNIT_PROBES, "probes answered");
 }
 
+/*
+ * A failure names each property in which an entry differs from the one that is
+ * expected. One entry of each pair has the property: with it first, then last.
+ */
+static void failure_names_properties(struct kunit *test)
+{
+	pte_t old = pte_mkold(pte_mkclean(pfn_pte(1, PAGE_READONLY)));
+	pte_t next = pte_mkold(pte_mkclean(pfn_pte(2, PAGE_READONLY)));
+	pte_t writable = pte_mkold(pfn_pte(1, PAGE_SHARED));
+	struct pgtable_kunit_pte_diff diff;
+
+	KUNIT_EXPECT_STREQ(test, pgtable_kunit_pte_diff(&diff, old, old), "");
+	KUNIT_EXPECT_STREQ(test, pgtable_kunit_pte_diff(&diff, pte_mkyoung(old), old),
+			   ": +young");
+	KUNIT_EXPECT_STREQ(test, pgtable_kunit_pte_diff(&diff, old, pte_mkdirty(old)),
+			   ": -dirty");
+	KUNIT_EXPECT_STREQ(test, pgtable_kunit_pte_diff(&diff, pte_mkclean(writable), old),
+			   ": +writable");
+	KUNIT_EXPECT_STREQ(test, pgtable_kunit_pte_diff(&diff, old, next),
+			   ": other page");
+	KUNIT_EXPECT_STREQ(test, pgtable_kunit_pte_diff(&diff, pgtable_kunit_none(), old),
+			   ": -present");
+	KUNIT_EXPECT_STREQ(test, pgtable_kunit_pte_diff(&diff, next, pte_mkdirty(pte_mkyoung(old))),
+			   ": -young -dirty other page");
+}
+
 static struct kunit_suite pgtable_probe_suite;
 
 static int pgtable_probe_init(struct kunit *test)
@@ -37,6 +64,7 @@ static int pgtable_probe_init(struct kunit *test)
 
 static struct kunit_case pgtable_probe_cases[] = {
 	KUNIT_CASE(probe_finds_its_place),
+	KUNIT_CASE(failure_names_properties),
 	{}
 };
 

@@ -67,6 +67,7 @@ static bool range_same(struct walk *w, const struct walk_step *step, pte_t got,
 static bool range_image_ok(struct walk *w, bool report, const char *desc)
 {
 	struct pgtable_kunit_table *table = w->table;
+	struct pgtable_kunit_pte_diff diff;
 	unsigned int i;
 
 	for (i = 0; i < WALK_WINDOW; i++) {
@@ -79,9 +80,10 @@ static bool range_image_ok(struct walk *w, bool report, const char *desc)
 			continue;
 		if (report)
 			KUNIT_FAIL(w->test,
-				   "%s: entry %u is %016llx, expected %016llx",
+				   "%s: entry %u is %016llx, expected %016llx%s",
 				   desc, i, (u64)pte_val(got),
-				   (u64)pte_val(want));
+				   (u64)pte_val(want),
+				   pgtable_kunit_pte_diff(&diff, got, want));
 		return false;
 	}
 	return report ? pgtable_kunit_table_check(table, "%s", desc) :

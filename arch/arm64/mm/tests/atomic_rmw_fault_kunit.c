@@ -302,11 +302,12 @@ static void anonymous_pages_counted(struct kunit *test)
 }
 
 /*
- * The value that CAS would write, and that it finds on pages that are not
- * fresh.
+ * The word that CAS would write, and the first word on pages that are not fresh.
+ * Each page has a word of its own, and each run has new ones: a copy that nobody
+ * filled may be a page that was used before, with the word of that time.
  */
 #define RMW_NEW		0x600dULL
-#define RMW_OLD		0x01dULL
+static u64 rmw_old = 0x01d0000;
 
 static int rmw_prepare_cas(struct user_run *run)
 {
@@ -321,13 +322,15 @@ static int rmw_prepare_cas_old(struct user_run *run)
 	unsigned long at;
 	int err = rmw_prepare_cas(run);
 
+	rmw_old += RMW_PAGES;
 	for (at = run->addr; !err && at < run->addr + run->size; at += PAGE_SIZE)
-		err = put_user(RMW_OLD, (u64 __user *)at);
+		err = put_user(rmw_old + (at - run->addr) / PAGE_SIZE,
+			       (u64 __user *)at);
 	return err;
 }
 
-/* How many of the first words of the pages have the value. */
-static unsigned int rmw_words(struct user_run *run, u64 value)
+/* How many pages begin with @value, plus @step for each page before them. */
+static unsigned int rmw_words(struct user_run *run, u64 value, u64 step)
 {
 	unsigned int i, found = 0;
 	u64 word;
@@ -335,7 +338,7 @@ static unsigned int rmw_words(struct user_run *run, u64 value)
 	for (i = 0; i < RMW_PAGES; i++) {
 		if (access_remote_vm(run->mm, run->addr + i * PAGE_SIZE, &word,
 				     sizeof(word), FOLL_FORCE) == sizeof(word))
-			found += word == value;
+			found += word == value + i * step;
 	}
 	return found;
 }
@@ -355,18 +358,18 @@ static void cas_fails(struct kunit *test)
 	f->run->prepare = rmw_prepare_cas;
 	rmw_run_pair(test, RMW_MOV_1, RMW_CAS, RMW_PAGES * PAGE_SIZE, PAGE_SIZE);
 	rmw_expect(test, RMW_FORCED ? 0 : RMW_PAGES, RMW_PAGES);
-	KUNIT_EXPECT_EQ(test, rmw_words(f->run, 0), RMW_PAGES);
+	KUNIT_EXPECT_EQ(test, rmw_words(f->run, 0, 0), RMW_PAGES);
 
 	rmw_run(test, RMW_CAS_0, RMW_PAGES * PAGE_SIZE, PAGE_SIZE);
 	rmw_expect(test, RMW_FORCED ? 0 : RMW_PAGES, RMW_PAGES);
-	PGTABLE_KUNIT_DID(test, rmw_words(f->run, RMW_NEW),
+	PGTABLE_KUNIT_DID(test, rmw_words(f->run, RMW_NEW, 0),
 			  "words changed by a CAS that succeeds");
-	KUNIT_EXPECT_EQ(test, rmw_words(f->run, RMW_NEW), RMW_PAGES);
+	KUNIT_EXPECT_EQ(test, rmw_words(f->run, RMW_NEW, 0), RMW_PAGES);
 
 	f->run->prepare = rmw_prepare_cas_old;
 	rmw_run_forked(test, RMW_CAS_0, RMW_PAGES * PAGE_SIZE, PAGE_SIZE);
 	rmw_expect(test, 0, RMW_PAGES);
-	KUNIT_EXPECT_EQ(test, rmw_words(f->run, RMW_OLD), RMW_PAGES);
+	KUNIT_EXPECT_EQ(test, rmw_words(f->run, rmw_old, 1), RMW_PAGES);
 }
 
 /* If all pages are there already, nothing faults [atomics 23]. */

@@ -320,6 +320,7 @@ static void range_op_matches_model(struct kunit *test)
 	const struct contpte_op *op = test->param_value;
 	unsigned int start, end, mask, ranges = 0, failed = 0;
 	struct contpte_fixture *f = test->priv;
+	struct pgtable_kunit_pte_diff diff;
 
 	for (mask = 0; mask < BIT(CONTPTE_BLOCKS); mask++) {
 		int base = mask & 1 ? 0 : PTRS_PER_PTE - CONTPTE_WINDOW;
@@ -346,9 +347,10 @@ static void range_op_matches_model(struct kunit *test)
 				want = op_returned(want);
 				if (!pte_same(got, want)) {
 					KUNIT_FAIL(test,
-						   "%s of [%u, %u), folded blocks %#x returns %016llx, expected %016llx",
+						   "%s of [%u, %u), folded blocks %#x returns %016llx, expected %016llx%s",
 						   op->desc, start, end, mask,
-						   pte_val(got), pte_val(want));
+						   pte_val(got), pte_val(want),
+						   pgtable_kunit_pte_diff(&diff, got, want));
 					ok = false;
 				}
 				if (!ok && ++failed == PGTABLE_KUNIT_ENOUGH)
