@@ -132,6 +132,15 @@ def combine(
     return Kernel(number, differ, {name: functions[name] for name in number}, noted)
 
 
+def own_kernel(mutant: Mutant, files: Mapping[str, str], usual: Kernel) -> Kernel:
+    """The kernel of one mutant that cannot be switched; `usual` holds the others. Cases have the same numbers there."""
+    own = {name: usual.files[name] for name in ("lib/Makefile", SWITCH_FILE, reach.KUNIT) if name in usual.files}
+    changed = {name: text.encode() for name, text in files.items()}
+    if "lib/Makefile" in files:
+        changed["lib/Makefile"] += b"\nobj-y += mmcheck_mutant.o\n"
+    return Kernel({mutant.name: 0}, {**own, **changed})
+
+
 def culprits(log: str, kernel: Kernel, build: Path | None = None) -> set[str]:
     """The mutants whose text the compiler complains about in the log of a build.
 
@@ -376,14 +385,8 @@ class Session:
             if not any(text != self.read(name) for name, text in files.items()):
                 results.append(Result(mutant.name, "survived", argument="changes nothing"))
                 continue
-            own = {
-                name: usual.files[name] for name in ("lib/Makefile", SWITCH_FILE, reach.KUNIT) if name in usual.files
-            }
-            kernel = Kernel({}, {**own, **{name: text.encode() for name, text in files.items()}})
-            if "lib/Makefile" in files:
-                kernel.files["lib/Makefile"] = f"{files['lib/Makefile']}\nobj-y += mmcheck_mutant.o\n".encode()
             progress.say(f"{mutant.name} changes more than bodies of functions: a kernel of its own")
-            if not self.attempt(kernel):
+            if not self.attempt(own_kernel(mutant, files, usual)):
                 results.append(Result(mutant.name, "does not build", harm=mutant.harm))
                 continue
             results.append(self.judge(mutant, 0, self.likely(mutant, "")))

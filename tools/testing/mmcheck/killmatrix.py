@@ -5,7 +5,8 @@ A mutant is switched on with the cases that reach it, and no others: what a case
 that kills the kernel counts, and the next boot continues with the case after it. A slow case is spared the mutants that
 several quicker cases notice; one that notices nothing else then runs with those, too, until it notices one. The result
 is kept in mutants/matrix/KERNEL-ARCH.json, a line for each mutant, and merged: a run with ONLY= or after an interrupt
-changes its own lines.
+changes its own lines. A mutant that cannot be switched, as it changes a macro or data, has a kernel of its own, in
+which all cases run.
 """
 
 import concurrent.futures
@@ -23,7 +24,7 @@ from typing import Protocol
 
 from . import boot, catalogue, graft, outcome, progress, reach
 from .catalogue import Mutant
-from .judge import Kernel, Session, switch
+from .judge import Kernel, Session, own_kernel, switch
 
 FOLDER = catalogue.FOLDER / "matrix"
 REASONS = FOLDER / "unproven.toml"
@@ -203,7 +204,9 @@ class Judge:
     def row(self, mutant: Mutant) -> Row:
         """The row of one mutant."""
         every = list(range(len(self.reach.cases)))
-        reaching = every if mutant.early else self.reach.reaching(self.session.noted[mutant.name])
+        noted = self.session.noted.get(mutant.name)
+        # What changes more than bodies of functions notes nothing.
+        reaching = every if mutant.early or noted is None else self.reach.reaching(noted)
         row = Row(reached=len(reaching))
         started = time.monotonic()
         slow = [place for place in reaching if self.reach.seconds[place] > SLOW]
@@ -299,26 +302,41 @@ class Rule(Protocol):
 MakeRule = Callable[[Session, Kernel], Rule]
 
 
+@dataclass
+class Kept:
+    """The rows of one kernel, which a later run on the same kernel finds again."""
+
+    path: Path
+    mark: str
+
+    @classmethod
+    def of(cls, session: Session, kernel: Kernel, name: str = "matrix") -> "Kept":
+        """Those of a kernel of this session."""
+        mark = f"{session.fingerprint(kernel)} {SLOW} {ENOUGH} {FLOOD} {SILENCE} {BOOTS}"
+        return cls(session.folder / f"{name}.json", mark)
+
+    def load(self) -> dict[str, Row]:
+        """What save() wrote, if that is for the same kernel."""
+        try:
+            whole = json.loads(self.path.read_text())
+            return {name: Row(**row) for name, row in whole["rows"].items()} if whole["mark"] == self.mark else {}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+
+    def save(self, rows: Mapping[str, Row]) -> None:
+        """Keep them."""
+        content = {"mark": self.mark, "rows": {name: dataclasses.asdict(row) for name, row in rows.items()}}
+        graft.replace(self.path, json.dumps(content).encode())
+
+
 def run(session: Session, every: Sequence[Mutant], kernel: Kernel, rule: MakeRule = Judge) -> dict[str, Row]:
     """The rows of `every`, several boots at a time; those found before an interrupt are kept."""
-    mark = f"{session.fingerprint(kernel)} {SLOW} {ENOUGH} {FLOOD} {SILENCE} {BOOTS}"
-    kept = session.folder / "matrix.json"
-    rows: dict[str, Row] = {}
-    try:
-        whole = json.loads(kept.read_text())
-        rows = {name: Row(**row) for name, row in whole["rows"].items()} if whole["mark"] == mark else {}
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    rows = {name: row for name, row in rows.items() if name in kernel.number}
+    kept = Kept.of(session, kernel)
+    rows = {name: row for name, row in kept.load().items() if name in kernel.number}
     todo = [mutant for mutant in every if mutant.name in kernel.number and mutant.name not in rows]
     if rows:
         progress.say(f"resuming: {len(rows)}/{len(rows) + len(todo)} mutants done")
     finder = rule(session, kernel)
-
-    def keep() -> None:
-        content = {"mark": mark, "rows": {name: dataclasses.asdict(row) for name, row in rows.items()}}
-        graft.replace(kept, json.dumps(content).encode())
-
     with (
         progress.Progress(f"kill matrix of linux {session.label}", len(todo)) as shown,
         concurrent.futures.ThreadPoolExecutor(session.jobs) as pool,
@@ -329,13 +347,36 @@ def run(session: Session, every: Sequence[Mutant], kernel: Kernel, rule: MakeRul
                 name = waiting[future].name
                 rows[name] = future.result()
                 shown.advance(count, f"{name}: {len(rows[name].cases)} of {rows[name].reached} cases notice")
-                keep()
+                kept.save(rows)
         except BaseException:
             boot.stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     finder.finish(rows, every)
-    keep()
+    kept.save(rows)
+    return rows
+
+
+def run_alone(session: Session, mutants: Sequence[tuple[Mutant, Mapping[str, str]]], usual: Kernel) -> dict[str, Row]:
+    """The rows of mutants that change more than bodies of functions, each in a kernel of its own; all cases run.
+
+    Those of one file follow each other: fewer objects differ from one kernel to the next.
+    """
+    rows: dict[str, Row] = {}
+    for mutant, files in sorted(mutants, key=lambda found: found[0].paths, reverse=True):
+        kernel = own_kernel(mutant, files, usual)
+        kept = Kept.of(session, kernel, f"matrix-{mutant.name}")
+        if found := kept.load():
+            rows |= found
+            continue
+        progress.say(f"{mutant.name} changes more than bodies of functions: a kernel of its own")
+        if not session.attempt(kernel):
+            progress.say(f"{mutant.name} does not build, left out")
+            continue
+        row = Judge(session, kernel).row(mutant)
+        progress.say(f"{mutant.name}: {len(row.cases)} of {row.reached} cases notice")
+        rows[mutant.name] = row
+        kept.save({mutant.name: row})
     return rows
 
 
@@ -343,10 +384,14 @@ def whole(session: Session, every: Sequence[Mutant], rule: MakeRule = Judge) -> 
     """Every case that notices, for each mutant; returns what follows from that."""
     mutants, _ = catalogue.fitting(every, session.read, session.settings.arch)
     session.folder.mkdir(parents=True, exist_ok=True)
-    kernel, _ = session.make(mutants)
+    kernel, broken = session.make(mutants)
     session.check_unchanged(kernel)
     rows = run(session, [mutant for mutant, _ in mutants], kernel, rule)
     path = merge(session, rows)
+    if rule is Judge:
+        alone = [(mutant, files) for mutant, files in mutants if mutant.name not in {*kernel.number, *broken}]
+        rows |= run_alone(session, alone, kernel)
+        merge(session, rows)
     took = sum(row.seconds for row in rows.values()) / (len(rows) or 1)
     progress.say(f"{took:.1f} s a mutant; the matrix is in {path}")
     return summary(Matrix.load(path), every)

@@ -57,6 +57,11 @@ def status(results: Sequence[Result]) -> int:
     return NO_VERDICT if any(r.state in NOTHING and not r.argument for r in results) else PASSED
 
 
+def chosen(mutant: Mutant, only: str) -> bool:
+    """Whether ONLY= names a mutant: one of several globs does."""
+    return any(fnmatch.fnmatch(mutant.name, glob) for glob in only.split())
+
+
 def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
     jobs = environ.get("JOBS") or str(os.cpu_count() or 1)
@@ -66,7 +71,7 @@ def run(environ: Mapping[str, str]) -> int:
     settings = from_environment({"ARCH": "arm64", **environ})
     only = environ.get("ONLY") or "*"
     known = catalogue.load(folder)
-    mutants = [mutant for mutant in known if fnmatch.fnmatch(mutant.name, only)]
+    mutants = [mutant for mutant in known if chosen(mutant, only)]
     rules, matrix = environ.get("GENERATED") == "1", environ.get("MATRIX") or ""
     if not mutants and not rules:
         raise UserError(f"ONLY={only}: no mutant in {folder} has such a name")
@@ -117,13 +122,13 @@ def by_rules(session: Session, only: str) -> int:
     every = generated.every(catalogue.places(catalogue.FOLDER), session.read)
     path = generated.survivors_file(session.source.label, session.settings.arch)
     answered = generated.answers(path)
-    chosen = [mutant for mutant in generated.sample(every) if fnmatch.fnmatch(mutant.name, only)]
-    chosen = [dataclasses.replace(mutant, survives=answered.get(mutant.name, "")) for mutant in chosen]
-    progress.say(f"{len(every)} mutants by rules, {len(chosen)} of them by chance (seed {generated.SEED})")
+    sample = [mutant for mutant in generated.sample(every) if chosen(mutant, only)]
+    sample = [dataclasses.replace(mutant, survives=answered.get(mutant.name, "")) for mutant in sample]
+    progress.say(f"{len(every)} mutants by rules, {len(sample)} of them by chance (seed {generated.SEED})")
     with session.alone():
-        results = session.run(chosen)
+        results = session.run(sample)
         session.save(results)
-    by_name = {mutant.name: mutant for mutant in chosen}
+    by_name = {mutant.name: mutant for mutant in sample}
     survivors = [by_name[result.name] for result in results if result.state == "survived"]
     generated.list_survivors(path, survivors, session.read, {r.name for r in results} - {m.name for m in survivors})
     print(table(results))

@@ -193,6 +193,31 @@ def test_what_no_case_reaches_is_not_booted(tmp_path: Path, monkeypatch: pytest.
     assert not calls and rows["n"].cases == {}
 
 
+def test_a_mutant_that_cannot_be_switched_has_a_kernel_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[str] = []
+
+    class Alone(Booted):
+        def attempt(self, kernel: judge.Kernel) -> bool:
+            built.extend(kernel.number)
+            assert kernel.files == {"lib/Makefile": b"usual", "a.h": b"macro"}
+            return "bad" not in kernel.number
+
+    quick = "1..1\n    # Subtest: one\n    ok 1 a\n    not ok 2 b\n    not ok 3 c\nnot ok 1 one\nreboot: Restarting\n"
+    calls = consoles(monkeypatch, quick)
+    session = Alone(tmp_path)
+    session.reach.seconds[3] = killmatrix.SLOW + 1
+    own = [(catalogue.Mutant(name, "all", ("a.h",), lambda _: {}), {"a.h": "macro"}) for name in ("macro", "bad")]
+    usual = judge.Kernel({"m": 5}, {"lib/Makefile": b"usual", "m.c": b"other mutants"})
+    rows = killmatrix.run_alone(session, own, usual)
+    # It is on from the beginning, and what it reaches is not known.
+    assert "mmcheck_cases=7" in " ".join(calls[0]) and "mmcheck_mutant" not in " ".join(calls[0])
+    assert rows == {"macro": Row({"one.b": "failed", "one.c": "failed"}, 4, False, rows["macro"].seconds, ["two.d"])}
+    assert built == ["macro", "bad"] and len(calls) == 1
+    assert killmatrix.run_alone(session, own[:1], usual) == rows and len(built) == 2  # found again
+
+
 GUEST = """\
 [   5.0] # mmcheck_reached:  1
 [   5.1] # selftests: mm: folio_fork

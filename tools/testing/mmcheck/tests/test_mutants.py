@@ -70,6 +70,13 @@ def test_a_name_that_no_mutant_has_is_one_line(capsys: pytest.CaptureFixture[str
     assert "ONLY=no_such_mutant: no mutant in" in capsys.readouterr().err
 
 
+def test_several_globs_choose_mutants() -> None:
+    names = ["zap_one", "zap_two", "fold_one", "fold_two"]
+    every = [catalogue.Mutant(name, "", (), lambda _: {}) for name in names]
+    assert [m.name for m in every if mutants.chosen(m, "zap_*  fold_one")] == names[:3]
+    assert [m.name for m in every if mutants.chosen(m, "*")] == names
+
+
 def test_patches_are_mutants(tmp_path: Path) -> None:
     found, _ = catalogue.fitting(catalogue.load(folder(tmp_path, forget_patch=PATCH)), read, "arm64")
     assert found[0][0].harm == "f() forgets one"
