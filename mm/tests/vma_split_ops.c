@@ -153,9 +153,24 @@ static long split_free(struct user_mm *u, unsigned int first, unsigned int nr)
 	return split_advise_unlocked(u, first, nr, MADV_FREE);
 }
 
+/*
+ * Twice: the first call splits the folio, which makes its pages old where the
+ * entries of a migration lose that bit (known issue 1). The second one finds
+ * pages that were read since then, and has to make them old itself.
+ */
 static long split_cold(struct user_mm *u, unsigned int first, unsigned int nr)
 {
-	return split_advise_unlocked(u, first, nr, MADV_COLD);
+	long err = split_advise_unlocked(u, first, nr, MADV_COLD);
+	unsigned int i, data;
+
+	for (i = first; i < first + nr && !err; i++) {
+		if (!u->page[i].present)
+			continue;
+		if (get_user(data, (unsigned int __user *)u->page[i].addr) ||
+		    !pte_young(user_mm_pte(u, u->page[i].addr)))
+			return -EFAULT;
+	}
+	return err ?: split_advise_unlocked(u, first, nr, MADV_COLD);
 }
 
 static long split_pageout(struct user_mm *u, unsigned int first,

@@ -7,7 +7,7 @@ build; which one is switched on is said on the command line of each boot:
     int f(int x)                        int f(int x)
     {                                   {
             return x + 1;                       extern int mmcheck_mutant;
-    }                                           extern unsigned char mmcheck_reached[];
+    }                                           extern volatile unsigned char mmcheck_reached[];
                                                 mmcheck_reached[3] = 1;
                                                 if (mmcheck_mutant == 7) {
                                                         return x - 1;
@@ -17,7 +17,8 @@ build; which one is switched on is said on the command line of each boot:
                                                 }
                                         }
 
-mmcheck_reached notes which functions with mutants run: what a test does not reach it cannot notice.
+mmcheck_reached notes which functions with mutants run: what a test does not reach it cannot notice. It is volatile: gcc 12
+moves another store out of a loop together with a second store of the last entry, which loses what the hardware set.
 """
 
 import re
@@ -158,7 +159,7 @@ def merge(
 def _switched(function: Function, body: str, variants: Sequence[tuple[int, str]], reached: int | None) -> str:
     lines = ["{", f"extern int {SWITCH};"]
     if reached is not None:
-        lines += [f"extern unsigned char {REACHED}[];", f"{REACHED}[{reached}] = 1;"]
+        lines += [f"extern volatile unsigned char {REACHED}[];", f"{REACHED}[{reached}] = 1;"]
     for number, variant in variants:
         lines += [f"if ({SWITCH} == {number}) {{", f"/* mutant {number} begins */"]
         labels = sorted(set(_LABEL.findall(variant)))

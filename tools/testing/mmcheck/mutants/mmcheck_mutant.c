@@ -27,14 +27,14 @@ extern int mmcheck_mutant;
 int mmcheck_mutant;
 static int mmcheck_mutant_later;
 
-extern unsigned char mmcheck_reached[];
-unsigned char mmcheck_reached[FUNCTIONS];
+extern volatile unsigned char mmcheck_reached[];
+volatile unsigned char mmcheck_reached[FUNCTIONS];
 
 /* Code that runs before all other has names of its own on arm64. */
 extern int __pi_mmcheck_mutant;
 int __pi_mmcheck_mutant;
-extern unsigned char __pi_mmcheck_reached[];
-unsigned char __pi_mmcheck_reached[FUNCTIONS];
+extern volatile unsigned char __pi_mmcheck_reached[];
+volatile unsigned char __pi_mmcheck_reached[FUNCTIONS];
 
 static bool mmcheck_reach;
 static const char *mmcheck_cases;
