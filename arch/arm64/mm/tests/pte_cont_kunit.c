@@ -352,7 +352,7 @@ static void pmdp_test_and_clear_young_alone(struct kunit *test)
 			for (i = 0; i < CONT_PMDS; i++) {
 				pmd = pfn_pmd(i << (PMD_SHIFT - PAGE_SHIFT),
 					      PAGE_KERNEL_RO);
-				pmd = pmd_mkcont(pmd_mkyoung(pmd));
+				pmd = pmd_mkcont(pmd_mkyoung(pmd_mkhuge(pmd)));
 				if (i == idx && !young)
 					pmd = pmd_mkold(pmd);
 				pmdp[i] = pmd;
