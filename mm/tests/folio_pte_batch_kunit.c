@@ -498,6 +498,7 @@ static void folio_pte_batch_misuse(struct kunit *test)
 	warnings = pgtable_kunit_count_warnings(test, misuse->call, &call);
 	if (warnings < 0)
 		kunit_skip(test, "no kunit_warning_suppress()");
+	combinations++;
 	KUNIT_EXPECT_EQ(test, warnings, misuse->warnings);
 	pgtable_kunit_table_check(call.table, "%s", misuse->desc);
 }
