@@ -436,8 +436,9 @@ static void misuse_not_present(void *data)
 	struct batch_call *call = data;
 	pte_t pte = batch_pte(folio_pfn(call->pair[0]), true);
 
-	batch_misused(call->pair[0], call->table->pte,
-		      clear_pte_bit(pte, __pgprot(PTE_VALID)), 1);
+	/* Without the first bit alone it would be a PROT_NONE entry. */
+	pte = clear_pte_bit(pte, __pgprot(PTE_VALID | PTE_PRESENT_INVALID));
+	batch_misused(call->pair[0], call->table->pte, pte, 1);
 }
 #endif
 
