@@ -17,8 +17,9 @@ build; which one is switched on is said on the command line of each boot:
                                                 }
                                         }
 
-mmcheck_reached notes which functions with mutants run: what a test does not reach it cannot notice. It is volatile: gcc 12
-moves another store out of a loop together with a second store of the last entry, which loses what the hardware set.
+mmcheck_reached notes which functions with mutants run: what a test does not reach it cannot notice. It is volatile:
+gcc 12 moves a plain store of it out of a loop, and stores the last entry of __set_ptes() a second time there. That
+loses what the hardware has set in between.
 """
 
 import re

@@ -4,9 +4,8 @@
  *
  * set_ptes() sets the contiguous bit where a range covers whole blocks. The
  * functions that clear or write-protect a range have to unfold the blocks that
- * it covers in part, and only those. A block that is unfolded without need
- * costs a TLB invalidation. A block that is not unfolded leaves a contiguous
- * entry over pages that are gone.
+ * it covers in part. Any other unfolding costs a TLB invalidation for nothing; a
+ * missing one leaves a contiguous entry over pages that are gone.
  *
  * Each case runs the real function on real entries for all ranges in a window
  * of four blocks, and compares the whole table, the value returned and the TLB
@@ -16,8 +15,7 @@
  * Not covered: single entries (contpte_fold), readers (contpte_read), real
  * address spaces (contpte_vma), the order of writes and invalidations.
  *
- *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
- *	'contpte*'
+ * Run: ./tools/testing/kunit/kunit.py run --arch=arm64 'contpte*'
  */
 
 #include <kunit/test.h>
@@ -27,8 +25,7 @@
 /*
  * set_ptes() of new entries sets the contiguous bit exactly for the blocks that
  * the range covers, if addresses and PFNs are aligned to a block at the same
- * time, and never invalidates anything [contpte 67, 69-73]. With entries from 2
- * on, and PFNs that fit:
+ * time, and never invalidates anything [contpte 67, 69-73]. From entry 2 on:
  *
  *	entries	|..2.....|........|........|...	 (a bar each CONT_PTES)
  *	range	    <--------------------->
