@@ -199,7 +199,7 @@ static void look(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * s
 	if (!self->contpte || round % LOOK)
 		return;
 	size = mapped_size(self->memory.at);
-	/* perf leaves a sample out when it falls behind. */
+	/* perf drops a sample when it is too slow. */
 	if (!size)
 		return;
 	EXPECT_EQ(whole, size == bytes(cont_ptes())) {
