@@ -88,7 +88,7 @@ def compiled(names: Sequence[str], arch: str, folder: Path, headers: Path) -> di
     folder.mkdir(parents=True, exist_ok=True)
     found = {name: folder / name for name in names}
     for name, path in found.items():
-        cc = [f"{machine.cross_prefix(arch)}gcc", "-static", "-isystem", headers]
+        cc: list[str | Path] = [f"{machine.cross_prefix(arch)}gcc", "-static", "-isystem", headers]
         if subprocess.run([*cc, "-o", path, REPRODUCERS / f"{name}.c"]).returncode:
             raise UserError(f"{REPRODUCERS / name}.c does not build: see the lines above")
     return found
