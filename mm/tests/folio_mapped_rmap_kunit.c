@@ -504,6 +504,7 @@ static void folio_dup_file_rmap_pmd_entire(struct kunit *test)
 	mapped_unlock();
 	rmap_pmd(test, &f, 0, -1);
 	KUNIT_EXPECT_FALSE(test, folio_mapped(f.folio));
+	combinations++;
 
 	if (entire == 1 && mapcount == nr + 1) {
 		pgtable_kunit_known_issue(test, 6,
