@@ -70,7 +70,7 @@ struct user_mm {
 	unsigned int failed;
 };
 
-/* Memory is at one of several places, each with twice the room. */
+/* Memory begins at the first of several places, each with twice the room. */
 #define USER_PLACES		4
 #define USER_PLACE_SIZE		ALIGN(2 * USER_PAGES * PAGE_SIZE, PMD_SIZE)
 #define USER_ADDR		ALIGN(TASK_SIZE / 4, PMD_SIZE)

@@ -4,8 +4,8 @@
 #include "walk.h"
 
 /*
- * How many later walks are tried for a shorter sequence, and which length is
- * short enough.
+ * How many later walks are tried for a shorter sequence, how many of these are
+ * shortened, and which length is short enough.
  */
 #define WALK_MORE_TRIED		50
 #define WALK_MORE_SHORTENED	4
@@ -14,7 +14,7 @@
 /* The sequences that are printed are a few steps long. */
 #define WALK_PRINTED	64
 
-/* Leave out [start, end) and, if it is not negative, @other. */
+/* Try to leave out the steps from @start to @end - 1, and @other (@nr: none). */
 static bool walk_drop(struct walk_step *step, struct walk_step *tried,
 		      unsigned int *nr, unsigned int start, unsigned int end,
 		      unsigned int other, unsigned int *budget,

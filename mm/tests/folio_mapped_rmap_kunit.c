@@ -498,7 +498,7 @@ static void folio_dup_file_rmap_pmd_entire(struct kunit *test)
 		folio_remove_rmap_ptes(f.folio, &f.folio->page, nr, mms->vma[1]);
 	else
 		folio_remove_rmap_pmd(f.folio, &f.folio->page, mms->vma[1]);
-	/* The mapping that it did not count is now removed. */
+	/* The removal subtracted pages that it had not added. */
 	if (mapcount == nr + 1 && PGTABLE_KUNIT_PAGE_MAPCOUNT)
 		atomic_add(nr, &f.folio->_nr_pages_mapped);
 	mapped_unlock();

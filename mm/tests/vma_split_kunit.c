@@ -35,7 +35,7 @@ struct split_fixture {
 	struct pgtable_kunit_tlb *tlb;	/* or NULL */
 	unsigned long addr[USER_PAGES];	/* before the second call */
 	pte_t pte[USER_PAGES];
-	unsigned long invalidated;	/* entries that had to be folded */
+	unsigned long invalidated;	/* entries that had to be invalidated */
 	unsigned long effects;		/* pages that the advice has reached */
 };
 

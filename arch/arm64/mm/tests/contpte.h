@@ -91,7 +91,7 @@ static inline pte_t contpte_mkhwdirty(pte_t pte)
 	return clear_pte_bit(pte, __pgprot(PTE_RDONLY));
 }
 
-/* Compare entries without the contiguous bit. */
+/* For cases that are about the contiguous bit alone. */
 static inline void contpte_skip_unless_folds(struct kunit *test)
 {
 	if (!CONTPTE_FOLDS)

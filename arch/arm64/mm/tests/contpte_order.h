@@ -64,7 +64,7 @@ struct contpte_order_call {
 	bool bbml3;
 };
 
-/* A value that stands for each block, or for none. */
+/* The mask of all blocks. */
 #define CONTPTE_ORDER_ALL	(BIT(CONTPTE_BLOCKS) - 1)
 
 /**

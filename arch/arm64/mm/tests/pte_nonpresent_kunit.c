@@ -247,7 +247,7 @@ static void set_pte_at_migration_young_dirty(struct kunit *test)
 			kept &= diff;
 		}
 	}
-	/* Each flag alone. */
+	/* Every entry lost PTE_CONT, and none lost another bit. */
 	if (kept && lost == PTE_CONT) {
 		pgtable_kunit_known_issue(test, 1, "%s migration entries lose young",
 					  kind->desc);
