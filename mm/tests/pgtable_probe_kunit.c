@@ -35,9 +35,11 @@ static void probe_finds_its_place(struct kunit *test)
  */
 static void failure_names_properties(struct kunit *test)
 {
-	pte_t old = pte_mkold(pte_mkclean(pfn_pte(1, PAGE_READONLY)));
-	pte_t next = pte_mkold(pte_mkclean(pfn_pte(2, PAGE_READONLY)));
-	pte_t writable = pte_mkold(pfn_pte(1, PAGE_SHARED));
+	pgprot_t read = vm_get_page_prot(VM_READ);
+	pgprot_t write = vm_get_page_prot(VM_READ | VM_WRITE | VM_SHARED);
+	pte_t old = pte_mkold(pte_mkclean(pfn_pte(1, read)));
+	pte_t next = pte_mkold(pte_mkclean(pfn_pte(2, read)));
+	pte_t writable = pte_mkold(pfn_pte(1, write));
 	struct pgtable_kunit_pte_diff diff;
 
 	KUNIT_EXPECT_STREQ(test, pgtable_kunit_pte_diff(&diff, old, old), "");
