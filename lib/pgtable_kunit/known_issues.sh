@@ -81,6 +81,13 @@ issue 13 '' fs/proc/task_mmu.c 'pagemap_scan_hugetlb_entry(' \
 	'pagemap_scan_backout_range(p, start, end); p->arg.walk_end = start; ret = 0; goto out_unlock; }'
 issue 14 '' mm/memory.c 'numa_rebuild_large_mapping(' \
 	'unsigned long addr_start = addr - (nr << PAGE_SHIFT); unsigned long pt_start = ALIGN_DOWN(addr, PMD_SIZE); pte_t *start_ptep; /* Stay within the VMA and within the page table. */ start = max3(addr_start, pt_start, vma->vm_start);'
+issue 15 '' arch/riscv/mm/hugetlbpage.c 'huge_ptep_get_and_clear(' \
+	'if (!pte_napot(orig_pte)) return ptep_get_and_clear(mm, addr, ptep); pte_num = num_contig_ptes_from_size(sz, &pgsize);' \
+	'if (!pte_napot(pte)) { pte_clear(mm, addr, ptep); return; } pte_num = num_contig_ptes_from_size(sz, &pgsize);'
+issue 16 '' arch/riscv/include/asm/pgtable.h 'ptep_set_wrprotect(' \
+	'atomic_long_set((atomic_long_t *)ptep, ((pte_val(read_pte) & ~(unsigned long)_PAGE_WRITE) | _PAGE_READ));'
+issue 17 '' arch/riscv/mm/pgtable.c 'ptep_set_access_flags(' \
+	'if (!pte_same(ptep_get(ptep), entry)) __set_pte_at(vma->vm_mm, ptep, entry); /*'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

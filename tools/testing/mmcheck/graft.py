@@ -92,6 +92,11 @@ EDITS = (
         r"obj-\$\(CONFIG_ARM64_CONTPTE\)\s*\+= contpte\.o",
         "obj-$(CONFIG_PGTABLE_KUNIT) += tests/",
     ),
+    Insertion(
+        "arch/riscv/mm/Makefile",
+        r"obj-\$\(CONFIG_HUGETLB_PAGE\)\s*\+= hugetlbpage\.o",
+        "obj-$(CONFIG_PGTABLE_KUNIT) += tests/",
+    ),
     Insertion(f"{SELFTESTS}/mm/Makefile", r"TEST_GEN_FILES \+= droppable", "include folio_tests.mk"),
 )
 

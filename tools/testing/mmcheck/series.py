@@ -33,6 +33,7 @@ WIDTH = 75
 SUBJECTS = {
     "lib/pgtable_kunit": "lib/pgtable_kunit",
     "arch/arm64/mm/tests": "arm64: mm",
+    "arch/riscv/mm/tests": "riscv: mm",
     "mm/tests": "mm/tests",
     "lib/rmap_id": "lib/rmap_id",
     "lib/rmap_id/tests": "lib/rmap_id",

@@ -83,6 +83,7 @@ def fake_tree(root: Path) -> Path:
         "mm/Makefile": "obj-y += memory.o\nobj-$(CONFIG_SHRINKER_DEBUG) += shrinker_debug.o\nobj-y += last.o\n",
         "mm/memory.c": "int memory;\n",
         "arch/arm64/mm/Makefile": "obj-y\t\t\t\t:= fault.o\nobj-$(CONFIG_ARM64_CONTPTE)\t+= contpte.o\n",
+        "arch/riscv/mm/Makefile": "obj-y += init.o\n\nobj-$(CONFIG_HUGETLB_PAGE) += hugetlbpage.o\n",
         "tools/testing/selftests/mm/Makefile": "TEST_GEN_FILES += cow\nTEST_GEN_FILES += droppable\n",
         "arch/arm64/mm/contpte.c": "int contpte;\n",
         "arch/arm64/Kconfig": 'config X\n\nendmenu # "ARMv8.1 architectural features"\n\nmenu\n',

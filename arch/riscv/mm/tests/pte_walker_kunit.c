@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * riscv entries that the hardware writes to.
+ *
+ * With Svadu, and on any CPU that updates the bits itself, the page-table
+ * walker of another CPU sets accessed and dirty at any time: it makes an entry
+ * dirty while it is writable. Dirty is all that says that the page has to be
+ * written back. So a function that changes an entry must not lose it.
+ *
+ * The suite plays the walker: the functions are compiled a second time, and
+ * after each of their reads the entry is made dirty, as the walker would do it.
+ * This does not depend on chance, or on the CPU. Not covered: what two CPUs do
+ * at the same time, PMDs.
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=riscv pte_walker
+ */
+
+#include <kunit/test.h>
+#include <asm/tlbflush.h>
+
+#include "pgtable_kunit.h"
+#include "pte_walker.h"
+
+PTE_WALKER_FUNCTIONS;
+
+/* As many entries as fork() may write-protect with one call. */
+#define WALKED_PTES	16
+
+/* What the walker has done since walker_start(). */
+static unsigned int walker_reads, walker_dirtied;
+
+/* A store of user space by way of an entry: it is atomic, and only sets bits. */
+static void walker_store(void *p)
+{
+	pte_t *ptep = p, pte = ptep_get(ptep);
+
+	walker_reads++;
+	if (!(pte_val(pte) & _PAGE_PRESENT) || !pte_write(pte) || pte_dirty(pte))
+		return;
+	WRITE_ONCE(pte_val(*ptep),
+		   pte_val(pte) | _PAGE_ACCESSED | _PAGE_DIRTY);
+	walker_dirtied++;
+}
+
+static void walker_start(struct pgtable_kunit_table *table)
+{
+	walker_reads = 0;
+	walker_dirtied = 0;
+	pte_walker.step = walker_store;
+	pte_walker.nr = WALKED_PTES;
+	barrier();
+	pte_walker.ptep = table->pte;
+}
+
+static void walker_stop(void)
+{
+	pte_walker.ptep = NULL;
+	barrier();
+}
+
+static void walker_exit(struct kunit *test)
+{
+	walker_stop();
+}
+
+/* A page that may be written to, of a folio that is mapped by 16 entries. */
+static pte_t walked_entry(struct folio *folio, unsigned int i, bool young)
+{
+	pte_t pte = pfn_pte(folio_pfn(folio) + i, PAGE_SHARED);
+
+	pte = pte_mkclean(pte_mkwrite_novma(pte));
+	return young ? pte_mkyoung(pte) : pte_mkold(pte);
+}
+
+static struct pgtable_kunit_table *walked_table(struct kunit *test, bool young)
+{
+	struct folio *folio = pgtable_kunit_folio_alloc(test, 4);
+	struct pgtable_kunit_table *table = pgtable_kunit_table_alloc(test);
+	unsigned int i;
+
+	for (i = 0; i < WALKED_PTES; i++)
+		pgtable_kunit_table_set(table, i, walked_entry(folio, i, young));
+	return table;
+}
+
+/*
+ * The control: a plain read and a plain write around the store of the walker
+ * lose the dirty bit of each entry. If this did not fail, the other cases would
+ * show nothing.
+ */
+static void walker_plain_write_loses(struct kunit *test)
+{
+	struct pgtable_kunit_table *table = walked_table(test, true);
+	unsigned int i, lost = 0;
+
+	walker_start(table);
+	for (i = 0; i < WALKED_PTES; i++)
+		walked_plain_wrprotect(table->pte + i);
+	walker_stop();
+	for (i = 0; i < WALKED_PTES; i++)
+		lost += !pte_dirty(ptep_get(table->pte + i));
+	KUNIT_EXPECT_EQ(test, walker_dirtied, WALKED_PTES);
+	KUNIT_EXPECT_EQ(test, lost, WALKED_PTES);
+	PGTABLE_KUNIT_DID(test, walker_dirtied, "entries made dirty");
+}
+
+/*
+ * ptep_set_wrprotect() keeps a dirty bit that the walker sets before it takes
+ * away the permission. fork() calls it for the parent's pages, while other
+ * threads of the parent write. 16 entries at once and one by one; a store
+ * before the call, and one after each read. A function that has no read (one
+ * atomic operation) leaves no room for the latter. Known issue 16: it is lost.
+ */
+static void wrprotect_keeps_dirty(struct kunit *test)
+{
+	unsigned int nr, i, entries = 0, lost = 0, between = 0;
+
+	for (nr = 1; nr <= WALKED_PTES; nr += WALKED_PTES - 1) {
+		struct pgtable_kunit_table *table = walked_table(test, true);
+
+		/* Dirty before the call. */
+		for (i = 0; i < nr; i++)
+			walker_store(table->pte + i);
+		walker_start(table);
+		walked_wrprotect_ptes(table->mm, table->addr, table->pte, nr);
+		walker_stop();
+		for (i = 0; i < nr; i++)
+			table->want[i] = __pte((pte_val(table->want[i]) |
+						_PAGE_DIRTY) & ~_PAGE_WRITE);
+		pgtable_kunit_table_check(table, "dirty before");
+		entries += nr;
+
+		/* Dirty as soon as the function has read the entry. */
+		table = walked_table(test, true);
+		walker_start(table);
+		walked_wrprotect_ptes(table->mm, table->addr, table->pte, nr);
+		walker_stop();
+		between += walker_dirtied;
+		for (i = 0; i < nr; i++) {
+			pte_t pte = ptep_get(table->pte + i);
+
+			if (walker_dirtied && !pte_dirty(pte))
+				lost++;
+			table->want[i] = pte_wrprotect(table->want[i]);
+			if (pte_dirty(pte))
+				pte_val(table->want[i]) |= _PAGE_DIRTY;
+		}
+		pgtable_kunit_table_check(table, "dirty between");
+		entries += nr;
+	}
+	PGTABLE_KUNIT_DID(test, entries, "entries protected");
+	kunit_info(test, "%u made dirty after a read, %u lost\n", between, lost);
+	if (lost && lost == between)
+		pgtable_kunit_known_issue(test, 16,
+					  "%u of %u entries lose the dirty bit that is set after the read",
+					  lost, between);
+	else if (!lost)
+		pgtable_kunit_stale_issue(test, 16);
+	KUNIT_EXPECT_TRUE_MSG(test, !lost || lost == between,
+			      "%u of %u lost", lost, between);
+}
+
+/*
+ * ptep_set_access_flags() keeps a dirty bit that the walker has set since the
+ * page fault read the entry: before the call, and after each read in it. Two
+ * threads fault on one page: the first writes when it is back in user space,
+ * while the second makes the entry young. Entries that are young already, and
+ * old ones. Known issue 17: if the entry differs from what the page fault has
+ * made of what it read, the function writes that.
+ */
+static void access_flags_keep_dirty(struct kunit *test)
+{
+	unsigned int i, n, calls = 0, lost = 0;
+
+	for (n = 0; n < 4; n++) {
+		bool young = n & 1, before = n & 2;
+		/* The entry differs from what the page fault has made. */
+		bool changes = before || !young;
+		struct pgtable_kunit_table *table = walked_table(test, young);
+		struct vm_area_struct vma = TLB_FLUSH_VMA(table->mm, 0);
+
+		for (i = 0; i < WALKED_PTES; i++) {
+			pte_t read = pte_mkyoung(ptep_get(table->pte + i));
+
+			if (!before)
+				walker_start(table);
+			else
+				walker_store(table->pte + i);
+			walked_set_access_flags(&vma, table->addr + i * PAGE_SIZE,
+						table->pte + i, read, 0);
+			walker_stop();
+			table->want[i] = read;
+			calls += changes;
+			if (!changes || pte_dirty(ptep_get(table->pte + i)))
+				pte_val(table->want[i]) |= _PAGE_DIRTY;
+			else
+				lost++;
+		}
+		pgtable_kunit_table_check(table, "young %d, before %d", young,
+					  before);
+	}
+	PGTABLE_KUNIT_DID(test, calls, "calls with another entry");
+	if (lost && lost == calls)
+		pgtable_kunit_known_issue(test, 17,
+					  "%u of %u entries lose a dirty bit",
+					  lost, calls);
+	else if (!lost)
+		pgtable_kunit_stale_issue(test, 17);
+	KUNIT_EXPECT_TRUE_MSG(test, !lost || lost == calls, "%u of %u lost",
+			      lost, calls);
+}
+
+/*
+ * ptep_get_and_clear() returns a dirty bit that is set at any time before the
+ * entry is gone, and ptep_test_and_clear_young() leaves it in place. The first
+ * is how munmap() and reclaim learn that a page was written to.
+ */
+static void get_and_clear_keeps_dirty(struct kunit *test)
+{
+	struct pgtable_kunit_table *table = walked_table(test, true);
+	struct vm_area_struct vma = TLB_FLUSH_VMA(table->mm, 0);
+	unsigned int i;
+
+	for (i = 0; i < WALKED_PTES; i++) {
+		unsigned long addr = table->addr + i * PAGE_SIZE;
+		pte_t *ptep = table->pte + i, got;
+
+		walker_start(table);
+		KUNIT_EXPECT_TRUE(test, walked_clear_young(&vma, addr, ptep));
+		walker_stop();
+		KUNIT_EXPECT_EQ(test, walker_dirtied, 1);
+		got = ptep_get(ptep);
+		KUNIT_EXPECT_TRUE(test, pte_dirty(got) && !pte_young(got));
+
+		set_pte(ptep, pte_mkclean(got));
+		walker_start(table);
+		got = walked_get_and_clear(table->mm, addr, ptep);
+		walker_stop();
+		if (walker_dirtied)
+			KUNIT_EXPECT_TRUE(test, pte_dirty(got));
+		KUNIT_EXPECT_TRUE(test, pte_none(ptep_get(ptep)));
+		table->want[i] = __pte(0);
+	}
+	pgtable_kunit_table_check(table, "all taken");
+	PGTABLE_KUNIT_DID(test, i, "entries taken");
+}
+
+static struct kunit_suite pte_walker_suite;
+
+static int pte_walker_init(struct kunit *test)
+{
+	return pgtable_kunit_case_init(test, &pte_walker_suite);
+}
+
+static struct kunit_case pte_walker_cases[] = {
+	KUNIT_CASE(walker_plain_write_loses),
+	KUNIT_CASE(wrprotect_keeps_dirty),
+	KUNIT_CASE(access_flags_keep_dirty),
+	KUNIT_CASE(get_and_clear_keeps_dirty),
+	{}
+};
+
+static struct kunit_suite pte_walker_suite = {
+	.name = "pte_walker",
+	.init = pte_walker_init,
+	.exit = walker_exit,
+	.test_cases = pte_walker_cases,
+};
+
+kunit_test_suite(pte_walker_suite);
+
+MODULE_DESCRIPTION("KUnit tests for riscv entries that the hardware writes to");
+MODULE_LICENSE("GPL");
