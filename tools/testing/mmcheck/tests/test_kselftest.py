@@ -10,7 +10,7 @@ import pytest
 from mmcheck import kselftest, results, upstream
 from mmcheck.errors import UserError
 from mmcheck.kselftest import Program
-from mmcheck.settings import from_environment
+from mmcheck.settings import PROJECT, from_environment
 
 SOURCE = """
 FIXTURE(folio_one)
@@ -44,7 +44,8 @@ def test_the_programs_of_this_project_have_cases() -> None:
     programs = kselftest.programs()
     assert len(programs) > 5
     assert all(program.cases for program in programs)
-    assert set(kselftest.MACHINES) <= {program.name for program in programs}
+    reproducers = {path.stem for path in (PROJECT / "patches/reproducers").glob("*.c")}
+    assert set(kselftest.MACHINES) <= {program.name for program in programs} | reproducers
 
 
 def test_programs_and_cases_are_chosen_by_globs() -> None:
