@@ -174,6 +174,7 @@ def script(issues: Sequence[Issue]) -> str:
 def rows(issue: Issue) -> str:
     """What KNOWN_ISSUES.md has of an entry below its title."""
     files = ", ".join(f"`{name}`" for name in issue.patch)
+    program = f"patches/reproducers/known-issue-{issue.number}.c"
     named = {
         "kernels": issue.kernels,
         "needs": issue.needs,
@@ -182,6 +183,7 @@ def rows(issue: Issue) -> str:
         "upstream": issue.upstream,
         "since": issue.fixes,
         "patch": files,
+        "reproducer": f"`{program}`" if (PROJECT / program).exists() else "",
         "seen in a tree by": f"the faulty code in `{issue.file}`"
         + (f", in versions before {issue.fixed_in}" if issue.fixed_in else ""),
     }
