@@ -100,11 +100,6 @@ def hints(folder: Path) -> list[tuple[tuple[str, str], str, str]]:
     return [((e["file"], e.get("in", "")), e["name"], e.get("suite", "")) for e in every]
 
 
-def places(folder: Path) -> list[tuple[str, str]]:
-    """File and function of each entry of the *.toml in a folder."""
-    return [place for place, _, _ in hints(folder)]
-
-
 def _entry(path: Path, entry: dict[str, object]) -> Mutant:
     name = entry.get("name", "?")
     missing = {"name", "file", "old", "new", "harm"} - entry.keys()

@@ -24,17 +24,45 @@ SEED = 19
 SAMPLE = 300
 
 UNDER_TEST: dict[str, str] = {
+    "arch/arm64/include/asm/atomic_rmw.h": r".*",
+    "arch/arm64/include/asm/atomic_rmw_insn.h": r".*",
+    "arch/arm64/include/asm/pgtable.h": r"(?!__check_safe).*(_ptes|ptep?_|pmdp_|set_pte|set_pmd).*",
+    "arch/arm64/include/asm/tlbflush.h": r".*flush_tlb_range.*",
+    "arch/arm64/kernel/mte.c": r"mte_sync_tags",
     "arch/arm64/mm/contpte.c": r".*",
-    "mm/internal.h": r".*batch.*",
-    "mm/util.c": r".*batch.*",
-    "mm/memory.c": r"(folio_zero_user|clear_|process_huge_page|(__)?copy_present|zap_present|wp_can_reuse).*",
-    "arch/arm64/include/asm/pgtable.h": r".*(_ptes|ptep_|set_pte|pte_mk|pte_modify|pte_advance|pte_wrp|pte_clear).*",
+    "arch/arm64/mm/fault.c": r"tag_clear_highpages?|__ptep_set_access_flags.*",
+    "arch/arm64/mm/mmu.c": r"(alloc_init|init_(pte|pmd|pud)|__create_pgd|create_|split_|pgattr_change|pte_range_has).*"
+    r"|map_mem|modify_prot_start_ptes",
+    "arch/arm64/mm/pageattr.c": r"(?!realm_|__set_memory_enc).*",
+    "fs/proc/internal.h": r"folio_average_page_mapcount",
+    "fs/proc/task_mmu.c": r"__folio_page_mapped_exclusively",
+    "include/linux/highmem.h": r"clear_user_(high)?pages",
+    "include/linux/mm.h": r"folio_mapcount|folio_maybe_mapped_shared|clear_pages",
     "include/linux/pgtable.h": r".*_ptes$|pte_advance_pfn|pte_batch_hint",
-    "arch/arm64/mm/mmu.c": r"(alloc_init|init_(pte|pmd|pud)|__create_pgd|create_|split_|pgattr_change).*",
-    "include/linux/rmap.h": r".*(mapcount|mm_id|mm_ids|rmap_list).*",
-    "mm/rmap.c": r"__?folio_(add|remove)_.*",
+    "include/linux/rmap.h": r".*(mapcount|mm_id|mm_ids|rmap_list).*|__folio_(try_)?dup_.*rmap",
+    "kernel/fork.c": r"mm_(alloc|free)_id",
+    "mm/filemap.c": r"filemap_map_(pages|(order0_)?folio.*)|set_pte_range",
+    "mm/gup.c": r"gup_fast_pte_range",
+    "mm/huge_memory.c": r"__split_huge_pmd_locked",
+    "mm/internal.h": r".*batch.*|pte_move_swp_offset|gup_must_unshare",
+    "mm/madvise.c": r"madvise_(cold_or_pageout|free)_pte_range",
+    "mm/memory.c": r"(folio_zero_user|clear_|process_huge_page|(__)?copy_present|zap_present|(__)?wp_can_reuse"
+    r"|set_pte_range|alloc_anon_folio|map_anon_folio|do_anonymous_page|finish_fault|numa_rebuild_large_mapping|copy_subpage"
+    r"|copy_user_gigantic_page|vma_needs_copy).*",
+    "mm/migrate.c": r"remove_migration_pte|try_to_map_unused_to_zeropage",
+    "mm/mincore.c": r"mincore_pte_range",
+    "mm/mmu_gather.c": r"tlb_flush_rmap_batch|__tlb_remove_folio_pages_size",
+    "mm/mprotect.c": r".*batch.*|change_pte_range|(maybe|can)_change_pte_writable",
+    "mm/mremap.c": r".*batch.*|move_ptes",
+    "mm/rmap.c": r"__?folio_(add|remove)_.*|folio_add_new_anon_rmap|folio_referenced_one|folio_unmap_pte_batch"
+    r"|try_to_unmap_one|ttu_anon_lazyfree_folio",
+    "mm/util.c": r".*batch.*",
 }
-"""Files, and which of their functions, besides those that the catalogue names."""
+"""Files, and which of their functions: those that read or write a run of entries, count the mappings of a large folio,
+clear several pages, build the linear map, or force write faults.
+
+The catalogue also changes other functions (system calls, allocators, hugetlb): a test sees one property of each.
+"""
 
 _LEVELS = {
     "CONT_PTES": "(CONT_PTES / 2)",
@@ -157,22 +185,15 @@ def changes(text: str, function: schemata.Function) -> Iterator[Change]:
         yield Change("drop_merge", start + match.start(2), start + match.end(2), "do { } while (0)")
 
 
-def functions_under_test(
-    entries: Iterable[tuple[str, str]], read: Read
-) -> Iterator[tuple[str, schemata.Function, str]]:
-    """File, function and text of the file: all that is under test, and what `entries` of the catalogue name."""
-    named: dict[str, set[str]] = {file: set() for file in UNDER_TEST}
-    for file, wanted in entries:
-        if wanted and not file.startswith(("tools/", "lib/")) and "/tests/" not in file:
-            named.setdefault(file, set()).add(wanted)
-    for file in sorted(named):
+def functions(read: Read, tested: Mapping[str, str]) -> Iterator[tuple[str, schemata.Function, str]]:
+    """The functions of `tested`, a table like UNDER_TEST: file, function, text of the file."""
+    for file, names in sorted(tested.items()):
         try:
             text = read(file)
         except OSError:
             continue
         for function in schemata.functions(text):
-            name = function.name[0]
-            if name in named[file] or re.fullmatch(UNDER_TEST.get(file, "(?!)"), name):
+            if re.fullmatch(names, function.name[0]):
                 yield file, function, text
 
 
@@ -194,11 +215,11 @@ def _mutant(file: str, function: schemata.Function, text: str, change: Change, s
     return Mutant(name, f"{change.operator} in {function.name[0]}()", (file,), files)
 
 
-def every(entries: Iterable[tuple[str, str]], read: Read) -> list[Mutant]:
+def every(read: Read, tested: Mapping[str, str] = UNDER_TEST) -> list[Mutant]:
     """All mutants that the rules give for a tree, sorted by name."""
     seen: set[str] = set()
     found = []
-    for file, function, text in functions_under_test(entries, read):
+    for file, function, text in functions(read, tested):
         found += [_mutant(file, function, text, change, seen) for change in changes(text, function)]
     return sorted(found, key=lambda mutant: mutant.name)
 

@@ -119,7 +119,7 @@ def run(environ: Mapping[str, str]) -> int:
 
 def by_rules(session: Session, only: str) -> int:
     """Judge the sample of generated mutants; returns the exit status."""
-    every = generated.every(catalogue.places(catalogue.FOLDER), session.read)
+    every = generated.every(session.read)
     path = generated.survivors_file(session.source.label, session.settings.arch)
     answered = generated.answers(path)
     sample = [mutant for mutant in generated.sample(every) if chosen(mutant, only)]

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """Mutants from rules: what they change, that their names last, and what becomes of survivors."""
 
+import re
 import tomllib
 from pathlib import Path
 
 from mmcheck import generated, schemata
+from mmcheck.catalogue import Mutant, Read
 
 TEXT = """\
 /* if (x < 1) in a comment */
@@ -33,6 +35,10 @@ def read(name: str) -> str:
     raise FileNotFoundError(name)
 
 
+def every(own: Read) -> list[Mutant]:
+    return generated.every(own, {"a.c": "f", "gone.c": "f"})
+
+
 def test_each_operator_finds_its_places() -> None:
     function = schemata.functions(TEXT)[0]
     found = {(c.operator, TEXT[c.start : c.end], c.new) for c in generated.changes(TEXT, function)}
@@ -48,17 +54,17 @@ def test_each_operator_finds_its_places() -> None:
 
 
 def test_mutants_change_one_body_and_keep_their_names() -> None:
-    found = generated.every([("a.c", "f"), ("gone.c", "f"), ("mm/tests/a.c", "f")], read)
+    found = every(read)
     assert found and len({mutant.name for mutant in found}) == len(found)
     for mutant in found:
         changed = schemata.changed(TEXT, dict(mutant.files(read) or {})["a.c"])
         assert changed is not None and list(changed) == [("f", 0)]
-    moved = generated.every([("a.c", "f")], lambda name: "/* new */\n\n" + read(name))
+    moved = every(lambda name: "/* new */\n\n" + read(name))
     assert [mutant.name for mutant in moved] == [mutant.name for mutant in found]
 
 
 def test_more_functions_change_the_sample_by_their_share_only() -> None:
-    found = generated.every([("a.c", "f")], read)
+    found = every(read)
     chosen = generated.sample(found, 5)
     assert len(chosen) == 5 and generated.sample(found[::-1], 5) == chosen
     without = [mutant for mutant in found if mutant != chosen[2]]
@@ -67,7 +73,7 @@ def test_more_functions_change_the_sample_by_their_share_only() -> None:
 
 
 def test_answers_to_survivors_stay(tmp_path: Path) -> None:
-    one, two, three = generated.every([("a.c", "f")], read)[:3]
+    one, two, three = every(read)[:3]
     path = tmp_path / "7.3-arm64.toml"
     generated.list_survivors(path, [one, two], read, [])
     path.write_text(path.read_text().replace('answer = ""', 'answer = "no \\"caller\\""', 1))
@@ -76,3 +82,8 @@ def test_answers_to_survivors_stay(tmp_path: Path) -> None:
     entries = tomllib.loads(path.read_text())["survivor"]
     assert {entry["name"] for entry in entries} == {one.name, three.name}
     assert all("--- a/a.c" in entry["diff"] for entry in entries)
+
+
+def test_names_of_functions_are_expressions() -> None:
+    for names in generated.UNDER_TEST.values():
+        re.compile(names)
