@@ -219,7 +219,10 @@ class Session:
     def attempt(self, kernel: Kernel) -> bool:
         """Build one kernel; whether that is done."""
         tree = launcher.working_copy(self.source, self.settings, self.label, kernel.files)
-        launch = launcher.Launch(self.request(), self.settings, tree, self.label, "")
+        request = self.request()
+        # One build then names all the mutants that do not compile.
+        request = dataclasses.replace(request, arguments=[*request.arguments, "--make_options=-k"])
+        launch = launcher.Launch(request, self.settings, tree, self.label, "")
         self.build = launch.build
         (launch.build / LOG).unlink(missing_ok=True)
         with contextlib.suppress(UserError):

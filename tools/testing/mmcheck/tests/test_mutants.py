@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import boot, catalogue, judge, mutants, schemata
+from mmcheck import boot, catalogue, judge, launcher, mutants, schemata
 from mmcheck.errors import UserError
 from mmcheck.settings import from_environment
 from mmcheck.source import Source
@@ -151,6 +151,26 @@ class Compiled(judge.Session):
 
     def log(self) -> str:
         return "x.o: error: undefined reference\n"
+
+
+def test_one_build_names_all_that_do_not_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Launch:
+        def __init__(self, request: launcher.Request, *_: object) -> None:
+            asked.extend(request.arguments)
+            self.build = Path("/nonexistent")
+
+        def run(self) -> int:
+            return 1
+
+    monkeypatch.setattr(launcher, "Launch", Launch)
+    monkeypatch.setattr(launcher, "working_copy", lambda *_: Path())
+    session = judge.Session.__new__(judge.Session)
+    session.settings, session.label = from_environment({"ARCH": "arm64"}), "linux"
+    session.source = Source(Path(), "linux", True)
+    assert not session.attempt(judge.Kernel({}, {}))
+    assert "--make_options=-k" in asked
 
 
 @pytest.mark.parametrize("bad", [("m3",), ("m0", "m7")])
