@@ -18,6 +18,9 @@ LOG = "mmcheck-error.log"
 NO_INSTALL = "--no-install"
 """As an argument of any command what INSTALL=no is as a variable."""
 
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The first of these ends a command."""
+
 STATUSES = """\
 exit status: 0 all passed, 1 a test failed, 125 no verdict (git bisect run skips such a commit), 130 interrupted;
 of the selftests 4: all were skipped. Make says 2 instead of any but 0.
@@ -30,7 +33,7 @@ def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, 
     Bad input is one line and NO_VERDICT, and so is an error of ours; `kept` tells the user what is left after an
     interrupt.
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in INTERRUPTS:
         # What ^C is, unless they are ignored, as nohup wants it.
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _interrupted)
@@ -95,4 +98,12 @@ def start(
 
 
 def _interrupted(*_: object) -> None:
+    # Another one would interrupt what ends builds and machines, and leave some running.
+    for number in INTERRUPTS:
+        if signal.getsignal(number) == _interrupted:
+            signal.signal(number, _nothing)
     raise KeyboardInterrupt
+
+
+def _nothing(*_: object) -> None:
+    """Unlike SIG_IGN this does not extend to programs that are started from now on."""

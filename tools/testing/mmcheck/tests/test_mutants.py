@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """The catalogue of mutants, how they are put into a kernel, and how a boot is judged."""
 
+import contextlib
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +14,7 @@ import pytest
 
 from mmcheck import boot, catalogue, judge, launcher, mutants, schemata
 from mmcheck.errors import UserError
-from mmcheck.settings import from_environment
+from mmcheck.settings import PROJECT, from_environment
 from mmcheck.source import Source
 
 TEXT = "int f(int x)\n{\n\treturn x + 1;\n}\n\nint g(int x)\n{\n\treturn x + 1;\n}\n"
@@ -305,3 +310,45 @@ def test_after_an_interrupt_the_rest_is_judged(tmp_path: Path) -> None:
         changed.judge_all(own, judge.Kernel(kernel.number, {"a.c": b"y"}))
     boot.stop.clear()
     assert len(Judged(tmp_path).judge_all(own, kernel)) == 3
+
+
+TWICE = """
+import sys
+from pathlib import Path
+
+from mmcheck import boot, catalogue, command, judge
+from mmcheck.tests.test_mutants import Judged
+
+
+class Boots(Judged):
+    def judge(self, mutant, number, likely):
+        boot.follow(["sh", "-c", "echo $$ >begun; mv begun machine; exec sleep 100"], Path("log"), 100)
+
+
+def body(environ):
+    Boots(Path.cwd()).judge_all([catalogue.Mutant("one", "all", (), lambda _: {})], judge.Kernel({"one": 1}, {}))
+    return 0
+
+
+sys.exit(command.run("mutants", body, {}))
+"""
+
+
+@pytest.mark.parametrize("numbers", [(signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGHUP)])
+def test_two_interrupts_in_a_row_leave_no_machine(tmp_path: Path, numbers: Sequence[signal.Signals]) -> None:
+    path = os.pathsep.join([str(PROJECT / "tools/testing"), *filter(None, sys.path)])
+    machine = tmp_path / "machine"
+    with subprocess.Popen([sys.executable, "-c", TWICE], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}) as child:
+        try:
+            while not machine.exists():
+                time.sleep(0.05)
+            for number in numbers:
+                child.send_signal(number)
+                time.sleep(0.2)
+            assert child.wait(timeout=20) == 130
+            with pytest.raises(ProcessLookupError):
+                os.kill(int(machine.read_text()), 0)
+        finally:
+            child.kill()
+            with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+                os.kill(int(machine.read_text()), signal.SIGKILL)
