@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What all commands have in common: variables, errors, interrupts, exit statuses, --help."""
 
+import difflib
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from .errors import INTERRUPTED, NO_VERDICT, UserError
+from .settings import VARIABLES
 
 LOG = "mmcheck-error.log"
 """Has the traceback of an error that nobody expected; below O=, or among temporary files."""
@@ -20,6 +22,16 @@ NO_INSTALL = "--no-install"
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The first of these ends a command."""
+
+KNOWN = frozenset(
+    (
+        *VARIABLES,
+        *("A", "ALL", "B", "BEFORE", "BUDGET", "FILES", "FROM", "GENERATED", "HOST", "INSTALL", "JOBS", "KCONFIG_ADD"),
+        *("KERNEL_ARGS", "MATRIX", "MIB", "MUTANTS", "ONLY", "ORIGIN", "REPEATS", "SELFTESTS", "STRICT", "SUITE"),
+        *("TARGETS", "TESTS"),
+    )
+)
+"""The variables that some command reads."""
 
 STATUSES = """\
 exit status: 0 all passed, 1 a test failed, 125 no verdict (git bisect run skips such a commit), 130 interrupted;
@@ -38,6 +50,7 @@ def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, 
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _interrupted)
     try:
+        check_names(given_to_make(environ.get("MAKEFLAGS", "")))
         # FEATURES= means none.
         return body({key: value for key, value in environ.items() if value or key == "FEATURES"})
     except UserError as error:
@@ -50,6 +63,20 @@ def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, 
         what = " ".join(f"{type(error).__name__}: {error}".split())
         print(f"{name}: no verdict, an unexpected error: {what}; see {_log(environ)}", file=sys.stderr)
         return NO_VERDICT
+
+
+def given_to_make(flags: str) -> list[str]:
+    """The names in `make NAME=VALUE`, as make passes them on in $MAKEFLAGS."""
+    _, _, given = f" {flags}".partition(" -- ")
+    return re.findall(r"(?:^|(?<!\\)\s)([A-Za-z_]\w*)=", given)
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise UserError for a name that is almost that of a variable: `TEST=folio_fork` would run all tests."""
+    for name in names:
+        near = [] if name in KNOWN else difflib.get_close_matches(name.upper(), sorted(KNOWN), 1, 0.8)
+        if near:
+            raise UserError(f"{name}=: there is no such variable; did you mean {near[0]}=?")
 
 
 def _log(environ: Mapping[str, str]) -> Path:
@@ -82,7 +109,7 @@ def start(
         if argument in ("-h", "--help"):
             print(f"{usage}\n{(about or '').strip()}\n\n{STATUSES}", end="")
             return 0
-        if given:
+        if given and given[1] in KNOWN:
             os.environ[given[1]] = given[2]
         elif argument == NO_INSTALL:
             os.environ["INSTALL"] = "no"

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -223,3 +224,31 @@ def test_variables_of_the_shell_do_not_change_what_is_run(user: User, tmp_path: 
         variables = {"PAGES": "16K", "O": str(tmp_path / "out"), "HOME": str(tmp_path)}
         done = python(["tools/testing/mmcheck", verb], **variables)
         assert done.returncode == 0, done.stderr
+
+
+def test_a_misspelt_variable_starts_nothing() -> None:
+    done = subprocess.run(
+        ["make", "kselftest", "TARGETS=mm", "TEST=folio fork ARC=x"], cwd=PROJECT, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "kselftest: TEST=: there is no such variable; did you mean TESTS=?\n" in done.stderr
+    done = python(["-m", "mmcheck.matrix", "ONYL=6.12"])
+    assert (done.returncode, done.stdout) == (125, "") and "ONYL=6.12: no such argument" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [("", []), ("s -j2", []), (r" -- A= ONLY=7.3\ um\ TEST=b O=x", ["A", "ONLY", "O"]), ("k -- V=1", ["V"])],
+)
+def test_names_that_make_was_given(flags: str, names: list[str]) -> None:
+    assert command.given_to_make(flags) == names
+    command.check_names(names)
+
+
+def test_all_variables_that_are_read_are_known() -> None:
+    sources = "".join(
+        path.read_text() for path in PROJECT.glob("tools/testing/mmcheck/**/*.py") if "tests" not in path.parts
+    )
+    read = set(re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', sources)) | {"MIB", "REPEATS"}
+    foreign = {"MAKEFLAGS", "NO_COLOR", "TERM", "XDG_CACHE_HOME", "HOME", "PATH"}
+    assert {name for name in read if not name.startswith("MMCHECK_")} - foreign == command.KNOWN
