@@ -2,15 +2,16 @@
 /*
  * How many faults it costs to populate memory with atomic instructions.
  *
- * Proves: a load faults once a page or folio, a store too; an atomic of LSE
- * that meets no memory faults twice, as a read and then as a write, unless the
- * kernel looks at the instruction (CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT), and
- * always once where memory is mapped by a pair of exclusives, or on another
- * architecture. The value is right in each case.
+ * Proves: a store faults once per page or folio, and a load once per zero page.
+ * An LSE atomic on missing memory faults twice, as a read and then as a write,
+ * unless the kernel decodes the instruction
+ * (CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT); then it faults once. A pair of
+ * exclusives faults twice on arm64. On other architectures an atomic faults
+ * once. The value is right in each case.
  *
- * Does not prove: which instructions count as such (KUnit: atomic_rmw_insn,
- * atomic_rmw_fault). With two emulated CPUs QEMU makes all of them writes: the
- * test measures that first.
+ * Does not prove: which instructions count as atomics (KUnit: atomic_rmw_insn,
+ * atomic_rmw_fault). With two emulated CPUs QEMU turns all of them into writes,
+ * and the program skips its cases.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=atomic_fault
  */
@@ -18,12 +19,12 @@
 
 #include "folio_util.h"
 
-/* The least memory of a case. */
+/* A case uses at least this much memory. */
 #define MIB 0x100000UL
 
 FIXTURE(atomic_fault)
 {
-	unsigned int pages;	/* that come with one fault */
+	unsigned int pages;	/* pages that one fault brings */
 	bool twice;		/* whether an atomic faults twice */
 	bool large;
 };
@@ -136,7 +137,10 @@ FIXTURE_TEARDOWN(atomic_fault)
 {
 }
 
-/* Faults of an operation on each page of fresh memory, and the value left. */
+/*
+ * The faults of an operation on each page of fresh memory. Checks the value it
+ * leaves.
+ */
 static long faults_of(struct __test_metadata *_metadata, void (*operate)(unsigned long *at),
 		      size_t size, unsigned long expected)
 {
@@ -154,13 +158,13 @@ static long faults_of(struct __test_metadata *_metadata, void (*operate)(unsigne
 	return after - before;
 }
 
-/* Memory to populate: 1 MiB, or one folio that is larger. */
+/* The memory to populate: 1 MiB, or one folio if that is larger. */
 static size_t size_of(const FIXTURE_DATA(atomic_fault) * self)
 {
 	return bytes(self->pages) > MIB ? bytes(self->pages) : MIB;
 }
 
-/* [atomics 1-8, 14] A store: one fault for what comes together. */
+/* [atomics 1-8, 14] A store to each page costs one fault per folio. */
 TEST_F(atomic_fault, store)
 {
 	size_t size = size_of(self);
@@ -169,8 +173,8 @@ TEST_F(atomic_fault, store)
 }
 
 /*
- * [atomics 1-8, 12] A load maps the zero page, page by page, or the huge one if
- * there is one.
+ * [atomics 1-8, 12] A load maps the zero page and costs one fault per page. In
+ * memory of huge pages it maps the huge zero page, at one fault per huge page.
  */
 TEST_F(atomic_fault, load)
 {
@@ -180,7 +184,11 @@ TEST_F(atomic_fault, load)
 	EXPECT_EQ(expected, faults_of(_metadata, do_load, size, 0));
 }
 
-/* [atomics 24] A pair of exclusives: the load faults first, then the store. */
+/*
+ * [atomics 24] A pair of exclusives costs more faults than there are folios:
+ * the load faults first, then the store. Other architectures use their atomic,
+ * which faults once.
+ */
 TEST_F(atomic_fault, exclusives)
 {
 	size_t size = size_of(self);
@@ -194,9 +202,11 @@ TEST_F(atomic_fault, exclusives)
 }
 
 /*
- * [atomics 1-8, 12, 14, 28, 29] An atomic: as few faults as a store, where the kernel looks
- * at the instruction. Else twice as many: the zero page is mapped first, and
- * of a huge zero page a newer kernel makes a huge page, an older one single pages.
+ * [atomics 1-8, 12, 14, 28, 29] An atomic costs as many faults as a store, if
+ * the kernel decodes the instruction. If not, it costs more, since it maps the
+ * zero page first: twice as many with single pages. A newer kernel replaces the
+ * huge zero page by a huge page, an older one by single pages; for larger
+ * folios the case expects only "more".
  */
 TEST_F(atomic_fault, atomic)
 {
@@ -211,7 +221,10 @@ TEST_F(atomic_fault, atomic)
 		EXPECT_LT(once, count);
 }
 
-/* [atomics 15] Memory that may only be read: SIGSEGV, and it stays as it is. */
+/*
+ * [atomics 15] An atomic on read-only memory raises SIGSEGV, and the memory is
+ * unchanged.
+ */
 TEST_F(atomic_fault, read_only)
 {
 	char *room, *at = aligned(MIB, &room);
@@ -230,8 +243,8 @@ TEST_F(atomic_fault, read_only)
 }
 
 /*
- * [atomics 49] Code that can be executed and not read: the kernel cannot look
- * at it, and the atomic does its work all the same.
+ * [atomics 49] The kernel cannot read execute-only code to decode it. The
+ * atomic in it still works, and its value is right.
  */
 TEST_F(atomic_fault, execute_only)
 {

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which blocks of a folio stay folded when something happens to some pages.
+ * Which blocks of a folio stay folded when a system call changes some pages.
  *
- * Proves: memory in large folios is mapped with the contiguous bit at once, as
- * perf sees it (PERF_SAMPLE_DATA_PAGE_SIZE); a system call on part of a block
- * does its work on just those pages, unfolds the blocks that it touches and no
- * other; one that only splits the VMA unfolds none. Whatever the call, every
- * page has its right content afterwards.
+ * Proves: fresh memory in large folios has the contiguous bit, as perf sees it
+ * (PERF_SAMPLE_DATA_PAGE_SIZE). A system call on part of a block changes just
+ * those pages, and unfolds the blocks that it touches and no others. A call
+ * that only splits the VMA unfolds none. After each call, every page has the
+ * right content.
  *
- *            block 0         block 1         block 2         block 3
- *       |...............|...............|...............|...............|
- *  one                       x
- *  edges                x               x
- *  over                        xxxxxxxxxxxxxxx
- *  whole                 xxxxxxxxxxxxxxx
+ *             block 0         block 1         block 2         block 3
+ *        |...............|...............|...............|...............|
+ *   one  x               x       x      x                               x
+ *   two                 xx
+ *   half                     xxxxxxxx
+ *   over         xxxxxxxxxxxxxxxx
+ *   all                  xxxxxxxxxxxxxxxx
+ *   many         xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
  *
- * Each call is made at all of these places, on fresh memory each time.
+ * Each call is made at each of these ten places, on fresh memory each time.
  *
- * Does not prove: which invalidations this takes (vma_split and the KUnit
+ * Does not prove: which TLB invalidations this takes (vma_split and the KUnit
  * suites of contpte count them).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=contpte_fold
@@ -26,10 +28,10 @@
 
 #define BLOCKS 4
 
-/* What has become of the pages that a call was made on. */
+/* What a call does to the pages of its range. */
 enum fate { SAME, EMPTY, READONLY, NOACCESS };
 
-/* What has become of the blocks with such pages. */
+/* What a call does to the blocks that have such pages. */
 enum folding { STAYS, UNFOLDS };
 
 struct place {
@@ -87,7 +89,7 @@ FIXTURE_TEARDOWN(contpte_fold)
 	memory_free(&self->memory);
 }
 
-/* Fresh memory of four blocks; whether there is some. */
+/* Map four blocks of fresh memory; whether that worked. */
 static bool fresh(struct __test_metadata *_metadata,
 		  FIXTURE_DATA(contpte_fold) * self,
 		  const FIXTURE_VARIANT(contpte_fold) * variant)
@@ -95,7 +97,7 @@ static bool fresh(struct __test_metadata *_metadata,
 	int order = order_of(variant->blocks_per_folio * cont_ptes());
 	const char *why;
 
-	/* The page cache takes smaller folios at times. */
+	/* The page cache sometimes uses smaller folios. */
 	for (int i = 0; i < (variant->kind == XFS ? 8 : 1); i++) {
 		memory_free(&self->memory);
 		why = memory_map(&self->memory, variant->kind, order,
@@ -111,7 +113,7 @@ static bool within(const struct place *p, unsigned int page)
 	return page >= p->first && page < p->first + p->pages;
 }
 
-/* A page of a block that no call was made on, or -1. */
+/* A page of the block outside the range of the call, or -1. */
 static int untouched_page(const struct place *p, unsigned int block)
 {
 	unsigned int page;
@@ -122,7 +124,7 @@ static int untouched_page(const struct place *p, unsigned int block)
 	return -1;
 }
 
-/* Page by page: does the process see what it must? */
+/* Check content and permission of a page. */
 static void check_page(struct __test_metadata *_metadata, const struct memory *m,
 		       unsigned int page, enum fate fate, enum memory_kind kind)
 {
@@ -133,7 +135,7 @@ static void check_page(struct __test_metadata *_metadata, const struct memory *m
 			TH_LOG("page %u can still be read", page);
 		return;
 	}
-	/* What is dropped of a file comes back from it. */
+	/* A dropped page of a file comes back with the file's content. */
 	EXPECT_TRUE(page_is(at, fate == EMPTY && kind == ANON ? 0 : pattern(page)))
 		TH_LOG("page %u begins with %#x", page, (unsigned char)*at);
 	EXPECT_EQ(fate == READONLY ? SIGSEGV : 0, try_access(at, true))
@@ -141,8 +143,8 @@ static void check_page(struct __test_metadata *_metadata, const struct memory *m
 }
 
 /*
- * Make @call at each place, on fresh memory. Blocks first, for looking at a
- * page can map it anew.
+ * Make @call at each place, on fresh memory. Check the folding first, since
+ * reading a page can map it again.
  */
 static void at_each_place(struct __test_metadata *_metadata,
 			  FIXTURE_DATA(contpte_fold) * self,
@@ -192,9 +194,9 @@ static void at_each_place(struct __test_metadata *_metadata,
 }
 
 /*
- * [contpte 217] Memory that was just faulted in is folded, in each block, and
- * so is a block that does not begin its folio. A file that is only read is
- * mapped around the fault, in whole blocks.
+ * [contpte 217] Each page of fresh memory is in a folded block. There are four
+ * blocks, so with folios of two blocks some blocks do not begin their folio.
+ * The test only reads the file, so fault-around maps it, in whole blocks.
  */
 TEST_F(contpte_fold, fresh_memory)
 {
@@ -212,7 +214,10 @@ TEST_F(contpte_fold, fresh_memory)
 	}
 }
 
-/* [contpte 217] Single pages are never folded, not even side by side. */
+/*
+ * [contpte 217] Single pages are never folded. They fill four blocks, and perf
+ * shows the size of one page for each.
+ */
 TEST_F(contpte_fold, single_pages)
 {
 	struct memory *m = &self->memory;
@@ -233,7 +238,10 @@ static int call_munmap(struct memory *m, char *at, size_t length)
 	return munmap(at, length);
 }
 
-/* [contpte 190, 203] What is unmapped is gone, its neighbours are not. */
+/*
+ * [contpte 190, 203] munmap() of a range: its pages are gone, and their
+ * neighbours keep their content and permission.
+ */
 TEST_F(contpte_fold, munmap_part)
 {
 	at_each_place(_metadata, self, variant, call_munmap, NOACCESS, UNFOLDS);
@@ -244,7 +252,10 @@ static int call_dontneed(struct memory *m, char *at, size_t length)
 	return madvise(at, length, MADV_DONTNEED);
 }
 
-/* [contpte 191] Dropped pages are empty, or come back from the file. */
+/*
+ * [contpte 191] MADV_DONTNEED on a range: anonymous pages are zero afterwards,
+ * and pages of a file have the file's content again.
+ */
 TEST_F(contpte_fold, madvise_dontneed_part)
 {
 	at_each_place(_metadata, self, variant, call_dontneed, EMPTY, UNFOLDS);
@@ -256,9 +267,10 @@ static int call_readonly(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 222] Only the range becomes read-only. Entries of a file that was
- * only read are so already; whether the block is folded again when they have
- * been written depends on which is the last: not looked at.
+ * [contpte 222] mprotect(PROT_READ) makes only the range read-only. Entries of
+ * the XFS file are read-only before the call, since the test has only read
+ * them. Whether their block folds again after the writes depends on the entry
+ * that is written last, so the case does not check folding there.
  */
 TEST_F(contpte_fold, mprotect_readonly_part)
 {
@@ -272,7 +284,10 @@ static int call_none(struct memory *m, char *at, size_t length)
 	return mprotect(at, length, PROT_NONE);
 }
 
-/* [contpte 222] The range cannot be accessed. */
+/*
+ * [contpte 222] After mprotect(PROT_NONE) only the range cannot be accessed.
+ * Each block that the range touches is unfolded.
+ */
 TEST_F(contpte_fold, mprotect_none_part)
 {
 	at_each_place(_metadata, self, variant, call_none, NOACCESS, UNFOLDS);
@@ -285,8 +300,9 @@ static int call_none_and_back(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 182, 222] There and back: all content is as before. Whether the
- * block is folded again depends on which entry is written last: not looked at.
+ * [contpte 182, 222] PROT_NONE and back: all pages have content and permission
+ * as before. Whether a block folds again depends on the entry that is written
+ * last, so the case does not check folding.
  */
 TEST_F(contpte_fold, mprotect_none_and_back)
 {
@@ -299,7 +315,11 @@ static int call_exec(struct memory *m, char *at, size_t length)
 	return mprotect(at, length, PROT_READ | PROT_WRITE | PROT_EXEC);
 }
 
-/* [contpte 222] Pages that may be executed are mapped in another way. */
+/*
+ * [contpte 222] mprotect() with PROT_EXEC changes only the entries of the
+ * range. Their blocks unfold, since entries of one block need equal
+ * permissions.
+ */
 TEST_F(contpte_fold, mprotect_exec_part)
 {
 	at_each_place(_metadata, self, variant, call_exec, SAME, UNFOLDS);
@@ -320,7 +340,10 @@ static int call_mremap(struct memory *m, char *at, size_t length)
 	return same ? 0 : -1;
 }
 
-/* [contpte 224] What is moved away has its content there, and is gone here. */
+/*
+ * [contpte 224] mremap() of a range: the pages have their content at the new
+ * place, and nothing is mapped at the old one.
+ */
 TEST_F(contpte_fold, mremap_part)
 {
 	at_each_place(_metadata, self, variant, call_mremap, NOACCESS, UNFOLDS);
@@ -332,7 +355,10 @@ static int call_split(struct memory *m, char *at, size_t length)
 	       madvise(at, length, MADV_DONTDUMP);
 }
 
-/* [contpte 225] VMAs that end within a block do not change its entries. */
+/*
+ * [contpte 225] Advice that splits the VMA within a block (DONTFORK, RANDOM,
+ * DONTDUMP) changes no entry, so every block stays folded.
+ */
 TEST_F(contpte_fold, vma_split_only)
 {
 	at_each_place(_metadata, self, variant, call_split, SAME, STAYS);
@@ -344,8 +370,9 @@ static int call_mlock(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 225] Locking does not either. Pages of a shared file that may be
- * written to are written to by mlock(): not looked at.
+ * [contpte 225] mlock() and munlock() of a range unfold no block. mlock()
+ * writes to the pages of a shared, writable file, so the case does not check
+ * folding of the XFS file.
  */
 TEST_F(contpte_fold, mlock_part)
 {
@@ -369,16 +396,20 @@ static int call_mincore(struct memory *m, char *at, size_t length)
 	return 0;
 }
 
-/* [contpte 236] One answer a page, none more, wherever the range lies. */
+/*
+ * [contpte 236] mincore() writes one byte for each page of the range, and none
+ * after them, wherever the range lies.
+ */
 TEST_F(contpte_fold, mincore_part)
 {
 	at_each_place(_metadata, self, variant, call_mincore, SAME, STAYS);
 }
 
 /*
- * [contpte 223] A whole block read-only and writable again. From Linux 6.17 on
- * entries are written in batches, before that one by one, and the last one
- * folds: either way it is folded in the end, and pages are writable.
+ * [contpte 223] Four whole blocks become read-only and then writable again.
+ * Linux 6.17 and later write the entries in batches; older kernels write them
+ * one by one, and the last one folds. Both end with folded blocks and writable
+ * pages.
  */
 TEST_F(contpte_fold, mprotect_whole_and_back)
 {
@@ -399,8 +430,8 @@ TEST_F(contpte_fold, mprotect_whole_and_back)
 }
 
 /*
- * [contpte 224] Moved as a whole: folded where the new place is aligned like
- * the pages, not folded one page beside that.
+ * [contpte 224] mremap() of all four blocks. They are folded at a new address
+ * that is aligned like the pages, and not folded one page beside it.
  */
 TEST_F(contpte_fold, mremap_whole)
 {
@@ -420,7 +451,7 @@ TEST_F(contpte_fold, mremap_whole)
 		for (unsigned int page = 0; page < BLOCKS * n; page++) {
 			if (self->contpte && perf_tells()) {
 				EXPECT_EQ(bytes(beside ? 1 : n), mapped_size(to + bytes(page)))
-					TH_LOG("page %u, moved by %d beside", page, beside);
+					TH_LOG("page %u, %d pages off alignment", page, beside);
 			}
 			EXPECT_TRUE(page_is(to + bytes(page), pattern(page)));
 		}
@@ -431,8 +462,9 @@ TEST_F(contpte_fold, mremap_whole)
 }
 
 /*
- * [contpte 203] Half a block is unmapped and faulted in again, many times, its
- * place in the block always another: content and counts are right each time.
+ * [contpte 203] Half a block is unmapped and faulted in again, 100 times, at
+ * changing places in the four blocks. The content is right each time. In the
+ * end all content is right, and so is Rss of anonymous memory.
  */
 TEST_F(contpte_fold, munmap_and_fault_again)
 {
@@ -462,7 +494,11 @@ TEST_F(contpte_fold, munmap_and_fault_again)
 		EXPECT_EQ(m->pages, smaps_pages(m->at, "Rss"));
 }
 
-/* [contpte 221] Written to after the bits were cleared: just that page says so. */
+/*
+ * [contpte 221] After the soft-dirty bits are cleared, one page in the middle
+ * of a block is written to. Only that page is soft-dirty, though its block was
+ * folded.
+ */
 TEST_F(contpte_fold, soft_dirty_page)
 {
 	struct memory *m = &self->memory;
@@ -493,7 +529,10 @@ FIXTURE_TEARDOWN(kernel_tables)
 {
 }
 
-/* [contpte 65] The kernel's own tables have contiguous entries: a dump ends. */
+/*
+ * [contpte 65] A dump of the kernel's own page tables, which have contiguous
+ * entries, comes to its end and has more than 10 lines.
+ */
 TEST_F_TIMEOUT(kernel_tables, dump_ends, 60)
 {
 	FILE *f = fopen("/sys/kernel/debug/kernel_page_tables", "r");

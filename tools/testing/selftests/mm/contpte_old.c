@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Blocks that were not used for long, on a CPU that does not note accesses.
+ * Old blocks on a CPU that does not set the access flag itself.
  *
- * Proves: the first access to an old block is a fault, and the kernel then makes
- * all of the block young: the other pages cost no fault, and all of them count as
- * referenced.
+ * Proves: the first access to an old block is a fault, and the kernel then
+ * makes the whole block young. The other pages cost no fault, and all of them
+ * count as referenced.
  *
- * The virtual machine of this program has a CPU without FEAT_HAFDBS; on others
- * there is no fault at all, and nothing to see.
+ * The virtual machine of this program has a CPU without FEAT_HAFDBS. Other CPUs
+ * take no such fault, and the program skips its case.
  *
- * Does not prove: how the entries look (KUnit: contpte_access, contpte_young).
+ * Does not prove: the value of the entries (KUnit: contpte_access,
+ * contpte_young).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=contpte_old
  */
@@ -42,7 +43,10 @@ FIXTURE_VARIANT_ADD(contpte_old, xfs)
 	.kind = XFS,
 };
 
-/* All pages become old, in the TLB as well. */
+/*
+ * Make all pages old, and drop their young entries from the TLB; whether it
+ * worked.
+ */
 static bool make_old(const struct memory *m)
 {
 	FILE *f = fopen("/proc/self/clear_refs", "w");
@@ -53,15 +57,15 @@ static bool make_old(const struct memory *m)
 	if (fclose(f))
 		return false;
 	/*
-	 * Protection flushes what the TLB still has. Entries of a clean file are
-	 * read-only already, so nothing but PROT_NONE changes and flushes them.
+	 * mprotect() flushes the TLB. Entries of a clean file are read-only
+	 * already, so only PROT_NONE changes them.
 	 */
 	return !mprotect(m->at, bytes(m->pages), PROT_NONE) &&
 	       !mprotect(m->at, bytes(m->pages), PROT_READ | PROT_WRITE) &&
 	       !smaps_pages(m->at, "Referenced");
 }
 
-/* The faults that reading some pages costs, a byte each. */
+/* Read a byte of each page; how many faults that causes. */
 static long faults_of(const struct memory *m, unsigned int first, unsigned int pages)
 {
 	long before;
@@ -84,13 +88,13 @@ FIXTURE_SETUP(contpte_old)
 		why = memory_map(m, ANON, 0, 1);
 	if (why)
 		SKIP(return, "%s", why);
-	/* One page alone tells whether this CPU notes accesses itself. */
+	/* A single page shows whether the CPU sets the access flag itself. */
 	ASSERT_TRUE(make_old(m));
 	if (!faults_of(m, 0, 1))
 		SKIP(return, "the CPU notes accesses itself");
 	memory_free(m);
 	folio_settings(order_of(cont_ptes()));
-	/* The page cache takes smaller folios at times. */
+	/* The page cache sometimes uses smaller folios. */
 	for (int i = 0; i < (variant->kind == XFS ? 8 : 1); i++) {
 		why = memory_map(m, variant->kind, order_of(cont_ptes()), BLOCKS);
 		if (!why)
@@ -106,9 +110,9 @@ FIXTURE_TEARDOWN(contpte_old)
 }
 
 /*
- * Make all blocks old and use each from @page on; whether that was one fault for
- * a block, and the block is referenced. Other memory of the process is old as
- * well, so that there may be a fault more when it was interrupted.
+ * Make all blocks old, then read each one, first at @page. Returns whether each
+ * block cost one fault and is referenced as a whole. Other memory of the
+ * process is old as well, so an interruption can add a fault.
  */
 static bool one_fault_each(const struct memory *m, unsigned int page)
 {
@@ -125,8 +129,10 @@ static bool one_fault_each(const struct memory *m, unsigned int page)
 }
 
 /*
- * [contpte 244] An old folded block is used again, page by page, from any page
- * on: one fault for all of it, and all of it is referenced, in one of ten tries.
+ * [contpte 244] The process reads an old folded block page by page. Only the
+ * first read is a fault, and then the whole block is referenced. 16 pages of
+ * the block take their turn as the first one. Each needs one clean try of ten,
+ * since other memory can add a fault.
  */
 TEST_F(contpte_old, one_fault_for_block)
 {
@@ -147,7 +153,7 @@ TEST_F(contpte_old, one_fault_for_block)
 		for (int i = 0; i < 10 && !right; i++)
 			right = one_fault_each(m, page);
 		EXPECT_TRUE(right) {
-			TH_LOG("page %u first, of each block", page);
+			TH_LOG("page %u of each block is read first", page);
 		}
 		blocks += BLOCKS;
 	}

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a process finds in memory that is new to it.
+ * What a process finds in fresh memory.
  *
- * Proves: each byte of it is zero, though the very frames that it is made of
- * were full of other bytes before: anonymous folios of every order, wherever
- * the first access falls and however they come; memory files in folios of every
- * order, by a fault, by fallocate(), around a byte that was written; pages that
- * userfaultfd brings, beside those of faults.
+ * Proves: each byte is zero, although the same frames were full of other bytes
+ * before. This holds for anonymous folios of every order, whichever page the
+ * first access touches and however they come; for memory files in folios of
+ * every order, after a fault, fallocate() or a write of one byte; and for pages
+ * that userfaultfd provides, next to pages from faults.
  *
- * How: memory is filled, its frames are noted, it is given back, and as much is
- * taken in the same way, until at least half of it stands in those frames.
- * Orders that the machine does not have are skipped.
+ * How: the test fills memory, notes its frames, frees it, and allocates as much
+ * in the same way, until at least half of it is in those frames. It skips
+ * orders that the machine does not have.
  *
- * Does not prove: two threads that fault at once (folio_clear_race), hugetlb and
- * dma-buf (folio_clear_pool), tags (folio_clear_tags), kernels that clear what is
- * given back (folio_clear_freed). On those, and with poison, content is the same:
- * KERNEL_ARGS=init_on_free=1 or KERNEL_ARGS=page_poison=1 in front of TESTS=.
+ * Does not prove: two threads that fault at once (folio_clear_race), hugetlb
+ * and dma-buf (folio_clear_pool), tags (folio_clear_tags), kernels that clear
+ * freed memory (folio_clear_freed). Those kernels, and kernels with poison,
+ * pass this program too: set KERNEL_ARGS=init_on_free=1 or
+ * KERNEL_ARGS=page_poison=1 before TESTS=.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear
  */
@@ -25,10 +26,10 @@
 
 #include "folio_clear.h"
 
-/* So much is taken at a time, or a single folio where that is larger. */
+/* Each round allocates this much, or one folio if that is larger. */
 #define ROOM (4UL << 20)
 
-/* How memory comes: by what is done first. */
+/* How the test makes the kernel allocate memory. */
 enum way { WRITTEN, READ_THEN_WRITTEN, POPULATED, FILE_WRITTEN, FILE_READ, FALLOCATED, PARTLY };
 
 static bool of_file(enum way how)
@@ -102,7 +103,7 @@ FIXTURE_VARIANT_ADD(folio_clear, order_9)
 	.last = 9,
 };
 
-/* Of larger pages. */
+/* Orders that only larger pages have. */
 FIXTURE_VARIANT_ADD(folio_clear, larger_orders)
 {
 	.first = 10,
@@ -120,7 +121,10 @@ FIXTURE_TEARDOWN(folio_clear)
 	filled_free(&self->filled);
 }
 
-/* The pages of a folio where something is special: begin, middle and end; -1 after them. */
+/*
+ * Page @i of those to touch first: the first, middle and last ones; -1 after
+ * them.
+ */
 static int place(int order, unsigned int i)
 {
 	int nr = 1 << order;
@@ -135,7 +139,7 @@ static int place(int order, unsigned int i)
 	return i < ARRAY_SIZE(all) ? all[i] : -1;
 }
 
-/* Let one folio come, by the page @at of it; what is written is zero. */
+/* Allocate one folio by an access to its page @at. Writes store zeros. */
 static bool bring(struct memory *m, enum way how, char *at)
 {
 	switch (how) {
@@ -162,7 +166,9 @@ static bool bring(struct memory *m, enum way how, char *at)
 	}
 }
 
-/* Memory of some folios, each of which its page @place has brought; none with a negative one. */
+/*
+ * Map some folios, and touch page @place of each; none if @place is negative.
+ */
 static bool take(struct memory *m, enum way how, int order, unsigned int folios, int place)
 {
 	int flags = of_file(how) ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
@@ -182,8 +188,8 @@ static bool take(struct memory *m, enum way how, int order, unsigned int folios,
 }
 
 /*
- * Whether every kernel brings whole folios of this order this way. Where a
- * memory file is not mapped, older ones have just pages and huge pages.
+ * Whether every kernel allocates whole folios of this order in this way. For a
+ * memory file that is not mapped, older kernels use only pages and huge pages.
  */
 static bool in_folios(enum way how, int order)
 {
@@ -193,10 +199,10 @@ static bool in_folios(enum way how, int order)
 }
 
 /*
- * Take memory by each place of its folios, look at all of it, fill it and give
- * it back, until what comes is what was filled the last time: the very first
- * time there is nothing to go by, and free memory of this order may have been
- * left from before.
+ * Allocate memory by each place of its folios, check it, fill it and free it,
+ * until at least half of it is in frames that were filled. The first time there
+ * are no frames to compare with, and free memory of this order may be left from
+ * before.
  */
 static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear) * self,
 			enum way how, int order)
@@ -211,8 +217,8 @@ static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_cl
 		do {
 			ASSERT_TRUE(take(m, how, order, folios, place(order, i)));
 			EXPECT_EQ(0, not_zero(m->at, pages)) {
-				TH_LOG("pages of %u, order %d, by page %d", pages, order,
-				       place(order, i));
+				TH_LOG("some of %u pages are not zero: order %d, first page %d",
+				       pages, order, place(order, i));
 			}
 			again = were_filled(&self->filled, m->at, pages);
 			if (in_folios(how, order))
@@ -221,7 +227,7 @@ static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_cl
 			memory_free(m);
 		} while (2 * again < pages && ++tries < TRIES);
 		EXPECT_LE(pages, 2 * again) {
-			TH_LOG("of %u pages, order %d, by page %d: that proves nothing", pages,
+			TH_LOG("of %u pages too few were filled before: order %d, page %d", pages,
 			       order, place(order, i));
 		}
 	}
@@ -238,7 +244,10 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear) *
 		if (why)
 			continue;
 		orders++;
-		/* For those that do not go by the mapping; folio_settings() takes it back. */
+		/*
+		 * For files that are not mapped; folio_settings() switches it
+		 * off again.
+		 */
 		if (of_file(how) && bytes(1 << order) == read_pmd_pagesize())
 			thp_write_string("shmem_enabled", "always");
 		check_order(_metadata, self, how, order);
@@ -248,8 +257,9 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear) *
 }
 
 /*
- * [clearing 23, 24] Anonymous memory that is written to: the first access falls
- * on each place of its folios, where the ranges that are cleared begin and end.
+ * [clearing 23, 24] Anonymous memory is zero after a first write. That write
+ * touches up to ten pages of a folio in turn: first, middle and last ones,
+ * where the ranges that the kernel clears begin and end.
  */
 TEST_F_TIMEOUT(folio_clear, written, 240)
 {
@@ -257,39 +267,50 @@ TEST_F_TIMEOUT(folio_clear, written, 240)
 }
 
 /*
- * [clearing 24] Read first, and so mapped to the page of zeros, or the huge one,
- * then written to, page by page.
+ * [clearing 24] Anonymous memory that is read first maps the zero page, or the
+ * huge one. The folios that replace it at a later write are zero too.
  */
 TEST_F_TIMEOUT(folio_clear, read_then_written, 240)
 {
 	check(_metadata, self, variant, READ_THEN_WRITTEN);
 }
 
-/* [clearing 24] All of it at once, by MAP_POPULATE. */
+/* [clearing 24] Memory that MAP_POPULATE allocates all at once is zero. */
 TEST_F_TIMEOUT(folio_clear, populated, 240)
 {
 	check(_metadata, self, variant, POPULATED);
 }
 
-/* [clearing 24] A memory file that is written to through its mapping. */
+/*
+ * [clearing 24] A memory file is zero after a first write through its mapping.
+ */
 TEST_F_TIMEOUT(folio_clear, file_written, 240)
 {
 	check(_metadata, self, variant, FILE_WRITTEN);
 }
 
-/* [clearing 24] A memory file that is only read: it has no page of zeros. */
+/*
+ * [clearing 24] A memory file is zero when it is only read. It has no zero
+ * page, so the read allocates folios.
+ */
 TEST_F_TIMEOUT(folio_clear, file_read, 240)
 {
 	check(_metadata, self, variant, FILE_READ);
 }
 
-/* [clearing 24] Memory that fallocate() has set aside is cleared when it is used. */
+/*
+ * [clearing 24] Folios that fallocate() reserves in a memory file are zero when
+ * the process uses them: the kernel clears them then.
+ */
 TEST_F_TIMEOUT(folio_clear, file_fallocated, 240)
 {
 	check(_metadata, self, variant, FALLOCATED);
 }
 
-/* [clearing 24] One byte is written by pwrite(): the rest of its folio is cleared. */
+/*
+ * [clearing 24] pwrite() stores one byte in each folio of a memory file: the
+ * rest of the folio is zero.
+ */
 TEST_F_TIMEOUT(folio_clear, file_partly_written, 240)
 {
 	check(_metadata, self, variant, PARTLY);
@@ -334,7 +355,7 @@ FIXTURE_SETUP(clear_uffd)
 		SKIP(return, "no userfaultfd");
 	self->source = aligned_alloc(psize(), bytes(1));
 	ASSERT_NE(NULL, self->source);
-	/* Memory that a CPU has given back comes to the same CPU first. */
+	/* A CPU gets the memory that it freed itself first. */
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);
 	ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
@@ -349,7 +370,9 @@ FIXTURE_TEARDOWN(clear_uffd)
 	free(self->source);
 }
 
-/* Bring what is missing, a page of zeros and a copy in turn, until all is there. */
+/*
+ * Answer each missing page, by zeros or a copy in turn, until none is missing.
+ */
 static void *bring_missing(void *argument)
 {
 	FIXTURE_DATA(clear_uffd) * self = argument;
@@ -383,7 +406,10 @@ static void *bring_missing(void *argument)
 	return (void *)(unsigned long)left;
 }
 
-/* Memory the middle half of which is missing: all pages are touched, in order. */
+/*
+ * Map memory whose middle half userfaultfd must provide, and touch all pages in
+ * order. Returns how many provided pages are in frames that were filled before.
+ */
 static unsigned int touch_missing(struct __test_metadata *_metadata,
 				  FIXTURE_DATA(clear_uffd) * self, enum way how)
 {
@@ -410,7 +436,7 @@ static unsigned int touch_missing(struct __test_metadata *_metadata,
 	}
 	ASSERT_EQ(0, pthread_join(thread, &left));
 	EXPECT_EQ(0, (unsigned long)left) {
-		TH_LOG("so many of %u pages were never asked for", self->missing);
+		TH_LOG("the kernel never asked for so many of %u missing pages", self->missing);
 	}
 	for (int after = 0; after < 2; after++) {
 		for (unsigned int page = 0; page < m->pages; page++) {
@@ -432,10 +458,10 @@ static unsigned int touch_missing(struct __test_metadata *_metadata,
 }
 
 /*
- * [clearing 27] The middle half of the memory is brought by userfaultfd, by
- * UFFDIO_ZEROPAGE and UFFDIO_COPY in turn, the rest by faults that bring whole
- * folios. Each missing page is asked for once; zeros are zeros, also in what a
- * write makes of them; copies are copies.
+ * [clearing 27] userfaultfd provides the middle half of eight folios, page by
+ * page, by UFFDIO_ZEROPAGE and UFFDIO_COPY in turn. Faults bring the rest as
+ * whole folios. The kernel asks for each missing page once. Zeros are zeros,
+ * also after a write replaces the zero page, and copies are copies.
  */
 TEST_F_TIMEOUT(clear_uffd, zeropage_and_copy, 120)
 {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the selftests of clearing share: memory that nobody has touched yet, and
- * the proof that what it is made of was full of something else before.
+ * Helpers for the tests of page clearing: memory that is not faulted in yet,
+ * and the proof that its frames held other data before.
  *
- * Frames are the pages of the machine, by number: what /proc/self/pagemap says.
+ * A frame is a physical page, named by its number in /proc/self/pagemap.
  */
 #ifndef FOLIO_CLEAR_H
 #define FOLIO_CLEAR_H
 
 #include "folio_util.h"
 
-/* A byte of each page that is neither its first nor its last. */
+/* The offset of a byte inside a page: neither its first nor its last. */
 #define FOLIO_CLEAR_INSIDE 1234
 
-/* Tries to get the very memory that was filled before. */
+/* How often a test tries to get the same frames that it filled before. */
 #define TRIES 10
 
-/* What folios memory is to come in. */
+/* The size of the folios that memory comes in. */
 enum folio_size { SINGLE_PAGES, BLOCKS, HUGE_PAGES };
 
 static inline int order_of_size(enum folio_size size)
@@ -26,13 +26,13 @@ static inline int order_of_size(enum folio_size size)
 	return size == BLOCKS ? order_of(cont_ptes()) : 0;
 }
 
-/* How many folios are so many bytes: one where it is larger than that. */
+/* How many folios fit into @room bytes; at least 1. */
 static inline unsigned int folios_in(unsigned long room, int order)
 {
 	return bytes(1UL << order) < room ? room / bytes(1UL << order) : 1;
 }
 
-/* A memory file of so many pages, none of which is there yet; or -1. */
+/* Make an empty memory file of so many pages; or -1. */
 static inline int fresh_file(unsigned int pages)
 {
 	int fd = syscall(__NR_memfd_create, "folio_clear", 0);
@@ -43,7 +43,7 @@ static inline int fresh_file(unsigned int pages)
 	return -1;
 }
 
-/* Write to a byte, for the access itself. */
+/* Write a zero. The compiler cannot drop the access. */
 static inline void write_zero(char *address)
 {
 	*address = 0;
@@ -51,8 +51,8 @@ static inline void write_zero(char *address)
 }
 
 /**
- * struct filled - frames each byte of which was overwritten with what is not zero
- * @frame: their numbers, in order
+ * struct filled - frames that a test filled with nonzero bytes
+ * @frame: their numbers, sorted
  * @nr: how many
  */
 struct filled {
@@ -67,7 +67,7 @@ static inline int filled_order(const void *one, const void *other)
 	return a < b ? -1 : a > b;
 }
 
-/* The frames of pages, to be freed; NULL where one of them has none. */
+/* The frames of pages, which the caller frees; NULL if a page has none. */
 static inline unsigned long *frames_of(const char *at, unsigned int pages)
 {
 	ssize_t length = pages * sizeof(unsigned long);
@@ -95,12 +95,12 @@ static inline void filled_free(struct filled *filled)
 }
 
 /**
- * fill() - overwrite each byte of pages, and note their frames in place of others
- * @filled: is set
+ * fill() - overwrite each byte of the pages, and note their frames
+ * @filled: is set; its old frames are freed
  * @at: the first page
- * @pages: how many
+ * @pages: how many pages
  *
- * Return: whether they have frames
+ * Return: whether all pages have frames
  */
 static inline bool fill(struct filled *filled, char *at, unsigned int pages)
 {
@@ -115,7 +115,7 @@ static inline bool fill(struct filled *filled, char *at, unsigned int pages)
 	return true;
 }
 
-/* How many of the pages stand in frames that were filled. */
+/* How many of the pages are in frames that were filled. */
 static inline unsigned int were_filled(const struct filled *filled, const char *at,
 				       unsigned int pages)
 {
@@ -139,7 +139,10 @@ static inline unsigned int not_zero(const char *at, unsigned int pages)
 	return count;
 }
 
-/* Whether the pages are folios of an order: each the frames of one, in a row. */
+/*
+ * Whether the frames are consecutive and aligned, as folios of this order have
+ * them.
+ */
 static inline bool are_folios(const char *at, unsigned int pages, int order)
 {
 	unsigned long *frame = frames_of(at, pages);
@@ -153,15 +156,15 @@ static inline bool are_folios(const char *at, unsigned int pages, int order)
 }
 
 /**
- * fresh_map() - memory that is aligned to its folios, and has no page yet
+ * fresh_map() - map memory that is aligned to its folios and not faulted in yet
  * @m: is filled in
- * @order: of the folios; see folio_settings()
- * @folios: how many
+ * @order: the order of the folios; see folio_settings()
+ * @folios: how many folios
  * @prot: as in mmap()
- * @flags: as in mmap(), MAP_PRIVATE or MAP_SHARED and what belongs to it
- * @fd: the file, which is closed by memory_free(), or -1
+ * @flags: as in mmap(): MAP_PRIVATE or MAP_SHARED, and others
+ * @fd: the file, which memory_free() closes, or -1
  *
- * Return: whether there is such memory
+ * Return: whether the mapping succeeded
  */
 static inline bool fresh_map(struct memory *m, int order, unsigned int folios, int prot,
 			     int flags, int fd)

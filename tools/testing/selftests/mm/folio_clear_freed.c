@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory of a kernel that clears it when it is given back.
+ * Fresh memory of a kernel that clears memory when it is freed.
  *
- * Proves: with init_on_free=1 each byte of new memory is zero, though the very
- * frames that it is made of were full of other bytes before. With init_on_alloc=1
- * besides, nothing else clears: the page allocator trusts what was done when the
- * memory came back, and newer kernels leave the clearing of huge pages to it.
+ * Proves: with init_on_free=1 each byte of new memory is zero, although its
+ * frames were full of other bytes before. If init_on_alloc=1 is set too,
+ * nothing clears the memory at its allocation: the page allocator relies on the
+ * clearing at the free, and newer kernels leave huge pages to the page
+ * allocator.
  *
- * How: as in folio_clear. The virtual machine of this program is booted so.
+ * How: as in folio_clear. The virtual machine of this program boots with that
+ * option.
  *
- * Does not prove: that memory is cleared as soon as it is given back, which no
- * process can see; page_poison=1, which takes a boot of its own and switches the
- * other two off: KERNEL_ARGS=page_poison=1 TESTS=folio_clear.
+ * Does not prove: that the kernel clears memory as soon as it is freed, which
+ * no process can see; page_poison=1, which needs its own boot and switches off
+ * the other two: KERNEL_ARGS=page_poison=1 TESTS=folio_clear.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_freed
  */
 #include "folio_clear.h"
 
-/* So much is taken at a time, or a single folio where that is larger. */
+/* Each round allocates this much, or one folio if that is larger. */
 #define ROOM (8UL << 20)
 
-/* What is between the words of a command line. */
+/* The separators between words of a command line. */
 #define SPACES "\n "
 
 FIXTURE(folio_clear_freed)
@@ -87,7 +89,10 @@ FIXTURE_TEARDOWN(folio_clear_freed)
 	filled_free(&self->filled);
 }
 
-/* [clearing 26] Anonymous memory, filled and given back, until it is the same again. */
+/*
+ * [clearing 26] Anonymous memory is filled and freed, until at least half of
+ * the next allocation is in the same frames. Each allocation is zero at first.
+ */
 TEST_F_TIMEOUT(folio_clear_freed, written, 120)
 {
 	struct memory *m = &self->memory;
@@ -100,7 +105,8 @@ TEST_F_TIMEOUT(folio_clear_freed, written, 120)
 		for (unsigned int page = 0; page < m->pages; page += 1U << self->order)
 			write_zero(m->at + bytes(page));
 		EXPECT_EQ(0, not_zero(m->at, pages)) {
-			TH_LOG("pages of %u, order %d, after %d", pages, self->order, tries);
+			TH_LOG("some of %u pages are not zero: order %d, round %d", pages,
+			       self->order, tries);
 		}
 		EXPECT_TRUE(are_folios(m->at, pages, self->order));
 		again = were_filled(&self->filled, m->at, pages);
@@ -108,7 +114,7 @@ TEST_F_TIMEOUT(folio_clear_freed, written, 120)
 		memory_free(m);
 	} while (2 * again < pages && ++tries < TRIES);
 	EXPECT_LE(pages, 2 * again) {
-		TH_LOG("of %u pages: that proves nothing", pages);
+		TH_LOG("of %u pages too few were filled before: this proves nothing", pages);
 	}
 }
 

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a process finds in memory that does not come from the page allocator when
- * it is used: pages of hugetlb, and buffers of the CMA heap of dma-buf.
+ * What a process finds in memory that comes from a pool and not straight from
+ * the page allocator: hugetlb pages, and buffers of the CMA heap of dma-buf.
  *
- * Proves: each byte is zero, though the very same pages were full of other bytes
- * before, for each size of hugetlb that the machine has, and each way there:
- * faults anywhere, MAP_POPULATE, files of memfd_create(), fallocate(), a driver
- * that pins pages of a file that has none yet.
+ * Proves: each byte is zero, although the same pages were full of other bytes
+ * before. This holds for each hugetlb size of the machine, and each way to get
+ * a page: a fault at any place, MAP_POPULATE, files of memfd_create(),
+ * fallocate(), and a driver that pins an empty file.
  *
- * How: just as many pages are in the pool as a case takes, and so it gets the
- * same again; pagemap confirms it. A buffer of three quarters of the CMA area has
- * half of the area in common with the next one. The virtual machine sets aside a
- * page of 1 GiB and a CMA area when it is booted; elsewhere, hugepagesz=1G
- * hugepages=1 and cma=32M on the kernel's command line do.
+ * How: the pool has exactly as many pages as a case uses, so the case gets the
+ * same pages again, and pagemap confirms it. Two buffers of three quarters of
+ * the CMA area share at least half of the area. The virtual machine reserves a
+ * page of 1 GiB and a CMA area at boot. On other machines use hugepagesz=1G
+ * hugepages=1 and cma=32M on the kernel's command line.
  *
- * Does not prove: the order in which pages are cleared (KUnit: folio_zero_order).
+ * Does not prove: the order in which pages are cleared (KUnit:
+ * folio_zero_order).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_pool
  */
@@ -25,13 +26,13 @@
 #include "folio_clear.h"
 #include "hugetlb_pool.h"
 
-/* So much is taken at a time, or a single page where that is larger. */
+/* Each round allocates this much, or one page if that is larger. */
 #define ROOM (16UL << 20)
 
-/* Areas for CMA are no larger than that in the virtual machine. */
+/* The CMA area of the virtual machine is at most this large. */
 #define CMA_AREA (32UL << 20)
 
-/* How pages come. */
+/* How the test makes the kernel provide pages. */
 enum way { WRITTEN, POPULATED, FILE_WRITTEN, FALLOCATED, PINNED };
 
 FIXTURE(folio_clear_pool)
@@ -43,7 +44,7 @@ FIXTURE(folio_clear_pool)
 	struct hugetlb_pool pool;
 };
 
-/* Its sizes, from the smallest on: on arm64 with pages of 4K, 64K, 2M, 32M and 1G. */
+/* Hugetlb sizes, smallest first: 64K, 2M, 32M and 1G on arm64 with 4K pages. */
 FIXTURE_VARIANT(folio_clear_pool)
 {
 	int rank;
@@ -90,7 +91,7 @@ FIXTURE_TEARDOWN(folio_clear_pool)
 	hugetlb_pool_restore(&self->pool);
 }
 
-/* Have a driver pin all of a file. */
+/* Let a driver pin the whole file. */
 static bool pin_file(int fd, size_t length)
 {
 	struct udmabuf_create create = { .memfd = fd, .size = length };
@@ -104,7 +105,10 @@ static bool pin_file(int fd, size_t length)
 	return true;
 }
 
-/* All pages of the pool, each by the page @place of it; whether the way is open. */
+/*
+ * Take all pages of the pool, by an access to page @place of each; whether it
+ * worked.
+ */
 static bool take(FIXTURE_DATA(folio_clear_pool) * self, enum way how, unsigned int place)
 {
 	int order = order_of(self->size / psize());
@@ -134,8 +138,8 @@ static bool take(FIXTURE_DATA(folio_clear_pool) * self, enum way how, unsigned i
 }
 
 /*
- * Have as many pages as before that can be pinned: one that lies in a CMA area
- * cannot, for long, and stays in the pool.
+ * Provide as many pages as before that can be pinned. A page in a CMA area
+ * cannot be pinned for long, and stays in the pool.
  */
 static bool have_pinnable(FIXTURE_DATA(folio_clear_pool) * self)
 {
@@ -149,7 +153,7 @@ static bool have_pinnable(FIXTURE_DATA(folio_clear_pool) * self)
 	return right;
 }
 
-/* Take them twice, or by each place of theirs: all that was there is gone. */
+/* Take the pages twice, or once for each place: all old content is gone. */
 static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_pool) * self,
 		  enum way how)
 {
@@ -158,18 +162,19 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_po
 	bool faults = how == WRITTEN || how == FILE_WRITTEN;
 	struct memory *m = &self->memory;
 
-	/* Each round of a gigabyte takes seconds. */
+	/* One round of a gigabyte takes seconds. */
 	if (self->size > 4 * ROOM)
 		places[1] = nr / 2;
 	for (unsigned int i = 0; i < (faults && self->size <= 4 * ROOM ? 7 : 2); i++) {
 		ASSERT_TRUE(take(self, how, places[i]));
 		EXPECT_EQ(0, not_zero(m->at, m->pages)) {
-			TH_LOG("pages of %u, %u each, by page %u", m->pages, nr, places[i]);
+			TH_LOG("some of %u pages are not zero; %u each, first page %u",
+			       m->pages, nr, places[i]);
 		}
 		EXPECT_TRUE(are_folios(m->at, m->pages, order_of(nr)));
 		if (i) {
 			EXPECT_EQ(m->pages, were_filled(&self->filled, m->at, m->pages)) {
-				TH_LOG("others than before: that proves nothing");
+				TH_LOG("not the same pages as before: this proves nothing");
 			}
 		}
 		ASSERT_TRUE(fill(&self->filled, m->at, m->pages));
@@ -177,33 +182,46 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_po
 	}
 }
 
-/* [clearing 18, 24] By a write to each place of it: private memory. */
+/*
+ * [clearing 18, 24] Private hugetlb pages are zero after a first write, for up
+ * to six places of the page: first, second, middle and last ones.
+ */
 TEST_F_TIMEOUT(folio_clear_pool, written, 240)
 {
 	check(_metadata, self, WRITTEN);
 }
 
-/* [clearing 18, 24] All of it at once, by MAP_POPULATE. */
+/*
+ * [clearing 18, 24] Private hugetlb pages that MAP_POPULATE provides at once
+ * are zero.
+ */
 TEST_F_TIMEOUT(folio_clear_pool, populated, 240)
 {
 	check(_metadata, self, POPULATED);
 }
 
-/* [clearing 24] By a write to each place of it: memfd_create(MFD_HUGETLB), shared. */
+/*
+ * [clearing 24] Pages of a shared file of memfd_create(MFD_HUGETLB) are zero
+ * after a first write, for the same places.
+ */
 TEST_F_TIMEOUT(folio_clear_pool, file_written, 240)
 {
 	check(_metadata, self, FILE_WRITTEN);
 }
 
-/* [clearing 24] fallocate() of a file: it clears, not the fault after it. */
+/*
+ * [clearing 24] fallocate() provides cleared pages of a hugetlb file. A later
+ * fault only maps them.
+ */
 TEST_F_TIMEOUT(folio_clear_pool, file_fallocated, 240)
 {
 	check(_metadata, self, FALLOCATED);
 }
 
 /*
- * [clearing 24] A driver pins a file that has no pages yet. A process that maps
- * the file sees the new pages, which are cleared without an address as a hint.
+ * [clearing 24] A driver pins a hugetlb file that has no pages yet. A process
+ * that maps the file sees new pages of zeros. The kernel clears them without an
+ * address as a hint.
  */
 TEST_F_TIMEOUT(folio_clear_pool, file_pinned, 240)
 {
@@ -221,7 +239,7 @@ FIXTURE(clear_heap)
 	size_t length;
 };
 
-/* What /proc/meminfo says, in bytes. */
+/* A value of /proc/meminfo in bytes. */
 static size_t memory_of(const char *name)
 {
 	FILE *f = fopen("/proc/meminfo", "r");
@@ -242,7 +260,10 @@ FIXTURE_SETUP(clear_heap)
 	DIR *folder = opendir("/dev/dma_heap");
 	struct dirent *entry;
 
-	/* The area has another name in each kernel; other heaps are called system. */
+	/*
+	 * The area's name differs between kernels; the other heaps are called
+	 * system.
+	 */
 	self->heap = -1;
 	while (folder && self->heap < 0 && (entry = readdir(folder))) {
 		if (entry->d_name[0] != '.' && strncmp(entry->d_name, "system", 6))
@@ -262,8 +283,9 @@ FIXTURE_TEARDOWN(clear_heap)
 }
 
 /*
- * [clearing 34] A buffer of three quarters of the area is filled and given back,
- * and so is the next: it stands on half of the area again, at least.
+ * [clearing 34] A buffer of three quarters of the CMA area is zero, filled and
+ * freed, four times. Each buffer shares at least half of the area with the one
+ * before, so it contains pages that were filled.
  */
 TEST_F(clear_heap, buffer_again)
 {
@@ -279,7 +301,8 @@ TEST_F(clear_heap, buffer_again)
 		at = mmap(NULL, self->length, PROT_READ | PROT_WRITE, MAP_SHARED, data.fd, 0);
 		ASSERT_NE(MAP_FAILED, at);
 		EXPECT_EQ(0, not_zero(at, self->length / psize())) {
-			TH_LOG("pages of %zu, round %d", self->length / psize(), round);
+			TH_LOG("some of %zu pages are not zero, round %d",
+			       self->length / psize(), round);
 		}
 		memset(at, pattern(round), self->length);
 		munmap(at, self->length);

@@ -2,16 +2,16 @@
 /*
  * Two threads that fault on the same new folio at once.
  *
- * Proves: one of the folios that they bring stays, with what both threads have
- * written and zeros else, though its frames were full of other bytes before; the
- * other is given back.
+ * Proves: one of the two folios stays, with both threads' writes and zeros
+ * everywhere else, although its frames were full of other bytes before. The
+ * kernel frees the other folio.
  *
- * How: both wait for each other without sleeping, and write. A round counts where
- * both were interrupted by a fault; without any, the case is skipped. The virtual
- * machine gives this program two CPUs.
+ * How: the threads wait for each other without sleeping, then write. A round
+ * counts if both took a fault. If there is no such round, the case is skipped.
+ * The virtual machine gives this program two CPUs.
  *
- * Does not prove: the absence of races; memory that is lost shows only where it
- * is more than the kernel keeps for each CPU: some dozens of huge pages.
+ * Does not prove: the absence of races. Lost memory shows only if it is more
+ * than the kernel keeps per CPU: some dozens of huge pages.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_race
  */
@@ -20,14 +20,14 @@
 
 #include "folio_clear.h"
 
-/* They are looked for until they have met so often, or so long. */
+/* Stop after so many rounds in which both faulted, or after so many seconds. */
 #define MEETINGS 100
 #define SECONDS 10
 
-/* Free memory changes by so much without anybody losing any. */
+/* Free memory varies by this much even if none is lost. */
 #define NOISE (32L << 20)
 
-/* Two threads that wait for each other, and then write to memory at once. */
+/* Two threads that wait for each other and then write at once. */
 static struct {
 	pthread_barrier_t barrier;
 	atomic_uint here;
@@ -68,7 +68,7 @@ FIXTURE_VARIANT(folio_clear_race)
 	bool huge;
 };
 
-/* Half a huge page: mapped by single entries, and long to clear, so that they meet. */
+/* Half a huge page: single entries map it, and clearing it takes long. */
 FIXTURE_VARIANT_ADD(folio_clear_race, folio)
 {
 	.huge = false,
@@ -99,17 +99,17 @@ FIXTURE_TEARDOWN(folio_clear_race)
 	filled_free(&self->filled);
 }
 
-/* Bytes of the machine that are free. */
+/* The free memory of the machine in bytes. */
 static long free_memory(void)
 {
 	return sysconf(_SC_AVPHYS_PAGES) * bytes(1);
 }
 
 /*
- * [clearing 32] Two threads write to the first and to the last page of the same
- * folio at once, again and again. One folio is left, with what both have
- * written and zeros; what the other thread had taken is given back. Both faulted
- * in some of the rounds, or nothing was seen.
+ * [clearing 32] Two threads write at once to the first and to the last page of
+ * one new folio, for up to 10 seconds. One folio stays, with both writes and
+ * zeros. The kernel frees the folio of the other thread: free memory does not
+ * shrink. Both threads must fault in at least one round.
  */
 TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
 {
@@ -126,7 +126,10 @@ TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
 		SKIP(return, "%s", why);
 	snprintf(path, sizeof(path), FOLIO_THP "/hugepages-%zukB/stats/anon_fault_alloc",
 		 bytes(1U << order) >> 10);
-	/* The first round is for what the threads and this one need by themselves. */
+	/*
+	 * The first round allocates what the threads and this test need
+	 * themselves.
+	 */
 	for (round = 0; met < MEETINGS && time(NULL) < begin + SECONDS; round++) {
 		ASSERT_TRUE(fresh_map(m, order, 1, PROT_READ | PROT_WRITE,
 				      MAP_PRIVATE | MAP_ANONYMOUS, -1));

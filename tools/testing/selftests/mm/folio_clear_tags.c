@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tags of memory that is new to a process (MTE, arm64).
+ * Tags of fresh memory (MTE, arm64).
  *
- * Proves: memory that is mapped with PROT_MTE has zeros for content and for tags,
- * though the very frames that it is made of had other bytes and other tags
- * before; the same when memory gets PROT_MTE later, on frames whose tags are
- * left from another process; its content stays then.
+ * Proves: memory that is mapped with PROT_MTE has zeros as content and as tags,
+ * although its frames had other bytes and other tags before. If memory gets
+ * PROT_MTE later, on frames with another process's tags, its tags are zero and
+ * its content stays.
  *
- * How: as in folio_clear; tags are written and read one by one, no access is
- * checked against them. The virtual machine of this program has tags.
+ * How: as in folio_clear. The test writes and reads tags one by one, and
+ * enables no tag checks. The virtual machine of this program has tags.
  *
- * Does not prove: checks of accesses (selftests/arm64/mte does). QEMU 7.2 has two
- * tags for a whole page, of granules with even and with odd numbers: with it, a
- * page whose tags stay is noticed, but not a granule alone.
+ * Does not prove: tag checks (selftests/arm64/mte does). QEMU 7.2 has two tags
+ * for a whole page, one for granules with even numbers and one for odd ones. So
+ * the test notices a page whose tags were not cleared, but not a single
+ * granule.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_tags
  */
@@ -20,7 +21,7 @@
 
 #include "folio_clear.h"
 
-/* So much is taken at a time, or a single folio where that is larger. */
+/* Each round allocates this much, or one folio if that is larger. */
 #define ROOM (4UL << 20)
 
 #define GRANULE 16
@@ -116,7 +117,7 @@ FIXTURE_TEARDOWN(folio_clear_tags)
 	filled_free(&self->filled);
 }
 
-/* As much memory as a round takes; a write brings each folio. */
+/* Map the memory of one round, and write to each folio. */
 static bool take(FIXTURE_DATA(folio_clear_tags) * self, bool of_file, int prot)
 {
 	int flags = of_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
@@ -132,7 +133,7 @@ static bool take(FIXTURE_DATA(folio_clear_tags) * self, bool of_file, int prot)
 	return true;
 }
 
-/* How many granules have a tag that is not zero. */
+/* The number of granules whose tag is not zero. */
 static size_t tagged(const struct memory *m)
 {
 	size_t count = 0;
@@ -142,7 +143,10 @@ static size_t tagged(const struct memory *m)
 	return count;
 }
 
-/* Take memory with tags, fill it and them, note its frames, and give it back. */
+/*
+ * Allocate memory with tags, fill it, set all tags, note its frames, and free
+ * it.
+ */
 static bool leave_tags(FIXTURE_DATA(folio_clear_tags) * self, bool of_file)
 {
 	struct memory *m = &self->memory;
@@ -151,7 +155,7 @@ static bool leave_tags(FIXTURE_DATA(folio_clear_tags) * self, bool of_file)
 
 	for (size_t i = 0; right && i < bytes(m->pages); i += GRANULE)
 		set_tag(m->at + i, 1 + i / GRANULE % 15);
-	/* The test proves nothing unless the tags were set. */
+	/* Without these tags the test would prove nothing. */
 	right = right && tagged(m) == bytes(m->pages) / GRANULE;
 	memory_free(m);
 	return right;
@@ -178,28 +182,34 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_ta
 				EXPECT_TRUE(page_is(m->at + bytes(page), pattern(tries)));
 		}
 		EXPECT_EQ(0, tagged(m)) {
-			TH_LOG("tags in %u pages, after %d", pages, tries);
+			TH_LOG("so many granules of %u pages have a tag, round %d", pages, tries);
 		}
 		memory_free(m);
 	} while (2 * again < pages && ++tries < TRIES);
 	EXPECT_LE(pages, 2 * again) {
-		TH_LOG("of %u pages: that proves nothing", pages);
+		TH_LOG("of %u pages too few were filled before: this proves nothing", pages);
 	}
 }
 
-/* [clearing 28] Anonymous memory with tags from the start. */
+/*
+ * [clearing 28] Anonymous memory that is mapped with PROT_MTE: content and tags
+ * are zero, at least half of it in frames that had nonzero tags.
+ */
 TEST_F_TIMEOUT(folio_clear_tags, anon, 120)
 {
 	check(_metadata, self, false, false);
 }
 
-/* [clearing 28] A memory file with tags from the start. */
+/* [clearing 28] The same for a memory file that is mapped with PROT_MTE. */
 TEST_F_TIMEOUT(folio_clear_tags, file, 120)
 {
 	check(_metadata, self, true, false);
 }
 
-/* [clearing 28] Anonymous memory that gets tags when there is something in it. */
+/*
+ * [clearing 28] Anonymous memory gets PROT_MTE after the process has filled it:
+ * the tags are zero, and the content is unchanged.
+ */
 TEST_F_TIMEOUT(folio_clear_tags, anon_later, 120)
 {
 	check(_metadata, self, false, true);

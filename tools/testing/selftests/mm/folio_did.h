@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How much a test did. A verdict that rests on a loop, a race, a fold, a swap
- * or a migration is worth nothing if that did not happen.
+ * How much a test did. A verdict about a loop, a race, a fold, swap or
+ * migration means nothing if none of these happened.
  */
 #ifndef FOLIO_DID_H
 #define FOLIO_DID_H
@@ -9,11 +9,11 @@
 #include "kselftest_harness.h"
 
 /**
- * DID() - say how much a test did; fail it if it did nothing
+ * DID() - print how much a test did, and fail the test if it did nothing
  * @count: how often
- * @what: what was counted, a plural: "folds", "pages swapped out"
+ * @what: what was counted, in the plural: "folds", "pages swapped out"
  *
- * For use inside of a TEST_F().
+ * Use it inside TEST_F().
  */
 #define DID(count, what) do {						\
 	const unsigned long __did = (count);				\

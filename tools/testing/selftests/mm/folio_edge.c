@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What lies past the end of a page that the kernel uses for itself.
+ * What the kernel finds after the end of a page that it uses for itself.
  *
- * Proves: mincore() writes no answer past the page that it collects answers in,
- * and reclaim takes nothing past the end of a page table for entries of it.
+ * Proves: mincore() writes no answer past the page in which it collects
+ * answers, and reclaim reads no entries past the end of a page table.
  *
- * How: hundreds of pipes hold a page each, which the kernel has taken for them
- * one after the other; every other pipe is closed. The next pages that the
- * kernel takes for itself are then those that were freed last, and what lies
- * after each of them is a page of a pipe, whose content is chosen here. Some
- * frames are not side by side: it takes one that is to notice.
+ * How: the kernel allocates the pages of hundreds of pipes one after the other.
+ * The test then closes every other pipe. So the next pages that the kernel
+ * takes for itself lie each before a page of a pipe, whose content the test
+ * chose. Some frames are not adjacent: one that is suffices to notice the
+ * mistake.
  *
  *	pipe | free | pipe | free | pipe
  *	                    ^ a page table; the pipe after it holds entries
  *
- * Does not prove: where the pages lie; mutants show that it works.
+ * Does not prove: where the pages really lie. Mutants show that it works.
  *
  * Run: make kselftest TARGETS=mm ARCH=x86_64 TESTS=folio_edge
  */
@@ -60,7 +60,7 @@ FIXTURE_TEARDOWN(folio_edge)
 	free(self->page);
 }
 
-/* Have pipes that hold self->page each, and free pages between theirs. */
+/* Fill pipes with self->page, and free every other one of their pages. */
 static bool interleave(FIXTURE_DATA(folio_edge) * self)
 {
 	for (unsigned int i = 0; i < PIPES; i++)
@@ -74,7 +74,7 @@ static bool interleave(FIXTURE_DATA(folio_edge) * self)
 	return true;
 }
 
-/* Close the other pipes; how many of them did not hold self->page any more. */
+/* Close the other pipes; how many of them no longer held self->page. */
 static unsigned int changed(FIXTURE_DATA(folio_edge) * self)
 {
 	char *now = malloc(bytes(1));
@@ -91,8 +91,9 @@ static unsigned int changed(FIXTURE_DATA(folio_edge) * self)
 }
 
 /*
- * [contpte 236] A page full of answers, of which the last are for a folded block:
- * not one more is written.
+ * [contpte 236] mincore() is asked about so many pages that its answers fill a
+ * whole page. The last answers are for a large folio, which arm64 maps as a
+ * folded block. No answer is written after that page, in 16 rounds.
  */
 TEST_F_TIMEOUT(folio_edge, mincore_answers, 120)
 {
@@ -112,7 +113,7 @@ TEST_F_TIMEOUT(folio_edge, mincore_answers, 120)
 		ASSERT_TRUE(interleave(self));
 		ASSERT_EQ(0, mincore(m.at, bytes(pages), answers));
 		ASSERT_EQ(0, changed(self)) {
-			TH_LOG("something after the answers was written to");
+			TH_LOG("the kernel wrote past the page of answers");
 		}
 		for (unsigned int i = 0; i < pages; i++)
 			ASSERT_EQ(1, answers[i]);
@@ -123,8 +124,8 @@ TEST_F_TIMEOUT(folio_edge, mincore_answers, 120)
 }
 
 /*
- * An entry that maps a page as it is after MADV_FREE: writable, old, clean. None
- * for other architectures: there KASAN would see the read.
+ * An entry that maps a page as it is after MADV_FREE: writable, old, clean.
+ * There is none for other architectures; KASAN sees the wrong read there.
  */
 static unsigned long entry_of(unsigned long pfn, bool soft_dirty)
 {
@@ -137,7 +138,7 @@ static unsigned long entry_of(unsigned long pfn, bool soft_dirty)
 
 #define GROUP "/sys/fs/cgroup/folio_edge"
 
-/* Have the kernel reclaim until a page is gone; whether it is. */
+/* Let the kernel reclaim until the page is gone; whether it is. */
 static bool take(const char *at)
 {
 	for (int i = 0; i < 50 && pagemap_has(at, PM_PRESENT); i++)
@@ -146,11 +147,11 @@ static bool take(const char *at)
 }
 
 /*
- * [bug B23] Reclaim takes a folio of memory that may be freed; half of it lies in
- * one page table, half in the next. After the first table stand what look like
- * entries for the second half. They are not part of it, and must stay.
- * madvise() itself would split a folio that lies so: so MADV_FREE comes before
- * the move, and reclaim from the control group.
+ * [bug B23] Reclaim frees a folio after MADV_FREE. Half of the folio is mapped
+ * by one page table, half by the next. The page after the first table holds
+ * what look like entries for the second half: reclaim must leave them alone.
+ * madvise() would split a folio that lies across two tables. So MADV_FREE comes
+ * before the move, and the control group asks for the reclaim.
  */
 TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 {
@@ -166,7 +167,7 @@ TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 	if (write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory") ||
 	    (mkdir(GROUP, 0755) && errno != EEXIST) || access(GROUP "/memory.reclaim", W_OK))
 		SKIP(return, "CONFIG_MEMCG=n, or no control group 2");
-	/* What is charged to the group is what reclaim looks at. */
+	/* Reclaim only takes pages that are charged to the group. */
 	ASSERT_EQ(0, write_text(GROUP "/cgroup.procs", "0"));
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		struct memory m;
@@ -176,7 +177,7 @@ TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 		room = mmap(NULL, 3 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		ASSERT_NE(MAP_FAILED, room);
 		to = (char *)(((unsigned long)room + 2 * table - 1) & -table) - bytes(n / 2);
-		/* mremap() sets soft-dirty where there is such a bit. */
+		/* mremap() sets soft-dirty if the kernel has that bit. */
 		memset(self->page, 0, psize());
 		for (unsigned int i = 0; i < n / 2; i++)
 			entries[i] = entry_of(pfn_of(m.at) + n / 2 + i, softdirty_supported());
@@ -189,7 +190,7 @@ TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 		for (unsigned int page = 0; page < n; page++)
 			EXPECT_FALSE(pagemap_has(to + bytes(page), PM_PRESENT | PM_SWAP));
 		EXPECT_EQ(0, changed(self)) {
-			TH_LOG("what lies after a page table was taken for entries of it");
+			TH_LOG("reclaim took data after a page table for its entries");
 		}
 		munmap(room, 3 * table);
 		memory_free(&m);

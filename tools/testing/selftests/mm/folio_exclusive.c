@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which processes map the pages of a large folio, as user space can read it, and
- * what a write does once no other process maps them.
+ * What user space can read about which processes map the pages of a large
+ * folio, and what a write does when no other process maps them any more.
  *
- * Proves: PM_MMAP_EXCLUSIVE and /proc/kpagecount follow each page through
- * processes that come, unmap parts and go, and a page is never "exclusive"
- * while two processes map it; after the last of the others, writes go to the
- * same memory again where the kernel tracks who maps a folio (from Linux 6.15
- * on), and to copies where it does not.
+ * Proves: PM_MMAP_EXCLUSIVE and /proc/kpagecount follow each page while
+ * processes start, unmap parts and exit, and a page is never "exclusive" while
+ * two processes map it. After the last other process has exited, writes reuse
+ * the memory if the kernel tracks who maps a folio (Linux 6.15 and later), and
+ * go to copies if it does not.
  *
  * Does not prove: the tracking itself (KUnit: folio_mapped_*).
  *
@@ -58,8 +58,8 @@ FIXTURE_TEARDOWN(folio_exclusive)
 }
 
 /*
- * One process, two, up to five, and back: each page says "exclusive" with one,
- * and the number of mappings is that of the processes.
+ * One process, then up to five, then back to one. Each page is exclusive only
+ * with one process, and is mapped as often as there are processes.
  */
 static void come_and_go(struct __test_metadata *_metadata, struct memory *m)
 {
@@ -85,7 +85,7 @@ static void come_and_go(struct __test_metadata *_metadata, struct memory *m)
 		ASSERT_LT(0, children[n]);
 	}
 	while (n--) {
-		/* Later children have copies of these: they are gone already. */
+		/* Later children inherited these, but have exited already. */
 		close(go[n][0]);
 		close(go[n][1]);
 		EXPECT_EQ(0, child_of(children[n]));
@@ -96,7 +96,11 @@ static void come_and_go(struct __test_metadata *_metadata, struct memory *m)
 	}
 }
 
-/* [mapped 45] Entries of a folio, and of single pages. */
+/*
+ * [mapped 45] Up to four children share the memory and exit again. Each page is
+ * exclusive only while the parent is alone, and kpagecount is the number of
+ * processes. The variants are one large folio and single pages.
+ */
 TEST_F(folio_exclusive, processes_come_and_go)
 {
 	come_and_go(_metadata, &self->memory);
@@ -109,8 +113,8 @@ static void unmap_odd_pages(struct memory *m)
 }
 
 /*
- * The child keeps every other page: those are mapped twice, the others are the
- * parent's alone, though they are of the same folio.
+ * The child keeps every other page. These pages are mapped twice; the others
+ * are exclusive to the parent, although they are in the same folio.
  */
 static void unmap_part(struct __test_metadata *_metadata, int go[2], struct memory *m)
 {
@@ -132,17 +136,21 @@ static void unmap_part(struct __test_metadata *_metadata, int go[2], struct memo
 		EXPECT_TRUE(pagemap_has(m->at + bytes(page), PM_MMAP_EXCLUSIVE));
 }
 
-/* [mapped 45] Entries of a folio, and of single pages. */
+/*
+ * [mapped 45] A child unmaps every other page: these pages are exclusive to the
+ * parent, and the others are mapped twice. The variants are one large folio and
+ * single pages.
+ */
 TEST_F(folio_exclusive, child_unmaps_part)
 {
 	unmap_part(_metadata, self->go, &self->memory);
 }
 
 /*
- * Whether as many pages were copied as this kernel must copy after the only
- * other process has gone: none of single pages; none of a large folio if the
- * kernel tracks its owners, and all if not. A kernel that does not list its
- * data does not tell which it is.
+ * Whether the number of copies is right, after the only other process has
+ * exited. A kernel never copies single pages. It copies no page of a large
+ * folio if it tracks owners, and all pages if not. A kernel without a list of
+ * data symbols does not say whether it does.
  */
 static bool right_copies(const struct memory *m, unsigned int copies)
 {
@@ -154,8 +162,8 @@ static bool right_copies(const struct memory *m, unsigned int copies)
 }
 
 /*
- * [mapped 29] The parent writes while the child lives: all pages are copied,
- * whatever the kernel tracks.
+ * [mapped 29] The parent writes while the child lives: every kernel copies all
+ * pages.
  */
 TEST_F(folio_exclusive, write_beside_child)
 {
@@ -172,8 +180,9 @@ TEST_F(folio_exclusive, write_beside_child)
 }
 
 /*
- * [mapped 28] The child is gone: single pages are reused on every kernel, those
- * of large folios where the kernel knows that nobody else maps any of it.
+ * [mapped 28] The parent writes after the child has exited: every kernel reuses
+ * single pages. A kernel that tracks owners reuses the pages of a large folio
+ * too.
  */
 TEST_F(folio_exclusive, write_after_child)
 {
@@ -194,9 +203,10 @@ TEST_F(folio_exclusive, write_after_child)
 }
 
 /*
- * [mapped 30] The child has only unmapped part of the folio and lives: for the
- * parent, not even a page that it alone maps is known to be its own where the
- * folio is large, and so it is copied.
+ * [mapped 30] The child has unmapped every other page and lives. The kernel
+ * copies all pages of a large folio, even those that only the parent maps: the
+ * folio is still shared. Of single pages it copies only those that the child
+ * has.
  */
 TEST_F(folio_exclusive, write_beside_child_with_part)
 {
@@ -213,8 +223,9 @@ TEST_F(folio_exclusive, write_beside_child_with_part)
 }
 
 /*
- * [mapped 31] The child is gone, and all but one page as well: that page is not
- * reused on any kernel where its folio is large, so that the folio can be freed.
+ * [mapped 31] The child has exited, and the parent has dropped all pages but
+ * the last. Every kernel copies this page if its folio is large, so that it can
+ * free the folio. A single page is reused.
  */
 TEST_F(folio_exclusive, write_to_last_page)
 {
@@ -237,8 +248,9 @@ TEST_F(folio_exclusive, write_to_last_page)
 }
 
 /*
- * [mapped 34] The process that filled the folio ends, and its child writes: it
- * is the only owner now.
+ * [mapped 34] The process that filled the folio exits, and then its child
+ * writes. The child is the only owner now, so the same rule holds for its
+ * writes.
  */
 TEST_F(folio_exclusive, write_after_parent)
 {
@@ -276,8 +288,8 @@ TEST_F(folio_exclusive, write_after_parent)
 }
 
 /*
- * [mapped 42] What a process shares with another it may not move to another
- * node; what it maps alone it may.
+ * [mapped 42] move_pages() does not move a page that another process maps too
+ * (-EACCES). It moves the page when this process maps it alone.
  */
 TEST_F(folio_exclusive, move_pages)
 {
@@ -300,7 +312,11 @@ TEST_F(folio_exclusive, move_pages)
 		EXPECT_TRUE(page_is(m->at + bytes(page), pattern(page)));
 }
 
-/* [mapped 46] What two processes share counts half for each. */
+/*
+ * [mapped 46] A child maps half of the pages. Pss counts a shared page half,
+ * and Shared_Dirty and Private_Dirty have half of the pages each. After the
+ * child has exited all pages are private.
+ */
 TEST_F(folio_exclusive, smaps_of_part)
 {
 	struct memory *m = &self->memory;
@@ -345,14 +361,20 @@ FIXTURE_TEARDOWN(folio_exclusive_huge)
 	memory_free(&self->memory);
 }
 
-/* [mapped 45] One entry for all of a huge page, in each of the processes. */
+/*
+ * [mapped 45] The same for a huge page that one entry maps in each process, and
+ * that stays mapped so.
+ */
 TEST_F_TIMEOUT(folio_exclusive_huge, processes_come_and_go, 60)
 {
 	come_and_go(_metadata, &self->memory);
 	EXPECT_EQ(self->memory.pages, smaps_pages(self->memory.at, "AnonHugePages"));
 }
 
-/* Whether pagemap says of each page what is true of the first, and of others is not. */
+/*
+ * Whether pagemap gives the first page's answer for all pages, though half of
+ * them differ.
+ */
 static bool answered_by_first_page(int go[2], struct memory *m)
 {
 	pid_t child = waiting_child(go, unmap_odd_pages, m);
@@ -369,8 +391,9 @@ static bool answered_by_first_page(int go[2], struct memory *m)
 }
 
 /*
- * [mapped 45] [bug B31] One entry in the parent, some entries of a table in the
- * child: the answer is each page's own. Known issue 11: it is that of the first.
+ * [mapped 45] [bug B31] The parent maps a huge page by one entry, and a child
+ * maps every other page of it by entries of a table. pagemap must answer for
+ * each page separately. Known issue 11: it gives the answer of the first page.
  */
 TEST_F_TIMEOUT(folio_exclusive_huge, child_unmaps_part, 60)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Files of which the page cache has large folios, mapped.
+ * Mapped files in large folios of the page cache.
  *
- * Proves: what is written through one page of a block reaches the file, and
- * nothing else does; copies that a private mapping has made survive a hole
- * punched into the file; nothing is mapped after the end of a file that ends
- * within a folio; a fault maps around it, in a new page table as well; a
- * process forks while it maps and runs such memory.
+ * Proves: a write through one page of a block reaches the file and changes
+ * nothing else. Copies in a private mapping survive a hole in the file. No page
+ * is mapped after the end of a file that ends within a folio. A fault maps the
+ * pages around it, also in a new page table. A process that maps and runs such
+ * memory can fork.
  *
  * Does not prove: writeback itself (the file system's own tests do).
  *
@@ -56,7 +56,7 @@ FIXTURE_TEARDOWN(folio_file)
 	memory_free(&self->memory);
 }
 
-/* One byte of a page of the file, past every mapping. */
+/* One byte of a page of the file, read without any mapping. */
 static unsigned char in_file(const struct memory *m, unsigned int page)
 {
 	unsigned char byte = 0;
@@ -67,9 +67,10 @@ static unsigned char in_file(const struct memory *m, unsigned int page)
 }
 
 /*
- * [contpte 188] One page is written to, each in turn, in a block of which all
- * pages are mapped; the mapping goes, the page cache too as far as it is clean.
- * The file has the new byte, and the old ones everywhere else.
+ * [contpte 188] One page is written to, in a block whose pages are all mapped.
+ * Then the test unmaps the file and drops its clean pages from the page cache.
+ * The file has the new byte, and the old ones everywhere else. Each page takes
+ * its turn.
  */
 TEST_F_TIMEOUT(folio_file, one_dirty_page_reaches_file, 120)
 {
@@ -95,10 +96,10 @@ TEST_F_TIMEOUT(folio_file, one_dirty_page_reaches_file, 120)
 }
 
 /*
- * A hole of a shared memory file is only read, in whole folios, and then one page
- * of it written to: no one but that page's entry knows. The entries go as one
- * batch, by munmap() or by reclaim itself, and the memory is taken: it must go to
- * swap, and not be a hole again.
+ * Read whole folios of a hole in a shared memory file, then write to one page:
+ * only that page's entry is dirty. munmap(), or else reclaim, removes the
+ * entries as one batch, and reclaim takes the memory. The page must go to swap.
+ * If its dirty bit is lost, it becomes a hole again.
  */
 static void check_one_dirty_entry(struct __test_metadata *_metadata, struct memory *m,
 				  bool unmaps)
@@ -128,7 +129,10 @@ static void check_one_dirty_entry(struct __test_metadata *_metadata, struct memo
 	DID(away, "pages swapped out");
 }
 
-/* [contpte 188] munmap() removes the entries. */
+/*
+ * [contpte 188] munmap() removes a batch of entries of which one is dirty: that
+ * page's content survives reclaim. Each page takes its turn.
+ */
 TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_batch, 120)
 {
 	if (variant->kind != SHMEM || !have_swap())
@@ -136,7 +140,7 @@ TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_batch, 120)
 	check_one_dirty_entry(_metadata, &self->memory, true);
 }
 
-/* [contpte 188] Reclaim does. */
+/* [contpte 188] The same if reclaim itself removes the batch of entries. */
 TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_reclaim, 120)
 {
 	if (variant->kind != SHMEM || !have_swap())
@@ -145,8 +149,9 @@ TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_reclaim, 120)
 }
 
 /*
- * [contpte 188] The same again after the file has been written back, so that
- * all entries are clean and write-protected: the second write counts as well.
+ * [contpte 188] Writeback makes the entries of a file clean and
+ * write-protected. A later write to every third page reaches the file too, in
+ * each of three rounds.
  */
 TEST_F(folio_file, dirty_again_after_writeback)
 {
@@ -166,9 +171,10 @@ TEST_F(folio_file, dirty_again_after_writeback)
 }
 
 /*
- * [contpte 197] A private mapping has copied every third page. A hole is
- * punched into the file: the copies stay, the others read zero. The step over a
- * page that stays must not jump over those after it.
+ * [contpte 197] A private mapping has its own copy of every third page. After a
+ * hole is punched into the file, the copies are unchanged and all other pages
+ * are zero. So the kernel that skips an entry of a copy does not skip those
+ * after it.
  */
 TEST_F(folio_file, punch_hole_beside_copies)
 {
@@ -196,9 +202,9 @@ TEST_F(folio_file, punch_hole_beside_copies)
 }
 
 /*
- * [bug B19] The file is cut within a folio, at each page of it: what is after
- * raises SIGBUS, what is before does not, though one folio may hold both. The
- * same where it is mapped only after that.
+ * [bug B19] The file is cut within its last folio, at eight places. Pages after
+ * the end raise SIGBUS and pages before it do not, though one folio may hold
+ * both. The same holds in a mapping that is made after the cut.
  */
 TEST_F(folio_file, end_within_folio)
 {
@@ -214,10 +220,10 @@ TEST_F(folio_file, end_within_folio)
 			int expected = page < end ? 0 : SIGBUS;
 
 			EXPECT_EQ(expected, try_access(m->at + bytes(page), true)) {
-				TH_LOG("page %u, old mapping, file of %u", page, end);
+				TH_LOG("page %u of the old mapping, file of %u pages", page, end);
 			}
 			EXPECT_EQ(expected, try_access(at + bytes(page), false)) {
-				TH_LOG("page %u, new mapping, file of %u", page, end);
+				TH_LOG("page %u of the new mapping, file of %u pages", page, end);
 			}
 		}
 		munmap(at, bytes(m->pages));
@@ -225,9 +231,9 @@ TEST_F(folio_file, end_within_folio)
 }
 
 /*
- * The file is cut within its first folio, which cannot be split: a pipe has a
- * page of it. A fault before the end must not bring what is after it, in this
- * folio or any.
+ * Cut the file in the middle of its first folio. The folio cannot be split, as
+ * a pipe holds a page of it. A fault before the end must map no page after it,
+ * in this folio or another.
  */
 static void check_end_within_pinned_folio(struct __test_metadata *_metadata, struct memory *m)
 {
@@ -236,7 +242,7 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 	size_t length = bytes(m->pages);
 	int ends[2];
 
-	/* A clean folio would be dropped as a whole. */
+	/* The kernel would drop a clean folio as a whole. */
 	m->at[0] = pattern(0);
 	ASSERT_EQ(0, pipe(ends));
 	ASSERT_EQ(bytes(1), vmsplice(ends[1], &page_0, 1, 0));
@@ -245,7 +251,9 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 		ASSERT_EQ(0, munmap(m->at, length));
 		ASSERT_EQ(m->at, mmap(m->at, length, PROT_READ | PROT_WRITE,
 				      MAP_SHARED | MAP_FIXED, m->fd, 0));
-		/* A first write is another fault than a write after a read. */
+		/*
+		 * A first write takes another path than a write after a read.
+		 */
 		if (written)
 			m->at[0] = pattern(0);
 		else
@@ -253,7 +261,7 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 		for (unsigned int page = 0; page < m->pages; page++) {
 			EXPECT_EQ(page < end ? 0 : SIGBUS,
 				  try_access(m->at + bytes(page), false)) {
-				TH_LOG("page %u, file of %u, first access writes: %d", page, end,
+				TH_LOG("page %u, file of %u, first access a write: %d", page, end,
 				       written);
 			}
 		}
@@ -262,7 +270,11 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 	close(ends[1]);
 }
 
-/* [bug B19] Memory files have always been mapped past their end: not looked at. */
+/*
+ * [bug B19] No page after the end of the file is accessible, although its folio
+ * could not be split. Kernels have always mapped memory files past their end,
+ * so this case leaves them out.
+ */
 TEST_F(folio_file, end_within_pinned_folio)
 {
 	if (variant->kind == SHMEM)
@@ -271,9 +283,9 @@ TEST_F(folio_file, end_within_pinned_folio)
 }
 
 /*
- * [bug B18] One page of a folio is dropped and written to again, each in turn:
- * its neighbours are mapped, so the fault cannot map the folio as a whole. It
- * must map that page, and not fault for ever.
+ * [bug B18] One page of a mapped folio is dropped and written to again. Its
+ * neighbours are mapped, so the fault cannot map the folio as a whole. It must
+ * map this page, and not fault forever. Each page takes its turn.
  */
 TEST_F(folio_file, write_beside_mapped_pages)
 {
@@ -288,7 +300,7 @@ TEST_F(folio_file, write_beside_mapped_pages)
 	}
 }
 
-/* How many pages a fault maps around it, that is with it. */
+/* How many pages a fault maps, its own included. */
 static unsigned int pages_around(void)
 {
 	unsigned long around = psize();
@@ -301,7 +313,7 @@ static unsigned int pages_around(void)
 	return around / psize();
 }
 
-/* How many pages from @at on are mapped. */
+/* How many pages from @at on are mapped, up to the first that is not. */
 static unsigned int mapped_pages(const char *at, unsigned int pages)
 {
 	unsigned int page = 0;
@@ -312,10 +324,10 @@ static unsigned int mapped_pages(const char *at, unsigned int pages)
 }
 
 /*
- * Map the second half of the last block of a file where no page table is yet: a
- * part of a folio, so that the fault itself cannot map all of it. Read its pages
- * one by one; @mapped is how many are mapped after each of the first two. Returns
- * whether there was room.
+ * Map the second half of the file's last folio at the start of an address range
+ * without a page table. It is part of a folio, so the fault itself cannot map
+ * all of it. Read its first two pages; @mapped is how many pages are mapped
+ * after each read. Returns whether the mapping succeeded.
  *
  *	|<---- a table ---->|<---- a table ---->|
  *	  ..............room|half|..............
@@ -341,10 +353,10 @@ static bool map_last_half(const struct memory *m, unsigned int mapped[2])
 }
 
 /*
- * [contpte 217] The first fault in a page table maps around it what any other
- * fault does, and no less if that is of the last folio of its file. With one page
- * alone the rest comes with the next fault. A block of which that happens is
- * never folded. Known issue 9: just that, for files that are not memory.
+ * [contpte 217] The first fault in a page table maps as many pages around it as
+ * any other fault does, also in the last folio of its file. If it maps one page
+ * alone, a second fault maps the others, and the block is never folded. Known
+ * issue 9 is just that, for files that are not memory files.
  */
 TEST_F(folio_file, first_fault_in_table)
 {
@@ -369,7 +381,10 @@ TEST_F(folio_file, first_fault_in_table)
 		STALE_ISSUE(9);
 }
 
-/* The file grows again: what was after its end is zero, not what it was. */
+/*
+ * The file is cut within a page and grows again: its old content after the cut
+ * is gone, and those bytes are zero.
+ */
 TEST_F(folio_file, grown_again_is_zero)
 {
 	struct memory *m = &self->memory;
@@ -389,7 +404,7 @@ TEST_F(folio_file, grown_again_is_zero)
 	EXPECT_EQ(0, m->at[cut]);
 }
 
-/* The number that code at an address returns. */
+/* Call the code at an address; the number that it returns. */
 static unsigned int run(const void *at)
 {
 	union {
@@ -400,13 +415,16 @@ static unsigned int run(const void *at)
 	return code.call(0);
 }
 
-/* What is known of a page before fork(). */
+/* The frame of a page before fork(), and how often it was mapped. */
 struct mapped {
 	unsigned long frame;
 	long count;
 };
 
-/* Whether pages are there, in the frames that they had, and mapped @more times more. */
+/*
+ * Whether the pages are present in the same frames, and mapped @more times more
+ * often.
+ */
 static bool entries_are(const char *at, unsigned int pages, const struct mapped *were, int more)
 {
 	for (unsigned int page = 0; page < pages; page++, at += bytes(1)) {
@@ -418,11 +436,11 @@ static bool entries_are(const char *at, unsigned int pages, const struct mapped 
 }
 
 /*
- * [contpte 176, 183] Code of a file in large folios runs, in a process that forks
- * while it does. One page of the private mapping was written to: without such a
- * page fork() copies no entry of a file at all. Before the child touches any, it
- * has all of the pages, counted in its RSS and mapped once more each. Each page
- * ends in code that returns its own number.
+ * [contpte 176, 183] A process forks while it maps code of a file in large
+ * folios. One page of the private mapping was written to; without it, fork()
+ * copies no entry of a file. The child has all pages before it touches any:
+ * each is mapped once more, and RSS counts it. Each page begins with code that
+ * returns the page's number, which parent and child then run.
  */
 TEST_F(folio_file, fork_while_running)
 {
@@ -451,7 +469,7 @@ TEST_F(folio_file, fork_while_running)
 	at = mmap(NULL, bytes(m->pages), PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE, m->fd, 0);
 	ASSERT_NE(MAP_FAILED, at);
 	__builtin___clear_cache(at, at + bytes(m->pages));
-	/* The last page is ours from now on, the others are the file's. */
+	/* The last page is anonymous from now on, the others are the file's. */
 	ASSERT_EQ(0, try_access(at + bytes(file), true));
 	ASSERT_FALSE(pagemap_has(at + bytes(file), PM_FILE));
 	read_byte(m->at);
@@ -511,7 +529,10 @@ FIXTURE_TEARDOWN(folio_file_huge)
 	memory_free(&self->memory);
 }
 
-/* [bug B19] A huge page of a file is not mapped by one PMD if the file ends within. */
+/*
+ * [bug B19] The same for a huge page of a file. If the file ends within it, one
+ * PMD must not map all of it.
+ */
 TEST_F(folio_file_huge, end_within_pinned_folio)
 {
 	check_end_within_pinned_folio(_metadata, &self->memory);

@@ -146,7 +146,7 @@ TEST_F_TIMEOUT(folio_fork, parent_writes_each_page, 120)
 		close(go[0]);
 		close(go[1]);
 		ASSERT_EQ(0, child_of(child))
-			TH_LOG("child while page %u is written to", page);
+			TH_LOG("the child saw a change while the parent wrote to page %u", page);
 		ASSERT_EQ(-1, wrong_page(m, page));
 		memset(m->at + bytes(page), pattern(page), bytes(1));
 	}
@@ -222,11 +222,11 @@ static void fork_part(struct __test_metadata *_metadata, FIXTURE_DATA(folio_fork
 		for (unsigned int page = first; page < first + pages; page++)
 			m->at[bytes(page)] = pattern(page);
 		EXPECT_EQ(0, faults() - before)
-			TH_LOG("pages %u+%u, which the child does not get", first, pages);
+			TH_LOG("pages %u+%u, which the child does not inherit", first, pages);
 		close(go[0]);
 		close(go[1]);
 		EXPECT_EQ(0, child_of(child))
-			TH_LOG("pages %u+%u: 1 of the rest is wrong, 2 of the range, 3 folding",
+			TH_LOG("pages %u+%u: 1 a page outside is wrong, 2 one of them, 3 folding",
 			       first, pages);
 		EXPECT_EQ(-1, wrong_page(m, -1));
 	}

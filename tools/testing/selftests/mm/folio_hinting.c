@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Entries that are inaccessible for the balancing of nodes, where they end.
+ * Where a run of hinting entries of NUMA balancing ends.
  *
- * Proves: the fault that makes the entries of a folio accessible again leaves
- * those of another folio between them, those in the next page table, and those in
- * the table before, at the lowest addresses too; a huge page that is split while it
- * is inaccessible has accessible entries.
+ * Proves: the fault that makes a folio's entries accessible again leaves others
+ * alone: entries of another folio between them, entries in the next page table,
+ * and entries in the table before, also at the lowest addresses. A huge page
+ * that is split while it is inaccessible gets accessible entries.
  *
  * How: see folio_nodes.h.
  *
- * Does not prove: what is made inaccessible at all (folio_numa).
+ * Does not prove: which entries become inaccessible (folio_numa).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_hinting
  */
@@ -45,8 +45,9 @@ static unsigned int other_page(const struct memory *m, unsigned int folio_at)
 }
 
 /*
- * A page of each block was dropped and comes back as a folio of its own, another
- * one in each: the fault of the large folio does not make its entry accessible.
+ * One page of each folio was dropped, at another place in each, and came back
+ * as a single page. The fault of the large folio must not make this page's
+ * entry accessible: the page costs a fault of its own. There are 16 folios.
  */
 TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
 {
@@ -68,7 +69,7 @@ TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
 		EXPECT_EQ(1, read_pages(m->at + bytes(i), 1));
 		EXPECT_EQ(0, read_pages(m->at + bytes(i), other));
 		EXPECT_EQ(1, read_pages(m->at + bytes(i + other), 1)) {
-			TH_LOG("page %u of the folio at %u is another", other, i);
+			TH_LOG("page %u is a single page, in the folio at page %u", other, i);
 		}
 		EXPECT_EQ(0, read_pages(m->at + bytes(i), size));
 	}
@@ -76,10 +77,10 @@ TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
 }
 
 /*
- * [bug B16] Folios over the ends of page tables: the fault of one half leaves
- * the other, in the other table, as it is. What runs over the end of a table
- * meets the next, where that lies after it in memory: so tables are made one
- * after the other, with nothing in between, and there are many.
+ * [bug B16] Folios lie across the ends of page tables. The fault of one half
+ * makes only the entries in its own table accessible. A kernel that runs over
+ * the end of a table changes the next page in memory. So 17 tables are
+ * allocated in a row, to make it likely that this page is the next table.
  */
 TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 {
@@ -105,27 +106,36 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 		char *end = first + (i + 1) * table;
 		char *half_at[2] = { end - bytes(half), end };
 
-		/* Last page of the one table, first page of the other; or that one first. */
+		/*
+		 * Read the last page of one table or the first of the next, in
+		 * turn.
+		 */
 		EXPECT_EQ(1, read_pages(i % 2 ? end : end - bytes(1), 1));
 		EXPECT_EQ(0, read_pages(half_at[i % 2], half));
 		EXPECT_EQ(1, read_pages(half_at[!(i % 2)], half)) {
-			TH_LOG("end %u, half %u", i, !(i % 2));
+			TH_LOG("table end %u, half %u", i, !(i % 2));
 		}
 		EXPECT_EQ(-1, foreign_page(end - bytes(half), i * size, size));
 	}
 	munmap(room, (ENDS + 2) * table);
 }
 
-/* Pages of a folio that are alone at ends of tables; the rest is at the lowest addresses. */
+/*
+ * Pages of a folio that lie alone at ends of tables; the others are at the
+ * lowest addresses.
+ */
 #define ALONE 8
 
-/* Tables come from anywhere: one of these tries must get the order the test needs. */
+/*
+ * Tables can be anywhere in memory: one of these tries must get the right
+ * order.
+ */
 #define LOWEST_TRIES 16
 
-/* Tables that are made first, so that all free pages in between are used up. */
+/* Tables that are allocated first, to use up free pages in between. */
 #define FILLERS 600
 
-/* What a try to reach the table before the first one has led to. */
+/* The result of one try to reach the table before the first one. */
 struct lowest {
 	unsigned int right;	/* pages that cost a fault, and cannot be written to */
 	unsigned int reached;	/* pages that cost none, and can be written to */
@@ -193,10 +203,11 @@ static int lowest_try(struct watched *w, char *at, char *first, struct lowest *r
 }
 
 /*
- * Where the first pages of a folio would be below address 0, because the last ones
- * were moved, the fault of one of these leaves the table before theirs in memory as
- * it is. What runs over its begin meets pages of the same folio there, and makes
- * them as accessible as those that were read. Known issue 14: it does so.
+ * The last pages of a folio are at the lowest addresses, so its first pages
+ * would be below address 0. The fault of one of the last pages must not change
+ * the page table that lies before theirs in memory. That table has entries of
+ * pages of the same folio, which a kernel that runs over the start of its table
+ * makes as accessible as the page that was read. Known issue 14: it does so.
  */
 TEST_F_TIMEOUT(folio_hinting, fault_at_lowest_address, 240)
 {
@@ -273,9 +284,10 @@ FIXTURE_TEARDOWN(hinting_huge_page)
 }
 
 /*
- * [contpte 209] A huge page is split while it is inaccessible for hinting: its
- * entries are not, none of the others costs a fault, and those of the table are
- * in folded blocks from the start. They may be written to, without copies.
+ * [contpte 209] A huge page is split while it is inaccessible for hinting. Its
+ * entries are accessible: no page costs a hinting fault. If one page was
+ * unmapped, the other blocks are folded at once. All pages are writable, and
+ * the last keeps its frame.
  */
 TEST_F_TIMEOUT(hinting_huge_page, split, 120)
 {
@@ -295,7 +307,7 @@ TEST_F_TIMEOUT(hinting_huge_page, split, 120)
 		bool own = gone >= i && gone < i + n;
 
 		EXPECT_TRUE(!mapped || mapped == bytes(own ? 1 : n)) {
-			TH_LOG("block at %u: %zu", i, mapped);
+			TH_LOG("the block at page %u is mapped with %zu bytes", i, mapped);
 		}
 	}
 	for (unsigned int page = 0; page < m->pages; page++) {

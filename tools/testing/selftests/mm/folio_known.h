@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Failures that are known: faults of the kernel, not of the test.
- */
+/* Known failures, which are bugs of the kernel and not of the test. */
 #ifndef FOLIO_KNOWN_H
 #define FOLIO_KNOWN_H
 
@@ -14,11 +12,11 @@
 #include "folio_known_issues.h"
 
 /**
- * has_issue() - whether the source of the kernel shows a known issue
- * @number: of the issue in KNOWN_ISSUES.md
+ * has_issue() - whether the kernel's source has the bug of a known issue
+ * @number: the number in KNOWN_ISSUES.md
  *
- * Return: true if its faulty code is there, in a version older than the fix;
- * ISSUES=BITS in the environment says otherwise
+ * Return: true if the faulty code is there, in a version older than the fix.
+ * ISSUES=BITS in the environment overrides this.
  */
 static inline bool has_issue(int number)
 {
@@ -29,14 +27,14 @@ static inline bool has_issue(int number)
 
 /**
  * KNOWN_ISSUE() - report that a test has met a known issue
- * @number: of the issue in KNOWN_ISSUES.md
+ * @number: the number in KNOWN_ISSUES.md
  * @what: a few words about it
  *
- * Use it only when what was seen is exactly what the issue predicts, inside of
- * a TEST_F(). The test is skipped if the source of the kernel shows the issue.
- * It fails if the source does not, with STRICT=1, and if it has failed already.
- * It goes on, for a test has more to check than what the issue predicts: a
- * failure after this fails the test.
+ * Use it inside TEST_F(), and only if the test saw exactly what the issue
+ * predicts. The test is skipped if the kernel's source has the bug. It fails if
+ * the source does not have it, if STRICT=1 is set, or if it has failed already.
+ * The test continues after this macro, since it may have other things to check.
+ * A later failure still fails the test.
  */
 #define KNOWN_ISSUE(number, what) do {					\
 	const char *__what = (what);					\
@@ -57,9 +55,9 @@ static inline bool has_issue(int number)
 
 /**
  * STALE_ISSUE() - report that a test has not met a known issue
- * @number: of the issue in KNOWN_ISSUES.md
+ * @number: the number in KNOWN_ISSUES.md
  *
- * For a test that was where the issue predicts a failure, and saw none.
+ * Use it if the issue predicts a failure at this point, and the test saw none.
  */
 #define STALE_ISSUE(number) do {					\
 	const int __number = (number);					\

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory that may be freed, of which reclaim unmaps a batch and has to put it back.
+ * Lazyfree memory: reclaim unmaps a batch of it and has to restore the entries.
  *
- * Proves: reclaim unmaps a folio and may not free it, since a page of it is
- * pinned. Then each entry has the write permission and the soft-dirty bit that
- * it had before, not those of the first entry of its batch.
+ * Proves: reclaim unmaps a folio, but cannot free it because a page of it is
+ * pinned. Then each entry has its own write permission and soft-dirty bit
+ * again, not those of the first entry of its batch.
  *
  *	page		0   1   2   3   4   5 ...
  *	may write	    x       x       x		and the other way round
  *
- * How: fork() takes the permission from all entries; once the child is gone,
- * pages that are written to get it back, in the same folio, where the kernel
- * knows that no other process has it (from Linux 6.15 on).
+ * How: fork() makes all entries read-only. After the child has exited, writes
+ * make every other page writable again, in the same folio. The kernel must know
+ * that no other process maps the folio (Linux 6.15 and later).
  *
  * Does not prove: that memory is freed (folio_advice).
  *
@@ -45,9 +45,10 @@ FIXTURE_TEARDOWN(folio_lazyfree)
 }
 
 /*
- * [contpte 235] Every other page may be written to. A write to one that may not
- * is a fault, and goes to a copy, since the folio is pinned; a write to one that
- * may is none. Both ways round: the first entry of a batch is of either kind.
+ * [contpte 235] Every other page is writable when reclaim restores the entries.
+ * Then a write to a writable page costs no fault. A write to another page is a
+ * fault that copies, since the folio is pinned. Both orders are tried, so that
+ * the first entry of a batch is of either kind.
  */
 TEST_F(folio_lazyfree, pinned_keeps_permission)
 {
@@ -84,13 +85,14 @@ TEST_F(folio_lazyfree, pinned_keeps_permission)
 
 			if (soft)
 				EXPECT_EQ(writable, pagemap_has(at, PM_SOFT_DIRTY)) {
-					TH_LOG("page %u says that it was written to, or not", page);
+					TH_LOG("page %u has the wrong soft-dirty bit", page);
 				}
 			EXPECT_TRUE(page_is(at, pattern(page)));
 			faults_begin(&before);
 			*at = pattern(page);
 			EXPECT_EQ(!writable, faults() - before) {
-				TH_LOG("page %u, page %u and so on may be written to", page, first);
+				TH_LOG("page %u; every other page from %u on is writable", page,
+				       first);
 			}
 			EXPECT_EQ(writable, pfn_of(at) == pfn);
 			restored++;

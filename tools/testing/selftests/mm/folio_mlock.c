@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Locked memory in large folios, when reclaim comes across it.
+ * Locked memory in large folios, when reclaim finds it.
  *
- * Proves: pages of locked memory stay where they are, whatever page tables they
- * are in; a folio that is mapped by one page table alone is marked as locked by
- * reclaim if that was missed before; a folio over the end of a page table never
- * is, as only half of its entries are protected by the lock that is held.
+ * Proves: pages of locked memory stay in memory, whichever page tables map
+ * them. If one page table maps a whole folio that was not marked as mlocked,
+ * reclaim marks it. Reclaim never marks a folio that two page tables map, since
+ * it holds the lock of only one of them.
  *
  * Does not prove: the races that this prevents.
  *
@@ -58,7 +58,7 @@ FIXTURE_SETUP(folio_mlock)
 	if (write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory") ||
 	    (mkdir(GROUP, 0755) && errno != EEXIST))
 		SKIP(return, "CONFIG_MEMCG=n, or no control group 2");
-	/* What is charged to the group is what reclaim looks at. */
+	/* Reclaim only takes pages that are charged to the group. */
 	ASSERT_EQ(0, write_text(GROUP "/cgroup.procs", "0"));
 	why = memory_map(m, ANON, order, 1);
 	if (why)
@@ -78,8 +78,8 @@ FIXTURE_TEARDOWN(folio_mlock)
 }
 
 /*
- * Move the memory to @to, and lock it there, without a touch that would put it
- * among the pages in use, where reclaim may leave it.
+ * Move the memory to @to and lock it there, without an access: reclaim may skip
+ * pages that are in use.
  */
 static char *lock_at(struct memory *m, char *to)
 {
@@ -92,8 +92,8 @@ static char *lock_at(struct memory *m, char *to)
 }
 
 /*
- * Have the kernel reclaim until a page is gone that is younger than the memory of
- * the test: then it has looked at all of that.
+ * Let the kernel reclaim until it takes a page that is younger than the test's
+ * memory: by then it has seen all of that memory.
  */
 static bool reclaim_all(void)
 {
@@ -119,9 +119,9 @@ static bool all_present(const char *at, unsigned int pages)
 }
 
 /*
- * [bug B29] The end of a page table lies in the middle of the folio: mlock()
- * does not mark it, and neither does reclaim, which has the lock of one of both
- * tables only. But it leaves the memory alone.
+ * [bug B29] A page table ends in the middle of the folio. mlock() does not mark
+ * the folio, and neither does reclaim, which holds the lock of only one of the
+ * two tables. The pages still stay in memory.
  */
 TEST_F(folio_mlock, over_table_end)
 {
@@ -137,8 +137,9 @@ TEST_F(folio_mlock, over_table_end)
 }
 
 /*
- * [bug B29] The same memory is moved to where one page table has all of it: now
- * reclaim makes up for the mark that mlock() could not set.
+ * [bug B29] The folio is then moved to a place where one page table maps all of
+ * it. Reclaim sets the mark that mlock() could not set, and leaves the pages in
+ * memory. After munlock() the mark is gone, and the folio can be swapped out.
  */
 TEST_F(folio_mlock, moved_to_one_table)
 {

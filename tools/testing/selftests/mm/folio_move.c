@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages of a large folio that go away and come back: swap, migration, splitting,
- * merging, poison.
+ * Pages of a large folio that go away and come back: swap, migration,
+ * splitting, merging, poison.
  *
- * Proves: whatever takes pages of a block out of the page table, what comes
- * back has the right content at the right place, its neighbours never change,
- * and what is written after that is not lost the next time; pages that are
- * referenced still are after migration.
+ * Proves: after the kernel takes pages of a block out of the page table, they
+ * come back with the right content at the right place, and their neighbours
+ * never change. A write to them is not lost the next time. Referenced pages
+ * still are after migration.
  *
- * Does not prove: how entries look in between (KUnit: pte_nonpresent,
+ * Does not prove: the entries in between (KUnit: pte_nonpresent,
  * swap_pte_batch).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_move
@@ -71,7 +71,7 @@ static bool in_swap(const struct memory *m, unsigned int page)
 	return !pagemap_has(m->at + bytes(page), PM_PRESENT);
 }
 
-/* The first page that does not hold @shift more than its pattern, or -1. */
+/* The first page whose bytes are not its pattern plus @shift, or -1. */
 static int wrong_page(const struct memory *m, unsigned char shift)
 {
 	unsigned int page;
@@ -91,8 +91,8 @@ static void fill(const struct memory *m, unsigned char shift)
 }
 
 /*
- * [contpte 219] Each page of a folio, alone, is swapped out and read again: it
- * has its content, and so have the others.
+ * [contpte 219] One page is swapped out and read again: it has its content, and
+ * so have all other pages. Each page of two folios takes its turn.
  */
 TEST_F_TIMEOUT(folio_move, pageout_each_page, 120)
 {
@@ -112,9 +112,9 @@ TEST_F_TIMEOUT(folio_move, pageout_each_page, 120)
 }
 
 /*
- * [contpte 219] A whole folio is swapped out, read, written to, and swapped
- * out again: the second time the new content must be written. Memory that came
- * from swap is clean, so that a dirty bit that gets lost shows here.
+ * [contpte 219] Two whole folios are filled, swapped out and read again, four
+ * times with other content. Pages that come back from swap are clean. So if the
+ * kernel loses a dirty bit, the old content comes back.
  */
 TEST_F_TIMEOUT(folio_move, pageout_twice, 120)
 {
@@ -133,9 +133,10 @@ TEST_F_TIMEOUT(folio_move, pageout_twice, 120)
 }
 
 /*
- * [contpte 188] After swap has made all entries clean, exactly one page is
- * written to, through one mapping; then its entry goes, by munmap() or by being
- * swapped out: for each page of the folio.
+ * [contpte 188] All pages come back clean from swap, and one of them is written
+ * to. Then its entry goes away: munmap() removes it from shared memory, and
+ * reclaim from anonymous memory. The write is not lost. Each page takes its
+ * turn.
  */
 TEST_F_TIMEOUT(folio_move, one_dirty_page, 200)
 {
@@ -173,8 +174,9 @@ TEST_F_TIMEOUT(folio_move, one_dirty_page, 200)
 }
 
 /*
- * [contpte 202] Swapped out as a whole, and half of it unmapped there: the
- * other half comes back. What the kernel counts of swap returns to nothing.
+ * [contpte 202] Two folios are swapped out, and the half of the memory that
+ * lies in the middle is unmapped. The rest comes back with its content. If swap
+ * entries were left over, the kernel would complain when the process ends.
  */
 TEST_F(folio_move, munmap_in_swap)
 {
@@ -196,8 +198,9 @@ TEST_F(folio_move, munmap_in_swap)
 }
 
 /*
- * [contpte 228] There and back to another node, each time by another page of
- * the folio: it moves as a whole, and no page of it is anything else.
+ * [contpte 228] Pages move to the other node and back, one call for each page
+ * of two folios. The moved page is then on that node, and all pages have their
+ * content.
  */
 TEST_F(folio_move, migrate)
 {
@@ -214,14 +217,14 @@ TEST_F(folio_move, migrate)
 		EXPECT_EQ(to, move_page(m->at + bytes(page), NULL));
 		moves += pfn_of(m->at + bytes(page)) != before;
 		ASSERT_EQ(-1, wrong_page(m, 0)) {
-			TH_LOG("moved by page %u", page);
+			TH_LOG("after the move of page %u", page);
 		}
 		node = to;
 	}
 	DID(moves, "moves of a folio");
 }
 
-/* Whether addresses have 52 bits, and so page-table entries as well. */
+/* Whether addresses have 52 bits, and then page-table entries have too. */
 static bool wide_addresses(void)
 {
 	void *hint = (void *)(1UL << 50);
@@ -231,7 +234,10 @@ static bool wide_addresses(void)
 	return (unsigned long)at >> 48;
 }
 
-/* Have pages referenced by nothing but a read of each; how many the kernel says are. */
+/*
+ * Clear all references, then read each page; how many pages are referenced, or
+ * -1.
+ */
 static long reference(char *at, unsigned int pages)
 {
 	FILE *f = fopen("/proc/self/clear_refs", "w");
@@ -241,7 +247,10 @@ static long reference(char *at, unsigned int pages)
 	fputs("1", f);
 	if (fclose(f) || smaps_pages(at, "Referenced"))
 		return -1;
-	/* What the TLB still has would be used unnoticed: protection flushes it. */
+	/*
+	 * The CPU would not set a bit for an entry in the TLB: mprotect()
+	 * flushes it.
+	 */
 	if (mprotect(at, bytes(pages), PROT_READ) ||
 	    mprotect(at, bytes(pages), PROT_READ | PROT_WRITE))
 		return -1;
@@ -250,7 +259,10 @@ static long reference(char *at, unsigned int pages)
 	return smaps_pages(at, "Referenced");
 }
 
-/* Whether a huge page that one PMD maps is referenced after it moved; -1 if there is none. */
+/*
+ * Whether a huge page mapped by one PMD is still referenced after it moved; -1
+ * if there is none.
+ */
 static int huge_page_keeps_referenced(void)
 {
 	unsigned int pages = read_pmd_pagesize() / psize();
@@ -268,9 +280,9 @@ static int huge_page_keeps_referenced(void)
 }
 
 /*
- * [contpte 228] Pages that were referenced are so after they moved, also a huge
- * page. Known issue 1: with 52-bit addresses the entries of single pages cannot
- * keep that while they move.
+ * [contpte 228] Referenced pages are still referenced after migration, also a
+ * huge page. Known issue 1: with 52-bit addresses the migration entries of
+ * single pages cannot keep that bit.
  */
 TEST_F(folio_move, migrate_keeps_referenced)
 {
@@ -287,7 +299,9 @@ TEST_F(folio_move, migrate_keeps_referenced)
 			SKIP(return, "needs two NUMA nodes");
 	ASSERT_EQ(to, move_page(m->at, NULL));
 	after = smaps_pages(m->at, "Referenced");
-	/* The entry of a huge page is written by another function, which keeps it. */
+	/*
+	 * Another function writes the entry of a huge page, and keeps the bit.
+	 */
 	kept = huge_page_keeps_referenced();
 	EXPECT_NE(0, kept);
 	if (!after && lost && kept == 1) {
@@ -300,8 +314,8 @@ TEST_F(folio_move, migrate_keeps_referenced)
 }
 
 /*
- * [contpte 228] Split by hand: the folio is single pages now, with the same
- * content, and can be written to.
+ * [contpte 228] The kernel splits the folios through debugfs. The pages have
+ * their content, and writes to them work.
  */
 TEST_F(folio_move, split_folio)
 {
@@ -316,9 +330,9 @@ TEST_F(folio_move, split_folio)
 }
 
 /*
- * [contpte 226] One page of each folio becomes equal to the other's, and both
- * are merged: they are one read-only page then, and nothing else changes. A
- * write to one does not reach the other.
+ * [contpte 226] KSM merges two equal pages of different folios into one frame.
+ * No other page changes, and a write to one of the two does not reach the
+ * other.
  */
 TEST_F_TIMEOUT(folio_move, ksm_merges_one_page, 120)
 {
@@ -342,8 +356,9 @@ TEST_F_TIMEOUT(folio_move, ksm_merges_one_page, 120)
 }
 
 /*
- * [contpte 227] One page is poisoned: it raises SIGBUS, the others of its block
- * can be read and written. Costs the machine that page, so only where it is ours.
+ * [contpte 227] One page is poisoned: an access to it raises SIGBUS, and all
+ * other pages of its folios can be read and written. The machine loses that
+ * page, so the case runs only in the virtual machine.
  */
 TEST_F(folio_move, poison_one_page)
 {
@@ -370,11 +385,14 @@ TEST_F(folio_move, poison_one_page)
 	}
 }
 
-/* What /proc/kpageflags has of a page that is dirty, and of one that is not lazyfree. */
+/*
+ * Flags in /proc/kpageflags: dirty, and swap-backed, which lazyfree pages are
+ * not.
+ */
 #define KPF_IS_DIRTY BIT_ULL(4)
 #define KPF_SWAP_BACKED BIT_ULL(14)
 
-/* The flags of the folio that is mapped at its first page @at. */
+/* The flags of the page that is mapped at @at. */
 static uint64_t folio_flags(const char *at)
 {
 	int fd = open("/proc/kpageflags", O_RDONLY);
@@ -387,9 +405,9 @@ static uint64_t folio_flags(const char *at)
 }
 
 /*
- * [contpte 235] [bug B27] Memory that may be freed, and of which one page is
- * pinned: it cannot be freed now, and every entry is put back as it was. It may
- * still be freed later, as it was not written to.
+ * [contpte 235] [bug B27] One page of a lazyfree folio is pinned, so reclaim
+ * cannot free the folio now. It puts every entry back as it was, and the folio
+ * keeps its frames. No page was written to, so the folio is lazyfree still.
  */
 TEST_F(folio_move, lazyfree_pinned)
 {
@@ -412,7 +430,7 @@ TEST_F(folio_move, lazyfree_pinned)
 	EXPECT_EQ(pfn, pfn_of(m->at));
 	EXPECT_TRUE(is_folio(m, 0));
 	close(fd);
-	/* Clean, and swap-backed all the same. */
+	/* It is clean, but swap-backed. */
 	if (smaps_pages(m->at, "LazyFree") == 0 &&
 	    (folio_flags(m->at) & (KPF_SWAP_BACKED | KPF_IS_DIRTY)) == KPF_SWAP_BACKED) {
 		KNOWN_ISSUE(7, "a pin makes clean lazyfree memory swap-backed");
@@ -423,10 +441,12 @@ TEST_F(folio_move, lazyfree_pinned)
 }
 
 #define GROUP "/sys/fs/cgroup/folio_move"
-/* What the process should have, in pages: more than the kernel charges ahead. */
+/*
+ * The limit of the process in pages: more than the kernel charges in advance.
+ */
 #define PRESSURE 2048
 
-/* Events of a kind that the kernel has counted: a line of /proc/vmstat. */
+/* A counter of /proc/vmstat. */
 static unsigned long counted(const char *name)
 {
 	FILE *f = fopen("/proc/vmstat", "r");
@@ -442,10 +462,11 @@ static unsigned long counted(const char *name)
 }
 
 /*
- * [contpte 229] Three times as much memory as a process should have, in folios,
- * read and written in an order that defeats every cache: each page comes back
- * from swap with what was written last, which is something else each time. A
- * page is read before it is written to, so that it is clean in swap at first.
+ * [contpte 229] A process uses three times as much memory as its group may
+ * have, in large folios and in random order, so that most pages go to swap and
+ * back. Each page has the content of its last write, which is another one each
+ * time. The process reads a page before each write, so the page comes back
+ * clean from swap.
  */
 TEST_F_TIMEOUT(folio_move, memory_pressure, 200)
 {

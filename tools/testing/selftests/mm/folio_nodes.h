@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory on the node without the processor, which the balancing of nodes looks
- * at: shared by the tests of hinting entries.
+ * Memory on the node without a CPU, which NUMA balancing scans, for the tests
+ * of hinting entries.
  *
- * Only memory with a policy of its own is watched, so that each entry and each
- * fault counts. The balancing goes by the time that a process runs; settings
- * make that short, and a page of its own tells when it has been everywhere.
+ * The balancing scans only memory that has a policy of its own, so that each
+ * entry and each fault counts. It goes by the CPU time of the process. Settings
+ * make this time short, and a fault on a control page shows that a scan is
+ * done.
  */
 #ifndef FOLIO_NODES_H
 #define FOLIO_NODES_H
@@ -15,19 +16,17 @@
 #include "folio_owner.h"
 #include "folio_state.h"
 
-/* Larger huge pages (64K pages: 512M) are too large for a small machine. */
+/* Larger huge pages (512M with 64K pages) do not fit into a small machine. */
 #define LARGEST (64UL << 20)
 
-/* So many seconds of this process without a scan, and there is none. */
+/* After so many seconds of CPU time without a scan, a test gives up. */
 #define PATIENCE 30
 
 /*
- * struct watched - memory that the balancing of nodes looks at
- * @memory: itself
- * @control: one page of other memory, which is read meanwhile
- * @here: the node of this processor
- * @there: the other node, where all of it is
- * @go: what children wait for
+ * struct watched - memory that NUMA balancing scans @memory: the memory
+ * @control: one page of other memory, which the process reads meanwhile @here:
+ * the node of this CPU @there: the other node, which has all of the memory @go:
+ * the pipe that children wait for
  */
 struct watched {
 	struct memory memory;
@@ -37,7 +36,7 @@ struct watched {
 	int go[2];
 };
 
-/* What /proc/vmstat has counted until now. */
+/* A counter of /proc/vmstat, or -1. */
 static inline long events(const char *name)
 {
 	FILE *f = fopen("/proc/vmstat", "r");
@@ -52,7 +51,10 @@ static inline long events(const char *name)
 	return found;
 }
 
-/* Have pages on some nodes, a mask, and watched there; 0 or -errno. */
+/*
+ * Bind pages to the nodes of a mask, and let the balancing scan them; 0 or
+ * -errno.
+ */
 static inline int bind_to(char *at, unsigned int pages, unsigned long nodes, unsigned int how)
 {
 	if (syscall(__NR_mbind, at, bytes(pages), MPOL_BIND | MPOL_F_NUMA_BALANCING, &nodes,
@@ -61,7 +63,7 @@ static inline int bind_to(char *at, unsigned int pages, unsigned long nodes, uns
 	return 0;
 }
 
-/* Where the rest of this process's memory is to come from; 0 or -1. */
+/* Take this process's other memory from one node; 0 or -1. */
 static inline int prefer(int node)
 {
 	unsigned long nodes = 1UL << node;
@@ -69,7 +71,7 @@ static inline int prefer(int node)
 	return syscall(__NR_set_mempolicy, MPOL_PREFERRED, &nodes, 8 * sizeof(nodes));
 }
 
-/* The process that runs the tests is not watched either, whenever it happens to run. */
+/* The balancing must not scan the process that starts the tests either. */
 static __attribute__((constructor)) void watched_others(void)
 {
 	unsigned int cpu, node;
@@ -103,7 +105,10 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
 	if (prefer(w->there))
 		return "needs two NUMA nodes";
 	why = memory_map(&w->memory, kind, order, folios);
-	/* No more of them: khugepaged is not to put together what is split. */
+	/*
+	 * Switch large folios off again, so that khugepaged does not rebuild
+	 * split ones.
+	 */
 	if (!why)
 		why = folio_settings(0);
 	if (why)
@@ -113,10 +118,13 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
 	if (w->control == MAP_FAILED)
 		return "out of memory";
 	*w->control = 1;
-	/* It stays this process's own, whatever children there are. */
+	/* Children do not inherit the control page. */
 	if (madvise(w->control, bytes(1), MADV_DONTFORK) || pipe(w->go))
 		return "out of memory";
-	/* Policies of their own; the rest of the process has one by which it is not watched. */
+	/*
+	 * The policy of the rest of the process keeps the balancing away from
+	 * it.
+	 */
 	there = 1UL << w->there;
 	if (bind_to(w->control, 1, there, MPOL_MF_STRICT) ||
 	    bind_to(w->memory.at, w->memory.pages, there, MPOL_MF_STRICT) || prefer(w->here))
@@ -125,12 +133,13 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
 }
 
 /*
- * hint() - have the balancing go over all memory of this process
+ * hint() - let the balancing scan all memory of this process
  *
- * It does not look at a mapping twice before it has seen all others: when it
- * has come to the control page twice, it has been everywhere in between.
+ * The balancing scans no mapping twice before it has scanned all others. So it
+ * has scanned all of them between two faults on the control page.
  *
- * Return: how many entries of the memory it has changed, or -1 if it never came
+ * Return: how many entries of the memory it changed, or -1 if it was not seen
+ * twice on the control page
  */
 static inline long hint(const struct watched *w)
 {
@@ -153,9 +162,10 @@ static inline long hint(const struct watched *w)
 }
 
 /*
- * watched_child() - a child that sleeps until the pipe is closed, or it is ended
+ * watched_child() - start a child that sleeps until the pipe is closed
  *
- * It has what is watched as well, and would be scanned as soon as it runs.
+ * The child inherits the watched memory, and the balancing would scan it as
+ * soon as the child runs. So wait until it sleeps.
  */
 static inline pid_t watched_child(struct watched *w, void (*first)(struct memory *))
 {
@@ -174,7 +184,9 @@ static inline pid_t watched_child(struct watched *w, void (*first)(struct memory
 	return child;
 }
 
-/* Read some pages, in order; how many faults of hinting entries that costs. */
+/*
+ * Read a byte of each page in order; how many NUMA hinting faults that caused.
+ */
 static inline long read_pages(const char *at, unsigned int pages)
 {
 	long before = events("numa_hint_faults");

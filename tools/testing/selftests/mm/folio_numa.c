@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the balancing of nodes, and policies of nodes, do with runs of entries.
+ * What NUMA balancing and memory policies do with runs of entries.
  *
- * Proves: entries that the balancing has made inaccessible, to see which node
- * uses them, come back by one fault for each folio, all of them, with content and
- * permission, and in folded blocks; where memory may follow the processor that
- * fault moves all of it. Neither the balancing nor mbind() touches what the
- * kernel takes for shared, or cannot move.
+ * Proves: NUMA balancing makes entries inaccessible to see which node uses
+ * them. One fault per folio makes all of its entries accessible again, with
+ * content and permission, in folded blocks. If the memory may be on the node of
+ * the CPU, this fault moves all of it there. Neither the balancing nor mbind()
+ * changes memory that the kernel takes for shared, or that cannot move.
  *
  * How: see folio_nodes.h.
  *
- * Does not prove: where runs of entries end (folio_hinting); where memory should
- * be, and what balancing is worth.
+ * Does not prove: where runs of entries end (folio_hinting); where memory
+ * should be, and how much balancing helps.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_numa
  */
 #include "folio_nodes.h"
 
-/* The first page that is not on a node, or -1. */
+/* The first page that is not on the node, or -1. */
 static int page_elsewhere(const struct memory *m, unsigned int first, unsigned int pages, int node)
 {
 	for (unsigned int page = first; page < first + pages; page++)
@@ -26,7 +26,7 @@ static int page_elsewhere(const struct memory *m, unsigned int first, unsigned i
 	return -1;
 }
 
-/* Whether a page of a whole folio is mapped as it should be, as far as perf can tell. */
+/* Whether the entry of a page has the right size, as far as perf can tell. */
 static bool rightly_mapped(const struct memory *m, char *at)
 {
 	size_t size = bytes(1U << m->order), mapped = mapped_size(at);
@@ -109,9 +109,10 @@ FIXTURE_TEARDOWN(folio_numa)
 }
 
 /*
- * [contpte 209] Each entry of the memory is a hinting entry, and one fault for
- * each folio, at another page of each, makes all of it accessible: it is where
- * it was, in folded blocks, and may be written to without another fault.
+ * [contpte 209] All entries of the memory become hinting entries. One fault per
+ * folio, in its middle or at its end, makes the whole folio accessible: no
+ * other page of it faults. The folio has the same frames and folded blocks, and
+ * writes cost no fault.
  */
 TEST_F_TIMEOUT(folio_numa, fault_restores_folio, 120)
 {
@@ -143,8 +144,9 @@ TEST_F_TIMEOUT(folio_numa, fault_restores_folio, 120)
 }
 
 /*
- * [contpte 228] Memory that may be on both nodes follows the processor: the one
- * fault of a folio moves all of it, and it is mapped as before.
+ * [contpte 228] The memory may be on both nodes, and the CPU is on the other
+ * one. The one hinting fault of a folio moves all of it, and it is mapped as
+ * before.
  */
 TEST_F_TIMEOUT(folio_numa, fault_moves_folio, 120)
 {
@@ -153,7 +155,10 @@ TEST_F_TIMEOUT(folio_numa, fault_moves_folio, 120)
 	unsigned int size = 1U << m->order;
 
 	ASSERT_EQ(m->pages, hint(w));
-	/* With MOVE it also sees that no page is under way to the LRU lists. */
+	/*
+	 * MPOL_MF_MOVE also drains the per-CPU lists of pages on the way to the
+	 * LRU.
+	 */
 	ASSERT_EQ(0, bind_to(m->at, m->pages, 1UL << w->here | 1UL << w->there, MPOL_MF_MOVE));
 	ASSERT_EQ(-1, page_elsewhere(m, 0, m->pages, w->there));
 	for (unsigned int i = 0; i < m->pages; i += size) {
@@ -170,7 +175,7 @@ TEST_F_TIMEOUT(folio_numa, fault_moves_folio, 120)
 		SKIP(return, NO_PERF);
 }
 
-/* How many large folios of this size the kernel takes for mapped in part. */
+/* The number of large folios of this size that count as partially mapped. */
 static long mapped_in_part(const struct memory *m)
 {
 	char path[128], value[32] = "-1";
@@ -181,7 +186,7 @@ static long mapped_in_part(const struct memory *m)
 	return atol(value);
 }
 
-/* Whether any folio is left in one piece. */
+/* Whether any folio is not split. */
 static bool any_folio(const struct memory *m)
 {
 	for (unsigned int i = 0; i < m->pages; i += 1U << m->order)
@@ -191,16 +196,20 @@ static bool any_folio(const struct memory *m)
 }
 
 /*
- * [contpte 228] mbind() moves folios to the other node and back. No part of a folio
- * stays unmapped, so it stays whole, and is mapped as before. Known issue 8: the
- * first move marks it as mapped in part, the second splits it.
+ * [contpte 228] mbind() moves folios to the other node and back. A folio never
+ * counts as partially mapped, so it stays whole, and it is mapped as before.
+ * Known issue 8: the first move marks it as partially mapped, and the second
+ * splits it.
  */
 TEST_F(folio_numa, move_twice)
 {
 	struct watched *w = &self->watched;
 	struct memory *m = &w->memory;
 	unsigned int size = 1U << m->order;
-	/* By entries, not by one PMD, and large enough for the list of those to be split. */
+	/*
+	 * Single entries map it, and it is large enough for the list of folios
+	 * to split.
+	 */
 	bool may_split = variant->kind == ANON && m->order > 1 &&
 			 bytes(size) != read_pmd_pagesize();
 	long before = mapped_in_part(m), after;
@@ -231,9 +240,9 @@ TEST_F(folio_numa, move_twice)
 }
 
 /*
- * Have somebody else hold the first page of each folio by a reference that is no pin,
- * until the pipe is closed: memory that is held so cannot move, but the kernel
- * notices only after it has replaced the entries. 0 or -1.
+ * Let a pipe hold a reference, not a pin, to the first page of each folio,
+ * until the pipe is closed. Such memory cannot move, but the kernel notices
+ * only after it has replaced the entries. 0 or -1.
  */
 static int hold(const struct memory *m, int held[2])
 {
@@ -249,9 +258,10 @@ static int hold(const struct memory *m, int held[2])
 }
 
 /*
- * [contpte 228] A folio with an extra reference cannot move: each folio stays where
- * it is. After the references are dropped, the folios move as a whole. Known issue
- * 8: the failed attempt marks them as mapped in part, so that the move splits them.
+ * [contpte 228] A folio with an extra reference cannot move, and stays where it
+ * is. After the reference is dropped, the folio moves as a whole. Known issue
+ * 8: the failed attempt marks it as partially mapped, so that the move splits
+ * it.
  */
 TEST_F(folio_numa, move_fails)
 {
@@ -293,8 +303,8 @@ TEST_F(folio_numa, move_fails)
 }
 
 /*
- * Whether the balancing looks only at this mapping of a huge page, and not at
- * other processes that map it: before Linux 6.19 it did.
+ * Whether the balancing scans a huge page even if other processes map it, as
+ * kernels before Linux 6.19 do.
  */
 static bool looks_at_all_huge_pages(void)
 {
@@ -307,9 +317,10 @@ static void read_all(struct memory *m)
 }
 
 /*
- * [mapped 48] A child has all of it, too: where a write would copy, no entry
- * becomes a hinting entry, and none is lost of what is really shared. When the
- * child is gone all do.
+ * [mapped 48] A child maps all folios too. The balancing leaves private folios
+ * alone, since a write to them would copy, and scans shared memory. When the
+ * child has exited, all entries become hinting entries, and each folio costs
+ * one fault.
  */
 TEST_F_TIMEOUT(folio_numa, hint_beside_child, 120)
 {
@@ -329,7 +340,7 @@ TEST_F_TIMEOUT(folio_numa, hint_beside_child, 120)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/* Of each folio, or of all single pages, unmap the first or the second half. */
+/* Half of each folio, or half of all single pages. */
 static unsigned int half_of(const struct memory *m)
 {
 	return (m->order ? 1U << m->order : m->pages) / 2;
@@ -350,10 +361,10 @@ static void keep_second_halves(struct memory *m)
 }
 
 /*
- * [mapped 25, 48] First halves of folios in one process, second halves in
- * another: no page is shared, but each folio is. A kernel that guesses takes it
- * for its own, by the first page; one that tracks owners does not. Single pages
- * are watched on both.
+ * [mapped 25, 48] One process maps the first half of each folio, another the
+ * second half: no page is shared, but each folio is. A kernel that guesses by
+ * the first page scans the folio, and a kernel that tracks owners does not.
+ * Both scan single pages.
  */
 TEST_F_TIMEOUT(folio_numa, hint_half_of_folio, 120)
 {
@@ -373,9 +384,10 @@ TEST_F_TIMEOUT(folio_numa, hint_half_of_folio, 120)
 }
 
 /*
- * [mapped 48] A driver has pinned one page: its folio could not be moved, and so
- * its entries are left alone, the others are not. Linux 6.12 does not ask where
- * a write would not copy, and not for huge pages.
+ * [mapped 48] A driver pins one page: its folio cannot move, so the balancing
+ * leaves its entries alone, and scans the others. Linux 6.12 checks that only
+ * for single entries of private memory: it scans shared memory and huge pages
+ * all the same.
  */
 TEST_F_TIMEOUT(folio_numa, hint_beside_pin, 120)
 {
@@ -395,9 +407,9 @@ TEST_F_TIMEOUT(folio_numa, hint_beside_pin, 120)
 }
 
 /*
- * [mapped 43] mbind() that is to move all of it leaves what a child has as well,
- * and calls that no failure; MPOL_MF_MOVE_ALL moves it. Without the child the
- * first does.
+ * [mapped 43] mbind(MPOL_MF_MOVE) leaves memory that a child maps too where it
+ * is, and reports no failure. MPOL_MF_MOVE_ALL moves it. After the child has
+ * exited, MPOL_MF_MOVE moves it too.
  */
 TEST_F_TIMEOUT(folio_numa, mbind_beside_child, 60)
 {
@@ -419,8 +431,10 @@ TEST_F_TIMEOUT(folio_numa, mbind_beside_child, 60)
 }
 
 /*
- * [mapped 25, 43] As hint_half_of_folio: what the kernel guesses to be this
- * process's own moves, though a child has the rest of the folio.
+ * [mapped 25, 43] Two processes map one half of each folio each, as in
+ * hint_half_of_folio. mbind() moves the folio if the kernel guesses that it
+ * belongs to this process alone, although the child maps the other half. A
+ * kernel that tracks owners leaves it.
  */
 TEST_F_TIMEOUT(folio_numa, mbind_half_of_folio, 60)
 {
@@ -444,8 +458,8 @@ TEST_F_TIMEOUT(folio_numa, mbind_half_of_folio, 60)
 }
 
 /*
- * [mapped 43] What cannot be moved is a failure, unlike what is shared: of a
- * pinned page's folio all stays, and the others have moved.
+ * [mapped 43] A folio with a pinned page cannot move: it stays, and mbind()
+ * reports -EIO. All other folios move.
  */
 TEST_F_TIMEOUT(folio_numa, mbind_beside_pin, 60)
 {

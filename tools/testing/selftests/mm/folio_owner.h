@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Processes that share memory, and what the kernel then does with it: shared by
- * the tests of who owns a large folio.
+ * Helpers for tests of who owns a large folio: processes that share memory, and
+ * what the kernel knows about it.
  */
 #ifndef FOLIO_OWNER_H
 #define FOLIO_OWNER_H
 
 #include "folio_util.h"
 
-/* What /proc/kpageflags says of a folio. */
+/* Flags of a folio in /proc/kpageflags. */
 #define FOLIO_ACTIVE BIT_ULL(6)
 #define FOLIO_SWAPCACHE BIT_ULL(13)
 #define FOLIO_MLOCKED BIT_ULL(33)
 
-/* What the kernel knows of the owners of a large folio. */
+/* How the kernel finds out whether processes share a large folio. */
 static enum { OWNERS_GUESSED, OWNERS_TRACKED, OWNERS_UNKNOWN } folio_owners;
 
-/* Asked once for all cases: the list of symbols is long. */
+/* Find out once for all cases: the list of symbols is long. */
 static __attribute__((constructor)) void folio_owners_ask(void)
 {
 	if (kernel_has("mm_ida"))
@@ -25,7 +25,9 @@ static __attribute__((constructor)) void folio_owners_ask(void)
 		folio_owners = OWNERS_UNKNOWN;
 }
 
-/* The flags of the page that an address is mapped to. */
+/*
+ * The flags in /proc/kpageflags of the page at an address; 0 if there are none.
+ */
 static inline __u64 kernel_flags(const char *at)
 {
 	int fd = open("/proc/kpageflags", O_RDONLY);
@@ -37,7 +39,7 @@ static inline __u64 kernel_flags(const char *at)
 	return flags;
 }
 
-/* How often the kernel says that the page is mapped; -1 where it does not say. */
+/* How often the page is mapped, says the kernel; -1 if it does not say. */
 static inline long mappings(const char *at)
 {
 	int fd = open("/proc/kpagecount", O_RDONLY);
@@ -49,7 +51,7 @@ static inline long mappings(const char *at)
 	return count;
 }
 
-/* A child that says it is there, and waits until the pipe is closed. */
+/* Start a child that calls @first, then waits until @go is closed. */
 static inline pid_t waiting_child(int go[2], void (*first)(struct memory *), struct memory *m)
 {
 	int here[2];
@@ -74,13 +76,13 @@ static inline pid_t waiting_child(int go[2], void (*first)(struct memory *), str
 	return child;
 }
 
-/* End a child that waits; whether it did so until now. */
+/* End a waiting child; whether it was still waiting. */
 static inline bool end_child(pid_t child)
 {
 	return child > 0 && !kill(child, SIGKILL) && child_of(child) == 128 + SIGKILL;
 }
 
-/* Whether another process has what it should in a page. */
+/* Whether each byte of another process's page has this value. */
 static inline bool child_has(pid_t child, char *at, unsigned char value)
 {
 	char *copy = malloc(bytes(1));
@@ -93,13 +95,14 @@ static inline bool child_has(pid_t child, char *at, unsigned char value)
 }
 
 /**
- * ask_third() - ask one of three processes, when the other two do not map the memory any more
- * @go: the pipe that the second waits for, as in waiting_child()
+ * ask_third() - ask the last of three processes that mapped the memory
+ * @go: the pipe that the second process waits for, as in waiting_child()
  * @m: the memory, which this process unmaps
- * @ask: called by the third with @m and @with
- * @with: passed on
+ * @ask: the third process calls it with @m and @with, when the other two no
+ *	longer map the memory
+ * @with: is passed to @ask
  *
- * Return: what @ask returned, at most 127, or another number where that did not go well
+ * Return: what @ask returned, which must be below 127; -1 or 127 on failure
  */
 static inline int ask_third(int go[2], struct memory *m, int (*ask)(struct memory *, int),
 			    int with)
@@ -125,7 +128,7 @@ static inline int ask_third(int go[2], struct memory *m, int (*ask)(struct memor
 	return child_of(third);
 }
 
-/* Have KSM merge two pages of the memory, which become equal; whether it did. */
+/* Fill two pages with one value, and let KSM merge them; whether it did. */
 static inline bool ksm_merge(struct memory *m, char *a, char *b, int value)
 {
 	memset(a, value, bytes(1));
@@ -141,7 +144,7 @@ static inline bool ksm_merge(struct memory *m, char *a, char *b, int value)
 	return pfn_of(a) == pfn_of(b);
 }
 
-/* Write to some of the pages at @at, which have their patterns; how many became other memory. */
+/* Write patterns to the pages from @at on; how many got another frame. */
 static inline unsigned int copied_part(char *at, unsigned int first, unsigned int pages)
 {
 	unsigned int page, count = 0;
@@ -155,7 +158,7 @@ static inline unsigned int copied_part(char *at, unsigned int first, unsigned in
 	return count;
 }
 
-/* The same for all pages. */
+/* The same for all pages of the memory. */
 static inline unsigned int copied(struct memory *m)
 {
 	return copied_part(m->at, 0, m->pages);

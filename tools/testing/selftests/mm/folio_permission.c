@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages of one folio that may be written to beside pages that may not.
+ * Writable pages and read-only pages in one folio.
  *
- * Proves: after a fork some pages of a folio are the parent's own and others
- * are shared; whatever the kernel does with all of them in one batch, a shared
- * page never becomes writable because its neighbour is, and one of the parent's
- * own costs no fault.
+ * Proves: after fork() some pages of a folio belong to the parent alone, and
+ * others are shared. The kernel may handle all of them in one batch. Still a
+ * shared page never becomes writable because its neighbour is, and a write to a
+ * page of the parent's own costs no fault.
  *
- * Does not prove: which entries are written in which batch (KUnit: vma_split).
+ * Does not prove: which entries are in which batch (KUnit: vma_split).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_permission
  */
@@ -54,8 +54,8 @@ FIXTURE_TEARDOWN(folio_permission)
 }
 
 /*
- * A child that waits until @go is closed; 0 if all pages but @own, which it may
- * not have, are as they were then.
+ * Wait in a child until @go is closed; 0 if all pages are unchanged. @own is
+ * left out: the child may not have that page.
  */
 static int child_that_waits(const struct memory *m, int go[2], int own)
 {
@@ -71,10 +71,10 @@ static int child_that_waits(const struct memory *m, int go[2], int own)
 }
 
 /*
- * [contpte 180] One page in the middle of a folio is writable, the first is
- * not: the child before is gone, and the parent has written to that page. With
- * another child, a write to it must not reach that one: a batch that begins
- * with a read-only entry is protected for those that are not.
+ * [contpte 180] A first child has exited, and the parent has written to one
+ * page in the middle: only this page is writable. Then a second child is
+ * forked, and the parent writes to all pages: the child must not see it. So a
+ * batch that begins with a read-only entry must also protect the writable one.
  */
 TEST_F(folio_permission, first_readonly_later_writable)
 {
@@ -99,9 +99,10 @@ TEST_F(folio_permission, first_readonly_later_writable)
 }
 
 /*
- * [contpte 233] [bug B32] One page is not inherited, and so stays the parent's
- * own among shared ones. All of them become read-only and writable again, as a
- * batch: only that one may be written to without a fault, or the child sees it.
+ * [contpte 233] [bug B32] A child does not inherit one page of a folio: only
+ * this page is the parent's own. All pages become read-only and writable again,
+ * in one batch. The parent's writes must not reach the child through any other
+ * page. 16 pages take their turn as the parent's own.
  */
 TEST_F_TIMEOUT(folio_permission, mprotect_beside_own_page, 120)
 {
@@ -127,15 +128,16 @@ TEST_F_TIMEOUT(folio_permission, mprotect_beside_own_page, 120)
 		close(go[0]);
 		close(go[1]);
 		ASSERT_EQ(0, child_of(child)) {
-			TH_LOG("page %u is the parent's own: 1 the child sees others change", own);
+			TH_LOG("page %u is the parent's own; 1: the child saw a change", own);
 		}
 	}
 }
 
 /*
  * [contpte 234] One page in the middle of a folio is writable, the others are
- * not, and the memory is moved: the page that is writable costs no fault there,
- * and each of the others one. None may be writable because its neighbour is.
+ * not, and mremap() moves all of them. A write to the writable page costs no
+ * fault, and a write to each other page costs one. So none is writable because
+ * its neighbour is.
  */
 TEST_F(folio_permission, mremap_keeps_permission)
 {
@@ -165,22 +167,23 @@ TEST_F(folio_permission, mremap_keeps_permission)
 	munmap(to, length);
 }
 
-/* How many pages of @m, from @page on, are in a VMA that begins there. */
+/* The size in pages of the VMA that begins at @page. */
 static long vma_pages(const struct memory *m, unsigned int page)
 {
 	return smaps_pages(m->at + bytes(page), "Size");
 }
 
 /*
- * [contpte 234] A folio of two blocks, of which a child shares one:
+ * [contpte 234] A child shares one of the two blocks of a folio:
  *
  *	|<-- the parent's own, writable -->|<-- shared, read-only -->|
  *
- * The parent moves both in one call. Both blocks are folded, so one batch can
- * reach from the first into the second, and must not take the permission of its
- * first entry there: the parent's write would reach the child. The other way
- * round a page would lose its permission and cost a fault. Half of the folio
- * stays the parent's own by MADV_DONTFORK; MADV_DOFORK makes one VMA again.
+ * The parent moves both blocks in one call. Both are folded, so one batch can
+ * reach from the first into the second. The batch must not give its first
+ * entry's permission to the second block: then the parent's write would reach
+ * the child. With the blocks in the other order, pages would lose their
+ * permission and cost a fault. MADV_DONTFORK keeps one block the parent's own;
+ * MADV_DOFORK then makes one VMA again.
  */
 TEST_F(folio_permission, mremap_of_two_blocks)
 {
@@ -235,14 +238,14 @@ TEST_F(folio_permission, mremap_of_two_blocks)
 		for (unsigned int page = 0; page < half; page++)
 			to[bytes(own + page)] = pattern(own + page);
 		EXPECT_EQ(0, faults() - before) {
-			TH_LOG("pages from %u on are the parent's own, and cost faults", own);
+			TH_LOG("writes to the parent's own pages from %u on cost faults", own);
 		}
 		for (unsigned int page = 0; page < half; page++)
 			memset(other + bytes(page), 0xee, bytes(1));
 		close(go[0]);
 		close(go[1]);
 		EXPECT_EQ(0, child_of(child)) {
-			TH_LOG("own pages begin with %u: 1 the child sees others change", own);
+			TH_LOG("own pages begin at %u; 1: the child saw a change", own);
 		}
 		munmap(to, length);
 		memory_free(m);

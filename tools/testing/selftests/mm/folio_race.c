@@ -2,20 +2,20 @@
 /*
  * Threads that use a folded block while another thread changes part of it.
  *
- * Proves: no signal and no lost write on the pages that nobody touches, while
- * pages of their block are protected, dropped or moved, and so the block is
- * unfolded under them, and folded again where the kernel can do that; a child
- * that is forked in the middle of it sees each writer's counters in order;
- * nothing is lost when the block is swapped out under the writers; GUP-fast
- * gets the right pages of a block that another thread unfolds and folds.
+ * Proves: writers get no signal and lose no write in their own pages, while
+ * another thread protects, drops or moves other pages of the block. The block
+ * is unfolded under them, and folded again if the kernel can do that. A child
+ * that is forked meanwhile sees each writer's counters in order. No write is
+ * lost when the block is swapped out under the writers. GUP-fast finds the
+ * right pages of a block that another thread unfolds and folds.
  *
  *	pages 0 to n - 5	n - 4 to n - 1
  *	the writers'		the disturber's; arm64 folds a block when its
  *				last entry is written, so that one is last
  *
- * How: perf says whether the block is folded, in some of the rounds; each case
- * fails unless it has seen it both ways. What cannot be folded again (another
- * page is in the block now) is made anew while the writers wait.
+ * How: in some rounds perf says whether the block is folded. Each case must see
+ * it both folded and unfolded. A block that cannot be folded again, as another
+ * page is in it now, is made anew while the writers wait.
  *
  * Does not prove: the absence of races; each case runs for two seconds. The
  * virtual machine gives this program two CPUs.
@@ -31,15 +31,15 @@
 
 #define SECONDS 2
 #define WRITERS 2
-/* perf is asked in each round whose number this divides: it takes its time. */
+/* perf is slow: ask it in every round that is a multiple of this. */
 #define LOOK 4
 
 FIXTURE(folio_race)
 {
 	struct memory memory;
 	bool contpte;
-	unsigned long folds;	/* times that the block was seen folded */
-	unsigned long unfolds;	/* times that it was not any more */
+	unsigned long folds;	/* how often the block was seen folded */
+	unsigned long unfolds;	/* how often it was seen unfolded */
 };
 
 FIXTURE_VARIANT(folio_race)
@@ -58,7 +58,7 @@ FIXTURE_VARIANT_ADD(folio_race, shmem)
 };
 
 static atomic_bool stop;
-/* Not 0: writers wait, and say for which number. */
+/* If not 0, writers wait, and store this number when they do. */
 static atomic_ulong hold;
 
 FIXTURE_SETUP(folio_race)
@@ -86,7 +86,9 @@ static bool within(time_t begin)
 	return time(NULL) - begin < SECONDS;
 }
 
-/* Where a writer counts in a page: the first word is 1 ahead of the last. */
+/*
+ * The counters of a writer in a page: the first is at most 1 ahead of the last.
+ */
 struct counters {
 	atomic_ulong first;
 	char gap[256];
@@ -96,10 +98,10 @@ struct counters {
 /**
  * struct writer - a thread that counts in its own pages of the block
  * @memory: the block
- * @odd: which pages are its own: those with this remainder, not the last four
- * @rounds: how often it has counted in all of them, since they were made
- * @held: the last number in &hold for which it waited
- * @wrong: a page that did not have what it wrote the time before, or -1
+ * @odd: its pages are those with this remainder, except for the last four
+ * @rounds: how often it has counted in all of them since they were made
+ * @held: the last value of hold for which it waited
+ * @wrong: a page that had lost the last write, or -1
  */
 struct writer {
 	struct memory *memory;
@@ -110,7 +112,7 @@ struct writer {
 	pthread_t thread;
 };
 
-/* The last pages are for the thread that disturbs. */
+/* The last pages belong to the thread that disturbs. */
 #define DISTURBED 4
 
 static unsigned int first_disturbed(const struct memory *m)
@@ -158,19 +160,19 @@ static void start(struct writer *writers, struct memory *m)
 	}
 }
 
-/* Wait until each writer has counted in all of its pages once more. */
+/* Wait until each writer has counted once more in all of its pages. */
 static void let_count(struct writer *writers)
 {
 	for (unsigned int i = 0; i < WRITERS; i++) {
 		unsigned long before = atomic_load(&writers[i].rounds);
 
-		/* The round that is under way may have begun before. */
+		/* The present round may have begun before this call. */
 		while (atomic_load(&writers[i].rounds) < before + 2)
 			sched_yield();
 	}
 }
 
-/* While the writers wait: a new block, of zeros, in which they count from 0 on. */
+/* Stop the writers, make a new block of zeros, and let them count from 0 on. */
 static bool renew(struct writer *writers, struct memory *m)
 {
 	static unsigned long number;
@@ -190,7 +192,7 @@ static bool renew(struct writer *writers, struct memory *m)
 	return right;
 }
 
-/* In some of the rounds: the block is folded or not, as it must be. */
+/* In some rounds: check whether the block is folded, as @whole says. */
 static void look(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * self,
 		 unsigned long round, bool whole)
 {
@@ -199,7 +201,7 @@ static void look(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * s
 	if (!self->contpte || round % LOOK)
 		return;
 	size = mapped_size(self->memory.at);
-	/* perf drops a sample when it is too slow. */
+	/* perf may drop a sample. */
 	if (!size)
 		return;
 	EXPECT_EQ(whole, size == bytes(cont_ptes())) {
@@ -208,7 +210,10 @@ static void look(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * s
 	*(whole ? &self->folds : &self->unfolds) += 1;
 }
 
-/* End the writers: they have counted, and found what they wrote each time. */
+/*
+ * Stop the writers. They must have counted, and found what they wrote each
+ * time.
+ */
 static void finish(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * self,
 		   struct writer *writers, unsigned long times)
 {
@@ -223,7 +228,7 @@ static void finish(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) *
 		EXPECT_LT(0, atomic_load(&writers[i].rounds));
 		rounds += atomic_load(&writers[i].rounds);
 	}
-	DID(times, "changes beside the writers");
+	DID(times, "changes while the writers ran");
 	DID(rounds, "rounds of the writers, in the last block");
 	if (self->contpte) {
 		DID(self->folds, "looks at a folded block");
@@ -231,7 +236,11 @@ static void finish(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) *
 	}
 }
 
-/* [contpte 241] The last page loses its permission and gets it back. */
+/*
+ * [contpte 241] The last page of the block loses its permission and gets it
+ * back, many times: PROT_NONE in every third round, else PROT_READ. The writers
+ * in the other pages lose no write.
+ */
 TEST_F(folio_race, mprotect_beside_writers)
 {
 	struct memory *m = &self->memory;
@@ -255,9 +264,10 @@ TEST_F(folio_race, mprotect_beside_writers)
 }
 
 /*
- * [contpte 241] A page is dropped and comes back, each of the four in turn. A
- * shared file gives the same page, and the block is folded with the last one;
- * anonymous memory another, so that the block is made anew each time.
+ * [contpte 241] A page is dropped and comes back, each of the last four in
+ * turn. A shared file gives back the same page, and the block folds with its
+ * last entry. Anonymous memory gets another page, so each round begins with a
+ * new block.
  */
 TEST_F(folio_race, madvise_dontneed_beside_writers)
 {
@@ -287,7 +297,11 @@ TEST_F(folio_race, madvise_dontneed_beside_writers)
 		SKIP(return, NO_PERF);
 }
 
-/* [contpte 241] The last page is moved away and back. */
+/*
+ * [contpte 241] mremap() moves the last page of the block away and back, many
+ * times. The writers in the other pages lose no write, and the page keeps its
+ * content.
+ */
 TEST_F(folio_race, mremap_beside_writers)
 {
 	struct memory *m = &self->memory;
@@ -313,10 +327,10 @@ TEST_F(folio_race, mremap_beside_writers)
 }
 
 /*
- * [contpte 242] A new block is swapped out under the writers, and what came back
- * as well, clean at first: what hardware noted as dirty while entries were read
- * and cleared must not be lost. The last page, which no writer touches, proves
- * that it went.
+ * [contpte 242] A new block is swapped out three times under the writers. It
+ * comes back clean, so the dirty bits of the writers' next writes must not be
+ * lost while the kernel reads and clears the entries. No writer touches the
+ * last page, which proves that the block was in swap.
  */
 TEST_F(folio_race, pageout_under_writers)
 {
@@ -350,9 +364,9 @@ TEST_F(folio_race, pageout_under_writers)
 }
 
 /*
- * [contpte 243] Children are forked while the writers count in a folded block:
- * each child sees, in all pages of a writer, two neighbouring rounds at most, the
- * later one in the first pages; and nothing that changes under its eyes.
+ * [contpte 243] Children are forked while the writers count in a folded block.
+ * In the pages of one writer each child sees at most two consecutive rounds,
+ * the later one in the first pages. What it sees does not change.
  */
 TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
 {
@@ -389,7 +403,10 @@ TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
 			}
 			_exit(0);
 		}
-		/* The first write after fork() is to a copy, which unfolds. */
+		/*
+		 * The first write after fork() goes to a copy, which unfolds
+		 * the block.
+		 */
 		let_count(writers);
 		look(_metadata, self, times, false);
 		ASSERT_EQ(0, child_of(child)) {
@@ -404,12 +421,12 @@ TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
 /**
  * struct changer - a thread that unfolds and folds the block
  * @memory: the block
- * @contpte: whether perf tells if it is folded
+ * @contpte: whether perf can tell if it is folded
  * @moves: how often the last page was moved away and back
  * @protects: how often it lost its permission
- * @folds: times that the block was seen folded
- * @unfolds: and not
- * @failed: a call that failed, or the block was not as it must be
+ * @folds: how often the block was seen folded
+ * @unfolds: how often it was seen unfolded
+ * @failed: whether a call failed, or the block was not folded as it must be
  */
 struct changer {
 	struct memory *memory;
@@ -451,9 +468,10 @@ static void *change(void *argument)
 }
 
 /*
- * [contpte 64] vmsplice() finds pages by GUP-fast, without the lock of the table,
- * while another thread unfolds and folds their block: what comes out of the pipe
- * is the page's own content, which no other page has. The last page may be away.
+ * [contpte 64] vmsplice() finds pages by GUP-fast, without the lock of the page
+ * table, while another thread unfolds and folds their block. The pipe then
+ * holds the content of the right page: no other page has it. Only the last page
+ * may be missing.
  */
 TEST_F(folio_race, gup_fast_beside_changes)
 {
@@ -473,12 +491,12 @@ TEST_F(folio_race, gup_fast_beside_changes)
 		ssize_t came = vmsplice(ends[1], &block, 1, SPLICE_F_NONBLOCK);
 
 		ASSERT_LE((ssize_t)bytes(m->pages < 16 ? m->pages - 1 : 15), came) {
-			TH_LOG("pages that nobody changed were not found");
+			TH_LOG("GUP-fast did not find pages that no thread changed");
 		}
 		ASSERT_EQ(came, read(ends[0], copy, came));
 		for (unsigned int page = 0; page < came / bytes(1); page++) {
 			ASSERT_TRUE(page_is(copy + bytes(page), pattern(page))) {
-				TH_LOG("page %u has the content of another", page);
+				TH_LOG("page %u has the content of another page", page);
 			}
 		}
 		pages += came / bytes(1);
@@ -493,7 +511,7 @@ TEST_F(folio_race, gup_fast_beside_changes)
 	pthread_join(thread, NULL);
 	EXPECT_FALSE(changer.failed);
 	DID(pages, "pages found by GUP-fast");
-	DID(last, "of them the last one, which changes");
+	DID(last, "of them were the last page, which changes");
 	DID(changer.moves, "moves by the other thread");
 	DID(changer.protects, "changes of protection by the other thread");
 	if (self->contpte) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whether a write to a large folio that was shared goes to the same memory, when
- * nobody else maps it any more, but something else still has to do with it.
+ * Whether a write to a large folio that was shared reuses its memory, when no
+ * other process maps it any more, but something else still refers to it.
  *
- * Proves: a page is never written to in place while a pipe, a device or swap
- * has to do with its folio, or another process maps any of it, however late
- * that one came; it is, where the kernel tracks who maps a folio (from Linux
- * 6.15 on), as soon as that is over, whatever the order of the folio, and also
- * if its pages are spread over VMAs and page tables; older kernels copy in all
- * these cases. What a device has pinned stays what the process sees. Threads
- * and vfork() share nothing: they are one process.
+ * Proves: the kernel never writes in place while a pipe, a device or swap
+ * refers to the folio, or while another process maps any of its pages. A kernel
+ * that tracks who maps a folio (Linux 6.15 and later) reuses the folio as soon
+ * as that is over: for any order, and also if its pages are spread over VMAs
+ * and page tables. Older kernels copy a large folio in all these cases. A
+ * pinned page stays the page that the process sees. Threads and vfork() share
+ * nothing: they are one process.
  *
- * Does not prove: the tracking itself (KUnit: folio_mapped_*); reads and writes
- * of devices that are under way, which pin as the device here does.
+ * Does not prove: the tracking itself (KUnit: folio_mapped_*), or reads and
+ * writes of devices in progress, which pin pages as the device here does.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_reuse
  */
@@ -23,13 +23,13 @@ FIXTURE(folio_reuse)
 {
 	struct memory memory;
 	int go[2];
-	unsigned int copies;	/* of all pages, if the kernel may reuse them */
+	unsigned int copies;	/* pages copied, where the kernel may reuse them */
 };
 
 FIXTURE_VARIANT(folio_reuse)
 {
 	int order;
-	bool above_block;	/* the order counts from that of a block on */
+	bool above_block;	/* the order is relative to the order of a block */
 	bool huge;
 };
 
@@ -86,7 +86,10 @@ FIXTURE_SETUP(folio_reuse)
 		why = memory_map(m, ANON, order, 1);
 	if (why)
 		SKIP(return, "%s", why);
-	/* Nobody makes a huge page of it meanwhile, and it is mapped by entries. */
+	/*
+	 * khugepaged must not make a huge page of it, and single entries map
+	 * it.
+	 */
 	folio_settings(0);
 	ASSERT_EQ(0, mprotect(m->at, bytes(1), PROT_READ));
 	ASSERT_EQ(0, mprotect(m->at, bytes(1), PROT_READ | PROT_WRITE));
@@ -100,13 +103,20 @@ FIXTURE_TEARDOWN(folio_reuse)
 	memory_free(&self->memory);
 }
 
-/* A child that maps all of the memory comes and goes: no page is known to be the parent's. */
+/*
+ * Let a child map all of the memory and exit: no page is marked exclusive any
+ * more.
+ */
 static bool shared_for_a_while(int go[2], struct memory *m)
 {
 	return end_child(waiting_child(go, NULL, m));
 }
 
-/* [mapped 37] A folio of any order: shared, then not, then written to. */
+/*
+ * [mapped 37] A child shares the folio and exits, then the parent writes to
+ * each page. A tracking kernel copies none, an older one all. The variants have
+ * orders from 2 to that of a huge page.
+ */
 TEST_F(folio_reuse, alone)
 {
 	struct memory *m = &self->memory;
@@ -116,7 +126,7 @@ TEST_F(folio_reuse, alone)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/* Both halves of a memory, wherever they are; the first one is unmapped. */
+/* The two halves of the memory; unmap_first_half() unmaps the first. */
 static char *halves[2];
 
 static void unmap_first_half(struct memory *m)
@@ -125,9 +135,9 @@ static void unmap_first_half(struct memory *m)
 }
 
 /*
- * The folio lies in two pieces, and a child has the second one only: a write to
- * the first is a copy on every kernel, as the folio is shared. After the child,
- * all other pages are one process's again, in both pieces.
+ * The folio is mapped in two pieces, and a child maps only the second. A write
+ * to the first piece is a copy on every kernel, as the folio is shared. After
+ * the child has exited, all other pages belong to one process again.
  */
 static void write_to_halves(struct __test_metadata *_metadata, int go[2], struct memory *m,
 			    unsigned int copies)
@@ -144,7 +154,10 @@ static void write_to_halves(struct __test_metadata *_metadata, int go[2], struct
 	EXPECT_EQ(-1, foreign_page(halves[1], half, half));
 }
 
-/* [mapped 37] One half belongs to another VMA of the same process. */
+/*
+ * [mapped 37] The two halves of the folio are in two VMAs of one process. A
+ * tracking kernel still sees when the child has exited, and reuses all pages.
+ */
 TEST_F(folio_reuse, in_two_vmas)
 {
 	struct memory *m = &self->memory;
@@ -155,7 +168,10 @@ TEST_F(folio_reuse, in_two_vmas)
 	write_to_halves(_metadata, self->go, m, self->copies);
 }
 
-/* [mapped 37] One half was moved far away, to another page table. */
+/*
+ * [mapped 37] mremap() has moved one half of the folio to another page table. A
+ * tracking kernel still reuses all pages after the child has exited.
+ */
 TEST_F(folio_reuse, half_moved_away)
 {
 	struct memory *m = &self->memory;
@@ -174,7 +190,11 @@ TEST_F(folio_reuse, half_moved_away)
 	munmap(to, 2 * table + half);
 }
 
-/* [mapped 37] All of it was moved to where a page table ends in its middle. */
+/*
+ * [mapped 37] mremap() has moved the folio to a place where a page table ends
+ * in its middle. A tracking kernel still reuses all pages after the child has
+ * exited.
+ */
 TEST_F(folio_reuse, over_table_end)
 {
 	struct memory *m = &self->memory;
@@ -194,9 +214,10 @@ TEST_F(folio_reuse, over_table_end)
 }
 
 /*
- * [mapped 32] A pipe has a reference to one page, taken while the folio was
- * shared. What is written now must not come out of the pipe, so no page of the
- * folio is written to in place; once the pipe is empty, all others are.
+ * [mapped 32] A pipe holds a reference to one page, taken while no page was
+ * marked exclusive. The pipe must not show later writes, so a write copies the
+ * page, and any other page of the folio. When the pipe is empty, the pages
+ * before it are reused.
  */
 TEST_F(folio_reuse, page_in_pipe)
 {
@@ -220,7 +241,7 @@ TEST_F(folio_reuse, page_in_pipe)
 	free(came);
 }
 
-/* Pin a page for long and only to read it, as a device does; without a lock if @fast. */
+/* Pin a page for long to read it, as a device does; without a lock if @fast. */
 static int device_pin(int device, char *at, bool fast)
 {
 	struct pin_longterm_test args = {
@@ -232,7 +253,7 @@ static int device_pin(int device, char *at, bool fast)
 	return ioctl(device, PIN_LONGTERM_TEST_START, &args);
 }
 
-/* Whether the device reads @value in each byte of what it has pinned. */
+/* Whether the device sees @value in each byte of the pinned page. */
 static bool device_reads(int device, unsigned char value)
 {
 	char *came = malloc(bytes(1));
@@ -244,9 +265,9 @@ static bool device_reads(int device, unsigned char value)
 }
 
 /*
- * [mapped 35] A page that is shared with a child is pinned to be read: the
- * process gets a page of its own first, which is what the device reads from now
- * on, also after the process has written to it. The child keeps what it had.
+ * [mapped 35] A device pins a page that a child shares. The process gets a page
+ * of its own first, and the device sees that page, also after the process
+ * writes to it. The child keeps the old content.
  */
 TEST_F(folio_reuse, pin_beside_child)
 {
@@ -280,9 +301,10 @@ TEST_F(folio_reuse, pin_beside_child)
 }
 
 /*
- * [mapped 32] [mapped 35] The same with the child gone: the pin takes the page
- * over by the same rule as a write. As long as it lasts, the pages beside it
- * are copied: their folio has more references than mappings.
+ * [mapped 32] [mapped 35] A device pins a page after the child has exited: a
+ * tracking kernel reuses the page for the pin, as it would for a write. While
+ * the pin lasts, writes to the other pages are copies, since the folio has more
+ * references than mappings. After it they are reused.
  */
 TEST_F(folio_reuse, pin_after_child)
 {
@@ -304,7 +326,7 @@ TEST_F(folio_reuse, pin_after_child)
 	EXPECT_EQ(pinned, pfn_of(at));
 	EXPECT_TRUE(device_reads(device, 0xff));
 	ioctl(device, PIN_LONGTERM_TEST_STOP);
-	/* Without the pin, what is left of the folio is taken over. */
+	/* Without the pin, the rest of the folio is reused. */
 	EXPECT_EQ(self->copies ? left : 0, copied_part(at + bytes(1), one + 1, left));
 	EXPECT_EQ(-1, foreign_page(m->at, 0, one));
 	EXPECT_EQ(-1, foreign_page(at + bytes(1), one + 1, left));
@@ -312,8 +334,9 @@ TEST_F(folio_reuse, pin_after_child)
 }
 
 /*
- * [mapped 32] A page is pinned, and a child forked: it gets copies at once, so
- * that the parent goes on with the memory that the device has.
+ * [mapped 32] A device pins a page, then the process forks: the child gets
+ * copies of the folio's pages at once. So the parent writes to the same memory
+ * as before, which the device sees.
  */
 TEST_F(folio_reuse, pin_before_fork)
 {
@@ -337,11 +360,11 @@ TEST_F(folio_reuse, pin_before_fork)
 }
 
 /*
- * [mapped 33] Memory went to swap and was read back, while a child still has it
- * in swap only: nobody else maps it, but what the child is going to read is this
- * folio, so it is not written to in place. After the child nothing but swap
- * itself is left, which gives way. Older kernels read back single pages, newer
- * ones not all of the larger folios; single pages go by the same rule.
+ * [mapped 33] The memory was swapped out, and a child has it only in swap. The
+ * parent reads it back. No other process maps the folio, but the child will
+ * read it from the swap cache, so a write must copy. After the child has
+ * exited, the kernel drops the swap and reuses the pages. Old kernels read back
+ * single pages, new ones some large folios; the same rule holds for both.
  */
 TEST_F(folio_reuse, in_swap_cache)
 {
@@ -372,9 +395,10 @@ TEST_F(folio_reuse, in_swap_cache)
 }
 
 /*
- * [mapped 36] Three processes, of which the second ends first: the first one may
- * not write in place, though the kernel counts two of them at most and has
- * nobody in the second place now. When the third has gone, it may.
+ * [mapped 36] Three processes share the folio, and the second exits first. The
+ * kernel counts at most two processes, and has none in the second slot now. The
+ * first process still must not write in place. It may after the third has
+ * exited.
  */
 TEST_F(folio_reuse, three_processes_then_one)
 {
@@ -393,16 +417,16 @@ TEST_F(folio_reuse, three_processes_then_one)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/* Write to all: each page becomes other memory with the same content, or 1. */
+/* Write to all pages: 0 if each one was copied with its content, else 1. */
 static int all_copied(struct memory *m, int unused)
 {
 	return copied(m) != m->pages || foreign_page(m->at, 0, m->pages) != -1;
 }
 
 /*
- * [mapped 36] It is the third process that is left: the kernel that counts two
- * of them has never counted it, and takes the folio for shared. That costs
- * copies on every kernel, but nothing else.
+ * [mapped 36] Of three processes only the third is left. A kernel that tracks
+ * two processes has never tracked this one, and takes the folio for shared. So
+ * every kernel copies all pages here, and each copy has the right content.
  */
 TEST_F(folio_reuse, third_process_alone)
 {
@@ -421,9 +445,9 @@ static void *write_all(void *argument)
 }
 
 /*
- * [mapped 39] A thread is no other process: nothing becomes read-only when it
- * begins, so it writes without a fault; and after a child it takes the pages
- * over as any thread of the process does.
+ * [mapped 39] A thread is not another process: no page becomes read-only when
+ * it starts, so its writes cost no fault. After a child has shared the folio, a
+ * thread that writes reuses the pages as the main thread would.
  */
 TEST_F(folio_reuse, thread_writes)
 {
@@ -448,7 +472,10 @@ TEST_F(folio_reuse, thread_writes)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/* [mapped 39] A child of vfork() has the memory of its parent, not one like it. */
+/*
+ * [mapped 39] A child of vfork() uses the memory of its parent: the parent sees
+ * its write, in the same frame, and the pages stay exclusive.
+ */
 TEST_F(folio_reuse, vfork_writes)
 {
 	struct memory *m = &self->memory;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes to a large folio while processes that share it come and go, while it is
- * migrated, and while others take references to its pages. Each write makes the
- * kernel decide whether the folio belongs to one process alone.
+ * Writes to a large folio while processes that share it come and go, while it
+ * is migrated, and while other threads take references to its pages. At each
+ * write the kernel decides whether the folio belongs to one process alone.
  *
- * Proves: no process ever sees what another one wrote, and loses nothing that it
- * wrote itself; and no check of the kernel fails, with CONFIG_DEBUG_VM=y.
+ * Proves: no process sees another one's write, and none loses its own. No check
+ * of the kernel fails, with CONFIG_DEBUG_VM=y.
  *
  * Does not prove: the absence of races; each case runs for some seconds. The
  * virtual machine gives this program two CPUs.
@@ -20,7 +20,9 @@
 #define SECONDS 6
 #define WRITERS 2
 #define CHILDREN 3
-/* As many of a huge page are worked on, so that rounds are short. */
+/*
+ * The threads use only so many pages of a huge page, so that rounds are short.
+ */
 #define PAGES 64
 
 FIXTURE(folio_reuse_race)
@@ -65,7 +67,9 @@ FIXTURE_TEARDOWN(folio_reuse_race)
 	memory_free(&self->memory);
 }
 
-/* What each page begins with: the process that wrote it last, and how often it did. */
+/*
+ * The first words of each page: the process that wrote it last, and how often.
+ */
 struct note {
 	atomic_ulong who;
 	atomic_ulong times;
@@ -82,10 +86,10 @@ static atomic_bool stop;
 
 /**
  * struct worker - a thread of the parent
- * @memory: what is worked on
+ * @memory: the memory that it uses
  * @rest: its pages are those with this remainder
- * @times: how often it has written to them, or read
- * @wrong: a page that did not have what it should, or -1
+ * @times: how often it has written to all of them, or read one
+ * @wrong: a page with wrong content, or -1
  */
 struct worker {
 	struct memory *memory;
@@ -114,7 +118,9 @@ static void *write_pages(void *argument)
 	return NULL;
 }
 
-/* Take references to pages by all lockless ways, and read what they hold. */
+/*
+ * Take references to pages by vmsplice() and process_vm_readv(), and read them.
+ */
 static void *take_references(void *argument)
 {
 	struct worker *w = argument;
@@ -142,7 +148,10 @@ static void *take_references(void *argument)
 				memcpy(&seen, buffer, sizeof(seen));
 			left -= got;
 		}
-		/* What was in the pipe is older than what is here now, or the same. */
+		/*
+		 * The content of the pipe is older than the present one, or the
+		 * same.
+		 */
 		if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != sizeof(copy))
 			break;
 		if (seen.who != PARENT || copy.who != PARENT || seen.times > copy.times)
@@ -155,7 +164,10 @@ static void *take_references(void *argument)
 	return NULL;
 }
 
-/* In a child: what it sees stands still, until it writes itself; and again then. */
+/*
+ * The child: what it sees changes only by its own writes, before them and
+ * after.
+ */
 static int live(const struct memory *m, unsigned int number)
 {
 	unsigned long *times = mmap(NULL, m->pages * sizeof(*times), PROT_READ | PROT_WRITE,
@@ -164,7 +176,7 @@ static int live(const struct memory *m, unsigned int number)
 
 	for (page = 0; page < m->pages; page++)
 		times[page] = note(m, page)->times;
-	/* Some give back what they will not look at. */
+	/* One child unmaps the half that it does not check. */
 	if (number == 1)
 		munmap(m->at + bytes(m->pages / 2), bytes(m->pages / 2));
 	for (page = 0; page < m->pages / 2; page++) {
@@ -182,8 +194,9 @@ static int live(const struct memory *m, unsigned int number)
 }
 
 /*
- * [mapped 38] [bug B36] Two threads write, one takes references, and three
- * children share the folio for a while; then the same with another folio.
+ * [mapped 38] [bug B36] Two threads write and a third takes references, while
+ * three children share the folio for a short time. Then comes a fresh folio.
+ * The children see no write of the parent, and the parent none of theirs.
  */
 TEST_F_TIMEOUT(folio_reuse_race, writes_forks_references, 60)
 {
@@ -219,9 +232,12 @@ TEST_F_TIMEOUT(folio_reuse_race, writes_forks_references, 60)
 		}
 		for (int i = 0; i < CHILDREN; i++)
 			EXPECT_EQ(0, child_of(children[i])) {
-				TH_LOG("a child saw: 1 another's write, 2 not its own ones");
+				TH_LOG("1: a child saw another's write, 2: it lost its own");
 			}
-		/* After the children: now it is the parent's alone, again and again. */
+		/*
+		 * After the children the folio is the parent's alone, and
+		 * writes may reuse it.
+		 */
 		usleep(2000);
 		atomic_store(&stop, true);
 		for (int i = 0; i <= WRITERS; i++) {
@@ -234,18 +250,18 @@ TEST_F_TIMEOUT(folio_reuse_race, writes_forks_references, 60)
 		referred += workers[WRITERS].times;
 		memory_free(m);
 	}
-	DID(rounds, "folios shared and not any more");
-	DID(referred, "references taken beside that");
+	DID(rounds, "folios shared and then owned by one process");
+	DID(referred, "references taken meanwhile");
 }
 
 #define SECTOR 512
 
 /**
- * struct direct - a thread that reads a file past the page cache, into one page
- * @at: the page; the file's pages have their patterns
- * @fd: the file
- * @reads: how often it has read a sector
- * @wrong: reads after which something else was in the page
+ * struct direct - a thread that reads a file into one page with O_DIRECT
+ * @at: the page
+ * @fd: the file; each of its pages has a pattern
+ * @reads: how many sectors it has read
+ * @wrong: how many reads left wrong content in the page
  */
 struct direct {
 	char *at;
@@ -284,10 +300,10 @@ static void *write_beside(void *argument)
 }
 
 /*
- * [mapped 32] One thread reads a file into the begin of a page, past the page
- * cache: the page is pinned while that is under way. Another writes to the end
- * of the page, and children come and go. What was read is there each time: the
- * write did not go to a copy meanwhile.
+ * [mapped 32] One thread reads a file with O_DIRECT into the start of a page,
+ * which pins the page meanwhile. Another thread writes to the end of the page,
+ * and children come and go. The data of each read is in the page: no write has
+ * moved the process to a copy during a read.
  */
 TEST_F_TIMEOUT(folio_reuse_race, direct_read_beside_forks, 60)
 {
@@ -317,20 +333,20 @@ TEST_F_TIMEOUT(folio_reuse_race, direct_read_beside_forks, 60)
 	pthread_join(direct.thread, NULL);
 	pthread_join(writer, NULL);
 	EXPECT_EQ(0, direct.wrong) {
-		TH_LOG("so many reads went to a page that was not the process's any more");
+		TH_LOG("so many reads went to a page that the process no longer mapped");
 	}
 	DID(direct.reads, "reads past the page cache");
-	DID(forks, "children beside them");
+	DID(forks, "children forked meanwhile");
 	close(direct.fd);
 }
 
 #define FOLIOS 16
 
 /**
- * struct beside - what a writer and the process that migrates share
- * @turn: the folio that is migrated, from 1; LAST ends the writer
- * @done: the folio that the writer has written to
- * @longest: nanoseconds that a migration takes
+ * struct beside - what a writer and the migrating process share
+ * @turn: the folio that is migrated now, from 1 on; LAST ends the writer
+ * @done: the last folio that the writer wrote to
+ * @longest: how long the last migration took, in nanoseconds
  */
 struct beside {
 	atomic_int turn;
@@ -349,7 +365,7 @@ static long nanoseconds(void)
 	return now.tv_sec * 1000000000L + now.tv_nsec;
 }
 
-/* Write to one page of each folio, at some time while it is migrated. */
+/* Write to one page of each folio, at a random time during its migration. */
 static void write_in_turn(const struct memory *m, struct beside *b)
 {
 	unsigned int seed = getpid();
@@ -382,7 +398,10 @@ static void *write_in_turn_thread(void *argument)
 	return NULL;
 }
 
-/* The first page that has not what it should; -1 if all have. @wrote: by this process. */
+/*
+ * The first page with wrong content, or -1. @wrote: this process was the
+ * writer.
+ */
 static int wrong_page(const struct memory *m, bool wrote)
 {
 	unsigned int mask = (1U << m->order) - 1;
@@ -397,13 +416,13 @@ static int wrong_page(const struct memory *m, bool wrote)
 }
 
 /*
- * [mapped 38] A folio that two processes share is migrated. The entries of one
- * process are back before those of the other: for a moment the folio looks like
- * that process's own. It writes just then. The kernel looks twice whether the
- * folio is shared, the second time with all counts stable; without that the
- * write reaches the other process. Parent and child write in turn, since either
- * may be the first to have its entries back. One write for each folio: the
- * second migration of a folio splits it (known issue 8).
+ * [mapped 38] A folio that two processes share is migrated. One process gets
+ * its entries back before the other, so for a moment the folio looks like its
+ * own. It writes just then. The kernel checks twice whether the folio is
+ * shared, the second time with stable counts. Without the second check the
+ * write would reach the other process. Parent and child write in turn, since
+ * either may get its entries first. Each folio gets one write, as its second
+ * migration splits it (known issue 8).
  */
 TEST_F_TIMEOUT(folio_reuse_race, write_beside_migration, 60)
 {

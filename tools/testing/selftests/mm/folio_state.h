@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the kernel has made of memory: which blocks are folded, what is in swap.
- * The proofs that a test did what its verdict rests on.
+ * The state of memory: which blocks are folded, which pages are in swap. The
+ * tests prove with it that they did what their verdict needs.
  */
 #ifndef FOLIO_STATE_H
 #define FOLIO_STATE_H
@@ -12,13 +12,13 @@
 #include "folio_util.h"
 
 /**
- * mapped_size() - with what size of entry the kernel maps an address
+ * mapped_size() - the size of the entry that maps an address
  * @address: is read
  *
- * A watchpoint is put on it; the sample that perf takes when it is hit has the
- * size, which counts the contiguous bit.
+ * perf puts a watchpoint on the address. The sample that it takes at the access
+ * has the size, which includes the effect of the contiguous bit.
  *
- * Return: bytes, or 0 where perf cannot tell
+ * Return: bytes, or 0 if perf cannot tell
  */
 static inline unsigned long mapped_size(char *address)
 {
@@ -58,13 +58,16 @@ static inline unsigned long mapped_size(char *address)
 	return result;
 }
 
-/* Whether the kernel maps a page by a folded block. */
+/* Whether a folded block maps the page. */
 static inline bool folded(const struct memory *m, unsigned int page)
 {
 	return mapped_size(m->at + bytes(page)) == bytes(cont_ptes());
 }
 
-/* Whether perf tells sizes on this machine: it does of our own memory, or never. */
+/*
+ * Whether perf tells sizes on this machine, tried with a variable of this
+ * program.
+ */
 static inline bool perf_tells(void)
 {
 	static char here;
@@ -75,12 +78,14 @@ static inline bool perf_tells(void)
 #define NO_PERF "perf has no watchpoints here: folding not looked at"
 
 /**
- * perf_missing() - whether a case must end as a skip, for it looks at folded blocks
- * @_metadata: of the case, which ends with SKIP(return, NO_PERF) then, after all
- *	other checks
- * @contpte: whether blocks can be folded here at all
+ * perf_missing() - whether a case must end as a skip, because perf shows no
+ *	folding
+ * @_metadata: of the case; after all other checks, it then calls SKIP(return,
+ *	NO_PERF)
+ * @contpte: whether this kernel can fold blocks at all
  *
- * Return: false where perf tells, or the case has failed
+ * Return: false if perf tells sizes, if there are no blocks to see, or if the
+ * case has failed already
  */
 static inline bool perf_missing(struct __test_metadata *_metadata, bool contpte)
 {
@@ -88,11 +93,11 @@ static inline bool perf_missing(struct __test_metadata *_metadata, bool contpte)
 }
 
 /**
- * swapped_out() - how many pages of the memory are in swap, and in memory no more
- * @m: the memory, anonymous or of a memory file
+ * swapped_out() - how many pages of the memory are in swap only
+ * @m: the memory, anonymous or a memory file
  *
- * Anonymous pages have an entry of swap each. A memory file's pages are not in
- * its page cache, and nowhere else but in swap.
+ * An anonymous page in swap has a swap entry. A page of a memory file that is
+ * not in the page cache can only be in swap.
  *
  * Return: pages
  */

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Write protection by userfaultfd, page by page, of memory in large folios.
+ * Write protection by userfaultfd for single pages of large folios.
  *
- * Proves: one protected page of a folded block traps a write, its neighbours
- * do not; the block folds no longer; the protection stays with the page through
- * swap, migration and unmapping of a shared file, goes with the unprotection,
- * with mremap() to where no userfaultfd is registered, and into a child only if it listens.
+ * Proves: a write to the protected page of a folded block traps, and a write to
+ * its neighbours does not. The block is unfolded. The page keeps its protection
+ * in swap, through migration, and when a shared file is unmapped and mapped
+ * again by a fault. It loses it when it is unprotected, and when mremap() moves
+ * it to an address without userfaultfd. A child inherits it only if the monitor
+ * asked for fork events.
  *
- * Does not prove: what the events say (uffd-unit-tests does).
+ * Does not prove: the content of the events (uffd-unit-tests does).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_uffd
  */
@@ -78,8 +80,8 @@ static void *write_byte(void *address)
 }
 
 /*
- * Write to a page; whether that trapped. A trapped write is let go by taking
- * the protection away, and is done then.
+ * Write to a page; whether that trapped. A trapped write continues when this
+ * function removes the protection.
  */
 static bool traps(int uffd, char *at)
 {
@@ -103,7 +105,7 @@ static bool traps(int uffd, char *at)
 	return trapped;
 }
 
-/* Just @page traps, of all pages; every write is done in the end. */
+/* Of all pages only @page traps, and every write takes effect in the end. */
 static void check_traps(struct __test_metadata *_metadata, FIXTURE_DATA(folio_uffd) * self,
 			int page)
 {
@@ -116,14 +118,18 @@ static void check_traps(struct __test_metadata *_metadata, FIXTURE_DATA(folio_uf
 			TH_LOG("content of page %u", i);
 		}
 		EXPECT_EQ((int)i == page, traps(self->uffd, at)) {
-			TH_LOG("page %u traps or not, page %d is protected", i, page);
+			TH_LOG("page %u should trap or should not; page %d is protected", i, page);
 		}
 		EXPECT_EQ(0x77, *at);
 		*at = pattern(i);
 	}
 }
 
-/* [contpte 220] Each page of a block alone: only that one traps. */
+/*
+ * [contpte 220] One page of a block is protected: only a write to this page
+ * traps. The block is unfolded, and its neighbour stays folded. 16 pages of the
+ * block take their turn.
+ */
 TEST_F_TIMEOUT(folio_uffd, protect_each_page, 120)
 {
 	struct memory *m = &self->memory;
@@ -143,7 +149,10 @@ TEST_F_TIMEOUT(folio_uffd, protect_each_page, 120)
 		SKIP(return, NO_PERF);
 }
 
-/* [contpte 220] Protected as a whole and unprotected: nothing traps. */
+/*
+ * [contpte 220] Two folios are protected and unprotected again. pagemap shows
+ * both, and no write traps afterwards.
+ */
 TEST_F_TIMEOUT(folio_uffd, unprotect_whole, 120)
 {
 	struct memory *m = &self->memory;
@@ -158,9 +167,10 @@ TEST_F_TIMEOUT(folio_uffd, unprotect_whole, 120)
 }
 
 /*
- * [contpte 198] [bug B26] Whole folios are swapped out with one page of them
- * protected, and fresh ones with all but one: each page comes back as it was.
- * What comes back is single pages, and no batch when it goes the next time.
+ * [contpte 198] [bug B26] Two folios are swapped out, first with one page
+ * protected, then with all pages but one. In swap and after it, each page has
+ * the protection that it had. The second round needs fresh folios: memory that
+ * comes back from swap is single pages, which reclaim handles one by one.
  */
 TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 {
@@ -179,7 +189,7 @@ TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 		ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
 		away = swapped_out(m);
 		DID(away, "pages swapped out");
-		/* Of a file, folios may be left that nothing maps. */
+		/* Folios of a file that no process maps may stay in memory. */
 		if (variant->kind == ANON)
 			EXPECT_EQ(m->pages, away);
 		for (unsigned int page = 0; page < m->pages; page++) {
@@ -198,9 +208,9 @@ TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 }
 
 /*
- * [contpte 198] MADV_DONTNEED of a shared file: protection stays as a marker
- * for each of the pages, and is there when they come back. Of anonymous memory
- * nothing stays.
+ * [contpte 198] MADV_DONTNEED leaves a marker for each protected page of a
+ * shared file, and the page is protected again when it comes back. Anonymous
+ * memory loses the protection.
  */
 TEST_F(folio_uffd, madvise_dontneed)
 {
@@ -224,8 +234,8 @@ TEST_F(folio_uffd, madvise_dontneed)
 }
 
 /*
- * [contpte 228] Migration keeps the protection of one page in a folio, which is
- * on another node then, in another frame.
+ * [contpte 228] One page of a folio is protected. The folio moves to another
+ * node and back, into other frames, and still only a write to that page traps.
  */
 TEST_F_TIMEOUT(folio_uffd, migrate, 120)
 {
@@ -251,8 +261,9 @@ TEST_F_TIMEOUT(folio_uffd, migrate, 120)
 }
 
 /*
- * [bug B22] Moved to where no userfaultfd is registered, memory is not protected any more,
- * nor does it say so; content is there, and can be written to.
+ * [bug B22] mremap() moves protected memory to an address without userfaultfd.
+ * The pages are no longer protected, and pagemap agrees. Their content is
+ * right, and writes work.
  */
 TEST_F(folio_uffd, mremap)
 {
@@ -276,8 +287,8 @@ TEST_F(folio_uffd, mremap)
 }
 
 /*
- * [contpte 179] A child that does not listen inherits no protection: its
- * writes go through, and the parent's are still trapped.
+ * [contpte 179] A child inherits no protection if the monitor did not ask for
+ * fork events: its writes go through. A write of the parent still traps.
  */
 TEST_F_TIMEOUT(folio_uffd, fork, 120)
 {
@@ -306,7 +317,10 @@ TEST_F_TIMEOUT(folio_uffd, fork, 120)
 	check_traps(_metadata, self, page);
 }
 
-/* What the monitor has to do with a child: take its event, and let it write. */
+/*
+ * What the monitor does for a child: read its event, and let its writes
+ * continue.
+ */
 struct forked {
 	int uffd;		/* of the parent */
 	int child;		/* of the child, or -1 */
@@ -314,7 +328,10 @@ struct forked {
 	unsigned long at;	/* the last of them */
 };
 
-/* fork() waits until its event was read; each trapped write until it was let go. */
+/*
+ * fork() waits until this thread reads its event. Each trapped write waits
+ * until this thread removes the protection.
+ */
 static void *listen_to_child(void *argument)
 {
 	struct forked *f = argument;
@@ -348,7 +365,10 @@ static void *listen_to_child(void *argument)
 	}
 }
 
-/* The child, which has touched none of the memory: all entries came with fork(). */
+/*
+ * Check the entries of a child that has touched no page: fork() copied them
+ * all.
+ */
 static int look_and_write(const struct memory *m, const unsigned long *frames, unsigned int page)
 {
 	for (unsigned int i = 0; i < m->pages; i++) {
@@ -371,10 +391,11 @@ static int look_and_write(const struct memory *m, const unsigned long *frames, u
 }
 
 /*
- * [contpte 176, 177, 179] A monitor that asks for fork events gets the child, so
- * the entries are copied, of a shared file too, which happens in no other case.
- * The child has all of them before it touches any, the protected one still
- * protected; one write of the child traps.
+ * [contpte 176, 177, 179] If the monitor asks for fork events, fork() copies
+ * all entries, even of a shared file. The child has all of them before it
+ * touches any page, and RSS counts them. The protected page is still protected,
+ * and exactly one write of the child traps. The other entries of shared memory
+ * stay writable.
  */
 TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 {
@@ -396,7 +417,9 @@ TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 	if (ioctl(self->uffd, UFFDIO_API, &api))
 		SKIP(return, "userfaultfd has no event of fork()");
 	ASSERT_EQ(0, listen_to(self->uffd, m->at, bytes(m->pages)));
-	/* The other userfaultfd has left all entries without permission to write. */
+	/*
+	 * The first userfaultfd left all entries read-only: write to each page.
+	 */
 	for (unsigned int i = 0; i < m->pages; i++) {
 		m->at[bytes(i)] = pattern(i);
 		frames[i] = pfn_of(m->at + bytes(i));
@@ -417,7 +440,7 @@ TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 	EXPECT_EQ((unsigned long)at, forked.at);
 	EXPECT_TRUE(pagemap_has(at, PM_UFFD_WP));
 	close(forked.child);
-	/* Shared memory was not write-protected for the child. */
+	/* fork() did not write-protect shared memory. */
 	faults_begin(&before);
 	for (unsigned int i = 0; i < page && variant->kind == SHMEM; i++)
 		m->at[bytes(i)] = pattern(i);
@@ -425,7 +448,10 @@ TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 	check_traps(_metadata, self, page);
 }
 
-/* [contpte 220] Splitting the folio keeps the protection of its pages. */
+/*
+ * [contpte 220] The second page of a folio is protected, and the folio is
+ * split. Still only a write to this page traps.
+ */
 TEST_F_TIMEOUT(folio_uffd, split_folio, 120)
 {
 	struct memory *m = &self->memory;
@@ -439,8 +465,9 @@ TEST_F_TIMEOUT(folio_uffd, split_folio, 120)
 }
 
 /*
- * [bug B30] A page of zeros is replaced by the zero page when its folio is
- * split, and is protected all the same; here all but one are.
+ * [bug B30] When a folio is split, the zero page replaces pages of zeros. They
+ * keep their protection. All pages but one are protected here, and only the
+ * unprotected one can be written to without a trap.
  */
 TEST_F_TIMEOUT(folio_uffd, split_folio_of_zeros, 120)
 {
@@ -462,7 +489,7 @@ TEST_F_TIMEOUT(folio_uffd, split_folio_of_zeros, 120)
 		}
 		EXPECT_TRUE(page_is(at, 0));
 		EXPECT_EQ(page != odd, traps(self->uffd, at)) {
-			TH_LOG("page %u traps or not", page);
+			TH_LOG("page %u should trap or should not", page);
 		}
 	}
 }

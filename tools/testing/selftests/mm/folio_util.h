@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the selftests of large folios share: memory in folios of a chosen
- * order, how the kernel maps it, and settings that are put back.
+ * Helpers that the selftests of large folios share: memory in folios of a
+ * chosen order, how the kernel maps it, and settings that are restored at the
+ * end.
  *
- * Lengths and positions are in pages unless a name says bytes.
+ * Lengths and positions count pages, unless the name says bytes.
  */
 #ifndef FOLIO_UTIL_H
 #define FOLIO_UTIL_H
@@ -52,8 +53,9 @@
 /**
  * cont_ptes() - how many entries the contiguous bit covers
  *
- * Return: 16, 128 or 32 on arm64 with pages of 4K, 16K, 64K; elsewhere, where
- * there is no such bit, as many as make 64K, so that the tests of content run.
+ * Return: 16, 128 or 32 on arm64 with pages of 4K, 16K or 64K. Other
+ * architectures have no such bit. There it returns the number of pages in 64K,
+ * so that the tests of content run too.
  */
 static inline unsigned int cont_ptes(void)
 {
@@ -71,11 +73,11 @@ static inline int order_of(unsigned int pages)
 }
 
 /**
- * kernel_has() - whether the kernel has a function
- * @symbol: its name, or the begin of it
+ * kernel_has() - whether the kernel has a function or variable
+ * @symbol: its name, or the first letters of the name
  *
- * What is looked for stands in lib/pgtable_kunit/probes. The program fails if
- * the list of symbols lacks one that every kernel has.
+ * lib/pgtable_kunit/probes lists the symbols that the tests look for. The
+ * program fails if it cannot read the list of symbols.
  */
 static inline bool kernel_has(const char *symbol)
 {
@@ -97,13 +99,13 @@ static inline bool kernel_has(const char *symbol)
 	return found;
 }
 
-/* Whether whole blocks can be folded here at all. */
+/* Whether this kernel can fold blocks at all. */
 static inline bool has_contpte(void)
 {
 	return kernel_has("contpte_");
 }
 
-/* Write all of a text to a file that there is; 0, or -1. */
+/* Write the text to an existing file; 0, or -1. */
 static inline int write_text(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY);
@@ -113,7 +115,7 @@ static inline int write_text(const char *path, const char *text)
 	return result;
 }
 
-/* Settings of the machine, besides those of huge pages, that a test changes. */
+/* Settings of the machine that tests change, except those of huge pages. */
 static struct {
 	const char *path;
 	char value[64];
@@ -153,15 +155,19 @@ static void folio_settings_interrupted(int number)
 	_exit(128 + number);
 }
 
-/* No test outlives the process that began it, unless it says so. */
+/*
+ * A test ends when the process that started it ends, unless the test says
+ * otherwise.
+ */
 static void folio_end_with_parent(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
 /*
- * The first process of a test program notes all settings, and puts them back
- * when it ends, also by ^C; the tests run in children and change them freely.
+ * The first process of a test program saves all settings. It restores them when
+ * it ends, also when SIGINT, SIGTERM or SIGHUP ends it. The tests run in
+ * children, which change the settings freely.
  */
 static __attribute__((constructor)) void folio_settings_save(void)
 {
@@ -183,10 +189,10 @@ static __attribute__((constructor)) void folio_settings_save(void)
 }
 
 /**
- * folio_settings() - from now on memory comes in folios of one order
+ * folio_settings() - let new memory come in folios of one order
  * @order: the order, or 0 for single pages
  *
- * Return: NULL, or why this machine cannot do it
+ * Return: NULL, or the reason why this machine cannot do it
  */
 static inline const char *folio_settings(int order)
 {
@@ -213,7 +219,10 @@ static inline const char *folio_settings(int order)
 		settings.shmem_hugepages[i].enabled = on ? SHMEM_ALWAYS : SHMEM_NEVER;
 	}
 	thp_write_settings(&settings);
-	/* Faults are counted, and entries looked at: no balancing of nodes unasked. */
+	/*
+	 * The tests count faults and read entries: NUMA balancing must not add
+	 * any.
+	 */
 	write_text(FOLIO_NUMA, "0");
 	return NULL;
 }
@@ -223,14 +232,14 @@ enum memory_kind { ANON, SHMEM, XFS };
 /**
  * struct memory - a mapping that is aligned to its folios
  * @at: where it begins
- * @pages: how long it is
- * @order: of its folios
- * @fd: of its file, or -1
- * @room: the whole mapping around it, to be unmapped
- * @room_bytes: length of that
+ * @pages: its length
+ * @order: the order of its folios
+ * @fd: its file, or -1
+ * @room: the reserved mapping around it, which memory_free() unmaps
+ * @room_bytes: the length of @room
  *
- * After and before it are pages that cannot be accessed, so that nothing is
- * merged with it.
+ * The pages before and after it cannot be accessed, so the kernel merges no
+ * other mapping with it.
  */
 struct memory {
 	char *at;
@@ -246,13 +255,13 @@ static inline size_t bytes(unsigned int pages)
 	return (size_t)pages * psize();
 }
 
-/* The value that a page of the tests has in each of its bytes. */
+/* The value of each byte of a page, as the tests write it. */
 static inline unsigned char pattern(unsigned int page)
 {
 	return 1 + page % 251;
 }
 
-/* Read one byte, for the access itself or for the value. */
+/* Read one byte. The compiler cannot drop the access. */
 static inline char read_byte(const char *address)
 {
 	char value = *address;
@@ -279,11 +288,17 @@ static inline bool pagemap_has(const char *address, uint64_t bit)
 	return entry & bit;
 }
 
-/* What /proc/kpageflags says of a page: of the first, or of another page of a folio. */
+/*
+ * Flags in /proc/kpageflags: the first page of a large folio, and any other
+ * page.
+ */
 #define FOLIO_HEAD BIT_ULL(15)
 #define FOLIO_TAIL BIT_ULL(16)
 
-/* Whether the pages from @page on are one folio of the memory's order, or of a larger one. */
+/*
+ * Whether a folio of the memory's order, or part of a larger one, begins at
+ * @page.
+ */
 static inline bool is_folio(const struct memory *m, unsigned int page)
 {
 	unsigned long first = pfn_of(m->at + bytes(page));
@@ -311,7 +326,7 @@ static inline void memory_free(struct memory *m)
 	m->fd = -1;
 }
 
-/* A file of @pages with their patterns; -1 where it cannot be made. */
+/* Make a file of @pages; -1 if that fails. An XFS file has the patterns. */
 static inline int memory_file(enum memory_kind kind, unsigned int pages)
 {
 	char name[] = FOLIO_FILES "/folioXXXXXX";
@@ -327,7 +342,10 @@ static inline int memory_file(enum memory_kind kind, unsigned int pages)
 		fd = mkstemp(name);
 		unlink(name);
 	}
-	/* Not the end of the file with the last folio: known issue 9. */
+	/*
+	 * An XFS file is one page longer than its folios, because of known
+	 * issue 9.
+	 */
 	if (fd < 0 || ftruncate(fd, bytes(kind == XFS ? pages + 1 : pages)))
 		return -1;
 	if (kind == SHMEM)
@@ -335,7 +353,10 @@ static inline int memory_file(enum memory_kind kind, unsigned int pages)
 	page = malloc(bytes(pages));
 	for (unsigned int i = 0; i < pages; i++)
 		memset(page + bytes(i), pattern(i), bytes(1));
-	/* One call makes large folios; fsync() keeps writeback away while they are mapped. */
+	/*
+	 * One write makes large folios. After fsync(), writeback leaves them
+	 * alone.
+	 */
 	if (pwrite(fd, page, bytes(pages), 0) != (ssize_t)bytes(pages) || fsync(fd)) {
 		close(fd);
 		fd = -1;
@@ -345,15 +366,15 @@ static inline int memory_file(enum memory_kind kind, unsigned int pages)
 }
 
 /**
- * memory_map() - memory in folios of the order that was set, each page with its pattern
+ * memory_map() - map memory in folios of one order, with a pattern in each page
  * @m: is filled in
  * @kind: anonymous, or a shared mapping of a file
- * @order: of the folios; see folio_settings()
- * @folios: how many
+ * @order: the order of the folios; see folio_settings()
+ * @folios: how many folios
  *
- * A file's pages are only read, the others are written to.
+ * It only reads the pages of an XFS file, and writes to all others.
  *
- * Return: NULL, or why there is no such memory
+ * Return: NULL, or the reason why there is no such memory
  */
 static inline const char *memory_map(struct memory *m, enum memory_kind kind,
 				     int order, unsigned int folios)
@@ -403,9 +424,9 @@ static void signal_catch(int number)
 /**
  * try_access() - read or write one byte
  * @address: where
- * @write: whether it is overwritten, with what it has
+ * @write: whether to write the byte back after the read
  *
- * Return: 0, or the signal that it caused
+ * Return: 0, or the signal that the access caused
  */
 static inline int try_access(char *address, bool write)
 {
@@ -427,13 +448,13 @@ static inline int try_access(char *address, bool write)
 	return number;
 }
 
-/* Whether all bytes of a page have one value. */
+/* Whether each byte of a page has this value. */
 static inline bool page_is(const char *page, unsigned char value)
 {
 	return (unsigned char)page[0] == value && !memcmp(page, page + 1, psize() - 1);
 }
 
-/* Minor page faults of this thread until now. */
+/* The number of minor page faults of this thread so far. */
 static inline long faults(void)
 {
 	struct rusage usage;
@@ -443,13 +464,13 @@ static inline long faults(void)
 }
 
 /**
- * faults_begin() - note the minor faults of this thread until now
- * @before: is set to them
+ * faults_begin() - start to count the minor faults of this thread
+ * @before: is set to the number of faults so far
  *
- * After a fork() other memory faults as well: the stack, where the kernel writes
- * its answer and where this is kept, and what the kernel writes for restartable
- * sequences each time the thread was not running. All that has happened when it
- * counts.
+ * After fork(), other memory causes faults too: the stack, which holds this
+ * number and getrusage()'s answer, and the area of restartable sequences, which
+ * the kernel writes each time the thread was not running. This function causes
+ * these faults before it counts.
  */
 static inline void faults_begin(long *before)
 {
@@ -463,7 +484,7 @@ static inline void faults_begin(long *before)
  * child_of() - wait for a child that ends with a number
  * @pid: as returned by fork()
  *
- * Return: its exit status, or 128 and the signal that ended it
+ * Return: its exit status, or 128 plus the signal that ended it, or -1
  */
 static inline int child_of(pid_t pid)
 {
@@ -475,11 +496,11 @@ static inline int child_of(pid_t pid)
 }
 
 /**
- * smaps_pages() - what the kernel counts of a mapping
- * @at: its begin
- * @name: a line of /proc/self/smaps, "Rss" or "Referenced"
+ * smaps_pages() - a number of pages that /proc/self/smaps has for a mapping
+ * @at: the start of the mapping
+ * @name: the name of a line of smaps: "Rss", "Referenced"
  *
- * Return: pages, or -1 where there is no such mapping or line
+ * Return: pages, or -1 if there is no such mapping or line
  */
 static inline long smaps_pages(const char *at, const char *name)
 {
@@ -500,7 +521,9 @@ static inline long smaps_pages(const char *at, const char *name)
 	return value < 0 ? -1 : value * 1024 / psize();
 }
 
-/* Split the folios of the memory by hand; whether the kernel has taken that on. */
+/*
+ * Ask the kernel to split the folios of the memory; whether it accepted that.
+ */
 static inline bool split_folios(const struct memory *m)
 {
 	FILE *f = fopen("/sys/kernel/debug/split_huge_pages", "w");
@@ -512,7 +535,9 @@ static inline bool split_folios(const struct memory *m)
 	return !fclose(f);
 }
 
-/* The node that a page is on, or what moving it to @node led to; else -errno. */
+/*
+ * The node of a page, or the status after a move to @node; -errno on failure.
+ */
 static inline int move_page(char *at, int *node)
 {
 	int status = -EINVAL;
@@ -522,7 +547,7 @@ static inline int move_page(char *at, int *node)
 	return status;
 }
 
-/* Have a range of pages pinned for long, as drivers do, until the result is closed; or -1. */
+/* Pin pages for long, as drivers do, until the result is closed; or -1. */
 static inline int pin(char *at, unsigned int pages)
 {
 	struct io_uring_params params = {};
@@ -535,7 +560,7 @@ static inline int pin(char *at, unsigned int pages)
 	return -1;
 }
 
-/* Whether there is a disk to swap to. */
+/* Switch on swap to /dev/ram0; whether there is some. */
 static inline bool have_swap(void)
 {
 	return !swapon("/dev/ram0", 0) || errno == EBUSY;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages of hugetlb that are as large as a folded block.
+ * Hugetlb pages of the size of a folded block.
  *
- * Proves: they are mapped with the contiguous bit like folded blocks, and
- * nothing that is done with them ever unfolds one: fork and copy-on-write,
- * protection, unmapping of their neighbour, migration.
+ * Proves: they are mapped with the contiguous bit, like folded blocks, and stay
+ * so through fork and copy-on-write, protection, migration, and the unmapping
+ * of their neighbour.
  *
  * Does not prove: the rest of hugetlb (hugetlb-madvise and others here do).
  *
@@ -46,7 +46,7 @@ FIXTURE_TEARDOWN(hugetlb_block)
 	hugetlb_pool_restore(&self->pool);
 }
 
-/* Each block but @gone is mapped as one, and has its content. */
+/* Each block except for @gone is mapped as one, and has its content. */
 static void check(struct __test_metadata *_metadata, char *memory, int gone)
 {
 	unsigned int n = cont_ptes();
@@ -67,10 +67,10 @@ static void check(struct __test_metadata *_metadata, char *memory, int gone)
 	}
 }
 
-/* What the child of fork_and_write ends with. */
+/* What the child of fork_and_write reports by its exit status. */
 enum { RIGHT, WRONG_SHARED, WRONG_OWN, NOT_MAPPED, NO_MEMORY = 128 + SIGBUS };
 
-/* Write to the two blocks in the middle, and look at all of them. */
+/* Write to the two blocks in the middle, then check all four. */
 static int write_and_look(char *at)
 {
 	unsigned int n = cont_ptes();
@@ -90,8 +90,8 @@ static int write_and_look(char *at)
 }
 
 /*
- * What a child ends with, if its page tables were pages of that index before:
- * @sought, if any try shows it.
+ * The exit status of a child whose page tables were pages with this kind of
+ * index: @sought if any try finds it.
  */
 static int child_writes(char *at, enum used_index index, int sought)
 {
@@ -114,8 +114,10 @@ static int child_writes(char *at, enum used_index index, int sought)
 }
 
 /*
- * [contpte 211] Forked, and written to on both sides. Known issue 10: the child
- * has no page if its table was a page of an index other than 0 before.
+ * [contpte 211] A child writes to two of the four blocks, and the parent then
+ * to each page. Each sees only its own writes, and the parent's blocks stay
+ * folded. Known issue 10: the child has no page if its table was a page with an
+ * index other than 0.
  */
 TEST_F(hugetlb_block, fork_and_write)
 {
@@ -142,7 +144,10 @@ TEST_F(hugetlb_block, fork_and_write)
 		SKIP(return, NO_PERF);
 }
 
-/* [contpte 211] One block without permission, and with it again. */
+/*
+ * [contpte 211] One block of four loses its permission and gets it back. The
+ * others stay folded meanwhile, and all four are folded in the end.
+ */
 TEST_F(hugetlb_block, mprotect_one)
 {
 	size_t size = bytes(cont_ptes());
@@ -156,7 +161,10 @@ TEST_F(hugetlb_block, mprotect_one)
 		SKIP(return, NO_PERF);
 }
 
-/* [contpte 211] One block unmapped: its neighbours stay. */
+/*
+ * [contpte 211] One block of four is unmapped: the others stay folded, with
+ * content.
+ */
 TEST_F(hugetlb_block, munmap_one)
 {
 	size_t size = bytes(cont_ptes());
@@ -169,9 +177,9 @@ TEST_F(hugetlb_block, munmap_one)
 }
 
 /*
- * [contpte 211] Each block moves to the other node and back: its entries become
- * migration entries, and one folded block again, in other frames. The next one
- * stays where it is.
+ * [contpte 211] Each block moves to the other node and back, as one folded
+ * block in other frames. Its entries are migration entries meanwhile. The next
+ * block keeps its frame, and all four are folded after each move.
  */
 TEST_F(hugetlb_block, migrate_each)
 {

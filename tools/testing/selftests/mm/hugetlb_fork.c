@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Private pages of hugetlb whose page tables are pages that were used before.
+ * Private hugetlb pages whose page tables are in pages that were used before.
  *
- * Proves: for each size of hugetlb, fork() hands down the mapping of a page, and
- * smaps and pagemap count it as private, whatever the page table was before it
- * was one: struct ptdesc lies over struct page, and what nobody sets is left over.
+ * Proves: for each hugetlb size, a child of fork() gets the page, and smaps and
+ * pagemap count the page as private, whatever the page of its table was used
+ * for. struct ptdesc lies over struct page, so fields that the kernel does not
+ * set keep old values.
  *
- * How: pages of a file, with another index each, are freed just before tables are
- * needed (hugetlb_tables.h). As a control, pages of index 0.
+ * How: pages of a file, each with another index, are freed just before the
+ * kernel needs tables (hugetlb_tables.h). As a control, pages of index 0 are
+ * freed.
  *
- * The memory is where no other mapping is near, so that all its tables are new.
+ * No other mapping is near the memory, so all of its tables are new.
  *
  * Does not prove: copy-on-write (hugetlb_block); tables that processes share.
  *
@@ -17,13 +19,13 @@
  */
 #include "hugetlb_tables.h"
 
-/* No table below the topmost covers so much on any architecture. */
+/* No table below the top level covers more than this on any architecture. */
 #define SPAN (4UL << 40)
 
-/* What a child ends with. */
+/* What a child reports by its exit status. */
 enum { SAME_PAGE, OTHER_PAGE, NO_PAGE };
 
-/* A page in a room of its own, and where pages for its tables come from. */
+/* A page in its own address range, and the pages that become its tables. */
 struct hugetlb_fork_page {
 	size_t size;
 	struct used_pages used;
@@ -63,13 +65,16 @@ FIXTURE_VARIANT_ADD(hugetlb_fork, fourth)
 	.rank = 3,
 };
 
-/* Map a page where no page table is yet; the tables are pages of that index. */
+/*
+ * Map a page where there is no page table; pages with this kind of index become
+ * tables.
+ */
 static bool map_page(struct hugetlb_fork_page *p, enum used_index index)
 {
 	char *at = mmap(p->room, 2 * SPAN, PROT_NONE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 
-	/* With all of the room the tables from before are gone. */
+	/* The first mmap() has freed all earlier tables. */
 	if (at != p->room || !used_free(&p->used, index))
 		return false;
 	at = mmap(p->at, p->size, PROT_READ | PROT_WRITE,
@@ -113,7 +118,10 @@ FIXTURE_TEARDOWN(hugetlb_fork)
 	hugetlb_pool_restore(&self->pool);
 }
 
-/* What a child has whose page tables are pages of that index, in one try. */
+/*
+ * One try: what a child has, if pages with this kind of index become its
+ * tables.
+ */
 static int child_has_once(struct hugetlb_fork_page *p, enum used_index index)
 {
 	unsigned long pfn = pfn_of(p->at);
@@ -130,7 +138,10 @@ static int child_has_once(struct hugetlb_fork_page *p, enum used_index index)
 	return child_of(child);
 }
 
-/* What a child has whose page tables are pages of that index: @sought, if any try shows it. */
+/*
+ * The same for several tries: @sought if any try finds it, else the last
+ * answer.
+ */
 static int child_has(struct hugetlb_fork_page *p, enum used_index index, int sought)
 {
 	int has = -1;
@@ -141,10 +152,11 @@ static int child_has(struct hugetlb_fork_page *p, enum used_index index, int sou
 }
 
 /*
- * [contpte 211] Parent and child have the same page, until one of them writes.
- * Not by reading: where the child has no page, that takes another one, of zeros,
- * from the pool. Known issue 10: it has none if its table was a page of an index
- * other than 0, and has it if that was 0.
+ * [contpte 211] A child of fork() has the same page as its parent. The child
+ * does not read the page: without an entry, a read would take another page of
+ * zeros. Known issue 10: the child has no page if its table was a page with an
+ * index other than 0. The control is a table with index 0, with which the child
+ * has the page.
  */
 TEST_F(hugetlb_fork, child_has_the_page)
 {
@@ -164,7 +176,10 @@ TEST_F(hugetlb_fork, child_has_the_page)
 		STALE_ISSUE(10);
 }
 
-/* Whether it is a page of this process alone: 1 or 0, by both ways to ask; else -1. */
+/*
+ * 1 if smaps and pagemap count the page as private, 0 if both count it as
+ * shared, else -1.
+ */
 static int counted_alone(const struct hugetlb_fork_page *p)
 {
 	long pages = p->size / psize();
@@ -177,7 +192,7 @@ static int counted_alone(const struct hugetlb_fork_page *p)
 	return !private && shared == pages && !exclusive ? 0 : -1;
 }
 
-/* The same, of a page whose tables are pages of that index: @sought, if any try shows it. */
+/* The same for a page with tables of this kind: @sought if any try finds it. */
 static int mapped_alone(struct hugetlb_fork_page *p, enum used_index index, int sought)
 {
 	int alone = -1;
@@ -187,7 +202,11 @@ static int mapped_alone(struct hugetlb_fork_page *p, enum used_index index, int 
 	return alone;
 }
 
-/* [mapped 45] No other process has the page: both ways to ask say so. */
+/*
+ * [mapped 45] A page that only this process maps is private in smaps and
+ * exclusive in pagemap. Known issue 10: both call it shared if its table was a
+ * page with an index other than 0.
+ */
 TEST_F(hugetlb_fork, counted_as_private)
 {
 	int used = mapped_alone(&self->page, USED_NUMBER, 0);

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Sizes of hugetlb pages that a machine has, and pools of them that are put back.
+ * Sizes of hugetlb pages on this machine, and pools of pages that are restored.
  */
 #ifndef HUGETLB_POOL_H
 #define HUGETLB_POOL_H
 
 #include "folio_util.h"
 
-/* Sizes of hugetlb on a machine, at most. */
+/* At most so many sizes of hugetlb pages on one machine. */
 #define HUGETLB_SIZES 8
 
-/* The pages of one size: those in use, which stay, and how many there were before. */
+/*
+ * The pool of one size: how many pages others use, and how many it had at
+ * first.
+ */
 struct hugetlb_pool {
 	char folder[128];
 	unsigned long used;
@@ -26,9 +29,9 @@ static inline int hugetlb_by_size(const void *one, const void *other)
 
 /**
  * hugetlb_size() - a size of hugetlb pages
- * @rank: 0 is the smallest; on arm64 with pages of 4K there are 64K, 2M, 32M, 1G
+ * @rank: 0 is the smallest; arm64 with 4K pages has 64K, 2M, 32M and 1G
  *
- * Return: bytes, or 0 where there are not so many sizes
+ * Return: bytes, or 0 if there are fewer sizes
  */
 static inline size_t hugetlb_size(int rank)
 {
@@ -47,7 +50,7 @@ static inline unsigned long hugetlb_pool_count(const struct hugetlb_pool *pool, 
 	return read_num(path);
 }
 
-/* Have so many in all, where the kernel can: not each makes gigantic pages. */
+/* Ask for so many pages in all. Some kernels cannot make gigantic pages. */
 static inline void hugetlb_pool_resize(const struct hugetlb_pool *pool, unsigned long pages)
 {
 	char path[160];
@@ -62,12 +65,12 @@ static inline void hugetlb_pool_resize(const struct hugetlb_pool *pool, unsigned
 }
 
 /**
- * hugetlb_pool_have() - have pages that nobody uses
+ * hugetlb_pool_have() - provide unused pages
  * @pool: is filled in, for hugetlb_pool_restore()
- * @size: of a page, in bytes
- * @pages: just so many unused ones, besides those in use
+ * @size: the size of a page, in bytes
+ * @pages: how many unused pages the pool is to have, besides those in use
  *
- * Return: NULL, or why there are fewer
+ * Return: NULL, or the reason why there are fewer
  */
 static inline const char *hugetlb_pool_have(struct hugetlb_pool *pool, size_t size,
 					    unsigned long pages)
@@ -87,7 +90,7 @@ static inline const char *hugetlb_pool_have(struct hugetlb_pool *pool, size_t si
 	return NULL;
 }
 
-/* As many as there were before; nothing where hugetlb_pool_have() found no pool. */
+/* Restore the size of the pool, if hugetlb_pool_have() found one. */
 static inline void hugetlb_pool_restore(const struct hugetlb_pool *pool)
 {
 	if (pool->folder[0])

@@ -153,7 +153,7 @@ static int scan(FIXTURE_DATA(hugetlb_scan) * self, int *from, size_t limit, stru
 	return 0;
 }
 
-/* As many scans as it takes, each from where the one before ended; 0 or -errno. */
+/* Scan until the end, each time from where the last scan ended; 0 or -errno. */
 static int scan_all(FIXTURE_DATA(hugetlb_scan) * self, size_t limit, struct found *found)
 {
 	int from = 0, failed = 0;
@@ -173,8 +173,8 @@ static unsigned int pages_found(const struct found *found)
 }
 
 /*
- * Limits that end between huge pages: the scans report each page once, and do not
- * report it again until it is written to.
+ * The limit ends between two huge pages, after one to four of them. The scans
+ * report each page once, and do not report it again before the next write.
  */
 TEST_F(hugetlb_scan, whole_pages)
 {

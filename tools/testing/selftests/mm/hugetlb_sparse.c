@@ -182,7 +182,10 @@ TEST_F(hugetlb_sparse, mprotect)
 		STALE_ISSUE(12);
 }
 
-/* What a child has at the page: 1 the same page, 0 none, 2 another one; else a failure. */
+/*
+ * What a child has at the page: 1 the same page, 0 none, 2 another one; else a
+ * failure.
+ */
 static int child_has(FIXTURE_DATA(hugetlb_sparse) * self)
 {
 	unsigned long pfn = pfn_of(self->at);

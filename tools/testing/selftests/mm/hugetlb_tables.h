@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Page tables of hugetlb that are pages which were used before.
+ * Page tables of hugetlb in pages that were used before.
  *
- * The pages of files of ramfs come from where page tables come from. They are
- * freed just before tables are needed. Each has its place in its file left in
- * page->index, over which lies ptdesc->pt_share_count.
+ * Pages of ramfs files and page tables come from the same lists of free pages.
+ * A test frees pages of ramfs just before the kernel needs page tables. Each
+ * page keeps its position in its file in page->index, where a page table has
+ * ptdesc->pt_share_count.
  *
  *	page  |  flags  |  lru, ...  |  mapping  |  index: 0, 1, 2, ...  |  private
  *	table |         |            |           |  pt_share_count       |  ptl
@@ -17,13 +18,16 @@
 
 #include "hugetlb_pool.h"
 
-/* Pages that are freed: more than the tables of a small process. */
+/* The number of pages to free: more than the page tables of a small process. */
 #define USED 512
 
-/* What the index of the pages is: their number in one file, or 0, each in a file of its own. */
+/*
+ * The index of the pages: 0, 1, 2, ... in one file, or always 0, in a file
+ * each.
+ */
 enum used_index { USED_NUMBER, USED_ZERO };
 
-/* Files of ramfs that nothing else can open. */
+/* Files of ramfs that no other process can open. */
 struct used_pages {
 	int fd[USED];
 	int files;
@@ -36,9 +40,9 @@ static inline void used_close(struct used_pages *used)
 }
 
 /*
- * Open the files; false if there is no ramfs. They stay open for as long as a test
- * frees their pages: the kernel frees an inode later, and its page would be the
- * next one that it takes.
+ * Open the files; false if there is no ramfs. They stay open as long as a test
+ * frees their pages: the kernel frees an inode later, and would then use the
+ * inode's page next.
  */
 static inline bool used_open(struct used_pages *used)
 {
@@ -66,7 +70,7 @@ static inline bool used_open(struct used_pages *used)
 	return false;
 }
 
-/* Pages that were freed are kept for each CPU: stay on this one. */
+/* The kernel keeps freed pages per CPU, so stay on this CPU. */
 static inline int used_here(void)
 {
 	cpu_set_t cpus;
@@ -77,12 +81,15 @@ static inline int used_here(void)
 }
 
 /*
- * An interrupt may take a freed page before the tables do, or may free one of its
- * own. So what a test expects of the tables must come once in this many tries.
+ * An interrupt may take a freed page before a page table does, or may free
+ * another page. So a test tries this often, and expects one try to succeed.
  */
 #define USED_TRIES 4
 
-/* The next pages that the kernel takes for itself were pages of a file. */
+/*
+ * Free pages of a file, which the kernel uses next for itself; whether it
+ * worked.
+ */
 static inline bool used_free(struct used_pages *used, enum used_index index)
 {
 	int files = index == USED_ZERO ? USED : 1;
@@ -97,8 +104,8 @@ static inline bool used_free(struct used_pages *used, enum used_index index)
 }
 
 /*
- * Whether known issue 10 is about pages of this size: those with entries in
- * tables of PTEs or PUDs, where tables of PMDs can be shared.
+ * Whether known issue 10 concerns pages of this size: their entries are in
+ * tables of PTEs or PUDs, and the kernel can share tables of PMDs.
  */
 static inline bool may_look_shared(size_t size)
 {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A huge page that becomes a table of entries, and huge pages that are new.
+ * A huge page that is split into a table of entries, and fresh huge pages.
  *
- * Proves: when something is done to one page of a huge page, the others keep
- * content, permission and state, and on arm64 the blocks that were not touched
- * are folded from the start; split and collapsed again and again, content
- * stays. A fresh huge page, or folio of any size, is zero everywhere whatever
- * address faulted it in, and costs one fault. Young, dirty, soft-dirty, the
- * protection of userfaultfd and "exclusive" are those of the huge page, set or
- * not.
+ * Proves: when a call changes one page of a huge page, the other pages keep
+ * content, permission and state. On arm64 the blocks without the changed page
+ * are folded at once. Content survives repeated split and collapse. A fresh
+ * huge page, or a folio of another size, is zero everywhere, whatever address
+ * faulted it in, and costs one fault. After a split each entry is young, dirty,
+ * soft-dirty, protected by userfaultfd or exclusive if the huge page was, and
+ * not otherwise.
  *
- * Does not prove: each of the entries (KUnit: set_ptes, contpte).
+ * Does not prove: the value of each entry (KUnit: set_ptes, contpte).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=pmd_split
  */
@@ -20,7 +20,7 @@
 #include "folio_owner.h"
 #include "folio_state.h"
 
-/* Larger huge pages (64K pages: 512M) are too large for a small machine. */
+/* Larger huge pages (512M with 64K pages) do not fit into a small machine. */
 #define LARGEST (64UL << 20)
 
 FIXTURE(pmd_split)
@@ -44,7 +44,7 @@ FIXTURE_SETUP(pmd_split)
 		why = memory_map(&self->memory, ANON, order, 1);
 	if (why)
 		SKIP(return, "%s", why);
-	/* From now on nobody makes it a huge page again unasked. */
+	/* khugepaged must not rebuild the huge page. */
 	folio_settings(0);
 	self->contpte = has_contpte();
 }
@@ -55,8 +55,9 @@ FIXTURE_TEARDOWN(pmd_split)
 }
 
 /*
- * Look at all pages: @page has become @now (or cannot be accessed, where that
- * is -1), the others are as they were, in folded blocks but for its own.
+ * Check all pages: @page has the value @now, or cannot be accessed if @now is
+ * -1. The others are unchanged. All blocks are folded except for the one with
+ * @page.
  */
 static void check(struct __test_metadata *_metadata, FIXTURE_DATA(pmd_split) * self,
 		  unsigned int page, int now)
@@ -87,7 +88,11 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(pmd_split) * s
 	}
 }
 
-/* [contpte 204] One page loses its permission, the first. */
+/*
+ * [contpte 204] mprotect(PROT_NONE) on the first page of a huge page. That page
+ * cannot be accessed; the others keep their content, in folded blocks except
+ * for the first block.
+ */
 TEST_F(pmd_split, mprotect_first_page)
 {
 	ASSERT_EQ(0, mprotect(self->memory.at, bytes(1), PROT_NONE));
@@ -96,7 +101,7 @@ TEST_F(pmd_split, mprotect_first_page)
 		SKIP(return, NO_PERF);
 }
 
-/* [contpte 204] The last one. */
+/* [contpte 204] The same for the last page, at the other end of the table. */
 TEST_F(pmd_split, mprotect_last_page)
 {
 	unsigned int last = self->memory.pages - 1;
@@ -108,8 +113,8 @@ TEST_F(pmd_split, mprotect_last_page)
 }
 
 /*
- * [contpte 204] One page is dropped, and empty afterwards. The others are
- * writable: writing to them costs no fault.
+ * [contpte 204] One page in the middle is dropped, and is zero afterwards. The
+ * others stay writable: a write to each costs no fault.
  */
 TEST_F(pmd_split, madvise_dontneed_page)
 {
@@ -129,8 +134,9 @@ TEST_F(pmd_split, madvise_dontneed_page)
 }
 
 /*
- * [contpte 204] Of a huge page that fork() protected, one page is written to:
- * the others stay read-only and shared, and so they are written to as well.
+ * [contpte 204] After fork() the parent writes to one page of a huge page. The
+ * other pages stay shared with the child, in folded blocks. The parent then
+ * writes to all of them, and the child still has the old content.
  */
 TEST_F(pmd_split, write_after_fork)
 {
@@ -162,7 +168,9 @@ TEST_F(pmd_split, write_after_fork)
 		SKIP(return, NO_PERF);
 }
 
-/* The huge page again, new, with its patterns. */
+/*
+ * Replace the huge page by a fresh one with its patterns; whether that worked.
+ */
 static bool again(struct memory *m)
 {
 	int order = m->order;
@@ -175,7 +183,10 @@ static bool again(struct memory *m)
 	return right && smaps_pages(m->at, "AnonHugePages") == m->pages;
 }
 
-/* Split it by dropping its last page; whether it was one entry, and is a table now. */
+/*
+ * Split the huge page by dropping its last page; whether it was one entry
+ * before and is a table now.
+ */
 static bool split(const struct memory *m)
 {
 	return smaps_pages(m->at, "AnonHugePages") == m->pages &&
@@ -183,7 +194,10 @@ static bool split(const struct memory *m)
 	       !smaps_pages(m->at, "AnonHugePages");
 }
 
-/* [contpte 204] Each entry is young if the huge page was, and old if that was. */
+/*
+ * [contpte 204] After a split each entry is young if the huge page was, and old
+ * if it was old. "Referenced" of smaps counts the young entries.
+ */
 TEST_F(pmd_split, keeps_young)
 {
 	struct memory *m = &self->memory;
@@ -196,7 +210,10 @@ TEST_F(pmd_split, keeps_young)
 		ASSERT_NE(NULL, f);
 		fputs("1", f);
 		ASSERT_EQ(0, fclose(f));
-		/* What the TLB still has would be used unnoticed: protection flushes it. */
+		/*
+		 * The CPU would not set a bit for an entry in the TLB:
+		 * mprotect() flushes it.
+		 */
 		ASSERT_EQ(0, mprotect(m->at, bytes(m->pages), PROT_READ));
 		ASSERT_EQ(0, mprotect(m->at, bytes(m->pages), PROT_READ | PROT_WRITE));
 		ASSERT_EQ(0, smaps_pages(m->at, "Referenced"));
@@ -209,8 +226,9 @@ TEST_F(pmd_split, keeps_young)
 }
 
 /*
- * [contpte 204] Memory that may be freed is clean, and so are its entries; once
- * written to, it is dirty, in all of its entries: none may be freed any more.
+ * [contpte 204] After MADV_FREE the huge page is clean, and after a split so is
+ * each entry. If the process wrote to the huge page before the split, each
+ * entry is dirty, and none may be freed.
  */
 TEST_F(pmd_split, keeps_dirty)
 {
@@ -230,7 +248,10 @@ TEST_F(pmd_split, keeps_dirty)
 	}
 }
 
-/* [contpte 204] Each entry is protected if the huge page was. */
+/*
+ * [contpte 204] After a split each entry has the write protection of
+ * userfaultfd if the huge page had it, and none otherwise.
+ */
 TEST_F(pmd_split, keeps_uffd)
 {
 	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP };
@@ -254,9 +275,11 @@ TEST_F(pmd_split, keeps_uffd)
 }
 
 /*
- * [contpte 204, 221] Each entry says that it was written to if the huge page did.
- * The huge page is made clean first: the split of a dirty one may set soft-dirty on
- * x86_64, as a note in __split_huge_pmd_locked() allows, since pte_mkdirty() does.
+ * [contpte 204, 221] After a split each entry is soft-dirty if the process
+ * wrote to the huge page since the bits were cleared, and not otherwise.
+ * MADV_FREE makes the huge page clean first. On x86_64 the split of a dirty one
+ * may set soft-dirty, since pte_mkdirty() does; a note in
+ * __split_huge_pmd_locked() allows that.
  */
 TEST_F(pmd_split, keeps_soft_dirty)
 {
@@ -280,10 +303,11 @@ TEST_F(pmd_split, keeps_soft_dirty)
 }
 
 /*
- * [contpte 205] Which page is exclusive shows when a mapping that was made
- * read-only may be written to again: an exclusive page gets a writable entry at
- * once, and costs no fault. All are after the split of a huge page that one
- * process has; none is where a child has it too, which must not see a write.
+ * [contpte 205] After a split each page is exclusive if one process has the
+ * huge page, and none is if a child has it too. This shows when the mapping
+ * becomes read-only and writable again: an exclusive page gets a writable entry
+ * at once and costs no fault. With a child each write is a fault, and the child
+ * keeps the old content.
  */
 TEST_F(pmd_split, keeps_exclusive)
 {
@@ -319,8 +343,9 @@ TEST_F(pmd_split, keeps_exclusive)
 }
 
 /*
- * [contpte 206] Split as a folio: the entries are frozen as migration entries
- * in between and come back with what they had.
+ * [contpte 206] The folio of the huge page is split through debugfs. Meanwhile
+ * its entries are migration entries. They come back dirty and writable, with
+ * their content.
  */
 TEST_F(pmd_split, split_folio)
 {
@@ -340,8 +365,9 @@ TEST_F(pmd_split, split_folio)
 }
 
 /*
- * [contpte 208] Split by one page, collapsed to a huge page again, and so on,
- * with another page each time.
+ * [contpte 208] mprotect() of one page splits the huge page, and MADV_COLLAPSE
+ * makes it a huge page again. 20 rounds split it at different pages; the
+ * content is right after each.
  */
 TEST_F_TIMEOUT(pmd_split, split_and_collapse, 120)
 {
@@ -368,9 +394,10 @@ TEST_F_TIMEOUT(pmd_split, split_and_collapse, 120)
 }
 
 /*
- * [contpte 253] Without any permission first, and split then: all entries are
- * present and not valid, none is part of a folded block. With the permission
- * back, content is.
+ * [contpte 253] A huge page becomes PROT_NONE, and is then split: its entries
+ * are present but not valid. No page can be accessed, until mprotect() gives
+ * the permission back; then all content is there, except for the page that was
+ * unmapped.
  */
 TEST_F(pmd_split, split_without_permission)
 {
@@ -392,7 +419,10 @@ TEST_F(pmd_split, split_without_permission)
 	}
 }
 
-/* [contpte 208] Unmapped page by page, from both ends: the rest is there. */
+/*
+ * [contpte 208] A huge page is unmapped page by page from both ends. The first
+ * and the last of the remaining pages have their content each time.
+ */
 TEST_F(pmd_split, munmap_page_by_page)
 {
 	struct memory *m = &self->memory;
@@ -413,7 +443,7 @@ FIXTURE(fresh_folio)
 
 FIXTURE_VARIANT(fresh_folio)
 {
-	int shift;	/* of the length of a block; PMD for what a table maps */
+	int shift;	/* log2 of the blocks per folio; PMD: all that a table maps */
 };
 
 #define PMD -1
@@ -451,9 +481,10 @@ FIXTURE_TEARDOWN(fresh_folio)
 }
 
 /*
- * [clearing 23, 24] [contpte 249] Memory that others have filled is zero everywhere when it
- * comes back, whichever of its pages is touched first; one fault brings the
- * whole folio. Large ones are touched at 32 places.
+ * [clearing 23, 24] [contpte 249] A folio that was full of other bytes is
+ * dropped and faulted in again. It is zero everywhere, whichever page is
+ * touched first, and one fault maps all of it. Folios of more than 32 pages are
+ * touched at 32 places.
  */
 TEST_F_TIMEOUT(fresh_folio, zero_at_each_fault_address, 120)
 {
