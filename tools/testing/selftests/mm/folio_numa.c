@@ -201,7 +201,7 @@ static bool any_folio(const struct memory *m)
  * Known issue 8: the first move marks it as partially mapped, and the second
  * splits it.
  */
-TEST_F(folio_numa, move_twice)
+TEST_F_TIMEOUT(folio_numa, move_twice, 120)
 {
 	struct watched *w = &self->watched;
 	struct memory *m = &w->memory;
@@ -263,7 +263,7 @@ static int hold(const struct memory *m, int held[2])
  * 8: the failed attempt marks it as partially mapped, so that the move splits
  * it.
  */
-TEST_F(folio_numa, move_fails)
+TEST_F_TIMEOUT(folio_numa, move_fails, 120)
 {
 	struct watched *w = &self->watched;
 	struct memory *m = &w->memory;
