@@ -190,10 +190,11 @@ static void clear_any_user_address(struct kunit *test)
 }
 
 /*
- * Long runs [clearing 1, 4]: the pages of a PMD, of the largest block of the
- * page allocator, and of two of them, with one page more and one less at either
- * end, so that the run crosses from one block to the other. The length in bytes
- * does not fit into 16 bits, and the count not into 8.
+ * Long runs are cleared to their ends [clearing 1, 4]: the pages of 2M, of the
+ * largest block of the page allocator, and of two of these, with one page more
+ * and one less at either end. So the run crosses from one block to the other.
+ * The length in bytes does not fit into 16 bits, and the largest count not into
+ * 8.
  */
 static void clear_long_range(struct kunit *test)
 {
@@ -300,7 +301,7 @@ static int stack_thread(void *data)
  * [clearing 29]. The kernel keeps the stack of a thread that has ended for the
  * next one: of 32 threads, one after the other, most get such a stack. Each
  * searches its stack for marks, apart from the few frames in use, and then
- * marks all of it. A CPU keeps two stacks, so three threads would be enough;
+ * marks the rest. A CPU keeps two stacks, so three threads would be enough;
  * with 32 the case also works if two CPUs take turns.
  */
 static void reused_stack_is_clear(struct kunit *test)
@@ -373,11 +374,12 @@ static u64 bench_clock_step(void)
 }
 
 /*
- * How long it takes to clear 4K to 64M, or more, page by page and at once. Each
- * run clears all of a large extent, piece by piece of that size, so that all
- * sizes find the caches in the same state; a number is the time for one piece.
- * The two ways take turns, so that a disturbance affects both. The case fails
- * if memory is not clear afterwards, but never because of a time.
+ * How long it takes to clear one page, two, four and so on up to 64M or more,
+ * page by page and at once. Each run clears all of a large extent, piece by
+ * piece of that size, so that all sizes find the caches in the same state; a
+ * number is the time for one piece. The two ways take turns, so that a
+ * disturbance affects both. The case fails if memory is not clear afterwards,
+ * but never because of a time.
  */
 static void clear_bench(struct kunit *test)
 {

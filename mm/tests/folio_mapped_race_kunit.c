@@ -78,11 +78,11 @@ static bool mapped_race_all_met(struct mapped_racer *racers)
 
 /*
  * A has one page mapped all the time. Three other mms map and unmap: one on
- * this CPU and two on another, or two on another. While one of them has a
+ * this CPU, and two on another CPU or on two others. While one of them has a
  * mapping, the kernel never says that the folio is A's alone. After they have
  * gone it is A's alone, no count is lost, and in the end the folio is as new
- * [mapped 16]. Each of them must meet another CPU's mm that has a mapping as
- * well: half a second is thousands of rounds, and the case runs longer if
+ * [mapped 16]. Each of them must meet an mm on another CPU that has a mapping
+ * as well: half a second is thousands of rounds, and the case runs longer if
  * necessary.
  */
 static void folio_mapcount_race(struct kunit *test)

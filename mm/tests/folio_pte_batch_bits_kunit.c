@@ -236,10 +236,10 @@ KUNIT_ARRAY_PARAM_DESC(batch_bit, batch_bits, desc);
 
 /*
  * Entries of a batch have the same bits, except those that the caller ignores.
- * The case has one entry that alone has the bit, and one that alone lacks it;
- * it ends the batch or does not, for each set of bits to respect, at each
- * position of folios of each order, also the first [contpte 158-162]. If all
- * have the bit, or all lack it, the batch is the whole folio [164, 165].
+ * In this case one entry alone has the bit, or one alone lacks it. It ends the
+ * batch or does not, for each set of bits to respect, at each position of
+ * folios of each order, also the first [contpte 158-162]. If all have the bit,
+ * or all lack it, the batch is the whole folio [164, 165].
  */
 static void folio_pte_batch_differing_bit(struct kunit *test)
 {
@@ -503,9 +503,10 @@ static bool bit_refused(pte_t pte)
 
 /*
  * Each single bit outside of the page number ends a batch where it changes,
- * unless it is ignored, whether it has a name or not [contpte 158]. At each
- * position, from the first entry and from the one before it. Bits that make an
- * entry a part of a contiguous block are left out.
+ * unless it is ignored, whether it has a name or not [contpte 158]. The bit
+ * changes at each position; the batch begins at the first entry, or one before
+ * the change. Bits that make an entry a part of a contiguous block are left
+ * out.
  */
 static void folio_pte_batch_each_bit(struct kunit *test)
 {

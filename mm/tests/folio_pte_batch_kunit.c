@@ -225,10 +225,10 @@ static void folio_pte_batch_hole_in_folded(struct kunit *test)
 
 /*
  * The batch ends with the folio, even if the next entry maps the physically
- * next page with the same bits [contpte 151]. This end was once off by one when
- * it was found by comparing PFNs, and once a batch ran on for ever if the entry
- * after the folio could not be computed. On arm64 also with the last entries of
- * the folio and the first after it in contiguous blocks.
+ * next page with the same bits [contpte 151]. Kernels once found this end one
+ * entry too late by comparing PFNs, and once a batch never ended if the entry
+ * after the folio could not be computed. On arm64 the last entries of the folio
+ * and the first after it are in contiguous blocks too.
  *
  *	entries |0 1 2 3|4 5 6 7|
  *	PFNs	|p . . .|p+4 . .|
@@ -322,9 +322,9 @@ static const struct batch_gap {
 /*
  * A batch ends before an entry that is not present, or maps a wrong page
  * [contpte 157]; after it the folio continues normally, and so does the next
- * folio. At each index, also the one after the folio, where the batch ends
- * anyway; the batch begins at the first entry, halfway, and at the last entry
- * before the gap.
+ * folio. The gap is at each index in turn, also right after the folio, where
+ * the batch ends anyway. The batch begins at the first entry, halfway, and at
+ * the last entry before the gap.
  */
 static void folio_pte_batch_gap(struct kunit *test)
 {

@@ -233,9 +233,9 @@ static bool range_each(struct walk *w, const struct range_op *op,
  * function for one: set [contpte 6, 84], cleared [88, 89, 97-99, 101, 102, 105,
  * 107], write-protected [113, 114, 116, 120], old and clean [123, 143]. The
  * value returned is the first entry with the merged young and dirty bits of
- * all. Outside of it nothing changes. Every range in a window of a few entries,
- * with every entry as the odd one, in every way in which entries of a batch may
- * differ; and in one of these ways at the end of the table, too:
+ * all. Outside of it nothing changes. The case tries every range in a window of
+ * a few entries, with every entry as the odd one, in every way in which entries
+ * of a batch may differ. At the end of the table it tries one of these ways:
  *
  *	entries	|a a a o a a a a|
  *	range	     <------->

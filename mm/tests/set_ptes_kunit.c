@@ -144,11 +144,12 @@ static struct set_context set_context(void)
 }
 
 /*
- * Callers of set_ptes() hold a spinlock, have interrupts off, or are vmalloc()
- * and ioremap(): it must not sleep, and must not switch on what its caller has
- * switched off. On powerpc it once entered lazy MMU mode, which switched
- * preemption off, and on again although the caller had it off. One page, and
- * more than a block. CONFIG_DEBUG_ATOMIC_SLEEP=y makes a sleep visible.
+ * set_ptes() must not sleep, and must not switch on what its caller has
+ * switched off: its callers hold a spinlock, have interrupts off, or are
+ * vmalloc() and ioremap(). On powerpc it once entered lazy MMU mode, which
+ * switched preemption off, and on again although the caller had it off. The
+ * case sets one page, and more than a block. CONFIG_DEBUG_ATOMIC_SLEEP=y makes
+ * a sleep visible.
  */
 static void set_ptes_atomic(struct kunit *test)
 {
@@ -202,9 +203,9 @@ static unsigned int set_pfn_bits(void)
 
 /*
  * Advancing an entry gives the same as making it for the later page [contpte 5,
- * 6]: with a carry into each bit of the page frame number, also if these bits
- * are not in one piece, and with no other bit changed. By one, by an odd
- * number, by the size of a contiguous block and of a folio.
+ * 6]. The addition carries into each bit of the page frame number, also if
+ * these bits are not in one piece, and changes no other bit. The steps are 1,
+ * odd numbers, and the sizes of a contiguous block and of folios.
  */
 static void pte_advance_pfn_carries(struct kunit *test)
 {

@@ -184,11 +184,11 @@ KUNIT_ARRAY_PARAM_DESC(swap_odd, swap_odds, desc);
 
 /*
  * A batch ends before an entry that is no swap entry, is of another device, has
- * a wrong slot, or differs in a bit; after it the slots continue normally. At
- * each position, from each entry before it, from itself and from each one after
- * it, with all combinations of bits in the other entries, so that the odd entry
- * alone has the bit, or alone lacks it. The run ends with the table, and the
- * first entry after would continue it.
+ * a wrong slot, or differs in a bit; after it the slots continue normally. The
+ * odd entry is at each position, and the batch begins before it, at it, and
+ * after it. The other entries have all combinations of bits, so that the odd
+ * entry alone has the bit, or alone lacks it. The run ends with the table, and
+ * the first entry after the table would continue it.
  */
 static void swap_pte_batch_odd_entry(struct kunit *test)
 {
@@ -288,9 +288,9 @@ static void swap_pte_batch_table_end(struct kunit *test)
 
 /*
  * The slots of a batch are uncharged from the memory cgroup of the first: the
- * batch ends if the next slot belongs to another one. At each position, with
- * one odd slot and with all later slots odd, from each slot. The numbers have
- * some equal bytes; 0 is no cgroup.
+ * batch ends if the next slot belongs to another one. The odd slot is at each
+ * position, alone or with all later slots, and the batch begins at each slot.
+ * The numbers have some equal bytes; 0 is no cgroup.
  */
 static void swap_pte_batch_memcg_border(struct kunit *test)
 {
@@ -402,9 +402,9 @@ static bool swap_moves(struct kunit *test, unsigned int type,
 
 /*
  * An entry that is moved to another slot, forwards or back, keeps its device
- * and its bits. Around each bit of the offset, by one, by a few and by as many
- * as a table has, so that a carry reaches each bit and none leaves the field.
- * Slot 0 is the header of a device, so no entry has it.
+ * and its bits. The offsets lie around each bit, and the moves are by one, by a
+ * few and by as many as a table has, so that a carry reaches each bit and none
+ * leaves the field. Slot 0 is the header of a device, so no entry has it.
  */
 static void pte_move_swp_offset_keeps_rest(struct kunit *test)
 {

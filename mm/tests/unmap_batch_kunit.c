@@ -202,8 +202,8 @@ static void unmap_look(void *data)
  * Dirty pages of a file lose their mappings only after the TLB invalidation.
  * Until then another CPU may write to them, and a folio without mappings may be
  * cleaned for good. At each invalidation all pages of the batch still count as
- * mapped, afterwards none [contpte 196]. All entries are dirty, or one alone;
- * ranges from each page to each, in quarters of a block.
+ * mapped, afterwards none [contpte 196]. All entries are dirty, or one alone.
+ * The ranges begin and end at each quarter of the folio.
  */
 static void zap_dirty_mapped_till_flush(struct kunit *test)
 {

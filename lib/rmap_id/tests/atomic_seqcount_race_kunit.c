@@ -309,6 +309,7 @@ static void atomic_seqcount_all_at_once(struct kunit *test)
  * struct id_race - one of several owners that map an object at the same time
  * @object: the object, with a mapping of ID 1 all the time
  * @id: ID of this owner
+ * @beside: it holds the sequence count shared while it maps and unmaps
  * @rounds: how often it has mapped the object
  * @wrong: how often the object gave a wrong answer meanwhile
  */

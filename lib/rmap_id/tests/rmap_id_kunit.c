@@ -346,9 +346,9 @@ static bool id_multisets(struct kunit *test, struct rmap_id_object *object,
 
 /*
  * For all multisets of owners, up to as many mappings as one owner can have,
- * each owner gets the right answer whether all mappings are its own. 15 IDs for
- * up to 4 mappings; 7 IDs for 8 and 16, where there would be too many [mapped
- * 51].
+ * each owner gets the right answer whether all mappings are its own [mapped
+ * 51]. The case tries 15 IDs for up to 4 mappings, and 7 IDs for 8 and 16,
+ * where more would be too many.
  */
 static void rmap_id_exclusive_every_multiset(struct kunit *test)
 {

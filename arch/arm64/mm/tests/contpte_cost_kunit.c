@@ -42,9 +42,9 @@ static const struct contpte_order_op cost_set_op = {
 /*
  * Pages that do not fit their addresses can never be folded. Each call reads
  * the entry that it replaces, in case it is folded, and writes it. It reads no
- * other, also at the last address of a block and with the last page of one
- * [contpte 14, 15]. Offsets of one page at either side of a multiple of a
- * block, and of half a block.
+ * other entry, also at the last address of a block and with the last page of
+ * one [contpte 14, 15]. The pages are off by 1, by half a block, and by a block
+ * less 1.
  */
 static void set_pte_at_out_of_step_reads_itself(struct kunit *test)
 {
@@ -84,11 +84,11 @@ static const struct contpte_order_op cost_wrprotect_op = {
 };
 
 /*
- * fork() write-protects entries one by one where folios are small. One entry of
- * a folded block is read once, the block is unfolded, and the entry is replaced
- * at the first try: it is not read again [contpte 112]. An entry that is not
- * folded is read once and written once. Each entry of a block, since its place
- * in the block must not matter.
+ * fork() write-protects entries one by one if folios are small. It reads an
+ * entry of a folded block once, unfolds the block, and replaces the entry at
+ * the first try: it does not read it again [contpte 112]. It reads and writes
+ * an entry that is not folded once. Each entry of two blocks takes its turn,
+ * since its place in the block must not matter.
  */
 static void wrprotect_ptes_of_one_reads_once(struct kunit *test)
 {

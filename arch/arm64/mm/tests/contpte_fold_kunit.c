@@ -28,12 +28,12 @@ static void fold_set(struct contpte_fixture *f, int idx, pte_t pte)
 }
 
 /*
- * Entries that are set in ascending order are folded by the last one of each
- * block, with one invalidation, and not earlier [contpte 10, 11]. All entries
+ * If entries are set in ascending order, the last one of each block folds it,
+ * with one invalidation, and no earlier one does [contpte 10, 11]. All entries
  * get the accessed and dirty bit if one entry had it [21]; none is invented
  * [22]. Every entry keeps its page, also the first, though the function gets
- * the last one [34]. In the first, an inner and the last block of a table [33]
- * and of a folio [27]; nothing else of the folio is mapped [28].
+ * the last one [34]. The blocks are the first, an inner and the last one of a
+ * table [33] and of a folio [27]; nothing else of the folio is mapped [28].
  */
 static void set_pte_at_ascending(struct kunit *test)
 {

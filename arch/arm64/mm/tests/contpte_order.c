@@ -83,12 +83,12 @@ static int next_edge(int idx)
  * contpte_order_next() - the next call of a function
  * @call: the last one
  *
- * In a loop, the calls are: without BBM level 3, and with it if the kernel uses
- * it; all ranges that start and end at an edge or in the middle of a block; no
- * block folded, every other one, the others, all. Functions that work on one
- * entry get one.
+ * The calls of a function are all ranges that start and end at an edge or in
+ * the middle of a block; functions that work on one entry get one. Each range
+ * comes with no block folded, with every other one, with the others, and with
+ * all. If the kernel uses BBM level 3, each call comes without it and with it.
  *
- * Return: whether there is one.
+ * Return: whether there is a next call.
  */
 bool contpte_order_next(struct contpte_order_call *call)
 {
@@ -138,7 +138,8 @@ void contpte_order_fill(struct contpte_order *o, unsigned int mask)
  * @idx: the entry
  * @dirty: the page is written to; otherwise it is only read
  *
- * Return: whether hardware can do that: the entry is valid, and writable.
+ * Return: whether hardware can do that: the entry is valid, and for a write
+ * also writable.
  */
 bool contpte_order_hardware(struct contpte_order *o, int idx, bool dirty)
 {
@@ -350,7 +351,7 @@ unsigned int contpte_order_converts(struct contpte_order *o, unsigned int at,
 }
 
 /**
- * contpte_order_first_write() - find the step that sets an entry
+ * contpte_order_first_write() - find the end of the first write
  * @o: the fixture
  *
  * Return: the step after the first write; the number of steps if there is none.

@@ -183,8 +183,8 @@ static void huge_ptep_get_gathers(struct kunit *test)
  * A page that is not present has as many entries as one that is present.
  * huge_ptep_get_and_clear() clears all of them and returns the first. Before
  * 49c87f767774 it cleared only the first, and the others stayed when a page was
- * migrated. The entries are migration entries of each kind, and a swap entry,
- * which hugetlb uses for a poisoned page.
+ * migrated. The entries are a readable and a writable migration entry, and a
+ * swap entry, which hugetlb uses for a poisoned page.
  */
 static void huge_ptep_get_and_clear_nonpresent(struct kunit *test)
 {

@@ -363,9 +363,10 @@ static unsigned int booted_accessible(struct page *page, unsigned int order)
 
 /*
  * With debug_pagealloc=on a page is accessible from its allocation to its
- * release, and not after that [linear map 32]. Orders 0 and 3 come from lists
- * of the CPU, order 4 does not. Nothing else runs between the release and the
- * check.
+ * release, and not after that [linear map 32]. The orders are 0 to 4: a CPU
+ * keeps lists of pages for the orders up to 3, and none for order 4. Interrupts
+ * are off between the release and the check, so nothing else allocates the
+ * page.
  */
 static void free_page_not_mapped(struct kunit *test)
 {

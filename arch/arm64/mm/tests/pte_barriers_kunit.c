@@ -107,9 +107,9 @@ static unsigned int barriers_of_one(struct kunit *test,
  * Barriers of valid kernel entries are postponed in lazy MMU mode and nowhere
  * else: not in a pause, not in an interrupt. The end of a section executes
  * them, also the end of the inner of two sections; the entry is in the table at
- * once [contpte 239]. One entry, a contiguous block's worth, a full table, and
- * a PMD; also entries that need no barriers, because the code that changes them
- * invalidates.
+ * once [contpte 239]. The writes are one entry, a contiguous block's worth, a
+ * full table, and a PMD. User entries and entries that are not valid owe no
+ * barrier.
  */
 static void set_ptes_in_lazy_mode(struct kunit *test)
 {

@@ -162,9 +162,9 @@ static pteval_t helper_want(const struct helper *helper, pteval_t val)
 /*
  * Each helper changes the bits that its rules name and no other [contpte 1, 8,
  * 114], especially not those of the address. One rule says that a clean entry
- * is still clean after it is made writable: that had been broken. Every
- * combination of bits, because the dirty state depends on three of them, and a
- * helper that tests or changes a wrong one shows in some combination.
+ * is still clean after it is made writable; a kernel once broke it. The case
+ * tries every combination of bits: the dirty state depends on three of them,
+ * and a helper that tests or changes a wrong bit shows in some combination.
  */
 static void pte_helper_changes_bits(struct kunit *test)
 {
@@ -281,9 +281,9 @@ static pteval_t modify_want(pteval_t old, pteval_t newprot)
  * pte_modify() takes the permissions, the validity and the memory type from the
  * new protection. It keeps address, young, special, contiguous, uffd and the
  * dirty state, which moves between its two forms. An entry that becomes
- * writable is dirty only if it was before. Every combination, and every
- * protection that a mapping can have, including PROT_NONE; and no protection
- * has a bit that the mask would drop.
+ * writable is dirty only if it was before. The case tries every combination of
+ * bits with every protection that a mapping can have, including PROT_NONE. No
+ * protection has a bit that the mask would drop.
  */
 static void pte_modify_keeps_and_takes(struct kunit *test)
 {
@@ -360,11 +360,11 @@ static pteval_t phys_in_entry(phys_addr_t phys)
 
 /*
  * The next page, and the page n further on, have an address that much higher
- * and the same other bits [contpte 5], also where the address carries into each
- * higher bit up to the last one: above 48 bits adding to the entry would go
- * wrong. With each of the other bits alone, with none, and with all. Known
- * issue 5: in an entry for a 64K page bits 48 and 49 of the address are also in
- * their own place, which the architecture wants to be 0.
+ * and the same other bits [contpte 5]. The address carries into each higher bit
+ * up to the last one: above 48 bits, adding to the entry would go wrong. The
+ * other bits are set one by one, not at all, and all together. Known issue 5:
+ * in an entry for a 64K page, bits 48 and 49 of the address are also in their
+ * own place, which the architecture wants to be 0.
  */
 static void pte_advance_pfn_all_address_bits(struct kunit *test)
 {
@@ -474,11 +474,11 @@ static void page_kernel_is_dirty(struct kunit *test)
 }
 
 /*
- * The argument of pte_present() is often the read of an entry in a table, which
- * others may write: it must be read once. Here the first read gives PROT_NONE,
- * and the second a valid entry: the page is present both times. Known issue 3:
- * the macro of the older kernel checks the first value for a valid entry and
- * the second for PROT_NONE, and says that there is no page.
+ * The argument of pte_present() is often a read of an entry in a table that
+ * other CPUs may write, so the macro must read it once. Here the first read
+ * gives PROT_NONE, and the second a valid entry: the page is present both
+ * times. Known issue 3: the older kernel checks the first value for a valid
+ * entry and the second for PROT_NONE, and says that there is no page.
  */
 static void pte_present_evaluates_once(struct kunit *test)
 {

@@ -23,9 +23,10 @@
 
 /*
  * The part of a range that lies in the block of its first address ends at the
- * end of the block or of the range, whichever comes first [contpte 7]: for all
- * starts in a block, and ends up to two blocks after it; in the first, in some,
- * and in the last block of the address space, where both ends wrap to 0.
+ * end of the block or of the range, whichever comes first [contpte 7]. The case
+ * tries all starts in a block, and ends up to one page past the next block. The
+ * block is the first, an inner one, or one of the last three of the address
+ * space, where both ends can wrap to 0.
  */
 static void pte_cont_addr_end_of_block(struct kunit *test)
 {
@@ -217,8 +218,8 @@ KUNIT_ARRAY_PARAM_DESC(nonvalid_op, nonvalid_ops, desc);
  * An entry that is not valid and has bit 52 is not a part of a block: a
  * function that reads or clears it does not change its neighbours, and returns
  * exactly its bits [contpte 40, 88, 148]. The neighbours here are valid, and
- * some are young: an unfold would rewrite them. Both kinds of entries, not
- * present and PROT_NONE, at all places of a block.
+ * some are young: an unfold would rewrite them. The entry is a swap entry or
+ * PROT_NONE, at each place of a block.
  */
 static void nonvalid_cont_is_no_block(struct kunit *test)
 {
@@ -277,10 +278,10 @@ static void set_over(void *data)
 }
 
 /*
- * set_pte() knows neither mm nor address, so it cannot unfold. Over an entry of
- * a block it warns, once per boot, and writes its argument without the bit; the
- * neighbours stay. Over any other entry it does not warn [contpte 81]. The
- * first, an inner and the last entry of a block.
+ * set_pte() knows neither mm nor address, so it cannot unfold. If it replaces
+ * an entry of a block, it warns, and writes its argument without the bit; the
+ * neighbours stay. If it replaces any other entry, it does not warn [contpte
+ * 81]. The entry is the first, an inner and the last one of a block.
  */
 static void set_pte_over_block(struct kunit *test)
 {

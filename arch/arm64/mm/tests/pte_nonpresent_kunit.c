@@ -150,10 +150,10 @@ static void set_pte_at_nonpresent(struct kunit *test)
 }
 
 /*
- * Every offset bit of the architecture that swapon() would allow: if another
- * kind of entry used them, a setter must not clear one. Known issue 1: one of
- * them is PTE_CONT, and set_ptes() clears it. Today only migration entries have
- * such large offsets.
+ * Each offset bit that the architecture has, and that swapon() would allow,
+ * survives a setter, since another kind of entry could use it. Known issue 1:
+ * one of them is PTE_CONT, and set_ptes() clears it. Today only migration
+ * entries have such large offsets.
  */
 static void set_pte_at_offset_bits(struct kunit *test)
 {

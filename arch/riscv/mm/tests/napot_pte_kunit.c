@@ -126,8 +126,9 @@ static bool napot_each_stays(struct kunit *test, bool clear)
 /*
  * A page that is not present has as many entries as one that is present.
  * huge_ptep_get_and_clear() clears all 16 and returns the first, and no entry
- * beside them changes. mremap() and the end of a mapping call it. Three kinds
- * of entries, three places in a table. Known issue 15: one is cleared.
+ * beside them changes. mremap() and the end of a mapping call it. The entries
+ * are a swap entry and two kinds of migration entries, at three places of a
+ * table. Known issue 15: it clears only one.
  */
 static void napot_get_and_clear_nonpresent(struct kunit *test)
 {
@@ -268,8 +269,9 @@ static pte_t napot_change(struct kunit *test, unsigned long addr, pte_t *old,
 /*
  * The hardware takes the 16 entries that set_huge_pte_at() writes for one page
  * of 64K: each address reads its own page of the folio. A store to one page
- * makes one entry dirty or all of them; huge_ptep_get() says that the page is,
- * and so does huge_ptep_get_and_clear(). In each of the 16 pages once.
+ * makes one entry dirty or all of them, and both huge_ptep_get() and
+ * huge_ptep_get_and_clear() return a dirty page. Each of the 16 pages takes its
+ * turn.
  */
 static void napot_translates(struct kunit *test)
 {

@@ -105,11 +105,12 @@ static void walker_plain_write_loses(struct kunit *test)
 }
 
 /*
- * ptep_set_wrprotect() keeps a dirty bit that the walker sets before it takes
- * away the permission. fork() calls it for the parent's pages, while other
- * threads of the parent write. 16 entries at once and one by one; a store
- * before the call, and one after each read. A function that has no read (one
- * atomic operation) leaves no room for the latter. Known issue 16: it is lost.
+ * ptep_set_wrprotect() keeps a dirty bit that the walker sets before the
+ * function takes away the permission. fork() calls it for the parent's pages,
+ * while other threads of the parent write. The case protects 1 and 16 entries
+ * with one call. A store comes before the call, or after each read in it. A
+ * function that uses one atomic operation has no such read. Known issue 16: the
+ * bit is lost.
  */
 static void wrprotect_keeps_dirty(struct kunit *test)
 {
@@ -161,12 +162,12 @@ static void wrprotect_keeps_dirty(struct kunit *test)
 }
 
 /*
- * ptep_set_access_flags() keeps a dirty bit that the walker has set since the
- * page fault read the entry: before the call, and after each read in it. Two
- * threads fault on one page: the first writes when it is back in user space,
- * while the second makes the entry young. Entries that are young already, and
- * old ones. Known issue 17: if the entry differs from what the page fault has
- * made of what it read, the function writes that.
+ * ptep_set_access_flags() keeps a dirty bit that the walker sets after the page
+ * fault has read the entry: before the call, or after each read in it. This
+ * happens if two threads fault on one page: the first one is back in user space
+ * and writes, while the second makes the entry young. The entries are young
+ * already, or old. Known issue 17: the function writes what the page fault has
+ * made of its read, if the entry differs from that.
  */
 static void access_flags_keep_dirty(struct kunit *test)
 {
