@@ -230,7 +230,7 @@ static bool range_each(struct walk *w, const struct range_op *op,
 
 /*
  * In the range, each entry changes as if it alone had been passed to the
- * function for one: set [contpte 6, 84], cleared [88, 89, 97-99, 101, 102, 105,
+ * function for one: set [contpte 6, 84], cleared [88, 97-99, 101, 102, 105,
  * 107], write-protected [113, 114, 116, 120], old and clean [123, 143]. The
  * value returned is the first entry with the merged young and dirty bits of
  * all. Outside of it nothing changes. The case tries every range in a window of

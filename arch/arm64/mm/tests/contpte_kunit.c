@@ -25,7 +25,7 @@
 /*
  * set_ptes() of new entries sets the contiguous bit exactly for the blocks that
  * the range covers, if addresses and PFNs are aligned to a block at the same
- * time, and never invalidates anything [contpte 67, 69-73]. From entry 2 on:
+ * time, and never invalidates anything [contpte 67, 69-72]. From entry 2 on:
  *
  *	entries	|..2.....|........|........|...	 (a bar each CONT_PTES)
  *	range	    <--------------------->

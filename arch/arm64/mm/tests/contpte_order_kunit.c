@@ -137,8 +137,8 @@ static const struct contpte_order_op order_set_op = {
 /*
  * New entries make a block contiguous or not. The places were empty before, so
  * nothing is invalidated, nothing is read, and each entry is written once
- * [contpte 67-70]. Meanwhile hardware may see a block that is contiguous in
- * part, but never two translations of one page that disagree. In the end the
+ * [contpte 67, 69, 70]. Meanwhile hardware may see a block that is contiguous
+ * in part, but never two translations of one page that disagree. In the end the
  * blocks that the range covers are contiguous if their pages are aligned, and
  * no other block is.
  */

@@ -239,7 +239,7 @@ static int call_munmap(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 190, 203] munmap() of a range: its pages are gone, and their
+ * [contpte 190] munmap() of a range: its pages are gone, and their
  * neighbours keep their content and permission.
  */
 TEST_F(contpte_fold, munmap_part)

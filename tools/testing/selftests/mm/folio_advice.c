@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the kernel does with memory depends on whether it takes it for shared:
- * advice on part of a large folio, khugepaged, pages that KSM has merged.
+ * What the kernel does with a folio depends on whether it takes it for shared:
+ * advice on part of a large folio, khugepaged, and pages that KSM has merged.
  *
- * Proves: advice on part of a folio splits it if it is taken for one process's
- * own, and leaves it alone if not; advice on all of it never splits it. A kernel
- * that tracks who maps a folio (from Linux 6.15 on) is right for two processes,
- * and calls it shared, wrongly, if a third one is left. Older kernels guess by
- * the first page: right for that third one, wrong where another process maps
- * only others. khugepaged counts, exactly, the pages of shared folios. A page of
- * KSM that one process maps twice is shared, and the zero page belongs to none.
- * Whatever was guessed, other processes keep what they have.
+ * Proves: advice on part of a folio splits it if the kernel takes it for one
+ * process's own, and leaves it alone if not. Advice on a whole folio never
+ * splits it. A kernel that tracks who maps a folio (Linux 6.15 and later) is
+ * right for two processes, and wrongly calls the folio shared if only a third
+ * one is left. Older kernels guess by the first page: they are right about that
+ * third process, and wrong if another process maps only other pages. khugepaged
+ * counts the pages of shared folios exactly. A page of KSM that one process
+ * maps twice is shared, and the zero page belongs to no process. Whatever the
+ * kernel guesses, other processes keep their content.
  *
  * Does not prove: the counting itself (KUnit: folio_mapped_*).
  *
@@ -44,7 +45,7 @@ FIXTURE_VARIANT_ADD(folio_advice, free)
 	.advice = MADV_FREE,
 };
 
-/* How many folios of the memory's order were split until now, on the whole machine; or -1. */
+/* How many folios of this order the machine has split so far; or -1. */
 static long splits(const struct memory *m)
 {
 	char path[128];
@@ -87,7 +88,7 @@ FIXTURE_TEARDOWN(folio_advice)
 	memory_free(&self->memory);
 }
 
-/* Advise on some pages; how many folios that split, or -1. */
+/* Give advice on some pages; how many folios that split, or -1. */
 static long split_by(const struct memory *m, int advice, unsigned int first, unsigned int pages)
 {
 	long before = splits(m);
@@ -108,8 +109,10 @@ static bool is_large(const char *at)
 }
 
 /*
- * [mapped 40] Half of a folio that nobody shares: it is split, and the advice is
- * for that half. Taken out of a folio, pages are freed or swapped out alone.
+ * [mapped 40] Advice on the middle half of a folio that no other process maps.
+ * The kernel splits the folio, and follows the advice for that half alone:
+ * MADV_FREE makes these pages lazyfree, and MADV_PAGEOUT takes them out of
+ * memory.
  */
 TEST_F(folio_advice, part_alone)
 {
@@ -119,7 +122,10 @@ TEST_F(folio_advice, part_alone)
 	EXPECT_EQ(1, split_by(m, variant->advice, first, half));
 	EXPECT_FALSE(is_large(m->at));
 	EXPECT_FALSE(is_large(m->at + bytes(first + half)));
-	/* Single pages are marked in batches: what comes next has them done first. */
+	/*
+	 * The kernel marks single pages in batches: another call makes it
+	 * finish the first.
+	 */
 	ASSERT_EQ(0, madvise(m->at, bytes(1), MADV_COLD));
 	EXPECT_EQ(variant->advice == MADV_FREE ? half : 0, smaps_pages(m->at, "LazyFree"));
 	for (unsigned int page = 0; page < m->pages; page++) {
@@ -133,7 +139,10 @@ TEST_F(folio_advice, part_alone)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/* [mapped 40] The child has all of it: nothing happens. */
+/*
+ * [mapped 40] A child maps the whole folio: advice on its middle half splits
+ * nothing and makes no page lazyfree.
+ */
 TEST_F(folio_advice, part_beside_child)
 {
 	struct memory *m = &self->memory;
@@ -147,7 +156,11 @@ TEST_F(folio_advice, part_beside_child)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/* [mapped 40] One child was there, and then two at once: it is one process's own again. */
+/*
+ * [mapped 40] One child has shared the folio, and then two at once. After all
+ * have exited it is one process's own again, so advice on its middle half
+ * splits it.
+ */
 TEST_F(folio_advice, part_after_children)
 {
 	struct memory *m = &self->memory;
@@ -164,17 +177,17 @@ TEST_F(folio_advice, part_after_children)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/* Keep the last quarter of the last folio only. */
+/* Unmap everything except for the last quarter of the last folio. */
 static void keep_last_quarter(struct memory *m)
 {
 	munmap(m->at, bytes(m->pages - (1U << m->order) / 4));
 }
 
 /*
- * [mapped 40] The child has pages of the folio that the parent has given up, and
- * not the first one: there are not more mappings than pages, and by the first
- * page nobody else is there. Older kernels fall for that. The child keeps what
- * it has all the same.
+ * [mapped 40] The child maps only the last quarter of the folio, which the
+ * parent has dropped. There are no more mappings than pages, and no other
+ * process maps the first page. So an older kernel takes the folio for the
+ * parent's own, and splits it. The child keeps its content in either case.
  */
 TEST_F(folio_advice, part_beside_child_behind_first_page)
 {
@@ -196,9 +209,9 @@ TEST_F(folio_advice, part_beside_child_behind_first_page)
 }
 
 /*
- * [mapped 40] The third of three processes is left: where two of them are counted
- * the folio looks shared and is not split; by its first page, and that is right
- * here, it is one process's own.
+ * [mapped 40] Only the third of three processes is left. A kernel that tracks
+ * two of them takes the folio for shared, and does not split it. A kernel that
+ * goes by the first page splits it, which is right: it is one process's own.
  */
 TEST_F(folio_advice, part_of_third_process)
 {
@@ -206,7 +219,10 @@ TEST_F(folio_advice, part_of_third_process)
 		  ask_third(self->go, &self->memory, split_half, variant->advice));
 }
 
-/* [mapped 41] Advice on all of a folio: it is done to it as a whole. */
+/*
+ * [mapped 41] Advice on a whole folio does not split it: it is lazyfree or in
+ * swap as a whole, or still in memory.
+ */
 TEST_F(folio_advice, whole_alone)
 {
 	struct memory *m = &self->memory;
@@ -218,7 +234,10 @@ TEST_F(folio_advice, whole_alone)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/* [mapped 41] The same where a child has it too: it stays one folio, in memory. */
+/*
+ * [mapped 41] The same if a child maps the folio too: it stays one folio in
+ * memory.
+ */
 TEST_F(folio_advice, whole_beside_child)
 {
 	struct memory *m = &self->memory;
@@ -231,7 +250,7 @@ TEST_F(folio_advice, whole_beside_child)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/* A range that khugepaged could make a huge page of, in memory of smaller folios. */
+/* A range of smaller folios that khugepaged could make a huge page of. */
 FIXTURE(khugepaged)
 {
 	struct memory memory;
@@ -259,7 +278,7 @@ FIXTURE_SETUP(khugepaged)
 	self->huge = *m;
 	self->huge.at = (char *)(((unsigned long)m->at + table - 1) & -table);
 	self->huge.pages = table / psize();
-	/* What the range has to hold is counted from its own begin. */
+	/* The patterns count from the start of the range. */
 	for (unsigned int page = 0; page < self->huge.pages; page++)
 		memset(self->huge.at + bytes(page), pattern(page), bytes(1));
 	ASSERT_EQ(0, pipe(self->go));
@@ -287,8 +306,8 @@ static long event_count(const char *name)
 enum collapse { NOTHING, COLLAPSED, EXCEEDED };
 
 /*
- * Have khugepaged look at the range, with a limit of shared pages; what it did.
- * It wants to see that the range was used, and that some of it can be written to.
+ * Let khugepaged scan the range with a limit of shared pages; what it did. It
+ * needs a range that is in use and in which some page is writable.
  */
 static enum collapse collapse(const struct memory *huge, unsigned int limit)
 {
@@ -323,16 +342,16 @@ static enum collapse collapse(const struct memory *huge, unsigned int limit)
 	return result;
 }
 
-/* Of the range, keep two folios. */
+/* Unmap everything of the range except for two folios. */
 static void keep_two_folios(struct memory *huge)
 {
 	munmap(huge->at + bytes(2U << huge->order), bytes(huge->pages - (2U << huge->order)));
 }
 
 /*
- * [mapped 44] Two folios are shared with a child: that many pages may be shared,
- * and no fewer, for a huge page to be made of the range. Both processes keep
- * what they have.
+ * [mapped 44] A child maps two folios of the range. khugepaged makes a huge
+ * page if as many pages may be shared as these folios have, and does not if the
+ * limit is one less. Both processes keep their content.
  */
 TEST_F_TIMEOUT(khugepaged, max_ptes_shared, 60)
 {
@@ -354,18 +373,20 @@ TEST_F_TIMEOUT(khugepaged, max_ptes_shared, 60)
 }
 
 /*
- * [mapped 44] The child has pages of one folio that the parent has given up, and
- * not the first one: older kernels do not see that it is shared.
+ * [mapped 44] The child maps only the last quarter of one folio, which the
+ * parent has dropped. An older kernel does not see that the folio is shared,
+ * and makes a huge page though no page may be shared. A tracking kernel waits
+ * until the child has exited.
  */
 TEST_F_TIMEOUT(khugepaged, shared_behind_first_page, 60)
 {
 	unsigned int size = 1U << self->huge.order;
 	struct memory *huge = &self->huge;
-	/* What the child unmaps ends with the first folio. */
+	/* The child unmaps pages of the first folio only. */
 	struct memory first = { .at = huge->at, .pages = size, .order = huge->order };
 	pid_t child;
 
-	/* No other folio is shared at all. */
+	/* The child inherits no other folio. */
 	ASSERT_EQ(0, madvise(huge->at + bytes(size), bytes(huge->pages - size), MADV_DONTFORK));
 	child = waiting_child(self->go, keep_last_quarter, &first);
 	ASSERT_LT(0, child);
@@ -379,7 +400,7 @@ TEST_F_TIMEOUT(khugepaged, shared_behind_first_page, 60)
 		EXPECT_EQ(COLLAPSED, collapse(huge, 0));
 }
 
-/* Single pages that one process maps twice. */
+/* Single pages, two of which become one. */
 FIXTURE(same_page)
 {
 	struct memory memory;
@@ -402,9 +423,10 @@ FIXTURE_TEARDOWN(same_page)
 }
 
 /*
- * [mapped 47] KSM has merged two pages of one process: the page is mapped twice,
- * so it counts as shared, and may not be moved. After a write to one of them it
- * is mapped once, and may; but not even then is it written to in place.
+ * [mapped 47] KSM merges two pages of one process. The page is mapped twice, so
+ * it counts as shared and cannot be moved. After a write to one of the two, the
+ * other one is mapped once and can be moved. A write to it still goes to a
+ * copy.
  */
 TEST_F_TIMEOUT(same_page, ksm, 60)
 {
@@ -441,9 +463,9 @@ TEST_F_TIMEOUT(same_page, ksm, 60)
 }
 
 /*
- * [mapped 47] Memory that was only read is the zero page, however often: it
- * belongs to no process, is not counted, and does not move. The first write
- * makes a page.
+ * [mapped 47] Pages that are only read all map the zero page. It is not
+ * exclusive, Rss does not count it, and it cannot be moved. The first write
+ * makes a page of its own.
  */
 TEST_F(same_page, zeros)
 {

@@ -353,7 +353,7 @@ static bool map_last_half(const struct memory *m, unsigned int mapped[2])
 }
 
 /*
- * [contpte 217] The first fault in a page table maps as many pages around it as
+ * The first fault in a page table maps as many pages around it as
  * any other fault does, also in the last folio of its file. If it maps one page
  * alone, a second fault maps the others, and the block is never folded. Known
  * issue 9 is just that, for files that are not memory files.

@@ -2,14 +2,14 @@
 /*
  * fork() of memory in large folios, and the first write after it.
  *
- * Proves: what one process writes after fork() the other never sees, page by
- * page, also where only part of a folio is inherited, where a page of it is in
- * swap, is pinned or cannot be accessed, where two folios lie back to back, and
- * where a folio lies across the end of a page table. Entries that fork()
- * protects in batches stay folded on both sides.
+ * Proves: what one process writes after fork() is never visible to the other.
+ * This holds for each page; if the child inherits only part of a folio; if a
+ * page of it is in swap, is pinned or cannot be accessed; if two folios are
+ * adjacent; and if a folio lies across the end of a page table. Entries that
+ * fork() protects in batches stay folded on both sides.
  *
- * Does not prove: reference counts (the kernel checks those as processes exit;
- * what it prints fails the case), and races (folio_race).
+ * Does not prove: reference counts (the kernel checks them when processes exit,
+ * and a message from it fails the case), and races (folio_race).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_fork
  */
@@ -25,7 +25,7 @@ FIXTURE(folio_fork)
 
 FIXTURE_VARIANT(folio_fork)
 {
-	int order;	/* above that of a block; SINGLE for single pages */
+	int order;	/* relative to that of a block; or SINGLE */
 };
 
 #define SINGLE -1
@@ -40,7 +40,10 @@ FIXTURE_VARIANT_ADD(folio_fork, two_blocks)
 	.order = 1,
 };
 
-/* [contpte 186] All batches have one entry: the same must come out. */
+/*
+ * [contpte 186] With single pages every batch has one entry: the result must be
+ * the same.
+ */
 FIXTURE_VARIANT_ADD(folio_fork, single_pages)
 {
 	.order = SINGLE,
@@ -66,13 +69,13 @@ FIXTURE_TEARDOWN(folio_fork)
 	memory_free(&self->memory);
 }
 
-/* What a page holds that a process has written to since the fork. */
+/* The content of a page that a process has written to after fork(). */
 static unsigned char written(unsigned int page)
 {
 	return pattern(page) ^ 0x80;
 }
 
-/* The first page that does not hold what it must, or -1; @dirty was written to. */
+/* The first page with wrong content, or -1. Page @dirty was written to. */
 static int wrong_page(const struct memory *m, int dirty)
 {
 	unsigned int page;
@@ -85,10 +88,10 @@ static int wrong_page(const struct memory *m, int dirty)
 }
 
 /*
- * [contpte 119, 169] A child that writes to one page, for each page of two
- * folios: it sees its own write and nothing else changed, the parent sees
- * nothing. The parent's blocks stay folded, and so do those of the child but
- * the one that it wrote to.
+ * [contpte 169] A child writes to one page of two folios, another child for
+ * each page. The child sees its own write and no other change, and the parent
+ * sees none. The parent's block stays folded, and so does another block of the
+ * child.
  */
 TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 {
@@ -119,8 +122,9 @@ TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 }
 
 /*
- * [contpte 119, 169] The parent writes to one page while the child lives: one
- * fault for this page, and the child sees nothing of it.
+ * [contpte 119, 169] The parent writes to one page while a child lives, another
+ * child for each page of two folios. The write costs exactly one fault, and the
+ * child does not see it.
  */
 TEST_F_TIMEOUT(folio_fork, parent_writes_each_page, 120)
 {
@@ -152,12 +156,12 @@ TEST_F_TIMEOUT(folio_fork, parent_writes_each_page, 120)
 	}
 }
 
-/* What becomes of a range that fork() treats in a way of its own. */
+/* What the child gets for a range with advice about fork(). */
 enum inherited { MISSING, WIPED };
 
 /*
- * The child: everything but the range is there, the range is as it must be. No
- * block that it has a part of is folded.
+ * Check the child: the range is as @how says, and all other pages are there. A
+ * block with a part in the range is not folded, and all other blocks are.
  */
 static int child_of_part(const struct memory *m, unsigned int first, unsigned int pages,
 			 enum inherited how, bool contpte)
@@ -206,7 +210,10 @@ static void fork_part(struct __test_metadata *_metadata, FIXTURE_DATA(folio_fork
 		int go[2];
 		char byte;
 
-		/* Fresh memory: entries that the last child shared are protected. */
+		/*
+		 * Fresh memory, since the last child has left protected
+		 * entries.
+		 */
 		memory_free(m);
 		ASSERT_EQ(NULL, memory_map(m, ANON, m->order, FOLIOS * n >> m->order));
 		ASSERT_EQ(0, madvise(m->at + bytes(first), bytes(pages), advice));
@@ -217,7 +224,10 @@ static void fork_part(struct __test_metadata *_metadata, FIXTURE_DATA(folio_fork
 			_exit(read(go[0], &byte, 1) ?:
 			      child_of_part(m, first, pages, how, contpte));
 		}
-		/* What the child does not have is still only ours: no fault. */
+		/*
+		 * Pages that the child does not have are the parent's own: no
+		 * fault.
+		 */
 		faults_begin(&before);
 		for (unsigned int page = first; page < first + pages; page++)
 			m->at[bytes(page)] = pattern(page);
@@ -235,25 +245,28 @@ static void fork_part(struct __test_metadata *_metadata, FIXTURE_DATA(folio_fork
 }
 
 /*
- * [contpte 170, 171] Part of a block is not inherited, and the rest of it is not
- * folded in the child; whole blocks are. Its VMA ends within the
- * block, whose entries stay as they were: only those of the other part may be
- * protected.
+ * [contpte 170, 171] MADV_DONTFORK on six ranges in turn, from one page to a
+ * whole block. The child does not get the range, and the rest of its block is
+ * not folded; whole blocks are. The entries of the range are not protected: the
+ * parent writes to them without a fault.
  */
 TEST_F(folio_fork, dontfork_part)
 {
 	fork_part(_metadata, self, MADV_DONTFORK, MISSING);
 }
 
-/* [contpte 170] Part of a block is empty in the child. */
+/*
+ * [contpte 170] The same for MADV_WIPEONFORK: the range is zero in the child.
+ */
 TEST_F(folio_fork, wipeonfork_part)
 {
 	fork_part(_metadata, self, MADV_WIPEONFORK, WIPED);
 }
 
 /*
- * [contpte 172] The halves of a block, in two VMAs, are inherited one after the
- * other, by two children.
+ * [contpte 172] MADV_DONTFORK splits the VMA in the middle of a folio. One
+ * child inherits everything but the second half, and the next one everything
+ * but the first.
  */
 TEST_F(folio_fork, halves_one_after_other)
 {
@@ -274,8 +287,9 @@ TEST_F(folio_fork, halves_one_after_other)
 }
 
 /*
- * [contpte 168, 200] Every third page is dropped and read: the zero page is
- * mapped there, which has no folio and is in no batch, when forked and unmapped.
+ * [contpte 168, 200] Every third page is dropped and read, so the zero page is
+ * mapped there. It has no folio and is in no batch of fork() or munmap(): both
+ * processes keep the right content.
  */
 TEST_F(folio_fork, zero_pages_between)
 {
@@ -301,9 +315,9 @@ TEST_F(folio_fork, zero_pages_between)
 }
 
 /*
- * [contpte 177] Shared memory is not protected: no fault when the parent writes,
- * and both see what the other writes. fork() copies no entry of it here; it does
- * in folio_uffd.fork_with_event.
+ * [contpte 177] fork() does not protect shared memory: the parent's writes cost
+ * no fault, and each process sees the other's. fork() copies no entry of it
+ * here; it does in folio_uffd.fork_with_event.
  */
 TEST_F(folio_fork, shared_memory)
 {
@@ -332,8 +346,8 @@ TEST_F(folio_fork, shared_memory)
 }
 
 /*
- * [contpte 182] Entries that cannot be accessed are not valid, and contiguous
- * none: content is there again with the permission, on both sides.
+ * [contpte 182] Memory is PROT_NONE when the process forks. Neither process
+ * loses content: it is there after each has given the permission back.
  */
 TEST_F(folio_fork, prot_none)
 {
@@ -358,8 +372,9 @@ TEST_F(folio_fork, prot_none)
 }
 
 /*
- * [contpte 185] Entries of swap between present ones: fork() steps over them
- * one by one and over the others in batches.
+ * [contpte 185] Every fifth page is in swap when the process forks. fork()
+ * copies these entries one by one, and the present ones between them in
+ * batches. Both processes have the right content.
  */
 TEST_F(folio_fork, swap_between)
 {
@@ -386,9 +401,9 @@ TEST_F(folio_fork, swap_between)
 }
 
 /*
- * [contpte 173] One page of the first folio is pinned. The driver that pinned it
- * goes on reading what the parent writes: the parent keeps the page, the child
- * gets a copy.
+ * [contpte 173] One page of a folio is pinned. The driver goes on reading what
+ * the parent writes: so the parent keeps the page, and the child gets a copy at
+ * fork().
  */
 TEST_F(folio_fork, pinned_page)
 {
@@ -423,8 +438,9 @@ TEST_F(folio_fork, pinned_page)
 }
 
 /*
- * [contpte 187] A folio and one page of the next, which lies right after it
- * in memory too: a batch must end with the folio.
+ * [contpte 187] A folio is mapped before one page of the folio that is next to
+ * it in memory too: a batch must end with the folio. The case needs one such
+ * pair among 64 folios.
  *
  *   |<-- folio -->|<-- folio -->|
  *   |============== 1 more page
@@ -464,8 +480,9 @@ TEST_F(folio_fork, next_folio_adjacent)
 }
 
 /*
- * [contpte 184] Half of a folio in one page table, half in the next, and a VMA
- * that ends within the second: each batch ends where its table does.
+ * [contpte 184] The end of a page table lies in the middle of one folio, and
+ * the end of the VMA in the middle of the next: each batch ends with its table
+ * or its VMA. Parent and child have the right content.
  */
 TEST_F(folio_fork, table_end_within_folio)
 {
@@ -499,8 +516,10 @@ TEST_F(folio_fork, table_end_within_folio)
 }
 
 /*
- * [contpte 176, 193] Every page counts once in parent and child, shared by both
- * and then private; and no process ends with pages left ("Bad rss-counter").
+ * [contpte 176, 193] Rss of the child counts each page once, and Pss half of
+ * it. After the child has exited, all pages are private to the parent. If an
+ * exit left pages over, the kernel would print "Bad rss-counter", which fails
+ * the case.
  */
 TEST_F(folio_fork, counted_once)
 {

@@ -152,7 +152,7 @@ static int child_has(struct hugetlb_fork_page *p, enum used_index index, int sou
 }
 
 /*
- * [contpte 211] A child of fork() has the same page as its parent. The child
+ * A child of fork() has the same page as its parent. The child
  * does not read the page: without an entry, a read would take another page of
  * zeros. Known issue 10: the child has no page if its table was a page with an
  * index other than 0. The control is a table with index 0, with which the child

@@ -128,7 +128,7 @@ static bool may_step_too_far(size_t size)
 }
 
 /*
- * [contpte 211] MADV_DONTNEED drops the page, and its memory goes back to the pool.
+ * MADV_DONTNEED drops the page, and its memory goes back to the pool.
  * Known issue 12: the page stays, with its content.
  */
 TEST_F(hugetlb_sparse, dontneed)
@@ -158,7 +158,7 @@ TEST_F(hugetlb_sparse, dontneed)
 }
 
 /*
- * [contpte 211] mprotect() makes the page read-only. Known issue 12: it stays
+ * mprotect() makes the page read-only. Known issue 12: it stays
  * writable.
  */
 TEST_F(hugetlb_sparse, mprotect)
@@ -211,7 +211,7 @@ static int child_has(FIXTURE_DATA(hugetlb_sparse) * self)
 }
 
 /*
- * [contpte 211] A child of fork() has the page. Known issue 12: the child has no
+ * A child of fork() has the page. Known issue 12: the child has no
  * page, and would read zeros where its parent has data.
  */
 TEST_F(hugetlb_sparse, fork)

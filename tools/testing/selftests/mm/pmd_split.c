@@ -275,7 +275,7 @@ TEST_F(pmd_split, keeps_uffd)
 }
 
 /*
- * [contpte 204, 221] After a split each entry is soft-dirty if the process
+ * [contpte 204] After a split each entry is soft-dirty if the process
  * wrote to the huge page since the bits were cleared, and not otherwise.
  * MADV_FREE makes the huge page clean first. On x86_64 the split of a dirty one
  * may set soft-dirty, since pte_mkdirty() does; a note in
