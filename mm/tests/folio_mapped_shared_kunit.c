@@ -215,10 +215,10 @@ static bool mapped_step_check(struct kunit *test, const struct mapped_step *step
 }
 
 /*
- * The slots after each step, and the answer that follows; the script gives the
- * reasons. Orders from 2 to the largest, and IDs up to the largest, which share
- * words with the flags. In the first round the first mapping of a new folio is
- * set, in the second it is added. Afterwards the folio is as new [mapped 1-11,
+ * The script names the slots after each step, and the answer that follows. The
+ * case tries orders from 2 to the largest, and IDs up to the largest, which
+ * share words with the flags. The first round sets the first mapping of a new
+ * folio, the second round adds it. Afterwards the folio is as new [mapped 1-11,
  * 14].
  */
 static void folio_mapcount_script(struct kunit *test)

@@ -266,8 +266,8 @@ static void folio_mapcount_random(struct kunit *test)
 		const char *wrong;
 
 		/*
-		 * Now mms map and unmap, now they only unmap, so that few are
-		 * left.
+		 * At times mms map and unmap, at times they only unmap, so that
+		 * few are left.
 		 */
 		if (step & 32 && !mapped)
 			continue;

@@ -291,9 +291,10 @@ static void folio_pte_batch_differing_bit(struct kunit *test)
 }
 
 /*
- * Every assignment of writable, young and dirty to the entries of a folio of
- * four pages, from each of them [contpte 159-161, 163]: bits add up over
- * entries, and the first entry, the last, and those in between count alike.
+ * The entries of a folio of four pages are writable, young and dirty in every
+ * combination, and a batch begins at each of them [contpte 159-161, 163]. Bits
+ * add up over entries: the first entry, the last, and those in between count
+ * alike.
  */
 static void folio_pte_batch_all_states(struct kunit *test)
 {

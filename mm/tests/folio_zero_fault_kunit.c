@@ -113,7 +113,7 @@ static unsigned int fault_index(unsigned int nr, unsigned int i)
 	return index[i] % nr;
 }
 
-/* Room for all faults, and to align them. */
+/* The bytes that all faults need, and one folio more for the alignment. */
 static size_t fault_room(unsigned int order)
 {
 	return (FAULTS + 1) * (PAGE_SIZE << order);

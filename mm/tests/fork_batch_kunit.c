@@ -108,9 +108,9 @@ static int fork_child_writes(struct user_mm *u)
 }
 
 /*
- * All pages of folios: shared with the child, read-only on both sides, and
- * copied for the child when it writes [contpte 169, 178, 186, 187]. The
- * three folios follow each other in the table.
+ * fork() shares all pages of whole folios with the child, read-only on both
+ * sides, and copies them for the child when it writes [contpte 169, 178, 186,
+ * 187]. The three folios follow each other in the table.
  */
 static void fork_whole_folios(struct kunit *test)
 {
@@ -123,9 +123,9 @@ static void fork_whole_folios(struct kunit *test)
 }
 
 /*
- * Part of a folio, at every position: the child gets only these pages, so its
- * entries are not folded, and those of the parent are not any more either
- * [contpte 171].
+ * The parent has unmapped a part of a folio, at every position. The child gets
+ * only the other pages, so its entries are not folded, and the parent's are not
+ * any more either [contpte 171].
  */
 static void fork_part_of_folio(struct kunit *test)
 {
@@ -381,8 +381,9 @@ static void zap_every_range(struct kunit *test)
 #define ZAP_PAGES	(3 * 512 + 7)
 
 /*
- * So many small pages that the kernel frees them in several steps: each loses
- * one mapping and one reference, and no more [contpte 194, 195].
+ * munmap() of so many small pages that the kernel frees them in several steps:
+ * each page loses one mapping and one reference, and no more [contpte 194,
+ * 195].
  */
 static void zap_many_pages(struct kunit *test)
 {

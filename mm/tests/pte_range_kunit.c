@@ -114,7 +114,7 @@ static PGTABLE_KUNIT_GEN_PARAMS(range_op)
 	return NULL;
 }
 
-/* In what the odd entry differs from the others of the window. */
+/* How the odd entry differs from the others of the window. */
 struct range_odd {
 	const char *desc;
 	struct walk_entry all;
@@ -187,7 +187,8 @@ static void range_fill(struct walk *w, unsigned int first,
 }
 
 /*
- * What to set: a page into an empty place, otherwise an entry like the odd one.
+ * The entry to set: a new page if the place is empty, otherwise one like the
+ * odd entry.
  */
 static struct walk_entry range_new(const struct range_odd *odd)
 {

@@ -67,9 +67,9 @@ static bool set_is_issue_2(pte_t *ptep, unsigned long pfn, unsigned int nr)
 }
 
 /*
- * Each number of pages, at the start, inside and at the end of a table: entry i
- * maps page i, with all bits of the first entry but the contiguous bit [contpte
- * 6], and no other entry changes [84].
+ * set_ptes() of each number of pages, at the start, inside and at the end of a
+ * table: entry i maps page i, with all bits of the first entry but the
+ * contiguous bit [contpte 6], and no other entry changes [84].
  */
 static void set_ptes_consecutive_pages(struct kunit *test)
 {

@@ -155,7 +155,7 @@ static pte_t odd_migration(void)
 #endif
 
 /*
- * Entries that do not continue a batch: in what they differ from the one that
+ * Entries that do not continue a batch, and how each differs from one that
  * would.
  */
 static const struct swap_odd {

@@ -188,9 +188,10 @@ static bool split_once(struct kunit *test, const struct split_op *one,
 }
 
 /*
- * Every first call at every page of the block, and the second one on each side
- * of it and across: the rest of a block over two VMAs, and the part that a
- * child gets [contpte 170, 175, 192, 199, 224, 225].
+ * The case makes each first call at every page of the block, and the second
+ * call on each side of that page and across it. So it covers the rest of a
+ * block over two VMAs, and the part that a child gets [contpte 170, 175, 192,
+ * 199, 224, 225].
  */
 static void vma_split_and_call(struct kunit *test)
 {

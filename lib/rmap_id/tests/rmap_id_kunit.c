@@ -362,9 +362,9 @@ static void rmap_id_exclusive_every_multiset(struct kunit *test)
 }
 
 /*
- * Up to six random owners, together with as many mappings as one owner may
- * have: no owner looks like the only one. In every other object the owners
- * differ from the first in one bit each [mapped 51].
+ * Up to six random owners have as many mappings together as one owner may have:
+ * no owner looks like the only one. In every other object the owners differ
+ * from the first in one bit each [mapped 51].
  */
 static void rmap_id_exclusive_random(struct kunit *test)
 {

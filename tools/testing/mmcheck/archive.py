@@ -195,8 +195,8 @@ class Archive:
             ) from None
         except FileNotFoundError:
             raise UserError(
-                "this machine has no apt, by which packaged kernels and the programs of the selftests' machine come; "
-                "use KDIR=/path/to/linux, and kunit.py"
+                "this machine has no apt, which fetches packaged kernels and the programs that selftests need; "
+                "use kunit.py with KDIR=/path/to/linux"
             ) from None
 
 

@@ -62,15 +62,15 @@ LINEAR_MAPS = (
     ("pages", linear_map.CPU, (), KERNELS),
     ("blocks", linear_map.BLOCKS_CPU, (), KERNELS[1:]),
 )
-"""What memory is mapped by, the CPU and the mutants with which it is, and kernels that can do that."""
+"""How memory is mapped; the CPU, the mutants and the kernels for that."""
 
 _NUMBER = re.compile(r"# .*\bnumber (.+)$")
 _FIELD = re.compile(r"(\w+)=(\d+)")
 NOT_COMPARED = ("spread", "ns_min", "ns_max", "runs", "mib")
 TOLERANCE = {"ns_median": 0.05, "ns": 0.02}
-"""Fields that are not the same on each run, and the part of them that is no difference; all others are exact.
+"""Fields that vary between runs, and by what part they may vary; all others are exact.
 
-A time that counts instructions moves by where the timer interrupts: three runs were apart by up to 1 %.
+A time that counts instructions depends on where the timer interrupts: three runs differed by up to 1 %.
 """
 
 

@@ -22,7 +22,7 @@ IMAGES = {"um": "linux", "arm64": "arch/arm64/boot/Image", "x86_64": "arch/x86/b
 """What is booted, in the build folder. Other architectures are not known here."""
 
 stop = threading.Event()
-"""Once set, all boots end within a second: whoever waits for them was interrupted."""
+"""Set after an interrupt: then all boots end within a second."""
 
 _FAILED = re.compile(r"^ +not ok \d+ (.+)")
 DEAD = re.compile(r"Kernel panic - not syncing|Internal error|Unable to handle kernel|Oops|kernel BUG at")

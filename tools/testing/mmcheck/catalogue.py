@@ -36,7 +36,7 @@ from .patch import inside
 FOLDER = Path(__file__).parent / "mutants"
 
 MISFITS = Path(__file__).parent / "misfits.toml"
-"""By kernel the mutants that are meant for others: what they change is not there, or is done in another way."""
+"""For each kernel, the mutants that do not fit it: the code that they change is missing or different."""
 
 Function = tuple[str, tuple[str, int]]
 """A function of the tree: its file, and its name as in schemata.Function."""

@@ -12,10 +12,10 @@ from .results import Case
 from .settings import VARIABLES
 
 NAMED = 5
-"""So many failed cases are named; the log has all."""
+"""At most so many failed cases are named; the log has all."""
 
 REASONS = 5
-"""So many reasons of skips are given; the log has all."""
+"""At most so many reasons of skips are given; the log has all."""
 
 KUNIT_PY = "./tools/testing/kunit/kunit.py"
 

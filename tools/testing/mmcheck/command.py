@@ -18,7 +18,7 @@ LOG = "mmcheck-error.log"
 """Has the traceback of an error that nobody expected; below O=, or among temporary files."""
 
 NO_INSTALL = "--no-install"
-"""As an argument of any command what INSTALL=no is as a variable."""
+"""An argument of any command that means the same as the variable INSTALL=no."""
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The first of these ends a command."""

@@ -30,7 +30,7 @@ FOLDERS = ("mm/tests", "arch/arm64/mm/tests")
 
 TIMEOUT = 1800
 DISK = 64
-"""Mebibytes of the disk that the counters are copied to."""
+"""The size in MiB of the disk that the counters are copied to."""
 
 BOOTS: tuple[tuple[str, ...], ...] = ((), ("-smp", "2"))
 """What to add to the emulator's command; with two CPUs only the suites about races run."""

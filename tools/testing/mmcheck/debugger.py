@@ -15,7 +15,7 @@ from pathlib import Path
 from .errors import UserError
 
 PATIENCE = 120
-"""Seconds for the machine to answer: until it comes to an address, too."""
+"""How long the machine may take to answer, or to reach an address, in seconds."""
 
 
 class Remote:

@@ -6,7 +6,7 @@ FAILED = 1
 SKIPPED = 4
 """Of the selftests alone, as kselftest has it: all were skipped."""
 NO_VERDICT = 125
-"""Nothing is known about the kernel. `git bisect run` skips such a commit; it takes 1 to 124 for a bad one."""
+"""Nothing is known about the kernel. `git bisect run` skips such a commit; 1 to 124 mean a bad one."""
 INTERRUPTED = 130
 
 

@@ -33,7 +33,7 @@ DISK = 320
 MKFS = "/usr/sbin/mkfs.xfs"
 KVM = Path("/dev/kvm")
 KVM_SILENCE = 20
-"""So many seconds without a line on the first boot under KVM, and it does not work: not every machine's does."""
+"""KVM counts as broken if the first boot under it prints no line for so many seconds."""
 
 
 def packages(arch: str, names: Sequence[str], cache: Path) -> Path:

@@ -12,7 +12,7 @@ from .judge import Kernel, Session, switch
 from .killmatrix import BOOTS, Row
 
 BUDGET = 120.0
-"""Seconds of programs for each mutant, besides the program that the catalogue names."""
+"""How long programs may run for each mutant, in seconds, without the program that the catalogue names."""
 
 
 class GuestMatrixSession(GuestSession):

@@ -15,7 +15,7 @@ _BANNER = re.compile(r"Linux version (\S+) \(\S+\) \((.*?\d)(?:, GNU ld.*|, .*LL
 _VERSION = re.compile(r"QEMU emulator version (\S+)")
 _PACKAGE = re.compile(r"\d+\.\d+[.\d]*-\d\S*")
 HEAD = 400
-"""The banner of a kernel is within so many lines of its console."""
+"""The banner of a kernel is in the first so many lines of its console."""
 
 
 def banner(consoles: Iterable[Path]) -> tuple[str, str]:

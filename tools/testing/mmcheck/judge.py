@@ -40,7 +40,7 @@ CONFIG_OF = {
         "CONFIG_KFENCE_SAMPLE_INTERVAL=0",
     ]
 }
-"""What some cases need, of all kernels that cases run on, and costs little."""
+"""Options that some cases need and that cost little: all kernels get them."""
 
 KILLED = ("failed", "splat", "hang", "none")
 STATES = {
@@ -49,8 +49,8 @@ STATES = {
     "hang": "the kernel hung",
     "none": "the kernel did not come to the tests",
     "survived": "not noticed",
-    "equivalent": "no different, as the catalogue argues",
-    "false alarm": "no different, and noticed all the same",
+    "equivalent": "equivalent, as the catalogue says",
+    "false alarm": "called equivalent, but noticed",
     "does not build": "does not build",
     "does not fit": "not in this kernel",
 }

@@ -25,7 +25,7 @@ from .settings import PROJECT, from_environment
 VERSION = {"major": 5, "minor": 0}
 ORIGIN = "mmcheck"
 ISSUE_VERSION = 1
-"""Of what is said of each known issue."""
+"""The version of the text about each known issue."""
 EXCERPT = 16384
 """Characters of a log that the schema allows."""
 

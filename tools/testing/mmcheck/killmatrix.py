@@ -34,7 +34,7 @@ BOOTS = 6
 """A mutant that kills the kernel so many times is given up: what follows stays unknown."""
 
 SILENCE = 15
-"""Seconds without a line, besides four times what the running case takes, after which the kernel hangs."""
+"""A kernel hangs if it prints no line for so many seconds plus four times what the running case takes."""
 
 FLOOD = 3000
 """Lines without a verdict, after which the running case counts as one that kills the kernel."""

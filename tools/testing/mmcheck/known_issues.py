@@ -27,7 +27,7 @@ from typing import Any
 from .settings import PROJECT
 
 STALE = re.compile(r"known issue (\d+) is stale")
-"""What a test says that was where a known issue predicts a failure, and passed."""
+"""What a test prints if it passed where a known issue predicts a failure."""
 
 MET = re.compile(r"known issue (\d+): ")
 """How the reason of a skip begins, in a test that met a known issue."""

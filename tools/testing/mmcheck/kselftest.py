@@ -28,7 +28,7 @@ SECONDS = 300
 """Time limit of a program; the harness gives each case one of its own."""
 
 NO_MODULES = "TEST_GEN_MODS_DIR="
-"""Modules are built in the folder of their sources with all links resolved: that is the user's tree."""
+"""No modules: the build would resolve all links and write to their sources, in the user's tree."""
 
 SILENCE = 90
 """So many seconds without a line, and the kernel hangs: a hung task is named after 20 to 40."""

@@ -19,7 +19,7 @@ from .errors import UserError
 
 EMULATOR = "qemu-system-aarch64"
 MEMORY = (1, 3)
-"""GiB of the two boots."""
+"""The memory of the two boots, in GiB."""
 
 CLEARS_PER_GIB = 512 + 1
 """For a GiB that is mapped by pages of 4K: 512 tables of pages and one of the level above, each unmapped once."""

@@ -69,7 +69,7 @@ ARCHITECTURES = {
         ),
     )
 }
-"""The architectures that mmcheck knows how to equip; others take the user's own --cross_compile."""
+"""The architectures for which mmcheck installs a compiler and an emulator; others need --cross_compile."""
 
 ENSUREPIP = f"{sysconfig.get_path('stdlib')}/ensurepip/__init__.py"
 """What Debian's Python needs besides itself to make a virtual environment."""

@@ -25,7 +25,7 @@ LOG = "build.log"
 IMAGES = ("vmlinux", "linux")
 STEPS_OF_ANY = 700
 STEPS_PER_SYMBOL = 0.75
-"""A guess at the steps of a first build: those of any, and some for each symbol that is set in .config."""
+"""An estimate of the steps of a first build: a constant, plus a part for each symbol that is set in .config."""
 
 
 @dataclass(frozen=True)

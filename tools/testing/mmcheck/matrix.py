@@ -47,7 +47,7 @@ STATES = {"passed": PASSED, "failed": FAILED, "none": NO_VERDICT}
 """Verdicts on a cell, and the exit status of each; none: no test has run."""
 
 NO_SUITE = "this kernel has no such suite"
-"""Of a suite that a change calls for."""
+"""The reason if a change selects a suite that this kernel lacks."""
 
 NAMED = 10
 """So many failed cases of a cell are named; its results.json has all."""
@@ -115,7 +115,7 @@ def touched(environ: Mapping[str, str]) -> list[str] | None:
 
 
 OURS = re.compile(r"(mm|arch/\w+/mm|arch/\w+/include|include/linux|lib|arch/um/kernel)/")
-"""Where a change may matter to a suite that nobody thought of."""
+"""Folders in which a change may affect suites that the catalogue does not name."""
 
 
 def suites(files: Sequence[str], mutants: Sequence[catalogue.Mutant]) -> list[str] | None:

@@ -14,7 +14,7 @@ from . import graft
 from .errors import UserError
 
 WIDTH, LABELS, BARS = 420, 165, 210
-"""Of a plot, and of it what names and bars take: to be read on a phone, too."""
+"""The widths of a plot, of its names and of its bars: a phone can show it too."""
 
 LINE = 18
 

@@ -25,7 +25,7 @@ SPLAT = re.compile(
 """What a kernel says when something is wrong with it."""
 
 SPLAT_LINES = 60
-"""Of a splat, so many lines are kept at most."""
+"""At most so many lines of a splat are kept."""
 
 
 @dataclass

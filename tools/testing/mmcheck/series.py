@@ -248,7 +248,7 @@ class Overlay:
                 merged.setdefault(name, set()).update(symbols & self.symbols.keys())
         unlisted = [name for name in self.texts if name.endswith(".c") and name not in merged]
         if unlisted:
-            raise UserError(f"{unlisted[0]}: no Makefile beside it lists it")
+            raise UserError(f"{unlisted[0]}: the Makefile beside it does not list it")
         return merged
 
     @cached_property

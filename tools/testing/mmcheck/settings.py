@@ -14,7 +14,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 VARIABLES = ("KERNEL", "KDIR", "PATCH", "ARCH", "PAGES", "FEATURES", "O")
 PAGE_SIZES = ("4K", "16K", "64K")
 FEATURES = ("atomic_rmw",)
-"""What the overlay can hook into a kernel besides its tests."""
+"""Features that the overlay can add to a kernel besides its tests."""
 
 
 @dataclass(frozen=True)

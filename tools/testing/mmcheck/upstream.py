@@ -39,9 +39,9 @@ LEFT_OUT = {
 
 KNOWN = {
     "vmtests_hugevm.virtual_address_range": "older versions take each address above their mark for a bad one",
-    "vmtests_ksm_numa.ksm_tests -N -m 1": "expects merging within two scans, which smart_scan=0 would give",
+    "vmtests_ksm_numa.ksm_tests -N -m 1": "expects that KSM merges within two scans, as it does with smart_scan=0",
     "vmtests_pkey.protection_keys_*": "linked with a C library that the machine does not have",
-    "vmtests_thp.khugepaged all:file *": "there is no mkfs.xfs: the folder is of memory, where nothing is collapsed",
+    "vmtests_thp.khugepaged all:file *": "there is no mkfs.xfs: the folder is in memory, where nothing is collapsed",
     "vmtests_thp.khugepaged*": "6.12's khugepaged.c does not compile: it has no KSFT_SKIP",
 }
 """Failures that the tests themselves are the reason of, by globs of cases."""

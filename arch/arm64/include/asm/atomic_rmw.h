@@ -27,7 +27,7 @@
  */
 static DEFINE_PER_CPU(unsigned long, atomic_rmw_in_vain);
 
-/* Whether user space is at an atomic; false if the instruction cannot be read. */
+/* Is the instruction of user space an atomic? False if it cannot be read. */
 static inline bool atomic_rmw_at(struct pt_regs *regs)
 {
 	__le32 insn;

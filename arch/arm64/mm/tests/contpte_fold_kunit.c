@@ -198,8 +198,8 @@ static void set_pte_at_leaked_bit(struct kunit *test)
 }
 
 /*
- * The address is so low that the folio, of which the block maps a later part,
- * would begin below address 0 [contpte 29]: the subtraction wraps. The kernel
+ * The address is so low that the folio would begin below address 0, since the
+ * block maps a later part of it [contpte 29]: the subtraction wraps. The kernel
  * may fold such a block or not, but not in part.
  */
 static void set_pte_at_low_address(struct kunit *test)

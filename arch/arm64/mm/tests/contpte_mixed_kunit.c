@@ -151,9 +151,9 @@ static void wrprotect_ptes_mixed(struct kunit *test)
 }
 
 /*
- * Write-protecting a whole block whose entries have unusual bits, folded if
- * such entries can be: only the write bit changes [contpte 114]. PROT_NONE
- * stays present and not valid [116].
+ * Write-protecting a whole block of entries with unusual bits changes only the
+ * write bit [contpte 114]. The block is folded if such entries can be.
+ * PROT_NONE entries stay present and not valid [116].
  */
 static void wrprotect_ptes_all_odd(struct kunit *test)
 {

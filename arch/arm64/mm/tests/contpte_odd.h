@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* In what an entry of a block can differ from the others. */
+/* How an entry of a block can differ from the others. */
 #ifndef _ARM64_MM_TESTS_CONTPTE_ODD_H
 #define _ARM64_MM_TESTS_CONTPTE_ODD_H
 

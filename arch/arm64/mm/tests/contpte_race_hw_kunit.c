@@ -420,7 +420,10 @@ static bool step_instruction(struct kunit *test, struct race_hw *hw,
 		},
 		.hw = hw,
 	};
-	/* No probe inside a load-exclusive sequence, for example. */
+	/*
+	 * Some places take no probe, for example inside a load-exclusive
+	 * sequence.
+	 */
 	if (register_kprobe(&step.probe))
 		return true;
 

@@ -12,8 +12,8 @@
 /**
  * lmap_area_large() - the size of an area that has entries of all sizes
  *
- * Only if memory is mapped by blocks; otherwise all entries are pages, and a
- * few tables of them are enough.
+ * That is so only if memory is mapped by blocks. Otherwise all entries are
+ * pages, and a few tables of them are enough.
  */
 unsigned long lmap_area_large(void)
 {

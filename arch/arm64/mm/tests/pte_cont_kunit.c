@@ -330,7 +330,8 @@ static void set_pte_over_block(struct kunit *test)
 /*
  * A contiguous PMD is not one of the blocks that contpte.c makes: ageing it
  * clears the accessed bit of one entry. It changes neither its neighbours nor
- * any contiguous bit [contpte 127]. Each entry of a block, young and old.
+ * any contiguous bit [contpte 127]. Each entry of a block takes its turn, young
+ * and old.
  */
 static void pmdp_test_and_clear_young_alone(struct kunit *test)
 {

@@ -375,5 +375,5 @@ int x;
 
 def test_a_source_that_nothing_builds_is_named(project: Path) -> None:
     (project / "mm/tests/lost_kunit.c").write_text("int lost;\n")
-    with pytest.raises(UserError, match=r"lost_kunit\.c: no Makefile"):
+    with pytest.raises(UserError, match=r"lost_kunit\.c: the Makefile"):
         _ = series.Overlay(project).steps
