@@ -37,8 +37,8 @@ def test_the_compiler_is_told_what_is_there_and_what_nobody_can_tell(tmp_path: P
     words = done.stdout.split()
     assert "-DPGTABLE_KUNIT_HAS_CLEAR_RANGES" in words
     assert "-DPGTABLE_KUNIT_HAS_NEEDS_ZEROING" not in words
-    assert "-DPGTABLE_KUNIT_UNKNOWN=REUSED_FOLIOS,ZERO_EXTENTS,NEEDS_ZEROING" in words
-    assert f"-DPGTABLE_KUNIT_PROBES={len(probes.table()) - 3}" in words
+    assert "-DPGTABLE_KUNIT_UNKNOWN=REUSED_FOLIOS,ZERO_EXTENTS,NEEDS_ZEROING,P4D_ALLOC" in words
+    assert f"-DPGTABLE_KUNIT_PROBES={len(probes.table()) - 4}" in words
     assert "mmcheck: probe NEEDS_ZEROING: cannot tell, mm/memory.c has no alloc_anon_folio\n" in done.stderr
 
 
@@ -64,7 +64,9 @@ def test_all_that_asks_the_tree_stands_in_the_table() -> None:
     makefiles = [PROJECT / "lib/pgtable_kunit/probe.mk", *PROJECT.glob("**/mm/tests/Makefile")]
     text = "".join(path.read_text().replace("\\\n", " ") for path in makefiles)
     asked = {n for names in re.findall(r"\$\(call pgtable_kunit_has,([^)]*)\)", text) for n in names.split()}
-    sources = [probes.FOLDER / "compat.h", *files(".c"), *files(".h")]
+    selftests = (PROJECT / "tools/testing/selftests/mm/folio_tests.mk").read_text()
+    asked |= set(re.findall(r"-DPGTABLE_KUNIT_HAS_(\w+)", selftests))
+    sources = [probes.FOLDER / "compat.h", *files(".c"), *files(".h"), *PROJECT.glob("tools/testing/selftests/mm/*.c")]
     used = {name for path in sources for name in re.findall(r"PGTABLE_KUNIT_HAS_(\w+)", path.read_text())}
     assert built == asked == used
     words = {row[2] for row in probes.table()}

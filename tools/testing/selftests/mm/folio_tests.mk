@@ -27,10 +27,15 @@ TEST_GEN_PROGS += hugetlb_block
 TEST_GEN_PROGS += hugetlb_fork
 TEST_GEN_PROGS += hugetlb_scan
 TEST_GEN_PROGS += hugetlb_sparse
+TEST_GEN_PROGS += linear_map_alias
 TEST_GEN_PROGS += pmd_split
 
 LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_listen.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_state.h $(selfdir)/mm/folio_util.h $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h
 CFLAGS += -I$(top_srcdir)/tools/testing/selftests
+
+# What only the tree can tell, for linear_map_alias.
+CFLAGS += $(filter -DPGTABLE_KUNIT_HAS_DATA_ALIAS, \
+	$(shell sh ../../../../lib/pgtable_kunit/probe.sh -D ../../../.. 2>/dev/null))
 
 # Which known issues the tree has, for folio_known.h; written only when that changes.
 folio_output := $(or $(OUTPUT),$(CURDIR))

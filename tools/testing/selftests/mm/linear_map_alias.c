@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The second address of the kernel's own data, when the machine has booted.
+ *
+ * Proves: newer kernels of arm64 let nobody reach their data through the linear map,
+ * where no permission of the kernel image protects it: every page of data and bss is
+ * out of reach there, and the pages before and after it are not.
+ *
+ * How: the kernel prints its own tables, addresses that it cannot access with an F;
+ * which physical pages its data has, /proc/iomem says. The first line of the linear map
+ * is the first page of memory. KUnit suites run too early for this.
+ *
+ * Does not prove: that the processor forgets what it had cached.
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 KERNEL=7.3 TESTS=linear_map_alias
+ */
+#include "folio_did.h"
+#include "folio_util.h"
+
+#define TABLES "/sys/kernel/debug/kernel_page_tables"
+
+/* A range of addresses, without its end. */
+struct range {
+	unsigned long long start, end;
+};
+
+/* The pages of a range that the kernel's tables map, and those that they hide. */
+struct seen {
+	unsigned long long mapped, hidden;
+};
+
+FIXTURE(linear_map_alias)
+{
+	struct range data;
+	unsigned long long first;
+};
+
+/* The first resource of this name in /proc/iomem. */
+static bool resource(const char *name, struct range *range)
+{
+	bool found = false;
+	char line[256];
+	FILE *f = fopen("/proc/iomem", "r");
+
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		char *colon = strstr(line, " : ");
+
+		found = colon && !strncmp(colon + 3, name, strlen(name)) &&
+			sscanf(line, "%llx-%llx", &range->start, &range->end) == 2 &&
+			range->start;
+		range->end++;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* The address of a symbol, or 0. */
+static unsigned long long address_of(const char *symbol)
+{
+	unsigned long long address = 0, found = 0;
+	char line[256], name[128];
+	FILE *f = fopen("/proc/kallsyms", "r");
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%llx %*s %127s", &address, name) == 2 &&
+		    !strcmp(name, symbol))
+			found = address;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+FIXTURE_SETUP(linear_map_alias)
+{
+	struct range memory = {};
+	unsigned long long start, end;
+
+#ifndef __aarch64__
+	SKIP(return, "only arm64 has a linear map beside its image");
+#endif
+#ifndef PGTABLE_KUNIT_HAS_DATA_ALIAS
+	SKIP(return, "this kernel leaves its data in the linear map");
+#endif
+	if (access(TABLES, R_OK))
+		SKIP(return, "needs CONFIG_PTDUMP_DEBUGFS");
+
+	ASSERT_TRUE(resource("System RAM", &memory));
+	ASSERT_TRUE(resource("Kernel data", &self->data));
+	self->first = memory.start;
+	/* The resource has tables of the early boot at its end, which stay. */
+	start = address_of("__init_end");
+	end = address_of("__bss_stop");
+	ASSERT_LT(0, start);
+	ASSERT_LT(start, end);
+	self->data.end = self->data.start + end - start;
+}
+
+FIXTURE_TEARDOWN(linear_map_alias)
+{
+}
+
+/* What the linear map has of the physical @range, if it begins with @first. */
+static struct seen look(unsigned long long first, struct range range)
+{
+	struct seen seen = {};
+	unsigned long long base = 0, from, to;
+	bool linear = false;
+	char line[256];
+	FILE *f = fopen(TABLES, "r");
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, "---[", 4)) {
+			linear = strstr(line, "Linear Mapping start");
+			continue;
+		}
+		if (!linear || sscanf(line, "0x%llx-0x%llx", &from, &to) != 2)
+			continue;
+		/* What is not mapped has no permissions. */
+		if (!strstr(line, " RW ") && !strstr(line, " ro "))
+			continue;
+		if (!base)
+			base = from - first;
+		from = from - base < range.start ? range.start : from - base;
+		to = to - base > range.end ? range.end : to - base;
+		if (from >= to)
+			continue;
+		if (strstr(line, " F "))
+			seen.hidden += to - from;
+		else
+			seen.mapped += to - from;
+	}
+	if (f)
+		fclose(f);
+	seen.hidden /= psize();
+	seen.mapped /= psize();
+	return seen;
+}
+
+/* Each page of the kernel's data is out of reach in the linear map [linear map 36]. */
+TEST_F(linear_map_alias, data_out_of_reach)
+{
+	struct seen seen = look(self->first, self->data);
+
+	EXPECT_EQ(0, seen.mapped);
+	EXPECT_EQ((self->data.end - self->data.start) / psize(), seen.hidden);
+	DID(seen.hidden, "pages out of reach");
+}
+
+/*
+ * The pages before and after it can be reached [linear map 36]: they are memory that
+ * the kernel has given to the page allocator, or tables that it still uses.
+ */
+TEST_F(linear_map_alias, neighbours_within_reach)
+{
+	struct range before = { self->data.start - psize(), self->data.start };
+	struct range after = { self->data.end, self->data.end + psize() };
+
+	EXPECT_EQ(1, look(self->first, before).mapped);
+	EXPECT_EQ(1, look(self->first, after).mapped);
+}
+
+TEST_HARNESS_MAIN
