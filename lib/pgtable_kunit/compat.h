@@ -734,7 +734,7 @@ static inline int pgtable_kunit_return_error(struct pt_regs *regs)
 
 /*
  * name_gen_params(), a generator of test parameters that are not an array. The
- * newer kernel also passes the test.
+ * newer kernel also gives it a pointer to the test.
  */
 #ifdef kunit_register_params_array
 #define PGTABLE_KUNIT_GEN_PARAMS(name)					\

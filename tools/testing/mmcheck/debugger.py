@@ -55,7 +55,7 @@ class Remote:
         """Let the machine run until it is about to execute what is at `address`. Raises EOFError if it does not."""
         self.ask(f"Z0,{address:x},4")
         if not self.ask("c").startswith("T"):
-            raise EOFError(f"it did not come to {address:#x}")
+            raise EOFError(f"it did not reach {address:#x}")
         self.ask(f"z0,{address:x},4")
 
     def register(self, number: int) -> int:

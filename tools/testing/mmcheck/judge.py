@@ -47,7 +47,7 @@ STATES = {
     "failed": "noticed by a test",
     "splat": "the kernel warned or died",
     "hang": "the kernel hung",
-    "none": "the kernel did not come to the tests",
+    "none": "the kernel ended before the tests",
     "survived": "not noticed",
     "equivalent": "equivalent, as the catalogue says",
     "false alarm": "called equivalent, but noticed",
@@ -421,7 +421,7 @@ class Session:
         return digest.hexdigest()
 
     def unfinished(self, mark: str) -> list[Result]:
-        """The verdicts of a run on this very kernel that did not come to its end."""
+        """The verdicts of a run on this very kernel that did not finish."""
         try:
             whole = json.loads(self.report.read_text())
             names = whole["names"] if whole["unfinished"] == mark else []

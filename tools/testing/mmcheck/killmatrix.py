@@ -393,7 +393,7 @@ def whole(session: Session, every: Sequence[Mutant], rule: MakeRule = Judge) -> 
         rows |= run_alone(session, alone, kernel)
         merge(session, rows)
     took = sum(row.seconds for row in rows.values()) / (len(rows) or 1)
-    progress.say(f"{took:.1f} s a mutant; the matrix is in {path}")
+    progress.say(f"{took:.1f} s per mutant; the matrix is in {path}")
     return summary(Matrix.load(path), every)
 
 

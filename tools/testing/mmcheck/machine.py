@@ -146,7 +146,7 @@ SAME = (
 """Packages that have one name everywhere."""
 
 MANAGERS = {"dnf": ("dnf install", FEDORA), "pacman": ("pacman -S", ARCH_LINUX)}
-"""By program: what installs packages where there is no apt-get, and their names there."""
+"""For each package manager but apt-get: how to install packages with it, and their names there."""
 
 BUILD = ("make", "gcc", "/usr/include/stdio.h", "flex", "bison", "bc", "perl", "tar", "xz", "gzip")
 """Programs and files without which no kernel builds."""

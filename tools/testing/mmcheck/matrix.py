@@ -131,7 +131,7 @@ def suites(files: Sequence[str], mutants: Sequence[catalogue.Mutant]) -> list[st
             return None
         found += own
     if not found:
-        raise UserError(f"no suite looks at {', '.join(files)}")
+        raise UserError(f"no suite tests {', '.join(files)}")
     return sorted(set(found))
 
 
@@ -195,7 +195,7 @@ class Runner:
         return digest.hexdigest()
 
     def load(self) -> None:
-        """Take over the records of a run that did not come to its end."""
+        """Take over the records of a run that did not finish."""
         try:
             whole = json.loads(self.report.read_text())
             self.before = {name: Record(**record) for name, record in whole["cells"].items()}
@@ -457,7 +457,7 @@ def chosen(environ: Mapping[str, str]) -> tuple[list[Cell], list[str] | None]:
         progress.say(f"suites selected for {', '.join(files)}: {', '.join(names)}")
         found = [cell for cell in found if wanted(cell, names)]
     if not found:
-        raise UserError(f"no cell of the matrix looks at {', '.join(files)}")
+        raise UserError(f"no cell of the matrix tests {', '.join(files)}")
     return found, names
 
 

@@ -124,7 +124,7 @@ def by_rules(session: Session, only: str) -> int:
     answered = generated.answers(path)
     sample = [mutant for mutant in generated.sample(every) if chosen(mutant, only)]
     sample = [dataclasses.replace(mutant, survives=answered.get(mutant.name, "")) for mutant in sample]
-    progress.say(f"{len(every)} mutants by rules, {len(sample)} of them by chance (seed {generated.SEED})")
+    progress.say(f"rules make {len(every)} mutants; {len(sample)} of them are drawn at random (seed {generated.SEED})")
     with session.alone():
         results = session.run(sample)
         session.save(results)

@@ -494,7 +494,7 @@ def with_entry(text: str, person: str, listed: Iterable[str]) -> str:
     for match in re.finditer(r"^\n(\S.*)\n[A-Z]:\t", text, re.MULTILINE):
         if match[1].upper() > TITLE or match[1] == "THE REST":
             return text[: match.start(1)] + "\n".join(entry) + "\n\n" + text[match.start(1) :]
-    raise UserError(f"{MAINTAINERS}: it ends before {TITLE}, which must go into it")
+    raise UserError(f"{MAINTAINERS}: it has no place for {TITLE}")
 
 
 class Repository:
@@ -607,7 +607,7 @@ def cover(overlay: Overlay, base: str, commit: str, table: str) -> str:
         features = ", ".join(graft.FEATURES)
         blocks.append(
             wrapped(
-                f"Left out are {', '.join(gone)}: they include or name a feature that is not part of the "
+                f"These are left out: {', '.join(gone)}. They include or name a feature that is not part of the "
                 f"kernel ({features}), or are built together with one that does."
             )
         )

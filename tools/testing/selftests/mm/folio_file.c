@@ -353,10 +353,10 @@ static bool map_last_half(const struct memory *m, unsigned int mapped[2])
 }
 
 /*
- * The first fault in a page table maps as many pages around it as
- * any other fault does, also in the last folio of its file. If it maps one page
- * alone, a second fault maps the others, and the block is never folded. Known
- * issue 9 is just that, for files that are not memory files.
+ * The first fault in a page table maps as many pages around it as any other
+ * fault does, also in the last folio of its file. If it maps one page alone, a
+ * second fault maps the others, and the block is never folded. Known issue 9:
+ * in the last folio of an XFS file it maps one page alone.
  */
 TEST_F(folio_file, first_fault_in_table)
 {

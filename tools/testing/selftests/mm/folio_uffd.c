@@ -168,9 +168,10 @@ TEST_F_TIMEOUT(folio_uffd, unprotect_whole, 120)
 
 /*
  * [contpte 198] [bug B26] Two folios are swapped out, first with one page
- * protected, then with all pages but one. In swap and after it, each page has
- * the protection that it had. The second round needs fresh folios: memory that
- * comes back from swap is single pages, which reclaim handles one by one.
+ * protected, then with all pages but one. Each page keeps its protection in
+ * swap, and has it when it comes back. The second round needs fresh folios:
+ * memory that comes back from swap is single pages, which reclaim handles one
+ * by one.
  */
 TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 {
