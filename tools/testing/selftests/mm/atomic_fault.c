@@ -7,9 +7,9 @@
  * unless the kernel decodes the instruction
  * (CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT); then it faults once. A pair of
  * exclusives faults twice on arm64. On other architectures an atomic faults
- * once. The value is right in each case. The same for private pages of hugetlb;
- * shared ones fault once in any case. The memory cgroup is charged for the pages.
- * An atomic with a uprobe works and costs no more faults.
+ * once. The value is right in each case. The same holds for private pages of
+ * hugetlb; shared ones fault once in any case. The memory cgroup is charged for
+ * the pages. An atomic with a uprobe works, and costs only a few more faults.
  *
  * Does not prove: which instructions count as atomics (KUnit: atomic_rmw_insn,
  * atomic_rmw_fault). With two emulated CPUs QEMU turns all of them into writes,
@@ -201,7 +201,11 @@ static size_t size_of(const FIXTURE_DATA(atomic_fault) * self)
 	return bytes(self->pages) > MIB ? bytes(self->pages) : MIB;
 }
 
-/* [atomics 1-8, 14] A store to each page costs one fault per folio. */
+/*
+ * [atomics 1-8, 14] A store to each page costs one fault per folio. The
+ * variants are single pages, blocks, huge pages, and private and shared pages
+ * of hugetlb.
+ */
 TEST_F(atomic_fault, store)
 {
 	size_t size = size_of(self);
@@ -244,14 +248,12 @@ TEST_F(atomic_fault, exclusives)
 }
 
 /*
- * [atomics 1-8, 12, 14, 28, 29] An atomic costs as many faults as a store, if
- * the kernel decodes the instruction. If not, it costs more, since it maps the
- * zero page first: twice as many with single pages. A newer kernel replaces the
- * huge zero page by a huge page, an older one by single pages; for larger
- * folios the case expects only "more".
- *
- * [atomics 21] Private pages of hugetlb cost the same: the first fault maps a
- * page, read-only. Shared ones cost one fault in any kernel.
+ * [atomics 1-8, 12, 14, 28, 29] An atomic costs as many faults as a store if
+ * the kernel decodes the instruction. If not, it maps the zero page first:
+ * twice as many faults with single pages. For larger folios the case expects
+ * just "more", since only newer kernels replace the huge zero page by a huge
+ * page. [atomics 21] Private pages of hugetlb cost twice as many too: the first
+ * fault maps a page read-only. Shared ones cost one fault in any kernel.
  */
 TEST_F(atomic_fault, atomic)
 {

@@ -275,7 +275,10 @@ TEST_F_TIMEOUT(folio_clear, read_then_written, 240)
 	check(_metadata, self, variant, READ_THEN_WRITTEN);
 }
 
-/* [clearing 24] Memory that MAP_POPULATE allocates all at once is zero. */
+/*
+ * [clearing 24] Anonymous memory that MAP_POPULATE allocates all at once is
+ * zero. The process has not touched any page of it before the check.
+ */
 TEST_F_TIMEOUT(folio_clear, populated, 240)
 {
 	check(_metadata, self, variant, POPULATED);
@@ -283,6 +286,7 @@ TEST_F_TIMEOUT(folio_clear, populated, 240)
 
 /*
  * [clearing 24] A memory file is zero after a first write through its mapping.
+ * That write touches up to ten pages of a folio in turn.
  */
 TEST_F_TIMEOUT(folio_clear, file_written, 240)
 {

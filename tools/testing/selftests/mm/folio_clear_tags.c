@@ -200,7 +200,10 @@ TEST_F_TIMEOUT(folio_clear_tags, anon, 120)
 	check(_metadata, self, false, false);
 }
 
-/* [clearing 28] The same for a memory file that is mapped with PROT_MTE. */
+/*
+ * [clearing 28] The same for a memory file that is mapped with PROT_MTE: its
+ * pages are in the page cache, and not anonymous.
+ */
 TEST_F_TIMEOUT(folio_clear_tags, file, 120)
 {
 	check(_metadata, self, true, false);

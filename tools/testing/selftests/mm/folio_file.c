@@ -140,7 +140,10 @@ TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_batch, 120)
 	check_one_dirty_entry(_metadata, &self->memory, true);
 }
 
-/* [contpte 188] The same if reclaim itself removes the batch of entries. */
+/*
+ * [contpte 188] The same if reclaim itself removes the batch of entries, of
+ * which one is dirty. Each page takes its turn.
+ */
 TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_reclaim, 120)
 {
 	if (variant->kind != SHMEM || !have_swap())

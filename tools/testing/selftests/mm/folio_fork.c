@@ -256,7 +256,8 @@ TEST_F(folio_fork, dontfork_part)
 }
 
 /*
- * [contpte 170] The same for MADV_WIPEONFORK: the range is zero in the child.
+ * [contpte 170] The same for MADV_WIPEONFORK: the range is zero in the child,
+ * and the other pages have their content.
  */
 TEST_F(folio_fork, wipeonfork_part)
 {

@@ -174,16 +174,14 @@ static long vma_pages(const struct memory *m, unsigned int page)
 }
 
 /*
- * [contpte 234] A child shares one of the two blocks of a folio:
+ * [contpte 234] A child shares one of the two folded blocks of a folio, and the
+ * parent moves both in one call. One batch can reach from the first block into
+ * the second. It must not spread its first entry's permission: a write would
+ * reach the child, or a page would lose its permission and cost a fault.
+ * MADV_DONTFORK keeps one block the parent's own, and MADV_DOFORK then makes
+ * one VMA again.
  *
  *	|<-- the parent's own, writable -->|<-- shared, read-only -->|
- *
- * The parent moves both blocks in one call. Both are folded, so one batch can
- * reach from the first into the second. The batch must not give its first
- * entry's permission to the second block: then the parent's write would reach
- * the child. With the blocks in the other order, pages would lose their
- * permission and cost a fault. MADV_DONTFORK keeps one block the parent's own;
- * MADV_DOFORK then makes one VMA again.
  */
 TEST_F(folio_permission, mremap_of_two_blocks)
 {

@@ -417,12 +417,11 @@ static int wrong_page(const struct memory *m, bool wrote)
 
 /*
  * [mapped 38] A folio that two processes share is migrated. One process gets
- * its entries back before the other, so for a moment the folio looks like its
- * own. It writes just then. The kernel checks twice whether the folio is
- * shared, the second time with stable counts. Without the second check the
- * write would reach the other process. Parent and child write in turn, since
- * either may get its entries first. Each folio gets one write, as its second
- * migration splits it (known issue 8).
+ * its entries back first, so for a moment the folio looks like its own, and it
+ * writes just then. The kernel checks twice whether the folio is shared;
+ * without the second check, with stable counts, the write would reach the other
+ * process. Parent and child write in turn. Each folio gets one write: its
+ * second migration splits it (known issue 8).
  */
 TEST_F_TIMEOUT(folio_reuse_race, write_beside_migration, 60)
 {

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The second address of the kernel's own data, when the machine has booted.
+ * The second address of the kernel's own data, after the boot.
  *
- * Proves: newer kernels of arm64 let nobody reach their data through the linear map,
- * where no permission of the kernel image protects it: every page of data and bss is
- * out of reach there, and the pages before and after it are not.
+ * Proves: on newer arm64 kernels no access can reach the kernel's data through
+ * the linear map, where the permissions of the kernel image do not protect it.
+ * This holds for every page of data and bss, and not for the pages before and
+ * after them.
  *
- * How: the kernel prints its own tables, addresses that it cannot access with an F;
- * which physical pages its data has, /proc/iomem says. The first line of the linear map
- * is the first page of memory. KUnit suites run too early for this.
+ * How: the kernel prints its own page tables, with an F at addresses that it
+ * cannot access. /proc/iomem says which physical pages its data has. The first
+ * line of the linear map is the first page of memory. KUnit suites run too
+ * early for this.
  *
- * Does not prove: that the processor forgets what it had cached.
+ * Does not prove: that the CPU drops translations that it had cached.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 KERNEL=7.3 TESTS=linear_map_alias
  */
@@ -100,7 +102,7 @@ FIXTURE_TEARDOWN(linear_map_alias)
 {
 }
 
-/* What the linear map has of the physical @range, if it begins with @first. */
+/* How the linear map, which begins with @first, maps the physical @range. */
 static struct seen look(unsigned long long first, struct range range)
 {
 	struct seen seen = {};
@@ -116,7 +118,7 @@ static struct seen look(unsigned long long first, struct range range)
 		}
 		if (!linear || sscanf(line, "0x%llx-0x%llx", &from, &to) != 2)
 			continue;
-		/* What is not mapped has no permissions. */
+		/* An entry that maps nothing has no permissions. */
 		if (!strstr(line, " RW ") && !strstr(line, " ro "))
 			continue;
 		if (!base)
@@ -137,7 +139,11 @@ static struct seen look(unsigned long long first, struct range range)
 	return seen;
 }
 
-/* Each page of the kernel's data is out of reach in the linear map [linear map 36]. */
+/*
+ * [linear map 36] No page of the kernel's data and bss can be accessed through
+ * the linear map. The case counts all of them, and there must be as many as the
+ * data has.
+ */
 TEST_F(linear_map_alias, data_out_of_reach)
 {
 	struct seen seen = look(self->first, self->data);
@@ -148,8 +154,9 @@ TEST_F(linear_map_alias, data_out_of_reach)
 }
 
 /*
- * The pages before and after it can be reached [linear map 36]: they are memory that
- * the kernel has given to the page allocator, or tables that it still uses.
+ * [linear map 36] The pages before and after the data can be accessed: the
+ * kernel has given them to the page allocator, or uses them as page tables. So
+ * the range does not hide too much.
  */
 TEST_F(linear_map_alias, neighbours_within_reach)
 {

@@ -101,7 +101,10 @@ TEST_F(pmd_split, mprotect_first_page)
 		SKIP(return, NO_PERF);
 }
 
-/* [contpte 204] The same for the last page, at the other end of the table. */
+/*
+ * [contpte 204] The same for the last page, whose entry is at the other end of
+ * the new table.
+ */
 TEST_F(pmd_split, mprotect_last_page)
 {
 	unsigned int last = self->memory.pages - 1;
