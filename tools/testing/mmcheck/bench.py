@@ -39,7 +39,7 @@ from .settings import from_environment
 
 KERNELS = ("6.12", "7.3")
 COUNTED = "-icount shift=0 -m 3072"
-"""Time is a number of instructions; memory for 1 GiB and its copies."""
+"""The emulator's options: time counts instructions, and memory is enough for 1 GiB and its copies."""
 
 NATIVE = "-accel kvm -cpu host -m 8192"
 LARGE = ("clear_pages.bench_mib=1024",)

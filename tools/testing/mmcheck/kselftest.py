@@ -31,7 +31,7 @@ NO_MODULES = "TEST_GEN_MODS_DIR="
 """No modules: the build would resolve all links and write to their sources, in the user's tree."""
 
 SILENCE = 90
-"""So many seconds without a line, and the kernel hangs: a hung task is named after 20 to 40."""
+"""The kernel hangs if it prints no line for so many seconds; it names a hung task after 20 to 40."""
 
 
 @dataclass(frozen=True)

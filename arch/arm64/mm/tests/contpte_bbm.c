@@ -22,8 +22,8 @@
  *		one that has it, at any moment: a walk of either is a
  *		translation of the same address with another size.
  *
- * misaligned:	A contiguous entry maps the page that its place in the block
- *		says, or a walk of it translates its neighbours wrongly.
+ * misaligned:	A contiguous entry maps the page that fits its place in the
+ *		block. Otherwise a walk of it translates its neighbours wrongly.
  *
  * conflict:	A valid entry is not written while a TLB may hold a translation
  *		of an address that it covers with another output address,
@@ -39,7 +39,7 @@
  *		that the table has now: the caller only invalidates its range.
  *
  * changed:	When a function returns, a page outside of the range is mapped as
- *		it was before, or not; only the contiguous bit may have changed.
+ *		before, or still not mapped; only the contiguous bit may differ.
  *
  * One thing is allowed although it looks wrong: while the entries of a whole
  * block are written one by one, hardware sees a block that is contiguous in
