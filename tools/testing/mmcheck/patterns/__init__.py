@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Search a kernel for patterns that were bugs before, and print each place with its verdict.
+
+KERNEL= or KDIR= is the tree. OTHER= is a second one, a version or a folder: then the pattern `gap` is searched as well,
+a function that asks for presence more often in the second tree. verdicts.toml has the patterns and what each candidate
+turned out to be: shown, refuted, or open. ONLY=new prints the candidates without a verdict.
+"""
+
+import fnmatch
+import os
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import command, source
+from ..errors import PASSED, UserError
+from ..settings import from_environment
+from .searches import SEARCHES, Candidate, gaps, search, tree
+
+TABLE = Path(__file__).with_name("verdicts.toml")
+VERDICTS = ("shown", "open", "refuted")
+NEW = "new"
+"""Of a candidate that nobody has judged."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What candidates turned out to be, and why; functions and file are globs."""
+
+    pattern: str
+    functions: tuple[str, ...]
+    verdict: str
+    why: str
+    file: str = "*"
+
+    def about(self, one: Candidate) -> bool:
+        """Whether it judges this candidate."""
+        named = any(fnmatch.fnmatchcase(one.function, glob) for glob in self.functions)
+        return named and self.pattern == one.pattern and fnmatch.fnmatchcase(one.file, self.file)
+
+
+def load(table: Path = TABLE) -> list[Verdict]:
+    """The verdicts of a table. Raises UserError for one that cannot mean anything."""
+    found = []
+    for entry in tomllib.loads(table.read_text())["verdict"]:
+        one = Verdict(**{**entry, "functions": tuple(entry["functions"])})
+        if one.verdict not in VERDICTS or one.pattern not in (*SEARCHES, "gap", "reading") or not one.why:
+            raise UserError(f"{table.name}: {one.pattern}, {', '.join(one.functions)}: no such pattern or verdict")
+        found.append(one)
+    return found
+
+
+def judged(candidates: Sequence[Candidate], verdicts: Sequence[Verdict]) -> list[tuple[Candidate, str, str]]:
+    """Each candidate with its verdict and the reason; the first verdict about it counts."""
+    none = (NEW, "")
+    found = []
+    for one in candidates:
+        found.append((one, *next(((v.verdict, v.why) for v in verdicts if v.about(one)), none)))
+    return found
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    only = environ.get("ONLY") or ""
+    if only and only not in (*VERDICTS, NEW):
+        raise UserError(f"ONLY={only}: use one of {', '.join((*VERDICTS, NEW))}")
+    verdicts = load()
+    functions = tree(source.obtain(from_environment(environ)).path)
+    candidates = search(functions)
+    if other := environ.get("OTHER"):
+        # A version is a number; all else is a folder.
+        name = "KERNEL" if re.fullmatch(r"\d+\.\d+[\w.+~-]*", other) else "KDIR"
+        settings = from_environment({**environ, "KERNEL": "", "KDIR": "", name: other})
+        candidates += gaps(functions, tree(source.obtain(settings).path))
+    for verdict in (v for v in verdicts if v.pattern == "reading"):
+        read = (Candidate("reading", f.file, f.line, f.name, "found by reading") for f in functions)
+        candidates += filter(verdict.about, read)
+    found = judged(candidates, verdicts)
+    for one, what, why in found:
+        if not only or what == only:
+            print(f"{what:8}{one.pattern:8}{one.file}:{one.line} {one.function}: {one.what}")
+            if why:
+                print(f"        {why}")
+    count = Counter(what for _, what, _ in found)
+    print(", ".join(f"{count[name]} {name}" for name in (*VERDICTS, NEW)))
+    return PASSED
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("patterns", run, environ)
+
+
+def start(arguments: Sequence[str]) -> int:
+    """The command with its arguments."""
+    return command.start("patterns", __doc__, lambda _: main(os.environ), arguments)

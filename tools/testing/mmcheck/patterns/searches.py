@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Functions of a kernel tree, and the searches for patterns in them.
+
+A search reads text, not meaning: what it finds is a candidate, which a person has to judge.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ARCHITECTURES = ("arm64", "loongarch", "mips", "parisc", "powerpc", "riscv", "s390", "sparc", "um", "x86")
+PLACES = (
+    "mm/*.c",
+    "mm/damon/*.c",
+    "fs/proc/task_mmu.c",
+    "include/linux/pgtable.h",
+    "include/linux/hugetlb.h",
+    *(
+        f"arch/{arch}/{place}"
+        for arch in ARCHITECTURES
+        for place in ("mm/*.c", "include/asm/pgtable*.h", "include/asm/hugetlb.h")
+    ),
+)
+"""Where entries of page tables are read and written."""
+
+_COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+_BODY = re.compile(r"^\{(?=[^\n;]*$)", re.MULTILINE)
+_NAME = re.compile(r"\b(?!__attribute|__printf|__acquires|__releases)(\w+)\s*\(")
+
+_ASKED = re.compile(
+    r"\w*(?:_present|_valid|_none|_none_or_zero|_leaf|_trans_huge|_is_huge|softleaf_is_\w+|_protnone)\("
+)
+_ENTRY = re.compile(
+    r"\b(?:pte|pmd|pud|ptep|pmdp|huge_ptep?)_(?:young|dirty|write|pfn|mkold|mkyoung|mkclean|mkdirty|wrprotect|mkwrite"
+    r"|test_and_clear_young|clear_young_notify|cont|mknoncont|page|folio)\("
+    r"|\b(?:test_and_clear_young_ptes|clear_flush_young_ptes)\w*\(|pte_val\(\w+\)\s*&\s*~"
+)
+_WALK = re.compile(r"\b(?:ptep_get|pmdp_get|huge_ptep_get|pvmw\.p(?:te|md)|set_huge_pte_at|set_ptes)\b|\*pmdp?\b")
+_GUARDS = re.compile(r"\b(?:pte|pmd|pud)_(?:present|valid)\(")
+_ONE_SIZE = re.compile(r"\bPGDIR_SIZE\b|\bHPAGE_SIZE\b|\bhugetlb_pmd_shared\(|\bptdesc_pmd_is_shared\(")
+_BELOW = re.compile(r"(\w*(?:addr|address|start)\w*)\s*-\s*\(?\s*\(?\w[\w().>-]*\s*(?:<<\s*PAGE_SHIFT|\*\s*PAGE_SIZE)")
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function: its file, first line, name, and text without comments."""
+
+    file: str
+    line: int
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A place that has a pattern."""
+
+    pattern: str
+    file: str
+    line: int
+    function: str
+    what: str
+
+
+def functions(text: str, file: str) -> Iterator[Function]:
+    """The functions of a C source in the kernel's style: a brace of its own opens, a brace in column 0 closes."""
+    bare = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    for match in _BODY.finditer(bare):
+        before = bare[max(0, match.start() - 1000) : match.start()]
+        head = re.sub(r"(?m)^#.*(?:\\\n.*)*$", "", before[max(before.rfind(c) for c in ";{}") + 1 :])
+        name = _NAME.search(head)
+        end = bare.find("\n}", match.end())
+        if name and end > 0:
+            start = match.start() - len(head) + name.start()
+            yield Function(file, bare.count("\n", 0, start) + 1, name[1], bare[start:end])
+
+
+def tree(root: Path) -> list[Function]:
+    """The functions of all places of a kernel tree."""
+    files = sorted({path for place in PLACES for path in root.glob(place)})
+    return [f for path in files for f in functions(path.read_text(errors="replace"), str(path.relative_to(root)))]
+
+
+def _present(function: Function) -> Iterator[tuple[int, str]]:
+    """An entry is read as if it were present, before the function asks or without any question."""
+    if not _WALK.search(function.text) and "set_pte" not in function.name:
+        return
+    asked = _ASKED.search(function.text)
+    for match in _ENTRY.finditer(function.text):
+        if not asked or match.start() < asked.start():
+            yield match.start(), match[0].rstrip("(")
+            return
+
+
+def _batch(function: Function) -> Iterator[tuple[int, str]]:
+    """The size of a folio is the step of a loop over entries, or one entry speaks for several."""
+    loops = re.search(r"\b(?:for|while)\s*\(", function.text)
+    if not loops or not _WALK.search(function.text) or "folio_pte_batch" in function.text:
+        return
+    for match in re.finditer(r"=\s*folio_nr_pages\([^;]*;|\+\s*\(?nr\s*<<|\+=\s*folio_size\(", function.text):
+        yield match.start(), " ".join(match[0].split())
+
+
+def _level(function: Function) -> Iterator[tuple[int, str]]:
+    """A size or an offset of one level, where others are possible."""
+    huge = "huge" in function.name or "hugetlb" in function.file
+    if huge:
+        for match in re.finditer(
+            r"\bPGDIR_SIZE\b|\bHPAGE_SIZE\b|\bhugetlb_pmd_shared\(|ptdesc_pmd_is_shared\(", function.text
+        ):
+            yield match.start(), match[0].rstrip("(")
+    if re.search(r"pmd_t", function.text) and "PAGE_SIZE" in function.text and "~PMD_MASK" not in function.text:
+        for match in re.finditer(r"=\s*(?:softleaf_to_pfn|swp_offset_pfn|pmd_pfn)\([^;]*;", function.text):
+            yield match.start(), " ".join(match[0].split())
+
+
+def _wrap(function: Function) -> Iterator[tuple[int, str]]:
+    """Pages are subtracted from an address, so the result may be below 0."""
+    for match in _BELOW.finditer(function.text):
+        yield match.start(), " ".join(match[0].split())
+
+
+SEARCHES: dict[str, Callable[[Function], Iterator[tuple[int, str]]]] = {
+    "present": _present,
+    "batch": _batch,
+    "level": _level,
+    "wrap": _wrap,
+}
+"""Patterns that one tree shows."""
+
+
+def search(found: list[Function]) -> list[Candidate]:
+    """The candidates of all patterns but `gap`, in the order of the sources."""
+    candidates = []
+    for function in found:
+        for pattern, look in SEARCHES.items():
+            for offset, what in look(function):
+                line = function.line + function.text.count("\n", 0, offset)
+                candidates.append(Candidate(pattern, function.file, line, function.name, what))
+    return candidates
+
+
+def gaps(found: list[Function], other: list[Function]) -> list[Candidate]:
+    """The functions that ask for presence more often in the other tree."""
+    theirs = {(f.file, f.name): f for f in other}
+    candidates = []
+    for function in found:
+        if not (twin := theirs.get((function.file, function.name))):
+            continue
+        more = _guards(twin) - _guards(function)
+        if more:
+            what = ", ".join(f"{name} {count} more" for name, count in sorted(more.items()))
+            candidates.append(Candidate("gap", function.file, function.line, function.name, what))
+    return candidates
+
+
+def _guards(function: Function) -> Counter[str]:
+    return Counter(match.rstrip("(") for match in _GUARDS.findall(function.text))
