@@ -20,6 +20,7 @@ help:
 	@echo '  make mutants                     does any test notice if the kernel is wrong?'
 	@echo '  make known-issues                do the tests of each known issue fail without its patch, and pass with it?'
 	@echo '  make patches                     these patches as mails, checked with git am and checkpatch.pl'
+	@echo '  make patterns                    what looks like a bug that was one before, each place with its verdict'
 	@echo '  make coverage                    lines and branches of the code under test that the suites run'
 	@echo 'Measure'
 	@echo '  make bench                       counts and ratios: batches, owners, clearing, write faults'
@@ -78,6 +79,9 @@ known-issues:
 patches:
 	@$(PYTHON) -m mmcheck.sendable
 
+patterns:
+	@$(PYTHON) -m mmcheck.patterns
+
 coverage:
 	@$(PYTHON) -m mmcheck.coverage
 
@@ -90,4 +94,4 @@ graft ungraft:
 series:
 	@$(PYTHON) -m mmcheck.series
 
-.PHONY: help check check-host check-report report-pictures kselftest results report kcidb bundle matrix mutants known-issues patches coverage htmldocs bench bench-compare bench-launcher graft ungraft series
+.PHONY: help check check-host check-report report-pictures kselftest results report kcidb bundle matrix mutants known-issues patches patterns coverage htmldocs bench bench-compare bench-launcher graft ungraft series

@@ -27,6 +27,7 @@ MODULES = {
     "mutants": "mutants",
     "known-issues": "patched",
     "patches": "sendable",
+    "patterns": "patterns",
     "coverage": "coverage",
     "htmldocs": "htmldocs",
     "bench": "bench",

@@ -27,8 +27,8 @@ KNOWN = frozenset(
     (
         *VARIABLES,
         *("A", "ALL", "B", "BEFORE", "BUDGET", "FILES", "FROM", "GENERATED", "HOST", "INSTALL", "JOBS", "KCONFIG_ADD"),
-        *("KERNEL_ARGS", "MATRIX", "MIB", "MUTANTS", "ONLY", "ORIGIN", "REPEATS", "SELFTESTS", "STRICT", "SUITE"),
-        *("TARGETS", "TESTS"),
+        *("KERNEL_ARGS", "MATRIX", "MIB", "MUTANTS", "ONLY", "ORIGIN", "OTHER", "REPEATS", "SELFTESTS", "STRICT"),
+        *("SUITE", "TARGETS", "TESTS"),
     )
 )
 """The variables that some command reads."""

@@ -57,6 +57,7 @@ NOT_RUN = {
     "make known-issues ONLY=number": "needs a kernel that has them",
     "make patches": "needs a kernel that has them; see test_sendable.py",
     "make patches KERNEL=7.3 FROM='Name <name@example.org>'": "needs a kernel that has them; see test_sendable.py",
+    "make patterns KERNEL=7.3 OTHER=6.12": "needs two kernels; see test_patterns.py",
     "make graft": "named without a tree",
     "make ungraft": "named without a tree",
     INSTALL: "installs packages",
