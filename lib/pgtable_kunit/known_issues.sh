@@ -88,6 +88,8 @@ issue 16 '' arch/riscv/include/asm/pgtable.h 'ptep_set_wrprotect(' \
 	'atomic_long_set((atomic_long_t *)ptep, ((pte_val(read_pte) & ~(unsigned long)_PAGE_WRITE) | _PAGE_READ));'
 issue 17 '' arch/riscv/mm/pgtable.c 'ptep_set_access_flags(' \
 	'if (!pte_same(ptep_get(ptep), entry)) __set_pte_at(vma->vm_mm, ptep, entry); /*'
+issue 18 '' fs/proc/task_mmu.c 'pagemap_scan_pmd_entry(' \
+	'if ((p->arg.flags & PM_SCAN_WP_MATCHING) && !p->vec_out) {'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"
