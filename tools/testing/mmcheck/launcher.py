@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 from . import closing, command, graft, machine, outcome, patch, probes, progress, results, shadow, skips, source
 from .errors import INTERRUPTED, NO_VERDICT, UserError
 from .lock import held
-from .make import LOG, Message
+from .make import LOG, PACE, Message
 from .settings import PROJECT, VARIABLES, Settings, from_environment
 
 HELP = """\
@@ -254,7 +254,8 @@ class Launch:
                     self.build_failed = True
                     continue
                 if shown is None:
-                    shown = progress.Progress(f"building linux {self.label}", message.total, exact=False)
+                    title = f"building linux {self.label}"
+                    shown = progress.Progress(title, message.total, exact=False, pace=PACE)
                 shown.advance(message.done, message.detail)
                 if message.detail.startswith(("LD      vmlinux", "LINK linux", "LINK    linux")):
                     shown.clear()

@@ -27,6 +27,30 @@ STEPS_OF_ANY = 700
 STEPS_PER_SYMBOL = 0.75
 """An estimate of the steps of a first build: a constant, plus a part for each symbol that is set in .config."""
 
+PACE = (
+    (0.00, 0.00),
+    (0.10, 0.02),
+    (0.15, 0.03),
+    (0.20, 0.09),
+    (0.25, 0.15),
+    (0.30, 0.22),
+    (0.40, 0.38),
+    (0.50, 0.53),
+    (0.60, 0.68),
+    (0.70, 0.77),
+    (0.80, 0.84),
+    (0.90, 0.89),
+    (1.00, 0.93),
+    (1.10, 0.96),
+    (1.20, 0.98),
+    (1.40, 1.00),
+)
+"""Of a first build: the share of its time that has passed when a share of the estimated steps is done.
+
+The first steps make headers and tables and are short; core kernel, mm and fs have long ones; what follows are small
+libraries and drivers, and links. The medians of 32 builds on arm64, riscv and UML; tests/builds.json has some of them.
+"""
+
 
 @dataclass(frozen=True)
 class Message:

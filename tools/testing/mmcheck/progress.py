@@ -5,6 +5,8 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Sequence
+from itertools import pairwise
 from types import TracebackType
 
 PLAIN_SECONDS = 15.0
@@ -17,9 +19,27 @@ def say(message: str) -> None:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a person says them: `42s`, `3m10s`."""
+    """Seconds as a person says them, rounded to whole ones: `42s`, `3m10s`."""
     whole = round(seconds)
     return f"{whole}s" if whole < 60 else f"{whole // 60}m{whole % 60:02}s"
+
+
+FIRST_ESTIMATE = 60.0
+"""Seconds into a piece of work of which `pace` is known: from then on its lines say how much time is left."""
+
+EVEN = ((0.0, 0.0), (1.0, 1.0))
+"""The pace of work whose steps all take equally long."""
+
+
+def share_of_time(pace: Sequence[tuple[float, float]], steps: float) -> float:
+    """The share of the whole time that has passed when the share `steps` of all steps is done, from 0 to 1.
+
+    pace: pairs of such shares, both rising from 0; between two pairs the rate is constant
+    """
+    for (steps0, time0), (steps1, time1) in pairwise(pace):
+        if steps <= steps1:
+            return time0 + (time1 - time0) * (steps - steps0) / (steps1 - steps0)
+    return 1.0
 
 
 class Progress:
@@ -28,11 +48,15 @@ class Progress:
     title: what is done
     total: steps in all, or None while unknown
     exact: False where `total` is a guess, which is then shown with a tilde
+    pace: see share_of_time(), with shares of `total`; they may exceed 1 where that is a guess
     """
 
-    def __init__(self, title: str, total: int | None = None, exact: bool = True) -> None:
-        self.title, self.total, self.exact = title, total, exact
+    def __init__(
+        self, title: str, total: int | None = None, exact: bool = True, pace: Sequence[tuple[float, float]] = EVEN
+    ) -> None:
+        self.title, self.total, self.exact, self.pace = title, total, exact, pace
         self.done = 0
+        self._first: int | None = None
         self._started = self._said = time.monotonic()
         self._drawn = False
         self._live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
@@ -59,6 +83,9 @@ class Progress:
     def advance(self, done: int, detail: str = "") -> None:
         """Show that `done` steps are complete; `detail` names the present one."""
         self.done = done
+        if self._first is None:
+            # An earlier run that was interrupted has done these. The first step took no time yet.
+            self._first = done if done > 1 else 0
         now = time.monotonic()
         if now - self._said < (0.1 if self._live else PLAIN_SECONDS):
             return
@@ -77,8 +104,19 @@ class Progress:
         if not self.total:
             return f"{self.title} [{self.done}] {duration(elapsed)} {detail}".rstrip()
         total = max(self.total, self.done)
-        left = ""
-        if self.done * 20 >= total:  # before 5 % an estimate says nothing
-            left = f", {duration(elapsed * (total - self.done) / self.done)} left"
+        left = self.left(elapsed)
+        remaining = "" if left is None else f", {'' if self.exact else 'about '}{duration(left)} left"
         about = "" if self.exact else "~"
-        return f"{self.title} [{self.done}/{about}{total}] {duration(elapsed)}{left} {detail}".rstrip()
+        return f"{self.title} [{self.done}/{about}{total}] {duration(elapsed)}{remaining} {detail}".rstrip()
+
+    def left(self, elapsed: float) -> float | None:
+        """The seconds that the rest takes if it goes on as in the first `elapsed` ones; None if that is too early."""
+        assert self.total
+        if self.pace is EVEN:
+            total = max(self.total, self.done)
+            return elapsed * (total - self.done) / self.done if self.done * 20 >= total else None
+        passed = share_of_time(self.pace, self.done / self.total)
+        since = passed - share_of_time(self.pace, (self._first or 0) / self.total)
+        if elapsed < FIRST_ESTIMATE or since <= 0 or passed >= 1:
+            return None
+        return elapsed * (1 - passed) / since
