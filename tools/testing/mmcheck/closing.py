@@ -4,7 +4,7 @@
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from . import known_issues
@@ -12,12 +12,38 @@ from .results import Case
 from .settings import VARIABLES
 
 NAMED = 5
-"""At most so many failed cases are named; the log has all."""
+"""At most so many failures are named; the log has all."""
 
 REASONS = 5
 """At most so many reasons of skips are given; the log has all."""
 
+NEW = "new failures (not known issues)"
+
 KUNIT_PY = "./tools/testing/kunit/kunit.py"
+
+_AS_KNOWN = re.compile(r"(?:^|:)known issue (\d+): (?!.*the source does not show it)")
+_FAILURE = re.compile(r"(?:EXPECTATION|ASSERTION) FAILED|:Expected ")
+
+
+def lines(verdict: str, details: Iterable[str], log: Path | str, then: str = "") -> list[str]:
+    """The paragraph as lines, without details that are empty.
+
+    then: the one command to type next, or nothing where nothing is to be done
+    """
+    return [verdict, *filter(None, details), f"log: {log}", *([f"next: {then}"] if then else [])]
+
+
+def named(what: str, names: Iterable[str]) -> str:
+    """`what: a, b`: each name once, and at most NAMED of them; "" where there is none."""
+    every = list(dict.fromkeys(names))
+    more = f" and {len(every) - NAMED} more" if len(every) > NAMED else ""
+    return f"{what}: {', '.join(every[:NAMED])}{more}" if every else ""
+
+
+def make(verb: str, environ: Mapping[str, str], **variables: str) -> str:
+    """The line `make verb` with `variables` and those of `environ` that choose kernel, architecture and output."""
+    given = {**{name: environ[name] for name in VARIABLES if environ.get(name)}, **variables}
+    return " ".join([f"make {verb}", *(f"{name}={shlex.quote(value)}" for name, value in given.items())])
 
 
 def command(arguments: Sequence[str], glob: str, environ: Mapping[str, str]) -> str:
@@ -29,7 +55,7 @@ def command(arguments: Sequence[str], glob: str, environ: Mapping[str, str]) -> 
 
 def name(case: Case) -> str:
     """`suite.case` without a parameter, as kunit.py takes it."""
-    own = case.name.partition(":")[0]
+    own = case.name.partition(": ")[0]
     return f"{case.suite}.{own}" if own else case.suite
 
 
@@ -58,25 +84,44 @@ def _reason(text: str) -> str:
     return re.sub(r"^\d+[KMG]: ", "", text) or "no reason given"
 
 
-def paragraph(cases: Sequence[Case], log: Path, again: Mapping[str, str]) -> list[str]:
+def predicted(case: Case) -> int:
+    """The number of the known issue that a case failed of, as it does with STRICT=1, and of nothing else; else 0."""
+    numbers = [int(match[1]) for match in map(_AS_KNOWN.search, case.text) if match]
+    failures = sum(_FAILURE.search(line) is not None for line in case.text)
+    return numbers[0] if numbers and failures <= len(numbers) else 0
+
+
+def failures(cases: Iterable[Case], why: Mapping[str, str]) -> list[str]:
+    """A line for the failures that are new, and one for each known issue and each reason in `why` (by case)."""
+    groups: dict[str, list[str]] = {NEW: []}
+    for case in cases:
+        if case.state == "failed":
+            number, reason = predicted(case), why.get(name(case))
+            group = (
+                f"failures of known issue {number}" if number else f"expected failures ({reason})" if reason else NEW
+            )
+            groups.setdefault(group, []).append(name(case))
+    return [named(group, names) for group, names in groups.items()]
+
+
+def paragraph(
+    cases: Sequence[Case], log: Path | str, again: Mapping[str, str], why: Mapping[str, str] | None = None
+) -> list[str]:
     """What to say of all cases of a run; nothing where there was none.
 
     again: by name of a case, the line that runs it alone
+    why:   by name of a case, the reason of a failure that is expected
     """
     if not cases:
         return []
     count = {state: sum(case.state == state for case in cases) for state in ("passed", "failed", "skipped")}
     issues = met(cases)
     numbers = f", known issue {', '.join(map(str, issues))} among them" if issues else ""
-    verdict = "FAILED" if count["failed"] else "passed"
-    lines = [f"{verdict}: {count['failed']} failed, {count['passed']} passed, {count['skipped']} skipped{numbers}"]
-    failed = list(dict.fromkeys(name(case) for case in cases if case.state == "failed"))
-    if failed:
-        more = f" and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
-        lines.append(f"failed: {', '.join(failed[:NAMED])}{more}; none of them is a known issue")
-    if why := reasons(cases):
-        lines.append(why)
-    lines.append(f"log: {log}")
-    if failed:
-        lines.append(f"next: {again[failed[0]]}")
-    return lines
+    verdict = "FAILED" if count["failed"] else "passed" if count["passed"] else "nothing was tested"
+    failed = sorted((case for case in cases if case.state == "failed"), key=lambda case: bool(predicted(case)))
+    return lines(
+        f"{verdict}: {count['failed']} failed, {count['passed']} passed, {count['skipped']} skipped{numbers}",
+        [*failures(cases, why or {}), reasons(cases)],
+        log,
+        again[name(failed[0])] if failed else "",
+    )

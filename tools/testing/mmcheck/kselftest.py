@@ -6,6 +6,7 @@ that it died in; what has not run by then runs on another boot.
 """
 
 import fnmatch
+import itertools
 import os
 import re
 import shlex
@@ -456,17 +457,22 @@ def report(
     environ: Mapping[str, str],
     known: Mapping[str, str] | None = None,
 ) -> int:
-    """Say what failed, why if that is `known` (by globs of cases), and how to run it again; returns the exit status."""
+    """Say how the run ended; returns the exit status.
+
+    known: reasons of failures that are expected, by globs of cases
+    """
+    why: dict[str, str] = {}
     for case in found:
+        name = f"{case.suite}.{case.name}"
         if case.state == "failed":
-            name = f"{case.suite}.{case.name}"
-            why = next((f" ({text})" for glob, text in (known or {}).items() if fnmatch.fnmatch(name, glob)), "")
-            progress.say(f"FAILED {name}{why}; again: {again(case, every, environ)}")
+            reasons = (text for glob, text in (known or {}).items() if fnmatch.fnmatch(name, glob))
+            why |= {closing.name(case): reason for reason in itertools.islice(reasons, 1)}
         elif case.state == "passed" and case.text:
-            progress.say(f"{case.suite}.{case.name}: {case.text[0]}")
-    if why := closing.reasons(found):
-        progress.say(why)
-    progress.say(f"{results.summary(found)}; consoles, results.json and results.xml in {session.folder}")
+            progress.say(f"{name}: {case.text[0]}")
+    rerun = {closing.name(case): again(case, every, environ) for case in found if case.state == "failed"}
+    log = f"{session.folder} (consoles, results.json, results.xml)"
+    for text in closing.paragraph(found, log, rerun, why):
+        progress.say(text)
     return results.status(found)
 
 

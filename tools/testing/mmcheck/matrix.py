@@ -24,6 +24,7 @@ from pathlib import Path
 from . import (
     boot,
     catalogue,
+    closing,
     command,
     graft,
     identity,
@@ -408,6 +409,25 @@ class Runner:
         if record.state != "passed":
             print(f"{'':{width}}           again: {cell.line(self.environ)}", flush=True)
 
+    def ending(self) -> list[str]:
+        """The paragraph that ends the run."""
+        every = {cell: self.records[str(cell)] for cell in self.cells}
+        of = {state: [cell for cell, record in every.items() if record.state == state] for state in STATES}
+        counts = {state: sum(record.counts.get(state, 0) for record in every.values()) for state in results.STATES}
+        text = ", ".join(f"{number} {state}" for state, number in counts.items())
+        verdict = "FAILED" if of["failed"] else "NO VERDICT" if of["none"] else "passed"
+        bad = [*of["failed"], *of["none"]]
+        return closing.lines(
+            f"{verdict}: {len(of['passed'])} of {len(every)} cells passed: {text}",
+            [
+                closing.named("cells with new failures (not known issues)", map(str, of["failed"])),
+                closing.named("cells without a verdict", map(str, of["none"])),
+                closing.reasons([case for cell in every for case in results.load(self.folder / cell.slug)]),
+            ],
+            f"{self.folder} (one folder for each cell)",
+            bad[0].line(self.environ) if bad else closing.make("report", {"O": self.environ.get("O") or ""}),
+        )
+
 
 def suites_of(arch: str) -> list[str]:
     """The KUnit suites that there are for an architecture, as far as their folders tell."""
@@ -472,11 +492,8 @@ def run(environ: Mapping[str, str]) -> int:
     runner.prepare()
     runner.load()
     status = runner.run(int(jobs))
-    every = list(runner.records.values())
-    counts = {state: sum(record.counts.get(state, 0) for record in every) for state in results.STATES}
-    good = sum(record.state == "passed" for record in every)
-    text = ", ".join(f"{number} {state}" for state, number in counts.items())
-    print(f"{good} of {len(every)} cells passed: {text}")
+    for text in runner.ending():
+        print(text)
     return status
 
 

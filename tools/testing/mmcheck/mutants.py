@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from . import catalogue, command, generated, guest, guest_judge, guest_matrix, killmatrix, progress
+from . import catalogue, closing, command, generated, guest, guest_judge, guest_matrix, killmatrix, progress
 from .catalogue import Mutant
 from .errors import FAILED, NO_VERDICT, PASSED, UserError
 from .judge import KILLED, STATES, Result, Session
@@ -94,6 +94,7 @@ def run(environ: Mapping[str, str]) -> int:
     elif matrix:
         wanted = wanted[:1]
     found: list[Result] = []
+    folders: list[Path] = []
     for kind, own in wanted:
         if not own:
             continue
@@ -109,12 +110,35 @@ def run(environ: Mapping[str, str]) -> int:
                 continue
             results = [excused(result, own, session) for result in session.run(own)]
             session.save([result for result in results if result.state != "does not fit"])
-        progress.say(f"consoles and mutants.json in {session.folder}")
+        folders.append(session.folder)
         found += results
     if not found:
         return PASSED
     print(table(found))
+    for line in ending(found, folders, environ):
+        print(line)
     return status(found)
+
+
+def ending(found: Sequence[Result], folders: Sequence[Path], environ: Mapping[str, str]) -> list[str]:
+    """The paragraph that ends the run."""
+    verdict = {PASSED: "passed", FAILED: "FAILED"}.get(status(found), "NO VERDICT")
+    judged = [result for result in found if result.state not in (*NOTHING, "equivalent", "false alarm")]
+    noticed = sum(result.state in KILLED for result in judged)
+    alive = [r.name for r in found if r.state == "survived" and not r.argument]
+    wrong = [r.name for r in found if r.state == "false alarm"]
+    without = [r.name for r in found if r.state in NOTHING and not r.argument]
+    again = alive or wrong or without
+    return closing.lines(
+        f"{verdict}: {noticed} of {len(judged)} mutants noticed",
+        [
+            closing.named("not noticed", alive),
+            closing.named("noticed, although the catalogue calls it equivalent", wrong),
+            closing.named("without a verdict", without),
+        ],
+        f"{', '.join(map(str, folders))} (consoles, mutants.json)",
+        closing.make("mutants", environ, ONLY=again[0]) if again else "",
+    )
 
 
 def by_rules(session: Session, only: str) -> int:

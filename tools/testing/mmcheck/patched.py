@@ -15,7 +15,20 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from . import catalogue, command, guest, judge, known_issues, kselftest, launcher, machine, progress, results, source
+from . import (
+    catalogue,
+    closing,
+    command,
+    guest,
+    judge,
+    known_issues,
+    kselftest,
+    launcher,
+    machine,
+    progress,
+    results,
+    source,
+)
 from .errors import FAILED, PASSED, UserError
 from .known_issues import Issue
 from .settings import PROJECT, Settings, from_environment
@@ -210,12 +223,15 @@ def run(environ: Mapping[str, str]) -> int:
     tree = launcher.working_copy(kernel, settings, f"{label}+fixed", files)
     after = Session(settings, f"{label}+fixed", tree, f"pgtable_kunit.issues={bits}", f"ISSUES={bits}")
     after.run(todo)
-    return report(found, before, after, todo)
+    return report(found, before, after, todo, environ)
 
 
-def report(issues: Sequence[Issue], before: Session | None, after: Session, todo: Plan) -> int:
+def report(
+    issues: Sequence[Issue], before: Session | None, after: Session, todo: Plan, environ: Mapping[str, str]
+) -> int:
     """Print what became of each test, without the patches and with them; returns the exit status."""
-    bad = absent = 0
+    bad: list[int] = []
+    absent: list[int] = []
     print(f"{'':3} {'':50} {'without the patch':18} with it")
     for issue in issues:
         alone = reproducer(issue)
@@ -226,12 +242,22 @@ def report(issues: Sequence[Issue], before: Session | None, after: Session, todo
             print(f"{issue.number:3} {test:50} {(old or {}).get(test, ''):18} {new[test]}".rstrip())
         if why := wrong(old, new, alone):
             print(f"{issue.number:3} DOES NOT HOLD: {why}")
-            bad += 1
+            bad.append(issue.number)
         elif not met(old, new):
             print(f"{issue.number:3} no test meets it here: see what it needs in KNOWN_ISSUES.md")
-            absent += 1
-    count, label = len(issues) - absent, after.label.removesuffix("+fixed")
-    print(f"{count - bad} of {count} patches fix their issue on linux {label}; {absent} issues are not met")
+            absent.append(issue.number)
+    count, label = len(issues) - len(absent), after.label.removesuffix("+fixed")
+    verdict = "FAILED" if bad else "passed" if count else "nothing was tested"
+    for line in closing.lines(
+        f"{verdict}: {count - len(bad)} of {count} patches fix their issue on linux {label}",
+        [
+            f"does not hold: issue {', '.join(map(str, bad))}" if bad else "",
+            f"no test meets issue {', '.join(map(str, absent))} on this machine" if absent else "",
+        ],
+        f"{after.settings.out} (the consoles of the kernels {after.label}{f' and {before.label}' if before else ''})",
+        closing.make("known-issues", environ, ONLY=str(bad[0])) if bad else "",
+    ):
+        print(line)
     return FAILED if bad else PASSED
 
 

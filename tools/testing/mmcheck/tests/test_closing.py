@@ -2,9 +2,14 @@
 """What a run says at its end."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
-from mmcheck import closing
+import pytest
+
+from mmcheck import closing, judge, known_issues, mutants, patched
 from mmcheck.results import Case
+from mmcheck.settings import Settings
 
 LOG = Path("out/build/test.log")
 PASSED = Case("contpte", "set_ptes_range", "passed")
@@ -26,7 +31,7 @@ def test_a_failure_names_the_one_next_command() -> None:
     again = {closing.name(FAILED): closing.command(["exec", "--arch=arm64"], closing.name(FAILED), {"KDIR": "/a b"})}
     assert closing.paragraph([PASSED, FAILED], LOG, again) == [
         "FAILED: 1 failed, 1 passed, 0 skipped",
-        "failed: contpte.set_ptes_range; none of them is a known issue",
+        "new failures (not known issues): contpte.set_ptes_range",
         "log: out/build/test.log",
         "next: KDIR='/a b' ./tools/testing/kunit/kunit.py exec --arch=arm64 contpte.set_ptes_range",
     ]
@@ -35,7 +40,7 @@ def test_a_failure_names_the_one_next_command() -> None:
 def test_many_failures_are_counted() -> None:
     many = [Case("s", f"c{number}", "failed") for number in range(7)]
     said = closing.paragraph(many, LOG, {"s.c0": "run it"})
-    assert said[1] == "failed: s.c0, s.c1, s.c2, s.c3, s.c4 and 2 more; none of them is a known issue"
+    assert said[1] == "new failures (not known issues): s.c0, s.c1, s.c2, s.c3, s.c4 and 2 more"
 
 
 def test_a_suite_that_fails_as_a_whole() -> None:
@@ -60,3 +65,87 @@ def test_skips_are_summed_up_by_reason() -> None:
     )
     assert closing.reasons([PASSED]) == ""
     assert closing.reasons(cases[:1]) == "1 skipped: 1 needs two CPUs"
+
+
+def test_failures_of_known_issues_are_told_apart_from_new_ones() -> None:
+    failed = "# pte_present: EXPECTATION FAILED at mm/tests/a.c:3"
+    known = Case("pte_bits", "pte_present", "failed", text=[failed, "known issue 3: pte_present() reads twice"])
+    besides = Case("pte_bits", "both", "failed", text=[failed, "known issue 3: as known", failed, "1 == 2"])
+    selftest = Case("folio_scan", "a.b", "failed", text=["a.c:9:b:Expected 0 (0) != 1 (1)", "a.c:9:b:known issue 4: x"])
+    absent = "a.c:9:b:known issue 4: x, but the source does not show it"
+    wrong = Case("folio_scan", "a.c", "failed", text=["a.c:9:c:Expected 0 (0) != 1 (1)", absent])
+    said = closing.paragraph([known, besides, selftest, wrong], LOG, {"pte_bits.both": "again", "folio_scan.a.c": ""})
+    assert said[1:] == [
+        "new failures (not known issues): pte_bits.both, folio_scan.a.c",
+        "failures of known issue 3: pte_bits.pte_present",
+        "failures of known issue 4: folio_scan.a.b",
+        "log: out/build/test.log",
+        "next: again",
+    ]
+
+
+def test_a_failure_may_be_expected() -> None:
+    said = closing.failures([FAILED], {"contpte.set_ptes_range": "no mkfs.xfs"})
+    assert said == ["", "expected failures (no mkfs.xfs): contpte.set_ptes_range"]
+
+
+def test_a_run_in_which_all_is_skipped_passed_nothing() -> None:
+    assert closing.paragraph([SKIPPED], LOG, {})[0] == "nothing was tested: 0 failed, 0 passed, 1 skipped"
+
+
+def test_a_line_for_make() -> None:
+    environ = {"KERNEL": "7.3", "HOME": "/root", "KDIR": ""}
+    assert closing.make("mutants", environ, ONLY="a b") == "make mutants KERNEL=7.3 ONLY='a b'"
+
+
+RESULT = {"survived": judge.Result("alive", "survived"), "failed": judge.Result("dead", "failed")}
+
+
+def test_mutants_end_with_a_verdict() -> None:
+    said = mutants.ending(list(RESULT.values()), [Path("out/mutants")], {"ARCH": "arm64"})
+    assert said == [
+        "FAILED: 1 of 2 mutants noticed",
+        "not noticed: alive",
+        "log: out/mutants (consoles, mutants.json)",
+        "next: make mutants ARCH=arm64 ONLY=alive",
+    ]
+    assert mutants.ending([RESULT["failed"]], [Path("out")], {})[0] == "passed: 1 of 1 mutants noticed"
+    broken = mutants.ending([judge.Result("odd", "does not build")], [Path("out")], {})
+    assert broken[:2] == ["NO VERDICT: 0 of 0 mutants noticed", "without a verdict: odd"]
+
+
+def session(label: str, verdicts: dict[str, str]) -> patched.Session:
+    found = patched.Session(cast(Settings, SimpleNamespace(out=Path("out"))), label, Path("tree"), "", "")
+    for test, state in verdicts.items():
+        stale = ["known issue 3 is stale: x"] if state == "stale" else []
+        found.cases[test] = [Case("s", "c", "passed" if stale else state, text=stale)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("failed", "stale", ["passed: 1 of 1 patches fix their issue on linux x"]),
+        ("passed", "failed", ["FAILED: 0 of 1 patches fix their issue on linux x", "does not hold: issue 3"]),
+        (
+            "passed",
+            "passed",
+            [
+                "nothing was tested: 0 of 0 patches fix their issue on linux x",
+                "no test meets issue 3 on this machine",
+            ],
+        ),
+    ],
+)
+def test_known_issues_end_with_a_verdict(
+    before: str, after: str, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    issue = cast(known_issues.Issue, SimpleNamespace(number=3, tests=["s.c"]))
+    plan = patched.Plan(("s.c",), (), (), ())
+    both = session("x", {"s.c": before}), session("x+fixed", {"s.c": after})
+    status = patched.report([issue], *both, plan, {"ARCH": "arm64"})
+    lines = capsys.readouterr().out.splitlines()
+    end = lines[[line.startswith(said[0]) for line in lines].index(True) :]
+    assert end[: len(said)] == said
+    assert end[len(said)] == "log: out (the consoles of the kernels x+fixed and x)"
+    assert end[len(said) + 1 :] == (["next: make known-issues ARCH=arm64 ONLY=3"] if status else [])

@@ -116,9 +116,22 @@ def test_the_last_lines_sum_up_skips(tmp_path: Path, capsys: pytest.CaptureFixtu
     session.folder = tmp_path
     found = [results.Case("two", name, "skipped", text=["no such thing"]) for name in "ab"]
     assert kselftest.report([results.Case("one", "c", "passed"), *found], session, [ONE, TWO], {}) == 0
-    first, last = capsys.readouterr().err.splitlines()
-    assert first == "mmcheck: 2 skipped: 2 no such thing"
-    assert "2 skipped; consoles" in last
+    assert capsys.readouterr().err.splitlines() == [
+        "mmcheck: passed: 0 failed, 1 passed, 2 skipped",
+        "mmcheck: 2 skipped: 2 no such thing",
+        f"mmcheck: log: {tmp_path} (consoles, results.json, results.xml)",
+    ]
+
+
+def test_the_last_lines_name_the_next_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session = kselftest.Session.__new__(kselftest.Session)
+    session.folder = tmp_path
+    found = [results.Case("one", name, "failed", text=["wrong"]) for name in ("c", "all:file x")]
+    assert kselftest.report(found, session, [ONE, TWO], {"ARCH": "arm64"}, {"one.all:file *": "no mkfs"}) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert "mmcheck: new failures (not known issues): one.c" in said
+    assert "mmcheck: expected failures (no mkfs): one.all:file x" in said
+    assert said[-1] == "mmcheck: next: make kselftest TARGETS=mm ARCH=arm64 TESTS=one"
 
 
 def test_programs_of_one_machine_share_a_boot() -> None:

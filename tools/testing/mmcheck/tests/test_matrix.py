@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -83,7 +84,13 @@ def test_a_bad_table_is_one_line(tmp_path: Path, text: str, complaint: str) -> N
 def test_cells_are_run_and_counted(user: User, tmp_path: Path) -> None:
     done = run(user, tmp_path, FAKE_CONSOLES=json.dumps({"all": GOOD, "one*": GOOD}))
     assert done.returncode == 0, done.stderr
-    assert "3 of 3 cells passed: 3 passed, 0 failed, 3 skipped" in done.stdout
+    lines = done.stdout.splitlines()
+    assert lines[-4:-2] == [
+        "passed: 3 of 3 cells passed: 3 passed, 0 failed, 3 skipped",
+        "3 skipped: 3 no",
+    ]
+    assert re.match(r"log: .*/matrix \(one folder for each cell\)", lines[-2])
+    assert re.match(r"next: make report O=/", lines[-1])
     assert len(user.calls()) == 3
     assert {cell["state"] for cell in record(user).values()} == {"passed"}
 
@@ -93,6 +100,10 @@ def test_a_failure_says_how_to_see_it_again(user: User, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "FAILED: 0 passed, 1 failed, 1 skipped" in done.stdout
     assert f"again: PAGES=64K KDIR={user.environment['KDIR']} O=" in done.stdout
+    lines = done.stdout.splitlines()
+    assert "FAILED: 0 of 1 cells passed: 0 passed, 1 failed, 1 skipped" in lines
+    assert "cells with new failures (not known issues): arm64 64K" in lines
+    assert lines[-1].startswith(f"next: PAGES=64K KDIR={user.environment['KDIR']} O=")
 
 
 def test_several_cells_are_chosen_by_their_names(tmp_path: Path) -> None:
