@@ -70,8 +70,8 @@ class Machine:
 USUAL = Machine()
 LARGE = Machine(cpus=2, words=("cma=32M@0-2G", "hugepagesz=1G", "hugepages=1", "nokaslr"), tags=True, memory=5120)
 MACHINES = {
-    # The newest CPU notes accesses itself.
-    "contpte_old": Machine(cpu="cortex-a72"),
+    # The newest CPU notes accesses itself. This old one has pages of 16K, too.
+    "contpte_old": Machine(cpu="cortex-a35"),
     "folio_clear": LARGE,
     "folio_clear_freed": Machine(words=("init_on_alloc=1", "init_on_free=1"), memory=1024),
     "folio_clear_pool": LARGE,
