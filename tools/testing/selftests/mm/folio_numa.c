@@ -246,7 +246,8 @@ TEST_F_TIMEOUT(folio_numa, move_twice, 120)
  */
 static int hold(const struct memory *m, int held[2])
 {
-	if (pipe(held))
+	/* A pipe holds one page for each page of its size. */
+	if (pipe(held) || fcntl(held[1], F_SETPIPE_SZ, bytes(m->pages >> m->order)) < 0)
 		return -1;
 	for (unsigned int i = 0; i < m->pages; i += 1U << m->order) {
 		struct iovec first = { m->at + bytes(i), bytes(1) };
