@@ -338,7 +338,7 @@ static unsigned int mapped_pages(const char *at, unsigned int pages)
 static bool map_last_half(const struct memory *m, unsigned int mapped[2])
 {
 	unsigned int half = (1U << m->order) / 2;
-	size_t table = psize() * psize() / sizeof(long), size = bytes(half);
+	size_t table = (size_t)psize() * psize() / sizeof(long), size = bytes(half);
 	char *room = mmap(NULL, 3 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *at = (char *)(((unsigned long)room + table - 1) & -table);
 	bool right;
