@@ -240,12 +240,12 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear) *
 	const char *why;
 
 	for (int order = variant->first; order <= variant->last; order++) {
-		why = folio_settings(order);
+		why = clear_settings(order);
 		if (why)
 			continue;
 		orders++;
 		/*
-		 * For files that are not mapped; folio_settings() switches it
+		 * For files that are not mapped; clear_settings() switches it
 		 * off again.
 		 */
 		if (of_file(how) && bytes(1 << order) == read_pmd_pagesize())

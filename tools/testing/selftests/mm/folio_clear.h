@@ -26,6 +26,23 @@ static inline int order_of_size(enum folio_size size)
 	return size == BLOCKS ? order_of(cont_ptes()) : 0;
 }
 
+/*
+ * clear_settings() - folio_settings(), if frames of this order come back soon
+ *
+ * A free huge page waits on its CPU for the next allocation. Smaller folios go
+ * back to all other free memory. With pages of 64K some have 16 MiB or more,
+ * and the next allocation finds other frames. A huge page of 512 MiB does not
+ * fit.
+ */
+static inline const char *clear_settings(int order)
+{
+	size_t size = bytes(1UL << order);
+
+	if (size > 64UL << 20 || (size > 8UL << 20 && size != read_pmd_pagesize()))
+		return "such large folios hardly ever get the same frames again";
+	return folio_settings(order);
+}
+
 /* How many folios fit into @room bytes; at least 1. */
 static inline unsigned int folios_in(unsigned long room, int order)
 {

@@ -77,7 +77,7 @@ FIXTURE_SETUP(folio_clear_freed)
 	if (!booted_with("init_on_free=1") || booted_with("page_poison=1"))
 		SKIP(return, "not booted with init_on_free=1");
 	self->order = order_of_size(variant->size);
-	why = folio_settings(self->order);
+	why = clear_settings(self->order);
 	if (why)
 		SKIP(return, "%s", why);
 	self->folios = folios_in(ROOM, self->order);

@@ -117,7 +117,7 @@ TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
 	unsigned int round, met = 0, again = 0;
 	struct memory *m = &self->memory;
 	unsigned long allocated = 0;
-	const char *why = folio_settings(order);
+	const char *why = clear_settings(order);
 	time_t begin = time(NULL);
 	char path[128];
 	long had = 0, lost;

@@ -105,7 +105,7 @@ FIXTURE_SETUP(folio_clear_tags)
 	if (!have_tags())
 		SKIP(return, "memory has no tags here: needs arm64 with MTE");
 	self->order = order_of_size(variant->size);
-	why = folio_settings(self->order);
+	why = clear_settings(self->order);
 	if (why)
 		SKIP(return, "%s", why);
 	self->folios = folios_in(ROOM, self->order);
