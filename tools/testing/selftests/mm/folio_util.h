@@ -45,6 +45,8 @@
 #define FOLIO_KSM "/sys/kernel/mm/ksm/"
 #define FOLIO_NUMA "/proc/sys/kernel/numa_balancing"
 #define FOLIO_SCAN "/sys/kernel/debug/sched/numa_balancing/"
+/* How much of a file a fault maps; 64 KiB at first. */
+#define FOLIO_AROUND "/sys/kernel/debug/fault_around_bytes"
 #define XFS_MAGIC 0x58465342
 
 /* Where a file system with large folios is mounted in the virtual machine. */
@@ -128,6 +130,7 @@ static struct {
 	{ FOLIO_SCAN "scan_period_min_ms" },
 	{ FOLIO_SCAN "scan_period_max_ms" },
 	{ FOLIO_SCAN "scan_size_mb" },
+	{ FOLIO_AROUND },
 };
 
 static pid_t folio_settings_owner;
@@ -197,6 +200,7 @@ static __attribute__((constructor)) void folio_settings_save(void)
 static inline const char *folio_settings(int order)
 {
 	struct thp_settings settings;
+	char around[24];
 	int i;
 
 	if (geteuid())
@@ -224,6 +228,9 @@ static inline const char *folio_settings(int order)
 	 * any.
 	 */
 	write_text(FOLIO_NUMA, "0");
+	/* A fault on a file maps a whole block, also with pages of 16K. */
+	snprintf(around, sizeof(around), "%zu", cont_ptes() * psize());
+	write_text(FOLIO_AROUND, around);
 	return NULL;
 }
 
@@ -564,6 +571,21 @@ static inline int pin(char *at, unsigned int pages)
 static inline bool have_swap(void)
 {
 	return !swapon("/dev/ram0", 0) || errno == EBUSY;
+}
+
+/*
+ * swaps_large() - whether large folios go to swap as a whole
+ *
+ * That is CONFIG_THP_SWAP, which arm64 has with pages of 4K alone. Without it
+ * the kernel splits a folio before it swaps it out.
+ */
+static inline bool swaps_large(void)
+{
+#ifdef __aarch64__
+	return psize() == 4096;
+#else
+	return true;
+#endif
 }
 
 #endif /* FOLIO_UTIL_H */
