@@ -15,8 +15,9 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from . import catalogue, graft, schemata
+from . import catalogue, graft, linear_map, schemata
 from .catalogue import Mutant, Read
 
 FOLDER = catalogue.FOLDER / "generated"
@@ -197,6 +198,30 @@ def functions(read: Read, tested: Mapping[str, str]) -> Iterator[tuple[str, sche
                 yield file, function, text
 
 
+class Needs(NamedTuple):
+    """What shows a mutant of some functions; the fields are those of Mutant."""
+
+    suite: str = ""
+    machine: str = ""
+    early: bool = False
+
+
+NEEDS = {
+    # Only a CPU that can split a block that is in use calls these; the suite runs there.
+    ("arch/arm64/mm/mmu.c", r"split_(contp[tm][de]|p[mu]d|kernel_leaf_mapping.*)"): Needs(
+        "linear_map_split", f"-cpu {linear_map.BLOCKS_CPU}"
+    ),
+    # The kernel calls these once, while it boots.
+    ("arch/arm64/mm/mmu.c", r"map_mem|create_idmap|split_to_ptes_.*"): Needs(early=True),
+}
+"""File and functions: what their mutants need. All others are switched on after the boot, on the usual machine."""
+
+
+def _needs(file: str, function: str) -> Needs:
+    found = (needs for (path, names), needs in NEEDS.items() if path == file and re.fullmatch(names, function))
+    return next(found, Needs())
+
+
 def _mutant(file: str, function: schemata.Function, text: str, change: Change, seen: set[str]) -> Mutant:
     line = text.count("\n", 0, change.start)
     old = text.splitlines()[line].strip()
@@ -212,7 +237,8 @@ def _mutant(file: str, function: schemata.Function, text: str, change: Change, s
         before = read(file)
         return {file: before[: change.start] + change.new + before[change.end :]} if before == text else None
 
-    return Mutant(name, f"{change.operator} in {function.name[0]}()", (file,), files)
+    harm = f"{change.operator} in {function.name[0]}()"
+    return Mutant(name, harm, (file,), files, **_needs(file, function.name[0])._asdict())
 
 
 def every(read: Read, tested: Mapping[str, str] = UNDER_TEST) -> list[Mutant]:

@@ -87,3 +87,13 @@ def test_answers_to_survivors_stay(tmp_path: Path) -> None:
 def test_names_of_functions_are_expressions() -> None:
     for names in generated.UNDER_TEST.values():
         re.compile(names)
+
+
+def test_code_that_runs_elsewhere_is_judged_there() -> None:
+    text = "".join(
+        f"int {name}(int nr)\n{{\n\treturn nr < 1;\n}}\n\n" for name in ("split_pud", "map_mem", "pmd_split")
+    )
+    file = "arch/arm64/mm/mmu.c"
+    for mutant in generated.every({file: text}.__getitem__, {file: ".*"}):
+        live, boot = "_split_pud_" in mutant.name, "_map_mem_" in mutant.name
+        assert (mutant.suite == "linear_map_split", "midr=" in mutant.machine, mutant.early) == (live, live, boot)
