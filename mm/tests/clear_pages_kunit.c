@@ -21,6 +21,7 @@
 #include <kunit/test.h>
 #include <linux/completion.h>
 #include <linux/highmem.h>
+#include <linux/irqflags.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/sched/clock.h>
@@ -268,7 +269,8 @@ struct stack_look {
 
 /*
  * All of the stack below the frame of this function, which calls nothing
- * meanwhile.
+ * meanwhile. Interrupts are off: they would save a register with the mark
+ * there.
  */
 static noinline __no_sanitize_address __no_kcsan
 void stack_look_and_mark(struct stack_look *look)
@@ -288,10 +290,13 @@ void stack_look_and_mark(struct stack_look *look)
 static int stack_thread(void *data)
 {
 	struct stack_look *look = data;
+	unsigned long flags;
 
 	look->stack = task_stack_page(current);
 	look->page = vmalloc_to_page(look->stack);
+	local_irq_save(flags);
 	stack_look_and_mark(look);
+	local_irq_restore(flags);
 	complete(&look->done);
 	return 0;
 }

@@ -179,7 +179,7 @@ static int mm_fail_id(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return 0;
 }
 
-static int mm_fail_counters(struct kretprobe_instance *ri, struct pt_regs *regs)
+static int __maybe_unused mm_fail_counters(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct mm_fail *fail = (void *)ri->data;
 
@@ -191,14 +191,16 @@ static int mm_fail_counters(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return 0;
 }
 
-/* The allocations of a new mm, in their order. */
+/* The allocations of a new mm, in their order. One CPU's counters need none. */
 static const struct mm_step {
 	const char *desc;
 	const char *function;
 	kretprobe_handler_t fail;
 } mm_steps[] = {
 	{ "ID", "ida_alloc_range", mm_fail_id },
+#ifdef CONFIG_SMP
 	{ "counters", "__percpu_counter_init_many", mm_fail_counters },
+#endif
 };
 
 static struct kretprobe mm_fail_probe;

@@ -153,9 +153,9 @@ static void set_ptes_of_new_entries(struct kunit *test)
 	while (contpte_order_next(&call)) {
 		int nr = call.end - call.start, i;
 
-		/* Here the masks are offsets: there are no blocks yet. */
-		off = call.mask % 2;
-		if (nr == 1 || call.mask > 1)
+		/* Here the first two masks are offsets: there are no blocks yet. */
+		off = !!call.mask;
+		if (nr == 1 || call.mask > CONTPTE_ORDER_ALL / 3)
 			continue;
 		contpte_reset(o->f);
 		contpte_order_run(o, &call);
