@@ -232,7 +232,7 @@ class Boot:
         listing.write_text("".join(f"{line}\n" for line in lines))
         guest.pack(guest.specification(settings.arch, settings.cache, files, listing), build, initrd)
         image = guest.disk(settings.out / "kselftest" / "xfs.img")
-        memory = self.memory or self.needs.memory
+        memory = max(self.memory or self.needs.memory, guest.LEAST.get(settings.pages, 0))
         command = guest.command(
             *(settings.arch, build, initrd, image, self.needs.cpus, self.kvm, self.words, memory),
             tags=self.needs.tags,
