@@ -11,8 +11,8 @@
 #include "pgtable_kunit.h"
 
 /*
- * The code that starts the thread may be gone after boot; then compaction stays
- * on.
+ * After boot the kernel may have freed the code that starts the thread. The
+ * thread is not stopped then.
  */
 static bool compaction_stoppable(void)
 {

@@ -34,7 +34,7 @@
 #define ATOMIC_SEQCOUNT_WRITERS_MASK \
 	(ATOMIC_SEQCOUNT_SHARED_MASK | ATOMIC_SEQCOUNT_EXCLUSIVE_MASK)
 
-/* One writer per CPU, and as many again for nested ones. */
+/* Each CPU may have one writer, and another one nested in it. */
 static_assert(2 * CONFIG_NR_CPUS <= ATOMIC_SEQCOUNT_SHARED_MASK + 1);
 
 struct atomic_seqcount {

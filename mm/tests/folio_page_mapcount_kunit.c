@@ -91,8 +91,8 @@ KUNIT_ARRAY_PARAM(mapcount_order, mapcount_orders, mapcount_order_desc);
 /*
  * The average of the mappings of a page is the nearest whole number, the larger
  * one if two are as near, and never 0 for a folio that is mapped; mappings of the
- * whole count for each page. From none to two and a half for each page, one more
- * at a time [mapped 22]:
+ * whole count for each page. The case adds one mapping at a time, from none to
+ * two and a half for each page [mapped 22]:
  *
  *	mappings of 512 pages	0   1 .. 767   768 .. 1279   1280
  *	average			0       1            2           3

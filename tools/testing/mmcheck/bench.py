@@ -341,7 +341,7 @@ def run(environ: Mapping[str, str]) -> int:
         if only in ("", part.name):
             if part.name == "clear_pages" and not guest.has_kvm("x86_64"):
                 progress.say(
-                    "clear_pages: this machine does not run x86_64 kernels by itself; times are the emulator's"
+                    "clear_pages: this machine emulates x86_64, so the times are the emulator's, not a processor's"
                 )
             own = run_part(part, {**environ, "KDIR": ""}, settings.out, jobs)
             found[part.name] = merged(found.get(part.name, []), own)
@@ -400,7 +400,7 @@ def compare(a: str, b: str) -> str:
     one, two = load(a), load(b)
     both = [key for key in one if key in two]
     if not both:
-        raise UserError(f"{a} and {b} have no number in common")
+        raise UserError(f"{a} and {b} measured nothing in common; run make bench with the same ONLY= for both")
     table = Table("", ["what", "kernel", "of", "#A", "#B", "#B/A", "verdict"])
     same = 0
     for key in both:
@@ -419,7 +419,7 @@ def compare(a: str, b: str) -> str:
 def run_compare(environ: Mapping[str, str]) -> int:
     """The other command; returns the exit status."""
     if not (environ.get("A") and environ.get("B")):
-        raise UserError("say which results to compare: A=out B=other/out")
+        raise UserError("no results to compare; name two folders, as in A=out B=other/out")
     print(compare(environ["A"], environ["B"]))
     return 0
 

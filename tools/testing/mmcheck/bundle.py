@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make bundle`: what a lab boots elsewhere, in O/bundle: a kernel, the selftests as initramfs, an empty disk.
 
-The machine is that of `make kselftest`: it runs the programs, says what came of them on its console, and turns itself
+It is the machine of `make kselftest`: it runs the programs, says what came of them on its console, and turns itself
 off. TESTS= chooses; without it these are all programs of the usual machine. Nothing is booted.
 """
 

@@ -108,7 +108,7 @@ def _entry(path: Path, entry: dict[str, object]) -> Mutant:
         raise UserError(f"{path}: mutant {name} {wrong}")
     text = {key: str(value) for key, value in entry.items()}
     if not inside(text["file"]):
-        raise UserError(f"{path}: mutant {name}: {text['file']!r} is no file of a kernel tree")
+        raise UserError(f"{path}: mutant {name}: {text['file']!r} is not a path of a file in a kernel tree")
 
     def files(read: Read) -> Mapping[str, str] | None:
         try:
@@ -145,7 +145,7 @@ def patch(path: Path) -> Mutant:
     files_changed = [name.partition("/")[2] for name in names]
     for name in files_changed:
         if name and not inside(name):
-            raise UserError(f"{path}: {name!r} is no file of a kernel tree")
+            raise UserError(f"{path}: {name!r} is not a path of a file in a kernel tree")
     harm = next((line.removeprefix("Subject: ") for line in lines if line.strip() and not line.startswith("---")), "")
 
     def files(read: Read) -> Mapping[str, str] | None:

@@ -15,7 +15,7 @@ TABLE = Path(__file__).parent / "matrix.toml"
 
 
 def slug(name: str) -> str:
-    """The name of a cell as that of a file."""
+    """The name of a cell, in letters that a file's name may have."""
     return re.sub(r"[^\w.-]+", "-", name)
 
 
@@ -54,7 +54,7 @@ class Cell:
 
     @property
     def slug(self) -> str:
-        """Its name as that of a file."""
+        """Its name, in letters that a file's name may have."""
         return slug(str(self))
 
     @property

@@ -112,7 +112,7 @@ def tools(out: Path, wanted: Path = HERE / "requirements.txt", name: str = "venv
         ours.empty(folder)
         venv.create(folder, with_pip=True)
         if _run([folder / "bin/pip", "install", "-q", "--disable-pip-version-check", "-r", wanted]):
-            raise UserError(f"pip could not install {wanted}; is a package index within reach?")
+            raise UserError(f"pip could not install {wanted}; check the network and the package index that pip uses")
         stamp.write_bytes(wanted.read_bytes())
     (folder / ours.MARKER).touch()
     return folder / "bin"

@@ -72,7 +72,7 @@ def given_to_make(flags: str) -> list[str]:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raise UserError for a name that is almost that of a variable: `TEST=folio_fork` would run all tests."""
+    """Raise UserError for a name that is almost a variable's name: `TEST=folio_fork` would run all tests."""
     for name in names:
         near = [] if name in KNOWN else difflib.get_close_matches(name.upper(), sorted(KNOWN), 1, 0.8)
         if near:

@@ -191,7 +191,7 @@ class Session:
                         assert content
                         path.write_bytes(content.read())
         except tarfile.TarError:
-            raise UserError(f"no counters came out of the machine: see the consoles in {self.folder}") from None
+            raise UserError(f"the machine saved no coverage counters: see the consoles in {self.folder}") from None
         self.lcov("--capture", "--directory", str(build), "--output-file", str(target))
         return target
 

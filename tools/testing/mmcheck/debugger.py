@@ -77,7 +77,7 @@ def instructions_of_call(command: Sequence[str], address: int, link: int = 30) -
     """Instructions from the first execution of `address`, where a function begins, to the return from it.
 
     command: starts the machine
-    link:    the register with the address that the function returns to: that of arm64
+    link:    the register with the address that the function returns to; x30 on arm64
     """
     with tempfile.TemporaryDirectory(prefix="mmcheck-") as folder:
         path = Path(folder) / "socket"

@@ -4,7 +4,7 @@
 PASSED = 0
 FAILED = 1
 SKIPPED = 4
-"""Of the selftests alone, as kselftest has it: all were skipped."""
+"""All were skipped. Only the selftests have this status, as kselftest does."""
 NO_VERDICT = 125
 """Nothing is known about the kernel. `git bisect run` skips such a commit; 1 to 124 mean a bad one."""
 INTERRUPTED = 130

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """make mutants GENERATED=1: mutants from rules, written without knowledge of the tests.
 
-A handful of operators is applied to every place where it fits, in all functions under test; a random sample with a
-fixed seed is judged. The share that is noticed says more than that of the catalogue, the mutants of which were written
-beside the tests. Each survivor is listed in mutants/generated/, with its diff and room for an answer: why nobody can
-notice, or the test that does since.
+A few operators are applied to every place where they fit, in all functions under test; a random sample with a fixed
+seed is judged. The share of noticed mutants says more here than in the catalogue, since the authors of the tests wrote
+the catalogue. Each survivor is listed in mutants/generated/ with its diff. The entry has a field for the answer: why no
+test can notice the mutant, or which test notices it since.
 """
 
 import difflib
@@ -59,7 +59,7 @@ UNDER_TEST: dict[str, str] = {
     r"|try_to_unmap_one|ttu_anon_lazyfree_folio",
     "mm/util.c": r".*batch.*",
 }
-"""Files, and which of their functions: those that read or write a run of entries, count the mappings of a large folio,
+"""By file, the functions that mutants change. They read or write a run of entries, count the mappings of a large folio,
 clear several pages, build the linear map, or force write faults.
 
 The catalogue also changes other functions (system calls, allocators, hugetlb): a test sees one property of each.

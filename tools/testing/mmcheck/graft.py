@@ -218,7 +218,9 @@ def graft(tree: Path, project: Path = PROJECT, features: Sequence[str] = ()) -> 
     for name, content in contents.items():
         path = tree / name
         if name not in journal.copied and path.exists() and path.read_bytes() != content:
-            raise UserError(f"{path} is there already and is not ours; the tree is left as it was")
+            raise UserError(
+                f"{path} is there already, and not from mmcheck; nothing was changed: move it away, or use another tree"
+            )
 
     changed = [name for name, content in contents.items() if not same(tree / name, content)]
     lines = [name for name, text in texts.items() if not same(tree / name, text.encode())]
@@ -303,7 +305,7 @@ def main(arguments: list[str]) -> int:
     def run(environ: Mapping[str, str]) -> int:
         tree = environ.get("KDIR")
         if not tree:
-            raise UserError(f"say which tree: make {arguments[0]} KDIR=/path/to/linux")
+            raise UserError(f"KDIR= is not set; name the tree: make {arguments[0]} KDIR=/path/to/linux")
         path = from_folder(Path(tree).expanduser().absolute()).path
         wanted = features(environ, own_tree=True)
         try:

@@ -46,7 +46,7 @@ class GuestSession(Session):
         """With nothing switched on all programs must pass, or no verdict means anything."""
         usual = [program.name for program in self.every if program.name not in kselftest.MACHINES]
         self.check_programs([usual])
-        progress.say(f"{len(kernel.number)} mutants in one kernel; without one, all programs pass")
+        progress.say(f"{len(kernel.number)} mutants in one kernel; with none switched on, all programs pass")
 
     def check_programs(self, boots: Sequence[Sequence[str]]) -> None:
         """Boot without a mutant, once for each of `boots`. Raises UserError where a program fails."""
@@ -54,7 +54,9 @@ class GuestSession(Session):
             verdict = self.programs(Mutant("unchanged", "", (), lambda _: {}), 0, names)
             if verdict.state != "passed":
                 log = self.folder / "unchanged.log"
-                raise UserError(f"linux {self.label} without a mutant: {verdict.state} in {verdict.where}; see {log}")
+                raise UserError(
+                    f"linux {self.label} fails without a mutant: {verdict.state} in {verdict.where}; see {log}"
+                )
 
     def boot(self, mutant: Mutant, number: int, glob: str) -> Verdict:
         """Boot with one mutant switched on, with the one program `glob`, or with all of the usual machine."""

@@ -12,7 +12,7 @@ from .judge import Kernel, Session, switch
 from .killmatrix import BOOTS, Row
 
 BUDGET = 120.0
-"""How long programs may run for each mutant, in seconds, without the program that the catalogue names."""
+"""Seconds that programs may run for each mutant, not counting the program that the catalogue names."""
 
 
 class GuestMatrixSession(GuestSession):
@@ -28,7 +28,9 @@ class GuestMatrixSession(GuestSession):
         for number, names in enumerate(self.boots()):
             one, cases = self._boot(f"unchanged-{number}", [], names)
             if bad := [case for case in cases if case.state == "failed"]:
-                raise UserError(f"linux {self.label} without a mutant: {bad[0].suite}.{bad[0].name}; see {one.console}")
+                raise UserError(
+                    f"linux {self.label} fails without a mutant: {bad[0].suite}.{bad[0].name}; see {one.console}"
+                )
             self.reach.cases += [f"{case.suite}.{case.name}" for case in cases]
             self.trace.add(one.console)
 

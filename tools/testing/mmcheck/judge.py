@@ -247,7 +247,7 @@ class Session:
                 return kernel, broken
             log = self.log()
             wrong = culprits(log, kernel, self.build) or {self.culprit(mutants, kernel, broken, log)}
-            progress.say(f"does not build, left out: {', '.join(sorted(wrong))}")
+            progress.say(f"these mutants do not build and are left out: {', '.join(sorted(wrong))}")
             broken += sorted(wrong)
 
     def culprit(
@@ -272,7 +272,7 @@ class Session:
             good, suspects = [], every
             if not builds([]):
                 raise UserError(f"linux {self.label} does not build: see {self.build / LOG}")
-        progress.say(f"does not build, and no message names a mutant: halving {len(suspects)}")
+        progress.say(f"no build, and no message names a mutant: searching among {len(suspects)} by halves")
         first, last = 0, len(suspects)  # with the first `first` it builds, with the first `last` it does not
         while last - first > 1:
             middle = (first + last) // 2
@@ -388,7 +388,7 @@ class Session:
             if not any(text != self.read(name) for name, text in files.items()):
                 results.append(Result(mutant.name, "survived", argument="changes nothing"))
                 continue
-            progress.say(f"{mutant.name} changes more than bodies of functions: a kernel of its own")
+            progress.say(f"{mutant.name} changes more than bodies of functions, so it gets a kernel of its own")
             if not self.attempt(own_kernel(mutant, files, usual)):
                 results.append(Result(mutant.name, "does not build", harm=mutant.harm))
                 continue
@@ -406,12 +406,14 @@ class Session:
             command = boot.command(self.settings.arch, self.build, ["mmcheck_reach", "printk.time=1"])
             verdict = boot.follow(command, log, TIMEOUT)
             if verdict.state != "passed":
-                raise UserError(f"linux {self.label} without a mutant: {verdict.state} in {verdict.where}; see {log}")
+                raise UserError(
+                    f"linux {self.label} fails without a mutant: {verdict.state} in {verdict.where}; see {log}"
+                )
             with log.open(errors="replace") as console:
                 before = reach.read(console)
             before.save(kept, mark)
         self.reach = before
-        progress.say(f"{len(kernel.number)} mutants in one kernel; without one, all suites pass")
+        progress.say(f"{len(kernel.number)} mutants in one kernel; with none switched on, all suites pass")
 
     def fingerprint(self, kernel: Kernel) -> str:
         """Changes with the kernel, the tests, and what is broken."""

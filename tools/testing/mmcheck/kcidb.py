@@ -87,7 +87,7 @@ class Submission:
             if folder in builds and builds[folder]["status"] == "FAIL":
                 continue  # of an earlier kernel
             if kind == "kselftest" and not virtual(self.out / kind / folder):
-                progress.say(f"{name} ran on a kernel that was not built here: left out")
+                progress.say(f"{name} is left out: its kernel was not built here")
                 continue
             build = Build.named(folder)
             builds[folder] = self.build(build, "PASS")

@@ -37,7 +37,7 @@ SILENCE = 15
 """A kernel hangs if it prints no line for so many seconds plus four times what the running case takes."""
 
 FLOOD = 3000
-"""Lines without a verdict, after which the running case counts as one that kills the kernel."""
+"""After so many lines without a verdict, the running case counts as one that kills the kernel."""
 
 SLOW, ENOUGH = 2.0, 2
 """A case that takes more than SLOW seconds is spared the mutants that ENOUGH quicker cases notice."""
@@ -229,7 +229,7 @@ class Judge:
         useful = {case for name, row in rows.items() if name in by_name for case in row.cases}
         for case in sorted({case for row in rows.values() for case in row.spared} - useful):
             for name in [name for name, row in rows.items() if name in by_name and case in row.spared]:
-                progress.say(f"{case} has noticed nothing yet: it runs with {name}")
+                progress.say(f"{case} has noticed no mutant yet: running it with {name}")
                 self._boots(by_name[name], [self.place[case]], False, rows[name])
                 if boot.stop.is_set():
                     return
@@ -369,9 +369,9 @@ def run_alone(session: Session, mutants: Sequence[tuple[Mutant, Mapping[str, str
         if found := kept.load():
             rows |= found
             continue
-        progress.say(f"{mutant.name} changes more than bodies of functions: a kernel of its own")
+        progress.say(f"{mutant.name} changes more than bodies of functions, so it gets a kernel of its own")
         if not session.attempt(kernel):
-            progress.say(f"{mutant.name} does not build, left out")
+            progress.say(f"{mutant.name} does not build and is left out")
             continue
         row = Judge(session, kernel).row(mutant)
         progress.say(f"{mutant.name}: {len(row.cases)} of {row.reached} cases notice")

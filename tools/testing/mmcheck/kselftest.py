@@ -428,7 +428,7 @@ def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
     targets = environ.get("TARGETS") or "mm"
     if targets != "mm":
-        raise UserError(f"TARGETS={targets}: this repository has tests for TARGETS=mm")
+        raise UserError(f"TARGETS={targets}: use TARGETS=mm; this repository has no other selftests")
     environ = {**environ, "ARCH": environ.get("ARCH") or machine.own_arch()}
     suite = environ.get("SUITE") or ""
     if suite not in ("", "upstream"):
@@ -478,7 +478,7 @@ def report(
 
 def main(environ: Mapping[str, str]) -> int:
     """The command."""
-    status = command.run("kselftest", run, environ, "what was found so far is kept")
+    status = command.run("kselftest", run, environ, "the results so far are kept")
     if status == 130:
         boot.stop.set()
     return status

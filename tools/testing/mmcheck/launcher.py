@@ -435,7 +435,9 @@ def patched(kernel: source.Source, settings: Settings) -> dict[str, bytes | None
         if content is not None:
             text = edit.apply(content.decode())
             if text is None:
-                raise UserError(f"PATCH={settings.patch}: {edit.path} has no place left for {edit.line!r}")
+                raise UserError(
+                    f"PATCH={settings.patch}: {edit.path} has no place for the line {edit.line!r}; change the patch"
+                )
             files[edit.path] = text.encode()
     said = ", ".join(files)
     progress.say(f"PATCH={settings.patch} is applied to a private copy of linux {kernel.label}: {said}")
@@ -479,7 +481,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         source.judge(settings)
         if not source.here(settings):
             print(HELP, end="")
-            print(f"\nThe arguments of the kernel's own kunit.py are shown once linux {settings.kernel} is here.")
+            print(f"\nThe arguments of the kernel's own kunit.py are shown once linux {settings.kernel} is downloaded.")
             return 0
     launch = prepare(request, environ)
     status = launch.run()
@@ -500,5 +502,5 @@ def _compiler(arch: str) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """The command."""
-    kept = "the next run continues from here"
+    kept = "run it again to continue from here"
     return command.run("kunit.py", lambda environ: run(arguments, environ), os.environ, kept)

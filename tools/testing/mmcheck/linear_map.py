@@ -50,7 +50,7 @@ def symbol(build: Path, name: str) -> int:
     """The address of a function of the arm64 kernel in `build`, which is not moved at boot."""
     found = re.search(rf"^([0-9a-f]+) [Tt] {name}$", (build / "System.map").read_text(), re.MULTILINE)
     if found is None:
-        raise UserError(f"{build / 'System.map'} has no {name}: is it an arm64 kernel?")
+        raise UserError(f"{build / 'System.map'} has no {name}; use a kernel built for arm64")
     return int(found[1], 16)
 
 

@@ -51,7 +51,7 @@ NO_SUITE = "this kernel has no such suite"
 """The reason if a change selects a suite that this kernel lacks."""
 
 NAMED = 10
-"""So many failed cases of a cell are named; its results.json has all."""
+"""At most so many failed cases of a cell are named; its results.json has all."""
 
 _STEP = re.compile(r"^mmcheck: building .*? \[(\d+/~?\d+)\]")
 _SUITE = re.compile(r"=== (\w+) \(\d+ subtests?\) ===")
@@ -103,7 +103,7 @@ def table(path: Path, own_tree: bool) -> list[Cell]:
                         selftests = bool(group.get("selftests"))
                         found.append(make(kernel, arch, pages, name, known[name], selftests))
     if not found:
-        raise UserError(f"MATRIX={path}: has no [[cells]]")
+        raise UserError(f"MATRIX={path}: the table has no [[cells]]; add one")
     return list(dict.fromkeys(found))
 
 
@@ -499,7 +499,7 @@ def run(environ: Mapping[str, str]) -> int:
 
 def main(environ: Mapping[str, str]) -> int:
     """The command."""
-    return command.run("matrix", run, environ, "the next call goes on from here")
+    return command.run("matrix", run, environ, "run it again to continue from here")
 
 
 def start(arguments: Sequence[str]) -> int:

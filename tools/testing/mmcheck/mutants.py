@@ -148,7 +148,7 @@ def by_rules(session: Session, only: str) -> int:
     answered = generated.answers(path)
     sample = [mutant for mutant in generated.sample(every) if chosen(mutant, only)]
     sample = [dataclasses.replace(mutant, survives=answered.get(mutant.name, "")) for mutant in sample]
-    progress.say(f"rules make {len(every)} mutants; {len(sample)} of them are drawn at random (seed {generated.SEED})")
+    progress.say(f"rules generate {len(every)} mutants; judging {len(sample)} random ones (seed {generated.SEED})")
     with session.alone():
         results = session.run(sample)
         session.save(results)
@@ -162,7 +162,7 @@ def by_rules(session: Session, only: str) -> int:
     print(f"by rules: {len(noticed)} of {could} noticed ({percent(len(noticed), could)}), {failing} by a failing test")
     if score := by_hand(session):
         print(f"by hand:  {score[0]} of {score[1]} noticed ({percent(*score)})")
-    progress.say(f"survivors, with room for answers: {path}")
+    progress.say(f"mutants that nothing noticed are in {path}; write there why each of them is harmless")
     return status(results)
 
 
@@ -183,7 +183,7 @@ def by_hand(session: Session) -> tuple[int, int] | None:
 
 def main(environ: Mapping[str, str]) -> int:
     """The command."""
-    return command.run("mutants", run, environ, "what was found so far is kept")
+    return command.run("mutants", run, environ, "run it again to continue from here")
 
 
 def start(arguments: Sequence[str]) -> int:

@@ -58,10 +58,10 @@ def read(path: Path) -> tuple[str, list[str]]:
         raise UserError(f"PATCH={path}: {error.strerror}") from None
     files = names(text)
     if not files:
-        raise UserError(f"PATCH={path}: names no file to change; give a unified diff")
+        raise UserError(f"PATCH={path}: the patch changes no file; give a unified diff")
     for name in files:
         if not inside(name):
-            raise UserError(f"PATCH={path}: {name!r} is no file of a kernel tree")
+            raise UserError(f"PATCH={path}: {name!r} is not a path of a file in a kernel tree")
     return text, files
 
 

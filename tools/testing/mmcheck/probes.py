@@ -9,7 +9,7 @@ from .settings import PROJECT
 
 FOLDER = PROJECT / "lib/pgtable_kunit"
 SHOWN = 5
-"""So many probes are named to the user."""
+"""At most so many probes are named to the user."""
 
 
 def table() -> list[list[str]]:

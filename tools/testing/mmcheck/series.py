@@ -494,7 +494,7 @@ def with_entry(text: str, person: str, listed: Iterable[str]) -> str:
     for match in re.finditer(r"^\n(\S.*)\n[A-Z]:\t", text, re.MULTILINE):
         if match[1].upper() > TITLE or match[1] == "THE REST":
             return text[: match.start(1)] + "\n".join(entry) + "\n\n" + text[match.start(1) :]
-    raise UserError(f"{MAINTAINERS}: it has no place for {TITLE}")
+    raise UserError(f"{MAINTAINERS}: no place for the section {TITLE}; is the file complete?")
 
 
 class Repository:
@@ -553,7 +553,7 @@ def version(tree: Path) -> str:
     numbers = [found.get(name) or "0" for name in ("VERSION", "PATCHLEVEL")]
     whole = ".".join(numbers) + (f".{found['SUBLEVEL']}" if found.get("SUBLEVEL", "0") != "0" else "")
     if not all(number.isdecimal() for number in numbers) or tuple(map(int, numbers)) < OLDEST:
-        raise UserError(f"{tree}: Linux {whole} is too old, the suites are for {'.'.join(map(str, OLDEST))} and newer")
+        raise UserError(f"{tree}: Linux {whole} is too old; use {'.'.join(map(str, OLDEST))} and newer")
     return f"{whole}{found.get('EXTRAVERSION', '')}"
 
 
@@ -563,11 +563,11 @@ def base_files(tree: Path, overlay: Overlay) -> dict[str, str]:
         raise UserError(f"{tree} is grafted; take the overlay off with make ungraft KDIR={tree}, or give another tree")
     for name in overlay.texts:
         if (tree / name).exists():
-            raise UserError(f"{tree / name} is there already; give a tree without the overlay")
+            raise UserError(f"{tree / name} exists already; use a tree without the overlay")
     names = [*graft.edited(tree), MAINTAINERS]
     if commit_of(tree) and (changed := asked(tree, "diff", "--name-only", "HEAD", "--", *names)):
         raise UserError(
-            f"{tree / changed.split()[0]} has changes that are not committed, which git am would not accept"
+            f"{tree / changed.split()[0]} has uncommitted changes, which git am refuses; commit or stash them"
         )
     try:
         return {name: (tree / name).read_bytes().decode() for name in names}

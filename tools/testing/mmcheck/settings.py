@@ -88,7 +88,7 @@ def from_environment(environ: Mapping[str, str], arch: str | None = None) -> Set
     tree = Path(kdir).expanduser().absolute() if kdir else None
     out = out_of(environ)
     if tree and out.resolve().is_relative_to(tree.resolve()):
-        raise UserError(f"O={out} is inside of KDIR={tree}, which is never written to; choose another O=")
+        raise UserError(f"O={out} is inside KDIR={tree}, and mmcheck never writes there; choose another O=")
     if patch := environ.get("PATCH"):
         try:
             Path(patch).read_bytes()

@@ -49,7 +49,7 @@ def make(
     files |= {f"{graft.SELFTESTS}/mm/{name}": b"" for name in LOCAL_CONFIG}
     for name, content in (others or {}).items():
         if not inside(name):
-            raise UserError(f"{name!r} is no file of a kernel tree")
+            raise UserError(f"{name!r} is not a path of a file in a kernel tree")
         if content is not None:
             files[name] = content
     left_out = set() if source.fixed else set(generated(source.path))

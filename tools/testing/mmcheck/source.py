@@ -220,7 +220,7 @@ def generated(path: Path) -> list[str]:
     if not any((path / sign).exists() for sign in signs):
         return []
     if not shutil.which("git"):
-        raise UserError(f"KDIR={path} has been built in: git is needed to tell sources from results; install git")
+        raise UserError(f"KDIR={path} has build results in it, and only git can tell them from sources; install git")
     # Distributions let their .gitignore name the whole tree: these files are sources all the same.
     sources = ("/*/", "/Kbuild", "/Kconfig", "/Makefile", "/COPYING", "/MAINTAINERS", ".gitignore", ".kunitconfig")
     command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--others", "--ignored"]

@@ -44,7 +44,7 @@ KNOWN = {
     "vmtests_thp.khugepaged all:file *": "there is no mkfs.xfs: the folder is in memory, where nothing is collapsed",
     "vmtests_thp.khugepaged*": "6.12's khugepaged.c does not compile: it has no KSFT_SKIP",
 }
-"""Failures that the tests themselves are the reason of, by globs of cases."""
+"""Failures that the tests themselves cause, by globs of cases."""
 
 LIBRARIES = ("libcap-dev", "libnuma-dev")
 """Packages that some programs are linked with."""

@@ -19,7 +19,7 @@
 
 struct pte_walker pte_walker;
 
-/* @size is that of what was read. */
+/* @size is the number of bytes that were read. */
 static inline void pte_walker_read(const void *p, unsigned long size)
 {
 	unsigned long first = (unsigned long)pte_walker.ptep;

@@ -30,7 +30,7 @@ def provide(out: Path) -> None:
         venv.create(folder, with_pip=True)
         pip = [str(folder / "bin/pip"), "install", "-q", "--disable-pip-version-check", "-r", str(WANTED)]
         if subprocess.run(pip, stdin=subprocess.DEVNULL).returncode:
-            raise UserError(f"pip could not install {WANTED}; can this machine reach a package index?")
+            raise UserError(f"pip could not install {WANTED}; check the network and the package index that pip uses")
         stamp.write_bytes(WANTED.read_bytes())
     (folder / ours.MARKER).touch()
     sys.path[:0] = map(str, folder.glob("lib/python3*/site-packages"))

@@ -261,7 +261,7 @@ def test_an_interrupt_ends_the_build_and_the_next_run_goes_on(user: User, number
         finally:
             run.kill()
     assert run.returncode == 130
-    assert "interrupted; the next run continues from here" in said
+    assert "interrupted; run it again to continue from here" in said
     assert not Path(f"/proc/{make}/cmdline").exists() or b"sleep" not in Path(f"/proc/{make}/cmdline").read_bytes()
     assert user.kunit("run", "--arch=arm64").returncode == 0
 

@@ -41,8 +41,8 @@ def test_the_copy_has_the_patch_and_the_tree_has_not(user: User, tree: Path) -> 
     ("text", "said"),
     [
         (CHANGE.replace("int memory", "int other"), "does not apply: patch failed: mm/memory.c:1"),
-        ("words\n", "names no file to change; give a unified diff"),
-        (CHANGE.replace("mm/memory.c", "../../memory.c"), "is no file of a kernel tree"),
+        ("words\n", "the patch changes no file; give a unified diff"),
+        (CHANGE.replace("mm/memory.c", "../../memory.c"), "is not a path of a file in a kernel tree"),
     ],
 )
 def test_a_patch_that_does_not_apply_runs_nothing(user: User, tree: Path, text: str, said: str) -> None:

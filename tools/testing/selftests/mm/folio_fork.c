@@ -25,7 +25,7 @@ FIXTURE(folio_fork)
 
 FIXTURE_VARIANT(folio_fork)
 {
-	int order;	/* relative to that of a block; or SINGLE */
+	int order;	/* relative to a block's order; or SINGLE */
 };
 
 #define SINGLE -1

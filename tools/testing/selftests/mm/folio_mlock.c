@@ -27,7 +27,7 @@ FIXTURE(folio_mlock)
 
 FIXTURE_VARIANT(folio_mlock)
 {
-	int order;	/* above that of a block */
+	int order;	/* this much above a block's order */
 };
 
 FIXTURE_VARIANT_ADD(folio_mlock, block)

@@ -28,7 +28,7 @@ FIXTURE(folio_move)
 FIXTURE_VARIANT(folio_move)
 {
 	enum memory_kind kind;
-	int order;	/* above that of a block */
+	int order;	/* this much above a block's order */
 };
 
 FIXTURE_VARIANT_ADD(folio_move, anon)

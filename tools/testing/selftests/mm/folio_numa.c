@@ -44,7 +44,7 @@ FIXTURE(folio_numa)
 FIXTURE_VARIANT(folio_numa)
 {
 	enum memory_kind kind;
-	int order;		/* above that of a block */
+	int order;		/* this much above a block's order */
 };
 
 #define SINGLE -1

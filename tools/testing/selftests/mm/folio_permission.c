@@ -23,7 +23,7 @@ FIXTURE(folio_permission)
 
 FIXTURE_VARIANT(folio_permission)
 {
-	int order;	/* above that of a block */
+	int order;	/* this much above a block's order */
 };
 
 FIXTURE_VARIANT_ADD(folio_permission, block)

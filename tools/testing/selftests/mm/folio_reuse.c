@@ -115,7 +115,7 @@ static bool shared_for_a_while(int go[2], struct memory *m)
 /*
  * [mapped 37] A child shares the folio and exits, then the parent writes to
  * each page. A tracking kernel copies none, an older one all. The variants have
- * orders from 2 to that of a huge page.
+ * orders from 2 to the order of a huge page.
  */
 TEST_F(folio_reuse, alone)
 {
