@@ -208,6 +208,7 @@ static int lowest_try(struct watched *w, char *at, char *first, struct lowest *r
  * the page table that lies before theirs in memory. That table has entries of
  * pages of the same folio, which a kernel that runs over the start of its table
  * makes as accessible as the page that was read. Known issue 14: it does so.
+ * With larger pages no try of this kind has found two tables side by side.
  */
 TEST_F_TIMEOUT(folio_hinting, fault_at_lowest_address, 240)
 {
@@ -218,6 +219,8 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_lowest_address, 240)
 	char *room, *first;
 	struct lowest result;
 
+	if (psize() != 4096)
+		SKIP(return, "no two tables come to lie side by side with such pages");
 	if (read_num("/proc/sys/vm/mmap_min_addr") > bytes(1))
 		SKIP(return, "the lowest addresses cannot be mapped");
 	room = mmap(NULL, (tables + 1) * table, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
