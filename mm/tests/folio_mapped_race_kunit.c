@@ -2,9 +2,8 @@
 /*
  * Is a large folio mapped by one mm, or by several? At the same time.
  *
- * Mapping a folio takes its lock; asking whether it is shared does not. So an
- * mm that has just mapped the folio asks, while other mms do the same on other
- * CPUs.
+ * Mapping a folio takes its lock; asking whether it is shared does not. So each
+ * mm maps the folio and then asks, while other mms do the same on other CPUs.
  *
  * Not covered: an mm that asks without a mapping may get an outdated answer.
  *

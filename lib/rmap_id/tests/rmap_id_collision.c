@@ -69,7 +69,7 @@ static bool lattice_reduce(struct lattice *l, unsigned int i, unsigned int j)
 	s64 q = div64_s64((dot < 0 ? -dot : dot) + norm / 2, norm);
 	unsigned int k;
 
-	/* Exactly half of it would not become shorter. */
+	/* If the quotient is exactly 1/2, @i keeps its length. */
 	if (!q || 2 * (dot < 0 ? -dot : dot) == norm)
 		return false;
 	if (dot < 0)

@@ -28,8 +28,8 @@ MEMORY = 2048
 """Mebibytes of the machine; an eighth of it at most is what is swapped out."""
 
 LEAST = {"64K": 4096}
-"""Mebibytes that a kernel with such pages needs to group free pages by mobility: six huge pages. With less it keeps free
-pages in lists of another type than their block says, and CONFIG_DEBUG_VM warns of that."""
+"""Mebibytes that a kernel with such pages needs to group free pages by mobility: six huge pages. With less it keeps
+free pages in lists of another type than their block says, and CONFIG_DEBUG_VM warns of that."""
 
 DISK = 320
 """Mebibytes of the disk; 300 is the least that mkfs.xfs accepts."""

@@ -8,7 +8,7 @@ from .errors import UserError
 from .settings import PROJECT
 
 MARKER = ".mmcheck"
-"""A file that says so."""
+"""This file marks a folder that mmcheck made."""
 
 
 def claim(folder: Path, known: bool = False) -> Path:

@@ -46,9 +46,9 @@ def flips(tree: Path, kernel: str) -> dict[str, str]:
 
 
 def warning(unknown: Sequence[str]) -> str:
-    """What to tell a user of whose tree nobody can tell."""
+    """What to say if the answers of probes are unknown."""
     named = ", ".join(unknown[:SHOWN]) + (", ..." if len(unknown) > SHOWN else "")
     return (
-        f"cannot tell whether this kernel has {named}: what lib/pgtable_kunit/probes looks for may have moved, "
-        "and cases may expect what this kernel does not do"
+        f"cannot tell whether this kernel has {named}: the code that lib/pgtable_kunit/probes looks for may "
+        "have moved; cases may then expect what this kernel lacks"
     )

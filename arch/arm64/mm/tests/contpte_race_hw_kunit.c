@@ -67,7 +67,7 @@ static void race_hw_access(struct race_hw *hw, unsigned int i, bool write)
 		return;
 	if (cmpxchg_relaxed(&pte_val(*ptep), pte_val(old), pte_val(new)) ==
 	    pte_val(old)) {
-		/* The entry first, then the note: see race_hw_check(). */
+		/* After the entry; race_hw_check() reads it first. */
 		smp_store_release(note, round);
 	}
 }
@@ -233,7 +233,7 @@ static bool race_hw_check(struct kunit *test, struct race_hw *hw,
 	unsigned int i;
 
 	for (i = 0; i < CONT_PTES; i++) {
-		/* The notes first, then the entry: see race_hw_access(). */
+		/* Read before the entry: race_hw_access() writes it last. */
 		bool young = smp_load_acquire(&hw->young[i]) == hw->round;
 		/* As above. */
 		bool dirty = smp_load_acquire(&hw->dirty[i]) == hw->round;

@@ -439,9 +439,9 @@ TEST_F(folio_fork, pinned_page)
 }
 
 /*
- * [contpte 187] A folio is mapped before one page of the folio that is next to
- * it in memory too: a batch must end with the folio. The case needs one such
- * pair among 64 folios.
+ * [contpte 187] Two folios are neighbours in memory. The first one is mapped as
+ * a whole, and after it one page of the second: a batch must end with the first
+ * folio. The case needs one such pair among 64 folios.
  *
  *   |<-- folio -->|<-- folio -->|
  *   |============== 1 more page

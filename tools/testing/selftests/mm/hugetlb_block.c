@@ -90,8 +90,9 @@ static int write_and_look(char *at)
 }
 
 /*
- * The exit status of a child whose page tables were pages with this kind of
- * index: @sought if any try finds it.
+ * Fork a child whose page tables are pages with this kind of index, several
+ * times if need be. Return: @sought if one of them exited with it, else the
+ * last exit status.
  */
 static int child_writes(char *at, enum used_index index, int sought)
 {
