@@ -207,8 +207,9 @@ static int lowest_try(struct watched *w, char *at, char *first, struct lowest *r
  * would be below address 0. The fault of one of the last pages must not change
  * the page table that lies before theirs in memory. That table has entries of
  * pages of the same folio, which a kernel that runs over the start of its table
- * makes as accessible as the page that was read. Known issue 14: it does so.
- * With larger pages no try of this kind has found two tables side by side.
+ * makes as accessible as the page that was read. Known issue 14: a kernel does
+ * run over it. With larger pages no try of this kind has found two tables side
+ * by side.
  */
 TEST_F_TIMEOUT(folio_hinting, fault_at_lowest_address, 240)
 {
