@@ -36,11 +36,12 @@ static inline int order_of_size(enum folio_size size)
  */
 static inline const char *clear_settings(int order)
 {
+	const char *why = folio_settings(order);
 	size_t size = bytes(1UL << order);
 
-	if (size > 64UL << 20 || (size > 8UL << 20 && size != read_pmd_pagesize()))
-		return "such large folios hardly ever get the same frames again";
-	return folio_settings(order);
+	if (!why && (size > 64UL << 20 || (size > 8UL << 20 && size != read_pmd_pagesize())))
+		why = "such large folios hardly ever get the same frames again";
+	return why;
 }
 
 /* How many folios fit into @room bytes; at least 1. */
