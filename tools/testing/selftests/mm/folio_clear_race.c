@@ -117,11 +117,13 @@ TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
 	unsigned int round, met = 0, again = 0;
 	struct memory *m = &self->memory;
 	unsigned long allocated = 0;
-	const char *why = clear_settings(order);
+	const char *why = folio_settings(order);
 	time_t begin = time(NULL);
 	char path[128];
 	long had = 0, lost;
 
+	if (!why && bytes(1UL << order) > 64UL << 20)
+		why = "no huge pages that fit into this machine";
 	if (why)
 		SKIP(return, "%s", why);
 	snprintf(path, sizeof(path), FOLIO_THP "/hugepages-%zukB/stats/anon_fault_alloc",
