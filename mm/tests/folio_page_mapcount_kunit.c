@@ -248,6 +248,107 @@ static void folio_remove_rmap_pmd_partially_mapped(struct kunit *test)
 	}
 }
 
+/* What the node of a folio counts, with what CPUs have not added yet. */
+static long mapcount_stat(struct folio *folio, enum node_stat_item item)
+{
+	struct pglist_data *node = folio_pgdat(folio);
+	long sum = atomic_long_read(&node->vm_stat[item]);
+#ifdef CONFIG_SMP
+	int cpu;
+
+	for_each_online_cpu(cpu)
+		sum += per_cpu_ptr(node->per_cpu_nodestats, cpu)->vm_node_stat_diff[item];
+#endif
+	return sum;
+}
+
+/* Step @i of folio_rmap_statistics. */
+static void mapcount_stat_step(struct kunit *test, struct folio *folio, bool anon,
+			       int i)
+{
+	unsigned int nr = folio_nr_pages(folio), half = DIV_ROUND_UP(nr, 2);
+	bool pmd = folio_order(folio) == PMD_FOLIO_ORDER;
+	struct mapped_mms *mms = test->priv;
+	struct vm_area_struct *vma = mms->vma[1];
+
+	if (i == 0 && anon) {
+		mapped_new_anon(mms, folio, RMAP_NONE);
+	} else if (i == 0 && pmd) {
+		mapcount_add_pmd(mms, folio);
+	} else if (i < 2) {
+		mapped_lock();
+		if (anon)
+			folio_add_anon_rmap_ptes(folio, &folio->page, nr, vma,
+						 vma->vm_start, RMAP_NONE);
+		else
+			folio_add_file_rmap_ptes(folio, &folio->page, nr, mms->vma[i]);
+		mapped_unlock();
+	} else if (i == 2 && pmd) {
+		mapcount_remove_pmd(mms, folio);
+	} else if (i == 2) {
+		mapcount_remove(mms, 0, folio, 0, nr);
+	} else if (i == 3) {
+		mapcount_remove(mms, 1, folio, 0, half);
+	} else if (nr > half) {
+		mapcount_remove(mms, 1, folio, half, nr - half);
+	}
+}
+
+/* The first step after which the statistics are wrong, or -1. */
+static int mapcount_stat_wrong(struct kunit *test, bool anon, unsigned int order)
+{
+	enum node_stat_item mapped = anon ? NR_ANON_MAPPED : NR_FILE_MAPPED;
+	enum node_stat_item huge = anon ? NR_ANON_THPS : NR_FILE_PMDMAPPED;
+	struct folio *folio = pgtable_kunit_folio_alloc(test, order);
+	long nr = 1L << order, pmd = order == PMD_FOLIO_ORDER ? nr : 0;
+	long part = PGTABLE_KUNIT_PAGE_MAPCOUNT || nr == 1 ? nr / 2 : nr;
+	const long want[][2] = {
+		{ nr, pmd }, { nr, pmd }, { nr, 0 }, { part, 0 }, { 0, 0 },
+	};
+	long were[] = { mapcount_stat(folio, mapped), mapcount_stat(folio, huge) };
+	int i, wrong = -1;
+
+	if (anon)
+		KUNIT_ASSERT_EQ(test, mem_cgroup_charge(folio, NULL, GFP_KERNEL), 0);
+	for (i = 0; i < ARRAY_SIZE(want); i++) {
+		mapcount_stat_step(test, folio, anon, i);
+		if (wrong < 0 && (mapcount_stat(folio, mapped) != were[0] + want[i][0] ||
+				  mapcount_stat(folio, huge) != were[1] + want[i][1]))
+			wrong = i;
+	}
+	return wrong;
+}
+
+/*
+ * /proc/vmstat counts the pages that are mapped, and those that a PMD maps, once
+ * each. A maps a folio, a huge one by its PMD; then B maps each of its pages, A
+ * unmaps it, and B unmaps one half and then the other [mapped 23]:
+ *
+ *	step		0	1	2	3	4
+ *	mapped		all	all	all	half	none
+ *	by a PMD	all	all	none	none	none
+ *
+ * A kernel without mapcounts of pages counts all until the last is unmapped.
+ * Other tasks may map pages meanwhile, so one right try of eight is enough.
+ */
+static void folio_rmap_statistics(struct kunit *test)
+{
+	static const unsigned int orders[] = { 0, 2, PMD_FOLIO_ORDER };
+	int i, tries, wrong;
+
+	for (i = 0; i < 2 * ARRAY_SIZE(orders); i++) {
+		unsigned int order = orders[i / 2];
+
+		/* An anonymous folio that is mapped in part waits to be split. */
+		if (order && (!has_transparent_hugepage() || order > MAPPED_ORDER_MAX))
+			continue;
+		for (tries = 0, wrong = 0; tries < 8 && wrong >= 0; tries++)
+			wrong = mapcount_stat_wrong(test, i % 2, order);
+		KUNIT_EXPECT_EQ_MSG(test, wrong, -1, "%s folio of order %u, after this step",
+				    i % 2 ? "anonymous" : "file", order);
+	}
+}
+
 static struct kunit_suite page_mapcount_suite;
 
 static int page_mapcount_init(struct kunit *test)
@@ -263,6 +364,7 @@ static struct kunit_case page_mapcount_cases[] = {
 	KUNIT_CASE(folio_nr_pages_mapped_counts),
 	KUNIT_CASE(folio_remove_rmap_partially_mapped),
 	KUNIT_CASE(folio_remove_rmap_pmd_partially_mapped),
+	KUNIT_CASE(folio_rmap_statistics),
 	{}
 };
 
