@@ -13,7 +13,8 @@ progress   lines and bars a person can live with
 launcher   kunit.py itself
 outcome    what a boot's console says: finished, missing, hung
 check      the project's own tests
-command    what all commands share: errors, exit statuses, --help
+verbs      the commands: what each does, its module, its variables, --help
+command    what all commands share: errors, interrupts, exit statuses
 patch      PATCH=: a change of the kernel for the private copy
 ours       folders that mmcheck has made, the only ones that it empties
 """

@@ -14,7 +14,6 @@ import dataclasses
 import json
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -424,16 +423,11 @@ def run_compare(environ: Mapping[str, str]) -> int:
     return 0
 
 
-def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    """The commands."""
-    body = run_compare if arguments[:1] == ["bench-compare"] else run
-    return command.run("bench", body, environ)
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("bench", run, environ)
 
 
-def start(arguments: Sequence[str]) -> int:
-    """The command with its arguments."""
-    return command.start("bench", __doc__, lambda verb: main([verb], os.environ), arguments, ("bench", "bench-compare"))
-
-
-if __name__ == "__main__":
-    sys.exit(start(sys.argv[1:]))
+def main_compare(environ: Mapping[str, str]) -> int:
+    """`bench-compare`."""
+    return command.run("bench-compare", run_compare, environ)

@@ -12,9 +12,8 @@ import os
 import shutil
 import statistics
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from . import command, graft, machine, progress, source
@@ -124,15 +123,6 @@ def run(environ: Mapping[str, str]) -> int:
     return 0 if good else 1
 
 
-def main() -> int:
+def main(environ: Mapping[str, str]) -> int:
     """The command."""
-    return command.run("bench-launcher", run, os.environ)
-
-
-def start(arguments: Sequence[str]) -> int:
-    """The command with its arguments."""
-    return command.start("bench_launcher", __doc__, lambda _: main(), arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(start(sys.argv[1:]))
+    return command.run("bench-launcher", run, environ)

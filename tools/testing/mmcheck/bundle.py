@@ -6,10 +6,8 @@ off. TESTS= chooses; without it these are all programs of the usual machine. Not
 """
 
 import gzip
-import os
 import shutil
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from . import boot, command, graft, guest, kselftest, launcher, machine, ours, progress, source
@@ -55,12 +53,3 @@ def run(environ: Mapping[str, str]) -> int:
 def main(environ: Mapping[str, str]) -> int:
     """The command."""
     return command.run("bundle", run, environ)
-
-
-def start(arguments: Sequence[str]) -> int:
-    """The command with its arguments."""
-    return command.start("bundle", __doc__, lambda _: main(os.environ), arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(start(sys.argv[1:]))

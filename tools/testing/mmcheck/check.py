@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 import venv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +16,13 @@ from xml.etree import ElementTree
 
 from . import command, graft, kselftest, launcher, linear_map, machine, matrix, ours, probes, progress, results, skips
 from .cell import Cell, flavours, make
-from .errors import UserError
+from .errors import FAILED, PASSED, UserError
 from .settings import PROJECT, out_of
 
 HERE = Path(__file__).parent
 SCRIPTS = (
     ".ci/run",
+    "mmcheck",
     "tools/testing/mmcheck/hooks/pre-commit",
     "tools/testing/mmcheck/vm/init",
     "tools/testing/mmcheck/vm/coverage-init",
@@ -257,33 +257,30 @@ def _run(command: Sequence[str | Path]) -> int:
     return subprocess.run(command, cwd=PROJECT, stdin=subprocess.DEVNULL).returncode
 
 
-def main(arguments: Sequence[str]) -> int:
-    """`make check`, or `make check-host` without the kernels."""
-
-    def run(environ: Mapping[str, str]) -> int:
-        tally = Tally()
-        out = out_of(environ)
-        host(tally, out)
-        if arguments[:1] == ["check"]:
-            styled: set[Path] = set()
-            for one in RUNS:
-                tree = kernel(tally, one, out)
-                if tree not in styled:
-                    style(tally, tree, one.kernel)
-                    probe(tally, tree, one.kernel)
-                    styled.add(tree)
-            for cell in SELFTESTS:
-                selftests(tally, cell, out)
-        tally.close()
-        return 1 if tally.failures else 0
-
-    return command.run("check", run, os.environ)
+def run(environ: Mapping[str, str], kernels: bool) -> int:
+    """Run the tests of the host side, and the `kernels` too; returns the exit status."""
+    tally = Tally()
+    out = out_of(environ)
+    host(tally, out)
+    if kernels:
+        styled: set[Path] = set()
+        for one in RUNS:
+            tree = kernel(tally, one, out)
+            if tree not in styled:
+                style(tally, tree, one.kernel)
+                probe(tally, tree, one.kernel)
+                styled.add(tree)
+        for cell in SELFTESTS:
+            selftests(tally, cell, out)
+    tally.close()
+    return FAILED if tally.failures else PASSED
 
 
-def start(arguments: Sequence[str]) -> int:
-    """The command with its arguments."""
-    return command.start("check", __doc__, lambda verb: main([verb]), arguments, ("check", "check-host"))
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("check", lambda given: run(given, kernels=True), environ)
 
 
-if __name__ == "__main__":
-    sys.exit(start(sys.argv[1:]))
+def main_host(environ: Mapping[str, str]) -> int:
+    """`check-host`."""
+    return command.run("check-host", lambda given: run(given, kernels=False), environ)

@@ -6,9 +6,7 @@ results.xml for all of them, and says what failed.
 """
 
 import json
-import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from . import command, progress, results
@@ -53,12 +51,3 @@ def run(out: Path) -> int:
 def main(environ: Mapping[str, str]) -> int:
     """The command."""
     return command.run("results", lambda given: run(out_of(given)), environ)
-
-
-def start(arguments: Sequence[str]) -> int:
-    """The command with its arguments."""
-    return command.start("collect", __doc__, lambda _: main(os.environ), arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(start(sys.argv[1:]))

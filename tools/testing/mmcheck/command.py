@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What all commands have in common: variables, errors, interrupts, exit statuses, --help."""
+"""What all commands have in common: variables, errors, interrupts, exit statuses."""
 
 import difflib
 import os
@@ -12,31 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from .errors import INTERRUPTED, NO_VERDICT, UserError
-from .settings import VARIABLES
+from .verbs import NAMES
 
 LOG = "mmcheck-error.log"
 """Has the traceback of an error that nobody expected; below O=, or among temporary files."""
 
-NO_INSTALL = "--no-install"
-"""An argument of any command that means the same as the variable INSTALL=no."""
-
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The first of these ends a command."""
-
-KNOWN = frozenset(
-    (
-        *VARIABLES,
-        *("A", "ALL", "B", "BEFORE", "BUDGET", "FILES", "FROM", "GENERATED", "HOST", "INSTALL", "JOBS", "KCONFIG_ADD"),
-        *("KERNEL_ARGS", "MATRIX", "MIB", "MUTANTS", "ONLY", "ORIGIN", "OTHER", "REPEATS", "SELFTESTS", "STRICT"),
-        *("SUITE", "TARGETS", "TESTS"),
-    )
-)
-"""The variables that some command reads."""
-
-STATUSES = """\
-exit status: 0 all passed, 1 a test failed, 125 no verdict (git bisect run skips such a commit), 130 interrupted;
-of the selftests 4: all were skipped. Make says 2 instead of any but 0.
-"""
 
 
 def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, str], kept: str = "") -> int:
@@ -56,6 +38,10 @@ def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, 
     except UserError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return NO_VERDICT
+    except BrokenPipeError:
+        # Nobody reads on, as after `| head`. Python would complain once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NO_VERDICT
     except KeyboardInterrupt:
         print(f"{name}: interrupted{'; ' if kept else ''}{kept}", file=sys.stderr)
         return INTERRUPTED
@@ -74,7 +60,7 @@ def given_to_make(flags: str) -> list[str]:
 def check_names(names: Sequence[str]) -> None:
     """Raise UserError for a name that is almost a variable's name: `TEST=folio_fork` would run all tests."""
     for name in names:
-        near = [] if name in KNOWN else difflib.get_close_matches(name.upper(), sorted(KNOWN), 1, 0.8)
+        near = [] if name in NAMES else difflib.get_close_matches(name.upper(), sorted(NAMES), 1, 0.8)
         if near:
             raise UserError(f"{name}=: there is no such variable; did you mean {near[0]}=?")
 
@@ -92,36 +78,6 @@ def _log(environ: Mapping[str, str]) -> Path:
     with tempfile.NamedTemporaryFile("w", prefix="mmcheck-", suffix=f"-{LOG}", delete=False) as temporary:
         temporary.write(text)
     return Path(temporary.name)
-
-
-def start(
-    name: str, about: str | None, main: Callable[[str], int], arguments: Sequence[str], verbs: Sequence[str] = ()
-) -> int:
-    """`python3 -m mmcheck.NAME`: reads the arguments, and runs `main` with one of `verbs` (or "" if there are none).
-
-    about: the module's own description
-    Variables may be given as arguments, as make takes them. Any other argument starts nothing.
-    """
-    verb = ""
-    usage = f"usage: python3 -m mmcheck.{name} {'|'.join(verbs)}{' ' * bool(verbs)}[{NO_INSTALL}] [NAME=VALUE ...]\n"
-    for argument in arguments:
-        given = re.fullmatch(r"([A-Z]\w*)=(.*)", argument, re.DOTALL)
-        if argument in ("-h", "--help"):
-            print(f"{usage}\n{(about or '').strip()}\n\n{STATUSES}", end="")
-            return 0
-        if given and given[1] in KNOWN:
-            os.environ[given[1]] = given[2]
-        elif argument == NO_INSTALL:
-            os.environ["INSTALL"] = "no"
-        elif argument in verbs and not verb:
-            verb = argument
-        else:
-            print(f"{name}: {argument}: no such argument; {usage}", end="", file=sys.stderr)
-            return NO_VERDICT
-    if verbs and not verb:
-        print(usage, end="", file=sys.stderr)
-        return NO_VERDICT
-    return main(verb)
 
 
 def _interrupted(*_: object) -> None:

@@ -8,11 +8,9 @@ what the objects say of one header, and makes HTML; the table has one line for e
 
 import fnmatch
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -290,12 +288,3 @@ def run(environ: Mapping[str, str]) -> int:
 def main(environ: Mapping[str, str]) -> int:
     """The command."""
     return command.run("coverage", run, environ)
-
-
-def start(arguments: Sequence[str]) -> int:
-    """The command with its arguments."""
-    return command.start("coverage", __doc__, lambda _: main(os.environ), arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(start(sys.argv[1:]))

@@ -9,7 +9,6 @@ byte for byte, after an interrupted graft too.
 import json
 import os
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from . import command
-from .errors import UserError
+from .errors import PASSED, UserError
 from .settings import PROJECT
 
 JOURNAL = ".mmcheck-graft"
@@ -297,30 +296,28 @@ def replace(path: Path, content: bytes) -> None:
     temporary.replace(path)
 
 
-def main(arguments: list[str]) -> int:
-    """`make graft` and `make ungraft`: graft.py graft|ungraft, with the tree in $KDIR."""
+def run(verb: str, environ: Mapping[str, str]) -> int:
+    """`graft` or `ungraft`, with the tree in $KDIR; returns the exit status."""
     from .settings import features
     from .source import from_folder
 
-    def run(environ: Mapping[str, str]) -> int:
-        tree = environ.get("KDIR")
-        if not tree:
-            raise UserError(f"KDIR= is not set; name the tree: make {arguments[0]} KDIR=/path/to/linux")
-        path = from_folder(Path(tree).expanduser().absolute()).path
-        wanted = features(environ, own_tree=True)
-        try:
-            print(graft(path, features=wanted) if arguments[0] == "graft" else ungraft(path))
-        except OSError as error:
-            raise UserError(f"{error.filename}: {error.strerror}; run ungraft to restore the tree") from None
-        return 0
-
-    return command.run(arguments[0], run, os.environ, "run ungraft to restore the tree")
+    tree = environ.get("KDIR")
+    if not tree:
+        raise UserError(f"KDIR= is not set; name the tree: make {verb} KDIR=/path/to/linux")
+    path = from_folder(Path(tree).expanduser().absolute()).path
+    wanted = features(environ, own_tree=True)
+    try:
+        print(graft(path, features=wanted) if verb == "graft" else ungraft(path))
+    except OSError as error:
+        raise UserError(f"{error.filename}: {error.strerror}; run ungraft to restore the tree") from None
+    return PASSED
 
 
-def start(arguments: Sequence[str]) -> int:
-    """The command with its arguments."""
-    return command.start("graft", __doc__, lambda verb: main([verb]), arguments, ("graft", "ungraft"))
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("graft", lambda given: run("graft", given), environ, "run ungraft to restore the tree")
 
 
-if __name__ == "__main__":
-    sys.exit(start(sys.argv[1:]))
+def main_ungraft(environ: Mapping[str, str]) -> int:
+    """`ungraft`."""
+    return command.run("ungraft", lambda given: run("ungraft", given), environ, "run it again to restore the tree")

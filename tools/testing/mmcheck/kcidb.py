@@ -7,9 +7,7 @@ Nothing is sent.
 """
 
 import json
-import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -292,12 +290,3 @@ def run(environ: Mapping[str, str]) -> int:
 def main(environ: Mapping[str, str]) -> int:
     """The command."""
     return command.run("kcidb", run, environ)
-
-
-def start(arguments: Sequence[str]) -> int:
-    """The command with its arguments."""
-    return command.start("kcidb", __doc__, lambda _: main(os.environ), arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(start(sys.argv[1:]))

@@ -482,12 +482,3 @@ def main(environ: Mapping[str, str]) -> int:
     if status == 130:
         boot.stop.set()
     return status
-
-
-def start(arguments: Sequence[str]) -> int:
-    """The command with its arguments."""
-    return command.start("kselftest", __doc__, lambda _: main(os.environ), arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(start(sys.argv[1:]))

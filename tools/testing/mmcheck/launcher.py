@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from . import closing, command, graft, machine, outcome, patch, probes, progress, results, shadow, skips, source
+from . import closing, command, graft, machine, outcome, patch, probes, progress, results, shadow, skips, source, verbs
 from .errors import INTERRUPTED, NO_VERDICT, UserError
 from .lock import held
 from .make import LOG, PACE, Message
 from .settings import PROJECT, VARIABLES, Settings, from_environment
 
-HELP = """\
+HELP = f"""\
 usage: kunit.py run|config|build|exec|parse [--arch=ARCH] [argument of the kernel's kunit.py ...]
 
 Builds and boots a kernel with the mmcheck suites and prints their verdicts.
@@ -33,17 +33,10 @@ All verbs and arguments are those of the kernel's own kunit.py: see kunit.py run
 Relative paths are relative to the folder that you are in.
 
 from the environment:
-  KERNEL=6.12     a packaged kernel: 6.12 (default), 7.3, any other in the archive, or latest
-  KDIR=DIR        your own kernel tree instead; it is never written to
-  PAGES=4K        size of a page on arm64: 4K, 16K or 64K
-  FEATURES=       no features of this project (atomic_rmw) in a packaged kernel
-  O=DIR           results and build folders (default: out/)
+{verbs.listed("KERNEL", "KDIR", "PATCH", "PAGES", "FEATURES", "O", "INSTALL")}
+--no-install is the same as INSTALL=no.
 
-  PATCH=FILE      a patch for the private copy of the kernel; your tree stays as it is
-  INSTALL=no      (or --no-install) installs nothing: says what is missing, and the one command that installs it
-
-exit status: 0 all passed, 1 a test failed, 125 no verdict (the last line says why; git bisect run skips such a
-commit), 130 interrupted
+{verbs.STATUSES}
 """
 
 PATH_OPTIONS = ("--build_dir", "--json", "--junit", "--qemu_config", "--kunitconfig")
@@ -56,6 +49,9 @@ VALUE_OPTIONS = (
 )
 TIMEOUT = 900
 """Seconds for a whole run, three times what kunit.py allows: each case has a time limit of its own."""
+
+NO_INSTALL = "--no-install"
+"""An argument of ours; it means the same as the variable INSTALL=no."""
 
 VERBS = ("run", "config", "build", "exec", "parse")
 
@@ -467,9 +463,9 @@ def label_of(kernel: source.Source, settings: Settings) -> str:
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """Do what the command line says; returns the exit status."""
-    if command.NO_INSTALL in arguments:
+    if NO_INSTALL in arguments:
         os.environ["INSTALL"] = "no"
-        arguments = [argument for argument in arguments if argument != command.NO_INSTALL]
+        arguments = [argument for argument in arguments if argument != NO_INSTALL]
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(HELP, end="")
         return 0 if arguments else NO_VERDICT

@@ -7,8 +7,7 @@ accessibility. They need Chromium and a driver for it, which other checks do wit
 
 import os
 import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from . import check, command, machine, progress
@@ -43,18 +42,11 @@ def pictures(out: Path) -> int:
     return 1 if status else 0
 
 
-VERBS = {"check-report": tests, "report-pictures": pictures}
+def main(environ: Mapping[str, str]) -> int:
+    """`check-report`."""
+    return command.run("check-report", lambda given: tests(out_of(given)), environ)
 
 
-def main(verb: str, environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run(verb, lambda given: VERBS[verb](out_of(given)), environ)
-
-
-def start(arguments: Sequence[str]) -> int:
-    """The command with its arguments."""
-    return command.start("look", __doc__, lambda verb: main(verb, os.environ), arguments, list(VERBS))
-
-
-if __name__ == "__main__":
-    sys.exit(start(sys.argv[1:]))
+def main_pictures(environ: Mapping[str, str]) -> int:
+    """`report-pictures`."""
+    return command.run("report-pictures", lambda given: pictures(out_of(given)), environ)

@@ -13,7 +13,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import threading
 import time
 import tomllib
@@ -500,12 +499,3 @@ def run(environ: Mapping[str, str]) -> int:
 def main(environ: Mapping[str, str]) -> int:
     """The command."""
     return command.run("matrix", run, environ, "run it again to continue from here")
-
-
-def start(arguments: Sequence[str]) -> int:
-    """The command with its arguments."""
-    return command.start("matrix", __doc__, lambda _: main(os.environ), arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(start(sys.argv[1:]))

@@ -8,7 +8,6 @@ rules generate, by all suites, and by all selftests after that. MATRIX=1 finds e
 import dataclasses
 import fnmatch
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -184,12 +183,3 @@ def by_hand(session: Session) -> tuple[int, int] | None:
 def main(environ: Mapping[str, str]) -> int:
     """The command."""
     return command.run("mutants", run, environ, "run it again to continue from here")
-
-
-def start(arguments: Sequence[str]) -> int:
-    """The command with its arguments."""
-    return command.start("mutants", __doc__, lambda _: main(os.environ), arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(start(sys.argv[1:]))

@@ -9,9 +9,7 @@ issue is stale. The reproducer prints OK. BEFORE=no leaves the first half out.
 
 import dataclasses
 import fnmatch
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -264,12 +262,3 @@ def report(
 def main(environ: Mapping[str, str]) -> int:
     """The command."""
     return command.run("known-issues", run, environ)
-
-
-def start(arguments: Sequence[str]) -> int:
-    """The command with its arguments."""
-    return command.start("patched", __doc__, lambda _: main(os.environ), arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(start(sys.argv[1:]))

@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -686,12 +685,3 @@ def run(environ: Mapping[str, str]) -> int:
 def main(environ: Mapping[str, str]) -> int:
     """The command."""
     return command.run("series", run, environ)
-
-
-def start(arguments: Sequence[str]) -> int:
-    """The command with its arguments."""
-    return command.start("series", __doc__, lambda _: main(os.environ), arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(start(sys.argv[1:]))

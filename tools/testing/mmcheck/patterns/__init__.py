@@ -7,7 +7,6 @@ turned out to be: shown, refuted, or open. ONLY=new prints the candidates withou
 """
 
 import fnmatch
-import os
 import re
 import tomllib
 from collections import Counter
@@ -92,8 +91,3 @@ def run(environ: Mapping[str, str]) -> int:
 def main(environ: Mapping[str, str]) -> int:
     """The command."""
     return command.run("patterns", run, environ)
-
-
-def start(arguments: Sequence[str]) -> int:
-    """The command with its arguments."""
-    return command.start("patterns", __doc__, lambda _: main(os.environ), arguments)

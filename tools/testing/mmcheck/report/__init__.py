@@ -6,8 +6,7 @@ report of new records adds a line to O/report/history.jsonl, with which the next
 """
 
 import datetime
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from .. import command, graft, progress
@@ -45,8 +44,3 @@ def main(environ: Mapping[str, str]) -> int:
         return run(out_of(given), Path(kdir).expanduser().absolute() if kdir else None)
 
     return command.run("report", body, environ)
-
-
-def start(arguments: Sequence[str]) -> int:
-    """The command with its arguments."""
-    return command.start("report", __doc__, lambda _: main(os.environ), arguments)

@@ -236,5 +236,5 @@ def _line(kind: str, build: Build) -> str:
     if kind == "kunit":
         words.append(f"./tools/testing/kunit/kunit.py run --arch={build.arch}")
     else:
-        words.append(f"python3 tools/testing/mmcheck kselftest TARGETS=mm ARCH={build.arch}")
+        words.append(f"./mmcheck kselftest TARGETS=mm ARCH={build.arch}")
     return " ".join(words)

@@ -115,5 +115,5 @@ def test_what_is_no_result_is_one_line(tmp_path: Path, content: str) -> None:
     (tmp_path / "x").write_text(content)
     with pytest.raises(UserError, match="no result of make bench"):
         bench.load(str(tmp_path / "x"))
-    assert bench.main(["bench-compare"], {"A": "x"}) == 125
-    assert bench.main([], {"MIB": "many"}) == 125
+    assert bench.main_compare({"A": "x"}) == 125
+    assert bench.main({"MIB": "many"}) == 125

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Every command in a document, in a head comment, in ci/ and in `make help` is executed, and ends well.
+"""Every command in a document, in a head comment, in ci/ and in the help is executed, and ends well.
 
 It runs as it stands, in a copy of this repository. The shell, make, git and all of this repository are real; what takes
 minutes is not: see stand_ins.py. What is not executed stands in NOT_RUN, with the reason; there is no third kind.
@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from mmcheck import verbs
 from mmcheck.settings import PROJECT, VARIABLES
 
 from . import stand_ins
@@ -25,17 +26,15 @@ from .conftest import fake_tree
 from .test_ci import load
 from .test_series import MAINTAINERS
 
-MAKEFILE = (PROJECT / "Makefile").read_text()
-TARGETS = re.findall(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[0].split()
 KUNIT_PY = "./tools/testing/kunit/kunit.py"
-DIRECT = "python3 tools/testing/mmcheck "
-VERBS = "|".join(sorted(TARGETS, reverse=True))
-OURS = rf"(?:{re.escape(KUNIT_PY)} [a-z]|(?:make|{DIRECT.strip()}) (?:{VERBS})\b(?![-:]))"
+DIRECT = "./mmcheck "
+VERBS = "|".join(sorted((*verbs.VERBS, "help"), reverse=True))
+OURS = rf"(?:{re.escape(KUNIT_PY)} [a-z]|(?:make|{re.escape(DIRECT.strip())}) (?:{VERBS})\b(?![-:]))"
 """How a command of this repository begins."""
-TYPED = rf"(?:{re.escape(KUNIT_PY)} |make |{DIRECT})[a-z]"
+TYPED = rf"(?:{re.escape(KUNIT_PY)} |make |{re.escape(DIRECT)})[a-z]"
 """The same where nothing else is meant, whether there is such a command or not."""
-HELP = re.findall(rf"echo '.*?(make \S+(?: [A-Z]+=\S+)*|{re.escape(KUNIT_PY)} [^']*)", MAKEFILE)
-"""What `make help` names."""
+HELP = [f"./mmcheck {name} {verb.example}".strip() for name, verb in verbs.VERBS.items()]
+"""The examples of `./mmcheck VERB --help`."""
 
 BISECT = (
     "(cd ~/linux && git bisect run sh -c 'KDIR=$PWD ~/mmcheck/tools/testing/kunit/kunit.py run --arch=arm64 contpte')"
@@ -60,6 +59,11 @@ NOT_RUN = {
     "make patterns KERNEL=7.3 OTHER=6.12": "needs two kernels; see test_patterns.py",
     "make graft": "named without a tree",
     "make ungraft": "named without a tree",
+    "./mmcheck known-issues --kernel 7.3 --only 13": "needs a kernel that has them",
+    "./mmcheck patches --kernel 7.3 --from 'Name <name@example.org>'": "see test_sendable.py",
+    "./mmcheck patterns --kernel 7.3 --other 6.12": "needs two kernels; see test_patterns.py",
+    **{f"./mmcheck {verb}": "see make" for verb in ("check", "check-host", "check-report", "htmldocs")},
+    **{f"./mmcheck {verb}": "see make" for verb in ("bench-launcher", "report-pictures")},
     INSTALL: "installs packages",
     f"{INSTALL} zstd": "installs packages",
 }
@@ -167,7 +171,7 @@ def commands(path: Path) -> list[list[str]]:
 def scripts() -> list[tuple[str, str]]:
     """Where each script stands, and its lines; the same is executed once."""
     given = [(path.name, "", own) for path in documents() for own in commands(path)]
-    given += [("Makefile", "", [one]) for one in HELP]
+    given += [("--help", "", [one]) for one in HELP]
     for name, jobs in (("gitlab.yml", in_gitlab()), ("github.yml", in_github())):
         for variables, own in jobs:
             told = " ".join(f"{key}={value}" for key, value in sorted(variables.items()) if value)
@@ -254,7 +258,7 @@ def test_a_command_ends_well(user: tuple[Path, dict[str, str]], where: str, scri
 @pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
 def test_no_command_is_overlooked(path: Path) -> None:
     named = Counter(re.findall(OURS, " ".join(path.read_text().split())))
-    known = [*(line for own in commands(path) for line in own), *(HELP if path.name == "Makefile" else ())]
+    known = [line for own in commands(path) for line in own]
     assert named - Counter(match for line in known for match in re.findall(OURS, line)) == Counter()
 
 

@@ -37,7 +37,7 @@ BAD = GOOD.replace("ok 1 a", "# a: it is wrong\n    not ok 1 a").replace("ok 1 o
 def run(user: User, tmp_path: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     (tmp_path / "table.toml").write_text(TABLE)
     return subprocess.run(
-        [sys.executable, "-m", "mmcheck.matrix"],
+        [sys.executable, "tools/testing/mmcheck", "matrix"],
         env={**user.environment, "MATRIX": str(tmp_path / "table.toml"), "PYTHONPATH": "tools/testing", **variables},
         cwd=PROJECT,
         capture_output=True,
@@ -59,9 +59,7 @@ def test_a_cell_says_what_to_type() -> None:
         "KERNEL=7.3 PAGES=64K FEATURES='' ./tools/testing/kunit/kunit.py run --arch=arm64 --kconfig_add=CONFIG_KASAN=y"
     )
     assert Cell("", "um").line({"KDIR": "/a b"}) == "KDIR='/a b' ./tools/testing/kunit/kunit.py run --arch=um"
-    assert Cell("6.12", "x86_64", selftests=True).line({}) == (
-        "KERNEL=6.12 python3 tools/testing/mmcheck kselftest TARGETS=mm ARCH=x86_64"
-    )
+    assert Cell("6.12", "x86_64", selftests=True).line({}) == ("KERNEL=6.12 ./mmcheck kselftest TARGETS=mm ARCH=x86_64")
 
 
 def test_the_table_of_the_project_has_what_is_shipped() -> None:
@@ -141,7 +139,7 @@ def test_after_an_interrupt_the_rest_is_run(user: User, tmp_path: Path) -> None:
     assert run(user, tmp_path, ONLY="arm64 64K").returncode == 0
     out = Path(user.environment["O"]) / "matrix/matrix.json"
     child = subprocess.Popen(
-        [sys.executable, "-m", "mmcheck.matrix"],
+        [sys.executable, "tools/testing/mmcheck", "matrix"],
         env={**environment, "FAKE_MAKE_HANGS": "1", "JOBS": "1"},
         cwd=PROJECT,
         stdout=subprocess.DEVNULL,

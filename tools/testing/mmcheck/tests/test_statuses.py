@@ -11,13 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import __main__, command, machine
+from mmcheck import command, machine, verbs
 from mmcheck.errors import UserError
 from mmcheck.settings import PROJECT
 
 from .conftest import User
 
 FAILS = "KTAP version 1\n1..1\n    # Subtest: one\n    not ok 1 a\nnot ok 1 one\n"
+COMMANDS = PROJECT / "tools/testing/mmcheck"
+FIXED = {"check", "check-host", "bench-launcher", "kcidb", "matrix", "patches", "series"}
+"""Verbs that choose the kernels themselves, or need none."""
+
 KUNIT_PY = '''#!/usr/bin/env python3
 """Stands for the kernel's kunit.py: mm/memory.c says what becomes of the kernel."""
 import sys
@@ -33,12 +37,6 @@ good = "not " if "mistake" in text else ""
 (build / "test.log").write_text(f"KTAP version 1\\n1..1\\n    # Subtest: one\\n    {good}ok 1 a\\n{good}ok 1 one\\n")
 sys.exit(1 if good else 0)
 '''
-ALONE = [[name, *verb] for name, verb in {
-    "matrix": (), "kselftest": (), "collect": (), "report": (), "kcidb": (), "bundle": (), "mutants": (),
-    "coverage": (), "series": (), "bench_launcher": (), "check": ("check-host",), "bench": ("bench",),
-    "graft": ("graft",),
-}.items()]  # fmt: skip
-"""Each module that is a command, with a verb where it has several."""
 
 
 def python(arguments: Sequence[str], **environ: str) -> subprocess.CompletedProcess[str]:
@@ -107,15 +105,44 @@ def test_an_error_that_nobody_expected_is_no_verdict(tmp_path: Path, capsys: pyt
     assert Path(capsys.readouterr().err.rpartition("see ")[2].strip()).exists()
 
 
-@pytest.mark.parametrize("words", ALONE, ids=lambda words: words[0])
-def test_no_module_starts_with_an_argument_that_it_does_not_know(words: list[str], tmp_path: Path) -> None:
-    module, *verb = words
+@pytest.mark.parametrize("verb", sorted(set(verbs.VERBS) - {"run"}))
+def test_no_verb_starts_with_an_argument_that_it_does_not_know(verb: str, tmp_path: Path) -> None:
     # Whatever it starts would write here, and not come back in time.
-    for wrong, status in (("--help", 0), ("--hepl", 125), ("extra", 125)):
-        done = python(["-m", f"mmcheck.{module}", *verb, wrong], O=str(tmp_path / "out"))
-        assert (done.returncode, "usage: python3 -m mmcheck." in done.stdout + done.stderr) == (status, True), done
-        assert "Traceback" not in done.stderr
+    for wrong in ("--hepl", "extra", "NOSUCH=1"):
+        done = python(["tools/testing/mmcheck", verb, wrong], O=str(tmp_path / "out"))
+        assert (done.returncode, done.stdout) == (125, "")
+        assert wrong in done.stderr and f"see ./mmcheck {verb} --help" in done.stderr and done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("verb", sorted(set(verbs.VERBS) - {"run"}))
+def test_help_names_every_variable_that_the_verb_reads(verb: str) -> None:
+    done = python(["tools/testing/mmcheck", verb, "--help"])
+    assert done.returncode == 0 and done.stdout.startswith(f"usage: ./mmcheck {verb} ")
+    module = verbs.VERBS[verb].module.partition(":")[0]
+    path = next(path for path in (COMMANDS / f"{module}.py", COMMANDS / module / "__init__.py") if path.exists())
+    read = set(re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', path.read_text()))
+    if re.search(r"from_environment|\bprepare\(", path.read_text()) and verb not in FIXED:
+        read |= set(verbs.KERNEL.split())
+    if module == "bench":
+        read = {"A", "B"} if verb == "bench-compare" else read - {"A", "B"} | {"MIB", "REPEATS"}
+    assert read <= set(verbs.VERBS[verb].variables)
+    assert all(f"{verbs.option(name)} " in done.stdout for name in verbs.VERBS[verb].variables)
+
+
+def test_help_imports_no_command(tmp_path: Path) -> None:
+    done = python(["-X", "importtime", "tools/testing/mmcheck", "mutants", "--help"])
+    imported = set(re.findall(r"\| +mmcheck\.(\w+)$", done.stderr, re.MULTILINE))
+    assert imported == {"verbs", "errors"}
+
+
+def test_options_variables_and_the_environment_mean_the_same() -> None:
+    assert verbs.chosen("kselftest", ["--kernel-args", "a b", "TESTS=folio fork", "--strict"]) == {
+        "KERNEL_ARGS": "a b", "TESTS": "folio fork", "STRICT": "1"
+    }  # fmt: skip
+    assert verbs.chosen("mutants", ["--generated", "--no-install"]) == {"GENERATED": "1", "INSTALL": "no"}
+    with pytest.raises(UserError, match=r"unrecognized arguments: --tests; see ./mmcheck graft --help"):
+        verbs.chosen("graft", ["--tests", "folio_fork"])
 
 
 def test_the_command_beside_make_keeps_its_status(tmp_path: Path) -> None:
@@ -125,8 +152,9 @@ def test_the_command_beside_make_keeps_its_status(tmp_path: Path) -> None:
     assert subprocess.run(by_make, cwd=PROJECT, capture_output=True).returncode == 2
     assert python(["tools/testing/mmcheck", "reslts"]).returncode == 125
     assert python(["tools/testing/mmcheck", "--help"]).returncode == 0
-    targets = (PROJECT / "Makefile").read_text().partition(".PHONY: ")[2].split()
-    assert set(__main__.MODULES) == set(targets) - {"help"}
+    assert subprocess.run(["./mmcheck", "reslts"], cwd=PROJECT, capture_output=True).returncode == 125
+    text = (PROJECT / "Makefile").read_text().replace("\\\n", "")
+    assert {*re.findall(r"^VERBS := (.*)$", text, re.M)[0].split(), "run"} == set(verbs.VERBS)
 
 
 @pytest.mark.parametrize("words", [["rum", "--arch=arm64"], ["run", "--help"], ["config", "-h"]])
@@ -232,8 +260,6 @@ def test_a_misspelt_variable_starts_nothing() -> None:
     )
     assert done.returncode == 2
     assert "kselftest: TEST=: there is no such variable; did you mean TESTS=?\n" in done.stderr
-    done = python(["-m", "mmcheck.matrix", "ONYL=6.12"])
-    assert (done.returncode, done.stdout) == (125, "") and "ONYL=6.12: no such argument" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -251,4 +277,4 @@ def test_all_variables_that_are_read_are_known() -> None:
     )
     read = set(re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', sources)) | {"MIB", "REPEATS"}
     foreign = {"MAKEFLAGS", "NO_COLOR", "TERM", "XDG_CACHE_HOME", "HOME", "PATH"}
-    assert {name for name in read if not name.startswith("MMCHECK_")} - foreign == command.KNOWN
+    assert {name for name in read if not name.startswith("MMCHECK_")} - foreign == set(verbs.NAMES)

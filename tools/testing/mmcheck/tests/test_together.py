@@ -103,7 +103,11 @@ def test_a_cell_of_selftests_shows_what_failed(environment: dict[str, str], tmp_
     variables = {"MATRIX": str(tmp_path / "table.toml"), "PYTHONPATH": f"{tmp_path}:{PROJECT / 'tools/testing'}"}
     environment = {**environment, **variables, "SLOW": "0", "FAILS": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "mmcheck.matrix"], env=environment, cwd=PROJECT, capture_output=True, text=True
+        [sys.executable, "tools/testing/mmcheck", "matrix"],
+        env=environment,
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
     )
     log = "".join(path.read_text() for path in (tmp_path / "out/matrix").glob("*.log"))
     assert done.returncode == 1, done.stdout + done.stderr + log[-2000:]

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make doctor: what the machine lacks."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mmcheck import doctor, machine
+from mmcheck.settings import from_environment
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The environment of a user with an empty home and no programs."""
+    monkeypatch.setattr(machine, "missing", list)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    return {"HOME": str(tmp_path), "O": str(tmp_path / "out")}
+
+
+def test_an_empty_machine_can_run_nothing(home: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor.main({**home, "JSON": "1"}) == 125
+    found = {finding["what"]: finding for finding in json.loads(capsys.readouterr().out)}
+    assert found["suites on arm64"]["state"] == "lacks"
+    assert "qemu-system-aarch64" in found["suites on arm64"]["says"]
+    assert found["kernels"]["says"].startswith("none is downloaded")
+    assert found["ccache"]["state"] == "lacks"
+    assert not Path(home["O"]).exists()
+
+
+def test_what_is_there(
+    home: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(machine, "missing", lambda needs: [need for need in needs if "riscv" in need])
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    (Path(home["HOME"]) / ".cache/mmcheck/src/linux-7.3.1").mkdir(parents=True)
+    assert doctor.main(home) == 0
+    lines = {line.partition("  ")[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert "has    ready" in lines["suites on arm64"]
+    assert "sudo apt-get install --no-install-recommends gcc-riscv64-linux-gnu" in lines["suites on riscv"]
+    assert "linux-7.3.1" in lines["kernels"]
+
+
+def test_a_full_disk_is_a_lack(home: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "free", lambda folder: 1)
+    settings = from_environment(home)
+    assert [finding.state for finding in doctor.findings(settings) if finding.what.startswith("disk")] == ["lacks"] * 2
