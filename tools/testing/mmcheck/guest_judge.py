@@ -8,7 +8,7 @@ from . import kselftest, launcher, progress, reach, source
 from .boot import Verdict
 from .catalogue import Mutant
 from .errors import UserError
-from .judge import CONFIG, KILLED, Kernel, Result, Session, switch
+from .judge import CONFIG, CONFIG_OF, KILLED, Kernel, Result, Session, switch
 from .settings import PROJECT, Settings
 
 
@@ -110,7 +110,7 @@ class BothSession(GuestSession):
             if path.exists():
                 more |= {n: line for n, line in settings_of(path.read_text()).items() if line.endswith("=y")}
         wanted = [line for name, line in more.items() if name not in given]
-        wanted += ["CONFIG_PANIC_TIMEOUT=-1", *CONFIG]
+        wanted += ["CONFIG_PANIC_TIMEOUT=-1", *CONFIG, *CONFIG_OF.get(arch, [])]
         config = [f"--kconfig_add={line}" for line in wanted if line.partition("=")[0] not in given]
         return launcher.parse(["build", f"--arch={arch}", *(f"--kunitconfig={path}" for path in guest), *config])
 
@@ -131,6 +131,10 @@ class BothSession(GuestSession):
         if glob in {program.name for program in self.every}:
             return GuestSession.boot(self, mutant, number, glob)
         return Session.boot(self, mutant, number, glob)
+
+    def has(self, glob: str) -> bool:
+        """Whether a boot with `glob` can run a case: a suite or a program of that name."""
+        return glob in {program.name for program in self.every} or super().has(glob)
 
     def judge(self, mutant: Mutant, number: int, likely: Sequence[str]) -> Result:
         """Boot with the likely suites, with all, and with the selftests that reach it if those notice nothing."""

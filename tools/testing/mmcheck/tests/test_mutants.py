@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import boot, catalogue, judge, launcher, mutants, schemata
+from mmcheck import boot, catalogue, judge, launcher, mutants, reach, schemata
 from mmcheck.errors import UserError
 from mmcheck.settings import PROJECT, from_environment
 from mmcheck.source import Source
@@ -290,6 +290,16 @@ def test_the_suite_of_a_mutant_has_its_machine(tmp_path: Path, monkeypatch: pyte
     for glob in ("two", ""):
         session.boot(own, 5, glob)
     assert ["rodata=off" in call and call.endswith("-smp 2") for call in calls] == [True, False]
+
+
+def test_a_kernel_that_dies_on_the_machine_of_its_suite_is_noticed(tmp_path: Path) -> None:
+    session = Judged(tmp_path)
+    session.boot = lambda mutant, number, glob: boot.Verdict("none" if glob else "passed", "", 1.0)  # type: ignore[method-assign]
+    session.reach = reach.Reach(cases=["split.case"])
+    mutant = catalogue.Mutant("m", "", (), lambda _: {}, suite="split", machine="-cpu other")
+    assert judge.Session.judge(session, mutant, 1, ["split"]).state == "none"
+    # A suite that is not in the kernel says nothing; the others do.
+    assert judge.Session.judge(session, mutant, 1, ["elsewhere"]).state == "survived"
 
 
 def test_after_an_interrupt_the_rest_is_judged(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from .conftest import User
 
 FAILS = "KTAP version 1\n1..1\n    # Subtest: one\n    not ok 1 a\nnot ok 1 one\n"
 COMMANDS = PROJECT / "tools/testing/mmcheck"
-FIXED = {"check", "check-host", "bench-launcher", "kcidb", "matrix", "patches", "series"}
+FIXED = {"check", "check-host", "bench-launcher", "doctor", "kcidb", "matrix", "patches", "series"}
 """Verbs that choose the kernels themselves, or need none."""
 
 KUNIT_PY = '''#!/usr/bin/env python3
