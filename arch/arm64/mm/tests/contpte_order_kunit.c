@@ -487,6 +487,43 @@ static void set_access_flags_flushes(struct kunit *test)
 	}
 }
 
+static pte_t order_pmd_access(struct contpte_order *o, unsigned long addr,
+			      pte_t *ptep, unsigned int nr)
+{
+	pmd_t young = pmd_mkyoung(pte_pmd(pgtable_kunit_raw_get(ptep)));
+
+	return __pte(recorded_pmdp_set_access_flags(&o->f->vma, addr,
+						    (pmd_t *)ptep, young, 1));
+}
+
+/*
+ * A fault makes a huge page young. One invalidation follows the last write, and
+ * covers the address. It says that the entry is a PMD: a CPU may ignore an
+ * invalidation whose hint names another level. An older kernel invalidates one
+ * page without a hint, which the recorder shows as level 3.
+ */
+static void pmdp_set_access_flags_flushes(struct kunit *test)
+{
+	static const struct contpte_order_op op = {
+		"pmdp_set_access_flags", order_pmd_access, CONTPTE_OP_SINGLE,
+	};
+	struct contpte_order_call call = { .op = &op, .end = 1 };
+	struct contpte_order *o = test->priv;
+	const struct pgtable_kunit_step *last;
+	pmd_t huge = pmd_mkhuge(pte_pmd(contpte_pte(o->f, 0)));
+
+	contpte_reset(o->f);
+	pgtable_kunit_table_set(o->f->table, 0, pmd_pte(huge));
+	KUNIT_ASSERT_EQ(test, pte_val(contpte_order_run(o, &call)), 1);
+	KUNIT_ASSERT_EQ(test, o->rec->flushes, 1);
+	last = o->rec->step + o->rec->nr - 1;
+	KUNIT_ASSERT_EQ(test, last->kind, PGTABLE_KUNIT_FLUSH);
+	KUNIT_EXPECT_EQ(test, last->flags, PGTABLE_KUNIT_ACCESS_FLAGS_FLUSH);
+	KUNIT_EXPECT_EQ(test, last->start, contpte_addr(o->f, 0));
+	KUNIT_EXPECT_EQ(test, last->end, last->start + last->stride);
+	KUNIT_EXPECT_EQ(test, last->level, last->stride == PMD_SIZE ? 2 : 3);
+}
+
 /* Walk the window, with one read for each batch. */
 static pte_t order_walk(struct contpte_order *o, unsigned long addr,
 			pte_t *ptep, unsigned int nr)
@@ -546,6 +583,7 @@ static struct kunit_case contpte_order_cases[] = {
 	KUNIT_CASE(single_entry_unfolds),
 	KUNIT_CASE_SLOW(young_range),
 	KUNIT_CASE_PARAM(set_access_flags_flushes, order_access_gen_params),
+	KUNIT_CASE(pmdp_set_access_flags_flushes),
 	KUNIT_CASE(ptep_get_of_batches),
 	{}
 };

@@ -157,6 +157,13 @@ int recorded_ptep_set_access_flags(struct vm_area_struct *vma,
 	return ptep_set_access_flags(vma, addr, ptep, entry, dirty);
 }
 
+int recorded_pmdp_set_access_flags(struct vm_area_struct *vma,
+				   unsigned long addr, pmd_t *pmdp, pmd_t entry,
+				   int dirty)
+{
+	return pmdp_set_access_flags(vma, addr, pmdp, entry, dirty);
+}
+
 bool recorded_test_and_clear_young(struct vm_area_struct *vma,
 				   unsigned long addr, pte_t *ptep,
 				   unsigned int nr)

@@ -29,6 +29,9 @@ void recorded_wrprotect_ptes(struct mm_struct *mm, unsigned long addr,
 int recorded_ptep_set_access_flags(struct vm_area_struct *vma,
 				   unsigned long addr, pte_t *ptep, pte_t entry,
 				   int dirty);
+int recorded_pmdp_set_access_flags(struct vm_area_struct *vma,
+				   unsigned long addr, pmd_t *pmdp, pmd_t entry,
+				   int dirty);
 bool recorded_test_and_clear_young(struct vm_area_struct *vma,
 				   unsigned long addr, pte_t *ptep,
 				   unsigned int nr);

@@ -252,6 +252,63 @@ TEST_F(folio_advice, whole_beside_child)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
+/* Pages of a line of /proc/self/status; or -1. */
+static long status_pages(const char *name)
+{
+	char line[128];
+	long value = -1;
+	FILE *f = fopen("/proc/self/status", "r");
+
+	while (f && value < 0 && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)))
+			sscanf(line + strlen(name), ": %ld", &value);
+	if (f)
+		fclose(f);
+	return value < 0 ? -1 : value * 1024 / psize();
+}
+
+/* Memory of which reclaim takes all. */
+FIXTURE(reclaimed)
+{
+	struct memory memory;
+};
+
+FIXTURE_SETUP(reclaimed)
+{
+	int order = order_of(cont_ptes());
+	unsigned int folios = 1024 > 4U << order ? 1024U >> order : 4;
+	const char *why = folio_settings(order);
+
+	self->memory.fd = -1;
+	if (!why && !have_swap())
+		why = "no swap";
+	if (!why)
+		why = memory_map(&self->memory, ANON, order, folios);
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(reclaimed)
+{
+	memory_free(&self->memory);
+}
+
+/*
+ * VmHWM is the most memory that a process ever had. Reclaim takes folios from
+ * it, so VmRSS falls, and VmHWM stays. The kernel counts pages in batches for
+ * each CPU, so the case allows for half of the memory.
+ */
+TEST_F(reclaimed, peak_stays)
+{
+	long before = status_pages("VmRSS"), half = self->memory.pages / 2;
+
+	ASSERT_EQ(0, madvise(self->memory.at, bytes(self->memory.pages), MADV_PAGEOUT));
+	ASSERT_GT(before - half, status_pages("VmRSS")) {
+		TH_LOG("reclaim took less than half of the memory");
+	}
+	EXPECT_LT(before - half, status_pages("VmHWM"));
+}
+
 /* A range of smaller folios that khugepaged could make a huge page of. */
 FIXTURE(khugepaged)
 {

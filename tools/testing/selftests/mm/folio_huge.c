@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Advice on a huge page that one PMD maps.
+ *
+ * Proves: advice on all of it is followed without a split, MADV_PAGEOUT on a
+ * kernel that cannot swap huge pages excepted. Advice on a part splits the huge
+ * page and is followed for that part alone. While another process maps it,
+ * advice changes nothing.
+ *
+ * Does not prove: advice on folios that entries of a table map (folio_advice),
+ * and splitting for other reasons (pmd_split).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_huge
+ */
+#include "folio_owner.h"
+#include "folio_state.h"
+
+FIXTURE(folio_huge)
+{
+	struct memory memory;
+	int go[2];
+};
+
+FIXTURE_SETUP(folio_huge)
+{
+	size_t size = read_pmd_pagesize();
+	struct memory *m = &self->memory;
+	const char *why;
+
+	m->fd = -1;
+	if (!size || size > 64 << 20)
+		SKIP(return, "no huge pages, or of more than 64 MiB");
+	why = folio_settings(order_of(size / psize()));
+	if (!why && !have_swap())
+		why = "no swap";
+	if (!why)
+		why = memory_map(m, ANON, order_of(size / psize()), 1);
+	if (why)
+		SKIP(return, "%s", why);
+	ASSERT_EQ(m->pages, smaps_pages(m->at, "AnonHugePages"));
+	ASSERT_EQ(0, pipe(self->go));
+}
+
+FIXTURE_TEARDOWN(folio_huge)
+{
+	memory_free(&self->memory);
+}
+
+/* Whether one PMD maps the huge page. */
+static bool is_huge(const struct memory *m)
+{
+	return smaps_pages(m->at, "AnonHugePages") == m->pages;
+}
+
+/* How many of some pages are in memory. */
+static unsigned int present(const struct memory *m, unsigned int first, unsigned int pages)
+{
+	unsigned int count = 0;
+
+	for (unsigned int page = first; page < first + pages; page++)
+		count += pagemap_has(m->at + bytes(page), PM_PRESENT);
+	return count;
+}
+
+/*
+ * Let a child make the huge page active: a read of /proc/self/mem marks a page
+ * as accessed if entries of a table map it, as they do for the child after
+ * mprotect() of one page. Returns whether the huge page is active.
+ */
+static bool make_active(const struct memory *m)
+{
+	pid_t child = fork();
+	char byte;
+	int fd;
+
+	if (!child) {
+		mprotect(m->at, bytes(1), PROT_READ);
+		fd = open("/proc/self/mem", O_RDONLY);
+		for (int i = 0; i < 3; i++)
+			if (pread(fd, &byte, 1, (long)m->at) != 1)
+				_exit(1);
+		_exit(0);
+	}
+	return !child_of(child) && kernel_flags(m->at) & FOLIO_ACTIVE;
+}
+
+/* MADV_COLD makes the huge page old and inactive. It stays huge. */
+TEST_F(folio_huge, cold)
+{
+	struct memory *m = &self->memory;
+
+	ASSERT_TRUE(make_active(m));
+	ASSERT_TRUE(is_huge(m));
+	ASSERT_EQ(m->pages, smaps_pages(m->at, "Referenced"));
+	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_COLD));
+	EXPECT_EQ(0, smaps_pages(m->at, "Referenced"));
+	EXPECT_FALSE(kernel_flags(m->at) & FOLIO_ACTIVE);
+	EXPECT_TRUE(is_huge(m));
+}
+
+/*
+ * MADV_FREE makes the huge page lazyfree. It stays huge, and reclaim drops it
+ * without writing it to swap: it reads as zeros then. A write makes all of it
+ * the owner's again.
+ */
+TEST_F(folio_huge, free)
+{
+	struct memory *m = &self->memory;
+
+	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_FREE));
+	EXPECT_EQ(m->pages, smaps_pages(m->at, "LazyFree"));
+	EXPECT_TRUE(is_huge(m));
+	m->at[0] = pattern(0);
+	EXPECT_EQ(0, smaps_pages(m->at, "LazyFree"));
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_FREE));
+	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
+	EXPECT_EQ(0, swapped_out(m));
+	EXPECT_EQ(0, present(m, 0, m->pages));
+	EXPECT_TRUE(page_is(m->at, 0));
+}
+
+/*
+ * MADV_PAGEOUT takes the whole huge page out of memory, and every page comes
+ * back with its content.
+ */
+TEST_F(folio_huge, pageout)
+{
+	struct memory *m = &self->memory;
+
+	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
+	EXPECT_EQ(m->pages, swapped_out(m));
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+}
+
+/*
+ * MADV_COLD on the second quarter of the huge page splits it, and takes nothing
+ * out of memory. Then MADV_PAGEOUT takes only these pages.
+ */
+TEST_F(folio_huge, part_cold)
+{
+	struct memory *m = &self->memory;
+	unsigned int quarter = m->pages / 4;
+	char *at = m->at + bytes(quarter);
+
+	ASSERT_EQ(0, madvise(at, bytes(quarter), MADV_COLD));
+	EXPECT_FALSE(is_huge(m));
+	EXPECT_EQ(m->pages, present(m, 0, m->pages));
+	ASSERT_EQ(0, madvise(at, bytes(quarter), MADV_PAGEOUT));
+	EXPECT_EQ(quarter, swapped_out(m));
+	EXPECT_EQ(0, present(m, quarter, quarter));
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+}
+
+/*
+ * MADV_PAGEOUT on the first quarter of the huge page takes only these pages out
+ * of memory.
+ */
+TEST_F(folio_huge, part_paged_out)
+{
+	struct memory *m = &self->memory;
+	unsigned int quarter = m->pages / 4;
+
+	ASSERT_EQ(0, madvise(m->at, bytes(quarter), MADV_PAGEOUT));
+	EXPECT_EQ(quarter, swapped_out(m));
+	EXPECT_EQ(m->pages - quarter, present(m, quarter, m->pages - quarter));
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+}
+
+/* MADV_FREE on the first quarter makes only these pages lazyfree. */
+TEST_F(folio_huge, part_freed)
+{
+	struct memory *m = &self->memory;
+	unsigned int quarter = m->pages / 4;
+
+	ASSERT_EQ(0, madvise(m->at, bytes(quarter), MADV_FREE));
+	/*
+	 * The kernel marks single pages in batches: another call makes it
+	 * finish the first.
+	 */
+	ASSERT_EQ(0, madvise(m->at + bytes(quarter), bytes(1), MADV_COLD));
+	EXPECT_EQ(quarter, smaps_pages(m->at, "LazyFree"));
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+}
+
+/*
+ * A child maps the huge page too. Advice on all of it or on a part leaves it
+ * young, in memory, and huge.
+ */
+TEST_F(folio_huge, beside_child)
+{
+	static const int advices[] = { MADV_COLD, MADV_FREE, MADV_PAGEOUT };
+	struct memory *m = &self->memory;
+	pid_t child = waiting_child(self->go, NULL, m);
+
+	ASSERT_LT(0, child);
+	for (unsigned int i = 0; i < ARRAY_SIZE(advices); i++) {
+		ASSERT_EQ(0, madvise(m->at, bytes(m->pages), advices[i]));
+		ASSERT_EQ(0, madvise(m->at, bytes(m->pages / 4), advices[i]));
+		EXPECT_EQ(m->pages, smaps_pages(m->at, "Referenced"));
+		EXPECT_EQ(0, smaps_pages(m->at, "LazyFree"));
+		EXPECT_TRUE(is_huge(m)) {
+			TH_LOG("after advice %d", advices[i]);
+		}
+	}
+	EXPECT_TRUE(end_child(child));
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One system call on memory that two page tables map.
+ *
+ * Proves: advice, mprotect(), mincore() and mremap() act on the folios on both
+ * sides of the end of a page table, in one call. A fault next to that end maps
+ * the whole folio that it hits, and nothing of the other one.
+ *
+ *	|<------- a table ------->|<------- a table ------->|
+ *	                 |<-folio->|<-folio->|
+ *	                  first     second
+ *
+ * The kernel walks such a range table by table. A function that handles one
+ * table returns whether the walk goes on, so the second folio shows whether it
+ * did. For a fault these are the folios that just fit into a table.
+ *
+ * Does not prove: what happens within one table (folio_advice,
+ * folio_permission, folio_move), or to a folio that lies in both tables
+ * (folio_fork, folio_edge).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_tables
+ */
+#include "folio_state.h"
+
+#define FOLIOS 2
+
+FIXTURE(folio_tables)
+{
+	struct memory memory;
+};
+
+FIXTURE_VARIANT(folio_tables)
+{
+	bool shared;
+};
+
+FIXTURE_VARIANT_ADD(folio_tables, anon)
+{
+	.shared = false,
+};
+
+FIXTURE_VARIANT_ADD(folio_tables, shmem)
+{
+	.shared = true,
+};
+
+/*
+ * Map two folios so that one ends where a page table ends. NULL, or the reason
+ * why there is no such memory.
+ */
+static const char *map_over_table_end(struct memory *m, bool shared)
+{
+	int flags = MAP_FIXED | MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE);
+	size_t table = (size_t)psize() * psize() / sizeof(long);
+	unsigned int size = cont_ptes();
+	char *end;
+
+	*m = (struct memory){ .pages = FOLIOS * size, .order = order_of(size), .fd = -1 };
+	m->room_bytes = 3 * table;
+	m->room = mmap(NULL, m->room_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (m->room == MAP_FAILED) {
+		m->room = NULL;
+		return "out of addresses";
+	}
+	end = (char *)(((unsigned long)m->room + 2 * table - 1) & -table);
+	m->at = mmap(end - bytes(size), bytes(m->pages), PROT_READ | PROT_WRITE, flags, -1, 0);
+	if (m->at == MAP_FAILED)
+		return "out of memory";
+	for (unsigned int page = 0; page < m->pages; page++)
+		memset(m->at + bytes(page), pattern(page), bytes(1));
+	return is_folio(m, 0) && is_folio(m, size) ? NULL : "no folios of this size came";
+}
+
+FIXTURE_SETUP(folio_tables)
+{
+	const char *why = folio_settings(order_of(cont_ptes()));
+
+	self->memory = (struct memory){ .fd = -1 };
+	if (!why)
+		why = map_over_table_end(&self->memory, variant->shared);
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(folio_tables)
+{
+	memory_free(&self->memory);
+}
+
+/* How many pages of one of the two folios are mapped. */
+static unsigned int present(const struct memory *m, unsigned int folio)
+{
+	unsigned int size = 1U << m->order, count = 0;
+
+	for (unsigned int page = 0; page < size; page++)
+		count += pagemap_has(m->at + bytes(folio * size + page), PM_PRESENT);
+	return count;
+}
+
+/* Whether each page has the pattern that the set-up wrote. */
+static bool unchanged(const char *at, unsigned int pages)
+{
+	for (unsigned int page = 0; page < pages; page++) {
+		if (!page_is(at + bytes(page), pattern(page)))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * MADV_COLD makes the entries of both folios old, MADV_FREE makes both
+ * lazyfree, and MADV_PAGEOUT swaps both out.
+ */
+TEST_F(folio_tables, advice)
+{
+	struct memory *m = &self->memory;
+	size_t length = bytes(m->pages);
+
+	if (variant->shared || !have_swap())
+		SKIP(return, "anonymous memory, and swap");
+	ASSERT_EQ(m->pages, smaps_pages(m->at, "Referenced"));
+	ASSERT_EQ(0, madvise(m->at, length, MADV_COLD));
+	EXPECT_EQ(0, smaps_pages(m->at, "Referenced"));
+	ASSERT_EQ(0, madvise(m->at, length, MADV_PAGEOUT));
+	EXPECT_EQ(m->pages, swapped_out(m));
+	EXPECT_TRUE(unchanged(m->at, m->pages));
+	/* Pages that are dirty and in memory. */
+	for (unsigned int page = 0; page < m->pages; page++)
+		m->at[bytes(page)] = pattern(page);
+	ASSERT_EQ(0, madvise(m->at, length, MADV_FREE));
+	EXPECT_EQ(m->pages, smaps_pages(m->at, "LazyFree"));
+}
+
+/*
+ * mprotect() takes the right to write from both folios, and gives it back.
+ */
+TEST_F(folio_tables, mprotect)
+{
+	struct memory *m = &self->memory;
+
+	ASSERT_EQ(0, mprotect(m->at, bytes(m->pages), PROT_READ));
+	for (unsigned int page = 0; page < m->pages; page++) {
+		EXPECT_EQ(SIGSEGV, try_access(m->at + bytes(page), true)) {
+			TH_LOG("page %u", page);
+		}
+	}
+	ASSERT_EQ(0, mprotect(m->at, bytes(m->pages), PROT_READ | PROT_WRITE));
+	for (unsigned int page = 0; page < m->pages; page++)
+		EXPECT_EQ(0, try_access(m->at + bytes(page), true));
+	EXPECT_TRUE(unchanged(m->at, m->pages));
+}
+
+/*
+ * mincore() answers for both folios: for two that are in memory, and for one
+ * after the other has been given up. Shared memory is in core in both cases: it
+ * stays in the page cache.
+ */
+TEST_F(folio_tables, mincore)
+{
+	struct memory *m = &self->memory;
+	unsigned int size = 1U << m->order;
+	unsigned char core[m->pages];
+
+	for (unsigned int gone = 0; gone <= FOLIOS; gone++) {
+		if (gone)
+			ASSERT_EQ(0, madvise(m->at + bytes((gone - 1) * size), bytes(size),
+					     MADV_DONTNEED));
+		memset(core, 0xff, sizeof(core));
+		ASSERT_EQ(0, mincore(m->at, bytes(m->pages), core));
+		for (unsigned int page = 0; page < m->pages; page++) {
+			EXPECT_EQ(variant->shared || page >= gone * size, core[page]) {
+				TH_LOG("page %u, %u folios given up", page, gone);
+			}
+		}
+	}
+}
+
+/*
+ * MADV_DONTNEED unmaps both folios: no page is mapped, and Rss is 0.
+ */
+TEST_F(folio_tables, dontneed)
+{
+	struct memory *m = &self->memory;
+
+	ASSERT_EQ(m->pages, present(m, 0) + present(m, 1));
+	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_DONTNEED));
+	EXPECT_EQ(0, present(m, 0) + present(m, 1));
+	EXPECT_EQ(0, smaps_pages(m->at, "Rss"));
+}
+
+/*
+ * mremap() moves both folios by half a table, so both lie in one table then,
+ * and back again. They stay folios, and each page keeps its content.
+ */
+TEST_F(folio_tables, mremap)
+{
+	size_t table = (size_t)psize() * psize() / sizeof(long);
+	struct memory *m = &self->memory;
+	size_t length = bytes(m->pages);
+	char *there = m->at + table / 2, *back = m->at;
+
+	ASSERT_EQ(there, mremap(m->at, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, there));
+	m->at = there;
+	EXPECT_EQ(m->pages, present(m, 0) + present(m, 1));
+	EXPECT_TRUE(unchanged(there, m->pages));
+	ASSERT_EQ(back, mremap(there, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, back));
+	m->at = back;
+	EXPECT_TRUE(is_folio(m, 0) && is_folio(m, m->pages / FOLIOS));
+	EXPECT_TRUE(unchanged(back, m->pages));
+}
+
+/*
+ * Nothing is mapped, but the folios are in the page cache. A write to any page
+ * maps its whole folio: the first folio ends in the last entry of its table,
+ * the second begins in the first entry of the next.
+ */
+TEST_F(folio_tables, fault)
+{
+	struct memory *m = &self->memory;
+	unsigned int size = 1U << m->order;
+	unsigned long mapped = 0;
+
+	if (!variant->shared)
+		SKIP(return, "shared memory");
+	for (unsigned int page = 0; page < m->pages; page++) {
+		unsigned int hit = page / size;
+
+		ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_DONTNEED));
+		ASSERT_EQ(0, present(m, 0) + present(m, 1));
+		m->at[bytes(page)] = pattern(page);
+		EXPECT_EQ(size, present(m, hit)) {
+			TH_LOG("a write to page %u", page);
+		}
+		EXPECT_EQ(0, present(m, !hit));
+		mapped += present(m, hit);
+	}
+	EXPECT_TRUE(unchanged(m->at, m->pages));
+	DID(mapped, "pages mapped by faults");
+}
+
+TEST_HARNESS_MAIN
