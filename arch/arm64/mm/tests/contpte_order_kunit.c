@@ -497,10 +497,9 @@ static pte_t order_pmd_access(struct contpte_order *o, unsigned long addr,
 }
 
 /*
- * A fault makes a huge page young. One invalidation follows the last write, and
- * covers the address. It says that the entry is a PMD: a CPU may ignore an
- * invalidation whose hint names another level. An older kernel invalidates one
- * page without a hint, which the recorder shows as level 3.
+ * A fault makes a huge page young. One invalidation follows, with the hint that
+ * the entry is a PMD: a CPU may ignore it if it names another level. An older
+ * kernel invalidates a page without a hint, which the recorder shows as level 3.
  */
 static void pmdp_set_access_flags_flushes(struct kunit *test)
 {
