@@ -10,6 +10,7 @@ test can notice the mutant, or which test notices it since.
 import difflib
 import hashlib
 import itertools
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -265,6 +266,48 @@ def sample(mutants: Sequence[Mutant], count: int = SAMPLE, seed: int = SEED) -> 
 def survivors_file(kernel: str, arch: str) -> Path:
     """Where the survivors of a kernel are listed: named by the first two numbers of its version."""
     return FOLDER / f"{'.'.join(re.split(r'[.+-]', kernel)[:2])}-{arch}.toml"
+
+
+@dataclass(frozen=True)
+class Score:
+    """What became of a sample.
+
+    noticed:    mutants that a test, a warning of the kernel, or a hang gave away
+    failing:    those among them that made a test fail
+    equivalent: survivors whose answer proves that no test can notice them
+    survived:   the other survivors
+    """
+
+    noticed: int
+    failing: int
+    equivalent: int
+    survived: int
+
+
+def record(path: Path, found: Mapping[str, tuple[str, str]], sample: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Write the verdicts on a sample beside its survivors: by mutant its state, and the case that noticed it.
+
+    found: those of this run, which may have judged a part of the sample; the others stay as they were
+    Returns all of them.
+    """
+    try:
+        before = json.loads(path.with_suffix(".json").read_text())["verdicts"]
+    except FileNotFoundError:
+        before = {}
+    whole = {**before, **found}
+    kept = {name: (str(whole[name][0]), str(whole[name][1])) for name in sorted(sample) if name in whole}
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(verdict)}" for name, verdict in kept.items())
+    graft.replace(path.with_suffix(".json"), f'{{"seed": {SEED}, "verdicts": {{\n{lines}\n}}}}\n'.encode())
+    return kept
+
+
+def score(verdicts: Mapping[str, tuple[str, str]], answered: Mapping[str, str], killed: Sequence[str]) -> Score:
+    """Count verdicts. `killed` are the states of mutants that are noticed."""
+    alive = [name for name, (state, _) in verdicts.items() if state == "survived"]
+    same = sum(answered.get(name, "").startswith("Equivalent") for name in alive)
+    states = [state for state, _ in verdicts.values()]
+    noticed = sum(state in killed for state in states)
+    return Score(noticed, states.count("failed"), same, len(alive) - same)
 
 
 def answers(path: Path) -> dict[str, str]:

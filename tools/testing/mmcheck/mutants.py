@@ -155,10 +155,14 @@ def by_rules(session: Session, only: str) -> int:
     survivors = [by_name[result.name] for result in results if result.state == "survived"]
     generated.list_survivors(path, survivors, session.read, {r.name for r in results} - {m.name for m in survivors})
     print(table(results))
-    noticed = [result for result in results if result.state in KILLED]
-    could = len(noticed) + len(survivors)
-    failing = sum(result.state == "failed" for result in results)
-    print(f"by rules: {len(noticed)} of {could} noticed ({percent(len(noticed), could)}), {failing} by a failing test")
+    found = {result.name: (result.state, result.where) for result in results}
+    verdicts = generated.record(path, found, [mutant.name for mutant in generated.sample(every)])
+    total = generated.score(verdicts, generated.answers(path), KILLED)
+    could = total.noticed + total.survived
+    print(
+        f"by rules: {total.noticed} of {could} noticed ({percent(total.noticed, could)}), {total.failing} by a failing"
+        f" test; {total.equivalent} are equivalent, {len(verdicts)} of the sample are judged"
+    )
     if score := by_hand(session):
         print(f"by hand:  {score[0]} of {score[1]} noticed ({percent(*score)})")
     progress.say(f"mutants that nothing noticed are in {path}; write there why each of them is harmless")

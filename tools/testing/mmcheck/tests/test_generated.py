@@ -5,7 +5,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from mmcheck import generated, schemata
+from mmcheck import generated, judge, schemata
 from mmcheck.catalogue import Mutant, Read
 
 TEXT = """\
@@ -97,3 +97,14 @@ def test_code_that_runs_elsewhere_is_judged_there() -> None:
     for mutant in generated.every({file: text}.__getitem__, {file: ".*"}):
         live, boot = "_split_pud_" in mutant.name, "_map_mem_" in mutant.name
         assert (mutant.suite == "linear_map_split", "midr=" in mutant.machine, mutant.early) == (live, live, boot)
+
+
+def test_verdicts_on_a_sample_add_up(tmp_path: Path) -> None:
+    path = tmp_path / "7.3-arm64.toml"
+    sample = ["a", "b", "c", "d"]
+    generated.record(path, {"a": ("failed", "s.c"), "b": ("survived", ""), "c": ("survived", "")}, sample)
+    whole = generated.record(path, {"b": ("splat", "s.d"), "d": ("survived", ""), "gone": ("failed", "s.e")}, sample)
+    assert whole == {"a": ("failed", "s.c"), "b": ("splat", "s.d"), "c": ("survived", ""), "d": ("survived", "")}
+    assert generated.record(path, {}, sample) == whole
+    answered = {"c": "Equivalent: the same.", "d": "No test yet."}
+    assert generated.score(whole, answered, judge.KILLED) == generated.Score(2, 1, 1, 1)
