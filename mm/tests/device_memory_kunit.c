@@ -270,7 +270,7 @@ static const struct mmu_notifier_ops emptier_ops = {
 	.invalidate_range_start = emptier_start,
 };
 
-/* Returns the thread, which ends when it has run once or is told to. */
+/* Start the thread. It ends when it has run, or in emptier_finish(). */
 static void emptier_prepare(struct kunit *test, struct emptier *e)
 {
 	struct task_struct *thread;

@@ -188,7 +188,7 @@ int main(void)
 		count = reached(memory + tries * SIZE, first + tries * ALONE * TABLE, control);
 	set(BALANCING, balancing, NULL, 0);
 	if (count < 0) {
-		printf("cannot tell: mmap(), mremap() or NUMA balancing did not do it (vm.mmap_min_addr?)\n");
+		printf("cannot tell: no memory at 4096, no move, or no NUMA balancing\n");
 		return 4;
 	}
 	printf("%d tries: %d read-only pages can be written to\n", tries, count);
