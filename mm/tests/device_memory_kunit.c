@@ -53,8 +53,6 @@ static const struct huge_kind {
 
 KUNIT_ARRAY_PARAM_DESC(huge_kind, huge_kinds, desc);
 
-#ifdef CONFIG_ARCH_HAS_PMD_SOFTLEAVES
-
 static bool mirror_invalidate(struct mmu_interval_notifier *mirror,
 			      const struct mmu_notifier_range *range,
 			      unsigned long seq)
@@ -191,15 +189,6 @@ static void hmm_part_of_huge_page(struct kunit *test)
 	if (!wrong)
 		pgtable_kunit_stale_issue(test, 20);
 }
-
-#else
-
-static void hmm_part_of_huge_page(struct kunit *test)
-{
-	kunit_skip(test, "no huge pages of device memory");
-}
-
-#endif /* CONFIG_ARCH_HAS_PMD_SOFTLEAVES */
 
 #define COLLECT_ORDER		4
 #define COLLECT_PAGES		BIT(COLLECT_ORDER)
