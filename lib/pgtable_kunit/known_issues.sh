@@ -92,7 +92,7 @@ issue 18 '' fs/proc/task_mmu.c 'pagemap_scan_pmd_entry(' \
 	'if ((p->arg.flags & PM_SCAN_WP_MATCHING) && !p->vec_out) {'
 issue 19 '' mm/migrate_device.c 'migrate_vma_collect_pmd(' \
 	'int ret = migrate_vma_collect_huge_pmd(pmdp, start, end, walk, fault_folio);'
-issue 20 '' mm/hmm.c 'hmm_vma_handle_absent_pmd(' \
+issue 20 '' mm/hmm.c 'hmm_vma_walk_pmd(' \
 	'unsigned long pfn = softleaf_to_pfn(entry); unsigned long i; if (softleaf_is_device_private_write(entry))'
 
 if [ -z "$2" ]; then
