@@ -287,7 +287,7 @@ class Score:
 def record(path: Path, found: Mapping[str, tuple[str, str]], sample: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Write the verdicts on a sample beside its survivors: by mutant its state, and the case that noticed it.
 
-    found: those of this run, which may have judged a part of the sample; the others stay as they were
+    found: the verdicts of this run; those on all other mutants stay
     Returns all of them.
     """
     try:

@@ -133,7 +133,7 @@ class BothSession(GuestSession):
         return Session.boot(self, mutant, number, glob)
 
     def has(self, glob: str) -> bool:
-        """Whether a boot with `glob` can run a case: a suite or a program of that name."""
+        """Whether there is a program or a suite that `glob` matches."""
         return glob in {program.name for program in self.every} or super().has(glob)
 
     def judge(self, mutant: Mutant, number: int, likely: Sequence[str]) -> Result:

@@ -301,7 +301,7 @@ class Session:
         return boot.follow([*command, *more], log, TIMEOUT, suites=suites)
 
     def has(self, glob: str) -> bool:
-        """Whether a boot with `glob` can run a case; true also if no boot has told what the kernel has."""
+        """Whether the kernel has a suite that `glob` matches, or that is not known yet."""
         suites = {case.partition(".")[0] for case in self.reach.cases}
         return not (glob and suites) or bool(fnmatch.filter(suites, glob.partition(".")[0]))
 

@@ -148,7 +148,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "--kernel 7.3 --from 'Name <name@example.org>'",
         ),
         "patterns": Verb(
-            "what looks like a bug that was one before, each place with its verdict",
+            "places that look like an earlier bug, each with its verdict",
             "patterns",
             f"{KERNEL} ONLY OTHER",
             "--kernel 7.3 --other 6.12",

@@ -267,7 +267,7 @@ static long status_pages(const char *name)
 	return value < 0 ? -1 : value * 1024 / psize();
 }
 
-/* Memory of which reclaim takes all. */
+/* Memory that reclaim takes. */
 FIXTURE(reclaimed)
 {
 	struct memory memory;

@@ -52,16 +52,6 @@ static bool is_huge(const struct memory *m)
 	return smaps_pages(m->at, "AnonHugePages") == m->pages;
 }
 
-/* How many of some pages are in memory. */
-static unsigned int present(const struct memory *m, unsigned int first, unsigned int pages)
-{
-	unsigned int count = 0;
-
-	for (unsigned int page = first; page < first + pages; page++)
-		count += pagemap_has(m->at + bytes(page), PM_PRESENT);
-	return count;
-}
-
 /*
  * Let a child make the huge page active: a read of /proc/self/mem marks a page
  * as accessed if entries of a table map it, as they do for the child after

@@ -92,6 +92,16 @@ static inline bool perf_missing(struct __test_metadata *_metadata, bool contpte)
 	return contpte && __test_passed(_metadata) && !perf_tells();
 }
 
+/* How many of the @pages from page @first on are mapped. */
+static inline unsigned int present(const struct memory *m, unsigned int first, unsigned int pages)
+{
+	unsigned int count = 0;
+
+	for (unsigned int page = first; page < first + pages; page++)
+		count += pagemap_has(m->at + bytes(page), PM_PRESENT);
+	return count;
+}
+
 /**
  * swapped_out() - how many pages of the memory are in swap only
  * @m: the memory, anonymous or a memory file
