@@ -93,11 +93,11 @@ def misfits(tree: Path, table: Path = MISFITS) -> list[str]:
 
 
 def hints(folder: Path) -> list[tuple[tuple[str, str], str, str]]:
-    """Of each entry of the *.toml in a folder: file and function, name, and the suite that should notice."""
+    """Of each entry of the *.toml in a folder: file and function, name, and what should notice: a suite or selftest."""
     every = [
         entry for path in sorted(folder.glob("*.toml")) for entry in tomllib.loads(path.read_text()).get("mutant", [])
     ]
-    return [((e["file"], e.get("in", "")), e["name"], e.get("suite", "")) for e in every]
+    return [((e["file"], e.get("in", "")), e["name"], e.get("suite") or e.get("program", "")) for e in every]
 
 
 def _entry(path: Path, entry: dict[str, object]) -> Mutant:

@@ -86,6 +86,7 @@ _ASSERTION = re.compile(
     r"\b(?:VM_(?:WARN|BUG)_ON\w*|WARN_ON\w*|BUG_ON|BUILD_BUG\w*|might_sleep\w*|lockdep_assert\w*|static_assert"
     r"|page_table_check\w*|\w+_sanity_checks|cond_resched|pr_\w+)\("
 )
+_NAME = re.compile(r"(?:boundary|constant|drop_call|drop_merge|level|negate|swap)_(\w+)_[0-9a-f]{6}")
 _NO_CALLS = {"if", "for", "while", "switch", "return", "sizeof", "typeof", "do"}
 
 
@@ -299,6 +300,14 @@ def record(path: Path, found: Mapping[str, tuple[str, str]], sample: Iterable[st
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(verdict)}" for name, verdict in kept.items())
     graft.replace(path.with_suffix(".json"), f'{{"seed": {SEED}, "verdicts": {{\n{lines}\n}}}}\n'.encode())
     return kept
+
+
+def noticed(folder: Path = FOLDER) -> Iterator[tuple[str, str]]:
+    """Of each mutant whose verdict is recorded and that was noticed: its function, and the suite or selftest."""
+    for path in sorted(folder.glob("*.json")):
+        for name, (_, where) in json.loads(path.read_text())["verdicts"].items():
+            if where and (match := _NAME.fullmatch(name)):
+                yield match[1], where.partition(".")[0]
 
 
 def score(verdicts: Mapping[str, tuple[str, str]], answered: Mapping[str, str], killed: Sequence[str]) -> Score:

@@ -143,7 +143,8 @@ class BothSession(GuestSession):
             return result
         seconds = result.seconds
         # A mutant in a kernel of its own has no function that says that it ran.
-        reaching = self.trace.reaching(self.noted[mutant.name]) if number and not mutant.early else None
+        known = number and not mutant.early
+        reaching = self.trace.reaching(self.noted[mutant.name], self.near(mutant)) if known else None
         for names in self.boots():
             todo = names if reaching is None else [name for name in reaching if name in names]
             if not todo:

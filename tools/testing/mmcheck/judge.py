@@ -182,7 +182,7 @@ class Session:
     kind = "mutants"
     name = ""
     hints: Mapping[tuple[str, str], Sequence[str]] = {}
-    """The suites that noticed mutants of a function before, best first."""
+    """The suites and selftests that noticed mutants of a function before, best first; file "" stands for any."""
     kernel: Kernel | None = None
 
     def __init__(self, settings: Settings, jobs: int, name: str = "") -> None:
@@ -329,10 +329,13 @@ class Session:
         given = [suite for suite in (before, mutant.suite) if suite]
         if given:
             return given
+        return [suite for suite in self.near(mutant) if not self.foreign(suite)][:1]
+
+    def near(self, mutant: Mutant) -> list[str]:
+        """The suites and selftests that noticed mutants of the same functions before."""
         changes = self.kernel.functions.get(mutant.name, []) if self.kernel else []
-        functions = [(file, name[0]) for file, name in changes]
-        near = [suite for place in functions for suite in self.hints.get(place, [])]
-        return near[:1]
+        places = [place for file, name in changes for place in ((file, name[0]), ("", name[0]))]
+        return list(dict.fromkeys(suite for place in places for suite in self.hints.get(place, [])))
 
     def known(self) -> dict[str, str]:
         """The suite that noticed each mutant last time."""

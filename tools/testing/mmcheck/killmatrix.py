@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from . import boot, catalogue, graft, outcome, progress, reach
+from . import boot, catalogue, generated, graft, outcome, progress, reach
 from .catalogue import Mutant
 from .judge import Kernel, Session, own_kernel, switch
 
@@ -414,9 +414,9 @@ def merge(session: Session, rows: Mapping[str, Row]) -> Path:
 
 
 def hints() -> dict[tuple[str, str], list[str]]:
-    """The suites that notice mutants of each function (file and name), those that notice most of them first.
+    """The suites and selftests that notice mutants of each function (file and name), those that notice most first.
 
-    From the catalogue, and from what is known of all kernels.
+    From the catalogue, and from what is known of all kernels; mutants by rules name the function alone, so file is "".
     """
     counted: dict[tuple[str, str], Counter[str]] = {}
     matrices = [Matrix.load(path) for path in sorted(FOLDER.glob("*.json"))]
@@ -426,6 +426,8 @@ def hints() -> dict[tuple[str, str], list[str]]:
             count.update({case.partition(".")[0] for case in matrix.rows.get(name, Row()).cases})
         if suite:
             count[suite] += 1
+    for function, suite in generated.noticed():
+        counted.setdefault(("", function), Counter())[suite] += 1
     return {place: [suite for suite, _ in count.most_common()] for place, count in counted.items()}
 
 

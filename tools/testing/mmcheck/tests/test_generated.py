@@ -99,6 +99,16 @@ def test_code_that_runs_elsewhere_is_judged_there() -> None:
         assert (mutant.suite == "linear_map_split", "midr=" in mutant.machine, mutant.early) == (live, live, boot)
 
 
+def test_names_say_what_noticed_mutants_of_a_function(tmp_path: Path) -> None:
+    verdicts = {
+        "drop_call_copy_present_ptes_0a1b2c": ("failed", "fork_batch.whole_folio"),
+        "negate_copy_present_ptes_012345": ("survived", ""),
+        "by_hand": ("failed", "contpte.fold"),
+    }
+    generated.record(tmp_path / "7.3-arm64.toml", verdicts, verdicts)
+    assert list(generated.noticed(tmp_path)) == [("copy_present_ptes", "fork_batch")]
+
+
 def test_verdicts_on_a_sample_add_up(tmp_path: Path) -> None:
     path = tmp_path / "7.3-arm64.toml"
     sample = ["a", "b", "c", "d"]
