@@ -9,7 +9,7 @@ graft      the overlay laid over a tree, and taken off again
 shadow     the private working copy: symbolic links into a source, grafted
 make       the `make` that kunit.py finds first: progress, ccache, nothing twice
 emulator   the emulator that kunit.py finds first: no KVM where it does not work
-progress   lines and bars a person can live with
+progress   progress on standard error: one moving line, or plain lines
 launcher   kunit.py itself
 outcome    what a boot's console says: finished, missing, hung
 check      the project's own tests

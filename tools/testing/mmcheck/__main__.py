@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """`./mmcheck VERB`: what `make VERB` runs, with its own exit status.
 
-make turns every exit status but 0 into 2, so that nobody can tell a failed test from a kernel that does not build.
+make turns every exit status but 0 into 2, which hides whether a test failed or the kernel did not build.
 """
 
 import sys

@@ -214,7 +214,7 @@ def version_key(version: str) -> tuple[int, list[tuple[list[int], int]], list[tu
 
 
 def _parts(text: str) -> list[tuple[list[int], int]]:
-    """What is no digit and what is one, in turns. `~` goes before the end, which goes before letters, these first."""
+    """Its parts without and with digits, in turn. Order: `~`, the end of the text, letters, all else."""
     return [
         ([*(-1 if c == "~" else ord(c) if c.isalpha() else ord(c) + 256 for c in word), 0], int(number or 0))
         for word, number in re.findall(r"([^\d]*)(\d*)", text)
@@ -228,5 +228,5 @@ def sha256(path: Path) -> str:
 
 
 def first_error(text: str) -> str:
-    """apt's first error line, or that it gave none."""
+    """apt's first error line, or a note that there is none."""
     return next((line[2:].strip() for line in text.splitlines() if line.startswith("E:")), "no reason given")

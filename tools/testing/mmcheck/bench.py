@@ -89,9 +89,9 @@ class Part:
     name:   of the suite
     cells:  kernels; the first is what the others are compared with
     words:  for the kernel's command line
-    exact:  it counts, and several kernels may count at a time; else it takes time, and is alone
-    writes: with counters of the page-table entries that are written to; what these kernels say is added
-            to what those without have said
+    exact:  it counts, so several kernels may run at a time; otherwise it measures time and runs alone
+    writes: these kernels count the entries that they write; the counts are added to the numbers of the kernels
+            that do not count
     """
 
     name: str
@@ -151,14 +151,14 @@ def build(cell: Cell, environ: Mapping[str, str], out: Path, changes: Sequence[c
 
 
 def machines(part: Part, cell: Cell) -> list[str]:
-    """The emulator's options with which to boot, until it works: KVM does not on every machine that has it."""
+    """Sets of emulator options to try in turn: KVM does not work on every machine that has it."""
     if part.exact:
         return [COUNTED]
     return [*([NATIVE] if guest.has_kvm(cell.arch) else []), "-accel tcg"]
 
 
 def boot_cell(part: Part, cell: Cell, folder: Path, out: Path) -> list[Number]:
-    """Boot a kernel that was built in `folder`. Raises UserError where it has no numbers."""
+    """Boot a kernel that was built in `folder`. Raises UserError where it prints no numbers."""
     words = [*part.words, "pgtable_kunit.timeout=600", f"kunit.filter_glob={part.name}"]
     log = out / "bench" / f"{part.name}{'-writes' * part.writes}-{cell.slug}.log"
     verdict = boot.Verdict("none", "", 0)
@@ -201,7 +201,7 @@ def run_part(part: Part, environ: Mapping[str, str], out: Path, jobs: int) -> li
 
 
 def _changed(launch: launcher.Launch, changes: Sequence[catalogue.Mutant]) -> launcher.Launch:
-    """The same for a kernel with these changes. Raises UserError where none of one name fits."""
+    """The launch of a kernel with these changes. Raises UserError for a name of which no change fits."""
     kernel = source.obtain(launch.settings)
     texts: dict[str, str] = {}
     usual = judge.reader(kernel.path, launch.settings.features)
@@ -385,7 +385,7 @@ def load(path: str) -> dict[tuple[str, str, str], dict[str, int]]:
 
 
 def verdict(name: str, a: Mapping[str, int], b: Mapping[str, int]) -> str:
-    """What to say of two values of one field: nothing where they are the same, or apart by no more than they spread."""
+    """What to say of two values of one field: "" where they differ by no more than their spread."""
     if name not in TOLERANCE:
         return "" if a[name] == b[name] else "differs"
     apart, spread = abs(a[name] - b[name]), max(a.get("spread", 0), b.get("spread", 0))

@@ -98,7 +98,7 @@ class Bench:
 
     @staticmethod
     def rounds(ours: Callable[[], float], theirs: Callable[[], float]) -> tuple[float, float]:
-        """Medians of several rounds, taken in turn so that both meet the same machine."""
+        """Medians of several rounds, in turn, so that the load of the machine is the same for both."""
         pairs = [(ours(), theirs()) for _ in range(ROUNDS)]
         return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The project's own tests: the host side, the style of every file, and the suites on real kernels.
 
-The last line is `N passed, N failed`. A skip counts as neither; each is listed with its reason.
+The last line is `N passed, N failed`. A skip counts as neither, and is listed with its reason.
 """
 
 import contextlib
@@ -159,7 +159,7 @@ def style(tally: Tally, tree: Path, label: str) -> None:
 
 
 def probe(tally: Tally, tree: Path, label: str) -> None:
-    """What the suites find out about a known kernel is what it was."""
+    """Check that the probes answer for a known kernel as they did before."""
     for name, why in probes.flips(tree, label).items():
         if why:
             progress.say(f"probe {name} of {label} {why}")
@@ -193,7 +193,7 @@ def kernel(tally: Tally, run: Run, out: Path) -> Path:
 
 
 def gate(tally: Tally, run: Run, console: Path) -> None:
-    """List the skips of a run. One that the table does not allow is a failure; what the table has too much is said."""
+    """List the skips of a run. One that the table does not allow is a failure. Reports lines that match no skip."""
     found = results.kunit(console.read_text(errors="replace").splitlines()) if console.exists() else []
     verdict = skips.judge(run, found, suites=matrix.expected(run) if found else [])
     for case in verdict.wrong:
@@ -206,7 +206,7 @@ def gate(tally: Tally, run: Run, console: Path) -> None:
 
 
 def tell(cell: Cell, verdict: skips.Verdict) -> None:
-    """Say which lines of the table of skips are too much."""
+    """Report the lines of the table of skips that match no skip."""
     for line in verdict.gone:
         progress.say(f"{cell}: {line}")
 

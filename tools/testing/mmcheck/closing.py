@@ -85,7 +85,7 @@ def _reason(text: str) -> str:
 
 
 def predicted(case: Case) -> int:
-    """The number of the known issue that a case failed of, as it does with STRICT=1, and of nothing else; else 0."""
+    """The number of the known issue that is the only reason of a failure, as with STRICT=1; otherwise 0."""
     numbers = [int(match[1]) for match in map(_AS_KNOWN.search, case.text) if match]
     failures = sum(_FAILURE.search(line) is not None for line in case.text)
     return numbers[0] if numbers and failures <= len(numbers) else 0

@@ -28,7 +28,7 @@ def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, 
     interrupt.
     """
     for number in INTERRUPTS:
-        # What ^C is, unless they are ignored, as nohup wants it.
+        # Each acts like ^C, unless it is ignored, as nohup asks.
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _interrupted)
     try:
@@ -39,7 +39,7 @@ def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, 
         print(f"{name}: {error}", file=sys.stderr)
         return NO_VERDICT
     except BrokenPipeError:
-        # Nobody reads on, as after `| head`. Python would complain once more when it ends.
+        # The reader has gone, as after `| head`. Without this Python prints one more error when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NO_VERDICT
     except KeyboardInterrupt:
@@ -81,7 +81,7 @@ def _log(environ: Mapping[str, str]) -> Path:
 
 
 def _interrupted(*_: object) -> None:
-    # Another one would interrupt what ends builds and machines, and leave some running.
+    # A second signal would interrupt the clean-up and leave builds or machines running.
     for number in INTERRUPTS:
         if signal.getsignal(number) == _interrupted:
             signal.signal(number, _nothing)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """How many instructions a machine executes from one place in its kernel to another.
 
-QEMU counts them while it records (-icount rr=record), its monitor tells the count, and GDB's remote protocol, which
+QEMU counts them while it records (-icount rr=record), its monitor prints the count, and GDB's remote protocol, which
 QEMU speaks by itself, stops the machine at an address and passes on what is said to the monitor. No debugger is needed.
 """
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """The `qemu-system-...` that kunit.py finds first in PATH.
 
-From 7.3 on kunit.py asks for KVM before emulation. There are machines with a KVM under which a kernel says
-nothing, for as long as anybody waits: this program boots without it then. Its arguments, and what the
-kernel says, are those of the real one.
+From 7.3 on kunit.py asks for KVM before emulation. On some machines a kernel under KVM prints nothing. This program
+then boots it without KVM. It takes the arguments of the real emulator, and prints what the kernel prints.
 
-For arm64 kunit.py names a packed kernel. The emulator unpacks that; firmware does not, and gets the other one.
+For arm64 kunit.py names the compressed kernel. QEMU's own loader decompresses it. Firmware does not, so this program
+gives firmware the uncompressed one.
 """
 
 import os
@@ -31,7 +31,7 @@ def real(name: str) -> str:
     folders = [folder for folder in os.get_exec_path() if Path(folder).resolve() != BIN]
     path = shutil.which(name, path=os.pathsep.join(folders))
     if not path:
-        # Not by its name alone, which is that of this program.
+        # The name alone would find this program.
         sys.exit(f"mmcheck: {name} is not installed")
     return path
 
@@ -54,7 +54,7 @@ def with_kvm(arguments: Sequence[str]) -> list[str]:
 
 
 def unpacked(arguments: Sequence[str]) -> list[str]:
-    """`arguments` with the kernel that is not packed, where firmware (-bios) is to start it."""
+    """`arguments` with the uncompressed kernel, where firmware (-bios) is to start it."""
     if "-bios" not in arguments:
         return list(arguments)
     pairs = zip(["", *arguments], arguments, strict=False)

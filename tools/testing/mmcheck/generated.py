@@ -201,7 +201,7 @@ def functions(read: Read, tested: Mapping[str, str]) -> Iterator[tuple[str, sche
 
 
 class Needs(NamedTuple):
-    """What shows a mutant of some functions; the fields are those of Mutant."""
+    """What it takes to run some functions; the fields are those of Mutant."""
 
     suite: str = ""
     machine: str = ""

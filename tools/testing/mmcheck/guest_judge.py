@@ -90,7 +90,7 @@ class GuestSession(Session):
         return [mutant.program]
 
     def foreign(self, case: str) -> bool:
-        """Whether a case is none of a session of this kind."""
+        """Whether a case belongs to another kind of session."""
         return not super().foreign(case)
 
 
@@ -115,7 +115,7 @@ class BothSession(GuestSession):
         return launcher.parse(["build", f"--arch={arch}", *(f"--kunitconfig={path}" for path in guest), *config])
 
     def likely(self, mutant: Mutant, before: str) -> list[str]:
-        """The suites to begin with; what the selftests noticed last time they begin with again."""
+        """What noticed the mutant last time, a suite or a selftest; or the suites to begin with."""
         return Session.likely(self, mutant, before)
 
     def check_unchanged(self, kernel: Kernel) -> None:

@@ -32,7 +32,7 @@ def banner(consoles: Iterable[Path]) -> tuple[str, str]:
 
 
 def git(tree: Path, *question: str) -> str:
-    """The answer of git in `tree`, or nothing. It takes no lock that it can do without: the tree stays as it is."""
+    """The answer of git in `tree`, or nothing. git takes no optional lock, so the tree stays as it is."""
     try:
         command = ["git", "--no-optional-locks", "-c", "safe.directory=*", "-C", str(tree), *question]
         return subprocess.run(command, capture_output=True, text=True).stdout.strip()

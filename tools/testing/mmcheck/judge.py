@@ -145,7 +145,7 @@ def own_kernel(mutant: Mutant, files: Mapping[str, str], usual: Kernel) -> Kerne
 def culprits(log: str, kernel: Kernel, build: Path | None = None) -> set[str]:
     """The mutants whose text the compiler complains about in the log of a build.
 
-    build: its folder, where copies of functions lie that tests compile a second time, marks and all
+    build: its folder; tests compile copies of some functions there, with the same marks
     """
     names = {number: name for name, number in kernel.number.items()}
     errors = re.findall(r"^(\S+?):(\d+):(?:\d+:)? error:", log, re.MULTILINE)
@@ -204,7 +204,7 @@ class Session:
     def alone(self) -> AbstractContextManager[None]:
         """Wait until no other run uses this kernel, and keep others waiting: from the working copy to the last verdict.
 
-        Another choice of mutants has other numbers: with its tree and its image our boots would judge its mutants.
+        Another run may give the same numbers to other mutants, and our boots would judge those.
         """
         return held(self.settings.out / "lock" / f"{self.label}.mutants", f"it judges mutants of linux {self.label}")
 
@@ -218,7 +218,7 @@ class Session:
         self.build = launch.build
 
     def attempt(self, kernel: Kernel) -> bool:
-        """Build one kernel; whether that is done."""
+        """Build one kernel; returns whether it was built."""
         tree = launcher.working_copy(self.source, self.settings, self.label, kernel.files)
         request = self.request()
         # One build then names all the mutants that do not compile.
@@ -254,7 +254,7 @@ class Session:
     def culprit(
         self, mutants: list[tuple[Mutant, Mapping[str, str]]], kernel: Kernel, broken: Sequence[str], log: str
     ) -> str:
-        """The mutant without which the others before it build, where no message leads to one: by halves."""
+        """The mutant that does not build, where no message of the compiler names it: by bisection."""
 
         def builds(names: Sequence[str]) -> bool:
             return self.attempt(
@@ -294,7 +294,7 @@ class Session:
                 return boot.Verdict("passed", "", 0.0)
             arguments.append(reach.selection(places))
             suites = len({self.reach.cases[place].partition(".")[0] for place in places})
-        # All suites run on the usual machine: what a few need is no good for the others.
+        # All suites together run on the usual machine: an option that a few need would break others.
         arguments += mutant.kernel_args.split() if glob else []
         command = boot.command(self.settings.arch, self.build, arguments)
         more = mutant.machine.split() if glob and self.settings.arch != "um" else []
@@ -321,7 +321,7 @@ class Session:
         return Result(mutant.name, state, "", seconds, mutant.harm, mutant.equivalent or mutant.survives)
 
     def foreign(self, case: str) -> bool:
-        """Whether a case is none of a session of this kind."""
+        """Whether a case belongs to another kind of session."""
         return case.partition(".")[0] in {program.name for program in kselftest.programs()}
 
     def likely(self, mutant: Mutant, before: str) -> list[str]:

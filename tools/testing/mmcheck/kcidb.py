@@ -102,7 +102,7 @@ class Submission:
         }
 
     def known(self, tests: Sequence[Item]) -> Item:
-        """The known issues that `tests` met, or were where they are predicted and did not, and these incidents."""
+        """The known issues that `tests` met or that are stale, and an incident for each."""
         table = {issue.number: issue for issue in known_issues.load()}
         incidents: list[Item] = []
         for test in tests:

@@ -304,14 +304,14 @@ MakeRule = Callable[[Session, Kernel], Rule]
 
 @dataclass
 class Kept:
-    """The rows of one kernel, which a later run on the same kernel finds again."""
+    """The rows of one kernel, kept for a later run on the same kernel."""
 
     path: Path
     mark: str
 
     @classmethod
     def of(cls, session: Session, kernel: Kernel, name: str = "matrix") -> "Kept":
-        """Those of a kernel of this session."""
+        """The place for the rows of a kernel of this session."""
         mark = f"{session.fingerprint(kernel)} {SLOW} {ENOUGH} {FLOOD} {SILENCE} {BOOTS}"
         return cls(session.folder / f"{name}.json", mark)
 
@@ -398,7 +398,7 @@ def whole(session: Session, every: Sequence[Mutant], rule: MakeRule = Judge) -> 
 
 
 def merge(session: Session, rows: Mapping[str, Row]) -> Path:
-    """Put the rows into the file that is checked in; returns it. What others than this session saw is kept."""
+    """Put the rows into the file that is checked in; returns it. Rows of mutants that were not judged here stay."""
     settings = session.settings
     path = file_of(session.source.label, settings.arch, settings.pages)
     old = Matrix.load(path)

@@ -9,8 +9,8 @@ fix, so a tree is asked when kernel and selftests are built, by a script that th
     tests     the cases that meet it
     patch     files that fix it; each kernel that has the issue takes one of them
     upstream  what became of it there, fixes: the commit that brought it in
-    fixed_in  the first version without it, if there is one: a newer tree that shows the code has got it back
-    file      where the faulty code is, name: what must stand in that file, or nobody can tell
+    fixed_in  the first version without it, if there is one: a newer tree with that code has a regression
+    file      where the faulty code is, name: a text that the file must have; without it the answer is unknown
     config    what KUnit needs to meet it, besides what the suites need anyway
     faulty    the faulty code, all blanks and line ends as one blank; one of several is enough
 """
@@ -131,7 +131,7 @@ class Issue:
     config: tuple[str, ...] = ()
 
     def shown(self, version: tuple[int, int], read: Callable[[str], str]) -> bool | None:
-        """Whether a tree of that version has it; None where nobody can tell. `read` gives the text of a file."""
+        """Whether a tree of that version has it; None where that is unknown. `read` gives the text of a file."""
         if self.fixed_in and version >= parsed(self.fixed_in):
             return False
         try:

@@ -144,7 +144,7 @@ def rest(program: Program, done: Sequence[results.Case]) -> Program:
 def remaining(todo: Sequence[Program], done: Sequence[results.Case], finished: Sequence[str]) -> list[Program]:
     """What of `todo` is left for another boot, after one with the verdicts `done` in which programs have `finished`.
 
-    A program that has begun and got no further, which ended the kernel before its next case, is not begun again.
+    A program that ended the kernel before its next case had a verdict is not started again.
     """
     begun = {case.suite for case in done}
     left: list[Program] = []
@@ -216,7 +216,7 @@ class Boot:
         words: Sequence[str] = (),
         kvm: bool = False,
     ) -> None:
-        """`words` go to the command line of the kernel that `launch` has built, too; `kvm`: not emulated."""
+        """`words` are added to the command line of the kernel that `launch` has built; `kvm`: use KVM."""
         self.launch, self.console, self.needs, self.kvm = launch, console, needs, kvm
         self.words = [*needs.words, *words]
         self.reader = results.Reader()

@@ -259,7 +259,7 @@ class Launch:
             shown.clear()
 
     def judged(self, status: int) -> int:
-        """The exit status after one of the kernel's kunit.py that is not about tests, or not one that it documents."""
+        """The exit status to return where the kernel's kunit.py returned `status` and judged no boot."""
         about_tests = self.request.boots or self.request.verb == "parse"
         if status == 0 or (status == 1 and about_tests):
             return status
@@ -276,7 +276,7 @@ class Launch:
             return outcome.Outcome()
 
     def skipped(self) -> list[str]:
-        """Of what the last boot skipped, how many cases something else would run, and what."""
+        """How many cases that the last boot skipped another command would run, and which command."""
         log = self.build / "test.log"
         if not self.request.boots or not log.exists():
             return []
@@ -369,7 +369,7 @@ class Launch:
 
 
 def merge(file: str, part: Path, suite: str) -> None:
-    """Put the verdicts on `suite` in the JSON file `part` into `file`, in place of any that it has."""
+    """Replace the verdicts on `suite` in the JSON file `file` by those in the file `part`."""
     whole, new = json.loads(Path(file).read_text()), json.loads(part.read_text())
     groups = [group for group in whole["sub_groups"] if group["name"] != suite]
     whole["sub_groups"] = groups + new["sub_groups"]
@@ -377,7 +377,7 @@ def merge(file: str, part: Path, suite: str) -> None:
 
 
 def merge_junit(results: str, part: Path, suite: str) -> None:
-    """Put the test suites of the JUnit file `part` into `results`, in place of any that it has of `suite`."""
+    """Replace the verdicts on `suite` in the JUnit file `results` by the test suites in the file `part`."""
     whole, new = ElementTree.parse(results), ElementTree.parse(part)
     root, other = whole.getroot(), new.getroot()
     for element in root.findall("testsuite"):

@@ -12,7 +12,7 @@ from . import progress
 
 @contextmanager
 def held(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock file `path` for the length of the block; `what` names it to one who waits.
+    """Hold the lock file `path` for the length of the block; a process that waits prints `what`.
 
     The kernel drops the lock when the holder ends, however it ends: a stale file does no harm.
     """

@@ -172,7 +172,7 @@ def own_arch() -> str:
 def requirements(arch: str, own_compiler: bool) -> list[str]:
     """Programs and files needed to build and boot for `arch`.
 
-    own_compiler: the user names a compiler (--cross_compile, LLVM=1): theirs is not looked for.
+    own_compiler: the user names a compiler (--cross_compile, LLVM=1), so none is required here.
     """
     known = ARCHITECTURES.get(arch)
     needed = list(BUILD)
@@ -216,7 +216,7 @@ def provide(needs: Sequence[str]) -> None:
     """See that this machine has all `needs`.
 
     Installs them where we are root, and INSTALL=no does not forbid it; otherwise raises UserError with the one command
-    that does. Call it once all else that the user said has been judged.
+    that does. Call it after all other input has been checked.
     """
     absent = missing(needs)
     if not absent:

@@ -175,7 +175,7 @@ class Runner:
         return from_environment({**self.environ, **cell.variables, "ARCH": cell.arch})
 
     def fingerprint(self, cell: Cell) -> str:
-        """Changes with whatever may change the verdicts; notes the build folder, too."""
+        """A digest of all that may change the verdicts; notes the build folder, too."""
         settings = self.settings_of(cell)
         kernel = source.obtain(settings)
         request = (
@@ -249,7 +249,7 @@ class Runner:
         return next((STATES[state] for state in ("failed", "none") if state in states), PASSED)
 
     def work(self, todo: list[Cell]) -> None:
-        """Take one cell after the other of which nobody uses the build folder."""
+        """Run cells one after the other, each when no other cell uses its build folder."""
         while cell := self.take(todo):
             started = time.monotonic()
             try:
@@ -321,7 +321,7 @@ class Runner:
         return [folder / "test.log"]
 
     def gated(self, cell: Cell, cases: Sequence[results.Case]) -> list[results.Case]:
-        """The cases, where each skip that the table does not allow has failed; says which, and what is gone."""
+        """The cases, with a failure for each skip that is in no table. Prints these, and lines that match none."""
         suites = expected(cell) if self.only is None else []
         verdict = skips.judge(cell, [case for case in cases if case.text != [NO_SUITE]], suites=suites)
         with self._lock:

@@ -47,7 +47,7 @@ NOTHING = ("does not fit", "does not build")
 
 
 def status(results: Sequence[Result]) -> int:
-    """FAILED if a mutant survived without a reason that is known, or a test saw what is not there.
+    """FAILED if a mutant survived without a reason that is known, or a test failed for an equivalent one.
 
     Otherwise NO_VERDICT if one was not judged and the catalogue does not say why.
     """

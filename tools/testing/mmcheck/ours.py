@@ -14,7 +14,7 @@ MARKER = ".mmcheck"
 def claim(folder: Path, known: bool = False) -> Path:
     """See that `folder` is there and ours: made now, empty, or made by us before.
 
-    known: it has another sign of ours; there are folders from before there was a mark
+    known: another sign shows that it is ours; older folders have no mark
     Raises UserError where it is somebody else's.
     """
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):

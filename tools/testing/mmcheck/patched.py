@@ -37,7 +37,7 @@ REPRODUCERS = PROJECT / "patches/reproducers"
 def fixed(issues: Sequence[Issue], read: Callable[[str], str]) -> tuple[list[Issue], dict[str, bytes]]:
     """The issues of `issues` that a tree has, and the files of it as their patches change them.
 
-    Raises UserError where no patch of one fits, or the table does not see what it did.
+    Raises UserError where no patch of one fits, or the table still finds the faulty code.
     """
     files: dict[str, str] = {}
 
@@ -90,7 +90,7 @@ def plan(issues: Sequence[Issue], arch: str) -> Plan:
 
 
 def reproducer(issue: Issue) -> str:
-    """The name of the program that shows an issue alone, whether there is one or not."""
+    """The name that the reproducer of an issue has, if there is one."""
     return f"known-issue-{issue.number}"
 
 

@@ -20,7 +20,7 @@ LINE = 18
 
 
 def ratios(title: str, about: str, groups: Mapping[str, Sequence[tuple[str, float]]]) -> str:
-    """Horizontal bars in groups, each with a name and its value; a line marks 1.
+    """Horizontal bars in groups, each with a name and its value; a vertical line marks the value 1.
 
     about: what the values are, in a few words
     """

@@ -32,7 +32,7 @@ def answers(tree: Path) -> dict[str, str]:
 
 
 def flips(tree: Path, kernel: str) -> dict[str, str]:
-    """By probe of a known kernel, what it answers that it did not answer before; "" where it is as it was."""
+    """By probe, how its answer for a known kernel differs from the recorded one; "" where it does not."""
     if kernel not in kernels():
         return {}
     column = 5 + kernels().index(kernel)

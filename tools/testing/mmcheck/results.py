@@ -120,7 +120,7 @@ class Reader:
         self.program = self.case = ""
 
     def close(self, why: str) -> Iterator[Case]:
-        """The console ended, and `why`; the case that was running has failed by it."""
+        """The console ended because of `why`: the case that was running has failed."""
         if self.program:
             yield self._add(self.case, "failed", [why])
             self.program = self.case = ""
@@ -232,7 +232,7 @@ def _totals(cases: Sequence[Case]) -> dict[str, str]:
 
 
 def printable(text: str) -> str:
-    """`text` without the control characters that XML has no way to hold."""
+    """`text` without the control characters that XML does not allow."""
     return re.sub(r"[^\t\n\x20-\ud7ff\ue000-\ufffd]", "?", text)
 
 

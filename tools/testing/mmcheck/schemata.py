@@ -101,7 +101,7 @@ def _branch(directive: str, branches: list[list[int]], depth: int) -> int:
 
 
 def _function(text: str, head: int, start: int, end: int, counts: dict[str, int]) -> list[Function]:
-    """The function the body of which is from `start` to `end`, if that is one."""
+    """The function with the body from `start` to `end`, if that is one."""
     declared = _COMMENT.sub(" ", text[head:start])
     name = next((match for match in _NAME.finditer(declared) if match[1] not in _NO_NAME), None)
     if name is None or "=" in declared[: name.start()] or not declared.rstrip().endswith(")"):

@@ -214,7 +214,7 @@ class Step:
 
 
 class Overlay:
-    """The files of the overlay, and what they have to do with one another."""
+    """The files of the overlay, and how they depend on one another."""
 
     def __init__(self, project: Path = PROJECT) -> None:
         self.texts = {name: (project / name).read_text() for name in graft.overlay_files(project)}
@@ -252,7 +252,7 @@ class Overlay:
 
     @cached_property
     def includes(self) -> dict[str, list[str]]:
-        """What of the overlay each of its files includes by itself."""
+        """By file of the overlay, the files of the overlay that it includes directly."""
         named: dict[str, list[str]] = {}
         for name in self.texts:
             named.setdefault(Path(name).name, []).append(name)
@@ -320,7 +320,7 @@ class Overlay:
 
     @cached_property
     def _parts(self) -> dict[str, set[str]]:
-        """Sources of libraries that are built for some suites and not for all, each with the symbols of these."""
+        """Sources of libraries that only some suites need, each with the symbols of those suites."""
         tested = {str(Path(name).parent) for name in self.listed if is_suite(name)}
         found: dict[str, set[str]] = {}
         for makefile in self.makefiles.values():
@@ -330,7 +330,7 @@ class Overlay:
         return found
 
     def _missing(self, wanted: Set[str], taken: Set[str]) -> list[list[str]]:
-        """Parts of libraries that are built for symbols in `wanted` and are not there yet: a list for each patch."""
+        """The library sources to add before the suites of the symbols `wanted`: one list for each patch."""
         parts: dict[str, list[str]] = {}
         for name, symbols in self._parts.items():
             if name not in taken and symbols & wanted:
@@ -339,7 +339,7 @@ class Overlay:
         return list(parts.values())
 
     def _helpers(self, suite: str, here: Iterable[str], taken: Set[str]) -> Iterator[str]:
-        """What else of the suite's folder is built for the same symbol, and declared in a header that it includes."""
+        """Other sources in the suite's folder that its symbol builds and that a header it includes declares."""
         headers = self.closure([suite])
         for name in here:
             if not is_suite(name) and name not in taken and self.listed[name] & self.listed[suite]:
@@ -354,7 +354,7 @@ class Overlay:
         return "\n\n".join([step.subject, *said])
 
     def tree(self, base: Mapping[str, str], sources: Set[str]) -> dict[str, str]:
-        """The files that are ours or have a line of ours, by the time that `sources` are there; not MAINTAINERS.
+        """The files that the series has added or edited when `sources` are there, without MAINTAINERS.
 
         base: those files of the kernel tree that get a line
         """
@@ -393,7 +393,7 @@ class Overlay:
 
 
 def is_c(name: str) -> bool:
-    """Whether a file is C, to be taken for what uses it; others go with their folder."""
+    """Whether a file is C: the patch of its user adds it. Other files are added with their folder."""
     return name.endswith((".c", ".h"))
 
 
@@ -476,7 +476,7 @@ def wrapped(text: str, mark: str = "") -> str:
 
 
 def patterns(files: Iterable[str], others: Iterable[str]) -> list[str]:
-    """What MAINTAINERS has to say to mean `files` and none of `others`."""
+    """The patterns for MAINTAINERS that match all of `files` and none of `others`."""
     found: list[str] = []
     rest = list(others)
     for name in sorted(files, key=len):
@@ -513,7 +513,7 @@ class Repository:
         subprocess.run(["git", *arguments], cwd=self.folder, env=self._environment, input=stdin.encode(), check=True)
 
     def commit(self, files: Mapping[str, str], message: str) -> None:
-        """Record `files`, and whatever was there before."""
+        """Commit `files`, and all that was there before."""
         for name, text in files.items():
             if not graft.same(self.folder / name, text.encode()):
                 (self.folder / name).parent.mkdir(parents=True, exist_ok=True)

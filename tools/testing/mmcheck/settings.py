@@ -51,7 +51,7 @@ class Settings:
 def features(environ: Mapping[str, str], own_tree: bool) -> tuple[str, ...]:
     """Which features to hook in: those in $FEATURES; without it, none into the user's own tree and else all.
 
-    Raises UserError for one that there is not.
+    Raises UserError for an unknown one.
     """
     wanted = environ.get("FEATURES")
     if wanted is None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Which skips each cell may have, and why: the table skips.toml.
 
-A skip that is not in the table fails its cell: a test that nobody runs proves nothing. A line of the table of which no
-skip is left is reported, so that the table stays true.
+A skip that is not in the table fails its cell: a test that nobody runs proves nothing. A line that
+matches no skip any more is reported, so that the table stays true.
 """
 
 import dataclasses

@@ -177,7 +177,7 @@ def pump(deb: Path, member: str, size: int, target: Path) -> None:
         complaints: list[str] = []
 
         def watch() -> None:
-            # tar would go on after an error, file by file, and fill the pipe of its complaints.
+            # After an error tar would go on with the next file, and fill its error pipe with messages.
             for line in writer.stderr or ():
                 complaints.append(line.decode(errors="replace"))
                 writer.kill()

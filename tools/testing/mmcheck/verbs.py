@@ -249,7 +249,7 @@ def chosen(name: str, arguments: Sequence[str]) -> dict[str, str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command; returns the exit status. Raises UserError for a verb or an argument that there is not."""
+    """The command; returns the exit status. Raises UserError for an unknown verb or argument."""
     name, *rest = arguments or ["--help"]
     if name in ("-h", "--help", "help"):
         print(overview())

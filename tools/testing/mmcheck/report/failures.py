@@ -31,7 +31,7 @@ _VALUE = re.compile(r"Expected |.* == .*(\(0x\w+\)|$)")
 
 
 def reason(said: Sequence[str]) -> str:
-    """What is wrong, in one line: what the test says after its first failed check; the values if it says no more."""
+    """The failure in one line: the message of the first failed check, or else its values."""
     lines = [line.strip() for line in said if line.strip()]
     at = next((place for place, line in enumerate(lines) if _FAILED.search(line)), -1)
     if at < 0:

@@ -190,7 +190,7 @@ class Input:
         return identity.labelled(build.label)
 
     def _identify(self, run: Run, origin: str, console: Path) -> None:
-        """What the records do not tell: kernel and compiler are in the head of a console."""
+        """Kernel and compiler, which only the head of a console has."""
         if not run.kernel:
             run.kernel, run.compiler = identity.banner([console])
         run.source = run.source or origin
@@ -198,7 +198,7 @@ class Input:
 
 
 def _verdicts(group: JSON, cell: Cell, lines: list[skips.Line], above: tuple[str, ...] = ()) -> list[results.Case]:
-    """The cases in the JSON of kunit.py, of the suite and the case with parameters in `above`."""
+    """The cases in the JSON of kunit.py; `above` names the suite and the case with parameters around them."""
     found = []
     for case in group.get("test_cases", []):
         suite, name = (above[0], ": ".join([*above[1:], case["name"]])) if above else (case["name"], "")
@@ -212,7 +212,7 @@ def _verdicts(group: JSON, cell: Cell, lines: list[skips.Line], above: tuple[str
 
 
 def _reason(case: results.Case, cell: Cell, lines: list[skips.Line]) -> list[str]:
-    """Why a case is skipped, as the table says. Any other skip fails make check, except a known issue."""
+    """The reason of a skip in the table. A skip that is in no table fails make check, unless it is a known issue."""
     line = next((line for line in lines if line.holds(cell) and line.allows(case)), None)
     if line:
         return [line.why if re.search(r"[*?\[]", line.says) else line.says]
@@ -226,7 +226,7 @@ def _arch(name: str) -> str:
 
 
 def _line(kind: str, build: Build) -> str:
-    """The command of a run that no table has; "" where the name of its folder does not tell all of it."""
+    """The command of a run outside the table; "" where the name of its folder is not enough to tell."""
     version = re.match(r"(\d+\.\d+)[.\d]*-\d", build.label)
     pages, _, digest = build.config.partition("-")
     if not build.arch or (digest and kind == "kunit"):
