@@ -47,7 +47,7 @@ class Verdict:
 def command(arch: str, build: Path, arguments: Sequence[str]) -> list[str]:
     """The command that boots the kernel in `build` once, with these arguments, and ends with it."""
     if arch not in IMAGES:
-        raise UserError(f"ARCH={arch}: mmcheck boots {', '.join(IMAGES)} by itself")
+        raise UserError(f"ARCH={arch}: this command boots only {', '.join(IMAGES)}")
     image = str(build / IMAGES[arch])
     common = ["kunit.enable=1", "kunit_shutdown=reboot", *arguments]
     if arch == "um":

@@ -162,7 +162,7 @@ def edited(tree: Path, features: Sequence[str] = (), without: Iterable[str] = ()
     for edit in edits(features):
         new = edit.apply(text(edit.path))
         if new is None:
-            where = f"{tree / edit.path}: no line matches {edit.after!r}, after or in which {edit.line!r} must go"
+            where = f"{tree / edit.path}: no line matches {edit.after!r}, which the edit {edit.line!r} needs"
             raise UserError(where if edit in EDITS else f"{where}; leave the feature out with FEATURES=")
         result[edit.path] = new
     return result

@@ -54,19 +54,19 @@ mm: KUnit suites and selftests for batches of page-table entries
 
 fork, munmap, mprotect, madvise and reclaim change page-table entries by the dozen with one call: set_ptes(), \
 wrprotect_ptes(), get_and_clear_full_ptes() and their like, on batches that folio_pte_batch() and swap_pte_batch() \
-find. On arm64 they fold and unfold contiguous blocks underneath. An entry too many belongs to somebody else, a dirty \
-bit too few is data that is never written back, and a TLB that knows two translations of one address may use either.
+find. On arm64 they fold and unfold contiguous blocks underneath. One entry too many belongs to another mapping. A \
+lost dirty bit is data that is never written back. A TLB that has two translations of one address may use either.
 
 This series tests what these functions promise. KUnit suites call them on synthetic page tables with real folios, and \
-by system calls on real address spaces, and compare every entry, also those outside of the range, with a model; and \
-TLB invalidations, mapcounts and references too. Random walks print the fewest calls that go wrong. Selftests check \
-what user space can observe: contents, page sizes as perf sees them, numbers of page faults.
+by system calls on real address spaces. They compare every entry, also those outside of the range, with a model, and \
+check TLB invalidations, mapcounts and references. Random walks print the shortest sequence of calls that fails. \
+Selftests check what user space can observe: contents, page sizes as perf sees them, numbers of page faults.
 
 Nothing in the tree does that. No KUnit suite, no selftest and not mm/debug_vm_pgtable.c calls one of these functions: \
-the latter checks helpers for single entries, and from user space an entry that is wrong for a moment, a lost accessed \
-bit or a needless invalidation does not show. Most of the functions are inline, private to mm/ or not exported, so \
-that a test has to be built in, and it needs tables, folios and address spaces that are there for the test alone. \
-That is the first patch, lib/pgtable_kunit, which holds no test.
+the latter checks helpers for single entries. User space cannot see an entry that is wrong for a moment, a lost \
+accessed bit or a needless invalidation. Most of the functions are inline, private to mm/ or not exported, so a test \
+has to be built in, with page tables, folios and address spaces of its own. The first patch adds them as \
+lib/pgtable_kunit, which holds no test.
 
 lib/rmap_id is a library that nothing but its suites uses so far.
 """

@@ -38,7 +38,7 @@ LEFT_OUT = {
 """Categories that do not run here, and why."""
 
 KNOWN = {
-    "vmtests_hugevm.virtual_address_range": "older versions take each address above their mark for a bad one",
+    "vmtests_hugevm.virtual_address_range": "older versions treat each address above their mark as bad",
     "vmtests_ksm_numa.ksm_tests -N -m 1": "expects that KSM merges within two scans, as it does with smart_scan=0",
     "vmtests_pkey.protection_keys_*": "linked with a C library that the machine does not have",
     "vmtests_thp.khugepaged all:file *": "there is no mkfs.xfs: the folder is in memory, where nothing is collapsed",

@@ -23,7 +23,7 @@ NAMES: Mapping[str, str] = {
     "B": "folder with other results of make bench",
     "BEFORE": "no: only with the patch, where a run without it has been seen to fail",
     "BUDGET": "with MATRIX=selftests, seconds for all programs that notice one mutant",
-    "FEATURES": "atomic_rmw, or nothing: what the overlay adds to the kernel (all, but with KDIR= none)",
+    "FEATURES": "atomic_rmw, or nothing: what the overlay adds to the kernel (all of them; none with KDIR=)",
     "FILES": "run only what tests these files of the kernel, separated by commas",
     "FROM": "your name and address for the patches: 'Name <name@example.org>'",
     "GENERATED": "1: mutants that rules generate, in place of the catalogue's",
