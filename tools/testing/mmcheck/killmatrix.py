@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from . import boot, catalogue, generated, graft, outcome, progress, reach
+from . import boot, catalogue, closing, generated, graft, outcome, progress, reach
 from .catalogue import Mutant
 from .judge import Kernel, Session, own_kernel, switch
 
@@ -380,8 +380,8 @@ def run_alone(session: Session, mutants: Sequence[tuple[Mutant, Mapping[str, str
     return rows
 
 
-def whole(session: Session, every: Sequence[Mutant], rule: MakeRule = Judge) -> str:
-    """Every case that notices, for each mutant; returns what follows from that."""
+def whole(session: Session, every: Sequence[Mutant], environ: Mapping[str, str], rule: MakeRule = Judge) -> str:
+    """Find every case that notices, for each mutant; returns the findings and the paragraph that ends the run."""
     mutants, _ = catalogue.fitting(every, session.read, session.settings.arch)
     session.folder.mkdir(parents=True, exist_ok=True)
     kernel, broken = session.make(mutants)
@@ -393,8 +393,9 @@ def whole(session: Session, every: Sequence[Mutant], rule: MakeRule = Judge) -> 
         rows |= run_alone(session, alone, kernel)
         merge(session, rows)
     took = sum(row.seconds for row in rows.values()) / (len(rows) or 1)
-    progress.say(f"{took:.1f} s per mutant; the matrix is in {path}")
-    return summary(Matrix.load(path), every)
+    progress.say(f"{took:.1f} s per mutant")
+    matrix = Matrix.load(path)
+    return "\n".join([summary(matrix, every), *ending(findings(matrix, every, reasons()), matrix, path, environ)])
 
 
 def merge(session: Session, rows: Mapping[str, Row]) -> Path:
@@ -496,3 +497,16 @@ def summary(matrix: Matrix, catalogued: Sequence[Mutant]) -> str:
     if cut := [name for name, row in matrix.rows.items() if row.cut]:
         lines.append(f"{len(cut)} mutants end the kernel so often that some cases did not run: {' '.join(sorted(cut))}")
     return "\n".join(lines)
+
+
+def ending(found: Findings, matrix: Matrix, path: Path, environ: Mapping[str, str]) -> list[str]:
+    """The paragraph that ends the run."""
+    bare = [case for case, why in found.unproven.items() if not why]
+    share = 100 * len(found.unproven) / (len(matrix.cases) or 1)
+    return closing.lines(
+        f"kill matrix of linux {matrix.kernel}: {len(found.unproven)} of {len(matrix.cases)} cases ({share:.1f} %)"
+        f" notice none of {len(matrix.rows)} mutants",
+        [closing.named("without a reason", bare), closing.named("mutants that no case notices", found.unnoticed)],
+        path,
+        closing.make("report", environ),
+    )

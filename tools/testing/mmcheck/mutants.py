@@ -79,7 +79,7 @@ def run(environ: Mapping[str, str]) -> int:
     if rules:
         session = foreign(settings, int(jobs), "+generated")
         session.hints = killmatrix.hints()
-        return by_rules(session, only)
+        return by_rules(session, only, environ)
     wanted: list[tuple[type[Session], list[Mutant]]] = [
         (Session, [m for m in mutants if not m.program]),
         (guest_judge.GuestSession, [m for m in mutants if m.program]),
@@ -102,10 +102,10 @@ def run(environ: Mapping[str, str]) -> int:
         with session.alone():
             if isinstance(session, guest_matrix.GuestMatrixSession):
                 session.budget = float(environ.get("BUDGET") or session.budget)
-                print(killmatrix.whole(session, own, guest_matrix.Programs))
+                print(killmatrix.whole(session, own, environ, guest_matrix.Programs))
                 continue
             if matrix:
-                print(killmatrix.whole(session, own))
+                print(killmatrix.whole(session, own, environ))
                 continue
             results = [excused(result, own, session) for result in session.run(own)]
             session.save([result for result in results if result.state != "does not fit"])
@@ -119,8 +119,10 @@ def run(environ: Mapping[str, str]) -> int:
     return status(found)
 
 
-def ending(found: Sequence[Result], folders: Sequence[Path], environ: Mapping[str, str]) -> list[str]:
-    """The paragraph that ends the run."""
+def ending(
+    found: Sequence[Result], folders: Sequence[Path], environ: Mapping[str, str], more: Sequence[str] = ()
+) -> list[str]:
+    """The paragraph that ends the run; `more` are further lines of it."""
     verdict = {PASSED: "passed", FAILED: "FAILED"}.get(status(found), "NO VERDICT")
     judged = [result for result in found if result.state not in (*NOTHING, "equivalent", "false alarm")]
     noticed = sum(result.state in KILLED for result in judged)
@@ -128,19 +130,21 @@ def ending(found: Sequence[Result], folders: Sequence[Path], environ: Mapping[st
     wrong = [r.name for r in found if r.state == "false alarm"]
     without = [r.name for r in found if r.state in NOTHING and not r.argument]
     again = alive or wrong or without
+    kind = {name: environ[name] for name in ("GENERATED", "MUTANTS") if environ.get(name)}
     return closing.lines(
         f"{verdict}: {noticed} of {len(judged)} mutants noticed",
         [
             closing.named("not noticed", alive),
             closing.named("noticed, although the catalogue calls it equivalent", wrong),
             closing.named("without a verdict", without),
+            *more,
         ],
         f"{', '.join(map(str, folders))} (consoles, mutants.json)",
-        closing.make("mutants", environ, ONLY=again[0]) if again else "",
+        closing.make("mutants", environ, **kind, ONLY=again[0]) if again else "",
     )
 
 
-def by_rules(session: Session, only: str) -> int:
+def by_rules(session: Session, only: str, environ: Mapping[str, str]) -> int:
     """Judge the sample of generated mutants; returns the exit status."""
     every = generated.every(session.read)
     path = generated.survivors_file(session.source.label, session.settings.arch)
@@ -159,13 +163,16 @@ def by_rules(session: Session, only: str) -> int:
     verdicts = generated.record(path, found, [mutant.name for mutant in generated.sample(every)])
     total = generated.score(verdicts, generated.answers(path), KILLED)
     could = total.noticed + total.survived
-    print(
-        f"by rules: {total.noticed} of {could} noticed ({percent(total.noticed, could)}), {total.failing} by a failing"
-        f" test; {total.equivalent} are equivalent, {len(verdicts)} of the sample are judged"
-    )
+    more = [
+        f"the whole sample: {total.noticed} of {could} noticed ({percent(total.noticed, could)}), {total.failing} by a"
+        f" failing test; {total.equivalent} are equivalent, {len(verdicts)} are judged"
+    ]
     if score := by_hand(session):
-        print(f"by hand:  {score[0]} of {score[1]} noticed ({percent(*score)})")
-    progress.say(f"mutants that nothing noticed are in {path}; write there why each of them is harmless")
+        more.append(f"the catalogue: {score[0]} of {score[1]} noticed ({percent(*score)})")
+    if survivors:
+        more.append(f"survivors: write into {path} why each of them is harmless")
+    for line in ending(results, [session.folder], environ, more):
+        print(line)
     return status(results)
 
 

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a run says at its end."""
 
+import contextlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
-from mmcheck import closing, judge, known_issues, mutants, patched
+from mmcheck import closing, generated, judge, killmatrix, known_issues, mutants, patched
+from mmcheck.catalogue import Mutant
 from mmcheck.results import Case
 from mmcheck.settings import Settings
 
@@ -112,6 +114,49 @@ def test_mutants_end_with_a_verdict() -> None:
     assert mutants.ending([RESULT["failed"]], [Path("out")], {})[0] == "passed: 1 of 1 mutants noticed"
     broken = mutants.ending([judge.Result("odd", "does not build")], [Path("out")], {})
     assert broken[:2] == ["NO VERDICT: 0 of 0 mutants noticed", "without a verdict: odd"]
+
+
+def test_mutants_by_rules_end_with_the_score_of_the_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ran(every: list[Mutant]) -> list[judge.Result]:
+        return [judge.Result(every[0].name, "failed", "s.c"), judge.Result(every[1].name, "survived")]
+
+    every = [Mutant(name, "", (), lambda _: {}) for name in ("negate_f_012345", "swap_f_012345")]
+    monkeypatch.setattr(generated, "every", lambda read: every)
+    monkeypatch.setattr(generated, "survivors_file", lambda *_: tmp_path / "7.3-arm64.toml")
+    monkeypatch.setattr(mutants, "by_hand", lambda _: (9, 10))
+    judged = SimpleNamespace(
+        read=lambda _: "",
+        run=ran,
+        save=lambda _: None,
+        alone=contextlib.nullcontext,
+        folder=Path("out/mutants"),
+        source=SimpleNamespace(label="7.3.4"),
+        settings=SimpleNamespace(arch="arm64"),
+    )
+    assert mutants.by_rules(cast(judge.Session, judged), "*", {"GENERATED": "1", "KERNEL": "7.3"}) == 1
+    assert capsys.readouterr().out.splitlines()[-7:] == [
+        "FAILED: 1 of 2 mutants noticed",
+        "not noticed: swap_f_012345",
+        "the whole sample: 1 of 2 noticed (50.0 %), 1 by a failing test; 0 are equivalent, 2 are judged",
+        "the catalogue: 9 of 10 noticed (90.0 %)",
+        f"survivors: write into {tmp_path / '7.3-arm64.toml'} why each of them is harmless",
+        "log: out/mutants (consoles, mutants.json)",
+        "next: make mutants KERNEL=7.3 GENERATED=1 ONLY=swap_f_012345",
+    ]
+
+
+def test_a_kill_matrix_ends_with_what_is_unproven() -> None:
+    matrix = killmatrix.Matrix("7.3.4", ["s.a", "s.b"], {"m": killmatrix.Row({"s.a": "failed"}), "n": killmatrix.Row()})
+    found = killmatrix.findings(matrix, [], {})
+    assert killmatrix.ending(found, matrix, Path("7.3-arm64.json"), {"KERNEL": "7.3"}) == [
+        "kill matrix of linux 7.3.4: 1 of 2 cases (50.0 %) notice none of 2 mutants",
+        "without a reason: s.b",
+        "mutants that no case notices: n",
+        "log: 7.3-arm64.json",
+        "next: make report KERNEL=7.3",
+    ]
 
 
 def session(label: str, verdicts: dict[str, str]) -> patched.Session:
