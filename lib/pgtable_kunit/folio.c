@@ -10,9 +10,9 @@
 #include "pgtable_kunit.h"
 
 /*
- * How much memory to try until two folios are neighbours: more than is likely
- * to be free in single pieces of that order. But not more pieces than can be
- * compared.
+ * How much memory to allocate until two folios are neighbours: more than is
+ * likely to be free in single pieces of that order, but at most as many pieces
+ * as can be compared.
  */
 #define PAIR_MEMORY	SZ_128M
 #define PAIR_TRIES_MIN	32UL

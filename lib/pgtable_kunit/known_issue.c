@@ -66,8 +66,7 @@ void pgtable_kunit_known_issue(struct kunit *test, int number,
  * @test: the test
  * @number: number of the issue in the list of known issues
  *
- * For a test in the situation where the issue predicts a failure, but without
- * one.
+ * A test calls it where the issue predicts a failure and the test saw none.
  */
 void pgtable_kunit_stale_issue(struct kunit *test, int number)
 {

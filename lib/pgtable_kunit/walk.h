@@ -62,7 +62,7 @@ enum walk_kind {
  * @write: writable
  * @hw_dirty: writable, and the hardware (or an equivalent) noted a write
  * @sw_dirty: dirty by the bit of software
- * @soft_dirty: written to since somebody asked
+ * @soft_dirty: written to since the bit was cleared
  * @exec: executable by user space
  * @nc: memory that is not cached
  * @uffd: tracked by userfaultfd; never writable

@@ -3,8 +3,9 @@
  * rmap IDs: do all mappings of an object belong to one owner?
  *
  * An object keeps the number of its mappings and a few sums of the IDs of their
- * owners. From these it can tell whether all are of a given owner, without a
- * list of owners, however many there are. rmap_id_params.h has the proof.
+ * owners. From these it can tell whether all mappings belong to a given owner.
+ * It needs no list of owners, however many there are. rmap_id_params.h has the
+ * proof.
  */
 #ifndef _LIB_RMAP_ID_H
 #define _LIB_RMAP_ID_H

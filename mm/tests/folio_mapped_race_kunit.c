@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Is a large folio mapped by one mm, or by several? At the same time.
+ * Is a large folio mapped by one mm, or by several, while other CPUs map and
+ * unmap it?
  *
  * Mapping a folio takes its lock; asking whether it is shared does not. So each
  * mm maps the folio and then asks, while other mms do the same on other CPUs.

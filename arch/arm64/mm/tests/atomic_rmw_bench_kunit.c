@@ -13,8 +13,8 @@
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 atomic_rmw_bench \
  *	--kernel_args atomic_rmw_bench.mib=16 --qemu_args '-icount shift=0'
  *
- * A case fails if a program does not end well, or if twice the memory never
- * takes twice the faults in three tries. No time makes it fail.
+ * A case fails if a program ends with an error, or if in none of three tries
+ * twice the memory takes twice the faults. No time makes it fail.
  */
 
 #include <kunit/test.h>

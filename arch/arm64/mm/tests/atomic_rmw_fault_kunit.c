@@ -272,8 +272,8 @@ static int rmw_prepare_counted(struct user_run *run)
 /*
  * An atomic adds each page to the anonymous memory of the process once [atomics
  * 11], and a load, which maps the zero page, adds none. After that load a store
- * copies the zero page, and the copy counts. On every kernel an exclusive pair
- * does so, and without the option an atomic, too. The counter is summed over
+ * copies the zero page, and the copy counts. An exclusive pair does so on every
+ * kernel, and an atomic does so without the option. The counter is summed over
  * all CPUs, as each CPU may keep a part of it that is larger than 18 pages.
  */
 static void anonymous_pages_counted(struct kunit *test)

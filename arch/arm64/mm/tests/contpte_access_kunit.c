@@ -184,10 +184,10 @@ static void access_all(struct kunit *test, bool folded)
 
 /*
  * A folded block [contpte 128-138]. Nothing happens only if all entries have
- * the flags already. If one lacks them, be it the faulting entry or another one
+ * the flags already. If any entry lacks one, the faulting entry or another
  * [137], all are updated. The entries keep their pages and the contiguous bit,
- * whatever page [132] or contiguous bit [131] the entry has that is passed, and
- * no flag is cleared [136]. If the write bit has to change, the block is
+ * even if the caller passes an entry with another page [132] or contiguous bit
+ * [131]. No flag is cleared [136]. If the write bit has to change, the block is
  * unfolded, and only one entry gets the flags [134]. The blocks on either side
  * do not change.
  */

@@ -3,8 +3,8 @@
  * Contiguous PTEs: readers on other CPUs.
  *
  * A reader without the page-table lock (GUP-fast, perf) may meet a block that
- * is being changed. It starts again until the block is consistent. So it
- * returns a value that its entry had, with the accessed and dirty bits of the
+ * is being changed. It starts again until the block is consistent. So it must
+ * return a value that its entry had, with the accessed and dirty bits of the
  * whole block.
  *
  * Some cases stop halfway through changing a block, and watch a reader wait.

@@ -4,9 +4,9 @@
  *
  * create_pgd_mapping() runs the code that makes the linear map. It reaches each
  * table through a slot of the fixmap, and every change of a slot costs a TLB
- * invalidation. It used to change the slot once for every contiguous block,
- * which took most of the time to boot a machine with much memory. Now it
- * changes it once for each table. Each case maps a range into a private mm, and
+ * invalidation. Older kernels changed the slot once for every contiguous block,
+ * which took most of the boot time of a machine with much memory. Newer kernels
+ * change it once for each table. Each case maps a range into a private mm, and
  * compares
  *
  *  - every entry of every table with a reference model, which says for an

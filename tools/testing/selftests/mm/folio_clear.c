@@ -359,7 +359,7 @@ FIXTURE_SETUP(clear_uffd)
 		SKIP(return, "no userfaultfd");
 	self->source = aligned_alloc(psize(), bytes(1));
 	ASSERT_NE(NULL, self->source);
-	/* A CPU gets the memory that it freed itself first. */
+	/* A CPU first reuses the memory that it freed itself. */
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);
 	ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));

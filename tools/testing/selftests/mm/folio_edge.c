@@ -6,10 +6,10 @@
  * answers, and reclaim reads no entries past the end of a page table.
  *
  * How: the kernel allocates the pages of hundreds of pipes one after the other.
- * The test then closes every other pipe. So the next pages that the kernel
- * takes for itself lie each before a page of a pipe, whose content the test
- * chose. Some frames are not adjacent: one that is suffices to notice the
- * mistake.
+ * The test then closes every other pipe. So each page that the kernel takes
+ * next for itself lies before a page of a pipe, whose content the test chose.
+ * Not all of these frames are adjacent; one adjacent pair is enough to notice
+ * the mistake.
  *
  *	pipe | free | pipe | free | pipe
  *	                    ^ a page table; the pipe after it holds entries

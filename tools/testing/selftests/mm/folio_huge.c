@@ -2,9 +2,9 @@
 /*
  * Advice on a huge page that one PMD maps.
  *
- * Proves: advice on all of it is followed without a split, MADV_PAGEOUT on a
- * kernel that cannot swap huge pages excepted. Advice on a part splits the huge
- * page and is followed for that part alone. While another process maps it,
+ * Proves: the kernel follows advice on all of it without a split, except for
+ * MADV_PAGEOUT if it cannot swap huge pages. Advice on a part splits the huge
+ * page and takes effect for that part alone. While another process maps it,
  * advice changes nothing.
  *
  * Does not prove: advice on folios that entries of a table map (folio_advice),
@@ -90,8 +90,8 @@ TEST_F(folio_huge, cold)
 
 /*
  * MADV_FREE makes the huge page lazyfree. It stays huge, and reclaim drops it
- * without writing it to swap: it reads as zeros then. A write makes all of it
- * the owner's again.
+ * without writing it to swap: it reads as zeros then. After a write no page of
+ * it is lazyfree.
  */
 TEST_F(folio_huge, free)
 {

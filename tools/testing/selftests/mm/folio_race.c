@@ -265,10 +265,10 @@ TEST_F(folio_race, mprotect_beside_writers)
 }
 
 /*
- * [contpte 241] A page is dropped and comes back, each of the last four in
- * turn. A shared file gives back the same page, and the block folds with its
- * last entry. Anonymous memory gets another page, so each round begins with a
- * new block.
+ * [contpte 241] Each of the last four pages is dropped and comes back, one
+ * after the other. A shared file gives back the same page, and the block folds
+ * with its last entry. Anonymous memory gets another page, so each round begins
+ * with a new block.
  */
 TEST_F(folio_race, madvise_dontneed_beside_writers)
 {
@@ -331,8 +331,8 @@ TEST_F(folio_race, mremap_beside_writers)
  * [contpte 242] A new block is swapped out three times under the writers. It
  * comes back clean, so the dirty bits of the writers' next writes must not be
  * lost while the kernel reads and clears the entries. No writer touches the
- * last page, which proves that the block was in swap. They map the block again at
- * once, mostly before it is written to swap, so this may take more rounds.
+ * last page, which proves that the block was in swap. The writers map the block
+ * again at once, often before it is in swap, so the case may need more rounds.
  */
 TEST_F(folio_race, pageout_under_writers)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The state of memory: which blocks are folded, which pages are in swap. The
- * tests prove with it that they did what their verdict needs.
+ * The state of memory: which blocks are folded, which pages are in swap. With
+ * it a test proves that what its verdict rests on did happen.
  */
 #ifndef FOLIO_STATE_H
 #define FOLIO_STATE_H

@@ -12,7 +12,7 @@
  *
  * The kernel walks such a range table by table. A function that handles one
  * table returns whether the walk goes on, so the second folio shows whether it
- * did. For a fault these are the folios that just fit into a table.
+ * did. A fault must map the whole folio, which just fits into its table.
  *
  * Does not prove: what happens within one table (folio_advice,
  * folio_permission, folio_move), or to a folio that lies in both tables

@@ -22,8 +22,8 @@
 #define USED 512
 
 /*
- * The index of the pages: 0, 1, 2, ... in one file, or always 0, in a file
- * each.
+ * The index of the pages: 0, 1, 2, ... in one file; or always 0, in one file
+ * for each page.
  */
 enum used_index { USED_NUMBER, USED_ZERO };
 

@@ -8,9 +8,10 @@
  * after the next write.
  *
  * How: of eight pages in one page table, all written to, four are pages of a file and
- * four are anonymous. Masks choose one half. Three ways to say so: a category that must
- * be there, one that must not, any of several. A later scan protects nothing and
- * reports which pages are not protected. As a control, masks that each page matches.
+ * four are anonymous. Masks choose one half. There are three kinds of masks: a
+ * category that must be set, one that must not be set, and any of several. A
+ * later scan protects nothing and reports which pages are not protected. As a
+ * control, masks that each page matches.
  *
  * Does not prove: anything about huge pages (hugetlb_scan has those of hugetlb).
  *
