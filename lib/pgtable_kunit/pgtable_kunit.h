@@ -3,9 +3,9 @@
  * The library of the page-table suites: a test uses it to put page tables into
  * a known state, and to say which state it expects afterwards.
  *
- * Everything that the library gives out belongs to the test case. It is checked
- * and freed when the case ends, and whatever is not back in its first state
- * then fails the case.
+ * Everything that the library gives out belongs to the test case. When the case
+ * ends, the library checks and frees it. Whatever is not in its first state
+ * again fails the case.
  */
 #ifndef _PGTABLE_KUNIT_H
 #define _PGTABLE_KUNIT_H

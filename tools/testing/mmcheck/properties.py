@@ -91,11 +91,11 @@ class Row:
         name = f"{self.catalogue} {self.numbers}"
         found = []
         if not self.tests and not (self.elsewhere or self.none or self.gap):
-            found.append(f"{name}: called tested, and no case cites it")
+            found.append(f"{name}: the table calls it tested, but no case cites it")
         if self.tests and self.none:
-            found.append(f"{name}: called not testable, and {self.tests[0]} cites it")
+            found.append(f"{name}: the table calls it not testable, but {self.tests[0]} cites it")
         if self.measured and not self.tests:
-            found.append(f"{name}: called measured, and no case cites it")
+            found.append(f"{name}: the table calls it measured, but no case cites it")
         if self.tests and not self.elsewhere:
             found += [f"{name}: no case cites row {n}" for n in sorted(overlay.numbers(self.numbers) - cited.keys())]
         return found

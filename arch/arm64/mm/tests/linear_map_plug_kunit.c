@@ -123,7 +123,7 @@ static void arch_add_memory_no_memory(struct kunit *test)
 	int err = -ENOMEM;
 
 #ifndef PGTABLE_KUNIT_HAS_TABLES_FAIL
-	kunit_skip(test, "this kernel stops without memory for a table");
+	kunit_skip(test, "this kernel stops if it gets no memory for a table");
 #endif
 
 	lmap_area_init(&area, test, BIT(SECTION_SIZE_BITS));

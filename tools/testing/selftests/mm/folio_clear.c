@@ -440,7 +440,7 @@ static unsigned int touch_missing(struct __test_metadata *_metadata,
 	}
 	ASSERT_EQ(0, pthread_join(thread, &left));
 	EXPECT_EQ(0, (unsigned long)left) {
-		TH_LOG("the kernel never asked for so many of %u missing pages", self->missing);
+		TH_LOG("of %u missing pages the kernel never asked for this many", self->missing);
 	}
 	for (int after = 0; after < 2; after++) {
 		for (unsigned int page = 0; page < m->pages; page++) {

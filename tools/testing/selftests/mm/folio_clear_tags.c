@@ -182,7 +182,7 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_ta
 				EXPECT_TRUE(page_is(m->at + bytes(page), pattern(tries)));
 		}
 		EXPECT_EQ(0, tagged(m)) {
-			TH_LOG("so many granules of %u pages have a tag, round %d", pages, tries);
+			TH_LOG("in %u pages this many granules have a tag, round %d", pages, tries);
 		}
 		memory_free(m);
 	} while (2 * again < pages && ++tries < TRIES);

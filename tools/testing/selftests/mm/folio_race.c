@@ -30,7 +30,7 @@
 #include "folio_state.h"
 
 #define SECONDS 2
-#define PATIENCE 20 /* seconds, if what a test needs has not happened yet */
+#define PATIENCE 20 /* seconds to wait for what a test needs */
 #define WRITERS 2
 /* perf is slow: ask it in every round that is a multiple of this. */
 #define LOOK 4

@@ -115,7 +115,8 @@ FIXTURE_TEARDOWN(hugetlb_sparse)
 /*
  * Whether known issue 12 affects pages of this size: on arm64, pages whose entries
  * are in tables of PUDs, if the kernel was built for five levels. Only such a
- * kernel has __p4d_alloc(). With fewer levels both sizes of the issue are the same.
+ * kernel has __p4d_alloc(). With fewer levels the two sizes that the issue
+ * confuses are equal.
  */
 static bool may_step_too_far(size_t size)
 {
