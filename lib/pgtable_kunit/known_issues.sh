@@ -94,6 +94,8 @@ issue 19 '' mm/migrate_device.c 'migrate_vma_collect_pmd(' \
 	'int ret = migrate_vma_collect_huge_pmd(pmdp, start, end, walk, fault_folio);'
 issue 20 '' mm/hmm.c 'hmm_vma_walk_pmd(' \
 	'unsigned long pfn = softleaf_to_pfn(entry); unsigned long i; if (softleaf_is_device_private_write(entry))'
+issue 21 '' arch/arm64/mm/pageattr.c 'change_memory_common(' \
+	'for (i = 0; i < area->nr_pages; i++) { __change_memory_common((u64)page_address(area->pages[i]),'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Permissions that change for single pages of the kernel.
+ *
+ * Secret memory and kernel code leave the linear map or become read-only there,
+ * page by page. set_direct_map_*() makes a page inaccessible in the linear map.
+ * set_memory_*() changes pages of vmalloc(), and with rodata=full a page that
+ * becomes read-only is read-only in the linear map as well: otherwise the same
+ * memory could be written through its second address.
+ *
+ * Each case changes some of a few pages and checks each page: its entry, and
+ * whether a write takes effect. The writes before a change put the old entry
+ * into the TLB.
+ *
+ * Not covered: blocks that have to be split first (linear_map_split), and
+ * lazily unmapped areas that may map the same pages.
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 linear_map_page
+ */
+
+#include <kunit/test.h>
+#include <linux/mm.h>
+#include <linux/set_memory.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+#include <asm/mmu_context.h>
+#include <asm/tlbflush.h>
+
+#include "linear_map.h"
+
+#define ORDER 2
+#define PAGES BIT(ORDER)
+
+static u64 page_entry(const void *addr)
+{
+	return lmap_leaf(&init_mm, (unsigned long)addr).val;
+}
+
+static bool can_write(void *addr)
+{
+	unsigned long word = 1;
+
+	return !copy_to_kernel_nofault(addr, &word, sizeof(word));
+}
+
+/* Pages [first, end) cannot be accessed in the linear map, all others can. */
+static void expect_hidden(struct kunit *test, struct page *page,
+			  unsigned int first, unsigned int end)
+{
+	for (unsigned int i = 0; i < PAGES; i++) {
+		bool shown = i < first || i >= end;
+
+		KUNIT_EXPECT_EQ_MSG(test, kernel_page_present(page + i), shown,
+				    "page %u, hidden are [%u, %u)", i, first, end);
+		KUNIT_EXPECT_EQ_MSG(test, can_write(page_address(page + i)), shown,
+				    "page %u, hidden are [%u, %u)", i, first, end);
+	}
+}
+
+/*
+ * Four pages become inaccessible one by one, and then accessible one by one. At
+ * each step just this page changes, kernel_page_present() agrees, and no page
+ * can be written to that is not present.
+ */
+static void set_direct_map_each_page(struct kunit *test)
+{
+	struct page *page;
+	unsigned int i;
+
+	if (!can_set_direct_map())
+		kunit_skip(test, "this boot never changes single pages of the linear map");
+	page = alloc_pages(GFP_KERNEL, ORDER);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	expect_hidden(test, page, 0, 0);
+	for (i = 0; i < PAGES; i++) {
+		unsigned long addr = (unsigned long)page_address(page + i);
+
+		KUNIT_EXPECT_EQ(test, set_direct_map_invalid_noflush(page + i), 0);
+		flush_tlb_kernel_range(addr, addr + PAGE_SIZE);
+		expect_hidden(test, page, 0, i + 1);
+	}
+	for (i = 0; i < PAGES; i++) {
+		KUNIT_EXPECT_EQ(test, set_direct_map_default_noflush(page + i), 0);
+		expect_hidden(test, page, i + 1, PAGES);
+	}
+	__free_pages(page, ORDER);
+}
+
+/* Pages of an area, one bit each. */
+#define ALL GENMASK(PAGES - 1, 0)
+
+static const struct page_range {
+	unsigned int first;
+	unsigned int nr;
+} ranges[] = {
+	{ 0, PAGES }, { 0, 1 }, { 1, 2 }, { PAGES - 1, 1 },
+};
+
+/*
+ * The pages of @ro are read-only and the others are not, as vmalloc() maps them
+ * and, with rodata=full, in the linear map. The last call named the pages of
+ * @changed. Returns how many others have the wrong permission in the linear map.
+ */
+static unsigned int expect_read_only(struct kunit *test, char *area,
+				     unsigned long ro, unsigned long changed)
+{
+	unsigned int wrong = 0;
+
+	for (unsigned int i = 0; i < PAGES; i++) {
+		char *addr = area + i * PAGE_SIZE;
+		void *alias = page_address(vmalloc_to_page(addr));
+		bool alias_ro = rodata_full && ro & BIT(i);
+
+		KUNIT_EXPECT_EQ_MSG(test, !!(page_entry(addr) & PTE_RDONLY),
+				    !!(ro & BIT(i)), "page %u, read-only %#lx", i, ro);
+		KUNIT_EXPECT_EQ_MSG(test, can_write(addr), !(ro & BIT(i)),
+				    "page %u, read-only %#lx", i, ro);
+		if (changed & BIT(i))
+			KUNIT_EXPECT_EQ_MSG(test, can_write(alias), !alias_ro,
+					    "page %u in the linear map, read-only %#lx",
+					    i, ro);
+		else
+			wrong += can_write(alias) == alias_ro;
+	}
+	return wrong;
+}
+
+/*
+ * set_memory_ro() makes pages of vmalloc() read-only, and set_memory_rw() makes
+ * them writable again: all pages, the first, two in the middle, the last. With
+ * rodata=full the same pages change in the linear map, and no others. Known
+ * issue 21: all pages of the area change there.
+ */
+static void set_memory_ro_and_alias(struct kunit *test)
+{
+	unsigned int closed = 0, opened = 0, beside = 0;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(ranges); i++) {
+		unsigned int first = ranges[i].first, nr = ranges[i].nr;
+		unsigned long mask = GENMASK(first + nr - 1, first);
+		char *area = vmalloc(PAGES * PAGE_SIZE);
+		unsigned long all = (unsigned long)area;
+		unsigned long part = all + first * PAGE_SIZE;
+
+		KUNIT_ASSERT_NOT_NULL(test, area);
+		beside += PAGES - nr;
+		expect_read_only(test, area, 0, ALL);
+		KUNIT_EXPECT_EQ(test, set_memory_ro(part, nr), 0);
+		closed += expect_read_only(test, area, mask, mask);
+		KUNIT_EXPECT_EQ(test, set_memory_rw(part, nr), 0);
+		expect_read_only(test, area, 0, ALL);
+
+		KUNIT_EXPECT_EQ(test, set_memory_ro(all, PAGES), 0);
+		expect_read_only(test, area, ALL, ALL);
+		KUNIT_EXPECT_EQ(test, set_memory_rw(part, nr), 0);
+		opened += expect_read_only(test, area, ALL & ~mask, mask);
+		KUNIT_EXPECT_EQ(test, set_memory_rw(all, PAGES), 0);
+		expect_read_only(test, area, 0, ALL);
+		vfree(area);
+	}
+	PGTABLE_KUNIT_DID(test, beside, "pages beside a range");
+	if (closed == beside && opened == beside) {
+		pgtable_kunit_known_issue(test, 21,
+					  "in the linear map %u pages beside a range change with it",
+					  beside);
+		return;
+	}
+	KUNIT_EXPECT_EQ_MSG(test, closed, 0, "pages beside a range became read-only");
+	KUNIT_EXPECT_EQ_MSG(test, opened, 0, "pages beside a range became writable");
+	if (rodata_full && pgtable_kunit_has_issue(21))
+		pgtable_kunit_stale_issue(test, 21);
+}
+
+/*
+ * set_memory_x() and set_memory_nx() change just their pages, and nothing in
+ * the linear map: memory there is never executable.
+ */
+static void set_memory_x_not_alias(struct kunit *test)
+{
+	char *area = vmalloc(PAGES * PAGE_SIZE);
+	unsigned long addr = (unsigned long)area + PAGE_SIZE;
+
+	KUNIT_ASSERT_NOT_NULL(test, area);
+	for (int round = 0; round < 2; round++) {
+		KUNIT_EXPECT_EQ(test, round ? set_memory_nx(addr, 2) : set_memory_x(addr, 2), 0);
+		for (unsigned int i = 0; i < PAGES; i++) {
+			bool executable = !round && (i == 1 || i == 2);
+			char *page = area + i * PAGE_SIZE;
+
+			KUNIT_EXPECT_EQ_MSG(test, !(page_entry(page) & PTE_PXN),
+					    executable, "page %u, round %d", i, round);
+			KUNIT_EXPECT_TRUE_MSG(test, can_write(page), "page %u", i);
+			page = page_address(vmalloc_to_page(page));
+			KUNIT_EXPECT_TRUE_MSG(test, page_entry(page) & PTE_PXN,
+					      "page %u, round %d", i, round);
+		}
+	}
+	vfree(area);
+}
+
+static struct kunit_suite linear_map_page_suite;
+
+static int linear_map_page_init(struct kunit *test)
+{
+	return pgtable_kunit_case_init(test, &linear_map_page_suite);
+}
+
+static struct kunit_case linear_map_page_cases[] = {
+	KUNIT_CASE(set_direct_map_each_page),
+	KUNIT_CASE(set_memory_ro_and_alias),
+	KUNIT_CASE(set_memory_x_not_alias),
+	{}
+};
+
+static struct kunit_suite linear_map_page_suite = {
+	.name = "linear_map_page",
+	.init = linear_map_page_init,
+	.test_cases = linear_map_page_cases,
+};
+
+kunit_test_suite(linear_map_page_suite);
+
+MODULE_DESCRIPTION("KUnit tests for permissions of single kernel pages");
+MODULE_LICENSE("GPL");
