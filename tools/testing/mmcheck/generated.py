@@ -213,6 +213,7 @@ NEEDS = {
     ("arch/arm64/mm/mmu.c", r"split_(contp[tm][de]|p[mu]d|kernel_leaf_mapping.*)"): Needs(
         "linear_map_split", f"-cpu {linear_map.BLOCKS_CPU}"
     ),
+    ("arch/arm64/mm/pageattr.c", r"pageattr_p[mu]d_entry"): Needs("linear_map_split", f"-cpu {linear_map.BLOCKS_CPU}"),
     # The kernel calls these once, while it boots.
     ("arch/arm64/mm/mmu.c", r"map_mem|create_idmap|split_to_ptes_.*"): Needs(early=True),
 }

@@ -252,12 +252,12 @@ TEST_F(folio_advice, whole_beside_child)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/* Pages of a line of /proc/self/status; or -1. */
-static long status_pages(const char *name)
+/* Pages of a line of a file such as /proc/self/status; or -1. */
+static long file_pages(const char *path, const char *name)
 {
 	char line[128];
 	long value = -1;
-	FILE *f = fopen("/proc/self/status", "r");
+	FILE *f = fopen(path, "r");
 
 	while (f && value < 0 && fgets(line, sizeof(line), f))
 		if (!strncmp(line, name, strlen(name)))
@@ -265,6 +265,11 @@ static long status_pages(const char *name)
 	if (f)
 		fclose(f);
 	return value < 0 ? -1 : value * 1024 / psize();
+}
+
+static long status_pages(const char *name)
+{
+	return file_pages("/proc/self/status", name);
 }
 
 /* Memory that reclaim takes. */
@@ -307,6 +312,49 @@ TEST_F(reclaimed, peak_stays)
 		TH_LOG("reclaim took less than half of the memory");
 	}
 	EXPECT_LT(before - half, status_pages("VmHWM"));
+}
+
+/*
+ * A write after MADV_FREE takes the page back: no page is lazyfree then, and
+ * reclaim loses none. The writes before MADV_FREE put writable entries into the
+ * TLB, with which later writes would set no dirty bit.
+ */
+TEST_F(reclaimed, write_after_free)
+{
+	struct memory *m = &self->memory;
+	unsigned int pages = m->pages < 64 ? m->pages : 64;
+
+	for (unsigned int page = 0; page < pages; page++)
+		m->at[bytes(page)] = pattern(page);
+	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_FREE));
+	for (unsigned int page = 0; page < pages; page++)
+		m->at[bytes(page)] = 0x55;
+	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
+	for (unsigned int page = 0; page < pages; page++)
+		EXPECT_EQ(0x55, m->at[bytes(page)]) {
+			TH_LOG("page %u", page);
+		}
+}
+
+/*
+ * MADV_FREE on memory in swap gives up its slots: the machine has as many free
+ * slots as before. Other processes may swap meanwhile, so the case allows for
+ * half of the memory.
+ */
+TEST_F(reclaimed, free_in_swap)
+{
+	struct memory *m = &self->memory;
+	long before;
+	unsigned int out;
+
+	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
+	out = swapped_out(m);
+	DID(out, "pages in swap");
+	before = file_pages("/proc/meminfo", "SwapFree");
+	ASSERT_LE(0, before);
+	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_FREE));
+	EXPECT_EQ(0, swapped_out(m));
+	EXPECT_LT(before + out / 2, file_pages("/proc/meminfo", "SwapFree"));
 }
 
 /* A range of smaller folios that khugepaged could make a huge page of. */

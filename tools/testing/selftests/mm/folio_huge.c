@@ -173,6 +173,44 @@ TEST_F(folio_huge, part_freed)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
+/* MADV_FREE on two adjacent huge pages makes both lazyfree. */
+TEST_F(folio_huge, free_two)
+{
+	struct memory two = {};
+	const char *why = memory_map(&two, ANON, self->memory.order, 2);
+
+	if (why)
+		SKIP(return, "%s", why);
+	ASSERT_EQ(two.pages, smaps_pages(two.at, "AnonHugePages"));
+	ASSERT_EQ(0, madvise(two.at, bytes(two.pages), MADV_FREE));
+	EXPECT_EQ(two.pages, smaps_pages(two.at, "LazyFree"));
+	memory_free(&two);
+}
+
+/*
+ * mincore() says that each page of the huge page is in memory, and that each is
+ * gone after MADV_DONTNEED.
+ */
+TEST_F(folio_huge, mincore)
+{
+	struct memory *m = &self->memory;
+	unsigned char *answers = calloc(m->pages, 1);
+	unsigned int in = 0;
+
+	ASSERT_NE(NULL, answers);
+	ASSERT_EQ(0, mincore(m->at, bytes(m->pages), answers));
+	for (unsigned int page = 0; page < m->pages; page++)
+		in += answers[page] & 1;
+	EXPECT_EQ(m->pages, in);
+	EXPECT_TRUE(is_huge(m));
+	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_DONTNEED));
+	ASSERT_EQ(0, mincore(m->at, bytes(m->pages), answers));
+	for (unsigned int page = in = 0; page < m->pages; page++)
+		in += answers[page] & 1;
+	EXPECT_EQ(0, in);
+	free(answers);
+}
+
 /*
  * A child maps the huge page too. Advice on all of it or on a part leaves it
  * young, in memory, and huge.

@@ -357,8 +357,9 @@ TEST_F_TIMEOUT(folio_move, ksm_merges_one_page, 120)
 
 /*
  * [contpte 227] One page is poisoned: an access to it raises SIGBUS, and all
- * other pages of its folios can be read and written. The machine loses that
- * page, so the case runs only in the virtual machine.
+ * other pages of its folios can be read and written. After MADV_FREE the bad
+ * page is given up, so a page of zeros takes its place. The machine loses the
+ * bad page, so the case runs only in the virtual machine.
  */
 TEST_F(folio_move, poison_one_page)
 {
@@ -383,6 +384,11 @@ TEST_F(folio_move, poison_one_page)
 			}
 		}
 	}
+	if (variant->kind != ANON)
+		return;
+	ASSERT_EQ(0, madvise(m->at + bytes(bad), bytes(1), MADV_FREE));
+	ASSERT_EQ(0, try_access(m->at + bytes(bad), false));
+	EXPECT_TRUE(page_is(m->at + bytes(bad), 0));
 }
 
 /*

@@ -235,6 +235,32 @@ TEST_F(folio_uffd, madvise_dontneed)
 }
 
 /*
+ * Pages are protected while no page is mapped. Shared memory has a marker for
+ * each of them, so they are protected when they are mapped later. Anonymous
+ * memory has no markers.
+ */
+TEST_F(folio_uffd, protect_before_fault)
+{
+	struct memory *m = &self->memory;
+	unsigned int n = cont_ptes();
+
+	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_DONTNEED));
+	ASSERT_EQ(0, protect(self->uffd, m->at + bytes(n / 2), n, true));
+	for (unsigned int page = 0; page < m->pages; page++) {
+		bool kept = variant->kind == SHMEM && page >= n / 2 && page < n / 2 + n;
+		char *at = m->at + bytes(page);
+
+		EXPECT_EQ(kept, pagemap_has(at, PM_UFFD_WP)) {
+			TH_LOG("page %u before the fault", page);
+		}
+		EXPECT_TRUE(page_is(at, variant->kind == SHMEM ? pattern(page) : 0));
+		EXPECT_EQ(kept, pagemap_has(at, PM_UFFD_WP)) {
+			TH_LOG("page %u after the fault", page);
+		}
+	}
+}
+
+/*
  * [contpte 228] One page of a folio is protected. The folio moves to another
  * node and back, into other frames, and still only a write to that page traps.
  */
