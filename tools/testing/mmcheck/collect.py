@@ -37,7 +37,7 @@ def run(out: Path) -> int:
         print(f"{name:{width}}  {'  '.join(f'{number[state]:5} {state}' for state in results.STATES)}")
         for case in cases:
             if case.state == "failed":
-                print(f"    FAILED {case.suite}.{case.name}: {case.text[0] if case.text else 'no reason given'}")
+                print(f"    FAILED {case.suite}.{case.name}: {results.reason(case.text)}")
             elif case.state == "passed" and case.text:
                 print(f"    STALE {case.suite}.{case.name}: {case.text[0]}")
             every.append(results.Case(f"{name} {case.suite}", *list(vars(case).values())[1:]))

@@ -27,6 +27,9 @@ SPLAT = re.compile(
 SPLAT_LINES = 60
 """At most so many lines of a splat are kept."""
 
+_FAILED = re.compile(r"(EXPECTATION|ASSERTION) FAILED at ")
+_VALUE = re.compile(r"Expected |.* == .*(\(0x\w+\)|$)")
+
 
 @dataclass
 class Case:
@@ -180,6 +183,21 @@ def kunit(console: Iterable[str]) -> list[Case]:
 def stale(said: Iterable[str]) -> list[str]:
     """What is said of known issues that were not met."""
     return [line for line in said if known_issues.STALE.search(line)]
+
+
+def reason(said: Sequence[str]) -> str:
+    """The failure in one line: the message of the first failed check, or else its values."""
+    lines = [line.strip() for line in said if line.strip()]
+    at = next((place for place, line in enumerate(lines) if _FAILED.search(line)), -1)
+    if at < 0:
+        return lines[0] if lines else "no reason given"
+    own = []
+    for line in lines[at + 1 :]:
+        if _FAILED.search(line):
+            break
+        own.append(line)
+    words = [line for line in own if not _VALUE.match(line)]
+    return words[0] if words else " ".join(own) or "no reason given"
 
 
 def counts(cases: Iterable[Case]) -> dict[str, int]:

@@ -26,24 +26,6 @@ LISTS = {
 CARDS = 40
 """So many failures have a card; the others are one line each, or a page of thousands would be too large."""
 
-_FAILED = re.compile(r"(EXPECTATION|ASSERTION) FAILED at ")
-_VALUE = re.compile(r"Expected |.* == .*(\(0x\w+\)|$)")
-
-
-def reason(said: Sequence[str]) -> str:
-    """The failure in one line: the message of the first failed check, or else its values."""
-    lines = [line.strip() for line in said if line.strip()]
-    at = next((place for place, line in enumerate(lines) if _FAILED.search(line)), -1)
-    if at < 0:
-        return lines[0] if lines else "no reason given"
-    own = []
-    for line in lines[at + 1 :]:
-        if _FAILED.search(line):
-            break
-        own.append(line)
-    words = [line for line in own if not _VALUE.match(line)]
-    return words[0] if words else " ".join(own) or "no reason given"
-
 
 @dataclass
 class Failure:
@@ -92,7 +74,7 @@ class Failure:
             return f"goes wrong after {plural(len(self.walk.steps), 'step')}"
         if self.entry and self.entry.sentence:
             return self.entry.sentence
-        return reason(self.said)
+        return results.reason(self.said)
 
     @property
     def mail(self) -> str:

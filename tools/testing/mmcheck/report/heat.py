@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import progress, results
 from ..killmatrix import ranges
-from .failures import LINE, reason
+from .failures import LINE
 from .history import History
 from .model import LETTER, label, plural, scope
 from .records import Input, Run
@@ -134,7 +134,7 @@ def _worst(suite: Mapping[str, Any]) -> int:
 def _said(case: results.Case) -> str:
     """What the page shows of a case in its list; failures have a card."""
     if case.state == "failed":
-        return reason(case.text)[:LINE]
+        return results.reason(case.text)[:LINE]
     return " ".join(case.text).strip()
 
 

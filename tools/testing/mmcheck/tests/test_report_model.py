@@ -92,7 +92,7 @@ def test_new_failures_come_first_then_cells_without_a_verdict_then_old_ones(tmp_
     ],
 )
 def test_the_reason_is_what_the_test_says_after_its_first_failed_check(said: list[str], reason: str) -> None:
-    assert failures.reason(said) == reason
+    assert results.reason(said) == reason
 
 
 def test_a_failure_of_a_known_issues_test_names_the_issue(tmp_path: Path) -> None:

@@ -330,10 +330,11 @@ TEST_F(reclaimed, write_after_free)
 	for (unsigned int page = 0; page < pages; page++)
 		m->at[bytes(page)] = 0x55;
 	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
-	for (unsigned int page = 0; page < pages; page++)
+	for (unsigned int page = 0; page < pages; page++) {
 		EXPECT_EQ(0x55, m->at[bytes(page)]) {
 			TH_LOG("page %u", page);
 		}
+	}
 }
 
 /*
