@@ -153,7 +153,7 @@ def test_what_ran_is_collected(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert collect.run(tmp_path) == 1
     said = capsys.readouterr().out
     assert "kunit 6.12-arm64" in said
-    assert "FAILED contpte.with_parameters: two" in said
+    assert "FAILED contpte.with_parameters: two: entry 0 is 1, expected 2" in said
     whole = json.loads((tmp_path / "results/results.json").read_text())
     assert (whole["passed"], whole["failed"], whole["skipped"]) == (3, 1, 1)
     with pytest.raises(UserError, match="no results in"):
