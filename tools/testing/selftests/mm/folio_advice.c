@@ -349,6 +349,7 @@ TEST_F(reclaimed, free_in_swap)
 
 	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
 	out = smaps_pages(m->at, "Swap");
+	ASSERT_LT(0, out);
 	DID(out, "pages in swap");
 	before = file_pages("/proc/meminfo", "SwapFree");
 	ASSERT_LE(0, before);
