@@ -314,7 +314,7 @@ class Runner:
         return Record("failed" if failures else "passed", number, failures=failures[:NAMED])
 
     def consoles(self, cell: Cell) -> list[Path]:
-        """Where the kernel of a cell has said what it is."""
+        """The consoles in which the kernel of a cell names itself."""
         folder = self._builds[cell]
         if cell.selftests:
             return sorted((self.settings.out / "kselftest" / folder.name).glob("console-*.log"))
@@ -443,7 +443,7 @@ def expected(cell: Cell) -> list[str]:
 
 
 def wanted(cell: Cell, only: Sequence[str]) -> list[str]:
-    """Those of the suites and programs `only` that a cell has."""
+    """The suites and programs of `only` that a cell has."""
     names = [program.name for program in kselftest.programs()] if cell.selftests else suites_of(cell.arch)
     own = [glob for glob in only if fnmatch.filter(names, glob)]
     if glob := own_glob(cell):
