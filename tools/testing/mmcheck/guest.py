@@ -134,6 +134,9 @@ def command(
         "printk.time=1",
         "panic=-1",
         "oops=panic",
+        # A CPU that is stuck for a minute: each warning of it would count as a sign of life.
+        "softlockup_panic=1",
+        "watchdog_thresh=30",
         "numa=fake=2",
         "numa_balancing=disable",
     )
