@@ -206,7 +206,7 @@ struct fault_fixture {
 };
 
 /*
- * The record of the folio must have what the allocator does, from start to end,
+ * The record of the folio must show what the allocator does, from start to end,
  * and then what the fault does.
  */
 static void fault_check(struct fault_fixture *f, struct folio *folio,

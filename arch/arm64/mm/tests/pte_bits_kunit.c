@@ -495,7 +495,7 @@ static void pte_present_evaluates_once(struct kunit *test)
 	present = pte_present(entries[reads++]);
 	if (reads == ARRAY_SIZE(entries) && !present) {
 		pgtable_kunit_known_issue(test, 3,
-					  "pte_present() reads %u times: %016llx, then %016llx are not present",
+					  "pte_present() reads %u times: %016llx, then %016llx, and says no",
 					  reads, pte_val(entries[0]),
 					  pte_val(entries[1]));
 		return;

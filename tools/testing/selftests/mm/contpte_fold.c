@@ -89,7 +89,7 @@ FIXTURE_TEARDOWN(contpte_fold)
 	memory_free(&self->memory);
 }
 
-/* Map four blocks of fresh memory; whether that worked. */
+/* Map four blocks of fresh memory. Returns whether that worked. */
 static bool fresh(struct __test_metadata *_metadata,
 		  FIXTURE_DATA(contpte_fold) * self,
 		  const FIXTURE_VARIANT(contpte_fold) * variant)

@@ -44,8 +44,8 @@ FIXTURE_VARIANT_ADD(contpte_old, xfs)
 };
 
 /*
- * Make all pages old, and drop their young entries from the TLB; whether it
- * worked.
+ * Make all pages old, and drop their young entries from the TLB. Returns
+ * whether it worked.
  */
 static bool make_old(const struct memory *m)
 {

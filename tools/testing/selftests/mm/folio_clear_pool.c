@@ -106,8 +106,8 @@ static bool pin_file(int fd, size_t length)
 }
 
 /*
- * Take all pages of the pool, by an access to page @place of each; whether it
- * worked.
+ * Take all pages of the pool, by an access to page @place of each. Returns
+ * whether it worked.
  */
 static bool take(FIXTURE_DATA(folio_clear_pool) * self, enum way how, unsigned int place)
 {

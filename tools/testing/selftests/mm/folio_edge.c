@@ -138,7 +138,7 @@ static unsigned long entry_of(unsigned long pfn, bool soft_dirty)
 
 #define GROUP "/sys/fs/cgroup/folio_edge"
 
-/* Let the kernel reclaim until the page is gone; whether it is. */
+/* Let the kernel reclaim until the page is gone. Returns whether it is gone. */
 static bool take(const char *at)
 {
 	for (int i = 0; i < 50 && pagemap_has(at, PM_PRESENT); i++)

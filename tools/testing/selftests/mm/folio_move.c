@@ -5,8 +5,8 @@
  *
  * Proves: after the kernel takes pages of a block out of the page table, they
  * come back with the right content at the right place, and their neighbours
- * never change. A write to them is not lost the next time. Referenced pages
- * still are after migration.
+ * never change. A write to them is not lost the next time. Referenced pages are
+ * still referenced after migration.
  *
  * Does not prove: the entries in between (KUnit: pte_nonpresent,
  * swap_pte_batch).

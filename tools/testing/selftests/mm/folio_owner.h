@@ -76,7 +76,7 @@ static inline pid_t waiting_child(int go[2], void (*first)(struct memory *), str
 	return child;
 }
 
-/* End a waiting child; whether it was still waiting. */
+/* End a waiting child. Returns whether it was still waiting. */
 static inline bool end_child(pid_t child)
 {
 	return child > 0 && !kill(child, SIGKILL) && child_of(child) == 128 + SIGKILL;
@@ -128,7 +128,10 @@ static inline int ask_third(int go[2], struct memory *m, int (*ask)(struct memor
 	return child_of(third);
 }
 
-/* Fill two pages with one value, and let KSM merge them; whether it did. */
+/*
+ * Fill two pages with one value, and let KSM merge them. Returns whether it
+ * did.
+ */
 static inline bool ksm_merge(struct memory *m, char *a, char *b, int value)
 {
 	memset(a, value, bytes(1));

@@ -80,8 +80,8 @@ static void *write_byte(void *address)
 }
 
 /*
- * Write to a page; whether that trapped. A trapped write continues when this
- * function removes the protection.
+ * Write to a page. Returns whether that trapped. A trapped write continues when
+ * this function removes the protection.
  */
 static bool traps(int uffd, char *at)
 {

@@ -529,7 +529,8 @@ static inline long smaps_pages(const char *at, const char *name)
 }
 
 /*
- * Ask the kernel to split the folios of the memory; whether it accepted that.
+ * Ask the kernel to split the folios of the memory. Returns whether it accepted
+ * that.
  */
 static inline bool split_folios(const struct memory *m)
 {
@@ -567,7 +568,7 @@ static inline int pin(char *at, unsigned int pages)
 	return -1;
 }
 
-/* Switch on swap to /dev/ram0; whether there is some. */
+/* Switch on swap to /dev/ram0. Returns whether there is some. */
 static inline bool have_swap(void)
 {
 	return !swapon("/dev/ram0", 0) || errno == EBUSY;

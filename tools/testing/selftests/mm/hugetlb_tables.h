@@ -87,8 +87,8 @@ static inline int used_here(void)
 #define USED_TRIES 4
 
 /*
- * Free pages of a file, which the kernel uses next for itself; whether it
- * worked.
+ * Free pages of a file, which the kernel uses next for itself. Returns whether
+ * it worked.
  */
 static inline bool used_free(struct used_pages *used, enum used_index index)
 {

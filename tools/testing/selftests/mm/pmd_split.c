@@ -172,7 +172,8 @@ TEST_F(pmd_split, write_after_fork)
 }
 
 /*
- * Replace the huge page by a fresh one with its patterns; whether that worked.
+ * Replace the huge page by a fresh one with its patterns. Returns whether that
+ * worked.
  */
 static bool again(struct memory *m)
 {
@@ -187,8 +188,8 @@ static bool again(struct memory *m)
 }
 
 /*
- * Split the huge page by dropping its last page; whether it was one entry
- * before and is a table now.
+ * Split the huge page by dropping its last page. Returns whether it was one
+ * entry before and is a table now.
  */
 static bool split(const struct memory *m)
 {
