@@ -65,7 +65,7 @@ static bool make_old(const struct memory *m)
 	       !smaps_pages(m->at, "Referenced");
 }
 
-/* Read a byte of each page; how many faults that causes. */
+/* Read a byte of each page. Returns how many faults that causes. */
 static long faults_of(const struct memory *m, unsigned int first, unsigned int pages)
 {
 	long before;

@@ -88,7 +88,7 @@ FIXTURE_TEARDOWN(folio_advice)
 	memory_free(&self->memory);
 }
 
-/* Give advice on some pages; how many folios that split, or -1. */
+/* Give advice on some pages. Returns how many folios that split, or -1. */
 static long split_by(const struct memory *m, int advice, unsigned int first, unsigned int pages)
 {
 	long before = splits(m);
@@ -414,8 +414,8 @@ static long event_count(const char *name)
 enum collapse { NOTHING, COLLAPSED, EXCEEDED };
 
 /*
- * Let khugepaged scan the range with a limit of shared pages; what it did. It
- * needs a range that is in use and in which some page is writable.
+ * Let khugepaged scan the range with a limit of shared pages. Returns what it
+ * did. It needs a range that is in use and in which some page is writable.
  */
 static enum collapse collapse(const struct memory *huge, unsigned int limit)
 {

@@ -74,7 +74,7 @@ static bool interleave(FIXTURE_DATA(folio_edge) * self)
 	return true;
 }
 
-/* Close the other pipes; how many of them no longer held self->page. */
+/* Close the other pipes. Returns how many of them no longer held self->page. */
 static unsigned int changed(FIXTURE_DATA(folio_edge) * self)
 {
 	char *now = malloc(bytes(1));

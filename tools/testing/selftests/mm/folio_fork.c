@@ -88,10 +88,10 @@ static int wrong_page(const struct memory *m, int dirty)
 }
 
 /*
- * [contpte 169] A child writes to one page of two folios, another child for
- * each page. The child sees its own write and no other change, and the parent
- * sees none. The parent's block stays folded, and so does another block of the
- * child.
+ * [contpte 169] A child writes to one page of two folios. Each page gets a
+ * child of its own. The child sees its own write and no other change, and the
+ * parent sees none. The parent's block stays folded, and so does another block
+ * of the child.
  */
 TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 {
@@ -122,10 +122,10 @@ TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 }
 
 /*
- * [contpte 119, 169] The parent writes to one page while a child lives, another
- * child for each page of two folios. The write costs exactly one fault, and the
- * child does not see it. Compaction may cost a fault, too: one clean try of
- * three is enough.
+ * [contpte 119, 169] The parent writes to one page while a child lives. Each
+ * page of two folios gets a child of its own. The write costs exactly one
+ * fault, and the child does not see it. Compaction may cost a fault, too: one
+ * clean try of three is enough.
  */
 TEST_F_TIMEOUT(folio_fork, parent_writes_each_page, 120)
 {

@@ -235,8 +235,8 @@ static bool wide_addresses(void)
 }
 
 /*
- * Clear all references, then read each page; how many pages are referenced, or
- * -1.
+ * Clear all references, then read each page. Returns how many pages are
+ * referenced, or -1.
  */
 static long reference(char *at, unsigned int pages)
 {

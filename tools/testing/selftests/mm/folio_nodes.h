@@ -185,7 +185,8 @@ static inline pid_t watched_child(struct watched *w, void (*first)(struct memory
 }
 
 /*
- * Read a byte of each page in order; how many NUMA hinting faults that caused.
+ * Read a byte of each page in order. Returns how many hinting faults that
+ * caused.
  */
 static inline long read_pages(const char *at, unsigned int pages)
 {

@@ -39,7 +39,7 @@ static inline __u64 kernel_flags(const char *at)
 	return flags;
 }
 
-/* How often the page is mapped, says the kernel; -1 if it does not say. */
+/* How often the kernel says that the page is mapped; -1 if it does not say. */
 static inline long mappings(const char *at)
 {
 	int fd = open("/proc/kpagecount", O_RDONLY);
@@ -147,7 +147,9 @@ static inline bool ksm_merge(struct memory *m, char *a, char *b, int value)
 	return pfn_of(a) == pfn_of(b);
 }
 
-/* Write patterns to the pages from @at on; how many got another frame. */
+/*
+ * Write patterns to the pages from @at on. Returns how many got another frame.
+ */
 static inline unsigned int copied_part(char *at, unsigned int first, unsigned int pages)
 {
 	unsigned int page, count = 0;
