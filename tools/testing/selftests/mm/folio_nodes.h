@@ -23,10 +23,12 @@
 #define PATIENCE 30
 
 /*
- * struct watched - memory that NUMA balancing scans @memory: the memory
- * @control: one page of other memory, which the process reads meanwhile @here:
- * the node of this CPU @there: the other node, which has all of the memory @go:
- * the pipe that children wait for
+ * struct watched - memory that NUMA balancing scans
+ * @memory: the memory
+ * @control: one page of other memory, which the process reads meanwhile
+ * @here: the node of this CPU
+ * @there: the other node, which has all of the memory
+ * @go: the pipe that children wait for
  */
 struct watched {
 	struct memory memory;
@@ -63,7 +65,7 @@ static inline int bind_to(char *at, unsigned int pages, unsigned long nodes, uns
 	return 0;
 }
 
-/* Take this process's other memory from one node; 0 or -1. */
+/* Prefer one node for this process's other memory. Returns 0 or -1. */
 static inline int prefer(int node)
 {
 	unsigned long nodes = 1UL << node;
