@@ -99,6 +99,7 @@ PACKAGES = {
     "ld.lld": "lld",
     "llvm-ar": "llvm",
     "shellcheck": "shellcheck",
+    "chromium": "chromium",
     "lcov": "lcov",
     "gcov": "gcc",
     "aarch64-linux-gnu-gcov": "gcc-aarch64-linux-gnu",

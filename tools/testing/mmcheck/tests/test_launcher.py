@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mmcheck import launcher, machine
+from mmcheck import guest, launcher, look, machine
 from mmcheck.settings import PROJECT
 
 from .conftest import User, state
@@ -216,6 +216,21 @@ def test_another_clang_is_another_build(user: User, tmp_path: Path) -> None:
         clang.chmod(0o755)
         assert user.kunit("run", "--arch=arm64").returncode == 0
     assert user.makes() == 2
+
+
+def test_each_program_that_a_command_needs_has_a_package() -> None:
+    needs = [
+        machine.ENSUREPIP,
+        *machine.BUILD,
+        *machine.LLVM,
+        "patch",
+        "git",
+        "shellcheck",
+        "lcov",
+        guest.MKFS,
+        look.CHROMIUM,
+    ]
+    assert all(machine.package(need) for need in needs)
 
 
 def test_llvm_needs_clang() -> None:
