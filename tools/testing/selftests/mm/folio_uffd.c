@@ -209,6 +209,29 @@ TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 }
 
 /*
+ * No page is mapped, and as many pages as a block has were protected, from the
+ * middle of the first block on. They have markers if @markers, and then they
+ * are protected again when they are mapped.
+ */
+static void check_markers(struct __test_metadata *_metadata, const struct memory *m, bool markers)
+{
+	unsigned int n = cont_ptes();
+
+	for (unsigned int page = 0; page < m->pages; page++) {
+		bool kept = markers && page >= n / 2 && page < n / 2 + n;
+		char *at = m->at + bytes(page);
+
+		EXPECT_EQ(kept, pagemap_has(at, PM_UFFD_WP)) {
+			TH_LOG("page %u while it is gone", page);
+		}
+		EXPECT_TRUE(page_is(at, markers ? pattern(page) : 0));
+		EXPECT_EQ(kept, pagemap_has(at, PM_UFFD_WP)) {
+			TH_LOG("page %u when it is back", page);
+		}
+	}
+}
+
+/*
  * [contpte 198] MADV_DONTNEED leaves a marker for each protected page of a
  * shared file, and the page is protected again when it comes back. Anonymous
  * memory loses the protection.
@@ -216,22 +239,10 @@ TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 TEST_F(folio_uffd, madvise_dontneed)
 {
 	struct memory *m = &self->memory;
-	unsigned int n = cont_ptes();
 
-	ASSERT_EQ(0, protect(self->uffd, m->at + bytes(n / 2), n, true));
+	ASSERT_EQ(0, protect(self->uffd, m->at + bytes(cont_ptes() / 2), cont_ptes(), true));
 	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_DONTNEED));
-	for (unsigned int page = 0; page < m->pages; page++) {
-		bool kept = variant->kind == SHMEM && page >= n / 2 && page < n / 2 + n;
-		char *at = m->at + bytes(page);
-
-		EXPECT_EQ(kept, pagemap_has(at, PM_UFFD_WP)) {
-			TH_LOG("page %u while it is gone", page);
-		}
-		EXPECT_TRUE(page_is(at, variant->kind == SHMEM ? pattern(page) : 0));
-		EXPECT_EQ(kept, pagemap_has(at, PM_UFFD_WP)) {
-			TH_LOG("page %u when it is back", page);
-		}
-	}
+	check_markers(_metadata, m, variant->kind == SHMEM);
 }
 
 /*
@@ -242,22 +253,10 @@ TEST_F(folio_uffd, madvise_dontneed)
 TEST_F(folio_uffd, protect_before_fault)
 {
 	struct memory *m = &self->memory;
-	unsigned int n = cont_ptes();
 
 	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_DONTNEED));
-	ASSERT_EQ(0, protect(self->uffd, m->at + bytes(n / 2), n, true));
-	for (unsigned int page = 0; page < m->pages; page++) {
-		bool kept = variant->kind == SHMEM && page >= n / 2 && page < n / 2 + n;
-		char *at = m->at + bytes(page);
-
-		EXPECT_EQ(kept, pagemap_has(at, PM_UFFD_WP)) {
-			TH_LOG("page %u before the fault", page);
-		}
-		EXPECT_TRUE(page_is(at, variant->kind == SHMEM ? pattern(page) : 0));
-		EXPECT_EQ(kept, pagemap_has(at, PM_UFFD_WP)) {
-			TH_LOG("page %u after the fault", page);
-		}
-	}
+	ASSERT_EQ(0, protect(self->uffd, m->at + bytes(cont_ptes() / 2), cont_ptes(), true));
+	check_markers(_metadata, m, variant->kind == SHMEM);
 }
 
 /*
