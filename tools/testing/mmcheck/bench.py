@@ -201,7 +201,7 @@ def run_part(part: Part, environ: Mapping[str, str], out: Path, jobs: int) -> li
 
 
 def _changed(launch: launcher.Launch, changes: Sequence[catalogue.Mutant]) -> launcher.Launch:
-    """The launch of a kernel with these changes. Raises UserError for a name of which no change fits."""
+    """The launch of a kernel with these changes. Raises UserError if a change does not fit in any of its forms."""
     kernel = source.obtain(launch.settings)
     texts: dict[str, str] = {}
     usual = judge.reader(kernel.path, launch.settings.features)

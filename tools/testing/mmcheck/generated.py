@@ -201,7 +201,7 @@ def functions(read: Read, tested: Mapping[str, str]) -> Iterator[tuple[str, sche
 
 
 class Needs(NamedTuple):
-    """What it takes to run some functions; the fields are those of Mutant."""
+    """The suite and the boot that run a function. Mutant explains the fields."""
 
     suite: str = ""
     machine: str = ""

@@ -315,9 +315,9 @@ TEST_F(reclaimed, peak_stays)
 }
 
 /*
- * A write after MADV_FREE takes the page back: no page is lazyfree then, and
- * reclaim loses none. The writes before MADV_FREE put writable entries into the
- * TLB, with which later writes would set no dirty bit.
+ * A write after MADV_FREE takes the page back: reclaim does not lose it. The
+ * writes before MADV_FREE put dirty entries into the TLB. If the kernel did not
+ * flush them, the later writes would set no dirty bit.
  */
 TEST_F(reclaimed, write_after_free)
 {
@@ -330,6 +330,7 @@ TEST_F(reclaimed, write_after_free)
 	for (unsigned int page = 0; page < pages; page++)
 		m->at[bytes(page)] = 0x55;
 	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
+	DID(m->pages - smaps_pages(m->at, "Rss"), "pages that reclaim took");
 	for (unsigned int page = 0; page < pages; page++) {
 		EXPECT_EQ(0x55, m->at[bytes(page)]) {
 			TH_LOG("page %u", page);

@@ -227,7 +227,7 @@ static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_cl
 			memory_free(m);
 		} while (2 * again < pages && ++tries < TRIES);
 		EXPECT_LE(pages, 2 * again) {
-			TH_LOG("of %u pages too few were filled before: order %d, page %d", pages,
+			TH_LOG("too few of %u pages were filled before: order %d, page %d", pages,
 			       order, place(order, i));
 		}
 	}

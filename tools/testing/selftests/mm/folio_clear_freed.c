@@ -114,7 +114,7 @@ TEST_F_TIMEOUT(folio_clear_freed, written, 120)
 		memory_free(m);
 	} while (2 * again < pages && ++tries < TRIES);
 	EXPECT_LE(pages, 2 * again) {
-		TH_LOG("of %u pages too few were filled before: this proves nothing", pages);
+		TH_LOG("too few of %u pages were filled before: this proves nothing", pages);
 	}
 }
 

@@ -187,7 +187,7 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_ta
 		memory_free(m);
 	} while (2 * again < pages && ++tries < TRIES);
 	EXPECT_LE(pages, 2 * again) {
-		TH_LOG("of %u pages too few were filled before: this proves nothing", pages);
+		TH_LOG("too few of %u pages were filled before: this proves nothing", pages);
 	}
 }
 

@@ -124,8 +124,9 @@ TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 /*
  * [contpte 119, 169] The parent writes to one page while a child lives. Each
  * page of two folios gets a child of its own. The write costs exactly one
- * fault, and the child does not see it. Compaction may cost a fault, too: one
- * clean try of three is enough.
+ * fault, and the child does not see it. In one boot a page took two faults, and
+ * the cause is not known. So a page that takes more than one is tried again,
+ * three times in all.
  */
 TEST_F_TIMEOUT(folio_fork, parent_writes_each_page, 120)
 {

@@ -215,9 +215,9 @@ TEST_F(folio_reuse, over_table_end)
 
 /*
  * [mapped 32] A pipe holds a reference to one page, taken while no page was
- * marked exclusive. The pipe must not show later writes, so a write copies the
- * page, and any other page of the folio. When the pipe is empty, the pages
- * before it are reused.
+ * marked exclusive. The pipe must not show later writes. So a write to this
+ * page, or to any other page of the folio, makes a copy. When the pipe is
+ * empty, the pages before it are reused.
  */
 TEST_F(folio_reuse, page_in_pipe)
 {
