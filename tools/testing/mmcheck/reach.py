@@ -144,7 +144,7 @@ class Programs:
         self.seconds |= found.seconds
 
     def reaching(self, functions: Iterable[int], first: Sequence[str] = ()) -> list[str]:
-        """The programs that run one of `functions`: first those in `first`, in that order, then the others, quickest first."""
+        """The programs that run one of `functions`: those in `first` in that order, then the others, quickest first."""
         wanted = set(functions)
         found = [name for name, runs in self.runs.items() if wanted & runs]
         place = {name: number for number, name in enumerate(first)}
