@@ -73,7 +73,7 @@ TEST_F(folio_lazyfree, pinned_keeps_permission)
 		for (unsigned int page = first; page < m->pages; page += 2)
 			m->at[bytes(page)] = pattern(page);
 		if (!is_folio(m, 0))
-			SKIP(return, "this kernel copies pages: no folio has writable and read-only entries");
+			SKIP(return, "this kernel copies pages on a write");
 		fd = pin(m->at + bytes(first), 1);
 		if (fd < 0)
 			SKIP(return, "no io_uring");
@@ -94,8 +94,8 @@ TEST_F(folio_lazyfree, pinned_keeps_permission)
 			faults_begin(&before);
 			*at = pattern(page);
 			EXPECT_EQ(!writable, faults() - before) {
-				TH_LOG("wrong faults at page %u; every other page from %u on is writable", page,
-				       first);
+				TH_LOG("page %u: every other page from page %u on is writable",
+				       page, first);
 			}
 			EXPECT_EQ(writable, pfn_of(at) == pfn);
 			restored++;

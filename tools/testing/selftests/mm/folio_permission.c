@@ -133,7 +133,7 @@ TEST_F_TIMEOUT(folio_permission, mprotect_beside_own_page, 120)
 		close(go[0]);
 		close(go[1]);
 		ASSERT_EQ(0, child_of(child)) {
-			TH_LOG("only page %u is the parent's own; status 1: the child saw a change", own);
+			TH_LOG("page %u is the parent's own; status 1: the child saw a write", own);
 		}
 	}
 }
@@ -224,7 +224,7 @@ TEST_F(folio_permission, mremap_of_two_blocks)
 		}
 		ASSERT_EQ(0, madvise(m->at + bytes(own), bytes(half), MADV_DOFORK));
 		ASSERT_EQ(nr, vma_pages(m, 0)) {
-			TH_LOG("the blocks are in two VMAs: no batch can reach into the second block");
+			TH_LOG("two VMAs: no batch can reach from one block into the other");
 		}
 		for (unsigned int page = 0; page < nr && looks; page += half) {
 			ASSERT_TRUE(folded(m, page)) {
@@ -242,14 +242,14 @@ TEST_F(folio_permission, mremap_of_two_blocks)
 		for (unsigned int page = 0; page < half; page++)
 			to[bytes(own + page)] = pattern(own + page);
 		EXPECT_EQ(0, faults() - before) {
-			TH_LOG("writes to the parent's own pages, from page %u on, cost faults", own);
+			TH_LOG("writes to own pages of the parent, from page %u on, fault", own);
 		}
 		for (unsigned int page = 0; page < half; page++)
 			memset(other + bytes(page), 0xee, bytes(1));
 		close(go[0]);
 		close(go[1]);
 		EXPECT_EQ(0, child_of(child)) {
-			TH_LOG("the parent's own pages begin at page %u; status 1: the child saw a change", own);
+			TH_LOG("own pages begin at page %u; status 1: the child saw a write", own);
 		}
 		munmap(to, length);
 		memory_free(m);

@@ -299,7 +299,7 @@ TEST_F(folio_reuse, pin_beside_child)
 		memset(at, 0xff, bytes(1));
 		EXPECT_EQ(pinned, pfn_of(at));
 		EXPECT_TRUE(device_reads(device, 0xff)) {
-			TH_LOG("the page was pinned %s", fast ? "without a lock" : "under the lock");
+			TH_LOG("the pin was made %s", fast ? "without a lock" : "under the lock");
 		}
 		EXPECT_TRUE(child_has(child, at, pattern(page)));
 		ioctl(device, PIN_LONGTERM_TEST_STOP);

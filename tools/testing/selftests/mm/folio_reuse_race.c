@@ -248,8 +248,8 @@ TEST_F_TIMEOUT(folio_reuse_race, writes_forks_references, 60)
 		for (int i = 0; i <= WRITERS; i++) {
 			pthread_join(workers[i].thread, NULL);
 			ASSERT_EQ(-1, workers[i].wrong) {
-				TH_LOG("%s found wrong content in page %u", i < WRITERS ? "a writer" : "the reader",
-				       workers[i].wrong);
+				TH_LOG("%s found wrong content in page %u",
+				       i < WRITERS ? "a writer" : "the reader", workers[i].wrong);
 			}
 		}
 		referred += workers[WRITERS].times;

@@ -69,7 +69,8 @@ static const char *map_over_table_end(struct memory *m, bool shared)
 		return "out of memory";
 	for (unsigned int page = 0; page < m->pages; page++)
 		memset(m->at + bytes(page), pattern(page), bytes(1));
-	return is_folio(m, 0) && is_folio(m, size) ? NULL : "the kernel allocated no folios of this size";
+	return is_folio(m, 0) && is_folio(m, size) ? NULL :
+	       "the kernel allocated no folios of this size";
 }
 
 FIXTURE_SETUP(folio_tables)

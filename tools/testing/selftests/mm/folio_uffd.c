@@ -122,7 +122,7 @@ static void check_traps(struct __test_metadata *_metadata, FIXTURE_DATA(folio_uf
 			TH_LOG("wrong content of page %u", i);
 		}
 		EXPECT_EQ((int)i == page, traps(self->uffd, at)) {
-			TH_LOG("wrong trap state of page %u; only page %d is protected (-1: none)", i, page);
+			TH_LOG("a write to page %u; only page %d is protected (-1: none)", i, page);
 		}
 		EXPECT_EQ(0x77, *at);
 		*at = pattern(i);
@@ -206,11 +206,13 @@ TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 
 			EXPECT_FALSE(pagemap_has(at, PM_PRESENT));
 			EXPECT_EQ((page == odd) != others, pagemap_has(at, PM_UFFD_WP)) {
-				TH_LOG("page %u in swap; page %u differs from all others", page, odd);
+				TH_LOG("page %u in swap; page %u differs from the others", page,
+				       odd);
 			}
 			EXPECT_TRUE(page_is(at, pattern(page)));
 			EXPECT_EQ((page == odd) != others, pagemap_has(at, PM_UFFD_WP)) {
-				TH_LOG("page %u after swap; page %u differs from all others", page, odd);
+				TH_LOG("page %u after swap; page %u differs from the others", page,
+				       odd);
 			}
 		}
 	}
