@@ -47,11 +47,11 @@ FIXTURE_TEARDOWN(folio_lazyfree)
 }
 
 /*
- * [contpte 235] Every other page of a folio is writable and one page is pinned.
- * Reclaim unmaps the folio and restores its entries. After that, a write to a
- * writable page costs no fault. A write to a read-only page faults and copies
- * the page, since the folio is pinned. The case runs twice: the first entry of
- * the batch is writable in one round and read-only in the other.
+ * [contpte 235] In a folio every other page is writable, and one page is
+ * pinned. Reclaim unmaps the folio and restores its entries. After that, a
+ * write to a writable page costs no fault. A write to a read-only page faults
+ * and copies the page, since the folio is pinned. The case runs twice: the
+ * first entry of the batch is writable in one round and read-only in the other.
  */
 TEST_F(folio_lazyfree, pinned_keeps_permission)
 {

@@ -59,7 +59,8 @@ FIXTURE_SETUP(folio_mlock)
 	    (mkdir(GROUP, 0755) && errno != EEXIST))
 		SKIP(return, "CONFIG_MEMCG=n, or no cgroup v2");
 	/*
-	 * Charge the memory to the group: memory.reclaim takes only such pages.
+	 * Charge the memory to the group: memory.reclaim takes only pages of
+	 * the group.
 	 */
 	ASSERT_EQ(0, write_text(GROUP "/cgroup.procs", "0"));
 	why = memory_map(m, ANON, order, 1);
@@ -143,10 +144,10 @@ TEST_F(folio_mlock, over_table_end)
 }
 
 /*
- * [bug B29] A folio is locked at an address where a page table ends in its
- * middle, and then moved to where one page table maps all of it. Reclaim sets
- * the mlocked flag, which mlock() did not set, and leaves the pages in memory.
- * munlock() clears the flag, and the folio can be swapped out.
+ * [bug B29] A page table ends in the middle of a locked folio. mremap() then
+ * moves the folio to an address where one page table maps all of it. Reclaim
+ * sets the mlocked flag, which mlock() did not set, and leaves the pages in
+ * memory. munlock() clears the flag, and the folio can be swapped out.
  */
 TEST_F(folio_mlock, moved_to_one_table)
 {

@@ -91,8 +91,9 @@ static void fill(const struct memory *m, unsigned char shift)
 }
 
 /*
- * [contpte 219] One page of two folios is swapped out, and all pages are read:
- * each page has its content. This is done for each page in turn.
+ * [contpte 219] One page of the memory, which is two folios, is swapped out.
+ * Then all pages are read, and each has its content. The case does this for
+ * each page.
  */
 TEST_F_TIMEOUT(folio_move, pageout_each_page, 120)
 {
@@ -136,8 +137,8 @@ TEST_F_TIMEOUT(folio_move, pageout_twice, 120)
 /*
  * [contpte 188] All pages are swapped out and read back, so they are clean. One
  * page is written to, and then its entry is removed: by munmap() in shared
- * memory, by reclaim in anonymous memory. The write is not lost. This is done
- * for each page in turn.
+ * memory, by reclaim in anonymous memory. The write is not lost. The case does
+ * this for each page.
  */
 TEST_F_TIMEOUT(folio_move, one_dirty_page, 200)
 {
@@ -167,7 +168,7 @@ TEST_F_TIMEOUT(folio_move, one_dirty_page, 200)
 		}
 		*at ^= 0x55;
 		ASSERT_EQ(-1, wrong_page(m, 0)) {
-			TH_LOG("page %u", page);
+			TH_LOG("wrong content after the write to page %u", page);
 		}
 	}
 	DID(clean, "pages swapped out, and read back");
@@ -200,9 +201,9 @@ TEST_F(folio_move, munmap_in_swap)
 }
 
 /*
- * [contpte 228] move_pages() is called for each page of two folios, with the
- * other node and the first node in turn. After each call the page is on the
- * requested node, and all pages have their content.
+ * [contpte 228] move_pages() is called once for each page of two folios, and
+ * the target node changes with each call. After each call the page is on its
+ * target node, and all pages have their content.
  */
 TEST_F(folio_move, migrate)
 {
@@ -353,7 +354,7 @@ TEST_F_TIMEOUT(folio_move, ksm_merges_one_page, 120)
 		bool merged = page == one || page == other;
 
 		EXPECT_TRUE(page_is(m->at + bytes(page), merged ? 0xee : pattern(page))) {
-			TH_LOG("page %u", page);
+			TH_LOG("wrong content of page %u", page);
 		}
 	}
 	memset(a, 0x11, bytes(1));
@@ -383,10 +384,10 @@ TEST_F(folio_move, poison_one_page)
 			EXPECT_EQ(SIGBUS, try_access(at, false));
 		} else {
 			EXPECT_EQ(0, try_access(at, true)) {
-				TH_LOG("page %u", page);
+				TH_LOG("page %u cannot be written to", page);
 			}
 			EXPECT_TRUE(page_is(at, pattern(page))) {
-				TH_LOG("page %u", page);
+				TH_LOG("wrong content of page %u", page);
 			}
 		}
 	}

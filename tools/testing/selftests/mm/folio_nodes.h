@@ -40,7 +40,7 @@ struct watched {
 	int go[2];
 };
 
-/* A counter of /proc/vmstat, or -1. */
+/* A counter of /proc/vmstat, or -1 if there is no such counter. */
 static inline long events(const char *name)
 {
 	FILE *f = fopen("/proc/vmstat", "r");
@@ -129,8 +129,9 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
 	if (madvise(w->control, bytes(1), MADV_DONTFORK) || pipe(w->go))
 		return "out of memory";
 	/*
-	 * Only this memory gets a policy that allows the scan. All other memory
-	 * keeps the policy of prefer(), which does not.
+	 * Only this memory gets a policy that allows the scan. Memory without a
+	 * policy of its own has the policy of prefer(), which does not allow
+	 * it.
 	 */
 	there = 1UL << w->there;
 	if (bind_to(w->control, 1, there, MPOL_MF_STRICT) ||

@@ -4,10 +4,11 @@
  *
  * Proves: NUMA balancing makes entries inaccessible to see which node uses the
  * pages: such entries are hinting entries. One fault per folio makes all
- * entries of the folio accessible again, with content and permission, in folded
- * blocks. If the policy allows the node of the CPU, this fault moves the whole
- * folio there. NUMA balancing and mbind(MPOL_MF_MOVE) leave memory alone that
- * several processes map or that is pinned; the cases name the exceptions.
+ * entries of the folio accessible again. Content and permission are unchanged,
+ * and the blocks are folded. If the policy allows the node of the CPU, this
+ * fault moves the whole folio there. NUMA balancing and mbind(MPOL_MF_MOVE) do
+ * not change memory that several processes map or that is pinned. The cases
+ * name the exceptions.
  *
  * How: see folio_nodes.h.
  *
@@ -266,10 +267,10 @@ static int hold(const struct memory *m, int held[2])
 }
 
 /*
- * [contpte 228] Each folio has an extra reference, so mbind() fails: the folios
- * stay where they are, whole, with entries of the same size as before. After
- * the references are dropped, mbind() moves each folio as a whole. Known issue
- * 8: the failed attempt marks a folio as partially mapped, and the later move
+ * [contpte 228] Each folio has an extra reference, so mbind() fails. The folios
+ * stay on their node, and the size of their entries does not change. After the
+ * references are dropped, mbind() moves each folio as a whole. Known issue 8:
+ * the failed attempt marks a folio as partially mapped, and the later move
  * splits it.
  */
 TEST_F_TIMEOUT(folio_numa, move_fails, 120)
@@ -327,9 +328,10 @@ static void read_all(struct memory *m)
 
 /*
  * [mapped 48] A child maps all folios too. NUMA balancing does not scan private
- * folios then, since a write to them would copy. It scans shared memory; before
- * Linux 6.19 it scans private huge pages too. After the child has exited, all
- * entries become hinting entries, and each folio costs one hinting fault.
+ * folios then, since a write to them would copy. It scans shared memory.
+ * Kernels before Linux 6.19 also scan private huge pages. After the child has
+ * exited, all entries become hinting entries, and each folio costs one hinting
+ * fault.
  */
 TEST_F_TIMEOUT(folio_numa, hint_beside_child, 120)
 {

@@ -56,8 +56,8 @@ static inline long mappings(const char *at)
 
 /*
  * Start a child that calls @first (if not NULL), then waits until the pipe @go
- * is closed. Returns after @first has returned in the child: the child's PID,
- * or -1.
+ * is closed. This function waits until @first has returned. Returns the child's
+ * PID, or -1.
  */
 static inline pid_t waiting_child(int go[2], void (*first)(struct memory *), struct memory *m)
 {

@@ -105,9 +105,7 @@ TEST_F(folio_permission, first_readonly_later_writable)
  * is the parent's own. mprotect() makes all pages read-only and then writable
  * again, in one batch per folio. Then the parent writes to all pages, and the
  * child must not see these writes. The case tries 16 positions of the parent's
- * own page. All pages become read-only and writable again, in one batch. The
- * parent's writes must not reach the child through any other page. 16 pages
- * take their turn as the parent's own.
+ * own page.
  */
 TEST_F_TIMEOUT(folio_permission, mprotect_beside_own_page, 120)
 {
@@ -179,11 +177,11 @@ static long vma_pages(const struct memory *m, unsigned int page)
 }
 
 /*
- * [contpte 234] A folio has two folded blocks. A child shares one block, and
- * the parent alone owns the other: MADV_DONTFORK keeps the child from it, and
- * MADV_DOFORK then makes one VMA again. The parent moves both blocks in one
- * call of mremap(). One batch can reach from the first block into the second.
- * The batch must not give the permission of its first entry to all entries: a
+ * [contpte 234] A folio has two folded blocks. MADV_DONTFORK keeps one block
+ * out of fork(), so a child shares only the other block. MADV_DOFORK then makes
+ * one VMA of the two blocks again. The parent moves both blocks in one call of
+ * mremap(). One batch can reach from the first block into the second. The batch
+ * must not give the permission of its first entry to all entries. Otherwise a
  * write would reach the child, or a page would lose its write permission and
  * cost a fault.
  *

@@ -34,9 +34,9 @@
 #include "folio_state.h"
 
 #define SECONDS 2
-#define PATIENCE 20 /* seconds to wait until a block was in swap */
+#define PATIENCE 20 /* seconds to wait for a block to be in swap */
 #define WRITERS 2
-/* perf is slow, so it is used in one of this many rounds. */
+/* perf is slow, so it is used only in one of LOOK rounds. */
 #define LOOK 4
 
 FIXTURE(folio_race)
@@ -103,8 +103,8 @@ struct counters {
 /**
  * struct writer - a thread that counts in its own pages of the block
  * @memory: the block
- * @odd: its pages have this number modulo WRITERS; the last four pages have no
- *	writer
+ * @odd: its pages are those whose number modulo WRITERS is this; the last four
+ *	pages have no writer
  * @rounds: how often it has counted in all its pages since the block was made
  * @held: the last value of the variable hold for which it waited
  * @wrong: a page that had lost the last write, or -1
@@ -202,8 +202,8 @@ static bool renew(struct writer *writers, struct memory *m)
 }
 
 /*
- * In some rounds: check that the block is folded if @whole, and unfolded if
- * not.
+ * In one of LOOK rounds: check that the block is folded if @whole, and unfolded
+ * if not.
  */
 static void look(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * self,
 		 unsigned long round, bool whole)
@@ -342,9 +342,9 @@ TEST_F(folio_race, mremap_beside_writers)
  * [contpte 242] A block is swapped out three times while writers use it, and no
  * write is lost. The block comes back from swap clean, and the next writes make
  * it dirty. The kernel must not lose these dirty bits when it reads and clears
- * the entries. No writer uses the last page, which shows whether the block was
- * in swap. The writers often map the block again before it is in swap, so the
- * case may need more rounds.
+ * the entries. No writer uses the last page, so this page shows whether the
+ * block was in swap. The writers often map the block again before it is in
+ * swap, so the case may need more rounds.
  */
 TEST_F(folio_race, pageout_under_writers)
 {
@@ -533,7 +533,7 @@ TEST_F(folio_race, gup_fast_beside_changes)
 	pthread_join(thread, NULL);
 	EXPECT_FALSE(changer.failed);
 	DID(pages, "pages found by GUP-fast");
-	DID(last, "times that GUP-fast found the last page, which changes");
+	DID(last, "times that GUP-fast found the last page, which changes place");
 	DID(changer.moves, "moves by the other thread");
 	DID(changer.protects, "changes of protection by the other thread");
 	if (self->contpte) {

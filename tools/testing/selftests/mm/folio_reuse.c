@@ -6,10 +6,10 @@
  * Proves: a write copies the page while a pipe, a device or swap refers to a
  * folio that was shared, or while another process maps any of its pages. Linux
  * 6.15 and later track which processes map a folio. When the last of these
- * references is gone, they reuse the folio: for any order, and even if several
- * VMAs or page tables map its pages. Older kernels copy large folios in all
- * these cases. A pinned page stays mapped in its process. Threads and the child
- * of vfork() do not count as other processes.
+ * references is gone, such kernels reuse the folio: for any order, and even if
+ * several VMAs or page tables map its pages. Older kernels copy large folios in
+ * all these cases. A pinned page stays mapped in its process. Threads and the
+ * child of vfork() do not count as other processes.
  *
  * Does not prove: how the kernel tracks processes (KUnit: folio_mapped_*); what
  * happens during real device I/O, which pins pages as gup_test does here.
@@ -23,7 +23,7 @@ FIXTURE(folio_reuse)
 {
 	struct memory memory;
 	int go[2];
-	unsigned int copies;	/* pages copied where a kernel may reuse them */
+	unsigned int copies;	/* pages that this kernel copies when it may reuse them */
 };
 
 FIXTURE_VARIANT(folio_reuse)
@@ -88,7 +88,7 @@ FIXTURE_SETUP(folio_reuse)
 		SKIP(return, "%s", why);
 	/*
 	 * khugepaged must not make a huge page again. mprotect() of one page
-	 * splits a huge page, so PTEs map the memory.
+	 * splits a huge page, so that PTEs map the memory.
 	 */
 	folio_settings(0);
 	ASSERT_EQ(0, mprotect(m->at, bytes(1), PROT_READ));
@@ -138,8 +138,7 @@ static void unmap_first_half(struct memory *m)
  * A process maps a folio in two halves, and a child maps only the second half.
  * A write of the parent to the first half copies on every kernel, since the
  * folio is shared. After the child has exited, the parent writes to all other
- * pages: each write copies if @copies is not 0, and no write copies if @copies
- * is 0.
+ * pages: no write copies if @copies is 0, and each write copies otherwise.
  */
 static void write_to_halves(struct __test_metadata *_metadata, int go[2], struct memory *m,
 			    unsigned int copies)
@@ -158,8 +157,8 @@ static void write_to_halves(struct __test_metadata *_metadata, int go[2], struct
 
 /*
  * [mapped 37] The two halves of the folio are in two VMAs of one process. A
- * child shares the second half and exits. A kernel that tracks owners then
- * reuses all pages.
+ * child shares the second half, so a write to the first half copies. After the
+ * child has exited, a kernel that tracks owners reuses the other pages.
  */
 TEST_F(folio_reuse, in_two_vmas)
 {
@@ -172,9 +171,9 @@ TEST_F(folio_reuse, in_two_vmas)
 }
 
 /*
- * [mapped 37] mremap() moves one half of the folio to another page table. A
- * child shares this half and exits. A kernel that tracks owners then reuses all
- * pages.
+ * [mapped 37] mremap() moves the second half of the folio to another page
+ * table. A child shares this half, so a write to the first half copies. After
+ * the child has exited, a kernel that tracks owners reuses the other pages.
  */
 TEST_F(folio_reuse, half_moved_away)
 {
@@ -196,8 +195,9 @@ TEST_F(folio_reuse, half_moved_away)
 
 /*
  * [mapped 37] mremap() moves the folio to an address where a page table ends in
- * its middle. A child shares the second half and exits. A kernel that tracks
- * owners then reuses all pages.
+ * its middle. A child shares the second half, so a write to the first half
+ * copies. After the child has exited, a kernel that tracks owners reuses the
+ * other pages.
  */
 TEST_F(folio_reuse, over_table_end)
 {
@@ -246,8 +246,8 @@ TEST_F(folio_reuse, page_in_pipe)
 }
 
 /*
- * Take a long-term pin of a page and read it later, as a device does. If @fast,
- * pin it by GUP-fast, without a lock.
+ * Take a long-term pin of a page for reading, as a device does. If @fast, pin
+ * it by GUP-fast, without a lock.
  */
 static int device_pin(int device, char *at, bool fast)
 {
@@ -274,8 +274,8 @@ static bool device_reads(int device, unsigned char value)
 /*
  * [mapped 35] A device pins a page that a child shares. The kernel first gives
  * the parent a copy of the page, and pins the copy. The device sees what the
- * parent then writes to it, and the child keeps the old content. The case pins
- * one page under the lock, and another by GUP-fast.
+ * parent then writes to this copy, and the child keeps the old content. The
+ * case pins one page under the lock, and another by GUP-fast.
  */
 TEST_F(folio_reuse, pin_beside_child)
 {
@@ -376,7 +376,7 @@ TEST_F(folio_reuse, pin_before_fork)
  * parent copies. After the child has exited, the kernel frees the swap entries
  * and reuses the pages. Older kernels read back single pages. Newer kernels
  * read back some large folios that were swapped out as a whole. The same rule
- * holds on both.
+ * holds on both kinds of kernels.
  */
 TEST_F(folio_reuse, in_swap_cache)
 {
@@ -442,8 +442,8 @@ static int all_copied(struct memory *m, int unused)
 /*
  * [mapped 36] Three processes mapped the folio, and only the third still maps
  * it. The kernel tracks at most two processes per folio and has never tracked
- * the third, so it takes the folio for shared. Every kernel copies all pages on
- * a write, and each copy has the right content.
+ * the third, so it takes the folio for shared. Thus every kernel copies all
+ * pages when they are written to, and each copy has the right content.
  */
 TEST_F(folio_reuse, third_process_alone)
 {

@@ -152,8 +152,9 @@ static void *take_references(void *argument)
 			left -= got;
 		}
 		/*
-		 * The pipe has the page as it was before this read. So its
-		 * count must not be higher than the count that this read finds.
+		 * The pipe has the page as it was before this read. So the
+		 * count in the pipe must not be higher than the count that this
+		 * read finds.
 		 */
 		if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != sizeof(copy))
 			break;
@@ -169,8 +170,8 @@ static void *take_references(void *argument)
 
 /*
  * In a child: check pages and write to some of them. Only the child's own
- * writes may change what it sees. Returns 0, 1 if a page was wrong before the
- * child wrote to it, 2 if a page was wrong afterwards.
+ * writes may change what it sees. Returns 1 if a page was wrong before the
+ * child wrote to it, 2 if a page was wrong afterwards, else 0.
  */
 static int live(const struct memory *m, unsigned int number)
 {
@@ -307,8 +308,9 @@ static void *write_beside(void *argument)
 /*
  * [mapped 32] One thread reads a file with O_DIRECT into the start of a page.
  * Each read pins the page until it is done. Another thread writes to the end of
- * the page, and children are forked and exit. The page holds the data of each
- * read: no write during a read has moved the process to a copy of the page.
+ * the page, and children are forked and exit. After each read the page holds
+ * the data that was read: no write during the read gave the process a copy of
+ * the page.
  */
 TEST_F_TIMEOUT(folio_reuse_race, direct_read_beside_forks, 60)
 {
@@ -425,10 +427,10 @@ static int wrong_page(const struct memory *m, bool wrote)
  * one of the two processes writes to it meanwhile. The kernel restores the
  * entries of one process first, so for a moment the folio looks as if only this
  * process mapped it. The kernel checks twice whether the folio is shared.
- * Without the second check, when the counts are stable, the write would reach
- * the other process. The parent writes in one round, the child in the next.
- * Each folio gets only one write, since a second migration would split it
- * (known issue 8).
+ * Without the second check, which sees stable counts, the write would reach the
+ * other process. The parent writes in one round, the child in the next. Each
+ * folio gets only one write, since a second migration would split it (known
+ * issue 8).
  */
 TEST_F_TIMEOUT(folio_reuse_race, write_beside_migration, 60)
 {

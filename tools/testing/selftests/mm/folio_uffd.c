@@ -107,8 +107,8 @@ static bool traps(int uffd, char *at)
 }
 
 /*
- * Write to each page: only a write to @page traps (no write if @page is -1),
- * and all writes take effect.
+ * Write to each page: only a write to @page traps, or no write if @page is -1.
+ * All writes take effect.
  */
 static void check_traps(struct __test_metadata *_metadata, FIXTURE_DATA(folio_uffd) * self,
 			int page)
@@ -173,10 +173,10 @@ TEST_F_TIMEOUT(folio_uffd, unprotect_whole, 120)
 
 /*
  * [contpte 198] [bug B26] Two folios are swapped out and read back: in the
- * first round one page is protected, in the second round all pages but one are.
- * Each page keeps its state in swap, and still has it when it is read back. The
- * second round needs fresh folios: pages that come back from swap are single
- * pages, which reclaim handles one by one.
+ * first round one page is protected, in the second round all pages but one are
+ * protected. Each page keeps its state in swap, and still has it when it is
+ * read back. The second round needs fresh folios: pages that come back from
+ * swap are single pages, which reclaim handles one by one.
  */
 TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 {
@@ -458,7 +458,8 @@ TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 		SKIP(return, "userfaultfd has no fork events");
 	ASSERT_EQ(0, listen_to(self->uffd, m->at, bytes(m->pages)));
 	/*
-	 * The first userfaultfd left all entries read-only: write to each page.
+	 * The first userfaultfd left all entries read-only, so write to each
+	 * page.
 	 */
 	for (unsigned int i = 0; i < m->pages; i++) {
 		m->at[bytes(i)] = pattern(i);
@@ -471,7 +472,7 @@ TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 	if (!child)
 		_exit(look_and_write(m, frames, page));
 	EXPECT_EQ(0, child_of(child)) {
-		TH_LOG("status 1: an entry was not copied; 2: protection; 3: Rss; 4: content");
+		TH_LOG("status 1: not copied; 2: wrong protection; 3: wrong Rss; 4: wrong content");
 	}
 	pthread_cancel(thread);
 	pthread_join(thread, NULL);
@@ -507,8 +508,8 @@ TEST_F_TIMEOUT(folio_uffd, split_folio, 120)
 /*
  * [bug B30] When the kernel splits a folio, it replaces pages of zeros by the
  * zero page. All pages are zero here, and all pages but one are protected.
- * After the split these pages are still protected, and only a write to the
- * unprotected page does not trap.
+ * After the split these pages are still protected: a write to each of them
+ * traps, and a write to the unprotected page does not.
  */
 TEST_F_TIMEOUT(folio_uffd, split_folio_of_zeros, 120)
 {
@@ -530,7 +531,7 @@ TEST_F_TIMEOUT(folio_uffd, split_folio_of_zeros, 120)
 		}
 		EXPECT_TRUE(page_is(at, 0));
 		EXPECT_EQ(page != odd, traps(self->uffd, at)) {
-			TH_LOG("a write to page %u trapped or did not trap, wrongly", page);
+			TH_LOG("unexpected trap, or no trap, at page %u", page);
 		}
 	}
 }

@@ -330,7 +330,10 @@ static inline void memory_free(struct memory *m)
 	m->fd = -1;
 }
 
-/* Make a file of @pages pages, or return -1. An XFS file has the patterns. */
+/*
+ * Make a file of @pages pages. Returns -1 on failure. An XFS file already has
+ * the pattern of each page.
+ */
 static inline int memory_file(enum memory_kind kind, unsigned int pages)
 {
 	char name[] = FOLIO_FILES "/folioXXXXXX";
@@ -472,10 +475,10 @@ static inline long faults(void)
  * faults_begin() - start to count the minor faults of this thread
  * @before: is set to the number of faults so far
  *
- * After fork(), writes to other memory cause faults too. getrusage() and this
- * function write to the stack, and the kernel writes to the area of restartable
- * sequences when the thread runs again after a wait. This function causes these
- * faults before it counts.
+ * After fork(), writes to memory outside the test's memory cause faults too.
+ * getrusage() and this function write to the stack, and the kernel writes to
+ * the area of restartable sequences when the thread runs again after a wait.
+ * This function causes these faults before it counts.
  */
 static inline void faults_begin(long *before)
 {
@@ -579,8 +582,8 @@ static inline bool have_swap(void)
 /*
  * swaps_large() - whether large folios go to swap as a whole
  *
- * They do so with CONFIG_THP_SWAP, which arm64 has only with pages of 4K. Other
- * kernels split a folio before they swap it out.
+ * They do with CONFIG_THP_SWAP, which arm64 has only with pages of 4K. Without
+ * it the kernel splits a folio before it swaps the folio out.
  */
 static inline bool swaps_large(void)
 {

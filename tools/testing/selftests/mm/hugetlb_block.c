@@ -137,7 +137,7 @@ TEST_F(hugetlb_block, fork_and_write)
 		self->at[bytes(page)] = pattern(page);
 	check(_metadata, self->at, -1);
 	if (used == NOT_MAPPED && may_look_shared(bytes(n))) {
-		KNOWN_ISSUE(10, "a page table in a used page looks shared");
+		KNOWN_ISSUE(10, "a page table in a reused page looks shared");
 		return;
 	}
 	EXPECT_EQ(RIGHT, used) {

@@ -4,9 +4,10 @@
  * before.
  *
  * Proves: for each hugetlb size, a child of fork() gets the parent's page, and
- * smaps and pagemap count a page of one process as private. This holds whatever
- * the page of its page table was used for before. struct ptdesc lies over
- * struct page, so fields that the kernel does not set keep old values.
+ * smaps and pagemap count the page as private if one process maps it. This
+ * holds for any earlier use of the memory that now holds the page table. struct
+ * ptdesc lies over struct page, so fields that the kernel does not set keep old
+ * values.
  *
  * How: the test frees pages of a file, each with another index, just before the
  * kernel needs page tables (hugetlb_tables.h). As a control, it frees pages
@@ -158,10 +159,10 @@ static int child_has(struct hugetlb_fork_page *p, enum used_index index, int sou
 
 /*
  * A child of fork() has the same page as its parent. The child checks this
- * without a read: if the entry is missing, a read takes another page, of zeros.
- * Known issue 10: the child has no page if its page table is in a page that had
- * an index other than 0. As a control, the child has the page if this index was
- * 0.
+ * without a read: if the entry is missing, a read allocates another page, of
+ * zeros. Known issue 10: the child has no page if its page table is in a page
+ * that had an index other than 0. As a control, the child has the page if this
+ * index was 0.
  */
 TEST_F(hugetlb_fork, child_has_the_page)
 {
@@ -173,7 +174,7 @@ TEST_F(hugetlb_fork, child_has_the_page)
 	EXPECT_EQ(SAME_PAGE, zero);
 	EXPECT_EQ(1, self->page.at[0]);
 	if (used == NO_PAGE && may_look_shared(self->page.size)) {
-		KNOWN_ISSUE(10, "a page table in a used page looks shared");
+		KNOWN_ISSUE(10, "a page table in a reused page looks shared");
 		return;
 	}
 	EXPECT_EQ(SAME_PAGE, used);
@@ -198,8 +199,8 @@ static int counted_alone(const struct hugetlb_fork_page *p)
 }
 
 /*
- * Call map_page() and counted_alone() until the latter returns @sought, at most
- * USED_TRIES times. Returns the last result.
+ * Call map_page() and counted_alone() until counted_alone() returns @sought, at
+ * most USED_TRIES times. Returns the last result.
  */
 static int mapped_alone(struct hugetlb_fork_page *p, enum used_index index, int sought)
 {
@@ -221,7 +222,7 @@ TEST_F(hugetlb_fork, counted_as_private)
 
 	EXPECT_EQ(1, mapped_alone(&self->page, USED_ZERO, 1));
 	if (used == 0 && may_look_shared(self->page.size)) {
-		KNOWN_ISSUE(10, "a page table in a used page looks shared");
+		KNOWN_ISSUE(10, "a page table in a reused page looks shared");
 		return;
 	}
 	EXPECT_EQ(1, used);

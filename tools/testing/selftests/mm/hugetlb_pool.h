@@ -52,8 +52,8 @@ static inline unsigned long hugetlb_pool_count(const struct hugetlb_pool *pool, 
 }
 
 /*
- * Ask for a pool of @pages pages. It may stay smaller: some kernels cannot make
- * gigantic pages.
+ * Ask for a pool of @pages pages. The pool may stay smaller: some kernels
+ * cannot make gigantic pages.
  */
 static inline void hugetlb_pool_resize(const struct hugetlb_pool *pool, unsigned long pages)
 {
@@ -74,7 +74,7 @@ static inline void hugetlb_pool_resize(const struct hugetlb_pool *pool, unsigned
  * @size: the size of a page, in bytes
  * @pages: how many unused pages the pool must have
  *
- * Return: NULL, or the reason why there are fewer
+ * Return: NULL, or the reason why there are fewer pages
  */
 static inline const char *hugetlb_pool_have(struct hugetlb_pool *pool, size_t size,
 					    unsigned long pages)

@@ -3,10 +3,10 @@
  * PAGEMAP_SCAN of hugetlb pages that were written to, with a limit on the number of
  * pages.
  *
- * Proves: a series of scans that protect the pages they report (PM_SCAN_WP_MATCHING)
- * reports each page that was written to exactly once, for any limit of at least one
- * huge page. A scan ends before the first huge page that does not fit into the limit,
- * and returns its address.
+ * Proves: a series of scans with PM_SCAN_WP_MATCHING reports each written page exactly
+ * once, for any limit of at least one huge page. Such scans protect the pages that they
+ * report. A scan ends before the first huge page that does not fit into the limit, and
+ * returns its address.
  *
  * How: the limit counts small pages, so it can end inside a huge page. The kernel
  * cannot protect a part of a huge page. As a control, other limits end between two huge

@@ -89,8 +89,8 @@ static inline int used_here(void)
 #define USED_TRIES 4
 
 /*
- * Free the pages of the files. The kernel uses these pages next for itself.
- * Returns whether it worked.
+ * Write pages to the files and free them. The kernel uses these pages next for
+ * itself. Returns whether it worked.
  */
 static inline bool used_free(struct used_pages *used, enum used_index index)
 {

@@ -165,7 +165,7 @@ TEST_F(linear_map_alias, data_out_of_reach)
 /*
  * [linear map 36] The pages before and after the data can be accessed: the
  * kernel has given them to the page allocator, or uses them as page tables. So
- * the kernel does not hide too much.
+ * the hidden range is not too large.
  */
 TEST_F(linear_map_alias, neighbours_within_reach)
 {

@@ -6,9 +6,9 @@
  * content, permission and state. On arm64 the blocks without the changed page
  * are folded at once. Content survives repeated splits and collapses. If the
  * huge page was young, dirty, soft-dirty, protected by userfaultfd or
- * exclusive, each entry is so after a split; if not, no entry is. A fresh huge
- * page, or a fresh folio of another size, is zero everywhere and costs one
- * fault, whichever address is touched first.
+ * exclusive, each entry has the same state after a split. If the huge page was
+ * not, no entry is. A fresh huge page, or a fresh folio of another size, is
+ * zero everywhere and costs one fault, whichever address is touched first.
  *
  * Does not prove: the value of each entry (KUnit: set_ptes, contpte).
  *
@@ -488,10 +488,10 @@ FIXTURE_TEARDOWN(fresh_folio)
 }
 
 /*
- * [clearing 23, 24] [contpte 249] A folio full of other bytes is dropped, and a
- * new folio is faulted in. The new folio is zero everywhere, whichever page is
- * touched first, and one fault maps all of it. Each page takes its turn as the
- * first page touched; in folios of more than 32 pages, only 32 pages do.
+ * [clearing 23, 24] [contpte 249] A folio full of nonzero bytes is dropped, and
+ * a new folio is faulted in. The new folio is zero everywhere, whichever page
+ * is touched first, and one fault maps all of it. Each page takes its turn as
+ * the first page touched; in folios of more than 32 pages, only 32 pages do.
  */
 TEST_F_TIMEOUT(fresh_folio, zero_at_each_fault_address, 120)
 {
