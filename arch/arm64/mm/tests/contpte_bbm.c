@@ -2,13 +2,12 @@
 /*
  * Checker of break-before-make for a window of page-table entries.
  *
- * It sees every write of an entry and every invalidation, and keeps what a TLB
- * may hold in the worst case: hardware may walk the table at each moment and
- * cache any valid entry, and it drops nothing by itself. An entry without the
- * contiguous bit is cached for its page. An entry with the bit is cached for
- * every page of its block, as if it was read from any of the block's entries.
- * The access flag and the dirty state are left out: hardware changes them in
- * place.
+ * The checker sees every write of an entry and every invalidation. It keeps what a
+ * TLB may hold in the worst case: hardware may walk the table at any moment and
+ * cache any valid entry, and drops nothing by itself. An entry without the
+ * contiguous bit is cached for its page. An entry with the bit is cached for every
+ * page of its block, as if it was read from any of the block's entries. The access
+ * flag and the dirty state are left out: hardware changes them in place.
  *
  * The rules are those of the Arm ARM (DDI 0487), "Using break-before-make when
  * updating translation table entries" and "The Contiguous bit", in terms of
@@ -41,19 +40,19 @@
  * changed:	When a function returns, a page outside of the range is mapped as
  *		before, or still not mapped; only the contiguous bit may differ.
  *
- * One thing is allowed although it looks wrong: while the entries of a whole
- * block are written one by one, hardware sees a block that is contiguous in
- * part. set_ptes() of new entries does so, and so do clearing and
- * write-protecting of old ones.
+ * The checker allows one thing that looks wrong: while the entries of a whole block
+ * are written one by one, hardware sees a block that is contiguous in part.
+ * set_ptes() of new entries does this, and so do functions that clear or
+ * write-protect old entries.
  *
  *	|cccc    |	set: page 4 to 7 can already be used
  *	|    cccc|	clear: page 0 to 3 still can, until the caller's flush
  *	|RRRRcccc|	write-protect: any may be writable, until then
  *
- * Hardware may use any of the entries for any page of the block, but all agree
- * in address and attributes. The permissions are those of one entry, and this
- * lasts only until the caller's invalidation. Linux relies on that (see
- * contpte_wrprotect_ptes()). It is not allowed for one entry of a block that
+ * Hardware may use any of the entries for any page of the block, but all entries
+ * agree in address and attributes. A page has the permissions of any one entry, but
+ * only until the caller's invalidation. Linux relies on that (see
+ * contpte_wrprotect_ptes()). A function must not change only a part of a block that
  * stays contiguous: see rule "partial".
  *
  * With BBM level 3, a TLB that holds two sizes of a translation uses one of
@@ -133,7 +132,9 @@ static void walk(struct contpte_bbm *bbm, int idx)
 							   block_of(idx));
 }
 
-/* A walk whose result was checked for each page of the block before. */
+/*
+ * Whether the result of this walk was already checked for each page of the block.
+ */
 static bool walked(struct contpte_bbm *bbm, int idx, pte_t pte)
 {
 	return pte_valid_cont(pte) &&
@@ -170,7 +171,9 @@ void contpte_bbm_start(struct contpte_bbm *bbm, const pte_t *pte, bool bbml3)
 	}
 }
 
-/* Other valid entries of the block that are of the other kind. */
+/*
+ * Whether the block has other valid entries of the other kind: contiguous or not.
+ */
 static bool mixed(struct contpte_bbm *bbm, int idx, pte_t pte)
 {
 	unsigned int valid = bbm->valid[idx / CONT_PTES];
