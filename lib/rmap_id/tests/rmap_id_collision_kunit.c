@@ -251,10 +251,10 @@ static void rmap_id_sound_small_words(struct kunit *test)
 }
 
 /*
- * Digits may be further apart than necessary: with a power of two as base, zero
- * bits separate the bits of an ID. For folios of 2^K pages, K bits for a digit
- * are enough, and K - 1 are not: with base 2^K, that many mappings of ID 2 look
- * like one of ID 1 and the others of ID 3 [mapped 56].
+ * The base may be larger than necessary: with a power of two as base, zero bits
+ * separate the bits of an ID. For folios of 2^K pages, K + 1 bits for a digit
+ * are enough, and K bits are not: with base 2^K, 2^K mappings of ID 2 look like
+ * one mapping of ID 1 and 2^K - 1 mappings of ID 3 [mapped 56].
  */
 static void rmap_id_base_power_of_two(struct kunit *test)
 {
