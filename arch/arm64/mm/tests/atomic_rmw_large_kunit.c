@@ -237,9 +237,7 @@ static u64 rmw_load_cost(struct kunit *test, unsigned long prot, bool places)
  * all. If one load goes over memory, the kernel remembers its address: the cost
  * is at most one hundredth. If two loads at different addresses take turns, the
  * kernel decodes each of them, since it remembers only one address: the cost is
- * at most six hundredths. If each fault comes from another address than the
- * last, each load is decoded: at most six hundredths. Two addresses in turn are
- * as bad as many, since only one is remembered.
+ * at most six hundredths.
  */
 static void load_cost(struct kunit *test)
 {

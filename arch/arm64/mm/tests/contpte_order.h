@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the suites on the order of writes and invalidations have in common: the
- * fixture, and the functions under test as one table.
+ * The fixture of the suites on the order of writes and invalidations, and a
+ * table of the functions under test.
  */
 #ifndef _ARM64_MM_TESTS_CONTPTE_ORDER_H
 #define _ARM64_MM_TESTS_CONTPTE_ORDER_H

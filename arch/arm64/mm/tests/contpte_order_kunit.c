@@ -69,7 +69,7 @@ static bool op_check(struct contpte_order *o,
 	contpte_order_expand(call, &first, &last);
 	entries = last - first;
 	/*
-	 * It may also read both ends, each entry, and a block that it converts.
+	 * Extra reads: of both ends, of each entry, and of a block to convert.
 	 */
 	reads = 3 + entries + CONT_PTES * converts;
 	if (call->op->flags & CONTPTE_OP_EXPANDS)
@@ -101,8 +101,8 @@ static bool op_check(struct contpte_order *o,
  * no rule.
  *
  * The ranges start and end at the edges and in the middle of four blocks, of
- * which none, 0 and 2, 1 and 3, or all are folded. Blocks that are not folded
- * must not be touched, and the two ends must not be mixed up.
+ * which none, the even blocks, the odd blocks, or all are folded. Blocks that
+ * are not folded must not be touched, and the two ends must not be mixed up.
  */
 static void op_order(struct kunit *test)
 {
