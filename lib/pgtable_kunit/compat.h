@@ -454,6 +454,13 @@ pgtable_kunit_clear_nonpresent(struct mm_struct *mm, unsigned long addr,
 #define PGTABLE_KUNIT_REPLACES_HUGE_ZERO	false
 #endif
 
+/* Reclaim unmaps the pages of a folio by batches, or one by one. */
+#ifdef PGTABLE_KUNIT_HAS_UNMAP_BATCHES
+#define PGTABLE_KUNIT_UNMAPS_BATCHES		true
+#else
+#define PGTABLE_KUNIT_UNMAPS_BATCHES		false
+#endif
+
 #ifdef PGTABLE_KUNIT_GENERIC
 /*
  * For the one object that compiles the generic functions a second time: those
