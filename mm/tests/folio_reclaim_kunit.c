@@ -331,14 +331,18 @@ static void try_to_unmap_keeps_written_page(struct kunit *test)
 }
 
 #ifdef CONFIG_ARCH_ENABLE_THP_MIGRATION
-/* The migration entries of a huge page: how many there are, and are writable. */
+/*
+ * The migration entries of a huge page: how many there are, how many of them are
+ * writable, and how many userfaultfd protects.
+ */
 static void reclaim_migrating(struct reclaim_fixture *f, unsigned int *entries,
-			      unsigned int *writable)
+			      unsigned int *writable, unsigned int *protected)
 {
 	unsigned int i;
 
 	*entries = 0;
 	*writable = 0;
+	*protected = 0;
 	for (i = 0; i < f->nr; i++) {
 		pte_t pte = reclaim_pte(f, i);
 
@@ -346,6 +350,7 @@ static void reclaim_migrating(struct reclaim_fixture *f, unsigned int *entries,
 			continue;
 		(*entries)++;
 		*writable += pgtable_kunit_swp_writable(swp_type(pgtable_kunit_swp_entry(pte)));
+		*protected += !!pgtable_kunit_swp_uffd(pte);
 	}
 }
 
@@ -358,7 +363,7 @@ static void reclaim_migrating(struct reclaim_fixture *f, unsigned int *entries,
 static void split_huge_pmd_of_migration(struct kunit *test)
 {
 	bool write = *(bool *)test->param_value;
-	unsigned int i, data, entries, writable;
+	unsigned int i, data, entries, writable, protected;
 	struct vm_area_struct *vma;
 	struct reclaim_fixture *f;
 	pmd_t *pmd;
@@ -383,9 +388,10 @@ static void split_huge_pmd_of_migration(struct kunit *test)
 		split_huge_pmd(vma, pmd, f->addr);
 	mmap_read_unlock(f->u->mm);
 
-	reclaim_migrating(f, &entries, &writable);
+	reclaim_migrating(f, &entries, &writable, &protected);
 	KUNIT_EXPECT_EQ(test, entries, f->nr);
 	KUNIT_EXPECT_EQ(test, writable, write ? f->nr : 0);
+	KUNIT_EXPECT_EQ(test, protected, 0);
 	remove_migration_ptes(f->folio, f->folio, 0);
 	folio_unlock(f->folio);
 
@@ -395,6 +401,7 @@ static void split_huge_pmd_of_migration(struct kunit *test)
 
 		KUNIT_EXPECT_TRUE_MSG(test, pte_present(pte), "page %u", i);
 		KUNIT_EXPECT_EQ_MSG(test, pte_write(pte), write, "page %u", i);
+		KUNIT_EXPECT_FALSE_MSG(test, pgtable_kunit_uffd(pte), "page %u", i);
 		KUNIT_ASSERT_EQ(test, 0, get_user(data, reclaim_word(f, i)));
 		KUNIT_EXPECT_EQ(test, data, i);
 	}

@@ -22,6 +22,7 @@
 #include <linux/uaccess.h>
 #include <linux/unistd.h>
 
+#include "../internal.h"
 #include "user_mm.h"
 
 static const unsigned int fork_orders[] = { 0, 2, USER_BLOCK_ORDER };
@@ -409,6 +410,53 @@ static void zap_many_pages(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wrong, 0);
 }
 
+/* The parent gives up its memory before the child begins. */
+static void fork_parent_unmaps(struct user_mm *u)
+{
+	user_mm_unmap(u);
+}
+
+/* The pages that the child writes to are its own alone. */
+static int fork_child_takes_over(struct user_mm *u)
+{
+	unsigned int i, wrong = 0;
+
+	for (i = 0; i < USER_PAGES; i++) {
+		struct vm_area_struct *vma;
+		struct folio *folio;
+		bool own;
+
+		if (user_mm_write(u, i, 7000 + i))
+			return fork_wrong(u, i, user_mm_pte(u, u->page[i].addr),
+					  "not writable");
+		folio = user_mm_folio(u, i);
+		mmap_read_lock(u->mm);
+		vma = vma_lookup(u->mm, u->page[i].addr);
+		own = folio && folio_pfn(folio) == u->page[i].pfn &&
+		      folio_anon_vma(folio) == vma->anon_vma;
+		mmap_read_unlock(u->mm);
+		if (!own)
+			wrong += fork_wrong(u, i,
+					    user_mm_pte(u, u->page[i].addr),
+					    "another page, or found by the parent's anon_vma");
+	}
+	return wrong;
+}
+
+/*
+ * If only the child still maps a page, the child's write takes the page over
+ * without a copy. From then on rmap finds the page by the anon_vma of the child,
+ * not by the one of the parent. Small folios only: older kernels copy pages of
+ * large ones.
+ */
+static void fork_child_takes_pages_over(struct kunit *test)
+{
+	struct user_mm *u = fork_populate(test, 0);
+
+	KUNIT_EXPECT_EQ(test, 0, user_mm_fork(u, fork_child_takes_over,
+					      fork_parent_unmaps));
+}
+
 static struct kunit_suite fork_batch_suite;
 
 static int fork_batch_init(struct kunit *test)
@@ -428,6 +476,7 @@ static struct kunit_case fork_batch_cases[] = {
 	KUNIT_CASE_PARAM(fork_write_after_child, fork_order_gen_params),
 	KUNIT_CASE(fork_keeps_dirty),
 	KUNIT_CASE(fork_pinned_page),
+	KUNIT_CASE(fork_child_takes_pages_over),
 	KUNIT_CASE_SLOW(zap_every_range),
 	KUNIT_CASE(zap_many_pages),
 	{}
