@@ -541,4 +541,58 @@ TEST_F(folio_file_huge, end_within_pinned_folio)
 	check_end_within_pinned_folio(_metadata, &self->memory);
 }
 
+/*
+ * One PMD maps a clean huge page of a file. A change of one page's permission
+ * removes the PMD. The huge page stays clean, and is dirty after a write.
+ */
+TEST_F(folio_file_huge, split_keeps_clean)
+{
+	struct memory *m = &self->memory;
+
+	read_byte(m->at);
+	ASSERT_EQ(m->pages, smaps_pages(m->at, "FilePmdMapped"));
+	ASSERT_FALSE(kernel_flags(m->at) & FOLIO_DIRTY);
+	ASSERT_EQ(0, mprotect(m->at, bytes(1), PROT_READ));
+	EXPECT_EQ(0, smaps_pages(m->at + bytes(1), "FilePmdMapped"));
+	read_byte(m->at);
+	EXPECT_FALSE(kernel_flags(m->at) & FOLIO_DIRTY);
+	ASSERT_EQ(0, try_access(m->at + bytes(1), true));
+	EXPECT_TRUE(kernel_flags(m->at) & FOLIO_DIRTY);
+}
+
+FIXTURE(folio_file_small)
+{
+	struct memory memory;
+};
+
+FIXTURE_SETUP(folio_file_small)
+{
+	const char *why = folio_settings(0);
+
+	self->memory.fd = -1;
+	if (!why)
+		why = memory_map(&self->memory, SHMEM, 0, 4 * cont_ptes());
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(folio_file_small)
+{
+	memory_free(&self->memory);
+}
+
+/*
+ * A read fault also maps the pages around it that the page cache has, as many
+ * as fault_around_bytes says. Here each page is a folio of its own.
+ */
+TEST_F(folio_file_small, fault_around)
+{
+	struct memory *m = &self->memory;
+	char *at = mmap(NULL, bytes(m->pages), PROT_READ, MAP_SHARED, m->fd, 0);
+
+	ASSERT_NE(MAP_FAILED, at);
+	read_byte(at + bytes(2 * cont_ptes()));
+	EXPECT_EQ(cont_ptes(), mapped_pages(at, m->pages));
+}
+
 TEST_HARNESS_MAIN
