@@ -169,7 +169,8 @@ static void at_each_place(struct __test_metadata *_metadata,
 		for (unsigned int block = 0; block < BLOCKS; block++)
 			was[block] = folded(m, block * n);
 		ASSERT_EQ(0, call(m, m->at + bytes(p->first), bytes(p->pages)))
-			TH_LOG("the call on first page %u, %u pages failed: %s", p->first, p->pages, strerror(errno));
+			TH_LOG("the call on %u pages from page %u on: %s", p->pages, p->first,
+			       strerror(errno));
 		for (unsigned int block = 0; block < BLOCKS; block++) {
 			bool touched = p->first < (block + 1) * n &&
 				       p->first + p->pages > block * n;
@@ -178,7 +179,8 @@ static void at_each_place(struct __test_metadata *_metadata,
 			if (!self->contpte || page < 0 || !was[block])
 				continue;
 			EXPECT_EQ(!touched || folding == STAYS, folded(m, page))
-				TH_LOG("after the call on first page %u, %u pages: block %u", p->first, p->pages, block);
+				TH_LOG("block %u after the call on %u pages from page %u on", block,
+				       p->pages, p->first);
 			folds++;
 		}
 		for (unsigned int page = 0; page < m->pages; page++)

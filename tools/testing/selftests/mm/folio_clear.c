@@ -223,7 +223,7 @@ static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_cl
 		do {
 			ASSERT_TRUE(take(m, how, order, folios, place(order, i)));
 			EXPECT_EQ(0, not_zero(m->at, pages)) {
-				TH_LOG("some of %u pages are not zero: folios of order %d, page %d touched first",
+				TH_LOG("some of %u pages are not zero: order %d, page %d is first",
 				       pages, order, place(order, i));
 			}
 			again = were_filled(&self->filled, m->at, pages);
@@ -233,7 +233,7 @@ static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_cl
 			memory_free(m);
 		} while (2 * again < pages && ++tries < TRIES);
 		EXPECT_LE(pages, 2 * again) {
-			TH_LOG("fewer than half of %u pages are in filled frames: order %d, page %d touched first",
+			TH_LOG("less than half of %u pages came again: order %d, page %d first",
 			       pages, order, place(order, i));
 		}
 	}
@@ -458,7 +458,7 @@ static unsigned int touch_missing(struct __test_metadata *_metadata,
 			bool copy = page >= begin && page < end && page % 2;
 
 			EXPECT_TRUE(page_is(at, copy ? pattern(page) : 0)) {
-				TH_LOG("page %u, where userfaultfd provides pages %u to %u, after a %s",
+				TH_LOG("page %u, userfaultfd provides pages %u to %u, after a %s",
 				       page, begin, end, after ? "write" : "read");
 			}
 			at[FOLIO_CLEAR_INSIDE] = copy ? pattern(page) : 0;

@@ -116,7 +116,8 @@ TEST_F_TIMEOUT(folio_clear_freed, written, 120)
 		memory_free(m);
 	} while (2 * again < pages && ++tries < TRIES);
 	EXPECT_LE(pages, 2 * again) {
-		TH_LOG("fewer than half of %u pages are in filled frames: this proves nothing", pages);
+		TH_LOG("fewer than half of %u pages are in filled frames: this proves nothing",
+		       pages);
 	}
 }
 

@@ -176,13 +176,13 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_po
 	for (unsigned int i = 0; i < (faults && self->size <= 4 * ROOM ? 7 : 2); i++) {
 		ASSERT_TRUE(take(self, how, places[i]));
 		EXPECT_EQ(0, not_zero(m->at, m->pages)) {
-			TH_LOG("some of %u base pages are not zero: %u in each hugetlb page, page %u touched first",
+			TH_LOG("some of %u pages are not zero: hugetlb pages of %u, page %u first",
 			       m->pages, nr, places[i]);
 		}
 		EXPECT_TRUE(are_folios(m->at, m->pages, order_of(nr)));
 		if (i) {
 			EXPECT_EQ(m->pages, were_filled(&self->filled, m->at, m->pages)) {
-				TH_LOG("the pool gave other pages than before: this proves nothing");
+				TH_LOG("the pool gave other pages this time: this proves nothing");
 			}
 		}
 		ASSERT_TRUE(fill(&self->filled, m->at, m->pages));

@@ -169,10 +169,11 @@ TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
 	DID(again, "folios in frames that were filled before");
 	lost = had - free_memory();
 	EXPECT_GT((long)(met * bytes(1U << order) / 2 + NOISE), lost) {
-		TH_LOG("both threads faulted in %u rounds, and %ld bytes of free memory are lost", met, lost);
+		TH_LOG("both threads faulted in %u rounds, and %ld bytes of memory are lost", met,
+		       lost);
 	}
 	if (!met && __test_passed(_metadata))
-		SKIP(return, "the threads never faulted at once in %d seconds: needs two CPUs", SECONDS);
+		SKIP(return, "no faults of both threads in %d seconds: needs two CPUs", SECONDS);
 	DID(met, "rounds in which both threads faulted");
 }
 

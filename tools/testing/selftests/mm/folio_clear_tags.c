@@ -183,12 +183,14 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_ta
 				EXPECT_TRUE(page_is(m->at + bytes(page), pattern(tries)));
 		}
 		EXPECT_EQ(0, tagged(m)) {
-			TH_LOG("some granules of %u pages have a nonzero tag, round %d", pages, tries);
+			TH_LOG("some granules of %u pages have a nonzero tag, round %d", pages,
+			       tries);
 		}
 		memory_free(m);
 	} while (2 * again < pages && ++tries < TRIES);
 	EXPECT_LE(pages, 2 * again) {
-		TH_LOG("fewer than half of %u pages are in filled frames: this proves nothing", pages);
+		TH_LOG("fewer than half of %u pages are in filled frames: this proves nothing",
+		       pages);
 	}
 }
 

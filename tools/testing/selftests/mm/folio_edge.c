@@ -200,7 +200,7 @@ TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 		for (unsigned int page = 0; page < n; page++)
 			EXPECT_FALSE(pagemap_has(to + bytes(page), PM_PRESENT | PM_SWAP));
 		EXPECT_EQ(0, changed(self)) {
-			TH_LOG("reclaim took the data after a page table for entries of that table");
+			TH_LOG("reclaim took the data after a page table for entries of the table");
 		}
 		munmap(room, 3 * table);
 		memory_free(&m);
