@@ -7,11 +7,11 @@
  * as a read, then as a write. If the kernel decodes the instruction
  * (CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT), the atomic faults once. On arm64 a
  * load-exclusive with its store-exclusive faults twice in every kernel. On
- * other architectures an atomic faults once. For private hugetlb pages these
- * numbers are the same. On shared hugetlb pages every operation faults once.
- * Each operation leaves the right value. The memory cgroup is charged for the
- * pages. An atomic with a uprobe works. It costs a few more faults, or twice as
- * many on a CPU with EPAN.
+ * other architectures an atomic faults once. Private hugetlb pages give the
+ * same numbers. On shared hugetlb pages every operation faults once. Each
+ * operation leaves the right value. The memory cgroup is charged for the pages.
+ * An atomic with a uprobe works. It costs a few more faults, or twice as many
+ * on a CPU with EPAN.
  *
  * Does not prove: which instructions count as atomics (KUnit: atomic_rmw_insn,
  * atomic_rmw_fault). With two emulated CPUs, an atomic in QEMU faults as a

@@ -110,10 +110,9 @@ FIXTURE_TEARDOWN(contpte_old)
 }
 
 /*
- * Make all blocks old, then read each block, its page @page first. Returns
- * whether each block cost one fault and is referenced as a whole. The process's
- * other memory is old too. An access to it, after an interruption, adds a
- * fault.
+ * Make all blocks old, then read each block, beginning with its page @page.
+ * Returns whether each block cost one fault and is referenced as a whole. The
+ * other memory of the process is old too, so an access to it can add a fault.
  */
 static bool one_fault_each(const struct memory *m, unsigned int page)
 {

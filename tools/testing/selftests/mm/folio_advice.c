@@ -111,7 +111,8 @@ static bool is_large(const char *at)
 /*
  * [mapped 40] Advice on the middle half of a folio that no other process maps.
  * The kernel splits the folio, and applies the advice only to that half:
- * MADV_FREE makes its pages lazyfree, and MADV_PAGEOUT takes them away.
+ * MADV_FREE makes its pages lazyfree, and MADV_PAGEOUT removes its pages from
+ * memory.
  */
 TEST_F(folio_advice, part_alone)
 {
@@ -181,9 +182,8 @@ static void keep_last_quarter(struct memory *m)
 /*
  * [mapped 40] The parent drops the second half of the folio, and a child maps
  * only the last quarter. An older kernel considers the folio private and splits
- * it, since it has no more mappings than pages and only the parent maps its
- * first page. A kernel that tracks owners does not. The child keeps its
- * content.
+ * it: it sees no more mappings than pages, and only the parent maps the first
+ * page. A kernel that tracks owners does not. The child keeps its content.
  */
 TEST_F(folio_advice, part_beside_child_behind_first_page)
 {
@@ -206,9 +206,9 @@ TEST_F(folio_advice, part_beside_child_behind_first_page)
 
 /*
  * [mapped 40] Three processes have mapped the folio, and only the third still
- * does. A kernel that tracks owners tracks two, considers the folio shared, and
+ * does. A kernel that tracks owners knows two, considers the folio shared, and
  * does not split it. An older kernel looks at the first page, and rightly
- * splits.
+ * splits the folio.
  */
 TEST_F(folio_advice, part_of_third_process)
 {
@@ -234,8 +234,7 @@ TEST_F(folio_advice, whole_alone)
 }
 
 /*
- * [mapped 41] A child maps the folio too. Advice on the whole folio does
- * nothing.
+ * [mapped 41] A child maps the folio too. Advice on all of it changes nothing.
  */
 TEST_F(folio_advice, whole_beside_child)
 {

@@ -223,7 +223,7 @@ static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_cl
 		do {
 			ASSERT_TRUE(take(m, how, order, folios, place(order, i)));
 			EXPECT_EQ(0, not_zero(m->at, pages)) {
-				TH_LOG("some of %u pages are not zero: order %d, page %d is first",
+				TH_LOG("some of %u pages are not zero: order %d, touched page %d",
 				       pages, order, place(order, i));
 			}
 			again = were_filled(&self->filled, m->at, pages);
@@ -233,7 +233,7 @@ static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_cl
 			memory_free(m);
 		} while (2 * again < pages && ++tries < TRIES);
 		EXPECT_LE(pages, 2 * again) {
-			TH_LOG("less than half of %u pages came again: order %d, page %d first",
+			TH_LOG("less than half of %u pages were filled: order %d, touched page %d",
 			       pages, order, place(order, i));
 		}
 	}

@@ -142,9 +142,8 @@ static bool take(FIXTURE_DATA(folio_clear_pool) * self, enum way how, unsigned i
 }
 
 /*
- * Enlarge the pool until the case gets as many pages as it needs that can be
- * pinned. A page in a CMA area cannot be pinned for long, and remains in the
- * pool.
+ * Enlarge the pool until it has enough pages that can be pinned. A page in a
+ * CMA area cannot be pinned for long, and remains in the pool.
  */
 static bool have_pinnable(FIXTURE_DATA(folio_clear_pool) * self)
 {
@@ -176,7 +175,7 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_po
 	for (unsigned int i = 0; i < (faults && self->size <= 4 * ROOM ? 7 : 2); i++) {
 		ASSERT_TRUE(take(self, how, places[i]));
 		EXPECT_EQ(0, not_zero(m->at, m->pages)) {
-			TH_LOG("some of %u pages are not zero: hugetlb pages of %u, page %u first",
+			TH_LOG("some of %u pages not zero: %u per hugetlb page, touched page %u",
 			       m->pages, nr, places[i]);
 		}
 		EXPECT_TRUE(are_folios(m->at, m->pages, order_of(nr)));

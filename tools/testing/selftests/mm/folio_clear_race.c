@@ -173,7 +173,7 @@ TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
 		       lost);
 	}
 	if (!met && __test_passed(_metadata))
-		SKIP(return, "no faults of both threads in %d seconds: needs two CPUs", SECONDS);
+		SKIP(return, "no round with two faults in %d seconds: needs two CPUs", SECONDS);
 	DID(met, "rounds in which both threads faulted");
 }
 

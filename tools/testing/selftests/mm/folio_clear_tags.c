@@ -13,8 +13,8 @@
  *
  * Does not prove: tag checks (selftests/arm64/mte does). QEMU 7.2 has two tags
  * for a whole page, one for all even granules and one for all odd granules. So
- * the test notices a page whose tags were not cleared, but it does not notice a
- * single granule.
+ * the test notices a page whose tags were not cleared, but not a single such
+ * granule.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_tags
  */

@@ -142,8 +142,8 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 #define FILLERS 600
 
 /*
- * One try to make the kernel reach the table that lies before the table of the
- * lowest addresses in memory: how many pages of that table are in which state.
+ * The counts of one try to make the kernel change the table that lies before
+ * the table of the lowest addresses in memory.
  */
 struct lowest {
 	unsigned int right;	/* pages that fault, and cannot be written to */
@@ -223,10 +223,10 @@ static int lowest_try(struct watched *w, char *at, char *first, struct lowest *r
  * The last pages of a folio are at the lowest addresses, so its first pages
  * would be below address 0. The hinting fault of one of the last pages must not
  * change the page table that lies before their own table in memory. That table
- * maps first pages of the same folio, read-only. A kernel that runs past the
- * start of its own table makes these pages accessible and writable. Known issue
- * 14: the kernel does this. With base pages larger than 4K no try has found two
- * adjacent tables, so the case is skipped.
+ * maps some of the first pages of the same folio read-only. A kernel that runs
+ * past the start of its own table makes these pages accessible and writable.
+ * Known issue 14: the kernel does this. With base pages larger than 4K no try
+ * has found two adjacent tables, so the case is skipped.
  */
 TEST_F_TIMEOUT(folio_hinting, fault_at_lowest_address, 240)
 {
