@@ -4,9 +4,9 @@
  *
  * Proves: a write to one page of a block reaches the file and changes nothing
  * else. The copies of a private mapping survive a hole in the file. If a file
- * ends within a folio, no page past the end is mapped. A fault also maps the
- * pages around it, even in a new page table. A process can fork while it maps a
- * file and runs code in it.
+ * ends within a folio, no page past the end is mapped. A fault maps the pages
+ * around it, even in a new page table. A process can fork while it runs mapped
+ * code.
  *
  * Does not prove: writeback itself (the file system's own tests do).
  *
@@ -68,9 +68,9 @@ static unsigned char in_file(const struct memory *m, unsigned int page)
 
 /*
  * [contpte 188] The test writes to one page of a block whose pages are all
- * mapped. It unmaps and syncs the file, and drops its clean pages from the page
- * cache. The file then has the new byte, and the old bytes in all other pages.
- * The test repeats this for each page.
+ * mapped. Then it unmaps and syncs the file, and drops its pages from the page
+ * cache. The file has the new byte, and the old bytes in all other pages. The
+ * test repeats this for each page.
  */
 TEST_F_TIMEOUT(folio_file, one_dirty_page_reaches_file, 120)
 {
@@ -99,7 +99,7 @@ TEST_F_TIMEOUT(folio_file, one_dirty_page_reaches_file, 120)
  * Read whole folios of a hole in a shared memory file, then write to one page,
  * so that only its entry is dirty. munmap() (if @unmaps) or reclaim removes the
  * entries as one batch, and reclaim takes the memory. The page must go to swap.
- * If the kernel loses its dirty bit, the page becomes a hole again.
+ * If its dirty bit is lost, the page becomes a hole again.
  */
 static void check_one_dirty_entry(struct __test_metadata *_metadata, struct memory *m,
 				  bool unmaps)
@@ -130,9 +130,8 @@ static void check_one_dirty_entry(struct __test_metadata *_metadata, struct memo
 }
 
 /*
- * [contpte 188] munmap() removes a batch of entries, and only one entry is
- * dirty. The content of its page survives reclaim. The test repeats this for
- * each page.
+ * [contpte 188] munmap() removes a batch with one dirty entry. The content of
+ * its page survives reclaim. The test repeats this for each page.
  */
 TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_batch, 120)
 {
@@ -142,9 +141,8 @@ TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_batch, 120)
 }
 
 /*
- * [contpte 188] Reclaim itself removes a batch of entries, and only one entry
- * is dirty. The content of its page survives. The test repeats this for each
- * page.
+ * [contpte 188] Reclaim itself removes a batch with one dirty entry. The
+ * content of its page survives. The test repeats this for each page.
  */
 TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_reclaim, 120)
 {
@@ -154,9 +152,9 @@ TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_reclaim, 120)
 }
 
 /*
- * [contpte 188] The test writes to every third page and calls msync(), in each
- * of three rounds. Writeback makes the entries clean and write-protected. The
- * writes of each round reach the file.
+ * [contpte 188] In each of three rounds the test writes to every third page and
+ * calls msync(), which makes the entries clean and write-protected. The writes
+ * of each round reach the file.
  */
 TEST_F(folio_file, dirty_again_after_writeback)
 {
@@ -176,9 +174,9 @@ TEST_F(folio_file, dirty_again_after_writeback)
 }
 
 /*
- * [contpte 197] A private mapping has its own copy of every third page. A hole
- * is punched into the file. The copies are unchanged, and all other pages are
- * zero: the kernel skips the entry of a copy, but not the entries after it.
+ * [contpte 197] A private mapping has its own copy of every third page. After a
+ * hole is punched into the file, the copies are unchanged and all other pages
+ * are zero: the kernel skips the entry of a copy, but not the entries after it.
  */
 TEST_F(folio_file, punch_hole_beside_copies)
 {
@@ -207,9 +205,9 @@ TEST_F(folio_file, punch_hole_beside_copies)
 
 /*
  * [bug B19] The test truncates the file within its last folio, at eight places.
- * An access to a page past the end raises SIGBUS. An access to an earlier page
- * works, even if its folio also has pages past the end. Both hold in a mapping
- * from before the truncation, and in a later mapping.
+ * A page past the end raises SIGBUS, and an earlier page does not, even if both
+ * are in one folio. This holds in a mapping from before the truncation, and
+ * later.
  */
 TEST_F(folio_file, end_within_folio)
 {
@@ -237,8 +235,8 @@ TEST_F(folio_file, end_within_folio)
 
 /*
  * Truncate the file in the middle of its first folio. The kernel cannot split
- * the folio, since a pipe holds a page of it. A fault before the end of the
- * file must map no page past the end, in this folio or another.
+ * the folio, since a pipe holds a page of it. A fault before the end must map
+ * no page past the end, in this folio or another.
  */
 static void check_end_within_pinned_folio(struct __test_metadata *_metadata, struct memory *m)
 {
@@ -248,7 +246,7 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 	int ends[2];
 
 	/*
-	 * Make the folio dirty: the kernel would drop a clean folio as a whole.
+	 * The folio must be dirty: the kernel would drop a clean folio whole.
 	 */
 	m->at[0] = pattern(0);
 	ASSERT_EQ(0, pipe(ends));
@@ -258,10 +256,7 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 		ASSERT_EQ(0, munmap(m->at, length));
 		ASSERT_EQ(m->at, mmap(m->at, length, PROT_READ | PROT_WRITE,
 				      MAP_SHARED | MAP_FIXED, m->fd, 0));
-		/*
-		 * A write fault takes another path in the kernel than a read
-		 * fault.
-		 */
+		/* A write fault takes another path than a read fault. */
 		if (written)
 			m->at[0] = pattern(0);
 		else
@@ -279,9 +274,9 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 }
 
 /*
- * [bug B19] The file is truncated within a folio that the kernel cannot split.
- * No page past the end of the file is accessible. Kernels have always mapped
- * memory files past their end, so this case skips them.
+ * [bug B19] The file ends within a folio that the kernel cannot split. No page
+ * past the end is accessible. Kernels have always mapped memory files past
+ * their end, so this case skips them.
  */
 TEST_F(folio_file, end_within_pinned_folio)
 {
@@ -291,10 +286,9 @@ TEST_F(folio_file, end_within_pinned_folio)
 }
 
 /*
- * [bug B18] The test drops one page of a mapped folio and writes to it. The
- * other pages are mapped, so the fault cannot map the folio as a whole. The
- * fault must map the one page, and not repeat forever. The test does this for
- * each page.
+ * [bug B18] The test drops one page of a mapped folio and writes to it. Its
+ * neighbours are mapped, so the fault cannot map the whole folio. It must map
+ * the one page, and not repeat forever. The test does this for each page.
  */
 TEST_F(folio_file, write_beside_mapped_pages)
 {
@@ -334,10 +328,9 @@ static unsigned int mapped_pages(const char *at, unsigned int pages)
 
 /*
  * Map the second half of the file's last folio at the start of an address range
- * without a page table. The mapping has only half of the folio, so a fault
- * cannot map the whole folio. Read the first two pages. Set @mapped to the
- * number of mapped pages after each read. Returns whether the mapping
- * succeeded.
+ * without a page table. So a fault cannot map the whole folio. Read its first
+ * two pages. Set @mapped to the number of mapped pages after each read. Returns
+ * whether the mapping succeeded.
  *
  *	|<---- a table ---->|<---- a table ---->|
  *	  ..............room|half|..............
@@ -448,10 +441,10 @@ static bool entries_are(const char *at, unsigned int pages, const struct mapped 
 /*
  * [contpte 176, 183] A process forks while it has a private mapping of a file
  * in large folios. It has written to one page, since fork() copies no entries
- * of a file otherwise. Before the child touches any page, all pages are mapped
- * in it: each page is mapped once more than before fork(), and Rss counts it.
- * Each page begins with code that returns the number of the page. Parent and
- * child run the code of each page.
+ * of a file otherwise. All pages are mapped in the child before it touches any:
+ * each is mapped once more than before fork(), and Rss counts it. Each page
+ * begins with code that returns the number of the page, and parent and child
+ * run this code.
  */
 TEST_F(folio_file, fork_while_running)
 {
@@ -480,10 +473,7 @@ TEST_F(folio_file, fork_while_running)
 	at = mmap(NULL, bytes(m->pages), PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE, m->fd, 0);
 	ASSERT_NE(MAP_FAILED, at);
 	__builtin___clear_cache(at, at + bytes(m->pages));
-	/*
-	 * Now the last page is anonymous, and all other pages belong to the
-	 * file.
-	 */
+	/* The last page is anonymous now, and all others are the file's. */
 	ASSERT_EQ(0, try_access(at + bytes(file), true));
 	ASSERT_FALSE(pagemap_has(at + bytes(file), PM_FILE));
 	read_byte(m->at);
@@ -544,9 +534,8 @@ FIXTURE_TEARDOWN(folio_file_huge)
 }
 
 /*
- * [bug B19] The file is truncated within a huge page that the kernel cannot
- * split. No page past the end is accessible, so one PMD must not map the whole
- * huge page.
+ * [bug B19] The file ends within a huge page that the kernel cannot split. No
+ * page past the end is accessible, so one PMD must not map the whole huge page.
  */
 TEST_F(folio_file_huge, end_within_pinned_folio)
 {
