@@ -12,6 +12,7 @@ fix, so a tree is asked when kernel and selftests are built, by a script that th
     fixed_in  the first version without it, if there is one: a newer tree with that code has a regression
     file      where the faulty code is, name: a text that the file must have; without it the answer is unknown
     config    what KUnit needs to meet it, besides what the suites need anyway
+    where     the machine on which a test meets it, if not `arm64 4K`: an architecture, with the pages of arm64
     faulty    the faulty code, all blanks and line ends as one blank; one of several is enough
 """
 
@@ -129,6 +130,13 @@ class Issue:
     harm: str = "latent"
     fixed_in: str = ""
     config: tuple[str, ...] = ()
+    where: str = "arm64 4K"
+
+    @property
+    def machine(self) -> tuple[str, str]:
+        """Architecture and pages of the machine on which a test meets it."""
+        arch, _, pages = self.where.partition(" ")
+        return arch, pages or "4K"
 
     def shown(self, version: tuple[int, int], read: Callable[[str], str]) -> bool | None:
         """Whether a tree of that version has it; None where that is unknown. `read` gives the text of a file."""

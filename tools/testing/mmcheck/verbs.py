@@ -22,6 +22,7 @@ NAMES: Mapping[str, str] = {
     "ARCH": "architecture: arm64, x86_64, riscv, s390, um",
     "B": "folder with other results of make bench",
     "BEFORE": "no: only with the patch, where a run without it has been seen to fail",
+    "BOOT": "no: write and check the mails alone; build and boot nothing",
     "BUDGET": "with MATRIX=selftests, seconds for all programs that notice one mutant",
     "FEATURES": "atomic_rmw, or nothing: what the overlay adds to the kernel (all of them; none with KDIR=)",
     "FILES": "run only what tests these files of the kernel, separated by commas",
@@ -142,9 +143,9 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "--kernel 7.3 --only 13",
         ),
         "patches": Verb(
-            "these patches as mails, checked with git am and checkpatch.pl",
+            "these patches as mails, each applied, checked, built, and shown to fix its issue",
             "sendable",
-            "KERNEL FROM ONLY",
+            "KERNEL KDIR ARCH PAGES FEATURES FROM ONLY BEFORE BOOT",
             "--kernel 7.3 --from 'Name <name@example.org>'",
         ),
         "patterns": Verb(

@@ -9,6 +9,7 @@
 #include "folio_util.h"
 
 /* Flags of a folio in /proc/kpageflags. */
+#define FOLIO_DIRTY BIT_ULL(4)
 #define FOLIO_ACTIVE BIT_ULL(6)
 #define FOLIO_SWAPCACHE BIT_ULL(13)
 #define FOLIO_MLOCKED BIT_ULL(33)
