@@ -15,7 +15,6 @@
  */
 
 #include <kunit/test.h>
-#include <linux/huge_mm.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/pagemap.h>
