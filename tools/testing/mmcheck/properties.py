@@ -46,7 +46,7 @@ lists what each cell skips. Any other skip fails the cell.
 
 STATES = {
     "tested": "a case, a build or the host tests it",
-    "with a gap": "tested, except for something that the row names",
+    "with a gap": "partly tested; the row says what is missing",
     "measured": "a benchmark prints a figure, and no test fails by it",
     "open": "it could be tested, but no test exists yet",
     "not testable here": "the row says why",
@@ -198,7 +198,7 @@ def document(sections: Sequence[Section]) -> str:
     """The text of COVERAGE.md."""
     states = "\n".join(f"- **{state}**: {meaning}" for state, meaning in STATES.items())
     parts = [HEAD, f"## Summary\n\n{summary(sections)}\n\n{states}\n"]
-    todo = "No test covers these yet. Each line says what a test could do, or why none has succeeded:"
+    todo = "No test covers these properties completely. Each line says what a test could do, or why no test has succeeded yet:"
     parts.append(f"## Good first gaps\n\n{todo}\n\n{gaps(sections)}\n")
     for section in sections:
         parts.append(f"## {section.title}\n" + (f"\n{section.intro.strip()}\n" if section.intro else ""))
