@@ -6,13 +6,13 @@ by section, subject and row; a row is a title, or a table of
 
     title      the property
     note       what to know about its tests: what they need, and what they leave out
-    elsewhere  what else tests it, if no case does by itself: a build, the host's side
-    measured   true: its cases give a figure, and judge none
-    none       why it cannot be tested here, or need not be
-    gap        what of it nobody tests yet, and how one could
-    mutants    mistakes of the catalogue that stand for it
+    elsewhere  what tests it besides cases: a build, or code on the host
+    measured   true: its cases print a figure, and do not fail by it
+    none       why no test is possible or necessary here
+    gap        which part of it no test covers yet, and what a test could do
+    mutants    mutants of the catalogue that break it
 
-A section without rows of a catalogue has entries instead, which name their tests themselves. `python3 -m
+A section without a catalogue has entries instead of rows, and each entry names its tests. `python3 -m
 mmcheck.properties` in tools/testing writes COVERAGE.md.
 """
 
