@@ -198,7 +198,10 @@ def document(sections: Sequence[Section]) -> str:
     """The text of COVERAGE.md."""
     states = "\n".join(f"- **{state}**: {meaning}" for state, meaning in STATES.items())
     parts = [HEAD, f"## Summary\n\n{summary(sections)}\n\n{states}\n"]
-    todo = "No test covers these properties completely. Each line says what a test could do, or why no test has succeeded yet:"
+    todo = (
+        "No test covers these properties completely. "
+        "Each line says what a test could do, or why no test has succeeded yet:"
+    )
     parts.append(f"## Good first gaps\n\n{todo}\n\n{gaps(sections)}\n")
     for section in sections:
         parts.append(f"## {section.title}\n" + (f"\n{section.intro.strip()}\n" if section.intro else ""))
