@@ -37,7 +37,7 @@ HARMS = {
     "memory": "data is lost, or a process reaches memory that it must not",
     "state": "the kernel reports or remembers something wrong",
     "speed": "memory or time is wasted",
-    "latent": "nothing in this kernel meets it, or no CPU of today acts on it",
+    "latent": "no code of this kernel triggers it, or today's CPUs ignore it",
 }
 
 TABLE = Path(__file__).parent / "known_issues.toml"
