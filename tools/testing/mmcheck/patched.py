@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make known-issues`: does each patch of a known issue fix it, and does the suite notice that it did?
+"""`make known-issues`: does each patch of a known issue fix it, and does the suite notice the fix?
 
-Before: the kernel as it is, with strict=1: at least one test of each issue must fail, and its reproducer prints BUG.
-After: all patches that fit go into one private copy of the tree. There the table must say that the issues are gone.
-The same tests run with the issues declared present (pgtable_kunit.issues=, ISSUES=): they must pass, and say that the
-issue is stale. The reproducer prints OK. BEFORE=no leaves the first half out.
+First the kernel runs as it is, with strict=1. At least one test of each issue must fail, and the issue's reproducer
+must print BUG. Then all patches that fit go into one private copy of the tree. There the table must say that the issues
+are gone. The same tests run with the issues declared present (pgtable_kunit.issues=, ISSUES=). They must pass, and say
+that the issue is stale, and the reproducer must print OK. BEFORE=no leaves out the kernel without patches.
 """
 
 import dataclasses
@@ -35,9 +35,9 @@ REPRODUCERS = PROJECT / "patches/reproducers"
 
 
 def fixed(issues: Sequence[Issue], read: Callable[[str], str]) -> tuple[list[Issue], dict[str, bytes]]:
-    """The issues of `issues` that a tree has, and the files of it as their patches change them.
+    """The issues that a tree has, and its files as the patches of these issues change them.
 
-    Raises UserError where no patch of one fits, or the table still finds the faulty code.
+    Raises UserError if no patch of an issue fits, or if the table still finds the faulty code with it.
     """
     files: dict[str, str] = {}
 
@@ -65,7 +65,7 @@ class Plan:
 
     kunit, selftests: the tests that the table names
     reproducers:      programs of patches/reproducers/, by name without ending
-    config:           lines that the KUnit kernel needs besides
+    config:           configuration lines that the KUnit kernel needs in addition
     """
 
     kunit: tuple[str, ...]
@@ -95,7 +95,7 @@ def reproducer(issue: Issue) -> str:
 
 
 def compiled(names: Sequence[str], arch: str, folder: Path, headers: Path) -> dict[str, Path]:
-    """Reproducers as programs in `folder`, built as a user would, but static, with the kernel's own `headers`."""
+    """Build reproducers in `folder` as a user would, but static and with the kernel's own `headers`."""
     folder.mkdir(parents=True, exist_ok=True)
     found = {name: folder / name for name in names}
     for name, path in found.items():
@@ -115,7 +115,7 @@ class Session:
         self.cases: dict[str, list[results.Case]] = {}
 
     def note(self, cases: Iterable[results.Case]) -> None:
-        """Keep the verdicts of a boot: of each parameter or variant, by `suite.case`, or by `fixture.case`."""
+        """Keep the verdicts of a boot, by `suite.case` or `fixture.case`; all parameters or variants have one name."""
         for case in cases:
             whole = case.name.partition(":")[0]
             for name in {f"{case.suite}.{whole.rpartition('.')[2]}".rstrip("."), whole}:
@@ -129,7 +129,7 @@ class Session:
             self.selftests(todo.selftests, todo.reproducers)
 
     def kunit(self, tests: Sequence[str], config: Sequence[str]) -> None:
-        """Build the kernel with the suites, and boot it for each of `tests`; an architecture has not all of them."""
+        """Build the kernel with the suites, and boot it for each of `tests`. An architecture may lack some of them."""
         words = [f"--arch={self.settings.arch}", *(f"--kconfig_add={line}" for line in config)]
         if self.launch("build", *words).run():
             raise UserError(f"linux {self.label} does not build for {self.settings.arch}: see the lines above")
@@ -176,19 +176,19 @@ class Session:
 
 
 def met(before: Mapping[str, str] | None, after: Mapping[str, str]) -> bool:
-    """Whether any test, or the reproducer, meets an issue on this architecture, with these pages."""
+    """Whether any test, or the reproducer, meets an issue on this architecture with this page size."""
     return "failed" in (before or {}).values() or "stale" in after.values()
 
 
 def wrong(before: Mapping[str, str] | None, after: Mapping[str, str], alone: str) -> str:
-    """What is wrong with an issue, by the verdicts of its tests and of its reproducer `alone`; nothing if it holds."""
+    """What is wrong with an issue, by the verdicts of its tests and of its reproducer `alone`; "" if nothing is."""
     tests = {test: verdict for test, verdict in after.items() if test != alone}
     if "failed" in after.values():
         return "a test fails with the patch"
     if not met(before, after):
         return ""
     if "passed" in tests.values() and "stale" not in tests.values():
-        return "no test says that it is stale"
+        return "no test says that the issue is stale"
     if before is None:
         return ""
     if "failed" not in [verdict for test, verdict in before.items() if test != alone]:
@@ -242,7 +242,7 @@ def report(
             print(f"{issue.number:3} DOES NOT HOLD: {why}")
             bad.append(issue.number)
         elif not met(old, new):
-            print(f"{issue.number:3} no test met it on this machine: KNOWN_ISSUES.md says what it needs")
+            print(f"{issue.number:3} no test met the issue on this machine: KNOWN_ISSUES.md says what it needs")
             absent.append(issue.number)
     count, label = len(issues) - len(absent), after.label.removesuffix("+fixed")
     verdict = "FAILED" if bad else "passed" if count else "nothing was tested"

@@ -113,7 +113,7 @@ def test_mutants_end_with_a_verdict() -> None:
     ]
     assert mutants.ending([RESULT["failed"]], [Path("out")], {})[0] == "passed: 1 of 1 mutants noticed"
     broken = mutants.ending([judge.Result("odd", "does not build")], [Path("out")], {})
-    assert broken[:2] == ["NO VERDICT: 0 of 0 mutants noticed", "without a verdict: odd"]
+    assert broken[:2] == ["NO VERDICT: 0 of 0 mutants noticed", "mutants without a verdict: odd"]
 
 
 def test_mutants_by_rules_end_with_the_score_of_the_sample(
