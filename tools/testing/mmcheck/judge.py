@@ -285,7 +285,7 @@ class Session:
         return suspects[first]
 
     def boot(self, mutant: Mutant, number: int, glob: str) -> boot.Verdict:
-        """Boot with one mutant switched on, and run the suites that `glob` matches, or if it is "" all that may notice."""
+        """Boot with one mutant switched on, and run the suites of `glob`, or all that may notice if `glob` is ""."""
         log = self.folder / f"{mutant.name}.log"
         arguments = switch(number, mutant.early) + ([f"kunit.filter_glob={glob}"] if glob else [])
         suites = None

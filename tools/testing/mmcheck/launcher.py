@@ -179,7 +179,7 @@ class Launch:
         return result
 
     def call(self, verb: str, arguments: Sequence[str], capture: bool = False) -> subprocess.CompletedProcess[str]:
-        """Run the kernel's kunit.py. It prints to our standard output; with `capture` its output is returned instead."""
+        """Run the kernel's kunit.py. Its output goes to our standard output; with `capture` it is returned instead."""
         ours = [] if verb == "parse" else self.defaults()
         command = [sys.executable, str(self.tree / "tools/testing/kunit/kunit.py"), verb, *ours, *arguments]
         with (

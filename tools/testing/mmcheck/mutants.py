@@ -182,7 +182,7 @@ def percent(part: int, whole: int) -> str:
 
 
 def by_hand(session: Session) -> tuple[int, int] | None:
-    """How many mutants of the catalogue are noticed on the same kernel, and how many there are, without equivalent ones."""
+    """How many mutants of the catalogue are noticed on the same kernel, and how many are not equivalent."""
     matrix = killmatrix.Matrix.load(
         killmatrix.file_of(session.source.label, session.settings.arch, session.settings.pages)
     )

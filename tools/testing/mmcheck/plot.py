@@ -56,7 +56,7 @@ def svg(width: int, height: int, label: str, body: str) -> str:
 
 
 def save(plots: Mapping[str, str], folder: Path) -> str:
-    """Write each plot to files with its name, in all forms that this machine can make; returns the names of the forms."""
+    """Write each plot to files with its name, in all forms that this machine can make; returns the forms in words."""
     convert = shutil.which("rsvg-convert")
     for name, plot in plots.items():
         file = folder / f"{name.lower().replace(' ', '-')}.svg"

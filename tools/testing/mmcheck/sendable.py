@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make patches: the patches of known issues as mails, each checked against the kernel that it is for.
+"""make patches: writes the patches of known issues as mails, and checks each with the kernel that it is for.
 
-For each issue that the kernel has, out/patches/KERNEL/ gets a file that `git send-email` takes: author, Signed-off-by,
-maintainers and lists. FROM='Name <address>' is the author; without it git's user.name and user.email are. A patch holds
-if `git am` applies it to the kernel's files and checkpatch.pl --strict says nothing. ONLY= chooses issues by number.
-`make known-issues` shows whether a patch fixes its issue.
+For each issue that the kernel has, it writes a file for `git send-email` into out/patches/KERNEL/, with author,
+Signed-off-by, maintainers and lists. FROM='Name <address>' sets the author; the default is git's user.name and
+user.email. A patch holds if `git am` applies it to the kernel's files and checkpatch.pl --strict reports nothing. ONLY=
+chooses issues by number. `make known-issues` shows whether a patch fixes its issue.
 """
 
 import email.utils
@@ -26,7 +26,7 @@ _AUTHOR = re.compile(r"([^<>\n]+) <([^<>\s@]+@[^<>\s@]+)>")
 
 @dataclass(frozen=True)
 class Mail:
-    """A patch as a mail: its file, and what is wrong with it, or nothing."""
+    """A patch as a mail: its file, and a list of what is wrong with it."""
 
     issue: Issue
     path: Path
@@ -34,7 +34,7 @@ class Mail:
 
 
 def author(given: str) -> tuple[str, str]:
-    """Name and address of FROM=, or of git's user; raises UserError where neither is there."""
+    """Name and address from FROM=, or from git's configuration; raises UserError if both are missing."""
     if not given:
         return series.author()
     if not (match := _AUTHOR.fullmatch(given)):
@@ -61,7 +61,7 @@ def recipients(tree: Path, files: Sequence[str]) -> tuple[list[str], list[str]]:
 def mail(
     issue: Issue, patch: Path, read: Callable[[str], str], tree: Path, person: tuple[str, str], target: Path
 ) -> Mail:
-    """Write one patch, which applies, as a mail to `target`, and check it."""
+    """Write a patch that applies as a mail to `target`, and check the mail."""
     subject, body = message(patch.read_text())
     new = catalogue.patch(patch).files(read) or {}
     gap = "" if re.match(r"[A-Z][a-z-]+: ", body.splitlines()[-1]) else "\n"
@@ -80,7 +80,7 @@ def mail(
         try:
             repository.git("am", "-q", str(target))
         except subprocess.CalledProcessError:
-            faults.append("git am refuses it")
+            faults.append("git am refuses the patch")
     # The tree has no history in which checkpatch.pl could look up a commit.
     options = ["--strict", "--terse", "--no-summary", "--ignore", "UNKNOWN_COMMIT_ID"]
     said = _perl(tree, "scripts/checkpatch.pl", *options, str(target))
@@ -89,7 +89,7 @@ def mail(
 
 
 def _perl(tree: Path, *words: str) -> list[str]:
-    """What a script of a kernel tree says."""
+    """The lines that a script of a kernel tree prints."""
     return subprocess.run(["perl", *words], cwd=tree, capture_output=True, text=True).stdout.splitlines()
 
 

@@ -81,7 +81,7 @@ def test_what_git_am_refuses_is_a_fault(tmp_path: Path, monkeypatch: pytest.Monk
         plain(repository, *words, stdin=stdin)
 
     monkeypatch.setattr(series.Repository, "git", spoiled)
-    assert mailed(tmp_path).faults == ("git am refuses it",)
+    assert mailed(tmp_path).faults == ("git am refuses the patch",)
 
 
 def test_the_author_is_given_or_known_to_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
