@@ -333,7 +333,8 @@ def run(environ: Mapping[str, str]) -> int:
     settings = from_environment({**environ, "ARCH": "", "PAGES": ""})
     if settings.kdir:
         raise UserError(
-            "KDIR= is set, but make bench compares packaged kernels; for your tree run kunit.py with folio_bench.mib="
+            "KDIR= is set, but make bench compares packaged kernels; "
+            "for your tree run kunit.py with --kernel_args folio_bench.mib=1024"
         )
     mib, repeats = (_whole(environ, name, default) for name, default in (("MIB", 1024), ("REPEATS", 25)))
     jobs = _whole(environ, "JOBS", os.cpu_count() or 1)

@@ -74,7 +74,7 @@ class Bench:
         return self.rounds(lambda: self.ours("run"), lambda: self.theirs(tree, "exec", build))
 
     def edit(self) -> tuple[float, float]:
-        """Seconds from an edit to the verdict: ours with KDIR, by hand in a grafted tree."""
+        """Seconds from an edit to the verdict: our kunit.py with KDIR, and plain kunit.py in a grafted tree."""
         trees = [self.scratch / name for name in ("kdir", "by-hand")]
         for tree in trees:
             progress.say(f"copying {self.kernel.path} to {tree}")
@@ -105,7 +105,7 @@ class Bench:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """Measure and print the table; status 1 where a bound is missed."""
+    """Measure and print the table; returns status 1 if a bound is missed."""
     bench = Bench(environ)
     ccache = shutil.which("ccache") or "not installed"
     print(f"linux {bench.kernel.label}, arm64, {os.cpu_count()} CPUs, ccache {ccache}")

@@ -12,10 +12,10 @@ from .results import Case
 from .settings import VARIABLES
 
 NAMED = 5
-"""At most so many failures are named; the log has all."""
+"""At most this many failures are named; the log has all."""
 
 REASONS = 5
-"""At most so many reasons of skips are given; the log has all."""
+"""At most this many reasons of skips are given; the log has all."""
 
 NEW = "new failures (not known issues)"
 
@@ -78,7 +78,7 @@ def reasons(cases: Sequence[Case]) -> str:
 
 
 def _reason(text: str) -> str:
-    """A reason in short: without the size that a parameter puts first, or `known issue N`."""
+    """A short form of a reason: `known issue N`, or the reason without a size (`64K: `) in front."""
     if match := known_issues.MET.match(text):
         return f"known issue {match[1]}"
     return re.sub(r"^\d+[KMG]: ", "", text) or "no reason given"

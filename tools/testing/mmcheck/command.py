@@ -81,7 +81,7 @@ def _log(environ: Mapping[str, str]) -> Path:
 
 
 def _interrupted(*_: object) -> None:
-    # A second signal would interrupt the clean-up and leave builds or machines running.
+    # Ignore further signals. A second one would interrupt the clean-up, and leave builds or machines running.
     for number in INTERRUPTS:
         if signal.getsignal(number) == _interrupted:
             signal.signal(number, _nothing)

@@ -104,7 +104,7 @@ def read(info: str, files: Sequence[Wanted]) -> list[Function]:
             if own := _around(whole, int(line)):
                 own.lines[int(line)] = int(count)
         for line, branch, count in re.findall(r"^BRDA:(\d+),(\d+,\d+),(\S+)", block, re.MULTILINE):
-            # "-" means that the line did not run at all. The count of the line says this already.
+            # "-" means that the line did not run at all. The branch need not count, since the line counts already.
             if count != "-" and (own := _around(whole, int(line))):
                 own.branches[int(line), branch] = int(count)
         found += [function for function, _ in whole if function.lines]

@@ -54,7 +54,7 @@ def with_kvm(arguments: Sequence[str]) -> list[str]:
 
 
 def unpacked(arguments: Sequence[str]) -> list[str]:
-    """`arguments` with the uncompressed kernel, where firmware (-bios) is to start it."""
+    """`arguments` with the uncompressed kernel, if firmware (-bios) starts the kernel."""
     if "-bios" not in arguments:
         return list(arguments)
     pairs = zip(["", *arguments], arguments, strict=False)

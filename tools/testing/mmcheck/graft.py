@@ -45,7 +45,7 @@ class Insertion:
         return text[: anchor.end()] + gap + self.line + text[anchor.end() :]
 
     def remove(self, text: str) -> str:
-        """`text` without our line: the inverse of apply(), whatever else has changed since."""
+        """`text` without our line: the inverse of apply(), also if other lines have changed since."""
         gap = "\n\n" if self.path == "Kconfig" else "\n"
         return text.replace(gap + self.line, "", 1)
 
@@ -176,7 +176,7 @@ class Journal:
              two while a newer overlay is being written over an older one
     edited:  relative names of the files that get a line
     folders: folders that we make, outermost first
-    features: what is hooked in besides the tests
+    features: features that are added in addition to the tests
     """
 
     copied: dict[str, list[str]]

@@ -26,7 +26,7 @@ SHELLS = {"busybox": ("busybox-static", "bin/busybox"), "bash": ("bash-static", 
 """Programs in the machine's /bin, each with its package and the file in the package."""
 
 MEMORY = 2048
-"""Mebibytes of the machine; an eighth of it at most is what is swapped out."""
+"""Memory of the machine in MiB. Its swap device, a RAM disk, has an eighth of this size."""
 
 LEAST = {"64K": 4096}
 """MiB of memory that a kernel with this page size needs to group free pages by mobility (it needs six huge pages). With

@@ -68,7 +68,7 @@ class Submission:
     """Turns the results below a folder into what KCIDB takes.
 
     out:    the folder
-    origin: who submits
+    origin: the name of the lab that submits
     kdir:   the user's own tree, if there are results of it
     """
 

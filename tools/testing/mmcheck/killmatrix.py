@@ -145,7 +145,7 @@ def file_of(kernel: str, arch: str, pages: str, kind: str = "") -> Path:
 
 @dataclass
 class Seen:
-    """What one boot says, line by line: the cases with a verdict, those that notice, and whether it came to its end."""
+    """What one boot prints, line by line: cases with a verdict, cases that notice, and whether the boot ended."""
 
     done: list[str] = field(default_factory=list)
     noticed: dict[str, str] = field(default_factory=dict)
@@ -167,7 +167,7 @@ class Seen:
             if not line.rstrip().endswith(" # SKIP"):  # a skip without a reason: the case was not chosen
                 self._verdict(f"{self._suite}.{match[2]}", bool(match[1]))
         elif (match := outcome.SUITE_RESULT.match(line)) and self._suite:
-            # A suite that fails although no case of it failed does so at its end.
+            # If a suite fails or warns outside of its cases, its last case counts.
             own, failed = self.done[self._reported :], line.startswith("not ok")
             if (failed or self._splat) and own and not set(own) & self.noticed.keys():
                 self.noticed[own[-1]] = "failed" if failed else "splat"
@@ -442,7 +442,7 @@ def reasons() -> dict[str, str]:
 
 @dataclass
 class Findings:
-    """What the matrix says of the tests.
+    """What the matrix says about the tests.
 
     unproven:  cases that notice nothing, with the reason that is given, or ""
     fragile:   mutants that one case alone notices, with the case

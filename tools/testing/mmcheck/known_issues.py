@@ -6,7 +6,7 @@ The script known_issues.sh checks this when kernel and selftests are built; this
 an issue:
 
     number    as in KNOWN_ISSUES.md and in the tests
-    harm      one of HARMS, the worst first
+    harm      one of HARMS, which begin with the worst
     tests     the cases that meet it
     patch     files that fix it; each kernel that has the issue takes one of them
     upstream  what upstream did about the issue
@@ -14,7 +14,7 @@ an issue:
     fixed_in  the first version without the issue, if there is one: a newer tree with the code has a regression
     file      the file that has the faulty code
     name      a text that the file must have; if it is missing, the answer is unknown
-    config    options that KUnit needs to meet the issue, besides those that the suites need anyway
+    config    options that KUnit needs to meet the issue, in addition to the usual options of the suites
     faulty    texts of the faulty code, with each run of white space as one blank; one text is enough
 """
 

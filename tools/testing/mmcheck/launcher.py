@@ -30,7 +30,7 @@ usage: kunit.py run|config|build|exec|parse [--arch=ARCH] [argument of the kerne
 
 Builds and boots a kernel with the mmcheck suites and prints their verdicts.
 All verbs and arguments are those of the kernel's own kunit.py: see kunit.py run --help.
-Relative paths are relative to the folder that you are in.
+Relative paths start in the current folder.
 
 from the environment:
 {verbs.listed("KERNEL", "KDIR", "PATCH", "PAGES", "FEATURES", "O", "INSTALL")}

@@ -47,7 +47,7 @@ class Way:
 
 
 def symbol(build: Path, name: str) -> int:
-    """The address of a function of the arm64 kernel in `build`. The kernel boots with nokaslr, so it stays the same."""
+    """The address of a function of the arm64 kernel in `build`. It boots with nokaslr, so the address is right."""
     found = re.search(rf"^([0-9a-f]+) [Tt] {name}$", (build / "System.map").read_text(), re.MULTILINE)
     if found is None:
         raise UserError(f"{build / 'System.map'} has no {name}; use a kernel built for arm64")

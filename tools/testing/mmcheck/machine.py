@@ -18,7 +18,7 @@ from .errors import UserError
 
 @dataclass(frozen=True)
 class Architecture:
-    """One --arch: its compiler's prefix as Debian names it, and the emulator that boots it."""
+    """One value of --arch: the prefix of its compiler in Debian, and the emulator that boots its kernels."""
 
     name: str
     machine: str
@@ -75,8 +75,8 @@ ENSUREPIP = f"{sysconfig.get_path('stdlib')}/ensurepip/__init__.py"
 """A file of Debian's package python3-venv. Python needs it to make a virtual environment."""
 
 ARM64_CPU = "max,pauth-impdef=on"
-"""The CPU that kunit.py of 6.12 asks QEMU for, and kunit.py of 7.3 does not. Its pointer authentication is quick. With
-QARMA, the other kind, QEMU spends three quarters of a run on it (92 s against 21 s)."""
+"""The CPU that kunit.py of 6.12 asks QEMU for, and kunit.py of 7.3 does not. Its pointer authentication is quick. The
+other kind, QARMA, takes three quarters of a run (the run took 92 s with QARMA, and 21 s without)."""
 
 PACKAGES = {
     ENSUREPIP: "python3-venv",

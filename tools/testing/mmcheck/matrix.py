@@ -66,7 +66,7 @@ class Record:
     seconds:     build and boot together
     fingerprint: of the kernel, the tests and the command; if it differs, the record is out of date
     why:         the last line of output, if there is no verdict
-    failures:    the first of its cases that failed
+    failures:    names of the first cases that failed
     identity:    kernel, compiler, source and emulator, in words
     """
 
@@ -196,7 +196,7 @@ class Runner:
         return digest.hexdigest()
 
     def load(self) -> None:
-        """Take over the records of a run that did not finish."""
+        """Read the records of a run that did not finish."""
         try:
             whole = json.loads(self.report.read_text())
             self.before = {name: Record(**record) for name, record in whole["cells"].items()}
@@ -322,7 +322,7 @@ class Runner:
         return [folder / "test.log"]
 
     def gated(self, cell: Cell, cases: Sequence[results.Case]) -> list[results.Case]:
-        """The cases; a skip that skips.toml does not allow becomes a failure. Prints these, and unused lines of it."""
+        """The cases; a skip that skips.toml does not allow is a failure. Prints these failures, and unused lines."""
         suites = expected(cell) if self.only is None else []
         verdict = skips.judge(cell, [case for case in cases if case.text != [NO_SUITE]], suites=suites)
         with self._lock:

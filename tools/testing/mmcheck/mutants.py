@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """make mutants: does any test fail if the kernel is wrong?
 
-The suites judge a mutant of the catalogue, or the selftest that the mutant names. All suites, and then all selftests,
-judge mutants from MUTANTS= and mutants that rules generate. MATRIX=1 finds every case that notices a mutant.
+A mutant of the catalogue is judged by the KUnit suites, or by the selftest that it names. A mutant from MUTANTS=, or
+one that rules generate, is judged by all suites and then by all selftests. MATRIX=1 finds every case that notices a
+mutant.
 """
 
 import dataclasses

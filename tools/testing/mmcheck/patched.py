@@ -37,7 +37,7 @@ REPRODUCERS = PROJECT / "patches/reproducers"
 def fixed(issues: Sequence[Issue], read: Callable[[str], str]) -> tuple[list[Issue], dict[str, bytes]]:
     """The issues that a tree has, and its files as the patches of these issues change them.
 
-    Raises UserError if no patch of an issue fits, or if the table still finds the faulty code with it.
+    Raises UserError if no patch of an issue fits, or if the table finds the faulty code even with the patch.
     """
     files: dict[str, str] = {}
 
@@ -55,7 +55,7 @@ def fixed(issues: Sequence[Issue], read: Callable[[str], str]) -> tuple[list[Iss
         else:
             raise UserError(f"known issue {issue.number}: no patch fits; there are {', '.join(issue.patch)}")
         if issue.shown(version, patched) is not False:
-            raise UserError(f"known issue {issue.number}: with {name} its faulty code still seems to be there")
+            raise UserError(f"known issue {issue.number}: with {name} the tree still seems to have the faulty code")
     return found, {name: text.encode() for name, text in files.items()}
 
 
@@ -194,7 +194,7 @@ def wrong(before: Mapping[str, str] | None, after: Mapping[str, str], alone: str
     if "failed" not in [verdict for test, verdict in before.items() if test != alone]:
         return "no test fails without the patch"
     if before.get(alone) == "passed":
-        return "its reproducer prints OK without the patch"
+        return "the reproducer prints OK without the patch"
     return ""
 
 
@@ -249,7 +249,7 @@ def report(
     for line in closing.lines(
         f"{verdict}: {count - len(bad)} of {count} patches fix their issue on linux {label}",
         [
-            f"does not hold: issue {', '.join(map(str, bad))}" if bad else "",
+            f"the patch does not hold: issue {', '.join(map(str, bad))}" if bad else "",
             f"no test meets issue {', '.join(map(str, absent))} on this machine" if absent else "",
         ],
         f"{after.settings.out} (the consoles of the kernels {after.label}{f' and {before.label}' if before else ''})",

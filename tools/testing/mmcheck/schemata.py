@@ -117,7 +117,7 @@ def _function(text: str, head: int, start: int, end: int, counts: dict[str, int]
 
 
 def bodies(text: str) -> tuple[dict[tuple[str, int], str], str]:
-    """The bodies of the functions of a C file by name, and what is left of the file without them."""
+    """The bodies of the functions of a C file by name, and the rest of the file."""
     found: dict[tuple[str, int], str] = {}
     rest, position = [], 0
     for function in functions(text):

@@ -229,18 +229,18 @@ class Overlay:
 
     @property
     def kconfigs(self) -> list[str]:
-        """Its Kconfig files."""
+        """The Kconfig files of the overlay."""
         return [name for name in self.texts if Path(name).name.startswith("Kconfig")]
 
     @cached_property
     def symbols(self) -> dict[str, set[str]]:
-        """Its CONFIG symbols, each with those that it selects."""
+        """The CONFIG symbols of the overlay, each with the symbols that it selects."""
         found = (re.match(r"config (\w+)\n", block) for block in self._entries)
         return {m[1]: set(re.findall(r"^\s+select (\w+)", m.string, re.MULTILINE)) for m in found if m}
 
     @cached_property
     def listed(self) -> dict[str, set[str]]:
-        """The sources in the order of the series, each with those of our symbols that it is built for."""
+        """The sources in the order of the series, each with the symbols of the overlay that it is built for."""
         merged: dict[str, set[str]] = {}
         if strange := [name for name, makefile in self.makefiles.items() if makefile.folder not in SUBJECTS]:
             raise UserError(f"{strange[0]}: say in SUBJECTS of series.py where its folder comes in the series")
@@ -277,7 +277,7 @@ class Overlay:
 
     @cached_property
     def left_out(self) -> set[str]:
-        """The features, and sources that need one: they include it, name its symbol, or share a symbol with its user."""
+        """The features, and sources that need one: they include it, name its symbol, or share a symbol with a user."""
         hooks = " ".join(edit.line for hooked in graft.FEATURES.values() for edit in hooked)
         feature = self.closure(name for name in self.texts if Path(name).name in re.split(r"[^\w.]", hooks))
         entries = " ".join(self.texts[name] for name in feature & set(self.kconfigs))

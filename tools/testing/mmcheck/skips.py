@@ -39,7 +39,7 @@ class Line:
     unskip:    the command that runs them, or ""
     selftests: the line is for selftests, not for KUnit suites
     maybe:     the machine decides whether the cases are skipped
-    only:      by condition (a field of Cell), the values for which the line holds; with "!", those for which not
+    only:      by condition (a field of Cell), the values for which the line holds; "!" in front of a value excludes it
     """
 
     why: str

@@ -140,7 +140,7 @@ def unpack(deb: Path, target: Path) -> None:
         pump(deb, member.group(2), int(member.group(1)), temporary)
         temporary.rename(target)
     except BaseException:
-        progress.say("removing what was unpacked")
+        progress.say("removing the incomplete source")
         shutil.rmtree(temporary, ignore_errors=True)
         raise
 

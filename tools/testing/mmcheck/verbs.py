@@ -45,7 +45,7 @@ NAMES: Mapping[str, str] = {
     "PAGES": "size of a page on arm64: 4K, 16K, 64K (4K)",
     "PATCH": "a patch for the kernel, applied to a private copy",
     "REPEATS": "how often to repeat measurements of time (25)",
-    "SELFTESTS": "no: use the KUnit suites alone",
+    "SELFTESTS": "no: use only the KUnit suites",
     "STRICT": "1: a test that meets a known issue fails, and is not skipped",
     "SUITE": "upstream: the kernel's own mm selftests in place of these",
     "TARGETS": "mm, the only value",
@@ -69,7 +69,7 @@ class Verb:
 
     says:     what it does, as one line of a list
     module:   "name" with a function main(), or "name:function"; it takes the environment and returns the exit status
-    reads:    the variables that it reads, besides O and INSTALL
+    reads:    the variables that it reads, except O and INSTALL
     example:  arguments that make sense
     other:    by variable, its meaning if that is special for this verb
     """
@@ -134,7 +134,10 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "mutants",
             f"{KERNEL} ONLY MUTANTS GENERATED MATRIX ALL BUDGET SELFTESTS JOBS",
             "--kernel 7.3 --only 'zap_*'",
-            {"MATRIX": "1: find every case that notices, not the first alone; selftests: the same for the selftests"},
+            {
+                "ONLY": "globs of names of mutants, separated by blanks",
+                "MATRIX": "1: find every case that notices, not only the first; selftests: the same for the selftests",
+            },
         ),
         "known-issues": Verb(
             "do the tests of each known issue fail without its patch, and pass with it?",
@@ -199,7 +202,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         "htmldocs": Verb("Documentation/ as HTML", "htmldocs"),
     },
 }
-"""The verbs by what they are for."""
+"""The verbs, grouped by their purpose."""
 
 VERBS: Mapping[str, Verb] = {name: verb for group in GROUPS.values() for name, verb in group.items()}
 

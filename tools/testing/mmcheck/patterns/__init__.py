@@ -36,7 +36,7 @@ class Verdict:
     file: str = "*"
 
     def about(self, one: Candidate) -> bool:
-        """Whether it judges this candidate."""
+        """Whether the verdict is about this candidate."""
         named = any(fnmatch.fnmatchcase(one.function, glob) for glob in self.functions)
         return named and self.pattern == one.pattern and fnmatch.fnmatchcase(one.file, self.file)
 
@@ -53,7 +53,7 @@ def load(table: Path = TABLE) -> list[Verdict]:
 
 
 def judged(candidates: Sequence[Candidate], verdicts: Sequence[Verdict]) -> list[tuple[Candidate, str, str]]:
-    """Each candidate with its verdict and the reason; the first verdict about it counts."""
+    """Each candidate with its verdict and the reason. If several verdicts are about a candidate, the first counts."""
     none = (NEW, "")
     found = []
     for one in candidates:

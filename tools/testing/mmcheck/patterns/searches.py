@@ -132,7 +132,7 @@ SEARCHES: dict[str, Callable[[Function], Iterator[tuple[int, str]]]] = {
 
 
 def search(found: list[Function]) -> list[Candidate]:
-    """The candidates of all patterns but `gap`, in the order of the sources."""
+    """The candidates of all patterns except `gap`, in the order of the sources."""
     candidates = []
     for function in found:
         for pattern, look in SEARCHES.items():

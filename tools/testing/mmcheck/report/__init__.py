@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make report: one HTML page of what is known: verdict, failures, cells, skips, known issues, mutants, benchmarks.
+"""make report: one HTML page of all results: verdict, failures, cells, skips, known issues, mutants, benchmarks.
 
 Reads the results of the other commands below O=, and runs no kernel. The page needs no server and no other file. A
 report of new results adds a line to O/report/history.jsonl. The next report is compared with this line.

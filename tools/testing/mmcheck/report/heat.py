@@ -147,7 +147,7 @@ def _cell(name: str, run: Run | None) -> dict[str, str]:
 
 
 def tracks(history: History) -> dict[str, dict[str, list[tuple[int, str]]]]:
-    """By run, the cases whose state has changed, and the cases that failed in their first report, the last one."""
+    """By run, the tracks of cases whose state has changed, and of cases that are new in this report and failed."""
     last = len(history.times) - 1
     found: dict[str, dict[str, list[tuple[int, str]]]] = {}
     for run, own in history.tracks.items():

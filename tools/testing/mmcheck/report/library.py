@@ -23,7 +23,7 @@ def provide(out: Path) -> None:
     if not stamp.exists() or stamp.read_bytes() != WANTED.read_bytes():
         line = f"python3 -m pip install -r {WANTED}"
         if os.environ.get("INSTALL") == "no":
-            raise UserError(f"make report needs jinja2, and INSTALL=no forbids to install it; install with: {line}")
+            raise UserError(f"make report needs jinja2, and INSTALL=no forbids installing it; install with: {line}")
         machine.provide([machine.ENSUREPIP])
         progress.say(f"installing jinja2, the library for the page's template, into {folder}")
         ours.empty(folder)

@@ -171,7 +171,7 @@ def session(label: str, verdicts: dict[str, str]) -> patched.Session:
     ("before", "after", "said"),
     [
         ("failed", "stale", ["passed: 1 of 1 patches fix their issue on linux x"]),
-        ("passed", "failed", ["FAILED: 0 of 1 patches fix their issue on linux x", "does not hold: issue 3"]),
+        ("passed", "failed", ["FAILED: 0 of 1 patches fix their issue on linux x", "the patch does not hold: issue 3"]),
         (
             "passed",
             "passed",

@@ -152,7 +152,7 @@ def test_a_patch_fixes_what_the_table_sees(tmp_path: Path, monkeypatch: pytest.M
     assert patched.fixed([issue("good.patch")], tree_of("f(); good();\n")) == ([], {})
     with pytest.raises(UserError, match=r"no patch fits; there are other.patch"):
         patched.fixed([issue("other.patch")], tree_of("f(); bad();\n"))
-    with pytest.raises(UserError, match="still seems to be there"):
+    with pytest.raises(UserError, match="still seems to have the faulty code"):
         patched.fixed([issue("none.patch")], tree_of("f(); bad();\n"))
 
 
