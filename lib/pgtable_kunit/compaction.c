@@ -11,8 +11,8 @@
 #include "pgtable_kunit.h"
 
 /*
- * After boot the kernel may have freed the code that starts the thread. The
- * thread is not stopped then.
+ * After boot the kernel may have freed the code that starts the thread. Then
+ * the test does not stop the thread.
  */
 static bool compaction_stoppable(void)
 {
@@ -32,7 +32,7 @@ static void __ref compaction_on(void *unused)
  * pgtable_kunit_compaction_off() - stop moving pages while a test runs
  * @test: the test, at whose end compaction starts again
  *
- * With pages of 64K, where a huge page is half of the memory, compaction works
+ * With pages of 64K a huge page is half of the memory. Then compaction works
  * most of the time, and its counters change only when a zone is done.
  */
 void __ref pgtable_kunit_compaction_off(struct kunit *test)

@@ -2,17 +2,18 @@
 /*
  * What differs between the kernels that the page-table suites run on.
  *
- * No other file knows the differences. Each probe checks whether the tree has a
- * feature. None checks a version number, because distributions backport.
+ * Differences between kernels that the page-table suites have to know about are
+ * in no other file. Each probe checks whether the tree has a feature, and no
+ * probe checks a version number, because distributions backport.
  */
 #ifndef _PGTABLE_KUNIT_COMPAT_H
 #define _PGTABLE_KUNIT_COMPAT_H
 
 #ifdef PGTABLE_KUNIT_RECORD
 /*
- * For the one object that compiles arm64's page-table code a second time: its
- * TLB invalidations and its check of the BBM level go to the recorder. This has
- * to come before any header that uses them.
+ * For the one object that compiles arm64's page-table code a second time. Its
+ * TLB invalidations and its check of the BBM level go to the recorder. So these
+ * macros have to come before any header that uses them.
  */
 #include <linux/cpufeature.h>
 #include <asm/tlbflush.h>
@@ -155,8 +156,8 @@ static inline pte_t pgtable_kunit_none(void)
 }
 
 /*
- * An entry without the bits that do not describe the mapping: that it is part
- * of a contiguous block, or that UML's host does not know it yet.
+ * An entry without the bits that do not describe the mapping: the bit of a
+ * contiguous block, and UML's bit for an entry that the host does not know yet.
  */
 static inline pte_t pgtable_kunit_plain(pte_t pte)
 {
@@ -189,9 +190,9 @@ static inline bool pgtable_kunit_folded(pte_t pte)
 #endif
 
 /*
- * The CPUs that a test can pretend to run on: without BBM level 3, and with it
- * if the code checks for it. After an access fault arm64 invalidates on all
- * CPUs, or only on the local one.
+ * The CPUs that a test can pretend to run on: one without BBM level 3 and, if
+ * the code checks for BBM level 3, one with it. After an access fault arm64
+ * invalidates on all CPUs, or only on the local one.
  */
 #ifdef ARM64_HAS_BBML3
 #define PGTABLE_KUNIT_BBM_SIDES			2
@@ -249,7 +250,8 @@ pgtable_kunit_flush_tlb_range(struct vm_area_struct *vma, unsigned long start,
 #endif
 
 /*
- * Types of entries that keep the write permission: the older kernel has more.
+ * Types of entries that keep the write permission. The older kernel has more
+ * types.
  */
 static inline bool pgtable_kunit_swp_writable(unsigned int type)
 {
@@ -269,7 +271,9 @@ static inline bool pgtable_kunit_swp_writable(unsigned int type)
 	}
 }
 
-/* Entries of the PMD level that are not present: the symbol has two names. */
+/*
+ * Entries of the PMD level that are not present. The symbol has had two names.
+ */
 #if defined(CONFIG_ARCH_HAS_PMD_SOFTLEAVES) || \
 	defined(CONFIG_ARCH_ENABLE_THP_MIGRATION)
 #define PGTABLE_KUNIT_PMD_SWP
@@ -322,8 +326,8 @@ pgtable_kunit_make_exclusive(struct mm_struct *mm, unsigned long addr)
 
 /*
  * Functions that once worked on one entry and now take a range. Some of them
- * are inline, so probe.mk has to look for them. Where there is none for
- * ranges, @nr must be 1.
+ * are inline, so probe.mk has to look for them. If the kernel has no function
+ * for ranges, @nr must be 1.
  */
 static inline pte_t
 pgtable_kunit_get_and_clear_ptes(struct mm_struct *mm, unsigned long addr,
@@ -440,18 +444,31 @@ pgtable_kunit_clear_nonpresent(struct mm_struct *mm, unsigned long addr,
 #define PGTABLE_KUNIT_KEEPS_TABLES		false
 #endif
 
-/* A page of a large folio whose other owner has gone: taken over, or copied. */
+/*
+ * A page of a large folio whose other owner has gone: does a write reuse or
+ * copy it?
+ */
 #ifdef PGTABLE_KUNIT_HAS_REUSED_FOLIOS
 #define PGTABLE_KUNIT_REUSES_FOLIOS		true
 #else
 #define PGTABLE_KUNIT_REUSES_FOLIOS		false
 #endif
 
-/* A write to the huge zero page: another huge page, or 512 small ones. */
+/*
+ * A write to the huge zero page: does it allocate another huge page, or 512
+ * small ones?
+ */
 #ifdef PGTABLE_KUNIT_HAS_HUGE_ZERO_WP
 #define PGTABLE_KUNIT_REPLACES_HUGE_ZERO	true
 #else
 #define PGTABLE_KUNIT_REPLACES_HUGE_ZERO	false
+#endif
+
+/* Reclaim unmaps the pages of a folio by batches, or one by one. */
+#ifdef PGTABLE_KUNIT_HAS_UNMAP_BATCHES
+#define PGTABLE_KUNIT_UNMAPS_BATCHES		true
+#else
+#define PGTABLE_KUNIT_UNMAPS_BATCHES		false
 #endif
 
 #ifdef PGTABLE_KUNIT_GENERIC
@@ -492,11 +509,11 @@ struct pgtable_kunit_batch {
 
 /*
  * The batch functions are private to mm/: a suite that calls them includes
- * mm/internal.h first. RESPECT are the bits that end a batch where they change,
- * MERGE the bits that are reported. The older kernel gets the bits to ignore,
- * and reports on the entries after the first, or on none if the caller does not
- * ask. The newer one gets the bits to respect, and merges the others into a
- * copy of the first entry, young and dirty at once.
+ * mm/internal.h first. RESPECT are the bits that end a batch where they change.
+ * MERGE are the bits that are reported. The older kernel gets the bits to
+ * ignore, and reports on the entries after the first, or on no entry if the
+ * caller does not ask. The newer kernel gets the bits to respect. It merges the
+ * bits to report into a copy of the first entry, young and dirty at once.
  */
 #if defined(FPB_RESPECT_DIRTY)
 
@@ -693,9 +710,7 @@ static inline void pgtable_kunit_clear_user_highpages(struct page *page,
 #define PGTABLE_KUNIT_ALLOC_ZEROED		false
 #endif
 
-/*
- * Larger folios cannot be cleared so; with DEBUG_VM the kernel warns of them.
- */
+/* Larger folios cannot be cleared this way: with DEBUG_VM the kernel warns. */
 #if defined(MAX_FOLIO_ORDER) && defined(CONFIG_DEBUG_VM)
 #define PGTABLE_KUNIT_MAX_FOLIO_ORDER		MAX_FOLIO_ORDER
 #else
@@ -703,7 +718,8 @@ static inline void pgtable_kunit_clear_user_highpages(struct page *page,
 #endif
 
 /*
- * A probe at the first instruction of a function that clears: number of pages.
+ * For a probe at the first instruction of a function that clears: how many
+ * pages it clears.
  */
 static inline unsigned int pgtable_kunit_clear_nr(const char *function,
 						  struct pt_regs *regs)
@@ -716,9 +732,9 @@ static inline unsigned int pgtable_kunit_clear_nr(const char *function,
 }
 
 /*
- * A probe at the first instruction of a function that returns how many bytes it
- * could not copy: return 1 at once. Do nothing on architectures where copying
- * cannot fail. Return: what the handler of a kprobe returns.
+ * For a probe at the first instruction of a function that returns how many
+ * bytes it could not copy: return 1 at once. On architectures where copying
+ * cannot fail, do nothing. Return: what the handler of a kprobe returns.
  */
 static inline int pgtable_kunit_return_error(struct pt_regs *regs)
 {
@@ -767,8 +783,8 @@ static inline void pgtable_kunit_table_dtor_free(struct ptdesc *ptdesc,
 
 /*
  * Whether a large folio is mapped by more than one mm. The newer kernel keeps
- * the IDs of up to two owners if it is configured to; otherwise it takes all
- * large folios for shared. The older one guesses from mapcounts.
+ * the IDs of up to two owners if it is configured to. Otherwise it considers
+ * all large folios shared. The older kernel guesses from mapcounts.
  */
 enum pgtable_kunit_shared {
 	PGTABLE_KUNIT_SHARED_TRACKED,
@@ -962,8 +978,8 @@ static inline int pgtable_kunit_dup_anon_rmap_pmd(struct folio *folio,
 }
 
 /*
- * How many warnings @fn causes; they do not fail the test. If the kernel cannot
- * keep them out of the log, @fn is not called.
+ * How many warnings @fn causes. The warnings do not fail the test. If the
+ * kernel cannot keep them out of the log, @fn is not called.
  */
 static inline int pgtable_kunit_count_warnings(struct kunit *test,
 					       void (*fn)(void *data),

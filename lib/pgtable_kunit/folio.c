@@ -10,9 +10,9 @@
 #include "pgtable_kunit.h"
 
 /*
- * How much memory to allocate until two folios are neighbours: more than is
- * likely to be free in single pieces of that order, but at most as many pieces
- * as can be compared.
+ * How much memory to allocate until two folios are neighbours. The limit is
+ * more memory than is likely to be free in single pieces of that order, but at
+ * most as many pieces as the function can compare.
  */
 #define PAIR_MEMORY	SZ_128M
 #define PAIR_TRIES_MIN	32UL
@@ -47,7 +47,7 @@ struct folio *pgtable_kunit_folio_alloc(struct kunit *test, unsigned int order)
 }
 
 /**
- * pgtable_kunit_folio_alloc_pair() - get two folios that are neighbours
+ * pgtable_kunit_folio_alloc_pair() - get two folios that are adjacent
  * @test: the test that is to own them
  * @order: the order of both
  * @pair: the folios; @pair[1] begins with the page after the last of @pair[0]
@@ -78,6 +78,6 @@ void pgtable_kunit_folio_alloc_pair(struct kunit *test, unsigned int order,
 			return;
 		}
 	}
-	KUNIT_FAIL_AND_ABORT(test, "no neighbours among %lu folios of order %u",
+	KUNIT_FAIL_AND_ABORT(test, "no two of %lu folios of order %u are adjacent",
 			     tries, order);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Failures that are known: bugs of the kernel, not of the test. */
+/* Known failures, which are bugs of the kernel and not of the test. */
 
 #include <linux/bits.h>
 #include <linux/module.h>
@@ -19,7 +19,7 @@ MODULE_PARM_DESC(issues, "known issues that this kernel has, bit N for issue N")
  * pgtable_kunit_has_issue() - whether the source of this kernel shows an issue
  * @number: number of the issue in the list of known issues
  *
- * Return: true if its faulty code is there, and the version is older than the
+ * Return: true if the source has the faulty code, and is older than the
  * fix
  */
 bool pgtable_kunit_has_issue(int number)
@@ -33,11 +33,12 @@ bool pgtable_kunit_has_issue(int number)
  * @number: number of the issue in the list of known issues
  * @fmt: what was seen, as for printf()
  *
- * Call it only if the failure is exactly what the issue predicts. The test is
- * skipped with the number of the issue if the source of this kernel shows the
- * issue. The test fails if the source does not, with pgtable_kunit.strict=1,
- * and if it has failed already. The test then goes on, since it checks more
- * than what the issue predicts: a failure after this fails the test.
+ * Call this only if the failure is exactly what the issue predicts. If the
+ * source of this kernel shows the issue, the test is skipped with the number of
+ * the issue. The test fails if the source does not show the issue, if
+ * pgtable_kunit.strict=1, or if the test has failed already. The test then goes
+ * on, since it checks more than what the issue predicts. A later failure still
+ * fails the test.
  */
 void pgtable_kunit_known_issue(struct kunit *test, int number,
 			       const char *fmt, ...)
@@ -66,7 +67,8 @@ void pgtable_kunit_known_issue(struct kunit *test, int number,
  * @test: the test
  * @number: number of the issue in the list of known issues
  *
- * A test calls it where the issue predicts a failure and the test saw none.
+ * Call this at a point where the issue predicts a failure, if the test saw
+ * none.
  */
 void pgtable_kunit_stale_issue(struct kunit *test, int number)
 {

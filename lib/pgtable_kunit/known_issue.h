@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Failures that are known: bugs of the kernel, not of the test. */
+/* Known failures, which are bugs of the kernel and not of the test. */
 #ifndef _PGTABLE_KUNIT_KNOWN_ISSUE_H
 #define _PGTABLE_KUNIT_KNOWN_ISSUE_H
 

@@ -4,8 +4,8 @@
  * a known state, and to say which state it expects afterwards.
  *
  * Everything that the library gives out belongs to the test case. When the case
- * ends, the library checks and frees it. Whatever is not in its first state
- * again fails the case.
+ * ends, the library checks and frees it. If something is not in its first state
+ * again, the case fails.
  */
 #ifndef _PGTABLE_KUNIT_H
 #define _PGTABLE_KUNIT_H
@@ -26,10 +26,10 @@
  * PGTABLE_KUNIT_DID() - say how much a case did; fail it if it did nothing
  * @test: the test
  * @count: how often
- * @what: what was counted, a plural: "folds", "flushes"
+ * @what: what was counted, in the plural: "folds", "flushes"
  *
- * For each loop, race, flush, swap, migration or fold that a verdict depends
- * on.
+ * Use it for each loop, race, flush, swap, migration or fold that a verdict
+ * depends on.
  */
 #define PGTABLE_KUNIT_DID(test, count, what) do {			\
 	struct kunit *__test = (test);					\
@@ -38,7 +38,7 @@
 									\
 	kunit_info(__test, "did %lu %s\n", __did, __what);		\
 	KUNIT_EXPECT_GT_MSG(__test, __did, 0UL,				\
-			    "no %s: this case shows nothing", __what);	\
+			    "no %s: this case proves nothing", __what);	\
 } while (0)
 
 /* After this many failures a loop over combinations ends. */
@@ -54,8 +54,8 @@
  * @want: the image that the test expects, with the same indexes
  * @guard_used: the test has put entries of its own into the guards
  *
- * The table is a page of its own with real entries, but it is not part of the
- * page tables of @mm: no hardware walks it.
+ * The table is a page of its own with real entries. It is not part of the page
+ * tables of @mm, so no hardware walks it.
  */
 struct pgtable_kunit_table {
 	struct kunit *test;
@@ -107,10 +107,10 @@ pgtable_kunit_table_addr(struct pgtable_kunit_table *table, int idx)
  * @mm: the mm
  * @addr: address of the entry
  * @ptep: the entry, cleared with pte_clear()
- * @old: what it was before
+ * @old: the entry before pte_clear()
  *
- * pte_clear() is the only function that does not report to
- * CONFIG_PAGE_TABLE_CHECK that a page is mapped once less.
+ * pte_clear() is the only function that clears an entry without a report to
+ * CONFIG_PAGE_TABLE_CHECK.
  */
 static inline void pgtable_kunit_uncount(struct mm_struct *mm,
 					 unsigned long addr, pte_t *ptep,
@@ -130,7 +130,7 @@ void pgtable_kunit_folio_alloc_pair(struct kunit *test, unsigned int order,
 void pgtable_kunit_thp_set(struct kunit *test, unsigned long orders,
 			   bool zero_page);
 
-/* Flushes that are kept with their range; more are only counted. */
+/* Flushes that are kept with their range. All others are only counted. */
 #define PGTABLE_KUNIT_FLUSHES	1024
 
 /**
@@ -161,7 +161,7 @@ void pgtable_kunit_tlb_stop(struct kunit *test, struct pgtable_kunit_tlb *tlb);
 
 void pgtable_kunit_compaction_off(struct kunit *test);
 
-/* Changes of the fixmap that are kept; more are only counted. */
+/* Changes of the fixmap that are kept. All others are only counted. */
 #define PGTABLE_KUNIT_FIXMAPS	2048
 
 /**

@@ -16,4 +16,4 @@ pgtable_kunit_has = $(filter $(patsubst %,-DPGTABLE_KUNIT_HAS_%,$(1)), \
 ccflags-y += -I$(srctree)/lib/pgtable_kunit \
 	$(call pgtable_kunit_has,CLEAR_PTES MODIFY_PROT_PTES YOUNG_PTES \
 		CLEAR_NONPRESENT ONE_DTOR KEPT_TABLES REUSED_FOLIOS \
-		HUGE_ZERO_WP MAYBE_MAPPED_SHARED DUP_RMAP_VMA)
+		HUGE_ZERO_WP MAYBE_MAPPED_SHARED DUP_RMAP_VMA UNMAP_BATCHES)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * In which properties an entry differs from another, as words for a failure.
+ * The properties in which an entry differs from another, as words for a
+ * message.
  */
 
 #include <linux/kernel.h>
@@ -16,8 +17,9 @@
  * @is: the entry that is there
  * @want: the entry that is expected
  *
- * "+young" is a property that only @is has, "-dirty" one that only @want has.
- * Entries that are not present, and bits without a helper, have no word.
+ * "+young" is a property that only @is has. "-dirty" is a property that only
+ * @want has. Entries that are not present, and bits without a helper, have no
+ * word.
  *
  * Return: the words, with a colon and a blank before them; "" if there are none.
  */

@@ -2,10 +2,10 @@
 /*
  * Recorder of accesses to page-table entries.
  *
- * It is for an object that compiles page-table code of the tree a second time,
- * in which READ_ONCE(), WRITE_ONCE(), xchg(), cmpxchg() and the TLB
- * invalidations go through the functions below. So it sees what hardware can
- * see: each single access, in its order, whatever function makes it.
+ * It is for an object that compiles page-table code of the tree a second time.
+ * In that object READ_ONCE(), WRITE_ONCE(), xchg(), cmpxchg() and the TLB
+ * invalidations go through the functions below. So the recorder sees what
+ * hardware can see: each single access, in order, whatever function makes it.
  *
  * This file is included before any header that knows a pte_t, and must not need
  * it.
@@ -19,10 +19,10 @@ struct kunit;
 struct mm_struct;
 struct pgtable_kunit_table;
 
-/* Steps that are kept; more are only counted. */
+/* Steps that are kept. All others are only counted. */
 #define PGTABLE_KUNIT_STEPS	4096
 
-/* What an invalidation does, and leaves out. */
+/* Flags: what an invalidation does not do. */
 #define PGTABLE_KUNIT_LAST_LEVEL	0x1	/* only last-level entries */
 #define PGTABLE_KUNIT_NOSYNC		0x2	/* does not wait for the end */
 #define PGTABLE_KUNIT_LOCAL		0x4	/* only on this CPU */

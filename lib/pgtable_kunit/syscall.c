@@ -22,7 +22,7 @@
 long pgtable_kunit_do_syscall(unsigned int nr, const unsigned long *arg)
 {
 #if defined(CONFIG_ARM64)
-	/* Newer kernels look for the first argument here, too. */
+	/* Newer kernels read the first argument from here too. */
 	struct pt_regs regs = {
 		.orig_x0 = arg[0],
 		.regs = { arg[0], arg[1], arg[2], arg[3], arg[4], arg[5] },

@@ -25,7 +25,7 @@ static bool is_poison(pte_t *pte)
 	return !memchr_inv(pte, POISON, sizeof(*pte));
 }
 
-/* Page -1 or 1, seen from the table. */
+/* A guard page, by its position relative to the table: -1 or 1. */
 static pte_t *guard_page(pte_t *pte, int page)
 {
 	return pte + page * PTRS_PER_PTE;
@@ -56,7 +56,7 @@ static void table_empty(struct pgtable_kunit_table *table)
  * pgtable_kunit_table_reset() - empty a table
  * @table: the table
  *
- * Afterwards the table and the expected image are empty, and the guards hold
+ * The table and the expected image become empty, and the guards hold
  * nothing but poison. Tests call this in their loops, so it also lets other
  * tasks run.
  */

@@ -55,7 +55,7 @@ struct pgtable_kunit_tlb *pgtable_kunit_tlb_record(struct kunit *test,
 }
 
 /**
- * pgtable_kunit_tlb_stop() - end a record before the test does
+ * pgtable_kunit_tlb_stop() - end a record before the test ends
  * @test: the test
  * @tlb: the record
  */

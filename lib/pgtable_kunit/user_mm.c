@@ -133,21 +133,21 @@ static void user_check_page(struct user_mm *u, unsigned int page)
 		return;
 	}
 	if (!pte_present(pte)) {
-		user_fail(u, page, "entry, not present,", pte_val(pte), 1);
+		user_fail(u, page, "entry is not present:", pte_val(pte), 1);
 		return;
 	}
 	if (p->pfn && pte_pfn(pte) != p->pfn)
 		user_fail(u, page, "page frame", pte_pfn(pte), p->pfn);
 	p->pfn = pte_pfn(pte);
 	if (pte_write(pte) && !p->writable)
-		user_fail(u, page, "entry, writable,", pte_val(pte), 0);
+		user_fail(u, page, "entry is writable:", pte_val(pte), 0);
 	/* A writable entry means that the page is exclusive. */
 	if (pte_write(pte) && !PageAnonExclusive(pte_page(pte)))
-		user_fail(u, page, "entry, writable but shared,", pte_val(pte),
+		user_fail(u, page, "entry is writable, but shared:", pte_val(pte),
 			  0);
 	/*
-	 * A present page must be accessible without a fault that maps another
-	 * one.
+	 * The test must reach a present page without a fault that maps another
+	 * page.
 	 */
 	if (get_user(data, (unsigned int __user *)p->addr))
 		user_fail(u, page, "access", 1, 0);
@@ -165,10 +165,10 @@ static void user_check_folio(struct user_mm *u, struct folio *folio,
 		nr += u->page[i].mapped && u->page[i].present &&
 		      pfn_folio(u->page[i].pfn) == folio;
 	if (folio_mapcount(folio) != nr)
-		user_fail(u, page, "mappings of its folio:",
+		user_fail(u, page, "number of mappings of its folio:",
 			  folio_mapcount(folio), nr);
 	if (folio_ref_count(folio) != nr)
-		user_fail(u, page, "references of its folio:",
+		user_fail(u, page, "number of references of its folio:",
 			  folio_ref_count(folio), nr);
 }
 
@@ -204,7 +204,7 @@ void user_mm_check(struct user_mm *u)
 		user_check_folio(u, folio, i);
 	}
 	if (get_mm_counter_sum(u->mm, MM_ANONPAGES) != rss)
-		user_fail(u, 0, "pages of the address space:",
+		user_fail(u, 0, "number of pages of the address space:",
 			  get_mm_counter_sum(u->mm, MM_ANONPAGES), rss);
 }
 

@@ -12,8 +12,8 @@
 #include "pgtable_kunit.h"
 
 /*
- * Pages of a block: as many as the architecture folds, or as many as a similar
- * folio would have.
+ * Pages of a block: as many as the architecture folds, or as many as a folio of
+ * a similar size would have.
  */
 #ifdef CONFIG_ARM64_CONTPTE
 #define USER_BLOCK_ORDER	(CONT_PTE_SHIFT - PAGE_SHIFT)

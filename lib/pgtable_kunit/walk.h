@@ -3,9 +3,9 @@
  * Random walks over a page table, and the model that they are compared with.
  *
  * A walk calls all the functions that work on user entries, in random order, on
- * a window of a synthetic table, and after each call it knows what the table
- * should be. Each suite defines how entries are written as bits, and which
- * functions are called.
+ * a window of a synthetic table. After each call it knows what the table should
+ * be. Each suite defines how entries are written as bits, and which functions
+ * are called.
  *
  *   walk_model.c	what each function does, in plain structs
  *   walk_draw.c	draws steps
@@ -20,8 +20,8 @@
 #include "pgtable_kunit.h"
 
 /*
- * What a folded block consists of; elsewhere, the number of entries after
- * which something is likely to change.
+ * The number of entries of a folded block. Without folding, the number of
+ * entries after which something is likely to change.
  */
 #ifdef CONFIG_ARM64
 #define WALK_BLOCK		CONT_PTES
@@ -34,8 +34,9 @@
 #define WALK_WINDOW		(WALK_BLOCKS * WALK_BLOCK)
 
 /*
- * Pages have numbers. The pages of a folio of twice the window come first, then
- * one block of pages that two folios share, half and half.
+ * Pages have numbers. The first numbers are the pages of a folio of twice the
+ * window. The next ones are a block of pages that two folios share, half and
+ * half.
  */
 #define WALK_FOLIO_PAGES	(2 * WALK_WINDOW)
 #define WALK_PAGES		(WALK_FOLIO_PAGES + WALK_BLOCK)
@@ -148,11 +149,11 @@ enum walk_returns {
 #define WALK_HAS_UFFD		BIT(1)
 #define WALK_HAS_SPECIAL	BIT(2)
 #define WALK_HAS_SOFT_DIRTY	BIT(3)
-/* Entries may be passed with the bit that a function has to strip. */
+/* A step may pass entries with the bit that the function has to strip. */
 #define WALK_HAS_LEAK		BIT(4)
 /*
- * A fault may ask for fewer permissions than there are, and for entries that
- * are not accessible.
+ * A fault may ask for fewer permissions than the entry has, and for entries
+ * that are not accessible.
  */
 #define WALK_HAS_MERGE		BIT(5)
 

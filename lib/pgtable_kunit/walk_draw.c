@@ -180,13 +180,16 @@ static void walk_draw_entry(struct walk *w, unsigned int idx,
 			  idx % WALK_BLOCK;
 	else
 		e->page = walk_below(w, WALK_PAGES);
-	/* No page may fit by chance. */
+	/* Choose pages that cannot fit their addresses by chance. */
 	if (w->shift && (e->page + w->shift) % WALK_BLOCK == idx % WALK_BLOCK)
 		e->page ^= 1;
 	walk_draw_dirty(w, e);
 }
 
-/* As many as can be set: not present before, and pages of one folio. */
+/*
+ * As many entries as one call can set: not present before, with pages of one
+ * folio.
+ */
 static unsigned int walk_draw_room(struct walk *w, const struct walk_step *step)
 {
 	unsigned int max_nr = min(walk_room(&w->model, step->idx),

@@ -2,14 +2,14 @@
 /*
  * Random walks over a page table: the model.
  *
- * It applies each function to a window of plain structs, one entry after the
- * other. It shares no code with the kernel, knows no bits, and never reads the
- * table: so a comparison with it proves something.
+ * The model applies each function to a window of plain structs, one entry after
+ * the other. It shares no code with the kernel, knows no bits, and never reads
+ * the table. So a comparison with the model proves something.
  *
- * There are two ideas. A folded block has one accessed and one dirty bit, which
- * may be in any of its entries. A function that changes a block in part unfolds
- * it first, unless it changes only these two bits: then it changes the whole
- * block.
+ * The model rests on two ideas. A folded block has one accessed bit and one
+ * dirty bit, which may be in any of its entries. A function that changes a
+ * block in part unfolds it first. If the function changes only these two bits,
+ * it changes the whole block instead.
  */
 
 #include "walk.h"
@@ -155,7 +155,10 @@ bool walk_step_legal(const struct walk_model *m, const struct walk_step *step)
 	case WALK_ACCESS_FLAGS:
 		return walk_access_legal(m, step);
 	case WALK_MODIFY_PROT:
-		/* Some CPUs need one more invalidation if it is executable. */
+		/*
+		 * Some CPUs need one more invalidation if the entry is
+		 * executable.
+		 */
 		return step->nr <= walk_batch(m, step->idx) && !first->exec &&
 		       (!(step->flags & WALK_WRITE) || !first->uffd);
 	default:

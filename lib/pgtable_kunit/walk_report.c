@@ -4,8 +4,8 @@
 #include "walk.h"
 
 /*
- * How many later walks are tried for a shorter sequence, how many of these are
- * shortened, and which length is short enough.
+ * How many later walks may be tried for a shorter sequence, how many of their
+ * sequences are shortened, and which length is short enough.
  */
 #define WALK_MORE_TRIED		50
 #define WALK_MORE_SHORTENED	4
@@ -47,10 +47,11 @@ static bool walk_drop(struct walk_step *step, struct walk_step *tried,
  * @fails: whether a sequence of steps fails
  * @data: for @fails
  *
- * Tries to leave out half of the steps, quarters and so on down to single ones,
- * and in the end any two of them: for example, a step that clears an entry and
- * the step that sets it can only be left out together. The result is not always
- * the shortest sequence, but none of its steps, and no two, can be left out.
+ * The search tries to leave out half of the steps, quarters and so on down to
+ * single steps. In the end it tries to leave out any two steps. For example, a
+ * step that clears an entry and the step that sets it can only be left out
+ * together. The result is not always the shortest sequence, but no step and no
+ * two steps of it can be left out.
  *
  * Return: the number of remaining steps.
  */
@@ -64,7 +65,7 @@ unsigned int walk_shorten(struct walk_step *step, struct walk_step *tried,
 	unsigned int size, i, j;
 	bool dropped;
 
-	/* Begin at the end: the first steps are needed most. */
+	/* Begin at the end, since the first steps are needed most. */
 	for (size = max(nr / 2, 1); size; size /= 2) {
 		for (i = rounddown(nr, size) + size; i >= size; i -= size) {
 			if (i - size < nr)
@@ -120,9 +121,9 @@ static bool walk_goes_wrong(struct walk *w, u64 from, unsigned int length)
 }
 
 /*
- * The last step of a walk went wrong: print how to repeat it, and a shorter
- * sequence. If that is long, later walks may show the same failure with fewer
- * steps.
+ * The last step of a walk went wrong. Print how to repeat it, and a shorter
+ * sequence. If that sequence is long, later walks may show the same failure
+ * with fewer steps.
  */
 static void walk_report(struct walk *w, unsigned int length)
 {

@@ -260,7 +260,7 @@ void walk_reset(struct walk *w)
  * @idx: where, counted from the begin of the window
  * @entry: the entry
  *
- * It creates the state before a step, without the functions under test.
+ * This creates the state before a step, without the functions under test.
  */
 void walk_fill(struct walk *w, unsigned int idx, const struct walk_entry *entry)
 {

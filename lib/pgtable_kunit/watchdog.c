@@ -3,10 +3,10 @@
  * The watchdog: it names a test case that hangs, and ends the run.
  *
  * KUnit gives up on a case after minutes, and then waits for a thread that may
- * never notice. Here a kernel timer runs during each case. It expires in the
- * interrupt of the tick, so it also ends a case that spins in a kernel that
- * does not preempt, on a machine with one CPU. The same kernel cannot continue,
- * so the timer panics; the launcher boots again for the other suites.
+ * never notice. Here a kernel timer runs during each case. The timer expires in
+ * the interrupt of the tick. So it also ends a case that spins on a machine
+ * with one CPU, in a kernel without preemption. The same kernel cannot
+ * continue, so the timer panics. The launcher boots again for the other suites.
  */
 
 #include <linux/jiffies.h>
@@ -26,7 +26,7 @@ static unsigned int timeout =
 module_param(timeout, uint, 0644);
 MODULE_PARM_DESC(timeout, "seconds after which a test case is a hang");
 
-/* Slow cases may take that many times longer. */
+/* Slow cases may take this many times longer. */
 #define SLOW_FACTOR	3
 
 /* KUnit runs one case at a time. */
@@ -76,8 +76,8 @@ static bool case_is_slow(struct kunit *test, const struct kunit_suite *suite)
  * @test: the test
  * @suite: its suite
  *
- * The init function of each suite must call it first. The case fails if it
- * makes the kernel warn, and is ended as a hang if it takes longer than the
+ * The init function of each suite must call this first. The case fails if it
+ * makes the kernel warn. It is ended as a hang if it takes longer than the
  * parameter pgtable_kunit.timeout says.
  *
  * Return: 0, or an error number.

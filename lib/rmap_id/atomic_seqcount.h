@@ -2,17 +2,17 @@
 /*
  * A sequence count that several writers may hold at once.
  *
- * Writers that share it change the data with atomic operations. A writer that
- * finds no other writer may get exclusive access, and then changes the data
- * with plain loads and stores; a later writer waits for it. Readers retry if
- * any writer was there while they read.
+ * Writers that share the count change the data with atomic operations. A writer
+ * that finds no other writer may get exclusive access, and then changes the
+ * data with plain loads and stores. A later writer waits until the exclusive
+ * writer ends. Readers retry if there was any writer while they read.
  *
- * The state is one word: bits 0 to 15 are the number of writers that share it;
- * bits 16 to 31 are the number of writers that try to get exclusive access, one
- * of which may have it; the bits above are the number of writes.
+ * The state is one word. Bits 0 to 15 are the number of writers that share the
+ * count. Bits 16 to 31 are the number of writers that try to get exclusive
+ * access or have it. The bits above are the number of writes.
  *
- * Writers do not sleep, and do not run in interrupts: they might wait for the
- * writer that they interrupt.
+ * Writers do not sleep, and do not run in interrupts: in an interrupt a writer
+ * might wait for the writer that it interrupted.
  */
 #ifndef _LIB_ATOMIC_SEQCOUNT_H
 #define _LIB_ATOMIC_SEQCOUNT_H
@@ -34,7 +34,7 @@
 #define ATOMIC_SEQCOUNT_WRITERS_MASK \
 	(ATOMIC_SEQCOUNT_SHARED_MASK | ATOMIC_SEQCOUNT_EXCLUSIVE_MASK)
 
-/* Each CPU may have one writer, and another one nested in it. */
+/* Each CPU may have one writer, and a second writer nested in the first. */
 static_assert(2 * CONFIG_NR_CPUS <= ATOMIC_SEQCOUNT_SHARED_MASK + 1);
 
 struct atomic_seqcount {
@@ -54,8 +54,8 @@ static inline void atomic_seqcount_init(struct atomic_seqcount *s)
  * atomic_seqcount_read() - begin to read, even if there are writers
  * @s: the count
  *
- * Return: the state; if it has a bit of ATOMIC_SEQCOUNT_WRITERS_MASK, the data
- * is not consistent, and atomic_seqcount_retry() will not notice that.
+ * Return: the state. If it has a bit of ATOMIC_SEQCOUNT_WRITERS_MASK, the data
+ * is not consistent, and a later check for a retry does not notice that.
  */
 static inline s64 atomic_seqcount_read(const struct atomic_seqcount *s)
 {
@@ -75,7 +75,7 @@ static inline s64 atomic_seqcount_read_begin(struct atomic_seqcount *s)
 }
 
 /**
- * atomic_seqcount_read_retry() - was there a writer?
+ * atomic_seqcount_read_retry() - check whether there was a writer
  * @s: the count
  * @start: what atomic_seqcount_read_begin() has returned
  */
@@ -87,7 +87,7 @@ static inline bool atomic_seqcount_read_retry(const struct atomic_seqcount *s,
 	return atomic64_read(&s->state) != start;
 }
 
-/* A writer in an interrupt may wait for the one that it interrupts. */
+/* A writer in an interrupt may wait for the writer that it interrupted. */
 static inline bool atomic_seqcount_may_write(void)
 {
 	return in_task();
@@ -124,7 +124,10 @@ static inline bool atomic_seqcount_write_begin(struct atomic_seqcount *s,
 		state = atomic64_add_return(ATOMIC_SEQCOUNT_SHARED, &s->state);
 	}
 
-	/* A writer that has exclusive access, or will learn that it has not. */
+	/*
+	 * Another writer has exclusive access, or tries to get it and will
+	 * fail.
+	 */
 	if (state & ATOMIC_SEQCOUNT_EXCLUSIVE_MASK)
 		atomic64_cond_read_acquire(&s->state,
 					   !(VAL & ATOMIC_SEQCOUNT_EXCLUSIVE_MASK));

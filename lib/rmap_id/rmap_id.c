@@ -21,8 +21,8 @@ int rmap_id_alloc(gfp_t gfp)
 }
 
 /**
- * rmap_id_free() - give an ID back
- * @id: the ID; no mapping has it any more
+ * rmap_id_free() - free an ID
+ * @id: the ID, which no mapping has any more
  */
 void rmap_id_free(unsigned int id)
 {
@@ -30,10 +30,10 @@ void rmap_id_free(unsigned int id)
 }
 
 /**
- * rmap_id_sub() - the part of an ID that goes into one of the sums
- * @params: how the ID is cut
+ * rmap_id_sub() - what one mapping of an ID adds to one of the sums
+ * @params: how the ID is cut into parts
  * @id: the ID
- * @value: number of the sum
+ * @value: the number of the sum
  *
  * Return: the bits of that part, as digits of the sum's base.
  */
@@ -51,7 +51,7 @@ u64 rmap_id_sub(const struct rmap_id_params *params, unsigned int id,
 /**
  * rmap_id_init() - an object without mappings
  * @object: the object, with as many sums as rmap_id_params() requires
- * @order: one owner has up to 2^@order mappings of it
+ * @order: one owner has at most 2^@order mappings of the object
  */
 void rmap_id_init(struct rmap_id_object *object, unsigned int order)
 {
@@ -102,8 +102,8 @@ void rmap_id_add(struct rmap_id_object *object, unsigned int id, int nr)
  * @id: of the owner
  *
  * Return: false if the object has more mappings than one owner can have, or a
- * mapping of another owner. Otherwise true: all mappings are of @id, or there
- * are none.
+ * mapping of another owner. Otherwise true: all mappings belong to @id, or
+ * there are none.
  */
 bool rmap_id_exclusive(struct rmap_id_object *object, unsigned int id)
 {

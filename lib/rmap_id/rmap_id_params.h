@@ -3,17 +3,17 @@
  * How many sums an object of each order needs, and the proof that they are
  * enough.
  *
- * An owner has an ID of RMAP_ID_BITS bits. An object of up to n mappings adds
- * up the IDs of all its mappings, read as numbers of base n + 1: each bit of
- * the ID is one digit. A digit of the sum is the number of mappings whose owner
- * has that bit. As there are at most n, no digit carries into the next, and all
- * mappings belong to one owner if and only if each digit is 0 or the number of
- * mappings, as that owner's bits say.
+ * An owner has an ID of RMAP_ID_BITS bits. An object of up to n mappings adds up
+ * the IDs of all its mappings. It reads an ID as a number of base n + 1: each
+ * bit of the ID is one digit. A digit of the sum is the number of mappings whose
+ * owner has that bit. There are at most n mappings, so no digit carries into the
+ * next. All mappings belong to one owner if and only if each digit of the sum is
+ * the number of mappings where the owner's ID has a 1, and 0 where it has a 0.
  *
- * The sum has to fit: (n + 1)^bits - 1 < 2^64. If it does not, 2^64 itself can
- * be written with digits of at most n, which is a sum of other owners that is 0
- * modulo 2^64: the condition is exact. So an ID is cut into as many values as it
- * takes.
+ * The sum has to fit: (n + 1)^bits - 1 < 2^64. This condition is exact: if it
+ * does not hold, 2^64 itself can be written with digits of at most n. These
+ * digits are a sum of other owners, and the sum is 0 modulo 2^64. So an ID is
+ * cut into as many values as are needed.
  */
 #ifndef _LIB_RMAP_ID_PARAMS_H
 #define _LIB_RMAP_ID_PARAMS_H
@@ -29,9 +29,9 @@
 
 /**
  * struct rmap_id_params - how IDs are cut for an object
- * @base: of the digits: one more than the largest number of mappings
+ * @base: the base of the digits: one more than the largest number of mappings
  * @values: how many sums there are
- * @bits: digits of each
+ * @bits: the number of digits of each sum
  */
 struct rmap_id_params {
 	unsigned int base;
@@ -39,7 +39,7 @@ struct rmap_id_params {
 	unsigned int bits;
 };
 
-/* @q divided by @base for each of the digits @k, @k + 1, ... that exists. */
+/* Divide @q by @base once for each of the digits @k, @k + 1, ... that exists. */
 static __always_inline u64 __rmap_id_div(u64 q, u64 base, unsigned int bits,
 					 unsigned int k)
 {
@@ -69,8 +69,9 @@ static __always_inline u64 __rmap_id_div16(u64 q, u64 base, unsigned int bits,
  * @base: of the digits; not a power of two
  * @bits: digits of a value, at most 64
  *
- * It has no loop, so that the compiler can evaluate it for constants: the power
- * may be too large, so it divides 2^64 - 1 instead.
+ * The function has no loop, so that the compiler can evaluate it for constants.
+ * The power (@base)^(@bits) may be too large, so the function divides 2^64 - 1
+ * instead.
  */
 static __always_inline bool rmap_id_sound(unsigned int base, unsigned int bits)
 {
@@ -84,8 +85,8 @@ static __always_inline bool rmap_id_sound(unsigned int base, unsigned int bits)
 }
 
 /*
- * Parameters for all objects of up to 2^@order mappings: unsound ones do not
- * compile.
+ * Parameters for all objects of up to 2^@order mappings. Unsound parameters do
+ * not compile.
  */
 static __always_inline struct rmap_id_params
 rmap_id_sound_params(unsigned int order, unsigned int values, unsigned int bits)
@@ -114,7 +115,8 @@ static inline struct rmap_id_params rmap_id_params(unsigned int order)
 		return rmap_id_sound_params(5, 2, 12);
 	case 6 ... 10:
 		/*
-		 * Three values of 8 bits are enough for 128 pages, not for 256.
+		 * Three values of 8 bits are enough for 128 pages, but not for
+		 * 256.
 		 */
 		return rmap_id_sound_params(10, 4, 6);
 	case 11 ... 12:

@@ -2,11 +2,12 @@
 /*
  * Which arm64 instructions are atomic read-modify-write operations.
  *
- * arm64 can handle a read fault of such an instruction as a write fault. If it
- * misses one, there are two faults, as without the option; if it takes another
- * instruction for an atomic, a read allocates memory. The decoder is plain C,
- * so it is tested on any architecture: against patterns of all bits as in the
- * encoding index of the Arm ARM, and against words from an assembler.
+ * arm64 can handle a read fault of such an instruction as a write fault. If the
+ * decoder misses an atomic, the atomic faults twice. If the decoder takes
+ * another instruction for an atomic, a read allocates memory. The decoder is
+ * plain C, so the tests run on any architecture. They compare it with bit
+ * patterns from the encoding index of the Arm ARM, and with words from an
+ * assembler.
  *
  * Not covered: what the fault handler does with the result (atomic_rmw_fault),
  * 128-bit atomics, which the decoder leaves out.
@@ -68,7 +69,7 @@ static void rmw_parse(struct kunit *test, struct rmw_bits *bits)
 /* Rs, Rn and Rt. */
 #define RMW_REGISTERS	0x001f03ffU
 
-/* Keep the patterns that @insn matches apart from registers. */
+/* Keep the patterns that match @insn if the registers are left out. */
 static unsigned int rmw_candidates(const struct rmw_bits *bits, u32 insn,
 				   struct rmw_bits *found)
 {
@@ -91,9 +92,9 @@ static bool rmw_matches(const struct rmw_bits *bits, unsigned int nr, u32 insn)
 }
 
 /*
- * Words that differ only in the registers: on UML, which runs at the speed of
- * the host, all of them; elsewhere those whose registers are next to a limit of
- * some instruction.
+ * The next combination of registers, or 0 after the last. UML runs at the speed
+ * of the host, so there it goes through all combinations. Elsewhere it goes
+ * through registers that are next to a limit of some instruction.
  */
 static u32 rmw_next(u32 registers)
 {
@@ -113,7 +114,7 @@ static u32 rmw_next(u32 registers)
 	return 0;
 }
 
-/* Each case has a sixteenth of all instructions, by the highest four bits. */
+/* Each case tests the instructions with one value of the highest four bits. */
 static PGTABLE_KUNIT_GEN_PARAMS(rmw_top)
 {
 	unsigned long top = (unsigned long)prev;
@@ -125,10 +126,11 @@ static PGTABLE_KUNIT_GEN_PARAMS(rmw_top)
 }
 
 /*
- * Every 32-bit word is taken for an atomic exactly if some pattern matches
- * [atomics 30]: on UML all of the 4294967296 that there are; elsewhere all 512
- * combinations of size, V, A, R, o3 and opc and everything else that is not a
- * register, with 512 combinations of registers.
+ * The decoder takes a 32-bit word for an atomic exactly if some pattern matches
+ * [atomics 30]. On UML the test tries all 4294967296 words. Elsewhere it tries
+ * all values of the bits that are not registers, which include the 512
+ * combinations of size, V, A, R, o3 and opc, each with 512 combinations of
+ * registers.
  */
 static void decoder_every_instruction(struct kunit *test)
 {
@@ -164,9 +166,9 @@ static void decoder_every_instruction(struct kunit *test)
 }
 
 /*
- * Of the 512 combinations of size, V, A, R, o3 and opc of the class of atomic
- * memory operations, 170 are atomics [atomics 30]: 128 times LD<op>, 16 SWP,
- * 24 RCW*, 2 ST64BV*.
+ * The class of atomic memory operations has 512 combinations of size, V, A, R,
+ * o3 and opc. The decoder takes 170 of them for atomics [atomics 30]: 128
+ * LD<op>, 16 SWP, 24 RCW* and 2 ST64BV*.
  */
 static void decoder_class_combinations(struct kunit *test)
 {
@@ -249,8 +251,8 @@ static const struct rmw_word {
 KUNIT_ARRAY_PARAM_DESC(rmw_word, rmw_words, desc);
 
 /*
- * Each atomic of an assembler is decoded as one [atomics 26], and nothing else
- * is.
+ * The decoder takes each atomic from an assembler for an atomic [atomics 26],
+ * and no other word.
  */
 static void decoder_assembled_word(struct kunit *test)
 {

@@ -2,9 +2,9 @@
 /*
  * Memory to be cleared, with neighbours of known content.
  *
- * The page allocator gives out blocks; an extent lies in the middle of one
- * block, or of several consecutive ones. So it can be larger than any block,
- * and a write beyond its ends hits pages of known content.
+ * The page allocator gives out blocks. An extent lies in the middle of one
+ * block, or of several consecutive blocks, so it can be larger than any block.
+ * A write beyond its ends hits pages of known content.
  */
 
 #include <kunit/test-bug.h>
@@ -14,13 +14,13 @@
 #include "../internal.h"
 #include "clear_extent.h"
 
-/* Blocks from the page allocator: large, but some have to fit into memory. */
+/* Blocks from the page allocator: large, but several must fit into memory. */
 #define BLOCK_ORDER	min_t(unsigned int, MAX_PAGE_ORDER, \
 			      ilog2(SZ_32M) - PAGE_SHIFT)
 #define BLOCK_PAGES	((unsigned int)BIT(BLOCK_ORDER))
 #define BLOCKS_MAX	1024
 
-/* Guard pages on either side that each check compares. */
+/* Each check compares this many guard pages on either side. */
 #define GUARD_NEAR	2U
 
 #define PAGE_WORDS	((unsigned int)(PAGE_SIZE / sizeof(u64)))
@@ -49,7 +49,7 @@ static u64 extent_word(struct clear_extent *extent, int page, unsigned int word,
 	return serial * GOLDEN_RATIO_64 | 0x0101010101010101ULL;
 }
 
-/* The n-th word of a page that has to be written, and checked. */
+/* The n-th word of a page that is written and checked. */
 static unsigned int extent_next(int page, unsigned int n, enum clear_fill fill)
 {
 	if (fill != CLEAR_MARKS)
@@ -80,7 +80,10 @@ static void extent_fill(struct clear_extent *extent, int first, int end,
 	}
 }
 
-/* Is each word as it was, or zero? The caller gets the first difference. */
+/*
+ * Is each word as it was filled, or zero? Sets the place of the first other
+ * word.
+ */
 static bool extent_same(struct clear_extent *extent, int first, int end,
 			enum clear_fill fill, bool zero, int *bad_page,
 			unsigned int *bad_word)
@@ -176,12 +179,12 @@ bool clear_extent_check(struct clear_extent *extent, unsigned int first,
 }
 
 /**
- * clear_extent_check_copy() - expect that an extent is a copy of another one
+ * clear_extent_check_copy() - expect that an extent is a copy of another
  * @extent: the extent
- * @from: the other, which is to be as it was filled
+ * @from: the other extent, which must still have the content of its last fill
  * @fmt: what was done, as for printf()
  *
- * Return: true if it is so. If not, the test has failed, with a message.
+ * Return: whether this holds. If not, the test has failed, with a message.
  */
 bool clear_extent_check_copy(struct clear_extent *extent,
 			     struct clear_extent *from, const char *fmt, ...)
@@ -224,7 +227,7 @@ static struct page *extent_block(struct clear_extent *extent, unsigned long pfn)
 	return NULL;
 }
 
-/* Is there a place for the extent and its guards? */
+/* Do the blocks have all pages of the extent at @pfn, and of its guards? */
 static bool extent_place(struct clear_extent *extent, unsigned long pfn)
 {
 	unsigned long i;
@@ -238,7 +241,7 @@ static bool extent_place(struct clear_extent *extent, unsigned long pfn)
 	return true;
 }
 
-/* Check whether the newest block has made such a place. */
+/* Look for a place for the extent that includes pages of the newest block. */
 static bool extent_find(struct clear_extent *extent, unsigned long block)
 {
 	unsigned long pfn = ALIGN_DOWN(block, extent->nr);
@@ -252,7 +255,7 @@ static bool extent_find(struct clear_extent *extent, unsigned long block)
 	return false;
 }
 
-/* Give back the blocks that are not in use, or all. */
+/* Free the blocks that are not in use, or all if there is no extent. */
 static void extent_free_blocks(struct clear_extent *extent)
 {
 	unsigned long first = 0, end = 0;
@@ -290,7 +293,7 @@ static void extent_free(void *data)
 	struct clear_extent *extent = data;
 
 	if (extent->page)
-		extent_check_end(extent, "guards, at the end");
+		extent_check_end(extent, "guards, at the end of the test");
 	if (extent->struct_pages) {
 		memcpy(extent->page, extent->struct_pages,
 		       extent->nr * sizeof(struct page));
@@ -317,7 +320,7 @@ bool clear_extent_fits(unsigned int order)
 /**
  * clear_extent_alloc() - get an extent
  * @test: the test that is to own it
- * @order: log2 of its number of pages; one that fits
+ * @order: log2 of its number of pages, for which clear_extent_fits() is true
  */
 struct clear_extent *clear_extent_alloc(struct kunit *test, unsigned int order)
 {
@@ -345,7 +348,7 @@ struct clear_extent *clear_extent_alloc(struct kunit *test, unsigned int order)
 	}
 	extent_free_blocks(extent);
 	KUNIT_ASSERT_NOT_NULL_MSG(test, extent->page,
-				  "no memory for 2^%u pages in a row", order);
+				  "no 2^%u consecutive pages with guards", order);
 	extent_fill(extent, -(int)extent->guard, 0, CLEAR_WORDS);
 	extent_fill(extent, extent->nr, extent->nr + extent->guard, CLEAR_WORDS);
 	return extent;
@@ -355,8 +358,8 @@ struct clear_extent *clear_extent_alloc(struct kunit *test, unsigned int order)
  * clear_extent_folio() - make a folio of an extent
  * @extent: the extent
  *
- * Only the functions under test may see the folio. Its struct pages are put
- * back when the test ends.
+ * Pass the folio only to functions under test. The struct pages are restored
+ * when the test ends.
  */
 struct folio *clear_extent_folio(struct clear_extent *extent)
 {

@@ -3,19 +3,20 @@
  * clear_pages() and its relatives: clear a number of pages in a row.
  *
  * A page for user space must not contain another process's data, and clearing a
- * page too many destroys data. Each case fills pages whose neighbours it knows,
- * clears some of them, and checks every byte of these, and the pages around
- * them. On kernels that have no functions for ranges the cases clear page by
- * page. One case checks stacks of threads, which fork clears with these
- * functions. x86_64 chooses one of three ways by the CPU; to test the others:
+ * page too many destroys data. Each case fills pages with known neighbours,
+ * clears some pages, and checks every byte of these pages and of the pages
+ * around them. Kernels without functions for ranges clear page by page. One
+ * case checks stacks of threads, which fork clears with these functions. x86_64
+ * chooses one of three ways by the CPU. To test the other two:
  *
  *   ./tools/testing/kunit/kunit.py run --arch=x86_64 --kunitconfig=mm/tests \
  *	clear_pages --kernel_args clearcpuid=erms
  *   ./tools/testing/kunit/kunit.py run --arch=x86_64 --kunitconfig=mm/tests \
  *	clear_pages --kernel_args clearcpuid=erms,rep_good
  *
- * The benchmark runs with clear_pages.bench=N, N times each size. Not covered:
- * exceptions, which cannot occur; a count of 0, which is not allowed.
+ * The benchmark runs with clear_pages.bench=N, N times for each size. Not
+ * covered: exceptions, which cannot occur, and a count of 0, which is not
+ * allowed.
  */
 
 #include <kunit/test.h>
@@ -49,7 +50,7 @@ MODULE_PARM_DESC(bench_mib, "the largest size of the benchmark, a power of 2; fo
 /**
  * struct clear_op - a way to clear pages
  * @desc: its name
- * @ranges: only newer kernels have it
+ * @ranges: whether it clears a range; only newer kernels have such functions
  * @clear: clears @nr pages, to be mapped at @vaddr
  */
 struct clear_op {
@@ -135,10 +136,10 @@ static const char *const clear_fill_names[] = {
 
 /*
  * Every range in a window of 32 pages is cleared to its last byte, and no byte
- * of the other pages changes, nor of those before and after the window
- * [clearing 1, 3, 5]. This includes each count up to 32 and each alignment that
- * an implementation may handle specially. The pages are full of ones, of words
- * that are all different, or zero but for their last byte [clearing 2].
+ * of another page changes, in the window or next to it [clearing 1, 3, 5]. The
+ * ranges have each count up to 32, and each alignment that an implementation
+ * may handle specially. The pages are full of ones, full of different words, or
+ * zero but for their last byte [clearing 2].
  */
 static void clear_every_range(struct kunit *test)
 {
@@ -166,9 +167,10 @@ static void clear_every_range(struct kunit *test)
 }
 
 /*
- * On architectures whose caches do not depend on it, the user's address makes
- * no difference [clearing 3]: 0, aligned or not, beyond user space, at the last
- * page. The run has an odd length and crosses the middle of a block.
+ * The user's address makes no difference on architectures whose caches do not
+ * depend on it [clearing 3]. The addresses are 0, aligned, unaligned, beyond
+ * user space, and in the last page. The run has an odd length and crosses the
+ * middle of a block.
  */
 static void clear_any_user_address(struct kunit *test)
 {
@@ -192,10 +194,10 @@ static void clear_any_user_address(struct kunit *test)
 
 /*
  * Long runs are cleared to their ends [clearing 1, 4]: the pages of 2M, of the
- * largest block of the page allocator, and of two of these, with one page more
- * and one less at either end. So the run crosses from one block to the other.
- * The length in bytes does not fit into 16 bits, and the largest count not into
- * 8.
+ * largest block of the page allocator, and of two such blocks. Each end is
+ * tried with one page more and with one page less. So a run crosses from one
+ * block to the next. The length in bytes does not fit into 16 bits, and the
+ * largest count does not fit into 8 bits.
  */
 static void clear_long_range(struct kunit *test)
 {
@@ -215,7 +217,7 @@ static void clear_long_range(struct kunit *test)
 		unsigned int middle = extent->nr / 2;
 		unsigned int half = min(sizes[size], extent->nr) / 2;
 
-		/* From one page before to one after, at either end. */
+		/* Move each end by -1, 0 and 1 page. */
 		for (odd = 0; odd < 9; odd++) {
 			unsigned int first = middle - half + odd % 3;
 			unsigned int end = middle + half + odd / 3;
@@ -234,7 +236,7 @@ static void clear_long_range(struct kunit *test)
 			ranges++;
 		}
 	}
-	/* And once all, with a check of every byte. */
+	/* Clear all pages once more, and check every byte. */
 	clear_extent_fill(extent, CLEAR_WORDS);
 	op->clear(extent->page, 0, extent->nr);
 	clear_extent_check(extent, 0, extent->nr, "%s of all %u", op->desc,
@@ -242,10 +244,7 @@ static void clear_long_range(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, ranges, "ranges");
 }
 
-/*
- * How many threads may get the stack of an earlier one; a CPU keeps two of
- * these.
- */
+/* How many threads run. A CPU keeps two stacks of earlier threads. */
 #define STACK_THREADS	32U
 
 /* A word that nothing else leaves on a stack. */
@@ -255,9 +254,9 @@ static void clear_long_range(struct kunit *test)
  * struct stack_look - what a thread found on its stack
  * @stack: the lowest address
  * @page: the page there
- * @marked: words of @stack that it has marked
- * @found: words that were marked before it ran
- * @done: it has checked
+ * @marked: how many words of @stack the thread has marked
+ * @found: how many words were marked before the thread ran
+ * @done: completed when the thread has checked
  */
 struct stack_look {
 	void *stack;
@@ -268,9 +267,9 @@ struct stack_look {
 };
 
 /*
- * All of the stack below the frame of this function, which calls nothing
- * meanwhile. Interrupts are off: they would save a register with the mark
- * there.
+ * Check and mark the stack below the frame of this function, which calls
+ * nothing meanwhile. Interrupts are off, since an interrupt would save a
+ * register with the mark on the stack.
  */
 static noinline __no_sanitize_address __no_kcsan
 void stack_look_and_mark(struct stack_look *look)
@@ -304,10 +303,11 @@ static int stack_thread(void *data)
 /*
  * A thread does not find on its stack what an earlier thread has left there
  * [clearing 29]. The kernel keeps the stack of a thread that has ended for the
- * next one: of 32 threads, one after the other, most get such a stack. Each
- * searches its stack for marks, apart from the few frames in use, and then
- * marks the rest. A CPU keeps two stacks, so three threads would be enough;
- * with 32 the case also works if two CPUs take turns.
+ * next thread. The test runs 32 threads one after the other, and most get such
+ * a stack. Each thread searches its stack for marks, except the few frames in
+ * use, and then marks it. A CPU keeps two stacks, so three threads would be
+ * enough on one CPU. With 32 threads the case also works if two CPUs take
+ * turns.
  */
 static void reused_stack_is_clear(struct kunit *test)
 {
@@ -315,7 +315,7 @@ static void reused_stack_is_clear(struct kunit *test)
 	unsigned int i, j, reused = 0;
 
 	if (!IS_ENABLED(CONFIG_VMAP_STACK))
-		kunit_skip(test, "stacks are not kept: CONFIG_VMAP_STACK=n");
+		kunit_skip(test, "the kernel keeps no stacks: CONFIG_VMAP_STACK=n");
 	look = kunit_kcalloc(test, STACK_THREADS, sizeof(*look), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, look);
 	for (i = 0; i < STACK_THREADS; i++) {
@@ -328,7 +328,9 @@ static void reused_stack_is_clear(struct kunit *test)
 		wake_up_process(task);
 		wait_for_completion(&look[i].done);
 		kthread_stop_put(task);
-		/* The thread gives its stack back after it has ended. */
+		/*
+		 * The kernel takes the stack back after the thread has ended.
+		 */
 		schedule_timeout_uninterruptible(1);
 
 		for (j = 0; j < i; j++) {
@@ -340,10 +342,10 @@ static void reused_stack_is_clear(struct kunit *test)
 		KUNIT_ASSERT_GT(test, look[i].marked,
 				THREAD_SIZE / 2 / sizeof(long));
 		KUNIT_EXPECT_EQ_MSG(test, look[i].found, 0,
-				    "thread %u, of %lu words that it marked", i,
+				    "thread %u found marks in a stack of %lu words", i,
 				    look[i].marked);
 	}
-	PGTABLE_KUNIT_DID(test, reused, "stacks that a thread had before");
+	PGTABLE_KUNIT_DID(test, reused, "reused stacks");
 }
 
 static int bench_cmp(const void *a, const void *b)
@@ -353,7 +355,10 @@ static int bench_cmp(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* A line for machines: the median, and the spread of the middle half. */
+/*
+ * Print one line that tools parse, with the median and the spread of the middle
+ * half.
+ */
 static void bench_report(struct kunit *test, const char *desc,
 			 unsigned long bytes, u64 *ns, unsigned int nr)
 {
@@ -379,12 +384,12 @@ static u64 bench_clock_step(void)
 }
 
 /*
- * How long it takes to clear one page, two, four and so on up to 64M or more,
- * page by page and at once. Each run clears all of a large extent, piece by
- * piece of that size, so that all sizes find the caches in the same state; a
- * number is the time for one piece. The two ways take turns, so that a
- * disturbance affects both. The case fails if memory is not clear afterwards,
- * but never because of a time.
+ * The time to clear one page, two, four and so on up to 64M or more, page by
+ * page and as one range. Each run clears all of a large extent in pieces of one
+ * size, so that all sizes find the caches in the same state. A number is the
+ * time for one piece. The two ways take turns, so that a disturbance affects
+ * both. The case fails if memory is not clear afterwards, but never because of
+ * a time.
  */
 static void clear_bench(struct kunit *test)
 {

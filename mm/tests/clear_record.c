@@ -3,9 +3,9 @@
  * Recorder of the pages that are cleared and copied, and of points in between
  * where the kernel may reschedule.
  *
- * Kprobes notice only functions: clear_page() and copy_page() of arm64, and
- * those that x86_64 calls. Newer x86_64 kernels clear with an inline
- * instruction, unless the CPU pretends to have no fast one.
+ * Kprobes notice only functions: clear_page() and copy_page() of arm64, and the
+ * functions that x86_64 calls. Newer x86_64 kernels clear with an inline
+ * instruction, unless the command line hides the CPU's fast instructions.
  */
 
 #include <linux/kprobes.h>
@@ -74,7 +74,10 @@ static int clear_seen(struct kprobe *kprobe, struct pt_regs *regs)
 
 NOKPROBE_SYMBOL(clear_seen);
 
-/* With this the probe is not replaced by a jump, which could not return. */
+/*
+ * A post handler keeps kprobes from replacing the probe by a jump, which could
+ * not return.
+ */
 static void clear_seen_post(struct kprobe *kprobe, struct pt_regs *regs,
 			    unsigned long flags)
 {
@@ -197,9 +200,9 @@ struct clear_record *clear_record_alloc(struct kunit *test, unsigned int kinds,
  * @nr: number of pages
  * @hint: the page that will be used next
  *
- * The page farthest from @hint comes first; of two pages at the same distance
- * the right one. Folios that the page allocator cannot make are copied from the
- * start to the end.
+ * The page farthest from @hint comes first. Of two pages at the same distance,
+ * the right page comes first. If the page allocator cannot make such a large
+ * folio, its pages are copied from the start to the end.
  */
 void clear_order_copy(unsigned int *order, unsigned int nr, unsigned int hint)
 {

@@ -3,13 +3,14 @@
  * Memory that a device shares with a process.
  *
  * A driver mirrors page tables with hmm_range_fault(), and moves memory to its
- * device with migrate_vma_setup(). Both fill an array of the driver with one
- * value for each page of a range. Each value must belong to its page, and no
- * value may be written past the end of the array.
+ * device with migrate_vma_setup(). Both functions fill an array of the driver
+ * with one value for each page of a range. Each value must belong to its page,
+ * and no value may be written past the end of the array.
  *
- * There is no device here: the entry of a huge page of device memory is written
- * by hand and names a folio of the test. Not covered: faults on such memory,
- * its migration back, ranges with more than one VMA.
+ * There is no device here: the test writes the entry of a huge page of device
+ * memory by hand, and the entry names a folio of the test. Not covered: faults
+ * on such memory, migration back from the device, ranges with more than one
+ * VMA.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	--kconfig_add=CONFIG_MEMORY_HOTPLUG=y \
@@ -70,7 +71,7 @@ static const struct mmu_interval_notifier_ops mirror_ops = {
  * @notifier: what makes a driver look again
  * @addr: where the huge page is mapped
  * @pfn: its first page frame
- * @flags: what each value must have besides the page frame
+ * @flags: the flags that each value must have
  * @pgmap: the device
  * @values: what the driver gets
  */
@@ -83,7 +84,11 @@ struct mirror {
 	unsigned long values[PTRS_PER_PMD];
 };
 
-/* Ask for a part of a huge page; returns how many values are wrong. */
+/*
+ * Call hmm_range_fault() for a part of the huge page. Returns how many values
+ * are wrong. @as_first counts the values that the start of the huge page would
+ * have.
+ */
 static unsigned int mirror_part(struct kunit *test, struct mirror *m,
 				unsigned int first, unsigned int nr,
 				unsigned int *as_first)
@@ -111,7 +116,7 @@ static unsigned int mirror_part(struct kunit *test, struct mirror *m,
 		if (m->values[i] == ((m->pfn + i) | m->flags))
 			(*as_first)++;
 		else if (!wrong)
-			KUNIT_FAIL(test, "pages %u and %u after it: value %u is %016lx",
+			KUNIT_FAIL(test, "page %u and the %u pages after it: value %u is %016lx",
 				   first, nr - 1, i, m->values[i]);
 		wrong++;
 	}
@@ -126,9 +131,9 @@ static void mirror_remove(void *data)
 }
 
 /*
- * A driver that asks for any part of a huge page of its own memory gets the
- * page frames of this part. Known issue 20: it gets those at the beginning of
- * the huge page.
+ * A driver calls hmm_range_fault() for parts of a huge page of its own memory.
+ * It gets the page frames of these parts. Known issue 20: it gets the page
+ * frames at the beginning of the huge page.
  */
 static void hmm_part_of_huge_page(struct kunit *test)
 {
@@ -148,7 +153,7 @@ static void hmm_part_of_huge_page(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, m);
 	m->addr = device_mmap(test);
 	mm = current->mm;
-	/* A page beside it, so that there is a table of PMDs. */
+	/* Populate the next page, so that there is a table of PMDs. */
 	KUNIT_ASSERT_EQ(test, 0,
 			put_user(1, (int __user *)(m->addr + PMD_SIZE)));
 	pmdp = pmd_off(mm, m->addr);
@@ -206,14 +211,14 @@ static const struct collect_kind {
 KUNIT_ARRAY_PARAM_DESC(collect_kind, collect_kinds, desc);
 
 /**
- * struct emptier - a thread that gives up memory while a folio of it is split
+ * struct emptier - a thread that frees memory while a folio in it is split
  * @notifier: says when a folio is about to be unmapped
  * @mm: the address space
  * @addr: the memory, of %PMD_SIZE
  * @armed: wait for the next folio
- * @go: give up the memory
- * @done: the memory was given up
- * @times: how often this was done
+ * @go: completed when the thread must free the memory
+ * @done: completed when the thread has freed the memory
+ * @times: how often the thread had to free the memory
  * @ret: what madvise() returned
  */
 struct emptier {
@@ -246,7 +251,7 @@ static int emptier_start(struct mmu_notifier *notifier,
 {
 	struct emptier *e = container_of(notifier, typeof(*e), notifier);
 
-	/* Before the migration it is another event. */
+	/* migrate_vma_setup() itself sends MMU_NOTIFY_MIGRATE. */
 	if (range->event == MMU_NOTIFY_CLEAR && xchg(&e->armed, false)) {
 		e->times++;
 		complete(&e->go);
@@ -259,7 +264,10 @@ static const struct mmu_notifier_ops emptier_ops = {
 	.invalidate_range_start = emptier_start,
 };
 
-/* Start the thread. It ends when it has run, or in emptier_finish(). */
+/*
+ * Start the thread. It ends after it has freed the memory, or in
+ * emptier_finish().
+ */
 static void emptier_prepare(struct kunit *test, struct emptier *e)
 {
 	struct task_struct *thread;
@@ -271,7 +279,7 @@ static void emptier_prepare(struct kunit *test, struct emptier *e)
 	thread = kthread_run(emptier_thread, e, "emptier");
 	if (IS_ERR(thread)) {
 		mmu_notifier_unregister(&e->notifier, e->mm);
-		KUNIT_FAIL_AND_ABORT(test, "no thread: %ld", PTR_ERR(thread));
+		KUNIT_FAIL_AND_ABORT(test, "the thread did not start: %ld", PTR_ERR(thread));
 	}
 	e->armed = true;
 }
@@ -286,10 +294,11 @@ static void emptier_finish(struct emptier *e)
 }
 
 /*
- * migrate_vma_setup() writes one value for each page of its range. It splits
- * large folios on its way, without the lock of the table. Another thread may
- * give up all of the memory meanwhile, with the table. Known issue 19: all
- * pages of the table are collected a second time, past the end of the array.
+ * migrate_vma_setup() writes one value for each page of its range, although
+ * another thread frees all of the memory and its page table meanwhile. This can
+ * happen while the function splits a large folio, without the lock of the
+ * table. Known issue 19: it collects all pages of the table a second time, past
+ * the end of the array.
  */
 static void migrate_collect_once(struct kunit *test)
 {
@@ -316,7 +325,10 @@ static void migrate_collect_once(struct kunit *test)
 	first = kind->block * COLLECT_PAGES;
 	KUNIT_ASSERT_EQ(test, 0,
 			put_user(1, (int __user *)(addr + first * PAGE_SIZE)));
-	/* References that the lists of the CPUs have would prevent a split. */
+	/*
+	 * Drop the references of the CPUs' LRU batches, which would prevent a
+	 * split.
+	 */
 	lru_add_drain_all();
 
 	e->mm = current->mm;
@@ -338,7 +350,7 @@ static void migrate_collect_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, e->ret, 0);
 	if (IS_ENABLED(CONFIG_PT_RECLAIM))
 		KUNIT_EXPECT_TRUE_MSG(test, no_table,
-				      "the table is still there: this shows nothing");
+				      "the table is still there: this proves nothing");
 
 	for (i = 0; i < PTRS_PER_PTE; i++)
 		holes += args.src[i] == MIGRATE_PFN_MIGRATE;

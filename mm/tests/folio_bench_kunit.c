@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What system calls and writes cost on much memory: page faults, copied pages,
- * TLB invalidations, and time.
+ * What system calls and writes to a large amount of memory cost: page faults,
+ * copied pages, TLB invalidations, and time.
  *
- * Each case fills memory with folios of one kind, does one thing to all of it,
- * and prints a line for machines ("number ..."). Counts are exact. If the
- * emulator derives time from instructions, one nanosecond is one instruction,
- * and the same on each run:
+ * Each case fills memory with folios of one kind, does one operation on all of
+ * it, and prints a line that tools parse ("number ..."). Counts are exact. If
+ * the emulator derives time from instructions, one nanosecond is one
+ * instruction, and each run gives the same time:
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 folio_bench \
  *	--kernel_args folio_bench.mib=64 --qemu_args '-icount shift=0'
  *
  * A case fails if memory has wrong content or a wrong number of pages
- * afterwards, never because of a cost. Not covered: threads that run meanwhile,
- * files.
+ * afterwards, but never because of a cost. Not covered: threads that run
+ * meanwhile, files.
  */
 
 #include <kunit/test.h>
@@ -80,7 +80,7 @@ static int bench_populate(struct bench *b)
 	return 0;
 }
 
-/* A huge page loses its entry of the PMD once one of its pages differs. */
+/* A huge page is no longer mapped by a PMD if one of its pages differs. */
 static int bench_remap(struct bench *b)
 {
 	unsigned long addr;
@@ -141,7 +141,7 @@ static int bench_shared(struct bench *b)
 }
 
 /*
- * The child is gone. References that a CPU keeps for later make pages look
+ * The child has exited. References that a CPU still holds make pages look
  * shared.
  */
 static int bench_was_shared(struct bench *b)
@@ -286,10 +286,10 @@ static struct bench_cost bench_once(struct kunit *test, struct bench *b,
 }
 
 /*
- * One operation on memory of one layout. The recorder of invalidations slows
- * down the kernel, so time is taken on another run without it. The first run of
- * all warms caches and page tables up. If a kernel counts its writes, its times
- * mean nothing.
+ * Measure one operation on memory of one layout. The recorder of invalidations
+ * slows down the kernel, so the time is measured in another run without the
+ * recorder. The very first run warms up caches and page tables. Times mean
+ * nothing in a kernel that counts its writes.
  */
 static void bench_layout(struct kunit *test, const struct bench_layout *layout)
 {
@@ -333,15 +333,19 @@ static void bench_single_pages(struct kunit *test)
 }
 
 /*
- * The same on folded blocks: fork, munmap and MADV_DONTNEED page by page in
- * invalidations and instructions [contpte 245-247, 251].
+ * The cost of each operation on folded blocks. fork, munmap and MADV_DONTNEED
+ * page by page are counted in invalidations and instructions [contpte 245-247,
+ * 251].
  */
 static void bench_blocks(struct kunit *test)
 {
 	bench_layout(test, &(struct bench_layout){ "block", .order = USER_BLOCK_ORDER });
 }
 
-/* The same on huge pages whose PMD was split [contpte 245, 248, 251]. */
+/*
+ * The cost of each operation on huge pages whose PMD was split [contpte 245,
+ * 248, 251].
+ */
 static void bench_huge_pages(struct kunit *test)
 {
 	bench_layout(test, &(struct bench_layout){ "huge", .huge = true });

@@ -2,10 +2,10 @@
 /*
  * Mapcounts alone, and the IDs of mms.
  *
- * For small folios and those of hugetlb, only the mapcount decides whether
- * several mms map them. It shares a word with the type of a page that is never
- * mapped. Large folios keep the IDs of mms that map them, so that no two mms
- * may have the same.
+ * For small folios and hugetlb folios, only the mapcount decides whether
+ * several mms map them. The mapcount shares a word with the type of a page that
+ * is never mapped. Large folios keep the IDs of the mms that map them, so no
+ * two mms may have the same ID.
  *
  * Not covered: how large folios use the IDs (folio_mapped_shared).
  *
@@ -40,7 +40,7 @@ static const struct mapcount_folio {
 
 KUNIT_ARRAY_PARAM_DESC(mapcount_folio, mapcount_folios, desc);
 
-/* Make it a folio of hugetlb, or a normal one again. */
+/* Turn the folio into a hugetlb folio, or back into a normal one. */
 static void hugetlb_set(struct folio *folio, bool hugetlb)
 {
 #ifdef CONFIG_HUGETLB_PAGE
@@ -52,9 +52,9 @@ static void hugetlb_set(struct folio *folio, bool hugetlb)
 }
 
 /*
- * A small folio is shared if it is mapped more than once, and so is one of
- * hugetlb. Large folios are always shared if the kernel could know owners but
- * is configured not to [mapped 18].
+ * A small folio or a hugetlb folio is shared if it is mapped more than once.
+ * Large folios are always shared if the kernel could know owners but is
+ * configured not to [mapped 18].
  */
 static void folio_mapped_shared_by_mapcount(struct kunit *test)
 {
@@ -85,8 +85,8 @@ static void folio_mapped_shared_by_mapcount(struct kunit *test)
 }
 
 /*
- * A page that user space cannot map has no mapcount: the type of the page is in
- * the same word, and does not count as one [mapped 19].
+ * A page that user space cannot map has no mapcount. Its type is in the same
+ * word, and does not count as a mapcount [mapped 19].
  */
 static void folio_mapcount_of_types(struct kunit *test)
 {
@@ -108,8 +108,8 @@ static void folio_mapcount_of_types(struct kunit *test)
 
 /*
  * The kernel gives each mm a unique ID within its limits, and never the ID of
- * init_mm, which stands for no mm. After an mm has gone, its ID is used again:
- * the lowest free one, unless another task was faster [mapped 13].
+ * init_mm, which stands for no mm. After an mm has gone, the kernel reuses the
+ * lowest free ID, unless another task was faster [mapped 13].
  */
 static void mm_alloc_distinct_ids(struct kunit *test)
 {
@@ -243,12 +243,12 @@ static void mm_fail_on(struct kunit *test, const struct mm_step *step)
 KUNIT_ARRAY_PARAM_DESC(mm_step, mm_steps, desc);
 
 /*
- * There is no mm without an ID: if no ID is left, or if another allocation of
- * the mm fails, there is no mm, and no ID is lost [mapped 55]. Fork makes an mm
- * in the same way. A probe makes an allocation fail by undoing it when it
- * returns. The lowest ID is used first, so the mm before and the mm after get
- * the same one. The case repeats this eight times, since another task could
- * return an ID that was lost.
+ * If no ID is left, or if another allocation of a new mm fails, there is no mm,
+ * and no ID is lost [mapped 55]. Fork makes an mm in the same way. A probe
+ * makes an allocation fail: it undoes the allocation when it returns. The
+ * kernel uses the lowest free ID first, so the mm before and the mm after the
+ * failure get the same ID. The case repeats this eight times, since another
+ * task could free an ID meanwhile, which would hide a lost ID.
  */
 static void mm_alloc_fails(struct kunit *test)
 {

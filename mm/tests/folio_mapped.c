@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mms that map a folio, and a model of what the folio knows of them.
+ * Mms that map a folio, and a model of what the folio knows of these mms.
  *
- * The model has no slots, locks or flags in unions: it only tracks an mm or
- * does not. Besides its predictions it checks what always holds, whatever the
- * slots are: the kernel never misses an owner, no slot counts more mappings
- * than there are, and as long as each mm had a slot, the answer is exact.
+ * The model has no slots, locks or flags in unions: it only notes whether it
+ * tracks an mm. Besides its predictions it checks what always holds, whatever
+ * the slots are. The kernel never misses an owner. No slot counts more mappings
+ * than there are. The answer is exact as long as each mm had a slot.
  */
 
 #include <linux/rmap.h>
@@ -206,23 +206,23 @@ const char *mapped_wrong(const struct mapped_model *model,
 	bool shared = pgtable_kunit_mapped_shared(folio);
 
 	if (folio_mapcount(folio) != total || owners.mapcount != total)
-		return "mapcount";
+		return "wrong mapcount";
 	if (owners.locked)
 		return "still locked";
 	if (!shared && mapped_owners(model) > 1)
-		return "an owner is missed";
+		return "several mms map the folio, but it is not shared";
 	if (!model->crowded && total > 1 && shared != (mapped_owners(model) > 1))
-		return "one owner taken for several";
+		return "one mm maps the folio, but it is shared";
 	if (total <= 1 && shared)
-		return "one mapping is shared";
+		return "the folio has at most one mapping, but it is shared";
 	if (owners.id[0] && owners.id[0] == owners.id[1])
 		return "the same mm in both slots";
 	for (slot = 0; slot < 2; slot++) {
 		if (!owners.id[slot] != !owners.count[slot] || owners.count[slot] < 0)
-			return "a slot with an owner or with mappings, not both";
+			return "a slot has an owner without mappings, or the reverse";
 	}
 	if (owners.shared != model->sticky)
-		return "flag for several owners";
+		return "wrong flag for several owners";
 	for (i = 0; i < MAPPED_MMS; i++) {
 		unsigned int id = pgtable_kunit_mm_id(mms->vma[i]->vm_mm);
 		int count = 0;
@@ -230,9 +230,9 @@ const char *mapped_wrong(const struct mapped_model *model,
 		for (slot = 0; slot < 2; slot++)
 			count += owners.id[slot] == id ? owners.count[slot] : 0;
 		if (count > model->mapped[i])
-			return "more mappings in a slot than there are";
+			return "a slot counts more mappings than there are";
 		if (count != model->tracked[i])
-			return "mappings in a slot";
+			return "wrong number of mappings in a slot";
 	}
 	return NULL;
 }
@@ -242,9 +242,9 @@ const char *mapped_wrong(const struct mapped_model *model,
  * @test: the test, with the mms as its private data
  * @model: the model
  * @folio: the folio
- * @fmt: what has been done to it, as for printf()
+ * @fmt: what has been done to the folio, as for printf()
  *
- * Return: whether it is as in the model.
+ * Return: whether the folio agrees with the model.
  */
 bool mapped_check(struct kunit *test, const struct mapped_model *model,
 		  struct folio *folio, const char *fmt, ...)
@@ -265,7 +265,7 @@ bool mapped_check(struct kunit *test, const struct mapped_model *model,
 	vaf.fmt = fmt;
 	vaf.va = &args;
 	KUNIT_FAIL(test,
-		   "order %u, %pV: %s: mapcount %d of %d, slots %x:%d %x:%d, flag %d of %d, shared %d; in slots/mapped:%s",
+		   "order %u, %pV: %s: mapcount %d, expected %d; slots %x:%d %x:%d; flag %d, expected %d; shared %d; in slots/mapped:%s",
 		   folio_order(folio), &vaf, wrong, owners.mapcount,
 		   mapped_total(model), owners.id[0], owners.count[0],
 		   owners.id[1], owners.count[1], owners.shared, model->sticky,

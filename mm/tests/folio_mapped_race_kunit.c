@@ -3,8 +3,9 @@
  * Is a large folio mapped by one mm, or by several, while other CPUs map and
  * unmap it?
  *
- * Mapping a folio takes its lock; asking whether it is shared does not. So each
- * mm maps the folio and then asks, while other mms do the same on other CPUs.
+ * The kernel locks the folio to map it, but not to answer whether it is shared.
+ * So each mm maps the folio and then asks, while other mms do the same on other
+ * CPUs.
  *
  * Not covered: an mm that asks without a mapping may get an outdated answer.
  *
@@ -26,11 +27,11 @@
  * struct mapped_racer - one of several mms that map a folio at the same time
  * @folio: the folio
  * @vma: the mm that maps it
- * @other: one on another CPU
- * @inside: it maps the folio, or will map it soon
- * @rounds: how often it has mapped the folio
+ * @other: an mm on another CPU
+ * @inside: this mm maps the folio, or will map it soon
+ * @rounds: how often this mm has mapped the folio
  * @met: how often @other was inside at the same time
- * @missed: how often the kernel did not notice it
+ * @missed: how often the kernel said "not shared"
  */
 struct mapped_racer {
 	struct folio *folio;
@@ -77,13 +78,13 @@ static bool mapped_race_all_met(struct mapped_racer *racers)
 }
 
 /*
- * A has one page mapped all the time. Three other mms map and unmap: one on
- * this CPU, and two on another CPU or on two others. While one of them has a
- * mapping, the kernel never says that the folio is A's alone. After they have
- * gone it is A's alone, no count is lost, and in the end the folio is as new
- * [mapped 16]. Each of them must meet an mm on another CPU that has a mapping
- * as well: half a second is thousands of rounds, and the case runs longer if
- * necessary.
+ * A has one page mapped all the time. Three other mms map and unmap pages: one
+ * on this CPU, and two on one or two other CPUs. While one of them has a
+ * mapping, the kernel never says that only A maps the folio. After they have
+ * gone only A maps it, no count is lost, and in the end the folio is as new
+ * [mapped 16]. Each of the three must meet an mm on another CPU that has a
+ * mapping too. Half a second is thousands of rounds, and the case runs longer
+ * if necessary.
  */
 static void folio_mapcount_race(struct kunit *test)
 {
@@ -130,7 +131,7 @@ static void folio_mapcount_race(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(racers); i++) {
 		KUNIT_EXPECT_EQ_MSG(test, racers[i].missed, 0, "mm %d", i + 1);
 		PGTABLE_KUNIT_DID(test, racers[i].rounds, "rounds");
-		PGTABLE_KUNIT_DID(test, racers[i].met, "rounds beside another CPU");
+		PGTABLE_KUNIT_DID(test, racers[i].met, "rounds while another CPU mapped the folio");
 	}
 	mapped_check(test, &model, folio, "A alone");
 	KUNIT_EXPECT_FALSE(test, pgtable_kunit_mapped_shared(folio));

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Is a folio mapped by one mm, or by several? Through the rmap functions.
+ * Is a folio mapped by one mm, or by several? Tests of the rmap functions.
  *
- * Page faults, fork and unmapping call these functions. Here they are called
- * with real mms and real folios, but without page tables. The cases check the
- * mapcounts that they keep, and what the kernel concludes from them. Newer
- * kernels know owners. Older ones guess from mapcounts; their guess has to be
- * the documented one, with its errors. Without huge pages a kernel takes all
- * large folios for shared. The expectation depends on the kernel.
+ * Page faults, fork and unmapping call these functions. The cases call them
+ * with real mms and real folios, but without page tables. They check the
+ * mapcounts, and what the kernel concludes from the mapcounts. Newer kernels
+ * know owners. Older kernels guess from mapcounts, and their guess must be the
+ * documented one, with its errors. A kernel without huge pages considers all
+ * large folios shared. So the expectation depends on the kernel.
  *
- * Not covered: statistics, which folios are mapped in part
- * (folio_page_mapcount), how callers use the answer, and folios that have only
- * a mapcount (folio_mapcount).
+ * Not covered: statistics and partly mapped folios (folio_page_mapcount),
+ * callers that use the answer, folios that have only a mapcount
+ * (folio_mapcount).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'folio_mapped_rmap'
@@ -106,11 +106,11 @@ static int rmap_entire_total(const struct rmap_folio *f)
 }
 
 /*
- * May a kernel that cannot know give this answer? Its documentation says when a
- * guess may be wrong; this applies it to the model alone. A shared folio may
- * look exclusive only if an mm maps only a part of it and there are no more
- * mappings than pages. An exclusive folio may look shared only if the mm maps a
- * page twice.
+ * May a kernel that has to guess give this answer? Its documentation says when
+ * the guess may be wrong, and this function applies the documentation to the
+ * model. A shared folio may look exclusive only if an mm maps only a part of it
+ * and there are no more mappings than pages. An exclusive folio may look shared
+ * only if the mm maps a page twice.
  */
 static bool rmap_guess_allowed(const struct rmap_folio *f, bool said)
 {
@@ -131,7 +131,10 @@ static bool rmap_guess_allowed(const struct rmap_folio *f, bool said)
 		      part && mapped_total(&f->model) <= folio_nr_pages(f->folio);
 }
 
-/* The exact rule of such a kernel, to notice any other. */
+/*
+ * The exact rule by which a kernel guesses, to notice a kernel with another
+ * rule.
+ */
 static bool rmap_guess(const struct rmap_folio *f)
 {
 	int total = mapped_total(&f->model);
@@ -163,7 +166,7 @@ static bool rmap_check(struct kunit *test, struct rmap_folio *f, const char *wha
 			 rmap_page_total(f, i);
 	if (!right) {
 		KUNIT_FAIL(test,
-			   "order %u, %s: mapcount %d of %d, entire %d of %d, page 0 %d of %d",
+			   "order %u, %s: mapcount %d (expected %d), entire %d (%d), page 0 %d (%d)",
 			   folio_order(folio), what, folio_mapcount(folio), total,
 			   folio_entire_mapcount(folio), rmap_entire_total(f),
 			   atomic_read(&folio->_mapcount) + 1,
@@ -184,7 +187,7 @@ static bool rmap_check(struct kunit *test, struct rmap_folio *f, const char *wha
 	return false;
 }
 
-/* Unmap whatever is mapped. */
+/* Unmap all pages that are mapped. */
 static void rmap_unmap_all(struct kunit *test, struct rmap_folio *f)
 {
 	int mm, i;
@@ -215,11 +218,11 @@ static void rmap_needs_pmd(struct kunit *test)
 }
 
 /*
- * Each of four pages is mapped by A, by B, by both or by none: all 256 ways. A
- * kernel that knows owners is right each time. A kernel that guesses goes by
- * page 0 if there are no more mappings than pages, and otherwise says "shared";
- * with one mapping it says "not shared". A kernel that could know but is
- * configured not to says "shared" [mapped 18, 24].
+ * Each of four pages is mapped by A, by B, by both or by no mm: all 256 ways. A
+ * kernel that knows owners is right each time. A kernel that guesses says "not
+ * shared" if there is one mapping, decides by page 0 if there are no more
+ * mappings than pages, and otherwise says "shared". A kernel that could know
+ * but is configured not to says "shared" [mapped 18, 24].
  */
 static void folio_mapped_shared_every_page(struct kunit *test)
 {
@@ -230,7 +233,7 @@ static void folio_mapped_shared_every_page(struct kunit *test)
 	for (way = 0; way < 256; way++) {
 		char what[32];
 
-		snprintf(what, sizeof(what), "pages of mms %02x", way);
+		snprintf(what, sizeof(what), "pages of A and B as in %02x", way);
 		for (mm = 0; mm < 2; mm++) {
 			for (i = 0; i < 4; i++) {
 				if (!(way >> (2 * i + mm) & 1))
@@ -247,9 +250,9 @@ static void folio_mapped_shared_every_page(struct kunit *test)
 }
 
 /*
- * A maps page 0 and B the others; there are no more mappings than pages. A
- * kernel that guesses takes this for one mm, as documented; one that knows
- * owners does not [mapped 25].
+ * A maps page 0 and B maps all others, so there are no more mappings than
+ * pages. A kernel that guesses wrongly sees one mm, as documented. A kernel
+ * that knows owners does not [mapped 25].
  */
 static void folio_mapped_shared_not_page_0(struct kunit *test)
 {
@@ -263,7 +266,9 @@ static void folio_mapped_shared_not_page_0(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pgtable_kunit_mapped_shared(f.folio), want);
 	rmap_check(test, &f, "A maps page 0, B the others");
 
-	/* With one mapping more than there are pages, all kernels know. */
+	/*
+	 * If there is one mapping more than there are pages, all kernels know.
+	 */
 	rmap_ptes(test, &f, 1, 1, 1, 1);
 	KUNIT_EXPECT_TRUE(test, pgtable_kunit_mapped_shared(f.folio));
 	rmap_check(test, &f, "and B one page twice");
@@ -282,9 +287,9 @@ KUNIT_ARRAY_PARAM(rmap_order, rmap_orders, rmap_order_desc);
 
 /*
  * Random mms map and unmap random runs of pages, or the whole folio at once.
- * After every step the mapcount is the sum of the mapcounts of its pages and of
- * the whole, and the answer is right. Of the largest folio only the first 16
- * pages are checked [mapped 24, 26].
+ * After every step the mapcount is the sum of the mapcounts of the pages and of
+ * the whole folio, and the answer is right. The largest folio is only checked
+ * in its first 16 pages [mapped 24, 26].
  */
 static void folio_mapcount_is_sum(struct kunit *test)
 {
@@ -310,7 +315,7 @@ static void folio_mapcount_is_sum(struct kunit *test)
 			else if (f.entire[mm] < 3)
 				rmap_pmd(test, &f, mm, 1);
 		} else if (draw & 1) {
-			/* As much of the run as is mapped. */
+			/* Unmap only the pages of the run that are mapped. */
 			for (i = 0; i < nr && f.page[mm][first + i]; i++)
 				;
 			if (i)
@@ -336,9 +341,9 @@ static void folio_mapcount_is_sum(struct kunit *test)
 }
 
 /*
- * Fork: first A alone maps a new anonymous folio. Then a child maps it as
- * often, and unmaps it page by page while a grandchild comes and goes. Each
- * step matches the model; at the end A has it alone again [mapped 1-4, 7, 8].
+ * Fork: first A alone maps a new anonymous folio. A child then maps as many
+ * pages, and unmaps page by page while a grandchild comes and goes. Each step
+ * matches the model. At the end only A maps the folio [mapped 1-4, 7, 8].
  */
 static void folio_try_dup_anon_rmap_fork(struct kunit *test)
 {
@@ -411,7 +416,9 @@ static void folio_dup_file_rmap_fork(struct kunit *test)
 	rmap_check(test, &f, "unmapped");
 }
 
-/* The folio is PMD-mapped by @mm; map it page by page, as a split of a PMD does. */
+/*
+ * A PMD of @mm maps the folio. Map it page by page, as the split of a PMD does.
+ */
 static void rmap_remap(struct kunit *test, struct rmap_folio *f, int mm)
 {
 	struct mapped_mms *mms = test->priv;
@@ -430,9 +437,10 @@ static void rmap_remap(struct kunit *test, struct rmap_folio *f, int mm)
 }
 
 /*
- * A huge page is mapped once by its PMD, and after PTEs have replaced the PMD
- * as often as it has pages. In between it has one mapping more, but all by one
- * mm: a kernel that knows owners says so at each step [mapped 17].
+ * A huge page is mapped once by its PMD. After PTEs have replaced the PMD, it
+ * is mapped as often as it has pages. In between it has one mapping more, but
+ * all mappings are of one mm. A kernel that knows owners says so at each step
+ * [mapped 17].
  */
 static void folio_mapcount_pmd_to_ptes(struct kunit *test)
 {
@@ -450,7 +458,7 @@ static void folio_mapcount_pmd_to_ptes(struct kunit *test)
 	rmap_check(test, &f, "new");
 	KUNIT_EXPECT_FALSE(test, pgtable_kunit_mapped_shared(f.folio));
 
-	/* Two processes with the PMD. */
+	/* Two processes map the huge page by a PMD. */
 	mapped_fork_begin(mms, 0);
 	KUNIT_EXPECT_EQ(test, 0,
 			pgtable_kunit_dup_anon_rmap_pmd(f.folio, mms->vma[1],
@@ -469,7 +477,10 @@ static void folio_mapcount_pmd_to_ptes(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, pgtable_kunit_mapped_shared(f.folio));
 	KUNIT_EXPECT_EQ(test, folio_mapcount(f.folio), nr);
 
-	/* All at once: in parts, the kernel would queue it to be split. */
+	/*
+	 * Unmap all at once: the kernel would queue a partly mapped folio for a
+	 * split.
+	 */
 	rmap_ptes(test, &f, 0, 0, nr, -1);
 	rmap_check(test, &f, "unmapped");
 	KUNIT_EXPECT_FALSE(test, folio_mapped(f.folio));
@@ -477,8 +488,8 @@ static void folio_mapcount_pmd_to_ptes(struct kunit *test)
 
 /*
  * folio_dup_file_rmap_pmd() duplicates a mapping of the whole folio, and must
- * count one more of these. Known issue 6: it counts one more of each page.
- * Nothing calls it [mapped 27].
+ * count one more mapping of the whole folio. Known issue 6: it counts one more
+ * mapping of each page instead. No caller exists [mapped 27].
  */
 static void folio_dup_file_rmap_pmd_entire(struct kunit *test)
 {

@@ -3,15 +3,15 @@
  * Is a large folio mapped by one mm, or by several? Directed tests.
  *
  * A folio has two slots for owners, each with the ID of an mm and the number of
- * its mappings, and a flag that there may be several. The functions that keep
- * the slots are inline and read only the ID of an mm, so the cases call them
- * with mms that have nothing else. Each step of a script names the slots that
- * it should leave; a model is compared as well.
+ * its mappings, and a flag that there may be several owners. The functions that
+ * keep the slots are inline and read only the ID of an mm. So the cases call
+ * them with mms that have nothing but an ID. Each step of a script names the
+ * slots that it should leave. The cases also compare the folio with a model.
  *
  * Not covered: all orders of steps (folio_mapped_shared_walk), races
- * (folio_mapped_race), the rmap functions that call these (folio_mapped_rmap),
- * 32-bit kernels, where a slot can overflow, and how reclaim, migration and
- * copy-on-write use the answer.
+ * (folio_mapped_race), the rmap functions that call these functions
+ * (folio_mapped_rmap), 32-bit kernels, where a slot can overflow, and how
+ * reclaim, migration and copy-on-write use the answer.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests --arch=arm64 \
  *	'folio_mapped_shared'
@@ -120,12 +120,12 @@ static const struct mapped_script {
 		{ 'C', 3, { 'A', 'B' }, { 2, 1 }, true },
 		{ 'A', -2, { 0, 'B' }, { 0, 1 }, true },
 		/*
-		 * It is alone, but the kernel cannot know: this answer is
-		 * allowed.
+		 * C alone maps the folio, but the kernel cannot know it:
+		 * "shared" is allowed.
 		 */
 		{ 'B', -1, {}, {}, true },
 		{ 'C', -1, {}, {}, true },
-		/* One mapping cannot be of two mms. */
+		/* One mapping cannot belong to two mms. */
 		{ 'C', -1, {}, {} },
 		{ 'C', -1 },
 	} },
@@ -191,7 +191,7 @@ static int mapped_pages(int nr, int pages)
 	return all * pages + (nr - all * ALL);
 }
 
-/* Is it what the step says? */
+/* Is the state of the folio what the step says? */
 static bool mapped_step_check(struct kunit *test, const struct mapped_step *step,
 			      struct folio *folio, const unsigned int *ids)
 {
@@ -215,10 +215,10 @@ static bool mapped_step_check(struct kunit *test, const struct mapped_step *step
 }
 
 /*
- * The script names the slots after each step, and the answer that follows. The
- * case tries orders from 2 to the largest, and IDs up to the largest, which
- * share words with the flags. The first round sets the first mapping of a new
- * folio, the second round adds it. Afterwards the folio is as new [mapped 1-11,
+ * The script names the slots and the answer after each step. The case tries
+ * orders from 2 to the largest, and IDs up to the largest, which share words
+ * with the flags. In the first round the first mapping of the new folio is set,
+ * in the second round it is added. Afterwards the folio is as new [mapped 1-11,
  * 14].
  */
 static void folio_mapcount_script(struct kunit *test)
@@ -264,8 +264,8 @@ static void folio_mapcount_script(struct kunit *test)
 }
 
 /*
- * The smallest folio that has slots is of order 1: the words after its mapcount
- * must hold nothing else [mapped 1, 3, 4].
+ * The smallest folio that has slots is of order 1. Here the words after its
+ * mapcount must hold nothing else [mapped 1, 3, 4].
  */
 static void folio_mapcount_order_1(struct kunit *test)
 {
@@ -298,9 +298,9 @@ static bool mapped_same_owners(const struct pgtable_kunit_owners *a,
 }
 
 /*
- * The lock is a bit in one of the words with IDs. While it is held the bit is
- * set and preemption is off; nothing else changes, whether or not the other
- * word has the flag for several owners [mapped 14, 15].
+ * The lock is a bit in one of the words with IDs. While the lock is held, the
+ * bit is set and preemption is off, and nothing else changes. This holds with
+ * and without the flag for several owners in the other word [mapped 14, 15].
  */
 static void folio_lock_large_mapcount_one_bit(struct kunit *test)
 {
@@ -324,7 +324,7 @@ static void folio_lock_large_mapcount_one_bit(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, mapped_same_owners(&before, &after));
 		KUNIT_EXPECT_TRUE(test, mapped_same_owners(&before, &held));
 		KUNIT_EXPECT_EQ(test, preempt_count(), preempt);
-		/* With one CPU there is no other to lock out. */
+		/* With one CPU there is no other CPU to lock out. */
 		if (IS_ENABLED(CONFIG_SMP) || IS_ENABLED(CONFIG_DEBUG_SPINLOCK))
 			KUNIT_EXPECT_TRUE(test, held.locked);
 		if (IS_ENABLED(CONFIG_PREEMPT_COUNT))
@@ -340,10 +340,10 @@ static void folio_lock_large_mapcount_one_bit(struct kunit *test)
 
 /*
  * One mm maps a folio again and again, until a slot of 16 bits, as on 32 bits,
- * cannot count the mappings. Then the kernel gives up the slot, the folio
- * counts as shared as long as a mapping is in no slot, and nothing goes below 0
- * when all is unmapped again. With slots of 32 bits, the mm stays the only
- * owner. The number of mappings is always right [mapped 21].
+ * cannot count the mappings. Then the kernel gives up the slot. The folio
+ * counts as shared as long as a mapping is in no slot, and no count goes below
+ * 0 when all pages are unmapped again. With slots of 32 bits, the mm stays the
+ * only owner. The number of mappings is always right [mapped 21].
  */
 static void folio_mapcount_overflow(struct kunit *test)
 {

@@ -2,12 +2,13 @@
 /*
  * Is a large folio mapped by one mm, or by several? All orders of events.
  *
- * Four mms map and unmap up to three pages each, in every order: the case
- * visits all states that can be reached, makes every step from each of them,
- * and compares with the model. Random walks cover larger folios and more mms.
+ * Four mms map and unmap up to three pages each, in every order. The case
+ * visits all states that can be reached, makes every step from each state, and
+ * compares the folio with the model. Random walks cover larger folios and more
+ * mms.
  *
- * Not covered: races (folio_mapped_race), and what folio_mapped_shared does not
- * cover either.
+ * Not covered: races (folio_mapped_race), and what the head of
+ * folio_mapped_shared lists as not covered.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests --arch=arm64 \
  *	'folio_mapped_shared_walk' \
@@ -53,7 +54,7 @@ static const char *mapped_step(struct mapped_model *model,
 	else
 		got = pgtable_kunit_sub_mapcount(folio, -nr, mms->vma[mm]);
 	if (got != mapped_total(model))
-		return "mapcount that is returned";
+		return "returned mapcount";
 	return mapped_wrong(model, mms, folio);
 }
 
@@ -163,9 +164,9 @@ static void states_print(struct kunit *test, const struct mapped_states *states,
 
 /*
  * From each state that can be reached, each of four mms maps or unmaps one to
- * three pages. So every order of such steps is checked at each of its ends,
- * however long it is; there are some 10,000 states. After a failure the case
- * prints the steps that lead there [mapped 11, 12].
+ * three pages. There are some 10,000 states, so the case checks every order of
+ * such steps, however long. After a failure it prints the steps that lead there
+ * [mapped 11, 12].
  */
 static void folio_mapcount_every_order(struct kunit *test)
 {
@@ -220,7 +221,8 @@ static void folio_mapcount_every_order(struct kunit *test)
 	pgtable_kunit_restore_owners(folio, &clean);
 
 	/*
-	 * There are more states than those in which each mm always had a slot.
+	 * There are more states than the states in which each mm always had a
+	 * slot.
 	 */
 	KUNIT_EXPECT_GT(test, states->nr, 1000);
 	kunit_info(test, "%u states, %u steps; %u states are shared, %u of them by one mm\n",
@@ -243,7 +245,7 @@ static void mapped_walk_desc(const struct mapped_walk *p, char *desc)
 KUNIT_ARRAY_PARAM(mapped_walk, mapped_walks, mapped_walk_desc);
 
 /*
- * Random steps of up to six mms, on folios of all sizes; each mm has up to
+ * Random steps of up to six mms, on folios of all sizes. Each mm has up to
  * twice as many mappings as there are pages. After every step the folio matches
  * the model. With two mms the answer is always exact [mapped 2, 12].
  */
@@ -292,7 +294,7 @@ static void folio_mapcount_random(struct kunit *test)
 	if (p->mms == 2)
 		KUNIT_EXPECT_EQ(test, inexact, 0);
 	pgtable_kunit_restore_owners(folio, &clean);
-	kunit_info(test, "seed %lu, %lu steps; one in no slot after %lu\n",
+	kunit_info(test, "seed %lu, %lu steps; the first mapping without a slot after %lu\n",
 		   seed, steps, inexact);
 	PGTABLE_KUNIT_DID(test, alone, "steps after which one mm is left");
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a large folio reports of its pages, with and without mapcounts of pages.
+ * What a large folio reports about its pages, with and without page mapcounts.
  *
- * A newer kernel can do without mapcounts of the pages of large folios: with
- * CONFIG_NO_PAGE_MAPCOUNT=y it reports an average to user space, and takes a
- * folio for partially mapped when it has fewer mappings than pages. The cases
- * call the rmap functions with real mms and folios, but without page tables. A
- * model that knows which mm maps which page is compared with both kinds of
- * kernel.
+ * A newer kernel can do without mapcounts for the pages of large folios
+ * (CONFIG_NO_PAGE_MAPCOUNT=y). Then it reports an average to user space, and
+ * considers a folio partly mapped if it has fewer mappings than pages. The
+ * cases call the rmap functions with real mms and folios, but without page
+ * tables. A model that knows which mm maps which page is compared with both
+ * kinds of kernel.
  *
  * Not covered: how files of /proc use the average, and the split that follows.
  *
@@ -23,7 +23,7 @@
 #include "fs/proc/internal.h"
 #include "folio_mapped.h"
 
-/* Of four pages, so that all ways to map them can be tried. */
+/* The folio has four pages, so that the case can try all ways to map them. */
 #define PAGES		4
 
 static void mapcount_add(struct mapped_mms *mms, struct folio *folio, int i)
@@ -55,7 +55,9 @@ static void mapcount_remove_pmd(struct mapped_mms *mms, struct folio *folio)
 	mapped_unlock();
 }
 
-/* A new anonymous folio, all of which the first mm maps: a large one by its PMD. */
+/*
+ * A new anonymous folio. The first mm maps all of it, a huge page by its PMD.
+ */
 static struct folio *mapcount_anon(struct kunit *test, unsigned int order)
 {
 	struct folio *folio = pgtable_kunit_folio_alloc(test, order);
@@ -66,7 +68,7 @@ static struct folio *mapcount_anon(struct kunit *test, unsigned int order)
 	return folio;
 }
 
-/* The second mm maps a page of it, too, as a child does. */
+/* The second mm maps a page of the folio too, as a child does. */
 static void mapcount_dup(struct kunit *test, struct folio *folio, int i)
 {
 	struct mapped_mms *mms = test->priv;
@@ -132,8 +134,8 @@ static void folio_average_page_mapcount_rounds(struct kunit *test)
 }
 
 /*
- * How many pages are mapped one by one, whatever their number of mappings; a
- * kernel without their mapcounts returns "unknown" [mapped 23].
+ * How many pages are mapped by PTEs, whatever the number of their mappings. A
+ * kernel without page mapcounts returns "unknown" [mapped 23].
  */
 static void folio_nr_pages_mapped_counts(struct kunit *test)
 {
@@ -154,16 +156,17 @@ static void folio_nr_pages_mapped_counts(struct kunit *test)
 	}
 }
 
-/*
- * If the machine has huge pages, folios that have to be split wait in a list.
- */
+/* If the machine has huge pages, folios that must be split wait in a list. */
 static void mapcount_needs_huge_pages(struct kunit *test)
 {
 	if (!has_transparent_hugepage())
 		kunit_skip(test, "this machine has no huge pages");
 }
 
-/* Whether a folio of which A maps @a and B maps @b is known to be mapped in part. */
+/*
+ * A maps the pages @a and B maps the pages @b: does the kernel know that the
+ * folio is partly mapped?
+ */
 static bool mapcount_partial(unsigned int a, unsigned int b)
 {
 	if (PGTABLE_KUNIT_PAGE_MAPCOUNT)
@@ -215,9 +218,9 @@ static void folio_remove_rmap_partially_mapped(struct kunit *test)
 }
 
 /*
- * A maps a huge page by its PMD; B maps none of its pages, the last, all but
- * the first, or all. After the PMD is removed the folio is mapped in part,
- * unless B has none or all of it [mapped 23].
+ * A maps a huge page by its PMD. B maps none of its pages, the last page, all
+ * but the first page, or all pages. After the PMD is removed the folio is
+ * partly mapped, unless B maps none or all of its pages [mapped 23].
  */
 static void folio_remove_rmap_pmd_partially_mapped(struct kunit *test)
 {
@@ -248,7 +251,7 @@ static void folio_remove_rmap_pmd_partially_mapped(struct kunit *test)
 	}
 }
 
-/* What the node of a folio counts, with what CPUs have not added yet. */
+/* What the node of a folio counts, including what CPUs have not added yet. */
 static long mapcount_stat(struct folio *folio, enum node_stat_item item)
 {
 	struct pglist_data *node = folio_pgdat(folio);
@@ -339,12 +342,14 @@ static void folio_rmap_statistics(struct kunit *test)
 	for (i = 0; i < 2 * ARRAY_SIZE(orders); i++) {
 		unsigned int order = orders[i / 2];
 
-		/* An anonymous folio that is mapped in part waits to be split. */
+		/*
+		 * An anonymous folio that is partly mapped waits to be split.
+		 */
 		if (order && (!has_transparent_hugepage() || order > MAPPED_ORDER_MAX))
 			continue;
 		for (tries = 0, wrong = 0; tries < 8 && wrong >= 0; tries++)
 			wrong = mapcount_stat_wrong(test, i % 2, order);
-		KUNIT_EXPECT_EQ_MSG(test, wrong, -1, "%s folio of order %u, after this step",
+		KUNIT_EXPECT_EQ_MSG(test, wrong, -1, "%s folio, order %u: wrong after this step",
 				    i % 2 ? "anonymous" : "file", order);
 	}
 }

@@ -17,9 +17,9 @@
 #include "pgtable_kunit.h"
 
 /*
- * From the smallest large folio to one that fills a table of 512 entries. The
- * guard after the table maps the folio after such a one. On arm64 with 4K pages
- * order 4 is one contiguous block. Some tables are smaller.
+ * Orders from the smallest large folio to a folio that fills a table of 512
+ * entries. The guard after the table maps the folio after such a large one. On
+ * arm64 with 4K pages order 4 is one contiguous block. Some tables are smaller.
  */
 #define BATCH_ORDER_MAX		9
 #define BATCH_PAGES_MAX		BIT(BATCH_ORDER_MAX)
@@ -41,13 +41,13 @@ static const struct batch_order {
 
 KUNIT_ARRAY_PARAM_DESC(batch_order, batch_orders, desc);
 
-/* Batches longer than this are tried with few combinations of flags. */
+/* Batches longer than this are only tried with few combinations of flags. */
 #define BATCH_LONG		32U
 
 /* How many batches the case has asked for. */
 static unsigned int combinations;
 
-/* Two of them must fit into a block, and one into the table. */
+/* Two folios must fit into a block, and one folio into the table. */
 static inline bool batch_order_fits(unsigned int order)
 {
 	return order < MAX_PAGE_ORDER && BIT(order) <= PTRS_PER_PTE;
@@ -65,8 +65,8 @@ static inline unsigned int batch_order(struct kunit *test)
 }
 
 /*
- * The next position to try after @pos: in a small folio each; in others both
- * ends and the eighths, where contiguous blocks end.
+ * The next position to try after @pos: every position in a small folio. In
+ * other folios both ends and the eighths, where contiguous blocks end.
  */
 static inline unsigned int batch_next(unsigned int order, unsigned int pos)
 {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_pte_batch(): entries that differ in bits, and what it reports of them.
+ * folio_pte_batch(): entries that differ in bits, and the report on these bits.
  *
- * Entries of a batch may differ in some bits, and the caller learns of bits
- * that only some entries have. If a writable bit gets lost, fork shares a page
- * for writing; with a dirty bit too many clean pages become dirty. Here each
- * entry has a state of a few bits. A model of plain loops computes the length
- * of the batch and the report, for each combination of flags. After the folio
- * the table maps the physically next folio, with all bits that can be reported.
+ * Entries of a batch may differ in some bits, and the caller learns which bits
+ * some of the entries have. If the report lacks a writable bit, fork shares a
+ * page for writing. If it has a dirty bit too many, clean pages become dirty.
+ * Here each entry has a state of a few bits. A model of plain loops computes
+ * the length of the batch and the report, for each combination of flags. After
+ * the folio the table maps the physically next folio, with all bits that can be
+ * reported.
  *
  * compat.h hides the two generations of the interface: one takes the bits to
  * ignore, the other the bits to respect. Everything else that ends a batch:
@@ -27,7 +28,7 @@
 #define STATE_OTHER	BIT(4)
 #define STATE_REPORTED	(STATE_WRITE | STATE_YOUNG | STATE_DIRTY)
 
-/* An entry for @pfn; @other makes it what STATE_OTHER means. */
+/* An entry for @pfn. @other makes it the entry that STATE_OTHER stands for. */
 static pte_t state_pte(unsigned long pfn, unsigned int state,
 		       pte_t (*other)(pte_t pte))
 {
@@ -45,7 +46,8 @@ static pte_t state_pte(unsigned long pfn, unsigned int state,
 }
 
 /*
- * The entries of the folio get their states, those of the next folio all bits.
+ * The entries of the folio get their states. The entries of the next folio get
+ * all bits.
  */
 static void state_map(struct pgtable_kunit_table *table, struct folio *folio,
 		      const u8 *state, pte_t (*other)(pte_t pte))
@@ -98,7 +100,10 @@ static pte_t pte_unmerged(pte_t pte)
 	return pte_mkold(pte_wrprotect(pte_mkclean(pte_clear_soft_dirty(pte))));
 }
 
-/* The end of a batch from entry @idx on if these bits must be alike. */
+/*
+ * The end of a batch that begins at entry @idx, if the bits @same must be
+ * alike.
+ */
 static unsigned int state_end(const u8 *state, unsigned int idx,
 			      unsigned int end, unsigned int same)
 {
@@ -110,10 +115,11 @@ static unsigned int state_end(const u8 *state, unsigned int idx,
 }
 
 /*
- * Ask for a batch from entry @idx on, with each combination of flags, or, if it
- * may be long, with none and with all; compare it with the model. The copy of
- * the first entry keeps every bit if nothing is merged; merging changes only
- * the merged bits. pte_mkdirty() may make it soft-dirty as well.
+ * Ask for a batch from entry @idx on, and compare it with the model: with each
+ * combination of flags or, if the batch may be long, with no flag and with all.
+ * The copy of the first entry keeps every bit if nothing is merged. Merging
+ * changes only the merged bits, but pte_mkdirty() may also make the copy
+ * soft-dirty.
  */
 static bool state_expect(struct kunit *test, struct folio *folio,
 			 const u8 *state, unsigned int idx, unsigned int max_nr,
@@ -172,8 +178,8 @@ static bool state_expect(struct kunit *test, struct folio *folio,
 }
 
 /*
- * The entry at @odd differs: ask from the first entry, from the one before it,
- * from itself, and from the one after it.
+ * The entry at @odd differs. Ask for a batch from the first entry, from the
+ * entry before @odd, from @odd, and from the entry after @odd.
  */
 static bool state_expect_odd(struct kunit *test, struct folio *folio,
 			     const u8 *state, unsigned int odd, unsigned int end,
@@ -215,7 +221,7 @@ static pte_t bit_exec(pte_t pte)
 	return batch_pte_prot(pte_pfn(pte), VM_READ | VM_WRITE | VM_EXEC);
 }
 
-/* Bits in which entries of a batch may differ, or not. */
+/* Bits in which the entries of a table may differ. */
 static const struct batch_bit {
 	const char *desc;
 	unsigned int state;
@@ -236,10 +242,11 @@ KUNIT_ARRAY_PARAM_DESC(batch_bit, batch_bits, desc);
 
 /*
  * Entries of a batch have the same bits, except those that the caller ignores.
- * In this case one entry alone has the bit, or one alone lacks it. It ends the
- * batch or does not, for each set of bits to respect, at each position of
- * folios of each order, also the first [contpte 158-162]. If all have the bit,
- * or all lack it, the batch is the whole folio [164, 165].
+ * In this case one entry alone has the bit, or one alone lacks it. The case
+ * tries each set of bits to respect, and each position of this entry in folios
+ * of each order, also the first position. The entry ends the batch or does not
+ * [contpte 158-162]. If all entries have the bit, or all lack it, the batch is
+ * the whole folio [164, 165].
  */
 static void folio_pte_batch_differing_bit(struct kunit *test)
 {
@@ -266,7 +273,10 @@ static void folio_pte_batch_differing_bit(struct kunit *test)
 			memset(state, lacks ? rest | bit->state : rest, n);
 			state_map(table, pair[0], state, bit->make);
 
-			/* The last position is after the folio: none is odd. */
+			/*
+			 * At the last position, after the folio, no entry of
+			 * the folio is odd.
+			 */
 			for (odd = 0; odd <= n; odd = batch_next(order, odd)) {
 				pte_t old = table->pte[odd], new;
 
@@ -292,9 +302,9 @@ static void folio_pte_batch_differing_bit(struct kunit *test)
 
 /*
  * The entries of a folio of four pages are writable, young and dirty in every
- * combination, and a batch begins at each of them [contpte 159-161, 163]. Bits
- * add up over entries: the first entry, the last, and those in between count
- * alike.
+ * combination, and a batch begins at each entry [contpte 159-161, 163]. The
+ * report adds up the bits of all entries of the batch: the first, the last, and
+ * those in between count alike.
  */
 static void folio_pte_batch_all_states(struct kunit *test)
 {
@@ -331,11 +341,11 @@ static void folio_pte_batch_all_states(struct kunit *test)
 }
 
 /*
- * The report on ignored bits covers the entries of the batch and no other
+ * The report on ignored bits covers the entries of the batch and no others
  * [contpte 160, 163]. Only one entry of the folio has the bit. Entries that do
- * not belong to the batch have all bits: those after the caller's limit, those
- * after the folio, and one in the folio that maps a wrong page and so ends the
- * batch.
+ * not belong to the batch have all bits: entries after the caller's limit,
+ * entries after the folio, and one entry of the folio that maps a wrong page
+ * and so ends the batch.
  *
  *	entries	|- - w - - *|* * *	w: writable, *: all bits
  *	batch	 <--------->		entry 5 maps the page of entry 4
@@ -365,7 +375,10 @@ static void folio_pte_batch_reported_bits(struct kunit *test)
 			state[at] = kinds[kind].state;
 			state_map(table, pair[0], state, NULL);
 
-			/* To the end of the folio, or with a limit here. */
+			/*
+			 * The batch ends with the folio, or at a limit before
+			 * or after the entry.
+			 */
 			for (how = 0; how < 3; how++) {
 				unsigned int end = how ? at - 1 + how : 2 * n;
 
@@ -373,7 +386,10 @@ static void folio_pte_batch_reported_bits(struct kunit *test)
 						      end, kinds[kind].desc))
 					return;
 			}
-			/* With the end after the entry. */
+			/*
+			 * The next entry maps a wrong page, so the batch ends
+			 * there.
+			 */
 			if (at + 1 < n) {
 				unsigned long pfn = folio_pfn(pair[0]) + at + 1;
 
@@ -392,8 +408,8 @@ static void folio_pte_batch_reported_bits(struct kunit *test)
 }
 
 /*
- * Bits that hardware uses, and that follow from young, dirty and writable; and
- * a bit that makes an entry not writable, but is not the write bit.
+ * Bits that hardware uses and that depend on young, dirty and writable. A bit
+ * that makes an entry inaccessible, but is not the write bit.
  */
 #if defined(CONFIG_S390)
 #define BIT_OF_YOUNG	_PAGE_INVALID
@@ -410,8 +426,8 @@ static void folio_pte_batch_reported_bits(struct kunit *test)
 #endif
 
 /*
- * riscv with shadow stacks, which are writable and not readable: removing the
- * write permission there adds the read permission.
+ * Shadow stacks of riscv are writable and not readable. When such an entry
+ * loses the write permission, it gets the read permission.
  */
 #if defined(CONFIG_RISCV) && defined(PAGE_SHADOWSTACK)
 #define BIT_OF_READ	_PAGE_READ
@@ -421,8 +437,9 @@ static void folio_pte_batch_reported_bits(struct kunit *test)
 
 /*
  * May a batch continue over these two entries, which differ in one bit? It may
- * if that bit means young, or something that is not respected. The functions
- * that read the bit decide; the kernel uses the functions that change it.
+ * if the bit means young, or something that the caller does not respect. This
+ * function uses the functions that read the bit, and the kernel uses the
+ * functions that change it.
  */
 static bool bit_ignored(pte_t pte, pte_t next, unsigned int flags)
 {
@@ -464,8 +481,8 @@ static bool bit_ignored(pte_t pte, pte_t next, unsigned int flags)
 }
 
 /*
- * Ask for batches from entry @idx on: they end at entry @odd, which is @pte and
- * not @next, if the difference matters.
+ * Ask for batches from entry @idx on. Entry @odd is @pte and not @next, and the
+ * batches end there if the difference matters.
  */
 static bool bit_expect(struct kunit *test, struct folio *folio, unsigned int idx,
 		       unsigned int max_nr, unsigned int odd, pte_t pte,
@@ -495,7 +512,10 @@ static bool bit_expect(struct kunit *test, struct folio *folio, unsigned int idx
 	return true;
 }
 
-/* The kernel's own checks warn of an entry that userfaultfd protects and that is writable. */
+/*
+ * The kernel's own checks warn if an entry is writable and has the protection
+ * of userfaultfd.
+ */
 static bool bit_refused(pte_t pte)
 {
 	return IS_ENABLED(CONFIG_PAGE_TABLE_CHECK) && pgtable_kunit_uffd(pte) &&
@@ -504,10 +524,10 @@ static bool bit_refused(pte_t pte)
 
 /*
  * Each single bit outside of the page number ends a batch where it changes,
- * unless it is ignored, whether it has a name or not [contpte 158]. The bit
- * changes at each position; the batch begins at the first entry, or one before
- * the change. Bits that make an entry a part of a contiguous block are left
- * out.
+ * unless the caller ignores it. This holds for bits with and without a name
+ * [contpte 158]. The bit changes at each position in turn. The batch begins at
+ * the first entry, or one entry before the change. Bits that make an entry a
+ * part of a contiguous block are left out.
  */
 static void folio_pte_batch_each_bit(struct kunit *test)
 {

@@ -7,7 +7,7 @@
  * batch is too long, they free or copy pages of another owner. Each case writes
  * real entries for real folios into a synthetic page table, asks for a batch
  * with every combination of flags, and compares its length with the entries.
- * Each condition that ends a batch occurs at each position of folios of each
+ * Each condition that ends a batch occurs at each position in folios of each
  * order. Nothing in the table may change.
  *
  * compat.h hides the two generations of the interface. Bits that differ, and
@@ -35,7 +35,7 @@ static void batch_map_folded(struct pgtable_kunit_table *table, int idx,
 	memcpy(table->want + idx, table->pte + idx, nr * sizeof(pte_t));
 }
 
-/* Are both part of contiguous blocks, or both not? */
+/* Are both entries part of contiguous blocks, or neither? */
 static bool batch_alike(struct pgtable_kunit_table *table, int a, int b)
 {
 	return pgtable_kunit_folded(ptep_get(table->pte + a)) ==
@@ -44,7 +44,8 @@ static bool batch_alike(struct pgtable_kunit_table *table, int a, int b)
 
 /*
  * Expect a batch of @want entries from entry @idx on, with any flags. A long
- * one is tried with no flag and with all: nothing else depends on the length.
+ * batch is tried with no flag and with all flags, since nothing else depends on
+ * the length.
  */
 static bool batch_expect(struct kunit *test, struct folio *folio, int idx,
 			 unsigned int max_nr, unsigned int want,
@@ -76,11 +77,11 @@ static bool batch_expect(struct kunit *test, struct folio *folio, int idx,
 }
 
 /*
- * A folio that is mapped as a whole is one batch from each of its pages to its
- * last, or to the caller's limit [contpte 150, 152]. It is mapped in ascending
- * order, so on arm64 it consists of contiguous blocks: their hint has to be cut
- * [153], counts from the middle of a block [154], and has to be added up over
- * blocks [155]. At both ends of the table.
+ * A folio is mapped as a whole, at the start and at the end of the table. It is
+ * one batch from each of its pages to its last page, or to the caller's limit
+ * [contpte 150, 152]. On arm64 it consists of contiguous blocks. Their hint has
+ * to be cut at the end of the batch [153], counts from the middle of a block
+ * [154], and has to be added up over blocks [155].
  */
 static void folio_pte_batch_whole_folio(struct kunit *test)
 {
@@ -116,10 +117,10 @@ static void folio_pte_batch_whole_folio(struct kunit *test)
 }
 
 /*
- * The caller's limit ends a batch before each page of the folio, from the first
- * page, from halfway and from the last page before [contpte 152]. The folio is
- * mapped by single entries or by contiguous blocks; the limit then cuts off any
- * number of entries [153].
+ * The caller's limit ends a batch before each page of the folio. The batch
+ * begins at the first page, halfway, and at the last page before the limit
+ * [contpte 152]. The folio is mapped by single entries, or by contiguous
+ * blocks. Then the limit cuts off any number of entries of a block [153].
  */
 static void folio_pte_batch_limit(struct kunit *test)
 {
@@ -149,10 +150,10 @@ static void folio_pte_batch_limit(struct kunit *test)
 }
 
 /*
- * A folio of which one half is folded and the other is not [contpte 156]: the
- * contiguous bit counts like any other, so a batch ends where it changes. That
- * is shorter than necessary, but correct. If nothing is ever folded, the hint
- * is 1 [149], and the batch is the whole folio.
+ * One half of a folio is folded and the other half is not [contpte 156]. The
+ * contiguous bit counts like any other bit, so a batch ends where it changes.
+ * Such a batch is shorter than necessary, but correct. If nothing is ever
+ * folded, the hint is 1 [149], and the batch is the whole folio.
  */
 static void folio_pte_batch_half_folded(struct kunit *test)
 {
@@ -186,9 +187,9 @@ static void folio_pte_batch_half_folded(struct kunit *test)
 
 /*
  * A hole in a folded folio makes its block lose the contiguous bit. A batch
- * ends where this block begins. If it begins there itself, it ends at the hole:
- * the hint of a block never counts beyond its end [contpte 154]. If nothing is
- * folded, it always ends at the hole.
+ * from an earlier block ends where this block begins. A batch that begins in
+ * this block ends at the hole: the hint of a block never counts beyond its end
+ * [contpte 154]. If nothing is folded, every batch ends at the hole.
  *
  *	entries	|c c c c|. . _ .|c c c c|	c: contiguous, _: hole
  *	from 1	   3
@@ -226,9 +227,9 @@ static void folio_pte_batch_hole_in_folded(struct kunit *test)
 /*
  * The batch ends with the folio, even if the next entry maps the physically
  * next page with the same bits [contpte 151]. Kernels once found this end one
- * entry too late by comparing PFNs, and once a batch never ended if the entry
- * after the folio could not be computed. On arm64 the last entries of the folio
- * and the first after it are in contiguous blocks too.
+ * entry too late, since they compared PFNs. Another time a batch never ended if
+ * the entry after the folio could not be computed. On arm64 the last entries of
+ * the folio and the first entries after it are in contiguous blocks too.
  *
  *	entries |0 1 2 3|4 5 6 7|
  *	PFNs	|p . . .|p+4 . .|
@@ -320,11 +321,11 @@ static const struct batch_gap {
 };
 
 /*
- * A batch ends before an entry that is not present, or maps a wrong page
- * [contpte 157]; after it the folio continues normally, and so does the next
- * folio. The gap is at each index in turn, also right after the folio, where
- * the batch ends anyway. The batch begins at the first entry, halfway, and at
- * the last entry before the gap.
+ * A batch ends before an entry that is not present or maps a wrong page
+ * [contpte 157]. After this gap the folio continues normally, and so does the
+ * next folio. The gap is at each index in turn, also right after the folio,
+ * where the batch ends anyway. The batch begins at the first entry, halfway,
+ * and at the last entry before the gap.
  */
 static void folio_pte_batch_gap(struct kunit *test)
 {
@@ -378,7 +379,7 @@ static void folio_pte_batch_table_end(struct kunit *test)
 	pgtable_kunit_table_check(table, "end of the table");
 }
 
-/* If warnings cannot be counted, no such call is made. */
+/* Make no such call if warnings cannot be counted. */
 static void batch_misused(struct folio *folio, pte_t *ptep, pte_t pte,
 			  unsigned int max_nr)
 {
@@ -428,22 +429,25 @@ static void misuse_other_folio(void *data)
 
 #ifdef CONFIG_ARM64
 /*
- * On other architectures the page of an entry that is not present cannot be
- * computed.
+ * On other architectures no page can be computed for an entry that is not
+ * present.
  */
 static void misuse_not_present(void *data)
 {
 	struct batch_call *call = data;
 	pte_t pte = batch_pte(folio_pfn(call->pair[0]), true);
 
-	/* Without the first bit alone it would be a PROT_NONE entry. */
+	/*
+	 * If only the first bit were cleared, the entry would be a PROT_NONE
+	 * entry.
+	 */
 	pte = clear_pte_bit(pte, __pgprot(PTE_VALID | PTE_PRESENT_INVALID));
 	batch_misused(call->pair[0], call->table->pte, pte, 1);
 }
 #endif
 
 #ifdef FPB_RESPECT_DIRTY
-/* The copy of the first entry is the entry itself. */
+/* Pass the first entry itself instead of a copy. */
 static void misuse_no_copy(void *data)
 {
 	struct batch_call *call = data;
@@ -480,10 +484,11 @@ KUNIT_ARRAY_PARAM_DESC(batch_misuse, batch_misuses, desc);
 
 /*
  * A call that breaks a rule of the contract gives one warning, and a correct
- * one gives none [contpte 166, 240]; the table stays as it is. The rules: a
- * present entry, of this folio, which is large; at least one entry; a copy of
- * the entry and not the one in the table. The inline function checks the last
- * rule; the function in mm/util.c checks the others.
+ * call gives none [contpte 166, 240]. The table stays as it is. The rules are:
+ * the entry is present and maps this folio, the folio is large, the limit is at
+ * least one entry, and the caller passes a copy of the entry and not the entry
+ * in the table. The inline function checks the last rule. The function in
+ * mm/util.c checks all others.
  */
 static void folio_pte_batch_misuse(struct kunit *test)
 {

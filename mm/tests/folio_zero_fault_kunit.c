@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Page faults on anonymous memory: each page is cleared, and how often.
+ * Page faults on anonymous memory: whether and how often each page is cleared.
  *
- * A folio that the page allocator has cleared already (init_on_alloc=1) need
- * not be cleared again; older kernels do. If nobody clears it, user space reads
- * old data of others. Each case writes to memory of its own address space, in
- * folios of each size that anonymous memory can have. One case checks the
- * content of the folio; the other records with kprobes which pages were
- * cleared, in which order, from the allocation of the folio on. Both run with
- * init_on_alloc off and on.
+ * If the page allocator has cleared a folio already (init_on_alloc=1), the
+ * fault need not clear it again; older kernels do. If nothing clears the folio,
+ * user space reads old data of other processes. Each case writes to memory of
+ * its own address space, in folios of each size that anonymous memory can have.
+ * One case checks the content of the folio. The other case records with kprobes
+ * which pages were cleared, and in which order, after the allocation of the
+ * folio began. Both cases run with init_on_alloc off and on.
  *
  * Not covered: user space, memory that is not anonymous, hugetlb, init_on_free.
  *
@@ -27,10 +27,10 @@
 /* Where in a folio the fault occurs: the ends, the middle, and in between. */
 #define FAULTS		7
 
-/* For each page two calls, and the page tables. */
+/* Events to keep: two calls for each page, and the page tables. */
 #define EVENTS(nr)	(2 * (nr) + 64)
 
-/* Folios that are filled, so that a fault gets one of them. */
+/* The number of folios to fill, so that a fault gets one of them. */
 #define DIRTY_FOLIOS	4
 
 static const struct fault_init {
@@ -79,7 +79,9 @@ static void fault_init_set(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, fault_on_alloc(), init->on_alloc);
 }
 
-/* Sizes of anonymous folios that the machine has the memory for, twice. */
+/*
+ * Sizes of anonymous folios for which a case needs at most half of the memory.
+ */
 static bool fault_order_ok(unsigned int order)
 {
 	unsigned long pages = (FAULTS + DIRTY_FOLIOS) << order;
@@ -113,7 +115,7 @@ static unsigned int fault_index(unsigned int nr, unsigned int i)
 	return index[i] % nr;
 }
 
-/* The bytes that all faults need, and one folio more for the alignment. */
+/* The bytes that all faults need, plus one folio for the alignment. */
 static size_t fault_room(unsigned int order)
 {
 	return (FAULTS + 1) * (PAGE_SIZE << order);
@@ -143,8 +145,8 @@ static unsigned long fault_addr(unsigned long addr, unsigned int order,
 }
 
 /*
- * Write a zero to a page. The folio stays, with a reference for the caller. It
- * has the expected size, unless there is none.
+ * Write a zero to a page. Takes a reference to the folio for the caller. The
+ * folio must have the expected size, unless the kernel had no such folio.
  */
 static struct folio *fault_in(struct kunit *test, unsigned int order,
 			      unsigned long addr)
@@ -163,8 +165,8 @@ static struct folio *fault_in(struct kunit *test, unsigned int order,
 }
 
 /*
- * A page fault leaves no byte of old content, wherever in the folio it occurs,
- * for folios of each size [clearing 23, 24].
+ * A page fault leaves no byte of old content, wherever in the folio the fault
+ * occurs, for folios of each size [clearing 23, 24].
  */
 static void fault_leaves_nothing(struct kunit *test)
 {
@@ -206,8 +208,8 @@ struct fault_fixture {
 };
 
 /*
- * The record of the folio must show what the allocator does, from start to end,
- * and then what the fault does.
+ * The record of the folio must first show what the allocator clears, from start
+ * to end, and then what the fault clears.
  */
 static void fault_check(struct fault_fixture *f, struct folio *folio,
 			unsigned int index, bool by_alloc, bool by_fault)
@@ -241,13 +243,13 @@ static void fault_check(struct fault_fixture *f, struct folio *folio,
 		}
 	}
 	KUNIT_EXPECT_EQ_MSG(f->test, n, clears,
-			    "pages cleared; %u pages, fault in page %u", nr, index);
+			    "number of cleared pages; %u pages, fault in page %u", nr, index);
 }
 
 /*
- * The fault clears each page once, and the written page among the last. With
- * init_on_alloc=1 the allocator clears, and the fault does not; only older
- * kernels clear large folios a second time [clearing 13, 25].
+ * The fault clears each page once, and clears the written page among the last.
+ * With init_on_alloc=1 the allocator clears all pages, and the fault clears
+ * none. Only older kernels clear large folios a second time [clearing 13, 25].
  */
 static void fault_clears_once(struct kunit *test)
 {
@@ -288,7 +290,7 @@ static void fault_clears_once(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 0, vm_munmap(addr, fault_room(order)));
 	} while (order--);
 	PGTABLE_KUNIT_DID(test, faults, "faults");
-	PGTABLE_KUNIT_DID(test, f.dirty, "calls on pages that were dirty");
+	PGTABLE_KUNIT_DID(test, f.dirty, "calls that cleared dirty pages");
 }
 
 static struct kunit_suite folio_zero_fault_suite;

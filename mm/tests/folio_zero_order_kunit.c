@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_zero_user() and copy_user_large_folio(): in which order.
+ * The order in which folio_zero_user() and copy_user_large_folio() handle
+ * pages.
  *
  * The page that is used next is cleared or copied last, or among the last, so
- * that it stays in the caches. A scheduler that cannot preempt gets chances to
- * run something else meanwhile. The content of the folio shows neither. Kprobes
- * record each call that clears or copies a page, and each chance to reschedule.
- * The record is compared with an order that is computed in another way.
+ * that it stays in the caches. A kernel without preemption gets chances to run
+ * another task meanwhile. The content of the folio shows neither the order nor
+ * these chances. So kprobes record each call that clears or copies a page, and
+ * each chance to reschedule. The cases compare the record with an order that is
+ * computed in another way.
  *
  * Newer kernels clear ranges. On arm64 ranges are made of single pages, and the
- * record has these; on x86_64 the record has ranges, but only in
+ * record has the single pages. On x86_64 the record has ranges, but only in
  *
  *   ./tools/testing/kunit/kunit.py run --arch=x86_64 --kunitconfig=mm/tests \
  *	'folio_zero*' --kernel_args clearcpuid=erms,rep_good
  *
- * since otherwise pages are cleared inline. Not covered: the caches themselves.
+ * since pages are cleared inline otherwise. Not covered: the caches themselves.
  */
 
 #include <kunit/test.h>
@@ -23,15 +25,19 @@
 
 #include "clear_extent.h"
 
-/* One size more than the page allocator has: it takes another path. */
+/*
+ * The orders go one beyond the page allocator's largest: it takes another path.
+ */
 #define ORDER_MAX	(MAX_PAGE_ORDER + 1)
 
-/* For each page one call, and what comes with it; and some to spare. */
+/*
+ * Events to keep: one call for each page with what belongs to it, and some
+ * spare.
+ */
 #define EVENTS(nr)	(2 * (nr) + 16)
 
 /*
- * Sizes that are tried with all hints; and sizes with some hints, since they
- * have many pages.
+ * Sizes that are tried with all hints. Larger sizes are tried with some hints.
  */
 static const struct order_size {
 	const char *desc;
@@ -91,7 +97,7 @@ static struct order_fixture order_fixture_of(struct kunit *test,
 			     order);
 }
 
-/* For a case with all sizes: the next one that is possible. */
+/* For a case with all sizes: the next size that this machine can have. */
 static const struct order_size *order_next_size(const struct order_size *size)
 {
 	for (size = size ? size + 1 : order_sizes;
@@ -156,9 +162,9 @@ static bool order_same(struct order_fixture *f, enum clear_event_kind kind,
 
 /*
  * Each page is cleared once, in the kernel's documented order, for every page
- * that may be used next [clearing 13-15, 18]: also at either end, where a group
- * is empty, and in folios that are not larger than the neighbourhood that comes
- * last [clearing 9, 10].
+ * that may be used next [clearing 13-15, 18]. This includes a page at either
+ * end, where a group is empty, and folios that are not larger than the
+ * neighbourhood that comes last [clearing 9, 10].
  */
 static void folio_zero_user_order(struct kunit *test)
 {
@@ -188,9 +194,9 @@ static unsigned int order_groups(unsigned int nr, unsigned int hint)
 }
 
 /*
- * A newer kernel that may be preempted clears each group with one call: at most
- * three calls, and only one if the neighbourhood is the whole folio [clearing
- * 10, 16]. No call has a count of 0 [clearing 6].
+ * A newer kernel with preemption clears each group of pages with one call. So
+ * there are at most three calls, and only one call if the neighbourhood is the
+ * whole folio [clearing 10, 16]. No call has a count of 0 [clearing 6].
  */
 static void folio_zero_user_extents(struct kunit *test)
 {
@@ -226,7 +232,7 @@ static void folio_zero_user_extents(struct kunit *test)
 }
 
 /*
- * Copies go from far to near, and the page that is used next comes last; each
+ * Copies go from far to near, and the page that is used next comes last. Each
  * page is copied once, from the same page of the original [clearing 17].
  */
 static void copy_user_large_folio_order(struct kunit *test)
@@ -260,9 +266,9 @@ static void copy_user_large_folio_order(struct kunit *test)
 }
 
 /*
- * Memory that cannot be read ends a copy with an error, and no further page is
+ * If memory cannot be read, the copy ends with an error, and no further page is
  * copied [clearing 17]. The case simulates the error at each page of the folio
- * in turn, if the architecture's copy can report it.
+ * in turn, if the architecture's copy can report errors.
  */
 static void copy_user_large_folio_error(struct kunit *test)
 {
@@ -290,7 +296,7 @@ static void copy_user_large_folio_error(struct kunit *test)
 				copy_user_large_folio(f.folio, src,
 						      order_addr(hint), &vma));
 		KUNIT_EXPECT_EQ_MSG(test, f.record->nr, i + 1,
-				    "copies, of which the last fails");
+				    "copies up to the page that fails");
 	}
 	clear_record_fail_copy(0);
 	f.record->nr = 0;
@@ -300,7 +306,7 @@ static void copy_user_large_folio_error(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, i, "places");
 }
 
-/* The most that a function does between two chances to reschedule. */
+/* The largest number of pages between two chances to reschedule. */
 static unsigned int order_longest(const struct clear_record *record)
 {
 	unsigned int i, pages = 0, longest = 0;
@@ -364,10 +370,10 @@ static unsigned int order_chances(const struct clear_record *record)
 }
 
 /*
- * A kernel that is not preempted checks before each page whether something else
- * should run [clearing 19, 20]: as often as there are pages, once more if
- * sleeping is such a chance, too, and never with two pages in between. A kernel
- * that is preempted has no such places.
+ * A kernel without preemption checks before each page whether another task
+ * should run [clearing 19, 20]. So it has as many chances as there are pages,
+ * and one more if the check for sleeping is such a chance too. There are never
+ * two pages in between. A kernel with preemption has no such places.
  */
 static void folio_zero_user_resched(struct kunit *test)
 {
@@ -393,8 +399,8 @@ static void folio_zero_user_resched(struct kunit *test)
 					    "%s, %s", size->desc,
 					    order_functions[i].desc);
 			KUNIT_EXPECT_EQ_MSG(test, order_longest(record), 1,
-					    "pages at a time, %s, %s", size->desc,
-					    order_functions[i].desc);
+					    "pages before a chance to reschedule, %s, %s",
+					    size->desc, order_functions[i].desc);
 			chances += want;
 		}
 	}
@@ -402,9 +408,9 @@ static void folio_zero_user_resched(struct kunit *test)
 }
 
 /*
- * Before the first page, both check whether sleeping is allowed [clearing 21]:
- * so a caller that holds a spinlock always gets a warning, not only on machines
- * where it would sleep.
+ * Both functions check before the first page whether sleeping is allowed
+ * [clearing 21]. So a caller that holds a spinlock always gets a warning, not
+ * only on machines on which the function would sleep.
  */
 static void folio_zero_user_might_sleep(struct kunit *test)
 {

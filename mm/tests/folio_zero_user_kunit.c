@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_zero_user() and copy_user_large_folio(): the content of a folio
- * afterwards.
+ * The content of a folio after folio_zero_user() and copy_user_large_folio().
  *
- * Both take the address that will be used next, and handle the pages around it
- * last. That splits the folio into parts, and some may be empty. An error at an
- * edge leaves stale data for user space to read, or destroys the pages before
- * or after the folio. Here folios of every size are cleared and copied, with
- * the address at every edge; then all bytes of the folio and of the memory
- * around it are checked. Folios larger than the page allocator makes are put
- * together from neighbouring blocks.
+ * Both functions take the address that will be used next, and handle the pages
+ * around it last. That splits the folio into parts, and some parts may be
+ * empty. An error at an edge leaves stale data for user space to read, or
+ * destroys the pages before or after the folio. The cases clear and copy folios
+ * of every size, with the address at every edge. Then they check all bytes of
+ * the folio and of the memory around it. Folios that are larger than the page
+ * allocator makes are put together from neighbouring blocks.
  *
  * Not covered: the order (folio_zero_order), page faults (folio_zero_fault),
  * the folios of hugetlb.
@@ -23,7 +22,9 @@
 
 #include "clear_extent.h"
 
-/* One size more than the page allocator has: it takes another path. */
+/*
+ * The orders go one beyond the page allocator's largest: it takes another path.
+ */
 #define ORDER_MAX	(MAX_PAGE_ORDER + 1)
 
 /* Memory up to this size is checked byte by byte after each call. */
@@ -77,9 +78,7 @@ static int zero_hint(unsigned int nr, unsigned int i)
 	return i < ARRAY_SIZE(hints) ? hints[i] : INT_MAX;
 }
 
-/*
- * The same page, by different words of it; the address of the folio, and more.
- */
+/* Addresses that name the same page of the folio in different ways. */
 static const struct zero_address {
 	const char *desc;
 	unsigned long above;	/* a multiple of any folio's size */
@@ -93,12 +92,12 @@ static const struct zero_address {
 };
 
 /*
- * The folio is cleared to its last byte, and nothing else is [clearing 7, 18],
- * for folios from a page to more than the page allocator has. The page that is
- * used next is at either end, so that one side is empty, or in the middle,
+ * The folio is cleared to its last byte, and nothing else is [clearing 7, 18].
+ * The sizes go from one page to more than the page allocator has. The page that
+ * is used next is at either end, so that one side is empty, or in the middle,
  * where the order changes [clearing 9, 10]. Only the bits of the address that
- * select the page count: neither those inside the page nor those above the
- * folio's size [clearing 11, 12].
+ * select the page count: not the bits inside the page, and not the bits above
+ * the folio's size [clearing 11, 12].
  */
 static void folio_zero_user_every_order(struct kunit *test)
 {
@@ -131,9 +130,10 @@ static void folio_zero_user_every_order(struct kunit *test)
 }
 
 /*
- * The same with each page of two folios as the next one [clearing 8]: one is
- * hardly larger than the neighbourhood that comes last, the other has the size
- * of a huge page with 4K pages.
+ * Each page of a folio is the page that is used next [clearing 8]. The folio is
+ * cleared to its last byte, and nothing else is. There are two folios: one is
+ * hardly larger than the neighbourhood that comes last, and one has the size of
+ * a huge page with 4K pages.
  */
 static void folio_zero_user_every_page(struct kunit *test)
 {
@@ -164,8 +164,9 @@ static void folio_zero_user_every_page(struct kunit *test)
 }
 
 /*
- * A copy equals the original to its last byte; the original and the memory
- * around both stay as they are [clearing 17]. Sizes and addresses are the same.
+ * A copy equals the original to its last byte. The original and the memory
+ * around both folios stay as they are [clearing 17]. Sizes and addresses are
+ * the same as in the case that clears.
  */
 static void copy_user_large_folio_every_order(struct kunit *test)
 {

@@ -2,12 +2,12 @@
 /*
  * Fork and unmapping by batches of pages.
  *
- * Both handle the pages of a large folio at once: one read of the first entry,
- * one change of counters, one call for all the entries. Each case populates
- * three blocks of anonymous memory with a folio each, forks or unmaps, and
- * checks both sides. The child is a kernel thread with the address space that
- * the child of a program would have. The cases compare entries, contents,
- * mappings and references of folios, and RSS with the model.
+ * Fork and unmapping handle the pages of a large folio at once: one read of the
+ * first entry, one change of counters, one call for all the entries. Each case
+ * populates three blocks of anonymous memory with a folio each, forks or
+ * unmaps, and checks parent and child. The child is a kernel thread with the
+ * address space that the child of a program would have. The cases compare
+ * entries, contents, mappings and references of folios, and RSS with the model.
  *
  * Not covered: files, swap entries, markers of userfaultfd.
  *
@@ -22,6 +22,7 @@
 #include <linux/uaccess.h>
 #include <linux/unistd.h>
 
+#include "../internal.h"
 #include "user_mm.h"
 
 static const unsigned int fork_orders[] = { 0, 2, USER_BLOCK_ORDER };
@@ -55,7 +56,8 @@ static int fork_wrong(struct user_mm *u, unsigned int page, pte_t pte,
 
 /*
  * The entries that a child begins with: the pages of the parent, old, not
- * writable, folded as in the parent, where they are not writable either.
+ * writable, and folded as in the parent. The parent's entries are not writable
+ * either.
  */
 static int fork_child_entries(struct user_mm *u)
 {
@@ -86,7 +88,7 @@ static int fork_child_entries(struct user_mm *u)
 	return wrong;
 }
 
-/* Each page is written to, while the parent keeps what it has. */
+/* The child writes to each page, and the parent keeps what it has. */
 static int fork_child_writes(struct user_mm *u)
 {
 	unsigned int i, wrong = fork_child_entries(u);
@@ -124,8 +126,8 @@ static void fork_whole_folios(struct kunit *test)
 
 /*
  * The parent has unmapped a part of a folio, at every position. The child gets
- * only the other pages, so its entries are not folded, and the parent's are not
- * any more either [contpte 171].
+ * only the other pages, so the entries of this folio are not folded, in the
+ * child and in the parent [contpte 171].
  */
 static void fork_part_of_folio(struct kunit *test)
 {
@@ -157,8 +159,8 @@ static void fork_part_of_folio(struct kunit *test)
 }
 
 /*
- * Parent and child both write: the second writer keeps the page. The copy is
- * writable at once, so each page costs the parent one fault.
+ * Parent and child both write, and the second writer keeps the page. The copy
+ * is writable at once, so each page costs the parent one fault.
  */
 static void fork_parent_writes(struct user_mm *u)
 {
@@ -206,7 +208,7 @@ static void fork_child_keeps_contents(struct kunit *test)
 /* Folios that are too small to be folded, so that entries can differ. */
 #define FORK_ORDER	2
 
-/* The first page of each of them is clean. */
+/* The first page of each folio is clean. */
 static void fork_clean_first(struct user_mm *u)
 {
 	unsigned int i;
@@ -243,9 +245,9 @@ static int fork_child_dirty(struct user_mm *u)
 }
 
 /*
- * In private memory the first page of each folio is clean and the others are
- * dirty. All entries of a batch get the dirty bit of its first one, so these
- * may not be one batch [contpte 181].
+ * In private memory the first page of each folio is clean and all others are
+ * dirty. All entries of a batch get the dirty bit of the first entry, so these
+ * entries must not be one batch [contpte 181].
  */
 static void fork_keeps_dirty(struct kunit *test)
 {
@@ -263,9 +265,10 @@ static int fork_child_nothing(struct user_mm *u)
 }
 
 /*
- * The child is gone when the parent writes. The parent takes single pages over;
- * pages of a large folio are copied in older kernels, and taken over in newer
- * ones, which know that no other process maps the folio [mapped 28].
+ * The child has exited when the parent writes. The parent takes single pages
+ * over. Older kernels copy the pages of a large folio. Newer kernels let the
+ * parent take them over, since they know that no other process maps the folio
+ * [mapped 28].
  */
 static void fork_write_after_child(struct kunit *test)
 {
@@ -275,7 +278,7 @@ static void fork_write_after_child(struct kunit *test)
 	unsigned int i, kept = 0;
 
 	KUNIT_ASSERT_EQ(test, 0, user_mm_fork(u, fork_child_nothing, NULL));
-	/* References that a CPU keeps for later make a page look shared. */
+	/* References that a CPU still holds make a page look shared. */
 	lru_add_drain_all();
 	for (i = 0; i < USER_PAGES; i++) {
 		unsigned long pfn = u->page[i].pfn;
@@ -289,7 +292,7 @@ static void fork_write_after_child(struct kunit *test)
 	user_mm_unmap(u);
 }
 
-/* The child has a copy of the one page, and shares all others. */
+/* The child has a copy of the pinned page, and shares all others. */
 static int fork_child_pinned(struct user_mm *u)
 {
 	unsigned int i, data, wrong = 0;
@@ -307,10 +310,10 @@ static int fork_child_pinned(struct user_mm *u)
 }
 
 /*
- * A page in the middle is pinned for a device: the child gets a copy of it at
- * once, and the parent's page stays, also when the parent writes [contpte 173].
- * The kernel only knows whether a folio as a whole is pinned: it copies all
- * pages of this folio, and none of another.
+ * A page in the middle of a folio is pinned for a device. The child gets a copy
+ * of it at once. The parent keeps the page, also when it writes [contpte 173].
+ * The kernel only knows whether a folio as a whole is pinned, so it copies all
+ * pages of this folio, and none of another folio.
  */
 static void fork_pinned_page(struct kunit *test)
 {
@@ -342,8 +345,8 @@ static void fork_pinned_page(struct kunit *test)
 }
 
 /*
- * Every range of two folios is discarded in one call: its pages lose one
- * mapping and one reference each, and other pages keep theirs [contpte 190,
+ * Every range of two folios is discarded in one call. Its pages lose one
+ * mapping and one reference each, and all other pages keep theirs [contpte 190,
  * 191].
  */
 static void zap_every_range(struct kunit *test)
@@ -377,13 +380,12 @@ static void zap_every_range(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, n, "ranges");
 }
 
-/* More pages than are freed at once, or noted in one page. */
+/* More pages than the kernel frees at once, or notes in one page. */
 #define ZAP_PAGES	(3 * 512 + 7)
 
 /*
- * munmap() of so many small pages that the kernel frees them in several steps:
- * each page loses one mapping and one reference, and no more [contpte 194,
- * 195].
+ * munmap() of so many small pages that the kernel frees them in several steps.
+ * Each page loses exactly one mapping and one reference [contpte 194, 195].
  */
 static void zap_many_pages(struct kunit *test)
 {
@@ -409,6 +411,53 @@ static void zap_many_pages(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wrong, 0);
 }
 
+/* The parent gives up its memory before the child begins. */
+static void fork_parent_unmaps(struct user_mm *u)
+{
+	user_mm_unmap(u);
+}
+
+/* The pages that the child writes to are its own alone. */
+static int fork_child_takes_over(struct user_mm *u)
+{
+	unsigned int i, wrong = 0;
+
+	for (i = 0; i < USER_PAGES; i++) {
+		struct vm_area_struct *vma;
+		struct folio *folio;
+		bool own;
+
+		if (user_mm_write(u, i, 7000 + i))
+			return fork_wrong(u, i, user_mm_pte(u, u->page[i].addr),
+					  "not writable");
+		folio = user_mm_folio(u, i);
+		mmap_read_lock(u->mm);
+		vma = vma_lookup(u->mm, u->page[i].addr);
+		own = folio && folio_pfn(folio) == u->page[i].pfn &&
+		      folio_anon_vma(folio) == vma->anon_vma;
+		mmap_read_unlock(u->mm);
+		if (!own)
+			wrong += fork_wrong(u, i,
+					    user_mm_pte(u, u->page[i].addr),
+					    "another page, or found by the parent's anon_vma");
+	}
+	return wrong;
+}
+
+/*
+ * If only the child still maps a page, the child's write takes the page over
+ * without a copy. From then on rmap finds the page by the anon_vma of the child,
+ * not by the one of the parent. Small folios only: older kernels copy pages of
+ * large ones.
+ */
+static void fork_child_takes_pages_over(struct kunit *test)
+{
+	struct user_mm *u = fork_populate(test, 0);
+
+	KUNIT_EXPECT_EQ(test, 0, user_mm_fork(u, fork_child_takes_over,
+					      fork_parent_unmaps));
+}
+
 static struct kunit_suite fork_batch_suite;
 
 static int fork_batch_init(struct kunit *test)
@@ -428,6 +477,7 @@ static struct kunit_case fork_batch_cases[] = {
 	KUNIT_CASE_PARAM(fork_write_after_child, fork_order_gen_params),
 	KUNIT_CASE(fork_keeps_dirty),
 	KUNIT_CASE(fork_pinned_page),
+	KUNIT_CASE(fork_child_takes_pages_over),
 	KUNIT_CASE_SLOW(zap_every_range),
 	KUNIT_CASE(zap_many_pages),
 	{}

@@ -3,10 +3,10 @@
  * Whether the suites could find out which features this kernel has, and whether
  * their messages name what is wrong.
  *
- * lib/pgtable_kunit/probes lists what they look for, and where. A feature
- * counts as missing only if its usual place is there. If the place is gone as
- * well, the feature may have moved, and cases that depend on it may expect the
- * wrong behaviour.
+ * lib/pgtable_kunit/probes lists the features, and where the kernel has them. A
+ * feature counts as missing only if its usual place is there. If the place is
+ * gone as well, the feature may have moved, and cases that depend on it may
+ * expect the wrong behaviour.
  *
  * Run: ./tools/testing/kunit/kunit.py run --arch=arm64 pgtable_probe
  */
@@ -17,8 +17,8 @@
 #include "pgtable_kunit.h"
 
 /*
- * Each probe found its feature, or the place where it would be. The Makefile
- * counts the probes, and names those that found neither.
+ * Each probe found its feature, or the place where the feature would be. The
+ * Makefile counts the probes, and names the probes that found neither.
  */
 static void probe_finds_its_place(struct kunit *test)
 {
@@ -30,8 +30,9 @@ static void probe_finds_its_place(struct kunit *test)
 }
 
 /*
- * A failure names each property in which an entry differs from the one that is
- * expected. One entry of each pair has the property: with it first, then last.
+ * A failure message names each property in which an entry differs from the
+ * expected entry. In some pairs the entry has the property, and in others the
+ * expected entry has it.
  */
 static void failure_names_properties(struct kunit *test)
 {

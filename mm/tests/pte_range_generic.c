@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The generic functions on ranges of entries, also where an architecture has
- * its own: cut out of linux/pgtable.h and compiled a second time, with names
- * that begin with generic_. They call functions of the architecture.
+ * The generic functions on ranges of entries, also for an architecture with its
+ * own functions. They are cut out of linux/pgtable.h and compiled a second
+ * time, with names that begin with generic_. They call functions of the
+ * architecture.
  */
 
 #define PGTABLE_KUNIT_GENERIC
@@ -25,7 +26,7 @@ const struct walk_functions pte_range_generic_functions = {
  * @op: the function
  * @single: the form for one entry is meant
  *
- * Return: whether it is not the generic one.
+ * Return: whether the architecture does not use the generic function.
  */
 bool pte_range_is_own(enum walk_op op, bool single)
 {

@@ -3,15 +3,16 @@
  * Functions that work on a range of page-table entries: every range.
  *
  * fork, munmap, mprotect, reclaim and others change dozens of entries with one
- * call. The contract of such a function is defined entry by entry: entries in
- * the range change as if each had been changed alone, the value returned covers
- * all of them, and no other entry changes. Most architectures use the generic
- * loops, arm64 has its own, some have a part. The same code tests them all, on
- * real entries for real folios, against a model that knows no bits.
+ * call. The contract of such a function is defined entry by entry: each entry
+ * in the range changes as if it had been changed alone, the value returned
+ * covers all entries of the range, and no other entry changes. Most
+ * architectures use the generic loops, arm64 has functions of its own, and some
+ * have a few. The same code tests them all, on real entries for real folios,
+ * against a model that knows no bits.
  *
- * The generic functions are compiled a second time where an architecture has
- * its own, so that they are tested everywhere. If the two disagree, one of them
- * disagrees with the model.
+ * If an architecture has functions of its own, the generic functions are
+ * compiled a second time, so that they are tested everywhere. If the two
+ * disagree, one of them disagrees with the model.
  *
  * Not covered: TLB invalidations (see contpte), calls that the contracts
  * forbid, several CPUs at once.
@@ -23,7 +24,7 @@
 
 #include "pte_range.h"
 
-/* Entries of a window; fewer where a table takes longer to compare. */
+/* Entries of a window: fewer if a table takes longer to compare. */
 #define RANGE_WINDOW	(10 - ilog2(PAGE_SIZE / SZ_1K))
 
 /* What a function finds. */
@@ -92,8 +93,9 @@ static const struct range_op range_ops[] = {
 };
 
 /*
- * First all functions as the architecture has them; then the generic versions
- * of those that it implements itself. The parameter is a number, plus one.
+ * First all functions as the architecture has them. Then the generic versions
+ * of the functions that the architecture implements itself. The parameter is a
+ * number plus one.
  */
 static PGTABLE_KUNIT_GEN_PARAMS(range_op)
 {
@@ -187,8 +189,8 @@ static void range_fill(struct walk *w, unsigned int first,
 }
 
 /*
- * The entry to set: a new page if the place is empty, otherwise one like the
- * odd entry.
+ * The entry to set: a new page if the place is empty, otherwise an entry like
+ * the odd one.
  */
 static struct walk_entry range_new(const struct range_odd *odd)
 {
@@ -231,12 +233,13 @@ static bool range_each(struct walk *w, const struct range_op *op,
 
 /*
  * In the range, each entry changes as if it alone had been passed to the
- * function for one: set [contpte 6, 84], cleared [88, 97-99, 101, 102, 105,
- * 107], write-protected [113, 114, 116, 120], old and clean [123, 143]. The
- * value returned is the first entry with the merged young and dirty bits of
- * all. Outside of it nothing changes. The case tries every range in a window of
- * a few entries, with every entry as the odd one, in every way in which entries
- * of a batch may differ. At the end of the table it tries one of these ways:
+ * function for one entry: set [contpte 6, 84], cleared [88, 97-99, 101, 102,
+ * 105, 107], write-protected [113, 114, 116, 120], old and clean [123, 143].
+ * The function returns the first entry with the merged young and dirty bits of
+ * all. Outside of the range nothing changes. The case tries every range in a
+ * window of a few entries. Every entry of the window is the odd one in turn, in
+ * every way in which entries of a batch may differ. At the end of the table it
+ * tries one of these ways:
  *
  *	entries	|a a a o a a a a|
  *	range	     <------->

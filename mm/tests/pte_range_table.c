@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Functions on ranges of entries: how entries are written and compared, in
- * terms that every architecture has.
+ * Functions on ranges of entries: how to write and compare entries in terms
+ * that every architecture has.
  *
- * Two entries that are present are the same if they agree in writable, young,
- * dirty and soft-dirty, and have the same other bits. Other entries have to be
- * equal.
+ * Two present entries are the same if they agree in writable, young, dirty,
+ * soft-dirty and all other bits. Entries that are not present have to be equal.
  */
 
 #include "pte_range.h"
@@ -143,8 +142,8 @@ static unsigned int range_has(void)
  * @name: of the suite
  * @generic: call the generic functions, not the architecture's
  *
- * The generic functions unfold a contiguous block where others need not, so
- * their pages do not fit their addresses.
+ * The generic functions unfold a contiguous block where others need not, and
+ * then the pages of the block do not fit their addresses.
  *
  * Return: the walk; it has no seed yet.
  */

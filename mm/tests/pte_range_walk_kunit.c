@@ -4,15 +4,17 @@
  *
  * pte_range makes one call on a table that it has filled itself. Here calls of
  * all functions follow one another in random order, on ranges of random size
- * and entries of all kinds; each call finds the table as the last one left it.
- * If a walk goes wrong, the suite prints the fewest steps that still go wrong:
+ * and entries of all kinds. Each call finds the table as the call before left
+ * it. If a walk goes wrong, the suite prints the fewest steps that still go
+ * wrong:
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests \
  *	'pte_range_walk' --kernel_args pte_range_walk.seed=N \
  *	--kernel_args pte_range_walk.steps=10000000
  *
- * Without a seed, each boot draws another one. Not covered: the same as in
- * pte_range; contpte_walk does the same with each bit of arm64's entries.
+ * Without a seed, each boot draws another one. Not covered: what the head of
+ * pte_range_kunit.c lists as not covered. contpte_walk walks in the same way
+ * with each bit of arm64's entries.
  */
 
 #include <kunit/test.h>
@@ -58,7 +60,10 @@ static void arch_functions_match_model(struct kunit *test)
 	range_walk(test, false);
 }
 
-/* The same, with the generic functions where the architecture has its own. */
+/*
+ * Random walks with the generic versions of the functions that the architecture
+ * implements itself: the table matches the model, entry by entry.
+ */
 static void generic_functions_match_model(struct kunit *test)
 {
 	range_walk(test, true);

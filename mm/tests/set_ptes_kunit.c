@@ -2,12 +2,12 @@
 /*
  * set_ptes(): map a number of pages in a row with one call.
  *
- * Most architectures use the generic loop. Some have their own; then set_ptes()
- * and pte_advance_pfn() both advance the page frame number, and have to agree.
- * An error maps pages of another owner. The case calls the real function on a
- * synthetic table and compares each entry with one that was made from its page
- * alone, so that it trusts neither. It does the same with pte_advance_pfn(),
- * for pages that no machine has.
+ * Most architectures use the generic loop. If an architecture has its own, both
+ * set_ptes() and pte_advance_pfn() advance the page frame number, and they have
+ * to agree. An error maps pages of another owner. The case calls the real
+ * function on a synthetic table. It compares each entry with an entry that was
+ * made from its page alone, so it trusts neither function. It does the same
+ * with pte_advance_pfn(), for pages that no machine has.
  *
  * Not covered: contiguous entries (contpte), entries that are not empty.
  *
@@ -68,8 +68,8 @@ static bool set_is_issue_2(pte_t *ptep, unsigned long pfn, unsigned int nr)
 
 /*
  * set_ptes() of each number of pages, at the start, inside and at the end of a
- * table: entry i maps page i, with all bits of the first entry but the
- * contiguous bit [contpte 6], and no other entry changes [84].
+ * table. Entry i maps page i, with all bits of the first entry but the
+ * contiguous bit [contpte 6]. No other entry changes [84].
  */
 static void set_ptes_consecutive_pages(struct kunit *test)
 {
@@ -125,7 +125,7 @@ static void set_ptes_consecutive_pages(struct kunit *test)
 		pgtable_kunit_stale_issue(test, 2);
 }
 
-/* What a caller may have switched off, and must find unchanged. */
+/* State that a caller may have switched off, and must find unchanged. */
 struct set_context {
 	int preempt;
 	bool irqs_off;
@@ -145,11 +145,11 @@ static struct set_context set_context(void)
 
 /*
  * set_ptes() must not sleep, and must not switch on what its caller has
- * switched off: its callers hold a spinlock, have interrupts off, or are
+ * switched off. Its callers hold a spinlock, have interrupts off, or are
  * vmalloc() and ioremap(). On powerpc it once entered lazy MMU mode, which
- * switched preemption off, and on again although the caller had it off. The
- * case sets one page, and more than a block. CONFIG_DEBUG_ATOMIC_SLEEP=y makes
- * a sleep visible.
+ * disabled preemption and enabled it again although the caller had disabled it.
+ * The case sets one page, and more pages than a block has.
+ * CONFIG_DEBUG_ATOMIC_SLEEP=y makes a sleep visible.
  */
 static void set_ptes_atomic(struct kunit *test)
 {
@@ -202,10 +202,11 @@ static unsigned int set_pfn_bits(void)
 }
 
 /*
- * Advancing an entry gives the same as making it for the later page [contpte 5,
- * 6]. The addition carries into each bit of the page frame number, also if
- * these bits are not in one piece, and changes no other bit. The steps are 1,
- * odd numbers, and the sizes of a contiguous block and of folios.
+ * Advancing an entry gives the same result as making the entry for the later
+ * page [contpte 5, 6]. The addition carries into each bit of the page frame
+ * number, also if these bits are not in one piece, and changes no other bit.
+ * The steps are 1, odd numbers, and the sizes of a contiguous block and of
+ * folios.
  */
 static void pte_advance_pfn_carries(struct kunit *test)
 {

@@ -7,11 +7,11 @@
  * batch is too long, they free slots of another owner. Each case writes swap
  * entries of an invented device into a synthetic page table, asks for a batch,
  * and compares its length with the entries. Nothing in the table may change.
- * Nothing is swapped: the types are the last ones, which no device gets before
- * all others are in use.
+ * Nothing is swapped: the entries have the last types, which no device gets
+ * before all others are in use.
  *
- * Not covered: the callers, and calls that break the contract (an entry that is
- * no swap entry), which VM_WARN_ON()s report.
+ * Not covered: the callers, and calls with an entry that is no swap entry. Such
+ * calls break the contract, and VM_WARN_ON()s report them.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests swap_pte_batch
  */
@@ -26,7 +26,10 @@
 #include "../internal.h"
 #include "pgtable_kunit.h"
 
-/* Entries that are tried in all pairs of positions: more than a cache line. */
+/*
+ * The number of entries that are tried in all pairs of positions: more than a
+ * cache line has.
+ */
 #define RUN		32
 
 /* The device of most entries, another one, and one that never had a map. */
@@ -37,7 +40,7 @@
 /* The slots extend over two pages of the map of memory cgroups. */
 #define FIRST		(PAGE_SIZE / sizeof(unsigned short) - RUN / 2)
 
-/* What a swap entry says beside type and offset. */
+/* What a swap entry has beside type and offset. */
 #define SWP_SOFT	BIT(0)
 #define SWP_EXCLUSIVE	BIT(1)
 #define SWP_UFFD	BIT(2)
@@ -72,7 +75,7 @@ static unsigned int swap_bits(void)
 	return bits;
 }
 
-/* Does the entry decode to what it was made from? */
+/* Does the entry decode to the values that it was made from? */
 static bool swap_decodes(pte_t pte, unsigned int type, unsigned long offset,
 			 unsigned int bits)
 {
@@ -116,7 +119,10 @@ static void swap_cgroup_off(void *type)
 	pgtable_kunit_swap_cgroup_off((unsigned long)type);
 }
 
-/* The devices get maps of memory cgroups, if the kernel has them: all slots 0. */
+/*
+ * The devices get maps of memory cgroups, with 0 for each slot, if the kernel
+ * has such maps.
+ */
 static void swap_cgroup_on(struct kunit *test)
 {
 	const unsigned long types[] = { TYPE, OTHER_TYPE };
@@ -155,8 +161,8 @@ static pte_t odd_migration(void)
 #endif
 
 /*
- * Entries that do not continue a batch, and how each differs from one that
- * would.
+ * Entries that do not continue a batch, and how each of them differs from an
+ * entry that would.
  */
 static const struct swap_odd {
 	const char *desc;
@@ -184,11 +190,11 @@ KUNIT_ARRAY_PARAM_DESC(swap_odd, swap_odds, desc);
 
 /*
  * A batch ends before an entry that is no swap entry, is of another device, has
- * a wrong slot, or differs in a bit; after it the slots continue normally. The
- * odd entry is at each position, and the batch begins before it, at it, and
- * after it. The other entries have all combinations of bits, so that the odd
- * entry alone has the bit, or alone lacks it. The run ends with the table, and
- * the first entry after the table would continue it.
+ * a wrong slot, or differs in a bit. After this odd entry the slots continue
+ * normally. The odd entry is at each position, and the batch begins before it,
+ * at it, and after it. The other entries have all combinations of bits, so the
+ * odd entry alone has the bit, or alone lacks it. The run ends with the table,
+ * and the first entry after the table would continue the run.
  */
 static void swap_pte_batch_odd_entry(struct kunit *test)
 {
@@ -237,8 +243,8 @@ static void swap_pte_batch_odd_entry(struct kunit *test)
 }
 
 /*
- * Consecutive slots are one batch from each of them to the caller's limit,
- * whichever bits they all have.
+ * Consecutive slots are one batch, from each slot to the caller's limit,
+ * whichever bits all of them have.
  */
 static void swap_pte_batch_limit(struct kunit *test)
 {
@@ -287,10 +293,11 @@ static void swap_pte_batch_table_end(struct kunit *test)
 }
 
 /*
- * The slots of a batch are uncharged from the memory cgroup of the first: the
- * batch ends if the next slot belongs to another one. The odd slot is at each
- * position, alone or with all later slots, and the batch begins at each slot.
- * The numbers have some equal bytes; 0 is no cgroup.
+ * The kernel uncharges the slots of a batch from the memory cgroup of the first
+ * slot. So the batch ends if the next slot belongs to another cgroup. The odd
+ * slot is at each position, alone or with all later slots, and the batch begins
+ * at each slot. The numbers of the cgroups have some equal bytes, and 0 is no
+ * cgroup.
  */
 static void swap_pte_batch_memcg_border(struct kunit *test)
 {
@@ -310,7 +317,8 @@ static void swap_pte_batch_memcg_border(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
 		for (at = 1; at < 2 * RUN; at++) {
 			/*
-			 * First each slot alone, then each with those after it.
+			 * First each slot alone is odd, then each slot with all
+			 * later ones.
 			 */
 			alone = at < RUN ? at : 0;
 			for (slot = 0; slot < RUN; slot++) {
@@ -350,8 +358,8 @@ static unsigned long swap_offset_max(void)
 
 /*
  * An entry of a device that never existed, forged or damaged, is a slot without
- * a cgroup: this lookup once followed a NULL pointer. Slots may have any
- * offset; the run crosses each bit of it.
+ * a cgroup. This lookup once followed a NULL pointer. Slots may have any
+ * offset, and the run crosses each bit of the offset.
  */
 static void swap_pte_batch_unused_type(struct kunit *test)
 {
@@ -371,7 +379,9 @@ static void swap_pte_batch_unused_type(struct kunit *test)
 	}
 }
 
-/* Move an entry with each combination of bits, if it stays a slot. */
+/*
+ * Move an entry with each combination of bits, if the target is a valid slot.
+ */
 static bool swap_moves(struct kunit *test, unsigned int type,
 		       unsigned long offset, long delta)
 {
@@ -402,8 +412,8 @@ static bool swap_moves(struct kunit *test, unsigned int type,
 
 /*
  * An entry that is moved to another slot, forwards or back, keeps its device
- * and its bits. The offsets lie around each bit, and the moves are by one, by a
- * few and by as many as a table has, so that a carry reaches each bit and none
+ * and its bits. The offsets lie around each bit. The moves are by one, by a few
+ * and by as many as a table has, so that a carry reaches each bit and none
  * leaves the field. Slot 0 is the header of a device, so no entry has it.
  */
 static void pte_move_swp_offset_keeps_rest(struct kunit *test)

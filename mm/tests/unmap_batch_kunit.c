@@ -2,13 +2,12 @@
 /*
  * What happens to a folio while a batch of its pages is unmapped.
  *
- * Zapping removes the entries of a large folio of a file at once: it has to
- * note once that the folio was used, and has to keep the folio mapped until no
- * CPU can write to a dirty page any more. Each case inserts a folio of its own
- * into a mapping of a file, as drivers do, so that every order is possible, and
- * writes accessed and dirty bits into its entries. The split of a PMD, which
- * writes many entries at once, is tested here because of the table that it
- * takes.
+ * Zapping removes the entries of a large file folio at once. It has to note
+ * once that the folio was used. It has to keep the folio mapped until no CPU
+ * can write to a dirty page any more. Each case inserts a folio of its own into
+ * a mapping of a file, as drivers do, so that every order is possible. It
+ * writes accessed and dirty bits into the entries. One case tests the split of
+ * a PMD, which writes many entries at once into a table that was put aside.
  *
  * Not covered: anonymous memory (fork_batch), which pages reach the file.
  *
@@ -45,7 +44,7 @@ KUNIT_ARRAY_PARAM(unmap_order, unmap_orders, unmap_order_desc);
  * @nr: its pages
  * @addr: where its first page is mapped
  * @looks: TLB invalidations during which the folio was checked
- * @least: the fewest mappings that it had in one of them
+ * @least: the fewest mappings of the folio in one of these checks
  */
 struct unmap_fixture {
 	struct kunit *test;
@@ -86,7 +85,7 @@ static void unmap_end(struct unmap_fixture *f)
 	folio_clear_dirty(f->folio);
 }
 
-/* No page, or all of them. */
+/* No page, or all pages. */
 #define UNMAP_NONE	(-1)
 #define UNMAP_ALL	(-2)
 
@@ -118,8 +117,9 @@ static bool unmap_set(struct unmap_fixture *f, unsigned int page, bool young,
 }
 
 /*
- * Map the whole folio anew, with these entries young and dirty. They are made
- * young after all are set: otherwise folding would make the whole block young.
+ * Map the whole folio anew, with these entries young and dirty. The entries
+ * become young after all entries are set, since folding would make the whole
+ * block young.
  */
 static void unmap_map(struct unmap_fixture *f, int young, int dirty)
 {
@@ -157,10 +157,10 @@ static void unmap_zap(struct unmap_fixture *f, unsigned int first,
 
 /*
  * If any entry of a folio was young when it was unmapped, the folio counts as
- * used, once for a batch. If none was young, it does not [contpte 189]. Used
- * twice is different: the second time moves the folio to the active list, which
- * clears the flag. So the case can tell two zaps of half a folio from one. The
- * young entry is at each place in turn.
+ * used, once for a batch. If no entry was young, it does not [contpte 189]. The
+ * second use moves the folio to the active list, which clears the flag. So the
+ * case can tell two zaps of half a folio from one zap. The young entry is at
+ * each place in turn.
  */
 static void zap_marks_used_once(struct kunit *test)
 {
@@ -200,10 +200,10 @@ static void unmap_look(void *data)
 
 /*
  * Dirty pages of a file lose their mappings only after the TLB invalidation.
- * Until then another CPU may write to them, and a folio without mappings may be
- * cleaned for good. At each invalidation all pages of the batch still count as
- * mapped, afterwards none [contpte 196]. All entries are dirty, or one alone.
- * The ranges begin and end at each quarter of the folio.
+ * Until then another CPU may write to them, and the kernel may clean a folio
+ * without mappings for good. At each invalidation all pages of the batch still
+ * count as mapped, and afterwards none [contpte 196]. All entries are dirty, or
+ * one alone. The ranges begin and end at each quarter of the folio.
  */
 static void zap_dirty_mapped_till_flush(struct kunit *test)
 {
@@ -213,7 +213,7 @@ static void zap_dirty_mapped_till_flush(struct kunit *test)
 	struct pgtable_kunit_tlb *tlb;
 
 	if (!IS_ENABLED(CONFIG_SMP))
-		kunit_skip(test, "no other CPU: nothing is put off");
+		kunit_skip(test, "one CPU: the kernel puts nothing off");
 	tlb = pgtable_kunit_tlb_record(test, f->u->mm);
 	tlb->look_data = f;
 	for (first = 0; first < f->nr; first += step) {
@@ -241,7 +241,7 @@ static void zap_dirty_mapped_till_flush(struct kunit *test)
 	}
 	pgtable_kunit_tlb_stop(test, tlb);
 	unmap_end(f);
-	PGTABLE_KUNIT_DID(test, looks, "invalidations looked at");
+	PGTABLE_KUNIT_DID(test, looks, "invalidations checked");
 }
 #else
 static void zap_dirty_mapped_till_flush(struct kunit *test)
@@ -265,10 +265,11 @@ static void unmap_split(void *data)
 }
 
 /*
- * The table for the split of a PMD was put aside when the huge page was mapped,
- * and must be empty: the split overwrites its entries. The kernel warns once
- * for each entry that is not empty; all pages of the huge page are mapped in
- * either case [contpte 207]. The entry is a marker, to which no page belongs.
+ * The kernel put the table for the split of a PMD aside when it mapped the huge
+ * page. The table must be empty, since the split overwrites its entries. The
+ * kernel warns once for each entry that is not empty, and in either case all
+ * pages of the huge page are mapped [contpte 207]. The entry is a marker, which
+ * has no page.
  */
 static void split_into_filled_table(struct kunit *test)
 {

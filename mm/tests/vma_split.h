@@ -22,7 +22,7 @@ struct split_op {
 	bool (*effect)(struct folio *folio, pte_t pte);
 };
 
-/* The first call, and the second. */
+/* The tables of first calls and of second calls. */
 #define SPLIT_FIRST	12
 #define SPLIT_SECOND	13
 extern const struct split_op vma_split_first[SPLIT_FIRST];

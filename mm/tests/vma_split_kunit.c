@@ -2,13 +2,13 @@
 /*
  * Large folios across VMAs.
  *
- * After a system call on part of a folio, or if a VMA ends inside one, the rest
- * of the folio stays mapped. If the architecture folds entries, the folded
+ * After a system call on part of a folio, or if a VMA ends inside a folio, the
+ * rest of the folio stays mapped. If the architecture folds entries, the folded
  * block may have to be unfolded, or may continue across two VMAs. Each case
- * populates three blocks of anonymous memory with a folio each. It makes one
- * call from some page of the second block on, at every page in turn, then
- * another call on the pages on one side of it, or on both, and compares with a
- * model:
+ * populates three blocks of anonymous memory with a folio each. The first call
+ * is for the pages from some page of the second block on, at every page in
+ * turn. The second call is for the pages below that page, above it, or across
+ * it. The case then compares with a model:
  *
  *	|........|...11111|11111111|	1 the first call
  *	|        |22222222|        |	2 the second: below, above, or across
@@ -72,7 +72,7 @@ static void split_check_tlb(struct kunit *test, struct split_fixture *f)
 	if (!f->tlb)
 		return;
 	if (f->tlb->nr > PGTABLE_KUNIT_FLUSHES) {
-		KUNIT_FAIL(test, "%s: %u invalidations are more than are kept",
+		KUNIT_FAIL(test, "%s: %u invalidations are more than the test keeps",
 			   f->u->what, f->tlb->nr);
 		return;
 	}
@@ -93,7 +93,10 @@ static void split_check_tlb(struct kunit *test, struct split_fixture *f)
 	}
 }
 
-/* The pages of the second call: none of them is unmapped or moved. */
+/*
+ * Choose the pages of the second call. Returns whether all of them are still
+ * mapped, at consecutive addresses.
+ */
 static bool split_side(struct user_mm *u, unsigned int side, unsigned int at,
 		       unsigned int *first, unsigned int *nr)
 {
@@ -112,7 +115,7 @@ static bool split_side(struct user_mm *u, unsigned int side, unsigned int at,
 	return true;
 }
 
-/* In large blocks only the positions near the ends and the middle. */
+/* In large blocks, only the positions near the ends and the middle. */
 static bool split_position(unsigned int i)
 {
 	return USER_BLOCK <= 16 || i <= 2 || i >= USER_BLOCK - 2 ||
@@ -131,7 +134,7 @@ static void split_call(struct user_mm *u, const struct split_op *op,
 }
 
 /*
- * Advice may be ignored without a change of data, so the case checks its
+ * The kernel may ignore advice, and no data changes. So the case checks the
  * effect: the folio is split if the call is for a part of it, and the advice
  * has reached each page.
  */
@@ -190,8 +193,8 @@ static bool split_once(struct kunit *test, const struct split_op *one,
 /*
  * The case makes each first call at every page of the block, and the second
  * call on each side of that page and across it. So it covers the rest of a
- * block over two VMAs, and the part that a child gets [contpte 170, 175, 192,
- * 199, 224, 225].
+ * block over two VMAs, and the part of a block that a child gets [contpte 170,
+ * 175, 192, 199, 224, 225].
  */
 static void vma_split_and_call(struct kunit *test)
 {
@@ -212,7 +215,7 @@ static void vma_split_and_call(struct kunit *test)
 	if (f->tlb && !two->leaves)
 		PGTABLE_KUNIT_DID(test, f->invalidated, "entries invalidated");
 	if (two->effect)
-		PGTABLE_KUNIT_DID(test, f->effects, "pages that took the advice");
+		PGTABLE_KUNIT_DID(test, f->effects, "pages that the advice reached");
 }
 
 static struct kunit_suite vma_split_suite;

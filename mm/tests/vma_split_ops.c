@@ -136,7 +136,7 @@ static void split_page_empty(struct user_page *p)
 	p->pfn = 0;
 }
 
-/* It works VMA by VMA: pages before a locked VMA are gone. */
+/* MADV_DONTNEED works VMA by VMA: pages before a locked VMA are gone. */
 static long split_dontneed(struct user_mm *u, unsigned int first,
 			   unsigned int nr)
 {
@@ -154,9 +154,10 @@ static long split_free(struct user_mm *u, unsigned int first, unsigned int nr)
 }
 
 /*
- * Twice: the first call splits the folio, which makes its pages old where the
- * entries of a migration lose that bit (known issue 1). The second one finds
- * pages that were read since then, and has to make them old itself.
+ * Two calls. The first call splits the folio by a migration. If the entries of
+ * a migration lose the young bit (known issue 1), that makes the pages old. The
+ * second call finds pages that were read since then, and has to make them old
+ * itself.
  */
 static long split_cold(struct user_mm *u, unsigned int first, unsigned int nr)
 {
@@ -179,7 +180,7 @@ static long split_pageout(struct user_mm *u, unsigned int first,
 	return split_advise_unlocked(u, first, nr, MADV_PAGEOUT);
 }
 
-/* Reclaim may drop it at once: its entry is clean. */
+/* Reclaim may drop the page at once, since its entry is clean. */
 static bool split_is_free(struct folio *folio, pte_t pte)
 {
 	return !pte_young(pte) && !pte_dirty(pte) &&
@@ -229,8 +230,8 @@ static struct vm_area_struct *split_vma_of(struct user_mm *u, unsigned int page)
 }
 
 /*
- * Move to another place with the same offset in a block or another one; one
- * call for each VMA, since older kernels can do no more.
+ * Move to another place, at the same offset in a block or at another offset.
+ * One call for each VMA, since older kernels cannot move more.
  */
 static long split_move(struct user_mm *u, unsigned int first, unsigned int nr,
 		       unsigned long offset)
@@ -264,7 +265,7 @@ static struct folio *split_new_folio(struct folio *src, unsigned long private)
 	return folio_alloc(GFP_HIGHUSER_MOVABLE | __GFP_COMP, folio_order(src));
 }
 
-/* The folio of the first page moves, as in compaction. */
+/* Migrate the folio of the first page, as compaction does. */
 static long split_migrate(struct user_mm *u, unsigned int first,
 			  unsigned int nr)
 {
@@ -288,7 +289,7 @@ static long split_migrate(struct user_mm *u, unsigned int first,
 			     MR_SYSCALL, NULL);
 }
 
-/* The folio is split into single pages, which stay in place. */
+/* Split the folio into single pages, which stay in place. */
 static long split_folio_apart(struct user_mm *u, unsigned int first,
 			      unsigned int nr)
 {
@@ -306,7 +307,10 @@ static long split_folio_apart(struct user_mm *u, unsigned int first,
 	return err;
 }
 
-/* A page that was shared once may be copied, or taken over. */
+/*
+ * Write to the pages. The kernel copies a page that was shared once, or reuses
+ * it.
+ */
 static long split_write(struct user_mm *u, unsigned int first, unsigned int nr)
 {
 	unsigned int i;
@@ -346,7 +350,7 @@ static int split_child(struct user_mm *u)
 	return wrong;
 }
 
-/* Afterwards the pages are written to. */
+/* Fork, then write to the pages. */
 static long split_fork(struct user_mm *u, unsigned int first, unsigned int nr)
 {
 	int wrong = user_mm_fork(u, split_child, NULL);
@@ -357,7 +361,10 @@ static long split_fork(struct user_mm *u, unsigned int first, unsigned int nr)
 	return split_write(u, first, nr);
 }
 
-/* The pages below are now the parent's alone, the later ones are not. */
+/*
+ * Fork, then write to the pages below. They are the parent's alone afterwards,
+ * and the later pages are not.
+ */
 static long split_fork_below(struct user_mm *u, unsigned int first,
 			     unsigned int nr)
 {
@@ -381,7 +388,8 @@ const struct split_op vma_split_first[SPLIT_FIRST] = {
 
 const struct split_op vma_split_second[SPLIT_SECOND] = {
 	/*
-	 * The page is copied, or taken over: then only its permission changes.
+	 * The kernel copies the page or reuses it. If it reuses the page, only
+	 * the permission changes.
 	 */
 	{ "write", split_write, PGTABLE_KUNIT_REUSES_FOLIOS },
 	{ "munmap", split_munmap },

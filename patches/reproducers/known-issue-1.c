@@ -2,9 +2,11 @@
 /*
  * Known issue 1: a page that was migrated is no longer young (arm64, 4K pages, LPA2).
  *
- * 16 pages are written to, so that smaps says Referenced of all, and moved to the
- * other NUMA node. Prints OK or BUG, and ends with 0 or 1; with 4 if it cannot tell.
- * Needs two NUMA nodes (numa=fake=2 on the kernel's command line will do), and root.
+ * Write to 16 pages, so that smaps counts all of them as Referenced, and move them to
+ * the other NUMA node. After that smaps must still count all of them as Referenced.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
+ * cannot tell.
+ * Needs root and two NUMA nodes (numa=fake=2 on the kernel's command line is enough).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@
 #define PAGES 16
 #define MPOL_MF_MOVE 2
 
-/* Kibibytes that smaps calls Referenced, in the mapping that begins at @at. */
+/* How many KiB of the mapping at @at smaps counts as Referenced, or -1. */
 static long referenced(const char *at)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
@@ -67,11 +69,11 @@ int main(void)
 	}
 	after = referenced(at);
 	if (before * 1024 != (long)(PAGES * size)) {
-		printf("cannot tell: of %zu kB written, %ld are Referenced\n",
+		printf("cannot tell: %zu kB were written to, but Referenced is %ld kB\n",
 		       PAGES * size / 1024, before);
 		return 4;
 	}
-	printf("Referenced: %ld kB, after migration %ld kB\n", before, after);
+	printf("Referenced: %ld kB before migration, %ld kB after\n", before, after);
 	printf("%s\n", after < before ? "BUG" : "OK");
 	return after < before;
 }

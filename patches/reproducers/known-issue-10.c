@@ -2,11 +2,13 @@
 /*
  * Known issue 10: after fork() the child finds zeros in a private page of hugetlb.
  *
- * The page is one whose entry is in a table of PTEs or of PUDs (64K or 1G with 4K
- * pages); page tables of the child are pages that belonged to a file. Prints OK or
- * BUG, and ends with 0 or 1; with 4 if it cannot tell. Needs root, and room for two
- * pages of 64K, on arm64; on other machines give a size of which the kernel has two
- * free pages, as 1073741824.
+ * The hugetlb page has its entry in a table of PTEs or of PUDs (64K or 1G with 4K
+ * pages). Free the pages of a file and call fork(), so that page tables of the child
+ * reuse these pages. Then the child must read what the parent wrote to the page.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
+ * cannot tell.
+ * Needs root. On arm64 it adds two pages of 64K to the pool. On other machines, SIZE
+ * must be a size of which the pool has two free pages, for example 1073741824.
  * Usage: known-issue-10 [SIZE]
  */
 #define _GNU_SOURCE
@@ -20,14 +22,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Pages of the file: more than the tables of a small process. */
+/* Pages of the file: more than the page tables of a small process. */
 #define PAGES 512
 #define TRIES 8
 
-/* No page table below the topmost covers so much. */
+/* No page table below the top level covers this much. */
 #define SPAN (4UL << 40)
 
-/* Have two huge pages of that size; returns how many there were, or -1. */
+/* Add @more huge pages of this size to the pool; returns how many it had before, or -1. */
 static long pool(size_t size, long more)
 {
 	char path[128], value[32] = "";
@@ -49,7 +51,7 @@ static long pool(size_t size, long more)
 	return atol(value);
 }
 
-/* A file of ramfs: the pages of such files are taken from where page tables are. */
+/* A file of ramfs: its pages come from the same memory as page tables. */
 static int ramfs(void)
 {
 	char folder[] = "/tmp/known-issue-10.XXXXXX";
@@ -67,7 +69,7 @@ static int ramfs(void)
 	return fd;
 }
 
-/* The next page tables are pages of the file, with the number of their page in it. */
+/* Free the pages of the file: the next page tables reuse them, with their old index. */
 static int free_pages(int fd)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -88,7 +90,7 @@ int main(int argc, char **argv)
 	long had = pool(size, argc > 1 ? 0 : 2);
 	cpu_set_t cpus;
 
-	/* Pages that were freed are kept for each CPU: stay on this one. */
+	/* Each CPU keeps the pages that it freed, so stay on this CPU. */
 	CPU_ZERO(&cpus);
 	CPU_SET(sched_getcpu(), &cpus);
 	if (room == MAP_FAILED || had < 0 || fd < 0 || sched_setaffinity(0, sizeof(cpus), &cpus)) {
@@ -112,7 +114,7 @@ int main(int argc, char **argv)
 	}
 	if (argc <= 1)
 		pool(size, -2);
-	printf("the parent wrote 1; the child read %s in try %d\n", bug ? "0" : "1, also", tries);
+	printf("the parent wrote 1; the child read %s (try %d)\n", bug ? "0" : "1", tries);
 	printf("%s\n", bug ? "BUG" : "OK");
 	return bug;
 }

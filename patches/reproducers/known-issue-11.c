@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 11: pagemap calls each page of a huge page exclusive, or not, by the
- * state of the first one.
+ * Known issue 11: pagemap reports all pages of a huge page as exclusive, or none, by
+ * the state of the first page.
  *
- * A child of fork() unmaps every other page of a huge page: the parent alone has
- * these. Prints OK or BUG, and ends with 0 or 1; with 4 if it cannot tell.
- * Needs root, or huge pages that are not switched off.
+ * A child of fork() unmaps every other page of a huge page. Only the parent maps these
+ * pages then: pagemap must report them as exclusive, and the remaining pages as not
+ * exclusive.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
+ * cannot tell.
+ * Needs root, unless transparent huge pages are enabled already.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,7 +30,7 @@ static unsigned long huge_page_size(void)
 	return size;
 }
 
-/* Kibibytes in huge pages, of the mapping that begins at @at. */
+/* How many KiB of the mapping at @at are in huge pages, or -1. */
 static long huge(const char *at)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
@@ -63,11 +66,11 @@ int main(void)
 	at = (char *)(((unsigned long)room + 2 * size - 1) & -size);
 	mprotect(at, size, PROT_READ | PROT_WRITE);
 	if (enabled >= 0 && write(enabled, "madvise", 7) != 7)
-		printf("transparent_hugepage/enabled stays as it is\n");
+		printf("cannot set transparent_hugepage/enabled\n");
 	madvise(at, size, MADV_HUGEPAGE);
 	memset(at, 1, size);
 	if (huge(at) * 1024 != (long)size) {
-		printf("cannot tell: no huge page: is transparent_hugepage/enabled \"never\"?\n");
+		printf("cannot tell: no huge page; is transparent_hugepage/enabled \"never\"?\n");
 		return 4;
 	}
 	if (!fork()) {
@@ -87,13 +90,13 @@ int main(void)
 
 		if (pread(fd, &entry, sizeof(entry), place) != sizeof(entry))
 			return 4;
-		/* Bit 56: nobody else has the page. */
+		/* Bit 56: no other process maps the page. */
 		wrong += (entry >> 56 & 1) != i % 2;
 	}
 	bug = wrong != 0;
 	close(go[1]);
 	wait(NULL);
-	printf("of %lu pages, %lu have the wrong bit 56 in pagemap\n", size / page, wrong);
+	printf("%lu of %lu pages have a wrong bit 56 in pagemap\n", wrong, size / page);
 	printf("%s\n", bug ? "BUG" : "OK");
 	return bug;
 }

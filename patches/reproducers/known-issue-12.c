@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 12: mprotect(), madvise() and munmap() pass over a 1G page of hugetlb
+ * Known issue 12: mprotect(), madvise() and munmap() skip a 1G page of hugetlb
  * (arm64, 4K pages, a kernel with five levels of page tables).
  *
- * The mapping begins in a range of 512G without any page; its one page is in the
- * next range. Prints OK or BUG, and ends with 0 or 1; with 4 if it cannot tell.
+ * The mapping has no page in its first 512G range, and one page in the next range.
+ * Calls for the whole mapping must act on this page.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
+ * cannot tell.
  * Needs one free 1G page: hugepagesz=1G hugepages=1 on the kernel's command line.
  *
- * With the argument "lose" it ends with munmap() of all: where the kernel has the
- * bug, that loses the page until the next boot.
+ * With the argument "lose" it unmaps the whole mapping at the end. A kernel with the
+ * bug then loses the page until the next boot.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -19,7 +21,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What a table of entries of 1G maps. */
+/* How much memory a page table with entries for 1G maps. */
 #define SPAN 0x8000000000UL
 #define POOL "/sys/kernel/mm/hugepages/hugepages-1048576kB/"
 
@@ -30,7 +32,7 @@ static void handler(int number)
 	siglongjmp(caught, number);
 }
 
-/* Write one byte; 0, or the signal that it caused. */
+/* Write one byte; returns 0, or the signal that the write caused. */
 static int try_write(char *at)
 {
 	int number = sigsetjmp(caught, 1);
@@ -67,13 +69,13 @@ int main(int argc, char **argv)
 	    mmap(begin, 2 * SPAN, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_NORESERVE | MAP_FIXED |
 		 30 << MAP_HUGE_SHIFT, -1, 0) != begin) {
-		printf("cannot tell: needs pages of 4K and a free one of 1G\n");
+		printf("cannot tell: needs 4K pages and a free 1G page\n");
 		return 4;
 	}
 	signal(SIGSEGV, handler);
 	signal(SIGBUS, handler);
 	if (try_write(page)) {
-		printf("cannot tell: no page of 1G came\n");
+		printf("cannot tell: got no 1G page\n");
 		return 4;
 	}
 
@@ -96,7 +98,7 @@ int main(int argc, char **argv)
 			return 4;
 		munmap(begin, 2 * SPAN);
 	} else {
-		/* From where a table is: this does not pass over it. */
+		/* Unmap only the range whose page table exists: no kernel skips it. */
 		munmap(page, SPAN);
 	}
 	after = free_pages();

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 13: PAGEMAP_SCAN passes over pages of hugetlb that were written to.
+ * Known issue 13: PAGEMAP_SCAN misses hugetlb pages that were written to.
  *
- * Four huge pages of the usual size are written to, and scanned with a limit of one
- * and a half, again and again from where the scan before ended. Prints OK or BUG,
- * and ends with 0 or 1; with 4 if it cannot tell.
+ * Write to four hugetlb pages of the default size, and scan them with a limit of one
+ * and a half pages. Each scan begins where the last scan ended. Together the scans must
+ * find each page once.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
+ * cannot tell.
  * Needs root, or four free huge pages: echo 4 > /proc/sys/vm/nr_hugepages
- * To build it, headers of Linux 6.7 or newer.
+ * The build needs headers of Linux 6.7 or newer.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -49,7 +51,7 @@ int main(void)
 	char *at = MAP_FAILED;
 
 	if (pool >= 0 && write(pool, "4", 1) != 1)
-		printf("vm.nr_hugepages stays as it is\n");
+		printf("cannot set vm.nr_hugepages\n");
 	if (size)
 		at = mmap(NULL, PAGES * size, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
@@ -62,7 +64,7 @@ int main(void)
 	area.range.start = begin;
 	area.range.len = PAGES * size;
 	if (ioctl(uffd, UFFDIO_REGISTER, &area)) {
-		printf("cannot tell: userfaultfd does not take this memory\n");
+		printf("cannot tell: userfaultfd does not accept this memory\n");
 		return 4;
 	}
 	for (int page = 0; page < PAGES; page++)

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 14: a fault at the lowest addresses makes entries of another page table
- * accessible and writable.
+ * Known issue 14: a hinting fault at the lowest addresses makes entries of another page
+ * table accessible and writable.
  *
- * The last 8 pages of a folio of 64K move to address 4096, the others one by one to
- * the ends of page tables, read-only. When NUMA balancing has made all of them
- * inaccessible, one at the lowest addresses is read. Then none of the others may be
- * writable. Prints OK or BUG, and ends with 0 or 1; with 4 if it cannot tell. Which
- * table lies before which in memory is chance, so there are 16 tries.
- * Needs root, pages of 4K and two NUMA nodes (numa=fake=2 on the kernel's command line
- * will do). It takes up to 30 seconds a try.
+ * Move the last 8 pages of a folio of 64K to address 4096. Move the first 8 pages one by
+ * one to the ends of other page tables, read-only. Wait until NUMA balancing has made
+ * all 16 pages inaccessible, and read a page at the lowest addresses. After that none of
+ * the first 8 pages may be writable. The order of the page tables in memory is chance,
+ * so there are 16 tries of up to 30 seconds each.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
+ * cannot tell.
+ * Needs root, 4K pages and two NUMA nodes (numa=fake=2 on the kernel's command line is
+ * enough).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -33,7 +35,7 @@
 #define BALANCING "/proc/sys/kernel/numa_balancing"
 #define SETTINGS "/sys/kernel/debug/sched/numa_balancing/"
 #define MPOL_PREFERRED 1
-#define MPOL_BIND (2 | 1 << 13) /* and NUMA balancing */
+#define MPOL_BIND (2 | 1 << 13) /* with MPOL_F_NUMA_BALANCING */
 #define MPOL_MF_STRICT 1
 
 static sigjmp_buf back;
@@ -81,7 +83,7 @@ static long hinting_faults(void)
 	return found;
 }
 
-/* Wait until the balancing has seen all memory: it has seen the control page twice. */
+/* Wait until NUMA balancing has scanned all memory: until @control has faulted twice. */
 static int hint(char *control)
 {
 	struct timespec begin, now;
@@ -103,13 +105,13 @@ static int move(char *from, size_t length, char *to)
 	return mremap(from, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
 }
 
-/* How many of the pages that are alone can be written to; -1 if it cannot tell. */
+/* How many of the first 8 pages can be written to; -1 if it cannot tell. */
 static int reached(char *folio, char *first, char *control)
 {
 	size_t low = SIZE - ALONE * PAGE;
 	int count = 0, good = 1;
 
-	/* One page more keeps the table when the folio takes the place of the others. */
+	/* The last page of this mapping stays, and keeps the page table during mremap(). */
 	if (mmap(LOWEST, low + PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
 		 -1, 0) != LOWEST)
 		return -1;
@@ -145,10 +147,10 @@ int main(void)
 	if (sysconf(_SC_PAGESIZE) != PAGE || !set(BALANCING, "0", balancing, sizeof(balancing)) ||
 	    !set(FOLDER "enabled", "always", thp, sizeof(thp)) ||
 	    syscall(__NR_set_mempolicy, MPOL_PREFERRED, &other, 8 * sizeof(other))) {
-		printf("cannot tell: needs root, pages of 4K, large folios and two NUMA nodes\n");
+		printf("cannot tell: needs root, 4K pages, large folios and two NUMA nodes\n");
 		return 4;
 	}
-	/* Without these it only takes longer. */
+	/* If these settings fail, the tries only take longer. */
 	set(SETTINGS "scan_delay_ms", "1", NULL, 0);
 	set(SETTINGS "scan_period_min_ms", "1", NULL, 0);
 	set(SETTINGS "scan_period_max_ms", "1", NULL, 0);
@@ -163,7 +165,7 @@ int main(void)
 	*control = 1;
 	room = mmap(NULL, (FILLERS + TRIES * ALONE + 1) * TABLE, PROT_READ,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	/* A huge page of zeros would have its table from a list. */
+	/* No huge zero page: its page table would come from a list of old tables. */
 	if (room == MAP_FAILED ||
 	    madvise(room, (FILLERS + TRIES * ALONE + 1) * TABLE, MADV_NOHUGEPAGE) ||
 	    syscall(__NR_mbind, memory, TRIES * SIZE, MPOL_BIND, &other, 8 * sizeof(other),
@@ -176,7 +178,7 @@ int main(void)
 	other = 1UL << node;
 	syscall(__NR_set_mempolicy, MPOL_PREFERRED, &other, 8 * sizeof(other));
 
-	/* The upper tables of the lowest addresses come first, then those that fill gaps. */
+	/* First make the upper tables of the lowest addresses, then tables that fill gaps. */
 	upper = mmap((char *)TABLE, PAGE, PROT_READ,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	if (upper == (char *)TABLE)
@@ -188,7 +190,7 @@ int main(void)
 		count = reached(memory + tries * SIZE, first + tries * ALONE * TABLE, control);
 	set(BALANCING, balancing, NULL, 0);
 	if (count < 0) {
-		printf("cannot tell: no memory at 4096, no move, or no NUMA balancing\n");
+		printf("cannot tell: mmap() at 4096, mremap() or NUMA balancing failed\n");
 		return 4;
 	}
 	printf("%d tries: %d read-only pages can be written to\n", tries, count);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 18: PAGEMAP_SCAN without an output buffer protects what does not match.
+ * Known issue 18: PAGEMAP_SCAN without an output buffer protects pages that do not match.
  *
- * Two of eight pages are written to. A scan protects pages that were written to and
- * are in swap: none is. Both pages must still be reported as written to. Prints OK or
- * BUG, and ends with 0 or 1; with 4 if it cannot tell.
- * To build it: headers of Linux 6.7 or newer.
+ * Write to two of eight pages. Then a scan is to protect pages that were written to and
+ * are in swap, but no page is in swap. After the scan both pages must still be reported
+ * as written to.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
+ * cannot tell.
+ * The build needs headers of Linux 6.7 or newer.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -22,7 +24,7 @@
 static int pagemap;
 static char *at;
 
-/* How many pages match; -1 without an output buffer, -2 if the scan fails. */
+/* Returns how many pages match, -1 without an output buffer, -2 if the scan fails. */
 static int scan(int protect, int report, unsigned long categories)
 {
 	size_t size = sysconf(_SC_PAGESIZE);
@@ -75,8 +77,8 @@ int main(void)
 	with = scan(1, 1, PAGE_IS_WRITTEN | PAGE_IS_SWAPPED);
 	after_with = scan(0, 1, PAGE_IS_WRITTEN);
 	if (before != 2 || with || after_with != 2) {
-		printf("cannot tell: %d pages before, %d match, %d after\n",
-		       before, with, after_with);
+		printf("cannot tell: written to: %d before a scan, %d after; %d match\n",
+		       before, after_with, with);
 		return 4;
 	}
 	if (scan(1, 0, PAGE_IS_WRITTEN | PAGE_IS_SWAPPED) == -2) {
@@ -85,7 +87,7 @@ int main(void)
 	}
 	after = scan(0, 1, PAGE_IS_WRITTEN);
 	if (after != 2)
-		printf("2 pages were written to, none matched, and %d are reported\n", after);
+		printf("2 pages were written to and none matched, but %d are reported\n", after);
 	printf("%s\n", after == 2 ? "OK" : "BUG");
 	return after != 2;
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 7: memory after MADV_FREE is swap-backed again when reclaim meets it
- * while somebody holds a reference, though nobody wrote to it.
+ * Known issue 7: clean memory after MADV_FREE becomes swap-backed again when reclaim
+ * handles it while another reference exists.
  *
- * Prints OK or BUG, and ends with 0 or 1; with 4 if it cannot tell. Needs swap.
+ * Hold references to 16 pages with vmsplice(), give the pages up with MADV_FREE, and
+ * pass them to reclaim. After that smaps must still count all of them as LazyFree.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
+ * cannot tell.
+ * Needs swap.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -15,7 +19,7 @@
 
 #define PAGES 16
 
-/* Kibibytes that smaps calls LazyFree, in the mapping that begins at @at. */
+/* How many KiB of the mapping at @at smaps counts as LazyFree, or -1. */
 static long lazyfree(const char *at)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
@@ -60,10 +64,10 @@ int main(void)
 	madvise(at, length, MADV_PAGEOUT);
 	after = lazyfree(at);
 	if (before * 1024 != (long)length) {
-		printf("cannot tell: LazyFree is %ld kB after MADV_FREE: is there swap?\n", before);
+		printf("cannot tell: LazyFree is %ld kB after MADV_FREE; is there swap?\n", before);
 		return 4;
 	}
-	printf("LazyFree: %ld kB, after reclaim looked at it %ld kB\n", before, after);
+	printf("LazyFree: %ld kB before reclaim, %ld kB after\n", before, after);
 	printf("%s\n", after < before ? "BUG" : "OK");
 	return after < before;
 }

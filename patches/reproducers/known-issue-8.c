@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 8: a large folio that was moved once looks mapped in part, and the
- * next move splits it.
+ * Known issue 8: after a migration a large folio looks partially mapped, and the next
+ * migration splits it.
  *
- * A folio of 64K moves to the other NUMA node and back. Prints OK or BUG, and ends
- * with 0 or 1; with 4 if it cannot tell. Needs two NUMA nodes (numa=fake=2 on the
- * kernel's command line will do) and root.
+ * Move a folio of 64K to the other NUMA node and back. It must stay whole.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
+ * cannot tell.
+ * Needs root and two NUMA nodes (numa=fake=2 on the kernel's command line is enough).
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -44,7 +45,7 @@ static long in_part(void)
 	return count;
 }
 
-/* Whether all pages lie one after the other in memory, as those of one folio do. */
+/* Whether all pages are contiguous and aligned in memory, like the pages of one folio. */
 static int whole(char *at)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -102,9 +103,9 @@ int main(void)
 		return 4;
 	}
 	after = in_part();
-	printf("moved once: %ld more are called mapped in part\n", after - before);
+	printf("moved once: %ld more folios count as partially mapped\n", after - before);
 	if (!move(at, node)) {
-		printf("cannot tell: it does not move back\n");
+		printf("cannot tell: the folio does not move back\n");
 		return 4;
 	}
 	bug = !whole(at);

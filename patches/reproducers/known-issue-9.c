@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Known issue 9: the first fault in a page table maps one page of the last folio of
- * a file, not those around it.
+ * a file, not the pages around it.
  *
- * A file of 64K in the folder that is given is mapped where no page table is; its
- * second half is read at one address. Prints OK or BUG, and ends with 0 or 1; with 4
- * if it cannot tell. The folder must be on a file system with large folios, for
- * instance XFS.
+ * Map the second half of a 64K file at an address that has no page table yet, and read
+ * one byte. Do it once with one more page after the 64K, and once without. Both reads
+ * must map the same number of pages.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
+ * cannot tell.
+ * The folder must be on a file system with large folios, for example XFS.
  * Usage: known-issue-9 FOLDER
  */
 #define _GNU_SOURCE
@@ -19,7 +21,7 @@
 
 #define SIZE 0x10000UL
 
-/* Kibibytes that are mapped, of the mapping that begins at @at. */
+/* How many KiB of the mapping at @at are mapped, or -1. */
 static long mapped(const char *at)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
@@ -39,7 +41,7 @@ static long mapped(const char *at)
 	return found;
 }
 
-/* What the first fault in a page table maps of the second half of the file. */
+/* How many KiB of the file's second half the first fault in a page table maps. */
 static long first_fault(int fd, size_t table)
 {
 	char *room = mmap(NULL, 3 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -58,7 +60,7 @@ static long first_fault(int fd, size_t table)
 int main(int argc, char **argv)
 {
 	size_t page = sysconf(_SC_PAGESIZE), table = page * page / 8;
-	/* The virtual machine of the selftests has XFS there. */
+	/* The virtual machine of the selftests has XFS at /mnt. */
 	int fd = open(argc > 1 ? argv[1] : "/mnt", O_TMPFILE | O_RDWR, 0600);
 	static char data[SIZE];
 	long inner, last;
@@ -75,9 +77,9 @@ int main(int argc, char **argv)
 		return 4;
 	}
 	last = first_fault(fd, table);
-	printf("the first fault maps %ld kB; %ld kB where the file goes on\n", last, inner);
+	printf("the first fault maps %ld kB; %ld kB with one more page in the file\n", last, inner);
 	if (inner <= (long)page / 1024) {
-		printf("cannot tell: a fault maps no page around it here\n");
+		printf("cannot tell: a fault maps only one page here\n");
 		return 4;
 	}
 	printf("%s\n", last < inner ? "BUG" : "OK");

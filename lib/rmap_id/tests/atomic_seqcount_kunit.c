@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A sequence count with several writers: which writer waits, and what readers
+ * A sequence count with several writers: what a writer gets, and what readers
  * see.
  *
- * One thread is enough: the state is one word, and a writer that need not wait
- * can be checked step by step. Not covered: writers that wait, and races
- * (atomic_seqcount_race).
+ * The suite uses one thread: the state is one word, and a writer that need not
+ * wait can be checked step by step. Not covered: writers that wait, and races
+ * (atomic_seqcount_race has both).
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests 'atomic_seqcount'
  */
@@ -44,8 +44,9 @@ static void atomic_seqcount_write_shared(struct kunit *test)
 }
 
 /*
- * A writer gets exclusive access only if there is no other. Otherwise it
- * shares, and leaves no trace of its attempt [mapped 59, 63].
+ * A writer gets exclusive access only if there is no other writer. Otherwise it
+ * shares the count, and its attempt leaves no trace in the state [mapped 59,
+ * 63].
  */
 static void atomic_seqcount_write_exclusive(struct kunit *test)
 {
@@ -67,9 +68,7 @@ static void atomic_seqcount_write_exclusive(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, first || second);
 	cnt_expect(test, &s, 2, 0, 1);
 	atomic_seqcount_write_end(&s, first);
-	/*
-	 * A writer that is exclusive by mistake would make the next one wait.
-	 */
+	/* If a writer is exclusive by mistake, the next writer would wait. */
 	if (!second) {
 		first = atomic_seqcount_write_begin(&s, true);
 		KUNIT_EXPECT_FALSE(test, first);
@@ -86,7 +85,10 @@ static void atomic_seqcount_write_exclusive(struct kunit *test)
 	cnt_expect(test, &s, 0, 0, 5);
 }
 
-/* A write between begin and end of a read, of either kind, or no write. */
+/*
+ * What happens between begin and end of a read: a part of a write, a whole
+ * write, or no write.
+ */
 static const struct cnt_write {
 	const char *desc;
 	bool begin_before;
@@ -106,9 +108,10 @@ static const struct cnt_write {
 KUNIT_ARRAY_PARAM_DESC(cnt_write, cnt_writes_between, desc);
 
 /*
- * A reader retries if a write began, or ended, or both, while it read. It does
- * not retry if none did, however many there were before. A reader that did not
- * wait sees the writers in the state [mapped 58].
+ * A reader retries if a write began or ended while it read. It does not retry
+ * if no write began or ended meanwhile, however many writes there were before.
+ * A reader that did not wait sees in the state that there are writers [mapped
+ * 58].
  */
 static void atomic_seqcount_read_overlap(struct kunit *test)
 {
@@ -143,9 +146,9 @@ static void atomic_seqcount_read_overlap(struct kunit *test)
 }
 
 /*
- * The count of writes overflows into no other bits: after 2^32 writes it is 0,
- * and the number of writers is the same. The largest number of sharing writers
- * does not overflow into the number of attempts [mapped 62].
+ * The count of writes does not overflow into other bits: after 2^32 writes it
+ * is 0, and the number of writers is the same as before. The largest number of
+ * sharing writers does not overflow into the number of attempts [mapped 62].
  */
 static void atomic_seqcount_overflow(struct kunit *test)
 {
@@ -191,8 +194,8 @@ static void cnt_irq_work(struct irq_work *work)
 }
 
 /*
- * Writers are tasks. An interrupt must not write, since it could wait for ever
- * for the writer that it interrupted: CONFIG_DEBUG_ATOMIC_SEQCOUNT checks that
+ * Writers are tasks. An interrupt must not write, since it could wait forever
+ * for the writer that it interrupted. CONFIG_DEBUG_ATOMIC_SEQCOUNT checks that
  * [mapped 63].
  */
 static void atomic_seqcount_write_in_irq(struct kunit *test)

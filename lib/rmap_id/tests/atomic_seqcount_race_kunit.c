@@ -2,11 +2,13 @@
 /*
  * A sequence count with several writers: which thread waits, and races.
  *
- * In some cases a thread on another CPU comes while the count is in a known
- * state. In others all threads write and read at once for a while, and the data
- * shows whether a writer was alone.
+ * In some cases the count is in a known state, and then a thread on another CPU
+ * begins to read or write. In other cases all threads write and read at the
+ * same time for a while, and the data shows whether an exclusive writer was
+ * alone.
  *
- * Not covered: memory barriers that this machine does not need, fairness.
+ * Not covered: memory barriers that the machine of the test does not need;
+ * fairness.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests \
  *	--arch=arm64 --qemu_args '-smp 2' 'atomic_seqcount_race'
@@ -25,13 +27,19 @@
 #define RACE_JIFFIES	(HZ / 2)
 #define RARE_JIFFIES	(2 * HZ)
 
-/* A thread that has to wait takes longer than this; any other, far less. */
+/*
+ * A thread that has to wait takes longer than this. A thread that need not wait
+ * takes far less.
+ */
 #define WAIT_JIFFIES	(HZ / 20)
 
 /* A waiting thread must return within this time. */
 #define ANSWER_JIFFIES	(10 * HZ)
 
-/* What another CPU does meanwhile. */
+/*
+ * What the thread on the other CPU does: read, write and share, or try to write
+ * alone.
+ */
 enum cnt_waiter_kind { CNT_READS, CNT_SHARES, CNT_WANTS_ALL };
 
 struct cnt_waiter {
@@ -71,7 +79,7 @@ static struct task_struct *cnt_thread(struct kunit *test, int (*fn)(void *data),
 	return task;
 }
 
-/* Start it before the count is held, since starting may sleep. */
+/* Start the thread before the count is held, since this may sleep. */
 static void cnt_waiter_start(struct kunit *test, struct cnt_waiter *waiter,
 			     struct atomic_seqcount *s, enum cnt_waiter_kind kind)
 {
@@ -118,9 +126,9 @@ KUNIT_ARRAY_PARAM_DESC(cnt_wait, cnt_waits, desc);
 
 /*
  * Readers wait for any writer, and writers only for an exclusive one. A writer
- * that has waited does not get exclusive access. A waiting thread is still
- * waiting after some ticks, and returns once the writer has ended [mapped 58,
- * 59].
+ * that has waited does not get exclusive access. A thread that must wait is
+ * still waiting after some ticks, and returns once the writer has ended [mapped
+ * 58, 59].
  */
 static void atomic_seqcount_waits(struct kunit *test)
 {
@@ -151,10 +159,10 @@ static void atomic_seqcount_waits(struct kunit *test)
 }
 
 /*
- * A writer that tries to get exclusive access, and has not seen the others yet,
- * blocks all of them for that moment: a sharing writer waits, and another one
- * that tries shares afterwards. The first attempt always succeeds if there is
- * no other writer [mapped 60].
+ * A writer tries to get exclusive access, and has not seen yet that there are
+ * other writers. For that moment it blocks all other writers: a sharing writer
+ * waits, and a second writer that tries waits and then shares. The first
+ * attempt always succeeds if there is no other writer [mapped 60].
  */
 static void atomic_seqcount_attempt_in_flight(struct kunit *test)
 {
@@ -167,7 +175,7 @@ static void atomic_seqcount_attempt_in_flight(struct kunit *test)
 		struct cnt_waiter waiter = {};
 		bool early;
 
-		/* One writer that shares, and the attempt. */
+		/* The state with one writer that shares, and one attempt. */
 		atomic64_set(&s.state, ATOMIC_SEQCOUNT_SHARED +
 				       ATOMIC_SEQCOUNT_EXCLUSIVE);
 		cnt_waiter_start(test, &waiter, &s, kinds[i]);
@@ -175,7 +183,10 @@ static void atomic_seqcount_attempt_in_flight(struct kunit *test)
 		cnt_expect(test, &s, 2, 1, 0);
 		KUNIT_EXPECT_FALSE(test, early);
 
-		/* It learns that it is not alone. */
+		/*
+		 * The writer of the attempt learns that it is not alone, and
+		 * shares.
+		 */
 		atomic64_add(ATOMIC_SEQCOUNT_SHARED - ATOMIC_SEQCOUNT_EXCLUSIVE,
 			     &s.state);
 		KUNIT_ASSERT_TRUE(test, cnt_spin_until(&waiter.done,
@@ -185,7 +196,7 @@ static void atomic_seqcount_attempt_in_flight(struct kunit *test)
 	}
 }
 
-/* Data that belongs together: b is 2 a, and c is 3 a. */
+/* Data that belongs together: b is 2 * a, and c is 3 * a. */
 struct cnt_data {
 	struct atomic_seqcount s;
 	atomic64_t a, b, c;
@@ -204,11 +215,11 @@ static void cnt_write(struct cnt_racer *racer)
 {
 	struct cnt_data *data = racer->data;
 	s64 d = 1 + racer->writes % 5;
-	/* Some do not even try to get exclusive access. */
+	/* Some writes do not even try to get exclusive access. */
 	bool exclusive = atomic_seqcount_write_begin(&data->s,
 						     racer->writes % 4 != 3);
 
-	/* An exclusive writer is here alone. */
+	/* An exclusive writer must be the only writer here. */
 	atomic_inc(&data->inside);
 	if (exclusive)
 		racer->wrong += atomic_read(&data->inside) != 1 ||
@@ -262,9 +273,9 @@ static int cnt_racer_thread(void *racer)
 }
 
 /*
- * Two CPUs write three numbers and read them: every read is consistent, and no
- * write is lost, with plain stores or atomic ones. No thread writes at the same
- * time as an exclusive writer [mapped 60, 61].
+ * Threads on two CPUs write three numbers and read them. Every read is
+ * consistent, and no write is lost, by plain or by atomic stores. No thread
+ * writes at the same time as an exclusive writer [mapped 60, 61].
  */
 static void atomic_seqcount_all_at_once(struct kunit *test)
 {
@@ -309,9 +320,10 @@ static void atomic_seqcount_all_at_once(struct kunit *test)
  * struct id_race - one of several owners that map an object at the same time
  * @object: the object, with a mapping of ID 1 all the time
  * @id: ID of this owner
- * @beside: it holds the sequence count shared while it maps and unmaps
- * @rounds: how often it has mapped the object
- * @wrong: how often the object gave a wrong answer meanwhile
+ * @beside: whether it holds the sequence count, shared, while it maps and
+ *	unmaps
+ * @rounds: how often the owner has mapped the object
+ * @wrong: how often the object gave a wrong answer during that
  */
 struct id_race {
 	struct rmap_id_object *object;
@@ -322,8 +334,8 @@ struct id_race {
 };
 
 /*
- * Map and unmap as a writer with another one: it is never alone, and no reader
- * succeeds meanwhile.
+ * Map and unmap while another writer holds the count: the writer is never
+ * alone, and no reader succeeds.
  */
 static void id_race_beside(struct id_race *race)
 {
@@ -337,7 +349,8 @@ static void id_race_beside(struct id_race *race)
 }
 
 /*
- * Map, ask, unmap: while this is mapped, ID 1 is alone only if this has ID 1.
+ * Map, ask who owns the object, unmap. While this owner has its mappings, ID 1
+ * is the only owner exactly if this owner has ID 1 too.
  */
 static void id_race_round(struct id_race *race)
 {
@@ -378,12 +391,13 @@ static const struct id_race_kind {
 KUNIT_ARRAY_PARAM_DESC(id_race_kind, id_race_kinds, desc);
 
 /*
- * One owner has a mapping all the time; two others map and unmap on two CPUs:
- * while they have a mapping, no owner is alone. If both are that same owner, it
- * is alone all the time; a read in the middle of a write would deny that. In
- * the end no lost update has left wrong sums [mapped 61], also with writers
- * that share: they would lose updates if one is stopped between reading a sum
- * and writing it.
+ * One owner has a mapping all the time. Two more owners map and unmap the
+ * object on two CPUs: while they have a mapping, no owner is the only one. In
+ * another run, all three are the same owner, which is then the only owner all
+ * the time; a read in the middle of a write would show something else. At the
+ * end the sums are right, so no update was lost [mapped 61]. This also holds
+ * for writers that share the count: an update would be lost if a writer were
+ * stopped between the read and the write of a sum.
  */
 static void rmap_id_exclusive_race(struct kunit *test)
 {

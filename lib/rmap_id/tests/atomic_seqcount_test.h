@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Reading the state of a sequence count with several writers.
- */
+/* Helpers that read the state of a sequence count with several writers. */
 #ifndef _LIB_ATOMIC_SEQCOUNT_TEST_H
 #define _LIB_ATOMIC_SEQCOUNT_TEST_H
 

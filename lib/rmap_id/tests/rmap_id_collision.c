@@ -2,20 +2,20 @@
 /*
  * A search for owners whose sums of IDs equal the sums of one owner.
  *
- * Take an owner t and P mappings of others. Digit k of the sum is the number of
- * mappings whose owner has bit k. If all mappings were t's it would be P or 0.
- * The difference is d_k, with |d_k| <= P. The sums are equal if d_0 + d_1 base
- * + d_2 base^2 + ... is 0 modulo 2^64. Conversely, any such differences can be
- * made into mappings: t has the bits where d_k is negative, and mapping number
- * i = 0, 1, ... differs from t in the bits with |d_k| > i. So there are P
- * mappings that look like t's if and only if the lattice of all such d has a
- * vector other than 0 with no component above P.
+ * Take an owner t and P mappings of other owners. Digit k of the sum is the
+ * number of mappings whose owner has bit k. If all mappings belonged to t, the
+ * digit would be P or 0. Let d_k be the difference, with |d_k| <= P. The sums
+ * are equal if d_0 + d_1 base + d_2 base^2 + ... is 0 modulo 2^64. Conversely,
+ * any such differences can be made into mappings: t has the bits where d_k is
+ * negative, and mapping number i = 0, 1, ... differs from t in the bits with
+ * |d_k| > i. So there are P mappings that look like t's if and only if the
+ * lattice of all such d has a vector other than 0 with no component above P.
  *
  * A basis of the lattice can be written down. It consists of base * e_k -
  * e_(k+1) for each k, and of 2^64 in digits of that base. To make it short,
  * each of its vectors is reduced by each other one, as in Euclid's algorithm,
- * until nothing changes. The result need not be the shortest vector; it is in
- * the cases of which the shortest is known.
+ * until nothing changes. The result need not be the shortest vector. It is the
+ * shortest in all cases in which the shortest vector is known.
  */
 
 #include <kunit/test.h>
@@ -51,14 +51,17 @@ static void lattice_init(struct lattice *l, u64 base, unsigned int bits)
 		l->basis[k][k + 1] = -1;
 	}
 
-	/* 2^64 = quotient * base + rest, from 2^64 - 1; base does not divide it. */
+	/*
+	 * 2^64 = quotient * base + rest, computed from 2^64 - 1. The base does
+	 * not divide 2^64.
+	 */
 	quotient = div64_u64_rem(U64_MAX, base, &rest);
 	rest++;
 	for (k = 0; k + 1 < bits; k++) {
 		l->basis[bits - 1][k] = rest;
 		quotient = div64_u64_rem(quotient, base, &rest);
 	}
-	/* Whatever remains is a digit too, however large. */
+	/* The last quotient is the highest digit, however large it is. */
 	l->basis[bits - 1][bits - 1] = quotient * base + rest;
 }
 
@@ -92,10 +95,10 @@ static u64 vector_norm(const s64 *vector, unsigned int bits)
 /**
  * collision_search() - find differences that are 0 modulo 2^64
  * @test: the test, for memory
- * @base: of the digits, odd
+ * @base: the base of the digits, odd
  * @bits: how many digits
- * @found: the smallest that were found. The last difference that is not 0 is
- *	   positive
+ * @found: the smallest differences that were found. The last difference that is
+ *	not 0 is positive
  */
 void collision_search(struct kunit *test, u64 base, unsigned int bits,
 		      struct collision *found)
@@ -107,7 +110,7 @@ void collision_search(struct kunit *test, u64 base, unsigned int bits,
 	KUNIT_ASSERT_NOT_NULL(test, l);
 	KUNIT_ASSERT_LE(test, bits, COLLISION_BITS);
 	lattice_init(l, base, bits);
-	/* Products of the vectors have to fit as well. */
+	/* The scalar products of the vectors have to fit too. */
 	KUNIT_ASSERT_LE(test, vector_norm(l->basis[bits - 1], bits), S32_MAX);
 
 	do {
@@ -136,11 +139,11 @@ void collision_search(struct kunit *test, u64 base, unsigned int bits,
 /**
  * collision_owners() - make owners out of differences
  * @found: the differences
- * @mapcount: how many mappings there are to be, at least @found->norm
- * @owners: room for @found->bits + 1; the first is the one that the others look
- *	    like, with 0 mappings if @mapcount is @found->norm
+ * @mapcount: how many mappings the owners have in all, at least @found->norm
+ * @owners: room for @found->bits + 1 owners. The first is the owner that the
+ *	others look like; it has 0 mappings if @mapcount is @found->norm
  *
- * Return: number of owners, those without mappings included.
+ * Return: the number of owners, including owners without mappings.
  */
 unsigned int collision_owners(const struct collision *found, u64 mapcount,
 			      struct collision_owner *owners)

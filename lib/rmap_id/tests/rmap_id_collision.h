@@ -5,13 +5,13 @@
 
 #include <linux/types.h>
 
-/* The most digits that the search can cope with. */
+/* The largest number of digits that the search can handle. */
 #define COLLISION_BITS	42
 
 struct kunit;
 
 /**
- * struct collision - owners that look like one
+ * struct collision - several owners that look like one owner
  * @bits: digits of an ID
  * @norm: the largest of the absolute values of @vector; 0 if there is none
  * @vector: for each digit, its difference from the digit of one owner
@@ -23,9 +23,9 @@ struct collision {
 };
 
 /**
- * struct collision_owner - one of them
- * @part: its ID, or the part of it that differs
- * @mappings: how many it has
+ * struct collision_owner - one of the owners of a collision
+ * @part: its ID, or the part of its ID that differs from the other owners
+ * @mappings: how many mappings it has
  */
 struct collision_owner {
 	u64 part;

@@ -4,10 +4,10 @@
  *
  * If a sum does not fit into 64 bits, a digit is lost, and the sums of several
  * owners can equal the sums of one owner. rmap_id_params.h proves when that
- * cannot happen; the cases here try it. In arithmetic of a few bits they try
- * all differences of digits. In arithmetic of 64 bits a search has to find
- * owners for every parameter that is rejected, and none for those that are
- * accepted.
+ * cannot happen, and the cases here try it. In arithmetic of a few bits they
+ * try all differences of digits. In arithmetic of 64 bits they use a search. It
+ * must find such owners for every rejected parameter, and no such owners for an
+ * accepted parameter.
  *
  * Not covered: whether the search finds the shortest vector. For 8 digits of
  * base 513, a host-side test enumerates all vectors that are as short.
@@ -35,7 +35,8 @@ static u64 digits(u64 part, u64 base)
 }
 
 /*
- * Are there several owners, and is their sum the same as the sum of one owner?
+ * Check that there are several owners, and that their sum is the sum of one
+ * owner.
  */
 static void collision_verify(struct kunit *test, u64 base,
 			     const struct collision *found)
@@ -61,7 +62,10 @@ struct posted {
 	unsigned int mappings;
 };
 
-/* Five owners, 71 mappings. The posted IDs take them for 0x5501 alone. */
+/*
+ * Five owners with 71 mappings. With the IDs of the posted patches they look
+ * like the owner 0x5501 alone.
+ */
 static const struct posted posted[] = {
 	{ 0x5501, 1 }, { 0xaa01, 2 }, { 0x2b01, 12 }, { 0x6901, 28 },
 	{ 0x4d01, 28 },
@@ -69,10 +73,10 @@ static const struct posted posted[] = {
 
 /*
  * The posted IDs have three values of 8 bits for up to 512 pages, and 513^8
- * does not fit. The search finds twice the binomials of order 7, with
- * alternating signs, since 512^7 * 2 is 2^64: five owners with 71 mappings,
- * where 128 pages can have 128. All three sums equal the sums of one owner
- * [mapped 52].
+ * does not fit into 64 bits. The search finds twice the binomials of order 7,
+ * with alternating signs, since 512^7 * 2 is 2^64. They are five owners with 71
+ * mappings, and a folio of 128 pages can have 128. All three sums equal the
+ * sums of one owner [mapped 52].
  */
 static void rmap_id_collision_posted(struct kunit *test)
 {
@@ -88,7 +92,8 @@ static void rmap_id_collision_posted(struct kunit *test)
 	collision_verify(test, 513, &found);
 
 	/*
-	 * With one mapping of the owner that they look like, it is one of them.
+	 * With one mapping more, the owner that they look like has a mapping
+	 * too.
 	 */
 	nr = collision_owners(&found, found.norm + 1, owners);
 	KUNIT_ASSERT_EQ(test, nr, ARRAY_SIZE(posted));
@@ -113,9 +118,10 @@ static void rmap_id_collision_posted(struct kunit *test)
 }
 
 /*
- * The same owners with the parameters of rmap_id_params.h, in folios of any
- * order that they fit into: no owner is alone until all others have gone; then
- * the last one is, and no other [mapped 52].
+ * The five owners of rmap_id_collision_posted map folios of each order that
+ * they fit into, with the parameters of rmap_id_params.h. While more than one
+ * owner has mappings, no owner is alone. When only the last owner is left, it
+ * is alone, and no other is [mapped 52].
  */
 static void rmap_id_exclusive_posted(struct kunit *test)
 {
@@ -157,11 +163,12 @@ static void collision_order_desc(const unsigned int *order, char *desc)
 KUNIT_ARRAY_PARAM(collision_order, collision_orders, collision_order_desc);
 
 /*
- * For each order: with as many digits as are allowed, the search finds no
- * owners that fit into the folio. With one more digit it finds owners, and they
- * do look like one. Fewer digits need no search: owners that differ in these
- * would have been found, with 0 for the others. If several orders share an
- * entry, it is right for the largest of them [mapped 52].
+ * For each order, the search finds no owners that fit into the folio if it uses
+ * as many digits as are allowed. With one more digit it finds owners, and they
+ * look like one owner. Fewer digits need no search: it would have found owners
+ * that differ only in these digits, with 0 in all others. If several orders
+ * share an entry, the entry is right for the largest of these orders [mapped
+ * 52].
  */
 static void rmap_id_collision_limit(struct kunit *test)
 {
@@ -187,8 +194,8 @@ static void rmap_id_collision_limit(struct kunit *test)
 }
 
 /*
- * Is there a vector other than 0, with components of up to @max, whose value is
- * 0?
+ * Whether a vector other than 0, with components of up to @max, has the value
+ * 0.
  */
 static bool collision_exists(unsigned int base, int max, unsigned int left,
 			     u32 mask, u32 sum, bool nonzero)
@@ -208,9 +215,9 @@ static bool collision_exists(unsigned int base, int max, unsigned int left,
 }
 
 /*
- * Parameters are sound if and only if (n + 1)^bits <= 2^w, not only for w = 64:
- * in arithmetic of w = 3 to 12 bits the case tries all differences of up to six
- * digits, for owners of up to 8 mappings [mapped 52].
+ * In arithmetic of w bits, parameters are sound if and only if (n + 1)^bits <=
+ * 2^w. The case shows this for w = 3 to 12: it tries all differences of up to
+ * six digits, for owners of up to 8 mappings [mapped 52].
  */
 static void rmap_id_sound_small_words(struct kunit *test)
 {
@@ -244,10 +251,10 @@ static void rmap_id_sound_small_words(struct kunit *test)
 }
 
 /*
- * Digits may be further apart than necessary: with a power of two as base, zero
- * bits separate the bits of an ID. For folios of 2^K pages, K bits for a digit
- * are enough, and K - 1 are not: with base 2^K, that many mappings of ID 2 look
- * like one of ID 1 and the others of ID 3 [mapped 56].
+ * The base may be larger than necessary: with a power of two as base, zero bits
+ * separate the bits of an ID. For folios of 2^K pages, K + 1 bits for a digit
+ * are enough, and K bits are not: with base 2^K, 2^K mappings of ID 2 look like
+ * one mapping of ID 1 and 2^K - 1 mappings of ID 3 [mapped 56].
  */
 static void rmap_id_base_power_of_two(struct kunit *test)
 {

@@ -2,13 +2,13 @@
 /*
  * rmap IDs: sums of IDs show whether all mappings have one owner.
  *
- * The sums are right for one owner by construction. The cases have to show that
- * no other owners have the same sums: for all multisets of owners if they are
- * few, for random ones up to the largest objects, and (suite rmap_id_collision)
- * by a search.
+ * The sums are right for one owner by construction. The cases must show that no
+ * other owners have the same sums. They try all multisets of owners of small
+ * objects, and random owners up to the largest objects. Suite rmap_id_collision
+ * searches for such owners.
  *
- * Not covered: races (atomic_seqcount_race), and the different way of the
- * kernel itself to know owners (folio_mapped_shared).
+ * Not covered: races (atomic_seqcount_race), and how the kernel itself tracks
+ * owners, which is different (folio_mapped_shared).
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests 'rmap_id*'
  *
@@ -47,7 +47,7 @@ struct id_order {
 };
 
 /*
- * The orders of folios, in a second table to compare with the one under test.
+ * The orders of folios, in a second table to compare with the table under test.
  */
 static const struct id_order id_orders[] = {
 	{ 0, 1, 24, 5 }, { 1, 1, 24, 5 }, { 2, 1, 24, 5 },
@@ -104,7 +104,10 @@ static struct rmap_id_object *id_object(struct kunit *test, unsigned int order)
 	return object;
 }
 
-/* Only the sums of the object have been written to. */
+/*
+ * Check that only the sums of the object were written to, and no word after
+ * them.
+ */
 static void id_guards(struct kunit *test, struct rmap_id_object *object,
 		      unsigned int values)
 {
@@ -115,7 +118,7 @@ static void id_guards(struct kunit *test, struct rmap_id_object *object,
 				    GUARD, "sum %u of %u", i, values);
 }
 
-/* Nothing was ever mapped: all sums are 0. */
+/* Check that all sums are 0, as if nothing was ever mapped. */
 static void id_unmapped(struct kunit *test, struct rmap_id_object *object,
 			unsigned int values)
 {
@@ -128,10 +131,11 @@ static void id_unmapped(struct kunit *test, struct rmap_id_object *object,
 }
 
 /*
- * A sub-ID has one digit for each bit. The case compares bit by bit with
- * computed powers. 0 gives 0, all bits give ((n + 1)^bits - 1) / n, and a
- * larger part gives a larger sub-ID. It tries all parts of up to 12 bits; of 24
- * bits the first 2^16, and all with two bits [mapped 49].
+ * A sub-ID has one digit for each bit. The case compares each sub-ID with the
+ * sum of computed powers of its bits. 0 gives 0, all bits give ((n + 1)^bits -
+ * 1) / n, and a larger part gives a larger sub-ID. The case tries all parts of
+ * up to 12 bits. Of parts of 24 bits it tries the first 2^16, and all parts
+ * with two bits set [mapped 49].
  */
 static void rmap_id_sub_digits(struct kunit *test)
 {
@@ -193,8 +197,9 @@ static void rmap_id_sub_first(struct kunit *test)
 }
 
 /*
- * Every order has enough values, each bit of an ID has a place in them, and
- * nothing is written after them: an object has room for no more [mapped 54].
+ * Every order has enough values: each bit of an ID has a place in one of them.
+ * Nothing is written after the values, since an object has no more room [mapped
+ * 54].
  */
 static void rmap_id_params_order(struct kunit *test)
 {
@@ -217,10 +222,10 @@ static void rmap_id_params_order(struct kunit *test)
 }
 
 /*
- * The build accepts exactly the parameters with (n + 1)^bits - 1 < 2^64; the
- * case multiplies, and the code under test divides. Each order has a limit
- * between 1 and 64 bits; the posted three values of 8 bits for 512 pages are
- * beyond theirs [mapped 52].
+ * The build accepts exactly the parameters with (n + 1)^bits - 1 < 2^64. The
+ * case multiplies to check that, and the code under test divides. Each order
+ * has a limit between 1 and 64 bits. The posted values of 8 bits for 512 pages
+ * are beyond the limit of their order [mapped 52].
  */
 static void rmap_id_sound_limit(struct kunit *test)
 {
@@ -231,7 +236,7 @@ static void rmap_id_sound_limit(struct kunit *test)
 		bool fits = true;
 
 		for (bits = 1; bits <= 64; bits++) {
-			/* Odd, so never 2^64 itself. */
+			/* The base is odd, so a power is never 2^64 itself. */
 			fits = fits && !check_mul_overflow(power, base, &power);
 			KUNIT_EXPECT_EQ_MSG(test, rmap_id_sound(base, bits), fits,
 					    "base %llu, %u bits", base, bits);
@@ -244,9 +249,9 @@ static void rmap_id_sound_limit(struct kunit *test)
 }
 
 /*
- * However one owner maps and unmaps, it owns all mappings; without mappings all
- * sums are 0 again. It maps single pages, or all at once; IDs have one bit, all
- * bits, or random bits [mapped 50].
+ * One owner maps and unmaps pages, one by one or all at once. It always owns
+ * all mappings, and without mappings all sums are 0 again. The case tries IDs
+ * with one bit, all bits, and random bits [mapped 50].
  */
 static void rmap_id_exclusive_one_owner(struct kunit *test)
 {
@@ -285,7 +290,10 @@ static void rmap_id_exclusive_one_owner(struct kunit *test)
 	}
 }
 
-/* IDs of a few bits: the first and the last of an ID, and two in its middle. */
+/*
+ * Spread the bits of a small number over an ID: to its first and last bit, and
+ * two bits in its middle.
+ */
 static unsigned int id_spread(unsigned int number, unsigned int bits)
 {
 	static const unsigned int at[] = {
@@ -298,7 +306,7 @@ static unsigned int id_spread(unsigned int number, unsigned int bits)
 	return id;
 }
 
-/* All ways to give @left mappings to IDs from number @first on. */
+/* Try all ways to give @left mappings to the IDs from number @first on. */
 static bool id_multisets(struct kunit *test, struct rmap_id_object *object,
 			 unsigned int bits, unsigned int first, int left,
 			 int *count)
@@ -345,10 +353,10 @@ static bool id_multisets(struct kunit *test, struct rmap_id_object *object,
 }
 
 /*
- * For all multisets of owners, up to as many mappings as one owner can have,
- * each owner gets the right answer whether all mappings are its own [mapped
- * 51]. The case tries 15 IDs for up to 4 mappings, and 7 IDs for 8 and 16,
- * where more would be too many.
+ * Owners map an object in all combinations, with up to as many mappings as one
+ * owner can have. Each owner gets the right answer whether all mappings are its
+ * own [mapped 51]. The case tries 15 IDs for up to 4 mappings, and 7 IDs for 8
+ * and 16 mappings, since more would take too long.
  */
 static void rmap_id_exclusive_every_multiset(struct kunit *test)
 {
@@ -362,9 +370,9 @@ static void rmap_id_exclusive_every_multiset(struct kunit *test)
 }
 
 /*
- * Up to six random owners have as many mappings together as one owner may have:
- * no owner looks like the only one. In every other object the owners differ
- * from the first in one bit each [mapped 51].
+ * Up to six random owners together have as many mappings as one owner may have.
+ * No owner looks like the only owner. In every other object, each owner differs
+ * from the first owner in one bit [mapped 51].
  */
 static void rmap_id_exclusive_random(struct kunit *test)
 {
@@ -390,7 +398,10 @@ static void rmap_id_exclusive_random(struct kunit *test)
 					;
 			} while (!ids[i] || j < i);
 
-			/* The last owner gets the rest: the object is full. */
+			/*
+			 * The last owner gets all remaining mappings, so the
+			 * object is full.
+			 */
 			count[i] = 1 + prandom_u32_state(&rnd) %
 				       (left - (owners - 1 - i));
 			if (i == owners - 1 && n & 2)
@@ -412,10 +423,11 @@ static void rmap_id_exclusive_random(struct kunit *test)
 }
 
 /*
- * If there are as many mappings as pages, all may belong to one owner. One more
- * cannot if each page is mapped once, so the sums are not used. This happens
- * for a moment when mappings of the pages replace a huge mapping, until the
- * huge one is gone [mapped 53].
+ * If there are as many mappings as pages, all of them may belong to one owner.
+ * If there is one mapping more, one owner cannot have all of them, since it
+ * maps each page once: the sums are not used. This happens for a moment when
+ * mappings of the pages replace a huge mapping, until the huge mapping is gone
+ * [mapped 53].
  */
 static void rmap_id_exclusive_limit(struct kunit *test)
 {
@@ -436,8 +448,8 @@ static void rmap_id_exclusive_limit(struct kunit *test)
 
 /*
  * IDs are distinct, never 0, and used again once they are free. On UML, which
- * runs at the speed of the host, the case takes all 2^24 - 1 of them, up to the
- * largest; then there are none [mapped 55].
+ * runs at the speed of the host, the case allocates all 2^24 - 1 IDs, up to the
+ * largest. After that, an allocation fails [mapped 55].
  */
 static void rmap_id_alloc_all(struct kunit *test)
 {

@@ -15,6 +15,7 @@ an issue:
     file      the file that has the faulty code
     name      a text that the file must have; if it is missing, the answer is unknown
     config    options that KUnit needs to meet the issue, in addition to the usual options of the suites
+    where     the machine on which a test meets it, if not `arm64 4K`: an architecture, with the pages of arm64
     faulty    texts of the faulty code, with each run of white space as one blank; one text is enough
 """
 
@@ -39,7 +40,7 @@ HARMS = {
     "memory": "data is lost, or a process reaches memory that it must not",
     "state": "the kernel reports or remembers something wrong",
     "speed": "memory or time is wasted",
-    "latent": "nothing in this kernel meets it, or no CPU of today acts on it",
+    "latent": "no code of this kernel triggers it, or today's CPUs ignore it",
 }
 
 TABLE = Path(__file__).parent / "known_issues.toml"
@@ -134,6 +135,13 @@ class Issue:
     harm: str = "latent"
     fixed_in: str = ""
     config: tuple[str, ...] = ()
+    where: str = "arm64 4K"
+
+    @property
+    def machine(self) -> tuple[str, str]:
+        """Architecture and pages of the machine on which a test meets it."""
+        arch, _, pages = self.where.partition(" ")
+        return arch, pages or "4K"
 
     def shown(self, version: tuple[int, int], read: Callable[[str], str]) -> bool | None:
         """Whether a tree of this version has the issue; None if this is unknown. `read` returns the text of a file."""

@@ -5,12 +5,15 @@ First the kernel runs as it is, with strict=1. At least one test of each issue m
 must print BUG. Then all patches that fit go into one private copy of the tree. There the table must say that the issues
 are gone. The same tests run with the issues declared present (pgtable_kunit.issues=, ISSUES=). They must pass, and say
 that the issue is stale, and the reproducer must print OK. BEFORE=no leaves out the kernel without patches.
+
+An issue is tested on a machine where a test meets it: arm64 with 4K pages, if the table names no other machine. ARCH=
+and PAGES= choose one machine for all issues.
 """
 
 import dataclasses
 import fnmatch
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from . import (
@@ -59,6 +62,15 @@ def fixed(issues: Sequence[Issue], read: Callable[[str], str]) -> tuple[list[Iss
     return found, {name: text.encode() for name, text in files.items()}
 
 
+def machines(issues: Sequence[Issue], settings: Settings, chosen: bool) -> dict[Settings, list[Issue]]:
+    """Where to test each issue: on its own machine, or on the one of `settings` if the user has `chosen` that."""
+    found: dict[Settings, list[Issue]] = {}
+    for issue in issues:
+        arch, pages = (settings.arch, settings.pages) if chosen else issue.machine
+        found.setdefault(dataclasses.replace(settings, arch=arch, pages=pages), []).append(issue)
+    return found
+
+
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """What runs on each of the two kernels.
@@ -66,16 +78,18 @@ class Plan:
     kunit, selftests: the tests that the table names
     reproducers:      programs of patches/reproducers/, by name without ending
     config:           configuration lines that the KUnit kernel needs in addition
+    whole:            run all other tests too
     """
 
     kunit: tuple[str, ...]
     selftests: tuple[str, ...]
     reproducers: tuple[str, ...]
     config: tuple[str, ...]
+    whole: bool = False
 
 
-def plan(issues: Sequence[Issue], arch: str) -> Plan:
-    """What to run for `issues`."""
+def plan(issues: Sequence[Issue], arch: str, whole: bool = False) -> Plan:
+    """What to run for `issues`; `whole`: and all other tests."""
     fixtures = {case.partition(".")[0] for program in kselftest.programs() for case in program.cases}
     named = list(dict.fromkeys(test for issue in issues for test in issue.tests))
     kunit = [test for test in named if test.partition(".")[0] not in fixtures]
@@ -86,6 +100,7 @@ def plan(issues: Sequence[Issue], arch: str) -> Plan:
         tuple(test for test in named if test not in kunit) if user else (),
         tuple(name for name in map(reproducer, issues) if user and (REPRODUCERS / f"{name}.c").exists()),
         tuple(dict.fromkeys(config)),
+        whole,
     )
 
 
@@ -115,39 +130,46 @@ class Session:
         self.cases: dict[str, list[results.Case]] = {}
 
     def note(self, cases: Iterable[results.Case]) -> None:
-        """Keep the verdicts of a boot, by `suite.case` or `fixture.case`; all parameters or variants have one name."""
+        """Keep the verdicts of a boot by each name of a case; all parameters or variants of a case share its names."""
         for case in cases:
-            whole = case.name.partition(":")[0]
-            for name in {f"{case.suite}.{whole.rpartition('.')[2]}".rstrip("."), whole}:
+            for name in names(case):
                 self.cases.setdefault(name, []).append(case)
+
+    def states(self, without: Collection[str]) -> dict[str, str]:
+        """The state of each case by its full name, but for the tests `without`."""
+        every = {id(case): case for cases in self.cases.values() for case in cases}.values()
+        return {f"{case.suite}.{case.name}": case.state for case in every if not names(case) & set(without)}
 
     def run(self, todo: Plan) -> None:
         """Build the kernels, and run all of `todo`."""
-        if todo.kunit:
-            self.kunit(todo.kunit, todo.config)
-        if todo.selftests or todo.reproducers:
-            self.selftests(todo.selftests, todo.reproducers)
+        if todo.kunit or todo.whole:
+            self.kunit([] if todo.whole else todo.kunit, todo.config)
+        if todo.selftests or todo.reproducers or (todo.whole and self.settings.arch in guest.DEBIAN):
+            self.selftests([] if todo.whole else todo.selftests, todo.reproducers, todo.whole)
 
     def kunit(self, tests: Sequence[str], config: Sequence[str]) -> None:
-        """Build the kernel with the suites, and boot it for each of `tests`. An architecture may lack some of them."""
+        """Build the kernel with the suites, and boot it for each of `tests`, or once for all tests if there are none.
+
+        An architecture may lack some of `tests`.
+        """
         words = [f"--arch={self.settings.arch}", *(f"--kconfig_add={line}" for line in config)]
         if self.launch("build", *words).run():
             raise UserError(f"linux {self.label} does not build for {self.settings.arch}: see the lines above")
-        for test in tests:
-            launch = self.launch("exec", *words, "--kernel_args", self.parameter, test)
+        for glob in [[test] for test in tests] or [[]]:
+            launch = self.launch("exec", *words, "--kernel_args", self.parameter, *glob)
             try:
                 launch.run()
                 with (launch.build / "test.log").open(errors="replace") as lines:
                     self.note(results.kunit(lines))
             except UserError as error:
-                progress.say(f"{test}: {error}")
+                progress.say(f"{' '.join(glob) or 'the suites'}: {error}")
 
     def launch(self, *words: str) -> launcher.Launch:
         """How to run kunit.py on the tree."""
         return launcher.Launch(launcher.parse(words), self.settings, self.tree, self.label, "")
 
-    def selftests(self, tests: Sequence[str], reproducers: Sequence[str]) -> None:
-        """Run cases of selftests, and reproducers."""
+    def selftests(self, tests: Sequence[str], reproducers: Sequence[str], whole: bool) -> None:
+        """Run cases of selftests, or the `whole` of them, and reproducers."""
         arch = self.settings.arch
         kselftest.provide(arch)
         launch = launcher.Launch(kselftest.request(arch), self.settings, self.tree, self.label, "")
@@ -155,7 +177,7 @@ class Session:
         globs = " ".join(f"{fixture}.*{case}" for fixture, case in (test.split(".") for test in tests))
         alone = [kselftest.Program(name) for name in reproducers]
         every = [*kselftest.programs(), *alone]
-        wanted = kselftest.chosen(every, globs) if globs else []
+        wanted = kselftest.chosen(kselftest.programs() if whole else every, globs) if globs or whole else []
         files = session.build([program.name for program in wanted]) if wanted else {}
         if not wanted:
             session.kernel()
@@ -173,6 +195,13 @@ class Session:
         if any(case.state == "passed" for case in cases):
             return "passed"
         return f"skipped: {' '.join(cases[0].text)}".rstrip(": ") if cases else "did not run"
+
+
+def names(case: results.Case) -> set[str]:
+    """What the table may call a case: `suite.case`, or `fixture.case`; the same for each parameter and variant."""
+    whole = case.name.partition(":")[0]
+    variant = whole.split(".")
+    return {f"{case.suite}.{variant[-1]}".rstrip("."), whole, f"{variant[0]}.{variant[-1]}"}
 
 
 def met(before: Mapping[str, str] | None, after: Mapping[str, str]) -> bool:
@@ -198,61 +227,128 @@ def wrong(before: Mapping[str, str] | None, after: Mapping[str, str], alone: str
     return ""
 
 
-def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status: 1 if a patch does not fix its issue, or no test shows that it does."""
-    settings = from_environment({"ARCH": "arm64", **environ})
+def changed(before: Mapping[str, str] | None, after: Mapping[str, str]) -> list[str]:
+    """What is wrong with cases that no issue names, by their states without the patches and with them."""
+    old = before or {}
+    bad = [f"{name}: failed with the patches" for name, state in after.items() if state == "failed"]
+    for name, state in old.items():
+        new = after.get(name, "did not run")
+        if new not in (state, "failed"):
+            bad.append(f"{name}: {state} without the patches, {new} with them")
+    return bad
+
+
+@dataclasses.dataclass(frozen=True)
+class Proof:
+    """What became of the tests of an issue.
+
+    issue:   the entry of the table
+    machine: where they ran: architecture, and pages on arm64
+    before:  by test and reproducer, the verdict without the patches; None where nothing ran without them
+    after:   the same with the patches
+    """
+
+    issue: Issue
+    machine: str
+    before: Mapping[str, str] | None
+    after: Mapping[str, str]
+
+    @property
+    def met(self) -> bool:
+        """Whether the machine has the issue."""
+        return met(self.before, self.after)
+
+    @property
+    def wrong(self) -> str:
+        """Why it does not hold; nothing if it does, or if the user's machine does not have the issue."""
+        if not self.met and self.machine == self.issue.where:
+            return f"no test meets it on {self.machine}"
+        return wrong(self.before, self.after, reproducer(self.issue))
+
+
+def prove(
+    kernel: source.Source, issues: Sequence[Issue], settings: Settings, environ: Mapping[str, str], whole: bool
+) -> tuple[list[Proof], list[str]]:
+    """Test `issues`, which `kernel` has, without their patches and with them, each on its machine.
+
+    Returns a proof for each, and what is wrong with other tests, which run if `whole` says so.
+    """
     both = environ.get("BEFORE") or "yes"
     if both not in ("yes", "no"):
         raise UserError(f"BEFORE={both}: use no, to leave out the kernel without the patches")
-    machine.provide([*machine.requirements(settings.arch, own_compiler=False), "patch"])
-    kernel = source.obtain(settings)
-    only = (environ.get("ONLY") or "*").split()
-    issues = [i for i in known_issues.load() if any(fnmatch.fnmatch(str(i.number), glob) for glob in only)]
+    places = machines(issues, settings, bool(environ.get("ARCH") or environ.get("PAGES")))
+    needs = [need for place in places for need in machine.requirements(place.arch, own_compiler=False)]
+    machine.provide([*dict.fromkeys(needs), "patch"])
     found, files = fixed(issues, judge.reader(kernel.path, settings.features))
-    if not found:
-        raise UserError(f"linux {kernel.label} has none of the known issues {' '.join(only)}")
-    label, todo = launcher.label_of(kernel, settings), plan(found, settings.arch)
-    before = None
-    if both == "yes":
-        tree = launcher.working_copy(kernel, settings, label, {})
-        before = Session(settings, label, tree, "pgtable_kunit.strict=1", "STRICT=1")
-        before.run(todo)
     bits = hex(sum(1 << issue.number for issue in found))
-    tree = launcher.working_copy(kernel, settings, f"{label}+fixed", files)
-    after = Session(settings, f"{label}+fixed", tree, f"pgtable_kunit.issues={bits}", f"ISSUES={bits}")
-    after.run(todo)
-    return report(found, before, after, todo, environ)
+    label = launcher.label_of(kernel, settings)
+    named = [test for issue in issues for test in [*issue.tests, reproducer(issue)]]
+    proofs: dict[int, Proof] = {}
+    bad: list[str] = []
+    for place, own in places.items():
+        todo = plan(own, place.arch, whole)
+        before = None
+        if both == "yes":
+            tree = launcher.working_copy(kernel, place, label, {})
+            before = Session(place, label, tree, "pgtable_kunit.strict=1", "STRICT=1")
+            before.run(todo)
+        tree = launcher.working_copy(kernel, place, f"{label}+fixed", files)
+        after = Session(place, f"{label}+fixed", tree, f"pgtable_kunit.issues={bits}", f"ISSUES={bits}")
+        after.run(todo)
+        name = f"{place.arch} {place.pages}" if place.arch == "arm64" else place.arch
+        if whole:
+            states = changed(before.states(named) if before else None, after.states(named))
+            bad += [f"{name}: {text}" for text in states]
+        for issue in own:
+            alone = reproducer(issue)
+            tests = [*issue.tests, *([alone] if alone in todo.reproducers else [])]
+            old = {test: before.verdict(issue, test) for test in tests} if before else None
+            proofs[issue.number] = Proof(issue, name, old, {test: after.verdict(issue, test) for test in tests})
+    return [proofs[issue.number] for issue in issues], bad
 
 
-def report(
-    issues: Sequence[Issue], before: Session | None, after: Session, todo: Plan, environ: Mapping[str, str]
-) -> int:
+def known(kernel: source.Source, settings: Settings, environ: Mapping[str, str]) -> list[Issue]:
+    """The issues that a kernel has, among those that ONLY= names. Raises UserError if it has none."""
+    only = (environ.get("ONLY") or "*").split()
+    read = judge.reader(kernel.path, settings.features)
+    version = known_issues.version_of(read)
+    wanted = [i for i in known_issues.load() if any(fnmatch.fnmatch(str(i.number), glob) for glob in only)]
+    if not (found := [issue for issue in wanted if issue.shown(version, read)]):
+        raise UserError(f"linux {kernel.label} has none of the known issues {' '.join(only)}")
+    return found
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status: 1 if a patch does not fix its issue, or no test shows that it does."""
+    settings = from_environment({"ARCH": "arm64", **environ})
+    kernel = source.obtain(settings)
+    proofs, _ = prove(kernel, known(kernel, settings, environ), settings, environ, whole=False)
+    return report(proofs, launcher.label_of(kernel, settings), settings, environ)
+
+
+def report(proofs: Sequence[Proof], label: str, settings: Settings, environ: Mapping[str, str]) -> int:
     """Print what became of each test, without the patches and with them; returns the exit status."""
-    bad: list[int] = []
-    absent: list[int] = []
     print(f"{'':3} {'':50} {'without the patch':18} with it")
-    for issue in issues:
-        alone = reproducer(issue)
-        tests = [*issue.tests, *([alone] if alone in todo.reproducers else [])]
-        old = {test: before.verdict(issue, test) for test in tests} if before else None
-        new = {test: after.verdict(issue, test) for test in tests}
-        for test in tests:
-            print(f"{issue.number:3} {test:50} {(old or {}).get(test, ''):18} {new[test]}".rstrip())
-        if why := wrong(old, new, alone):
-            print(f"{issue.number:3} DOES NOT HOLD: {why}")
-            bad.append(issue.number)
-        elif not met(old, new):
-            print(f"{issue.number:3} no test met the issue on this machine: KNOWN_ISSUES.md says what it needs")
-            absent.append(issue.number)
-    count, label = len(issues) - len(absent), after.label.removesuffix("+fixed")
+    for proof in proofs:
+        number = proof.issue.number
+        for test, new in proof.after.items():
+            print(f"{number:3} {test:50} {(proof.before or {}).get(test, ''):18} {new}".rstrip())
+        if proof.wrong:
+            print(f"{number:3} DOES NOT HOLD: {proof.wrong}")
+        elif not proof.met:
+            print(f"{number:3} no test met the issue on {proof.machine}: KNOWN_ISSUES.md says what it needs")
+    bad = [proof.issue.number for proof in proofs if proof.wrong]
+    absent = [proof.issue.number for proof in proofs if not (proof.wrong or proof.met)]
+    count = len(proofs) - len(absent)
     verdict = "FAILED" if bad else "passed" if count else "nothing was tested"
+    before = "" if environ.get("BEFORE") == "no" else f" and {label}"
     for line in closing.lines(
         f"{verdict}: {count - len(bad)} of {count} patches fix their issue on linux {label}",
         [
             f"the patch does not hold: issue {', '.join(map(str, bad))}" if bad else "",
-            f"no test meets issue {', '.join(map(str, absent))} on this machine" if absent else "",
+            f"no test meets issue {', '.join(map(str, absent))} on the machine where it ran" if absent else "",
         ],
-        f"{after.settings.out} (the consoles of the kernels {after.label}{f' and {before.label}' if before else ''})",
+        f"{settings.out} (the consoles of the kernels {label}+fixed{before})",
         closing.make("known-issues", environ, ONLY=str(bad[0])) if bad else "",
     ):
         print(line)

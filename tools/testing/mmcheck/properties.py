@@ -6,13 +6,13 @@ by section, subject and row; a row is a title, or a table of
 
     title      the property
     note       what to know about its tests: what they need, and what they leave out
-    elsewhere  what tests it if no case alone does: a build, or a test of the host side
-    measured   true if its cases print a figure and judge nothing
-    none       why it cannot be tested here, or need not be
+    elsewhere  what tests it besides cases: a build, or a test of the host side
+    measured   true if its cases print a figure, and do not fail by it
+    none       why no test is possible or necessary here
     gap        the part of it that no test covers yet, and how a test could
     mutants    mutants of the catalogue that break it
 
-A section that has no catalogue has entries instead of rows, and an entry names its tests. `python3 -m
+A section without a catalogue has entries instead of rows, and each entry names its tests. `python3 -m
 mmcheck.properties` in tools/testing writes COVERAGE.md.
 """
 
@@ -46,7 +46,7 @@ lists what each cell skips. Any other skip fails the cell.
 
 STATES = {
     "tested": "a case, a build or the host tests it",
-    "with a gap": "tested, except for something that the row names",
+    "with a gap": "partly tested; the row says what is missing",
     "measured": "a benchmark prints a figure, and no test fails by it",
     "open": "it could be tested, but no test exists yet",
     "not testable here": "the row says why",
@@ -198,7 +198,10 @@ def document(sections: Sequence[Section]) -> str:
     """The text of COVERAGE.md."""
     states = "\n".join(f"- **{state}**: {meaning}" for state, meaning in STATES.items())
     parts = [HEAD, f"## Summary\n\n{summary(sections)}\n\n{states}\n"]
-    todo = "No test covers these yet. Each line says what a test could do, or why none has succeeded:"
+    todo = (
+        "No test covers these properties completely. "
+        "Each line says what a test could do, or why no test has succeeded yet:"
+    )
     parts.append(f"## Good first gaps\n\n{todo}\n\n{gaps(sections)}\n")
     for section in sections:
         parts.append(f"## {section.title}\n" + (f"\n{section.intro.strip()}\n" if section.intro else ""))

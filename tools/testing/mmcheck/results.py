@@ -84,7 +84,7 @@ class Reader:
         elif match := _BEGIN.match(line):
             self.case, self._said, self._since = match[1], [], self._now
         elif match := _RESULT.match(line):
-            state = "skipped" if match[3] else "failed" if match[1] else "passed"
+            state = "failed" if match[1] else "skipped" if match[3] else "passed"
             yield self._add(match[2], state, [match[4]] if match[4] else [])
         else:
             self._keep(line)
@@ -162,8 +162,8 @@ def kunit(console: Iterable[str]) -> list[Case]:
         elif suite and (match := _KUNIT_RESULT.match(line)):
             inner = len(match[1]) == 8
             if inner or not (parameters and match[3] == name):
-                state = "skipped" if match[4] else "failed" if match[2] or splat else "passed"
-                text = [match[5]] if match[4] else said if state == "failed" else stale(said)
+                state = "failed" if match[2] or splat else "skipped" if match[4] else "passed"
+                text = [match[5]] if state == "skipped" else said if state == "failed" else stale(said)
                 full = f"{name}: {match[3]}" if inner else match[3]
                 cases.append(Case(suite, full, state, round(now - since, 3), text, splat))
                 since = now

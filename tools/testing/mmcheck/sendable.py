@@ -3,12 +3,14 @@
 
 For each issue that the kernel has, it writes a file for `git send-email` into out/patches/KERNEL/, with author,
 Signed-off-by, maintainers and lists. FROM='Name <address>' sets the author; the default is git's user.name and
-user.email. A patch holds if `git am` applies it to the kernel's files and checkpatch.pl --strict reports nothing. ONLY=
-chooses issues by number. `make known-issues` shows whether a patch fixes its issue.
+user.email. A patch holds if all of this is true: `git am` applies it to the kernel's files, checkpatch.pl --strict
+reports nothing, the kernel builds with it, and `make known-issues` shows that it fixes its issue. All tests run without
+the patches and with them: a test that no issue names must keep its verdict. BOOT=no leaves out all builds and boots.
+ONLY= chooses issues by number. patches.json next to the mails has the whole result.
 """
 
 import email.utils
-import fnmatch
+import json
 import re
 import subprocess
 import tempfile
@@ -16,9 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import catalogue, command, judge, known_issues, machine, ours, series, source
+from . import catalogue, closing, command, judge, machine, ours, patched, series, source
 from .errors import FAILED, PASSED, UserError
 from .known_issues import Issue
+from .patched import Proof
 from .settings import PROJECT, from_environment
 
 _AUTHOR = re.compile(r"([^<>\n]+) <([^<>\s@]+@[^<>\s@]+)>")
@@ -93,35 +96,80 @@ def _perl(tree: Path, *words: str) -> list[str]:
     return subprocess.run(["perl", *words], cwd=tree, capture_output=True, text=True).stdout.splitlines()
 
 
-def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status: 1 if a patch does not hold."""
-    settings = from_environment({"ARCH": "arm64", **environ})
-    person = author(environ.get("FROM") or "")
-    only = (environ.get("ONLY") or "*").split()
-    machine.provide(["perl", "git", "patch"])
-    kernel = source.obtain(settings)
+def written(issues: Sequence[Issue], kernel: source.Source, person: tuple[str, str], folder: Path) -> list[Mail]:
+    """Write the patch of each issue that fits the kernel as a mail into `folder`, and check it."""
     read = judge.reader(kernel.path, ())
-    version = known_issues.version_of(read)
-    issues = [i for i in known_issues.load() if any(fnmatch.fnmatch(str(i.number), glob) for glob in only)]
-    found = [issue for issue in issues if issue.shown(version, read)]
-    if not found:
-        raise UserError(f"linux {kernel.label} has none of the known issues {' '.join(only)}")
-    folder = settings.out / "patches" / kernel.label
     ours.empty(folder)
     folder.mkdir(parents=True, exist_ok=True)
     mails = []
-    for issue in found:
+    for issue in issues:
         target = folder / f"known-issue-{issue.number}.patch"
         fitting = next((name for name in issue.patch if catalogue.patch(PROJECT / name).files(read)), "")
-        one = Mail(issue, target, ("no patch applies",))
         if fitting:
-            one = mail(issue, PROJECT / fitting, read, kernel.path, person, target)
-        mails.append(one)
-        print(f"{issue.number:3} {'DOES NOT HOLD' if one.faults else 'holds':13} {issue.title}")
-        for fault in one.faults:
+            mails.append(mail(issue, PROJECT / fitting, read, kernel.path, person, target))
+        else:
+            mails.append(Mail(issue, target, ("no patch applies",)))
+    return mails
+
+
+def line(one: Mail, proof: Proof | None) -> str:
+    """One patch in one line: whether it holds, what was seen, the title."""
+    seen = ["git am, checkpatch"] if not one.faults else []
+    if proof and proof.met:
+        tests = [name for name in proof.issue.tests if proof.after[name] == "stale"]
+        alone = [name for name in proof.after if name not in proof.issue.tests]
+        seen.append(f"{len(tests)} of {len(proof.issue.tests)} tests on {proof.machine}")
+        seen += ["reproducer"] if alone else []
+    holds = not one.faults and not (proof and proof.wrong)
+    return f"{one.issue.number:3} {'holds' if holds else 'DOES NOT HOLD':13} {one.issue.title} ({'; '.join(seen)})"
+
+
+def record(mails: Sequence[Mail], proofs: Mapping[int, Proof], others: Sequence[str]) -> str:
+    """The result as JSON."""
+    patches = []
+    for one in mails:
+        proof = proofs.get(one.issue.number)
+        wrong = [*one.faults, *([proof.wrong] if proof and proof.wrong else [])]
+        seen = {"machine": proof.machine, "without": proof.before, "with": proof.after} if proof else None
+        patches.append({"issue": one.issue.number, "mail": one.path.name, "wrong": wrong, "seen": seen})
+    return json.dumps({"patches": patches, "other tests": list(others)}, indent=1) + "\n"
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status: 1 if a patch does not hold, or changes the verdict of another test."""
+    settings = from_environment({"ARCH": "arm64", **environ})
+    person = author(environ.get("FROM") or "")
+    boots = environ.get("BOOT") or "yes"
+    if boots not in ("yes", "no"):
+        raise UserError(f"BOOT={boots}: use no, to write and check the mails alone")
+    machine.provide(["perl", "git", "patch"])
+    kernel = source.obtain(settings)
+    found = patched.known(kernel, settings, environ)
+    folder = settings.out / "patches" / kernel.label
+    mails = written(found, kernel, person, folder)
+    proofs: dict[int, Proof] = {}
+    others: list[str] = []
+    if boots == "yes":
+        results, others = patched.prove(kernel, found, settings, environ, whole=True)
+        proofs = {proof.issue.number: proof for proof in results}
+    (folder / "patches.json").write_text(record(mails, proofs, others))
+    bad = []
+    for one in mails:
+        proof = proofs.get(one.issue.number)
+        print(line(one, proof))
+        faults = [*one.faults, *([proof.wrong] if proof and proof.wrong else [])]
+        bad += [one.issue.number] if faults else []
+        for fault in faults:
             print(f"    {fault}")
-    print(f"{sum(not one.faults for one in mails)} of {len(mails)} patches for linux {kernel.label} hold: {folder}")
-    return FAILED if any(one.faults for one in mails) else PASSED
+    for text in closing.lines(
+        f"{'FAILED' if bad or others else 'passed'}: {len(mails) - len(bad)} of {len(mails)} patches for linux "
+        f"{kernel.label} hold",
+        [*others, "" if proofs else "nothing was booted: BOOT=no"],
+        folder,
+        closing.make("patches", environ, ONLY=str(bad[0])) if bad else "",
+    ):
+        print(text)
+    return FAILED if bad or others else PASSED
 
 
 def main(environ: Mapping[str, str]) -> int:

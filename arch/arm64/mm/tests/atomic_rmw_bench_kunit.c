@@ -4,17 +4,19 @@
  *
  * A program goes over fresh memory, page by page, with one instruction: a load,
  * a store, an atomic, or the pair of exclusive load and store that replaces an
- * atomic without LSE. Each case prints a line for machines ("number ...") with
- * the page faults, which are exact, and the time for each MiB. Both are
- * differences between 2N and N MiB, so the process itself does not count. Where
- * the emulator derives time from instructions, one nanosecond is one
- * instruction; the probe that counts the faults adds the same to each fault.
+ * atomic on CPUs without LSE. Each case prints a line for scripts ("number
+ * ...") with the number of page faults, which is exact, and the time for each
+ * MiB. Both are differences between runs on 2N and on N MiB, so the cost of the
+ * process itself cancels out. If the emulator derives time from instructions,
+ * one nanosecond is one instruction. The probe that counts the faults adds the
+ * same time to each fault.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 atomic_rmw_bench \
  *	--kernel_args atomic_rmw_bench.mib=16 --qemu_args '-icount shift=0'
  *
- * A case fails if a program ends with an error, or if in none of three tries
- * twice the memory takes twice the faults. No time makes it fail.
+ * A case fails if a program ends with an error. It also fails if twice the
+ * memory does not take twice the faults in any of three tries. It does not fail
+ * because of a time.
  */
 
 #include <kunit/test.h>

@@ -2,17 +2,18 @@
 /*
  * Page faults of atomic read-modify-write instructions.
  *
- * An LSE atomic of user space on a page that is not mapped is reported as a
- * read. A stock kernel then maps the zero page, and the instruction faults a
- * second time, as a write. With ARM64_ATOMIC_RMW_WRITE_FAULT it is handled as a
- * write at once. Each case runs a program of a few instructions in a process of
- * its own. It compares each fault that reaches the core (address, read or
- * write), and what is mapped afterwards, with what is expected, with the option
- * and without it.
+ * If an LSE atomic of user space accesses a page that is not mapped, the CPU
+ * reports a read. A stock kernel then maps the zero page, and the instruction
+ * faults a second time, as a write. With ARM64_ATOMIC_RMW_WRITE_FAULT the
+ * kernel handles the first fault as a write. Each case runs a program of a few
+ * instructions in a process of its own. The case compares each fault that
+ * reaches the core (its address, and whether it is a read or a write) and the
+ * mappings afterwards with what is expected. It knows what to expect with the
+ * option and without it.
  *
- * An emulator with more than one CPU reports such a fault as a write, which
- * leaves nothing to test; the suite then skips. Not covered: compat tasks,
- * text that cannot be read (no CPU that is emulated here has EPAN).
+ * An emulator with more than one CPU reports the first fault as a write. Then
+ * there is nothing to test, and the suite is skipped. Not covered: compat
+ * tasks; text that cannot be read (no emulated CPU here has EPAN).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	atomic_rmw_fault
@@ -52,7 +53,7 @@ static pte_t rmw_pte(struct user_run *run, unsigned long addr)
 	return pte;
 }
 
-/* Is fault @i one at @addr, and a write or not? */
+/* Whether fault @i was at @addr and of the expected kind, write or read. */
 static bool rmw_fault_is(struct user_run *run, unsigned int i,
 			 unsigned long addr, bool write)
 {
@@ -67,7 +68,10 @@ enum rmw_access {
 	RMW_STORE,
 };
 
-/* All sizes and orderings of an instruction differ in some of their bits. */
+/*
+ * The sizes and orderings of one instruction differ only in the bits of its
+ * mask.
+ */
 static const struct rmw_op {
 	const char *desc;
 	enum rmw_access access;
@@ -111,7 +115,7 @@ static u32 rmw_registers(const struct rmw_op *op)
 }
 
 /*
- * The faults on fresh pages; afterwards the pages are private, unless the
+ * Check the faults on fresh pages. Afterwards the pages are private, unless the
  * instruction only reads.
  */
 static bool rmw_pages_ok(struct kunit *test, const struct rmw_op *op, u32 insn)
@@ -145,9 +149,10 @@ static bool rmw_pages_ok(struct kunit *test, const struct rmw_op *op, u32 insn)
 
 /*
  * On fresh anonymous memory an atomic takes two faults for each page, a read
- * and a write, or one write if that is forced. No zero page is left [atomics
- * 1-10, 28]. Loads and stores with similar encodings fault once, as a load or a
- * store, whatever the option. All sizes and orderings.
+ * and a write. With the option it takes one fault, a write. No zero page is
+ * left [atomics 1-10, 28]. Loads and stores with similar encodings fault once,
+ * as a load or a store, with and without the option. The case tries all sizes
+ * and orderings of each instruction.
  */
 static void anonymous_faults(struct kunit *test)
 {
@@ -169,7 +174,10 @@ static void anonymous_faults(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, forms, "forms of the instruction");
 }
 
-/* A run on one page that ends with a signal, after @faults faults. */
+/*
+ * Run the instruction on one page: the program ends with a signal, after
+ * @faults faults.
+ */
 static struct user_run *rmw_run_to_signal(struct kunit *test, unsigned long prot,
 					  unsigned int faults)
 {
@@ -185,9 +193,9 @@ static struct user_run *rmw_run_to_signal(struct kunit *test, unsigned long prot
 }
 
 /*
- * In memory that is read-only the atomic is a read first, which succeeds, and
- * then a write, which fails [atomics 15, 31]. The signal and its syndrome are
- * the same whether writes are forced or not; the syndrome says write [27].
+ * In read-only memory an atomic first causes a read fault, which succeeds, and
+ * then a write fault, which fails [atomics 15, 31]. The signal and its syndrome
+ * are the same with and without the option, and the syndrome says write [27].
  */
 static void read_only_signal(struct kunit *test)
 {
@@ -201,7 +209,7 @@ static void read_only_signal(struct kunit *test)
 }
 
 /*
- * In memory without any access no fault is handled, and the signal is for a
+ * In memory that allows no access, no fault is handled, and the signal is for a
  * forbidden read [atomics 16, 32].
  */
 static void no_access_signal(struct kunit *test)
@@ -212,7 +220,7 @@ static void no_access_signal(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, run->esr & ESR_ELx_WNR);
 }
 
-/* Where nothing is mapped: no fault is handled either [atomics 17]. */
+/* At an address without a mapping, no fault is handled [atomics 17]. */
 static int rmw_prepare_behind(struct user_run *run)
 {
 	int err = rmw_prepare(run);
@@ -236,9 +244,9 @@ static void unmapped_signal(struct kunit *test)
 }
 
 /*
- * Much memory, page by page: with the option there are exactly half the faults
- * [atomics 1, 28]. 64 MiB is what a garbage collector would touch first; more
- * memory proves nothing more.
+ * The program goes over 64 MiB page by page, as much as a garbage collector
+ * would touch first. With the option there are exactly half as many faults as
+ * without it [atomics 1, 28]. More memory would prove nothing more.
  */
 static void anonymous_64m_halves_faults(struct kunit *test)
 {
@@ -270,11 +278,12 @@ static int rmw_prepare_counted(struct user_run *run)
 }
 
 /*
- * An atomic adds each page to the anonymous memory of the process once [atomics
- * 11], and a load, which maps the zero page, adds none. After that load a store
- * copies the zero page, and the copy counts. An exclusive pair does so on every
- * kernel, and an atomic does so without the option. The counter is summed over
- * all CPUs, as each CPU may keep a part of it that is larger than 18 pages.
+ * An atomic adds each page to the process's count of anonymous pages once
+ * [atomics 11]. A load maps the zero page and adds no page. If a store follows
+ * this load, it copies the zero page, and the copy counts. This is what an
+ * exclusive pair does on every kernel, and an atomic without the option. The
+ * case sums the counter over all CPUs, since each CPU may hold back a part of
+ * the counter that is larger than 18 pages.
  */
 static void anonymous_pages_counted(struct kunit *test)
 {
@@ -302,9 +311,10 @@ static void anonymous_pages_counted(struct kunit *test)
 }
 
 /*
- * The word that CAS would write, and the first word on pages that are not fresh.
- * Each page has a word of its own, and each run has new ones: a copy that nobody
- * filled may be a page that was used before, with the word of that time.
+ * The word that CAS would write, and the first word on pages that are not
+ * fresh. Each page has a word of its own, and each run has new words. Otherwise
+ * a copy that the kernel did not fill might look right: its memory may still
+ * hold a word of an earlier run.
  */
 #define RMW_NEW		0x600dULL
 static u64 rmw_old = 0x01d0000;
@@ -329,7 +339,10 @@ static int rmw_prepare_cas_old(struct user_run *run)
 	return err;
 }
 
-/* How many pages begin with @value, plus @step for each page before them. */
+/*
+ * How many pages begin with their word: @value on the first page, and @step
+ * more on each next page.
+ */
 static unsigned int rmw_words(struct user_run *run, u64 value, u64 step)
 {
 	unsigned int i, found = 0;
@@ -344,12 +357,11 @@ static unsigned int rmw_words(struct user_run *run, u64 value, u64 step)
 }
 
 /*
- * A CAS that does not find the value it compares with writes nothing, but its
- * fault is handled as a write [atomics 42]: fresh memory stays 0, and pages
- * that a child shares are copied and keep their words. The emulator stores the
- * old word again, so this CAS faults like a CAS that writes; on a real CPU it
- * need not. A CAS that succeeds changes all words: this proves that the program
- * compares.
+ * A CAS whose comparison fails writes nothing, but the kernel handles its fault
+ * as a write [atomics 42]. Fresh memory stays 0. Pages that a child shares are
+ * copied and keep their words. The emulator stores the old word again, so this
+ * CAS faults like a CAS that writes. On a real CPU it need not. As a control, a
+ * CAS whose comparison succeeds changes all words.
  */
 static void cas_fails(struct kunit *test)
 {
@@ -372,7 +384,7 @@ static void cas_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rmw_words(f->run, rmw_old, 1), RMW_PAGES);
 }
 
-/* If all pages are there already, nothing faults [atomics 23]. */
+/* If all pages are mapped already, nothing faults [atomics 23]. */
 static void populated_no_faults(struct kunit *test)
 {
 	struct rmw_fixture *f = test->priv;
@@ -383,8 +395,8 @@ static void populated_no_faults(struct kunit *test)
 }
 
 /*
- * After a fork the pages are there, but write-protected, since the child shares
- * them: each takes one write fault on any kernel [atomics 25].
+ * After a fork all pages are mapped, but write-protected, since the child
+ * shares them. Each page takes one write fault on any kernel [atomics 25].
  */
 static void forked_memory_faults(struct kunit *test)
 {
@@ -397,7 +409,7 @@ static void forked_memory_faults(struct kunit *test)
 
 /*
  * The highest byte of an address is a tag: the faults have the address without
- * it [atomics 43].
+ * the tag [atomics 43].
  */
 static int rmw_prepare_tagged(struct user_run *run)
 {
@@ -420,9 +432,9 @@ static void tagged_address_faults(struct kunit *test)
 }
 
 /*
- * Below the start of memory that grows down, as a stack does, the fault is
- * handled under the lock of the address space [atomics 35]. The VMA is one
- * page; it grows by one.
+ * A fault below the start of memory that grows down, like a stack, is handled
+ * under the lock of the address space [atomics 35]. The VMA is one page, and
+ * grows by one page.
  */
 static int rmw_prepare_stack(struct user_run *run)
 {
@@ -447,7 +459,10 @@ static void stack_grows(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, f->run->fault[0].vma_locked);
 }
 
-/* When the kernel reads an instruction, and which flags follow. */
+/*
+ * Faults for which the kernel reads the instruction or does not, and the flags
+ * that follow.
+ */
 static const struct rmw_decode {
 	const char *desc;
 	u32 insn;
@@ -485,9 +500,10 @@ static const struct rmw_decode {
 KUNIT_ARRAY_PARAM_DESC(rmw_decode, rmw_decodes, desc);
 
 /*
- * The kernel reads the instruction only for data that user space reads where it
- * could write [atomics 33, 37-40], and only in A64. If reading the text would
- * fault, the kernel gives up quietly, and enables page faults again afterwards.
+ * The kernel reads the instruction only if user space reads data in memory that
+ * it could write to [atomics 33, 37-40], and only in A64 code. If the text
+ * cannot be read without a fault, the kernel gives up without an error, and
+ * enables page faults again.
  */
 static void fault_flags_decoded(struct kunit *test)
 {
@@ -504,7 +520,10 @@ static void fault_flags_decoded(struct kunit *test)
 			     MAP_ANONYMOUS | MAP_PRIVATE, 0);
 	KUNIT_ASSERT_NE(test, text, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(text));
-	/* An address whose instruction was no atomic is not read again. */
+	/*
+	 * The kernel does not read an address again whose instruction was no
+	 * atomic, so each case has an address of its own.
+	 */
 	addr = text + (decode - rmw_decodes) * sizeof(decode->insn);
 	KUNIT_ASSERT_EQ(test, 0, put_user((__force u32)cpu_to_le32(decode->insn),
 					  (u32 __user *)addr));

@@ -2,11 +2,11 @@
 /*
  * Page faults of atomic read-modify-write instructions: more than one page.
  *
- * A read fault may map more than its page: the huge zero page, or the pages of
- * a file around it. So an atomic that is handled as a read first gets other
- * memory than one that is handled as a write. Mostly that is worse; for shared
- * files it is better. Each case counts the faults, with
- * ARM64_ATOMIC_RMW_WRITE_FAULT and without.
+ * A read fault may map more than one page: the huge zero page, or the pages of
+ * a file around the address. So an atomic whose first fault is handled as a
+ * read gets other memory than an atomic whose first fault is handled as a
+ * write. Mostly the read is worse; for shared files it is better. Each case
+ * counts the faults, with ARM64_ATOMIC_RMW_WRITE_FAULT and without it.
  *
  * Not covered: hugetlb, file systems that care about writes.
  *
@@ -38,10 +38,11 @@ static void rmw_expect_huge(struct kunit *test, bool huge)
 }
 
 /*
- * In memory that huge pages can back, the read maps the huge zero page. On
- * older kernels the write splits it, so each page faults for itself and no huge
- * page results. Newer kernels replace it with a huge page. An immediate write
- * costs one fault [atomics 12, 29].
+ * In memory that huge pages can back, a read fault maps the huge zero page. On
+ * older kernels the write that follows splits it, so each page takes its own
+ * fault and there is no huge page. Newer kernels replace the huge zero page by
+ * a huge page. If the first fault is handled as a write, it is the only fault
+ * [atomics 12, 29].
  */
 static void huge_page_faults(struct kunit *test)
 {
@@ -59,7 +60,7 @@ static void huge_page_faults(struct kunit *test)
 }
 
 /*
- * Without a huge zero page the read allocates a huge page that is writable.
+ * Without a huge zero page a read fault allocates a huge page that is writable.
  * [atomics 13]
  */
 static void huge_page_without_zero_page(struct kunit *test)
@@ -75,9 +76,10 @@ static void huge_page_without_zero_page(struct kunit *test)
 }
 
 /*
- * Folios of 64K, or with large pages of 16 of them. No zero page has that size,
- * so a read maps the small one, and the write that follows allocates a small
- * page [atomics 14]. An immediate write allocates the folio.
+ * The memory gets folios of 64K, or of 16 pages if pages are larger than 4K. No
+ * zero page has this size, so a read fault maps the small zero page, and the
+ * write that follows allocates a small page [atomics 14]. If the first fault is
+ * handled as a write, it allocates the folio.
  */
 static void mthp_faults(struct kunit *test)
 {
@@ -119,8 +121,9 @@ static void rmw_file(struct kunit *test, unsigned int pages)
 #define RMW_AROUND	max(1, (unsigned int)(SZ_64K / PAGE_SIZE))
 
 /*
- * Private pages of a file: a read maps those around it, too, but each page that
- * is written to faults again to be copied [atomics 20, 47].
+ * Private pages of a file: a read fault also maps the pages around it. Each
+ * page faults again when it is written to, since it is copied then [atomics 20,
+ * 47].
  */
 static void private_file_faults(struct kunit *test)
 {
@@ -133,7 +136,7 @@ static void private_file_faults(struct kunit *test)
 	rmw_expect(test, RMW_FORCED ? 0 : pages / RMW_AROUND, pages);
 }
 
-/* Does hardware make an entry dirty, or does that need a fault? */
+/* Whether hardware makes an entry dirty. If not, that needs a fault. */
 static bool rmw_hardware_dirty(void)
 {
 	u64 mmfr1 = read_sanitised_ftr_reg(SYS_ID_AA64MMFR1_EL1);
@@ -144,10 +147,10 @@ static bool rmw_hardware_dirty(void)
 }
 
 /*
- * For shared pages of a file in memory the feature costs faults. A read also
- * maps the pages around it. If hardware keeps the dirty state, no further fault
- * is needed to write; otherwise each page has one. Forced writes map one page
- * each [atomics 19, 47].
+ * For shared pages of a file in memory, the option costs more faults. Without
+ * it, a read fault also maps the pages around it. If hardware keeps the dirty
+ * state, a write then needs no further fault; if not, each page takes one. With
+ * the option, each write fault maps one page [atomics 19, 47].
  */
 static void shared_file_faults(struct kunit *test)
 {
@@ -178,8 +181,8 @@ static void tagged_memory_faults(struct kunit *test)
 }
 
 /*
- * Does the emulator derive time from the number of instructions? Then the same
- * code takes the same time, to a tick.
+ * Whether the emulator derives time from the number of instructions. If so, the
+ * same code takes the same time, to a tick.
  */
 static bool rmw_counts_instructions(void)
 {
@@ -228,13 +231,13 @@ static u64 rmw_load_cost(struct kunit *test, unsigned long prot, bool places)
 }
 
 /*
- * What decoding costs an instruction that turns out to be a load [atomics 41].
- * For comparison: in read-only memory the kernel does not decode. In
- * instructions, and relative to the cheapest fault of all: at most one
- * hundredth if one load goes over memory, as its address is remembered. If each
- * fault comes from another address than the last, each load is decoded: at most
- * six hundredths. Two addresses in turn are as bad as many, since only one is
- * remembered.
+ * The case measures what it costs to decode an instruction that turns out to be
+ * a load [atomics 41]. It compares with read-only memory, where the kernel does
+ * not decode. The cost is in instructions, relative to the cheapest fault of
+ * all. If one load goes over memory, the kernel remembers its address: the cost
+ * is at most one hundredth. If two loads at different addresses take turns, the
+ * kernel decodes each of them, since it remembers only one address: the cost is
+ * at most six hundredths.
  */
 static void load_cost(struct kunit *test)
 {

@@ -18,9 +18,9 @@ static const u32 rmw_program[] = {
 };
 
 /*
- * The same with an exclusive load and store, repeated until the status of the
- * store, W7, is 0: an interrupt between the two makes the store fail without an
- * access to memory.
+ * The program with an exclusive load and store. The pair is repeated until the
+ * status of the store, W7, is 0: an interrupt between the two makes the store
+ * fail without an access to memory.
  */
 static const u32 rmw_program_pair[] = {
 	0,
@@ -34,7 +34,7 @@ static const u32 rmw_program_pair[] = {
 	0xd4000001,	/* svc	0 */
 };
 
-/* The same from two places in turn. */
+/* The program with the instruction at two places, which take turns. */
 static const u32 rmw_program_places[] = {
 	0,
 	0x8b010000,	/* add	x0, x0, x1 */
@@ -47,7 +47,10 @@ static const u32 rmw_program_places[] = {
 	0xd4000001,	/* svc	0 */
 };
 
-/* fork(); the same in the parent, wait4(-1, NULL, 0, NULL); exit_group(0) */
+/*
+ * fork(); in the parent the program, then wait4(-1, NULL, 0, NULL);
+ * exit_group(0)
+ */
 static const u32 rmw_program_forked[RMW_PROGRAM] = {
 	0xaa0003f3,	/* mov	x19, x0 */
 	0xaa0103f4,	/* mov	x20, x1 */
@@ -150,7 +153,8 @@ void rmw_run_pair(struct kunit *test, u32 first, u32 second, unsigned long size,
 }
 
 /**
- * rmw_run_places() - the same, from two addresses of the program in turn
+ * rmw_run_places() - run an instruction on memory, from two addresses of the
+ *	program in turn
  * @test: the test
  * @insn: the instruction
  * @size: of the memory, in bytes: an even number of steps
@@ -166,7 +170,7 @@ void rmw_run_places(struct kunit *test, u32 insn, unsigned long size,
 }
 
 /**
- * rmw_run_forked() - the same in a process that has just forked
+ * rmw_run_forked() - run an instruction in a process that has just forked
  * @test: the test
  * @insn: the instruction
  * @size: of the memory, in bytes

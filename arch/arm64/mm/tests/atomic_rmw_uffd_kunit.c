@@ -3,10 +3,10 @@
  * What userfaultfd reports of an atomic read-modify-write instruction.
  *
  * A process that handles the faults of another process (live migration, garbage
- * collectors) learns from it whether they are writes. A program of atomics runs
- * over memory that is registered with userfaultfd. The thread of the test reads
- * the messages and resolves the faults one by one. Not covered: minor faults,
- * and faults in the kernel's own accesses.
+ * collectors) learns from userfaultfd whether a fault is a write. A program of
+ * atomics runs over memory that is registered with userfaultfd. The thread of
+ * the test reads the messages and resolves the faults one by one. Not covered:
+ * minor faults, and faults in the kernel's own accesses.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	atomic_rmw_uffd
@@ -95,7 +95,7 @@ static int uffd_resolve(struct uffd_log *log, unsigned long addr)
 	return uffd_ioctl(log->file, UFFDIO_ZEROPAGE, &zero, sizeof(zero));
 }
 
-/* A message for each page, in order. */
+/* Expect one message for each page, in order. */
 static void uffd_attend(struct user_run *run)
 {
 	struct rmw_fixture *f = run->data;
@@ -120,7 +120,10 @@ static void uffd_attend(struct user_run *run)
 			break;
 	}
 	kthread_unuse_mm(run->mm);
-	/* The last reference may be ours: threads that still wait continue. */
+	/*
+	 * This may be the last reference. If so, threads that still wait
+	 * continue.
+	 */
 	fput(log->file);
 }
 
@@ -145,9 +148,10 @@ static void uffd_run(struct kunit *test, unsigned long mode, u64 flags)
 }
 
 /*
- * A missing page is reported as the read that the CPU reports, or as the write
- * that the instruction will do [atomics 22, 46]. The test resolves the fault
- * with the zero page; the kernel handles the write that follows alone.
+ * userfaultfd reports a missing page as a read, as the CPU does, or with the
+ * option as the write that the instruction will do [atomics 22, 46]. The test
+ * resolves the fault with the zero page. The kernel handles the write fault
+ * that follows without a message.
  */
 static void missing_message_access(struct kunit *test)
 {
@@ -156,7 +160,8 @@ static void missing_message_access(struct kunit *test)
 }
 
 /*
- * A write-protected page: one message each, a write on any kernel [atomics 22].
+ * Each write-protected page causes one message, which is a write on any kernel
+ * [atomics 22].
  */
 static void write_protect_message_access(struct kunit *test)
 {

@@ -5,9 +5,9 @@
  *
  * A block is CONT_PTES entries, aligned to their number. It is folded if all
  * its entries have PTE_CONT. The model has the image that the table should
- * have, and a list of the TLB invalidations that are expected, in their order:
- * one for each block that is converted, of exactly that block, and those of the
- * function under test.
+ * have, and the list of expected TLB invalidations in their order. There is one
+ * invalidation for each block that is converted, of exactly this block, and the
+ * function under test may add its own.
  */
 #ifndef _ARM64_MM_TESTS_CONTPTE_H
 #define _ARM64_MM_TESTS_CONTPTE_H
@@ -21,10 +21,10 @@
 #define CONTPTE_TABLE_BLOCKS	(PTRS_PER_PTE / CONT_PTES)
 #define CONTPTE_ORDER		ilog2(CONT_PTES)
 
-/* Without CONFIG_ARM64_CONTPTE only the bit differs. */
+/* Without CONFIG_ARM64_CONTPTE only the contiguous bit is different. */
 #define CONTPTE_FOLDS		IS_ENABLED(CONFIG_ARM64_CONTPTE)
 
-/* No call under test invalidates more often. */
+/* The largest number of invalidations by one call under test. */
 #define CONTPTE_FLUSHES		4
 
 /* A place in a block that means none of its entries. */
@@ -38,7 +38,7 @@
  * @tlb: the TLB invalidations of the table's mm
  * @folio: twice as large as the window, so that pages can be misaligned
  * @flushes: number of TLB invalidations that the model expects
- * @flush: the first of them
+ * @flush: the expected invalidations
  */
 struct contpte_fixture {
 	struct kunit *test;
@@ -85,13 +85,16 @@ static inline pte_t contpte_mkfolded(pte_t pte)
 	return CONTPTE_FOLDS ? contpte_mkcont(pte) : pte;
 }
 
-/* An entry is dirty as hardware makes a writable entry dirty. */
+/* Make an entry dirty as hardware makes a writable entry dirty. */
 static inline pte_t contpte_mkhwdirty(pte_t pte)
 {
 	return clear_pte_bit(pte, __pgprot(PTE_RDONLY));
 }
 
-/* For cases that are about the contiguous bit alone. */
+/*
+ * Skip a case that is about the contiguous bit alone, if the kernel never sets
+ * it.
+ */
 static inline void contpte_skip_unless_folds(struct kunit *test)
 {
 	if (!CONTPTE_FOLDS)

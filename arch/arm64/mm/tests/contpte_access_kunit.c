@@ -2,12 +2,12 @@
 /*
  * Contiguous PTEs: ptep_set_access_flags().
  *
- * The fault handler calls it to make an entry young, dirty or writable. In a
- * folded block it gives accessed and dirty bits to all entries, and unfolds
- * only if the write bit changes. It may return that there was nothing to do
- * only if every single entry has the flags: page-table walkers that do not
- * gather the bits of a block, like those of some SMMUs, would otherwise fault
- * for ever.
+ * The fault handler calls this function to make an entry young, dirty or
+ * writable. In a folded block the function gives accessed and dirty bits to all
+ * entries, and unfolds the block only if the write bit changes. It may return
+ * that there was nothing to do only if every entry has the flags. Otherwise
+ * page-table walkers that do not gather the bits of a block, as in some SMMUs,
+ * would fault forever.
  *
  * Each case runs the real function on real entries. It compares the table, the
  * value returned and the TLB invalidations with a model, for combinations of
@@ -50,7 +50,7 @@ static pte_t access_pte(struct contpte_fixture *f, unsigned int page,
 	return __pte((pte_val(contpte_pte(f, page)) & ~ACCESS_FLAGS) | flags);
 }
 
-/* The most permissive of both. */
+/* The entry, with the more permissive of its own flags and @flags. */
 static pte_t access_merge(pte_t pte, pteval_t flags)
 {
 	pteval_t rdonly = pte_val(pte) & flags & PTE_RDONLY;
@@ -112,7 +112,7 @@ static bool access_model(struct contpte_fixture *f, unsigned int idx,
 	return true;
 }
 
-/* One call; the entry that is passed always maps the first page. */
+/* Make one call. The entry that is passed always maps the first page. */
 static bool access_try(struct contpte_fixture *f,
 		       const struct access_block *block, unsigned int at,
 		       pteval_t flags, int dirty)
@@ -139,7 +139,10 @@ static bool access_try(struct contpte_fixture *f,
 	return false;
 }
 
-/* All flags in which one entry may differ, and all that the caller may want. */
+/*
+ * Try all flags in which one entry may differ, and all flags that the caller
+ * may want.
+ */
 static void access_all(struct kunit *test, bool folded)
 {
 	static const unsigned int places[] = {
@@ -183,13 +186,13 @@ static void access_all(struct kunit *test, bool folded)
 }
 
 /*
- * A folded block [contpte 128-138]. Nothing happens only if all entries have
- * the flags already. If any entry lacks one, the faulting entry or another
- * [137], all are updated. The entries keep their pages and the contiguous bit,
- * even if the caller passes an entry with another page [132] or contiguous bit
- * [131]. No flag is cleared [136]. If the write bit has to change, the block is
- * unfolded, and only one entry gets the flags [134]. The blocks on either side
- * do not change.
+ * The block is folded [contpte 128-138]. If all entries have the flags already,
+ * nothing changes. If any entry lacks a flag, all entries are updated, even if
+ * the faulting entry lacks none [137]. The entries keep their pages and the
+ * contiguous bit, even if the caller passes an entry with another page [132] or
+ * contiguous bit [131]. No flag is cleared [136]. If the write bit has to
+ * change, the block is unfolded, and only one entry gets the flags [134]. The
+ * blocks on either side do not change.
  */
 static void ptep_set_access_flags_folded(struct kunit *test)
 {
@@ -198,8 +201,9 @@ static void ptep_set_access_flags_folded(struct kunit *test)
 }
 
 /*
- * In a block that is not folded only the entry itself gets the flags [contpte
- * 139], whatever the others have, and one page is invalidated, not the block.
+ * In a block that is not folded, only the faulting entry gets the flags
+ * [contpte 139], whatever flags the other entries have. One page is
+ * invalidated, not the block.
  */
 static void ptep_set_access_flags_unfolded(struct kunit *test)
 {
@@ -207,9 +211,9 @@ static void ptep_set_access_flags_unfolded(struct kunit *test)
 }
 
 /*
- * PROT_NONE entries between folded blocks, and within a block that was folded
- * once: they are present, but not valid, so each is handled alone, even with a
- * leaked contiguous bit [contpte 139].
+ * PROT_NONE entries stand between folded blocks, or in a block that was folded
+ * before. They are present but not valid, so each is handled alone, even if it
+ * has a leaked contiguous bit [contpte 139].
  */
 static void ptep_set_access_flags_protnone(struct kunit *test)
 {

@@ -2,13 +2,12 @@
 /*
  * Checker of break-before-make for a window of page-table entries.
  *
- * It sees every write of an entry and every invalidation, and keeps what a TLB
- * may hold in the worst case: hardware may walk the table at each moment and
- * cache any valid entry, and it drops nothing by itself. An entry without the
- * contiguous bit is cached for its page. An entry with the bit is cached for
- * every page of its block, as if it was read from any of the block's entries.
- * The access flag and the dirty state are left out: hardware changes them in
- * place.
+ * The checker sees every write of an entry and every invalidation. It keeps what a
+ * TLB may hold in the worst case: hardware may walk the table at any moment and
+ * cache any valid entry, and drops nothing by itself. An entry without the
+ * contiguous bit is cached for its page. An entry with the bit is cached for every
+ * page of its block, as if it was read from any of the block's entries. The checker
+ * ignores the access flag and the dirty state: hardware changes them in place.
  *
  * The rules are those of the Arm ARM (DDI 0487), "Using break-before-make when
  * updating translation table entries" and "The Contiguous bit", in terms of
@@ -18,42 +17,46 @@
  *		state. A change of output address, memory type, shareability,
  *		nG or of the contiguous bit has to go through an invalid entry.
  *
- * mixed:	No valid entry without the contiguous bit stands in a block with
- *		one that has it, at any moment: a walk of either is a
- *		translation of the same address with another size.
+ * mixed:	At no moment does a block have a valid entry with the contiguous
+ *		bit and a valid entry without it. Walks of the two entries would
+ *		translate one address with two sizes.
  *
  * misaligned:	A contiguous entry maps the page that fits its place in the
- *		block. Otherwise a walk of it translates its neighbours wrongly.
+ *		block. Otherwise a walk of this entry translates the pages of
+ *		its neighbours wrongly.
  *
- * conflict:	A valid entry is not written while a TLB may hold a translation
- *		of an address that it covers with another output address,
- *		attribute or size. The invalidation has to reach all CPUs and to
- *		be waited for; between it and the write no entry of the block
- *		may be valid, or it can be cached again.
+ * conflict:	A valid entry is not written while a TLB may hold another
+ *		translation of an address that the entry covers: with another
+ *		output address, attribute or size. The invalidation has to reach
+ *		all CPUs, and the kernel has to wait for its end. Between the
+ *		invalidation and the write, no entry of the block may be valid,
+ *		or a TLB can cache it again.
  *
- * partial:	When a function returns, all entries of a block are contiguous,
- *		valid and the same, permissions included, or none is.
+ * partial:	When a function returns, either no entry of a block is
+ *		contiguous, or all entries are contiguous, valid and the same,
+ *		including permissions.
  *
- * stale:	When a function returns, no TLB may hold a translation of a page
- *		outside of the range that the caller named, other than the one
- *		that the table has now: the caller only invalidates its range.
+ * stale:	When a function returns, a TLB may hold only the current
+ *		translation of a page outside of the caller's range, since the
+ *		caller invalidates only its range.
  *
- * changed:	When a function returns, a page outside of the range is mapped as
- *		before, or still not mapped; only the contiguous bit may differ.
+ * changed:	When a function returns, a page outside of the range is mapped
+ *		as before, or still not mapped. Only the contiguous bit may
+ *		differ.
  *
- * One thing is allowed although it looks wrong: while the entries of a whole
- * block are written one by one, hardware sees a block that is contiguous in
- * part. set_ptes() of new entries does so, and so do clearing and
- * write-protecting of old ones.
+ * The checker allows one thing that looks wrong: while the entries of a whole block
+ * are written one by one, hardware sees a block that is contiguous in part.
+ * set_ptes() of new entries does this, and so do functions that clear or
+ * write-protect old entries.
  *
- *	|cccc    |	set: page 4 to 7 can already be used
- *	|    cccc|	clear: page 0 to 3 still can, until the caller's flush
- *	|RRRRcccc|	write-protect: any may be writable, until then
+ *	|cccc    |	set: pages 4 to 7 can be used already
+ *	|    cccc|	clear: pages 0 to 3 can still be used, until the flush
+ *	|RRRRcccc|	write-protect: any page may be writable, until the flush
  *
- * Hardware may use any of the entries for any page of the block, but all agree
- * in address and attributes. The permissions are those of one entry, and this
- * lasts only until the caller's invalidation. Linux relies on that (see
- * contpte_wrprotect_ptes()). It is not allowed for one entry of a block that
+ * Hardware may use any of the entries for any page of the block, but all entries
+ * agree in address and attributes. A page has the permissions of any one entry, but
+ * only until the caller's invalidation. Linux relies on that (see
+ * contpte_wrprotect_ptes()). A function must not change only a part of a block that
  * stays contiguous: see rule "partial".
  *
  * With BBM level 3, a TLB that holds two sizes of a translation uses one of
@@ -133,7 +136,9 @@ static void walk(struct contpte_bbm *bbm, int idx)
 							   block_of(idx));
 }
 
-/* A walk whose result was checked for each page of the block before. */
+/*
+ * Whether the result of this walk was already checked for each page of the block.
+ */
 static bool walked(struct contpte_bbm *bbm, int idx, pte_t pte)
 {
 	return pte_valid_cont(pte) &&
@@ -170,7 +175,9 @@ void contpte_bbm_start(struct contpte_bbm *bbm, const pte_t *pte, bool bbml3)
 	}
 }
 
-/* Other valid entries of the block that are of the other kind. */
+/*
+ * Whether the block has other valid entries of the other kind: contiguous or not.
+ */
 static bool mixed(struct contpte_bbm *bbm, int idx, pte_t pte)
 {
 	unsigned int valid = bbm->valid[idx / CONT_PTES];

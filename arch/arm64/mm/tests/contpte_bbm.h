@@ -27,13 +27,13 @@ enum contpte_bbm_rule {
  * @bbml3: the CPUs have BBM level 3
  * @rule: the first rule that was broken
  * @idx: the entry that broke it
- * @steps: writes and invalidations until then
- * @was: the entries before
+ * @steps: the number of writes and invalidations until the rule was broken
+ * @was: the entries at the start
  * @pte: the entries
  * @valid: of each block, the number of entries that are valid
- * @cont: of each block, the number of those that are contiguous
- * @walked: what a walk of the block's contiguous entries gives for its first
- *   page, once all its pages have been checked for it; otherwise 0
+ * @cont: of each block, the number of valid entries that are contiguous
+ * @walked: of each block, the translation of its first page by a contiguous
+ *	entry, if this was checked for all pages of the block; otherwise 0
  * @tlb: the translations of each page that some TLB may hold
  */
 struct contpte_bbm {

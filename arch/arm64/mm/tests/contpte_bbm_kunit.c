@@ -2,10 +2,11 @@
 /*
  * The checker of break-before-make that suite contpte_order relies on.
  *
- * A checker that accepts everything proves nothing. Each case feeds it a
- * sequence of writes and invalidations, as text. It has to accept what the
- * kernel does. It has to reject what the kernel must not do, by the rule that
- * forbids it, at the entry that breaks it. No function of the kernel is called.
+ * A checker that accepts everything proves nothing. Each case feeds the checker a
+ * sequence of writes and invalidations, as text. The checker must accept what the
+ * kernel does. It must reject what the kernel must not do, and name the rule that
+ * forbids it and the entry that breaks this rule. No function of the kernel is
+ * called.
  *
  * Not covered: whether the rules are those of the architecture (see
  * contpte_bbm.c).
@@ -151,10 +152,10 @@ static void bbm_step(struct contpte_fixture *f, struct contpte_bbm *bbm,
 }
 
 /*
- * Each sequence under the rules without BBM level 3 and with it. A sequence
- * that lacks a flush only for the contiguous bit is right with level 3. A
- * sequence that lacks a flush for an address, an attribute or a permission is
- * not. The other blocks of the window are empty.
+ * The checker judges each sequence by the rules without BBM level 3, and by the
+ * rules with it. With level 3, a sequence is right if it lacks a flush only for
+ * the contiguous bit. It is still wrong if it lacks a flush for an address, an
+ * attribute or a permission. The other blocks of the window are empty.
  */
 static void checker_knows_sequence(struct kunit *test)
 {
@@ -190,8 +191,8 @@ static void checker_knows_sequence(struct kunit *test)
 }
 
 /*
- * The checker reports the first rule that was broken, and its entry: later
- * consequences must not hide it.
+ * The checker reports the first rule that was broken, and the entry that broke it.
+ * Later consequences must not hide this first fault.
  */
 static void checker_names_first_entry(struct kunit *test)
 {
@@ -266,10 +267,10 @@ static pte_t bbm_fold(struct contpte_order *o, unsigned long addr, pte_t *ptep,
 }
 
 /*
- * Folding a block with an invalidation that is not enough: other CPUs do not
- * see it, it has not ended, it leaves out pages, or it is for another level or
- * another mm. This also checks the recorder, which gets the single accesses and
- * has to pass them on with the right entry.
+ * A block is folded with an invalidation that is not enough: other CPUs do not see
+ * it, it has not ended, it leaves out pages, or it is for another level or another
+ * mm. The checker must reject each of these. The case also checks the recorder,
+ * which must pass on each single access with the right entry.
  */
 static void checker_knows_flush(struct kunit *test)
 {

@@ -4,8 +4,8 @@
  * entry that has to be unfolded.
  *
  * Most entries that the kernel writes are never folded. For these entries the
- * checks for contiguous blocks must not read other entries: fork and faults of
- * single pages pay for each read.
+ * checks for contiguous blocks must not read other entries: fork() and page
+ * faults on single pages pay for each read.
  *
  * The recorded copy of the tree's own code (contpte_recorded.c) counts each
  * access to an entry. The cases compare exact numbers; contpte_order has upper
@@ -40,11 +40,11 @@ static const struct contpte_order_op cost_set_op = {
 };
 
 /*
- * Pages that do not fit their addresses can never be folded. Each call reads
- * the entry that it replaces, in case it is folded, and writes it. It reads no
- * other entry, also at the last address of a block and with the last page of
- * one [contpte 14, 15]. The pages are off by 1, by half a block, and by a block
- * less 1.
+ * Pages that are not aligned like their addresses can never be folded. Each
+ * call reads the entry that it replaces, since this entry may be folded, and
+ * writes it. The call reads no other entry, even at the last address of a
+ * block, or with the last page of a block of pages [contpte 14, 15]. The pages
+ * are off by 1 page, by half a block, and by a block less 1 page.
  */
 static void set_pte_at_out_of_step_reads_itself(struct kunit *test)
 {
@@ -84,11 +84,11 @@ static const struct contpte_order_op cost_wrprotect_op = {
 };
 
 /*
- * fork() write-protects entries one by one if folios are small. It reads an
- * entry of a folded block once, unfolds the block, and replaces the entry at
- * the first try: it does not read it again [contpte 112]. It reads and writes
- * an entry that is not folded once. Each entry of two blocks takes its turn,
- * since its place in the block must not matter.
+ * fork() write-protects entries one by one if folios are small. If the entry is
+ * in a folded block, the call reads it once, unfolds the block, and replaces
+ * the entry at the first try, without a second read [contpte 112]. If the entry
+ * is not folded, the call reads and writes it once. The case tries each entry
+ * of two blocks, since the place in the block must not matter.
  */
 static void wrprotect_ptes_of_one_reads_once(struct kunit *test)
 {

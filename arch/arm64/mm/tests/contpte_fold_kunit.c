@@ -28,12 +28,13 @@ static void fold_set(struct contpte_fixture *f, int idx, pte_t pte)
 }
 
 /*
- * If entries are set in ascending order, the last one of each block folds it,
- * with one invalidation, and no earlier one does [contpte 10, 11]. All entries
- * get the accessed and dirty bit if one entry had it [21]; none is invented
- * [22]. Every entry keeps its page, also the first, though the function gets
- * the last one [34]. The blocks are the first, an inner and the last one of a
- * table [33] and of a folio [27]; nothing else of the folio is mapped [28].
+ * Entries are set in ascending order. The last entry of each block folds the
+ * block, with one invalidation, and no earlier entry does [contpte 10, 11]. If
+ * one entry had the accessed or the dirty bit, all entries get this bit [21];
+ * otherwise none gets it [22]. Every entry keeps its page, even the first,
+ * although the function is called for the last [34]. The blocks are the first,
+ * an inner and the last block of a table [33] and of a folio [27]. Nothing else
+ * of the folio is mapped [28].
  */
 static void set_pte_at_ascending(struct kunit *test)
 {
@@ -80,9 +81,10 @@ static void set_pte_at_ascending(struct kunit *test)
 }
 
 /*
- * In descending order the last call does not set the last entry: the block
- * stays unfolded, which is correct, but a missed chance. Setting the last entry
- * again folds it [contpte 12, 13], and once more unfolds and folds it [37].
+ * Entries are set in descending order, so the last call does not set the last
+ * entry. The block stays unfolded, which is correct, but a missed chance. If
+ * the last entry is set again, the block is folded [contpte 12, 13]. If it is
+ * set once more, the block is unfolded and folded [37].
  */
 static void set_pte_at_descending(struct kunit *test)
 {
@@ -155,11 +157,10 @@ static void set_pte_at_one_entry_odd(struct kunit *test)
 }
 
 /*
- * All entries have the same bits, but unusual ones. If they are valid and not
- * special, they are folded and keep the bits [contpte 23]. PROT_NONE entries
- * are present, but not valid, so they are never folded [18]. For special
- * mappings the kernel does not look up a folio, so they are not folded either
- * [24].
+ * All entries have the same unusual bits. If they are valid and not special,
+ * they are folded and keep the bits [contpte 23]. PROT_NONE entries are
+ * present, but not valid, so they are never folded [18]. For special mappings
+ * the kernel does not look up a folio, so they are not folded either [24].
  */
 static void set_pte_at_all_odd(struct kunit *test)
 {
@@ -175,8 +176,9 @@ static void set_pte_at_all_odd(struct kunit *test)
 }
 
 /*
- * The entries have a contiguous bit that leaked from a getter: it is not
- * written, and the last entry folds the block as usual [contpte 30].
+ * The entries that are passed have a contiguous bit, which leaked from a
+ * getter. This bit is not written, and the last entry folds the block as usual
+ * [contpte 30].
  */
 static void set_pte_at_leaked_bit(struct kunit *test)
 {
@@ -198,9 +200,9 @@ static void set_pte_at_leaked_bit(struct kunit *test)
 }
 
 /*
- * The address is so low that the folio would begin below address 0, since the
- * block maps a later part of it [contpte 29]: the subtraction wraps. The kernel
- * may fold such a block or not, but not in part.
+ * A block at a low address maps a later part of a folio, so the folio would
+ * begin below address 0 [contpte 29], and the kernel's subtraction wraps. The
+ * kernel may fold such a block or not, but not in part.
  */
 static void set_pte_at_low_address(struct kunit *test)
 {
@@ -225,8 +227,8 @@ static void fold_free_pages(void *page)
 
 /*
  * Single pages that happen to be consecutive are not folded: each has its own
- * accessed and dirty bits [contpte 25]. They fill one aligned block, so the
- * only reason not to fold it is that they are no folio.
+ * accessed and dirty bits [contpte 25]. They fill one aligned block. The only
+ * reason not to fold it is that the pages are not one folio.
  */
 static void set_pte_at_single_pages(struct kunit *test)
 {
@@ -247,9 +249,9 @@ static void set_pte_at_single_pages(struct kunit *test)
 }
 
 /*
- * Consecutive pages that belong to two folios are not folded: accessed and
- * dirty bits belong to a folio [contpte 26]. Two folios of half a block are the
- * largest that cannot be folded.
+ * Consecutive pages that belong to two folios are not folded: the kernel tracks
+ * accessed and dirty per folio [contpte 26]. Folios of half a block are the
+ * largest folios that cannot be folded.
  */
 static void set_pte_at_two_folios(struct kunit *test)
 {
@@ -265,10 +267,11 @@ static void set_pte_at_two_folios(struct kunit *test)
 }
 
 /*
- * A new entry in a folded block: the block is unfolded, with one invalidation;
- * the entry is as given, and the others keep their page and get the block's
- * accessed and dirty bits [contpte 38, 42, 66]. The blocks next to it are not
- * touched. The new entry maps another page, so it does not fold again.
+ * A new entry is set in a folded block. The block is unfolded, with one
+ * invalidation. The new entry is as given, and the other entries keep their
+ * pages and get the block's accessed and dirty bits [contpte 38, 42, 66]. The
+ * blocks next to it do not change. The new entry maps another page, so the
+ * block is not folded again.
  */
 static void set_pte_at_into_folded(struct kunit *test)
 {

@@ -3,20 +3,20 @@
  * Contiguous PTEs: what hardware and other CPUs may do at any moment.
  *
  * While the kernel folds, unfolds, clears or write-protects entries under the
- * page-table lock, other CPUs use the pages, and hardware sets the access flag
- * or the dirty state of any entry that is valid. If a bit gets lost between a
- * read and a write, a page is reclaimed although it is in use, or data is never
- * written back. User-space tests do not hit the window of one instruction;
- * these cases set the bit in it, on purpose.
+ * page-table lock, other CPUs use the pages, and hardware sets the access flag or
+ * the dirty state of any entry that is valid. If a bit gets lost between a read
+ * and a write, a page is reclaimed although it is in use, or data is never written
+ * back. Tests in user space do not hit a window of one instruction. These cases
+ * set the bit exactly in this window.
  *
  * The code under test is the tree's own, compiled a second time so that each
- * single access to an entry goes through a hook (contpte_recorded.c). Before
- * one access the hook acts as hardware. Every access gets its turn. In the same
- * way the hook acts as a CPU that changes a block while another CPU reads it
- * without the lock.
+ * single access to an entry goes through a hook (contpte_recorded.c). Before one
+ * access the hook acts as hardware; the case repeats this for each access. In
+ * another case the hook acts as a CPU that changes a block while another CPU reads
+ * it without the lock.
  *
  * Not covered: memory ordering between CPUs, entries that are not cached
- * coherently; many CPUs at once (contpte_race has two that really run).
+ * coherently; many CPUs at once (contpte_race has two CPUs that really run).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte_hw'
@@ -33,11 +33,11 @@ KUNIT_ARRAY_PARAM_DESC(contpte_order_op, contpte_order_ops, desc);
 
 /**
  * struct hw_event - hardware uses a page
- * @at: before this access
- * @entry: through this entry; or HW_SAME
- * @dirty: it writes
+ * @at: hardware acts before this access
+ * @entry: the entry that it uses, or HW_SAME
+ * @dirty: it writes to the page
  * @seen: accesses so far
- * @done: the entry, or INT_MIN if it was not possible
+ * @done: the entry that it used, or INT_MIN if that was not possible
  */
 struct hw_event {
 	unsigned int at;
@@ -86,7 +86,7 @@ static bool hw_kept(struct contpte_order *o, const struct hw_event *event,
 	       (in && (flags & CONTPTE_OP_YOUNG) && pte_young(got));
 }
 
-/* One call and one entry; each access gets its turn. */
+/* Repeat one call with one entry: hardware acts before each access in turn. */
 static bool hw_each_access(struct contpte_order *o,
 			   const struct contpte_order_call *call, int entry,
 			   bool dirty, unsigned int *events)
@@ -121,7 +121,7 @@ static bool hw_each_access(struct contpte_order *o,
 	}
 }
 
-/* One call, with or without BBM level 3: each way to use the pages. */
+/* Repeat one call, with or without BBM level 3, for each way to use the pages. */
 static bool hw_each_use(struct contpte_order *o,
 			struct contpte_order_call *call, unsigned int *events)
 {
@@ -147,14 +147,15 @@ static bool hw_each_use(struct contpte_order *o,
 
 /*
  * A bit that hardware sets is in the entry afterwards, or in the value that the
- * function returns [contpte 112, 117, 140]. Exceptions are functions that drop
- * it on purpose: they clear an entry without returning its value, or make it
- * old or clean. The rules of break-before-make hold all the same.
+ * function returns [contpte 112, 117, 140]. Exceptions are functions that drop it
+ * on purpose: they clear an entry without returning its value, or make it old or
+ * clean. The rules of break-before-make hold in any case.
  *
- * The range is a first, an inner or a last entry, a whole block, a part, or two
- * halves of two blocks that are both unfolded; in folded blocks and in others.
- * The bit comes from the entry that is accessed next, where the window is
- * shortest, and from the edges and the middle of the blocks:
+ * The range is the first, an inner or the last entry of a block, a whole block, a
+ * part of a block, or two halves of two blocks, which are both unfolded. The
+ * blocks are folded or not. Hardware sets the bit in the entry that is accessed
+ * next, where the window is shortest, or in an entry at the edges or in the middle
+ * of the blocks:
  *
  *	entries	|cccccccc|cccccccc|
  *	range	     <------->
@@ -201,8 +202,8 @@ enum hw_block {
 	HW_SWAP,
 	HW_PLAIN,		/* not folded; the last is young and dirty */
 	HW_OLD,			/* folded, old and clean */
-	HW_DIRTY,		/* the same, the last is dirty */
-	HW_YOUNG,		/* the same, the first is young */
+	HW_DIRTY,		/* folded, the last is dirty */
+	HW_YOUNG,		/* folded, the first is young */
 	HW_READ_ONLY,		/* folded, read-only */
 	HW_OTHER,		/* folded, other pages, the last is dirty */
 	HW_BLOCKS,
@@ -253,10 +254,10 @@ static pte_t hw_block_get(struct contpte_fixture *f, enum hw_block block, int i)
 /**
  * struct hw_writer - another CPU changes a block meanwhile, under the lock
  * @at: it begins before this access
- * @rate: and from then on writes this many entries before each access
+ * @rate: from then on it writes this many entries before each access
  * @to: the state that it writes
  * @seen: accesses so far
- * @first: the value of @wrote at the first of them
+ * @first: the value of @wrote at the first access
  * @wrote: entries that it has cleared, and then set
  */
 struct hw_writer {
@@ -295,8 +296,8 @@ static void hw_write(struct contpte_order *o, int idx)
 }
 
 /*
- * Was entry @i none at one of the accesses? Then it was cleared before the last
- * one, and not set again before the first.
+ * Whether entry @i was none at one of the accesses: it was cleared before the last
+ * access, and not set again before the first access.
  */
 static bool hw_was_none(const struct hw_writer *w, unsigned int i)
 {
@@ -309,8 +310,8 @@ static pte_t hw_identity(pte_t pte)
 }
 
 /*
- * The value fits one of the states during the read. If the states differ only
- * in the accessed and dirty bits, the bits of both are right.
+ * Whether the value fits one of the states during the read. If the states differ
+ * only in the accessed and dirty bits, the bits of both states are right.
  */
 static bool hw_one_state(pte_t got, pte_t was, pte_t is)
 {
@@ -378,13 +379,13 @@ static bool hw_read(struct contpte_order *o, enum hw_block from, int i,
 }
 
 /*
- * ptep_get_lockless() returns the state before or after a change, or none if
- * the entry was none meanwhile, and never a mix: bits of one block with the
- * page of another, or an entry of a block that is being converted [contpte
- * 54-60, 62, 63]. The other CPU clears all entries of the block and sets them
- * again, as contpte_convert() does. It begins before any access of the reader,
- * and is as fast as the reader, faster, or much faster. Each kind of block
- * becomes each other kind.
+ * Another CPU changes a block during a call of ptep_get_lockless(). It clears all
+ * entries of the block and sets them again, as contpte_convert() does. The reader
+ * gets the state before or after the change, or none if the entry was none
+ * meanwhile [contpte 54-60, 62, 63]. It never gets a mix: bits of one block with
+ * the page of another, or an entry of a block that is being converted. The change
+ * begins before each access of the reader in turn, and is as fast as the reader,
+ * faster, or much faster. Each kind of block becomes each other kind.
  */
 static void ptep_get_lockless_sees_one_state(struct kunit *test)
 {

@@ -31,8 +31,8 @@
  *	range	    <--------------------->
  *	PTE_CONT	  |cccccccc|cccccccc|
  *
- * All starts in three blocks, all ends in four, all offsets of the PFN within
- * a block: any of the comparisons in the loop that is off by one shows.
+ * The case tries all starts in three blocks, all ends in four, and all offsets
+ * of the PFN within a block: a comparison that is off by one shows.
  */
 static void set_ptes_range(struct kunit *test)
 {
@@ -68,7 +68,7 @@ static void set_ptes_range(struct kunit *test)
 }
 
 /*
- * A range up to the last entry of a table, as large as the folio allows: with
+ * A range ends at the end of a table, and is as large as the folio allows: with
  * 4K pages the whole table [contpte 68, 84]. Nothing is written after it.
  */
 static void set_ptes_to_table_end(struct kunit *test)
@@ -88,8 +88,8 @@ static void set_ptes_to_table_end(struct kunit *test)
 /*
  * An entry that is present but not valid (PROT_NONE) must not become
  * contiguous, nor valid, even if it comes with a contiguous bit that leaked
- * from a getter [contpte 75, 76]; nor may a valid entry keep a leaked bit
- * where the range does not cover a block [74].
+ * from a getter [contpte 75, 76]. A valid entry must not keep a leaked bit if
+ * the range does not cover its block [74].
  */
 static void set_ptes_leaked_bit(struct kunit *test)
 {
@@ -115,8 +115,8 @@ static void set_ptes_leaked_bit(struct kunit *test)
 }
 
 /*
- * set_ptes() never folds mappings of the kernel: the kernel cannot tolerate the
- * fault that a conversion may cause [contpte 77].
+ * set_ptes() never folds mappings of the kernel, since the kernel cannot
+ * tolerate the fault that a conversion may cause [contpte 77].
  */
 static void set_ptes_kernel_mm(struct kunit *test)
 {
@@ -287,7 +287,7 @@ static pte_t op_model(struct contpte_fixture *f, const struct contpte_op *op,
 	return first;
 }
 
-/* The contiguous bit may leak, and there are two ways to be dirty. */
+/* Drop the contiguous bit, which may leak, and use one form of dirty. */
 static pte_t op_returned(pte_t pte)
 {
 	pte = pte_mknoncont(pte);
@@ -297,20 +297,20 @@ static pte_t op_returned(pte_t pte)
 /*
  * Clearing [contpte 85-87, 89-96, 100-104] and write-protecting [108-112, 120]
  * a range unfolds each block that it covers in part, once. It does not unfold
- * blocks that it covers or does not touch, and changes nothing else outside of
- * the range. In this example two blocks are unfolded, and one stays folded or
- * vanishes without an invalidation:
+ * blocks that it covers as a whole or does not touch, and changes nothing else
+ * outside of the range. In this example two blocks are unfolded, and one stays
+ * folded or vanishes without an invalidation:
  *
  *	entries	|cccccccc|cccccccc|cccccccc|cccccccc|
  *	range	       <------------------->
  *	after	|nnnnnn--|--------|--------|--nnnnnn|	or, write-protected:
  *		|nnnnnnRR|RcRcRcRc|RcRcRcRc|RRnnnnnn|
  *
- * Accessed and dirty bits of an unfolded block spread to all its entries; the
- * value returned has those of all the entries that were cleared. The case tries
- * every range in four blocks, and every way in which the four may be folded:
- * the decision about the first block must not depend on the last. The window is
- * at either end of the table.
+ * Accessed and dirty bits of an unfolded block spread to all its entries. The
+ * value returned has the accessed and dirty bits of all entries that were
+ * cleared. The case tries every range in four blocks, folded in every way,
+ * since the decision about the first block must not depend on the last. The
+ * window is at either end of the table.
  */
 static void range_op_matches_model(struct kunit *test)
 {
@@ -361,9 +361,9 @@ static void range_op_matches_model(struct kunit *test)
 /*
  * mprotect() takes entries out and puts them back with other bits [contpte
  * 233]. Taking them out unfolds the blocks that the range covers in part. It
- * returns the first entry with the accessed and dirty bits of all, and perhaps
- * the contiguous bit. Putting them back gives all of them these bits, and the
- * contiguous bit to the blocks that the range covers and no others:
+ * returns the first entry with the accessed and dirty bits of all entries, and
+ * perhaps the contiguous bit. Putting them back gives these two bits to all
+ * entries, and the contiguous bit to the blocks that the range covers:
  *
  *	entries	|cccccccc|cccccccc|cccccccc|cccccccc|
  *	range	       <------------------->
@@ -413,9 +413,7 @@ static void modify_prot_range(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, ranges, "ranges");
 }
 
-/*
- * Executable with and without read, data, and executable memory made PROT_NONE.
- */
+/* Text with and without read permission, data, and text made PROT_NONE. */
 static const struct erratum_prot {
 	const char *desc;
 	unsigned long vm_flags;
@@ -429,12 +427,12 @@ static const struct erratum_prot {
 };
 
 /*
- * On a CPU with erratum 2645198 entries that user space may execute are
- * invalidated after mprotect() has taken them out and before it puts them back:
- * once, for exactly the range. On any other CPU, and for all other entries,
- * nothing is invalidated [contpte 218]. One entry, and where ranges exist a
- * block and parts of one. The kernel goes by the CPU's ID alone: --qemu_args
- * '-cpu max,midr=0x411fd4d0' emulates such a CPU.
+ * On a CPU with erratum 2645198, mprotect() invalidates executable entries of
+ * user space when it has taken them out and not put them back yet: once, for
+ * exactly the range. On any other CPU, and for all other entries, it
+ * invalidates nothing [contpte 218]. The range is one entry, or if the kernel
+ * takes out ranges, a block or a part of a block. The kernel checks only the
+ * CPU's ID, so --qemu_args '-cpu max,midr=0x411fd4d0' emulates such a CPU.
  */
 static void modify_prot_erratum(struct kunit *test)
 {
@@ -483,7 +481,7 @@ static void modify_prot_erratum(struct kunit *test)
 
 static const unsigned long flush_strides[] = { PAGE_SIZE, CONT_PTE_SIZE, PMD_SIZE };
 
-/* One invalidation in each of its forms; other users of the table are notified. */
+/* Invalidate in each form. Other users of the table must be notified. */
 static void flush_tlb_check(struct kunit *test, unsigned long start,
 			    unsigned long end, unsigned long stride,
 			    unsigned long told_start, unsigned long told_end)
@@ -534,11 +532,11 @@ static void flush_tlb_range_rounds(struct kunit *test)
 }
 
 /*
- * If a range takes more instructions than the kernel wants to spend, it
- * invalidates the whole mm [contpte 210]. If the CPU takes ranges, this begins
- * after the architecture's largest, 2097152 pages, (31 + 1) << (5 * 3 + 1).
- * Otherwise the kernel chose one step less than a table has entries. The last
- * range below the limit, and the first above it.
+ * If a range needs too many instructions, the kernel invalidates the whole mm
+ * [contpte 210]. If the CPU has instructions for ranges, the limit is the
+ * architecture's largest range, 2097152 pages, (31 + 1) << (5 * 3 + 1).
+ * Otherwise the kernel's limit is one step less than a table has entries. The
+ * case tries the last range up to the limit and the first above it.
  */
 static void flush_tlb_range_too_long(struct kunit *test)
 {

@@ -3,10 +3,10 @@
  * Contiguous PTEs: entries that are not alike, and mms that are left alone.
  *
  * Batches of entries that are not folded may differ in accessed, dirty and
- * write bits. Clearing them merges accessed and dirty and nothing else, and
- * write-protecting them loses none. Each entry that is not valid is handled
- * alone, whatever bits it has. Only the kernel itself folds and unfolds blocks
- * in its own page tables.
+ * write bits. Clearing such a batch merges the accessed and dirty bits and no
+ * other bits, and write-protecting it loses none of them. Each entry that is
+ * not valid is handled alone, whatever bits it has. Only the kernel itself
+ * folds and unfolds blocks in its own page tables.
  *
  * Each case runs real functions on real entries, and compares the table, the
  * value returned and the TLB invalidations with what the comments say. Not
@@ -57,7 +57,8 @@ static pte_t mixed_pte(struct contpte_fixture *f, unsigned int page,
 }
 
 /*
- * Two blocks, not folded; all entries like @first, but entry @at like @other.
+ * Fill two blocks that are not folded. All entries have the flags @first,
+ * except that entry @at has the flags @other.
  */
 static void mixed_fill(struct contpte_fixture *f,
 		       const struct mixed_flags *flags, unsigned int at)
@@ -73,11 +74,12 @@ static void mixed_fill(struct contpte_fixture *f,
 
 /*
  * Clearing a batch returns its first entry with the merged accessed and dirty
- * bits of all entries [contpte 97]. No other bit comes from the others: the
- * batch is not writable because a later entry is [99], and if that one is
- * dirty, a read-only first entry is dirty in software and stays read-only [98].
- * Dirty does not imply young. Batches start at both ends and in the middle of a
- * block; the odd entry is at each place inside the batch and next to it.
+ * bits of all entries [contpte 97]. The value has no other bit of a later
+ * entry. A read-only first entry stays read-only even if a later entry is
+ * writable [99]; if the later entry is dirty, the value is dirty in software
+ * [98]. Dirty does not imply young. Batches start at both ends and in the
+ * middle of a block; the odd entry is at each place inside the batch and next
+ * to it.
  */
 static void get_and_clear_full_ptes_mixed(struct kunit *test)
 {
@@ -118,10 +120,10 @@ static void get_and_clear_full_ptes_mixed(struct kunit *test)
 }
 
 /*
- * Write-protecting entries some of which are read-only already, or dirty in
- * hardware: each becomes read-only, keeps its page and its young bit, and stays
- * dirty if it was, now in software [contpte 113, 114]. A second call changes
- * nothing more.
+ * Entries are write-protected, some of which are read-only already, or dirty in
+ * hardware. Each becomes read-only, and keeps its page and its young bit. An
+ * entry that was dirty is dirty in software afterwards [contpte 113, 114]. A
+ * second call changes nothing more.
  */
 static void wrprotect_ptes_mixed(struct kunit *test)
 {
@@ -152,7 +154,7 @@ static void wrprotect_ptes_mixed(struct kunit *test)
 
 /*
  * Write-protecting a whole block of entries with unusual bits changes only the
- * write bit [contpte 114]. The block is folded if such entries can be.
+ * write bit [contpte 114]. The block is folded if such entries can be folded.
  * PROT_NONE entries stay present and not valid [116].
  */
 static void wrprotect_ptes_all_odd(struct kunit *test)
@@ -178,9 +180,9 @@ static void wrprotect_ptes_all_odd(struct kunit *test)
 }
 
 /*
- * Write-protecting a folded block entry by entry: the first call unfolds it,
- * with one invalidation. After the last call all entries are equal again, but
- * this must not fold the block [contpte 115].
+ * A folded block is write-protected entry by entry. The first call unfolds the
+ * block, with one invalidation. After the last call all entries are equal
+ * again, but this must not fold the block [contpte 115].
  */
 static void ptep_set_wrprotect_one_by_one(struct kunit *test)
 {
@@ -200,9 +202,10 @@ static void ptep_set_wrprotect_one_by_one(struct kunit *test)
 
 /*
  * An entry that is not valid is handled alone, even if it has the contiguous
- * bit and its neighbours are contiguous [contpte 39, 40, 88]. It is returned
- * unchanged, the place is empty afterwards, and nothing is unfolded. The same
- * holds for a valid entry without the bit.
+ * bit and its neighbours are contiguous [contpte 39, 40, 88].
+ * ptep_get_and_clear() returns it unchanged, the place is empty afterwards, and
+ * no block is unfolded. This also holds for a valid entry without the
+ * contiguous bit.
  */
 static void ptep_get_and_clear_one_entry_odd(struct kunit *test)
 {
@@ -230,7 +233,7 @@ static void ptep_get_and_clear_one_entry_odd(struct kunit *test)
 					    "%s at %u, PTE_CONT %u", odd->desc,
 					    at, cont);
 
-			/* The same place again, with a new entry. */
+			/* Write a new entry over the odd entry. */
 			pgtable_kunit_table_set(f->table, at, pte);
 			pte = contpte_pte(f, CONTPTE_WINDOW + at);
 			set_pte_at(f->table->mm, contpte_addr(f, at),

@@ -75,8 +75,8 @@ void contpte_reset(struct contpte_fixture *f)
  * @f: the fixture
  * @base: the first entry of the window
  * @mask: which of its blocks are folded
- * @young: moves the young entry of each block from place to place
- * @dirty: the same for the dirty one
+ * @young: a number that decides which entry of each block is young
+ * @dirty: a number that decides which entry of each block is dirty
  *
  * In some of the blocks no entry is young, or none is dirty.
  */
@@ -112,8 +112,8 @@ void contpte_model_flush(struct contpte_fixture *f, int idx, int nr)
  * @idx: an entry of the block
  * @fold: fold it
  *
- * All entries get the accessed and dirty bits of the block. Nothing happens if
- * the kernel does not know of blocks.
+ * All entries get the accessed and dirty bits of the block. This function does
+ * nothing if the kernel was built without CONFIG_ARM64_CONTPTE.
  */
 void contpte_model_convert(struct contpte_fixture *f, int idx, bool fold)
 {
@@ -151,8 +151,8 @@ void contpte_model_unfold(struct contpte_fixture *f, int idx)
 }
 
 /**
- * contpte_model_unfold_partial() - the same for blocks that a range covers in
- *   part
+ * contpte_model_unfold_partial() - expect that blocks are unfolded, if a range
+ *	covers them in part and they are folded
  * @f: the fixture
  * @start: first entry of the range
  * @end: the entry after its last

@@ -62,9 +62,10 @@ ODD_BIT(PTE_PO_IDX_2)
  * struct contpte_odd - a way in which an entry differs from its neighbours
  * @desc: name
  * @make: makes a plain entry odd
- * @valid: it is valid still
- * @folds: a block in which all entries are like that is folded
- * @read_only: such entries are never writable, so the others are not either
+ * @valid: the odd entry is still valid
+ * @folds: a block is folded if all its entries are odd in this way
+ * @read_only: such entries are never writable, so their neighbours in the tests
+ *	are not writable either
  */
 static const struct contpte_odd {
 	const char *desc;
@@ -95,7 +96,10 @@ static const struct contpte_odd {
 #endif
 };
 
-/* An entry for a page of the folio: odd, or as the neighbours of an odd one. */
+/*
+ * An entry for a page of the folio: an odd entry, or a neighbour of an odd
+ * entry.
+ */
 static inline pte_t contpte_odd_pte(struct contpte_fixture *f,
 				    const struct contpte_odd *odd,
 				    unsigned int page, bool is_odd)

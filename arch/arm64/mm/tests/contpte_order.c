@@ -13,7 +13,10 @@ static void before_step(struct pgtable_kunit_record *rec, int idx)
 		o->hardware(o, idx);
 }
 
-/* The pages of the window that an invalidation covers on all CPUs. */
+/*
+ * Pass to the checker the pages of the window that an invalidation covers on
+ * all CPUs.
+ */
 static void flush_step(struct contpte_order *o,
 		       const struct pgtable_kunit_step *step)
 {
@@ -83,10 +86,11 @@ static int next_edge(int idx)
  * contpte_order_next() - the next call of a function
  * @call: the last one
  *
- * The calls of a function are all ranges that start and end at an edge or in
- * the middle of a block; functions that work on one entry get one. Each range
- * comes with no block folded, with every other one, with the others, and with
- * all. If the kernel uses BBM level 3, each call comes without it and with it.
+ * The calls of a function have all ranges that start and end at an edge or in
+ * the middle of a block. A function that works on one entry gets ranges of one
+ * entry. Each range is tried with no block folded, with blocks 0 and 2, with
+ * blocks 1 and 3, and with all blocks folded. If the kernel uses BBM level 3,
+ * each call is made without it and with it.
  *
  * Return: whether there is a next call.
  */
@@ -159,7 +163,7 @@ bool contpte_order_hardware(struct contpte_order *o, int idx, bool dirty)
  * contpte_order_use_all() - write to all pages of the window, as hardware does
  * @o: the fixture; its window is full
  *
- * Then there is something to make old or clean.
+ * After that the entries can be made old or clean.
  */
 void contpte_order_use_all(struct contpte_order *o)
 {
@@ -275,8 +279,8 @@ static bool flush_is(struct contpte_order *o,
  * @want: those that are expected, in their order
  * @nr: number of them
  *
- * Return: whether they were exactly these, page by page, with the right hint
- * at the level.
+ * Return: whether the call made exactly these invalidations, page by page, with
+ * the right hint at the level.
  */
 bool contpte_order_flushes(struct contpte_order *o,
 			   const struct contpte_order_flush *want,
@@ -310,12 +314,12 @@ bool contpte_order_flushes(struct contpte_order *o,
  * @o: the fixture; the last call obeyed the rules
  * @at: the step to begin at
  * @first: the first entry of the block
- * @cont: it is folded; else it is unfolded
+ * @cont: the block is folded; else it is unfolded
  *
- * All entries are cleared, then the block is invalidated once if it has to be,
- * then all are set.
+ * The call must clear all entries, then invalidate the block once if that is
+ * necessary, then set all entries.
  *
- * Return: the step after that, or 0.
+ * Return: the step after the conversion, or 0 if the order is another one.
  */
 unsigned int contpte_order_converts(struct contpte_order *o, unsigned int at,
 				    int first, bool cont)
@@ -394,7 +398,8 @@ void contpte_order_model(struct contpte_order *o)
  * @o: the fixture
  *
  * Return: whether each entry of the whole table is as in the model. This finds
- * a call that does nothing: it breaks no rule, but leaves another image.
+ * a call that does nothing: such a call breaks no rule, but leaves another
+ * image.
  */
 bool contpte_order_image(struct contpte_order *o)
 {
@@ -412,7 +417,7 @@ bool contpte_order_image(struct contpte_order *o)
  * @reads: how often it may read an entry
  * @writes: how often it may write one
  *
- * Return: whether it made no more.
+ * Return: whether it made no more accesses than that.
  */
 bool contpte_order_accesses(struct contpte_order *o, unsigned int reads,
 			    unsigned int writes)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the suites on the order of writes and invalidations have in common: the
- * fixture, and the functions under test as one table.
+ * The fixture of the suites on the order of writes and invalidations, and a
+ * table of the functions under test.
  */
 #ifndef _ARM64_MM_TESTS_CONTPTE_ORDER_H
 #define _ARM64_MM_TESTS_CONTPTE_ORDER_H
@@ -15,13 +15,13 @@
  * What a function does with the entries of its range, and with other entries.
  */
 #define CONTPTE_OP_SINGLE	BIT(0)	/* it works on one entry */
-#define CONTPTE_OP_UNFOLDS	BIT(1)	/* blocks that it covers in part */
-#define CONTPTE_OP_WRITES	BIT(2)	/* all entries of its range */
+#define CONTPTE_OP_UNFOLDS	BIT(1)	/* it unfolds blocks that it covers in part */
+#define CONTPTE_OP_WRITES	BIT(2)	/* it writes all entries of its range */
 #define CONTPTE_OP_GONE		BIT(3)	/* they are gone afterwards */
-#define CONTPTE_OP_RETURNS	BIT(4)	/* the first, with merged bits */
-#define CONTPTE_OP_EXPANDS	BIT(5)	/* to whole blocks that are folded */
+#define CONTPTE_OP_RETURNS	BIT(4)	/* it returns the first entry, with merged bits */
+#define CONTPTE_OP_EXPANDS	BIT(5)	/* it expands to whole blocks that are folded */
 #define CONTPTE_OP_YOUNG	BIT(6)	/* returns whether any was young */
-#define CONTPTE_OP_FLUSHES	BIT(7)	/* and invalidates the range then */
+#define CONTPTE_OP_FLUSHES	BIT(7)	/* and if so, invalidates the range */
 #define CONTPTE_OP_OLD		BIT(8)	/* makes them old, returns nothing */
 #define CONTPTE_OP_CLEAN	BIT(9)	/* makes them clean, returns nothing */
 #define CONTPTE_OP_FOLDS	BIT(10)	/* sets the last entry of a block */
@@ -31,10 +31,11 @@ struct contpte_order;
 /**
  * struct contpte_order_op - a function under test
  * @desc: its name
- * @run: calls it, and returns an entry, or one that is young for true
+ * @run: calls the function. Returns the entry that it returned; for a function
+ *	that returns true, a young entry
  * @flags: what it does
  * @makes: the new value of an entry in its range, after its block is unfolded
- *   if necessary; NULL if it does not change
+ *	if necessary; NULL if it does not change
  */
 struct contpte_order_op {
 	const char *desc;
@@ -49,7 +50,8 @@ struct contpte_order_op {
 extern const struct contpte_order_op contpte_order_ops[CONTPTE_ORDER_OPS];
 
 /**
- * struct contpte_order_call - a call of one of them, in a window of four blocks
+ * struct contpte_order_call - a call of a function under test, in a window of
+ *	four blocks
  * @op: the function
  * @mask: the blocks that are folded
  * @start: first entry of its range
@@ -71,7 +73,7 @@ struct contpte_order_call {
  * struct contpte_order - what a case works on
  * @f: the table and its folio; the window is at the start of the table
  * @rec: the recorder of the table's entries
- * @bbm: the checker that it feeds
+ * @bbm: the checker that the recorder feeds
  * @call: the last call
  * @outside: steps on entries outside of the window
  * @hardware: called before each step, to set bits as hardware does; or NULL
@@ -91,7 +93,8 @@ struct contpte_order {
  * struct contpte_order_flush - an invalidation that is expected
  * @first: the entry of the first page
  * @nr: number of pages
- * @flags: PGTABLE_KUNIT_NOSYNC and others; it is of last-level entries
+ * @flags: PGTABLE_KUNIT_NOSYNC and others; the invalidation is of last-level
+ *	entries
  */
 struct contpte_order_flush {
 	int first;

@@ -7,13 +7,13 @@
  * between clear and set, a TLB has two translations of one address. A CPU
  * without BBM level 3 may then abort, or use a mix of both.
  *
- * The code under test is the tree's own, asm/pgtable.h and contpte.c, compiled
- * a second time so that each single access to an entry is recorded
- * (contpte_recorded.c). After each access a checker examines what hardware
- * could have cached by then (contpte_bbm.c has the rules). The number, range
- * and kind of the invalidations have to be exactly what is needed, and the
- * number of accesses may not grow with the square of a block. The cases pretend
- * that the CPU has BBM level 3, or has not, so both are tested on any machine.
+ * The code under test is the tree's own, asm/pgtable.h and contpte.c, compiled a
+ * second time so that each single access to an entry is recorded
+ * (contpte_recorded.c). After each access a checker examines what hardware could
+ * have cached by then (contpte_bbm.c has the rules). The number, range and kind
+ * of the invalidations have to be exactly what is needed, and the number of
+ * accesses may not grow with the square of a block. The cases pretend that the
+ * CPU has BBM level 3, and that it has not, so both are tested on any machine.
  *
  * Not covered: the instructions that an invalidation consists of, the barriers
  * between CPUs, bits that hardware sets meanwhile (contpte_hw).
@@ -28,10 +28,7 @@
 
 KUNIT_ARRAY_PARAM_DESC(contpte_order_op, contpte_order_ops, desc);
 
-/*
- * The invalidations of a function: blocks that it unfolds, a block that it
- * folds.
- */
+/* The expected invalidations: of blocks that a function unfolds or folds. */
 static unsigned int op_expect(const struct contpte_order_call *call,
 			      struct contpte_order_flush *want)
 {
@@ -71,7 +68,9 @@ static bool op_check(struct contpte_order *o,
 	converts = op_expect(call, want);
 	contpte_order_expand(call, &first, &last);
 	entries = last - first;
-	/* Extra reads: of both ends, of each entry, and before a conversion. */
+	/*
+	 * Extra reads: of both ends, of each entry, and of a block to convert.
+	 */
 	reads = 3 + entries + CONT_PTES * converts;
 	if (call->op->flags & CONTPTE_OP_EXPANDS)
 		reads += entries;
@@ -92,18 +91,18 @@ static bool op_check(struct contpte_order *o,
 
 /*
  * Every function follows break-before-make at every step [contpte 36]. It
- * invalidates each block that it unfolds or folds once, as a whole, on all
- * CPUs, and waits for that; it invalidates nothing else [37, 38, 52, 85, 87,
- * 89-95, 100-104, 108, 110-112, 121, 129, 136, 141-145]. With BBM level 3 it
- * invalidates nothing at all [237]. No entry is written more often than once,
- * and twice for a conversion. Reading entries one by one takes a constant
- * number of reads for each [53, 252]. Afterwards each entry of the table is as
- * in a model, and the function returns the first entry: a function that does
- * nothing would break no rule.
+ * invalidates each block that it unfolds or folds once, as a whole, on all CPUs,
+ * and waits for the end. It invalidates nothing else [37, 38, 52, 85, 87, 89-95,
+ * 100-104, 108, 110-112, 121, 129, 136, 141-145]. With BBM level 3 it
+ * invalidates nothing at all [237]. Each entry is written at most once, and
+ * twice more for a conversion. Reading entries one by one takes a constant
+ * number of reads for each [53, 252]. Afterwards the table is as in a model, and
+ * the function returns the first entry: a function that does nothing would break
+ * no rule.
  *
  * The ranges start and end at the edges and in the middle of four blocks, of
- * which none, every other one, the others or all are folded: blocks that are
- * not folded must not be touched, and the two ends must not be mixed up.
+ * which none, the even blocks, the odd blocks, or all are folded. Blocks that
+ * are not folded must not be touched, and the two ends must not be mixed up.
  */
 static void op_order(struct kunit *test)
 {
@@ -119,7 +118,7 @@ static void op_order(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, calls, "calls");
 }
 
-/* Set entries; the pages are off by the number that @data points to. */
+/* Set entries. The pages are off by the number that @data points to. */
 static pte_t order_set(struct contpte_order *o, unsigned long addr, pte_t *ptep,
 		       unsigned int nr)
 {
@@ -137,10 +136,10 @@ static const struct contpte_order_op order_set_op = {
 /*
  * New entries make a block contiguous or not. The places were empty before, so
  * nothing is invalidated, nothing is read, and each entry is written once
- * [contpte 67, 69, 70]. Meanwhile hardware may see a block that is contiguous
- * in part, but never two translations of one page that disagree. In the end the
- * blocks that the range covers are contiguous if their pages are aligned, and
- * no other block is.
+ * [contpte 67, 69, 70]. Meanwhile hardware may see a block that is contiguous in
+ * part, but never two translations of one page that disagree. In the end a block
+ * is contiguous if the range covers it and its pages are aligned, and no other
+ * block is.
  */
 static void set_ptes_of_new_entries(struct kunit *test)
 {
@@ -180,10 +179,10 @@ static void set_ptes_of_new_entries(struct kunit *test)
 
 /*
  * A block is set one entry after the other; the last call folds it [contpte 10,
- * 11]. Until then nothing is invalidated. Then, in this order: all entries are
- * cleared, the block is invalidated once, and all entries are set [36]. With
- * BBM level 3 there is no invalidation, but all entries are still cleared first
- * [237], since the first entry gets the bits of the last.
+ * 11]. Before the last call nothing is invalidated. The last call clears all
+ * entries, invalidates the block once, and sets all entries, in this order [36].
+ * With BBM level 3 there is no invalidation, but all entries are still cleared
+ * first [237], since the first entry gets the bits of the last.
  *
  *	|nnnnnnnn|	|--------|  flush  |cccccccc|
  */
@@ -223,9 +222,9 @@ static void set_pte_at_folds(struct kunit *test)
 }
 
 /*
- * Each function that takes one entry out of a folded block, for each entry:
- * first the whole block is unfolded, in the same order as above, and only then
- * is the entry touched [contpte 36, 38, 66, 85, 112, 134].
+ * Each function that takes one entry out of a folded block is called for each
+ * entry. It first clears, invalidates and sets all entries, which unfolds the
+ * block, and then changes the entry [contpte 36, 38, 66, 85, 112, 134].
  *
  *	|cccccccc|	|--------|  flush  |nnnnnnnn|	|nnn-nnnn|
  */
@@ -290,13 +289,13 @@ static bool young_check(struct contpte_order *o,
 }
 
 /*
- * Making entries old and invalidating them: if an entry was young, one
- * invalidation without a wait for its end covers the range, expanded to the
- * folded blocks at its ends; otherwise there is none [contpte 124, 125, 231,
- * 232]. Checking whether entries are young never invalidates [121, 122]. The
- * young entry is at either end of the range, next to it, or at either end of
- * the expanded range. Inside the expanded range it is old afterwards, outside
- * it stays young.
+ * A function makes entries old and invalidates them. If an entry was young, one
+ * invalidation, without a wait for its end, covers the range, expanded to the
+ * folded blocks at its ends. If no entry was young, there is none [contpte 124,
+ * 125, 231, 232]. Checking whether entries are young never invalidates [121,
+ * 122]. The young entry is at either end of the range, next to it, or at either
+ * end of the expanded range. Afterwards it is old inside the expanded range, and
+ * young outside of it.
  */
 static void young_range(struct kunit *test)
 {
@@ -357,7 +356,7 @@ static const struct order_access {
 
 KUNIT_ARRAY_PARAM_DESC(order_access, order_access, desc);
 
-/* The caller wants an invalidation; @data says what to set. */
+/* Set the flags that @data has, with an invalidation, as a fault does. */
 static pte_t order_access_flags(struct contpte_order *o, unsigned long addr,
 				pte_t *ptep, unsigned int nr, int dirty)
 {
@@ -456,12 +455,12 @@ static bool access_check(struct contpte_order *o,
 
 /*
  * A fault makes entries young, dirty or writable. In a folded block one call
- * makes all entries young or dirty. If the caller wants it, one invalidation of
- * the block follows the last write [contpte 129, 130, 133]. Only one entry
- * becomes writable, so the block is unfolded first, and then only the page is
- * invalidated [134]. If no flag is new, nothing is written [128, 139]. On newer
- * kernels this invalidation is only for the local CPU [238]; the invalidation
- * of an unfolded block must not be.
+ * makes all entries young or dirty. If the caller wants an invalidation, one
+ * invalidation of the block follows the last write [contpte 129, 130, 133]. If
+ * an entry becomes writable, it is the only one: the block is unfolded first,
+ * and then only the page is invalidated [134]. If no flag is new, nothing is
+ * written [128, 139]. On newer kernels the invalidation after a fault is only
+ * for the local CPU [238]. The invalidation by an unfold must be for all CPUs.
  */
 static void set_access_flags_flushes(struct kunit *test)
 {
@@ -498,8 +497,8 @@ static pte_t order_pmd_access(struct contpte_order *o, unsigned long addr,
 
 /*
  * A fault makes a huge page young. One invalidation follows, with the hint that
- * the entry is a PMD: a CPU may ignore it if it names another level. An older
- * kernel invalidates a page without a hint, which the recorder shows as level 3.
+ * the entry is a PMD. A CPU may ignore an invalidation that names another level.
+ * An older kernel gives no hint, which the recorder shows as level 3.
  */
 static void pmdp_set_access_flags_flushes(struct kunit *test)
 {
@@ -523,7 +522,7 @@ static void pmdp_set_access_flags_flushes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, last->level, last->stride == PMD_SIZE ? 2 : 3);
 }
 
-/* Walk the window, with one read for each batch. */
+/* Walk the window, with one ptep_get() for each batch. */
 static pte_t order_walk(struct contpte_order *o, unsigned long addr,
 			pte_t *ptep, unsigned int nr)
 {
@@ -536,9 +535,9 @@ static pte_t order_walk(struct contpte_order *o, unsigned long addr,
 
 /*
  * Walking a folded table with one ptep_get() for each batch, as the hint says,
- * reads a block once, not once for each of its entries [contpte 53, 252]. The
- * walk begins at the first entry, and in the middle of a block, where the hint
- * counts the rest of it [147].
+ * reads a block once, not once for each of its entries [contpte 53, 252]. One
+ * walk begins at the first entry. Another begins in the middle of a block, where
+ * the hint is the number of entries up to the end of the block [147].
  */
 static void ptep_get_of_batches(struct kunit *test)
 {

@@ -160,7 +160,7 @@ static pte_t makes_none(pte_t pte)
 	return __pte(0);
 }
 
-/* Like op_set_swap(), which sets only one. */
+/* The value that op_set_swap() writes, which sets only one entry. */
 static pte_t makes_swap(pte_t pte)
 {
 	return swp_entry_to_pte(swp_entry(0, 1));
@@ -216,7 +216,7 @@ const struct contpte_order_op contpte_order_ops[CONTPTE_ORDER_OPS] = {
 	  PROTECTS | CONTPTE_OP_SINGLE | CONTPTE_OP_FOLDS },
 	{ "ptep_set_access_flags, young", op_access_young,
 	  AGES | CONTPTE_OP_SINGLE, makes_young },
-	/* It never removes the permission to write. */
+	/* ptep_set_access_flags() never removes the permission to write. */
 	{ "ptep_set_access_flags, other write bit", op_access_write,
 	  PROTECTS | CONTPTE_OP_SINGLE, makes_young },
 	{ "test_and_clear_young", op_test_young,

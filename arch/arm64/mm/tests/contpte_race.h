@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * What the suites that need other CPUs have in common.
- */
+/* Helpers for suites that need other CPUs. */
 #ifndef _ARM64_MM_TESTS_CONTPTE_RACE_H
 #define _ARM64_MM_TESTS_CONTPTE_RACE_H
 
@@ -23,8 +21,8 @@ extern unsigned int contpte_race_seconds;
 #define RACE_ANSWER_JIFFIES	(10 * HZ)
 
 /**
- * race_next_cpu() - the next CPU to run something on
- * @cpu: the one before, or -1
+ * race_next_cpu() - choose the next CPU to run something on
+ * @cpu: the CPU that was chosen before, or -1
  *
  * Return: an online CPU that is not this one, or nr_cpu_ids.
  */
@@ -72,7 +70,7 @@ static inline void race_needs_cpus(struct kunit *test)
 }
 
 /**
- * race_clear() - take all entries away from the first block
+ * race_clear() - clear all entries of the first block
  * @f: the fixture
  *
  * A lockless reader that waits for the block then returns.

@@ -4,14 +4,14 @@
  *
  * An MMU sets the accessed and the dirty bit of a valid entry whenever it
  * likes, without a lock, and in any entry of a contiguous block. A function
- * that changes an entry meanwhile must not undo that: a lost dirty bit is lost
- * data. Hence each function changes an entry by compare-and-exchange, or takes
- * the entry out and uses the value that it gets.
+ * that changes an entry at the same time must not lose such a bit: a lost dirty
+ * bit is lost data. Hence each function changes an entry by
+ * compare-and-exchange, or takes the entry out and uses the value that it gets.
  *
  * A thread on another CPU changes the entries of a block as an MMU does, and
- * notes its changes; meanwhile the case calls one function over and over. After
- * each call every bit that the thread has set must be in the table or in the
- * value returned, and no other entry may have changed. The suite needs two
+ * notes its changes. During this the case calls one function over and over.
+ * After each call every bit that the thread has set must be in the table or in
+ * the value returned, and no other entry may have changed. The suite needs two
  * CPUs; contpte_race.seconds= makes it longer. Another case also works on one
  * CPU: a probe changes entries before each instruction of these functions. Not
  * covered: what a TLB may still hold, and whether a real MMU does the same.
@@ -67,7 +67,10 @@ static void race_hw_access(struct race_hw *hw, unsigned int i, bool write)
 		return;
 	if (cmpxchg_relaxed(&pte_val(*ptep), pte_val(old), pte_val(new)) ==
 	    pte_val(old)) {
-		/* After the entry; race_hw_check() reads it first. */
+		/*
+		 * Note the round after the entry is written. race_hw_check()
+		 * reads the note before it reads the entry.
+		 */
 		smp_store_release(note, round);
 	}
 }
@@ -93,15 +96,15 @@ static int race_hw_thread(void *data)
 /**
  * struct race_hw_op - a function that is called while hardware sets bits
  * @desc: its name, and the situation
- * @run: calls it, and returns what it returned, or none
+ * @run: calls the function and returns its value, or none if it has no value
  * @folded: the block is folded before
- * @hole: the last entry is none before
+ * @hole: the last entry is none before the call
  * @start: @run clears or write-protects entries from here on
- * @nr: this many
- * @wrprotect: they are write-protected
- * @returns: it clears them, and returns what they had
- * @old: it makes entries old on purpose
- * @young: it makes the middle entry young, or all if they are folded
+ * @nr: @run clears or write-protects this many entries
+ * @wrprotect: @run write-protects the entries
+ * @returns: @run clears the entries, and returns the bits that they had
+ * @old: @run makes entries old on purpose
+ * @young: @run makes the middle entry young, or all entries if they are folded
  */
 struct race_hw_op {
 	const char *desc;
@@ -222,8 +225,8 @@ struct race_hw_seen {
 };
 
 /*
- * Is each bit that hardware has set where it should be, and is each entry
- * otherwise as @op leaves it?
+ * Whether each bit that hardware has set is where it should be, and each entry
+ * is otherwise as @op leaves it.
  */
 static bool race_hw_check(struct kunit *test, struct race_hw *hw,
 			  const struct race_hw_op *op, pte_t returned,
@@ -233,9 +236,12 @@ static bool race_hw_check(struct kunit *test, struct race_hw *hw,
 	unsigned int i;
 
 	for (i = 0; i < CONT_PTES; i++) {
-		/* Read before the entry: race_hw_access() writes it last. */
+		/*
+		 * Read the note before the entry: race_hw_access() writes the
+		 * note after the entry.
+		 */
 		bool young = smp_load_acquire(&hw->young[i]) == hw->round;
-		/* As above. */
+		/* Read this note before the entry too. */
 		bool dirty = smp_load_acquire(&hw->dirty[i]) == hw->round;
 		bool inside = i >= op->start && i < op->start + op->nr;
 		pte_t got = pgtable_kunit_raw_get(contpte_ptep(f, i));
@@ -271,8 +277,8 @@ static bool race_hw_check(struct kunit *test, struct race_hw *hw,
 }
 
 /*
- * One call without hardware: the block is exactly as a model has it. With
- * hardware only the bits that hardware may not change are compared.
+ * Make one call without hardware: the block is exactly as in a model. In calls
+ * with hardware, only the bits that hardware may not change are compared.
  */
 static void race_hw_check_alone(struct kunit *test, struct race_hw *hw,
 				const struct race_hw_op *op)
@@ -303,13 +309,13 @@ static void race_hw_check_alone(struct kunit *test, struct race_hw *hw,
 
 /*
  * Each function that write-protects, clears, folds or unfolds a block, or
- * changes its flags, keeps what hardware sets meanwhile [contpte 117, 140]. In
- * each round the block is old and clean, hardware sets all bits that it finds
- * clear, the function is called once after a moment, and the notes are
- * compared. The moment varies so that the call meets hardware at any of the
- * entries. A tenth of a second allows some thousand calls if the other CPU
- * really runs at the same time. Otherwise the round waits for it, and takes
- * longer.
+ * changes its flags, keeps the bits that hardware sets meanwhile [contpte 117,
+ * 140]. At the start of a round the block is old and clean, and hardware begins
+ * to set all bits that are clear. After a short time the case calls the
+ * function once, and compares the notes with the entries. The time varies, so
+ * that the call meets hardware at any of the entries. A tenth of a second
+ * allows some thousand calls if the other CPU really runs at the same time. If
+ * not, each round waits for the other CPU, and takes longer.
  */
 static void range_op_races_hw(struct kunit *test)
 {
@@ -351,7 +357,7 @@ static void range_op_races_hw(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, seen.dirty, "entries made dirty");
 }
 
-/* Functions that change entries, apart from those called above. */
+/* More functions that change entries, besides the functions in race_hw_ops. */
 static const char * const step_symbols[] = {
 	"contpte_convert",
 	"__contpte_try_fold",
@@ -404,7 +410,10 @@ static int step_in(struct kprobe *probe, struct pt_regs *regs)
 
 NOKPROBE_SYMBOL(step_in);
 
-/* Call with hardware before one instruction; false if it never runs. */
+/*
+ * Call the function with hardware before one instruction. Returns false if the
+ * instruction never runs.
+ */
 static bool step_instruction(struct kunit *test, struct race_hw *hw,
 			     const struct race_hw_op *op, unsigned long addr,
 			     struct race_hw_seen *seen, bool *ok)
@@ -454,13 +463,14 @@ static bool step_instruction(struct kunit *test, struct race_hw *hw,
 }
 
 /*
- * The same without chance, and on one CPU: hardware sets the bits of all
- * entries, or of one entry in turn, right before one instruction of the
- * functions that change entries. It does so when the instruction runs for the
- * first, the second and the last time, for each instruction in turn. So it
- * comes between every read of an entry and the write that follows. If only one
- * entry gets the bits, no other can make up for the loss. Setting or removing a
- * probe stops all CPUs, so with more than one this takes minutes.
+ * The case checks the same functions without chance, and on one CPU. Right
+ * before one instruction of a function that changes entries, hardware sets the
+ * bits of all entries, or of one entry. The case repeats this for each
+ * instruction: when it runs for the first, the second and the last time. So
+ * hardware comes between every read of an entry and the write that follows. If
+ * only one entry gets the bits, no other entry can hide a loss. Setting or
+ * removing a probe stops all CPUs, so with more than one CPU the case would
+ * take minutes, and is skipped.
  */
 static void range_op_hw_at_each_instruction(struct kunit *test)
 {
@@ -484,7 +494,10 @@ static void range_op_hw_at_each_instruction(struct kunit *test)
 			.symbol_name = n < 0 ? NULL : step_symbols[n],
 		};
 
-		/* A function without a symbol was inlined into its callers. */
+		/*
+		 * If a function has no symbol, the compiler has inlined it into
+		 * its callers.
+		 */
 		if (n >= 0 && !register_kprobe(&find)) {
 			addr = (unsigned long)find.addr;
 			unregister_kprobe(&find);

@@ -3,15 +3,15 @@
  * Contiguous PTEs: readers on other CPUs.
  *
  * A reader without the page-table lock (GUP-fast, perf) may meet a block that
- * is being changed. It starts again until the block is consistent. So it must
- * return a value that its entry had, with the accessed and dirty bits of the
- * whole block.
+ * is being changed. The reader starts again until the block is consistent. It
+ * must return a value that its entry had, with the accessed and dirty bits of
+ * the whole block.
  *
- * Some cases stop halfway through changing a block, and watch a reader wait.
- * One lets readers and a writer run for a short time; contpte_race.seconds=
- * makes it longer (with pgtable_kunit.timeout= above it). All need two CPUs,
- * and more are used. Not covered: the hardware (contpte_race_hw), what a TLB
- * may still hold.
+ * Some cases stop halfway through changing a block, and check that a reader
+ * waits. One case lets readers and a writer run for a short time.
+ * contpte_race.seconds= makes this time longer; pgtable_kunit.timeout= must
+ * then be higher. All cases need two CPUs, and use more CPUs if there are any.
+ * Not covered: the hardware (contpte_race_hw), what a TLB may still hold.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	--qemu_args '-smp 2' 'contpte_race'
@@ -83,7 +83,7 @@ static void race_read_start(struct kunit *test, struct race_read *read,
 	wait_for_completion(&read->started);
 }
 
-/* Does it return before the time is over? */
+/* Whether the reader returns before the time is over. */
 static bool race_read_back(struct race_read *read, unsigned long timeout)
 {
 	return try_wait_for_completion(&read->done) ||
@@ -93,7 +93,7 @@ static bool race_read_back(struct race_read *read, unsigned long timeout)
 /*
  * Let the reader return: an empty entry ends its loop. A reader that does not
  * read its own entry again returns only when it finds the block that it
- * expects, from @page on.
+ * expects, whose first page is @page.
  */
 static void race_read_end(struct contpte_fixture *f, struct race_read *read,
 			  bool back, unsigned int page)
@@ -113,9 +113,9 @@ static void race_read_end(struct contpte_fixture *f, struct race_read *read,
 static const struct race_flaw {
 	const char *desc;
 	pteval_t set, clear;
-	int pages;	/* its page is this far from its own */
+	int pages;	/* it maps a page this far from the right page */
 	bool none;
-	bool fits;	/* it does, after all */
+	bool fits;	/* it does match, as far as a reader can tell */
 } race_flaws[] = {
 	{ "none", .none = true },
 	{ "PROT_NONE", .set = PTE_PRESENT_INVALID, .clear = PTE_VALID },
@@ -147,13 +147,13 @@ static pte_t race_flawed(struct contpte_fixture *f, unsigned int i,
 }
 
 /*
- * A reader waits while one entry of the block is none, not valid, not
+ * The reader waits while one entry of the block is none, not valid, not
  * contiguous, or has a wrong page or other permissions [contpte 56-59]. After
- * the entry is repaired it returns the value of its own entry. It does not wait
- * if only accessed and dirty bits differ [60]. The wrong entry is the first,
- * the last, or one in the middle; the reader's own entry is before it or after
- * it. No other entry is young or dirty: a reader that has found both bits need
- * not read the rest.
+ * the entry is repaired, the reader returns the value of its own entry. The
+ * reader does not wait if only accessed and dirty bits differ [60]. The wrong
+ * entry is the first, the last, or one in the middle; the reader's own entry is
+ * before it or after it. No other entry is young or dirty: a reader that has
+ * found both bits need not read the rest.
  */
 static void ptep_get_lockless_waits_for_block(struct kunit *test)
 {
@@ -189,7 +189,7 @@ static void ptep_get_lockless_waits_for_block(struct kunit *test)
 			waits = !race_read_back(&read, SPIN_JIFFIES);
 			race_set(f, bad, contpte_mkcont(contpte_pte(f, CONT_PTES + bad)));
 		}
-		/* A second wait notices that the reader returned too early. */
+		/* Wait again, to notice a reader that returns too early. */
 		back = flaw->fits || waits ? race_read_back(&read, RACE_ANSWER_JIFFIES) :
 					     true;
 		race_read_end(f, &read, back, CONT_PTES);
@@ -223,9 +223,9 @@ static const struct race_change {
 KUNIT_ARRAY_PARAM_DESC(race_change, race_changes, desc);
 
 /*
- * A waiting reader also reads its own entry again. Once that is no longer part
- * of a block, the reader returns with the new value, although the block is as
- * inconsistent as before [contpte 55, 62].
+ * A waiting reader also reads its own entry again. Once its own entry is no
+ * longer part of a block, the reader returns with the new value, although the
+ * block is as inconsistent as before [contpte 55, 62].
  */
 static void ptep_get_lockless_reads_entry_again(struct kunit *test)
 {
@@ -264,7 +264,7 @@ static void ptep_get_lockless_reads_entry_again(struct kunit *test)
 	}
 }
 
-/* Does a reader stop once it has found both bits? */
+/* Whether a reader stops once it has found both bits. */
 #ifdef PGTABLE_KUNIT_HAS_EARLY_READS
 #define RACE_LEAVES_EARLY	true
 #else
@@ -272,10 +272,10 @@ static void ptep_get_lockless_reads_entry_again(struct kunit *test)
 #endif
 
 /*
- * The entry before the one that is young and dirty is wrong: the reader waits
- * on every kernel. The entry after it is wrong: the older kernel waits; the
- * newer one has found both bits, and has to return. Both read their own page,
- * young and dirty [contpte 61].
+ * One entry of the block is young and dirty. If the entry before it is wrong,
+ * the reader waits on every kernel. If the entry after it is wrong, the reader
+ * of an older kernel waits. The reader of a newer kernel has found both bits,
+ * and has to return. Both return their own page, young and dirty [contpte 61].
  */
 static void ptep_get_lockless_leaves_early(struct kunit *test)
 {
@@ -316,8 +316,8 @@ static void ptep_get_lockless_leaves_early(struct kunit *test)
 
 /*
  * Stable states of the block, in the order in which the writer goes through
- * them. Between two of them readers may see entries of both, none, or young
- * entries that are not contiguous.
+ * them. Between two states a reader may see entries of both states, none, or
+ * young entries that are not contiguous.
  */
 enum race_state {
 	RACE_NONE,		/* no entry */
@@ -356,7 +356,7 @@ struct race_fold {
 	struct race_reader readers[RACE_READERS];
 };
 
-/* In a stable state exactly one value is right. */
+/* The value of an entry in a stable state: exactly one value is right. */
 static pte_t race_fold_want(struct contpte_fixture *f, unsigned int state,
 			    unsigned int i)
 {
@@ -378,9 +378,9 @@ static pte_t race_fold_want(struct contpte_fixture *f, unsigned int state,
 }
 
 /*
- * On the way, an entry is none, or has its own page, is writable or not,
- * contiguous or not, and always young: before the only young entry is written,
- * the block is not consistent.
+ * Whether a value is possible on the way: none, or the entry's own page,
+ * writable or not, contiguous or not, and always young. Before the only young
+ * entry is written, the block is not consistent.
  */
 static bool race_fold_possible(struct contpte_fixture *f, unsigned int i,
 			       pte_t got)
@@ -492,13 +492,13 @@ static bool race_fold_all_read(struct race_fold *race)
 }
 
 /*
- * A writer changes the block without a lock for the readers: entry by entry,
- * unfolded, folded, write-protected as a whole and in part, cleared and set at
- * once. Readers on other CPUs get values that the entry had at some time
- * [contpte 63]: exactly one in a stable state, one of a few on the way. No
- * reader hangs. Now and then the writer waits for the readers, at each state in
- * turn; otherwise a large block would never be read as a whole. A quarter of a
- * second is hundreds of rounds at least.
+ * Readers on other CPUs read a block without a lock. Meanwhile a writer sets it
+ * entry by entry, unfolds and folds it, write-protects it as a whole and in
+ * part, and clears and sets it at once. Each reader gets a value that its entry
+ * had at some time [contpte 63]: exactly one in a stable state, one of a few on
+ * the way. No reader hangs. Now and then the writer waits for the readers, at
+ * each state in turn. Otherwise a large block would never be read as a whole. A
+ * quarter of a second is at least some hundred rounds.
  */
 static void ptep_get_lockless_races_fold(struct kunit *test)
 {
@@ -544,7 +544,7 @@ static void ptep_get_lockless_races_fold(struct kunit *test)
 	for (n = 0; n < race->nr; n++)
 		kthread_stop(race->readers[n].task);
 
-	KUNIT_EXPECT_TRUE_MSG(test, all_read, "a reader does not get on");
+	KUNIT_EXPECT_TRUE_MSG(test, all_read, "a reader hangs");
 	KUNIT_EXPECT_GT(test, race->rounds, 0);
 	for (n = 0; n < race->nr; n++) {
 		struct race_reader *reader = &race->readers[n];

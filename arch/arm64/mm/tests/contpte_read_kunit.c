@@ -4,7 +4,7 @@
  *
  * The hardware may set the accessed and the dirty bit in any entry of a folded
  * block, whichever page was accessed. ptep_get() and ptep_get_lockless() return
- * them for every entry of the block, and no bits of other blocks.
+ * these bits for every entry of the block, and no bits of other blocks.
  *
  * Each case writes entries as hardware leaves them, reads through the public
  * functions, and compares the results with the entries. Not covered: ageing and
@@ -48,7 +48,7 @@ static void read_fill(struct contpte_fixture *f, const struct read_kind *kind,
 		bool outside = i / CONT_PTES != 1;
 		pte_t pte = read_pte(f, kind, i);
 
-		/* Blocks on either side have all the bits. */
+		/* The blocks on either side have both bits in all entries. */
 		if (outside || i % CONT_PTES == young)
 			pte = pte_mkyoung(pte);
 		if (outside || i % CONT_PTES == dirty)
@@ -62,12 +62,13 @@ static void read_fill(struct contpte_fixture *f, const struct read_kind *kind,
 }
 
 /*
- * One entry of a folded block is young and one is dirty, in all pairs of
- * places, including the same and nowhere: every entry of the block reads as
- * young and dirty, with its own page [contpte 44-50, 54]. The table does not
- * change, and the neighbouring blocks, which have both bits, are ignored [52].
- * The newer kernel stops searching once it has found both bits, with a loop of
- * its own for each order of finding them: hence all pairs.
+ * One entry of a folded block is young and one is dirty. The case tries all
+ * pairs of places, also with one entry for both, and with no such entry. Every
+ * entry of the block reads as young and dirty if some entry is, with its own
+ * page [contpte 44-50, 54]. The table does not change, and the neighbouring
+ * blocks, which have both bits, are ignored [52]. The case needs all pairs:
+ * newer kernels stop the search once they have found both bits, and have a loop
+ * of its own for each order of finding them.
  */
 static void ptep_get_folded(struct kunit *test)
 {

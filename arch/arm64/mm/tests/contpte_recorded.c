@@ -4,14 +4,14 @@
  *
  * asm/pgtable.h and contpte.c are the tree's own. All accesses to an entry go
  * through a few macros (READ_ONCE(), xchg_relaxed() and so on). This file
- * defines these so that they report to the recorder. So the test covers every
- * single access of the inline functions of asm/pgtable.h, public and private,
- * and not only contpte.c.
+ * defines the macros so that they report to the recorder. So a test covers
+ * every single access of the inline functions of asm/pgtable.h, public and
+ * private, and not only contpte.c.
  *
- * Two headers are made from the tree when this is built (see the Makefile). One
- * renames each function that contpte.c exports, so that the kernel's own
- * functions stay as they are. The other holds __ptep_set_access_flags(), the
- * only primitive that is not inline.
+ * Two headers are made from the tree when this file is built (see the
+ * Makefile). One renames each function that contpte.c exports, so that the
+ * kernel's own functions stay as they are. The other holds
+ * __ptep_set_access_flags(), the only primitive that is not inline.
  */
 
 #include <linux/atomic.h>

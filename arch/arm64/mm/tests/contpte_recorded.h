@@ -2,9 +2,9 @@
 /*
  * arm64's functions for page-table entries, compiled for the recorder.
  *
- * They are the functions of the tree, down to the single access: a call makes
- * the same accesses to the same entries as the function without the prefix, and
- * records each step. TLB invalidations are recorded, but not executed.
+ * These are the functions of the tree with a prefix. A call makes the same
+ * accesses to the same entries as the function without the prefix, and records
+ * each step. TLB invalidations are recorded, but not executed.
  */
 #ifndef _ARM64_MM_TESTS_CONTPTE_RECORDED_H
 #define _ARM64_MM_TESTS_CONTPTE_RECORDED_H

@@ -3,8 +3,8 @@
  * Contiguous PTEs in a real address space.
  *
  * The other suites call the functions on tables of their own. Here the kernel
- * calls them: anonymous memory with folios of exactly one block is populated,
- * and system calls then take away, split or protect parts of blocks. A block
+ * calls them. Each case populates anonymous memory with folios of exactly one
+ * block, and system calls then unmap, split or protect parts of blocks. A block
  * may span two VMAs, since splitting a VMA does not change entries. Each case
  * states which blocks are folded afterwards, what each entry permits, and that
  * the remaining pages still have their data.
@@ -118,7 +118,8 @@ static void vma_check(struct vma_fixture *f, const char *fmt, ...)
 
 /*
  * Map four blocks, and write its number to each page. The mapping extends
- * beyond them on both sides, so that the tables stay when they are unmapped.
+ * beyond the four blocks on both sides, so that the page tables stay when the
+ * blocks are unmapped.
  */
 static void vma_populate(struct vma_fixture *f)
 {
@@ -195,8 +196,9 @@ KUNIT_ARRAY_PARAM_DESC(vma_part, vma_parts, desc);
 
 /*
  * Unmapping removes exactly the range, and unfolds the blocks that keep some
- * pages [contpte 190]. The same holds for MADV_DONTNEED, where the VMA stays
- * [191]. One page of four blocks leaves three blocks folded.
+ * pages [contpte 190]. MADV_DONTNEED does the same, but the VMA stays [191].
+ * For example, if one page of four blocks is unmapped, three blocks stay
+ * folded.
  */
 static void munmap_part(struct kunit *test)
 {
@@ -224,10 +226,11 @@ static void madvise_dontneed_part(struct kunit *test)
 /*
  * Making a part read-only, and writable again, changes only this part [contpte
  * 222, 223]. A block that is changed in part is unfolded. A block that is
- * changed as a whole is folded afterwards, even if the kernel changes page by
- * page, as its last page folds it again. After the permission is restored, each
- * page of the window is writable without a fault, and takes a write. A block of
- * which a part had lost it may be folded again, as a whole.
+ * changed as a whole is folded afterwards. This also holds if the kernel
+ * changes it page by page, since the last page folds the block again. After the
+ * permission is restored, each page of the window is writable without a fault,
+ * and takes a write. If a part of a block had lost the permission, the block
+ * may be folded again, as a whole.
  */
 static void mprotect_part(struct kunit *test)
 {
@@ -276,7 +279,7 @@ static void mprotect_part(struct kunit *test)
 /*
  * If a VMA is split in the middle of a block, the entries stay: the block spans
  * two VMAs, and is still folded [contpte 225]. If one VMA loses its pages, the
- * pages in the other one stay, unfolded [192]:
+ * pages in the other VMA stay mapped, unfolded [192]:
  *
  *	VMAs	|		A |		  B |
  *	blocks	|cccccccc|cccccccc|cccccccc|cccccccc|	split: no change
@@ -306,14 +309,17 @@ static void madvise_splits_vma_in_block(struct kunit *test)
 	}
 }
 
-/* Where the test's walk writes instead, one byte per page. */
+/* The buffer that the walk writes to in this test, one byte per page. */
 static struct vma_answers {
 	struct task_struct *task;
 	u8 *bytes;
 	unsigned int walks;
 } vma_answers;
 
-/* walk_page_range[_vma](mm or vma, start, end, ops, private): another private. */
+/*
+ * A probe on walk_page_range[_vma](mm or vma, start, end, ops, private) that
+ * replaces private.
+ */
 static int vma_answers_elsewhere(struct kprobe *probe, struct pt_regs *regs)
 {
 	if (vma_answers.task == current) {
@@ -359,10 +365,10 @@ static void vma_answers_on(struct kunit *test)
 
 /*
  * mincore() writes one byte for each page of its range, and none for the rest
- * of a block in which the range begins or ends [contpte 236]. It collects them
- * in a page of its own, and copies only as many as requested. A byte too many
- * is visible only in the buffer that this case gives to the walk, with room for
- * one block before the range and one after it.
+ * of a block in which the range begins or ends [contpte 236]. It collects the
+ * bytes in a page of its own, and copies only as many bytes as requested. A
+ * byte too many is visible only in the buffer that this case gives to the walk,
+ * with room for one block before the range and one after it.
  */
 static void mincore_part(struct kunit *test)
 {

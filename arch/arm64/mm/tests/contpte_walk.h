@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Random walks over contiguous PTEs: walks over a table of arm64 entries, in
- * which every bit of each entry is compared. See walk.h for the rest.
+ * Random walks over contiguous PTEs: walks over a table of arm64 entries that
+ * compare every bit of each entry. walk.h has everything else.
  */
 #ifndef _ARM64_MM_TESTS_CONTPTE_WALK_H
 #define _ARM64_MM_TESTS_CONTPTE_WALK_H

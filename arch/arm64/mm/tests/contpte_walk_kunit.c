@@ -2,11 +2,10 @@
 /*
  * Contiguous PTEs: random walks.
  *
- * The directed suites look at situations that their authors thought of. This
- * suite makes random calls of all functions that work on user entries, on a
- * window of four blocks, while hardware sets accessed and dirty bits in
- * between. After every step it compares table, value returned and TLB
- * invalidations with a model.
+ * The other suites test chosen situations. This suite makes random calls of all
+ * functions that work on user entries, on a window of four blocks, while
+ * hardware sets accessed and dirty bits in between. After every step it
+ * compares table, value returned and TLB invalidations with a model.
  *
  * A walk is a thousand steps, drawn from a seed, on a table that is empty at
  * first. If a walk goes wrong, the suite repeats its steps with some left out,
@@ -16,9 +15,9 @@
  *	'contpte_walk' --kernel_args contpte_walk.seed=N \
  *	--kernel_args contpte_walk.steps=10000000
  *
- * Without a seed, each boot draws another one. The suite needs no contiguous
- * PTEs: without CONFIG_ARM64_CONTPTE only the bit differs, which is never there
- * [contpte 214].
+ * Without a seed, each boot draws another seed. The suite also runs without
+ * CONFIG_ARM64_CONTPTE: then no entry ever has the contiguous bit [contpte
+ * 214].
  *
  * Not covered: calls that the contracts forbid, other CPUs, real address
  * spaces, the order of writes and invalidations within a call.
@@ -48,13 +47,14 @@ static PGTABLE_KUNIT_GEN_PARAMS(walk)
 }
 
 /*
- * In whatever order the functions are called, within their contracts, the table
- * is as if each call had changed entries that know nothing of blocks, apart
- * from the bits that a block shares. The TLB is invalidated where a block was
- * converted and where a function has to do it, and nowhere else. This combines
- * all rows of [contpte] on folding, unfolding, getting, setting, clearing,
- * write-protecting, ageing and access flags. 200,000 steps contain thousands of
- * folds and unfolds, and noticed each mutant of contpte.c that was tried.
+ * The functions are called in any order that their contracts allow. The table
+ * is always as if each call had changed single entries and there were no
+ * blocks, apart from the bits that a block shares. The TLB is invalidated where
+ * a block was converted and where a function has to do it, and nowhere else.
+ * This combines all rows of [contpte] on folding, unfolding, getting, setting,
+ * clearing, write-protecting, ageing and access flags. 200,000 steps contain
+ * thousands of folds and unfolds. They noticed each mutant of contpte.c that
+ * was tried.
  */
 static void walk_matches_model(struct kunit *test)
 {
@@ -77,8 +77,8 @@ static void walk_matches_model(struct kunit *test)
 }
 
 /*
- * Two steps in this order make a sequence fail; other steps may depend on each
- * other.
+ * A sequence fails if it has two given steps in this order. Other steps may
+ * depend on each other.
  */
 struct walk_plant {
 	u16 first;
@@ -86,7 +86,7 @@ struct walk_plant {
 	enum {
 		WALK_LOOSE,	/* any can be left out */
 		WALK_PAIRS,	/* only two at a time can */
-		WALK_CHAIN,	/* none while the one before is there */
+		WALK_CHAIN,	/* none can while the step before it is there */
 	} others;
 };
 
@@ -119,13 +119,13 @@ static bool walk_fails(void *data, const struct walk_step *step,
 }
 
 /*
- * If two steps are enough, exactly these are found as the shortest sequence: at
- * either end, side by side, and far apart; also where steps can be left out
- * only in pairs, or one after the other. The case first uses a predicate
- * instead of a walk. Then with real walks, which go wrong at the second of two
- * given steps if the first one precedes it: the shortest sequence must be these
- * two steps. Both must be legal on an empty table, as a read and a set of one
- * entry are.
+ * If two steps make a sequence fail, the suite finds exactly these two steps as
+ * the shortest sequence. They are at either end, side by side, or far apart. In
+ * some sequences, other steps can be left out only in pairs, or one after the
+ * other. The case first uses a predicate instead of a walk. Then it uses real
+ * walks, which go wrong at the second of two given steps if the first step
+ * precedes it: the shortest sequence must be these two steps. Both steps must
+ * be legal on an empty table, as a read and a set of one entry are.
  */
 static void walk_shortens_sequence(struct kunit *test)
 {

@@ -2,9 +2,9 @@
 /*
  * Random walks over contiguous PTEs: the table.
  *
- * Masks turn entries of the model into bits here, not the functions of the
- * kernel. The table, the value returned and the TLB invalidations are compared
- * bit by bit.
+ * This file turns entries of the model into bits by masks of its own, not by
+ * functions of the kernel. The table, the value returned and the TLB
+ * invalidations are compared bit by bit.
  */
 
 #include "contpte_walk.h"
@@ -49,7 +49,7 @@ static pte_t walk_encode(const struct walk *w, const struct walk_entry *e)
 	return __pte(val);
 }
 
-/* An entry may be dirty in two ways; make them one. */
+/* An entry may be dirty in two ways: turn them into one. */
 static pteval_t walk_one_dirty(pteval_t val)
 {
 	bool dirty = val & PTE_DIRTY ||
@@ -61,7 +61,9 @@ static pteval_t walk_one_dirty(pteval_t val)
 	return dirty ? val | PTE_DIRTY : val;
 }
 
-/* What an access does, or a walk of the tables by another unit. */
+/*
+ * Change an entry as an access does, or as a table walk by another unit does.
+ */
 static void walk_hardware(pte_t *ptep, unsigned int flags)
 {
 	pteval_t val = pte_val(READ_ONCE(*ptep));
@@ -114,7 +116,10 @@ static bool walk_same(struct walk *w, const struct walk_step *step, pte_t got,
 	pteval_t differ = walk_one_dirty(pte_val(got)) ^
 			  walk_one_dirty(pte_val(want));
 
-	/* Readers return the bit; the rest of a block may have it. */
+	/*
+	 * Readers must return the contiguous bit. Other functions may return it
+	 * or not, so ignore it.
+	 */
 	if (step->op != WALK_GET && step->op != WALK_GET_LOCKLESS)
 		differ &= ~PTE_CONT;
 	return !differ;

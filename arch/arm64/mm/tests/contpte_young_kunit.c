@@ -23,7 +23,7 @@
 /* A function that clears accessed or dirty bits. */
 struct young_op {
 	const char *desc;
-	/* exactly one of the three */
+	/* exactly one of the three is set */
 	bool (*single)(struct vm_area_struct *vma, unsigned long addr,
 		       pte_t *ptep);
 	bool (*range)(struct vm_area_struct *vma, unsigned long addr,
@@ -106,11 +106,11 @@ static bool op_model(struct contpte_fixture *f, const struct young_op *op,
  *	range	       <------------->
  *	widened  <-------------------------->
  *
- * In the widened range all entries lose the bits, and outside of it none does;
- * page, contiguous and write bit stay. The value returned says whether any was
- * young; if so, the flushing form invalidates the widened range, once. A second
- * call finds no entry young. The case tries every range, and every way in which
- * four blocks may be folded.
+ * All entries in the widened range lose the bits, and no entry outside of it
+ * does. The page, the contiguous bit and the write bit stay. The value returned
+ * says whether any entry was young. If one was, the form that flushes
+ * invalidates the widened range, once. A second call finds no entry young. The
+ * case tries every range, and every way in which four blocks may be folded.
  */
 static void young_op_matches_model(struct kunit *test)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A page of hugetlb that is as large as a contiguous block.
+ * Entries of a hugetlb page that is as large as a contiguous block.
  *
- * hugetlbpage.c makes and removes its entries as a block, and contpte.c never
- * handles them. Hardware treats the block like any other: it may set accessed
- * and dirty in one entry alone, so a reader of the page has to read all
- * entries.
+ * hugetlbpage.c makes and removes the entries of the page as a block, and
+ * contpte.c never handles them. Hardware treats the block like any other: it
+ * may set accessed and dirty in one entry alone, so a reader of the page has to
+ * read all entries.
  *
  * The cases use real tables of an address space, and write entries into them as
  * hardware may leave them. Not covered: pages of a pool, page faults, larger
@@ -74,7 +74,10 @@ static void huge_unlock(struct huge_fixture *f)
 /* A place that means no entry of the block. */
 #define HUGE_NONE	CONT_PTES
 
-/* Places in a block: all in a small one; in others, the ends and the middle. */
+/*
+ * The next place in a block: in a small block any place, in a large block the
+ * ends and the middle.
+ */
 static unsigned int huge_next(unsigned int i)
 {
 	if (CONT_PTES <= 16)
@@ -93,7 +96,7 @@ static pte_t huge_entry(struct huge_fixture *f, unsigned int i, bool young,
 	pte = set_pte_bit(pte, __pgprot(PTE_CONT));
 	if (young)
 		pte = pte_mkyoung(pte);
-	/* Writes the entry as hardware does. */
+	/* A write access makes the entry dirty as hardware does. */
 	if (dirty)
 		pte = clear_pte_bit(pte, __pgprot(PTE_RDONLY));
 	return pte;
@@ -149,9 +152,10 @@ static void huge_read_and_take(struct huge_fixture *f, const pte_t *entry,
 
 /*
  * huge_ptep_get() and huge_ptep_get_and_clear() return a young page if any of
- * its entries is young, and a dirty one if any is dirty [contpte 212]. The
- * first changes no entry, the second leaves none. One entry is young and one is
- * dirty, at all pairs of places, or none.
+ * its entries is young, and a dirty page if any entry is dirty [contpte 212].
+ * huge_ptep_get() changes no entry, and huge_ptep_get_and_clear() leaves no
+ * entry. One entry or none is young, and one or none is dirty, at all pairs of
+ * places.
  */
 static void huge_ptep_get_gathers(struct kunit *test)
 {
@@ -182,9 +186,9 @@ static void huge_ptep_get_gathers(struct kunit *test)
 /*
  * A page that is not present has as many entries as one that is present.
  * huge_ptep_get_and_clear() clears all of them and returns the first. Before
- * 49c87f767774 it cleared only the first, and the others stayed when a page was
- * migrated. The entries are a readable and a writable migration entry, and a
- * swap entry, which hugetlb uses for a poisoned page.
+ * commit 49c87f767774 it cleared only the first entry, and the other entries
+ * stayed when a page was migrated. The case tries a readable and a writable
+ * migration entry, and a swap entry, which hugetlb uses for a poisoned page.
  */
 static void huge_ptep_get_and_clear_nonpresent(struct kunit *test)
 {

@@ -17,8 +17,8 @@
 struct lmap_level {
 	unsigned int shift;	/* log2 of the size that one entry maps */
 	unsigned int slot;	/* of the fixmap */
-	unsigned long block;	/* entries that map memory are this large, or 0 */
-	unsigned long cont;	/* and contiguous ones form blocks this large */
+	unsigned long block;	/* size of entries that map memory, or 0 */
+	unsigned long cont;	/* size of a block of contiguous entries */
 };
 
 /* A call of create_pgd_mapping(), relative to the start of the user space. */
@@ -44,8 +44,8 @@ struct lmap_fixture {
 };
 
 /*
- * Ranges are relative to an address that a table of PMDs begins at, and the
- * next one too, so that a range may cross from one to the other.
+ * Ranges are relative to an address at which a table of PMDs begins. A range
+ * may cross into the next table of PMDs.
  */
 #define LMAP_VIRT		(2UL << ARM64_HW_PGTABLE_LEVEL_SHIFT(1))
 #define LMAP_PHYS		LMAP_VIRT
@@ -62,7 +62,7 @@ void lmap_check_fixmap(struct lmap_fixture *f);
  * struct lmap_leaf - the entry that maps an address
  * @val: the entry, or 0
  * @addr: the first address that it translates
- * @size: how many bytes it translates, or would translate if it was valid
+ * @size: how many bytes it translates, or would translate if it were valid
  * @cont: the size of a contiguous block of such entries, or 0
  */
 struct lmap_leaf {
@@ -81,17 +81,17 @@ bool lmap_by_pages(void);
 #define LMAP_CUTS	4
 
 /**
- * struct lmap_area - a part of the linear map that a test has for itself
+ * struct lmap_area - a part of the linear map that only one test uses
  * @test: the test
  * @phys: physical address of its memory, which need not exist
  * @virt: its address
  * @size: its size
  * @cut: no entry extends over one of these addresses
  * @nr_cuts: how many there are
- * @invalid: a range that cannot be accessed, from its first address
- * @invalid_end: to this one
- * @valid: a part of it that can be accessed again, from its first address
- * @valid_end: to this one
+ * @invalid: the start of a range that cannot be accessed
+ * @invalid_end: the end of this range
+ * @valid: the start of a part of the invalid range that can be accessed again
+ * @valid_end: the end of this part
  * @leaves: entries that the last check has visited
  */
 struct lmap_area {

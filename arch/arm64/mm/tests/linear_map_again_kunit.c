@@ -2,11 +2,12 @@
 /*
  * The builder of the kernel's own page tables, where entries exist already.
  *
- * Parts of the linear map are mapped again to change their permissions, and
- * memory that comes later meets the tables of its neighbours. Each case makes
- * two or more calls of create_pgd_mapping() into a private mm, or one with odd
- * arguments, and compares entries and changes of the fixmap with the model, as
- * linear_map does for single calls. Not covered: calls that are a BUG.
+ * The kernel maps parts of the linear map again to change their permissions. It
+ * also adds memory later, next to memory whose tables exist. Each case makes
+ * two or more calls of create_pgd_mapping() into a private mm, or one call with
+ * odd arguments. It compares the entries and the changes of the fixmap with the
+ * model, as suite linear_map does for single calls. Not covered: calls that are
+ * a BUG.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	linear_map_again
@@ -45,9 +46,10 @@ static void __init create_pgd_mapping_existing_table(struct kunit *test)
 }
 
 /*
- * The same range again changes nothing, and other permissions replace the old
- * ones [linear map 13]: so the kernel makes text and data read-only. The range
- * crosses the end of a table, so both calls take both paths that reach a table.
+ * A second call for the same range changes nothing, and a call with other
+ * permissions replaces the old permissions [linear map 13]. In this way the
+ * kernel makes text and data read-only. The range crosses the end of a table,
+ * so both calls take both paths that reach a table.
  */
 static void __init create_pgd_mapping_same_range(struct kunit *test)
 {
@@ -69,10 +71,10 @@ static void __init create_pgd_mapping_same_range(struct kunit *test)
 }
 
 /*
- * A block is to be mapped where a table exists: the table stays, and the
- * contiguous block around an existing page gets no contiguous bit [linear map
- * 23]. A live entry must not be replaced by a block, or become part of one,
- * without a TLB invalidation.
+ * A call maps a block where a table exists. The table stays, and the contiguous
+ * block around an existing page gets no contiguous bit [linear map 23]. A live
+ * entry must not be replaced by a block, or become part of one, without a TLB
+ * invalidation.
  */
 static void __init create_pgd_mapping_block_over_table(struct kunit *test)
 {
@@ -121,9 +123,10 @@ static void __init create_pgd_mapping_unaligned(struct kunit *test)
 }
 
 /*
- * The allocator does not clear a table, so the builder has to: old content
- * would become entries [linear map 21]. The allocator reuses the pages that
- * were freed last; the case fills them with what looks like entries.
+ * The allocator does not clear a page for a table, so the builder must clear
+ * it. Otherwise old content would become entries [linear map 21]. The allocator
+ * reuses the pages that were freed last; the case fills them with what looks
+ * like entries.
  */
 static void __init create_pgd_mapping_dirty_pages(struct kunit *test)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory that a test plugs in, to have a part of the linear map for itself, and
- * a model of its entries.
+ * Memory that a test plugs in, so that only the test uses this part of the
+ * linear map, and a model of its entries.
  */
 
 #include <linux/memblock.h>
@@ -26,13 +26,12 @@ unsigned long lmap_area_large(void)
 }
 
 /**
- * lmap_area_init() - choose where an area is to be
+ * lmap_area_init() - choose the place of an area
  * @area: the area
  * @test: the test
  * @size: its size, and its alignment; not less than a section
  *
- * It is placed after the last memory, where there is neither memory nor a
- * device.
+ * The place is after the last memory, where there is no memory and no device.
  */
 void lmap_area_init(struct lmap_area *area, struct kunit *test,
 		    unsigned long size)
@@ -51,7 +50,7 @@ void lmap_area_init(struct lmap_area *area, struct kunit *test,
  * lmap_area_plug() - plug in memory, without giving it to the page allocator
  * @area: the area
  *
- * Return: what arch_add_memory() does.
+ * Return: what arch_add_memory() returns.
  */
 int lmap_area_plug(struct lmap_area *area)
 {
@@ -68,7 +67,7 @@ int lmap_area_plug(struct lmap_area *area)
 }
 
 /**
- * lmap_area_unplug() - unplug it again
+ * lmap_area_unplug() - unplug the memory of an area
  * @area: the area
  */
 void lmap_area_unplug(struct lmap_area *area)
@@ -78,7 +77,10 @@ void lmap_area_unplug(struct lmap_area *area)
 	mem_hotplug_done();
 }
 
-/* Can one entry, or one contiguous block, map the aligned bytes around @addr? */
+/*
+ * Whether one entry, or one contiguous block, can map the aligned bytes around
+ * @addr.
+ */
 static bool lmap_area_whole(struct lmap_area *area, unsigned long addr,
 			    unsigned long size)
 {
@@ -94,7 +96,9 @@ static bool lmap_area_whole(struct lmap_area *area, unsigned long addr,
 	return true;
 }
 
-/* The model: what maps @addr, as large as possible within the cuts. */
+/*
+ * The model: the entry that maps @addr, as large as possible within the cuts.
+ */
 static struct lmap_leaf lmap_area_want(struct lmap_area *area,
 				       unsigned long addr)
 {
@@ -130,8 +134,8 @@ static struct lmap_leaf lmap_area_want(struct lmap_area *area,
  * @area: the area
  * @when: for messages
  *
- * Return: whether they agree. How the kernel marks an invalid entry is not
- * checked.
+ * Return: whether they agree. The function does not check how the kernel marks
+ * an invalid entry.
  */
 bool lmap_area_check(struct lmap_area *area, const char *when)
 {
@@ -163,7 +167,7 @@ bool lmap_area_check(struct lmap_area *area, const char *when)
  * @area: the area
  * @when: for messages
  *
- * Return: whether that is so.
+ * Return: whether there is none.
  */
 bool lmap_area_check_empty(struct lmap_area *area, const char *when)
 {

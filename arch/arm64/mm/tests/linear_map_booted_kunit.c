@@ -2,11 +2,11 @@
 /*
  * The linear map that the machine runs on.
  *
- * Each page of memory has an address in the linear map, which was built while
- * the machine booted, by the code that linear_map tests in private. These cases
- * check the result: every entry of the kernel's own tables, for all memory.
- * They change nothing, so they work with any command line and CPU; they print
- * what they found:
+ * Each page of memory has an address in the linear map. The kernel built this
+ * map at boot, by the code that suite linear_map tests in a private mm. These
+ * cases check the result: every entry of the kernel's own tables, for all
+ * memory. They change nothing, so they work with any command line and CPU. They
+ * print what they found:
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	linear_map_booted --kernel_args rodata=off
@@ -18,9 +18,9 @@
  * With the second command newer kernels map by blocks, and the third gives
  * memory a hole.
  *
- * Not covered: how often tables were changed on the way (`make check` counts
- * that on the host), and what happens after the boot (linear_map_split and
- * linear_map_plug).
+ * Not covered: how often the kernel changed tables while it built the map
+ * (`make check` counts that on the host), and what happens after the boot
+ * (linear_map_split and linear_map_plug).
  */
 
 #include <kunit/test.h>
@@ -69,7 +69,7 @@ static int __init booted_nomap(char *arg)
 
 early_param("linear_map_booted.nomap", booted_nomap);
 
-/* No memory at all. */
+/* Remove this memory: the kernel does not know it at all. */
 static int __init booted_absent(char *arg)
 {
 	return booted_dig(arg, memblock_remove);
@@ -102,7 +102,10 @@ struct booted_count {
 	unsigned long text;
 };
 
-/* Each entry that maps memory must pass the check of a case. */
+/*
+ * Call the check of a case for each entry that maps memory. Every entry must
+ * pass.
+ */
 static struct booted_count
 booted_memory(struct kunit *test,
 	      bool (*ok)(const struct lmap_leaf *leaf, phys_addr_t phys))
@@ -136,7 +139,7 @@ booted_memory(struct kunit *test,
 	return count;
 }
 
-/* May the page at that address be inaccessible for a while? */
+/* Whether the page at this address may be inaccessible for a while. */
 static bool booted_comes_and_goes(unsigned long addr)
 {
 	return debug_pagealloc_enabled() || is_kfence_address((void *)addr);
@@ -152,9 +155,9 @@ static bool booted_maps_itself(const struct lmap_leaf *leaf, phys_addr_t phys)
 
 /*
  * Every page of memory is mapped at its own address [linear map 29, 31, 32],
- * also the kernel's own data: newer kernels remove that alias only after the
- * last suite. Pages that are free with debug_pagealloc=on, and those around an
- * object of KFENCE, keep their entries, which are not valid.
+ * even the kernel's own data: newer kernels remove this data from the linear
+ * map only after the last suite. Some pages have entries that are not valid:
+ * free pages with debug_pagealloc=on, and the pages around an object of KFENCE.
  */
 static void memory_mapped_to_itself(struct kunit *test)
 {
@@ -165,7 +168,7 @@ static void memory_mapped_to_itself(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, count.pages + count.blocks, "entries");
 }
 
-/* Is every byte memory that the kernel may map? */
+/* Whether every byte is memory that the kernel may map. */
 static bool booted_is_memory(phys_addr_t phys, unsigned long size)
 {
 	phys_addr_t start, end, bytes = 0;
@@ -179,8 +182,8 @@ static bool booted_is_memory(phys_addr_t phys, unsigned long size)
 
 /*
  * Nothing but memory is mapped [linear map 29, 31]: each byte of each entry of
- * the linear map, up to the last address that there is, is memory. So a page is
- * not mapped if firmware uses a part of it.
+ * the linear map, up to the last address of the map, is memory. So a page is
+ * not mapped if firmware uses a part of the page.
  */
 static void nothing_else_mapped(struct kunit *test)
 {
@@ -206,11 +209,11 @@ static void nothing_else_mapped(struct kunit *test)
 }
 
 /*
- * A hole in memory is not mapped: no page that has a byte of the hole is, and
- * the pages next to it are [linear map 31]. The command line makes these holes:
- * some begin and end within a page, some leave less than a page between them,
- * some are larger than a block. memory_mapped_to_itself checks the rest of
- * memory.
+ * A hole in memory is not mapped: no page that has a byte of the hole is
+ * mapped, and the pages next to these pages are mapped [linear map 31]. The
+ * command line makes these holes. Some holes begin and end within a page, some
+ * leave less than a page between them, and some are larger than a block.
+ * memory_mapped_to_itself checks all other memory.
  */
 static void holes_not_mapped(struct kunit *test)
 {
@@ -229,7 +232,7 @@ static void holes_not_mapped(struct kunit *test)
 				lmap_leaf(&init_mm, (unsigned long)__phys_to_virt(phys));
 			bool hole = phys >= start && phys < end;
 
-			/* The other hole may begin there. */
+			/* Another hole may begin there. */
 			if (!hole && !booted_is_memory(phys, PAGE_SIZE))
 				continue;
 			KUNIT_EXPECT_EQ_MSG(test, !leaf.val, hole,
@@ -243,7 +246,10 @@ static void holes_not_mapped(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, around, "pages beside them");
 }
 
-/* Do the other entries of a contiguous block continue correctly? */
+/*
+ * Whether the other entries of a contiguous block map the memory that follows,
+ * with the same attributes.
+ */
 static bool booted_block_ok(const struct lmap_leaf *leaf)
 {
 	unsigned long first = ALIGN_DOWN(leaf->addr, leaf->cont), addr;
@@ -270,7 +276,10 @@ static bool booted_contiguous_ok(const struct lmap_leaf *leaf,
 	return !cont || booted_block_ok(leaf);
 }
 
-/* Text is an exception: it never changes in part. */
+/*
+ * Whether the entry maps one page and is not contiguous. Entries that are not
+ * valid, and entries of text, may be larger: text never changes in part.
+ */
 static bool booted_single_page(const struct lmap_leaf *leaf, phys_addr_t phys)
 {
 	return !(leaf->val & PTE_VALID) || booted_is_text(phys) ||
@@ -280,9 +289,9 @@ static bool booted_single_page(const struct lmap_leaf *leaf, phys_addr_t phys)
 /*
  * If an entry is contiguous, all entries of its block are [linear map 29, 31]:
  * they map consecutive memory, aligned to the block, with the same attributes.
- * If single pages must be able to change their permissions on a CPU that cannot
- * split blocks, no entry is contiguous, and only those of the kernel's text are
- * larger than a page [29, 32]. Otherwise there must be larger entries.
+ * If single pages must be able to change their permissions, on a CPU that
+ * cannot split blocks, no entry is contiguous, and only entries of the kernel's
+ * text are larger than a page [29, 32]. Otherwise there must be larger entries.
  */
 static void contiguous_blocks_complete(struct kunit *test)
 {
@@ -312,8 +321,9 @@ static bool booted_attributes_ok(const struct lmap_leaf *leaf,
 
 /*
  * Memory is data [linear map 29]: the kernel can read and write it, user space
- * cannot, and neither can execute it. The kernel's text is read-only; so are
- * other pages that the kernel has protected, such as the slots of kprobes.
+ * cannot, and neither of them can execute it. The kernel's text is read-only.
+ * Other pages that the kernel has protected are read-only too, such as the
+ * slots of kprobes.
  */
 static void attributes_of_data(struct kunit *test)
 {
@@ -330,8 +340,8 @@ static bool booted_pool_by_pages(const struct lmap_leaf *leaf, phys_addr_t phys)
 
 /*
  * KFENCE makes single pages of its pool inaccessible, even in an interrupt. So
- * its pool is mapped by single pages, even if all other memory is mapped by
- * blocks, as with rodata=off [linear map 32].
+ * single pages map its pool, even if blocks map all other memory, as with
+ * rodata=off [linear map 32].
  */
 static void kfence_pool_by_pages(struct kunit *test)
 {
@@ -363,10 +373,10 @@ static unsigned int booted_accessible(struct page *page, unsigned int order)
 
 /*
  * With debug_pagealloc=on a page is accessible from its allocation to its
- * release, and not after that [linear map 32]. The orders are 0 to 4: a CPU
- * keeps lists of pages for the orders up to 3, and none for order 4. Interrupts
- * are off between the release and the check, so nothing else allocates the
- * page.
+ * release, and not after its release [linear map 32]. The orders are 0 to 4: a
+ * CPU keeps lists of free pages for orders up to 3, but not for order 4.
+ * Interrupts are off between the release and the check, so nothing else
+ * allocates the page.
  */
 static void free_page_not_mapped(struct kunit *test)
 {

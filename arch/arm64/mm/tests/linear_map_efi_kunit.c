@@ -2,9 +2,9 @@
 /*
  * The page tables of EFI's runtime services.
  *
- * The kernel maps the memory that firmware needs at run time in an mm of its
- * own, efi_mm, with create_pgd_mapping(). It does that before the first suite
- * runs. The suite needs a machine with firmware, qemu-efi-aarch64 in Debian:
+ * Firmware needs some memory at run time. The kernel maps this memory in an mm of
+ * its own, efi_mm, with create_pgd_mapping(), before the first suite runs. The
+ * suite needs a machine with firmware (package qemu-efi-aarch64 in Debian):
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 linear_map_efi \
  *	--kconfig_add=CONFIG_EFI=y \
@@ -51,9 +51,9 @@ static bool efi_permissions_ok(const struct lmap_leaf *leaf, u32 type)
 
 /*
  * Each page that firmware needs is mapped at its address, with permissions and
- * attributes for code, data or a device [linear map 37]. Where the kernel's pages
- * are larger than those of firmware, neighbours may share one: then permissions
- * are not checked.
+ * attributes for code, data or a device [linear map 37]. If the kernel's pages are
+ * larger than the firmware's pages, two neighbours may share one page of the
+ * kernel. The case does not check the permissions of such a page.
  */
 static void runtime_services_mapped(struct kunit *test)
 {
@@ -88,7 +88,7 @@ static void runtime_services_mapped(struct kunit *test)
 		}
 	}
 	PGTABLE_KUNIT_DID(test, pages, "pages of firmware");
-	PGTABLE_KUNIT_DID(test, code, "of them code");
+	PGTABLE_KUNIT_DID(test, code, "pages of firmware code");
 	kunit_info(test, "%lu of devices\n", devices);
 }
 
@@ -115,8 +115,8 @@ static void nothing_else_mapped_for_firmware(struct kunit *test)
 }
 
 /*
- * A runtime service works [linear map 37]: the code of firmware runs, finds its
- * data and its device, and returns a plausible date.
+ * The runtime service that reads the time works [linear map 37]: the code of
+ * firmware runs, finds its data and its device, and returns a plausible date.
  */
 static void runtime_service_called(struct kunit *test)
 {

@@ -2,23 +2,23 @@
 /*
  * The builder of the kernel's own page tables.
  *
- * create_pgd_mapping() runs the code that makes the linear map. It reaches each
- * table through a slot of the fixmap, and every change of a slot costs a TLB
- * invalidation. Older kernels changed the slot once for every contiguous block,
- * which took most of the boot time of a machine with much memory. Newer kernels
- * change it once for each table. Each case maps a range into a private mm, and
- * compares
+ * create_pgd_mapping() runs the code that makes the linear map. It maps each
+ * table in a slot of the fixmap to write to it, and every change of a slot
+ * costs a TLB invalidation. Older kernels changed the slot once for every
+ * contiguous block, which took most of the boot time of a machine with much
+ * memory. Newer kernels change the slot once for each table. Each case maps a
+ * range into a private mm, and compares
  *
- *  - every entry of every table with a reference model, which says for an
+ * - every entry of every table with a reference model, which says for an
  *    entry alone what it should be: nothing, a table, or a page or block,
  *    contiguous or not, and what attributes; so that nothing outside of the
  *    range is mapped either;
- *  - the changes of the fixmap, which a kprobe records, with the tables: each
+ * - the changes of the fixmap, which a kprobe records, with the tables: each
  *    is mapped once and unmapped once, inside the time that the table above
  *    is, and no slot is used twice at a time.
  *
- * The tables are empty before; linear_map_again has calls that find entries.
- * The addresses that are mapped are never accessed, so they need not exist. Not
+ * The tables are empty before each call; suite linear_map_again has calls that
+ * find entries. No test accesses the mapped memory, so it need not exist. Not
  * covered: the linear map itself (linear_map_booted), its splitting
  * (linear_map_split), failing allocations (linear_map_plug).
  *
@@ -103,10 +103,11 @@ static const struct lmap_range lmap_ranges[] = {
 KUNIT_ARRAY_PARAM_DESC(lmap_range, lmap_ranges, desc);
 
 /*
- * One call for each range [linear map 1-11]. Every entry of every table agrees
- * with the model, also entries for tables [20], whichever levels are folded
- * [24] and however large the address is [25]. Each table, also a new one, is
- * mapped once and unmapped once, and these calls nest properly [17-19].
+ * create_pgd_mapping() is called once for each range [linear map 1-11]. Every
+ * entry of every table agrees with the model. This includes entries for tables
+ * [20], any folded levels [24], and large addresses [25]. Each table, even a
+ * new table, is mapped in the fixmap once and unmapped once, and these calls
+ * nest properly [17-19].
  */
 static void __init create_pgd_mapping_range(struct kunit *test)
 {

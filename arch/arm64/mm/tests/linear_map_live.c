@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The page tables that the kernel runs on: what maps an address.
+ * Helpers that find the entry for an address in the page tables that the kernel
+ * runs on.
  */
 
 #include <linux/mm.h>
@@ -22,7 +23,8 @@ static struct lmap_leaf lmap_found(u64 val, unsigned long addr,
  * @mm: the page tables
  * @addr: the address
  *
- * Return: the entry of the last level that there is, which need not be valid.
+ * Return: the entry of the last level that exists for this address, which need
+ * not be valid.
  */
 struct lmap_leaf lmap_leaf(struct mm_struct *mm, unsigned long addr)
 {
@@ -57,7 +59,7 @@ phys_addr_t lmap_leaf_phys(const struct lmap_leaf *leaf)
 }
 
 /**
- * lmap_leaf_attributes() - all bits of an entry but the address
+ * lmap_leaf_attributes() - all bits of an entry except the address
  * @leaf: the entry
  */
 u64 lmap_leaf_attributes(const struct lmap_leaf *leaf)
@@ -68,8 +70,9 @@ u64 lmap_leaf_attributes(const struct lmap_leaf *leaf)
 /**
  * lmap_by_pages() - whether this boot maps memory by single pages
  *
- * The kernel must do so if pages change their permissions one by one, and the
- * CPU cannot split a larger entry, or the kernel cannot wait for the split.
+ * The kernel must do this if single pages change their permissions and a larger
+ * entry cannot be split: either the CPU cannot do it, or the kernel cannot wait
+ * for it.
  */
 bool lmap_by_pages(void)
 {

@@ -19,7 +19,7 @@ static void lmap_add_level(struct lmap_fixture *f, unsigned int shift,
 	};
 }
 
-/* The levels, without those that are folded. */
+/* Find the levels of the page tables, without folded levels. */
 static void lmap_levels(struct lmap_fixture *f)
 {
 	unsigned int levels = CONFIG_PGTABLE_LEVELS;
@@ -40,7 +40,10 @@ static void lmap_levels(struct lmap_fixture *f)
 	lmap_add_level(f, PAGE_SHIFT, FIX_PTE, PAGE_SIZE, CONT_PTE_SIZE);
 }
 
-/* Is the aligned area of that size around @virt mapped, and phys aligned? */
+/*
+ * Whether the range maps all of the aligned area of this size around @virt, to
+ * an aligned physical address.
+ */
 static bool lmap_covers(const struct lmap_range *range, unsigned long virt,
 			unsigned long size)
 {
@@ -51,7 +54,7 @@ static bool lmap_covers(const struct lmap_range *range, unsigned long virt,
 	       IS_ALIGNED(range->phys - range->virt, size);
 }
 
-/* Did an earlier call map a page of the aligned area around @virt? */
+/* Whether an earlier call mapped a page of the aligned area around @virt. */
 static bool lmap_met(struct lmap_fixture *f, unsigned long virt,
 		     unsigned long size)
 {
@@ -65,8 +68,8 @@ static bool lmap_met(struct lmap_fixture *f, unsigned long virt,
 }
 
 /*
- * The model: what maps @virt at that level; it does not describe a table
- * further.
+ * The model: the entry for @virt at this level. For a table it says only that
+ * there is one.
  */
 static u64 lmap_want(struct lmap_fixture *f, unsigned int level,
 		     unsigned long virt)
@@ -95,8 +98,8 @@ static u64 lmap_want(struct lmap_fixture *f, unsigned int level,
 }
 
 /*
- * Compare all entries of a table with the model, count the tables, and free
- * those below.
+ * Compare all entries of a table with the model, count the tables, and free the
+ * tables below it.
  */
 static void lmap_check_table(struct lmap_fixture *f, unsigned int level,
 			     u64 *table, unsigned long virt, unsigned int nr)
@@ -140,8 +143,8 @@ static void lmap_free(void *data)
  * lmap_check_fixmap() - compare the changes of the fixmap with the tables
  * @f: the fixture, after lmap_check()
  *
- * The changes are a stack of slots, from the highest table downwards. The
- * tables of each level that were mapped, and how often, must agree with the
+ * The slots that are set form a stack, from the highest table downwards. The
+ * number of tables that were mapped at each level must agree with the number of
  * tables that exist.
  */
 void lmap_check_fixmap(struct lmap_fixture *f)
@@ -205,7 +208,7 @@ void __init lmap_create(struct lmap_fixture *f,
 
 /**
  * lmap_check() - compare all tables with the model, count them, and free them
- * @f: the fixture; its @range is what all calls together were to map
+ * @f: the fixture; its @range is what all calls together must have mapped
  */
 void lmap_check(struct lmap_fixture *f)
 {

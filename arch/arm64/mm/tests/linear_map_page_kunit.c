@@ -4,13 +4,13 @@
  *
  * Secret memory and kernel code leave the linear map or become read-only there,
  * page by page. set_direct_map_*() makes a page inaccessible in the linear map.
- * set_memory_*() changes pages of vmalloc(), and with rodata=full a page that
- * becomes read-only is read-only in the linear map as well: otherwise the same
- * memory could be written through its second address.
+ * set_memory_*() changes pages of vmalloc(). With rodata=full, a page that it
+ * makes read-only becomes read-only in the linear map too. Otherwise the memory
+ * could be written to through its address in the linear map.
  *
- * Each case changes some of a few pages and checks each page: its entry, and
- * whether a write takes effect. The writes before a change put the old entry
- * into the TLB.
+ * Each case has a few pages, changes some of them, and checks each page: its
+ * entry, and whether a write takes effect. The writes before a change put the
+ * old entry into the TLB.
  *
  * Not covered: blocks that have to be split first (linear_map_split), and
  * lazily unmapped areas that may map the same pages.
@@ -43,7 +43,10 @@ static bool can_write(void *addr)
 	return !copy_to_kernel_nofault(addr, &word, sizeof(word));
 }
 
-/* Pages [first, end) cannot be accessed in the linear map, all others can. */
+/*
+ * Check that pages [first, end) cannot be accessed in the linear map, and all
+ * other pages can.
+ */
 static void expect_hidden(struct kunit *test, struct page *page,
 			  unsigned int first, unsigned int end)
 {
@@ -51,16 +54,16 @@ static void expect_hidden(struct kunit *test, struct page *page,
 		bool shown = i < first || i >= end;
 
 		KUNIT_EXPECT_EQ_MSG(test, kernel_page_present(page + i), shown,
-				    "page %u, hidden are [%u, %u)", i, first, end);
+				    "page %u; pages [%u, %u) must be hidden", i, first, end);
 		KUNIT_EXPECT_EQ_MSG(test, can_write(page_address(page + i)), shown,
-				    "page %u, hidden are [%u, %u)", i, first, end);
+				    "page %u; pages [%u, %u) must be hidden", i, first, end);
 	}
 }
 
 /*
  * Four pages become inaccessible one by one, and then accessible one by one. At
- * each step just this page changes, kernel_page_present() agrees, and no page
- * can be written to that is not present.
+ * each step only this page changes, kernel_page_present() agrees, and a page
+ * that is not present cannot be written to.
  */
 static void set_direct_map_each_page(struct kunit *test)
 {
@@ -97,9 +100,10 @@ static const struct page_range {
 };
 
 /*
- * The pages of @ro are read-only and the others are not, as vmalloc() maps them
- * and, with rodata=full, in the linear map. The last call named the pages of
- * @changed. Returns how many others have the wrong permission in the linear map.
+ * Check that the pages of @ro are read-only and the others are not: in the
+ * mapping of vmalloc() and, with rodata=full, in the linear map. The last call
+ * changed the pages of @changed. Returns how many other pages have the wrong
+ * permission in the linear map.
  */
 static unsigned int expect_read_only(struct kunit *test, char *area,
 				     unsigned long ro, unsigned long changed)
@@ -127,9 +131,10 @@ static unsigned int expect_read_only(struct kunit *test, char *area,
 
 /*
  * set_memory_ro() makes pages of vmalloc() read-only, and set_memory_rw() makes
- * them writable again: all pages, the first, two in the middle, the last. With
- * rodata=full the same pages change in the linear map, and no others. Known
- * issue 21: all pages of the area change there.
+ * them writable again. The range is all pages, the first page, two pages in the
+ * middle, or the last page. With rodata=full these pages change in the linear
+ * map too, and no other pages do. Known issue 21: all pages of the area change
+ * in the linear map.
  */
 static void set_memory_ro_and_alias(struct kunit *test)
 {
@@ -172,8 +177,8 @@ static void set_memory_ro_and_alias(struct kunit *test)
 }
 
 /*
- * set_memory_x() and set_memory_nx() change just their pages, and nothing in
- * the linear map: memory there is never executable.
+ * set_memory_x() and set_memory_nx() change only their pages, and nothing in the
+ * linear map, where memory is never executable.
  */
 static void set_memory_x_not_alias(struct kunit *test)
 {

@@ -2,19 +2,19 @@
 /*
  * Memory that is plugged in after the boot, and unplugged again.
  *
- * The same code that built the linear map extends it; the tables now come from
- * the page allocator, which may have no page left. Each case plugs in memory
- * after the last that exists, without giving it to the page allocator, and
- * compares all entries with a model. The memory need not exist, as nobody
- * touches it. If the kernel uses less memory than the machine has, one case
- * finds real memory:
+ * The code that built the linear map also extends it. The tables now come from the
+ * page allocator, which may have no page left. Each case plugs in memory at
+ * addresses after the machine's last memory, without giving it to the page
+ * allocator, and compares all entries with a model. The memory need not exist, as
+ * nothing touches it. If the kernel uses less memory than the machine has, one
+ * case plugs in real memory:
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 linear_map_plug \
  *	--kconfig_add=CONFIG_MEMORY_HOTPLUG=y \
  *	--kconfig_add=CONFIG_MEMORY_HOTREMOVE=y --kernel_args mem=512M
  *
- * Not covered: memory that the page allocator has got (MEM_ONLINE), and its
- * struct pages, apart from their allocation.
+ * Not covered: memory that is given to the page allocator (MEM_ONLINE); the struct
+ * pages of the memory, apart from their allocation.
  */
 
 #include <linux/kprobes.h>
@@ -53,10 +53,10 @@ KUNIT_ARRAY_PARAM(plug, plug_sections, plug_desc);
 
 /*
  * Memory that is plugged in is mapped like memory at boot [linear map 33]: each
- * page at its own address, by the largest entries and contiguous blocks that
- * fit, or by pages if the boot does so. The fixmap maps each table of pages
- * once, not once for each block. After the memory is unplugged, no entry and no
- * table of it is left. The last size has entries of every level.
+ * page at its own address, by the largest entries and contiguous blocks that fit,
+ * or by pages if the kernel mapped memory by pages at boot. The fixmap maps each
+ * table of PTEs once, not once for each block. After the memory is unplugged, it
+ * has no entry and no table. The last size has entries of every level.
  */
 static void arch_add_memory_mapped(struct kunit *test)
 {
@@ -80,7 +80,7 @@ static void arch_add_memory_mapped(struct kunit *test)
 	lmap_area_check_empty(&area, "unplugged");
 }
 
-/* Which allocation fails, and how many there were. */
+/* Which allocation must fail, and how many allocations there were. */
 static struct {
 	struct task_struct *task;
 	unsigned int fail;
@@ -107,13 +107,15 @@ static void plug_probe_off(void *data)
 	unregister_kprobe(&plug_probe);
 }
 
-/* More than a section takes: 64 tables or fewer, and its struct pages. */
+/*
+ * More allocations than a section needs: at most 64 tables, and its struct pages.
+ */
 #define PLUG_ALLOCATIONS	4096
 
 /*
  * Each allocation of a table or of struct pages fails in turn, until all have
- * failed once [linear map 22]. Each time the kernel returns an error, maps nothing
- * and leaves no table; or it uses smaller pages, and maps everything. Older
+ * failed once [linear map 22]. Each time the kernel either returns an error, maps
+ * nothing and leaves no table, or it uses smaller pages and maps everything. Older
  * kernels stop the machine instead.
  */
 static void arch_add_memory_no_memory(struct kunit *test)
@@ -155,10 +157,10 @@ static void arch_add_memory_no_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ_MSG(test, err, 0, "with %u allocations", i);
 	KUNIT_EXPECT_LT(test, i, PLUG_ALLOCATIONS);
 	kunit_info(test, "%u allocations\n", i - 1);
-	PGTABLE_KUNIT_DID(test, failed, "of them without which there is no memory");
+	PGTABLE_KUNIT_DID(test, failed, "failed allocations after which there is no memory");
 }
 
-/* Memory of the machine that mem= keeps from the kernel. */
+/* Find memory of the machine that the kernel does not use because of mem=. */
 static phys_addr_t plug_hidden(struct kunit *test, unsigned long size)
 {
 	phys_addr_t start = ALIGN(memblock_end_of_DRAM(), size);
@@ -177,10 +179,10 @@ static phys_addr_t plug_hidden(struct kunit *test, unsigned long size)
 }
 
 /*
- * Memory that exists is plugged in as firmware does it [linear map 33]: each
- * page reads back what was written to it through the linear map, and no two
- * addresses are the same page. It is not given to the page allocator, so nobody
- * else writes.
+ * Real memory is plugged in as on a request of firmware [linear map 33]. Each page
+ * is written to through the linear map and reads back its own content, so no two
+ * addresses are the same page. The memory is not given to the page allocator, so
+ * nothing else writes to it.
  */
 static void add_memory_written(struct kunit *test)
 {

@@ -3,20 +3,21 @@
  * Permissions that change in a part of the linear map.
  *
  * set_memory_valid() makes a range of pages inaccessible, and accessible again.
- * On a CPU with break-before-make level 3 newer kernels map memory by blocks,
- * and split those of which the range covers a part. They split into contiguous
- * entries of the next level first, so that the rest stays as large as possible.
- * Each case plugs in memory of its own, mapped by entries of every size, makes
- * a range inaccessible, and compares each entry with a model: the largest entry
- * that contains no end of the range. If memory is mapped by pages, no other
- * page may change.
+ * On a CPU with break-before-make level 3, newer kernels map memory by blocks,
+ * and split each block that the range covers in part. They split a block into
+ * contiguous entries of the next level first, so that the other entries stay as
+ * large as possible. Each case plugs in memory of its own, which entries of
+ * every size map, and makes a range inaccessible. It compares each entry with a
+ * model: the largest entry that contains no end of the range. If single pages
+ * map the memory, no page outside of the range may change.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 linear_map_split \
  *	--kconfig_add=CONFIG_MEMORY_HOTPLUG=y \
  *	--kconfig_add=CONFIG_MEMORY_HOTREMOVE=y \
  *	--qemu_args '-cpu max,pauth-impdef=on,midr=0xc00fac30'
  *
- * Not covered: CPUs of two kinds, for which the whole map is split at boot.
+ * Not covered: machines with CPUs of two kinds, on which the kernel splits the
+ * whole map at boot.
  */
 
 #include <linux/kernel.h>
@@ -93,7 +94,7 @@ static void split_run(struct kunit *test, const struct split_range *range)
 	split_change(&area, area.invalid, range->size, false);
 	lmap_area_check(&area, "taken away");
 
-	/* Split entries stay split. */
+	/* The kernel does not merge entries that it has split. */
 	area.valid = area.invalid;
 	area.valid_end = area.invalid_end;
 	split_change(&area, area.valid, range->size, true);
@@ -105,24 +106,29 @@ static void split_run(struct kunit *test, const struct split_range *range)
 }
 
 /*
- * Blocks are split exactly where permissions change [linear map 34]: at the
- * ends of each kind of range, and into entries no smaller than necessary. All
- * other entries of the memory keep their size, address and permissions.
+ * set_memory_valid() splits blocks exactly where permissions change [linear map
+ * 34]: at the ends of each kind of range, and into entries no smaller than
+ * necessary. All other entries of the memory keep their size, address and
+ * permissions.
  */
 static void set_memory_valid_range(struct kunit *test)
 {
 	split_run(test, test->param_value);
 }
 
-/* The same for ranges that are larger than a block [linear map 34]. */
+/*
+ * set_memory_valid() splits blocks in this way for ranges that are larger than
+ * a block too [linear map 34].
+ */
 static void set_memory_valid_large_range(struct kunit *test)
 {
 	split_run(test, test->param_value);
 }
 
 /*
- * A block that is inaccessible as a whole is split when one of its pages
- * becomes accessible again [linear map 34]; the others stay inaccessible.
+ * A block is inaccessible as a whole. When one of its pages becomes accessible
+ * again, the block is split, and its other pages stay inaccessible [linear map
+ * 34].
  */
 static void set_memory_valid_part_of_invalid(struct kunit *test)
 {

@@ -3,9 +3,9 @@
  * The rule for changes of live entries of the kernel's page tables.
  *
  * The linear map is in use while parts of it become read-only or lose their
- * contiguous bits. pgattr_change_is_safe() decides which of these changes need
- * no invalid entry and TLB invalidation in between. The builder does what it
- * allows; what it forbids is a BUG there. Each case checks one change. Not
+ * contiguous bits. pgattr_change_is_safe() decides which of these changes are
+ * safe without an invalid entry and a TLB invalidation in between. If it
+ * forbids a change, the builder calls BUG(). Each case checks one change. Not
  * covered: its callers (linear_map_again makes such changes).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
@@ -60,7 +60,10 @@ static const struct pgattr_change {
 	  false },
 	{ "contiguous bit cleared", PGATTR_NORMAL | PTE_CONT, PGATTR_NORMAL,
 	  false },
-	/* Cases in which the builder takes care of the rest of a block. */
+	/*
+	 * Changes that are allowed because the builder handles the other
+	 * entries of the block.
+	 */
 	{ "contiguous, read-only", PGATTR_NORMAL | PTE_CONT,
 	  PGATTR_NORMAL | PTE_CONT | PTE_RDONLY, PGTABLE_KUNIT_KEEPS_TABLES },
 };
@@ -68,8 +71,9 @@ static const struct pgattr_change {
 KUNIT_ARRAY_PARAM_DESC(pgattr_change, pgattr_changes, desc);
 
 /*
- * Which changes of a live entry need no invalid entry in between: the rule that
- * the builder of kernel page tables follows [linear map 14].
+ * pgattr_change_is_safe() allows exactly the changes of a live entry that need
+ * no invalid entry in between [linear map 14]. The builder of kernel page
+ * tables follows this rule.
  */
 static void pgattr_change_is_safe_rule(struct kunit *test)
 {

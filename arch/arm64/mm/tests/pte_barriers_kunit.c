@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * When a write of a kernel entry is made visible to the table walker.
+ * The barriers that make a write of a kernel entry visible to the table walker.
  *
  * A new valid entry of the kernel needs two barriers before its address is
- * used. In lazy MMU mode they are postponed until the mode ends, and a flag of
- * the thread says that they are pending. A lost flag causes a fault on memory
- * that was just mapped; a flag that is never set costs time.
+ * used. In lazy MMU mode the kernel postpones them until the mode ends, and
+ * sets a flag of the thread to say that they are pending. If the flag gets
+ * lost, memory that was just mapped causes a fault. If the flag is never set,
+ * the kernel saves no barriers.
  *
- * Synthetic tables. The cases check the flag: no emulator shows a missing
- * barrier. Older kernels postpone nothing, and skip. Not covered: the counting
- * of sections, which the kernel's own lazy_mmu_mode_kunit tests.
+ * The cases use synthetic tables and check the flag, since no emulator shows a
+ * missing barrier. Older kernels postpone nothing, and the suite is skipped.
+ * Not covered: how the kernel counts nested sections, which its own
+ * lazy_mmu_mode_kunit tests.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'pte_barriers'
@@ -104,12 +106,12 @@ static unsigned int barriers_of_one(struct kunit *test,
 }
 
 /*
- * Barriers of valid kernel entries are postponed in lazy MMU mode and nowhere
- * else: not in a pause, not in an interrupt. The end of a section executes
- * them, also the end of the inner of two sections; the entry is in the table at
- * once [contpte 239]. The writes are one entry, a contiguous block's worth, a
- * full table, and a PMD. User entries and entries that are not valid owe no
- * barrier.
+ * The kernel postpones the barriers of valid kernel entries in lazy MMU mode,
+ * but not in a pause of the mode or in an interrupt. The end of a section
+ * executes the barriers, even the end of the inner of two sections. The entry
+ * itself is in the table at once [contpte 239]. The case writes one entry, as
+ * many entries as a contiguous block has, a full table, and a PMD. User entries
+ * and entries that are not valid need no barrier.
  */
 static void set_ptes_in_lazy_mode(struct kunit *test)
 {
@@ -127,7 +129,7 @@ static void set_ptes_in_lazy_mode(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(writes); i++)
 		nr += barriers_of_one(test, &writes[i]);
-	PGTABLE_KUNIT_DID(test, nr, "looks at the flag");
+	PGTABLE_KUNIT_DID(test, nr, "checks of the flag");
 }
 #else
 static void set_ptes_in_lazy_mode(struct kunit *test)

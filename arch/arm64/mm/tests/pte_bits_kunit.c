@@ -3,9 +3,9 @@
  * The bits of one arm64 entry.
  *
  * The functions for runs of entries compare, merge and rebuild entries with a
- * handful of helpers. Each helper changes some bits of a value, and all other
- * bits have to stay. Tables in this file say which, after the rules for the
- * dirty and the writable state:
+ * handful of helpers. Each helper changes some bits of a value, and must leave
+ * all other bits unchanged. Tables in this file list the bits that a helper
+ * changes. They follow the rules for the dirty and the writable state:
  *
  *	dirty writable | PTE_RDONLY PTE_WRITE PTE_DIRTY
  *	  no     no    |     1          0         0
@@ -13,11 +13,13 @@
  *	  yes    no    |     1          0         1
  *	  yes    yes   |     0          1         any
  *
- * Each helper runs on every combination of these bits. The place of the bits of
- * an address is taken from the architecture, not from the macros under test.
+ * Each helper runs on every combination of these bits. The positions of address
+ * bits in an entry are taken from the architecture, not from the macros under
+ * test.
  *
- * Values only. Not covered: entries in a table (pte_cont), entries that are not
- * present (pte_nonpresent), ranges (contpte), what the hardware makes of them.
+ * The suite tests values only. Not covered: entries in a table (pte_cont),
+ * entries that are not present (pte_nonpresent), ranges (contpte), what the
+ * hardware makes of them.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'pte_bits'
@@ -49,7 +51,7 @@ static pteval_t bits_combination(unsigned int nr)
 	return val;
 }
 
-/* A page whose address has bits everywhere, up to the highest. */
+/* The PFN of a page whose address has many bits set, up to the highest. */
 static unsigned long bits_pfn(void)
 {
 	phys_addr_t phys = PHYS_MASK & ~(phys_addr_t)0x5a5a5a5a5a5a5a5aULL;
@@ -57,7 +59,9 @@ static unsigned long bits_pfn(void)
 	return phys >> PAGE_SHIFT;
 }
 
-/* All entries here are pages: bit 1 is set, whether they are valid or not. */
+/*
+ * All entries here map pages, so bit 1 is set, even if the entry is not valid.
+ */
 static pte_t bits_pte(unsigned int nr)
 {
 	pteval_t val = PTE_MAYBE_SHARED | (PTE_TYPE_PAGE & ~PTE_VALID) |
@@ -90,7 +94,7 @@ struct helper {
 	bool valid;		/* it is for valid entries */
 };
 
-/* Some are macros. */
+/* Some helpers are macros, so each gets a function. */
 #define HELPER(name)							\
 	static pte_t run_##name(pte_t pte)				\
 	{								\
@@ -160,11 +164,12 @@ static pteval_t helper_want(const struct helper *helper, pteval_t val)
 }
 
 /*
- * Each helper changes the bits that its rules name and no other [contpte 1, 8,
- * 114], especially not those of the address. One rule says that a clean entry
- * is still clean after it is made writable; a kernel once broke it. The case
- * tries every combination of bits: the dirty state depends on three of them,
- * and a helper that tests or changes a wrong bit shows in some combination.
+ * Each helper changes the bits that its rules name and no other bits [contpte
+ * 1, 8, 114], especially no bits of the address. One rule says that a clean
+ * entry is still clean after it is made writable. A kernel once broke this
+ * rule. The case tries every combination of bits: the dirty state depends on
+ * three of them, and a helper that tests or changes a wrong bit shows in some
+ * combination.
  */
 static void pte_helper_changes_bits(struct kunit *test)
 {
@@ -239,9 +244,10 @@ static const struct predicate predicates[] = {
 KUNIT_ARRAY_PARAM_DESC(predicate, predicates, desc);
 
 /*
- * Each predicate of an entry depends on its bits and no others: valid and
- * contiguous are two bits, and an entry that is present but not valid is not
- * part of a contiguous block, whatever bit 52 is [contpte 2, 3].
+ * Each predicate of an entry depends only on the bits that its rule names. An
+ * entry is part of a contiguous block only if it is valid and has bit 52. An
+ * entry that is present but not valid is not part of a block, whatever bit 52
+ * is [contpte 2, 3].
  */
 static void pte_predicate_reads_bits(struct kunit *test)
 {
@@ -262,7 +268,7 @@ static void pte_predicate_reads_bits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, predicate->run(__pte(0)), predicate->want(0));
 }
 
-/* Bits that mprotect() may change; the others belong to the page. */
+/* The bits that mprotect() may change. All other bits belong to the page. */
 #define MODIFY_MASK	(PTE_VALID | PTE_PRESENT_INVALID | PTE_USER | PTE_PXN | \
 			 PTE_UXN | PTE_RDONLY | PTE_WRITE | PTE_GP |		\
 			 PTE_ATTRINDX_MASK | PTE_PO_IDX_MASK)
@@ -312,10 +318,9 @@ static void pte_modify_keeps_and_takes(struct kunit *test)
 }
 
 /*
- * An entry consists of its address and its protection, which make the entry
- * again when put together [contpte 4]: folding, unfolding and every batch rely
- * on it. With the address of all ones the parts can be distinguished where they
- * are next to each other.
+ * If the PFN and the protection of an entry are put together again, they give
+ * the same entry [contpte 4]. Folding, unfolding and every batch rely on that.
+ * One address has all bits set, so a bit that belongs to the wrong part shows.
  */
 static void pte_pgprot_identity(struct kunit *test)
 {
@@ -344,9 +349,10 @@ static void pte_pgprot_identity(struct kunit *test)
 }
 
 /*
- * Where the architecture wants the address: in an entry for a 64K page bits 48
- * to 51 of the address are in bits 12 to 15, in others bits 50 and 51 are in
- * bits 8 and 9, if addresses have that many bits.
+ * The bits of an entry that hold the address, as the architecture defines them.
+ * If addresses have 52 bits, an entry for a 64K page has bits 48 to 51 of the
+ * address in bits 12 to 15. An entry for another page size has bits 50 and 51
+ * of the address in bits 8 and 9.
  */
 static pteval_t phys_in_entry(phys_addr_t phys)
 {
@@ -359,12 +365,13 @@ static pteval_t phys_in_entry(phys_addr_t phys)
 }
 
 /*
- * The next page, and the page n further on, have an address that much higher
- * and the same other bits [contpte 5]. The address carries into each higher bit
- * up to the last one: above 48 bits, adding to the entry would go wrong. The
- * other bits are set one by one, not at all, and all together. Known issue 5:
- * in an entry for a 64K page, bits 48 and 49 of the address are also in their
- * own place, which the architecture wants to be 0.
+ * pte_advance_pfn() raises the address of an entry by n pages, and does not
+ * change the other bits [contpte 5]. The case makes the address carry into each
+ * higher bit, up to the last: above 48 bits, a plain addition to the entry
+ * would go wrong. The other bits are set one by one, not at all, and all
+ * together. Known issue 5: in an entry for a 64K page, bits 48 and 49 of the
+ * address are also in bits 48 and 49 of the entry, which the architecture wants
+ * to be 0.
  */
 static void pte_advance_pfn_all_address_bits(struct kunit *test)
 {
@@ -410,7 +417,7 @@ static void pte_advance_pfn_all_address_bits(struct kunit *test)
 	}
 	if (twice)
 		pgtable_kunit_known_issue(test, 5,
-					  "bits 48 and 49 of the address stand in %016llx twice",
+					  "bits 48 and 49 of the address are in %016llx twice",
 					  twice);
 	else if (IS_ENABLED(CONFIG_ARM64_64K_PAGES) && PHYS_MASK_SHIFT > 48)
 		pgtable_kunit_stale_issue(test, 5);
@@ -430,7 +437,7 @@ static const struct kernel_prot {
 
 KUNIT_ARRAY_PARAM_DESC(kernel_prot, kernel_prots, desc);
 
-/* They depend on the CPU, so they are no constants. */
+/* The protections depend on the CPU, so they are no constants. */
 static pgprot_t kernel_prot(const struct kernel_prot *kernel)
 {
 	switch (kernel->val) {
@@ -448,12 +455,12 @@ static pgprot_t kernel_prot(const struct kernel_prot *kernel)
 }
 
 /*
- * The kernel's own pages take no fault to become dirty: writable pages can be
- * written to at once, and read-only ones as soon as they are made writable.
- * That holds for entries that are read-only from the start, and for those that
- * were made so by clearing one bit and setting the other, as set_memory_ro()
- * does. pte_mkwrite_novma() leaves a clean entry read-only for the hardware, so
- * they have to be dirty.
+ * The kernel's own pages take no fault to become dirty. Writable pages can be
+ * written to at once, and read-only pages as soon as they are made writable.
+ * This holds for entries that are read-only from the start, and for entries
+ * that were made read-only by clearing one bit and setting another, as
+ * set_memory_ro() does. pte_mkwrite_novma() leaves a clean entry read-only for
+ * the hardware, so all these entries must be dirty.
  */
 static void page_kernel_is_dirty(struct kunit *test)
 {

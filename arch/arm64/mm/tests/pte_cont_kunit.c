@@ -4,12 +4,12 @@
  *
  * The bit has a meaning only in a valid entry. Only the functions that work on
  * entries in a table may use it: it may leak through the getters, but a setter
- * does not take it from its caller. An entry that is not valid, in which bit 52
- * may mean something else, is not a part of a block.
+ * ignores the bit in the value of its caller. In an entry that is not valid,
+ * bit 52 may mean something else, and the entry is not a part of a block.
  *
- * Synthetic tables and values. Not covered: folding and unfolding of blocks
- * (contpte_fold), ranges (contpte). It also runs without CONFIG_ARM64_CONTPTE,
- * where no function knows the bit.
+ * The suite uses synthetic tables and values. It also runs without
+ * CONFIG_ARM64_CONTPTE, where no function uses the bit. Not covered: folding
+ * and unfolding of blocks (contpte_fold), ranges (contpte).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'pte_cont'
@@ -79,9 +79,9 @@ static void cont_pte_geometry(struct kunit *test)
 /*
  * set_pte() and set_pte_at() do not write a contiguous bit that leaked from a
  * getter, whether the entry is valid or PROT_NONE [contpte 82]. The private
- * function, for mappings that manage the contiguous bit themselves, writes its
- * argument unchanged [83]. Without CONFIG_ARM64_CONTPTE they are the same
- * function.
+ * function __set_ptes(), for mappings that manage the contiguous bit
+ * themselves, writes its argument unchanged [83]. Without CONFIG_ARM64_CONTPTE
+ * the public functions are the private functions.
  */
 static void set_pte_leaked_bit(struct kunit *test)
 {
@@ -116,8 +116,9 @@ static void set_pte_leaked_bit(struct kunit *test)
 /*
  * From entry i of a contiguous block a batch may continue to the end of the
  * block: CONT_PTES - i entries, not CONT_PTES [contpte 147]. For any other
- * entry the hint is 1, also if it is not valid and has the bit [148], and
- * without CONFIG_ARM64_CONTPTE for all entries [149]. All places in a table.
+ * entry the hint is 1, even if an entry that is not valid has the bit [148].
+ * Without CONFIG_ARM64_CONTPTE the hint is 1 for all entries [149]. The case
+ * tries all places in a table.
  */
 static void pte_batch_hint_to_block_end(struct kunit *test)
 {
@@ -216,10 +217,10 @@ KUNIT_ARRAY_PARAM_DESC(nonvalid_op, nonvalid_ops, desc);
 
 /*
  * An entry that is not valid and has bit 52 is not a part of a block: a
- * function that reads or clears it does not change its neighbours, and returns
- * exactly its bits [contpte 40, 88, 148]. The neighbours here are valid, and
- * some are young: an unfold would rewrite them. The entry is a swap entry or
- * PROT_NONE, at each place of a block.
+ * function that reads or clears such an entry does not change the neighbours,
+ * and returns exactly the bits of the entry [contpte 40, 88, 148]. The
+ * neighbours here are valid, and some are young: an unfold would rewrite them.
+ * The entry is a swap entry or PROT_NONE, at each place of a block.
  */
 static void nonvalid_cont_is_no_block(struct kunit *test)
 {
@@ -278,10 +279,11 @@ static void set_over(void *data)
 }
 
 /*
- * set_pte() knows neither mm nor address, so it cannot unfold. If it replaces
- * an entry of a block, it warns, and writes its argument without the bit; the
- * neighbours stay. If it replaces any other entry, it does not warn [contpte
- * 81]. The entry is the first, an inner and the last one of a block.
+ * set_pte() knows neither mm nor address, so it cannot unfold. If set_pte()
+ * replaces an entry of a block, it warns, and writes its argument without the
+ * contiguous bit. The neighbours do not change. If it replaces any other entry,
+ * it does not warn [contpte 81]. The case replaces the first, an inner and the
+ * last entry of a block.
  */
 static void set_pte_over_block(struct kunit *test)
 {
@@ -329,8 +331,8 @@ static void set_pte_over_block(struct kunit *test)
 
 /*
  * A contiguous PMD is not one of the blocks that contpte.c makes: ageing it
- * clears the accessed bit of one entry. It changes neither its neighbours nor
- * any contiguous bit [contpte 127]. Each entry of a block takes its turn, young
+ * clears the accessed bit of one entry. The neighbours and all contiguous bits
+ * stay as they are [contpte 127]. The case tries each entry of a block, young
  * and old.
  */
 static void pmdp_test_and_clear_young_alone(struct kunit *test)

@@ -3,15 +3,16 @@
  * arm64 entries that are not present.
  *
  * Hardware ignores an entry that is not present: swap and migration entries,
- * poisoned pages, device pages and markers use its bits in their own way, also
+ * poisoned pages, device pages and markers use its bits in their own way, even
  * the contiguous bit. The public functions for page-table entries must write
  * and read them unchanged.
  *
  * Each kind of entry goes through set_pte_at() into a synthetic table, is read
  * back by every getter, decoded, and cleared. The bits of an offset are tried
  * one by one, up to the highest that its kind can have. Not covered: the code
- * that makes such entries (migration, reclaim, hugetlb), batches of them, and
- * whether one is taken for a part of a contiguous block (pte_cont).
+ * that makes such entries (migration, reclaim, hugetlb); batches of such
+ * entries; whether a function takes such an entry for a part of a contiguous
+ * block (pte_cont).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'pte_nonpresent'
@@ -53,9 +54,9 @@ static const struct nonpresent_kind {
 KUNIT_ARRAY_PARAM_DESC(nonpresent_kind, nonpresent_kinds, desc);
 
 /*
- * Write an entry to a place where a fold is tried, read it back by each getter,
- * and clear it. Returns the bits that were lost or added by the write; reads
- * are checked here.
+ * Write an entry to a place where the kernel tries to fold, read it back by
+ * each getter, and clear it. Returns the bits that the write has lost or added.
+ * This function checks the reads itself.
  */
 static pteval_t round_trip(struct pgtable_kunit_table *table, pte_t pte)
 {
@@ -85,7 +86,7 @@ static pteval_t round_trip(struct pgtable_kunit_table *table, pte_t pte)
 	return pte_val(raw) ^ pte_val(pte);
 }
 
-/* Does the entry decode to what it was made from? */
+/* Whether the entry decodes to what it was made from. */
 static bool decodes(pte_t pte, unsigned int type, unsigned long offset,
 		    unsigned int flags)
 {
@@ -98,11 +99,11 @@ static bool decodes(pte_t pte, unsigned int type, unsigned long offset,
 }
 
 /*
- * Every type, with each single bit of the offset, with none and with all,
- * exclusive or not, uffd write-protected or not, reads back as it was written
- * [contpte 80, 88] and decodes to what it was made from. The number of offset
- * bits depends on the kind: the size of a swap device, of a PFN, of the flags
- * of a marker.
+ * An entry of every type reads back as it was written [contpte 80, 88], and
+ * decodes to what it was made from. Its offset has no bit, each single bit, or
+ * all bits. It is exclusive or not, and write-protected by userfaultfd or not.
+ * The number of offset bits depends on the kind of entry: the bits of a swap
+ * offset, of a PFN, or of the flags of a marker.
  */
 static void set_pte_at_nonpresent(struct kunit *test)
 {
@@ -124,7 +125,10 @@ static void set_pte_at_nonpresent(struct kunit *test)
 					pte = pte_swp_mkexclusive(pte);
 				if (flags & BIT(1))
 					pte = pgtable_kunit_swp_mkuffd(pte);
-				/* Not both write-protected and writable. */
+				/*
+				 * No entry is both write-protected and
+				 * writable.
+				 */
 				if (flags & BIT(1) &&
 				    (!pgtable_kunit_swp_uffd(pte) ||
 				     pgtable_kunit_swp_writable(type)))
@@ -150,10 +154,10 @@ static void set_pte_at_nonpresent(struct kunit *test)
 }
 
 /*
- * Each offset bit that the architecture has, and that swapon() would allow,
- * survives a setter, since another kind of entry could use it. Known issue 1:
- * one of them is PTE_CONT, and set_ptes() clears it. Today only migration
- * entries have such large offsets.
+ * Each offset bit that the architecture has and that swapon() would allow
+ * survives a setter. Some kind of entry could use any of these bits. Known
+ * issue 1: one of these bits is PTE_CONT, and set_ptes() clears it. Today only
+ * migration entries have such large offsets.
  */
 static void set_pte_at_offset_bits(struct kunit *test)
 {
@@ -210,9 +214,9 @@ static swp_entry_t migration_entry(const struct migration_kind *kind,
 }
 
 /*
- * A migration entry remembers whether the page was young and dirty, for each
- * of its types, whatever the PFN next to these bits [contpte 80]. Known issue
- * 1: young may be PTE_CONT.
+ * A migration entry of each type remembers whether the page was young and
+ * dirty, whatever PFN is next to these bits [contpte 80]. Known issue 1: young
+ * may be PTE_CONT.
  */
 static void set_pte_at_migration_young_dirty(struct kunit *test)
 {
@@ -249,7 +253,7 @@ static void set_pte_at_migration_young_dirty(struct kunit *test)
 	}
 	/* Every entry lost PTE_CONT, and none lost another bit. */
 	if (kept && lost == PTE_CONT) {
-		pgtable_kunit_known_issue(test, 1, "%s migration entries lose young",
+		pgtable_kunit_known_issue(test, 1, "%s migration entries lose the young bit",
 					  kind->desc);
 		return;
 	}
@@ -259,8 +263,9 @@ static void set_pte_at_migration_young_dirty(struct kunit *test)
 }
 
 /*
- * The same for the entries of a huge page, which have their own functions. A
- * huge page has no PFN of a part, but nothing checks the PFN here.
+ * A migration entry of a huge page (PMD), which has its own functions, also
+ * remembers whether the page was young and dirty. Some PFNs here are not the
+ * PFN of a huge page, but nothing checks the PFN.
  */
 static void set_pmd_at_migration_young_dirty(struct kunit *test)
 {
@@ -346,7 +351,8 @@ static pte_t exclusive_entry(unsigned long addr, pte_t *set)
 }
 
 /*
- * Make a range exclusive, apart from its last page; returns the folio, locked.
+ * Give a device exclusive access to all pages of a range except the last.
+ * Returns the folio, locked.
  */
 static struct folio *exclusive_folio(struct kunit *test, unsigned long addr,
 				     unsigned int nr)
@@ -381,13 +387,13 @@ static struct folio *exclusive_folio(struct kunit *test, unsigned long addr,
 }
 
 /*
- * A page that only a device may access has an entry that is not present. For
- * reclaim, which checks whether the page was in use, it is a page like others.
- * The entry has no accessed bit to clear: it must be the same afterwards, or
- * the page is lost. Known issue 4: the kernel clears the bit all the same, and
- * on arm64 this bit is the highest bit of the type. The older kernel does not
- * count such a page as mapped, and so does not search for the entry of a single
- * page. It does if a page of the same folio is mapped: the last one here.
+ * A page that only a device may access has an entry that is not present.
+ * Reclaim checks whether such a page was in use, as for any other page. The
+ * entry has no accessed bit, so it must not change, or the page is lost. Known
+ * issue 4: the kernel clears the bit all the same, and on arm64 this bit is the
+ * highest bit of the entry's type. The older kernel does not count such a page
+ * as mapped, and does not search for the entry of a single page. It searches if
+ * another page of the folio is mapped: here the last page.
  */
 static void folio_referenced_device_exclusive(struct kunit *test)
 {

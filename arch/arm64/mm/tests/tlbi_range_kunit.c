@@ -3,9 +3,9 @@
  * The steps in which arm64 invalidates a range of pages.
  *
  * The instructions that invalidate a range get the number of pages as scale and
- * num. A loop in asm/tlbflush.h cuts each range into such steps. These cases
- * run the tree's own loop with functions that record the steps in place of the
- * instructions.
+ * num. A loop in asm/tlbflush.h cuts each range into such steps. The suite runs
+ * the tree's own loop, and functions record each step instead of the
+ * instruction.
  *
  * Not covered: the instructions, barriers, and which invalidation is chosen
  * (contpte_order).
@@ -71,12 +71,12 @@ static void tlbi_step_range(u64 arg)
 #endif
 
 /*
- * A range of pages is invalidated in steps of (num + 1) << (5 * scale + 1)
- * pages, for scales from 3 down, and a last odd page on its own. The steps of
- * the kernel's loop, as encoded in the instruction, follow each other, add up
- * to the range and are at most five, for every size up to the architecture's
- * largest, 2097152 pages. The kernel once took the largest size for zero pages,
- * because num has one bit too few.
+ * The kernel invalidates a range in steps of (num + 1) << (5 * scale + 1)
+ * pages, for scales from 3 down, and invalidates a last odd page on its own.
+ * The steps, as encoded in the instruction, follow each other and add up to the
+ * range, and there are at most five. The case tries every size up to the
+ * architecture's largest, 2097152 pages. The kernel once took this largest size
+ * for zero pages, because num has one bit too few.
  */
 static void flush_tlb_range_op_steps_add_up(struct kunit *test)
 {
@@ -84,7 +84,7 @@ static void flush_tlb_range_op_steps_add_up(struct kunit *test)
 	bool ranges = system_supports_tlb_range();
 	unsigned int failed = 0;
 
-	/* Without steps of many pages there are as many steps as pages. */
+	/* Without instructions for ranges there are as many steps as pages. */
 	for (pages = 1; pages <= (ranges ? 2097152 : PTRS_PER_PTE); pages++) {
 		if (pages % 4096 == 0)
 			cond_resched();
@@ -96,7 +96,7 @@ static void flush_tlb_range_op_steps_add_up(struct kunit *test)
 			continue;
 		KUNIT_FAIL(test, "of %lu pages %lu are invalidated, in %u steps%s",
 			   pages, tlbi_steps.pages, tlbi_steps.steps,
-			   tlbi_steps.wrong ? " that do not follow on" : "");
+			   tlbi_steps.wrong ? " that do not follow each other" : "");
 		if (++failed == PGTABLE_KUNIT_ENOUGH)
 			return;
 	}

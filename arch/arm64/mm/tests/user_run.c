@@ -2,8 +2,8 @@
 /*
  * Small programs that run in user space, and a record of their page faults.
  *
- * The process executes a file of a few bytes. A binary format that this file
- * registers recognises it, and puts the program into memory.
+ * The process executes a file of a few bytes. The code here registers a binary
+ * format, which recognises the file and puts the program into memory.
  */
 
 #include <linux/binfmts.h>
@@ -78,7 +78,7 @@ static int user_load(struct linux_binprm *bprm)
 	start_thread(regs, USER_CODE, bprm->p);
 	memcpy(regs->regs, run->regs, sizeof(run->regs));
 
-	/* They outlive the process. */
+	/* The program's mm outlives the process. */
 	mmget(current->mm);
 	run->mm = current->mm;
 	run->task = get_task_struct(current);
@@ -87,7 +87,10 @@ static int user_load(struct linux_binprm *bprm)
 	return 0;
 }
 
-/* This runs in the process, since kernel threads may not see the files. */
+/*
+ * This function runs in the new process, since kernel threads may not see the
+ * files.
+ */
 static int user_write_file(void)
 {
 	struct file *file = filp_open(USER_PATH, O_WRONLY | O_CREAT | O_TRUNC,
@@ -119,8 +122,8 @@ static int user_process(void *unused)
 }
 
 /*
- * Recording. handle_mm_fault(vma, address, flags, regs): a fault that failed
- * under the lock of the VMA comes again under the other lock, and counts once.
+ * Record handle_mm_fault(vma, address, flags, regs). A fault that failed under
+ * the lock of the VMA comes again under the lock of the mm, and counts once.
  */
 static int user_fault(struct kprobe *probe, struct pt_regs *regs)
 {
@@ -153,7 +156,9 @@ NOKPROBE_SYMBOL(user_fault);
 
 static struct kprobe user_probe;
 
-/* arm64_force_sig_fault(signo, code, far, str): it kills the process. */
+/*
+ * Record arm64_force_sig_fault(signo, code, far, str), which kills the process.
+ */
 static int user_signal(struct kprobe *probe, struct pt_regs *regs)
 {
 	struct user_run *run = running;

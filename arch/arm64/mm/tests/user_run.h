@@ -2,9 +2,8 @@
 /*
  * Small programs that run in user space, and a record of their page faults.
  *
- * A program is an array of instructions. It gets a process of its own, with
- * memory that a callback maps. It runs to its end, and its address space stays
- * for checks.
+ * A program is an array of instructions. It runs to its end in a process of its
+ * own, with memory that a callback maps. Its address space stays for checks.
  */
 #ifndef _ARM64_MM_TESTS_USER_RUN_H
 #define _ARM64_MM_TESTS_USER_RUN_H
@@ -13,14 +12,14 @@
 #include <linux/completion.h>
 #include <linux/mm.h>
 
-/* Faults that are kept; more are only counted. */
+/* How many faults are recorded. Further faults are only counted. */
 #define USER_FAULTS	1024
 
 /**
  * struct user_fault - a page fault, as it reached the core
  * @addr: the address
  * @flags: FAULT_FLAG_*
- * @vma_locked: it was first tried under the lock of the VMA alone
+ * @vma_locked: the kernel first tried it under the lock of the VMA alone
  */
 struct user_fault {
 	unsigned long addr;
@@ -39,7 +38,7 @@ struct user_fault {
  * @addr: start of the memory whose faults are recorded; @prepare sets it
  * @size: its size
  * @status: how the process ended, as wait() has it
- * @err: why it was not started, or 0
+ * @err: the error if the process was not started, or 0
  * @mm: its address space
  * @esr: the syndrome of the fault that ended it, if one did
  * @fault_addr: the address of that fault

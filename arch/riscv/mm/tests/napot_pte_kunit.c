@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A hugetlb page of 64K on riscv: 16 entries, with Svnapot one translation.
+ * A hugetlb page of 64K on riscv. It has 16 entries, which are one translation
+ * with Svnapot.
  *
  * hugetlbpage.c writes and clears the 16 entries as one page. The hardware may
- * set accessed and dirty in any of them. The functions look at the bits of an
- * entry only, so any riscv CPU can run the cases on synthetic tables; one case
- * needs Svnapot. Not covered: pages of a pool, page faults, and the functions
- * that find the entries by an address.
+ * set accessed and dirty in any of them. The functions only use the bits of an
+ * entry, so any riscv CPU can run the cases on synthetic tables. One case needs
+ * Svnapot. Not covered: pages of a pool, page faults, and the functions that
+ * find the entries by an address.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=riscv \
  *	--qemu_args '-cpu rv64,svnapot=true' napot_pte
@@ -67,9 +68,9 @@ static void napot_expect(struct pgtable_kunit_table *table, int idx, pte_t pte)
 }
 
 /*
- * Write a page that is not present between two others, and take it: with
+ * Write a page that is not present between two other pages, and clear it: with
  * huge_pte_clear() if @clear, else with huge_ptep_get_and_clear(). Returns
- * whether all entries but the first stayed.
+ * whether all entries except the first are still there.
  */
 static bool napot_stays(struct pgtable_kunit_table *table, int idx, pte_t entry,
 			bool clear)
@@ -100,7 +101,10 @@ static bool napot_stays(struct pgtable_kunit_table *table, int idx, pte_t entry,
 	return false;
 }
 
-/* Take pages of each kind. Returns whether 15 entries of each of them stayed. */
+/*
+ * Clear pages of each kind. Returns whether 15 entries of each page are still
+ * there.
+ */
 static bool napot_each_stays(struct kunit *test, bool clear)
 {
 	struct pgtable_kunit_table *table = pgtable_kunit_table_alloc(test);
@@ -125,10 +129,10 @@ static bool napot_each_stays(struct kunit *test, bool clear)
 
 /*
  * A page that is not present has as many entries as one that is present.
- * huge_ptep_get_and_clear() clears all 16 and returns the first, and no entry
- * beside them changes. mremap() and the end of a mapping call it. The entries
- * are a swap entry and two kinds of migration entries, at three places of a
- * table. Known issue 15: it clears only one.
+ * huge_ptep_get_and_clear() clears all 16 entries and returns the first, and no
+ * neighbouring entry changes. mremap() and the end of a mapping call it. The
+ * entries are a swap entry and two kinds of migration entries, at three places
+ * of a table. Known issue 15: the function clears only one entry.
  */
 static void napot_get_and_clear_nonpresent(struct kunit *test)
 {
@@ -142,7 +146,8 @@ static void napot_get_and_clear_nonpresent(struct kunit *test)
 /*
  * huge_pte_clear() clears all 16 entries of a page that is not present, and no
  * entry beside them. munmap() calls it for migration entries, for poisoned
- * pages and for the markers of userfaultfd. Known issue 15: one is cleared.
+ * pages and for the markers of userfaultfd. Known issue 15: the function clears
+ * only one entry.
  */
 static void napot_clear_nonpresent(struct kunit *test)
 {
@@ -153,7 +158,7 @@ static void napot_clear_nonpresent(struct kunit *test)
 		pgtable_kunit_stale_issue(test, 15);
 }
 
-/* Read a page of which an entry is young and one dirty, then take it. */
+/* Read a page with one young and one dirty entry, then clear it. */
 static void napot_read_and_take(struct pgtable_kunit_table *table,
 				struct folio *folio, int young, int dirty)
 {
@@ -181,10 +186,11 @@ static void napot_read_and_take(struct pgtable_kunit_table *table,
 }
 
 /*
- * A page is young if any of its entries is, and dirty if any of them is.
- * huge_ptep_get() changes no entry, and huge_ptep_get_and_clear() leaves none.
- * One entry is young and one is dirty, or none: each place with each place.
- * This is the control for the two cases above: here all 16 are cleared.
+ * A page is young if any of its entries is young, and dirty if any of them is
+ * dirty. huge_ptep_get() changes no entry, and huge_ptep_get_and_clear() leaves
+ * no entry. One entry or none is young, and one or none is dirty, at all pairs
+ * of places. This is the control for napot_get_and_clear_nonpresent and
+ * napot_clear_nonpresent: here all 16 entries are cleared.
  */
 static void napot_get_gathers(struct kunit *test)
 {
@@ -203,9 +209,9 @@ static void napot_get_gathers(struct kunit *test)
 }
 
 /*
- * set_huge_pte_at() writes the same entry 16 times, over nothing, over a page
- * that is present, and over one that is not. huge_pte_clear() clears all 16 of
- * a page that is present. No entry beside them changes.
+ * set_huge_pte_at() writes the same entry 16 times: over nothing, over a page
+ * that is present, and over a page that is not present. huge_pte_clear() clears
+ * all 16 entries of a present page. No neighbouring entry changes.
  */
 static void napot_set_and_clear(struct kunit *test)
 {
@@ -241,7 +247,10 @@ static void napot_set_and_clear(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, pages, "pages written and cleared");
 }
 
-/* Reads the page at @addr, takes it to @old, and writes @new, if not NULL. */
+/*
+ * Read the page at @addr. If @old is not NULL, clear the page and store its
+ * entry there. If @new is not NULL, write it.
+ */
 static pte_t napot_change(struct kunit *test, unsigned long addr, pte_t *old,
 			  const pte_t *new)
 {
@@ -267,11 +276,11 @@ static pte_t napot_change(struct kunit *test, unsigned long addr, pte_t *old,
 }
 
 /*
- * The hardware takes the 16 entries that set_huge_pte_at() writes for one page
- * of 64K: each address reads its own page of the folio. A store to one page
- * makes one entry dirty or all of them, and both huge_ptep_get() and
- * huge_ptep_get_and_clear() return a dirty page. Each of the 16 pages takes its
- * turn.
+ * The hardware uses the 16 entries that set_huge_pte_at() writes as one page of
+ * 64K: each address reads its own page of the folio. A store to one page makes
+ * one entry or all entries dirty, and both huge_ptep_get() and
+ * huge_ptep_get_and_clear() return a dirty page. The case stores to each of the
+ * 16 pages.
  */
 static void napot_translates(struct kunit *test)
 {

@@ -2,10 +2,11 @@
 /*
  * riscv's functions for single entries, compiled a second time.
  *
- * asm/pgtable.h, linux/pgtable.h and pgtable.c are the tree's own. They read
- * an entry by READ_ONCE(), which is defined here so that it calls a walker
- * after the read. A walker of the hardware may write at any time: what a
- * function does between its read and its write has to survive that.
+ * asm/pgtable.h, linux/pgtable.h and pgtable.c are the tree's own. They read an
+ * entry by READ_ONCE(), which this file defines so that it calls a walker after
+ * the read. The hardware's walker may write to an entry at any time. So a
+ * function must be right even if the walker writes between the function's read
+ * and its write.
  */
 
 #include <linux/atomic.h>
@@ -78,7 +79,7 @@ bool walked_clear_young(struct vm_area_struct *vma, unsigned long addr,
 	return ptep_test_and_clear_young(vma, addr, ptep);
 }
 
-/* The wrong way to do it, for the control. */
+/* The wrong way to write-protect an entry, for the control. */
 void walked_plain_wrprotect(pte_t *ptep)
 {
 	set_pte(ptep, pte_wrprotect(ptep_get(ptep)));

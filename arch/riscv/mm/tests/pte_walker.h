@@ -12,7 +12,7 @@
  * struct pte_walker - what follows each read of an entry
  * @ptep: the first of the entries, or NULL
  * @nr: their number
- * @step: called after a read of one of them, with the entry
+ * @step: called after a read of one of these entries, with the entry
  */
 struct pte_walker {
 	void *ptep;

@@ -3,14 +3,15 @@
  * riscv entries that the hardware writes to.
  *
  * With Svadu, and on any CPU that updates the bits itself, the page-table
- * walker of another CPU sets accessed and dirty at any time: it makes an entry
- * dirty while it is writable. Dirty is all that says that the page has to be
- * written back. So a function that changes an entry must not lose it.
+ * walker of another CPU may set the accessed and dirty bits at any time. It may
+ * make an entry dirty as long as the entry is writable. Only the dirty bit says
+ * that the page has to be written back, so a function that changes an entry
+ * must not lose this bit.
  *
- * The suite plays the walker: the functions are compiled a second time, and
- * after each of their reads the entry is made dirty, as the walker would do it.
- * This does not depend on chance, or on the CPU. Not covered: what two CPUs do
- * at the same time, PMDs.
+ * The suite plays the walker. The functions are compiled a second time, and
+ * after each read of an entry the suite makes this entry dirty, as the walker
+ * would do. The result does not depend on chance or on the CPU. Not covered:
+ * what two CPUs do at the same time, PMDs.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=riscv pte_walker
  */
@@ -29,7 +30,10 @@ PTE_WALKER_FUNCTIONS;
 /* What the walker has done since walker_start(). */
 static unsigned int walker_reads, walker_dirtied;
 
-/* A store of user space by way of an entry: it is atomic, and only sets bits. */
+/*
+ * A store of user space through an entry, as the walker handles it: it is
+ * atomic, and only sets bits.
+ */
 static void walker_store(void *p)
 {
 	pte_t *ptep = p, pte = ptep_get(ptep);
@@ -85,8 +89,8 @@ static struct pgtable_kunit_table *walked_table(struct kunit *test, bool young)
 
 /*
  * The control: a plain read and a plain write around the store of the walker
- * lose the dirty bit of each entry. If this did not fail, the other cases would
- * show nothing.
+ * lose the dirty bit of each entry. If the bits were not lost here, the other
+ * cases would show nothing.
  */
 static void walker_plain_write_loses(struct kunit *test)
 {
@@ -108,9 +112,9 @@ static void walker_plain_write_loses(struct kunit *test)
  * ptep_set_wrprotect() keeps a dirty bit that the walker sets before the
  * function takes away the permission. fork() calls it for the parent's pages,
  * while other threads of the parent write. The case protects 1 and 16 entries
- * with one call. A store comes before the call, or after each read in it. A
- * function that uses one atomic operation has no such read. Known issue 16: the
- * bit is lost.
+ * with one call. A store of the walker comes before the call, or after each
+ * read in the call. A function that uses one atomic operation has no such read.
+ * Known issue 16: the bit is lost.
  */
 static void wrprotect_keeps_dirty(struct kunit *test)
 {
@@ -164,10 +168,11 @@ static void wrprotect_keeps_dirty(struct kunit *test)
 /*
  * ptep_set_access_flags() keeps a dirty bit that the walker sets after the page
  * fault has read the entry: before the call, or after each read in it. This
- * happens if two threads fault on one page: the first one is back in user space
- * and writes, while the second makes the entry young. The entries are young
- * already, or old. Known issue 17: the function writes what the page fault has
- * made of its read, if the entry differs from that.
+ * happens if two threads fault on one page: the first thread is back in user
+ * space and writes, while the second thread makes the entry young. The entries
+ * are young already, or old. Known issue 17: the page fault makes a new value
+ * from its read of the entry. If the entry differs from this value, the
+ * function writes the value, and the dirty bit is lost.
  */
 static void access_flags_keep_dirty(struct kunit *test)
 {
@@ -175,7 +180,10 @@ static void access_flags_keep_dirty(struct kunit *test)
 
 	for (n = 0; n < 4; n++) {
 		bool young = n & 1, before = n & 2;
-		/* The entry differs from what the page fault has made. */
+		/*
+		 * Whether the entry differs from the value that the page fault
+		 * has made.
+		 */
 		bool changes = before || !young;
 		struct pgtable_kunit_table *table = walked_table(test, young);
 		struct vm_area_struct vma = TLB_FLUSH_VMA(table->mm, 0);
@@ -213,8 +221,9 @@ static void access_flags_keep_dirty(struct kunit *test)
 
 /*
  * ptep_get_and_clear() returns a dirty bit that is set at any time before the
- * entry is gone, and ptep_test_and_clear_young() leaves it in place. The first
- * is how munmap() and reclaim learn that a page was written to.
+ * entry is gone, and ptep_test_and_clear_young() leaves such a bit in place.
+ * munmap() and reclaim learn by ptep_get_and_clear() that a page was written
+ * to.
  */
 static void get_and_clear_keeps_dirty(struct kunit *test)
 {

@@ -159,14 +159,6 @@ def test_a_kill_matrix_ends_with_what_is_unproven() -> None:
     ]
 
 
-def session(label: str, verdicts: dict[str, str]) -> patched.Session:
-    found = patched.Session(cast(Settings, SimpleNamespace(out=Path("out"))), label, Path("tree"), "", "")
-    for test, state in verdicts.items():
-        stale = ["known issue 3 is stale: x"] if state == "stale" else []
-        found.cases[test] = [Case("s", "c", "passed" if stale else state, text=stale)]
-    return found
-
-
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
@@ -177,7 +169,7 @@ def session(label: str, verdicts: dict[str, str]) -> patched.Session:
             "passed",
             [
                 "nothing was tested: 0 of 0 patches fix their issue on linux x",
-                "no test meets issue 3 on this machine",
+                "no test meets issue 3 on the machine where it ran",
             ],
         ),
     ],
@@ -185,10 +177,10 @@ def session(label: str, verdicts: dict[str, str]) -> patched.Session:
 def test_known_issues_end_with_a_verdict(
     before: str, after: str, said: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    issue = cast(known_issues.Issue, SimpleNamespace(number=3, tests=["s.c"]))
-    plan = patched.Plan(("s.c",), (), (), ())
-    both = session("x", {"s.c": before}), session("x+fixed", {"s.c": after})
-    status = patched.report([issue], *both, plan, {"ARCH": "arm64"})
+    issue = cast(known_issues.Issue, SimpleNamespace(number=3, tests=["s.c"], where="arm64 64K"))
+    proof = patched.Proof(issue, "arm64 4K", {"s.c": before}, {"s.c": after})
+    settings = cast(Settings, SimpleNamespace(out=Path("out")))
+    status = patched.report([proof], "x", settings, {"ARCH": "arm64"})
     lines = capsys.readouterr().out.splitlines()
     end = lines[[line.startswith(said[0]) for line in lines].index(True) :]
     assert end[: len(said)] == said

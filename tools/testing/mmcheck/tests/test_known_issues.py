@@ -12,7 +12,10 @@ import pytest
 from mmcheck import known_issues, patched, results
 from mmcheck.errors import UserError
 from mmcheck.known_issues import Issue
-from mmcheck.settings import PROJECT, Settings
+from mmcheck.settings import PROJECT, Settings, from_environment
+from mmcheck.source import Source
+
+from .conftest import fake_tree
 
 ISSUES = known_issues.load()
 
@@ -167,6 +170,63 @@ def test_a_plan_has_what_the_architecture_runs() -> None:
     assert todo.selftests == issues[1].tests
     todo = patched.plan(issues, "um")
     assert todo.kunit and not todo.selftests and not todo.reproducers
+
+
+def settings(**others: str) -> Settings:
+    return from_environment({"KERNEL": "7.3", "HOME": "/home/u", "ARCH": "arm64", **others})
+
+
+def test_each_issue_is_tested_on_its_machine_unless_the_user_chooses_one() -> None:
+    issues = [of_table(number) for number in (1, 2, 5, 8)]
+    own = patched.machines(issues, settings(), chosen=False)
+    found = {(place.arch, place.pages): [issue.number for issue in some] for place, some in own.items()}
+    assert found == {("arm64", "4K"): [1, 8], ("um", "4K"): [2], ("arm64", "64K"): [5]}
+    assert patched.machines(issues, settings(PAGES="16K"), chosen=True) == {settings(PAGES="16K"): issues}
+
+
+def test_a_table_entry_that_no_test_meets_does_not_hold() -> None:
+    passed = {"a.b": "passed"}
+    issue = dataclasses.replace(of_table(1), where="arm64 64K")
+    assert patched.Proof(issue, "arm64 64K", passed, passed).wrong == "no test meets it on arm64 64K"
+    assert patched.Proof(issue, "arm64 4K", passed, passed).wrong == ""
+    good = patched.Proof(issue, "arm64 64K", {"a.b": "failed"}, {"a.b": "stale"})
+    assert good.met and not good.wrong
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "bad"),
+    [
+        ({"a.b": "passed", "a.c": "skipped"}, {"a.b": "passed", "a.c": "skipped"}, []),
+        ({"a.b": "passed"}, {"a.b": "failed"}, ["a.b: failed with the patches"]),
+        ({"a.b": "passed"}, {"a.b": "skipped"}, ["a.b: passed without the patches, skipped with them"]),
+        ({"a.b": "failed"}, {"a.b": "passed"}, ["a.b: failed without the patches, passed with them"]),
+        ({"a.b": "passed"}, {}, ["a.b: passed without the patches, did not run with them"]),
+        (None, {"a.b": "failed", "a.c": "passed"}, ["a.b: failed with the patches"]),
+    ],
+)
+def test_patches_change_no_other_verdict(before: dict[str, str] | None, after: dict[str, str], bad: list[str]) -> None:
+    assert patched.changed(before, after) == bad
+
+
+def test_a_session_knows_the_cases_that_no_issue_names(tmp_path: Path) -> None:
+    session = patched.Session(cast(Settings, None), "label", tmp_path, "", "")
+    session.note(
+        [
+            results.Case("folio_numa", "folio_numa.size64.move_twice", "failed", 0, []),
+            results.Case("folio_numa", "folio_numa.size64.stays", "passed", 0, []),
+            results.Case("contpte", "walk: 4K", "skipped", 0, []),
+        ]
+    )
+    assert session.states(["folio_numa.move_twice"]) == {
+        "folio_numa.folio_numa.size64.stays": "passed",
+        "contpte.walk: 4K": "skipped",
+    }
+
+
+def test_no_issue_of_another_kernel_is_tested(tmp_path: Path) -> None:
+    write(fake_tree(tmp_path), {"Makefile": "VERSION = 9\nPATCHLEVEL = 0\n"})
+    with pytest.raises(UserError, match="linux x has none of the known issues 1 2"):
+        patched.known(Source(tmp_path, "x", fixed=False), settings(FEATURES=""), {"ONLY": "1 2"})
 
 
 ALONE = "known-issue-1"

@@ -132,7 +132,7 @@ def test_skips_are_sorted_by_the_tests_that_nothing_ran(tmp_path: Path) -> None:
     )
     found = model.reasons(data, model.Tests.of(model.states(data.runs)))
     assert [(one.why, len(one.lost), len(one.some)) for one in found] == [
-        ("Races need two CPUs; without races one CPU is faster.", 2, 1),
+        ("Races need two CPUs; all other cases run faster on one.", 2, 1),
         ("Needs more", 2, 0),
         ("Needs luck", 0, 1),
     ]

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 """Patches of known issues as mails."""
 
+import dataclasses
+import json
 from pathlib import Path
 
 import pytest
 
-from mmcheck import sendable, series
+from mmcheck import machine, patched, sendable, series, source
 from mmcheck.errors import UserError
 from mmcheck.known_issues import Issue
+from mmcheck.patched import Proof
+from mmcheck.source import Source
+
+from .conftest import fake_tree
 
 PERSON = ("A Developer", "a@example.org")
 AUTHOR = "A Developer <a@example.org>"
@@ -82,6 +88,67 @@ def test_what_git_am_refuses_is_a_fault(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(series.Repository, "git", spoiled)
     assert mailed(tmp_path).faults == ("git am refuses the patch",)
+
+
+def proof(before: str, after: str) -> Proof:
+    issue = dataclasses.replace(ISSUE, title="The count is wrong", tests=("s.c",))
+    return Proof(issue, "arm64 4K", {"s.c": before, "known-issue-1": before}, {"s.c": after, "known-issue-1": "passed"})
+
+
+def test_each_patch_has_one_line_and_an_entry_in_the_record(tmp_path: Path) -> None:
+    good, bad = proof("failed", "stale"), proof("passed", "stale")
+    mail = sendable.Mail(good.issue, tmp_path / "known-issue-1.patch")
+    title = "The count is wrong"
+    assert sendable.line(mail, good) == (
+        f"  1 holds         {title} (git am, checkpatch; 1 of 1 tests on arm64 4K; reproducer)"
+    )
+    assert sendable.line(mail, None) == f"  1 holds         {title} (git am, checkpatch)"
+    assert sendable.line(mail, bad).startswith("  1 DOES NOT HOLD")
+    faulty = dataclasses.replace(mail, faults=("git am refuses it",))
+    assert sendable.line(faulty, good).startswith("  1 DOES NOT HOLD")
+    entry = json.loads(sendable.record([faulty], {1: bad}, ["x.y: failed with the patches"]))
+    assert entry["other tests"] == ["x.y: failed with the patches"]
+    assert entry["patches"][0]["wrong"] == ["git am refuses it", "no test fails without the patch"]
+    assert entry["patches"][0]["seen"]["with"] == {"s.c": "stale", "known-issue-1": "passed"}
+
+
+def kernel(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """An environment in which the kernel is `folder`, and has the issue."""
+    where = tree(fake_tree(folder / "linux"))
+    issue = dataclasses.replace(ISSUE, patch=("issue.patch",), tests=("s.c",), faulty=("count = 0;",), name="count")
+    monkeypatch.setattr(sendable, "PROJECT", where)
+    monkeypatch.setattr(machine, "provide", lambda needs: None)
+    monkeypatch.setattr(source, "obtain", lambda settings: Source(where, "linux-x", fixed=False))
+    monkeypatch.setattr(patched, "known", lambda *_: [issue])
+    return {"FROM": AUTHOR, "O": str(folder / "out"), "HOME": str(folder), "FEATURES": ""}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "others", "status"),
+    [
+        ("failed", "stale", [], 0),
+        ("failed", "failed", [], 1),
+        ("failed", "stale", ["arm64 4K: a.b: failed with the patches"], 1),
+    ],
+)
+def test_a_patch_must_also_fix_its_issue_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, after: str, others: list[str], status: int
+) -> None:
+    environ = kernel(tmp_path, monkeypatch)
+    monkeypatch.setattr(patched, "prove", lambda *_, whole: ([proof(before, after)], others if whole else []))
+    assert sendable.run(environ) == status
+    assert json.loads((tmp_path / "out/patches/linux-x/patches.json").read_text())["other tests"] == others
+
+
+def test_the_mails_alone_boot_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environ = kernel(tmp_path, monkeypatch)
+    monkeypatch.delattr(patched, "prove")
+    assert sendable.run({**environ, "BOOT": "no"}) == 0
+    assert "nothing was booted: BOOT=no" in capsys.readouterr().out.splitlines()
+    with pytest.raises(UserError, match="BOOT=maybe: use no"):
+        sendable.run({**environ, "BOOT": "maybe"})
 
 
 def test_the_author_is_given_or_known_to_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_the_matrix_fails_by_a_suite_that_is_not_built(user: User) -> None:
 def test_kunit_py_says_what_would_run_a_skip(user: User) -> None:
     done = user.kunit("run", "--arch=arm64", FAKE_CONSOLES=json.dumps({"all": CONSOLE}))
     assert done.returncode == 0
-    assert "1 skipped: Time has to be a number of instructions" in done.stderr
+    assert "1 skipped: The cases need an emulator that counts instructions as time" in done.stderr
     assert "To run them: --qemu_args '-icount shift=0" in done.stderr
     assert "mmcheck: cannot tell whether this kernel has CLEAR_PTES, " in done.stderr
     assert "skipped" not in user.kunit("build", "--arch=arm64").stderr
@@ -141,7 +141,7 @@ def test_known_issues_are_those_of_the_kernel_and_of_the_test() -> None:
     young = Case("folio_move", "anon.migrate_keeps_referenced", "skipped", text=["known issue 1: old"])
     assert not skips.judge(Cell("7.3", "arm64", selftests=True), [young], []).wrong
     # A fixture with a name of its own: not the case of the same name in another one.
-    text = ["known issue 11: a huge page is called exclusive by its first page"]
+    text = ["known issue 11: pagemap gives all pages of a huge page the first page's answer"]
     part = Case("folio_exclusive", "folio_exclusive_huge.child_unmaps_part", "skipped", text=text)
     assert not skips.judge(Cell("7.3", "arm64", selftests=True), [part], []).wrong
     part = Case("folio_exclusive", "child_unmaps_part", "skipped", text=text)

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How many faults it costs to populate memory with atomic instructions.
+ * The number of page faults when atomic instructions populate memory.
  *
- * Proves: a store faults once per page or folio, and a load once per zero page.
- * An LSE atomic on missing memory faults twice, as a read and then as a write,
- * unless the kernel decodes the instruction
- * (CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT); then it faults once. A pair of
- * exclusives faults twice on arm64. On other architectures an atomic faults
- * once. The value is right in each case. The same holds for private pages of
- * hugetlb; shared ones fault once in any case. The memory cgroup is charged for
- * the pages. An atomic with a uprobe works, and costs only a few more faults.
+ * Proves: a store faults once per folio. A load faults once per page, or once
+ * per huge page. On arm64 an LSE atomic on missing memory faults twice: first
+ * as a read, then as a write. If the kernel decodes the instruction
+ * (CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT), the atomic faults once. On arm64 a
+ * load-exclusive with its store-exclusive faults twice in every kernel. On
+ * other architectures an atomic faults once. Private hugetlb pages give the
+ * same numbers. On shared hugetlb pages every operation faults once. Each
+ * operation leaves the right value. The memory cgroup is charged for the pages.
+ * An atomic with a uprobe works. It costs a few more faults, or twice as many
+ * on a CPU with EPAN.
  *
  * Does not prove: which instructions count as atomics (KUnit: atomic_rmw_insn,
- * atomic_rmw_fault). With two emulated CPUs QEMU turns all of them into writes,
- * and the program skips its cases.
+ * atomic_rmw_fault). With two emulated CPUs, an atomic in QEMU faults as a
+ * write, so the program skips its cases there.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=atomic_fault
  */
@@ -24,17 +26,17 @@
 #include "folio_did.h"
 #include "hugetlb_pool.h"
 
-/* A case uses at least this much memory. */
+/* A case uses at least this much memory, in bytes. */
 #define MIB 0x100000UL
 
-/* Pages of hugetlb in a case. */
+/* The number of hugetlb pages that a case uses. */
 #define HUGETLB_PAGES 4UL
 
 FIXTURE(atomic_fault)
 {
-	unsigned int pages;	/* pages that one fault brings */
+	unsigned int pages;	/* pages that one fault maps */
 	bool twice;		/* whether an atomic faults twice */
-	int map;		/* how memory is mapped: MAP_* */
+	int map;		/* more flags for mmap(), or 0 */
 	struct hugetlb_pool pool;
 };
 
@@ -123,7 +125,10 @@ static bool emulated(void)
 }
 #endif
 
-/* Memory of the variant's kind, aligned to its size, in a mapping of twice the size. */
+/*
+ * Map 2 * @size bytes at @room. In them, map @size bytes of the variant's kind
+ * of memory, aligned to @size. Returns the aligned address, or NULL on failure.
+ */
 static void *aligned(const FIXTURE_DATA(atomic_fault) * self, size_t size, char **room)
 {
 	void *at;
@@ -158,8 +163,10 @@ FIXTURE_SETUP(atomic_fault)
 	if (!(getauxval(AT_HWCAP) & HWCAP_ATOMICS))
 		SKIP(return, "the CPU has no LSE atomics");
 	if (sysconf(_SC_NPROCESSORS_CONF) > 1 && !access("/tests/list", F_OK))
-		SKIP(return, "with two emulated CPUs QEMU makes atomics writes");
-	/* A load maps shared pages of hugetlb writable. */
+		SKIP(return, "with two emulated CPUs an atomic faults as a write in QEMU");
+	/*
+	 * A load maps a shared hugetlb page writable, so an atomic faults once.
+	 */
 	self->twice = !kernel_has("atomic_rmw_") && !variant->shared;
 #else
 	if (emulated())
@@ -173,8 +180,8 @@ FIXTURE_TEARDOWN(atomic_fault)
 }
 
 /*
- * The faults of an operation on each page of fresh memory. Checks the value it
- * leaves.
+ * Apply an operation to each page of fresh memory. Checks the value that it
+ * leaves in each page. Returns how many faults it caused.
  */
 static long faults_of(struct __test_metadata *_metadata, const FIXTURE_DATA(atomic_fault) * self,
 		      void (*operate)(unsigned long *at), size_t size, unsigned long expected)
@@ -193,7 +200,10 @@ static long faults_of(struct __test_metadata *_metadata, const FIXTURE_DATA(atom
 	return after - before;
 }
 
-/* The memory to populate: 1 MiB, or one folio if that is larger, or some pages of hugetlb. */
+/*
+ * How many bytes to populate: some hugetlb pages, or else 1 MiB, or one folio
+ * if a folio is larger than 1 MiB.
+ */
 static size_t size_of(const FIXTURE_DATA(atomic_fault) * self)
 {
 	if (self->map)
@@ -203,8 +213,8 @@ static size_t size_of(const FIXTURE_DATA(atomic_fault) * self)
 
 /*
  * [atomics 1-8, 14] A store to each page costs one fault per folio. The
- * variants are single pages, blocks, huge pages, and private and shared pages
- * of hugetlb.
+ * variants are single pages, blocks, huge pages, private hugetlb pages and
+ * shared hugetlb pages.
  */
 TEST_F(atomic_fault, store)
 {
@@ -214,9 +224,10 @@ TEST_F(atomic_fault, store)
 }
 
 /*
- * [atomics 1-8, 12] A load maps the zero page and costs one fault per page. In
- * memory of huge pages it maps the huge zero page, at one fault per huge page.
- * hugetlb has no zero page: a load maps a page of its own, at one fault, too.
+ * [atomics 1-8, 12] A load from each page maps the zero page and costs one
+ * fault per page. With huge pages it maps the huge zero page and costs one
+ * fault per huge page. hugetlb has no zero page: there a load allocates a
+ * hugetlb page and costs one fault per hugetlb page.
  */
 TEST_F(atomic_fault, load)
 {
@@ -227,10 +238,11 @@ TEST_F(atomic_fault, load)
 }
 
 /*
- * [atomics 24] A pair of exclusives costs more faults than there are folios:
- * the load faults first, then the store. If the load maps a writable page, as in
- * shared memory of hugetlb, it costs one fault. Other architectures use their
- * atomic, which faults once.
+ * [atomics 24] A load-exclusive and its store-exclusive on each page cost more
+ * faults than there are folios: the load faults first, then the store. In
+ * shared hugetlb memory the load maps the page writable, so each page costs one
+ * fault. Other architectures use their own atomic instruction, which costs one
+ * fault per folio.
  */
 TEST_F(atomic_fault, exclusives)
 {
@@ -248,12 +260,13 @@ TEST_F(atomic_fault, exclusives)
 }
 
 /*
- * [atomics 1-8, 12, 14, 28, 29] An atomic costs as many faults as a store if
- * the kernel decodes the instruction. If not, it maps the zero page first:
- * twice as many faults with single pages. For larger folios the case expects
- * just "more", since only newer kernels replace the huge zero page by a huge
- * page. [atomics 21] Private pages of hugetlb cost twice as many too: the first
- * fault maps a page read-only. Shared ones cost one fault in any kernel.
+ * [atomics 1-8, 12, 14, 28, 29] If the kernel decodes the instruction, an
+ * atomic on each page costs as many faults as a store. Otherwise the first
+ * fault maps the zero page, and single pages cost two faults each. For larger
+ * folios the case only expects more faults than folios, since only newer
+ * kernels replace the huge zero page by a huge page. [atomics 21] Private
+ * hugetlb pages also cost two faults each: the first fault maps the page
+ * read-only. Shared hugetlb pages cost one fault each in every kernel.
  */
 TEST_F(atomic_fault, atomic)
 {
@@ -261,7 +274,7 @@ TEST_F(atomic_fault, atomic)
 	long once = size / bytes(self->pages);
 	long count = faults_of(_metadata, self, do_atomic, size, 1);
 
-	TH_LOG("%lu KiB in pieces of %u pages: %ld faults", size >> 10, self->pages, count);
+	TH_LOG("%lu KiB in folios of %u pages: %ld faults", size >> 10, self->pages, count);
 	if (!self->twice || variant->size == SINGLE || variant->size == HUGETLB)
 		EXPECT_EQ(self->twice ? 2 * once : once, count);
 	if (self->twice)
@@ -269,8 +282,8 @@ TEST_F(atomic_fault, atomic)
 }
 
 /*
- * [atomics 15] An atomic on read-only memory raises SIGSEGV, and the memory is
- * unchanged.
+ * [atomics 15] A child executes an atomic on read-only memory. SIGSEGV ends the
+ * child, and the memory is unchanged.
  */
 TEST_F(atomic_fault, read_only)
 {
@@ -293,7 +306,10 @@ TEST_F(atomic_fault, read_only)
 
 #define GROUP "/sys/fs/cgroup/atomic_fault"
 
-/* How many pages are charged to the group after an operation on each page of fresh memory. */
+/*
+ * Apply an operation to each page of fresh memory. Returns how many of the
+ * pages are charged to @group, the inode number of a memory cgroup.
+ */
 static size_t charged_by(struct __test_metadata *_metadata,
 			 const FIXTURE_DATA(atomic_fault) * self,
 			 void (*operate)(unsigned long *at), unsigned long long group)
@@ -317,9 +333,10 @@ static size_t charged_by(struct __test_metadata *_metadata,
 }
 
 /*
- * [atomics 48] The memory cgroup of the process is charged for each page that an
- * atomic brings, as for a store. Another controller counts pages of hugetlb: the
- * case compares the charges of atomic and store.
+ * [atomics 48] An atomic on each page charges each page to the memory cgroup of
+ * the process, as a store does. hugetlb pages belong to another controller: for
+ * them the case only checks that an atomic and a store charge the same number
+ * of pages.
  */
 TEST_F(atomic_fault, charged)
 {
@@ -328,14 +345,14 @@ TEST_F(atomic_fault, charged)
 
 	if (write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory") ||
 	    (mkdir(GROUP, 0755) && errno != EEXIST) || access("/proc/kpagecgroup", R_OK))
-		SKIP(return, "CONFIG_MEMCG=n, or no control group 2");
+		SKIP(return, "CONFIG_MEMCG=n, or cgroup v2 is not mounted");
 	ASSERT_EQ(0, write_text(GROUP "/cgroup.procs", "0"));
 	ASSERT_EQ(0, stat(GROUP, &group));
 	stored = charged_by(_metadata, self, do_store, group.st_ino);
 	EXPECT_EQ(stored, charged_by(_metadata, self, do_atomic, group.st_ino));
 	if (!self->map)
 		EXPECT_EQ(pages, stored);
-	DID(self->map ? pages : stored, self->map ? "pages looked at" :
+	DID(self->map ? pages : stored, self->map ? "pages checked" :
 						    "pages charged to the group");
 	write_text("/sys/fs/cgroup/cgroup.procs", "0");
 	rmdir(GROUP);
@@ -344,7 +361,7 @@ TEST_F(atomic_fault, charged)
 #ifdef __aarch64__
 #define TRACING "/sys/kernel/tracing"
 
-/* A function that is one atomic: ldadd x0, x1, [x1]; ret. */
+/* The code of a function that executes one atomic: ldadd x0, x1, [x1]; ret. */
 static const unsigned int add_code[] = { 0xf8200021, 0xd65f03c0 };
 static void (*add)(unsigned long value, unsigned long *to);
 
@@ -389,11 +406,13 @@ static unsigned long probe_hits(void)
 #endif
 
 /*
- * [atomics 44] The kernel executes an atomic with a uprobe out of line, at another
- * address. The atomic works once per call, and costs as many faults as without the
- * probe, plus a few: for the copy of the text, and for the page from which the
- * atomic is executed. That page is execute-only: on a CPU with EPAN the kernel
- * cannot read the instruction there, and the atomic faults twice.
+ * [atomics 44] An atomic has a uprobe, so the kernel executes it out of line,
+ * at another address. The test calls the atomic once for each page. The uprobe
+ * is hit once per call, and the value is right. The atomic costs as many faults
+ * as without the uprobe, and up to four more: for the copy of the text, and for
+ * the page that it is executed from. That page is execute-only. A CPU with EPAN
+ * does not let the kernel read the instruction there, so the atomic may fault
+ * twice.
  */
 TEST_F(atomic_fault, uprobe)
 {
@@ -422,23 +441,23 @@ TEST_F(atomic_fault, uprobe)
 		!write_text(TRACING "/events/atomic_fault/here/enable", "1");
 	probed = faults_of(_metadata, self, do_add, size, 1);
 	EXPECT_EQ(size / psize(), probe_hits());
-	DID(probe_hits(), "atomics with a probe");
+	DID(probe_hits(), "atomics with a uprobe");
 	write_text(TRACING "/events/atomic_fault/here/enable", "0");
 	write_text(TRACING "/uprobe_events", "-:atomic_fault/here");
 	EXPECT_TRUE(there);
-	TH_LOG("%ld faults, with a probe %ld", plain, probed);
+	TH_LOG("%ld faults without a uprobe, %ld with it", plain, probed);
 	EXPECT_LE(plain, probed);
 	EXPECT_GE((text_is_readable() ? plain : 2 * plain) + 4, probed);
 	munmap(text, psize());
 	unlink(path);
 #else
-	SKIP(return, "arm64 looks at instructions");
+	SKIP(return, "only arm64 decodes the instruction");
 #endif
 }
 
 /*
- * [atomics 49] The kernel cannot read execute-only code to decode it. The
- * atomic in it still works, and its value is right.
+ * [atomics 49] The atomic is in execute-only code, which the kernel may be
+ * unable to read. The atomic still works, and leaves the right value.
  */
 TEST_F(atomic_fault, execute_only)
 {
@@ -458,7 +477,7 @@ TEST_F(atomic_fault, execute_only)
 	munmap(text, psize());
 	munmap(room, 2 * size);
 #else
-	SKIP(return, "arm64 looks at instructions");
+	SKIP(return, "only arm64 decodes the instruction");
 #endif
 }
 

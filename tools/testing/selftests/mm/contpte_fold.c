@@ -2,11 +2,11 @@
 /*
  * Which blocks of a folio stay folded when a system call changes some pages.
  *
- * Proves: fresh memory in large folios has the contiguous bit, as perf sees it
- * (PERF_SAMPLE_DATA_PAGE_SIZE). A system call on part of a block changes just
- * those pages, and unfolds the blocks that it touches and no others. A call
- * that only splits the VMA unfolds none. After each call, every page has the
- * right content.
+ * Proves: perf (PERF_SAMPLE_DATA_PAGE_SIZE) sees the contiguous bit on fresh
+ * memory in large folios. A system call on some pages changes only these pages.
+ * It unfolds each block that it changes in part, and no other block. A call
+ * that only splits the VMA unfolds no block. After each call, every page has
+ * the right content.
  *
  *             block 0         block 1         block 2         block 3
  *        |...............|...............|...............|...............|
@@ -17,10 +17,10 @@
  *   all                  xxxxxxxxxxxxxxxx
  *   many         xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
  *
- * Each call is made at each of these ten places, on fresh memory each time.
+ * Each call is made at each of these ten places, each time on fresh memory.
  *
- * Does not prove: which TLB invalidations this takes (vma_split and the KUnit
- * suites of contpte count them).
+ * Does not prove: which TLB invalidations the calls cause (KUnit: vma_split and
+ * the contpte suites count them).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=contpte_fold
  */
@@ -31,7 +31,7 @@
 /* What a call does to the pages of its range. */
 enum fate { SAME, EMPTY, READONLY, NOACCESS };
 
-/* What a call does to the blocks that have such pages. */
+/* What a call does to a block that is partly in its range. */
 enum folding { STAYS, UNFOLDS };
 
 struct place {
@@ -97,7 +97,7 @@ static bool fresh(struct __test_metadata *_metadata,
 	int order = order_of(variant->blocks_per_folio * cont_ptes());
 	const char *why;
 
-	/* The page cache sometimes uses smaller folios. */
+	/* The page cache sometimes uses smaller folios, so try again. */
 	for (int i = 0; i < (variant->kind == XFS ? 8 : 1); i++) {
 		memory_free(&self->memory);
 		why = memory_map(&self->memory, variant->kind, order,
@@ -113,7 +113,7 @@ static bool within(const struct place *p, unsigned int page)
 	return page >= p->first && page < p->first + p->pages;
 }
 
-/* A page of the block outside the range of the call, or -1. */
+/* The first page of the block that is outside the range of the call, or -1. */
 static int untouched_page(const struct place *p, unsigned int block)
 {
 	unsigned int page;
@@ -139,12 +139,12 @@ static void check_page(struct __test_metadata *_metadata, const struct memory *m
 	EXPECT_TRUE(page_is(at, fate == EMPTY && kind == ANON ? 0 : pattern(page)))
 		TH_LOG("page %u begins with %#x", page, (unsigned char)*at);
 	EXPECT_EQ(fate == READONLY ? SIGSEGV : 0, try_access(at, true))
-		TH_LOG("page %u: wrong permission to write", page);
+		TH_LOG("page %u: wrong write permission", page);
 }
 
 /*
- * Make @call at each place, on fresh memory. Check the folding first, since
- * reading a page can map it again.
+ * Make @call at each place, each time on fresh memory. After a call, check the
+ * folding before the content, since a read can map a page again.
  */
 static void at_each_place(struct __test_metadata *_metadata,
 			  FIXTURE_DATA(contpte_fold) * self,
@@ -169,7 +169,8 @@ static void at_each_place(struct __test_metadata *_metadata,
 		for (unsigned int block = 0; block < BLOCKS; block++)
 			was[block] = folded(m, block * n);
 		ASSERT_EQ(0, call(m, m->at + bytes(p->first), bytes(p->pages)))
-			TH_LOG("pages %u+%u: %s", p->first, p->pages, strerror(errno));
+			TH_LOG("the call on %u pages from page %u on: %s", p->pages, p->first,
+			       strerror(errno));
 		for (unsigned int block = 0; block < BLOCKS; block++) {
 			bool touched = p->first < (block + 1) * n &&
 				       p->first + p->pages > block * n;
@@ -178,7 +179,8 @@ static void at_each_place(struct __test_metadata *_metadata,
 			if (!self->contpte || page < 0 || !was[block])
 				continue;
 			EXPECT_EQ(!touched || folding == STAYS, folded(m, page))
-				TH_LOG("pages %u+%u, block %u", p->first, p->pages, block);
+				TH_LOG("block %u after the call on %u pages from page %u on", block,
+				       p->pages, p->first);
 			folds++;
 		}
 		for (unsigned int page = 0; page < m->pages; page++)
@@ -188,15 +190,16 @@ static void at_each_place(struct __test_metadata *_metadata,
 			return;
 	}
 	if (self->contpte && perf_tells())
-		DID(folds, "folded blocks looked at after a call");
+		DID(folds, "folded blocks checked after a call");
 	if (perf_missing(_metadata, self->contpte))
 		SKIP(return, NO_PERF);
 }
 
 /*
- * [contpte 217] Each page of fresh memory is in a folded block. There are four
- * blocks, so with folios of two blocks some blocks do not begin their folio.
- * The test only reads the file, so fault-around maps it, in whole blocks.
+ * [contpte 217] The test maps four blocks of fresh memory. Each page must be in
+ * a folded block. In folios of two blocks, every second block does not begin
+ * its folio. The test only reads the XFS file, so fault-around maps it, in
+ * whole blocks.
  */
 TEST_F(contpte_fold, fresh_memory)
 {
@@ -208,15 +211,15 @@ TEST_F(contpte_fold, fresh_memory)
 		SKIP(return, NO_PERF);
 	for (unsigned int page = 0; page < self->memory.pages; page++) {
 		EXPECT_TRUE(folded(&self->memory, page)) {
-			TH_LOG("page %u is mapped with %lu bytes", page,
+			TH_LOG("the entry of page %u maps %lu bytes", page,
 			       mapped_size(self->memory.at + bytes(page)));
 		}
 	}
 }
 
 /*
- * [contpte 217] Single pages are never folded. They fill four blocks, and perf
- * shows the size of one page for each.
+ * [contpte 217] The test maps single pages that fill four blocks. perf must
+ * show the size of one page for each of them, so no block is folded.
  */
 TEST_F(contpte_fold, single_pages)
 {
@@ -225,7 +228,7 @@ TEST_F(contpte_fold, single_pages)
 
 	ASSERT_EQ(NULL, why);
 	if (variant->kind != ANON)
-		SKIP(return, "anonymous memory shows it");
+		SKIP(return, "only anonymous memory is tested");
 	ASSERT_EQ(NULL, memory_map(m, ANON, 0, BLOCKS * cont_ptes()));
 	if (perf_missing(_metadata, true))
 		SKIP(return, NO_PERF);
@@ -239,8 +242,8 @@ static int call_munmap(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 190] munmap() of a range: its pages are gone, and their
- * neighbours keep their content and permission.
+ * [contpte 190] munmap() of each range. The pages of the range are gone, and
+ * all other pages keep their content and permission.
  */
 TEST_F(contpte_fold, munmap_part)
 {
@@ -253,8 +256,8 @@ static int call_dontneed(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 191] MADV_DONTNEED on a range: anonymous pages are zero afterwards,
- * and pages of a file have the file's content again.
+ * [contpte 191] MADV_DONTNEED on each range. Anonymous pages of the range are
+ * zero afterwards, and pages of a file have the file's content again.
  */
 TEST_F(contpte_fold, madvise_dontneed_part)
 {
@@ -267,10 +270,11 @@ static int call_readonly(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 222] mprotect(PROT_READ) makes only the range read-only. Entries of
- * the XFS file are read-only before the call, since the test has only read
- * them. Whether their block folds again after the writes depends on the entry
- * that is written last, so the case does not check folding there.
+ * [contpte 222] mprotect(PROT_READ) on each range makes only the pages of the
+ * range read-only. The test has only read the XFS file, so its entries are
+ * read-only before the call. There mprotect() folds a block again if it writes
+ * the last entry of the block, so the case does not check folding for that
+ * file.
  */
 TEST_F(contpte_fold, mprotect_readonly_part)
 {
@@ -285,8 +289,9 @@ static int call_none(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 222] After mprotect(PROT_NONE) only the range cannot be accessed.
- * Each block that the range touches is unfolded.
+ * [contpte 222] mprotect(PROT_NONE) on each range. The pages of the range
+ * cannot be accessed, and all other pages can. Each block that is partly in the
+ * range is unfolded.
  */
 TEST_F(contpte_fold, mprotect_none_part)
 {
@@ -300,9 +305,9 @@ static int call_none_and_back(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 182, 222] PROT_NONE and back: all pages have content and permission
- * as before. Whether a block folds again depends on the entry that is written
- * last, so the case does not check folding.
+ * [contpte 182, 222] mprotect() makes each range PROT_NONE and then accessible
+ * again. All pages keep their content and permission. A block may fold again if
+ * mprotect() writes its last entry, so the case does not check folding.
  */
 TEST_F(contpte_fold, mprotect_none_and_back)
 {
@@ -316,9 +321,9 @@ static int call_exec(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 222] mprotect() with PROT_EXEC changes only the entries of the
- * range. Their blocks unfold, since entries of one block need equal
- * permissions.
+ * [contpte 222] mprotect() adds PROT_EXEC to each range. All pages keep their
+ * content. Blocks that are partly in the range unfold, since the entries of a
+ * folded block need equal permissions.
  */
 TEST_F(contpte_fold, mprotect_exec_part)
 {
@@ -341,8 +346,8 @@ static int call_mremap(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 224] mremap() of a range: the pages have their content at the new
- * place, and nothing is mapped at the old one.
+ * [contpte 224] mremap() moves each range. The pages have their content at the
+ * new address, and nothing is mapped at the old address.
  */
 TEST_F(contpte_fold, mremap_part)
 {
@@ -356,8 +361,8 @@ static int call_split(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 225] Advice that splits the VMA within a block (DONTFORK, RANDOM,
- * DONTDUMP) changes no entry, so every block stays folded.
+ * [contpte 225] madvise() with DONTFORK, RANDOM and DONTDUMP splits the VMA
+ * within a block. It changes no entry, so every block stays folded.
  */
 TEST_F(contpte_fold, vma_split_only)
 {
@@ -370,9 +375,8 @@ static int call_mlock(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 225] mlock() and munlock() of a range unfold no block. mlock()
- * writes to the pages of a shared, writable file, so the case does not check
- * folding of the XFS file.
+ * [contpte 225] mlock() and munlock() of each range unfold no block. The case
+ * does not check the folding of the XFS file.
  */
 TEST_F(contpte_fold, mlock_part)
 {
@@ -397,8 +401,8 @@ static int call_mincore(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 236] mincore() writes one byte for each page of the range, and none
- * after them, wherever the range lies.
+ * [contpte 236] mincore() on each range writes one byte per page, and leaves
+ * the rest of the buffer alone. All blocks stay folded.
  */
 TEST_F(contpte_fold, mincore_part)
 {
@@ -406,10 +410,10 @@ TEST_F(contpte_fold, mincore_part)
 }
 
 /*
- * [contpte 223] Four whole blocks become read-only and then writable again.
- * Linux 6.17 and later write the entries in batches; older kernels write them
- * one by one, and the last one folds. Both end with folded blocks and writable
- * pages.
+ * [contpte 223] mprotect() makes four whole blocks read-only and then writable
+ * again. Linux 6.17 and later write the entries in batches. Older kernels write
+ * the entries one by one, and the last entry of a block folds it. With both,
+ * all blocks are folded and all pages are writable in the end.
  */
 TEST_F(contpte_fold, mprotect_whole_and_back)
 {
@@ -430,8 +434,9 @@ TEST_F(contpte_fold, mprotect_whole_and_back)
 }
 
 /*
- * [contpte 224] mremap() of all four blocks. They are folded at a new address
- * that is aligned like the pages, and not folded one page beside it.
+ * [contpte 224] mremap() moves all four blocks. They are folded if the new
+ * address is aligned to the size of a block. They are not folded if it is one
+ * page off.
  */
 TEST_F(contpte_fold, mremap_whole)
 {
@@ -462,9 +467,10 @@ TEST_F(contpte_fold, mremap_whole)
 }
 
 /*
- * [contpte 203] Half a block is unmapped and faulted in again, 100 times, at
- * changing places in the four blocks. The content is right each time. In the
- * end all content is right, and so is Rss of anonymous memory.
+ * [contpte 203] The test unmaps half a block, maps it again and faults it in,
+ * 100 times, at changing places in the four blocks. Each time the pages of that
+ * half have the right content. In the end all pages have the right content, and
+ * Rss counts each page of anonymous memory once.
  */
 TEST_F(contpte_fold, munmap_and_fault_again)
 {
@@ -495,9 +501,8 @@ TEST_F(contpte_fold, munmap_and_fault_again)
 }
 
 /*
- * [contpte 221] After the soft-dirty bits are cleared, one page in the middle
- * of a block is written to. Only that page is soft-dirty, though its block was
- * folded.
+ * [contpte 221] The test clears the soft-dirty bits, then writes to one page in
+ * the middle of a folded block. Only that page is soft-dirty.
  */
 TEST_F(contpte_fold, soft_dirty_page)
 {
@@ -530,8 +535,9 @@ FIXTURE_TEARDOWN(kernel_tables)
 }
 
 /*
- * [contpte 65] A dump of the kernel's own page tables, which have contiguous
- * entries, comes to its end and has more than 10 lines.
+ * [contpte 65] The kernel's own page tables have contiguous entries. A read of
+ * /sys/kernel/debug/kernel_page_tables reaches the end of the file, and gives
+ * more than 10 lines.
  */
 TEST_F_TIMEOUT(kernel_tables, dump_ends, 60)
 {

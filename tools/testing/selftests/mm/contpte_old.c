@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Old blocks on a CPU that does not set the access flag itself.
+ * Accesses to old blocks on a CPU that does not set the access flag itself.
  *
- * Proves: the first access to an old block is a fault, and the kernel then
- * makes the whole block young. The other pages cost no fault, and all of them
- * count as referenced.
+ * Proves: the first access to an old block faults, and the kernel then makes
+ * the whole block young. Accesses to its other pages cost no fault, and all its
+ * pages count as referenced.
  *
- * The virtual machine of this program has a CPU without FEAT_HAFDBS. Other CPUs
- * take no such fault, and the program skips its case.
+ * The virtual machine of this program has a CPU without FEAT_HAFDBS. CPUs with
+ * FEAT_HAFDBS take no such fault, and the program skips its case there.
  *
  * Does not prove: the value of the entries (KUnit: contpte_access,
  * contpte_young).
@@ -57,8 +57,8 @@ static bool make_old(const struct memory *m)
 	if (fclose(f))
 		return false;
 	/*
-	 * mprotect() flushes the TLB. Entries of a clean file are read-only
-	 * already, so only PROT_NONE changes them.
+	 * mprotect() flushes the TLB if it changes entries. Entries of a clean
+	 * file are read-only already, so only PROT_NONE changes them.
 	 */
 	return !mprotect(m->at, bytes(m->pages), PROT_NONE) &&
 	       !mprotect(m->at, bytes(m->pages), PROT_READ | PROT_WRITE) &&
@@ -91,10 +91,10 @@ FIXTURE_SETUP(contpte_old)
 	/* A single page shows whether the CPU sets the access flag itself. */
 	ASSERT_TRUE(make_old(m));
 	if (!faults_of(m, 0, 1))
-		SKIP(return, "the CPU notes accesses itself");
+		SKIP(return, "the CPU sets the access flag itself");
 	memory_free(m);
 	folio_settings(order_of(cont_ptes()));
-	/* The page cache sometimes uses smaller folios. */
+	/* The page cache sometimes uses smaller folios, so try again. */
 	for (int i = 0; i < (variant->kind == XFS ? 8 : 1); i++) {
 		why = memory_map(m, variant->kind, order_of(cont_ptes()), BLOCKS);
 		if (!why)
@@ -110,9 +110,9 @@ FIXTURE_TEARDOWN(contpte_old)
 }
 
 /*
- * Make all blocks old, then read each one, first at @page. Returns whether each
- * block cost one fault and is referenced as a whole. Other memory of the
- * process is old as well, so an interruption can add a fault.
+ * Make all blocks old, then read each block, beginning with its page @page.
+ * Returns whether each block cost one fault and is referenced as a whole. The
+ * other memory of the process is old too, so an access to it can add a fault.
  */
 static bool one_fault_each(const struct memory *m, unsigned int page)
 {
@@ -129,10 +129,10 @@ static bool one_fault_each(const struct memory *m, unsigned int page)
 }
 
 /*
- * [contpte 244] The process reads an old folded block page by page. Only the
- * first read is a fault, and then the whole block is referenced. 16 pages of
- * the block take their turn as the first one. Each needs one clean try of ten,
- * since other memory can add a fault.
+ * [contpte 244] The test reads each page of an old folded block. Only the first
+ * read faults, and then the whole block is referenced. The test repeats this
+ * with 16 different pages as the first page. Other memory can add a fault, so
+ * for each first page one right try of ten is enough.
  */
 TEST_F(contpte_old, one_fault_for_block)
 {
@@ -153,11 +153,11 @@ TEST_F(contpte_old, one_fault_for_block)
 		for (int i = 0; i < 10 && !right; i++)
 			right = one_fault_each(m, page);
 		EXPECT_TRUE(right) {
-			TH_LOG("page %u of each block is read first", page);
+			TH_LOG("page %u of each block was read first", page);
 		}
 		blocks += BLOCKS;
 	}
-	DID(blocks, "old blocks used");
+	DID(blocks, "old blocks read");
 }
 
 TEST_HARNESS_MAIN

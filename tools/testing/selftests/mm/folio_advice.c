@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the kernel does with a folio depends on whether it takes it for shared:
- * advice on part of a large folio, khugepaged, and pages that KSM has merged.
+ * Operations on a folio that depend on whether the kernel considers it shared:
+ * advice on part of a large folio, khugepaged, and moves of KSM pages.
  *
- * Proves: advice on part of a folio splits it if the kernel takes it for one
- * process's own, and leaves it alone if not. Advice on a whole folio never
- * splits it. A kernel that tracks who maps a folio (Linux 6.15 and later) is
- * right for two processes, and wrongly calls the folio shared if only a third
- * one is left. Older kernels guess by the first page: they are right about that
- * third process, and wrong if another process maps only other pages. khugepaged
- * counts the pages of shared folios exactly. A page of KSM that one process
- * maps twice is shared, and the zero page belongs to no process. Whatever the
- * kernel guesses, other processes keep their content.
+ * Proves: advice on part of a folio splits the folio if the kernel considers it
+ * private to one process, and changes nothing if not. Advice on a whole folio
+ * splits it only for MADV_PAGEOUT in a kernel that swaps single pages. Linux
+ * 6.15 and later track which processes map a folio: they are right about two
+ * processes, but call a folio shared if only a third process is left. Older
+ * kernels look at the first page: they are right about that third process, but
+ * wrong if another process maps only later pages. khugepaged counts shared
+ * pages exactly. A KSM page that one process maps twice is shared. The zero
+ * page is private to no process. Other processes always keep their content.
  *
  * Does not prove: the counting itself (KUnit: folio_mapped_*).
  *
@@ -45,7 +45,7 @@ FIXTURE_VARIANT_ADD(folio_advice, free)
 	.advice = MADV_FREE,
 };
 
-/* How many folios of this order the machine has split so far; or -1. */
+/* How many folios of this order the machine has split so far, or -1. */
 static long splits(const struct memory *m)
 {
 	char path[128];
@@ -72,14 +72,14 @@ FIXTURE_SETUP(folio_advice)
 	if (why)
 		SKIP(return, "%s", why);
 	if (folio_owners == OWNERS_UNKNOWN)
-		SKIP(return, "CONFIG_KALLSYMS_ALL=n: what the kernel tracks is not known");
+		SKIP(return, "CONFIG_KALLSYMS_ALL=n: cannot tell if the kernel tracks owners");
 	if (!have_swap())
 		SKIP(return, "no swap");
 	why = memory_map(&self->memory, ANON, order, 1);
 	if (why)
 		SKIP(return, "%s", why);
 	if (splits(&self->memory) < 0)
-		SKIP(return, "nothing says how many folios were split");
+		SKIP(return, "no counter of split folios in sysfs");
 	ASSERT_EQ(0, pipe(self->go));
 }
 
@@ -88,7 +88,7 @@ FIXTURE_TEARDOWN(folio_advice)
 	memory_free(&self->memory);
 }
 
-/* Give advice on some pages. Returns how many folios that split, or -1. */
+/* Call madvise() on some pages. Returns how many folios it split, or -1. */
 static long split_by(const struct memory *m, int advice, unsigned int first, unsigned int pages)
 {
 	long before = splits(m);
@@ -110,8 +110,8 @@ static bool is_large(const char *at)
 
 /*
  * [mapped 40] Advice on the middle half of a folio that no other process maps.
- * The kernel splits the folio, and follows the advice for that half alone:
- * MADV_FREE makes these pages lazyfree, and MADV_PAGEOUT takes them out of
+ * The kernel splits the folio, and applies the advice only to that half:
+ * MADV_FREE makes its pages lazyfree, and MADV_PAGEOUT removes its pages from
  * memory.
  */
 TEST_F(folio_advice, part_alone)
@@ -122,10 +122,7 @@ TEST_F(folio_advice, part_alone)
 	EXPECT_EQ(1, split_by(m, variant->advice, first, half));
 	EXPECT_FALSE(is_large(m->at));
 	EXPECT_FALSE(is_large(m->at + bytes(first + half)));
-	/*
-	 * The kernel marks single pages in batches: another call makes it
-	 * finish the first.
-	 */
+	/* The kernel marks pages in batches. Another call ends the batch. */
 	ASSERT_EQ(0, madvise(m->at, bytes(1), MADV_COLD));
 	EXPECT_EQ(variant->advice == MADV_FREE ? half : 0, smaps_pages(m->at, "LazyFree"));
 	for (unsigned int page = 0; page < m->pages; page++) {
@@ -140,8 +137,8 @@ TEST_F(folio_advice, part_alone)
 }
 
 /*
- * [mapped 40] A child maps the whole folio: advice on its middle half splits
- * nothing and makes no page lazyfree.
+ * [mapped 40] A child maps the whole folio too. Advice on the middle half of
+ * the folio does not split it, and makes no page lazyfree.
  */
 TEST_F(folio_advice, part_beside_child)
 {
@@ -157,9 +154,8 @@ TEST_F(folio_advice, part_beside_child)
 }
 
 /*
- * [mapped 40] One child has shared the folio, and then two at once. After all
- * have exited it is one process's own again, so advice on its middle half
- * splits it.
+ * [mapped 40] One child maps the folio and exits, then two more do. Now only
+ * the parent maps the folio, so advice on its middle half splits it.
  */
 TEST_F(folio_advice, part_after_children)
 {
@@ -184,10 +180,10 @@ static void keep_last_quarter(struct memory *m)
 }
 
 /*
- * [mapped 40] The child maps only the last quarter of the folio, which the
- * parent has dropped. There are no more mappings than pages, and no other
- * process maps the first page. So an older kernel takes the folio for the
- * parent's own, and splits it. The child keeps its content in either case.
+ * [mapped 40] The parent drops the second half of the folio, and a child maps
+ * only the last quarter. An older kernel considers the folio private and splits
+ * it: it sees no more mappings than pages, and only the parent maps the first
+ * page. A kernel that tracks owners does not. The child keeps its content.
  */
 TEST_F(folio_advice, part_beside_child_behind_first_page)
 {
@@ -209,9 +205,10 @@ TEST_F(folio_advice, part_beside_child_behind_first_page)
 }
 
 /*
- * [mapped 40] Only the third of three processes is left. A kernel that tracks
- * two of them takes the folio for shared, and does not split it. A kernel that
- * goes by the first page splits it, which is right: it is one process's own.
+ * [mapped 40] Three processes have mapped the folio, and only the third still
+ * does. A kernel that tracks owners knows two, considers the folio shared, and
+ * does not split it. An older kernel looks at the first page, and rightly
+ * splits the folio.
  */
 TEST_F(folio_advice, part_of_third_process)
 {
@@ -220,9 +217,9 @@ TEST_F(folio_advice, part_of_third_process)
 }
 
 /*
- * [mapped 41] Advice on a whole folio does not split it: it is lazyfree or in
- * swap as a whole, or still in memory. A kernel that swaps single pages splits
- * the folio first.
+ * [mapped 41] Advice on a whole folio does not split it: all of it is lazyfree,
+ * in swap, or still in memory. A kernel that swaps only single pages splits the
+ * folio before it swaps them.
  */
 TEST_F(folio_advice, whole_alone)
 {
@@ -237,8 +234,7 @@ TEST_F(folio_advice, whole_alone)
 }
 
 /*
- * [mapped 41] The same if a child maps the folio too: it stays one folio in
- * memory.
+ * [mapped 41] A child maps the folio too. Advice on all of it changes nothing.
  */
 TEST_F(folio_advice, whole_beside_child)
 {
@@ -252,7 +248,7 @@ TEST_F(folio_advice, whole_beside_child)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/* Pages of a line of a file such as /proc/self/status; or -1. */
+/* The value of a line of a file such as /proc/self/status in pages, or -1. */
 static long file_pages(const char *path, const char *name)
 {
 	char line[128];
@@ -272,7 +268,7 @@ static long status_pages(const char *name)
 	return file_pages("/proc/self/status", name);
 }
 
-/* Memory that reclaim takes. */
+/* Memory that the cases reclaim with MADV_PAGEOUT. */
 FIXTURE(reclaimed)
 {
 	struct memory memory;
@@ -299,9 +295,9 @@ FIXTURE_TEARDOWN(reclaimed)
 }
 
 /*
- * VmHWM is the most memory that a process ever had. Reclaim takes folios from
- * it, so VmRSS falls, and VmHWM stays. The kernel counts pages in batches for
- * each CPU, so the case allows for half of the memory.
+ * VmHWM is the largest VmRSS that a process ever had. If the kernel reclaims
+ * its memory, VmRSS falls and VmHWM stays. Each CPU counts pages in batches, so
+ * the case accepts errors of up to half of the memory.
  */
 TEST_F(reclaimed, peak_stays)
 {
@@ -315,9 +311,9 @@ TEST_F(reclaimed, peak_stays)
 }
 
 /*
- * A write after MADV_FREE takes the page back: reclaim does not lose it. The
- * writes before MADV_FREE put dirty entries into the TLB. If the kernel did not
- * flush them, the later writes would set no dirty bit.
+ * A write after MADV_FREE survives reclaim. The writes before MADV_FREE put
+ * dirty entries into the TLB. If the kernel did not flush these entries, the
+ * later writes would set no dirty bit, and reclaim would drop the pages.
  */
 TEST_F(reclaimed, write_after_free)
 {
@@ -330,7 +326,7 @@ TEST_F(reclaimed, write_after_free)
 	for (unsigned int page = 0; page < pages; page++)
 		m->at[bytes(page)] = 0x55;
 	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
-	DID(m->pages - smaps_pages(m->at, "Rss"), "pages that reclaim took");
+	DID(m->pages - smaps_pages(m->at, "Rss"), "pages reclaimed");
 	for (unsigned int page = 0; page < pages; page++) {
 		EXPECT_EQ(0x55, m->at[bytes(page)]) {
 			TH_LOG("page %u", page);
@@ -339,9 +335,9 @@ TEST_F(reclaimed, write_after_free)
 }
 
 /*
- * MADV_FREE on memory in swap gives up its slots: the machine has as many free
- * slots as before. Other processes may swap meanwhile, so the case allows for
- * half of the memory.
+ * MADV_FREE on memory in swap frees its swap slots: SwapFree grows by as many
+ * pages. Half of that is enough, since other processes may swap at the same
+ * time.
  */
 TEST_F(reclaimed, free_in_swap)
 {
@@ -359,7 +355,7 @@ TEST_F(reclaimed, free_in_swap)
 	EXPECT_LT(before + out / 2, file_pages("/proc/meminfo", "SwapFree"));
 }
 
-/* A range of smaller folios that khugepaged could make a huge page of. */
+/* A range of smaller folios that khugepaged can collapse into a huge page. */
 FIXTURE(khugepaged)
 {
 	struct memory memory;
@@ -376,9 +372,9 @@ FIXTURE_SETUP(khugepaged)
 
 	m->fd = -1;
 	if (!table || table > 64 << 20)
-		SKIP(return, "no huge pages, or of more than 64 MiB");
+		SKIP(return, "no huge pages, or larger than 64 MiB");
 	if (folio_owners == OWNERS_UNKNOWN)
-		SKIP(return, "CONFIG_KALLSYMS_ALL=n: what the kernel tracks is not known");
+		SKIP(return, "CONFIG_KALLSYMS_ALL=n: cannot tell if the kernel tracks owners");
 	why = folio_settings(order);
 	if (!why)
 		why = memory_map(m, ANON, order, 2 * table / bytes(1U << order));
@@ -387,7 +383,9 @@ FIXTURE_SETUP(khugepaged)
 	self->huge = *m;
 	self->huge.at = (char *)(((unsigned long)m->at + table - 1) & -table);
 	self->huge.pages = table / psize();
-	/* The patterns count from the start of the range. */
+	/*
+	 * The page numbers in the patterns count from the start of the range.
+	 */
 	for (unsigned int page = 0; page < self->huge.pages; page++)
 		memset(self->huge.at + bytes(page), pattern(page), bytes(1));
 	ASSERT_EQ(0, pipe(self->go));
@@ -415,8 +413,8 @@ static long event_count(const char *name)
 enum collapse { NOTHING, COLLAPSED, EXCEEDED };
 
 /*
- * Let khugepaged scan the range with a limit of shared pages. Returns what it
- * did. It needs a range that is in use and in which some page is writable.
+ * Let khugepaged scan the range while @limit pages may be shared. Returns what
+ * it did. khugepaged needs recent accesses to the range, and one writable page.
  */
 static enum collapse collapse(const struct memory *huge, unsigned int limit)
 {
@@ -451,7 +449,7 @@ static enum collapse collapse(const struct memory *huge, unsigned int limit)
 	return result;
 }
 
-/* Unmap everything of the range except for two folios. */
+/* Unmap all but the first two folios of the range. */
 static void keep_two_folios(struct memory *huge)
 {
 	munmap(huge->at + bytes(2U << huge->order), bytes(huge->pages - (2U << huge->order)));
@@ -459,8 +457,8 @@ static void keep_two_folios(struct memory *huge)
 
 /*
  * [mapped 44] A child maps two folios of the range. khugepaged makes a huge
- * page if as many pages may be shared as these folios have, and does not if the
- * limit is one less. Both processes keep their content.
+ * page if max_ptes_shared is the number of pages in these two folios, and does
+ * not if it is one less. Both processes keep their content.
  */
 TEST_F_TIMEOUT(khugepaged, max_ptes_shared, 60)
 {
@@ -482,16 +480,16 @@ TEST_F_TIMEOUT(khugepaged, max_ptes_shared, 60)
 }
 
 /*
- * [mapped 44] The child maps only the last quarter of one folio, which the
- * parent has dropped. An older kernel does not see that the folio is shared,
- * and makes a huge page though no page may be shared. A tracking kernel waits
- * until the child has exited.
+ * [mapped 44] The parent drops the second half of the first folio, and a child
+ * maps only the last quarter. max_ptes_shared is 0. An older kernel does not
+ * see that the folio is shared, and makes a huge page. A kernel that tracks
+ * owners makes one only after the child has exited.
  */
 TEST_F_TIMEOUT(khugepaged, shared_behind_first_page, 60)
 {
 	unsigned int size = 1U << self->huge.order;
 	struct memory *huge = &self->huge;
-	/* The child unmaps pages of the first folio only. */
+	/* keep_last_quarter() unmaps pages of the first folio only. */
 	struct memory first = { .at = huge->at, .pages = size, .order = huge->order };
 	pid_t child;
 
@@ -509,7 +507,7 @@ TEST_F_TIMEOUT(khugepaged, shared_behind_first_page, 60)
 		EXPECT_EQ(COLLAPSED, collapse(huge, 0));
 }
 
-/* Single pages, two of which become one. */
+/* Single pages. KSM merges two of them in one case. */
 FIXTURE(same_page)
 {
 	struct memory memory;
@@ -532,10 +530,10 @@ FIXTURE_TEARDOWN(same_page)
 }
 
 /*
- * [mapped 47] KSM merges two pages of one process. The page is mapped twice, so
- * it counts as shared and cannot be moved. After a write to one of the two, the
- * other one is mapped once and can be moved. A write to it still goes to a
- * copy.
+ * [mapped 47] KSM merges two pages of one process. The merged page is mapped
+ * twice, so it counts as shared and cannot be moved. A write to one of the two
+ * addresses goes to a copy. Now the merged page is mapped once and can be
+ * moved. A write to the other address still goes to a copy.
  */
 TEST_F_TIMEOUT(same_page, ksm, 60)
 {
@@ -572,9 +570,9 @@ TEST_F_TIMEOUT(same_page, ksm, 60)
 }
 
 /*
- * [mapped 47] Pages that are only read all map the zero page. It is not
- * exclusive, Rss does not count it, and it cannot be moved. The first write
- * makes a page of its own.
+ * [mapped 47] The test drops all pages and reads them, so all addresses map the
+ * zero page. It is not exclusive, Rss does not count it, and it cannot be
+ * moved. The first write to an address allocates a page there.
  */
 TEST_F(same_page, zeros)
 {

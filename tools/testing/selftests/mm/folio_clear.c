@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a process finds in fresh memory.
+ * The content of fresh memory.
  *
- * Proves: each byte is zero, although the same frames were full of other bytes
- * before. This holds for anonymous folios of every order, whichever page the
- * first access touches and however they come; for memory files in folios of
- * every order, after a fault, fallocate() or a write of one byte; and for pages
- * that userfaultfd provides, next to pages from faults.
+ * Proves: each byte is zero, although the same frames held other bytes before.
+ * This holds for
+ *
+ * - anonymous folios of every order: after a write, after a read and a later
+ *   write, and after MAP_POPULATE, whichever page is accessed first;
+ * - memory files in folios of every order: after a fault, after fallocate(),
+ *   and after a write of one byte;
+ * - pages that userfaultfd provides, beside pages that faults allocate.
  *
  * How: the test fills memory, notes its frames, frees it, and allocates as much
- * in the same way, until at least half of it is in those frames. It skips
- * orders that the machine does not have.
+ * memory in the same way. It repeats this until at least half of the new memory
+ * is in the noted frames. It skips orders that the machine does not have.
  *
  * Does not prove: two threads that fault at once (folio_clear_race), hugetlb
  * and dma-buf (folio_clear_pool), tags (folio_clear_tags), kernels that clear
- * freed memory (folio_clear_freed). Those kernels, and kernels with poison,
- * pass this program too: set KERNEL_ARGS=init_on_free=1 or
- * KERNEL_ARGS=page_poison=1 before TESTS=.
+ * freed memory (folio_clear_freed).
+ *
+ * This program also passes on a kernel that clears or poisons freed memory: to
+ * run it there, set KERNEL_ARGS=init_on_free=1 or KERNEL_ARGS=page_poison=1
+ * before TESTS=.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear
  */
@@ -26,7 +31,7 @@
 
 #include "folio_clear.h"
 
-/* Each round allocates this much, or one folio if that is larger. */
+/* Each round allocates this many bytes, or one folio if a folio is larger. */
 #define ROOM (4UL << 20)
 
 /* How the test makes the kernel allocate memory. */
@@ -103,7 +108,7 @@ FIXTURE_VARIANT_ADD(folio_clear, order_9)
 	.last = 9,
 };
 
-/* Orders that only larger pages have. */
+/* Only base pages larger than 4K have these orders. */
 FIXTURE_VARIANT_ADD(folio_clear, larger_orders)
 {
 	.first = 10,
@@ -122,8 +127,8 @@ FIXTURE_TEARDOWN(folio_clear)
 }
 
 /*
- * Page @i of those to touch first: the first, middle and last ones; -1 after
- * them.
+ * The page to touch first in try @i: a page at the start, in the middle or at
+ * the end of the folio. Returns -1 if there are fewer tries.
  */
 static int place(int order, unsigned int i)
 {
@@ -139,7 +144,7 @@ static int place(int order, unsigned int i)
 	return i < ARRAY_SIZE(all) ? all[i] : -1;
 }
 
-/* Allocate one folio by an access to its page @at. Writes store zeros. */
+/* Allocate one folio by an access to its page at @at. A write stores zeros. */
 static bool bring(struct memory *m, enum way how, char *at)
 {
 	switch (how) {
@@ -167,7 +172,8 @@ static bool bring(struct memory *m, enum way how, char *at)
 }
 
 /*
- * Map some folios, and touch page @place of each; none if @place is negative.
+ * Map memory for some folios, and touch page @place of each folio. If @place is
+ * negative, touch none.
  */
 static bool take(struct memory *m, enum way how, int order, unsigned int folios, int place)
 {
@@ -188,8 +194,8 @@ static bool take(struct memory *m, enum way how, int order, unsigned int folios,
 }
 
 /*
- * Whether every kernel allocates whole folios of this order in this way. For a
- * memory file that is not mapped, older kernels use only pages and huge pages.
+ * Whether every kernel allocates folios of this order in this way. For
+ * fallocate() and write(), older kernels use only single pages and huge pages.
  */
 static bool in_folios(enum way how, int order)
 {
@@ -199,10 +205,10 @@ static bool in_folios(enum way how, int order)
 }
 
 /*
- * Allocate memory by each place of its folios, check it, fill it and free it,
- * until at least half of it is in frames that were filled. The first time there
- * are no frames to compare with, and free memory of this order may be left from
- * before.
+ * For each place in a folio: allocate memory by an access to that place, check
+ * it, fill it and free it. Repeat this until at least half of the memory is in
+ * frames that the round before filled. The first round has no frames to compare
+ * with, and early rounds may get free memory from elsewhere.
  */
 static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear) * self,
 			enum way how, int order)
@@ -217,7 +223,7 @@ static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_cl
 		do {
 			ASSERT_TRUE(take(m, how, order, folios, place(order, i)));
 			EXPECT_EQ(0, not_zero(m->at, pages)) {
-				TH_LOG("some of %u pages are not zero: order %d, first page %d",
+				TH_LOG("some of %u pages are not zero: order %d, touched page %d",
 				       pages, order, place(order, i));
 			}
 			again = were_filled(&self->filled, m->at, pages);
@@ -227,8 +233,8 @@ static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_cl
 			memory_free(m);
 		} while (2 * again < pages && ++tries < TRIES);
 		EXPECT_LE(pages, 2 * again) {
-			TH_LOG("too few of %u pages were filled before: order %d, page %d", pages,
-			       order, place(order, i));
+			TH_LOG("less than half of %u pages were filled: order %d, touched page %d",
+			       pages, order, place(order, i));
 		}
 	}
 }
@@ -245,8 +251,8 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear) *
 			continue;
 		orders++;
 		/*
-		 * For files that are not mapped; clear_settings() switches it
-		 * off again.
+		 * fallocate() and write() need this setting to get huge pages.
+		 * clear_settings() switches it off again.
 		 */
 		if (of_file(how) && bytes(1 << order) == read_pmd_pagesize())
 			thp_write_string("shmem_enabled", "always");
@@ -257,9 +263,9 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear) *
 }
 
 /*
- * [clearing 23, 24] Anonymous memory is zero after a first write. That write
- * touches up to ten pages of a folio in turn: first, middle and last ones,
- * where the ranges that the kernel clears begin and end.
+ * [clearing 23, 24] Anonymous memory is zero after a first write. Up to ten
+ * pages of a folio are written first in turn: pages at its start, middle and
+ * end, where the ranges that the kernel clears begin and end.
  */
 TEST_F_TIMEOUT(folio_clear, written, 240)
 {
@@ -267,8 +273,8 @@ TEST_F_TIMEOUT(folio_clear, written, 240)
 }
 
 /*
- * [clearing 24] Anonymous memory that is read first maps the zero page, or the
- * huge one. The folios that replace it at a later write are zero too.
+ * [clearing 24] A read of anonymous memory maps the zero page, or the huge zero
+ * page. A later write replaces it by a folio, which is zero too.
  */
 TEST_F_TIMEOUT(folio_clear, read_then_written, 240)
 {
@@ -276,8 +282,8 @@ TEST_F_TIMEOUT(folio_clear, read_then_written, 240)
 }
 
 /*
- * [clearing 24] Anonymous memory that MAP_POPULATE allocates all at once is
- * zero. The process has not touched any page of it before the check.
+ * [clearing 24] Anonymous memory that MAP_POPULATE allocates is zero. The
+ * process touches no page of it before the check.
  */
 TEST_F_TIMEOUT(folio_clear, populated, 240)
 {
@@ -286,7 +292,7 @@ TEST_F_TIMEOUT(folio_clear, populated, 240)
 
 /*
  * [clearing 24] A memory file is zero after a first write through its mapping.
- * That write touches up to ten pages of a folio in turn.
+ * Up to ten pages of a folio are written first in turn.
  */
 TEST_F_TIMEOUT(folio_clear, file_written, 240)
 {
@@ -294,8 +300,8 @@ TEST_F_TIMEOUT(folio_clear, file_written, 240)
 }
 
 /*
- * [clearing 24] A memory file is zero when it is only read. It has no zero
- * page, so the read allocates folios.
+ * [clearing 24] A memory file that is only read is zero. Memory files do not
+ * use the zero page, so the read allocates folios.
  */
 TEST_F_TIMEOUT(folio_clear, file_read, 240)
 {
@@ -303,8 +309,8 @@ TEST_F_TIMEOUT(folio_clear, file_read, 240)
 }
 
 /*
- * [clearing 24] Folios that fallocate() reserves in a memory file are zero when
- * the process uses them: the kernel clears them then.
+ * [clearing 24] fallocate() allocates folios in a memory file without clearing
+ * them. The kernel clears them at the first access, so the process finds zeros.
  */
 TEST_F_TIMEOUT(folio_clear, file_fallocated, 240)
 {
@@ -312,8 +318,8 @@ TEST_F_TIMEOUT(folio_clear, file_fallocated, 240)
 }
 
 /*
- * [clearing 24] pwrite() stores one byte in each folio of a memory file: the
- * rest of the folio is zero.
+ * [clearing 24] pwrite() stores one byte, a zero, in each folio of a memory
+ * file. All other bytes of the folio are zero.
  */
 TEST_F_TIMEOUT(folio_clear, file_partly_written, 240)
 {
@@ -359,7 +365,9 @@ FIXTURE_SETUP(clear_uffd)
 		SKIP(return, "no userfaultfd");
 	self->source = aligned_alloc(psize(), bytes(1));
 	ASSERT_NE(NULL, self->source);
-	/* A CPU first reuses the memory that it freed itself. */
+	/*
+	 * Stay on one CPU: a CPU first reuses the memory that it freed itself.
+	 */
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);
 	ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
@@ -375,7 +383,8 @@ FIXTURE_TEARDOWN(clear_uffd)
 }
 
 /*
- * Answer each missing page, by zeros or a copy in turn, until none is missing.
+ * Provide each missing page, when the kernel asks for it: odd pages by a copy,
+ * even pages by zeros. Returns how many pages the kernel did not ask for.
  */
 static void *bring_missing(void *argument)
 {
@@ -411,8 +420,9 @@ static void *bring_missing(void *argument)
 }
 
 /*
- * Map memory whose middle half userfaultfd must provide, and touch all pages in
- * order. Returns how many provided pages are in frames that were filled before.
+ * Map memory, let userfaultfd provide its middle half, and touch all pages in
+ * order. Returns how many provided pages are in frames that the round before
+ * filled.
  */
 static unsigned int touch_missing(struct __test_metadata *_metadata,
 				  FIXTURE_DATA(clear_uffd) * self, enum way how)
@@ -440,7 +450,7 @@ static unsigned int touch_missing(struct __test_metadata *_metadata,
 	}
 	ASSERT_EQ(0, pthread_join(thread, &left));
 	EXPECT_EQ(0, (unsigned long)left) {
-		TH_LOG("of %u missing pages the kernel never asked for this many", self->missing);
+		TH_LOG("the kernel did not ask for all of the %u missing pages", self->missing);
 	}
 	for (int after = 0; after < 2; after++) {
 		for (unsigned int page = 0; page < m->pages; page++) {
@@ -448,8 +458,8 @@ static unsigned int touch_missing(struct __test_metadata *_metadata,
 			bool copy = page >= begin && page < end && page % 2;
 
 			EXPECT_TRUE(page_is(at, copy ? pattern(page) : 0)) {
-				TH_LOG("page %u of %u to %u, %s", page, begin, end,
-				       after ? "written to" : "read");
+				TH_LOG("page %u, userfaultfd provides pages %u to %u, after a %s",
+				       page, begin, end, after ? "write" : "read");
 			}
 			at[FOLIO_CLEAR_INSIDE] = copy ? pattern(page) : 0;
 		}
@@ -462,10 +472,11 @@ static unsigned int touch_missing(struct __test_metadata *_metadata,
 }
 
 /*
- * [clearing 27] userfaultfd provides the middle half of eight folios, page by
- * page, by UFFDIO_ZEROPAGE and UFFDIO_COPY in turn. Faults bring the rest as
- * whole folios. The kernel asks for each missing page once. Zeros are zeros,
- * also after a write replaces the zero page, and copies are copies.
+ * [clearing 27] userfaultfd provides the middle half of the memory of eight
+ * folios, page by page: even pages by UFFDIO_ZEROPAGE, odd pages by
+ * UFFDIO_COPY. Faults allocate the first and last quarter as whole folios. The
+ * kernel asks for each missing page once. The even pages read as zeros, also
+ * after a write to them. The odd pages read as the copied bytes.
  */
 TEST_F_TIMEOUT(clear_uffd, zeropage_and_copy, 120)
 {

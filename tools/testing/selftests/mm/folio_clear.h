@@ -3,20 +3,20 @@
  * Helpers for the tests of page clearing: memory that is not faulted in yet,
  * and the proof that its frames held other data before.
  *
- * A frame is a physical page, named by its number in /proc/self/pagemap.
+ * A frame is a physical page. Its number is in /proc/self/pagemap.
  */
 #ifndef FOLIO_CLEAR_H
 #define FOLIO_CLEAR_H
 
 #include "folio_util.h"
 
-/* The offset of a byte inside a page: neither its first nor its last. */
+/* The offset of a byte inside a page. It is not the first or the last byte. */
 #define FOLIO_CLEAR_INSIDE 1234
 
-/* How often a test tries to get the same frames that it filled before. */
+/* How often a test tries to get the frames that it filled before. */
 #define TRIES 10
 
-/* The size of the folios that memory comes in. */
+/* The size of the folios that a test uses. */
 enum folio_size { SINGLE_PAGES, BLOCKS, HUGE_PAGES };
 
 static inline int order_of_size(enum folio_size size)
@@ -27,12 +27,12 @@ static inline int order_of_size(enum folio_size size)
 }
 
 /*
- * clear_settings() - folio_settings(), if frames of this order come back soon
+ * clear_settings() - folio_settings(), if freed frames are soon used again
  *
- * A free huge page waits on its CPU for the next allocation. Smaller folios go
- * back to all other free memory. With pages of 64K some have 16 MiB or more,
- * and the next allocation finds other frames. A huge page of 512 MiB does not
- * fit.
+ * A freed huge page stays on its CPU for the next allocation. A smaller folio
+ * goes back to all other free memory. If the folio has more than 8 MiB, which
+ * needs base pages larger than 4K, the next allocation gets other frames. A
+ * huge page of 512 MiB does not fit into the machine.
  */
 static inline const char *clear_settings(int order)
 {
@@ -50,7 +50,9 @@ static inline unsigned int folios_in(unsigned long room, int order)
 	return bytes(1UL << order) < room ? room / bytes(1UL << order) : 1;
 }
 
-/* Make an empty memory file of so many pages; or -1. */
+/*
+ * Make a memory file of @pages without content. Returns its descriptor, or -1.
+ */
 static inline int fresh_file(unsigned int pages)
 {
 	int fd = syscall(__NR_memfd_create, "folio_clear", 0);
@@ -70,8 +72,8 @@ static inline void write_zero(char *address)
 
 /**
  * struct filled - frames that a test filled with nonzero bytes
- * @frame: their numbers, sorted
- * @nr: how many
+ * @frame: the numbers of the frames, sorted
+ * @nr: how many frames
  */
 struct filled {
 	unsigned long *frame;
@@ -85,7 +87,10 @@ static inline int filled_order(const void *one, const void *other)
 	return a < b ? -1 : a > b;
 }
 
-/* The frames of pages, which the caller frees; NULL if a page has none. */
+/*
+ * The frame numbers of pages, in an array that the caller frees. NULL if a page
+ * has no frame.
+ */
 static inline unsigned long *frames_of(const char *at, unsigned int pages)
 {
 	ssize_t length = pages * sizeof(unsigned long);
@@ -133,7 +138,7 @@ static inline bool fill(struct filled *filled, char *at, unsigned int pages)
 	return true;
 }
 
-/* How many of the pages are in frames that were filled. */
+/* How many of the pages are in frames that fill() has noted. */
 static inline unsigned int were_filled(const struct filled *filled, const char *at,
 				       unsigned int pages)
 {
@@ -158,8 +163,8 @@ static inline unsigned int not_zero(const char *at, unsigned int pages)
 }
 
 /*
- * Whether the frames are consecutive and aligned, as folios of this order have
- * them.
+ * Whether the frames of the pages are consecutive and aligned, as in folios of
+ * this order.
  */
 static inline bool are_folios(const char *at, unsigned int pages, int order)
 {

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fresh memory of a kernel that clears memory when it is freed.
+ * The content of fresh memory in a kernel that clears memory when it frees it.
  *
  * Proves: with init_on_free=1 each byte of new memory is zero, although its
- * frames were full of other bytes before. If init_on_alloc=1 is set too,
- * nothing clears the memory at its allocation: the page allocator relies on the
- * clearing at the free, and newer kernels leave huge pages to the page
- * allocator.
+ * frames held other bytes before. This also holds if init_on_alloc=1 is set
+ * too. Then nothing clears the memory at its allocation: the page allocator
+ * relies on the clearing at the free, and newer kernels leave the clearing of
+ * huge pages to the page allocator.
  *
- * How: as in folio_clear. The virtual machine of this program boots with that
- * option.
+ * How: as in folio_clear. The virtual machine of this program boots with
+ * init_on_free=1.
  *
- * Does not prove: that the kernel clears memory as soon as it is freed, which
- * no process can see; page_poison=1, which needs its own boot and switches off
- * the other two: KERNEL_ARGS=page_poison=1 TESTS=folio_clear.
+ * Does not prove: that the kernel clears memory as soon as it is freed, since
+ * no process can see it. The option page_poison=1 switches off init_on_free and
+ * init_on_alloc, so it needs another boot: KERNEL_ARGS=page_poison=1
+ * TESTS=folio_clear.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_freed
  */
 #include "folio_clear.h"
 
-/* Each round allocates this much, or one folio if that is larger. */
+/* Each round allocates this many bytes, or one folio if a folio is larger. */
 #define ROOM (8UL << 20)
 
 /* The separators between words of a command line. */
@@ -90,8 +91,9 @@ FIXTURE_TEARDOWN(folio_clear_freed)
 }
 
 /*
- * [clearing 26] Anonymous memory is filled and freed, until at least half of
- * the next allocation is in the same frames. Each allocation is zero at first.
+ * [clearing 26] The test fills and frees anonymous memory, until at least half
+ * of the next allocation is in the same frames. Each allocation is zero at
+ * first.
  */
 TEST_F_TIMEOUT(folio_clear_freed, written, 120)
 {
@@ -105,7 +107,7 @@ TEST_F_TIMEOUT(folio_clear_freed, written, 120)
 		for (unsigned int page = 0; page < m->pages; page += 1U << self->order)
 			write_zero(m->at + bytes(page));
 		EXPECT_EQ(0, not_zero(m->at, pages)) {
-			TH_LOG("some of %u pages are not zero: order %d, round %d", pages,
+			TH_LOG("some of %u pages are not zero: folios of order %d, round %d", pages,
 			       self->order, tries);
 		}
 		EXPECT_TRUE(are_folios(m->at, pages, self->order));
@@ -114,7 +116,8 @@ TEST_F_TIMEOUT(folio_clear_freed, written, 120)
 		memory_free(m);
 	} while (2 * again < pages && ++tries < TRIES);
 	EXPECT_LE(pages, 2 * again) {
-		TH_LOG("too few of %u pages were filled before: this proves nothing", pages);
+		TH_LOG("fewer than half of %u pages are in filled frames: this proves nothing",
+		       pages);
 	}
 }
 

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a process finds in memory that comes from a pool and not straight from
- * the page allocator: hugetlb pages, and buffers of the CMA heap of dma-buf.
+ * The content of memory that comes from a pool and not straight from the page
+ * allocator: hugetlb pages, and buffers of the CMA heap of dma-buf.
  *
- * Proves: each byte is zero, although the same pages were full of other bytes
- * before. This holds for each hugetlb size of the machine, and each way to get
- * a page: a fault at any place, MAP_POPULATE, files of memfd_create(),
- * fallocate(), and a driver that pins an empty file.
+ * Proves: each byte is zero, although the same pages held other bytes before.
+ * This holds for each hugetlb size of the machine, and for each way to get a
+ * hugetlb page: a fault at its start, middle or end, MAP_POPULATE, files of
+ * memfd_create(), fallocate(), and a driver that pins an empty file.
  *
- * How: the pool has exactly as many pages as a case uses, so the case gets the
- * same pages again, and pagemap confirms it. Two buffers of three quarters of
- * the CMA area share at least half of the area. The virtual machine reserves a
- * page of 1 GiB and a CMA area at boot. On other machines use hugepagesz=1G
- * hugepages=1 and cma=32M on the kernel's command line.
+ * How: the hugetlb pool has exactly as many pages as a case uses. So the case
+ * gets the same pages again, and pagemap confirms it. A buffer of the CMA heap
+ * takes three quarters of the CMA area, so two buffers in a row share at least
+ * half of the area. The virtual machine reserves a page of 1 GiB and a CMA area
+ * at boot. On other machines use hugepagesz=1G hugepages=1 and cma=32M on the
+ * kernel's command line.
  *
  * Does not prove: the order in which pages are cleared (KUnit:
  * folio_zero_order).
@@ -26,7 +27,7 @@
 #include "folio_clear.h"
 #include "hugetlb_pool.h"
 
-/* Each round allocates this much, or one page if that is larger. */
+/* Each round allocates this many bytes, or one page if a page is larger. */
 #define ROOM (16UL << 20)
 
 /* The CMA area of the virtual machine is at most this large. */
@@ -44,7 +45,10 @@ FIXTURE(folio_clear_pool)
 	struct hugetlb_pool pool;
 };
 
-/* Hugetlb sizes, smallest first: 64K, 2M, 32M and 1G on arm64 with 4K pages. */
+/*
+ * @rank 0 is the smallest hugetlb size. On arm64 with 4K pages the sizes are
+ * 64K, 2M, 32M and 1G.
+ */
 FIXTURE_VARIANT(folio_clear_pool)
 {
 	int rank;
@@ -106,8 +110,8 @@ static bool pin_file(int fd, size_t length)
 }
 
 /*
- * Take all pages of the pool, by an access to page @place of each. Returns
- * whether it worked.
+ * Allocate all pages of the pool. If a write allocates them, it touches base
+ * page @place of each. Returns whether it worked.
  */
 static bool take(FIXTURE_DATA(folio_clear_pool) * self, enum way how, unsigned int place)
 {
@@ -138,8 +142,8 @@ static bool take(FIXTURE_DATA(folio_clear_pool) * self, enum way how, unsigned i
 }
 
 /*
- * Provide as many pages as before that can be pinned. A page in a CMA area
- * cannot be pinned for long, and stays in the pool.
+ * Enlarge the pool until it has enough pages that can be pinned. A page in a
+ * CMA area cannot be pinned for long, and remains in the pool.
  */
 static bool have_pinnable(FIXTURE_DATA(folio_clear_pool) * self)
 {
@@ -153,7 +157,10 @@ static bool have_pinnable(FIXTURE_DATA(folio_clear_pool) * self)
 	return right;
 }
 
-/* Take the pages twice, or once for each place: all old content is gone. */
+/*
+ * Allocate the pages, check that they are zero, fill them and free them: twice,
+ * or once for each place if a write allocates them.
+ */
 static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_pool) * self,
 		  enum way how)
 {
@@ -162,19 +169,19 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_po
 	bool faults = how == WRITTEN || how == FILE_WRITTEN;
 	struct memory *m = &self->memory;
 
-	/* One round of a gigabyte takes seconds. */
+	/* A round with 1 GiB takes seconds, so it uses only two places. */
 	if (self->size > 4 * ROOM)
 		places[1] = nr / 2;
 	for (unsigned int i = 0; i < (faults && self->size <= 4 * ROOM ? 7 : 2); i++) {
 		ASSERT_TRUE(take(self, how, places[i]));
 		EXPECT_EQ(0, not_zero(m->at, m->pages)) {
-			TH_LOG("some of %u pages are not zero; %u each, first page %u",
+			TH_LOG("some of %u pages not zero: %u per hugetlb page, touched page %u",
 			       m->pages, nr, places[i]);
 		}
 		EXPECT_TRUE(are_folios(m->at, m->pages, order_of(nr)));
 		if (i) {
 			EXPECT_EQ(m->pages, were_filled(&self->filled, m->at, m->pages)) {
-				TH_LOG("not the same pages as before: this proves nothing");
+				TH_LOG("the pool gave other pages this time: this proves nothing");
 			}
 		}
 		ASSERT_TRUE(fill(&self->filled, m->at, m->pages));
@@ -183,8 +190,9 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_po
 }
 
 /*
- * [clearing 18, 24] Private hugetlb pages are zero after a first write, for up
- * to six places of the page: first, second, middle and last ones.
+ * [clearing 18, 24] Private hugetlb pages are zero after a first write, at up
+ * to six places of the page in turn: the first and second base page, two in the
+ * middle, and two at the end.
  */
 TEST_F_TIMEOUT(folio_clear_pool, written, 240)
 {
@@ -192,8 +200,7 @@ TEST_F_TIMEOUT(folio_clear_pool, written, 240)
 }
 
 /*
- * [clearing 18, 24] Private hugetlb pages that MAP_POPULATE provides at once
- * are zero.
+ * [clearing 18, 24] Private hugetlb pages that MAP_POPULATE allocates are zero.
  */
 TEST_F_TIMEOUT(folio_clear_pool, populated, 240)
 {
@@ -202,7 +209,7 @@ TEST_F_TIMEOUT(folio_clear_pool, populated, 240)
 
 /*
  * [clearing 24] Pages of a shared file of memfd_create(MFD_HUGETLB) are zero
- * after a first write, for the same places.
+ * after a first write, at up to six places of the page in turn.
  */
 TEST_F_TIMEOUT(folio_clear_pool, file_written, 240)
 {
@@ -210,8 +217,8 @@ TEST_F_TIMEOUT(folio_clear_pool, file_written, 240)
 }
 
 /*
- * [clearing 24] fallocate() provides cleared pages of a hugetlb file. A later
- * fault only maps them.
+ * [clearing 24] fallocate() allocates and clears the pages of a hugetlb file. A
+ * later fault only maps them, and they are zero.
  */
 TEST_F_TIMEOUT(folio_clear_pool, file_fallocated, 240)
 {
@@ -219,9 +226,9 @@ TEST_F_TIMEOUT(folio_clear_pool, file_fallocated, 240)
 }
 
 /*
- * [clearing 24] A driver pins a hugetlb file that has no pages yet. A process
- * that maps the file sees new pages of zeros. The kernel clears them without an
- * address as a hint.
+ * [clearing 24] A driver pins a hugetlb file that has no pages yet, so the
+ * kernel allocates new pages. It clears them without a fault address as a hint.
+ * A process that maps the file finds zeros.
  */
 TEST_F_TIMEOUT(folio_clear_pool, file_pinned, 240)
 {
@@ -261,8 +268,8 @@ FIXTURE_SETUP(clear_heap)
 	struct dirent *entry;
 
 	/*
-	 * The area's name differs between kernels; the other heaps are called
-	 * system.
+	 * The name of the CMA heap differs between kernels. All other heaps
+	 * have names that begin with "system".
 	 */
 	self->heap = -1;
 	while (folder && self->heap < 0 && (entry = readdir(folder))) {
@@ -283,9 +290,10 @@ FIXTURE_TEARDOWN(clear_heap)
 }
 
 /*
- * [clearing 34] A buffer of three quarters of the CMA area is zero, filled and
- * freed, four times. Each buffer shares at least half of the area with the one
- * before, so it contains pages that were filled.
+ * [clearing 34] The test allocates a buffer of three quarters of the CMA area,
+ * checks that it is zero, fills it and frees it, four times. Two buffers in a
+ * row share at least half of the area, so each later buffer contains filled
+ * pages.
  */
 TEST_F(clear_heap, buffer_again)
 {

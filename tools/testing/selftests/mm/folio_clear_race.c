@@ -2,16 +2,17 @@
 /*
  * Two threads that fault on the same new folio at once.
  *
- * Proves: one of the two folios stays, with both threads' writes and zeros
- * everywhere else, although its frames were full of other bytes before. The
- * kernel frees the other folio.
+ * Proves: if each thread allocates a folio, the kernel keeps one and frees the
+ * other. The kept folio has the writes of both threads and zeros everywhere
+ * else, although its frames held other bytes before.
  *
  * How: the threads wait for each other without sleeping, then write. A round
- * counts if both took a fault. If there is no such round, the case is skipped.
- * The virtual machine gives this program two CPUs.
+ * counts if both threads took a fault. If there is no such round, the case is
+ * skipped. The virtual machine gives this program two CPUs.
  *
- * Does not prove: the absence of races. Lost memory shows only if it is more
- * than the kernel keeps per CPU: some dozens of huge pages.
+ * Does not prove: the absence of races. The amount of free memory varies, so
+ * the case notices lost folios only if there are many: some dozens of huge
+ * pages.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_race
  */
@@ -20,7 +21,10 @@
 
 #include "folio_clear.h"
 
-/* Stop after so many rounds in which both faulted, or after so many seconds. */
+/*
+ * Stop after this many rounds in which both threads faulted, or after this many
+ * seconds.
+ */
 #define MEETINGS 100
 #define SECONDS 10
 
@@ -68,7 +72,10 @@ FIXTURE_VARIANT(folio_clear_race)
 	bool huge;
 };
 
-/* Half a huge page: single entries map it, and clearing it takes long. */
+/*
+ * A folio of half a huge page: single entries map it, and clearing it takes
+ * long.
+ */
 FIXTURE_VARIANT_ADD(folio_clear_race, folio)
 {
 	.huge = false,
@@ -106,10 +113,11 @@ static long free_memory(void)
 }
 
 /*
- * [clearing 32] Two threads write at once to the first and to the last page of
- * one new folio, for up to 10 seconds. One folio stays, with both writes and
- * zeros. The kernel frees the folio of the other thread: free memory does not
- * shrink. Both threads must fault in at least one round.
+ * [clearing 32] In each round, two threads write at once to the first and to
+ * the last byte of one new folio, for up to 10 seconds in all. One folio stays,
+ * with both writes and zeros elsewhere. The kernel frees the other thread's
+ * folio, so free memory does not shrink. Both threads must fault in at least
+ * one round.
  */
 TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
 {
@@ -129,8 +137,8 @@ TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
 	snprintf(path, sizeof(path), FOLIO_THP "/hugepages-%zukB/stats/anon_fault_alloc",
 		 bytes(1U << order) >> 10);
 	/*
-	 * The first round allocates what the threads and this test need
-	 * themselves.
+	 * The first round does not count, since the threads and this test
+	 * allocate their own memory in it.
 	 */
 	for (round = 0; met < MEETINGS && time(NULL) < begin + SECONDS; round++) {
 		ASSERT_TRUE(fresh_map(m, order, 1, PROT_READ | PROT_WRITE,
@@ -146,7 +154,7 @@ TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
 		met += round && together.faults[0] && together.faults[1];
 		for (int i = 0; i < 2; i++) {
 			EXPECT_EQ(i + 1, *together.at[i]) {
-				TH_LOG("round %u: what thread %d wrote is lost", round, i);
+				TH_LOG("round %u: the write of thread %d is lost", round, i);
 			}
 			*together.at[i] = 0;
 		}
@@ -158,14 +166,15 @@ TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
 		memory_free(m);
 	}
 	EXPECT_EQ(round - 1, read_num(path) - allocated);
-	DID(again, "folios that had been filled before");
+	DID(again, "folios in frames that were filled before");
 	lost = had - free_memory();
 	EXPECT_GT((long)(met * bytes(1U << order) / 2 + NOISE), lost) {
-		TH_LOG("the threads met %u times; %ld bytes are lost", met, lost);
+		TH_LOG("both threads faulted in %u rounds, and %ld bytes of memory are lost", met,
+		       lost);
 	}
 	if (!met && __test_passed(_metadata))
-		SKIP(return, "the threads never met in %d seconds: needs two CPUs", SECONDS);
-	DID(met, "faults of both threads at once");
+		SKIP(return, "no round with two faults in %d seconds: needs two CPUs", SECONDS);
+	DID(met, "rounds in which both threads faulted");
 }
 
 TEST_HARNESS_MAIN

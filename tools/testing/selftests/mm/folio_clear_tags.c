@@ -2,17 +2,18 @@
 /*
  * Tags of fresh memory (MTE, arm64).
  *
- * Proves: memory that is mapped with PROT_MTE has zeros as content and as tags,
- * although its frames had other bytes and other tags before. If memory gets
- * PROT_MTE later, on frames with another process's tags, its tags are zero and
- * its content stays.
+ * Proves: memory that is mapped with PROT_MTE has zero content and zero tags,
+ * although its frames had other bytes and other tags before. If memory on
+ * frames with old tags gets PROT_MTE later, its tags are zero and its content
+ * stays.
  *
  * How: as in folio_clear. The test writes and reads tags one by one, and
- * enables no tag checks. The virtual machine of this program has tags.
+ * enables no tag checks. The virtual machine of this program has memory with
+ * tags.
  *
  * Does not prove: tag checks (selftests/arm64/mte does). QEMU 7.2 has two tags
- * for a whole page, one for granules with even numbers and one for odd ones. So
- * the test notices a page whose tags were not cleared, but not a single
+ * for a whole page, one for all even granules and one for all odd granules. So
+ * the test notices a page whose tags were not cleared, but not a single such
  * granule.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_tags
@@ -21,7 +22,7 @@
 
 #include "folio_clear.h"
 
-/* Each round allocates this much, or one folio if that is larger. */
+/* Each round allocates this many bytes, or one folio if a folio is larger. */
 #define ROOM (4UL << 20)
 
 #define GRANULE 16
@@ -117,7 +118,7 @@ FIXTURE_TEARDOWN(folio_clear_tags)
 	filled_free(&self->filled);
 }
 
-/* Map the memory of one round, and write to each folio. */
+/* Map the memory of one round, and write a zero to each folio. */
 static bool take(FIXTURE_DATA(folio_clear_tags) * self, bool of_file, int prot)
 {
 	int flags = of_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
@@ -145,7 +146,7 @@ static size_t tagged(const struct memory *m)
 
 /*
  * Allocate memory with tags, fill it, set all tags, note its frames, and free
- * it.
+ * it. Returns whether it worked.
  */
 static bool leave_tags(FIXTURE_DATA(folio_clear_tags) * self, bool of_file)
 {
@@ -182,18 +183,20 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_ta
 				EXPECT_TRUE(page_is(m->at + bytes(page), pattern(tries)));
 		}
 		EXPECT_EQ(0, tagged(m)) {
-			TH_LOG("in %u pages this many granules have a tag, round %d", pages, tries);
+			TH_LOG("some granules of %u pages have a nonzero tag, round %d", pages,
+			       tries);
 		}
 		memory_free(m);
 	} while (2 * again < pages && ++tries < TRIES);
 	EXPECT_LE(pages, 2 * again) {
-		TH_LOG("too few of %u pages were filled before: this proves nothing", pages);
+		TH_LOG("fewer than half of %u pages are in filled frames: this proves nothing",
+		       pages);
 	}
 }
 
 /*
- * [clearing 28] Anonymous memory that is mapped with PROT_MTE: content and tags
- * are zero, at least half of it in frames that had nonzero tags.
+ * [clearing 28] The test maps anonymous memory with PROT_MTE, until at least
+ * half of it is in frames that had nonzero tags. Content and tags are zero.
  */
 TEST_F_TIMEOUT(folio_clear_tags, anon, 120)
 {
@@ -201,8 +204,9 @@ TEST_F_TIMEOUT(folio_clear_tags, anon, 120)
 }
 
 /*
- * [clearing 28] The same for a memory file that is mapped with PROT_MTE: its
- * pages are in the page cache, and not anonymous.
+ * [clearing 28] The test maps a memory file with PROT_MTE, so its pages are in
+ * the page cache, until at least half of them are in frames that had nonzero
+ * tags. Content and tags are zero.
  */
 TEST_F_TIMEOUT(folio_clear_tags, file, 120)
 {
@@ -210,8 +214,8 @@ TEST_F_TIMEOUT(folio_clear_tags, file, 120)
 }
 
 /*
- * [clearing 28] Anonymous memory gets PROT_MTE after the process has filled it:
- * the tags are zero, and the content is unchanged.
+ * [clearing 28] Anonymous memory gets PROT_MTE after the process has filled it.
+ * The tags are zero, and the content is unchanged.
  */
 TEST_F_TIMEOUT(folio_clear_tags, anon_later, 120)
 {

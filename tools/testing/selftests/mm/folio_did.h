@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How much a test did. A verdict about a loop, a race, a fold, swap or
- * migration means nothing if none of these happened.
+ * How much a test did. If a test checks the result of a loop, race, fold, swap
+ * or migration that never happened, its pass means nothing.
  */
 #ifndef FOLIO_DID_H
 #define FOLIO_DID_H
@@ -21,7 +21,7 @@
 									\
 	TH_LOG("did %lu %s", __did, __what);				\
 	EXPECT_LT(0UL, __did) {						\
-		TH_LOG("no %s: this test shows nothing", __what);	\
+		TH_LOG("no %s: this test proves nothing", __what);	\
 	}								\
 } while (0)
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the kernel finds after the end of a page that it uses for itself.
+ * Kernel accesses past the end of a page that the kernel uses for itself.
  *
- * Proves: mincore() writes no answer past the page in which it collects
+ * Proves: mincore() writes no answer past the page in which it collects its
  * answers, and reclaim reads no entries past the end of a page table.
  *
- * How: the kernel allocates the pages of hundreds of pipes one after the other.
- * The test then closes every other pipe. So each page that the kernel takes
- * next for itself lies before a page of a pipe, whose content the test chose.
- * Not all of these frames are adjacent; one adjacent pair is enough to notice
- * the mistake.
+ * How: the test fills hundreds of pipes one after the other, so that many of
+ * their pages are adjacent in memory. It then closes every other pipe. A page
+ * that the kernel takes next for itself is likely to lie directly before a page
+ * of an open pipe. The test chose the content of that page, and checks it
+ * later. One such pair is enough to notice the mistake.
  *
  *	pipe | free | pipe | free | pipe
  *	                    ^ a page table; the pipe after it holds entries
  *
- * Does not prove: where the pages really lie. Mutants show that it works.
+ * Does not prove: that two pages really are adjacent. Mutants show that it works.
  *
  * Run: make kselftest TARGETS=mm ARCH=x86_64 TESTS=folio_edge
  */
@@ -60,7 +60,10 @@ FIXTURE_TEARDOWN(folio_edge)
 	free(self->page);
 }
 
-/* Fill pipes with self->page, and free every other one of their pages. */
+/*
+ * Write self->page to each pipe, then close every other pipe, which frees its
+ * page. Returns whether it worked.
+ */
 static bool interleave(FIXTURE_DATA(folio_edge) * self)
 {
 	for (unsigned int i = 0; i < PIPES; i++)
@@ -74,7 +77,7 @@ static bool interleave(FIXTURE_DATA(folio_edge) * self)
 	return true;
 }
 
-/* Close the other pipes. Returns how many of them no longer held self->page. */
+/* Read and close the open pipes. Returns how many no longer held self->page. */
 static unsigned int changed(FIXTURE_DATA(folio_edge) * self)
 {
 	char *now = malloc(bytes(1));
@@ -91,9 +94,10 @@ static unsigned int changed(FIXTURE_DATA(folio_edge) * self)
 }
 
 /*
- * [contpte 236] mincore() is asked about so many pages that its answers fill a
- * whole page. The last answers are for a large folio, which arm64 maps as a
- * folded block. No answer is written after that page, in 16 rounds.
+ * [contpte 236] The test calls mincore() for so many pages that its answers
+ * fill a whole page. The last answers are for a large folio, which arm64 maps
+ * as a folded block. In each of 16 rounds the kernel writes no answer past that
+ * page.
  */
 TEST_F_TIMEOUT(folio_edge, mincore_answers, 120)
 {
@@ -124,8 +128,9 @@ TEST_F_TIMEOUT(folio_edge, mincore_answers, 120)
 }
 
 /*
- * An entry that maps a page as it is after MADV_FREE: writable, old, clean.
- * There is none for other architectures; KASAN sees the wrong read there.
+ * An entry that maps a page as after MADV_FREE: writable, old and clean. The
+ * test has none for other architectures: there only KASAN notices the wrong
+ * read.
  */
 static unsigned long entry_of(unsigned long pfn, bool soft_dirty)
 {
@@ -138,7 +143,9 @@ static unsigned long entry_of(unsigned long pfn, bool soft_dirty)
 
 #define GROUP "/sys/fs/cgroup/folio_edge"
 
-/* Let the kernel reclaim until the page is gone. Returns whether it is gone. */
+/*
+ * Reclaim until the page is gone, at most 50 times. Returns whether it is gone.
+ */
 static bool take(const char *at)
 {
 	for (int i = 0; i < 50 && pagemap_has(at, PM_PRESENT); i++)
@@ -147,11 +154,12 @@ static bool take(const char *at)
 }
 
 /*
- * [bug B23] Reclaim frees a folio after MADV_FREE. Half of the folio is mapped
- * by one page table, half by the next. The page after the first table holds
- * what look like entries for the second half: reclaim must leave them alone.
- * madvise() would split a folio that lies across two tables. So MADV_FREE comes
- * before the move, and the control group asks for the reclaim.
+ * [bug B23] Reclaim frees a folio after MADV_FREE. One page table maps its
+ * first half, and the next table its second half. The page after the first
+ * table in memory holds values that look like entries for the second half.
+ * Reclaim must leave that page alone. madvise() would split a folio that lies
+ * across two tables. So the test calls MADV_FREE before it moves the folio
+ * there, and starts the reclaim through the memory cgroup.
  */
 TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 {
@@ -166,7 +174,7 @@ TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 		SKIP(return, "%s", why);
 	if (write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory") ||
 	    (mkdir(GROUP, 0755) && errno != EEXIST) || access(GROUP "/memory.reclaim", W_OK))
-		SKIP(return, "CONFIG_MEMCG=n, or no control group 2");
+		SKIP(return, "CONFIG_MEMCG=n, or cgroup v2 is not mounted");
 	/* Reclaim only takes pages that are charged to the group. */
 	ASSERT_EQ(0, write_text(GROUP "/cgroup.procs", "0"));
 	for (unsigned int round = 0; round < ROUNDS; round++) {
@@ -177,7 +185,9 @@ TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 		room = mmap(NULL, 3 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		ASSERT_NE(MAP_FAILED, room);
 		to = (char *)(((unsigned long)room + 2 * table - 1) & -table) - bytes(n / 2);
-		/* mremap() sets soft-dirty if the kernel has that bit. */
+		/*
+		 * mremap() makes entries soft-dirty if the kernel has that bit.
+		 */
 		memset(self->page, 0, psize());
 		for (unsigned int i = 0; i < n / 2; i++)
 			entries[i] = entry_of(pfn_of(m.at) + n / 2 + i, softdirty_supported());
@@ -190,13 +200,13 @@ TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 		for (unsigned int page = 0; page < n; page++)
 			EXPECT_FALSE(pagemap_has(to + bytes(page), PM_PRESENT | PM_SWAP));
 		EXPECT_EQ(0, changed(self)) {
-			TH_LOG("reclaim took data after a page table for its entries");
+			TH_LOG("reclaim took the data after a page table for entries of the table");
 		}
 		munmap(room, 3 * table);
 		memory_free(&m);
 	}
-	DID(large, "folios over the end of a page table");
-	DID(taken, "of them taken by reclaim");
+	DID(large, "folios across the end of a page table");
+	DID(taken, "folios freed by reclaim");
 	write_text("/sys/fs/cgroup/cgroup.procs", "0");
 	rmdir(GROUP);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What user space can read about which processes map the pages of a large
- * folio, and what a write does when no other process maps them any more.
+ * What user space can read about the processes that map a large folio, and
+ * whether a write copies pages after all other processes have exited.
  *
- * Proves: PM_MMAP_EXCLUSIVE and /proc/kpagecount follow each page while
- * processes start, unmap parts and exit, and a page is never "exclusive" while
- * two processes map it. After the last other process has exited, writes reuse
- * the memory if the kernel tracks who maps a folio (Linux 6.15 and later), and
- * go to copies if it does not.
+ * Proves: PM_MMAP_EXCLUSIVE and /proc/kpagecount are right for each page while
+ * processes start, unmap parts and exit. A page is never "exclusive" while two
+ * processes map it. After the last other process has exited, writes reuse the
+ * pages if the kernel tracks which processes map a folio (Linux 6.15 and
+ * later). Older kernels copy the pages of a large folio.
  *
  * Does not prove: the tracking itself (KUnit: folio_mapped_*).
  *
@@ -58,8 +58,9 @@ FIXTURE_TEARDOWN(folio_exclusive)
 }
 
 /*
- * One process, then up to five, then back to one. Each page is exclusive only
- * with one process, and is mapped as often as there are processes.
+ * Start four children one by one, then let them exit one by one. Each page is
+ * exclusive only while there is no child, and is mapped as often as there are
+ * processes.
  */
 static void come_and_go(struct __test_metadata *_metadata, struct memory *m)
 {
@@ -85,7 +86,10 @@ static void come_and_go(struct __test_metadata *_metadata, struct memory *m)
 		ASSERT_LT(0, children[n]);
 	}
 	while (n--) {
-		/* Later children inherited these, but have exited already. */
+		/*
+		 * Children that started later inherited these descriptors, but
+		 * have exited.
+		 */
 		close(go[n][0]);
 		close(go[n][1]);
 		EXPECT_EQ(0, child_of(children[n]));
@@ -113,8 +117,8 @@ static void unmap_odd_pages(struct memory *m)
 }
 
 /*
- * The child keeps every other page. These pages are mapped twice; the others
- * are exclusive to the parent, although they are in the same folio.
+ * A child unmaps all odd pages. The even pages are mapped twice. The odd pages
+ * are exclusive to the parent, although other pages of their folio are shared.
  */
 static void unmap_part(struct __test_metadata *_metadata, int go[2], struct memory *m)
 {
@@ -137,9 +141,9 @@ static void unmap_part(struct __test_metadata *_metadata, int go[2], struct memo
 }
 
 /*
- * [mapped 45] A child unmaps every other page: these pages are exclusive to the
- * parent, and the others are mapped twice. The variants are one large folio and
- * single pages.
+ * [mapped 45] A child unmaps every other page. These pages are exclusive to the
+ * parent, and all other pages are mapped twice. The variants are one large
+ * folio and single pages.
  */
 TEST_F(folio_exclusive, child_unmaps_part)
 {
@@ -147,10 +151,11 @@ TEST_F(folio_exclusive, child_unmaps_part)
 }
 
 /*
- * Whether the number of copies is right, after the only other process has
- * exited. A kernel never copies single pages. It copies no page of a large
- * folio if it tracks owners, and all pages if not. A kernel without a list of
- * data symbols does not say whether it does.
+ * Whether the number of copied pages is right, after the only other process has
+ * exited. No kernel copies single pages. A kernel that tracks owners copies no
+ * page of a large folio, and an older kernel copies all of them. If
+ * /proc/kallsyms has no data symbols, the kernel may be either, so both numbers
+ * are right.
  */
 static bool right_copies(const struct memory *m, unsigned int copies)
 {
@@ -162,8 +167,8 @@ static bool right_copies(const struct memory *m, unsigned int copies)
 }
 
 /*
- * [mapped 29] The parent writes while the child lives: every kernel copies all
- * pages.
+ * [mapped 29] The parent writes to each page while a child maps all pages.
+ * Every kernel copies all pages.
  */
 TEST_F(folio_exclusive, write_beside_child)
 {
@@ -180,9 +185,9 @@ TEST_F(folio_exclusive, write_beside_child)
 }
 
 /*
- * [mapped 28] The parent writes after the child has exited: every kernel reuses
- * single pages. A kernel that tracks owners reuses the pages of a large folio
- * too.
+ * [mapped 28] The parent writes to each page after its child has exited. Every
+ * kernel reuses single pages. A kernel that tracks owners also reuses the pages
+ * of a large folio, and an older kernel copies them.
  */
 TEST_F(folio_exclusive, write_after_child)
 {
@@ -203,10 +208,10 @@ TEST_F(folio_exclusive, write_after_child)
 }
 
 /*
- * [mapped 30] The child has unmapped every other page and lives. The kernel
- * copies all pages of a large folio, even those that only the parent maps: the
- * folio is still shared. Of single pages it copies only those that the child
- * has.
+ * [mapped 30] A child has unmapped every other page and still lives. The parent
+ * writes to each page. The kernel copies all pages of a large folio, even pages
+ * that only the parent maps, since the folio is still shared. It copies a
+ * single page only if the child maps it.
  */
 TEST_F(folio_exclusive, write_beside_child_with_part)
 {
@@ -224,8 +229,9 @@ TEST_F(folio_exclusive, write_beside_child_with_part)
 
 /*
  * [mapped 31] The child has exited, and the parent has dropped all pages but
- * the last. Every kernel copies this page if its folio is large, so that it can
- * free the folio. A single page is reused.
+ * the last. Then the parent writes to the last page. Every kernel copies this
+ * page if its folio is large, so that it can free the folio. Every kernel
+ * reuses a single page.
  */
 TEST_F(folio_exclusive, write_to_last_page)
 {
@@ -249,8 +255,8 @@ TEST_F(folio_exclusive, write_to_last_page)
 
 /*
  * [mapped 34] The process that filled the folio exits, and then its child
- * writes. The child is the only owner now, so the same rule holds for its
- * writes.
+ * writes to each page. The child is the only owner now. The kernel reuses or
+ * copies its pages as in write_after_child.
  */
 TEST_F(folio_exclusive, write_after_parent)
 {
@@ -288,8 +294,9 @@ TEST_F(folio_exclusive, write_after_parent)
 }
 
 /*
- * [mapped 42] move_pages() does not move a page that another process maps too
- * (-EACCES). It moves the page when this process maps it alone.
+ * [mapped 42] While a child maps a page too, move_pages() fails with -EACCES
+ * and does not move it. After the child has exited, move_pages() moves the
+ * page.
  */
 TEST_F(folio_exclusive, move_pages)
 {
@@ -313,9 +320,9 @@ TEST_F(folio_exclusive, move_pages)
 }
 
 /*
- * [mapped 46] A child maps half of the pages. Pss counts a shared page half,
- * and Shared_Dirty and Private_Dirty have half of the pages each. After the
- * child has exited all pages are private.
+ * [mapped 46] A child maps half of the pages. Pss counts a shared page as half
+ * a page. Shared_Dirty and Private_Dirty each count half of the pages. After
+ * the child has exited, all pages are private.
  */
 TEST_F(folio_exclusive, smaps_of_part)
 {
@@ -362,8 +369,10 @@ FIXTURE_TEARDOWN(folio_exclusive_huge)
 }
 
 /*
- * [mapped 45] The same for a huge page that one entry maps in each process, and
- * that stays mapped so.
+ * [mapped 45] Up to four children share a huge page and exit again. One PMD
+ * maps the huge page in each process. Each page is exclusive only while the
+ * parent is alone, and kpagecount is the number of processes. In the end one
+ * PMD still maps the huge page.
  */
 TEST_F_TIMEOUT(folio_exclusive_huge, processes_come_and_go, 60)
 {
@@ -372,8 +381,8 @@ TEST_F_TIMEOUT(folio_exclusive_huge, processes_come_and_go, 60)
 }
 
 /*
- * Whether pagemap gives the first page's answer for all pages, though half of
- * them differ.
+ * Whether pagemap gives the answer of the first page for all pages, although
+ * that answer is wrong for half of them.
  */
 static bool answered_by_first_page(int go[2], struct memory *m)
 {
@@ -391,14 +400,15 @@ static bool answered_by_first_page(int go[2], struct memory *m)
 }
 
 /*
- * [mapped 45] [bug B31] The parent maps a huge page by one entry, and a child
- * maps every other page of it by entries of a table. pagemap must answer for
- * each page separately. Known issue 11: it gives the answer of the first page.
+ * [mapped 45] [bug B31] The parent maps a huge page by one PMD, and a child
+ * maps every other page of it by entries of a page table. pagemap must say for
+ * each page separately whether it is exclusive. Known issue 11: pagemap gives
+ * all pages the answer of the first page.
  */
 TEST_F_TIMEOUT(folio_exclusive_huge, child_unmaps_part, 60)
 {
 	if (answered_by_first_page(self->go, &self->memory)) {
-		KNOWN_ISSUE(11, "a huge page is called exclusive by its first page");
+		KNOWN_ISSUE(11, "pagemap gives all pages of a huge page the first page's answer");
 		return;
 	}
 	unmap_part(_metadata, self->go, &self->memory);

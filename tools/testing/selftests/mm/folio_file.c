@@ -2,11 +2,11 @@
 /*
  * Mapped files in large folios of the page cache.
  *
- * Proves: a write through one page of a block reaches the file and changes
- * nothing else. Copies in a private mapping survive a hole in the file. No page
- * is mapped after the end of a file that ends within a folio. A fault maps the
- * pages around it, also in a new page table. A process that maps and runs such
- * memory can fork.
+ * Proves: a write to one page of a block reaches the file and changes nothing
+ * else. The copies of a private mapping survive a hole in the file. If a file
+ * ends within a folio, no page past the end is mapped. A fault maps the pages
+ * around it, even in a new page table. A process can fork while it runs mapped
+ * code.
  *
  * Does not prove: writeback itself (the file system's own tests do).
  *
@@ -56,7 +56,7 @@ FIXTURE_TEARDOWN(folio_file)
 	memory_free(&self->memory);
 }
 
-/* One byte of a page of the file, read without any mapping. */
+/* The first byte of a page of the file, read by pread(). */
 static unsigned char in_file(const struct memory *m, unsigned int page)
 {
 	unsigned char byte = 0;
@@ -67,10 +67,10 @@ static unsigned char in_file(const struct memory *m, unsigned int page)
 }
 
 /*
- * [contpte 188] One page is written to, in a block whose pages are all mapped.
- * Then the test unmaps the file and drops its clean pages from the page cache.
- * The file has the new byte, and the old ones everywhere else. Each page takes
- * its turn.
+ * [contpte 188] The test writes to one page of a block whose pages are all
+ * mapped. Then it unmaps and syncs the file, and drops its pages from the page
+ * cache. The file has the new byte, and the old bytes in all other pages. The
+ * test repeats this for each page.
  */
 TEST_F_TIMEOUT(folio_file, one_dirty_page_reaches_file, 120)
 {
@@ -84,7 +84,7 @@ TEST_F_TIMEOUT(folio_file, one_dirty_page_reaches_file, 120)
 		posix_fadvise(m->fd, 0, length, POSIX_FADV_DONTNEED);
 		for (unsigned int i = 0; i < m->pages; i++) {
 			EXPECT_EQ(i == page ? 0xd0 : pattern(i), in_file(m, i)) {
-				TH_LOG("page %u of the file, page %u was written to", i, page);
+				TH_LOG("page %u of the file, after a write to page %u", i, page);
 			}
 		}
 		ASSERT_EQ(m->at, mmap(m->at, length, PROT_READ | PROT_WRITE,
@@ -96,10 +96,10 @@ TEST_F_TIMEOUT(folio_file, one_dirty_page_reaches_file, 120)
 }
 
 /*
- * Read whole folios of a hole in a shared memory file, then write to one page:
- * only that page's entry is dirty. munmap(), or else reclaim, removes the
+ * Read whole folios of a hole in a shared memory file, then write to one page,
+ * so that only its entry is dirty. munmap() (if @unmaps) or reclaim removes the
  * entries as one batch, and reclaim takes the memory. The page must go to swap.
- * If its dirty bit is lost, it becomes a hole again.
+ * If its dirty bit is lost, the page becomes a hole again.
  */
 static void check_one_dirty_entry(struct __test_metadata *_metadata, struct memory *m,
 				  bool unmaps)
@@ -123,38 +123,38 @@ static void check_one_dirty_entry(struct __test_metadata *_metadata, struct memo
 		ASSERT_EQ(0, madvise(m->at, length, MADV_PAGEOUT));
 		away += swapped_out(m);
 		EXPECT_EQ(0x5d, m->at[bytes(page)]) {
-			TH_LOG("what was written to page %u is lost", page);
+			TH_LOG("the write to page %u is lost", page);
 		}
 	}
 	DID(away, "pages swapped out");
 }
 
 /*
- * [contpte 188] munmap() removes a batch of entries of which one is dirty: that
- * page's content survives reclaim. Each page takes its turn.
+ * [contpte 188] munmap() removes a batch with one dirty entry. The content of
+ * its page survives reclaim. The test repeats this for each page.
  */
 TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_batch, 120)
 {
 	if (variant->kind != SHMEM || !have_swap())
-		SKIP(return, "shared memory, and swap");
+		SKIP(return, "needs shared memory and swap");
 	check_one_dirty_entry(_metadata, &self->memory, true);
 }
 
 /*
- * [contpte 188] The same if reclaim itself removes the batch of entries, of
- * which one is dirty. Each page takes its turn.
+ * [contpte 188] Reclaim itself removes a batch with one dirty entry. The
+ * content of its page survives. The test repeats this for each page.
  */
 TEST_F_TIMEOUT(folio_file, one_dirty_entry_of_reclaim, 120)
 {
 	if (variant->kind != SHMEM || !have_swap())
-		SKIP(return, "shared memory, and swap");
+		SKIP(return, "needs shared memory and swap");
 	check_one_dirty_entry(_metadata, &self->memory, false);
 }
 
 /*
- * [contpte 188] Writeback makes the entries of a file clean and
- * write-protected. A later write to every third page reaches the file too, in
- * each of three rounds.
+ * [contpte 188] In each of three rounds the test writes to every third page and
+ * calls msync(), which makes the entries clean and write-protected. The writes
+ * of each round reach the file.
  */
 TEST_F(folio_file, dirty_again_after_writeback)
 {
@@ -176,8 +176,7 @@ TEST_F(folio_file, dirty_again_after_writeback)
 /*
  * [contpte 197] A private mapping has its own copy of every third page. After a
  * hole is punched into the file, the copies are unchanged and all other pages
- * are zero. So the kernel that skips an entry of a copy does not skip those
- * after it.
+ * are zero: the kernel skips the entry of a copy, but not the entries after it.
  */
 TEST_F(folio_file, punch_hole_beside_copies)
 {
@@ -192,7 +191,7 @@ TEST_F(folio_file, punch_hole_beside_copies)
 	for (unsigned int page = 0; page < m->pages; page += 3)
 		memset(at + bytes(page), 0xc0, bytes(1));
 	if (fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, length))
-		SKIP(return, "the file system punches no holes");
+		SKIP(return, "the file system cannot punch holes");
 	for (unsigned int page = 0; page < m->pages; page++) {
 		EXPECT_TRUE(page_is(at + bytes(page), page % 3 ? 0 : 0xc0)) {
 			TH_LOG("page %u of the private mapping", page);
@@ -205,9 +204,10 @@ TEST_F(folio_file, punch_hole_beside_copies)
 }
 
 /*
- * [bug B19] The file is cut within its last folio, at eight places. Pages after
- * the end raise SIGBUS and pages before it do not, though one folio may hold
- * both. The same holds in a mapping that is made after the cut.
+ * [bug B19] The test truncates the file within its last folio, at eight places.
+ * A page past the end raises SIGBUS, and an earlier page does not, even if both
+ * are in one folio. This holds in a mapping from before the truncation, and
+ * later.
  */
 TEST_F(folio_file, end_within_folio)
 {
@@ -234,9 +234,9 @@ TEST_F(folio_file, end_within_folio)
 }
 
 /*
- * Cut the file in the middle of its first folio. The folio cannot be split, as
- * a pipe holds a page of it. A fault before the end must map no page after it,
- * in this folio or another.
+ * Truncate the file in the middle of its first folio. The kernel cannot split
+ * the folio, since a pipe holds a page of it. A fault before the end must map
+ * no page past the end, in this folio or another.
  */
 static void check_end_within_pinned_folio(struct __test_metadata *_metadata, struct memory *m)
 {
@@ -245,7 +245,9 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 	size_t length = bytes(m->pages);
 	int ends[2];
 
-	/* The kernel would drop a clean folio as a whole. */
+	/*
+	 * The folio must be dirty: the kernel would drop a clean folio whole.
+	 */
 	m->at[0] = pattern(0);
 	ASSERT_EQ(0, pipe(ends));
 	ASSERT_EQ(bytes(1), vmsplice(ends[1], &page_0, 1, 0));
@@ -254,9 +256,7 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 		ASSERT_EQ(0, munmap(m->at, length));
 		ASSERT_EQ(m->at, mmap(m->at, length, PROT_READ | PROT_WRITE,
 				      MAP_SHARED | MAP_FIXED, m->fd, 0));
-		/*
-		 * A first write takes another path than a write after a read.
-		 */
+		/* A write fault takes another path than a read fault. */
 		if (written)
 			m->at[0] = pattern(0);
 		else
@@ -264,8 +264,8 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 		for (unsigned int page = 0; page < m->pages; page++) {
 			EXPECT_EQ(page < end ? 0 : SIGBUS,
 				  try_access(m->at + bytes(page), false)) {
-				TH_LOG("page %u, file of %u, first access a write: %d", page, end,
-				       written);
+				TH_LOG("page %u, file of %u pages, first access a write: %d", page,
+				       end, written);
 			}
 		}
 	}
@@ -274,9 +274,9 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 }
 
 /*
- * [bug B19] No page after the end of the file is accessible, although its folio
- * could not be split. Kernels have always mapped memory files past their end,
- * so this case leaves them out.
+ * [bug B19] The file ends within a folio that the kernel cannot split. No page
+ * past the end is accessible. Kernels have always mapped memory files past
+ * their end, so this case skips them.
  */
 TEST_F(folio_file, end_within_pinned_folio)
 {
@@ -286,9 +286,9 @@ TEST_F(folio_file, end_within_pinned_folio)
 }
 
 /*
- * [bug B18] One page of a mapped folio is dropped and written to again. Its
- * neighbours are mapped, so the fault cannot map the folio as a whole. It must
- * map this page, and not fault forever. Each page takes its turn.
+ * [bug B18] The test drops one page of a mapped folio and writes to it. Its
+ * neighbours are mapped, so the fault cannot map the whole folio. It must map
+ * the one page, and not repeat forever. The test does this for each page.
  */
 TEST_F(folio_file, write_beside_mapped_pages)
 {
@@ -303,7 +303,7 @@ TEST_F(folio_file, write_beside_mapped_pages)
 	}
 }
 
-/* How many pages a fault maps, its own included. */
+/* How many pages a read fault maps, including the page that faults. */
 static unsigned int pages_around(void)
 {
 	unsigned long around = psize();
@@ -316,7 +316,7 @@ static unsigned int pages_around(void)
 	return around / psize();
 }
 
-/* How many pages from @at on are mapped, up to the first that is not. */
+/* How many pages from @at on are mapped, up to the first page that is not. */
 static unsigned int mapped_pages(const char *at, unsigned int pages)
 {
 	unsigned int page = 0;
@@ -328,9 +328,9 @@ static unsigned int mapped_pages(const char *at, unsigned int pages)
 
 /*
  * Map the second half of the file's last folio at the start of an address range
- * without a page table. It is part of a folio, so the fault itself cannot map
- * all of it. Read its first two pages; @mapped is how many pages are mapped
- * after each read. Returns whether the mapping succeeded.
+ * without a page table. So a fault cannot map the whole folio. Read its first
+ * two pages. Set @mapped to the number of mapped pages after each read. Returns
+ * whether the mapping succeeded.
  *
  *	|<---- a table ---->|<---- a table ---->|
  *	  ..............room|half|..............
@@ -356,10 +356,10 @@ static bool map_last_half(const struct memory *m, unsigned int mapped[2])
 }
 
 /*
- * The first fault in a page table maps as many pages around it as any other
- * fault does, also in the last folio of its file. If it maps one page alone, a
- * second fault maps the others, and the block is never folded. Known issue 9:
- * in the last folio of an XFS file it maps one page alone.
+ * The first fault in a new page table maps as many pages around it as any other
+ * fault, also in the last folio of a file. If this fault maps only one page, a
+ * second fault maps the other pages, and the block is never folded. Known issue
+ * 9: in the last folio of an XFS file, the first fault maps only one page.
  */
 TEST_F(folio_file, first_fault_in_table)
 {
@@ -368,7 +368,7 @@ TEST_F(folio_file, first_fault_in_table)
 	unsigned int inner[2], last[2];
 
 	if (around < 2)
-		SKIP(return, "a fault maps nothing around it here");
+		SKIP(return, "fault-around is off");
 	ASSERT_EQ(0, ftruncate(m->fd, bytes(m->pages + 1)));
 	ASSERT_TRUE(map_last_half(m, inner));
 	ASSERT_LE(around < half ? around : half, inner[0]);
@@ -376,7 +376,7 @@ TEST_F(folio_file, first_fault_in_table)
 	ASSERT_TRUE(map_last_half(m, last));
 	EXPECT_EQ(inner[1], last[1]);
 	if (last[0] == 1 && variant->kind == XFS) {
-		KNOWN_ISSUE(9, "a file's last folio, and no table yet");
+		KNOWN_ISSUE(9, "the first fault in a table maps one page of a file's last folio");
 		return;
 	}
 	EXPECT_EQ(inner[0], last[0]);
@@ -385,8 +385,8 @@ TEST_F(folio_file, first_fault_in_table)
 }
 
 /*
- * The file is cut within a page and grows again: its old content after the cut
- * is gone, and those bytes are zero.
+ * The test truncates the file within a page and extends it again. All bytes
+ * after the cut are zero, and all bytes before it are unchanged.
  */
 TEST_F(folio_file, grown_again_is_zero)
 {
@@ -407,7 +407,7 @@ TEST_F(folio_file, grown_again_is_zero)
 	EXPECT_EQ(0, m->at[cut]);
 }
 
-/* Call the code at an address; the number that it returns. */
+/* Call the code at an address. Returns the number that the code returns. */
 static unsigned int run(const void *at)
 {
 	union {
@@ -425,8 +425,8 @@ struct mapped {
 };
 
 /*
- * Whether the pages are present in the same frames, and mapped @more times more
- * often.
+ * Whether all pages are present, in the same frames as before, and each is
+ * mapped @more times more than before.
  */
 static bool entries_are(const char *at, unsigned int pages, const struct mapped *were, int more)
 {
@@ -439,11 +439,12 @@ static bool entries_are(const char *at, unsigned int pages, const struct mapped 
 }
 
 /*
- * [contpte 176, 183] A process forks while it maps code of a file in large
- * folios. One page of the private mapping was written to; without it, fork()
- * copies no entry of a file. The child has all pages before it touches any:
- * each is mapped once more, and RSS counts it. Each page begins with code that
- * returns the page's number, which parent and child then run.
+ * [contpte 176, 183] A process forks while it has a private mapping of a file
+ * in large folios. It has written to one page, since fork() copies no entries
+ * of a file otherwise. All pages are mapped in the child before it touches any:
+ * each is mapped once more than before fork(), and Rss counts it. Each page
+ * begins with code that returns the number of the page, and parent and child
+ * run this code.
  */
 TEST_F(folio_file, fork_while_running)
 {
@@ -472,7 +473,7 @@ TEST_F(folio_file, fork_while_running)
 	at = mmap(NULL, bytes(m->pages), PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE, m->fd, 0);
 	ASSERT_NE(MAP_FAILED, at);
 	__builtin___clear_cache(at, at + bytes(m->pages));
-	/* The last page is anonymous from now on, the others are the file's. */
+	/* The last page is anonymous now, and all others are the file's. */
 	ASSERT_EQ(0, try_access(at + bytes(file), true));
 	ASSERT_FALSE(pagemap_has(at + bytes(file), PM_FILE));
 	read_byte(m->at);
@@ -501,7 +502,7 @@ TEST_F(folio_file, fork_while_running)
 			_exit(page < m->pages);
 		EXPECT_EQ(m->pages, page);
 		EXPECT_EQ(0, child_of(child)) {
-			TH_LOG("1 wrong code, 2 entries, 3 Rss");
+			TH_LOG("exit status of the child: 1 wrong code, 2 entries, 3 Rss");
 		}
 		EXPECT_TRUE(entries_are(at, file, were, 0));
 		copied += file;
@@ -533,12 +534,66 @@ FIXTURE_TEARDOWN(folio_file_huge)
 }
 
 /*
- * [bug B19] The same for a huge page of a file. If the file ends within it, one
- * PMD must not map all of it.
+ * [bug B19] The file ends within a huge page that the kernel cannot split. No
+ * page past the end is accessible, so one PMD must not map the whole huge page.
  */
 TEST_F(folio_file_huge, end_within_pinned_folio)
 {
 	check_end_within_pinned_folio(_metadata, &self->memory);
+}
+
+/*
+ * One PMD maps a clean huge page of a file. A change of one page's permission
+ * removes the PMD. The huge page stays clean, and is dirty after a write.
+ */
+TEST_F(folio_file_huge, split_keeps_clean)
+{
+	struct memory *m = &self->memory;
+
+	read_byte(m->at);
+	ASSERT_EQ(m->pages, smaps_pages(m->at, "FilePmdMapped"));
+	ASSERT_FALSE(kernel_flags(m->at) & FOLIO_DIRTY);
+	ASSERT_EQ(0, mprotect(m->at, bytes(1), PROT_READ));
+	EXPECT_EQ(0, smaps_pages(m->at + bytes(1), "FilePmdMapped"));
+	read_byte(m->at);
+	EXPECT_FALSE(kernel_flags(m->at) & FOLIO_DIRTY);
+	ASSERT_EQ(0, try_access(m->at + bytes(1), true));
+	EXPECT_TRUE(kernel_flags(m->at) & FOLIO_DIRTY);
+}
+
+FIXTURE(folio_file_small)
+{
+	struct memory memory;
+};
+
+FIXTURE_SETUP(folio_file_small)
+{
+	const char *why = folio_settings(0);
+
+	self->memory.fd = -1;
+	if (!why)
+		why = memory_map(&self->memory, SHMEM, 0, 4 * cont_ptes());
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(folio_file_small)
+{
+	memory_free(&self->memory);
+}
+
+/*
+ * A read fault also maps the pages around it that the page cache has, as many
+ * as fault_around_bytes says. Here each page is a folio of its own.
+ */
+TEST_F(folio_file_small, fault_around)
+{
+	struct memory *m = &self->memory;
+	char *at = mmap(NULL, bytes(m->pages), PROT_READ, MAP_SHARED, m->fd, 0);
+
+	ASSERT_NE(MAP_FAILED, at);
+	read_byte(at + bytes(2 * cont_ptes()));
+	EXPECT_EQ(cont_ptes(), mapped_pages(at, m->pages));
 }
 
 TEST_HARNESS_MAIN

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fork() of memory in large folios, and the first write after it.
+ * fork() of memory in large folios, and the first write after fork().
  *
  * Proves: what one process writes after fork() is never visible to the other.
- * This holds for each page; if the child inherits only part of a folio; if a
- * page of it is in swap, is pinned or cannot be accessed; if two folios are
- * adjacent; and if a folio lies across the end of a page table. Entries that
- * fork() protects in batches stay folded on both sides.
+ * This holds for each page of a folio, and also if
  *
- * Does not prove: reference counts (the kernel checks them when processes exit,
- * and a message from it fails the case), and races (folio_race).
+ * - the child inherits only part of the folio;
+ * - a page of the folio is in swap, is pinned, or cannot be accessed;
+ * - two folios are adjacent in memory;
+ * - the folio lies across the end of a page table.
+ *
+ * Entries that fork() write-protects in batches stay folded in both processes.
+ *
+ * Does not prove: races (folio_race), and reference counts. The kernel checks
+ * reference counts when a process exits, and its message fails the case.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_fork
  */
@@ -25,7 +29,7 @@ FIXTURE(folio_fork)
 
 FIXTURE_VARIANT(folio_fork)
 {
-	int order;	/* relative to a block's order; or SINGLE */
+	int order;	/* added to the order of a block; or SINGLE */
 };
 
 #define SINGLE -1
@@ -41,8 +45,8 @@ FIXTURE_VARIANT_ADD(folio_fork, two_blocks)
 };
 
 /*
- * [contpte 186] With single pages every batch has one entry: the result must be
- * the same.
+ * [contpte 186] With single pages every batch has one entry. The results are
+ * the same as with large folios.
  */
 FIXTURE_VARIANT_ADD(folio_fork, single_pages)
 {
@@ -75,7 +79,7 @@ static unsigned char written(unsigned int page)
 	return pattern(page) ^ 0x80;
 }
 
-/* The first page with wrong content, or -1. Page @dirty was written to. */
+/* The first page with wrong content, or -1. Only page @dirty was written to. */
 static int wrong_page(const struct memory *m, int dirty)
 {
 	unsigned int page;
@@ -88,10 +92,10 @@ static int wrong_page(const struct memory *m, int dirty)
 }
 
 /*
- * [contpte 169] A child writes to one page of two folios. Each page gets a
- * child of its own. The child sees its own write and no other change, and the
- * parent sees none. The parent's block stays folded, and so does another block
- * of the child.
+ * [contpte 169] For each page of two folios, a new child writes to that page.
+ * The child sees its own write and no other change, and the parent sees no
+ * change. The parent's block stays folded. A block of the child without the
+ * page stays folded too.
  */
 TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 {
@@ -114,7 +118,8 @@ TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 			_exit(wrong_page(m, page) < 0 ? 0 : 1);
 		}
 		ASSERT_EQ(0, child_of(child))
-			TH_LOG("page %u: 1 content, 2 not folded, 3 another block unfolded", page);
+			TH_LOG("page %u; exit status: 1 content, 2 not folded, 3 block unfolded",
+			       page);
 		ASSERT_EQ(-1, wrong_page(m, -1));
 		if (self->contpte)
 			ASSERT_TRUE(folded(m, page));
@@ -122,11 +127,11 @@ TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 }
 
 /*
- * [contpte 119, 169] The parent writes to one page while a child lives. Each
- * page of two folios gets a child of its own. The write costs exactly one
- * fault, and the child does not see it. In one boot a page took two faults, and
- * the cause is not known. So a page that takes more than one is tried again,
- * three times in all.
+ * [contpte 119, 169] For each page of two folios, the parent writes to that
+ * page while a new child lives. The write costs exactly one fault, and the
+ * child does not see it. In one boot a write took two faults, and the cause is
+ * not known. So a write that takes more than one fault is repeated, up to three
+ * times in all.
  */
 TEST_F_TIMEOUT(folio_fork, parent_writes_each_page, 120)
 {
@@ -164,12 +169,16 @@ TEST_F_TIMEOUT(folio_fork, parent_writes_each_page, 120)
 	}
 }
 
-/* What the child gets for a range with advice about fork(). */
+/*
+ * What the child gets for a range that madvise() has marked: nothing, or zeros.
+ */
 enum inherited { MISSING, WIPED };
 
 /*
- * Check the child: the range is as @how says, and all other pages are there. A
- * block with a part in the range is not folded, and all other blocks are.
+ * In the child, check that the range is as @how says, and that all other pages
+ * have their content. A block that is partly in the range is not folded, and
+ * every block outside the range is folded. Returns 0, or the number of the
+ * failed check.
  */
 static int child_of_part(const struct memory *m, unsigned int first, unsigned int pages,
 			 enum inherited how, bool contpte)
@@ -219,8 +228,8 @@ static void fork_part(struct __test_metadata *_metadata, FIXTURE_DATA(folio_fork
 		char byte;
 
 		/*
-		 * Fresh memory, since the last child has left protected
-		 * entries.
+		 * Map fresh memory, since the last fork() has left
+		 * write-protected entries.
 		 */
 		memory_free(m);
 		ASSERT_EQ(NULL, memory_map(m, ANON, m->order, FOLIOS * n >> m->order));
@@ -233,19 +242,20 @@ static void fork_part(struct __test_metadata *_metadata, FIXTURE_DATA(folio_fork
 			      child_of_part(m, first, pages, how, contpte));
 		}
 		/*
-		 * Pages that the child does not have are the parent's own: no
-		 * fault.
+		 * The child does not inherit these pages, so the parent's
+		 * writes do not fault.
 		 */
 		faults_begin(&before);
 		for (unsigned int page = first; page < first + pages; page++)
 			m->at[bytes(page)] = pattern(page);
 		EXPECT_EQ(0, faults() - before)
-			TH_LOG("pages %u+%u, which the child does not inherit", first, pages);
+			TH_LOG("the child does not inherit these %u pages from page %u on", pages,
+			       first);
 		close(go[0]);
 		close(go[1]);
 		EXPECT_EQ(0, child_of(child))
-			TH_LOG("pages %u+%u: 1 a page outside is wrong, 2 one of them, 3 folding",
-			       first, pages);
+			TH_LOG("%u pages from page %u; exit status: 1 outside, 2 inside, 3 folding",
+			       pages, first);
 		EXPECT_EQ(-1, wrong_page(m, -1));
 	}
 	if (perf_missing(_metadata, self->contpte))
@@ -254,9 +264,10 @@ static void fork_part(struct __test_metadata *_metadata, FIXTURE_DATA(folio_fork
 
 /*
  * [contpte 170, 171] MADV_DONTFORK on six ranges in turn, from one page to a
- * whole block. The child does not get the range, and the rest of its block is
- * not folded; whole blocks are. The entries of the range are not protected: the
- * parent writes to them without a fault.
+ * whole folio. The child does not inherit the range. A block that is partly in
+ * the range is not folded in the child, and every block outside the range is.
+ * fork() does not write-protect the entries of the range, so the parent writes
+ * to them without a fault.
  */
 TEST_F(folio_fork, dontfork_part)
 {
@@ -264,8 +275,8 @@ TEST_F(folio_fork, dontfork_part)
 }
 
 /*
- * [contpte 170] The same for MADV_WIPEONFORK: the range is zero in the child,
- * and the other pages have their content.
+ * [contpte 170] MADV_WIPEONFORK on the same six ranges as in dontfork_part. The
+ * range is zero in the child, and all other pages have their content.
  */
 TEST_F(folio_fork, wipeonfork_part)
 {
@@ -273,9 +284,9 @@ TEST_F(folio_fork, wipeonfork_part)
 }
 
 /*
- * [contpte 172] MADV_DONTFORK splits the VMA in the middle of a folio. One
- * child inherits everything but the second half, and the next one everything
- * but the first.
+ * [contpte 172] MADV_DONTFORK splits the VMA in the middle of the first folio.
+ * One child does not inherit the second half of this folio, and the next child
+ * does not inherit the first half. All other pages have the right content.
  */
 TEST_F(folio_fork, halves_one_after_other)
 {
@@ -296,9 +307,9 @@ TEST_F(folio_fork, halves_one_after_other)
 }
 
 /*
- * [contpte 168, 200] Every third page is dropped and read, so the zero page is
- * mapped there. It has no folio and is in no batch of fork() or munmap(): both
- * processes keep the right content.
+ * [contpte 168, 200] The test drops and reads every third page, so the zero
+ * page is mapped there. fork() and munmap() must leave its entries out of their
+ * batches. Both processes have the right content.
  */
 TEST_F(folio_fork, zero_pages_between)
 {
@@ -324,9 +335,9 @@ TEST_F(folio_fork, zero_pages_between)
 }
 
 /*
- * [contpte 177] fork() does not protect shared memory: the parent's writes cost
- * no fault, and each process sees the other's. fork() copies no entry of it
- * here; it does in folio_uffd.fork_with_event.
+ * [contpte 177] fork() does not write-protect shared memory: the parent writes
+ * without a fault, and sees what the child wrote. Here fork() copies no entry
+ * of shared memory; in folio_uffd.fork_with_event it does.
  */
 TEST_F(folio_fork, shared_memory)
 {
@@ -355,8 +366,8 @@ TEST_F(folio_fork, shared_memory)
 }
 
 /*
- * [contpte 182] Memory is PROT_NONE when the process forks. Neither process
- * loses content: it is there after each has given the permission back.
+ * [contpte 182] The memory is PROT_NONE when the process forks. Parent and
+ * child make it accessible again, and both have the right content.
  */
 TEST_F(folio_fork, prot_none)
 {
@@ -382,7 +393,7 @@ TEST_F(folio_fork, prot_none)
 
 /*
  * [contpte 185] Every fifth page is in swap when the process forks. fork()
- * copies these entries one by one, and the present ones between them in
+ * copies the swap entries one by one, and the present entries between them in
  * batches. Both processes have the right content.
  */
 TEST_F(folio_fork, swap_between)
@@ -410,9 +421,9 @@ TEST_F(folio_fork, swap_between)
 }
 
 /*
- * [contpte 173] One page of a folio is pinned. The driver goes on reading what
- * the parent writes: so the parent keeps the page, and the child gets a copy at
- * fork().
+ * [contpte 173] io_uring pins one page of a folio, as a driver does, and must
+ * see what the parent writes there later. So the parent keeps the page, and the
+ * child gets a copy at fork().
  */
 TEST_F(folio_fork, pinned_page)
 {
@@ -441,15 +452,16 @@ TEST_F(folio_fork, pinned_page)
 	close(go[0]);
 	close(go[1]);
 	EXPECT_EQ(0, child_of(child))
-		TH_LOG("1 wrong content, 2 the child has the pinned page");
+		TH_LOG("exit status of the child: 1 wrong content, 2 it has the pinned page");
 	EXPECT_EQ(-1, wrong_page(m, page));
 	close(fd);
 }
 
 /*
- * [contpte 187] Two folios are neighbours in memory. The first one is mapped as
- * a whole, and after it one page of the second: a batch must end with the first
- * folio. The case needs one such pair among 64 folios.
+ * [contpte 187] Two folios are adjacent in memory. The test keeps all pages of
+ * the first folio mapped, and the first page of the second. A batch of fork()
+ * must end with the first folio. The case needs one adjacent pair among 64
+ * folios.
  *
  *   |<-- folio -->|<-- folio -->|
  *   |============== 1 more page
@@ -469,7 +481,7 @@ TEST_F(folio_fork, next_folio_adjacent)
 			break;
 	if (i + 1 == folios) {
 		memory_free(&m);
-		SKIP(return, "no two folios lie side by side");
+		SKIP(return, "no two folios are adjacent in memory");
 	}
 	munmap(m.at, bytes(i * size));
 	munmap(m.at + bytes((i + 1) * size + 1), bytes(m.pages - (i + 1) * size - 1));
@@ -489,9 +501,10 @@ TEST_F(folio_fork, next_folio_adjacent)
 }
 
 /*
- * [contpte 184] The end of a page table lies in the middle of one folio, and
- * the end of the VMA in the middle of the next: each batch ends with its table
- * or its VMA. Parent and child have the right content.
+ * [contpte 184] The test moves two folios. A page table ends in the middle of
+ * the first folio, and the VMA ends in the middle of the second folio. Each
+ * batch of fork() ends with its table or its VMA. Parent and child have the
+ * right content.
  */
 TEST_F(folio_fork, table_end_within_folio)
 {
@@ -525,10 +538,10 @@ TEST_F(folio_fork, table_end_within_folio)
 }
 
 /*
- * [contpte 176, 193] Rss of the child counts each page once, and Pss half of
- * it. After the child has exited, all pages are private to the parent. If an
- * exit left pages over, the kernel would print "Bad rss-counter", which fails
- * the case.
+ * [contpte 176, 193] In the child Rss counts each page once, and Pss counts
+ * half of each page. After the child has exited, all pages are private to the
+ * parent. If the kernel's counter of a process is wrong at exit, the kernel
+ * prints "Bad rss-counter", which fails the case.
  */
 TEST_F(folio_fork, counted_once)
 {
@@ -548,7 +561,7 @@ TEST_F(folio_fork, counted_once)
 		_exit(0);
 	}
 	EXPECT_EQ(0, child_of(child))
-		TH_LOG("1 Rss, 2 Shared_Dirty, 3 Pss");
+		TH_LOG("exit status of the child: 1 wrong Rss, 2 wrong Shared_Dirty, 3 wrong Pss");
 	EXPECT_EQ(pages, smaps_pages(m->at, "Rss"));
 	EXPECT_EQ(pages, smaps_pages(m->at, "Private_Dirty"));
 }

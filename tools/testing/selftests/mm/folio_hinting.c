@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where a run of hinting entries of NUMA balancing ends.
+ * Which entries a hinting fault of NUMA balancing makes accessible again.
  *
- * Proves: the fault that makes a folio's entries accessible again leaves others
- * alone: entries of another folio between them, entries in the next page table,
- * and entries in the table before, also at the lowest addresses. A huge page
- * that is split while it is inaccessible gets accessible entries.
+ * Proves: a hinting fault makes the entries of its folio accessible again, and
+ * leaves all others alone: entries of another folio between them, entries in
+ * the next page table, and entries in the table before, also at the lowest
+ * addresses. If a huge page is split while it is inaccessible for hinting, its
+ * new entries are accessible.
  *
  * How: see folio_nodes.h.
  *
@@ -36,7 +37,9 @@ FIXTURE_TEARDOWN(folio_hinting)
 	memory_free(&self->watched.memory);
 }
 
-/* Another page for each folio, but never its first. */
+/*
+ * The number of a page in a folio: never 0, and different from folio to folio.
+ */
 static unsigned int other_page(const struct memory *m, unsigned int folio_at)
 {
 	unsigned int size = 1U << m->order;
@@ -45,9 +48,10 @@ static unsigned int other_page(const struct memory *m, unsigned int folio_at)
 }
 
 /*
- * One page of each folio was dropped, at another place in each, and came back
- * as a single page. The fault of the large folio must not make this page's
- * entry accessible: the page costs a fault of its own. There are 16 folios.
+ * In each of 16 folios, the test drops one page and writes to it, at a
+ * different place in each. So a single page replaces it. The hinting fault of
+ * the large folio must not make the entry of the single page accessible: the
+ * single page costs a fault of its own.
  */
 TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
 {
@@ -69,7 +73,8 @@ TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
 		EXPECT_EQ(1, read_pages(m->at + bytes(i), 1));
 		EXPECT_EQ(0, read_pages(m->at + bytes(i), other));
 		EXPECT_EQ(1, read_pages(m->at + bytes(i + other), 1)) {
-			TH_LOG("page %u is a single page, in the folio at page %u", other, i);
+			TH_LOG("faults on the single page, page %u of the folio at page %u", other,
+			       i);
 		}
 		EXPECT_EQ(0, read_pages(m->at + bytes(i), size));
 	}
@@ -77,10 +82,11 @@ TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
 }
 
 /*
- * [bug B16] Folios lie across the ends of page tables. The fault of one half
- * makes only the entries in its own table accessible. A kernel that runs over
- * the end of a table changes the next page in memory. So 17 tables are
- * allocated in a row, to make it likely that this page is the next table.
+ * [bug B16] 16 folios lie across the ends of page tables. The hinting fault of
+ * one half of a folio makes only the entries in its own table accessible. A
+ * kernel that runs past the end of a table changes the next page in memory. So
+ * the test allocates 17 tables in a row, which makes that page likely to be the
+ * next table.
  */
 TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 {
@@ -107,13 +113,13 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 		char *half_at[2] = { end - bytes(half), end };
 
 		/*
-		 * Read the last page of one table or the first of the next, in
-		 * turn.
+		 * In turn, read the last page that one table maps, or the first
+		 * page that the next table maps.
 		 */
 		EXPECT_EQ(1, read_pages(i % 2 ? end : end - bytes(1), 1));
 		EXPECT_EQ(0, read_pages(half_at[i % 2], half));
 		EXPECT_EQ(1, read_pages(half_at[!(i % 2)], half)) {
-			TH_LOG("table end %u, half %u", i, !(i % 2));
+			TH_LOG("end of table %u, half %u of the folio", i, !(i % 2));
 		}
 		EXPECT_EQ(-1, foreign_page(end - bytes(half), i * size, size));
 	}
@@ -121,35 +127,40 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 }
 
 /*
- * Pages of a folio that lie alone at ends of tables; the others are at the
- * lowest addresses.
+ * This many pages of a folio lie alone, each at the end of a table. Its other
+ * pages are at the lowest addresses.
  */
 #define ALONE 8
 
 /*
- * Tables can be anywhere in memory: one of these tries must get the right
- * order.
+ * A try finds nothing if its tables are in the wrong order in memory. So there
+ * are up to this many tries.
  */
 #define LOWEST_TRIES 16
 
-/* Tables that are allocated first, to use up free pages in between. */
+/* The test allocates this many tables first, to use up scattered free pages. */
 #define FILLERS 600
 
-/* The result of one try to reach the table before the first one. */
+/*
+ * The counts of one try to make the kernel change the table that lies before
+ * the table of the lowest addresses in memory.
+ */
 struct lowest {
-	unsigned int right;	/* pages that cost a fault, and cannot be written to */
-	unsigned int reached;	/* pages that cost none, and can be written to */
+	unsigned int right;	/* pages that fault, and cannot be written to */
+	unsigned int reached;	/* pages that do not fault, and can be written to */
 };
 
 /*
- * Move the last pages of a folio so low that its first pages would be below address
- * 0. Move the first pages one by one to the ends of tables, in read-only mappings;
- * these tables are allocated just before and after the table of the lowest addresses.
- * Make all entries hinting entries, then read one of the last pages.
+ * Move the last pages of a folio so low that its first pages would be below
+ * address 0. Move the first pages one by one to the ends of tables, in
+ * read-only mappings. The kernel allocates these tables just before and after
+ * the table of the lowest addresses. Make all entries hinting entries, then
+ * read one of the last pages.
  *
  * Return: 0, or the line that failed
  *
- * The tables at @first stay: what is freed comes back in reverse order.
+ * The tables at @first stay allocated: later tries would get freed tables in
+ * reverse order.
  */
 static int lowest_try(struct watched *w, char *at, char *first, struct lowest *result)
 {
@@ -160,12 +171,18 @@ static int lowest_try(struct watched *w, char *at, char *first, struct lowest *r
 	bool upper;
 	int line = 0;
 
-	/* The upper tables of the lowest addresses, if this process has none. */
+	/*
+	 * Allocate the upper tables of the lowest addresses, if this process
+	 * has none.
+	 */
 	upper = mmap((char *)table, bytes(1), PROT_READ,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == (char *)table;
 	if (upper)
 		read_byte((char *)table);
-	/* One page more, so that the table stays when the memory takes the place of the others. */
+	/*
+	 * Map one page more, so that the table stays when mremap() replaces the
+	 * other pages.
+	 */
 	if (mmap(low, bytes(last + 1), PROT_READ,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != low)
 		return __LINE__;
@@ -204,12 +221,12 @@ static int lowest_try(struct watched *w, char *at, char *first, struct lowest *r
 
 /*
  * The last pages of a folio are at the lowest addresses, so its first pages
- * would be below address 0. The fault of one of the last pages must not change
- * the page table that lies before theirs in memory. That table has entries of
- * pages of the same folio, which a kernel that runs over the start of its table
- * makes as accessible as the page that was read. Known issue 14: a kernel does
- * run over it. With larger pages no try of this kind has found two tables side
- * by side.
+ * would be below address 0. The hinting fault of one of the last pages must not
+ * change the page table that lies before their own table in memory. That table
+ * maps some of the first pages of the same folio read-only. A kernel that runs
+ * past the start of its own table makes these pages accessible and writable.
+ * Known issue 14: the kernel does this. With base pages larger than 4K no try
+ * has found two adjacent tables, so the case is skipped.
  */
 TEST_F_TIMEOUT(folio_hinting, fault_at_lowest_address, 240)
 {
@@ -221,7 +238,7 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_lowest_address, 240)
 	struct lowest result;
 
 	if (psize() != 4096)
-		SKIP(return, "no two tables come to lie side by side with such pages");
+		SKIP(return, "with such pages no two tables are adjacent in memory");
 	if (read_num("/proc/sys/vm/mmap_min_addr") > bytes(1))
 		SKIP(return, "the lowest addresses cannot be mapped");
 	room = mmap(NULL, (tables + 1) * table, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -239,9 +256,9 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_lowest_address, 240)
 		pages += result.right;
 	} while (++tries < LOWEST_TRIES && !result.reached);
 	TH_LOG("%u tries", tries);
-	DID(pages, "pages that were left as they were");
+	DID(pages, "pages left unchanged");
 	if (result.reached == 1 && result.right == ALONE - 1) {
-		KNOWN_ISSUE(14, "pages in another table, read-only, can be written to");
+		KNOWN_ISSUE(14, "read-only pages in another page table become writable");
 		return;
 	}
 	EXPECT_EQ(0, result.reached);
@@ -288,10 +305,10 @@ FIXTURE_TEARDOWN(hinting_huge_page)
 }
 
 /*
- * [contpte 209] A huge page is split while it is inaccessible for hinting. Its
- * entries are accessible: no page costs a hinting fault. If one page was
- * unmapped, the other blocks are folded at once. All pages are writable, and
- * the last keeps its frame.
+ * [contpte 209] A huge page is split while it is inaccessible for hinting: by
+ * munmap() of one page, or as a folio. Its new entries are accessible, so no
+ * page costs a hinting fault. After munmap() the blocks without that page are
+ * folded at once. All pages are writable, and the last page keeps its frame.
  */
 TEST_F_TIMEOUT(hinting_huge_page, split, 120)
 {
@@ -311,7 +328,7 @@ TEST_F_TIMEOUT(hinting_huge_page, split, 120)
 		bool own = gone >= i && gone < i + n;
 
 		EXPECT_TRUE(!mapped || mapped == bytes(own ? 1 : n)) {
-			TH_LOG("the block at page %u is mapped with %zu bytes", i, mapped);
+			TH_LOG("the entry of page %u maps %zu bytes", i, mapped);
 		}
 	}
 	for (unsigned int page = 0; page < m->pages; page++) {

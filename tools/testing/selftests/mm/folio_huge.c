@@ -2,10 +2,10 @@
 /*
  * Advice on a huge page that one PMD maps.
  *
- * Proves: the kernel follows advice on all of it without a split, except for
- * MADV_PAGEOUT if it cannot swap huge pages. Advice on a part splits the huge
- * page and takes effect for that part alone. While another process maps it,
- * advice changes nothing.
+ * Proves: advice on the whole huge page takes effect without a split, except
+ * for MADV_PAGEOUT in a kernel that cannot swap huge pages. Advice on a part
+ * splits the huge page, and takes effect only for that part. While another
+ * process maps the huge page, advice changes nothing.
  *
  * Does not prove: advice on folios that entries of a table map (folio_advice),
  * and splitting for other reasons (pmd_split).
@@ -29,7 +29,7 @@ FIXTURE_SETUP(folio_huge)
 
 	m->fd = -1;
 	if (!size || size > 64 << 20)
-		SKIP(return, "no huge pages, or of more than 64 MiB");
+		SKIP(return, "no huge pages, or larger than 64 MiB");
 	why = folio_settings(order_of(size / psize()));
 	if (!why && !have_swap())
 		why = "no swap";
@@ -53,9 +53,9 @@ static bool is_huge(const struct memory *m)
 }
 
 /*
- * Let a child make the huge page active: a read of /proc/self/mem marks a page
- * as accessed if entries of a table map it, as they do for the child after
- * mprotect() of one page. Returns whether the huge page is active.
+ * Let a child make the huge page active. After mprotect() of one page, entries
+ * of a page table map the huge page in the child. A read of /proc/self/mem then
+ * marks a page as accessed. Returns whether the huge page is active.
  */
 static bool make_active(const struct memory *m)
 {
@@ -74,7 +74,7 @@ static bool make_active(const struct memory *m)
 	return !child_of(child) && kernel_flags(m->at) & FOLIO_ACTIVE;
 }
 
-/* MADV_COLD makes the huge page old and inactive. It stays huge. */
+/* MADV_COLD makes an active huge page old and inactive. It stays huge. */
 TEST_F(folio_huge, cold)
 {
 	struct memory *m = &self->memory;
@@ -89,9 +89,9 @@ TEST_F(folio_huge, cold)
 }
 
 /*
- * MADV_FREE makes the huge page lazyfree. It stays huge, and reclaim drops it
- * without writing it to swap: it reads as zeros then. After a write no page of
- * it is lazyfree.
+ * MADV_FREE makes the huge page lazyfree, and it stays huge. After a write, no
+ * page of it is lazyfree. After another MADV_FREE, reclaim drops the huge page
+ * without writing it to swap, and the memory reads as zeros.
  */
 TEST_F(folio_huge, free)
 {
@@ -124,8 +124,8 @@ TEST_F(folio_huge, pageout)
 }
 
 /*
- * MADV_COLD on the second quarter of the huge page splits it, and takes nothing
- * out of memory. Then MADV_PAGEOUT takes only these pages.
+ * MADV_COLD on the second quarter of the huge page splits it, and all pages
+ * stay in memory. Then MADV_PAGEOUT on this quarter takes only its pages.
  */
 TEST_F(folio_huge, part_cold)
 {
@@ -164,10 +164,7 @@ TEST_F(folio_huge, part_freed)
 	unsigned int quarter = m->pages / 4;
 
 	ASSERT_EQ(0, madvise(m->at, bytes(quarter), MADV_FREE));
-	/*
-	 * The kernel marks single pages in batches: another call makes it
-	 * finish the first.
-	 */
+	/* The kernel marks pages in batches. Another call ends the batch. */
 	ASSERT_EQ(0, madvise(m->at + bytes(quarter), bytes(1), MADV_COLD));
 	EXPECT_EQ(quarter, smaps_pages(m->at, "LazyFree"));
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
@@ -188,8 +185,8 @@ TEST_F(folio_huge, free_two)
 }
 
 /*
- * mincore() says that each page of the huge page is in memory, and that each is
- * gone after MADV_DONTNEED.
+ * mincore() says that each page of the huge page is in memory. After
+ * MADV_DONTNEED it says that no page is in memory.
  */
 TEST_F(folio_huge, mincore)
 {
@@ -212,8 +209,8 @@ TEST_F(folio_huge, mincore)
 }
 
 /*
- * A child maps the huge page too. Advice on all of it or on a part leaves it
- * young, in memory, and huge.
+ * A child maps the huge page too. Advice on the whole huge page or on its first
+ * quarter leaves it young, in memory, and huge, and makes no page lazyfree.
  */
 TEST_F(folio_huge, beside_child)
 {

@@ -8,14 +8,16 @@
 
 #include "kselftest_harness.h"
 
-/* Written by known_issues.sh: FOLIO_KNOWN_ISSUES, bit N for issue N. */
+/*
+ * known_issues.sh writes this header. Bit N of FOLIO_KNOWN_ISSUES is issue N.
+ */
 #include "folio_known_issues.h"
 
 /**
  * has_issue() - whether the kernel's source has the bug of a known issue
  * @number: the number in KNOWN_ISSUES.md
  *
- * Return: true if the faulty code is there, in a version older than the fix.
+ * Return: true if the source has the faulty code and is older than the fix.
  * ISSUES=BITS in the environment overrides this.
  */
 static inline bool has_issue(int number)
@@ -31,10 +33,10 @@ static inline bool has_issue(int number)
  * @what: a few words about it
  *
  * Use it inside TEST_F(), and only if the test saw exactly what the issue
- * predicts. The test is skipped if the kernel's source has the bug. It fails if
- * the source does not have it, if STRICT=1 is set, or if it has failed already.
- * The test continues after this macro, since it may have other things to check.
- * A later failure still fails the test.
+ * predicts. If the kernel's source has the bug, the test is skipped. The test
+ * fails if the source does not have the bug, if STRICT=1 is set, or if the test
+ * has failed already. The test continues after this macro, since it may have
+ * other things to check. A later failure still fails the test.
  */
 #define KNOWN_ISSUE(number, what) do {					\
 	const char *__what = (what);					\
@@ -57,7 +59,7 @@ static inline bool has_issue(int number)
  * STALE_ISSUE() - report that a test has not met a known issue
  * @number: the number in KNOWN_ISSUES.md
  *
- * Use it if the issue predicts a failure at this point, and the test saw none.
+ * Use it at a point where the issue predicts a failure, if the test saw none.
  */
 #define STALE_ISSUE(number) do {					\
 	const int __number = (number);					\

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Lazyfree memory: reclaim unmaps a batch of it and has to restore the entries.
+ * Reclaim unmaps a lazyfree folio, cannot free it, and restores its entries.
  *
- * Proves: reclaim unmaps a folio, but cannot free it because a page of it is
- * pinned. Then each entry has its own write permission and soft-dirty bit
- * again, not those of the first entry of its batch.
+ * Proves: if a page of a lazyfree folio is pinned, reclaim unmaps the folio but
+ * cannot free it. Reclaim then restores each entry with its own write
+ * permission and soft-dirty bit, not with those of the first entry in the
+ * batch.
  *
  *	page		0   1   2   3   4   5 ...
- *	may write	    x       x       x		and the other way round
+ *	may write	    x       x       x		(other round: 0, 2, 4, ...)
  *
- * How: fork() makes all entries read-only. After the child has exited, writes
- * make every other page writable again, in the same folio. The kernel must know
- * that no other process maps the folio (Linux 6.15 and later).
+ * How: fork() makes all entries read-only. After the child has exited, the test
+ * writes to every other page, which makes this page writable again. Linux 6.15
+ * and later know that no other process maps the folio, and keep it whole. Older
+ * kernels copy the page, and the case is skipped.
  *
- * Does not prove: that memory is freed (folio_advice).
+ * Does not prove: that reclaim frees lazyfree memory (folio_advice does).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_lazyfree
  */
@@ -34,7 +36,7 @@ FIXTURE_SETUP(folio_lazyfree)
 	if (!why)
 		why = memory_map(&self->memory, ANON, order, 1);
 	if (!why && !have_swap())
-		why = "no swap: nothing is taken";
+		why = "no swap: reclaim takes no page";
 	if (why)
 		SKIP(return, "%s", why);
 }
@@ -45,10 +47,11 @@ FIXTURE_TEARDOWN(folio_lazyfree)
 }
 
 /*
- * [contpte 235] Every other page is writable when reclaim restores the entries.
- * Then a write to a writable page costs no fault. A write to another page is a
- * fault that copies, since the folio is pinned. Both orders are tried, so that
- * the first entry of a batch is of either kind.
+ * [contpte 235] In a folio every other page is writable, and one page is
+ * pinned. Reclaim unmaps the folio and restores its entries. After that, a
+ * write to a writable page costs no fault. A write to a read-only page faults
+ * and copies the page, since the folio is pinned. The case runs twice: the
+ * first entry of the batch is writable in one round and read-only in the other.
  */
 TEST_F(folio_lazyfree, pinned_keeps_permission)
 {
@@ -70,7 +73,7 @@ TEST_F(folio_lazyfree, pinned_keeps_permission)
 		for (unsigned int page = first; page < m->pages; page += 2)
 			m->at[bytes(page)] = pattern(page);
 		if (!is_folio(m, 0))
-			SKIP(return, "this kernel copies: no folio has entries of both kinds");
+			SKIP(return, "this kernel copies pages on a write");
 		fd = pin(m->at + bytes(first), 1);
 		if (fd < 0)
 			SKIP(return, "no io_uring");
@@ -91,13 +94,13 @@ TEST_F(folio_lazyfree, pinned_keeps_permission)
 			faults_begin(&before);
 			*at = pattern(page);
 			EXPECT_EQ(!writable, faults() - before) {
-				TH_LOG("page %u; every other page from %u on is writable", page,
-				       first);
+				TH_LOG("page %u: every other page from page %u on is writable",
+				       page, first);
 			}
 			EXPECT_EQ(writable, pfn_of(at) == pfn);
 			restored++;
 		}
-		DID(restored, "entries looked at after reclaim");
+		DID(restored, "entries checked after reclaim");
 		close(fd);
 		close(go[0]);
 		close(go[1]);

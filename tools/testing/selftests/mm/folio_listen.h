@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Write protection by userfaultfd, for the tests of what preserves it. */
+/* Helpers for tests that write-protect pages by userfaultfd. */
 #ifndef FOLIO_LISTEN_H
 #define FOLIO_LISTEN_H
 
@@ -7,7 +7,7 @@
 
 #include "folio_util.h"
 
-/* Register a range for write protection; 0, or -errno. */
+/* Register a range for write protection. Returns 0 or -errno. */
 static inline int listen_to(int uffd, char *at, size_t length)
 {
 	struct uffdio_register arguments = {
@@ -18,7 +18,7 @@ static inline int listen_to(int uffd, char *at, size_t length)
 	return ioctl(uffd, UFFDIO_REGISTER, &arguments) ? -errno : 0;
 }
 
-/* Set or clear the write protection of pages; 0, or -errno. */
+/* Set or clear the write protection of pages. Returns 0 or -errno. */
 static inline int protect(int uffd, char *at, unsigned int pages, bool on)
 {
 	struct uffdio_writeprotect arguments = {

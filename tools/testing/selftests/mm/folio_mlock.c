@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Locked memory in large folios, when reclaim finds it.
+ * What reclaim does with large folios of mlock()ed memory.
  *
- * Proves: pages of locked memory stay in memory, whichever page tables map
- * them. If one page table maps a whole folio that was not marked as mlocked,
- * reclaim marks it. Reclaim never marks a folio that two page tables map, since
- * it holds the lock of only one of them.
+ * Proves: reclaim leaves locked pages in memory, whether one or two page tables
+ * map their folio. If one page table maps a whole locked folio that has no
+ * mlocked flag, reclaim sets the flag. If two page tables map the folio,
+ * reclaim never sets the flag, since it holds the lock of only one table.
  *
- * Does not prove: the races that this prevents.
+ * Does not prove: the absence of races with mlock() and munlock().
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_mlock
  */
@@ -22,12 +22,12 @@ FIXTURE(folio_mlock)
 	struct memory memory;
 	char *room;
 	size_t table;
-	char *end;	/* of a page table, in the room */
+	char *end;	/* in @room: where a page table ends */
 };
 
 FIXTURE_VARIANT(folio_mlock)
 {
-	int order;	/* this much above a block's order */
+	int order;	/* added to the order of a block */
 };
 
 FIXTURE_VARIANT_ADD(folio_mlock, block)
@@ -52,13 +52,16 @@ FIXTURE_SETUP(folio_mlock)
 	if (why)
 		SKIP(return, "%s", why);
 	if (!self->table)
-		SKIP(return, "unknown how much a page table maps");
+		SKIP(return, "cannot tell how much memory a page table maps");
 	if (!have_swap())
 		SKIP(return, "no swap");
 	if (write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory") ||
 	    (mkdir(GROUP, 0755) && errno != EEXIST))
-		SKIP(return, "CONFIG_MEMCG=n, or no control group 2");
-	/* Reclaim only takes pages that are charged to the group. */
+		SKIP(return, "CONFIG_MEMCG=n, or no cgroup v2");
+	/*
+	 * Charge the memory to the group: memory.reclaim takes only pages of
+	 * the group.
+	 */
 	ASSERT_EQ(0, write_text(GROUP "/cgroup.procs", "0"));
 	why = memory_map(m, ANON, order, 1);
 	if (why)
@@ -78,8 +81,9 @@ FIXTURE_TEARDOWN(folio_mlock)
 }
 
 /*
- * Move the memory to @to and lock it there, without an access: reclaim may skip
- * pages that are in use.
+ * Move the memory to @to and lock it there. Do not access it: reclaim may skip
+ * pages that were accessed. Returns @to, or NULL if a call fails or the folio
+ * is active.
  */
 static char *lock_at(struct memory *m, char *to)
 {
@@ -92,8 +96,9 @@ static char *lock_at(struct memory *m, char *to)
 }
 
 /*
- * Let the kernel reclaim until it takes a page that is younger than the test's
- * memory: by then it has seen all of that memory.
+ * Reclaim memory of the group until a page that this function has just
+ * allocated is swapped out. By then reclaim has seen the test's memory, which
+ * is older. Returns whether the page was swapped out.
  */
 static bool reclaim_all(void)
 {
@@ -119,10 +124,11 @@ static bool all_present(const char *at, unsigned int pages)
 }
 
 /*
- * [bug B29] A page table ends in the middle of the folio. mlock() does not mark
- * the folio, and neither does reclaim, which holds the lock of only one of the
- * two tables. The pages still stay in memory. A kernel that swaps single pages
- * splits the folio first, and marks each page.
+ * [bug B29] A page table ends in the middle of a locked folio. mlock() does not
+ * set the mlocked flag of the folio. Reclaim does not set it either, since it
+ * holds the lock of only one of the two tables. All pages stay in memory. A
+ * kernel without CONFIG_THP_SWAP splits the folio before it swaps, and then
+ * sets the flag of each page.
  */
 TEST_F(folio_mlock, over_table_end)
 {
@@ -138,9 +144,10 @@ TEST_F(folio_mlock, over_table_end)
 }
 
 /*
- * [bug B29] The folio is then moved to a place where one page table maps all of
- * it. Reclaim sets the mark that mlock() could not set, and leaves the pages in
- * memory. After munlock() the mark is gone, and the folio can be swapped out.
+ * [bug B29] A page table ends in the middle of a locked folio. mremap() then
+ * moves the folio to an address where one page table maps all of it. Reclaim
+ * sets the mlocked flag, which mlock() did not set, and leaves the pages in
+ * memory. munlock() clears the flag, and the folio can be swapped out.
  */
 TEST_F(folio_mlock, moved_to_one_table)
 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages of a large folio that go away and come back: swap, migration,
- * splitting, merging, poison.
+ * Pages of a large folio that swap, migration, splitting, merging or poison
+ * takes out of the page table.
  *
- * Proves: after the kernel takes pages of a block out of the page table, they
- * come back with the right content at the right place, and their neighbours
- * never change. A write to them is not lost the next time. Referenced pages are
- * still referenced after migration.
+ * Proves: pages that come back have the right content at the right address, and
+ * their neighbours never change. If a page comes back from swap, is written to
+ * and is swapped out again, the write is not lost. Referenced pages are still
+ * referenced after migration.
  *
- * Does not prove: the entries in between (KUnit: pte_nonpresent,
- * swap_pte_batch).
+ * Does not prove: what swap entries and migration entries contain (KUnit:
+ * pte_nonpresent, swap_pte_batch).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_move
  */
@@ -28,7 +28,7 @@ FIXTURE(folio_move)
 FIXTURE_VARIANT(folio_move)
 {
 	enum memory_kind kind;
-	int order;	/* this much above a block's order */
+	int order;	/* added to the order of a block */
 };
 
 FIXTURE_VARIANT_ADD(folio_move, anon)
@@ -91,8 +91,9 @@ static void fill(const struct memory *m, unsigned char shift)
 }
 
 /*
- * [contpte 219] One page is swapped out and read again: it has its content, and
- * so have all other pages. Each page of two folios takes its turn.
+ * [contpte 219] One page of the memory, which is two folios, is swapped out.
+ * Then all pages are read, and each has its content. The case does this for
+ * each page.
  */
 TEST_F_TIMEOUT(folio_move, pageout_each_page, 120)
 {
@@ -105,16 +106,17 @@ TEST_F_TIMEOUT(folio_move, pageout_each_page, 120)
 		ASSERT_EQ(0, madvise(m->at + bytes(page), bytes(1), MADV_PAGEOUT));
 		away += in_swap(m, page);
 		ASSERT_EQ(-1, wrong_page(m, 0)) {
-			TH_LOG("page %u was swapped out", page);
+			TH_LOG("wrong content after page %u was swapped out", page);
 		}
 	}
 	DID(away, "pages swapped out, one at a time");
 }
 
 /*
- * [contpte 219] Two whole folios are filled, swapped out and read again, four
- * times with other content. Pages that come back from swap are clean. So if the
- * kernel loses a dirty bit, the old content comes back.
+ * [contpte 219] Two folios are filled, swapped out and read again, four times,
+ * each time with other content. Pages that come back from swap are clean. So if
+ * the kernel loses the dirty bit of a later write, the next read finds old
+ * content.
  */
 TEST_F_TIMEOUT(folio_move, pageout_twice, 120)
 {
@@ -127,16 +129,16 @@ TEST_F_TIMEOUT(folio_move, pageout_twice, 120)
 		ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
 		DID(swapped_out(m), "pages swapped out");
 		ASSERT_EQ(-1, wrong_page(m, shift)) {
-			TH_LOG("round %u", shift);
+			TH_LOG("wrong content in round %u", shift);
 		}
 	}
 }
 
 /*
- * [contpte 188] All pages come back clean from swap, and one of them is written
- * to. Then its entry goes away: munmap() removes it from shared memory, and
- * reclaim from anonymous memory. The write is not lost. Each page takes its
- * turn.
+ * [contpte 188] All pages are swapped out and read back, so they are clean. One
+ * page is written to, and then its entry is removed: by munmap() in shared
+ * memory, by reclaim in anonymous memory. The write is not lost. The case does
+ * this for each page.
  */
 TEST_F_TIMEOUT(folio_move, one_dirty_page, 200)
 {
@@ -162,21 +164,22 @@ TEST_F_TIMEOUT(folio_move, one_dirty_page, 200)
 		ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
 		away += in_swap(m, page);
 		EXPECT_EQ(pattern(page) ^ 0x55, (unsigned char)*at) {
-			TH_LOG("what was written to page %u is lost", page);
+			TH_LOG("the write to page %u is lost", page);
 		}
 		*at ^= 0x55;
 		ASSERT_EQ(-1, wrong_page(m, 0)) {
-			TH_LOG("page %u", page);
+			TH_LOG("wrong content after the write to page %u", page);
 		}
 	}
 	DID(clean, "pages swapped out, and read back");
-	DID(away, "of them swapped out again after a write");
+	DID(away, "pages swapped out again after a write");
 }
 
 /*
- * [contpte 202] Two folios are swapped out, and the half of the memory that
- * lies in the middle is unmapped. The rest comes back with its content. If swap
- * entries were left over, the kernel would complain when the process ends.
+ * [contpte 202] Two folios are swapped out, and munmap() removes the middle
+ * half of their pages. The other pages come back with their content. If
+ * munmap() left swap entries in the table, the kernel would warn when the
+ * process exits.
  */
 TEST_F(folio_move, munmap_in_swap)
 {
@@ -198,9 +201,9 @@ TEST_F(folio_move, munmap_in_swap)
 }
 
 /*
- * [contpte 228] Pages move to the other node and back, one call for each page
- * of two folios. The moved page is then on that node, and all pages have their
- * content.
+ * [contpte 228] move_pages() is called once for each page of two folios, and
+ * the target node changes with each call. After each call the page is on its
+ * target node, and all pages have their content.
  */
 TEST_F(folio_move, migrate)
 {
@@ -217,14 +220,17 @@ TEST_F(folio_move, migrate)
 		EXPECT_EQ(to, move_page(m->at + bytes(page), NULL));
 		moves += pfn_of(m->at + bytes(page)) != before;
 		ASSERT_EQ(-1, wrong_page(m, 0)) {
-			TH_LOG("after the move of page %u", page);
+			TH_LOG("wrong content after the move of page %u", page);
 		}
 		node = to;
 	}
-	DID(moves, "moves of a folio");
+	DID(moves, "moves of folios");
 }
 
-/* Whether addresses have 52 bits, and then page-table entries have too. */
+/*
+ * Whether virtual addresses have 52 bits. If so, page-table entries hold 52-bit
+ * addresses too.
+ */
 static bool wide_addresses(void)
 {
 	void *hint = (void *)(1UL << 50);
@@ -235,8 +241,8 @@ static bool wide_addresses(void)
 }
 
 /*
- * Clear all references, then read each page. Returns how many pages are
- * referenced, or -1.
+ * Mark all pages as not referenced, then read each page. Returns how many pages
+ * are referenced after that, or -1 on failure.
  */
 static long reference(char *at, unsigned int pages)
 {
@@ -248,8 +254,8 @@ static long reference(char *at, unsigned int pages)
 	if (fclose(f) || smaps_pages(at, "Referenced"))
 		return -1;
 	/*
-	 * The CPU would not set a bit for an entry in the TLB: mprotect()
-	 * flushes it.
+	 * The CPU does not set the accessed bit of an entry that is in its TLB.
+	 * mprotect() flushes the TLB.
 	 */
 	if (mprotect(at, bytes(pages), PROT_READ) ||
 	    mprotect(at, bytes(pages), PROT_READ | PROT_WRITE))
@@ -260,8 +266,8 @@ static long reference(char *at, unsigned int pages)
 }
 
 /*
- * Whether a huge page mapped by one PMD is still referenced after it moved; -1
- * if there is none.
+ * Move a huge page that one PMD maps. Returns 1 if all of it is still
+ * referenced, 0 if not, and -1 if there is no such huge page.
  */
 static int huge_page_keeps_referenced(void)
 {
@@ -280,9 +286,9 @@ static int huge_page_keeps_referenced(void)
 }
 
 /*
- * [contpte 228] Referenced pages are still referenced after migration, also a
- * huge page. Known issue 1: with 52-bit addresses the migration entries of
- * single pages cannot keep that bit.
+ * [contpte 228] All pages are read, and then move to the other node. They are
+ * still referenced there. A huge page keeps its referenced state too. Known
+ * issue 1: with 52-bit addresses, migration entries of PTEs lose the young bit.
  */
 TEST_F(folio_move, migrate_keeps_referenced)
 {
@@ -300,12 +306,13 @@ TEST_F(folio_move, migrate_keeps_referenced)
 	ASSERT_EQ(to, move_page(m->at, NULL));
 	after = smaps_pages(m->at, "Referenced");
 	/*
-	 * Another function writes the entry of a huge page, and keeps the bit.
+	 * The control: another kernel function writes the PMD of a huge page,
+	 * and keeps its young bit.
 	 */
 	kept = huge_page_keeps_referenced();
 	EXPECT_NE(0, kept);
 	if (!after && lost && kept == 1) {
-		KNOWN_ISSUE(1, "migration entries lose young with 52-bit addresses");
+		KNOWN_ISSUE(1, "migration entries lose the young bit with 52-bit addresses");
 		return;
 	}
 	EXPECT_EQ(before, after);
@@ -314,15 +321,15 @@ TEST_F(folio_move, migrate_keeps_referenced)
 }
 
 /*
- * [contpte 228] The kernel splits the folios through debugfs. The pages have
- * their content, and writes to them work.
+ * [contpte 228] A write to debugfs splits the folios. All pages have their
+ * content, and hold what is written to them afterwards.
  */
 TEST_F(folio_move, split_folio)
 {
 	struct memory *m = &self->memory;
 
 	if (!split_folios(m))
-		SKIP(return, "no debugfs, or cannot be split");
+		SKIP(return, "no debugfs, or the kernel cannot split these folios");
 	EXPECT_FALSE(is_folio(m, 0));
 	EXPECT_EQ(-1, wrong_page(m, 0));
 	fill(m, 1);
@@ -331,8 +338,8 @@ TEST_F(folio_move, split_folio)
 
 /*
  * [contpte 226] KSM merges two equal pages of different folios into one frame.
- * No other page changes, and a write to one of the two does not reach the
- * other.
+ * No other page changes, and a write to one of the two pages does not change
+ * the other.
  */
 TEST_F_TIMEOUT(folio_move, ksm_merges_one_page, 120)
 {
@@ -341,13 +348,13 @@ TEST_F_TIMEOUT(folio_move, ksm_merges_one_page, 120)
 	char *a = m->at + bytes(one), *b = m->at + bytes(other);
 
 	if (variant->kind != ANON || access(FOLIO_KSM "run", W_OK))
-		SKIP(return, "merges anonymous memory, with CONFIG_KSM=y");
+		SKIP(return, "needs anonymous memory and CONFIG_KSM=y");
 	EXPECT_TRUE(ksm_merge(m, a, b, 0xee));
 	for (unsigned int page = 0; page < m->pages; page++) {
 		bool merged = page == one || page == other;
 
 		EXPECT_TRUE(page_is(m->at + bytes(page), merged ? 0xee : pattern(page))) {
-			TH_LOG("page %u", page);
+			TH_LOG("wrong content of page %u", page);
 		}
 	}
 	memset(a, 0x11, bytes(1));
@@ -356,10 +363,10 @@ TEST_F_TIMEOUT(folio_move, ksm_merges_one_page, 120)
 }
 
 /*
- * [contpte 227] One page is poisoned: an access to it raises SIGBUS, and all
- * other pages of its folios can be read and written. After MADV_FREE the bad
- * page is given up, so a page of zeros takes its place. The machine loses the
- * bad page, so the case runs only in the virtual machine.
+ * [contpte 227] One page is poisoned. An access to it raises SIGBUS, and all
+ * other pages of both folios can be read and written. In anonymous memory,
+ * MADV_FREE then drops the bad page, and a read finds zeros. The case runs only
+ * in the virtual machine, since the machine cannot use the bad frame any more.
  */
 TEST_F(folio_move, poison_one_page)
 {
@@ -367,7 +374,7 @@ TEST_F(folio_move, poison_one_page)
 	unsigned int bad = (1U << m->order) / 2;
 
 	if (access("/tests/list", F_OK))
-		SKIP(return, "only in the virtual machine");
+		SKIP(return, "runs only in the virtual machine");
 	if (madvise(m->at + bytes(bad), bytes(1), MADV_HWPOISON))
 		SKIP(return, "CONFIG_MEMORY_FAILURE=n");
 	for (unsigned int page = 0; page < m->pages; page++) {
@@ -377,10 +384,10 @@ TEST_F(folio_move, poison_one_page)
 			EXPECT_EQ(SIGBUS, try_access(at, false));
 		} else {
 			EXPECT_EQ(0, try_access(at, true)) {
-				TH_LOG("page %u", page);
+				TH_LOG("page %u cannot be written to", page);
 			}
 			EXPECT_TRUE(page_is(at, pattern(page))) {
-				TH_LOG("page %u", page);
+				TH_LOG("wrong content of page %u", page);
 			}
 		}
 	}
@@ -392,8 +399,8 @@ TEST_F(folio_move, poison_one_page)
 }
 
 /*
- * Flags in /proc/kpageflags: dirty, and swap-backed, which lazyfree pages are
- * not.
+ * Flags in /proc/kpageflags: dirty, and swap-backed. Lazyfree pages are not
+ * swap-backed.
  */
 #define KPF_IS_DIRTY BIT_ULL(4)
 #define KPF_SWAP_BACKED BIT_ULL(14)
@@ -412,8 +419,9 @@ static uint64_t folio_flags(const char *at)
 
 /*
  * [contpte 235] [bug B27] One page of a lazyfree folio is pinned, so reclaim
- * cannot free the folio now. It puts every entry back as it was, and the folio
- * keeps its frames. No page was written to, so the folio is lazyfree still.
+ * cannot free the folio. Reclaim restores every entry, and the folio keeps its
+ * frames. No page was written to, so the folio is still lazyfree. Known issue
+ * 7: the folio becomes swap-backed.
  */
 TEST_F(folio_move, lazyfree_pinned)
 {
@@ -423,7 +431,7 @@ TEST_F(folio_move, lazyfree_pinned)
 	int fd;
 
 	if (variant->kind != ANON || !have_swap())
-		SKIP(return, "anonymous memory, and swap");
+		SKIP(return, "needs anonymous memory and swap");
 	fd = pin(m->at + bytes(size / 2), 1);
 	if (fd < 0)
 		SKIP(return, "no io_uring");
@@ -436,7 +444,7 @@ TEST_F(folio_move, lazyfree_pinned)
 	EXPECT_EQ(pfn, pfn_of(m->at));
 	EXPECT_TRUE(is_folio(m, 0));
 	close(fd);
-	/* It is clean, but swap-backed. */
+	/* The folio is clean, but swap-backed: it is no longer lazyfree. */
 	if (smaps_pages(m->at, "LazyFree") == 0 &&
 	    (folio_flags(m->at) & (KPF_SWAP_BACKED | KPF_IS_DIRTY)) == KPF_SWAP_BACKED) {
 		KNOWN_ISSUE(7, "a pin makes clean lazyfree memory swap-backed");
@@ -448,7 +456,8 @@ TEST_F(folio_move, lazyfree_pinned)
 
 #define GROUP "/sys/fs/cgroup/folio_move"
 /*
- * The limit of the process in pages: more than the kernel charges in advance.
+ * The memory limit of the group in pages. It is more than the kernel charges in
+ * advance.
  */
 #define PRESSURE 2048
 
@@ -468,11 +477,11 @@ static unsigned long counted(const char *name)
 }
 
 /*
- * [contpte 229] A process uses three times as much memory as its group may
- * have, in large folios and in random order, so that most pages go to swap and
- * back. Each page has the content of its last write, which is another one each
- * time. The process reads a page before each write, so the page comes back
- * clean from swap.
+ * [contpte 229] A process uses three times as much memory as its control group
+ * allows, in large folios. It checks and rewrites pages in random order, so
+ * most pages go to swap and come back. Each write has other content, and a page
+ * always has the content of its last write. The process reads a page before it
+ * writes to it, so the page is clean when it comes back from swap.
  */
 TEST_F_TIMEOUT(folio_move, memory_pressure, 200)
 {
@@ -482,9 +491,9 @@ TEST_F_TIMEOUT(folio_move, memory_pressure, 200)
 	pid_t child;
 
 	if (variant->kind != ANON || !have_swap())
-		SKIP(return, "anonymous memory, and swap");
+		SKIP(return, "needs anonymous memory and swap");
 	if (write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory") || mkdir(GROUP, 0755))
-		SKIP(return, "CONFIG_MEMCG=n, or no control group 2");
+		SKIP(return, "CONFIG_MEMCG=n, or no cgroup v2");
 	snprintf(limit, sizeof(limit), "%zu", bytes(PRESSURE));
 	ASSERT_EQ(0, write_text(GROUP "/memory.high", limit));
 	child = fork();
@@ -515,7 +524,7 @@ TEST_F_TIMEOUT(folio_move, memory_pressure, 200)
 		_exit(0);
 	}
 	EXPECT_EQ(0, child_of(child)) {
-		TH_LOG("1 wrong content, 2 set-up, 3 wrong content at the end");
+		TH_LOG("status 1: wrong content; 2: set-up failed; 3: wrong content at the end");
 	}
 	DID(counted("pswpout") - out, "pages swapped out");
 	DID(counted("pswpin") - in, "pages swapped in");

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory on the node without a CPU, which NUMA balancing scans, for the tests
- * of hinting entries.
+ * Helpers for tests of hinting entries: memory on a node without a CPU, which
+ * NUMA balancing scans.
  *
- * The balancing scans only memory that has a policy of its own, so that each
- * entry and each fault counts. It goes by the CPU time of the process. Settings
- * make this time short, and a fault on a control page shows that a scan is
- * done.
+ * NUMA balancing scans only memory with a policy that allows it. Only the
+ * test's memory and a control page have such a policy, so the tests can count
+ * each entry and each fault. The kernel starts a scan after the process has
+ * used some CPU time; settings make this time short. Faults on the control page
+ * show that a scan is done.
  */
 #ifndef FOLIO_NODES_H
 #define FOLIO_NODES_H
@@ -19,16 +20,17 @@
 /* Larger huge pages (512M with 64K pages) do not fit into a small machine. */
 #define LARGEST (64UL << 20)
 
-/* After so many seconds of CPU time without a scan, a test gives up. */
+/* A test gives up after this many seconds of CPU time without a scan. */
 #define PATIENCE 30
 
 /*
  * struct watched - memory that NUMA balancing scans
  * @memory: the memory
- * @control: one page of other memory, which the process reads meanwhile
+ * @control: one page of other memory, which hint() reads to see that a scan is
+ *	done
  * @here: the node of this CPU
  * @there: the other node, which has all of the memory
- * @go: the pipe that children wait for
+ * @go: the pipe on which children wait
  */
 struct watched {
 	struct memory memory;
@@ -38,7 +40,7 @@ struct watched {
 	int go[2];
 };
 
-/* A counter of /proc/vmstat, or -1. */
+/* A counter of /proc/vmstat, or -1 if there is no such counter. */
 static inline long events(const char *name)
 {
 	FILE *f = fopen("/proc/vmstat", "r");
@@ -54,8 +56,8 @@ static inline long events(const char *name)
 }
 
 /*
- * Bind pages to the nodes of a mask, and let the balancing scan them; 0 or
- * -errno.
+ * Bind pages to the nodes of a mask, and let NUMA balancing scan them. Returns
+ * 0 or -errno.
  */
 static inline int bind_to(char *at, unsigned int pages, unsigned long nodes, unsigned int how)
 {
@@ -65,7 +67,10 @@ static inline int bind_to(char *at, unsigned int pages, unsigned long nodes, uns
 	return 0;
 }
 
-/* Prefer one node for this process's other memory. Returns 0 or -1. */
+/*
+ * Prefer one node for all memory of this process that has no policy of its own.
+ * Returns 0 or -1.
+ */
 static inline int prefer(int node)
 {
 	unsigned long nodes = 1UL << node;
@@ -73,7 +78,7 @@ static inline int prefer(int node)
 	return syscall(__NR_set_mempolicy, MPOL_PREFERRED, &nodes, 8 * sizeof(nodes));
 }
 
-/* The balancing must not scan the process that starts the tests either. */
+/* NUMA balancing must not scan the process that starts the tests either. */
 static __attribute__((constructor)) void watched_others(void)
 {
 	unsigned int cpu, node;
@@ -95,7 +100,7 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
 	if (access(FOLIO_NUMA, W_OK) || access(FOLIO_SCAN "scan_delay_ms", W_OK))
 		return "CONFIG_NUMA_BALANCING=n, or no debugfs";
 	if (access("/tests/list", F_OK))
-		return "counts what happens to the machine: only in the virtual one";
+		return "counts events of the whole machine: runs only in the virtual machine";
 	write_num(FOLIO_SCAN "scan_delay_ms", 1);
 	write_num(FOLIO_SCAN "scan_period_min_ms", 1);
 	write_num(FOLIO_SCAN "scan_period_max_ms", 1);
@@ -109,7 +114,7 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
 	why = memory_map(&w->memory, kind, order, folios);
 	/*
 	 * Switch large folios off again, so that khugepaged does not rebuild
-	 * split ones.
+	 * folios that were split.
 	 */
 	if (!why)
 		why = folio_settings(0);
@@ -124,7 +129,8 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
 	if (madvise(w->control, bytes(1), MADV_DONTFORK) || pipe(w->go))
 		return "out of memory";
 	/*
-	 * The policy of the rest of the process keeps the balancing away from
+	 * Only this memory gets a policy that allows the scan. Memory without a
+	 * policy of its own has the policy of prefer(), which does not allow
 	 * it.
 	 */
 	there = 1UL << w->there;
@@ -135,13 +141,14 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
 }
 
 /*
- * hint() - let the balancing scan all memory of this process
+ * hint() - let NUMA balancing scan the memory of this process
  *
- * The balancing scans no mapping twice before it has scanned all others. So it
- * has scanned all of them between two faults on the control page.
+ * NUMA balancing scans all mappings that it may scan before it scans one of
+ * them again. So it has scanned all of them between two faults on the control
+ * page.
  *
- * Return: how many entries of the memory it changed, or -1 if it was not seen
- * twice on the control page
+ * Return: how many entries of the memory the scan changed, or -1 if the control
+ * page had fewer than two hinting faults
  */
 static inline long hint(const struct watched *w)
 {
@@ -166,8 +173,8 @@ static inline long hint(const struct watched *w)
 /*
  * watched_child() - start a child that sleeps until the pipe is closed
  *
- * The child inherits the watched memory, and the balancing would scan it as
- * soon as the child runs. So wait until it sleeps.
+ * The child inherits the watched memory, and NUMA balancing would scan this
+ * memory while the child runs. So this function waits until the child sleeps.
  */
 static inline pid_t watched_child(struct watched *w, void (*first)(struct memory *))
 {
@@ -187,8 +194,8 @@ static inline pid_t watched_child(struct watched *w, void (*first)(struct memory
 }
 
 /*
- * Read a byte of each page in order. Returns how many hinting faults that
- * caused.
+ * Read one byte of each page in order. Returns how many hinting faults the
+ * reads caused.
  */
 static inline long read_pages(const char *at, unsigned int pages)
 {

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What NUMA balancing and memory policies do with runs of entries.
+ * What NUMA balancing and memory policies do with runs of page-table entries.
  *
- * Proves: NUMA balancing makes entries inaccessible to see which node uses
- * them. One fault per folio makes all of its entries accessible again, with
- * content and permission, in folded blocks. If the memory may be on the node of
- * the CPU, this fault moves all of it there. Neither the balancing nor mbind()
- * changes memory that the kernel takes for shared, or that cannot move.
+ * Proves: NUMA balancing makes entries inaccessible to see which node uses the
+ * pages: such entries are hinting entries. One fault per folio makes all
+ * entries of the folio accessible again. Content and permission are unchanged,
+ * and the blocks are folded. If the policy allows the node of the CPU, this
+ * fault moves the whole folio there. NUMA balancing and mbind(MPOL_MF_MOVE) do
+ * not change memory that several processes map or that is pinned. The cases
+ * name the exceptions.
  *
  * How: see folio_nodes.h.
  *
- * Does not prove: where runs of entries end (folio_hinting); where memory
- * should be, and how much balancing helps.
+ * Does not prove: where runs of entries end (folio_hinting does); which node is
+ * best for memory; how much NUMA balancing helps.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_numa
  */
@@ -26,7 +28,10 @@ static int page_elsewhere(const struct memory *m, unsigned int first, unsigned i
 	return -1;
 }
 
-/* Whether the entry of a page has the right size, as far as perf can tell. */
+/*
+ * Whether the entry of a page has the right size. Returns true if perf cannot
+ * tell.
+ */
 static bool rightly_mapped(const struct memory *m, char *at)
 {
 	size_t size = bytes(1U << m->order), mapped = mapped_size(at);
@@ -44,7 +49,7 @@ FIXTURE(folio_numa)
 FIXTURE_VARIANT(folio_numa)
 {
 	enum memory_kind kind;
-	int order;		/* this much above a block's order */
+	int order;		/* added to the order of a block; or SINGLE, PMD */
 };
 
 #define SINGLE -1
@@ -109,10 +114,11 @@ FIXTURE_TEARDOWN(folio_numa)
 }
 
 /*
- * [contpte 209] All entries of the memory become hinting entries. One fault per
- * folio, in its middle or at its end, makes the whole folio accessible: no
- * other page of it faults. The folio has the same frames and folded blocks, and
- * writes cost no fault.
+ * [contpte 209] All entries become hinting entries. Then one page of each folio
+ * is read: in the middle of the first folio, at the end of the others. This one
+ * fault makes the whole folio accessible, and reads of its other pages do not
+ * fault. The folio keeps its frames and has folded blocks, and writes cost no
+ * fault.
  */
 TEST_F_TIMEOUT(folio_numa, fault_restores_folio, 120)
 {
@@ -144,9 +150,10 @@ TEST_F_TIMEOUT(folio_numa, fault_restores_folio, 120)
 }
 
 /*
- * [contpte 228] The memory may be on both nodes, and the CPU is on the other
- * one. The one hinting fault of a folio moves all of it, and it is mapped as
- * before.
+ * [contpte 228] All entries are hinting entries. The policy allows both nodes,
+ * and the memory is not on the node of the CPU. One hinting fault per folio
+ * moves the whole folio to the node of the CPU. It stays one folio, and its
+ * entries have the same size as before.
  */
 TEST_F_TIMEOUT(folio_numa, fault_moves_folio, 120)
 {
@@ -156,8 +163,8 @@ TEST_F_TIMEOUT(folio_numa, fault_moves_folio, 120)
 
 	ASSERT_EQ(m->pages, hint(w));
 	/*
-	 * MPOL_MF_MOVE also drains the per-CPU lists of pages on the way to the
-	 * LRU.
+	 * MPOL_MF_MOVE also drains the per-CPU batches of pages that are not on
+	 * the LRU lists yet.
 	 */
 	ASSERT_EQ(0, bind_to(m->at, m->pages, 1UL << w->here | 1UL << w->there, MPOL_MF_MOVE));
 	ASSERT_EQ(-1, page_elsewhere(m, 0, m->pages, w->there));
@@ -186,7 +193,7 @@ static long mapped_in_part(const struct memory *m)
 	return atol(value);
 }
 
-/* Whether any folio is not split. */
+/* Whether at least one folio is still whole. */
 static bool any_folio(const struct memory *m)
 {
 	for (unsigned int i = 0; i < m->pages; i += 1U << m->order)
@@ -196,10 +203,11 @@ static bool any_folio(const struct memory *m)
 }
 
 /*
- * [contpte 228] mbind() moves folios to the other node and back. A folio never
- * counts as partially mapped, so it stays whole, and it is mapped as before.
- * Known issue 8: the first move marks it as partially mapped, and the second
- * splits it.
+ * [contpte 228] mbind() moves folios to the other node and back. After the
+ * first move no folio counts as partially mapped. After both moves each folio
+ * is whole, and its entries have the same size as before. Known issue 8: the
+ * first move marks the folio as partially mapped, and the second move splits
+ * it.
  */
 TEST_F_TIMEOUT(folio_numa, move_twice, 120)
 {
@@ -207,8 +215,8 @@ TEST_F_TIMEOUT(folio_numa, move_twice, 120)
 	struct memory *m = &w->memory;
 	unsigned int size = 1U << m->order;
 	/*
-	 * Single entries map it, and it is large enough for the list of folios
-	 * to split.
+	 * Known issue 8 needs a folio that PTEs map and that is large enough
+	 * for the deferred split queue.
 	 */
 	bool may_split = variant->kind == ANON && m->order > 1 &&
 			 bytes(size) != read_pmd_pagesize();
@@ -225,7 +233,7 @@ TEST_F_TIMEOUT(folio_numa, move_twice, 120)
 	EXPECT_EQ(-1, page_elsewhere(m, 0, m->pages, w->there));
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 	if (may_split && after - before == m->pages >> m->order && !any_folio(m)) {
-		KNOWN_ISSUE(8, "a folio that was moved looks mapped in part");
+		KNOWN_ISSUE(8, "a folio that was moved counts as partially mapped");
 		return;
 	}
 	EXPECT_EQ(before, after);
@@ -240,13 +248,13 @@ TEST_F_TIMEOUT(folio_numa, move_twice, 120)
 }
 
 /*
- * Let a pipe hold a reference, not a pin, to the first page of each folio,
- * until the pipe is closed. Such memory cannot move, but the kernel notices
- * only after it has replaced the entries. 0 or -1.
+ * Put the first page of each folio into a pipe, which holds a reference (not a
+ * pin) to the page until the pipe is closed. The folio cannot move, but the
+ * kernel notices that only after it has replaced the entries. Returns 0 or -1.
  */
 static int hold(const struct memory *m, int held[2])
 {
-	/* A pipe holds one page for each page of its size. */
+	/* A pipe whose size is N pages can hold N pages. */
 	if (pipe(held) || fcntl(held[1], F_SETPIPE_SZ, bytes(m->pages >> m->order)) < 0)
 		return -1;
 	for (unsigned int i = 0; i < m->pages; i += 1U << m->order) {
@@ -259,10 +267,11 @@ static int hold(const struct memory *m, int held[2])
 }
 
 /*
- * [contpte 228] A folio with an extra reference cannot move, and stays where it
- * is. After the reference is dropped, the folio moves as a whole. Known issue
- * 8: the failed attempt marks it as partially mapped, so that the move splits
- * it.
+ * [contpte 228] Each folio has an extra reference, so mbind() fails. The folios
+ * stay on their node, and the size of their entries does not change. After the
+ * references are dropped, mbind() moves each folio as a whole. Known issue 8:
+ * the failed attempt marks a folio as partially mapped, and the later move
+ * splits it.
  */
 TEST_F_TIMEOUT(folio_numa, move_fails, 120)
 {
@@ -291,7 +300,7 @@ TEST_F_TIMEOUT(folio_numa, move_fails, 120)
 	EXPECT_EQ(-1, page_elsewhere(m, 0, m->pages, w->here));
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 	if (may_split && after - before == m->pages >> m->order && !any_folio(m)) {
-		KNOWN_ISSUE(8, "a folio that could not move looks mapped in part");
+		KNOWN_ISSUE(8, "a folio that could not move counts as partially mapped");
 		return;
 	}
 	EXPECT_EQ(before, after);
@@ -304,8 +313,8 @@ TEST_F_TIMEOUT(folio_numa, move_fails, 120)
 }
 
 /*
- * Whether the balancing scans a huge page even if other processes map it, as
- * kernels before Linux 6.19 do.
+ * Whether NUMA balancing scans a huge page even if other processes map it.
+ * Kernels before Linux 6.19 do.
  */
 static bool looks_at_all_huge_pages(void)
 {
@@ -318,10 +327,11 @@ static void read_all(struct memory *m)
 }
 
 /*
- * [mapped 48] A child maps all folios too. The balancing leaves private folios
- * alone, since a write to them would copy, and scans shared memory. When the
- * child has exited, all entries become hinting entries, and each folio costs
- * one fault.
+ * [mapped 48] A child maps all folios too. NUMA balancing does not scan private
+ * folios then, since a write to them would copy. It scans shared memory.
+ * Kernels before Linux 6.19 also scan private huge pages. After the child has
+ * exited, all entries become hinting entries, and each folio costs one hinting
+ * fault.
  */
 TEST_F_TIMEOUT(folio_numa, hint_beside_child, 120)
 {
@@ -341,7 +351,10 @@ TEST_F_TIMEOUT(folio_numa, hint_beside_child, 120)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/* Half of each folio, or half of all single pages. */
+/*
+ * The number of pages in half a folio. If the memory is single pages, the
+ * number of pages in half of the memory.
+ */
 static unsigned int half_of(const struct memory *m)
 {
 	return (m->order ? 1U << m->order : m->pages) / 2;
@@ -362,10 +375,11 @@ static void keep_second_halves(struct memory *m)
 }
 
 /*
- * [mapped 25, 48] One process maps the first half of each folio, another the
- * second half: no page is shared, but each folio is. A kernel that guesses by
- * the first page scans the folio, and a kernel that tracks owners does not.
- * Both scan single pages.
+ * [mapped 25, 48] The parent maps the first half of each folio, and a child
+ * maps the second half. No page is shared, but each folio is. A kernel that
+ * tracks owners does not scan a private folio then. A kernel that guesses by
+ * the mapcount of the first page scans it. Both kernels scan shared memory and
+ * single pages.
  */
 TEST_F_TIMEOUT(folio_numa, hint_half_of_folio, 120)
 {
@@ -375,7 +389,7 @@ TEST_F_TIMEOUT(folio_numa, hint_half_of_folio, 120)
 	pid_t child = watched_child(w, keep_second_halves);
 
 	if (folio_owners == OWNERS_UNKNOWN)
-		SKIP(return, "CONFIG_KALLSYMS_ALL=n: no way to tell whether owners are tracked");
+		SKIP(return, "CONFIG_KALLSYMS_ALL=n: cannot tell whether the kernel tracks owners");
 	ASSERT_LT(0, child);
 	unmap_halves(m, 1);
 	EXPECT_EQ(watched ? m->pages / 2 : 0, hint(w));
@@ -385,10 +399,10 @@ TEST_F_TIMEOUT(folio_numa, hint_half_of_folio, 120)
 }
 
 /*
- * [mapped 48] A driver pins one page: its folio cannot move, so the balancing
- * leaves its entries alone, and scans the others. Linux 6.12 checks that only
- * for single entries of private memory: it scans shared memory and huge pages
- * all the same.
+ * [mapped 48] A long-term pin holds one page, so its folio cannot move. NUMA
+ * balancing leaves the entries of this folio alone, and scans all other folios.
+ * Linux 6.12 checks for pins only in private memory that PTEs map. It scans
+ * shared memory and huge pages even if they are pinned.
  */
 TEST_F_TIMEOUT(folio_numa, hint_beside_pin, 120)
 {
@@ -408,9 +422,9 @@ TEST_F_TIMEOUT(folio_numa, hint_beside_pin, 120)
 }
 
 /*
- * [mapped 43] mbind(MPOL_MF_MOVE) leaves memory that a child maps too where it
- * is, and reports no failure. MPOL_MF_MOVE_ALL moves it. After the child has
- * exited, MPOL_MF_MOVE moves it too.
+ * [mapped 43] A child maps the memory too. mbind() with MPOL_MF_MOVE does not
+ * move the memory, and reports no failure. mbind() with MPOL_MF_MOVE_ALL moves
+ * it. After the child has exited, MPOL_MF_MOVE is enough to move it.
  */
 TEST_F_TIMEOUT(folio_numa, mbind_beside_child, 60)
 {
@@ -432,10 +446,11 @@ TEST_F_TIMEOUT(folio_numa, mbind_beside_child, 60)
 }
 
 /*
- * [mapped 25, 43] Two processes map one half of each folio each, as in
- * hint_half_of_folio. mbind() moves the folio if the kernel guesses that it
- * belongs to this process alone, although the child maps the other half. A
- * kernel that tracks owners leaves it.
+ * [mapped 25, 43] The parent maps the first half of each folio, and a child
+ * maps the second half. The parent calls mbind() with MPOL_MF_MOVE. A kernel
+ * that tracks owners does not move the folio, since two processes map it. A
+ * kernel that guesses takes the folio for the parent's alone, and moves it.
+ * Both kernels move single pages.
  */
 TEST_F_TIMEOUT(folio_numa, mbind_half_of_folio, 60)
 {
@@ -446,7 +461,7 @@ TEST_F_TIMEOUT(folio_numa, mbind_half_of_folio, 60)
 	pid_t child = watched_child(w, keep_second_halves);
 
 	if (folio_owners == OWNERS_UNKNOWN)
-		SKIP(return, "CONFIG_KALLSYMS_ALL=n: no way to tell whether owners are tracked");
+		SKIP(return, "CONFIG_KALLSYMS_ALL=n: cannot tell whether the kernel tracks owners");
 	ASSERT_LT(0, child);
 	unmap_halves(m, 1);
 	for (unsigned int i = 0; i < m->pages; i += 2 * half) {
@@ -459,8 +474,8 @@ TEST_F_TIMEOUT(folio_numa, mbind_half_of_folio, 60)
 }
 
 /*
- * [mapped 43] A folio with a pinned page cannot move: it stays, and mbind()
- * reports -EIO. All other folios move.
+ * [mapped 43] One page is pinned, so its folio cannot move: mbind() returns
+ * -EIO, and the folio stays on its node. All other folios move.
  */
 TEST_F_TIMEOUT(folio_numa, mbind_beside_pin, 60)
 {

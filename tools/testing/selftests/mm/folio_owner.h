@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Helpers for tests of who owns a large folio: processes that share memory, and
- * what the kernel knows about it.
+ * Helpers for tests of which processes own a large folio. They start processes
+ * that share memory, and read what the kernel knows about a folio.
  */
 #ifndef FOLIO_OWNER_H
 #define FOLIO_OWNER_H
@@ -9,6 +9,7 @@
 #include "folio_util.h"
 
 /* Flags of a folio in /proc/kpageflags. */
+#define FOLIO_DIRTY BIT_ULL(4)
 #define FOLIO_ACTIVE BIT_ULL(6)
 #define FOLIO_SWAPCACHE BIT_ULL(13)
 #define FOLIO_MLOCKED BIT_ULL(33)
@@ -16,7 +17,7 @@
 /* How the kernel finds out whether processes share a large folio. */
 static enum { OWNERS_GUESSED, OWNERS_TRACKED, OWNERS_UNKNOWN } folio_owners;
 
-/* Find out once for all cases: the list of symbols is long. */
+/* Set folio_owners once for all cases, since /proc/kallsyms is long. */
 static __attribute__((constructor)) void folio_owners_ask(void)
 {
 	if (kernel_has("mm_ida"))
@@ -26,7 +27,8 @@ static __attribute__((constructor)) void folio_owners_ask(void)
 }
 
 /*
- * The flags in /proc/kpageflags of the page at an address; 0 if there are none.
+ * The flags in /proc/kpageflags of the page at an address; 0 if they cannot be
+ * read.
  */
 static inline __u64 kernel_flags(const char *at)
 {
@@ -39,7 +41,9 @@ static inline __u64 kernel_flags(const char *at)
 	return flags;
 }
 
-/* How often the kernel says that the page is mapped; -1 if it does not say. */
+/*
+ * How often the page is mapped, from /proc/kpagecount; -1 if it cannot be read.
+ */
 static inline long mappings(const char *at)
 {
 	int fd = open("/proc/kpagecount", O_RDONLY);
@@ -51,7 +55,11 @@ static inline long mappings(const char *at)
 	return count;
 }
 
-/* Start a child that calls @first, then waits until @go is closed. */
+/*
+ * Start a child that calls @first (if not NULL), then waits until the pipe @go
+ * is closed. This function waits until @first has returned. Returns the child's
+ * PID, or -1.
+ */
 static inline pid_t waiting_child(int go[2], void (*first)(struct memory *), struct memory *m)
 {
 	int here[2];
@@ -76,7 +84,7 @@ static inline pid_t waiting_child(int go[2], void (*first)(struct memory *), str
 	return child;
 }
 
-/* End a waiting child. Returns whether it was still waiting. */
+/* Kill a child of waiting_child(). Returns whether it was still waiting. */
 static inline bool end_child(pid_t child)
 {
 	return child > 0 && !kill(child, SIGKILL) && child_of(child) == 128 + SIGKILL;
@@ -95,8 +103,9 @@ static inline bool child_has(pid_t child, char *at, unsigned char value)
 }
 
 /**
- * ask_third() - ask the last of three processes that mapped the memory
- * @go: the pipe that the second process waits for, as in waiting_child()
+ * ask_third() - call a function in the last of three processes that mapped
+ *	memory
+ * @go: the pipe on which the second process waits, as in waiting_child()
  * @m: the memory, which this process unmaps
  * @ask: the third process calls it with @m and @with, when the other two no
  *	longer map the memory
@@ -129,8 +138,8 @@ static inline int ask_third(int go[2], struct memory *m, int (*ask)(struct memor
 }
 
 /*
- * Fill two pages with one value, and let KSM merge them. Returns whether it
- * did.
+ * Fill two pages with one value, and let KSM merge them. Returns whether KSM
+ * merged them.
  */
 static inline bool ksm_merge(struct memory *m, char *a, char *b, int value)
 {
@@ -148,7 +157,8 @@ static inline bool ksm_merge(struct memory *m, char *a, char *b, int value)
 }
 
 /*
- * Write patterns to the pages from @at on. Returns how many got another frame.
+ * Write the patterns of pages @first, @first + 1, ... to the pages from @at on.
+ * Returns how many of the pages got another frame.
  */
 static inline unsigned int copied_part(char *at, unsigned int first, unsigned int pages)
 {
@@ -163,13 +173,19 @@ static inline unsigned int copied_part(char *at, unsigned int first, unsigned in
 	return count;
 }
 
-/* The same for all pages of the memory. */
+/*
+ * Write its pattern to each page of the memory. Returns how many of the pages
+ * got another frame.
+ */
 static inline unsigned int copied(struct memory *m)
 {
 	return copied_part(m->at, 0, m->pages);
 }
 
-/* The first page that does not hold its pattern, or -1. */
+/*
+ * The number of the first page that does not hold its pattern, or -1. The page
+ * at @at has the number @first.
+ */
 static inline int foreign_page(const char *at, unsigned int first, unsigned int pages)
 {
 	for (unsigned int page = first; page < first + pages; page++, at += bytes(1))

@@ -2,10 +2,10 @@
 /*
  * Writable pages and read-only pages in one folio.
  *
- * Proves: after fork() some pages of a folio belong to the parent alone, and
- * others are shared. The kernel may handle all of them in one batch. Still a
- * shared page never becomes writable because its neighbour is, and a write to a
- * page of the parent's own costs no fault.
+ * Proves: some pages of a folio belong to the parent alone, and the others are
+ * shared with a child. The kernel may handle all these pages in one batch. A
+ * shared page never becomes writable because its neighbour is writable. A write
+ * to a page that the parent alone owns costs no fault.
  *
  * Does not prove: which entries are in which batch (KUnit: vma_split).
  *
@@ -23,7 +23,7 @@ FIXTURE(folio_permission)
 
 FIXTURE_VARIANT(folio_permission)
 {
-	int order;	/* this much above a block's order */
+	int order;	/* added to the order of a block */
 };
 
 FIXTURE_VARIANT_ADD(folio_permission, block)
@@ -54,8 +54,9 @@ FIXTURE_TEARDOWN(folio_permission)
 }
 
 /*
- * Wait in a child until @go is closed; 0 if all pages are unchanged. @own is
- * left out: the child may not have that page.
+ * In a child: wait until @go is closed, then check all pages except @own, which
+ * the child may not have. Returns 0 if all pages are unchanged, 1 if not, 2 on
+ * failure.
  */
 static int child_that_waits(const struct memory *m, int go[2], int own)
 {
@@ -71,10 +72,11 @@ static int child_that_waits(const struct memory *m, int go[2], int own)
 }
 
 /*
- * [contpte 180] A first child has exited, and the parent has written to one
- * page in the middle: only this page is writable. Then a second child is
- * forked, and the parent writes to all pages: the child must not see it. So a
- * batch that begins with a read-only entry must also protect the writable one.
+ * [contpte 180] A first fork() makes all pages read-only, and the child exits.
+ * The parent writes to one page in the middle, so only this page is writable.
+ * Then the parent forks a second child and writes to all pages. The child must
+ * not see these writes. So even if a batch begins with a read-only entry,
+ * fork() must write-protect the writable entry in it.
  */
 TEST_F(folio_permission, first_readonly_later_writable)
 {
@@ -99,10 +101,11 @@ TEST_F(folio_permission, first_readonly_later_writable)
 }
 
 /*
- * [contpte 233] [bug B32] A child does not inherit one page of a folio: only
- * this page is the parent's own. All pages become read-only and writable again,
- * in one batch. The parent's writes must not reach the child through any other
- * page. 16 pages take their turn as the parent's own.
+ * [contpte 233] [bug B32] A child inherits all pages except one: only this page
+ * is the parent's own. mprotect() makes all pages read-only and then writable
+ * again, in one batch per folio. Then the parent writes to all pages, and the
+ * child must not see these writes. The case tries 16 positions of the parent's
+ * own page.
  */
 TEST_F_TIMEOUT(folio_permission, mprotect_beside_own_page, 120)
 {
@@ -128,16 +131,16 @@ TEST_F_TIMEOUT(folio_permission, mprotect_beside_own_page, 120)
 		close(go[0]);
 		close(go[1]);
 		ASSERT_EQ(0, child_of(child)) {
-			TH_LOG("page %u is the parent's own; 1: the child saw a change", own);
+			TH_LOG("page %u is the parent's own; status 1: the child saw a write", own);
 		}
 	}
 }
 
 /*
  * [contpte 234] One page in the middle of a folio is writable, the others are
- * not, and mremap() moves all of them. A write to the writable page costs no
- * fault, and a write to each other page costs one. So none is writable because
- * its neighbour is.
+ * read-only, and mremap() moves them all. After the move, a write to the
+ * writable page costs no fault, and a write to each other page costs one fault.
+ * So no page got the permission of its neighbour.
  */
 TEST_F(folio_permission, mremap_keeps_permission)
 {
@@ -160,7 +163,7 @@ TEST_F(folio_permission, mremap_keeps_permission)
 		faults_begin(&before);
 		to[bytes(page)] = pattern(page);
 		EXPECT_EQ(page != writable, faults() - before) {
-			TH_LOG("page %u, page %u is writable", page, writable);
+			TH_LOG("wrong faults at page %u; only page %u is writable", page, writable);
 		}
 		EXPECT_TRUE(page_is(to + bytes(page), pattern(page)));
 	}
@@ -174,12 +177,13 @@ static long vma_pages(const struct memory *m, unsigned int page)
 }
 
 /*
- * [contpte 234] A child shares one of the two folded blocks of a folio, and the
- * parent moves both in one call. One batch can reach from the first block into
- * the second. It must not spread its first entry's permission: a write would
- * reach the child, or a page would lose its permission and cost a fault.
- * MADV_DONTFORK keeps one block the parent's own, and MADV_DOFORK then makes
- * one VMA again.
+ * [contpte 234] A folio has two folded blocks. MADV_DONTFORK keeps one block
+ * out of fork(), so a child shares only the other block. MADV_DOFORK then makes
+ * one VMA of the two blocks again. The parent moves both blocks in one call of
+ * mremap(). One batch can reach from the first block into the second. The batch
+ * must not give the permission of its first entry to all entries. Otherwise a
+ * write would reach the child, or a page would lose its write permission and
+ * cost a fault.
  *
  *	|<-- the parent's own, writable -->|<-- shared, read-only -->|
  */
@@ -236,14 +240,14 @@ TEST_F(folio_permission, mremap_of_two_blocks)
 		for (unsigned int page = 0; page < half; page++)
 			to[bytes(own + page)] = pattern(own + page);
 		EXPECT_EQ(0, faults() - before) {
-			TH_LOG("writes to the parent's own pages from %u on cost faults", own);
+			TH_LOG("writes to own pages of the parent, from page %u on, fault", own);
 		}
 		for (unsigned int page = 0; page < half; page++)
 			memset(other + bytes(page), 0xee, bytes(1));
 		close(go[0]);
 		close(go[1]);
 		EXPECT_EQ(0, child_of(child)) {
-			TH_LOG("own pages begin at %u; 1: the child saw a change", own);
+			TH_LOG("own pages begin at page %u; status 1: the child saw a write", own);
 		}
 		munmap(to, length);
 		memory_free(m);

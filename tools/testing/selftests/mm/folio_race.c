@@ -2,23 +2,27 @@
 /*
  * Threads that use a folded block while another thread changes part of it.
  *
- * Proves: writers get no signal and lose no write in their own pages, while
- * another thread protects, drops or moves other pages of the block. The block
- * is unfolded under them, and folded again if the kernel can do that. A child
- * that is forked meanwhile sees each writer's counters in order. No write is
- * lost when the block is swapped out under the writers. GUP-fast finds the
- * right pages of a block that another thread unfolds and folds.
+ * Proves: threads that write to their own pages of a block get no signal and
+ * lose no write while another thread protects, drops or moves other pages of
+ * the block. That thread makes the kernel unfold the block, and fold it again
+ * where the kernel can. A child that is forked during the writes sees each
+ * writer's counters in order. No write is lost when the block is swapped out
+ * during the writes. GUP-fast finds the right pages while another thread
+ * unfolds and folds the block.
  *
- *	pages 0 to n - 5	n - 4 to n - 1
- *	the writers'		the disturber's; arm64 folds a block when its
- *				last entry is written, so that one is last
+ *	pages 0 to n - 5	pages n - 4 to n - 1
+ *	written by writers	changed by another thread
+ *
+ * arm64 folds a block when its last entry is written, so the changed pages are
+ * the last pages.
  *
  * How: in some rounds perf says whether the block is folded. Each case must see
- * it both folded and unfolded. A block that cannot be folded again, as another
- * page is in it now, is made anew while the writers wait.
+ * the block both folded and unfolded. If a page of the block was replaced, the
+ * block cannot be folded again. The writers then wait until the test has made a
+ * new block.
  *
- * Does not prove: the absence of races; each case runs for two seconds. The
- * virtual machine gives this program two CPUs.
+ * Does not prove: the absence of races, since each case runs for only two
+ * seconds. The virtual machine gives this program two CPUs.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_race
  */
@@ -30,9 +34,9 @@
 #include "folio_state.h"
 
 #define SECONDS 2
-#define PATIENCE 20 /* seconds to wait for what a test needs */
+#define PATIENCE 20 /* seconds to wait for a block to be in swap */
 #define WRITERS 2
-/* perf is slow: ask it in every round that is a multiple of this. */
+/* perf is slow, so it is used only in one of LOOK rounds. */
 #define LOOK 4
 
 FIXTURE(folio_race)
@@ -40,7 +44,7 @@ FIXTURE(folio_race)
 	struct memory memory;
 	bool contpte;
 	unsigned long folds;	/* how often the block was seen folded */
-	unsigned long unfolds;	/* how often it was seen unfolded */
+	unsigned long unfolds;	/* how often the block was seen unfolded */
 };
 
 FIXTURE_VARIANT(folio_race)
@@ -59,7 +63,7 @@ FIXTURE_VARIANT_ADD(folio_race, shmem)
 };
 
 static atomic_bool stop;
-/* If not 0, writers wait, and store this number when they do. */
+/* If not 0, each writer stores this number in its @held, and waits. */
 static atomic_ulong hold;
 
 FIXTURE_SETUP(folio_race)
@@ -88,7 +92,7 @@ static bool within(time_t begin)
 }
 
 /*
- * The counters of a writer in a page: the first is at most 1 ahead of the last.
+ * The counters of a writer in one page. @first is equal to @last, or 1 higher.
  */
 struct counters {
 	atomic_ulong first;
@@ -99,9 +103,10 @@ struct counters {
 /**
  * struct writer - a thread that counts in its own pages of the block
  * @memory: the block
- * @odd: its pages are those with this remainder, except for the last four
- * @rounds: how often it has counted in all of them since they were made
- * @held: the last value of hold for which it waited
+ * @odd: its pages are those whose number modulo WRITERS is this; the last four
+ *	pages have no writer
+ * @rounds: how often it has counted in all its pages since the block was made
+ * @held: the last value of the variable hold for which it waited
  * @wrong: a page that had lost the last write, or -1
  */
 struct writer {
@@ -113,7 +118,7 @@ struct writer {
 	pthread_t thread;
 };
 
-/* The last pages belong to the thread that disturbs. */
+/* The number of pages at the end of the block that have no writer. */
 #define DISTURBED 4
 
 static unsigned int first_disturbed(const struct memory *m)
@@ -173,7 +178,10 @@ static void let_count(struct writer *writers)
 	}
 }
 
-/* Stop the writers, make a new block of zeros, and let them count from 0 on. */
+/*
+ * Let the writers wait, make a new block of zeros, and let the writers count
+ * from 0 again. Returns whether the block is one folio.
+ */
 static bool renew(struct writer *writers, struct memory *m)
 {
 	static unsigned long number;
@@ -193,7 +201,10 @@ static bool renew(struct writer *writers, struct memory *m)
 	return right;
 }
 
-/* In some rounds: check whether the block is folded, as @whole says. */
+/*
+ * In one of LOOK rounds: check that the block is folded if @whole, and unfolded
+ * if not.
+ */
 static void look(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * self,
 		 unsigned long round, bool whole)
 {
@@ -212,8 +223,8 @@ static void look(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * s
 }
 
 /*
- * Stop the writers. They must have counted, and found what they wrote each
- * time.
+ * Stop the writers. Each writer must have counted, and must always have found
+ * its last write in each page.
  */
 static void finish(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * self,
 		   struct writer *writers, unsigned long times)
@@ -230,17 +241,16 @@ static void finish(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) *
 		rounds += atomic_load(&writers[i].rounds);
 	}
 	DID(times, "changes while the writers ran");
-	DID(rounds, "rounds of the writers, in the last block");
+	DID(rounds, "rounds of the writers in the last block");
 	if (self->contpte) {
-		DID(self->folds, "looks at a folded block");
-		DID(self->unfolds, "looks at the block unfolded");
+		DID(self->folds, "times that the block was seen folded");
+		DID(self->unfolds, "times that the block was seen unfolded");
 	}
 }
 
 /*
- * [contpte 241] The last page of the block loses its permission and gets it
- * back, many times: PROT_NONE in every third round, else PROT_READ. The writers
- * in the other pages lose no write.
+ * [contpte 241] mprotect() changes the last page of the block to PROT_NONE or
+ * PROT_READ and back, many times. The writers in the other pages lose no write.
  */
 TEST_F(folio_race, mprotect_beside_writers)
 {
@@ -265,9 +275,10 @@ TEST_F(folio_race, mprotect_beside_writers)
 }
 
 /*
- * [contpte 241] Each of the last four pages is dropped and comes back, one
- * after the other. A shared file gives back the same page, and the block folds
- * with its last entry. Anonymous memory gets another page, so each round begins
+ * [contpte 241] In each round MADV_DONTNEED drops one of the last four pages,
+ * and a read brings it back. The writers in the other pages lose no write. In
+ * shared memory the same page comes back, and a fault on the last page folds
+ * the block again. Anonymous memory gets another page, so each round begins
  * with a new block.
  */
 TEST_F(folio_race, madvise_dontneed_beside_writers)
@@ -328,11 +339,12 @@ TEST_F(folio_race, mremap_beside_writers)
 }
 
 /*
- * [contpte 242] A new block is swapped out three times under the writers. It
- * comes back clean, so the dirty bits of the writers' next writes must not be
- * lost while the kernel reads and clears the entries. No writer touches the
- * last page, which proves that the block was in swap. The writers map the block
- * again at once, often before it is in swap, so the case may need more rounds.
+ * [contpte 242] A block is swapped out three times while writers use it, and no
+ * write is lost. The block comes back from swap clean, and the next writes make
+ * it dirty. The kernel must not lose these dirty bits when it reads and clears
+ * the entries. No writer uses the last page, so this page shows whether the
+ * block was in swap. The writers often map the block again before it is in
+ * swap, so the case may need more rounds.
  */
 TEST_F(folio_race, pageout_under_writers)
 {
@@ -352,7 +364,10 @@ TEST_F(folio_race, pageout_under_writers)
 		look(_metadata, self, times, true);
 		for (int i = 0; i < 3; i++) {
 			ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
-			/* Of shared memory smaps counts what its file has in swap. */
+			/*
+			 * For shared memory, smaps counts the pages that its
+			 * file has in swap.
+			 */
 			if (variant->kind == ANON)
 				away += pagemap_has(last_page(m), PM_SWAP);
 			else
@@ -363,15 +378,16 @@ TEST_F(folio_race, pageout_under_writers)
 		}
 	}
 	finish(_metadata, self, writers, times);
-	DID(away, "times that the block was swapped out under the writers");
+	DID(away, "times that the block was swapped out while writers used it");
 	if (perf_missing(_metadata, has_contpte()))
 		SKIP(return, NO_PERF);
 }
 
 /*
  * [contpte 243] Children are forked while the writers count in a folded block.
- * In the pages of one writer each child sees at most two consecutive rounds,
- * the later one in the first pages. What it sees does not change.
+ * In the pages of one writer, a child sees the counts of one round, or of two
+ * consecutive rounds: the later round in the first pages, the earlier round in
+ * the pages after them. These counts do not change in the child.
  */
 TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
 {
@@ -381,7 +397,7 @@ TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
 	time_t begin;
 
 	if (variant->kind != ANON)
-		SKIP(return, "shared memory is not copied");
+		SKIP(return, "fork() does not copy shared memory");
 	start(writers, m);
 	for (begin = time(NULL); within(begin); times++) {
 		pid_t child;
@@ -415,7 +431,7 @@ TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
 		let_count(writers);
 		look(_metadata, self, times, false);
 		ASSERT_EQ(0, child_of(child)) {
-			TH_LOG("1 out of order, 2 changed");
+			TH_LOG("status 1: counts out of order; 2: a count changed in the child");
 		}
 	}
 	finish(_metadata, self, writers, times);
@@ -426,12 +442,13 @@ TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
 /**
  * struct changer - a thread that unfolds and folds the block
  * @memory: the block
- * @contpte: whether perf can tell if it is folded
+ * @contpte: whether perf can tell if the block is folded
  * @moves: how often the last page was moved away and back
- * @protects: how often it lost its permission
+ * @protects: how often the last page was made read-only and writable again
  * @folds: how often the block was seen folded
- * @unfolds: how often it was seen unfolded
- * @failed: whether a call failed, or the block was not folded as it must be
+ * @unfolds: how often the block was seen unfolded
+ * @failed: whether a call failed, or the block was folded or unfolded when it
+ *	must not be
  */
 struct changer {
 	struct memory *memory;
@@ -473,10 +490,10 @@ static void *change(void *argument)
 }
 
 /*
- * [contpte 64] vmsplice() finds pages by GUP-fast, without the lock of the page
- * table, while another thread unfolds and folds their block. The pipe then
- * holds the content of the right page: no other page has it. Only the last page
- * may be missing.
+ * [contpte 64] vmsplice() finds the pages of a block by GUP-fast, without the
+ * page-table lock, while another thread unfolds and folds the block. The pipe
+ * then holds the content of the right pages: each page has other content, so a
+ * wrong page is noticed. Only the last page may be missing.
  */
 TEST_F(folio_race, gup_fast_beside_changes)
 {
@@ -516,12 +533,12 @@ TEST_F(folio_race, gup_fast_beside_changes)
 	pthread_join(thread, NULL);
 	EXPECT_FALSE(changer.failed);
 	DID(pages, "pages found by GUP-fast");
-	DID(last, "of them were the last page, which changes");
+	DID(last, "times that GUP-fast found the last page, which changes place");
 	DID(changer.moves, "moves by the other thread");
 	DID(changer.protects, "changes of protection by the other thread");
 	if (self->contpte) {
-		DID(changer.folds, "looks at a folded block");
-		DID(changer.unfolds, "looks at the block unfolded");
+		DID(changer.folds, "times that the block was seen folded");
+		DID(changer.unfolds, "times that the block was seen unfolded");
 	}
 	free(copy);
 	if (perf_missing(_metadata, has_contpte()))

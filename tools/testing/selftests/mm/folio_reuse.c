@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whether a write to a large folio that was shared reuses its memory, when no
- * other process maps it any more, but something else still refers to it.
+ * Whether the kernel reuses or copies the memory of a large folio when a
+ * process writes to it after other processes have shared it.
  *
- * Proves: the kernel never writes in place while a pipe, a device or swap
- * refers to the folio, or while another process maps any of its pages. A kernel
- * that tracks who maps a folio (Linux 6.15 and later) reuses the folio as soon
- * as that is over: for any order, and also if its pages are spread over VMAs
- * and page tables. Older kernels copy a large folio in all these cases. A
- * pinned page stays the page that the process sees. Threads and vfork() share
- * nothing: they are one process.
+ * Proves: a write copies the page while a pipe, a device or swap refers to a
+ * folio that was shared, or while another process maps any of its pages. Linux
+ * 6.15 and later track which processes map a folio. When the last of these
+ * references is gone, such kernels reuse the folio: for any order, and even if
+ * several VMAs or page tables map its pages. Older kernels copy large folios in
+ * all these cases. A pinned page stays mapped in its process. Threads and the
+ * child of vfork() do not count as other processes.
  *
- * Does not prove: the tracking itself (KUnit: folio_mapped_*), or reads and
- * writes of devices in progress, which pin pages as the device here does.
+ * Does not prove: how the kernel tracks processes (KUnit: folio_mapped_*); what
+ * happens during real device I/O, which pins pages as gup_test does here.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_reuse
  */
@@ -23,13 +23,13 @@ FIXTURE(folio_reuse)
 {
 	struct memory memory;
 	int go[2];
-	unsigned int copies;	/* pages copied, where the kernel may reuse them */
+	unsigned int copies;	/* pages that this kernel copies when it may reuse them */
 };
 
 FIXTURE_VARIANT(folio_reuse)
 {
 	int order;
-	bool above_block;	/* the order is relative to the order of a block */
+	bool above_block;	/* .order is added to the order of a block */
 	bool huge;
 };
 
@@ -76,19 +76,19 @@ FIXTURE_SETUP(folio_reuse)
 	if (variant->above_block)
 		order += order_of(cont_ptes());
 	if (variant->huge && (!table || table > 64 << 20))
-		SKIP(return, "no huge pages, or of more than 64 MiB");
+		SKIP(return, "no huge pages, or huge pages of more than 64 MiB");
 	if (variant->huge)
 		order = order_of(table / psize());
 	if (folio_owners == OWNERS_UNKNOWN)
-		SKIP(return, "CONFIG_KALLSYMS_ALL=n: what the kernel tracks is not known");
+		SKIP(return, "CONFIG_KALLSYMS_ALL=n: cannot tell whether the kernel tracks owners");
 	why = folio_settings(order);
 	if (!why)
 		why = memory_map(m, ANON, order, 1);
 	if (why)
 		SKIP(return, "%s", why);
 	/*
-	 * khugepaged must not make a huge page of it, and single entries map
-	 * it.
+	 * khugepaged must not make a huge page again. mprotect() of one page
+	 * splits a huge page, so that PTEs map the memory.
 	 */
 	folio_settings(0);
 	ASSERT_EQ(0, mprotect(m->at, bytes(1), PROT_READ));
@@ -104,8 +104,8 @@ FIXTURE_TEARDOWN(folio_reuse)
 }
 
 /*
- * Let a child map all of the memory and exit: no page is marked exclusive any
- * more.
+ * Let a child map all of the memory and exit. After that, no page is marked
+ * exclusive. Returns whether it worked.
  */
 static bool shared_for_a_while(int go[2], struct memory *m)
 {
@@ -114,8 +114,8 @@ static bool shared_for_a_while(int go[2], struct memory *m)
 
 /*
  * [mapped 37] A child shares the folio and exits, then the parent writes to
- * each page. A tracking kernel copies none, an older one all. The variants have
- * orders from 2 to the order of a huge page.
+ * each page. A kernel that tracks owners copies no page, an older kernel copies
+ * all pages. The variants have folios from order 2 to the order of a huge page.
  */
 TEST_F(folio_reuse, alone)
 {
@@ -135,9 +135,10 @@ static void unmap_first_half(struct memory *m)
 }
 
 /*
- * The folio is mapped in two pieces, and a child maps only the second. A write
- * to the first piece is a copy on every kernel, as the folio is shared. After
- * the child has exited, all other pages belong to one process again.
+ * A process maps a folio in two halves, and a child maps only the second half.
+ * A write of the parent to the first half copies on every kernel, since the
+ * folio is shared. After the child has exited, the parent writes to all other
+ * pages: no write copies if @copies is 0, and each write copies otherwise.
  */
 static void write_to_halves(struct __test_metadata *_metadata, int go[2], struct memory *m,
 			    unsigned int copies)
@@ -156,7 +157,8 @@ static void write_to_halves(struct __test_metadata *_metadata, int go[2], struct
 
 /*
  * [mapped 37] The two halves of the folio are in two VMAs of one process. A
- * tracking kernel still sees when the child has exited, and reuses all pages.
+ * child shares the second half, so a write to the first half copies. After the
+ * child has exited, a kernel that tracks owners reuses the other pages.
  */
 TEST_F(folio_reuse, in_two_vmas)
 {
@@ -169,8 +171,9 @@ TEST_F(folio_reuse, in_two_vmas)
 }
 
 /*
- * [mapped 37] mremap() has moved one half of the folio to another page table. A
- * tracking kernel still reuses all pages after the child has exited.
+ * [mapped 37] mremap() moves the second half of the folio to another page
+ * table. A child shares this half, so a write to the first half copies. After
+ * the child has exited, a kernel that tracks owners reuses the other pages.
  */
 TEST_F(folio_reuse, half_moved_away)
 {
@@ -179,7 +182,7 @@ TEST_F(folio_reuse, half_moved_away)
 	char *to;
 
 	if (!table)
-		SKIP(return, "unknown how much a page table maps");
+		SKIP(return, "cannot tell how much memory a page table maps");
 	to = mmap(NULL, 2 * table + half, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, to);
 	halves[0] = m->at;
@@ -191,9 +194,10 @@ TEST_F(folio_reuse, half_moved_away)
 }
 
 /*
- * [mapped 37] mremap() has moved the folio to a place where a page table ends
- * in its middle. A tracking kernel still reuses all pages after the child has
- * exited.
+ * [mapped 37] mremap() moves the folio to an address where a page table ends in
+ * its middle. A child shares the second half, so a write to the first half
+ * copies. After the child has exited, a kernel that tracks owners reuses the
+ * other pages.
  */
 TEST_F(folio_reuse, over_table_end)
 {
@@ -202,7 +206,7 @@ TEST_F(folio_reuse, over_table_end)
 	char *room;
 
 	if (!table)
-		SKIP(return, "unknown how much a page table maps");
+		SKIP(return, "cannot tell how much memory a page table maps");
 	room = mmap(NULL, 4 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, room);
 	halves[1] = (char *)(((unsigned long)room + 2 * table - 1) & -table);
@@ -214,10 +218,10 @@ TEST_F(folio_reuse, over_table_end)
 }
 
 /*
- * [mapped 32] A pipe holds a reference to one page, taken while no page was
- * marked exclusive. The pipe must not show later writes. So a write to this
- * page, or to any other page of the folio, makes a copy. When the pipe is
- * empty, the pages before it are reused.
+ * [mapped 32] After a child has shared the folio, a pipe takes a reference to
+ * one page. The pipe must not show later writes. So a write to this page, or to
+ * any other page of the folio, makes a copy. After the pipe has been read, a
+ * kernel that tracks owners reuses the pages before this page.
  */
 TEST_F(folio_reuse, page_in_pipe)
 {
@@ -241,7 +245,10 @@ TEST_F(folio_reuse, page_in_pipe)
 	free(came);
 }
 
-/* Pin a page for long to read it, as a device does; without a lock if @fast. */
+/*
+ * Take a long-term pin of a page for reading, as a device does. If @fast, pin
+ * it by GUP-fast, without a lock.
+ */
 static int device_pin(int device, char *at, bool fast)
 {
 	struct pin_longterm_test args = {
@@ -265,9 +272,10 @@ static bool device_reads(int device, unsigned char value)
 }
 
 /*
- * [mapped 35] A device pins a page that a child shares. The process gets a page
- * of its own first, and the device sees that page, also after the process
- * writes to it. The child keeps the old content.
+ * [mapped 35] A device pins a page that a child shares. The kernel first gives
+ * the parent a copy of the page, and pins the copy. The device sees what the
+ * parent then writes to this copy, and the child keeps the old content. The
+ * case pins one page under the lock, and another by GUP-fast.
  */
 TEST_F(folio_reuse, pin_beside_child)
 {
@@ -291,7 +299,7 @@ TEST_F(folio_reuse, pin_beside_child)
 		memset(at, 0xff, bytes(1));
 		EXPECT_EQ(pinned, pfn_of(at));
 		EXPECT_TRUE(device_reads(device, 0xff)) {
-			TH_LOG("pinned %s", fast ? "without a lock" : "under the lock");
+			TH_LOG("the pin was made %s", fast ? "without a lock" : "under the lock");
 		}
 		EXPECT_TRUE(child_has(child, at, pattern(page)));
 		ioctl(device, PIN_LONGTERM_TEST_STOP);
@@ -301,10 +309,11 @@ TEST_F(folio_reuse, pin_beside_child)
 }
 
 /*
- * [mapped 32] [mapped 35] A device pins a page after the child has exited: a
- * tracking kernel reuses the page for the pin, as it would for a write. While
- * the pin lasts, writes to the other pages are copies, since the folio has more
- * references than mappings. After it they are reused.
+ * [mapped 32] [mapped 35] A child shares the folio and exits, then a device
+ * pins one page. A kernel that tracks owners pins this page without a copy, an
+ * older kernel pins a copy. While the pin lasts, a write to another page
+ * copies, since the folio has more references than mappings. After the pin is
+ * gone, a kernel that tracks owners reuses the remaining pages.
  */
 TEST_F(folio_reuse, pin_after_child)
 {
@@ -326,7 +335,7 @@ TEST_F(folio_reuse, pin_after_child)
 	EXPECT_EQ(pinned, pfn_of(at));
 	EXPECT_TRUE(device_reads(device, 0xff));
 	ioctl(device, PIN_LONGTERM_TEST_STOP);
-	/* Without the pin, the rest of the folio is reused. */
+	/* After the pin is gone, write to the pages after the pinned page. */
 	EXPECT_EQ(self->copies ? left : 0, copied_part(at + bytes(1), one + 1, left));
 	EXPECT_EQ(-1, foreign_page(m->at, 0, one));
 	EXPECT_EQ(-1, foreign_page(at + bytes(1), one + 1, left));
@@ -334,9 +343,10 @@ TEST_F(folio_reuse, pin_after_child)
 }
 
 /*
- * [mapped 32] A device pins a page, then the process forks: the child gets
- * copies of the folio's pages at once. So the parent writes to the same memory
- * as before, which the device sees.
+ * [mapped 32] A device pins a page, then the process forks. fork() copies all
+ * pages of the folio for the child at once. So writes of the parent copy
+ * nothing, and the device sees a write to the pinned page. The child keeps the
+ * old content.
  */
 TEST_F(folio_reuse, pin_before_fork)
 {
@@ -360,12 +370,13 @@ TEST_F(folio_reuse, pin_before_fork)
 }
 
 /*
- * [mapped 33] The memory was swapped out, and a child has it only in swap. The
- * parent reads it back. No other process maps the folio, but the child will
- * read it from the swap cache, so a write must copy. After the child has
- * exited, the kernel drops the swap and reuses the pages. Old kernels read back
- * single pages, new ones some large folios that were swapped out as a whole;
- * the same rule holds for both.
+ * [mapped 33] The memory is swapped out, a child is forked, and the parent
+ * reads the memory back. No other process maps the folio, but the child has
+ * swap entries, and will read the folio from the swap cache. So a write of the
+ * parent copies. After the child has exited, the kernel frees the swap entries
+ * and reuses the pages. Older kernels read back single pages. Newer kernels
+ * read back some large folios that were swapped out as a whole. The same rule
+ * holds on both kinds of kernels.
  */
 TEST_F(folio_reuse, in_swap_cache)
 {
@@ -396,10 +407,11 @@ TEST_F(folio_reuse, in_swap_cache)
 }
 
 /*
- * [mapped 36] Three processes share the folio, and the second exits first. The
- * kernel counts at most two processes, and has none in the second slot now. The
- * first process still must not write in place. It may after the third has
- * exited.
+ * [mapped 36] Three processes share the folio, and the second process exits
+ * first. The kernel tracks at most two processes per folio, and its second slot
+ * is now empty. A write of the first process still copies, since the third
+ * process maps the folio. After the third process has exited, a kernel that
+ * tracks owners reuses the pages.
  */
 TEST_F(folio_reuse, three_processes_then_one)
 {
@@ -418,16 +430,20 @@ TEST_F(folio_reuse, three_processes_then_one)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/* Write to all pages: 0 if each one was copied with its content, else 1. */
+/*
+ * Write to all pages. Returns 0 if each page was copied with its content, else
+ * 1.
+ */
 static int all_copied(struct memory *m, int unused)
 {
 	return copied(m) != m->pages || foreign_page(m->at, 0, m->pages) != -1;
 }
 
 /*
- * [mapped 36] Of three processes only the third is left. A kernel that tracks
- * two processes has never tracked this one, and takes the folio for shared. So
- * every kernel copies all pages here, and each copy has the right content.
+ * [mapped 36] Three processes mapped the folio, and only the third still maps
+ * it. The kernel tracks at most two processes per folio and has never tracked
+ * the third, so it takes the folio for shared. Thus every kernel copies all
+ * pages when they are written to, and each copy has the right content.
  */
 TEST_F(folio_reuse, third_process_alone)
 {
@@ -446,9 +462,10 @@ static void *write_all(void *argument)
 }
 
 /*
- * [mapped 39] A thread is not another process: no page becomes read-only when
- * it starts, so its writes cost no fault. After a child has shared the folio, a
- * thread that writes reuses the pages as the main thread would.
+ * [mapped 39] A thread is not another process. When a thread starts, no page
+ * becomes read-only, and a write of the thread costs no fault. After a child
+ * has shared the folio and exited, the kernel reuses or copies pages for a
+ * thread as for the main thread.
  */
 TEST_F(folio_reuse, thread_writes)
 {
@@ -474,8 +491,9 @@ TEST_F(folio_reuse, thread_writes)
 }
 
 /*
- * [mapped 39] A child of vfork() uses the memory of its parent: the parent sees
- * its write, in the same frame, and the pages stay exclusive.
+ * [mapped 39] A child of vfork() uses the memory of its parent. The child
+ * writes to a page: the parent sees the write in the same frame, and the page
+ * stays exclusive.
  */
 TEST_F(folio_reuse, vfork_writes)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes to a large folio while processes that share it come and go, while it
- * is migrated, and while other threads take references to its pages. At each
- * write the kernel decides whether the folio belongs to one process alone.
+ * Writes to a large folio during forks, exits and migration, and while other
+ * threads take references to its pages. At each write the kernel decides
+ * whether the folio belongs to one process alone.
  *
- * Proves: no process sees another one's write, and none loses its own. No check
- * of the kernel fails, with CONFIG_DEBUG_VM=y.
+ * Proves: no process sees a write of another process, and no process loses its
+ * own write. With CONFIG_DEBUG_VM=y, no check of the kernel fails.
  *
- * Does not prove: the absence of races; each case runs for some seconds. The
- * virtual machine gives this program two CPUs.
+ * Does not prove: the absence of races, since each case runs for only some
+ * seconds. The virtual machine gives this program two CPUs.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_reuse_race
  */
@@ -21,7 +21,7 @@
 #define WRITERS 2
 #define CHILDREN 3
 /*
- * The threads use only so many pages of a huge page, so that rounds are short.
+ * The threads use at most this many pages of a folio, so that rounds are short.
  */
 #define PAGES 64
 
@@ -53,7 +53,7 @@ FIXTURE_SETUP(folio_reuse_race)
 
 	self->memory.fd = -1;
 	if (variant->huge && (!table || table > 4 << 20))
-		SKIP(return, "no huge pages, or of more than 4 MiB");
+		SKIP(return, "no huge pages, or huge pages of more than 4 MiB");
 	if (variant->huge)
 		order = order_of(table / psize());
 	self->memory.order = order;
@@ -68,7 +68,8 @@ FIXTURE_TEARDOWN(folio_reuse_race)
 }
 
 /*
- * The first words of each page: the process that wrote it last, and how often.
+ * The first words of each page: the process that wrote to it last, and how
+ * often the parent wrote to it.
  */
 struct note {
 	atomic_ulong who;
@@ -87,9 +88,10 @@ static atomic_bool stop;
 /**
  * struct worker - a thread of the parent
  * @memory: the memory that it uses
- * @rest: its pages are those with this remainder
- * @times: how often it has written to all of them, or read one
- * @wrong: a page with wrong content, or -1
+ * @rest: a writer's pages have this number modulo WRITERS
+ * @times: how often a writer has written to all its pages, or how many pages
+ *	the reader has read
+ * @wrong: a page in which the thread found wrong content, or -1
  */
 struct worker {
 	struct memory *memory;
@@ -119,7 +121,8 @@ static void *write_pages(void *argument)
 }
 
 /*
- * Take references to pages by vmsplice() and process_vm_readv(), and read them.
+ * Take references to pages by vmsplice() and process_vm_readv(), and check the
+ * content that they read.
  */
 static void *take_references(void *argument)
 {
@@ -149,8 +152,9 @@ static void *take_references(void *argument)
 			left -= got;
 		}
 		/*
-		 * The content of the pipe is older than the present one, or the
-		 * same.
+		 * The pipe has the page as it was before this read. So the
+		 * count in the pipe must not be higher than the count that this
+		 * read finds.
 		 */
 		if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != sizeof(copy))
 			break;
@@ -165,8 +169,9 @@ static void *take_references(void *argument)
 }
 
 /*
- * The child: what it sees changes only by its own writes, before them and
- * after.
+ * In a child: check pages and write to some of them. Only the child's own
+ * writes may change what it sees. Returns 1 if a page was wrong before the
+ * child wrote to it, 2 if a page was wrong afterwards, else 0.
  */
 static int live(const struct memory *m, unsigned int number)
 {
@@ -176,7 +181,7 @@ static int live(const struct memory *m, unsigned int number)
 
 	for (page = 0; page < m->pages; page++)
 		times[page] = note(m, page)->times;
-	/* One child unmaps the half that it does not check. */
+	/* Child 1 unmaps the half of the pages that no child checks. */
 	if (number == 1)
 		munmap(m->at + bytes(m->pages / 2), bytes(m->pages / 2));
 	for (page = 0; page < m->pages / 2; page++) {
@@ -194,9 +199,10 @@ static int live(const struct memory *m, unsigned int number)
 }
 
 /*
- * [mapped 38] [bug B36] Two threads write and a third takes references, while
- * three children share the folio for a short time. Then comes a fresh folio.
- * The children see no write of the parent, and the parent none of theirs.
+ * [mapped 38] [bug B36] Two threads write to a folio and a third takes
+ * references to its pages, while three children are forked and exit. Each round
+ * has a fresh folio. The children see no write that the parent makes after
+ * fork(), and the parent sees no write of a child.
  */
 TEST_F_TIMEOUT(folio_reuse_race, writes_forks_references, 60)
 {
@@ -232,26 +238,26 @@ TEST_F_TIMEOUT(folio_reuse_race, writes_forks_references, 60)
 		}
 		for (int i = 0; i < CHILDREN; i++)
 			EXPECT_EQ(0, child_of(children[i])) {
-				TH_LOG("1: a child saw another's write, 2: it lost its own");
+				TH_LOG("status 1: a child saw another's write; 2: it lost its own");
 			}
 		/*
-		 * After the children the folio is the parent's alone, and
-		 * writes may reuse it.
+		 * After the children have exited, only the parent maps the
+		 * folio, and writes may reuse it.
 		 */
 		usleep(2000);
 		atomic_store(&stop, true);
 		for (int i = 0; i <= WRITERS; i++) {
 			pthread_join(workers[i].thread, NULL);
 			ASSERT_EQ(-1, workers[i].wrong) {
-				TH_LOG("%s: page %u", i < WRITERS ? "a writer" : "the reader",
-				       workers[i].wrong);
+				TH_LOG("%s found wrong content in page %u",
+				       i < WRITERS ? "a writer" : "the reader", workers[i].wrong);
 			}
 		}
 		referred += workers[WRITERS].times;
 		memory_free(m);
 	}
 	DID(rounds, "folios shared and then owned by one process");
-	DID(referred, "references taken meanwhile");
+	DID(referred, "references taken to pages");
 }
 
 #define SECTOR 512
@@ -300,10 +306,11 @@ static void *write_beside(void *argument)
 }
 
 /*
- * [mapped 32] One thread reads a file with O_DIRECT into the start of a page,
- * which pins the page meanwhile. Another thread writes to the end of the page,
- * and children come and go. The data of each read is in the page: no write has
- * moved the process to a copy during a read.
+ * [mapped 32] One thread reads a file with O_DIRECT into the start of a page.
+ * Each read pins the page until it is done. Another thread writes to the end of
+ * the page, and children are forked and exit. After each read the page holds
+ * the data that was read: no write during the read gave the process a copy of
+ * the page.
  */
 TEST_F_TIMEOUT(folio_reuse_race, direct_read_beside_forks, 60)
 {
@@ -315,7 +322,7 @@ TEST_F_TIMEOUT(folio_reuse_race, direct_read_beside_forks, 60)
 	pthread_t writer;
 
 	if (direct.fd < 0 || fcntl(direct.fd, F_SETFL, O_DIRECT))
-		SKIP(return, "no file system at " FOLIO_FILES " that reads past the page cache");
+		SKIP(return, "no file system at " FOLIO_FILES " with O_DIRECT");
 	if (why)
 		SKIP(return, "%s", why);
 	direct.at = m->at + bytes(m->pages / 2);
@@ -333,19 +340,19 @@ TEST_F_TIMEOUT(folio_reuse_race, direct_read_beside_forks, 60)
 	pthread_join(direct.thread, NULL);
 	pthread_join(writer, NULL);
 	EXPECT_EQ(0, direct.wrong) {
-		TH_LOG("so many reads went to a page that the process no longer mapped");
+		TH_LOG("direct.wrong reads went to a page that the process no longer mapped");
 	}
-	DID(direct.reads, "reads past the page cache");
-	DID(forks, "children forked meanwhile");
+	DID(direct.reads, "reads with O_DIRECT");
+	DID(forks, "children forked during the reads");
 	close(direct.fd);
 }
 
 #define FOLIOS 16
 
 /**
- * struct beside - what a writer and the migrating process share
- * @turn: the folio that is migrated now, from 1 on; LAST ends the writer
- * @done: the last folio that the writer wrote to
+ * struct beside - what the writer and the process that migrates share
+ * @turn: the number of the folio that is migrated now, from 1 on
+ * @done: the number of the last folio that the writer wrote to
  * @longest: how long the last migration took, in nanoseconds
  */
 struct beside {
@@ -399,8 +406,8 @@ static void *write_in_turn_thread(void *argument)
 }
 
 /*
- * The first page with wrong content, or -1. @wrote: this process was the
- * writer.
+ * The first page with wrong content, or -1. @wrote: whether this process was
+ * the writer.
  */
 static int wrong_page(const struct memory *m, bool wrote)
 {
@@ -416,12 +423,14 @@ static int wrong_page(const struct memory *m, bool wrote)
 }
 
 /*
- * [mapped 38] A folio that two processes share is migrated. One process gets
- * its entries back first, so for a moment the folio looks like its own, and it
- * writes just then. The kernel checks twice whether the folio is shared;
- * without the second check, with stable counts, the write would reach the other
- * process. Parent and child write in turn. Each folio gets one write: its
- * second migration splits it (known issue 8).
+ * [mapped 38] A parent and its child share a folio. The parent migrates it, and
+ * one of the two processes writes to it meanwhile. The kernel restores the
+ * entries of one process first, so for a moment the folio looks as if only this
+ * process mapped it. The kernel checks twice whether the folio is shared.
+ * Without the second check, which sees stable counts, the write would reach the
+ * other process. The parent writes in one round, the child in the next. Each
+ * folio gets only one write, since a second migration would split it (known
+ * issue 8).
  */
 TEST_F_TIMEOUT(folio_reuse_race, write_beside_migration, 60)
 {
@@ -434,9 +443,9 @@ TEST_F_TIMEOUT(folio_reuse_race, write_beside_migration, 60)
 
 	ASSERT_NE(MAP_FAILED, b);
 	if (variant->huge)
-		SKIP(return, "one huge page is mapped by one entry: another function decides");
+		SKIP(return, "one entry maps a huge page: another function handles the write");
 	if (access("/sys/devices/system/node/node1", F_OK))
-		SKIP(return, "needs two nodes to migrate between");
+		SKIP(return, "needs two NUMA nodes");
 	for (; time(NULL) - begin < SECONDS; rounds++) {
 		struct in_turn writer = { m, b };
 		bool child_writes = rounds & 1;
@@ -481,12 +490,12 @@ TEST_F_TIMEOUT(folio_reuse_race, write_beside_migration, 60)
 			pthread_join(thread, NULL);
 		wrong = wrong_page(m, !child_writes);
 		EXPECT_EQ(-1, wrong) {
-			TH_LOG("page %d of the parent is not as it was", wrong);
+			TH_LOG("page %d of the parent has wrong content", wrong);
 		}
 		close(go[0]);
 		close(go[1]);
 		ASSERT_EQ(0, child_of(child)) {
-			TH_LOG("1: a page of the child is not as it was");
+			TH_LOG("status 1: a page of the child has wrong content");
 		}
 		memory_free(m);
 	}

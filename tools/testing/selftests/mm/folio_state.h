@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The state of memory: which blocks are folded, which pages are in swap. With
- * it a test proves that what its verdict rests on did happen.
+ * Helpers that read the state of memory: which blocks are folded, and which
+ * pages are in swap. Tests use them to prove that a fold or a swap-out really
+ * happened.
  */
 #ifndef FOLIO_STATE_H
 #define FOLIO_STATE_H
@@ -13,10 +14,11 @@
 
 /**
  * mapped_size() - the size of the entry that maps an address
- * @address: is read
+ * @address: the address; the function reads one byte there
  *
- * perf puts a watchpoint on the address. The sample that it takes at the access
- * has the size, which includes the effect of the contiguous bit.
+ * perf puts a watchpoint on the address, and takes a sample when the address is
+ * read. The sample has the size of the entry: for an entry with the contiguous
+ * bit, the size of the block.
  *
  * Return: bytes, or 0 if perf cannot tell
  */
@@ -65,8 +67,8 @@ static inline bool folded(const struct memory *m, unsigned int page)
 }
 
 /*
- * Whether perf tells sizes on this machine, tried with a variable of this
- * program.
+ * Whether perf can tell sizes on this machine. The function tries it on a
+ * variable of this program.
  */
 static inline bool perf_tells(void)
 {
@@ -75,24 +77,27 @@ static inline bool perf_tells(void)
 	return mapped_size(&here) > 0;
 }
 
-#define NO_PERF "perf has no watchpoints here: folding not looked at"
+#define NO_PERF "perf has no watchpoints here: folding was not checked"
 
 /**
- * perf_missing() - whether a case must end as a skip, because perf shows no
+ * perf_missing() - whether a case must be skipped because perf cannot show
  *	folding
- * @_metadata: of the case; after all other checks, it then calls SKIP(return,
- *	NO_PERF)
+ * @_metadata: the metadata of the case
  * @contpte: whether this kernel can fold blocks at all
  *
- * Return: false if perf tells sizes, if there are no blocks to see, or if the
- * case has failed already
+ *
+ * A case calls this function after all other checks. If it returns true, the
+ * case calls SKIP(return, NO_PERF).
+ *
+ * Return: false if perf can tell sizes, if the kernel cannot fold blocks, or if
+ * the case has failed already
  */
 static inline bool perf_missing(struct __test_metadata *_metadata, bool contpte)
 {
 	return contpte && __test_passed(_metadata) && !perf_tells();
 }
 
-/* How many of the @pages from page @first on are mapped. */
+/* How many of the @pages pages from page @first on are mapped. */
 static inline unsigned int present(const struct memory *m, unsigned int first, unsigned int pages)
 {
 	unsigned int count = 0;

@@ -2,17 +2,18 @@
 /*
  * One system call on memory that two page tables map.
  *
- * Proves: advice, mprotect(), mincore() and mremap() act on the folios on both
- * sides of the end of a page table, in one call. A fault next to that end maps
- * the whole folio that it hits, and nothing of the other one.
+ * Proves: one call of madvise(), mprotect(), mincore() or mremap() acts on two
+ * folios, one on each side of the end of a page table. A fault in one of the
+ * two folios maps the whole folio, and no page of the other folio.
  *
  *	|<------- a table ------->|<------- a table ------->|
  *	                 |<-folio->|<-folio->|
  *	                  first     second
  *
- * The kernel walks such a range table by table. A function that handles one
- * table returns whether the walk goes on, so the second folio shows whether it
- * did. A fault must map the whole folio, which just fits into its table.
+ * The kernel walks such a range table by table. The function for one table
+ * returns whether the walk continues. If the walk stopped too early, the second
+ * folio would show it. A fault must map the whole folio, which ends or begins
+ * exactly where the table does.
  *
  * Does not prove: what happens within one table (folio_advice,
  * folio_permission, folio_move), or to a folio that lies in both tables
@@ -45,8 +46,8 @@ FIXTURE_VARIANT_ADD(folio_tables, shmem)
 };
 
 /*
- * Map two folios so that one ends where a page table ends. NULL, or the reason
- * why there is no such memory.
+ * Map two folios so that the first folio ends where a page table ends. Returns
+ * NULL, or the reason why there is no such memory.
  */
 static const char *map_over_table_end(struct memory *m, bool shared)
 {
@@ -68,7 +69,8 @@ static const char *map_over_table_end(struct memory *m, bool shared)
 		return "out of memory";
 	for (unsigned int page = 0; page < m->pages; page++)
 		memset(m->at + bytes(page), pattern(page), bytes(1));
-	return is_folio(m, 0) && is_folio(m, size) ? NULL : "no folios of this size came";
+	return is_folio(m, 0) && is_folio(m, size) ? NULL :
+	       "the kernel allocated no folios of this size";
 }
 
 FIXTURE_SETUP(folio_tables)
@@ -98,8 +100,8 @@ static bool unchanged(const char *at, unsigned int pages)
 }
 
 /*
- * MADV_COLD makes the entries of both folios old, MADV_FREE makes both
- * lazyfree, and MADV_PAGEOUT swaps both out.
+ * One call of madvise() acts on both folios: MADV_COLD makes their entries old,
+ * MADV_PAGEOUT swaps them out, and MADV_FREE makes them lazyfree.
  */
 TEST_F(folio_tables, advice)
 {
@@ -107,14 +109,14 @@ TEST_F(folio_tables, advice)
 	size_t length = bytes(m->pages);
 
 	if (variant->shared || !have_swap())
-		SKIP(return, "anonymous memory, and swap");
+		SKIP(return, "needs anonymous memory and swap");
 	ASSERT_EQ(m->pages, smaps_pages(m->at, "Referenced"));
 	ASSERT_EQ(0, madvise(m->at, length, MADV_COLD));
 	EXPECT_EQ(0, smaps_pages(m->at, "Referenced"));
 	ASSERT_EQ(0, madvise(m->at, length, MADV_PAGEOUT));
 	EXPECT_EQ(m->pages, swapped_out(m));
 	EXPECT_TRUE(unchanged(m->at, m->pages));
-	/* Pages that are dirty and in memory. */
+	/* Bring all pages back into memory, and make them dirty. */
 	for (unsigned int page = 0; page < m->pages; page++)
 		m->at[bytes(page)] = pattern(page);
 	ASSERT_EQ(0, madvise(m->at, length, MADV_FREE));
@@ -122,7 +124,8 @@ TEST_F(folio_tables, advice)
 }
 
 /*
- * mprotect() takes the right to write from both folios, and gives it back.
+ * One call of mprotect() makes both folios read-only, so each write raises
+ * SIGSEGV. Another call makes both writable again, and no content has changed.
  */
 TEST_F(folio_tables, mprotect)
 {
@@ -131,7 +134,7 @@ TEST_F(folio_tables, mprotect)
 	ASSERT_EQ(0, mprotect(m->at, bytes(m->pages), PROT_READ));
 	for (unsigned int page = 0; page < m->pages; page++) {
 		EXPECT_EQ(SIGSEGV, try_access(m->at + bytes(page), true)) {
-			TH_LOG("page %u", page);
+			TH_LOG("a write to page %u must raise SIGSEGV", page);
 		}
 	}
 	ASSERT_EQ(0, mprotect(m->at, bytes(m->pages), PROT_READ | PROT_WRITE));
@@ -141,9 +144,10 @@ TEST_F(folio_tables, mprotect)
 }
 
 /*
- * mincore() answers for both folios: for two that are in memory, and for one
- * after the other has been given up. Shared memory is in core in both cases: it
- * stays in the page cache.
+ * One call of mincore() reports both folios as in memory. MADV_DONTNEED drops
+ * the first folio, and then the second. After each step mincore() reports the
+ * dropped folios as not in memory. Shared memory is always reported as in
+ * memory, since it stays in the page cache.
  */
 TEST_F(folio_tables, mincore)
 {
@@ -159,14 +163,15 @@ TEST_F(folio_tables, mincore)
 		ASSERT_EQ(0, mincore(m->at, bytes(m->pages), core));
 		for (unsigned int page = 0; page < m->pages; page++) {
 			EXPECT_EQ(variant->shared || page >= gone * size, core[page]) {
-				TH_LOG("page %u, %u folios given up", page, gone);
+				TH_LOG("page %u, after MADV_DONTNEED of %u folios", page, gone);
 			}
 		}
 	}
 }
 
 /*
- * MADV_DONTNEED unmaps both folios: no page is mapped, and Rss is 0.
+ * One call of MADV_DONTNEED unmaps both folios: no page is mapped then, and Rss
+ * is 0.
  */
 TEST_F(folio_tables, dontneed)
 {
@@ -179,8 +184,9 @@ TEST_F(folio_tables, dontneed)
 }
 
 /*
- * mremap() moves both folios by half a table, so both lie in one table then,
- * and back again. They stay folios, and each page keeps its content.
+ * One call of mremap() moves both folios by half a table, into one page table.
+ * Another call moves them back. They stay whole folios, and each page keeps its
+ * content.
  */
 TEST_F(folio_tables, mremap)
 {
@@ -200,9 +206,10 @@ TEST_F(folio_tables, mremap)
 }
 
 /*
- * Nothing is mapped, but the folios are in the page cache. A write to any page
- * maps its whole folio: the first folio ends in the last entry of its table,
- * the second begins in the first entry of the next.
+ * Both folios are in the page cache, and no page is mapped. A write to a page
+ * maps the whole folio of this page, and no page of the other folio. The first
+ * folio ends in the last entry of its table, and the second folio begins in the
+ * first entry of the next table.
  */
 TEST_F(folio_tables, fault)
 {
@@ -211,7 +218,7 @@ TEST_F(folio_tables, fault)
 	unsigned long mapped = 0;
 
 	if (!variant->shared)
-		SKIP(return, "shared memory");
+		SKIP(return, "needs shared memory");
 	for (unsigned int page = 0; page < m->pages; page++) {
 		unsigned int hit = page / size;
 
@@ -219,7 +226,7 @@ TEST_F(folio_tables, fault)
 		ASSERT_EQ(0, present(m, 0, m->pages));
 		m->at[bytes(page)] = pattern(page);
 		EXPECT_EQ(size, present(m, hit * size, size)) {
-			TH_LOG("a write to page %u", page);
+			TH_LOG("after a write to page %u", page);
 		}
 		EXPECT_EQ(0, present(m, !hit * size, size));
 		mapped += present(m, hit * size, size);

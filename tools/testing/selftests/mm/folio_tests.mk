@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# What user space can observe of runs of page-table entries and of large folios; included by the Makefile here.
+# Tests of runs of page-table entries and of large folios from user space. The Makefile in this folder includes this file.
 TEST_GEN_PROGS += contpte_fold
 TEST_GEN_PROGS += contpte_old
 TEST_GEN_PROGS += atomic_fault
@@ -36,11 +36,11 @@ TEST_GEN_PROGS += scan_protect
 LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_listen.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_state.h $(selfdir)/mm/folio_util.h $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h
 CFLAGS += -I$(top_srcdir)/tools/testing/selftests
 
-# What only the tree can tell, for linear_map_alias.
+# linear_map_alias has to know this, and only the kernel's source can tell it.
 CFLAGS += $(filter -DPGTABLE_KUNIT_HAS_DATA_ALIAS, \
 	$(shell sh ../../../../lib/pgtable_kunit/probe.sh -D ../../../.. 2>/dev/null))
 
-# Which known issues the tree has, for folio_known.h; written only when that changes.
+# A header for folio_known.h, with the known issues of this tree. It is written only when they change.
 folio_output := $(or $(OUTPUT),$(CURDIR))
 folio_issues := $(shell sh ../../../../lib/pgtable_kunit/known_issues.sh ../../../.. $(folio_output)/folio_known_issues.h)
 LOCAL_HDRS += $(folio_output)/folio_known_issues.h

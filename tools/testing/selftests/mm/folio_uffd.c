@@ -2,14 +2,15 @@
 /*
  * Write protection by userfaultfd for single pages of large folios.
  *
- * Proves: a write to the protected page of a folded block traps, and a write to
- * its neighbours does not. The block is unfolded. The page keeps its protection
- * in swap, through migration, and when a shared file is unmapped and mapped
- * again by a fault. It loses it when it is unprotected, and when mremap() moves
- * it to an address without userfaultfd. A child inherits it only if the monitor
- * asked for fork events.
+ * Proves: if one page of a folded block is protected, the kernel unfolds the
+ * block, and only a write to this page traps. The page keeps its protection in
+ * swap, through migration, and when a shared file is unmapped and mapped again
+ * by a fault. The page loses its protection when it is unprotected, and when
+ * mremap() moves it to an address without userfaultfd. A child inherits the
+ * protection only if the monitor asked for fork events.
  *
- * Does not prove: the content of the events (uffd-unit-tests does).
+ * Does not prove: that the events have the right content (uffd-unit-tests
+ * does).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_uffd
  */
@@ -80,8 +81,8 @@ static void *write_byte(void *address)
 }
 
 /*
- * Write to a page. Returns whether that trapped. A trapped write continues when
- * this function removes the protection.
+ * Write to a page in another thread. Returns whether the write trapped. If it
+ * trapped, this function removes the protection, and the write continues.
  */
 static bool traps(int uffd, char *at)
 {
@@ -105,7 +106,10 @@ static bool traps(int uffd, char *at)
 	return trapped;
 }
 
-/* Of all pages only @page traps, and every write takes effect in the end. */
+/*
+ * Write to each page: only a write to @page traps, or no write if @page is -1.
+ * All writes take effect.
+ */
 static void check_traps(struct __test_metadata *_metadata, FIXTURE_DATA(folio_uffd) * self,
 			int page)
 {
@@ -115,10 +119,10 @@ static void check_traps(struct __test_metadata *_metadata, FIXTURE_DATA(folio_uf
 		char *at = m->at + bytes(i);
 
 		EXPECT_EQ(pattern(i), (unsigned char)*at) {
-			TH_LOG("content of page %u", i);
+			TH_LOG("wrong content of page %u", i);
 		}
 		EXPECT_EQ((int)i == page, traps(self->uffd, at)) {
-			TH_LOG("page %u should trap or should not; page %d is protected", i, page);
+			TH_LOG("a write to page %u; only page %d is protected (-1: none)", i, page);
 		}
 		EXPECT_EQ(0x77, *at);
 		*at = pattern(i);
@@ -127,8 +131,8 @@ static void check_traps(struct __test_metadata *_metadata, FIXTURE_DATA(folio_uf
 
 /*
  * [contpte 220] One page of a block is protected: only a write to this page
- * traps. The block is unfolded, and its neighbour stays folded. 16 pages of the
- * block take their turn.
+ * traps. The block is unfolded, and the next block stays folded. This is done
+ * for 16 pages of the block.
  */
 TEST_F_TIMEOUT(folio_uffd, protect_each_page, 120)
 {
@@ -150,8 +154,9 @@ TEST_F_TIMEOUT(folio_uffd, protect_each_page, 120)
 }
 
 /*
- * [contpte 220] Two folios are protected and unprotected again. pagemap shows
- * both, and no write traps afterwards.
+ * [contpte 220] All pages of two folios are protected, and then unprotected.
+ * After each call pagemap shows the new state of each page. At the end no write
+ * traps.
  */
 TEST_F_TIMEOUT(folio_uffd, unprotect_whole, 120)
 {
@@ -167,11 +172,11 @@ TEST_F_TIMEOUT(folio_uffd, unprotect_whole, 120)
 }
 
 /*
- * [contpte 198] [bug B26] Two folios are swapped out, first with one page
- * protected, then with all pages but one. Each page keeps its protection in
- * swap, and has it when it comes back. The second round needs fresh folios:
- * memory that comes back from swap is single pages, which reclaim handles one
- * by one.
+ * [contpte 198] [bug B26] Two folios are swapped out and read back: in the
+ * first round one page is protected, in the second round all pages but one are
+ * protected. Each page keeps its state in swap, and still has it when it is
+ * read back. The second round needs fresh folios: pages that come back from
+ * swap are single pages, which reclaim handles one by one.
  */
 TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 {
@@ -190,7 +195,10 @@ TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 		ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
 		away = swapped_out(m);
 		DID(away, "pages swapped out");
-		/* Folios of a file that no process maps may stay in memory. */
+		/*
+		 * Shared memory may stay in the page cache after it is
+		 * unmapped.
+		 */
 		if (variant->kind == ANON)
 			EXPECT_EQ(m->pages, away);
 		for (unsigned int page = 0; page < m->pages; page++) {
@@ -198,20 +206,23 @@ TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 
 			EXPECT_FALSE(pagemap_has(at, PM_PRESENT));
 			EXPECT_EQ((page == odd) != others, pagemap_has(at, PM_UFFD_WP)) {
-				TH_LOG("page %u in swap, page %u is the odd one", page, odd);
+				TH_LOG("page %u in swap; page %u differs from the others", page,
+				       odd);
 			}
 			EXPECT_TRUE(page_is(at, pattern(page)));
 			EXPECT_EQ((page == odd) != others, pagemap_has(at, PM_UFFD_WP)) {
-				TH_LOG("page %u back, page %u is the odd one", page, odd);
+				TH_LOG("page %u after swap; page %u differs from the others", page,
+				       odd);
 			}
 		}
 	}
 }
 
 /*
- * No page is mapped, and as many pages as a block has were protected, from the
- * middle of the first block on. They have markers if @markers, and then they
- * are protected again when they are mapped.
+ * Check memory in which no page is mapped. A run of pages was protected: it
+ * begins in the middle of the first block, and is as long as a block. If
+ * @markers, these pages have markers, and are protected again when they are
+ * mapped. If not, no page is protected.
  */
 static void check_markers(struct __test_metadata *_metadata, const struct memory *m, bool markers)
 {
@@ -222,19 +233,19 @@ static void check_markers(struct __test_metadata *_metadata, const struct memory
 		char *at = m->at + bytes(page);
 
 		EXPECT_EQ(kept, pagemap_has(at, PM_UFFD_WP)) {
-			TH_LOG("page %u while it is gone", page);
+			TH_LOG("page %u while it is not mapped", page);
 		}
 		EXPECT_TRUE(page_is(at, markers ? pattern(page) : 0));
 		EXPECT_EQ(kept, pagemap_has(at, PM_UFFD_WP)) {
-			TH_LOG("page %u when it is back", page);
+			TH_LOG("page %u after it is mapped again", page);
 		}
 	}
 }
 
 /*
  * [contpte 198] MADV_DONTNEED leaves a marker for each protected page of a
- * shared file, and the page is protected again when it comes back. Anonymous
- * memory loses the protection.
+ * shared file, and the page is protected again when it is mapped again.
+ * Anonymous memory loses the protection.
  */
 TEST_F(folio_uffd, madvise_dontneed)
 {
@@ -246,9 +257,9 @@ TEST_F(folio_uffd, madvise_dontneed)
 }
 
 /*
- * Pages are protected while no page is mapped. Shared memory has a marker for
- * each of them, so they are protected when they are mapped later. Anonymous
- * memory has no markers.
+ * Pages are protected while no page is mapped. In shared memory each of them
+ * gets a marker, and is protected when it is mapped later. Anonymous memory
+ * gets no markers, and its pages are not protected later.
  */
 TEST_F(folio_uffd, protect_before_fault)
 {
@@ -261,7 +272,8 @@ TEST_F(folio_uffd, protect_before_fault)
 
 /*
  * [contpte 228] One page of a folio is protected. The folio moves to another
- * node and back, into other frames, and still only a write to that page traps.
+ * node and back, each time into other frames. After that, only a write to the
+ * protected page traps.
  */
 TEST_F_TIMEOUT(folio_uffd, migrate, 120)
 {
@@ -288,8 +300,8 @@ TEST_F_TIMEOUT(folio_uffd, migrate, 120)
 
 /*
  * [bug B22] mremap() moves protected memory to an address without userfaultfd.
- * The pages are no longer protected, and pagemap agrees. Their content is
- * right, and writes work.
+ * pagemap then shows no page as protected. Each page has its content, and
+ * writes to it work.
  */
 TEST_F(folio_uffd, mremap)
 {
@@ -304,7 +316,7 @@ TEST_F(folio_uffd, mremap)
 		char *at = to + bytes(page);
 
 		EXPECT_FALSE(pagemap_has(at, PM_UFFD_WP)) {
-			TH_LOG("page %u", page);
+			TH_LOG("page %u is still protected", page);
 		}
 		EXPECT_TRUE(page_is(at, pattern(page)));
 		EXPECT_EQ(0, try_access(at, true));
@@ -313,8 +325,9 @@ TEST_F(folio_uffd, mremap)
 }
 
 /*
- * [contpte 179] A child inherits no protection if the monitor did not ask for
- * fork events: its writes go through. A write of the parent still traps.
+ * [contpte 179] One page is protected, and the monitor did not ask for fork
+ * events. A child inherits no protection, and its writes do not trap. A write
+ * of the parent to the protected page still traps.
  */
 TEST_F_TIMEOUT(folio_uffd, fork, 120)
 {
@@ -338,20 +351,20 @@ TEST_F_TIMEOUT(folio_uffd, fork, 120)
 		_exit(0);
 	}
 	EXPECT_EQ(0, child_of(child)) {
-		TH_LOG("1 protected in the child, 2 wrong content");
+		TH_LOG("status 1: a page is protected in the child; 2: wrong content");
 	}
 	check_traps(_metadata, self, page);
 }
 
 /*
- * What the monitor does for a child: read its event, and let its writes
- * continue.
+ * The data of the monitor thread. The thread reads the fork event of a child,
+ * and lets the child's trapped writes continue.
  */
 struct forked {
-	int uffd;		/* of the parent */
-	int child;		/* of the child, or -1 */
+	int uffd;		/* the parent's userfaultfd */
+	int child;		/* the child's userfaultfd, or -1 */
 	unsigned long traps;	/* writes of the child that trapped */
-	unsigned long at;	/* the last of them */
+	unsigned long at;	/* the page of the last such write */
 };
 
 /*
@@ -392,8 +405,9 @@ static void *listen_to_child(void *argument)
 }
 
 /*
- * Check the entries of a child that has touched no page: fork() copied them
- * all.
+ * In a child that has touched no page yet: check that fork() copied all
+ * entries, then write to each page. Returns 0, or the number of the check that
+ * failed.
  */
 static int look_and_write(const struct memory *m, const unsigned long *frames, unsigned int page)
 {
@@ -417,11 +431,11 @@ static int look_and_write(const struct memory *m, const unsigned long *frames, u
 }
 
 /*
- * [contpte 176, 177, 179] If the monitor asks for fork events, fork() copies
- * all entries, even of a shared file. The child has all of them before it
- * touches any page, and RSS counts them. The protected page is still protected,
- * and exactly one write of the child traps. The other entries of shared memory
- * stay writable.
+ * [contpte 176, 177, 179] The monitor asks for fork events, and one page is
+ * protected. fork() then copies all entries, even of a shared file: the child
+ * has them before it touches any page, and Rss counts them. The page is
+ * protected in the child too, so exactly one write of the child traps. In
+ * shared memory, the parent's other entries stay writable.
  */
 TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 {
@@ -441,10 +455,11 @@ TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 	ASSERT_LE(0, self->uffd);
 	if (ioctl(self->uffd, UFFDIO_API, &api))
-		SKIP(return, "userfaultfd has no event of fork()");
+		SKIP(return, "userfaultfd has no fork events");
 	ASSERT_EQ(0, listen_to(self->uffd, m->at, bytes(m->pages)));
 	/*
-	 * The first userfaultfd left all entries read-only: write to each page.
+	 * The first userfaultfd left all entries read-only, so write to each
+	 * page.
 	 */
 	for (unsigned int i = 0; i < m->pages; i++) {
 		m->at[bytes(i)] = pattern(i);
@@ -457,7 +472,7 @@ TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 	if (!child)
 		_exit(look_and_write(m, frames, page));
 	EXPECT_EQ(0, child_of(child)) {
-		TH_LOG("1 not copied, 2 protection, 3 Rss, 4 content");
+		TH_LOG("status 1: not copied; 2: wrong protection; 3: wrong Rss; 4: wrong content");
 	}
 	pthread_cancel(thread);
 	pthread_join(thread, NULL);
@@ -476,7 +491,7 @@ TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 
 /*
  * [contpte 220] The second page of a folio is protected, and the folio is
- * split. Still only a write to this page traps.
+ * split. After the split only a write to this page traps.
  */
 TEST_F_TIMEOUT(folio_uffd, split_folio, 120)
 {
@@ -485,15 +500,16 @@ TEST_F_TIMEOUT(folio_uffd, split_folio, 120)
 
 	ASSERT_EQ(0, protect(self->uffd, m->at + bytes(page), 1, true));
 	if (!split_folios(m))
-		SKIP(return, "no debugfs, or cannot be split");
+		SKIP(return, "no debugfs, or the kernel cannot split these folios");
 	EXPECT_FALSE(is_folio(m, page - 1));
 	check_traps(_metadata, self, page);
 }
 
 /*
- * [bug B30] When a folio is split, the zero page replaces pages of zeros. They
- * keep their protection. All pages but one are protected here, and only the
- * unprotected one can be written to without a trap.
+ * [bug B30] When the kernel splits a folio, it replaces pages of zeros by the
+ * zero page. All pages are zero here, and all pages but one are protected.
+ * After the split these pages are still protected: a write to each of them
+ * traps, and a write to the unprotected page does not.
  */
 TEST_F_TIMEOUT(folio_uffd, split_folio_of_zeros, 120)
 {
@@ -506,16 +522,16 @@ TEST_F_TIMEOUT(folio_uffd, split_folio_of_zeros, 120)
 	ASSERT_EQ(0, protect(self->uffd, m->at, m->pages, true));
 	ASSERT_EQ(0, protect(self->uffd, m->at + bytes(odd), 1, false));
 	if (!split_folios(m))
-		SKIP(return, "no debugfs, or cannot be split");
+		SKIP(return, "no debugfs, or the kernel cannot split these folios");
 	for (unsigned int page = 0; page < m->pages; page++) {
 		char *at = m->at + bytes(page);
 
 		EXPECT_EQ(page != odd, pagemap_has(at, PM_UFFD_WP)) {
-			TH_LOG("page %u, all but page %u are protected", page, odd);
+			TH_LOG("page %u; all pages but page %u must be protected", page, odd);
 		}
 		EXPECT_TRUE(page_is(at, 0));
 		EXPECT_EQ(page != odd, traps(self->uffd, at)) {
-			TH_LOG("page %u should trap or should not", page);
+			TH_LOG("unexpected trap, or no trap, at page %u", page);
 		}
 	}
 }

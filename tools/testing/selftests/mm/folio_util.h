@@ -45,7 +45,7 @@
 #define FOLIO_KSM "/sys/kernel/mm/ksm/"
 #define FOLIO_NUMA "/proc/sys/kernel/numa_balancing"
 #define FOLIO_SCAN "/sys/kernel/debug/sched/numa_balancing/"
-/* How much of a file a fault maps; 64 KiB at first. */
+/* How much of a file one fault maps; the default is 64 KiB. */
 #define FOLIO_AROUND "/sys/kernel/debug/fault_around_bytes"
 #define XFS_MAGIC 0x58465342
 
@@ -56,8 +56,8 @@
  * cont_ptes() - how many entries the contiguous bit covers
  *
  * Return: 16, 128 or 32 on arm64 with pages of 4K, 16K or 64K. Other
- * architectures have no such bit. There it returns the number of pages in 64K,
- * so that the tests of content run too.
+ * architectures have no such bit. There it is the number of pages in 64K, so
+ * that tests of content run too.
  */
 static inline unsigned int cont_ptes(void)
 {
@@ -96,7 +96,7 @@ static inline bool kernel_has(const char *symbol)
 	if (f)
 		fclose(f);
 	if (!found && !readable)
-		ksft_exit_fail_msg("cannot tell if the kernel has %s: see /proc/kallsyms\n",
+		ksft_exit_fail_msg("/proc/kallsyms has no symbols: does the kernel have %s?\n",
 				   symbol);
 	return found;
 }
@@ -107,7 +107,7 @@ static inline bool has_contpte(void)
 	return kernel_has("contpte_");
 }
 
-/* Write the text to an existing file; 0, or -1. */
+/* Write the text to an existing file. Returns 0 or -1. */
 static inline int write_text(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY);
@@ -117,7 +117,7 @@ static inline int write_text(const char *path, const char *text)
 	return result;
 }
 
-/* Settings of the machine that tests change, except those of huge pages. */
+/* Settings that tests change, except the settings of huge pages. */
 static struct {
 	const char *path;
 	char value[64];
@@ -158,10 +158,7 @@ static void folio_settings_interrupted(int number)
 	_exit(128 + number);
 }
 
-/*
- * A test ends when the process that started it ends, unless the test says
- * otherwise.
- */
+/* The kernel kills a forked process when the parent of the process ends. */
 static void folio_end_with_parent(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -169,8 +166,8 @@ static void folio_end_with_parent(void)
 
 /*
  * The first process of a test program saves all settings. It restores them when
- * it ends, also when SIGINT, SIGTERM or SIGHUP ends it. The tests run in
- * children, which change the settings freely.
+ * it ends, even if SIGINT, SIGTERM or SIGHUP ends it. The cases run in child
+ * processes, which may change the settings.
  */
 static __attribute__((constructor)) void folio_settings_save(void)
 {
@@ -192,10 +189,10 @@ static __attribute__((constructor)) void folio_settings_save(void)
 }
 
 /**
- * folio_settings() - let new memory come in folios of one order
+ * folio_settings() - allocate new memory in folios of one order
  * @order: the order, or 0 for single pages
  *
- * Return: NULL, or the reason why this machine cannot do it
+ * Return: NULL, or the reason why this machine cannot do that
  */
 static inline const char *folio_settings(int order)
 {
@@ -224,11 +221,11 @@ static inline const char *folio_settings(int order)
 	}
 	thp_write_settings(&settings);
 	/*
-	 * The tests count faults and read entries: NUMA balancing must not add
-	 * any.
+	 * The tests count faults and read entries, so NUMA balancing must not
+	 * cause faults or change entries.
 	 */
 	write_text(FOLIO_NUMA, "0");
-	/* A fault on a file maps a whole block, also with pages of 16K. */
+	/* Let a fault on a file map a whole block, which may exceed 64 KiB. */
 	snprintf(around, sizeof(around), "%zu", cont_ptes() * psize());
 	write_text(FOLIO_AROUND, around);
 	return NULL;
@@ -238,15 +235,15 @@ enum memory_kind { ANON, SHMEM, XFS };
 
 /**
  * struct memory - a mapping that is aligned to its folios
- * @at: where it begins
+ * @at: the address where it begins
  * @pages: its length
  * @order: the order of its folios
  * @fd: its file, or -1
  * @room: the reserved mapping around it, which memory_free() unmaps
  * @room_bytes: the length of @room
  *
- * The pages before and after it cannot be accessed, so the kernel merges no
- * other mapping with it.
+ * The pages before and after the mapping cannot be accessed, so the kernel
+ * merges no other mapping with it.
  */
 struct memory {
 	char *at;
@@ -262,7 +259,7 @@ static inline size_t bytes(unsigned int pages)
 	return (size_t)pages * psize();
 }
 
-/* The value of each byte of a page, as the tests write it. */
+/* The value that tests write to each byte of a page. */
 static inline unsigned char pattern(unsigned int page)
 {
 	return 1 + page % 251;
@@ -296,15 +293,15 @@ static inline bool pagemap_has(const char *address, uint64_t bit)
 }
 
 /*
- * Flags in /proc/kpageflags: the first page of a large folio, and any other
- * page.
+ * Flags in /proc/kpageflags: a large folio's first page has the first flag, and
+ * its other pages have the second flag.
  */
 #define FOLIO_HEAD BIT_ULL(15)
 #define FOLIO_TAIL BIT_ULL(16)
 
 /*
- * Whether a folio of the memory's order, or part of a larger one, begins at
- * @page.
+ * Whether a folio of the memory's order begins at @page, or an aligned part of
+ * this size in a larger folio.
  */
 static inline bool is_folio(const struct memory *m, unsigned int page)
 {
@@ -333,7 +330,10 @@ static inline void memory_free(struct memory *m)
 	m->fd = -1;
 }
 
-/* Make a file of @pages; -1 if that fails. An XFS file has the patterns. */
+/*
+ * Make a file of @pages pages. Returns -1 on failure. An XFS file already has
+ * the pattern of each page.
+ */
 static inline int memory_file(enum memory_kind kind, unsigned int pages)
 {
 	char name[] = FOLIO_FILES "/folioXXXXXX";
@@ -361,8 +361,8 @@ static inline int memory_file(enum memory_kind kind, unsigned int pages)
 	for (unsigned int i = 0; i < pages; i++)
 		memset(page + bytes(i), pattern(i), bytes(1));
 	/*
-	 * One write makes large folios. After fsync(), writeback leaves them
-	 * alone.
+	 * A single write of all pages makes large folios. After fsync() they
+	 * are clean, and writeback leaves them alone.
 	 */
 	if (pwrite(fd, page, bytes(pages), 0) != (ssize_t)bytes(pages) || fsync(fd)) {
 		close(fd);
@@ -379,7 +379,8 @@ static inline int memory_file(enum memory_kind kind, unsigned int pages)
  * @order: the order of the folios; see folio_settings()
  * @folios: how many folios
  *
- * It only reads the pages of an XFS file, and writes to all others.
+ * It reads each page of an XFS file. To each page of other memory it writes the
+ * page's pattern.
  *
  * Return: NULL, or the reason why there is no such memory
  */
@@ -415,7 +416,7 @@ static inline const char *memory_map(struct memory *m, enum memory_kind kind,
 		if (!is_folio(m, i)) {
 			memory_free(m);
 			return kind == XFS ? "the page cache has no folios of this size" :
-			       "no folios of this size came";
+			       "the kernel allocated no folios of this size";
 		}
 	}
 	return NULL;
@@ -430,7 +431,7 @@ static void signal_catch(int number)
 
 /**
  * try_access() - read or write one byte
- * @address: where
+ * @address: the address of the byte
  * @write: whether to write the byte back after the read
  *
  * Return: 0, or the signal that the access caused
@@ -474,10 +475,10 @@ static inline long faults(void)
  * faults_begin() - start to count the minor faults of this thread
  * @before: is set to the number of faults so far
  *
- * After fork(), other memory causes faults too: the stack, which holds this
- * number and getrusage()'s answer, and the area of restartable sequences, which
- * the kernel writes each time the thread was not running. This function causes
- * these faults before it counts.
+ * After fork(), writes to memory outside the test's memory cause faults too.
+ * getrusage() and this function write to the stack, and the kernel writes to
+ * the area of restartable sequences when the thread runs again after a wait.
+ * This function causes these faults before it counts.
  */
 static inline void faults_begin(long *before)
 {
@@ -488,7 +489,7 @@ static inline void faults_begin(long *before)
 }
 
 /**
- * child_of() - wait for a child that ends with a number
+ * child_of() - wait for a child and return how it ended
  * @pid: as returned by fork()
  *
  * Return: its exit status, or 128 plus the signal that ended it, or -1
@@ -503,7 +504,7 @@ static inline int child_of(pid_t pid)
 }
 
 /**
- * smaps_pages() - a number of pages that /proc/self/smaps has for a mapping
+ * smaps_pages() - one value of a mapping in /proc/self/smaps, in pages
  * @at: the start of the mapping
  * @name: the name of a line of smaps: "Rss", "Referenced"
  *
@@ -530,7 +531,7 @@ static inline long smaps_pages(const char *at, const char *name)
 
 /*
  * Ask the kernel to split the folios of the memory. Returns whether it accepted
- * that.
+ * the request.
  */
 static inline bool split_folios(const struct memory *m)
 {
@@ -544,7 +545,8 @@ static inline bool split_folios(const struct memory *m)
 }
 
 /*
- * The node of a page, or the status after a move to @node; -errno on failure.
+ * Move a page to @node; if @node is NULL, only ask for its node. Returns the
+ * node of the page, or -errno.
  */
 static inline int move_page(char *at, int *node)
 {
@@ -555,7 +557,10 @@ static inline int move_page(char *at, int *node)
 	return status;
 }
 
-/* Pin pages for long, as drivers do, until the result is closed; or -1. */
+/*
+ * Take a long-term pin of pages, as drivers do. Returns a descriptor that holds
+ * the pin until it is closed, or -1.
+ */
 static inline int pin(char *at, unsigned int pages)
 {
 	struct io_uring_params params = {};
@@ -568,7 +573,7 @@ static inline int pin(char *at, unsigned int pages)
 	return -1;
 }
 
-/* Switch on swap to /dev/ram0. Returns whether there is some. */
+/* Switch on swap on /dev/ram0. Returns whether there is swap now. */
 static inline bool have_swap(void)
 {
 	return !swapon("/dev/ram0", 0) || errno == EBUSY;
@@ -577,8 +582,8 @@ static inline bool have_swap(void)
 /*
  * swaps_large() - whether large folios go to swap as a whole
  *
- * That is CONFIG_THP_SWAP, which arm64 has with pages of 4K alone. Without it
- * the kernel splits a folio before it swaps it out.
+ * They do with CONFIG_THP_SWAP, which arm64 has only with pages of 4K. Without
+ * it the kernel splits a folio before it swaps the folio out.
  */
 static inline bool swaps_large(void)
 {

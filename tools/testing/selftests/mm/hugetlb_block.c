@@ -2,11 +2,12 @@
 /*
  * Hugetlb pages of the size of a folded block.
  *
- * Proves: they are mapped with the contiguous bit, like folded blocks, and stay
- * so through fork and copy-on-write, protection, migration, and the unmapping
- * of their neighbour.
+ * Proves: these pages are mapped with the contiguous bit, like folded blocks.
+ * They stay mapped with it through fork(), copy-on-write, mprotect(),
+ * migration, and munmap() of a neighbour.
  *
- * Does not prove: the rest of hugetlb (hugetlb-madvise and others here do).
+ * Does not prove: other properties of hugetlb (hugetlb-madvise and other tests
+ * in this folder do).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_block
  */
@@ -46,7 +47,10 @@ FIXTURE_TEARDOWN(hugetlb_block)
 	hugetlb_pool_restore(&self->pool);
 }
 
-/* Each block except for @gone is mapped as one, and has its content. */
+/*
+ * Check that each block except for @gone is mapped as one block and has its
+ * content.
+ */
 static void check(struct __test_metadata *_metadata, char *memory, int gone)
 {
 	unsigned int n = cont_ptes();
@@ -58,19 +62,19 @@ static void check(struct __test_metadata *_metadata, char *memory, int gone)
 			continue;
 		if (perf_tells()) {
 			EXPECT_EQ(bytes(n), mapped_size(at)) {
-				TH_LOG("page %u", page);
+				TH_LOG("page %u is not mapped by a folded block", page);
 			}
 		}
 		EXPECT_TRUE(page_is(at, pattern(page))) {
-			TH_LOG("page %u", page);
+			TH_LOG("wrong content of page %u", page);
 		}
 	}
 }
 
-/* What the child of fork_and_write reports by its exit status. */
+/* The exit status of the child in fork_and_write. */
 enum { RIGHT, WRONG_SHARED, WRONG_OWN, NOT_MAPPED, NO_MEMORY = 128 + SIGBUS };
 
-/* Write to the two blocks in the middle, then check all four. */
+/* In the child: write to the two blocks in the middle, then check all four. */
 static int write_and_look(char *at)
 {
 	unsigned int n = cont_ptes();
@@ -90,9 +94,9 @@ static int write_and_look(char *at)
 }
 
 /*
- * Fork a child whose page tables are pages with this kind of index, several
- * times if need be. Return: @sought if one of them exited with it, else the
- * last exit status.
+ * Fork a child whose page tables are in pages with this kind of index. Fork
+ * again until a child exits with @sought, at most USED_TRIES times in all.
+ * Returns the last exit status.
  */
 static int child_writes(char *at, enum used_index index, int sought)
 {
@@ -115,10 +119,10 @@ static int child_writes(char *at, enum used_index index, int sought)
 }
 
 /*
- * [contpte 211] A child writes to two of the four blocks, and the parent then
- * to each page. Each sees only its own writes, and the parent's blocks stay
- * folded. Known issue 10: the child has no page if its table was a page with an
- * index other than 0.
+ * [contpte 211] A child writes to two of the four blocks, and then the parent
+ * writes to each page. Each process sees only its own writes, and the parent's
+ * blocks stay folded. Known issue 10: the child has no page if its page table
+ * is in a page that had an index other than 0.
  */
 TEST_F(hugetlb_block, fork_and_write)
 {
@@ -126,18 +130,18 @@ TEST_F(hugetlb_block, fork_and_write)
 	int used = child_writes(self->at, USED_NUMBER, NOT_MAPPED);
 
 	EXPECT_EQ(RIGHT, child_writes(self->at, USED_ZERO, RIGHT)) {
-		TH_LOG("%d: no memory", NO_MEMORY);
+		TH_LOG("status %d: no memory", NO_MEMORY);
 	}
 	check(_metadata, self->at, -1);
 	for (unsigned int page = 0; page < BLOCKS * n; page++)
 		self->at[bytes(page)] = pattern(page);
 	check(_metadata, self->at, -1);
 	if (used == NOT_MAPPED && may_look_shared(bytes(n))) {
-		KNOWN_ISSUE(10, "a page table that was used looks shared");
+		KNOWN_ISSUE(10, "a page table in a reused page looks shared");
 		return;
 	}
 	EXPECT_EQ(RIGHT, used) {
-		TH_LOG("%d: no memory", NO_MEMORY);
+		TH_LOG("status %d: no memory", NO_MEMORY);
 	}
 	if (may_look_shared(bytes(n)))
 		STALE_ISSUE(10);
@@ -146,8 +150,9 @@ TEST_F(hugetlb_block, fork_and_write)
 }
 
 /*
- * [contpte 211] One block of four loses its permission and gets it back. The
- * others stay folded meanwhile, and all four are folded in the end.
+ * [contpte 211] mprotect() makes one block of four PROT_NONE, and then
+ * accessible again. The other blocks stay folded throughout. At the end all
+ * four blocks are folded.
  */
 TEST_F(hugetlb_block, mprotect_one)
 {
@@ -163,8 +168,8 @@ TEST_F(hugetlb_block, mprotect_one)
 }
 
 /*
- * [contpte 211] One block of four is unmapped: the others stay folded, with
- * content.
+ * [contpte 211] One block of four is unmapped. The other blocks stay folded and
+ * keep their content.
  */
 TEST_F(hugetlb_block, munmap_one)
 {
@@ -178,9 +183,10 @@ TEST_F(hugetlb_block, munmap_one)
 }
 
 /*
- * [contpte 211] Each block moves to the other node and back, as one folded
- * block in other frames. Its entries are migration entries meanwhile. The next
- * block keeps its frame, and all four are folded after each move.
+ * [contpte 211] Each block migrates to the other node and back. During a move
+ * its entries are migration entries. After each move the block is in other
+ * frames, the next block is still in its frames, and all four blocks are
+ * folded.
  */
 TEST_F(hugetlb_block, migrate_each)
 {
@@ -205,7 +211,7 @@ TEST_F(hugetlb_block, migrate_each)
 			memset(at, pattern(block * n), bytes(1));
 		}
 	}
-	DID(moves, "blocks that moved");
+	DID(moves, "moves of blocks");
 	EXPECT_EQ(2 * BLOCKS, moves);
 	if (perf_missing(_metadata, true))
 		SKIP(return, NO_PERF);

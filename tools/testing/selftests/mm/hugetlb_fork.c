@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Private hugetlb pages whose page tables are in pages that were used before.
+ * Private hugetlb pages whose page tables are in pages that had another use
+ * before.
  *
- * Proves: for each hugetlb size, a child of fork() gets the page, and smaps and
- * pagemap count the page as private, whatever the page of its table was used
- * for. struct ptdesc lies over struct page, so fields that the kernel does not
- * set keep old values.
+ * Proves: for each hugetlb size, a child of fork() gets the parent's page, and
+ * smaps and pagemap count the page as private if one process maps it. This
+ * holds for any earlier use of the memory that now holds the page table. struct
+ * ptdesc lies over struct page, so fields that the kernel does not set keep old
+ * values.
  *
- * How: pages of a file, each with another index, are freed just before the
- * kernel needs tables (hugetlb_tables.h). As a control, pages of index 0 are
- * freed.
+ * How: the test frees pages of a file, each with another index, just before the
+ * kernel needs page tables (hugetlb_tables.h). As a control, it frees pages
+ * that all have index 0.
  *
- * No other mapping is near the memory, so all of its tables are new.
+ * No other mapping is near the memory, so all page tables of the memory are
+ * new.
  *
- * Does not prove: copy-on-write (hugetlb_block); tables that processes share.
+ * Does not prove: copy-on-write (hugetlb_block does); page tables that
+ * processes share.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_fork
  */
@@ -22,10 +26,12 @@
 /* No table below the top level covers more than this on any architecture. */
 #define SPAN (4UL << 40)
 
-/* What a child reports by its exit status. */
+/* What a child finds: its exit status. */
 enum { SAME_PAGE, OTHER_PAGE, NO_PAGE };
 
-/* A page in its own address range, and the pages that become its tables. */
+/*
+ * A page in its own address range, and the pages that become its page tables.
+ */
 struct hugetlb_fork_page {
 	size_t size;
 	struct used_pages used;
@@ -39,7 +45,7 @@ FIXTURE(hugetlb_fork)
 	struct hugetlb_fork_page page;
 };
 
-/* Sizes of hugetlb, from the smallest on. */
+/* @rank: 0 is the smallest size of hugetlb pages, 1 the next, and so on. */
 FIXTURE_VARIANT(hugetlb_fork)
 {
 	int rank;
@@ -66,8 +72,8 @@ FIXTURE_VARIANT_ADD(hugetlb_fork, fourth)
 };
 
 /*
- * Map a page where there is no page table; pages with this kind of index become
- * tables.
+ * Map a page where there is no page table. Pages with this kind of index become
+ * its page tables. Returns whether it worked.
  */
 static bool map_page(struct hugetlb_fork_page *p, enum used_index index)
 {
@@ -100,11 +106,11 @@ FIXTURE_SETUP(hugetlb_fork)
 		SKIP(return, "%zuK: %s", self->page.size >> 10, why);
 	ASSERT_EQ(0, used_here());
 	if (!used_open(&self->page.used))
-		SKIP(return, "no file system ramfs");
+		SKIP(return, "no ramfs");
 	self->page.room = mmap(NULL, 2 * SPAN, PROT_NONE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (self->page.room == MAP_FAILED)
-		SKIP(return, "too few addresses");
+		SKIP(return, "not enough address space");
 	self->page.at = (char *)(((unsigned long)self->page.room + SPAN - 1) & ~(SPAN - 1));
 	if (!map_page(&self->page, USED_NUMBER))
 		SKIP(return, "all hugetlb pages of %zuK are in use", self->page.size >> 10);
@@ -119,8 +125,8 @@ FIXTURE_TEARDOWN(hugetlb_fork)
 }
 
 /*
- * One try: what a child has, if pages with this kind of index become its
- * tables.
+ * Fork a child whose page tables are in pages with this kind of index. Returns
+ * what the child finds, or -1 on failure.
  */
 static int child_has_once(struct hugetlb_fork_page *p, enum used_index index)
 {
@@ -139,8 +145,8 @@ static int child_has_once(struct hugetlb_fork_page *p, enum used_index index)
 }
 
 /*
- * The same for several tries: @sought if any try finds it, else the last
- * answer.
+ * Call child_has_once() until it returns @sought, at most USED_TRIES times.
+ * Returns the last result.
  */
 static int child_has(struct hugetlb_fork_page *p, enum used_index index, int sought)
 {
@@ -152,11 +158,11 @@ static int child_has(struct hugetlb_fork_page *p, enum used_index index, int sou
 }
 
 /*
- * A child of fork() has the same page as its parent. The child
- * does not read the page: without an entry, a read would take another page of
- * zeros. Known issue 10: the child has no page if its table was a page with an
- * index other than 0. The control is a table with index 0, with which the child
- * has the page.
+ * A child of fork() has the same page as its parent. The child checks this
+ * without a read: if the entry is missing, a read allocates another page, of
+ * zeros. Known issue 10: the child has no page if its page table is in a page
+ * that had an index other than 0. As a control, the child has the page if this
+ * index was 0.
  */
 TEST_F(hugetlb_fork, child_has_the_page)
 {
@@ -168,7 +174,7 @@ TEST_F(hugetlb_fork, child_has_the_page)
 	EXPECT_EQ(SAME_PAGE, zero);
 	EXPECT_EQ(1, self->page.at[0]);
 	if (used == NO_PAGE && may_look_shared(self->page.size)) {
-		KNOWN_ISSUE(10, "a page table that was used looks shared");
+		KNOWN_ISSUE(10, "a page table in a reused page looks shared");
 		return;
 	}
 	EXPECT_EQ(SAME_PAGE, used);
@@ -177,8 +183,8 @@ TEST_F(hugetlb_fork, child_has_the_page)
 }
 
 /*
- * 1 if smaps and pagemap count the page as private, 0 if both count it as
- * shared, else -1.
+ * Returns 1 if smaps and pagemap count the page as private, 0 if both count it
+ * as shared, else -1.
  */
 static int counted_alone(const struct hugetlb_fork_page *p)
 {
@@ -192,7 +198,10 @@ static int counted_alone(const struct hugetlb_fork_page *p)
 	return !private && shared == pages && !exclusive ? 0 : -1;
 }
 
-/* The same for a page with tables of this kind: @sought if any try finds it. */
+/*
+ * Call map_page() and counted_alone() until counted_alone() returns @sought, at
+ * most USED_TRIES times. Returns the last result.
+ */
 static int mapped_alone(struct hugetlb_fork_page *p, enum used_index index, int sought)
 {
 	int alone = -1;
@@ -204,8 +213,8 @@ static int mapped_alone(struct hugetlb_fork_page *p, enum used_index index, int 
 
 /*
  * [mapped 45] A page that only this process maps is private in smaps and
- * exclusive in pagemap. Known issue 10: both call it shared if its table was a
- * page with an index other than 0.
+ * exclusive in pagemap. Known issue 10: smaps and pagemap show it as shared if
+ * its page table is in a page that had an index other than 0.
  */
 TEST_F(hugetlb_fork, counted_as_private)
 {
@@ -213,7 +222,7 @@ TEST_F(hugetlb_fork, counted_as_private)
 
 	EXPECT_EQ(1, mapped_alone(&self->page, USED_ZERO, 1));
 	if (used == 0 && may_look_shared(self->page.size)) {
-		KNOWN_ISSUE(10, "a page table that was used looks shared");
+		KNOWN_ISSUE(10, "a page table in a reused page looks shared");
 		return;
 	}
 	EXPECT_EQ(1, used);

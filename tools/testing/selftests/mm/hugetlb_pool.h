@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Sizes of hugetlb pages on this machine, and pools of pages that are restored.
+ * Helpers for hugetlb pages: the sizes on this machine, and pools that are
+ * restored at the end.
  */
 #ifndef HUGETLB_POOL_H
 #define HUGETLB_POOL_H
 
 #include "folio_util.h"
 
-/* At most so many sizes of hugetlb pages on one machine. */
+/* The largest number of sizes of hugetlb pages on one machine. */
 #define HUGETLB_SIZES 8
 
 /*
- * The pool of one size: how many pages others use, and how many it had at
- * first.
+ * The pool of one size. @used: how many of its pages others use. @before: how
+ * many pages it had at first.
  */
 struct hugetlb_pool {
 	char folder[128];
@@ -50,7 +51,10 @@ static inline unsigned long hugetlb_pool_count(const struct hugetlb_pool *pool, 
 	return read_num(path);
 }
 
-/* Ask for so many pages in all. Some kernels cannot make gigantic pages. */
+/*
+ * Ask for a pool of @pages pages. The pool may stay smaller: some kernels
+ * cannot make gigantic pages.
+ */
 static inline void hugetlb_pool_resize(const struct hugetlb_pool *pool, unsigned long pages)
 {
 	char path[160];
@@ -68,9 +72,9 @@ static inline void hugetlb_pool_resize(const struct hugetlb_pool *pool, unsigned
  * hugetlb_pool_have() - provide unused pages
  * @pool: is filled in, for hugetlb_pool_restore()
  * @size: the size of a page, in bytes
- * @pages: how many unused pages the pool is to have, besides those in use
+ * @pages: how many unused pages the pool must have
  *
- * Return: NULL, or the reason why there are fewer
+ * Return: NULL, or the reason why there are fewer pages
  */
 static inline const char *hugetlb_pool_have(struct hugetlb_pool *pool, size_t size,
 					    unsigned long pages)

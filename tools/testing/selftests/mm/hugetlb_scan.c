@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * PAGEMAP_SCAN over pages of hugetlb that were written to, with a limit of pages.
+ * PAGEMAP_SCAN of hugetlb pages that were written to, with a limit on the number of
+ * pages.
  *
- * Proves: scans that protect the pages they report (PM_SCAN_WP_MATCHING) report each
- * page that was written to once, for any limit of at least one huge page. A scan
- * ends before the first page that does not fit, and returns that address.
+ * Proves: a series of scans with PM_SCAN_WP_MATCHING reports each written page exactly
+ * once, for any limit of at least one huge page. Such scans protect the pages that they
+ * report. A scan ends before the first huge page that does not fit into the limit, and
+ * returns its address.
  *
- * How: the limit counts small pages, so it can end inside of a huge page, which the
- * kernel cannot protect in part. As a control, limits that end between huge pages.
+ * How: the limit counts small pages, so it can end inside a huge page. The kernel
+ * cannot protect a part of a huge page. As a control, other limits end between two huge
+ * pages.
  *
- * Does not prove: the rest of PAGEMAP_SCAN (pagemap_ioctl does).
+ * Does not prove: other properties of PAGEMAP_SCAN (pagemap_ioctl does).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_scan
  */
@@ -20,7 +23,10 @@
 
 #define PAGES 4
 
-/* More scans than pages: one that never ends is noticed. */
+/*
+ * The largest number of scans in a series. It is more than the number of pages, so that
+ * a series without an end is noticed.
+ */
 #define SCANS (2 * PAGES)
 
 FIXTURE(hugetlb_scan)
@@ -32,7 +38,7 @@ FIXTURE(hugetlb_scan)
 	int pagemap;
 };
 
-/* Sizes of hugetlb, from the smallest on. */
+/* @rank: 0 is the smallest size of hugetlb pages, 1 the next, and so on. */
 FIXTURE_VARIANT(hugetlb_scan)
 {
 	int rank;
@@ -103,7 +109,10 @@ FIXTURE_TEARDOWN(hugetlb_scan)
 	hugetlb_pool_restore(&self->pool);
 }
 
-/* What scans reported: how often each page, and how many parts of pages. */
+/*
+ * What scans reported: how often each page, and how many parts of pages. @scans is the
+ * number of scans.
+ */
 struct found {
 	unsigned int times[PAGES];
 	unsigned int parts;
@@ -111,9 +120,10 @@ struct found {
 };
 
 /*
- * scan() - find what was written to, and protect it
- * @from: the page to begin with; where it ended, PAGES at the end, -1 inside of a page
- * @limit: of small pages
+ * scan() - find the pages that were written to, and protect them
+ * @from: the page to begin with; is set to the page where the scan ended, PAGES at the
+ *	end, -1 inside a page
+ * @limit: how many small pages the scan may report
  *
  * Return: 0, or -errno
  */
@@ -153,7 +163,10 @@ static int scan(FIXTURE_DATA(hugetlb_scan) * self, int *from, size_t limit, stru
 	return 0;
 }
 
-/* Scan until the end, each time from where the last scan ended; 0 or -errno. */
+/*
+ * Scan until the end of the memory. Each scan begins where the last scan ended. Returns
+ * 0 or -errno.
+ */
 static int scan_all(FIXTURE_DATA(hugetlb_scan) * self, size_t limit, struct found *found)
 {
 	int from = 0, failed = 0;
@@ -173,8 +186,8 @@ static unsigned int pages_found(const struct found *found)
 }
 
 /*
- * The limit ends between two huge pages, after one to four of them. The scans
- * report each page once, and do not report it again before the next write.
+ * The limit is one, two, three or four huge pages. The scans report each page once, and
+ * do not report it again before the next write.
  */
 TEST_F(hugetlb_scan, whole_pages)
 {
@@ -188,7 +201,7 @@ TEST_F(hugetlb_scan, whole_pages)
 		DID(pages_found(&found), "pages found");
 		for (int page = 0; page < PAGES; page++) {
 			EXPECT_EQ(1, found.times[page]) {
-				TH_LOG("page %d, %u pages fit", page, fit);
+				TH_LOG("page %d, with a limit of %u huge pages", page, fit);
 			}
 		}
 		EXPECT_EQ(0, found.parts);
@@ -198,9 +211,9 @@ TEST_F(hugetlb_scan, whole_pages)
 }
 
 /*
- * The limit ends inside the second page: the first scan reports the first page, and
- * ends before the second. Known issue 13: the scan ends before the last page, and
- * no scan reports the pages in between.
+ * The limit is one and a half huge pages. The first scan reports the first page, and
+ * ends before the second page. Known issue 13: the first scan ends before the last
+ * page, and no scan reports the pages between the first and the last.
  */
 TEST_F(hugetlb_scan, part_of_page)
 {
@@ -220,18 +233,18 @@ TEST_F(hugetlb_scan, part_of_page)
 	EXPECT_EQ(1, all.times[PAGES - 1]);
 	passed_over = end == PAGES - 1 && pages_found(&all) == 2;
 	if (passed_over) {
-		/* The control: a scan without that limit still finds them. */
+		/* The control: scans with a larger limit still find these pages. */
 		struct found rest = {};
 
 		ASSERT_EQ(0, scan_all(self, PAGES * self->size / psize(), &rest));
 		EXPECT_EQ(PAGES - 2, pages_found(&rest));
-		KNOWN_ISSUE(13, "pages that were written to were passed over");
+		KNOWN_ISSUE(13, "scans skip pages that were written to");
 		return;
 	}
 	EXPECT_EQ(1, end);
 	for (page = 0; page < PAGES; page++) {
 		EXPECT_EQ(1, all.times[page]) {
-			TH_LOG("page %d", page);
+			TH_LOG("page %d is not reported exactly once", page);
 		}
 	}
 	STALE_ISSUE(13);

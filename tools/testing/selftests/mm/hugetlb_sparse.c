@@ -2,21 +2,22 @@
 /*
  * Mappings of hugetlb whose first page table is missing.
  *
- * Proves: for each size of hugetlb, a call on a whole mapping reaches a page after
- * the range of the first missing table: MADV_DONTNEED drops the page, mprotect()
- * protects it, and fork() copies its entry.
+ * Proves: if the first page table of a mapping is missing, a call on the whole mapping
+ * still reaches a page after the range of this table: MADV_DONTNEED drops the page,
+ * mprotect() protects it, and fork() copies its entry. This holds for each size of
+ * hugetlb.
  *
- * How: the mapping is as long as two tables of the level that has its entries. Only
- * one page in the second half is ever touched, so the first half has no table. The
- * kernel skips the range that a missing table would map: hugetlb_mask_last_page()
- * gives its size. As a control the same call is made for the second half alone,
- * whose table exists.
+ * How: the mapping is as long as the ranges of two page tables of the level that has
+ * its entries. Only one page in the second half is ever touched, so the first half has
+ * no table. The kernel skips the range of a missing table, and takes the size of this
+ * range from hugetlb_mask_last_page(). As a control, the same call is made for the
+ * second half alone, whose table exists.
  *
  *	begin                      at
  *	|  no table                |  table: one page                 |
  *
- * Does not prove: mremap() and munmap(), which use the same function. If they skip
- * a page, they free its table while the page is still in it.
+ * Does not prove: mremap() and munmap(), which use the same function. If one of them
+ * skips a page, it frees a page table that still maps the page.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_sparse
  */
@@ -27,13 +28,13 @@ FIXTURE(hugetlb_sparse)
 	struct hugetlb_pool pool;
 	struct used_pages used;
 	size_t size;	/* of a page */
-	size_t span;	/* of a table that has its entry */
+	size_t span;	/* how much one table of such entries maps */
 	char *room;
-	char *begin;	/* of the mapping, which is two spans long */
+	char *begin;	/* the start of the mapping, which is two spans long */
 	char *at;	/* the page */
 };
 
-/* Sizes of hugetlb, from the smallest on. */
+/* @rank: 0 is the smallest size of hugetlb pages, 1 the next, and so on. */
 FIXTURE_VARIANT(hugetlb_sparse)
 {
 	int rank;
@@ -59,7 +60,7 @@ FIXTURE_VARIANT_ADD(hugetlb_sparse, fourth)
 	.rank = 3,
 };
 
-/* The size of the range that is mapped by one table with entries of this size. */
+/* How much memory one page table with entries of this size maps. */
 static size_t table_span(size_t size)
 {
 	size_t entries = psize() / sizeof(long), span = entries * psize();
@@ -82,13 +83,16 @@ FIXTURE_SETUP(hugetlb_sparse)
 	if (why)
 		SKIP(return, "%zuK: %s", self->size >> 10, why);
 	if (!used_open(&self->used))
-		SKIP(return, "no file system ramfs");
+		SKIP(return, "no ramfs");
 	self->span = table_span(self->size);
-	/* Reserve enough that no other mapping uses the tables of both halves. */
+	/*
+	 * Reserve enough addresses: no other mapping may use the page tables of the two
+	 * halves.
+	 */
 	self->room = mmap(NULL, 4 * self->span, PROT_NONE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (self->room == MAP_FAILED)
-		SKIP(return, "too few addresses");
+		SKIP(return, "not enough address space");
 	self->begin = (char *)(((unsigned long)self->room + 2 * self->span - 1) & -self->span);
 	ASSERT_EQ(self->begin,
 		  mmap(self->begin, 2 * self->span, PROT_READ | PROT_WRITE,
@@ -103,7 +107,9 @@ FIXTURE_SETUP(hugetlb_sparse)
 
 FIXTURE_TEARDOWN(hugetlb_sparse)
 {
-	/* First the half whose table exists: this unmaps the page on any kernel. */
+	/*
+	 * First unmap the half whose table exists: this unmaps the page on any kernel.
+	 */
 	if (self->room != MAP_FAILED) {
 		munmap(self->at, self->span);
 		munmap(self->room, 4 * self->span);
@@ -113,10 +119,9 @@ FIXTURE_TEARDOWN(hugetlb_sparse)
 }
 
 /*
- * Whether known issue 12 affects pages of this size: on arm64, pages whose entries
- * are in tables of PUDs, if the kernel was built for five levels. Only such a
- * kernel has __p4d_alloc(). With fewer levels the two sizes that the issue
- * confuses are equal.
+ * Whether known issue 12 affects pages of this size. It affects pages whose entries are
+ * PUDs, on arm64 kernels that were built for five levels. Only such a kernel has
+ * __p4d_alloc(). With fewer levels, the two sizes that the issue confuses are equal.
  */
 static bool may_step_too_far(size_t size)
 {
@@ -131,8 +136,8 @@ static bool may_step_too_far(size_t size)
 }
 
 /*
- * MADV_DONTNEED drops the page, and its memory goes back to the pool.
- * Known issue 12: the page stays, with its content.
+ * MADV_DONTNEED of the whole mapping drops the page, and its memory goes back to the
+ * pool. Known issue 12: the page stays, with its content.
  */
 TEST_F(hugetlb_sparse, dontneed)
 {
@@ -145,13 +150,15 @@ TEST_F(hugetlb_sparse, dontneed)
 	kept = now == pfn && *self->at == 1 &&
 	       hugetlb_pool_count(&self->pool, "free_hugepages") == free;
 	if (kept) {
-		/* The control: it can be dropped. */
+		/*
+		 * The control: MADV_DONTNEED of the second half alone drops the page.
+		 */
 		ASSERT_EQ(0, madvise(self->at, self->span, MADV_DONTNEED));
 		EXPECT_EQ(-1UL, pfn_of(self->at));
 		EXPECT_EQ(free + 1, hugetlb_pool_count(&self->pool, "free_hugepages"));
 	}
 	if (kept && may_step_too_far(self->size)) {
-		KNOWN_ISSUE(12, "what follows a missing table was stepped over");
+		KNOWN_ISSUE(12, "the kernel skips a page after a missing table");
 		return;
 	}
 	EXPECT_EQ(-1UL, now);
@@ -161,8 +168,8 @@ TEST_F(hugetlb_sparse, dontneed)
 }
 
 /*
- * mprotect() makes the page read-only. Known issue 12: it stays
- * writable.
+ * mprotect() of the whole mapping makes the page read-only. Known issue 12: the page
+ * stays writable.
  */
 TEST_F(hugetlb_sparse, mprotect)
 {
@@ -177,7 +184,7 @@ TEST_F(hugetlb_sparse, mprotect)
 	EXPECT_EQ(SIGSEGV, try_access(self->at, true));
 	EXPECT_EQ(0, try_access(self->at, false));
 	if (!caught && may_step_too_far(self->size)) {
-		KNOWN_ISSUE(12, "what follows a missing table was stepped over");
+		KNOWN_ISSUE(12, "the kernel skips a page after a missing table");
 		return;
 	}
 	EXPECT_EQ(SIGSEGV, caught);
@@ -186,8 +193,8 @@ TEST_F(hugetlb_sparse, mprotect)
 }
 
 /*
- * What a child has at the page: 1 the same page, 0 none, 2 another one; else a
- * failure.
+ * What a child has at the address of the page. Returns 1 for the same page, 0 for no
+ * page, 2 for another page, and any other number on failure.
  */
 static int child_has(FIXTURE_DATA(hugetlb_sparse) * self)
 {
@@ -195,7 +202,10 @@ static int child_has(FIXTURE_DATA(hugetlb_sparse) * self)
 	int has = -1;
 	pid_t child;
 
-	/* Pages of index 0 become its tables, so that known issue 10 does not matter. */
+	/*
+	 * Pages of index 0 become the child's tables, so that known issue 10 does not
+	 * matter.
+	 */
 	for (int i = 0; i < USED_TRIES && has != 1; i++) {
 		if (used_here() || !used_free(&self->used, USED_ZERO))
 			return -1;
@@ -204,7 +214,9 @@ static int child_has(FIXTURE_DATA(hugetlb_sparse) * self)
 			unsigned long own = pfn_of(self->at);
 
 			has = own == pfn ? 1 : own == -1UL ? 0 : 2;
-			/* As in the teardown. */
+			/*
+			 * Unmap the half whose table exists first, as in the teardown.
+			 */
 			munmap(self->at, self->span);
 			_exit(has);
 		}
@@ -221,11 +233,14 @@ TEST_F(hugetlb_sparse, fork)
 {
 	int has = child_has(self);
 
-	/* The control: in a mapping that begins with its table, the child gets the page. */
+	/*
+	 * The control: the second half is now a mapping of its own, and a child has its
+	 * page.
+	 */
 	ASSERT_EQ(0, mprotect(self->begin, self->span, PROT_NONE));
 	EXPECT_EQ(1, child_has(self));
 	if (has == 0 && may_step_too_far(self->size)) {
-		KNOWN_ISSUE(12, "what follows a missing table was stepped over");
+		KNOWN_ISSUE(12, "the kernel skips a page after a missing table");
 		return;
 	}
 	EXPECT_EQ(1, has);

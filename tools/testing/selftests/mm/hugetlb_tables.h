@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Page tables of hugetlb in pages that were used before.
+ * Helpers that put page tables of hugetlb into pages that had another use
+ * before.
  *
  * Pages of ramfs files and page tables come from the same lists of free pages.
- * A test frees pages of ramfs just before the kernel needs page tables. Each
- * page keeps its position in its file in page->index, where a page table has
- * ptdesc->pt_share_count.
+ * A test frees pages of ramfs just before the kernel needs page tables. A freed
+ * page still has its position in its file in page->index. A page table has
+ * ptdesc->pt_share_count at the same place.
  *
  *	page  |  flags  |  lru, ...  |  mapping  |  index: 0, 1, 2, ...  |  private
  *	table |         |            |           |  pt_share_count       |  ptl
@@ -22,8 +23,8 @@
 #define USED 512
 
 /*
- * The index of the pages: 0, 1, 2, ... in one file; or always 0, in one file
- * for each page.
+ * The index of the freed pages. USED_NUMBER: 0, 1, 2 and so on, all pages in
+ * one file. USED_ZERO: always 0, each page in a file of its own.
  */
 enum used_index { USED_NUMBER, USED_ZERO };
 
@@ -40,9 +41,9 @@ static inline void used_close(struct used_pages *used)
 }
 
 /*
- * Open the files; false if there is no ramfs. They stay open as long as a test
- * frees their pages: the kernel frees an inode later, and would then use the
- * inode's page next.
+ * Open the files. Returns false if there is no ramfs. The files stay open while
+ * a test frees their pages. If a file were closed, the kernel would free its
+ * inode after the pages, and would use the inode's page next.
  */
 static inline bool used_open(struct used_pages *used)
 {
@@ -82,13 +83,14 @@ static inline int used_here(void)
 
 /*
  * An interrupt may take a freed page before a page table does, or may free
- * another page. So a test tries this often, and expects one try to succeed.
+ * another page. So a test makes this many tries, and expects that one try
+ * succeeds.
  */
 #define USED_TRIES 4
 
 /*
- * Free pages of a file, which the kernel uses next for itself. Returns whether
- * it worked.
+ * Write pages to the files and free them. The kernel uses these pages next for
+ * itself. Returns whether it worked.
  */
 static inline bool used_free(struct used_pages *used, enum used_index index)
 {
@@ -104,8 +106,9 @@ static inline bool used_free(struct used_pages *used, enum used_index index)
 }
 
 /*
- * Whether known issue 10 concerns pages of this size: their entries are in
- * tables of PTEs or PUDs, and the kernel can share tables of PMDs.
+ * Whether known issue 10 affects pages of this size. It affects pages whose
+ * entries are in tables of PTEs or PUDs, if the kernel can share tables of
+ * PMDs.
  */
 static inline bool may_look_shared(size_t size)
 {

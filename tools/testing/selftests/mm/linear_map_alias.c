@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The second address of the kernel's own data, after the boot.
+ * The kernel's own data in the linear map, after the boot.
  *
- * Proves: on newer arm64 kernels no access can reach the kernel's data through
- * the linear map, where the permissions of the kernel image do not protect it.
- * This holds for every page of data and bss, and not for the pages before and
- * after them.
+ * Proves: on newer arm64 kernels no access can reach the kernel's own data
+ * through the linear map. There the permissions of the kernel image would not
+ * protect the data. This holds for every page of data and bss. The pages before
+ * and after them can still be accessed.
  *
- * How: the kernel prints its own page tables, with an F at addresses that it
- * cannot access. /proc/iomem says which physical pages its data has. The first
- * line of the linear map is the first page of memory. KUnit suites run too
- * early for this.
+ * How: the kernel prints its own page tables to debugfs, with an F at addresses
+ * that it cannot access. /proc/iomem shows which physical pages hold its data.
+ * The first line of the linear map is for the first page of memory. KUnit
+ * suites cannot test this, since they run too early in the boot.
  *
- * Does not prove: that the CPU drops translations that it had cached.
+ * Does not prove: that the TLB holds no old translation of the data.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 KERNEL=7.3 TESTS=linear_map_alias
  */
@@ -21,12 +21,12 @@
 
 #define TABLES "/sys/kernel/debug/kernel_page_tables"
 
-/* A range of addresses, without its end. */
+/* A range of addresses. @end is the first address after the range. */
 struct range {
 	unsigned long long start, end;
 };
 
-/* The pages of a range that the kernel's tables map, and those that they hide. */
+/* How many pages of a range the kernel can access, and how many it cannot. */
 struct seen {
 	unsigned long long mapped, hidden;
 };
@@ -37,7 +37,10 @@ FIXTURE(linear_map_alias)
 	unsigned long long first;
 };
 
-/* The first resource of this name in /proc/iomem. */
+/*
+ * Find the first resource of this name in /proc/iomem. Returns whether there is
+ * one.
+ */
 static bool resource(const char *name, struct range *range)
 {
 	bool found = false;
@@ -79,7 +82,7 @@ FIXTURE_SETUP(linear_map_alias)
 	unsigned long long start, end;
 
 #ifndef __aarch64__
-	SKIP(return, "only arm64 has a linear map beside its image");
+	SKIP(return, "only arm64 removes the kernel's data from the linear map");
 #endif
 #ifndef PGTABLE_KUNIT_HAS_DATA_ALIAS
 	SKIP(return, "this kernel leaves its data in the linear map");
@@ -90,7 +93,10 @@ FIXTURE_SETUP(linear_map_alias)
 	ASSERT_TRUE(resource("System RAM", &memory));
 	ASSERT_TRUE(resource("Kernel data", &self->data));
 	self->first = memory.start;
-	/* The resource has tables of the early boot at its end, which stay. */
+	/*
+	 * At the end of the resource are page tables of the early boot, which
+	 * stay in the linear map.
+	 */
 	start = address_of("__init_end");
 	end = address_of("__bss_stop");
 	ASSERT_LT(0, start);
@@ -102,7 +108,10 @@ FIXTURE_TEARDOWN(linear_map_alias)
 {
 }
 
-/* How the linear map, which begins with @first, maps the physical @range. */
+/*
+ * Count the pages of the physical @range that the linear map makes accessible,
+ * and the other pages. The linear map begins with physical address @first.
+ */
 static struct seen look(unsigned long long first, struct range range)
 {
 	struct seen seen = {};
@@ -141,8 +150,8 @@ static struct seen look(unsigned long long first, struct range range)
 
 /*
  * [linear map 36] No page of the kernel's data and bss can be accessed through
- * the linear map. The case counts all of them, and there must be as many as the
- * data has.
+ * the linear map. The number of pages that cannot be accessed is the number of
+ * pages of data and bss.
  */
 TEST_F(linear_map_alias, data_out_of_reach)
 {
@@ -150,13 +159,13 @@ TEST_F(linear_map_alias, data_out_of_reach)
 
 	EXPECT_EQ(0, seen.mapped);
 	EXPECT_EQ((self->data.end - self->data.start) / psize(), seen.hidden);
-	DID(seen.hidden, "pages out of reach");
+	DID(seen.hidden, "pages of data that cannot be accessed");
 }
 
 /*
  * [linear map 36] The pages before and after the data can be accessed: the
  * kernel has given them to the page allocator, or uses them as page tables. So
- * the range does not hide too much.
+ * the hidden range is not too large.
  */
 TEST_F(linear_map_alias, neighbours_within_reach)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A huge page that is split into a table of entries, and fresh huge pages.
+ * Huge pages that are split into a table of PTEs, and fresh huge pages.
  *
  * Proves: when a call changes one page of a huge page, the other pages keep
  * content, permission and state. On arm64 the blocks without the changed page
- * are folded at once. Content survives repeated split and collapse. A fresh
- * huge page, or a folio of another size, is zero everywhere, whatever address
- * faulted it in, and costs one fault. After a split each entry is young, dirty,
- * soft-dirty, protected by userfaultfd or exclusive if the huge page was, and
- * not otherwise.
+ * are folded at once. Content survives repeated splits and collapses. If the
+ * huge page was young, dirty, soft-dirty, protected by userfaultfd or
+ * exclusive, each entry has the same state after a split. If the huge page was
+ * not, no entry is. A fresh huge page, or a fresh folio of another size, is
+ * zero everywhere and costs one fault, whichever address is touched first.
  *
  * Does not prove: the value of each entry (KUnit: set_ptes, contpte).
  *
@@ -55,9 +55,9 @@ FIXTURE_TEARDOWN(pmd_split)
 }
 
 /*
- * Check all pages: @page has the value @now, or cannot be accessed if @now is
- * -1. The others are unchanged. All blocks are folded except for the one with
- * @page.
+ * Check that @page has the value @now, or cannot be accessed if @now is -1.
+ * Check that all other pages are unchanged, and that all blocks are folded
+ * except for the block of @page.
  */
 static void check(struct __test_metadata *_metadata, FIXTURE_DATA(pmd_split) * self,
 		  unsigned int page, int now)
@@ -71,7 +71,7 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(pmd_split) * s
 
 		if (self->contpte && perf_tells()) {
 			EXPECT_EQ(bytes(own ? 1 : n), mapped_size(at)) {
-				TH_LOG("block of page %u, page %u was changed", i, page);
+				TH_LOG("wrong entry size at page %u; page %u was changed", i, page);
 			}
 		}
 	}
@@ -83,15 +83,15 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(pmd_split) * s
 			continue;
 		}
 		ASSERT_TRUE(page_is(at, i == page ? now : pattern(i))) {
-			TH_LOG("page %u, page %u was changed", i, page);
+			TH_LOG("wrong content of page %u; page %u was changed", i, page);
 		}
 	}
 }
 
 /*
- * [contpte 204] mprotect(PROT_NONE) on the first page of a huge page. That page
- * cannot be accessed; the others keep their content, in folded blocks except
- * for the first block.
+ * [contpte 204] mprotect() makes the first page of a huge page PROT_NONE. This
+ * page cannot be accessed. The other pages keep their content, and all blocks
+ * except for the first are folded.
  */
 TEST_F(pmd_split, mprotect_first_page)
 {
@@ -102,8 +102,9 @@ TEST_F(pmd_split, mprotect_first_page)
 }
 
 /*
- * [contpte 204] The same for the last page, whose entry is at the other end of
- * the new table.
+ * [contpte 204] mprotect() makes the last page of a huge page PROT_NONE. This
+ * page cannot be accessed. The other pages keep their content, and all blocks
+ * except for the last are folded.
  */
 TEST_F(pmd_split, mprotect_last_page)
 {
@@ -116,8 +117,9 @@ TEST_F(pmd_split, mprotect_last_page)
 }
 
 /*
- * [contpte 204] One page in the middle is dropped, and is zero afterwards. The
- * others stay writable: a write to each costs no fault.
+ * [contpte 204] MADV_DONTNEED drops one page in the middle of a huge page, and
+ * the page is zero afterwards. The other pages stay writable: a write to each
+ * of them costs no fault.
  */
 TEST_F(pmd_split, madvise_dontneed_page)
 {
@@ -139,7 +141,7 @@ TEST_F(pmd_split, madvise_dontneed_page)
 /*
  * [contpte 204] After fork() the parent writes to one page of a huge page. The
  * other pages stay shared with the child, in folded blocks. The parent then
- * writes to all of them, and the child still has the old content.
+ * writes to all pages, and the child still has the old content.
  */
 TEST_F(pmd_split, write_after_fork)
 {
@@ -172,8 +174,8 @@ TEST_F(pmd_split, write_after_fork)
 }
 
 /*
- * Replace the huge page by a fresh one with its patterns. Returns whether that
- * worked.
+ * Replace the huge page by a fresh huge page that has the pattern in each page.
+ * Returns whether that worked.
  */
 static bool again(struct memory *m)
 {
@@ -188,8 +190,8 @@ static bool again(struct memory *m)
 }
 
 /*
- * Split the huge page by dropping its last page. Returns whether it was one
- * entry before and is a table now.
+ * Split the huge page by dropping its last page. Returns whether one entry
+ * mapped it before, and a table maps it now.
  */
 static bool split(const struct memory *m)
 {
@@ -199,8 +201,9 @@ static bool split(const struct memory *m)
 }
 
 /*
- * [contpte 204] After a split each entry is young if the huge page was, and old
- * if it was old. "Referenced" of smaps counts the young entries.
+ * [contpte 204] If the huge page is young, each entry is young after a split.
+ * If the huge page is old, each entry is old. "Referenced" of smaps counts the
+ * young entries.
  */
 TEST_F(pmd_split, keeps_young)
 {
@@ -215,8 +218,8 @@ TEST_F(pmd_split, keeps_young)
 		fputs("1", f);
 		ASSERT_EQ(0, fclose(f));
 		/*
-		 * The CPU would not set a bit for an entry in the TLB:
-		 * mprotect() flushes it.
+		 * The CPU does not set the accessed bit of an entry that is in
+		 * its TLB. mprotect() flushes the TLB.
 		 */
 		ASSERT_EQ(0, mprotect(m->at, bytes(m->pages), PROT_READ));
 		ASSERT_EQ(0, mprotect(m->at, bytes(m->pages), PROT_READ | PROT_WRITE));
@@ -230,9 +233,9 @@ TEST_F(pmd_split, keeps_young)
 }
 
 /*
- * [contpte 204] After MADV_FREE the huge page is clean, and after a split so is
- * each entry. If the process wrote to the huge page before the split, each
- * entry is dirty, and none may be freed.
+ * [contpte 204] MADV_FREE makes the huge page clean, and after a split each
+ * entry is clean. If the process writes to the huge page before the split, each
+ * entry is dirty, and no page is lazyfree.
  */
 TEST_F(pmd_split, keeps_dirty)
 {
@@ -253,8 +256,8 @@ TEST_F(pmd_split, keeps_dirty)
 }
 
 /*
- * [contpte 204] After a split each entry has the write protection of
- * userfaultfd if the huge page had it, and none otherwise.
+ * [contpte 204] If the huge page has the write protection of userfaultfd, each
+ * entry has it after a split. If not, no entry has it.
  */
 TEST_F(pmd_split, keeps_uffd)
 {
@@ -271,7 +274,7 @@ TEST_F(pmd_split, keeps_uffd)
 		ASSERT_TRUE(split(m));
 		for (unsigned int i = 0; i < m->pages - 1; i++) {
 			ASSERT_EQ(on, pagemap_has(m->at + bytes(i), PM_UFFD_WP)) {
-				TH_LOG("page %u", i);
+				TH_LOG("page %u has the wrong protection", i);
 			}
 		}
 	}
@@ -279,11 +282,11 @@ TEST_F(pmd_split, keeps_uffd)
 }
 
 /*
- * [contpte 204] After a split each entry is soft-dirty if the process
- * wrote to the huge page since the bits were cleared, and not otherwise.
- * MADV_FREE makes the huge page clean first. On x86_64 the split of a dirty one
- * may set soft-dirty, since pte_mkdirty() does; a note in
- * __split_huge_pmd_locked() allows that.
+ * [contpte 204] MADV_FREE makes the huge page clean, and the soft-dirty bits
+ * are cleared. If the process then writes to the huge page, each entry is
+ * soft-dirty after a split. If not, no entry is. The huge page must be clean:
+ * on x86_64 the split of a dirty huge page may set soft-dirty, since
+ * pte_mkdirty() does. A note in __split_huge_pmd_locked() allows that.
  */
 TEST_F(pmd_split, keeps_soft_dirty)
 {
@@ -300,18 +303,18 @@ TEST_F(pmd_split, keeps_soft_dirty)
 		ASSERT_TRUE(split(m));
 		for (unsigned int i = 0; i < m->pages - 1; i++) {
 			ASSERT_EQ(written, pagemap_has(m->at + bytes(i), PM_SOFT_DIRTY)) {
-				TH_LOG("page %u", i);
+				TH_LOG("page %u has the wrong soft-dirty bit", i);
 			}
 		}
 	}
 }
 
 /*
- * [contpte 205] After a split each page is exclusive if one process has the
- * huge page, and none is if a child has it too. This shows when the mapping
- * becomes read-only and writable again: an exclusive page gets a writable entry
- * at once and costs no fault. With a child each write is a fault, and the child
- * keeps the old content.
+ * [contpte 205] If only one process maps the huge page, each page is exclusive
+ * after a split. If a child maps it too, no page is. To see this, the test
+ * makes the mapping read-only and writable again: an exclusive page gets a
+ * writable entry at once, and a write to it costs no fault. With a child each
+ * write costs a fault, and the child keeps the old content.
  */
 TEST_F(pmd_split, keeps_exclusive)
 {
@@ -347,9 +350,9 @@ TEST_F(pmd_split, keeps_exclusive)
 }
 
 /*
- * [contpte 206] The folio of the huge page is split through debugfs. Meanwhile
- * its entries are migration entries. They come back dirty and writable, with
- * their content.
+ * [contpte 206] A write to debugfs splits the folio of the huge page. During
+ * the split its entries are migration entries. Afterwards all entries are dirty
+ * and writable, and each page has its content.
  */
 TEST_F(pmd_split, split_folio)
 {
@@ -362,7 +365,7 @@ TEST_F(pmd_split, split_folio)
 	EXPECT_EQ(0, smaps_pages(m->at, "AnonHugePages"));
 	for (unsigned int i = 0; i < m->pages; i++) {
 		ASSERT_TRUE(page_is(m->at + bytes(i), pattern(i))) {
-			TH_LOG("page %u", i);
+			TH_LOG("wrong content of page %u", i);
 		}
 		ASSERT_EQ(0, try_access(m->at + bytes(i), true));
 	}
@@ -370,8 +373,8 @@ TEST_F(pmd_split, split_folio)
 
 /*
  * [contpte 208] mprotect() of one page splits the huge page, and MADV_COLLAPSE
- * makes it a huge page again. 20 rounds split it at different pages; the
- * content is right after each.
+ * makes it a huge page again. 20 rounds split the huge page at different pages.
+ * After each round the content is right.
  */
 TEST_F_TIMEOUT(pmd_split, split_and_collapse, 120)
 {
@@ -385,23 +388,23 @@ TEST_F_TIMEOUT(pmd_split, split_and_collapse, 120)
 		ASSERT_EQ(0, smaps_pages(m->at + bytes(page + 1), "AnonHugePages") > 0);
 		ASSERT_EQ(0, mprotect(m->at + bytes(page), bytes(1), PROT_READ | PROT_WRITE));
 		if (madvise(m->at, bytes(m->pages), MADV_COLLAPSE))
-			SKIP(return, "does not collapse: %s", strerror(errno));
+			SKIP(return, "MADV_COLLAPSE failed: %s", strerror(errno));
 		EXPECT_EQ(m->pages, smaps_pages(m->at, "AnonHugePages"));
 		for (unsigned int i = 0; i < m->pages; i++) {
 			ASSERT_TRUE(page_is(m->at + bytes(i), pattern(i))) {
-				TH_LOG("page %u in round %u", i, round);
+				TH_LOG("wrong content of page %u in round %u", i, round);
 			}
 		}
 		rounds++;
 	}
-	DID(rounds, "times split and collapsed");
+	DID(rounds, "rounds of split and collapse");
 }
 
 /*
- * [contpte 253] A huge page becomes PROT_NONE, and is then split: its entries
- * are present but not valid. No page can be accessed, until mprotect() gives
- * the permission back; then all content is there, except for the page that was
- * unmapped.
+ * [contpte 253] A huge page becomes PROT_NONE, and munmap() of one page splits
+ * it. Its entries are then present but not valid, and no page can be accessed.
+ * After mprotect() has given the permission back, all pages have their content,
+ * except for the page that was unmapped.
  */
 TEST_F(pmd_split, split_without_permission)
 {
@@ -418,14 +421,14 @@ TEST_F(pmd_split, split_without_permission)
 	for (unsigned int i = 0; i < m->pages; i++) {
 		EXPECT_EQ(i == gone ? SIGSEGV : 0, try_access(m->at + bytes(i), true));
 		ASSERT_TRUE(i == gone || page_is(m->at + bytes(i), pattern(i))) {
-			TH_LOG("page %u", i);
+			TH_LOG("wrong content of page %u", i);
 		}
 	}
 }
 
 /*
- * [contpte 208] A huge page is unmapped page by page from both ends. The first
- * and the last of the remaining pages have their content each time.
+ * [contpte 208] A huge page is unmapped page by page from both ends. After each
+ * step the first and the last remaining page have their content.
  */
 TEST_F(pmd_split, munmap_page_by_page)
 {
@@ -447,7 +450,7 @@ FIXTURE(fresh_folio)
 
 FIXTURE_VARIANT(fresh_folio)
 {
-	int shift;	/* log2 of the blocks per folio; PMD: all that a table maps */
+	int shift;	/* log2 of the blocks per folio; PMD: a huge page */
 };
 
 #define PMD -1
@@ -485,10 +488,10 @@ FIXTURE_TEARDOWN(fresh_folio)
 }
 
 /*
- * [clearing 23, 24] [contpte 249] A folio that was full of other bytes is
- * dropped and faulted in again. It is zero everywhere, whichever page is
- * touched first, and one fault maps all of it. Folios of more than 32 pages are
- * touched at 32 places.
+ * [clearing 23, 24] [contpte 249] A folio full of nonzero bytes is dropped, and
+ * a new folio is faulted in. The new folio is zero everywhere, whichever page
+ * is touched first, and one fault maps all of it. Each page takes its turn as
+ * the first page touched; in folios of more than 32 pages, only 32 pages do.
  */
 TEST_F_TIMEOUT(fresh_folio, zero_at_each_fault_address, 120)
 {
@@ -509,11 +512,12 @@ TEST_F_TIMEOUT(fresh_folio, zero_at_each_fault_address, 120)
 		for (size_t i = 0; i < size; i += psize())
 			read_byte(at + i);
 		EXPECT_EQ(1, faults() - before) {
-			TH_LOG("touched first at page %u", page);
+			TH_LOG("page %u was touched first", page);
 		}
 		for (size_t i = 0; i < size; i += psize()) {
 			ASSERT_TRUE(page_is(at + i, 0)) {
-				TH_LOG("page %zu, touched first at page %u", i / psize(), page);
+				TH_LOG("page %zu is not zero; page %u was touched first",
+				       i / psize(), page);
 			}
 		}
 	}

@@ -3,17 +3,17 @@
  * PAGEMAP_SCAN protects the pages that match, and no others.
  *
  * Proves: a scan with PM_SCAN_WP_MATCHING protects each page that was written to and
- * matches the masks. Pages that do not match are still reported as written to. This
- * holds with an output buffer and without one. A protected page is reported again
- * after the next write.
+ * matches the masks. It does not protect the other pages, and later scans still report
+ * these as written to. This holds with and without an output buffer. After the next
+ * write to a protected page, a scan reports this page again.
  *
- * How: of eight pages in one page table, all written to, four are pages of a file and
- * four are anonymous. Masks choose one half. There are three kinds of masks: a
- * category that must be set, one that must not be set, and any of several. A
- * later scan protects nothing and reports which pages are not protected. As a
- * control, masks that each page matches.
+ * How: one page table maps eight pages that count as written to: four pages of a file,
+ * and four anonymous pages. The masks match one of these two halves. The masks name a
+ * category that must be set, or a category that must not be set, or several categories:
+ * at least one of these must be set. Then a second scan, which protects nothing,
+ * reports the pages that are not protected. As a control, all pages match the masks.
  *
- * Does not prove: anything about huge pages (hugetlb_scan has those of hugetlb).
+ * Does not prove: anything about huge pages (hugetlb_scan tests hugetlb pages).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=scan_protect
  */
@@ -26,7 +26,7 @@
 #define ALL ((1U << PAGES) - 1)
 #define OF_FILE ((1U << PAGES / 2) - 1)
 
-/* Which pages a scan is about. */
+/* Which pages a scan matches. */
 struct masks {
 	unsigned long inverted;
 	unsigned long all_of;
@@ -41,7 +41,7 @@ FIXTURE(scan_protect)
 	int pagemap;
 };
 
-/* @matching: bit N for page N. */
+/* @matching: the pages that match the masks, bit N for page N. */
 FIXTURE_VARIANT(scan_protect)
 {
 	struct masks masks;
@@ -108,8 +108,8 @@ FIXTURE_TEARDOWN(scan_protect)
 /*
  * fill() - map all pages, without protection
  *
- * A page of a file counts as written to until it is protected, also if it was only
- * read. A write makes a private copy, which is anonymous.
+ * A page of a file counts as written to until it is protected, even if it was only
+ * read. A write to a page makes a private copy, which is anonymous.
  */
 static void fill(FIXTURE_DATA(scan_protect) * self)
 {
@@ -123,9 +123,10 @@ static void fill(FIXTURE_DATA(scan_protect) * self)
 }
 
 /*
- * scan() - find pages, and protect them or not
- * @protects: of the pages that match, those that were written to
- * @found: bit N for page N; NULL for a scan without an output buffer
+ * scan() - find the pages that match, and protect them if asked to
+ * @protects: whether to protect the pages that match and were written to
+ * @found: is set to the pages that were found, bit N for page N; NULL for a scan
+ *	without an output buffer
  *
  * Return: 0, or -errno
  */
@@ -160,7 +161,10 @@ static int scan(FIXTURE_DATA(scan_protect) * self, const struct masks *masks, bo
 
 static const struct masks written_to = { .all_of = PAGE_IS_WRITTEN };
 
-/* Which pages are reported as written to, in bits; no page becomes protected. */
+/*
+ * The pages that a scan reports as written to, bit N for page N. The scan protects no
+ * page.
+ */
 static unsigned int written(struct __test_metadata *_metadata, FIXTURE_DATA(scan_protect) * self)
 {
 	unsigned int found = 0;
@@ -169,7 +173,11 @@ static unsigned int written(struct __test_metadata *_metadata, FIXTURE_DATA(scan
 	return found;
 }
 
-/* The scan reports the pages that match, and protects just these. */
+/*
+ * A scan with an output buffer reports the pages that match, and protects only these
+ * pages. After a write to the first and the last page, a scan reports both as written
+ * to.
+ */
 TEST_F(scan_protect, with_buffer)
 {
 	unsigned int found;
@@ -186,8 +194,8 @@ TEST_F(scan_protect, with_buffer)
 }
 
 /*
- * The same scan without an output buffer protects the same pages. Known issue 18: it
- * protects all pages of the table.
+ * A scan without an output buffer protects only the pages that match. Known issue 18:
+ * it protects all pages of the page table.
  */
 TEST_F(scan_protect, without_buffer)
 {
