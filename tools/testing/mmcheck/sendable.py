@@ -2,11 +2,13 @@
 """make patches: the patches of known issues as mails, each checked on the kernel that it is for.
 
 For each issue that the kernel has, out/patches/KERNEL/ gets a file that `git send-email` takes: author, Signed-off-by,
-maintainers and lists. FROM='Name <address>' is the author; without it git's user.name and user.email are. A patch holds
-if `git am` applies it to the kernel's files, checkpatch.pl --strict says nothing, the kernel builds with it, and it
-fixes its issue as `make known-issues` shows it. All tests run without the patches and with them: a test that no issue
-names must keep its verdict. BOOT=no leaves out all that builds and boots. ONLY= chooses issues by number.
-patches.json beside the mails has the whole result.
+maintainers and lists. FROM='Name <address>' is the author; without it git's user.name and user.email are. ONLY= chooses
+issues by number.
+
+A patch holds if `git am` applies it to the kernel's files, checkpatch.pl --strict says nothing, the kernel builds with
+it, and it fixes its issue as `make known-issues` shows it. On one machine (arm64 with 4K pages, or what ARCH= and PAGES=
+say) all tests run without the patches and with them: a test that no issue names must keep its verdict. BOOT=no leaves
+out all that builds and boots. patches.json beside the mails has the whole result.
 """
 
 import email.utils
