@@ -271,7 +271,7 @@ def prove(
 ) -> tuple[list[Proof], list[str]]:
     """Test `issues`, which `kernel` has, without their patches and with them, each on its machine.
 
-    Returns a proof for each, and what is wrong with other tests, which run if `whole` says so.
+    Returns a proof for each, and what is wrong with other tests. With `whole` these run too, on the machine of `settings`.
     """
     both = environ.get("BEFORE") or "yes"
     if both not in ("yes", "no"):
@@ -286,7 +286,8 @@ def prove(
     proofs: dict[int, Proof] = {}
     bad: list[str] = []
     for place, own in places.items():
-        todo = plan(own, place.arch, whole)
+        everything = whole and place == settings
+        todo = plan(own, place.arch, everything)
         before = None
         if both == "yes":
             tree = launcher.working_copy(kernel, place, label, {})
@@ -296,7 +297,7 @@ def prove(
         after = Session(place, f"{label}+fixed", tree, f"pgtable_kunit.issues={bits}", f"ISSUES={bits}")
         after.run(todo)
         name = f"{place.arch} {place.pages}" if place.arch == "arm64" else place.arch
-        if whole:
+        if everything:
             states = changed(before.states(named) if before else None, after.states(named))
             bad += [f"{name}: {text}" for text in states]
         for issue in own:

@@ -3,10 +3,12 @@
 
 For each issue that the kernel has, it writes a file for `git send-email` into out/patches/KERNEL/, with author,
 Signed-off-by, maintainers and lists. FROM='Name <address>' sets the author; the default is git's user.name and
-user.email. A patch holds if all of this is true: `git am` applies it to the kernel's files, checkpatch.pl --strict
-reports nothing, the kernel builds with it, and `make known-issues` shows that it fixes its issue. All tests run without
-the patches and with them: a test that no issue names must keep its verdict. BOOT=no leaves out all builds and boots.
-ONLY= chooses issues by number. patches.json next to the mails has the whole result.
+user.email. ONLY= chooses issues by number.
+
+A patch holds if all of this is true: `git am` applies it to the kernel's files, checkpatch.pl --strict reports nothing,
+the kernel builds with it, and `make known-issues` shows that it fixes its issue. On one machine (arm64 with 4K pages,
+or what ARCH= and PAGES= say) all tests run without the patches and with them: a test that no issue names must keep its
+verdict. BOOT=no leaves out all builds and boots. patches.json next to the mails has the whole result.
 """
 
 import email.utils

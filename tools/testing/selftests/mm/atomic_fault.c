@@ -10,8 +10,8 @@
  * other architectures an atomic faults once. Private hugetlb pages give the
  * same numbers. On shared hugetlb pages every operation faults once. Each
  * operation leaves the right value. The memory cgroup is charged for the pages.
- * An atomic with a uprobe works. It costs a few more faults, or twice as many
- * on a CPU with EPAN.
+ * An atomic with a uprobe works. The uprobe adds up to four faults. On a CPU
+ * with EPAN the atomic may also fault twice.
  *
  * Does not prove: which instructions count as atomics (KUnit: atomic_rmw_insn,
  * atomic_rmw_fault). With two emulated CPUs, an atomic in QEMU faults as a
@@ -408,11 +408,10 @@ static unsigned long probe_hits(void)
 /*
  * [atomics 44] An atomic has a uprobe, so the kernel executes it out of line,
  * at another address. The test calls the atomic once for each page. The uprobe
- * is hit once per call, and the value is right. The atomic costs as many faults
- * as without the uprobe, and up to four more: for the copy of the text, and for
- * the page that it is executed from. That page is execute-only. A CPU with EPAN
- * does not let the kernel read the instruction there, so the atomic may fault
- * twice.
+ * is hit once per call, and the value is right. The uprobe saves no fault, and
+ * adds at most four: for the copy of the text, and for the page from which the
+ * kernel executes the atomic. That page is execute-only. A CPU with EPAN does
+ * not let the kernel read the instruction there, so the atomic may fault twice.
  */
 TEST_F(atomic_fault, uprobe)
 {

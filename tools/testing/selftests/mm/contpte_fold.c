@@ -197,9 +197,9 @@ static void at_each_place(struct __test_metadata *_metadata,
 
 /*
  * [contpte 217] The test maps four blocks of fresh memory. Each page must be in
- * a folded block. In folios of two blocks, every second block does not begin
- * its folio. The test only reads the XFS file, so fault-around maps it, in
- * whole blocks.
+ * a folded block. In a folio of two blocks, the second block begins in the
+ * middle of the folio. The test only reads the XFS file, so fault-around maps
+ * it, in whole blocks.
  */
 TEST_F(contpte_fold, fresh_memory)
 {

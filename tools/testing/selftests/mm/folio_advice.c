@@ -6,10 +6,10 @@
  * Proves: advice on part of a folio splits the folio if the kernel considers it
  * private to one process, and changes nothing if not. Advice on a whole folio
  * splits it only for MADV_PAGEOUT in a kernel that swaps single pages. Linux
- * 6.15 and later track which processes map a folio: they are right about two
- * processes, but call a folio shared if only a third process is left. Older
- * kernels look at the first page: they are right about that third process, but
- * wrong if another process maps only later pages. khugepaged counts shared
+ * 6.15 and later track which processes map a folio, but at most two of them. If
+ * only a third process still maps the folio, these kernels call the folio
+ * shared. Older kernels look at the first page: they are right in this case,
+ * but wrong if another process maps only later pages. khugepaged counts shared
  * pages exactly. A KSM page that one process maps twice is shared. The zero
  * page is private to no process. Other processes always keep their content.
  *
@@ -154,8 +154,9 @@ TEST_F(folio_advice, part_beside_child)
 }
 
 /*
- * [mapped 40] One child maps the folio and exits, then two more do. Now only
- * the parent maps the folio, so advice on its middle half splits it.
+ * [mapped 40] One child maps the folio and exits. Then two more children map
+ * the folio and exit. Now only the parent maps it, so advice on its middle half
+ * splits it.
  */
 TEST_F(folio_advice, part_after_children)
 {
@@ -182,8 +183,9 @@ static void keep_last_quarter(struct memory *m)
 /*
  * [mapped 40] The parent drops the second half of the folio, and a child maps
  * only the last quarter. An older kernel considers the folio private and splits
- * it: it sees no more mappings than pages, and only the parent maps the first
- * page. A kernel that tracks owners does not. The child keeps its content.
+ * it, since the folio has no more mappings than pages, and only the parent maps
+ * its first page. A kernel that tracks owners does not split the folio. The
+ * child keeps its content.
  */
 TEST_F(folio_advice, part_beside_child_behind_first_page)
 {
@@ -206,9 +208,9 @@ TEST_F(folio_advice, part_beside_child_behind_first_page)
 
 /*
  * [mapped 40] Three processes have mapped the folio, and only the third still
- * does. A kernel that tracks owners knows two, considers the folio shared, and
- * does not split it. An older kernel looks at the first page, and rightly
- * splits the folio.
+ * does. A kernel that tracks owners tracks only two processes. It considers the
+ * folio shared, and does not split it. An older kernel looks at the first page,
+ * and rightly splits the folio.
  */
 TEST_F(folio_advice, part_of_third_process)
 {
@@ -248,7 +250,7 @@ TEST_F(folio_advice, whole_beside_child)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/* The value of a line of a file such as /proc/self/status in pages, or -1. */
+/* Reads a size from a file such as /proc/self/status. Returns pages, or -1. */
 static long file_pages(const char *path, const char *name)
 {
 	char line[128];

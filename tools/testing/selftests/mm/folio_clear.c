@@ -108,7 +108,7 @@ FIXTURE_VARIANT_ADD(folio_clear, order_9)
 	.last = 9,
 };
 
-/* Only base pages larger than 4K have these orders. */
+/* These orders exist only with base pages larger than 4K. */
 FIXTURE_VARIANT_ADD(folio_clear, larger_orders)
 {
 	.first = 10,
@@ -128,7 +128,7 @@ FIXTURE_TEARDOWN(folio_clear)
 
 /*
  * The page to touch first in try @i: a page at the start, in the middle or at
- * the end of the folio. Returns -1 if there are fewer tries.
+ * the end of the folio. Returns -1 after the last try.
  */
 static int place(int order, unsigned int i)
 {
@@ -263,9 +263,10 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear) *
 }
 
 /*
- * [clearing 23, 24] Anonymous memory is zero after a first write. Up to ten
- * pages of a folio are written first in turn: pages at its start, middle and
- * end, where the ranges that the kernel clears begin and end.
+ * [clearing 23, 24] Anonymous memory is zero after a first write. This write
+ * goes to one page of each folio. The test repeats this with up to ten
+ * different pages: at the start, middle and end of the folio, where the ranges
+ * that the kernel clears begin and end.
  */
 TEST_F_TIMEOUT(folio_clear, written, 240)
 {
@@ -292,7 +293,8 @@ TEST_F_TIMEOUT(folio_clear, populated, 240)
 
 /*
  * [clearing 24] A memory file is zero after a first write through its mapping.
- * Up to ten pages of a folio are written first in turn.
+ * This write goes to one page of each folio. The test repeats this with up to
+ * ten different pages.
  */
 TEST_F_TIMEOUT(folio_clear, file_written, 240)
 {

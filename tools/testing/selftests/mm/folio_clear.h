@@ -27,10 +27,11 @@ static inline int order_of_size(enum folio_size size)
 }
 
 /*
- * clear_settings() - folio_settings(), if freed frames are soon used again
+ * clear_settings() - call folio_settings(), and check that the next allocation
+ *	is likely to get the freed frames again
  *
- * A freed huge page stays on its CPU for the next allocation. A smaller folio
- * goes back to all other free memory. If the folio has more than 8 MiB, which
+ * A freed huge page stays on its CPU for the next allocation. A smaller freed
+ * folio joins the other free memory. If such a folio has more than 8 MiB, which
  * needs base pages larger than 4K, the next allocation gets other frames. A
  * huge page of 512 MiB does not fit into the machine.
  */

@@ -46,8 +46,8 @@ FIXTURE(folio_clear_pool)
 };
 
 /*
- * @rank 0 is the smallest hugetlb size. On arm64 with 4K pages the sizes are
- * 64K, 2M, 32M and 1G.
+ * @rank numbers the hugetlb sizes, from 0 for the smallest. On arm64 with 4K
+ * pages the sizes are 64K, 2M, 32M and 1G.
  */
 FIXTURE_VARIANT(folio_clear_pool)
 {

@@ -13,8 +13,8 @@
  *
  * Does not prove: tag checks (selftests/arm64/mte does). QEMU 7.2 has two tags
  * for a whole page, one for all even granules and one for all odd granules. So
- * the test notices a page whose tags were not cleared, but not a single such
- * granule.
+ * the test notices if a whole page keeps its old tags. It does not notice if
+ * only one granule keeps its old tag.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_tags
  */
@@ -195,8 +195,9 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_ta
 }
 
 /*
- * [clearing 28] The test maps anonymous memory with PROT_MTE, until at least
- * half of it is in frames that had nonzero tags. Content and tags are zero.
+ * [clearing 28] The test maps anonymous memory with PROT_MTE. It repeats this
+ * until at least half of the memory is in frames that had nonzero tags. Content
+ * and tags are zero.
  */
 TEST_F_TIMEOUT(folio_clear_tags, anon, 120)
 {
@@ -205,8 +206,8 @@ TEST_F_TIMEOUT(folio_clear_tags, anon, 120)
 
 /*
  * [clearing 28] The test maps a memory file with PROT_MTE, so its pages are in
- * the page cache, until at least half of them are in frames that had nonzero
- * tags. Content and tags are zero.
+ * the page cache. It repeats this until at least half of the pages are in
+ * frames that had nonzero tags. Content and tags are zero.
  */
 TEST_F_TIMEOUT(folio_clear_tags, file, 120)
 {

@@ -154,8 +154,8 @@ TEST_F(folio_exclusive, child_unmaps_part)
  * Whether the number of copied pages is right, after the only other process has
  * exited. No kernel copies single pages. A kernel that tracks owners copies no
  * page of a large folio, and an older kernel copies all of them. If
- * /proc/kallsyms has no data symbols, the kernel may be either, so both numbers
- * are right.
+ * /proc/kallsyms has no data symbols, the test cannot tell these kernels apart,
+ * so it accepts both numbers.
  */
 static bool right_copies(const struct memory *m, unsigned int copies)
 {

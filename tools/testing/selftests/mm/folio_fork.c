@@ -94,8 +94,8 @@ static int wrong_page(const struct memory *m, int dirty)
 /*
  * [contpte 169] For each page of two folios, a new child writes to that page.
  * The child sees its own write and no other change, and the parent sees no
- * change. The parent's block stays folded. A block of the child without the
- * page stays folded too.
+ * change. The parent's block stays folded. In the child, a block that does not
+ * contain the page stays folded too.
  */
 TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 {

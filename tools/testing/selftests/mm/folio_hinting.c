@@ -3,10 +3,10 @@
  * Which entries a hinting fault of NUMA balancing makes accessible again.
  *
  * Proves: a hinting fault makes the entries of its folio accessible again, and
- * leaves all others alone: entries of another folio between them, entries in
- * the next page table, and entries in the table before, also at the lowest
- * addresses. If a huge page is split while it is inaccessible for hinting, its
- * new entries are accessible.
+ * leaves all other entries alone: entries of another folio between them, and
+ * entries in the next and in the previous page table. This also holds for a
+ * folio at the lowest addresses. If a huge page is split while it is
+ * inaccessible for hinting, its new entries are accessible.
  *
  * How: see folio_nodes.h.
  *
@@ -142,8 +142,8 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 #define FILLERS 600
 
 /*
- * The counts of one try to make the kernel change the table that lies before
- * the table of the lowest addresses in memory.
+ * lowest_try() tries to make the kernel change the table that lies before the
+ * table of the lowest addresses in memory. It counts:
  */
 struct lowest {
 	unsigned int right;	/* pages that fault, and cannot be written to */
@@ -222,11 +222,11 @@ static int lowest_try(struct watched *w, char *at, char *first, struct lowest *r
 /*
  * The last pages of a folio are at the lowest addresses, so its first pages
  * would be below address 0. The hinting fault of one of the last pages must not
- * change the page table that lies before their own table in memory. That table
- * maps some of the first pages of the same folio read-only. A kernel that runs
- * past the start of its own table makes these pages accessible and writable.
- * Known issue 14: the kernel does this. With base pages larger than 4K no try
- * has found two adjacent tables, so the case is skipped.
+ * change the page table that lies before their own table in memory. That other
+ * table maps one of the first pages of the same folio read-only. If the kernel
+ * changes that table, this page becomes accessible and writable. Known issue
+ * 14: the kernel does this. With base pages larger than 4K no try has found two
+ * adjacent tables, so the case is skipped.
  */
 TEST_F_TIMEOUT(folio_hinting, fault_at_lowest_address, 240)
 {
@@ -305,10 +305,11 @@ FIXTURE_TEARDOWN(hinting_huge_page)
 }
 
 /*
- * [contpte 209] A huge page is split while it is inaccessible for hinting: by
- * munmap() of one page, or as a folio. Its new entries are accessible, so no
- * page costs a hinting fault. After munmap() the blocks without that page are
- * folded at once. All pages are writable, and the last page keeps its frame.
+ * [contpte 209] A huge page is split while it is inaccessible for hinting. In
+ * one variant, munmap() of one page splits only the mapping. In the other, a
+ * write to debugfs splits the folio. The new entries are accessible, so no page
+ * costs a hinting fault. After munmap() the blocks without that page are folded
+ * at once. All pages are writable, and the last page keeps its frame.
  */
 TEST_F_TIMEOUT(hinting_huge_page, split, 120)
 {

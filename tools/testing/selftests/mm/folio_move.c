@@ -91,9 +91,8 @@ static void fill(const struct memory *m, unsigned char shift)
 }
 
 /*
- * [contpte 219] One page of the memory, which is two folios, is swapped out.
- * Then all pages are read, and each has its content. The case does this for
- * each page.
+ * [contpte 219] The memory is two folios. One page is swapped out. Then all
+ * pages are read, and each has its content. The case does this for each page.
  */
 TEST_F_TIMEOUT(folio_move, pageout_each_page, 120)
 {

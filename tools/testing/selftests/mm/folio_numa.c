@@ -449,7 +449,7 @@ TEST_F_TIMEOUT(folio_numa, mbind_beside_child, 60)
  * [mapped 25, 43] The parent maps the first half of each folio, and a child
  * maps the second half. The parent calls mbind() with MPOL_MF_MOVE. A kernel
  * that tracks owners does not move the folio, since two processes map it. A
- * kernel that guesses takes the folio for the parent's alone, and moves it.
+ * kernel that guesses considers the folio private to the parent, and moves it.
  * Both kernels move single pages.
  */
 TEST_F_TIMEOUT(folio_numa, mbind_half_of_folio, 60)
