@@ -271,7 +271,8 @@ def prove(
 ) -> tuple[list[Proof], list[str]]:
     """Test `issues`, which `kernel` has, without their patches and with them, each on its machine.
 
-    Returns a proof for each, and what is wrong with other tests. With `whole` these run too, on the machine of `settings`.
+    Returns a proof for each issue, and what is wrong with other tests. With `whole` the other tests run too, on the
+    machine of `settings`.
     """
     both = environ.get("BEFORE") or "yes"
     if both not in ("yes", "no"):
