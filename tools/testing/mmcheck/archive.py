@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Kernel source packages of the distribution, through apt.
 
-apt runs with its lists and its downloads in our cache, so that nobody needs to be root, and with
-its signature checks on. Which archive to ask is read from the machine's own apt configuration;
-that archive's backports and development suites are asked when the machine's own suites lack
-the kernel.
+apt keeps its lists and downloads in our cache, so it does not need root. It checks signatures.
+The machine's own apt configuration says which archive to ask. If the suites in it lack the
+kernel, the backports and the development suites of that archive are asked.
 """
 
 import hashlib
@@ -40,13 +39,13 @@ class Package:
 
     @property
     def series(self) -> str:
-        """The first two numbers of that: `6.12`."""
+        """The first two numbers of the kernel's version: `6.12`."""
         match = NAME.match(self.name)
         return match[1] if match else ""
 
 
 class Archive:
-    """apt with private state below `folder`, for the machine's own architecture or another of Debian's."""
+    """apt with private state below `folder`, for the machine's own architecture or for the Debian `architecture`."""
 
     def __init__(self, folder: Path, architecture: str = "") -> None:
         self.folder, self.architecture = folder, architecture
@@ -58,7 +57,7 @@ class Archive:
     def find(self, wanted: str) -> Package:
         """The newest package of kernel `wanted`: "6.12", "6.12.117" or "latest".
 
-        Raises UserError with what there is instead when the archive has no such kernel.
+        Raises UserError if the archive has no such kernel; the message lists the kernels that it has.
         """
         progress.say(f"asking the package archive for linux {wanted}")
         self._update()
@@ -69,7 +68,7 @@ class Archive:
             if not self._add_suite(suite):
                 break
             self._update()
-            # "latest" stops at the backports: their content changes from day to day.
+            # "latest" looks no further than the backports: testing and unstable change from day to day.
             found = self._match(wanted)
         if found is None:
             known = sorted({p.series for p in self._packages()}, key=version_key)
@@ -97,7 +96,7 @@ class Archive:
         )
 
     def fetch(self, names: Sequence[str], target: Path) -> None:
-        """Unpack the newest versions of the packages `names`, each as a folder of that name in `target`."""
+        """Unpack the newest version of each package in `names` into a folder of the same name in `target`."""
         with progress.Progress(f"fetching {', '.join(names)} for {self.architecture}"):
             self._update()
             for name in names:
@@ -131,11 +130,11 @@ class Archive:
         return [Package(row[0], row[1]) for row in fields if len(row) == 3 and "Packages" in row[2]]
 
     def _add_suite(self, suite: str) -> bool:
-        """Add one more suite of the Debian archive that the machine uses; False where it uses none."""
+        """Add one more suite of the Debian archive that the machine uses; False if it uses no Debian archive."""
         text = self._apt("apt-get", "indextargets", "Created-By: Packages", "Origin: Debian").stdout
         for stanza in text.split("\n\n"):
             field = dict(line.split(": ", 1) for line in stanza.splitlines() if ": " in line)
-            # The archive proper, not the security archive: that one keeps no backports.
+            # The main archive: the security archive has no backports.
             if field.get("Label") == "Debian" and "Repo-URI" in field:
                 break
         else:
@@ -151,7 +150,7 @@ class Archive:
     def _apt(self, *command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run an apt program on our private state.
 
-        apt reads sources from one folder of parts: ours holds links to the machine's own and our extra one.
+        apt reads its sources from one folder. Ours has links to the machine's own sources and to the extra suites.
         """
         parts = self.folder / "sources.list.d"
         parts.mkdir(exist_ok=True)
@@ -214,7 +213,7 @@ def version_key(version: str) -> tuple[int, list[tuple[list[int], int]], list[tu
 
 
 def _parts(text: str) -> list[tuple[list[int], int]]:
-    """Its parts without and with digits, in turn. Order: `~`, the end of the text, letters, all else."""
+    """Sort key: pairs of a part without digits and a number. `~` comes first, then the end, letters, all else."""
     return [
         ([*(-1 if c == "~" else ord(c) if c.isalpha() else ord(c) + 256 for c in word), 0], int(number or 0))
         for word, number in re.findall(r"([^\d]*)(\d*)", text)

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """make bench: what batches, contiguous blocks, tracking of owners, extents and forced write faults are worth.
 
-Runs the benchmark suites on kernels that differ in one thing, and sets their numbers beside each other. On arm64 time
-is a number of instructions, from which the emulator derives it. Page faults, copies, writes and TLB invalidations are
-the same on each run, instructions within 1 %. Clearing is measured in nanoseconds, by this machine's own processor
-where it can run the kernel.
+Runs the benchmark suites on kernels that differ in one thing, and compares their numbers. On arm64 the emulator derives
+time from the number of instructions that it executes. Page faults, copies, writes and TLB invalidations are the same in
+each run; instructions vary by up to 1 %. Clearing is measured in nanoseconds, under KVM where this machine has it.
 
-make bench-compare A=... B=... sets two results beside each other.
+make bench-compare A=... B=... compares two results.
 """
 
 import concurrent.futures
@@ -38,14 +37,14 @@ from .settings import from_environment
 
 KERNELS = ("6.12", "7.3")
 COUNTED = "-icount shift=0 -m 3072"
-"""The emulator's options: time counts instructions, and memory is enough for 1 GiB and its copies."""
+"""The emulator's options: instructions give the time, and the memory has room for 1 GiB and its copies."""
 
 NATIVE = "-accel kvm -cpu host -m 8192"
 LARGE = ("clear_pages.bench_mib=1024",)
-"""Where this machine's own processor clears memory, and how much at once; an emulator would take hours."""
+"""Options of KVM, and how much memory is cleared at once under it. An emulator would take hours for that much."""
 
 BY_CALLS = "clearcpuid=erms,rep_good"
-"""For x86_64: a processor that clears memory by calls, which can be counted, not by one instruction in place."""
+"""For x86_64: makes the kernel clear memory by function calls, which can be counted, not by one inlined instruction."""
 
 TIMEOUT = 3600
 """Seconds for a boot."""
@@ -54,28 +53,28 @@ COUNTERS = catalogue.FOLDER / "counters"
 """Changes that make a kernel count the page-table entries that it writes to."""
 
 ANEW = ("fixmap_per_pte_block", "fixmap_per_pmd_block")
-"""Mutants that put a table into the fixmap again for each contiguous block, as kernels did before 6.10."""
+"""Mutants that map a table into the fixmap again for each contiguous block. Kernels before 6.10 did that."""
 
 LINEAR_MAPS = (
     ("pages, anew for each block", linear_map.CPU, ANEW, KERNELS),
     ("pages", linear_map.CPU, (), KERNELS),
     ("blocks", linear_map.BLOCKS_CPU, (), KERNELS[1:]),
 )
-"""How memory is mapped; the CPU, the mutants and the kernels for that."""
+"""Ways to map memory: a name, and the CPU, the mutants and the kernels that give it."""
 
 _NUMBER = re.compile(r"# .*\bnumber (.+)$")
 _FIELD = re.compile(r"(\w+)=(\d+)")
 NOT_COMPARED = ("spread", "ns_min", "ns_max", "runs", "mib")
 TOLERANCE = {"ns_median": 0.05, "ns": 0.02}
-"""Fields that vary between runs, and by what part they may vary; all others are exact.
+"""Fields that vary between runs, and the fraction by which they may vary. All other fields are exact.
 
-A time that counts instructions depends on where the timer interrupts: three runs differed by up to 1 %.
+A time that is derived from instructions depends on where the timer interrupts: three runs differed by up to 1 %.
 """
 
 
 @dataclass(frozen=True)
 class Number:
-    """One line of a suite: on which kernel, of what, and its fields."""
+    """One line with numbers that a suite prints: the kernel, the operation, and the fields."""
 
     run: str
     what: str
@@ -87,11 +86,11 @@ class Part:
     """One suite on some kernels.
 
     name:   of the suite
-    cells:  kernels; the first is what the others are compared with
+    cells:  kernels; the others are compared with the first
     words:  for the kernel's command line
-    exact:  it counts, so several kernels may run at a time; otherwise it measures time and runs alone
-    writes: these kernels count the entries that they write; the counts are added to the numbers of the kernels
-            that do not count
+    exact:  the suite counts events, so several kernels may run at a time; otherwise it measures time and runs alone
+    writes: these kernels count the entries that they write; the counts are added to the numbers of the same kernels
+            without counters
     """
 
     name: str
@@ -102,7 +101,7 @@ class Part:
 
 
 def parts(mib: int, repeats: int) -> list[Part]:
-    """All of it: `mib` MiB of memory to work on, `repeats` runs for what is measured in time."""
+    """All parts. Suites work on `mib` MiB of memory, and repeat measurements of time `repeats` times."""
     without = ("--kconfig_add=CONFIG_ARM64_CONTPTE=n",)
     blocks = [Cell(k, "arm64", "4K", "no contpte" * bool(words), words) for k in KERNELS for words in (without, ())]
     atomics = [Cell(k, "arm64", "4K", "stock" * (f == ""), features=f) for k in KERNELS for f in ("", None)]
@@ -119,7 +118,7 @@ def parts(mib: int, repeats: int) -> list[Part]:
 
 
 def numbers(run: str, console: Iterable[str]) -> list[Number]:
-    """The lines for machines on a console."""
+    """The lines with numbers on a console."""
     found = []
     for line in console:
         if match := _NUMBER.search(line):
@@ -130,7 +129,7 @@ def numbers(run: str, console: Iterable[str]) -> list[Number]:
 
 
 def merged(found: Sequence[Number], more: Sequence[Number]) -> list[Number]:
-    """`found` with the fields that `more` has for the same operation on the same kernel; then what only `more` has."""
+    """`found`, with the fields that `more` adds to the same kernel and operation, then all other numbers of `more`."""
     fields = {(number.run, number.what): number.fields for number in more}
     own = [
         dataclasses.replace(number, fields={**number.fields, **fields.pop((number.run, number.what), {})})
@@ -140,7 +139,7 @@ def merged(found: Sequence[Number], more: Sequence[Number]) -> list[Number]:
 
 
 def build(cell: Cell, environ: Mapping[str, str], out: Path, changes: Sequence[catalogue.Mutant] = ()) -> Path:
-    """Build the kernel of a cell, with changes in it that cannot be switched; returns its build folder."""
+    """Build the kernel of a cell with `changes`, which are always on; returns its build folder."""
     request = launcher.parse(["build", f"--arch={cell.arch}", *cell.arguments])
     launch = launcher.prepare(request, {**environ, **cell.variables, "O": str(out)})
     launch = _changed(launch, changes) if changes else launch
@@ -158,7 +157,7 @@ def machines(part: Part, cell: Cell) -> list[str]:
 
 
 def boot_cell(part: Part, cell: Cell, folder: Path, out: Path) -> list[Number]:
-    """Boot a kernel that was built in `folder`. Raises UserError where it prints no numbers."""
+    """Boot a kernel that was built in `folder`. Raises UserError if it prints no numbers."""
     words = [*part.words, "pgtable_kunit.timeout=600", f"kunit.filter_glob={part.name}"]
     log = out / "bench" / f"{part.name}{'-writes' * part.writes}-{cell.slug}.log"
     verdict = boot.Verdict("none", "", 0)
@@ -176,7 +175,7 @@ def boot_cell(part: Part, cell: Cell, folder: Path, out: Path) -> list[Number]:
 
 
 def run_part(part: Part, environ: Mapping[str, str], out: Path, jobs: int) -> list[Number]:
-    """Build the kernels of a part one after the other, and boot them, `jobs` at a time if that changes nothing."""
+    """Build the kernels of a part one after the other, then boot them: `jobs` at a time if the part is exact."""
     folders = []
     counters = catalogue.load(COUNTERS) if part.writes else []
     for cell in part.cells:
@@ -201,7 +200,10 @@ def run_part(part: Part, environ: Mapping[str, str], out: Path, jobs: int) -> li
 
 
 def _changed(launch: launcher.Launch, changes: Sequence[catalogue.Mutant]) -> launcher.Launch:
-    """The launch of a kernel with these changes. Raises UserError if a change does not fit in any of its forms."""
+    """The launch of a kernel with `changes`. Of changes with one name the first that fits is applied.
+
+    Raises UserError if none of one name fits.
+    """
     kernel = source.obtain(launch.settings)
     texts: dict[str, str] = {}
     usual = judge.reader(kernel.path, launch.settings.features)
@@ -223,7 +225,7 @@ def _changed(launch: launcher.Launch, changes: Sequence[catalogue.Mutant]) -> la
 
 
 def run_linear_map(environ: Mapping[str, str], out: Path) -> list[Number]:
-    """What booting does to map memory, for each GiB of it."""
+    """How often the boot changes the fixmap to map memory, and how many instructions it takes, per GiB of memory."""
     found = []
     known = catalogue.load(catalogue.FOLDER)
     for by, cpu, names, kernels in LINEAR_MAPS:
@@ -243,7 +245,7 @@ def run_linear_map(environ: Mapping[str, str], out: Path) -> list[Number]:
 
 @dataclass
 class Table:
-    """Rows for people, and a plot."""
+    """A table to print, and its plot."""
 
     title: str
     head: list[str]
@@ -254,9 +256,11 @@ class Table:
 def grouped(
     title: str, of: str, found: Sequence[Number], shown: Sequence[str], bar: Callable[[Number], float]
 ) -> Table:
-    """A table of numbers: for each operation a row a kernel, with the ratio to its first row; and bars of it.
+    """A table with a row for each operation and kernel, and a plot of the ratios.
 
-    of: what the ratio is of, which `bar` gives
+    The ratio of a row compares it with the first kernel of the same operation.
+    of:  the name of the quantity that is compared
+    bar: returns the quantity
     """
     table = Table(title, ["what", "kernel", *(f"#{name}" for name in shown), "#ratio"])
     bars: dict[str, list[tuple[str, float]]] = {}
@@ -267,12 +271,12 @@ def grouped(
             cells = [str(number.fields.get(name, "")) for name in shown]
             table.rows.append([what, number.run, *cells, f"{ratio:.3f}"])
             bars.setdefault(what, []).append((number.run, ratio))
-    table.svg = plot.ratios(title, f"{of}, in relation to the first of each", bars)
+    table.svg = plot.ratios(title, f"{of}, relative to the first kernel of each group", bars)
     return table
 
 
 def tables(found: Mapping[str, Sequence[Number]]) -> list[Table]:
-    """What is shown of each part."""
+    """The tables of the parts that ran."""
 
     def rate(number: Number) -> float:
         size = number.what.split()[-1]
@@ -313,7 +317,7 @@ def text(table: Table) -> str:
 
 
 def ktap(found: Mapping[str, Sequence[Number]]) -> str:
-    """The numbers as KTAP: a suite a part, a case a line, its fields as diagnostics."""
+    """The numbers as KTAP: one suite per part, and one case per number, with the fields as diagnostics."""
     lines = ["KTAP version 1", f"1..{len(found)}"]
     for place, (name, own) in enumerate(found.items(), 1):
         lines += ["    KTAP version 1", f"    # Subtest: {name}", f"    1..{len(own)}"]
@@ -328,7 +332,10 @@ def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
     settings = from_environment({**environ, "ARCH": "", "PAGES": ""})
     if settings.kdir:
-        raise UserError("KDIR: benchmarks compare the packaged kernels; use kunit.py with folio_bench.mib= on your own")
+        raise UserError(
+            "KDIR= is set, but make bench compares packaged kernels; "
+            "for your tree run kunit.py with --kernel_args folio_bench.mib=1024"
+        )
     mib, repeats = (_whole(environ, name, default) for name, default in (("MIB", 1024), ("REPEATS", 25)))
     jobs = _whole(environ, "JOBS", os.cpu_count() or 1)
     only = environ.get("ONLY", "")
@@ -365,7 +372,7 @@ def run(environ: Mapping[str, str]) -> int:
 def _whole(environ: Mapping[str, str], name: str, default: int) -> int:
     value = environ.get(name) or str(default)
     if not value.isdigit() or value == "0":
-        raise UserError(f"{name}={value}: use a number")
+        raise UserError(f"{name}={value}: use a whole number above 0")
     return int(value)
 
 
@@ -385,7 +392,7 @@ def load(path: str) -> dict[tuple[str, str, str], dict[str, int]]:
 
 
 def verdict(name: str, a: Mapping[str, int], b: Mapping[str, int]) -> str:
-    """What to say of two values of one field: "" where they differ by no more than their spread."""
+    """How two values of one field compare: "" if they are equal, or if they differ within spread or tolerance."""
     if name not in TOLERANCE:
         return "" if a[name] == b[name] else "differs"
     apart, spread = abs(a[name] - b[name]), max(a.get("spread", 0), b.get("spread", 0))
@@ -395,11 +402,11 @@ def verdict(name: str, a: Mapping[str, int], b: Mapping[str, int]) -> str:
 
 
 def compare(a: str, b: str) -> str:
-    """Two results beside each other, as a table of what is different."""
+    """A table of the numbers in which two results differ."""
     one, two = load(a), load(b)
     both = [key for key in one if key in two]
     if not both:
-        raise UserError(f"{a} and {b} measured nothing in common; run make bench with the same ONLY= for both")
+        raise UserError(f"{a} and {b} have no number in common; run make bench with the same ONLY= for both")
     table = Table("", ["what", "kernel", "of", "#A", "#B", "#B/A", "verdict"])
     same = 0
     for key in both:
@@ -416,7 +423,7 @@ def compare(a: str, b: str) -> str:
 
 
 def run_compare(environ: Mapping[str, str]) -> int:
-    """The other command; returns the exit status."""
+    """`bench-compare`; returns the exit status."""
     if not (environ.get("A") and environ.get("B")):
         raise UserError("no results to compare; name two folders, as in A=out B=other/out")
     print(compare(environ["A"], environ["B"]))

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the launcher costs, measured beside the kernel's own kunit.py in one run.
+"""How much time the launcher takes, compared with the kernel's own kunit.py.
 
-Takes the packaged default kernel for arm64, in a scratch folder below O=, and prints three rows:
+Uses the packaged default kernel for arm64, in a scratch folder below O=, and prints three rows:
 
 cold    a first build by our kunit.py, against plain kunit.py building its example suite (ccache off)
 again   our run with nothing changed, against the kernel's own `kunit.py exec` of the same kernel
-edit    our run after an edit of arch/arm64/mm/contpte.c in KDIR, against the same by hand in a grafted tree
+edit    our run after an edit of arch/arm64/mm/contpte.c in KDIR, against plain kunit.py run after the same edit in a
+        grafted tree
 """
 
 import os
@@ -37,7 +38,7 @@ class Bench:
         self.log = (self.scratch / "log").open("w")
 
     def seconds(self, command: list[str | Path], **variables: str) -> float:
-        """Run a command; returns its seconds. Raises UserError where it fails."""
+        """Run a command; returns how many seconds it took. Raises UserError if it fails."""
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "KDIR": "", **variables}
         start = time.monotonic()
         done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
@@ -73,7 +74,7 @@ class Bench:
         return self.rounds(lambda: self.ours("run"), lambda: self.theirs(tree, "exec", build))
 
     def edit(self) -> tuple[float, float]:
-        """Seconds from an edit to the verdict: ours with KDIR, by hand in a grafted tree."""
+        """Seconds from an edit to the verdict: our kunit.py with KDIR, and plain kunit.py in a grafted tree."""
         trees = [self.scratch / name for name in ("kdir", "by-hand")]
         for tree in trees:
             progress.say(f"copying {self.kernel.path} to {tree}")
@@ -98,13 +99,13 @@ class Bench:
 
     @staticmethod
     def rounds(ours: Callable[[], float], theirs: Callable[[], float]) -> tuple[float, float]:
-        """Medians of several rounds, in turn, so that the load of the machine is the same for both."""
+        """The median of each over several rounds. The two take turns, so the machine's load is the same for both."""
         pairs = [(ours(), theirs()) for _ in range(ROUNDS)]
         return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """Measure and print the table; status 1 where a bound is missed."""
+    """Measure and print the table; returns status 1 if a bound is missed."""
     bench = Bench(environ)
     ccache = shutil.which("ccache") or "not installed"
     print(f"linux {bench.kernel.label}, arm64, {os.cpu_count()} CPUs, ccache {ccache}")

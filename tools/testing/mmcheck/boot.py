@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One boot of a kernel with suites in it, followed line by line and ended as soon as its verdict is clear.
+"""Boots a kernel with suites, reads its console line by line, and ends the boot as soon as the verdict is clear.
 
-The kernel's own kunit.py reads all output of a boot. Whether a mutant is noticed is clear after the first
-failure, so a boot ends there.
+The kernel's own kunit.py reads a boot to its end. For a mutant the first failure decides that it is noticed,
+so this module ends the boot there.
 """
 
 import math
@@ -19,7 +19,7 @@ from . import machine, outcome
 from .errors import UserError
 
 IMAGES = {"um": "linux", "arm64": "arch/arm64/boot/Image", "x86_64": "arch/x86/boot/bzImage"}
-"""What is booted, in the build folder. Other architectures are not known here."""
+"""By architecture, the file in the build folder that is booted. This module boots no other architectures."""
 
 stop = threading.Event()
 """Set after an interrupt: then all boots end within a second."""
@@ -45,7 +45,7 @@ class Verdict:
 
 
 def command(arch: str, build: Path, arguments: Sequence[str]) -> list[str]:
-    """The command that boots the kernel in `build` once, with these arguments, and ends with it."""
+    """The command that boots the kernel in `build` once with these arguments. It ends when the kernel does."""
     if arch not in IMAGES:
         raise UserError(f"ARCH={arch}: this command boots only {', '.join(IMAGES)}")
     image = str(build / IMAGES[arch])
@@ -62,9 +62,9 @@ def command(arch: str, build: Path, arguments: Sequence[str]) -> list[str]:
 def follow(
     command: Sequence[str], log: Path, timeout: float, silence: float = math.inf, suites: int | None = None
 ) -> Verdict:
-    """Boot, write the console to `log`, and stop at the first failure or death, or as lines() does.
+    """Boot, write the console to `log`, and stop at the first failure, when the kernel dies, or when lines() ends.
 
-    suites: how many are chosen, if not all that the kernel has
+    suites: how many suites were chosen; None if all were
     """
     started = time.monotonic()
     suite, case, splat, planned, finished = "", "", False, 0, 0
@@ -99,10 +99,11 @@ def follow(
 def lines(
     command: Sequence[str], log: Path, timeout: float, silence: float | Callable[[], float] = math.inf
 ) -> Iterator[str]:
-    """Lines of the console, until its end, for `timeout` seconds, or until nothing came for `silence` seconds.
+    """The lines of the console, which are also written to `log`.
 
-    silence: a number, or a function that is asked again and again
-    What comes is written to `log` as well. However the caller stops, the machine is ended.
+    They end with the console, after `timeout` seconds, or after `silence` seconds without output.
+    silence: a number, or a function that is called before each wait
+    The machine is ended in any case, also if the caller stops early.
     """
     patience = silence if callable(silence) else lambda: silence
     deadline = time.monotonic() + timeout

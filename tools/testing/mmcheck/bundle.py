@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make bundle`: what a lab boots elsewhere, in O/bundle: a kernel, the selftests as initramfs, an empty disk.
+"""`make bundle`: writes what a lab boots to O/bundle: a kernel, the selftests as initramfs, an empty disk.
 
-It is the machine of `make kselftest`: it runs the programs, says what came of them on its console, and turns itself
-off. TESTS= chooses; without it these are all programs of the usual machine. Nothing is booted.
+The bundle is not booted here. In the lab it does what the machine of `make kselftest` does: it runs the programs,
+prints the verdicts on its console, and turns itself off. TESTS= chooses the programs. Without TESTS= the bundle has all
+programs except those that need a special machine.
 """
 
 import gzip

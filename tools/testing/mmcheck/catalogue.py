@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Mutants: small mistakes for a kernel to make, from the project's catalogue or a folder of patches.
+"""Mutants: small mistakes that are put into a kernel, from the project's catalogue or a folder of patches.
 
-The catalogue is the TOML files in mutants/. An entry replaces a piece of text in one function, so that it
-fits more than one kernel:
+The catalogue is the TOML files in mutants/. An entry replaces a piece of text in one function, so it fits
+several kernels:
 
     [[mutant]]
-    name = "fixmap_per_block"              # unique; several entries of one name: the first that fits is taken
+    name = "fixmap_per_block"              # if several entries have one name, the first that fits is used
     file = "arch/arm64/mm/mmu.c"
     in = "alloc_init_cont_pte"             # the function; whole file if left out
     old = "init_pte("
     new = "pte_clear_fixmap(); init_pte("
     harm = "what goes wrong for a user"
-    suite = "linear_map"                   # a glob: where it should be noticed first
-    program = "folio_uffd"                 # instead of a suite: the selftest that should notice
-    machine = "-smp 2"                     # what the suite needs of the emulator
-    kernel_args = "rodata=off"             # and on the kernel's command line
-    arch = "x86_64"                        # others do not compile it, or have no such thing
-    early = true                           # on from the command line, not just for the tests
-    equivalent = "why nobody can notice"   # or: survives = "why no test does"
+    suite = "linear_map"                   # a glob: the suites that should notice the mutant
+    program = "folio_uffd"                 # instead of a suite: the selftest that should notice it
+    machine = "-smp 2"                     # options of the emulator that the suite needs
+    kernel_args = "rodata=off"             # words of the kernel's command line that the suite needs
+    arch = "x86_64"                        # the architectures that have the code; all if left out
+    early = true                           # switched on when the boot begins, not just before the tests
+    equivalent = "why no test can notice"  # or: survives = "why no test notices it"
 """
 
 import re
@@ -42,12 +42,12 @@ Function = tuple[str, tuple[str, int]]
 """A function of the tree: its file, and its name as in schemata.Function."""
 
 Read = Callable[[str], str]
-"""Gives the text of a file of the tree by its name; raises OSError."""
+"""Returns the text of the file of the tree that has this name; raises OSError if it cannot be read."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One mistake, in the files `paths`. `files` gives their new texts, or None where it does not fit the tree."""
+    """One mistake in the files `paths`. `files` returns their new texts, or None if it does not fit the tree."""
 
     name: str
     harm: str
@@ -68,7 +68,7 @@ _FIELDS = {"name", "file", "in", "old", "new", "harm", "early", *_TEXT}
 
 
 def load(folder: Path) -> list[Mutant]:
-    """All mutants of a folder: its *.toml in the form of the catalogue, its *.patch one mutant each."""
+    """All mutants of a folder: the entries of its *.toml files, and one mutant for each *.patch file."""
     if not folder.is_dir():
         raise UserError(f"MUTANTS={folder}: no such folder")
     result: list[Mutant] = []
@@ -85,7 +85,7 @@ def load(folder: Path) -> list[Mutant]:
 
 
 def misfits(tree: Path, table: Path = MISFITS) -> list[str]:
-    """The names in the catalogue that are not meant for the kernel in `tree`, as far as that version is known."""
+    """The names of the mutants that, as `table` says, do not fit the version of the kernel in `tree`."""
     head = (tree / "Makefile").read_text()
     version = [re.search(rf"^{name} = (\d+)$", head, re.MULTILINE) for name in ("VERSION", "PATCHLEVEL")]
     kernel = ".".join(match[1] for match in version if match)
@@ -93,7 +93,7 @@ def misfits(tree: Path, table: Path = MISFITS) -> list[str]:
 
 
 def hints(folder: Path) -> list[tuple[tuple[str, str], str, str]]:
-    """Of each entry of the *.toml in a folder: file and function, name, and what should notice: a suite or selftest."""
+    """For each entry of the *.toml of a folder: (file, function), name, and the suite or selftest for it."""
     every = [
         entry for path in sorted(folder.glob("*.toml")) for entry in tomllib.loads(path.read_text()).get("mutant", [])
     ]
@@ -129,7 +129,7 @@ def _entry(path: Path, entry: dict[str, object]) -> Mutant:
 
 
 def _replaced(text: str, function: str, old: str, new: str) -> str | None:
-    """`text` with the first `old` in the body of a function replaced; None where there is none."""
+    """`text` with the first `old` in the body of `function` replaced; None if `old` is not there."""
     spans = [(f.start, f.end) for f in schemata.functions(text) if f.name[0] == function]
     for start, end in spans if function else [(0, len(text))]:
         position = text.find(old, start, end)
@@ -139,7 +139,7 @@ def _replaced(text: str, function: str, old: str, new: str) -> str | None:
 
 
 def patch(path: Path) -> Mutant:
-    """A patch as a mutant that is named after its file."""
+    """The mutant that a patch file makes. Its name is the file's name."""
     lines = path.read_text().splitlines()
     names = [line[4:].split("\t")[0].strip() for line in lines if line.startswith("+++ ")]
     files_changed = [name.partition("/")[2] for name in names]
@@ -170,7 +170,7 @@ def patch(path: Path) -> Mutant:
 def fitting(
     mutants: Iterable[Mutant], read: Read, arch: str
 ) -> tuple[list[tuple[Mutant, Mapping[str, str]]], list[str]]:
-    """Those mutants that fit a tree and `arch`, with the files that they change, and the names of those that do not."""
+    """The mutants that fit a tree and `arch`, with the files that they change; and the names of all other mutants."""
     found: dict[str, tuple[Mutant, Mapping[str, str]]] = {}
     names: list[str] = []
     for mutant in mutants:

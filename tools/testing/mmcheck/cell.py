@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One kernel to run tests on: a cell of the matrix, a line of `make check`."""
+"""One kernel to run tests on: a cell of the matrix, or a run of `make check`."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ TABLE = Path(__file__).parent / "matrix.toml"
 
 
 def slug(name: str) -> str:
-    """The name of a cell, in letters that a file's name may have."""
+    """The name of a cell as the name of a file."""
     return re.sub(r"[^\w.-]+", "-", name)
 
 
@@ -26,10 +26,10 @@ class Cell:
     kernel:    as in KERNEL=, or "" for the tree that KDIR= names
     arch:      as in --arch=
     pages:     as in PAGES=
-    flavour:   a name for `arguments`, "" without any
+    flavour:   a name for `arguments`, "" if there are none
     arguments: more arguments of kunit.py
     features:  as in FEATURES=, or None for the default
-    selftests: not the KUnit suites, but the selftests
+    selftests: whether to run the selftests instead of the KUnit suites
     """
 
     kernel: str
@@ -54,12 +54,12 @@ class Cell:
 
     @property
     def slug(self) -> str:
-        """Its name, in letters that a file's name may have."""
+        """The cell's name as the name of a file."""
         return slug(str(self))
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables that say which kernel."""
+        """The variables that choose the kernel."""
         values = {"KERNEL": self.kernel, "PAGES": self.pages if self.pages != "4K" else ""}
         if self.features is not None:
             values["FEATURES"] = self.features
@@ -75,19 +75,19 @@ class Cell:
         """The command in the root of this repository; `more` are further arguments of kunit.py."""
         if self.selftests:
             configuration = [f"KCONFIG_ADD={' '.join(self.configuration)}"] if self.configuration else []
-            # Not by make, which turns each exit status into 2.
+            # Not `make kselftest`: make turns every exit status but 0 into 2.
             return ["./mmcheck", "kselftest", "TARGETS=mm", f"ARCH={self.arch}", *configuration]
         return ["./tools/testing/kunit/kunit.py", "run", f"--arch={self.arch}", *self.arguments, *more]
 
     def line(self, environ: Mapping[str, str]) -> str:
-        """What to type to run it alone; `environ` may have KDIR, PATCH and O."""
+        """The command line that runs this cell alone; `environ` may have KDIR, PATCH and O."""
         given = {**self.variables, **{name: environ.get(name, "") for name in ("KDIR", "PATCH", "O")}}
         words = [f"{name}={shlex.quote(value)}" for name, value in given.items() if value or name == "FEATURES"]
         return " ".join([*words, shlex.join(self.command())])
 
 
 def flavours(path: Path = TABLE) -> dict[str, list[str]]:
-    """By name, the words of each flavour in the table `path`."""
+    """The flavours in the table `path`, each with its words."""
     try:
         named = tomllib.loads(path.read_text()).get("flavours", {})
     except (OSError, tomllib.TOMLDecodeError) as error:
@@ -96,7 +96,7 @@ def flavours(path: Path = TABLE) -> dict[str, list[str]]:
 
 
 def make(kernel: str, arch: str, pages: str, flavour: str, words: Sequence[str], selftests: bool = False) -> Cell:
-    """The cell with the flavour of this name and these words: configuration lines, arguments of kunit.py, FEATURES=."""
+    """The cell with this flavour. `words` may be configuration lines, arguments of kunit.py, and FEATURES=."""
     features = next((word.partition("=")[2] for word in words if word.startswith("FEATURES=")), None)
     arguments = [
         f"--kconfig_add={word}" if word.startswith("CONFIG_") else word

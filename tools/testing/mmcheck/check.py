@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The project's own tests: the host side, the style of every file, and the suites on real kernels.
 
-The last line is `N passed, N failed`. A skip counts as neither, and is listed with its reason.
+The last line is `N passed, N failed`, then the number of skips if there are any. Each skip is listed with its reason.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ SCRIPTS = (
 class Run(Cell):
     """One boot of the suites.
 
-    boots: ways to boot it with pages of 4K; the cost of each is counted
+    boots: further boots of a kernel with 4K pages; each counts how often the kernel clears the fixmap
     """
 
     boots: tuple[linear_map.Way, ...] = ()
@@ -96,7 +96,7 @@ class Tally:
         return f"{self.passed} passed, {len(self.failures)} failed{skipped}"
 
     def close(self) -> None:
-        """Say what was skipped and what failed, and the closing line."""
+        """Print what was skipped and what failed, then the closing line."""
         with contextlib.suppress(BrokenPipeError):
             for line in (*(f"skipped: {skip}" for skip in self.skips), *(f"failed: {f}" for f in self.failures)):
                 print(line)
@@ -119,7 +119,7 @@ def tools(out: Path, wanted: Path = HERE / "requirements.txt", name: str = "venv
 
 
 def pytest(tally: Tally, programs: Path, report: Path, *files: Path) -> None:
-    """Run `files`, or all tests of the host side, and count what they say; `report` is as JUnit XML."""
+    """Run `files`, or all tests of the host side, and count the verdicts. Writes JUnit XML to `report`."""
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     status = _run([programs / "pytest", f"--junit-xml={report}", *files])
@@ -159,7 +159,7 @@ def style(tally: Tally, tree: Path, label: str) -> None:
 
 
 def probe(tally: Tally, tree: Path, label: str) -> None:
-    """Check that the probes answer for a known kernel as they did before."""
+    """Check that the probes give the recorded answers for a known kernel."""
     for name, why in probes.flips(tree, label).items():
         if why:
             progress.say(f"probe {name} of {label} {why}")
@@ -193,12 +193,12 @@ def kernel(tally: Tally, run: Run, out: Path) -> Path:
 
 
 def gate(tally: Tally, run: Run, console: Path) -> None:
-    """List the skips of a run. One that the table does not allow is a failure. Reports lines that match no skip."""
+    """List the skips of a run. A skip that skips.toml does not allow fails. Reports its lines that match no skip."""
     found = results.kunit(console.read_text(errors="replace").splitlines()) if console.exists() else []
     verdict = skips.judge(run, found, suites=matrix.expected(run) if found else [])
     for case in verdict.wrong:
         print(f"{run}: {'; '.join(case.text)}")
-        tally.add(f"{run}: {skips.name(case)}: a skip that is not in the table", False)
+        tally.add(f"{run}: {skips.name(case)}: a skip that skips.toml does not allow", False)
     for case in verdict.cases:
         if case.state == "skipped":
             tally.skips.append(f"{run}: {skips.name(case)}: {' '.join(case.text)}")
@@ -206,7 +206,7 @@ def gate(tally: Tally, run: Run, console: Path) -> None:
 
 
 def tell(cell: Cell, verdict: skips.Verdict) -> None:
-    """Report the lines of the table of skips that match no skip."""
+    """Report the lines of skips.toml that match no skip."""
     for line in verdict.gone:
         progress.say(f"{cell}: {line}")
 
@@ -236,7 +236,7 @@ def selftests(tally: Tally, cell: Cell, out: Path) -> None:
 
 
 def boot(tally: Tally, run: Run, build: Path, way: linear_map.Way) -> None:
-    """Count how often the whole boot of a kernel that was built clears the fixmap."""
+    """Boot a kernel that was built, and check how often it clears the fixmap."""
     want = linear_map.CLEARS_PER_GIB if way.by_pages else 0
     _, got = linear_map.changes_per_gib(build, way.cpu, way.words)
     progress.say(f"{run}, {way}: the fixmap is cleared {got:g} times for each GiB of memory, expected {want}")
@@ -258,7 +258,7 @@ def _run(command: Sequence[str | Path]) -> int:
 
 
 def run(environ: Mapping[str, str], kernels: bool) -> int:
-    """Run the tests of the host side, and the `kernels` too; returns the exit status."""
+    """Run the tests of the host side and, if `kernels`, those on kernels; returns the exit status."""
     tally = Tally()
     out = out_of(environ)
     host(tally, out)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The paragraph that ends a run: the verdict, what is new in it, where the log is, and the one next command."""
+"""The paragraph that ends a run: the verdict, the new failures, the place of the log, and the next command."""
 
 import re
 import shlex
@@ -12,10 +12,10 @@ from .results import Case
 from .settings import VARIABLES
 
 NAMED = 5
-"""At most so many failures are named; the log has all."""
+"""At most this many failures are named; the log has all."""
 
 REASONS = 5
-"""At most so many reasons of skips are given; the log has all."""
+"""At most this many reasons of skips are given; the log has all."""
 
 NEW = "new failures (not known issues)"
 
@@ -26,28 +26,28 @@ _FAILURE = re.compile(r"(?:EXPECTATION|ASSERTION) FAILED|:Expected ")
 
 
 def lines(verdict: str, details: Iterable[str], log: Path | str, then: str = "") -> list[str]:
-    """The paragraph as lines, without details that are empty.
+    """The paragraph as lines. Empty details are left out.
 
-    then: the one command to type next, or nothing where nothing is to be done
+    then: the command to type next, or "" if there is none
     """
     return [verdict, *filter(None, details), f"log: {log}", *([f"next: {then}"] if then else [])]
 
 
 def named(what: str, names: Iterable[str]) -> str:
-    """`what: a, b`: each name once, and at most NAMED of them; "" where there is none."""
+    """`what: a, b`: each name once, and at most NAMED of them; "" if there are no names."""
     every = list(dict.fromkeys(names))
     more = f" and {len(every) - NAMED} more" if len(every) > NAMED else ""
     return f"{what}: {', '.join(every[:NAMED])}{more}" if every else ""
 
 
 def make(verb: str, environ: Mapping[str, str], **variables: str) -> str:
-    """The line `make verb` with `variables` and those of `environ` that choose kernel, architecture and output."""
+    """The line `make verb` with `variables`, and with the variables of `environ` that choose kernel and output."""
     given = {**{name: environ[name] for name in VARIABLES if environ.get(name)}, **variables}
     return " ".join([f"make {verb}", *(f"{name}={shlex.quote(value)}" for name, value in given.items())])
 
 
 def command(arguments: Sequence[str], glob: str, environ: Mapping[str, str]) -> str:
-    """The line that runs the cases `glob` alone, as `arguments` (with their verb) ran all, in the same environment."""
+    """The line that runs only the cases `glob`, with the `arguments` (verb included) and `environ` of the whole run."""
     given = [name for name in VARIABLES if environ.get(name) or (name == "FEATURES" and name in environ)]
     variables = [f"{name}={shlex.quote(environ[name]) if environ[name] else ''}" for name in given]
     return " ".join([*variables, KUNIT_PY, *map(shlex.quote, [*arguments, glob])])
@@ -66,7 +66,7 @@ def met(cases: Sequence[Case]) -> list[int]:
 
 
 def reasons(cases: Sequence[Case]) -> str:
-    """Why cases were skipped, in one line, the most frequent reason first; "" where none was."""
+    """Why cases were skipped, in one line, the most frequent reason first; "" if no case was skipped."""
     skipped = [case for case in cases if case.state == "skipped"]
     if not skipped:
         return ""
@@ -78,21 +78,21 @@ def reasons(cases: Sequence[Case]) -> str:
 
 
 def _reason(text: str) -> str:
-    """A reason without the numbers in which the cases of one reason differ."""
+    """A short form of a reason: `known issue N`, or the reason without a size (`64K: `) in front."""
     if match := known_issues.MET.match(text):
         return f"known issue {match[1]}"
     return re.sub(r"^\d+[KMG]: ", "", text) or "no reason given"
 
 
 def predicted(case: Case) -> int:
-    """The number of the known issue that is the only reason of a failure, as with STRICT=1; otherwise 0."""
+    """The number of the known issue that alone explains a failure (this needs STRICT=1); otherwise 0."""
     numbers = [int(match[1]) for match in map(_AS_KNOWN.search, case.text) if match]
     failures = sum(_FAILURE.search(line) is not None for line in case.text)
     return numbers[0] if numbers and failures <= len(numbers) else 0
 
 
 def failures(cases: Iterable[Case], why: Mapping[str, str]) -> list[str]:
-    """A line for the failures that are new, and one for each known issue and each reason in `why` (by case)."""
+    """One line for the new failures, one for each known issue, and one for each reason in `why` (by case)."""
     groups: dict[str, list[str]] = {NEW: []}
     for case in cases:
         if case.state == "failed":
@@ -107,7 +107,7 @@ def failures(cases: Iterable[Case], why: Mapping[str, str]) -> list[str]:
 def paragraph(
     cases: Sequence[Case], log: Path | str, again: Mapping[str, str], why: Mapping[str, str] | None = None
 ) -> list[str]:
-    """What to say of all cases of a run; nothing where there was none.
+    """The paragraph about all cases of a run; empty if there are no cases.
 
     again: by name of a case, the line that runs it alone
     why:   by name of a case, the reason of a failure that is expected

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make results`: one summary of what ran below O=, KUnit and selftests, on whichever kernels.
+"""`make results`: one summary of all results below O=, of KUnit and selftests, on all kernels.
 
-Reads the console of the last run in each build folder and the results of the selftests. Writes results.json and
-results.xml for all of them, and says what failed.
+Reads the console of the last run in each build folder and the results of the selftests. Writes all of them to
+results.json and results.xml, and prints what failed.
 """
 
 import json

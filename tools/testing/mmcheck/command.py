@@ -15,31 +15,31 @@ from .errors import INTERRUPTED, NO_VERDICT, UserError
 from .verbs import NAMES
 
 LOG = "mmcheck-error.log"
-"""Has the traceback of an error that nobody expected; below O=, or among temporary files."""
+"""The file with the traceback of an unexpected error; it is below O=, or among temporary files."""
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""The first of these ends a command."""
+"""A command ends at the first of these signals that it receives."""
 
 
 def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, str], kept: str = "") -> int:
     """Run the command `name`: `body` with the variables that have a value. Returns the exit status.
 
-    Bad input is one line and NO_VERDICT, and so is an error of ours; `kept` tells the user what is left after an
-    interrupt.
+    Bad input and unexpected errors print one line, and return NO_VERDICT.
+    kept: what to print after an interrupt about files that stay
     """
     for number in INTERRUPTS:
-        # Each acts like ^C, unless it is ignored, as nohup asks.
+        # Each signal acts like ^C, unless it is ignored, for example under nohup.
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _interrupted)
     try:
         check_names(given_to_make(environ.get("MAKEFLAGS", "")))
-        # FEATURES= means none.
+        # An empty FEATURES= means no features.
         return body({key: value for key, value in environ.items() if value or key == "FEATURES"})
     except UserError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return NO_VERDICT
     except BrokenPipeError:
-        # The reader has gone, as after `| head`. Without this Python prints one more error when it ends.
+        # The reader of the pipe has ended, for example `head`. Without dup2 Python prints another error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NO_VERDICT
     except KeyboardInterrupt:
@@ -58,7 +58,7 @@ def given_to_make(flags: str) -> list[str]:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raise UserError for a name that is almost a variable's name: `TEST=folio_fork` would run all tests."""
+    """Raise UserError for a misspelt variable: `TEST=folio_fork` would be ignored, and all tests would run."""
     for name in names:
         near = [] if name in NAMES else difflib.get_close_matches(name.upper(), sorted(NAMES), 1, 0.8)
         if near:
@@ -74,14 +74,14 @@ def _log(environ: Mapping[str, str]) -> Path:
             file.write_text(text)
             return file
         except OSError:
-            pass  # perhaps that is the error
+            pass  # perhaps the error is that O= cannot be written
     with tempfile.NamedTemporaryFile("w", prefix="mmcheck-", suffix=f"-{LOG}", delete=False) as temporary:
         temporary.write(text)
     return Path(temporary.name)
 
 
 def _interrupted(*_: object) -> None:
-    # A second signal would interrupt the clean-up and leave builds or machines running.
+    # Ignore further signals. A second one would interrupt the clean-up, and leave builds or machines running.
     for number in INTERRUPTS:
         if signal.getsignal(number) == _interrupted:
             signal.signal(number, _nothing)
@@ -89,4 +89,4 @@ def _interrupted(*_: object) -> None:
 
 
 def _nothing(*_: object) -> None:
-    """Unlike SIG_IGN this does not extend to programs that are started from now on."""
+    """Do nothing. Programs that are started later inherit SIG_IGN, but not this handler."""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """make coverage: which lines and branches of the code under test the suites run.
 
-The kernel counts them (gcov) in the files that the catalogue of mutants breaks, in those that use their inline
-functions, and in the suites, which do too. After the suites a first program copies the counters to a disk. lcov merges
-what the objects say of one header, and makes HTML; the table has one line for each function under test.
+The kernel counts with gcov in the files that the catalogue's mutants change, and in the files and suites that use
+inline functions of these. When the suites have run, the init program copies the counters to a disk. lcov merges the
+counts that several objects have for one header, and genhtml makes HTML. A table has one line for each function under
+test.
 """
 
 import fnmatch
@@ -24,19 +25,19 @@ from .settings import Settings, from_environment
 
 WANTED = Path(__file__).parent / "coverage.toml"
 FOLDERS = ("mm/tests", "arch/arm64/mm/tests")
-"""Folders of the overlay whose objects count lines too: they use inline functions of headers."""
+"""Folders of the overlay. Their objects count lines too, since they use inline functions of headers."""
 
 TIMEOUT = 1800
 DISK = 64
 """The size in MiB of the disk that the counters are copied to."""
 
 BOOTS: tuple[tuple[str, ...], ...] = ((), ("-smp", "2"))
-"""What to add to the emulator's command; with two CPUs only the suites about races run."""
+"""The options of the emulator that each boot adds. With two CPUs only the suites about races run."""
 
 
 @dataclass
 class Function:
-    """What ran of one function: `lines` and `branches` map a line, and a branch of a line, to how often it ran."""
+    """The counts of one function: `lines` by line, and `branches` by line and branch, say how often each ran."""
 
     file: str
     name: str
@@ -69,7 +70,7 @@ def percent(part: tuple[int, int]) -> str:
 
 @dataclass(frozen=True)
 class Wanted:
-    """One file under test, the functions of it (globs), and why some of their lines need not run."""
+    """One file under test, its functions under test (globs), and why some of their lines need not run."""
 
     file: str
     functions: tuple[str, ...]
@@ -83,7 +84,7 @@ def wanted(path: Path = WANTED) -> list[Wanted]:
 
 
 def read(info: str, files: Sequence[Wanted]) -> list[Function]:
-    """The functions under test in a tracefile of lcov; where they begin and end, their files say."""
+    """The functions under test in a tracefile of lcov. The source files say where each begins and ends."""
     found: list[Function] = []
     for block in info.split("end_of_record"):
         name = re.search(r"^SF:(.*)$", block, re.MULTILINE)
@@ -103,7 +104,7 @@ def read(info: str, files: Sequence[Wanted]) -> list[Function]:
             if own := _around(whole, int(line)):
                 own.lines[int(line)] = int(count)
         for line, branch, count in re.findall(r"^BRDA:(\d+),(\d+,\d+),(\S+)", block, re.MULTILINE):
-            # "-": the line did not run at all, which its own count says.
+            # "-" means that the line did not run at all. The branch need not count, since the line counts already.
             if count != "-" and (own := _around(whole, int(line))):
                 own.branches[int(line), branch] = int(count)
         found += [function for function, _ in whole if function.lines]
@@ -132,7 +133,7 @@ class Session:
         self.files = wanted()
 
     def makefiles(self) -> dict[str, bytes]:
-        """The Makefiles of the tree, with the objects that are to count."""
+        """The Makefiles of the tree, with lines that make the chosen objects count."""
         text = reader(self.source.path, self.settings.features)
         objects: dict[str, list[str]] = {}
         for name in tomllib.loads(WANTED.read_text())["objects"]:
@@ -182,7 +183,7 @@ class Session:
         try:
             with tarfile.open(disk) as archive:
                 for member in archive:
-                    # Links and ".." resolved: the machine that wrote this runs the code under test.
+                    # Resolve links and "..": the machine that wrote the archive runs the code under test.
                     path = Path("/" + member.name.lstrip("./")).resolve()
                     if member.isfile() and path.suffix == ".gcda" and path.is_relative_to(build.resolve()):
                         content = archive.extractfile(member)
@@ -194,7 +195,7 @@ class Session:
         return target
 
     def lcov(self, *arguments: str) -> None:
-        """Run lcov. Raises UserError where it fails."""
+        """Run lcov. Raises UserError if it fails."""
         gcov = shutil.which(f"{machine.cross_prefix(self.settings.arch)}gcov") or "gcov"
         command = ["lcov", "-q", "--rc", "lcov_branch_coverage=1", "--gcov-tool", gcov, *arguments]
         self._tool(command)
@@ -206,7 +207,7 @@ class Session:
                 raise UserError(f"{command[0]} failed: see {log}")
 
     def html(self, traces: Sequence[Path]) -> Path:
-        """Merge the tracefiles, and keep the files under test; returns the result, beside which HTML is."""
+        """Merge the tracefiles, keep the files under test, and make HTML; returns the merged tracefile."""
         merged, target = self.folder / "merged.info", self.folder / "coverage.info"
         self.lcov(*(word for trace in traces for word in ("-a", str(trace))), "-o", str(merged))
         self.lcov("--extract", str(merged), *(f"*/{file.file}" for file in self.files), "-o", str(target))
@@ -215,7 +216,7 @@ class Session:
         return target
 
     def measure(self) -> list[Function]:
-        """All of it."""
+        """Build, boot, and read the counters; returns the functions under test."""
         build = self.build()
         with progress.Progress(f"coverage of linux {self.label}", len(BOOTS)) as shown:
             traces = []
@@ -227,7 +228,7 @@ class Session:
         return found
 
     def summary(self, found: Sequence[Function]) -> dict[str, object]:
-        """What machines read."""
+        """The content of coverage.json."""
         functions = [
             {"file": f.file, "name": f.name, "lines": share(f.lines.values()), "branches": share(f.branches.values())}
             | {"missed": f.missed, "one_way": f.one_way, "reason": reason(f, self.files)}
@@ -237,7 +238,7 @@ class Session:
 
 
 def reason(function: Function, files: Sequence[Wanted]) -> str:
-    """Why not all of a function runs, as the table of code under test says, or nothing."""
+    """Why some lines or branches of a function do not run, from coverage.toml; "" if all run or it gives no reason."""
     if not function.missed and not function.one_way:
         return ""
     return next((w.reasons.get(function.name, "") for w in files if w.file == function.file), "")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How many instructions a machine executes from one place in its kernel to another.
+"""Counts the instructions that a machine executes between two places in its kernel.
 
-QEMU counts them while it records (-icount rr=record), its monitor prints the count, and GDB's remote protocol, which
-QEMU speaks by itself, stops the machine at an address and passes on what is said to the monitor. No debugger is needed.
+QEMU counts instructions while it records (-icount rr=record), and its monitor prints the count. GDB's remote protocol
+stops the machine at an address, and carries commands to the monitor. QEMU itself speaks this protocol, so no debugger
+is needed.
 """
 
 import re
@@ -15,11 +16,11 @@ from pathlib import Path
 from .errors import UserError
 
 PATIENCE = 120
-"""How long the machine may take to answer, or to reach an address, in seconds."""
+"""How many seconds the machine may take to answer or to reach an address."""
 
 
 class Remote:
-    """The far end of a connection that speaks GDB's remote protocol."""
+    """QEMU at the other end of a connection, in GDB's remote protocol."""
 
     def __init__(self, connection: socket.socket) -> None:
         """`connection` has a time limit of its own."""
@@ -27,7 +28,7 @@ class Remote:
         self.rest = b""
 
     def ask(self, text: str) -> str:
-        """Send a packet; returns the next one that comes."""
+        """Send a packet; returns the next packet that QEMU sends."""
         self.connection.sendall(f"${text}#{sum(text.encode()) & 0xFF:02x}".encode())
         return self.packet()
 
@@ -52,21 +53,21 @@ class Remote:
         return said
 
     def run_to(self, address: int) -> None:
-        """Let the machine run until it is about to execute what is at `address`. Raises EOFError if it does not."""
+        """Run the machine up to the instruction at `address`. Raises EOFError if the machine does not reach it."""
         self.ask(f"Z0,{address:x},4")
         if not self.ask("c").startswith("T"):
             raise EOFError(f"it did not reach {address:#x}")
         self.ask(f"z0,{address:x},4")
 
     def register(self, number: int) -> int:
-        """A register of 64 bits, of a machine that is little-endian."""
+        """The value of a 64-bit register of a little-endian machine."""
         every = bytes.fromhex(self.ask("g"))
         if len(every) < 8 * (number + 1):
             raise EOFError(f"it has no register {number}")
         return int.from_bytes(every[8 * number : 8 * number + 8], "little")
 
     def instructions(self) -> int:
-        """How many instructions the machine has executed. Raises EOFError where it does not count."""
+        """How many instructions the machine has executed. Raises EOFError if QEMU does not count."""
         said = self.monitor("info replay")
         if not (match := re.search(r"instruction count = (\d+)", said)):
             raise EOFError(f"it says {said!r}")
@@ -74,10 +75,10 @@ class Remote:
 
 
 def instructions_of_call(command: Sequence[str], address: int, link: int = 30) -> int:
-    """Instructions from the first execution of `address`, where a function begins, to the return from it.
+    """The instructions of the first call of the function at `address`, up to its return.
 
     command: starts the machine
-    link:    the register with the address that the function returns to; x30 on arm64
+    link:    number of the register with the return address; x30 on arm64
     """
     with tempfile.TemporaryDirectory(prefix="mmcheck-") as folder:
         path = Path(folder) / "socket"

@@ -14,7 +14,7 @@ from .settings import Settings, from_environment
 
 GIB = 1 << 30
 BUILD = 3
-"""GiB that the first run for an architecture takes: a source and a build."""
+"""GiB of disk that the first run for an architecture needs, for a source and a build."""
 
 
 @dataclass(frozen=True)
@@ -57,18 +57,18 @@ def free(folder: Path) -> int:
 
 
 def findings(settings: Settings) -> Iterator[Finding]:
-    """What there is to say, the most important first."""
+    """All findings, the most important first."""
     for arch in machine.ARCHITECTURES:
         needs = machine.requirements(arch, own_compiler=False)
-        yield programs(f"suites on {arch}", needs, "they cannot be built or booted")
+        yield programs(f"suites on {arch}", needs, "the suites cannot be built or booted")
     for arch in guest.DEBIAN:
         needs = [*machine.requirements(arch, own_compiler=False), machine.libc(arch), guest.MKFS]
-        yield programs(f"selftests on {arch}", needs, "they cannot be built or booted")
+        yield programs(f"selftests on {arch}", needs, "the selftests cannot be built or booted")
     sources = sorted(path.name for path in (settings.cache / "src").glob("linux-*"))
     if sources:
         yield Finding("kernels", "has", ", ".join(sources))
     else:
-        yield Finding("kernels", "lacks", "none is downloaded: the first run needs the network, for 150 MB each")
+        yield Finding("kernels", "lacks", "none is downloaded: the first run with a kernel downloads 150 MB")
     if shutil.which("ccache"):
         yield Finding("ccache", "has", "ready")
     else:
@@ -76,7 +76,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
     if guest.has_kvm(machine.own_arch()):
         yield Finding("KVM", "has", f"/dev/kvm is there for {machine.own_arch()}; if it does not work, QEMU emulates")
     else:
-        yield Finding("KVM", "lacks", "QEMU emulates every kernel: selftests take minutes, and races are rarer")
+        yield Finding("KVM", "lacks", "QEMU has to emulate: selftests take minutes, and races happen less often")
     cpus = os.cpu_count() or 1
     yield Finding("CPUs", "has" if cpus > 1 else "lacks", f"{cpus}" + ": races need two" * (cpus < 2))
     yield Finding("memory", "has" if memory() >= 4 else "lacks", f"{memory()} GiB; a build and a boot need 4")
@@ -90,7 +90,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status: NO_VERDICT if no suite can run on this machine as it is."""
+    """The command; returns the exit status: NO_VERDICT if this machine can run no suite as it is."""
     found = list(findings(from_environment({**environ, "KDIR": "", "PATCH": "", "PAGES": ""})))
     if environ.get("JSON") == "1":
         print(json.dumps([asdict(finding) for finding in found], indent=1))

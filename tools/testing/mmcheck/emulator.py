@@ -23,15 +23,15 @@ from . import guest, machine
 
 BIN = Path(__file__).resolve().parent / "bin"
 PLAN = b"KTAP version"
-"""What the kernel says first of its tests."""
+"""The kernel's first line about tests has this text."""
 
 
 def real(name: str) -> str:
-    """The emulator `name` that the user has."""
+    """The path of the real emulator `name`."""
     folders = [folder for folder in os.get_exec_path() if Path(folder).resolve() != BIN]
     path = shutil.which(name, path=os.pathsep.join(folders))
     if not path:
-        # The name alone would find this program.
+        # Do not go on with the name alone: it would start this program again.
         sys.exit(f"mmcheck: {name} is not installed")
     return path
 
@@ -48,13 +48,13 @@ def without_kvm(arguments: Sequence[str]) -> list[str]:
 
 
 def with_kvm(arguments: Sequence[str]) -> list[str]:
-    """`arguments` for KVM, which refuses a property of the CPU that emulation alone has."""
+    """`arguments` without pauth-impdef, a CPU property that KVM refuses."""
     pairs = zip(["", *arguments], arguments, strict=False)
     return [re.sub(r",pauth-impdef=\w+", "", one) if before == "-cpu" else one for before, one in pairs]
 
 
 def unpacked(arguments: Sequence[str]) -> list[str]:
-    """`arguments` with the uncompressed kernel, where firmware (-bios) is to start it."""
+    """`arguments` with the uncompressed kernel, if firmware (-bios) starts the kernel."""
     if "-bios" not in arguments:
         return list(arguments)
     pairs = zip(["", *arguments], arguments, strict=False)
@@ -62,9 +62,9 @@ def unpacked(arguments: Sequence[str]) -> list[str]:
 
 
 def try_kvm(command: Sequence[str], silence: float) -> int | None:
-    """Boot under KVM, and pass on what the kernel says; returns the exit status.
+    """Boot under KVM, and pass on what the kernel prints; returns the exit status.
 
-    Or None, with nothing passed on, if no test began before the end or before `silence` seconds without a byte.
+    Returns None, and passes on nothing, if no test begins before the kernel ends or is silent for `silence` seconds.
     """
     held = b""
     begun = False

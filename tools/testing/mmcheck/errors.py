@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Exit statuses, and what goes wrong for reasons that the user can change."""
+"""Exit statuses, and the error whose cause the user can change."""
 
 PASSED = 0
 FAILED = 1
 SKIPPED = 4
-"""All were skipped. Only the selftests have this status, as kselftest does."""
+"""All tests were skipped. Only the selftests use this status, which is kselftest's own."""
 NO_VERDICT = 125
-"""Nothing is known about the kernel. `git bisect run` skips such a commit; 1 to 124 mean a bad one."""
+"""Nothing is known about the kernel. `git bisect run` skips a commit with status 125; 1 to 124 mean a bad commit."""
 INTERRUPTED = 130
 
 

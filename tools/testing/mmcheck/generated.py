@@ -2,9 +2,9 @@
 """make mutants GENERATED=1: mutants from rules, written without knowledge of the tests.
 
 A few operators are applied to every place where they fit, in all functions under test; a random sample with a fixed
-seed is judged. The share of noticed mutants says more here than in the catalogue, since the authors of the tests wrote
-the catalogue. Each survivor is listed in mutants/generated/ with its diff. The entry has a field for the answer: why no
-test can notice the mutant, or which test notices it since.
+seed is judged. The share of noticed mutants says more here than in the catalogue, since the catalogue was written with
+knowledge of the tests. Each survivor is listed in mutants/generated/ with its diff. The entry has a field for the
+answer: why no test can notice the mutant, or which test notices it by now.
 """
 
 import difflib
@@ -63,7 +63,8 @@ UNDER_TEST: dict[str, str] = {
 """By file, the functions that mutants change. They read or write a run of entries, count the mappings of a large folio,
 clear several pages, build the linear map, or force write faults.
 
-The catalogue also changes other functions (system calls, allocators, hugetlb): a test sees one property of each.
+The catalogue also changes other functions (system calls, allocators, hugetlb). The tests check only one property of
+each of these, so the table leaves them out.
 """
 
 _LEVELS = {
@@ -101,7 +102,7 @@ class Change:
 
 
 def hidden(text: str) -> str:
-    """`text` with comments, strings, directives and assertions as spaces: every place stays where it is."""
+    """`text` with spaces for comments, strings, directives and assertions, so that offsets stay the same."""
     result = _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     for match in _ASSERTION.finditer(result):
         end = _closing(result, match.end() - 1)
@@ -133,7 +134,7 @@ def _arguments(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _types(declared: str) -> dict[str, str]:
-    """Types of the parameters and variables that a text declares, as far as they are plain."""
+    """Types of the parameters and variables that a text declares; only the plain types listed here."""
     types = r"unsigned long|unsigned int|unsigned|long|int|pte_t|bool|u64|phys_addr_t|pgprot_t|pgoff_t"
     found = {}
     name = rf"(?!(?:{types}|struct|enum|const)\b)\*?\w+(?:\s*=[^,;()]+)?"
@@ -201,7 +202,7 @@ def functions(read: Read, tested: Mapping[str, str]) -> Iterator[tuple[str, sche
 
 
 class Needs(NamedTuple):
-    """The suite and the boot that run a function. Mutant explains the fields."""
+    """The suite and the boot that run a function. The head of catalogue.py explains the fields."""
 
     suite: str = ""
     machine: str = ""
@@ -209,7 +210,7 @@ class Needs(NamedTuple):
 
 
 NEEDS = {
-    # Only a CPU that can split a block that is in use calls these; the suite runs there.
+    # The kernel calls these only on a CPU that allows the split of a block in use, and the suite needs this CPU.
     ("arch/arm64/mm/mmu.c", r"split_(contp[tm][de]|p[mu]d|kernel_leaf_mapping.*)"): Needs(
         "linear_map_split", f"-cpu {linear_map.BLOCKS_CPU}"
     ),
@@ -217,7 +218,7 @@ NEEDS = {
     # The kernel calls these once, while it boots.
     ("arch/arm64/mm/mmu.c", r"map_mem|create_idmap|split_to_ptes_.*"): Needs(early=True),
 }
-"""File and functions: what their mutants need. All others are switched on after the boot, on the usual machine."""
+"""By file and functions, what the mutants need. Other mutants are switched on after the boot, on the usual machine."""
 
 
 def _needs(file: str, function: str) -> Needs:
@@ -254,9 +255,9 @@ def every(read: Read, tested: Mapping[str, str] = UNDER_TEST) -> list[Mutant]:
 
 
 def sample(mutants: Sequence[Mutant], count: int = SAMPLE, seed: int = SEED) -> list[Mutant]:
-    """Some of them by chance, the same ones each time; sorted by name.
+    """A random sample of mutants, the same each time; sorted by name.
 
-    Each has a lot of its own, so that functions that are new to the tests change the sample by their share only.
+    A mutant's lot depends only on its name, so new functions replace only their share of the sample.
     """
 
     def lot(mutant: Mutant) -> str:
@@ -266,7 +267,7 @@ def sample(mutants: Sequence[Mutant], count: int = SAMPLE, seed: int = SEED) -> 
 
 
 def survivors_file(kernel: str, arch: str) -> Path:
-    """Where the survivors of a kernel are listed: named by the first two numbers of its version."""
+    """The file that lists the survivors of a kernel. Its name has the first two numbers of the version."""
     return FOLDER / f"{'.'.join(re.split(r'[.+-]', kernel)[:2])}-{arch}.toml"
 
 
@@ -274,8 +275,8 @@ def survivors_file(kernel: str, arch: str) -> Path:
 class Score:
     """What became of a sample.
 
-    noticed:    mutants that a test, a warning of the kernel, or a hang gave away
-    failing:    those among them that made a test fail
+    noticed:    mutants that a test, a warning of the kernel, or a hang revealed
+    failing:    noticed mutants that made a test fail
     equivalent: survivors whose answer proves that no test can notice them
     survived:   the other survivors
     """
@@ -287,10 +288,10 @@ class Score:
 
 
 def record(path: Path, found: Mapping[str, tuple[str, str]], sample: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Write the verdicts on a sample beside its survivors: by mutant its state, and the case that noticed it.
+    """Write the verdicts on a sample, as JSON, next to the list of survivors `path`; returns these verdicts.
 
-    found: the verdicts of this run; those on all other mutants stay
-    Returns all of them.
+    found: the verdicts of this run, by mutant: its state, and the case that noticed it; older verdicts on other
+           mutants of the sample stay
     """
     try:
         before = json.loads(path.with_suffix(".json").read_text())["verdicts"]
@@ -304,7 +305,7 @@ def record(path: Path, found: Mapping[str, tuple[str, str]], sample: Iterable[st
 
 
 def noticed(folder: Path = FOLDER) -> Iterator[tuple[str, str]]:
-    """Of each mutant whose verdict is recorded and that was noticed: its function, and the suite or selftest."""
+    """For each mutant that was noticed, as recorded: its function, and the suite or selftest that noticed it."""
     for path in sorted(folder.glob("*.json")):
         for name, (_, where) in json.loads(path.read_text())["verdicts"].items():
             if where and (match := _NAME.fullmatch(name)):
@@ -312,7 +313,7 @@ def noticed(folder: Path = FOLDER) -> Iterator[tuple[str, str]]:
 
 
 def score(verdicts: Mapping[str, tuple[str, str]], answered: Mapping[str, str], killed: Sequence[str]) -> Score:
-    """Count verdicts. `killed` are the states of mutants that are noticed."""
+    """Count verdicts. `killed` are the states that mean that a mutant was noticed."""
     alive = [name for name, (state, _) in verdicts.items() if state == "survived"]
     same = sum(answered.get(name, "").startswith("Equivalent") for name in alive)
     states = [state for state, _ in verdicts.values()]
@@ -321,7 +322,7 @@ def score(verdicts: Mapping[str, tuple[str, str]], answered: Mapping[str, str], 
 
 
 def answers(path: Path) -> dict[str, str]:
-    """The answers to survivors that a file has, by their names."""
+    """The answers in a list of survivors, by name of the mutant."""
     try:
         whole = tomllib.loads(path.read_text())
     except FileNotFoundError:
@@ -330,9 +331,9 @@ def answers(path: Path) -> dict[str, str]:
 
 
 def list_survivors(path: Path, survivors: Sequence[Mutant], read: Read, gone: Iterable[str]) -> None:
-    """Write the file of survivors: what is answered in it stays, and so do those that were not judged.
+    """Write the list of survivors. It keeps its answers, and its entries on mutants that were not judged.
 
-    gone: names of those that are noticed now
+    gone: names of mutants that are noticed now; their entries are removed
     """
     kept: dict[str, dict[str, str]] = {}
     if path.exists():
@@ -343,7 +344,7 @@ def list_survivors(path: Path, survivors: Sequence[Mutant], read: Read, gone: It
         kept[mutant.name] = {"name": mutant.name, "diff": diff(mutant, read), "answer": answer}
     lines = [
         "# SPDX-License-Identifier: GPL-2.0",
-        "# Generated mutants that no test notices. To be answered: why, or by which test since.",
+        "# Generated mutants that no test noticed. An answer says why, or which test notices the mutant by now.",
     ]
     for _, entry in sorted(kept.items()):
         lines += ["", "[[survivor]]", f'name = "{entry["name"]}"', f"diff = '''\n{entry['diff']}'''"]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The overlay laid over a kernel tree, in place, and taken off again.
+"""Copies the overlay into a kernel tree, in place, and removes it again.
 
-A graft copies our kernel-side files and adds one line to each file that must know of them. A
-journal in the tree is written before anything else is touched, so that ungraft restores the tree
-byte for byte, after an interrupted graft too.
+A graft adds our kernel-side files to the tree, and edits one line of each file that must refer to
+them. Before that it writes a journal into the tree. With the journal ungraft restores the tree
+byte for byte, also after an interrupted graft.
 """
 
 import json
@@ -23,7 +23,7 @@ JOURNAL = ".mmcheck-graft"
 SUFFIX = ".mmcheck-new"
 SELFTESTS = "tools/testing/selftests"
 OVERLAY = ("Kconfig.kunit", "lib", "mm", "arch", SELFTESTS)
-"""What of this repository belongs into a kernel tree."""
+"""The files and folders of this repository that go into a kernel tree."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Insertion:
     line: str
 
     def apply(self, text: str) -> str | None:
-        """`text` with our line in it; None where no line matches `after`."""
+        """`text` with our line in it; None if no line matches `after`."""
         if re.search(f"^{re.escape(self.line)}$", text, re.MULTILINE):
             return text
         anchor = re.search(f"^{self.after}$", text, re.MULTILINE)
@@ -45,21 +45,21 @@ class Insertion:
         return text[: anchor.end()] + gap + self.line + text[anchor.end() :]
 
     def remove(self, text: str) -> str:
-        """`text` without our line: the inverse of apply(), whatever else has changed since."""
+        """`text` without our line: the inverse of apply(), also if other lines have changed since."""
         gap = "\n\n" if self.path == "Kconfig" else "\n"
         return text.replace(gap + self.line, "", 1)
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """A piece of a line of the tree that becomes another."""
+    """A piece of text in a file of the tree, `after`, that is replaced with `line`."""
 
     path: str
     after: str
     line: str
 
     def apply(self, text: str) -> str | None:
-        """`text` with our piece in place of theirs; None where theirs is not found."""
+        """`text` with `line` in place of `after`; None if `after` is not found."""
         if self.line in text:
             return text
         return text.replace(self.after, self.line, 1) if self.after in text else None
@@ -121,7 +121,7 @@ FEATURES: dict[str, tuple[Insertion | Replacement, ...]] = {
         ),
     ),
 }
-"""Features that the overlay brings along, for a tree that does not have them, and where it hooks them in."""
+"""Features that the overlay adds to a tree that lacks them, with the edits that hook in each."""
 
 
 def overlay_files(project: Path = PROJECT) -> Iterator[str]:
@@ -137,16 +137,16 @@ def overlay_files(project: Path = PROJECT) -> Iterator[str]:
 
 
 def edits(features: Iterable[str]) -> list[Insertion | Replacement]:
-    """All that is edited in a tree that gets `features`."""
+    """All edits of a tree that gets `features`."""
     return [*EDITS, *(edit for feature in features for edit in FEATURES[feature])]
 
 
 def edited(tree: Path, features: Sequence[str] = (), without: Iterable[str] = ()) -> dict[str, str]:
     """The files of `tree` that get a line of ours, with their new text.
 
-    without: features that are taken out
+    without: features to remove
 
-    Raises UserError that names the file where the tree differs from what we know.
+    Raises UserError if an edit has no place in the tree; the message names the file.
     """
     result: dict[str, str] = {}
 
@@ -172,11 +172,11 @@ def edited(tree: Path, features: Sequence[str] = (), without: Iterable[str] = ()
 class Journal:
     """What a graft does to a tree.
 
-    copied:  relative name of each file that we add, with the digests that it may have: two while a
-             newer overlay is being written over an older one
+    copied:  for each file that we add, by relative name, the digests that it may have: there are
+             two while a newer overlay is being written over an older one
     edited:  relative names of the files that get a line
     folders: folders that we make, outermost first
-    features: what is hooked in besides the tests
+    features: features that are added in addition to the tests
     """
 
     copied: dict[str, list[str]]
@@ -186,7 +186,7 @@ class Journal:
 
     @classmethod
     def load(cls, tree: Path) -> "Journal | None":
-        """The journal of `tree`; None where nothing was grafted."""
+        """The journal of `tree`; None if nothing was grafted."""
         try:
             fields: dict[str, Any] = json.loads((tree / JOURNAL).read_text())
             return cls(**fields)
@@ -200,7 +200,7 @@ class Journal:
         replace(tree / JOURNAL, json.dumps(vars(self), indent=1).encode())
 
     def refuse_changed(self, tree: Path) -> None:
-        """Raise UserError where the user changed one of our files in the tree: that is their work."""
+        """Raise UserError if the user changed one of our files in the tree, so that the change is not lost."""
         for name, digests in self.copied.items():
             path = tree / name
             if path.exists() and digest(path.read_bytes()) not in digests:
@@ -208,7 +208,7 @@ class Journal:
 
 
 def graft(tree: Path, project: Path = PROJECT, features: Sequence[str] = ()) -> str:
-    """Lay the overlay over `tree`; returns what was done, in one line. Doing it twice changes nothing."""
+    """Copy the overlay into `tree`; returns what was done, in one line. A second graft changes nothing."""
     journal = Journal.load(tree) or Journal({}, [], [])
     journal.refuse_changed(tree)
     without = [feature for feature in journal.features if feature not in features]
@@ -218,7 +218,7 @@ def graft(tree: Path, project: Path = PROJECT, features: Sequence[str] = ()) -> 
         path = tree / name
         if name not in journal.copied and path.exists() and path.read_bytes() != content:
             raise UserError(
-                f"{path} is there already, and not from mmcheck; nothing was changed: move it away, or use another tree"
+                f"{path} exists and is not from mmcheck; nothing was changed: move the file away, or use another tree"
             )
 
     changed = [name for name, content in contents.items() if not same(tree / name, content)]
@@ -250,7 +250,7 @@ def graft(tree: Path, project: Path = PROJECT, features: Sequence[str] = ()) -> 
 
 
 def ungraft(tree: Path) -> str:
-    """Take the overlay off `tree` again; returns what was done, in one line."""
+    """Remove the overlay from `tree`; returns what was done, in one line."""
     journal = Journal.load(tree)
     if journal is None:
         return f"{tree}: nothing grafted, nothing to do"
@@ -259,7 +259,7 @@ def ungraft(tree: Path) -> str:
         if edit.path in journal.edited:
             path = tree / edit.path
             now = path.read_bytes()
-            # Only our line goes: what the user changed since the graft stays.
+            # Remove only our line: changes that the user made since the graft stay.
             before = edit.remove(now.decode()).encode()
             if now != before:
                 replace(path, before)
@@ -285,7 +285,7 @@ def same(path: Path, content: bytes) -> bool:
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Write `path` in one step, keeping its mode: it has the old content or the new, never half."""
+    """Write `path` in one step, and keep its mode: the file has the old content or the new, never a part."""
     temporary = path.with_name(path.name + SUFFIX)
     with temporary.open("wb") as file:
         file.write(content)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The virtual machine that runs selftests: what is in it, and the command that boots it.
 
-Its file system is memory: BusyBox and bash from the package archive, the test programs, and init, which runs them. It
-has one disk, a file system with large folios; what is written to it is gone with the machine.
+Its root file system is an initramfs: BusyBox and bash from the package archive, the test programs, and init, which runs
+the programs. Its only disk has a file system with large folios. What is written to the disk is lost when the machine
+ends.
 """
 
 import os
@@ -22,26 +23,26 @@ DEBIAN = {"arm64": "arm64", "x86_64": "amd64"}
 """The architectures that selftests are run for, as Debian names them."""
 
 SHELLS = {"busybox": ("busybox-static", "bin/busybox"), "bash": ("bash-static", "bin/bash-static")}
-"""Programs of the machine's /bin: package, and file in it."""
+"""Programs in the machine's /bin, each with its package and the file in the package."""
 
 MEMORY = 2048
-"""Mebibytes of the machine; an eighth of it at most is what is swapped out."""
+"""Memory of the machine in MiB. Its swap device, a RAM disk, has an eighth of this size."""
 
 LEAST = {"64K": 4096}
-"""Mebibytes that a kernel with such pages needs to group free pages by mobility: six huge pages. With less it keeps
-free pages in lists of another type than their block says, and CONFIG_DEBUG_VM warns of that."""
+"""MiB of memory that a kernel with this page size needs to group free pages by mobility (it needs six huge pages). With
+less memory it puts free pages on lists of another type than their pageblock has, and CONFIG_DEBUG_VM warns."""
 
 DISK = 320
-"""Mebibytes of the disk; 300 is the least that mkfs.xfs accepts."""
+"""Size of the disk in MiB; mkfs.xfs accepts no less than 300."""
 
 MKFS = "/usr/sbin/mkfs.xfs"
 KVM = Path("/dev/kvm")
 KVM_SILENCE = 20
-"""KVM counts as broken if the first boot under it prints no line for so many seconds."""
+"""KVM counts as broken if the first boot under it prints nothing for this many seconds."""
 
 
 def packages(arch: str, names: Sequence[str], cache: Path) -> Path:
-    """The folder below which the Debian packages `names` for `arch` are unpacked; fetched the first time."""
+    """The folder with the unpacked Debian packages `names` for `arch`. Packages that are missing there are fetched."""
     target = cache / "guest" / arch
     missing = [name for name in names if not (target / name).exists()]
     if missing:
@@ -52,9 +53,9 @@ def packages(arch: str, names: Sequence[str], cache: Path) -> Path:
 
 
 def specification(arch: str, cache: Path, files: Mapping[str, Path], run: Path, init: Path = HERE / "init") -> str:
-    """The machine's file system for the kernel's gen_init_cpio.
+    """The machine's file system, as a list for the kernel's gen_init_cpio.
 
-    files: what lies in /tests, by name
+    files: the files in /tests, by name
     run:   the list of programs to run
     init:  the first program
     """
@@ -69,7 +70,7 @@ def specification(arch: str, cache: Path, files: Mapping[str, Path], run: Path, 
 
 
 def pack(specified: str, build: Path, target: Path) -> None:
-    """Write the file system that `specified` describes, with the tool that the kernel in `build` brings."""
+    """Write the file system that `specified` describes, with gen_init_cpio of the kernel in `build`."""
     listing = target.with_suffix(".list")
     listing.write_text(specified)
     with target.open("wb") as file:
@@ -77,7 +78,7 @@ def pack(specified: str, build: Path, target: Path) -> None:
 
 
 def disk(path: Path) -> Path:
-    """The disk image at `path`, made the first time: an empty XFS."""
+    """The disk image at `path`: an empty XFS. It is made if it is missing."""
     if path.exists():
         return path
     with held(path.with_suffix(".lock"), f"it makes {path}"):
@@ -95,7 +96,7 @@ def disk(path: Path) -> Path:
 
 
 def has_kvm(arch: str) -> bool:
-    """Whether this machine runs kernels for `arch` by itself."""
+    """Whether this machine can run kernels for `arch` under KVM."""
     return machine.ARCHITECTURES[arch].machine == platform.machine() and os.access(KVM, os.R_OK | os.W_OK)
 
 
@@ -118,10 +119,10 @@ def command(
     tags: bool = False,
     cpu: str = "",
 ) -> list[str]:
-    """The command that boots the kernel in `build`; `words` go to its command line, and init's environment.
+    """The command that boots the kernel in `build`. `words` go to its command line, and so to init's environment.
 
-    tags: memory has tags, where the emulator can do that
-    cpu:  that the emulator of arm64 has, if not the usual one
+    tags: give the memory tags (arm64, not under KVM)
+    cpu:  the CPU of an emulated arm64 machine; "" for the usual one
     """
     console = {"arm64": "ttyAMA0", "x86_64": "ttyS0"}[arch]
     model = ["-cpu", "host" if accelerated else "max" if arch == "x86_64" else cpu or machine.ARM64_CPU]
@@ -134,7 +135,7 @@ def command(
         "printk.time=1",
         "panic=-1",
         "oops=panic",
-        # A CPU that is stuck for a minute: each warning of it would count as a sign of life.
+        # Panic if a CPU is stuck for a minute: repeated warnings about it would count as signs of life.
         "softlockup_panic=1",
         "watchdog_thresh=30",
         "numa=fake=2",

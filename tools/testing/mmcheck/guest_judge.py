@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Judges mutants by the selftests, alone or after the suites of KUnit in the same kernel."""
+"""Judges mutants by the selftests alone, or by the KUnit suites first and then the selftests, in one kernel."""
 
 import time
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from .settings import PROJECT, Settings
 
 
 def settings_of(config: str) -> dict[str, str]:
-    """The lines of a configuration that set something, by its name."""
+    """The lines of a configuration that set an option, by the option's name."""
     lines = [line.strip() for line in config.splitlines()]
     found = {line.partition("=")[0]: line for line in lines if line.startswith("CONFIG_")}
     return found | {
@@ -37,19 +37,19 @@ class GuestSession(Session):
         return kselftest.request(self.settings.arch)
 
     def built(self, launch: launcher.Launch) -> None:
-        """The kernel is there; now the programs."""
+        """Build the programs after the kernel."""
         super().built(launch)
         self.launch = launch
         self.files = kselftest.Session(launch).build([program.name for program in self.every])
 
     def check_unchanged(self, kernel: Kernel) -> None:
-        """With nothing switched on all programs must pass, or no verdict means anything."""
+        """Check that all programs pass without a mutant; otherwise no verdict means anything."""
         usual = [program.name for program in self.every if program.name not in kselftest.MACHINES]
         self.check_programs([usual])
         progress.say(f"{len(kernel.number)} mutants in one kernel; with none switched on, all programs pass")
 
     def check_programs(self, boots: Sequence[Sequence[str]]) -> None:
-        """Boot without a mutant, once for each of `boots`. Raises UserError where a program fails."""
+        """Boot without a mutant, once for each of `boots`. Raises UserError if a program fails."""
         for names in boots:
             verdict = self.programs(Mutant("unchanged", "", (), lambda _: {}), 0, names)
             if verdict.state != "passed":
@@ -59,12 +59,12 @@ class GuestSession(Session):
                 )
 
     def boot(self, mutant: Mutant, number: int, glob: str) -> Verdict:
-        """Boot with one mutant switched on, with the one program `glob`, or with all of the usual machine."""
+        """Boot with one mutant switched on, and run the program `glob`, or all of the usual machine if `glob` is ""."""
         usual = [program.name for program in self.every if program.name not in kselftest.MACHINES]
         return self.programs(mutant, number, [glob] if glob else usual)
 
     def programs(self, mutant: Mutant, number: int, names: Sequence[str]) -> Verdict:
-        """Boot with one mutant switched on, with programs that share a machine, up to the first failure."""
+        """Boot with one mutant switched on, and run programs that share a machine, up to the first failure."""
         started = time.monotonic()
         by_name = {program.name: program for program in self.every}
         needs = kselftest.machine_of(names[0])
@@ -79,14 +79,14 @@ class GuestSession(Session):
         return Verdict("passed" if cases else "none", "", time.monotonic() - started)
 
     def boots(self) -> list[list[str]]:
-        """The programs, by the machines that they need."""
+        """Lists of programs: the programs of one list need the same machine."""
         found: dict[kselftest.Machine, list[str]] = {}
         for program in self.every:
             found.setdefault(kselftest.machine_of(program.name), []).append(program.name)
         return list(found.values())
 
     def likely(self, mutant: Mutant, before: str) -> list[str]:
-        """The program that the catalogue names; it alone says whether the mutant survives."""
+        """The program that the catalogue names. It alone decides whether the mutant survives."""
         return [mutant.program]
 
     def foreign(self, case: str) -> bool:
@@ -95,12 +95,12 @@ class GuestSession(Session):
 
 
 class BothSession(GuestSession):
-    """One kernel that has suites and selftests: what the suites do not notice goes on to all selftests."""
+    """One kernel with suites and selftests. The selftests judge the mutants that no suite notices."""
 
     kind = "mutants+both"
 
     def request(self) -> launcher.Request:
-        """What to ask kunit.py for: what the selftests need, and what the suites need besides."""
+        """What to ask kunit.py for: the options that the selftests need, and those that the suites need."""
         arch = self.settings.arch
         guest = [kselftest.CONFIG / f"{name}.config" for name in ("kernel", arch)]
         suites = [PROJECT / folder / ".kunitconfig" for folder in ("mm/tests", f"arch/{arch}/mm/tests")]
@@ -115,11 +115,11 @@ class BothSession(GuestSession):
         return launcher.parse(["build", f"--arch={arch}", *(f"--kunitconfig={path}" for path in guest), *config])
 
     def likely(self, mutant: Mutant, before: str) -> list[str]:
-        """What noticed the mutant last time, a suite or a selftest; or the suites to begin with."""
+        """The suite or selftest that noticed the mutant last time; if there is none, the suites to begin with."""
         return Session.likely(self, mutant, before)
 
     def check_unchanged(self, kernel: Kernel) -> None:
-        """With nothing switched on all must pass: the suites, and the programs."""
+        """Check that all suites and all programs pass without a mutant."""
         Session.check_unchanged(self, kernel)
         self.trace = reach.Programs()
         for names in self.boots():
@@ -127,7 +127,7 @@ class BothSession(GuestSession):
             self.trace.add(self.folder / "unchanged.log")
 
     def boot(self, mutant: Mutant, number: int, glob: str) -> Verdict:
-        """Boot with one mutant switched on: the suites that may notice, or where `glob` is a program's name, that."""
+        """Boot with one mutant switched on, and run the program or the suites that `glob` names."""
         if glob in {program.name for program in self.every}:
             return GuestSession.boot(self, mutant, number, glob)
         return Session.boot(self, mutant, number, glob)
@@ -137,12 +137,12 @@ class BothSession(GuestSession):
         return glob in {program.name for program in self.every} or super().has(glob)
 
     def judge(self, mutant: Mutant, number: int, likely: Sequence[str]) -> Result:
-        """Boot with the likely suites, with all, and with the selftests that reach it if those notice nothing."""
+        """Boot with the likely suites, then all suites, then the selftests that reach the mutant, until one notices."""
         result = super().judge(mutant, number, likely)
         if result.state != "survived":
             return result
         seconds = result.seconds
-        # A mutant in a kernel of its own has no function that says that it ran.
+        # In a kernel with a single mutant no function notes that it ran, and early mutants run before the tests.
         known = number and not mutant.early
         reaching = self.trace.reaching(self.noted[mutant.name], self.near(mutant)) if known else None
         for names in self.boots():

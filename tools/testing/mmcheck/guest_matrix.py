@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The selftests' half of the kill matrix: programs that reach a mutant, as far as a budget of seconds goes."""
+"""The kill matrix of the selftests: each mutant runs with the programs that reach it, within a budget of seconds."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ class GuestMatrixSession(GuestSession):
     budget = BUDGET
 
     def check_unchanged(self, kernel: Kernel) -> None:
-        """With nothing switched on all programs must pass; says what reaches which mutant."""
+        """Check that all programs pass without a mutant, and note which programs reach which mutant."""
         self.kernel = kernel
         self.noted = {name: [kernel.noted[function] for function in found] for name, found in kernel.functions.items()}
         self.trace = reach.Programs()
@@ -41,7 +41,7 @@ class GuestMatrixSession(GuestSession):
         return one, list(one.run([kselftest.line(by_name[name], by_name) for name in names], self.files))
 
     def wanted(self, mutant: Mutant) -> list[str]:
-        """The programs for a mutant: the one that the catalogue names, and what reaches it and is quick."""
+        """The programs for a mutant: the one that the catalogue names, and those that reach it, up to the budget."""
         reaching = self.trace.reaching(self.noted[mutant.name])
         result, left = [mutant.program] if mutant.program else [], self.budget
         for name in reaching:
@@ -51,7 +51,7 @@ class GuestMatrixSession(GuestSession):
         return result
 
     def row(self, mutant: Mutant, number: int) -> Row:
-        """Run the programs, each machine's in as many boots as it takes."""
+        """Run the programs that are wanted for the mutant, machine by machine, in as many boots as it takes."""
         wanted = self.wanted(mutant)
         row = Row(reached=len(wanted))
         started = time.monotonic()
@@ -67,7 +67,7 @@ class GuestMatrixSession(GuestSession):
                 for case in cases:
                     if case.state == "failed":
                         row.cases[f"{case.suite}.{case.name}"] = "splat" if case.splat else "failed"
-                # The program in which the kernel died has its verdict: those after it follow.
+                # The program in which the kernel died has its verdict. The next boot runs the programs after it.
                 begun = {case.suite for case in cases}
                 left = [name for name in todo if name not in one.reader.finished and name not in begun]
                 todo = left if len(left) < len(todo) else todo[1:]
@@ -76,7 +76,7 @@ class GuestMatrixSession(GuestSession):
 
 
 class Programs:
-    """The rule for a kill matrix that goes by selftests."""
+    """Finds the rows of the kill matrix of the selftests."""
 
     def __init__(self, session: Session, kernel: Kernel) -> None:
         assert isinstance(session, GuestMatrixSession)
@@ -87,4 +87,4 @@ class Programs:
         return self.session.row(mutant, self.kernel.number[mutant.name])
 
     def finish(self, rows: Mapping[str, Row], every: Sequence[Mutant]) -> None:
-        """Nothing was left out."""
+        """Do nothing: row() leaves out nothing that could be run now."""

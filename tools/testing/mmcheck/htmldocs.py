@@ -17,7 +17,7 @@ SOURCE = PROJECT / "Documentation"
 
 
 def build(source: Path, target: Path, programs: Path) -> int:
-    """Make the pages by the Sphinx in the folder `programs`; returns its exit status."""
+    """Make the pages with the Sphinx in the folder `programs`; returns its exit status."""
     sphinx = [str(programs / "python"), "-m", "sphinx", "-q", "-W", "--keep-going", "-d", str(target / ".doctrees")]
     return subprocess.run([*sphinx, "-b", "html", str(source), str(target)]).returncode
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a result is of: the kernel, where its source is from, the compiler, the emulator."""
+"""What a result was measured on: the kernel, the origin of its source, the compiler, the emulator."""
 
 import functools
 import re
@@ -15,11 +15,11 @@ _BANNER = re.compile(r"Linux version (\S+) \(\S+\) \((.*?\d)(?:, GNU ld.*|, .*LL
 _VERSION = re.compile(r"QEMU emulator version (\S+)")
 _PACKAGE = re.compile(r"\d+\.\d+[.\d]*-\d\S*")
 HEAD = 400
-"""The banner of a kernel is in the first so many lines of its console."""
+"""A kernel prints its banner within this many lines of its console."""
 
 
 def banner(consoles: Iterable[Path]) -> tuple[str, str]:
-    """Kernel and compiler as the first console that has them says; ("", "") where none has."""
+    """Kernel and compiler from the first console with a banner; ("", "") if no console has one."""
     for console in consoles:
         try:
             with console.open(errors="replace") as lines:
@@ -41,14 +41,14 @@ def git(tree: Path, *question: str) -> str:
 
 
 def describe(tree: Path) -> str:
-    """The name of a tree's commit, with "-dirty" if the tree differs from it; "" where git knows none."""
-    # With --dirty, describe writes the index.
+    """The name of a tree's commit, with "-dirty" if the tree differs from it; "" if git knows no commit."""
+    # `git describe --dirty` would write the tree's index.
     name = git(tree, "describe", "--always")
     return f"{name}-dirty" if name and git(tree, "status", "--porcelain", "--untracked-files=no") else name
 
 
 def origin(source: Source) -> str:
-    """Where a kernel's source is from, in words: a package and its version, or a tree and its commit."""
+    """The origin of a kernel's source, in words: a package and its version, or a tree and its commit."""
     if source.fixed:
         return f"package {source.path.name.removeprefix('linux-')}"
     commit = describe(source.path)
@@ -56,20 +56,20 @@ def origin(source: Source) -> str:
 
 
 def labelled(label: str) -> str:
-    """The same from the name of a build folder, which is all that some results have."""
+    """The origin of a kernel's source from the name of its build folder, for results that have no more than this."""
     label = label.partition("+")[0]
     return f"package {label}" if _PACKAGE.fullmatch(label) else f"tree {label}" if label else ""
 
 
 def program(arch: str) -> str:
-    """What boots kernels of an architecture, without its version."""
+    """The name of the emulator that boots kernels of an architecture, without its version."""
     known = machine.ARCHITECTURES.get(arch)
     return "User Mode Linux" if arch == "um" else known.emulator if known else ""
 
 
 @functools.cache
 def emulator(arch: str) -> str:
-    """What boots kernels of an architecture, with its version where it tells."""
+    """The emulator that boots kernels of an architecture, with its version if it prints one."""
     name = program(arch)
     if arch == "um" or not name:
         return name
@@ -87,7 +87,7 @@ def revision() -> str:
 
 
 def of(source_words: str, arch: str, consoles: Iterable[Path]) -> dict[str, str]:
-    """All of it for one cell; names as in report.records.Run."""
+    """Kernel, compiler, source and emulator of one cell; the names are those of report.records.Run."""
     kernel, compiler = banner(consoles)
     found = {"kernel": kernel, "compiler": compiler, "source": source_words, "emulator": emulator(arch)}
     return {name: words for name, words in found.items() if words}

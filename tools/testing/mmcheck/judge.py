@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Judges mutants: builds a kernel with them, boots it once for each, and sees whether a KUnit suite notices.
+"""Judges mutants: builds a kernel with them, boots it for each, and sees whether a KUnit suite notices.
 
-All mutants that change only bodies of functions go into one kernel (schemata.py), which is built once
-and booted once for each of them, several at a time. A boot ends at the first failure, and begins with
-the suites that are likely to notice: those that noticed last time, or that the catalogue names.
+All mutants that change only function bodies go into one kernel (schemata.py). It is built once. Then
+it is booted for each mutant, several at a time. The first boot for a mutant runs the suites that are
+likely to notice it: those that noticed it last time, or that the catalogue names. A boot ends at the
+first failure.
 """
 
 import concurrent.futures
@@ -27,7 +28,7 @@ from .settings import PROJECT, Settings
 
 SWITCH_FILE = "lib/mmcheck_mutant.c"
 TIMEOUT = 240
-"""Seconds for one boot with all suites; each case has a limit of its own, and a hang is noticed by it."""
+"""Seconds for one boot with all suites. Each case has a time limit of its own, which notices a hang."""
 
 CONFIG = ["CONFIG_DEBUG_KERNEL=y", "CONFIG_DEBUG_ATOMIC_SLEEP=y"]
 CONFIG_OF = {
@@ -74,9 +75,9 @@ class Kernel:
     """A kernel that holds mutants.
 
     number:    the number of each mutant
-    files:     those that differ from the usual tree
-    functions: what each changes
-    noted:     the numbers under which functions note that they run
+    files:     the files that differ from the usual tree
+    functions: the functions that each mutant changes
+    noted:     the number that each function notes when it runs
     """
 
     number: dict[str, int]
@@ -86,7 +87,7 @@ class Kernel:
 
 
 def reader(tree: Path, features: Sequence[str]) -> Callable[[str], str]:
-    """Reads files as the usual working copy has them."""
+    """Returns a function that reads files as the usual working copy has them."""
     ours = set(graft.overlay_files())
     edited = graft.edited(tree, features)
 
@@ -101,9 +102,9 @@ def reader(tree: Path, features: Sequence[str]) -> Callable[[str], str]:
 def combine(
     mutants: Sequence[tuple[Mutant, Mapping[str, str]]], read: Callable[[str], str], without: Sequence[str] = ()
 ) -> Kernel:
-    """One kernel with all of `mutants` that can be switched, but those that `without` names.
+    """One kernel with all of `mutants` that can be switched, except those in `without`.
 
-    The others keep their numbers, so objects without an excluded mutant do not change.
+    The mutants that stay keep their numbers, so an object without an excluded mutant does not change.
     """
     variants: dict[str, dict[tuple[str, int], list[tuple[int, str]]]] = {}
     number: dict[str, int] = {}
@@ -119,7 +120,7 @@ def combine(
         for name, found in bodies.items():
             for function, body in (found or {}).items():
                 variants.setdefault(name, {}).setdefault(function, []).append((number[mutant.name], body))
-    # Numbered with those that are left out, too: other objects are the same without them.
+    # Functions of excluded mutants get numbers too, so that all other objects stay the same.
     noted = reach.numbers(functions)
     merged = {}
     for name, bodies_of in variants.items():
@@ -134,7 +135,7 @@ def combine(
 
 
 def own_kernel(mutant: Mutant, files: Mapping[str, str], usual: Kernel) -> Kernel:
-    """The kernel of one mutant that cannot be switched; `usual` holds the others. Cases have the same numbers there."""
+    """The kernel of one mutant that cannot be switched. Cases have the same numbers as in `usual`."""
     own = {name: usual.files[name] for name in ("lib/Makefile", SWITCH_FILE, reach.KUNIT) if name in usual.files}
     changed = {name: text.encode() for name, text in files.items()}
     if "lib/Makefile" in files:
@@ -145,11 +146,11 @@ def own_kernel(mutant: Mutant, files: Mapping[str, str], usual: Kernel) -> Kerne
 def culprits(log: str, kernel: Kernel, build: Path | None = None) -> set[str]:
     """The mutants whose text the compiler complains about in the log of a build.
 
-    build: its folder; tests compile copies of some functions there, with the same marks
+    build: the build folder; in it tests compile copies of some functions, with the same marks
     """
     names = {number: name for name, number in kernel.number.items()}
     errors = re.findall(r"^(\S+?):(\d+):(?:\d+:)? error:", log, re.MULTILINE)
-    # Where a macro or an inline function is at fault, the mutant is further out.
+    # If the error is in a macro or an inline function, the mutant is in the code that uses it.
     around = re.findall(r"(?:inlined from .* at |^)(\S+?):(\d+):(?:\d+:?)?", log, re.MULTILINE) if errors else []
     for lines in (errors, around):
         found = set()
@@ -172,7 +173,7 @@ def _texts(file: str, kernel: Kernel, build: Path | None) -> list[str]:
 
 
 def switch(number: int, early: bool) -> list[str]:
-    """What the command line of a kernel with mutants says to switch one on."""
+    """The words of the kernel's command line that switch on the mutant `number`; 0 is none."""
     return [f"{schemata.SWITCH}{'_early' if early else ''}={number}"] if number else []
 
 
@@ -182,11 +183,11 @@ class Session:
     kind = "mutants"
     name = ""
     hints: Mapping[tuple[str, str], Sequence[str]] = {}
-    """The suites and selftests that noticed mutants of a function before, best first; file "" stands for any."""
+    """By file and function, the suites and selftests that noticed its mutants before, best first; "" is any file."""
     kernel: Kernel | None = None
 
     def __init__(self, settings: Settings, jobs: int, name: str = "") -> None:
-        """`name` tells the results from others of the same kernel."""
+        """`name` keeps the results apart from others of the same kernel."""
         self.settings, self.jobs = settings, jobs
         source.judge(settings)
         machine.provide([*machine.requirements(settings.arch, own_compiler=False), "patch"])
@@ -202,9 +203,9 @@ class Session:
         self.noted: dict[str, list[int]] = {}
 
     def alone(self) -> AbstractContextManager[None]:
-        """Wait until no other run uses this kernel, and keep others waiting: from the working copy to the last verdict.
+        """Hold a lock on this kernel, from the working copy to the last verdict.
 
-        Another run may give the same numbers to other mutants, and our boots would judge those.
+        Another run may give the same numbers to other mutants. Without the lock our boots would judge its mutants.
         """
         return held(self.settings.out / "lock" / f"{self.label}.mutants", f"it judges mutants of linux {self.label}")
 
@@ -214,14 +215,14 @@ class Session:
         return launcher.parse(["build", f"--arch={self.settings.arch}", *config])
 
     def built(self, launch: launcher.Launch) -> None:
-        """The kernel is there."""
+        """Note the folder of a kernel that was built."""
         self.build = launch.build
 
     def attempt(self, kernel: Kernel) -> bool:
         """Build one kernel; returns whether it was built."""
         tree = launcher.working_copy(self.source, self.settings, self.label, kernel.files)
         request = self.request()
-        # One build then names all the mutants that do not compile.
+        # With -k one build names all mutants that do not compile.
         request = dataclasses.replace(request, arguments=[*request.arguments, "--make_options=-k"])
         launch = launcher.Launch(request, self.settings, tree, self.label, "")
         self.build = launch.build
@@ -254,7 +255,7 @@ class Session:
     def culprit(
         self, mutants: list[tuple[Mutant, Mapping[str, str]]], kernel: Kernel, broken: Sequence[str], log: str
     ) -> str:
-        """The mutant that does not build, where no message of the compiler names it: by bisection."""
+        """Find by bisection a mutant that does not build, if no message of the compiler names one."""
 
         def builds(names: Sequence[str]) -> bool:
             return self.attempt(
@@ -273,8 +274,8 @@ class Session:
             good, suspects = [], every
             if not builds([]):
                 raise UserError(f"linux {self.label} does not build: see {self.build / LOG}")
-        progress.say(f"no build, and no message names a mutant: searching among {len(suspects)} by halves")
-        first, last = 0, len(suspects)  # with the first `first` it builds, with the first `last` it does not
+        progress.say(f"the build fails, and no message names a mutant: bisecting {len(suspects)} mutants")
+        first, last = 0, len(suspects)  # the first `first` suspects build, the first `last` do not
         while last - first > 1:
             middle = (first + last) // 2
             if builds(good + suspects[:middle]):
@@ -284,7 +285,7 @@ class Session:
         return suspects[first]
 
     def boot(self, mutant: Mutant, number: int, glob: str) -> boot.Verdict:
-        """Boot with one mutant switched on, with the suites that `glob` matches, or all that may notice."""
+        """Boot with one mutant switched on, and run the suites of `glob`, or all that may notice if `glob` is ""."""
         log = self.folder / f"{mutant.name}.log"
         arguments = switch(number, mutant.early) + ([f"kunit.filter_glob={glob}"] if glob else [])
         suites = None
@@ -301,12 +302,12 @@ class Session:
         return boot.follow([*command, *more], log, TIMEOUT, suites=suites)
 
     def has(self, glob: str) -> bool:
-        """Whether the kernel has a suite that `glob` matches, or that is not known yet."""
+        """Whether the kernel has a suite that `glob` matches. True for "", and while its suites are not known yet."""
         suites = {case.partition(".")[0] for case in self.reach.cases}
         return not (glob and suites) or bool(fnmatch.filter(suites, glob.partition(".")[0]))
 
     def judge(self, mutant: Mutant, number: int, likely: Sequence[str]) -> Result:
-        """Boot with the likely suites first, and with all if those notice nothing."""
+        """Boot with the likely suites first, and then with all if the likely ones notice nothing."""
         seconds = 0.0
         for glob in [*dict.fromkeys(likely), ""]:
             if not self.has(glob):
@@ -325,7 +326,10 @@ class Session:
         return case.partition(".")[0] in {program.name for program in kselftest.programs()}
 
     def likely(self, mutant: Mutant, before: str) -> list[str]:
-        """The suites to begin with: `before` noticed it last time, others noticed mutants of the same function."""
+        """The suites to begin with: `before`, which noticed the mutant last time, and the one that the catalogue names.
+
+        Without both, the suite that noticed most mutants of the same functions.
+        """
         given = [suite for suite in (before, mutant.suite) if suite]
         if given:
             return given
@@ -346,7 +350,7 @@ class Session:
         return {r["name"]: r["where"].partition(".")[0] for r in results if r.get("where")}
 
     def run(self, every: Sequence[Mutant]) -> list[Result]:
-        """All of it; results in the order of the catalogue."""
+        """Build the kernel, and judge all mutants; returns the results in the order of the catalogue."""
         mutants, absent = catalogue.fitting(every, self.read, self.settings.arch)
         machine.provide(machine.named([mutant.machine for mutant, _ in mutants]))
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -363,7 +367,7 @@ class Session:
         return sorted(results, key=lambda result: order.get(result.name, len(order)))
 
     def judge_all(self, mutants: Sequence[Mutant], kernel: Kernel) -> list[Result]:
-        """Boot once for each, several at a time; after an interrupt, for those that have no verdict yet."""
+        """Judge the mutants of one kernel, several at a time. After an interrupt, judge those without a verdict."""
         before = self.known()
         mark = self.fingerprint(kernel)
         results = [result for result in self.unfinished(mark) if result.name in kernel.number]
@@ -392,7 +396,7 @@ class Session:
         return results
 
     def judge_alone(self, mutants: Sequence[tuple[Mutant, Mapping[str, str]]], usual: Kernel) -> list[Result]:
-        """Judge those that change more than bodies: a kernel for each, built upon the last one."""
+        """Judge mutants that change more than function bodies. Each gets a kernel of its own, in the same folder."""
         results = []
         for mutant, files in mutants:
             if not any(text != self.read(name) for name, text in files.items()):
@@ -407,7 +411,10 @@ class Session:
         return results
 
     def check_unchanged(self, kernel: Kernel) -> None:
-        """With nothing switched on all must pass, or no verdict means anything. Says what reaches which mutant."""
+        """Check that all suites pass without a mutant; otherwise no verdict means anything.
+
+        Also notes which cases reach which mutant.
+        """
         self.kernel = kernel
         self.noted = {name: [kernel.noted[function] for function in found] for name, found in kernel.functions.items()}
         log, kept, mark = self.folder / "unchanged.log", self.folder / "reach.json", self.fingerprint(kernel)
@@ -426,14 +433,14 @@ class Session:
         progress.say(f"{len(kernel.number)} mutants in one kernel; with none switched on, all suites pass")
 
     def fingerprint(self, kernel: Kernel) -> str:
-        """Changes with the kernel, the tests, and what is broken."""
+        """A digest that changes with the kernel, the tests, and the mutants."""
         digest = hashlib.sha256(shadow.fingerprint(self.source, features=self.settings.features).encode())
         for name, content in sorted(kernel.files.items()):
             digest.update(f"{name}\n".encode() + content)
         return digest.hexdigest()
 
     def unfinished(self, mark: str) -> list[Result]:
-        """The verdicts of a run on this very kernel that did not finish."""
+        """The verdicts that an unfinished run on this same kernel has left."""
         try:
             whole = json.loads(self.report.read_text())
             names = whole["names"] if whole["unfinished"] == mark else []
@@ -444,8 +451,8 @@ class Session:
     def save(self, results: Sequence[Result], unfinished: str = "", forget: Set[str] = frozenset()) -> None:
         """Write what is known so far, keeping the verdicts on mutants that are not part of this run.
 
-        unfinished: the fingerprint of the kernel, while there is more to come
-        forget:     mutants whose verdicts of earlier runs are not to be kept
+        unfinished: the fingerprint of the kernel, while mutants still wait for a verdict
+        forget:     mutants whose verdicts of earlier runs are dropped
         """
         names = [result.name for result in results]
         try:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make kcidb`: what ran below O= as a submission to KCIDB, the database of kernel test results, schema version 5.
+"""`make kcidb`: the results below O= as a submission to KCIDB, the database of kernel test results (schema version 5).
 
-A kernel with the overlay on it is a checkout, a build folder a build, a case a test run. The same results get the same
-IDs, however often and wherever they are converted: a test run is named after the contents of the file that has it.
-Nothing is sent.
+In the submission a kernel with the overlay is a checkout, a build folder is a build, and a case is a test run. The ID
+of a test run derives from the contents of its results file, so the same results always get the same IDs. Nothing is
+sent.
 """
 
 import json
@@ -23,16 +23,16 @@ from .settings import PROJECT, from_environment
 VERSION = {"major": 5, "minor": 0}
 ORIGIN = "mmcheck"
 ISSUE_VERSION = 1
-"""The version of the text about each known issue."""
+"""The version of the text on each known issue, which KCIDB wants."""
 EXCERPT = 16384
 """Characters of a log that the schema allows."""
 
 STATUS = {"passed": "PASS", "failed": "FAIL", "skipped": "SKIP"}
 SUITES = {"kunit": "kunit", "kselftest": "kselftest.mm"}
-"""Where the suites of each kind stand in the tree of all tests."""
+"""The place of each kind of suites in KCIDB's tree of tests."""
 
 SETTLED = 60
-"""The console of a virtual machine ends within so many seconds of the last verdict."""
+"""The console of a virtual machine ends at most this many seconds before its results are saved."""
 
 _FOLDER = re.compile(rf"(.+?)-({'|'.join(machine.ARCHITECTURES)})(?:-(.+))?")
 _COMPILER = re.compile(r'^CONFIG_CC_VERSION_TEXT="(.*)"$', re.MULTILINE)
@@ -47,8 +47,8 @@ class Build:
 
     name:   the folder's name
     label:  the kernel
-    arch:   as in --arch=, or "" where the name does not tell
-    config: size of a page, and a digest of further configuration
+    arch:   as in --arch=, or "" if the name does not have it
+    config: page size, and a digest of further configuration
     """
 
     name: str
@@ -68,8 +68,8 @@ class Submission:
     """Turns the results below a folder into what KCIDB takes.
 
     out:    the folder
-    origin: who submits
-    kdir:   the user's own tree, if results of it are there
+    origin: the name of the lab that submits
+    kdir:   the user's own tree, if there are results of it
     """
 
     out: Path
@@ -83,7 +83,7 @@ class Submission:
         for name, cases in collect.runs(self.out):
             kind, _, folder = name.partition(" ")
             if folder in builds and builds[folder]["status"] == "FAIL":
-                continue  # of an earlier kernel
+                continue  # the results are from before the failed build
             if kind == "kselftest" and not virtual(self.out / kind / folder):
                 progress.say(f"{name} is left out: its kernel was not built here")
                 continue
@@ -143,7 +143,7 @@ class Submission:
         return ":".join([self.origin, *parts])
 
     def checkout_id(self, label: str) -> str:
-        """The kernel `label`, its commit where that is known, and the overlay on it."""
+        """The ID of a checkout: the kernel `label`, its commit if that is known, and a digest of the overlay."""
         commit = self.git(label).get("git_commit_hash", "")[:12]
         return self.id("-".join(part for part in (label, commit, overlay()[:12]) if part))
 
@@ -159,7 +159,7 @@ class Submission:
         }
 
     def git(self, label: str) -> dict[str, str]:
-        """What git knows of the user's own tree, if that is the kernel `label`."""
+        """What git knows of the user's own tree, if the tree has the kernel `label`."""
         if self.kdir is None or source.from_folder(self.kdir).label != label.partition("+")[0]:
             return {}
         questions = {
@@ -174,7 +174,7 @@ class Submission:
         return {name: answer for name, answer in answers.items() if answer}
 
     def build_id(self, build: Build) -> str:
-        """The build folder, in its present configuration."""
+        """The ID of a build: the checkout, the build folder, and a digest of its present configuration."""
         config = self.out / "build" / build.name / ".config"
         digest = graft.digest(config.read_bytes())[:12] if config.exists() else ""
         return ":".join(part for part in (self.checkout_id(build.label), build.name, digest) if part)
@@ -221,7 +221,7 @@ class Submission:
                 "misc": {"suite": case.suite, "case": case.name},
             }
             began += case.seconds
-            if case.seconds:  # a console without time stamps tells none
+            if case.seconds:  # 0 if the console has no time stamps
                 item["duration"] = case.seconds
             text = excerpt("\n".join(case.text))
             if case.state == "failed":
@@ -235,7 +235,7 @@ class Submission:
 
 
 def path(kind: str, case: results.Case) -> str:
-    """Where a case stands in the tree of all tests: `kunit.contpte.fold`; a parameter is one level more."""
+    """The place of a case in KCIDB's tree of tests: `kunit.contpte.fold`. A parameter adds one level."""
     name, _, parameter = case.name.partition(": ")
     parts = [*case.suite.split("."), *name.split("."), parameter]
     return ".".join([SUITES[kind], *(word for part in parts if (word := re.sub(r"[^\w-]+", "_", part, flags=re.A)))])
@@ -258,7 +258,7 @@ def virtual(folder: Path) -> bool:
 
 
 def broken(out: Path) -> Iterator[str]:
-    """The build folders the last build of which failed; one that was interrupted says nothing."""
+    """The build folders whose last build failed. A build that was interrupted does not count as failed."""
     for log in sorted(out.glob(f"build/*/{LOG}")):
         text = log.read_text(errors="replace")
         if not (log.parent / RECORD).exists() and _BROKEN.search(text) and "Interrupt" not in text:
@@ -278,7 +278,7 @@ def run(environ: Mapping[str, str]) -> int:
     settings = from_environment({**environ, "PAGES": "", "PATCH": ""})
     origin = environ.get("ORIGIN") or ORIGIN
     if not re.fullmatch(r"[a-z0-9_]+", origin):
-        raise UserError(f"ORIGIN={origin}: KCIDB allows small letters, digits and underscores")
+        raise UserError(f"ORIGIN={origin}: KCIDB allows lower-case letters, digits and underscores")
     whole = Submission(settings.out, origin, settings.kdir).whole()
     file = settings.out / "kcidb.json"
     graft.replace(file, json.dumps(whole, indent=1).encode())

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """make mutants MATRIX=1: every case that notices a mutant, not just the first.
 
-A mutant is switched on with the cases that reach it, and no others: what a case does not run it cannot notice. A case
-that kills the kernel counts, and the next boot continues with the case after it. A slow case is spared the mutants that
-several quicker cases notice; one that notices nothing else then runs with those, too, until it notices one. The result
-is kept in mutants/matrix/KERNEL-ARCH.json, a line for each mutant, and merged: a run with ONLY= or after an interrupt
-changes its own lines. A mutant that cannot be switched, as it changes a macro or data, has a kernel of its own, in
-which all cases run.
+With a mutant switched on, only the cases that reach it run: a case cannot notice code that it does not run. If the
+kernel dies in a case, the case has noticed, and the next boot continues with the case after it. A slow case does not
+run with the mutants that several quicker cases notice. If it notices no other mutant, it then runs with these too,
+until it notices one. The result is in mutants/matrix/KERNEL-ARCH.json, with one line for each mutant. A run with ONLY=,
+or a run after an interrupt, changes only the lines of its own mutants. A mutant that changes a macro or data cannot be
+switched. It has a kernel of its own, in which all cases run.
 """
 
 import concurrent.futures
@@ -31,16 +31,16 @@ REASONS = FOLDER / "unproven.toml"
 """Why some cases notice no mutant: `"suite.case" = "reason"`, by globs."""
 
 BOOTS = 6
-"""A mutant that kills the kernel so many times is given up: what follows stays unknown."""
+"""A mutant that kills the kernel this many times is given up. Whether the remaining cases notice it stays unknown."""
 
 SILENCE = 15
-"""A kernel hangs if it prints no line for so many seconds plus four times what the running case takes."""
+"""A kernel counts as hung if it prints no line for this many seconds plus four times what the running case takes."""
 
 FLOOD = 3000
-"""After so many lines without a verdict, the running case counts as one that kills the kernel."""
+"""After this many lines without a verdict, the running case counts as one that kills the kernel."""
 
 SLOW, ENOUGH = 2.0, 2
-"""A case that takes more than SLOW seconds is spared the mutants that ENOUGH quicker cases notice."""
+"""A case that takes more than SLOW seconds does not run with a mutant that ENOUGH quicker cases notice."""
 
 KINDS = ("failed", "splat", "hang")
 _ENDED = re.compile(r"reboot: |^Power down|halted")
@@ -51,9 +51,9 @@ class Row:
     """What notices a mutant.
 
     cases:   each case that notices, with one of KINDS
-    spared:  the slow cases that were not run, because others notice: what they would say is unknown
+    spared:  the slow cases that did not run, because enough quicker cases notice: their verdicts are unknown
     reached: how many cases run a function that the mutant changes
-    cut:     whether the kernel died so often that some of those did not run
+    cut:     whether the kernel died so often that some of these cases did not run
     seconds: of all boots
     """
 
@@ -66,14 +66,14 @@ class Row:
 
 @dataclass
 class Matrix:
-    """The rows of one kernel and architecture, and all cases that ran there: none that was skipped."""
+    """The rows of one kernel and architecture, and all cases that ran there; skipped cases are left out."""
 
     kernel: str = ""
     cases: list[str] = field(default_factory=list)
     rows: dict[str, Row] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
-        """Write it, in a form that is small and that diff(1) shows well."""
+        """Write the matrix, in a small form that diff(1) shows well."""
         path.parent.mkdir(parents=True, exist_ok=True)
         every = sorted({*self.cases, *(case for row in self.rows.values() for case in (*row.cases, *row.spared))})
         place = {case: number for number, case in enumerate(every)}
@@ -102,7 +102,7 @@ class Matrix:
 
     @classmethod
     def load(cls, path: Path) -> "Matrix":
-        """What save() wrote; an empty one where there is none."""
+        """Read what save() wrote; returns an empty matrix if there is no file."""
         try:
             whole = json.loads(path.read_text())
         except FileNotFoundError:
@@ -137,7 +137,7 @@ def places(text: str) -> list[int]:
 
 
 def file_of(kernel: str, arch: str, pages: str, kind: str = "") -> Path:
-    """The file for a kernel: named by its version, for the first two numbers of it."""
+    """The file for a kernel. Its name has the first two numbers of the version."""
     version = ".".join(re.split(r"[.+-]", kernel)[:2])
     size = f"-{pages}" if arch == "arm64" and pages != "4K" else ""
     return FOLDER / f"{version}-{arch}{size}{kind}.json"
@@ -145,7 +145,7 @@ def file_of(kernel: str, arch: str, pages: str, kind: str = "") -> Path:
 
 @dataclass
 class Seen:
-    """What one boot says, line by line: the cases with a verdict, those that notice, and whether it came to its end."""
+    """What one boot prints, line by line: cases with a verdict, cases that notice, and whether the boot ended."""
 
     done: list[str] = field(default_factory=list)
     noticed: dict[str, str] = field(default_factory=dict)
@@ -164,10 +164,10 @@ class Seen:
         elif match := outcome.SUITE.match(line):
             self._suite, self._reported = match[1], len(self.done)
         elif match := re.match(r"^    (not )?ok \d+ (\S+)", line):
-            if not line.rstrip().endswith(" # SKIP"):  # without a reason: not chosen
+            if not line.rstrip().endswith(" # SKIP"):  # a skip without a reason: the case was not chosen
                 self._verdict(f"{self._suite}.{match[2]}", bool(match[1]))
         elif (match := outcome.SUITE_RESULT.match(line)) and self._suite:
-            # A suite that fails without one of its cases does so at its end.
+            # If a suite fails or warns outside of its cases, its last case counts.
             own, failed = self.done[self._reported :], line.startswith("not ok")
             if (failed or self._splat) and own and not set(own) & self.noticed.keys():
                 self.noticed[own[-1]] = "failed" if failed else "splat"
@@ -205,7 +205,7 @@ class Judge:
         """The row of one mutant."""
         every = list(range(len(self.reach.cases)))
         noted = self.session.noted.get(mutant.name)
-        # What changes more than bodies of functions notes nothing.
+        # A mutant that changes more than function bodies has no function that notes that it runs.
         reaching = every if mutant.early or noted is None else self.reach.reaching(noted)
         row = Row(reached=len(reaching))
         started = time.monotonic()
@@ -224,7 +224,7 @@ class Judge:
         return row
 
     def finish(self, rows: Mapping[str, Row], every: Sequence[Mutant]) -> None:
-        """Run each slow case that notices nothing with the mutants that it was spared, until it notices one."""
+        """Run each slow case that has noticed nothing with the mutants that row() left out, until it notices one."""
         by_name = {mutant.name: mutant for mutant in every if not mutant.equivalent}
         useful = {case for name, row in rows.items() if name in by_name for case in row.cases}
         for case in sorted({case for row in rows.values() for case in row.spared} - useful):
@@ -238,7 +238,7 @@ class Judge:
                     break
 
     def _boots(self, mutant: Mutant, todo: list[int], own: bool, row: Row) -> None:
-        """Run the cases `todo`, on as many boots as it takes, of the usual machine or of the mutant's own."""
+        """Run the cases `todo`, in as many boots as it takes; if `own`, on the machine that the mutant asks for."""
         boots = 0
         while todo and not boot.stop.is_set():
             if boots == BOOTS:
@@ -250,7 +250,7 @@ class Judge:
             row.cases = {**seen.noticed, **row.cases}
             if seen.ended and not seen.hang:
                 return
-            # Dead: the case that was running is the one after the last verdict, or the last one's suite was ending.
+            # The kernel died. The case after the last verdict was running; if there is none, the last suite was ending.
             left = [place for place in todo if place > max(done, default=-1)]
             culprit = left[0] if left else todo[-1]
             if not boot.stop.is_set():
@@ -269,7 +269,7 @@ class Judge:
         seen, since, started = Seen(), 0, time.monotonic()
 
         def silence() -> float:
-            """How long the case that runs now may say nothing."""
+            """How many seconds the running case may print nothing."""
             last = self.place.get(seen.done[-1], -1) if seen.done else -1
             now = next((place for place in todo if place > last), todo[-1])
             return SILENCE + 4 * self.reach.seconds[now] + (0 if seen.tests else self.reach.start)
@@ -288,14 +288,14 @@ class Judge:
 
 
 class Rule(Protocol):
-    """Finds rows, for a kernel that is built."""
+    """Finds the rows of mutants in a kernel that is built."""
 
     def row(self, mutant: Mutant) -> Row:
         """The row of one mutant."""
         ...
 
     def finish(self, rows: Mapping[str, Row], every: Sequence[Mutant]) -> None:
-        """With all rows there, run what row() left out and what matters."""
+        """When all rows are there, run the cases that row() left out and that still matter."""
         ...
 
 
@@ -316,7 +316,7 @@ class Kept:
         return cls(session.folder / f"{name}.json", mark)
 
     def load(self) -> dict[str, Row]:
-        """What save() wrote, if that is for the same kernel."""
+        """Read what save() wrote, if it is for the same kernel."""
         try:
             whole = json.loads(self.path.read_text())
             return {name: Row(**row) for name, row in whole["rows"].items()} if whole["mark"] == self.mark else {}
@@ -324,13 +324,13 @@ class Kept:
             return {}
 
     def save(self, rows: Mapping[str, Row]) -> None:
-        """Keep them."""
+        """Write the rows."""
         content = {"mark": self.mark, "rows": {name: dataclasses.asdict(row) for name, row in rows.items()}}
         graft.replace(self.path, json.dumps(content).encode())
 
 
 def run(session: Session, every: Sequence[Mutant], kernel: Kernel, rule: MakeRule = Judge) -> dict[str, Row]:
-    """The rows of `every`, several boots at a time; those found before an interrupt are kept."""
+    """Find the rows of `every`, with several boots at a time. Rows that were found before an interrupt are kept."""
     kept = Kept.of(session, kernel)
     rows = {name: row for name, row in kept.load().items() if name in kernel.number}
     todo = [mutant for mutant in every if mutant.name in kernel.number and mutant.name not in rows]
@@ -358,9 +358,9 @@ def run(session: Session, every: Sequence[Mutant], kernel: Kernel, rule: MakeRul
 
 
 def run_alone(session: Session, mutants: Sequence[tuple[Mutant, Mapping[str, str]]], usual: Kernel) -> dict[str, Row]:
-    """The rows of mutants that change more than bodies of functions, each in a kernel of its own; all cases run.
+    """Find the rows of mutants that change more than function bodies, each in a kernel of its own; all cases run.
 
-    Those of one file follow each other: fewer objects differ from one kernel to the next.
+    Mutants of one file follow each other, so that fewer objects differ from one kernel to the next.
     """
     rows: dict[str, Row] = {}
     for mutant, files in sorted(mutants, key=lambda found: found[0].paths, reverse=True):
@@ -381,7 +381,7 @@ def run_alone(session: Session, mutants: Sequence[tuple[Mutant, Mapping[str, str
 
 
 def whole(session: Session, every: Sequence[Mutant], environ: Mapping[str, str], rule: MakeRule = Judge) -> str:
-    """Find every case that notices, for each mutant; returns the findings and the paragraph that ends the run."""
+    """Find every case that notices each mutant; returns the findings and the paragraph that ends the run."""
     mutants, _ = catalogue.fitting(every, session.read, session.settings.arch)
     session.folder.mkdir(parents=True, exist_ok=True)
     kernel, broken = session.make(mutants)
@@ -399,7 +399,7 @@ def whole(session: Session, every: Sequence[Mutant], environ: Mapping[str, str],
 
 
 def merge(session: Session, rows: Mapping[str, Row]) -> Path:
-    """Put the rows into the file that is checked in; returns it. Rows of mutants that were not judged here stay."""
+    """Put the rows into the file that is checked in; returns its path. Rows of mutants that were not judged stay."""
     settings = session.settings
     path = file_of(session.source.label, settings.arch, settings.pages)
     old = Matrix.load(path)
@@ -415,9 +415,9 @@ def merge(session: Session, rows: Mapping[str, Row]) -> Path:
 
 
 def hints() -> dict[tuple[str, str], list[str]]:
-    """The suites and selftests that notice mutants of each function (file and name), those that notice most first.
+    """For each function (file and name), the suites and selftests that notice its mutants; the best comes first.
 
-    From the catalogue, and from what is known of all kernels; mutants by rules name the function alone, so file is "".
+    The data is the catalogue and the results of all kernels. Generated mutants have no file in their names: it is "".
     """
     counted: dict[tuple[str, str], Counter[str]] = {}
     matrices = [Matrix.load(path) for path in sorted(FOLDER.glob("*.json"))]
@@ -442,12 +442,12 @@ def reasons() -> dict[str, str]:
 
 @dataclass
 class Findings:
-    """What the matrix says of the tests.
+    """What the matrix says about the tests.
 
-    unproven:  cases that notice nothing, with the reason that is given, or none
+    unproven:  cases that notice nothing, with the reason that is given, or ""
     fragile:   mutants that one case alone notices, with the case
     unnoticed: mutants that nothing notices
-    idle:      suites all of whose mutants other suites notice, too
+    idle:      suites that are never the only one to notice a mutant
     """
 
     unproven: dict[str, str]
@@ -457,7 +457,7 @@ class Findings:
 
 
 def findings(matrix: Matrix, catalogued: Sequence[Mutant], why: Mapping[str, str]) -> Findings:
-    """Read the matrix; what is noticed of a mutant that is no different does not count."""
+    """Read the matrix. Equivalent mutants do not count, even if a case notices them."""
     same = {mutant.name for mutant in catalogued if mutant.equivalent}
     rows = {name: row for name, row in matrix.rows.items() if name not in same}
     useful = {case for row in rows.values() for case in row.cases}
@@ -468,7 +468,7 @@ def findings(matrix: Matrix, catalogued: Sequence[Mutant], why: Mapping[str, str
     alone: set[str] = set()
     for row in rows.values():
         noticing = {case.partition(".")[0] for case in row.cases}
-        # What was spared might notice, too.
+        # A case that was spared might notice, too.
         alone |= noticing if len(noticing | {case.partition(".")[0] for case in row.spared}) == 1 else set()
     every = {case.partition(".")[0] for case in matrix.cases}
     return Findings(
@@ -493,7 +493,7 @@ def summary(matrix: Matrix, catalogued: Sequence[Mutant]) -> str:
     lines.append(f"{len(found.fragile)} mutants are noticed by one case alone:")
     lines += [f"  {name}  {case}" for name, case in found.fragile.items()]
     lines.append(f"{len(found.unnoticed)} mutants are not noticed: {' '.join(found.unnoticed)}")
-    lines.append(f"{len(found.idle)} suites notice nothing that others do not: {' '.join(found.idle)}")
+    lines.append(f"{len(found.idle)} suites are never the only one to notice a mutant: {' '.join(found.idle)}")
     if cut := [name for name, row in matrix.rows.items() if row.cut]:
         lines.append(f"{len(cut)} mutants end the kernel so often that some cases did not run: {' '.join(sorted(cut))}")
     return "\n".join(lines)
@@ -506,7 +506,7 @@ def ending(found: Findings, matrix: Matrix, path: Path, environ: Mapping[str, st
     return closing.lines(
         f"kill matrix of linux {matrix.kernel}: {len(found.unproven)} of {len(matrix.cases)} cases ({share:.1f} %)"
         f" notice none of {len(matrix.rows)} mutants",
-        [closing.named("without a reason", bare), closing.named("mutants that no case notices", found.unnoticed)],
+        [closing.named("cases without a reason", bare), closing.named("mutants that no case notices", found.unnoticed)],
         path,
         closing.make("report", environ),
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make kselftest TARGETS=mm`: builds kernel and selftests, boots, runs them inside, and says what came of it.
+"""`make kselftest TARGETS=mm`: builds a kernel and the selftests, boots it, runs them in it, and prints the verdicts.
 
-KTAP goes to standard output. Consoles, results.json and results.xml stay below O=. A kernel that dies fails the case
-that it died in; what has not run by then runs on another boot.
+KTAP goes to standard output. Consoles, results.json and results.xml are below O=. If the kernel dies, the case that was
+running fails, and the remaining cases run in another boot.
 """
 
 import fnmatch
@@ -26,13 +26,13 @@ from .settings import PROJECT, VARIABLES, from_environment
 FOLDER = f"{graft.SELFTESTS}/mm"
 CONFIG = Path(__file__).parent / "vm"
 SECONDS = 300
-"""Time limit of a program; the harness gives each case one of its own."""
+"""Time limit of a program in seconds. The kselftest harness also gives each case a limit."""
 
 NO_MODULES = "TEST_GEN_MODS_DIR="
-"""No modules: the build would resolve all links and write to their sources, in the user's tree."""
+"""Build no modules: their build would follow our symbolic links, and write into the user's tree."""
 
 SILENCE = 90
-"""The kernel hangs if it prints no line for so many seconds; it names a hung task after 20 to 40."""
+"""The kernel counts as hung if it prints no line for this many seconds. It reports a hung task after 20 to 40 s."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Program:
     """A selftest.
 
     name:    its file
-    cases:   those in its source, in the order in which they run; none where they cannot be chosen
+    cases:   the cases in its source, in the order in which they run; empty if they cannot be chosen
     seconds: its time limit
     """
 
@@ -53,11 +53,11 @@ class Program:
 class Machine:
     """What a program needs of the virtual machine.
 
-    cpus:   more than one, and QEMU hides the double fault of atomics
+    cpus:   number of CPUs; with more than one, QEMU hides the double fault of atomics
     words:  for the kernel's command line
-    tags:   of memory, on arm64
-    memory: mebibytes; 1 GiB of hugetlb needs room with nothing in between, and clearing all at boot takes time
-    cpu:    of arm64, where it is not the newest that the emulator has
+    tags:   whether memory has tags, on arm64
+    memory: MiB; a hugetlb page of 1 GiB needs contiguous memory, and clearing all memory at boot takes time
+    cpu:    the CPU of arm64, if it is not the newest that the emulator has
     """
 
     cpus: int = 1
@@ -70,7 +70,7 @@ class Machine:
 USUAL = Machine()
 LARGE = Machine(cpus=2, words=("cma=32M@0-2G", "hugepagesz=1G", "hugepages=1", "nokaslr"), tags=True, memory=5120)
 MACHINES = {
-    # The newest CPU notes accesses itself. This old one has pages of 16K, too.
+    # The newest CPU sets the access flag itself. This old one does not, and it supports pages of 16K.
     "contpte_old": Machine(cpu="cortex-a35"),
     "folio_clear": LARGE,
     "folio_clear_freed": Machine(words=("init_on_alloc=1", "init_on_free=1"), memory=1024),
@@ -83,7 +83,7 @@ MACHINES = {
     "hugetlb_sparse": LARGE,
     "known-issue-12": LARGE,
 }
-"""Programs, reproducers among them, that do not run on the usual machine. Those of one machine share a boot."""
+"""Programs and reproducers that need another machine than the usual one. Programs with equal machines share a boot."""
 
 
 def machine_of(name: str) -> Machine:
@@ -108,9 +108,9 @@ def cases(text: str) -> Iterator[str]:
 
 
 def chosen(every: Sequence[Program], globs: str) -> list[Program]:
-    """Those of `every`, and of their cases, that one of `globs` (separated by spaces) matches.
+    """The programs of `every`, or those of their cases, that one of `globs` (separated by spaces) matches.
 
-    A glob names programs or cases. Raises UserError where one matches nothing.
+    A glob names programs or cases. Raises UserError if a glob matches neither.
     """
     wanted = globs.split()
     for glob in wanted:
@@ -129,7 +129,7 @@ def chosen(every: Sequence[Program], globs: str) -> list[Program]:
 
 
 def line(program: Program, every: Mapping[str, Program]) -> str:
-    """The line of the machine's list that runs just the cases of `program`."""
+    """The line for the machine's list of programs. It runs only the cases that `program` has."""
     part = () if program == every[program.name] else program.cases
     return " ".join([str(program.seconds), program.name, *(word for case in part for word in ("-r", case))])
 
@@ -142,9 +142,11 @@ def rest(program: Program, done: Sequence[results.Case]) -> Program:
 
 
 def remaining(todo: Sequence[Program], done: Sequence[results.Case], finished: Sequence[str]) -> list[Program]:
-    """What of `todo` is left for another boot, after one with the verdicts `done` in which programs have `finished`.
+    """The programs of `todo` that need another boot, each with the cases that have no verdict yet.
 
-    A program that ended the kernel before its next case had a verdict is not started again.
+    done:     the verdicts so far
+    finished: names of the programs that came to their end
+    If the kernel ended in a program before any of its cases had a verdict, the program is not started again.
     """
     begun = {case.suite for case in done}
     left: list[Program] = []
@@ -193,7 +195,7 @@ class Printer:
             self._suite = ""
 
     def plan(self) -> None:
-        """Print how many suites there were, when that is known."""
+        """Print how many suites there were. This is known only at the end."""
         self.end()
         print(f"1..{self._suites}")
 
@@ -201,9 +203,9 @@ class Printer:
 class Boot:
     """One boot that runs programs.
 
-    reader:  what its console says
-    console: the file that has it
-    memory:  mebibytes of the machine, if not what the programs need
+    reader:  reads its console
+    console: the file with the console
+    memory:  MiB of the machine; 0 for what the programs need
     """
 
     memory = 0
@@ -224,8 +226,8 @@ class Boot:
     def run(self, lines: Sequence[str], files: Mapping[str, Path], silence: float = SILENCE) -> Iterator[results.Case]:
         """Run the programs of `lines` (see line()); yields each case with its verdict.
 
-        files:   what is to lie beside each other in the machine
-        silence: so many seconds without a line, and the kernel hangs
+        files:   the files in the machine's /tests, by name
+        silence: after this many seconds without a line the kernel counts as hung
         """
         settings, build = self.launch.settings, self.launch.build
         listing, initrd = self.console.with_suffix(".programs"), self.console.with_suffix(".cpio")
@@ -269,7 +271,7 @@ class Session:
         return {name: target / name for name in names}
 
     def kernel(self) -> None:
-        """Build the kernel, and its headers for programs."""
+        """Build the kernel, and the kernel headers that programs need."""
         self.launch.aside = True
         if self.launch.run():
             raise UserError(f"linux {self.launch.label} does not build for {self.settings.arch}: see the lines above")
@@ -281,7 +283,7 @@ class Session:
         self.make("selftests", self.launch.tree / FOLDER, f"OUTPUT={target}", headers, NO_MODULES, *arguments)
 
     def make(self, what: str, folder: Path, *arguments: str) -> None:
-        """Run make for the kernel's architecture; `what` names it to the user."""
+        """Run make for the kernel's architecture. `what` says in messages what is built."""
         prefix = machine.cross_prefix(self.settings.arch)
         command = ["make", "-s", "-C", str(folder), f"ARCH={self.settings.arch}", f"-j{os.cpu_count() or 1}"]
         command += [f"CROSS_COMPILE={prefix}", *arguments]
@@ -299,7 +301,7 @@ class Session:
     def run(
         self, wanted: Sequence[Program], every: Sequence[Program], files: Mapping[str, Path], silence: float = SILENCE
     ) -> list[results.Case]:
-        """Run the programs `wanted` of `every`, on as many boots as it takes; prints and returns the verdicts."""
+        """Run the programs `wanted` of `every`, in as many boots as it takes; prints and returns the verdicts."""
         with held(self.settings.out / "lock" / f"{self.folder.name}.selftests", f"it uses {self.folder}"):
             return self._run(wanted, every, files, silence)
 
@@ -357,7 +359,7 @@ class Session:
                         for case in reader.feed(f"[{time.monotonic():.6f}] {text}"):
                             printer.case(case)
                 except BaseException:
-                    child.send_signal(signal.SIGINT)  # it puts the settings of the machine back
+                    child.send_signal(signal.SIGINT)  # the program then restores the settings of the machine
                     child.wait()
                     raise
                 status = child.wait()
@@ -383,14 +385,17 @@ class Session:
 
 
 def provide(arch: str) -> None:
-    """See that this machine can build and run selftests for `arch`."""
+    """Make sure that this machine can build and run selftests for `arch`."""
     if arch not in guest.DEBIAN:
         raise UserError(f"ARCH={arch}: selftests run on {', '.join(guest.DEBIAN)}")
     machine.provide([*machine.requirements(arch, own_compiler=False), machine.libc(arch), guest.MKFS])
 
 
 def request(arch: str, suite: str = "", configuration: Sequence[str] = ()) -> launcher.Request:
-    """What kunit.py is asked for: a kernel that has what the selftests of `suite` need, and these lines besides."""
+    """What to ask kunit.py for: a kernel with the options that the selftests need, and with `configuration`.
+
+    suite: "upstream", or "" for the selftests of this repository
+    """
     for line in configuration:
         if not re.fullmatch(r"CONFIG_\w+=\S+", line):
             raise UserError(f"KCONFIG_ADD={line}: give lines like CONFIG_KASAN=y, with spaces between them")
@@ -400,7 +405,7 @@ def request(arch: str, suite: str = "", configuration: Sequence[str] = ()) -> la
 
 
 def again(case: results.Case, every: Sequence[Program], environ: Mapping[str, str]) -> str:
-    """The command that runs just this case again."""
+    """The command that runs only this case again."""
     names = [name for program in every if program.name == case.suite for name in program.cases]
     given = [
         f"{name}={shlex.quote(environ[name])}"
@@ -457,9 +462,9 @@ def report(
     environ: Mapping[str, str],
     known: Mapping[str, str] | None = None,
 ) -> int:
-    """Say how the run ended; returns the exit status.
+    """Print the paragraph that ends the run; returns the exit status.
 
-    known: reasons of failures that are expected, by globs of cases
+    known: the reasons of expected failures, by globs of cases
     """
     why: dict[str, str] = {}
     for case in found:

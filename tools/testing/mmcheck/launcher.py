@@ -30,7 +30,7 @@ usage: kunit.py run|config|build|exec|parse [--arch=ARCH] [argument of the kerne
 
 Builds and boots a kernel with the mmcheck suites and prints their verdicts.
 All verbs and arguments are those of the kernel's own kunit.py: see kunit.py run --help.
-Relative paths are relative to the folder that you are in.
+Relative paths start in the current folder.
 
 from the environment:
 {verbs.listed("KERNEL", "KDIR", "PATCH", "PAGES", "FEATURES", "O", "INSTALL")}
@@ -40,7 +40,7 @@ from the environment:
 """
 
 PATH_OPTIONS = ("--build_dir", "--json", "--junit", "--qemu_config", "--kunitconfig")
-"""Options of kunit.py that take a path. It changes folders before it reads them."""
+"""Options of kunit.py that take a path. kunit.py changes its folder before it uses the path."""
 
 VALUE_OPTIONS = (
     *("--build_dir", "--kunitconfig", "--qemu_config", "--make_options", "--kconfig_add", "--arch"),
@@ -48,10 +48,10 @@ VALUE_OPTIONS = (
     *("--kernel_args", "--run_isolated"),
 )
 TIMEOUT = 900
-"""Seconds for a whole run, three times what kunit.py allows: each case has a time limit of its own."""
+"""Seconds for a whole run: three times kunit.py's own limit, since here each case has a limit too."""
 
 NO_INSTALL = "--no-install"
-"""An argument of ours; it means the same as the variable INSTALL=no."""
+"""Our own argument; it means the same as the variable INSTALL=no."""
 
 VERBS = ("run", "config", "build", "exec", "parse")
 
@@ -63,8 +63,8 @@ class Request:
     """What the command line asks for, as far as it concerns us.
 
     verb:      run, config, build, exec or parse
-    arguments: all that follows it, paths made absolute
-    known:     the options among them that we must know of, as argparse gives them
+    arguments: all arguments after the verb, with absolute paths
+    known:     the options that matter to us, as argparse gives them
     """
 
     verb: str
@@ -79,7 +79,7 @@ class Request:
 
 
 def parse(arguments: Sequence[str]) -> Request:
-    """Read the command line, without judging it: that is for the kernel's kunit.py."""
+    """Read the command line. The kernel's kunit.py checks it later."""
     verb, *rest = arguments
     rest = absolute(rest)
     if verb == "parse":
@@ -93,7 +93,7 @@ def parse(arguments: Sequence[str]) -> Request:
     for option in ("--raw_output", "--json", "--junit"):
         parser.add_argument(option, nargs="?")
     parser.add_argument("glob", nargs="?")
-    # As kunit.py does: a bare --json takes no value, what follows it is the glob.
+    # Like kunit.py: a bare --json takes no value, and the word after it is the glob.
     bare = {"--raw_output": "kunit", "--json": "stdout", "--junit": "stdout"}
     try:
         known, _ = parser.parse_known_args([f"{a}={bare[a]}" if a in bare else a for a in rest])
@@ -105,7 +105,7 @@ def parse(arguments: Sequence[str]) -> Request:
 def absolute(arguments: Sequence[str]) -> list[str]:
     """`arguments` with relative paths made absolute.
 
-    A --kunitconfig that is not there from here is left alone: it may be meant from the kernel's root.
+    A --kunitconfig that does not exist in the current folder stays as it is: it may be relative to the kernel's root.
     """
     result: list[str] = []
     for position, argument in enumerate(arguments):
@@ -136,7 +136,7 @@ class Launch:
         self.build = Path(given[-1]) if given else settings.out / "build" / self._name()
 
     def _name(self) -> str:
-        """A folder for each configuration: to change it in one costs a whole build."""
+        """The name of the build folder. Each configuration has one, since a change of configuration rebuilds all."""
         known = self.request.known
         parts = [self.label, self.settings.arch]
         if self.settings.arch == "arm64":
@@ -147,7 +147,7 @@ class Launch:
         return "-".join(parts)
 
     def run(self) -> int:
-        """Run what was asked for; returns the exit status. Raises UserError where there is no verdict."""
+        """Run what was asked for; returns the exit status. Raises UserError if there is no verdict."""
         if self.request.verb == "parse" or self.request.known.help:
             return self.judged(self.call(self.request.verb, self.request.arguments).returncode)
         self.build.parent.mkdir(parents=True, exist_ok=True)
@@ -159,7 +159,7 @@ class Launch:
             return status
 
     def defaults(self) -> list[str]:
-        """Arguments that the user did not give and that the kernel's kunit.py needs to do our job."""
+        """Arguments that our suites need and that the user did not give, for the kernel's kunit.py."""
         known, settings = self.request.known, self.settings
         result = [f"--arch={settings.arch}", f"--build_dir={self.build}"]
         prefix = machine.cross_prefix(settings.arch)
@@ -179,7 +179,7 @@ class Launch:
         return result
 
     def call(self, verb: str, arguments: Sequence[str], capture: bool = False) -> subprocess.CompletedProcess[str]:
-        """Run the kernel's kunit.py; standard output is ours, or returned where `capture` says so."""
+        """Run the kernel's kunit.py. Its output goes to our standard output; with `capture` it is returned instead."""
         ours = [] if verb == "parse" else self.defaults()
         command = [sys.executable, str(self.tree / "tools/testing/kunit/kunit.py"), verb, *ours, *arguments]
         with (
@@ -197,7 +197,7 @@ class Launch:
             try:
                 said, _ = child.communicate()
             except KeyboardInterrupt:
-                # kunit.py does not end on SIGINT while make or a kernel runs: they must end too.
+                # kunit.py does not end on SIGINT while make or a kernel runs, so signal the whole process group.
                 for number in (signal.SIGINT, signal.SIGKILL):
                     with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
                         os.killpg(child.pid, number)
@@ -210,13 +210,13 @@ class Launch:
         drop = {*VARIABLES, "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "KBUILD_OUTPUT", "INSTALL"}
         environment = {name: value for name, value in os.environ.items() if name not in drop}
         return {
-            # With a base folder ccache knows the same file again in another checkout.
+            # With a base folder ccache recognizes the same file in another checkout.
             "CCACHE_BASEDIR": str(self.settings.out),
             "CCACHE_NOHASHDIR": "1",
             **environment,
             "PATH": f"{ours}:{environment.get('PATH', os.defpath)}",
             "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONUNBUFFERED": "1",  # its lines and ours in the order in which they were said
+            "PYTHONUNBUFFERED": "1",  # so that kunit.py's lines and ours keep their order
             "MMCHECK_MAKE": shutil.which("make") or "make",
             "MMCHECK_STAMP": self.stamp,
             "MMCHECK_CHANNEL": str(channel),
@@ -224,7 +224,7 @@ class Launch:
 
     @contextlib.contextmanager
     def _listening(self) -> Iterator[Path]:
-        """A FIFO on which our make tells how far it is; what comes is shown."""
+        """A FIFO through which our `make` reports its progress, which is then shown."""
         with tempfile.TemporaryDirectory(prefix="mmcheck-") as folder:
             path = Path(folder) / "channel"
             os.mkfifo(path)
@@ -259,7 +259,7 @@ class Launch:
             shown.clear()
 
     def judged(self, status: int) -> int:
-        """The exit status to return where the kernel's kunit.py returned `status` and judged no boot."""
+        """The exit status to return for the `status` of the kernel's kunit.py, without a look at a console."""
         about_tests = self.request.boots or self.request.verb == "parse"
         if status == 0 or (status == 1 and about_tests):
             return status
@@ -268,7 +268,7 @@ class Launch:
         raise UserError(f"the kernel's kunit.py {self.request.verb} ended with status {status}: see the lines above")
 
     def console(self) -> outcome.Outcome:
-        """What the last boot said."""
+        """What the console of the last boot says about its suites."""
         try:
             with (self.build / "test.log").open(errors="replace") as log:
                 return outcome.read(log)
@@ -276,7 +276,7 @@ class Launch:
             return outcome.Outcome()
 
     def skipped(self) -> list[str]:
-        """How many cases that the last boot skipped another command would run, and which command."""
+        """Lines about the cases that the last boot skipped and that another command would run: how many, and how."""
         log = self.build / "test.log"
         if not self.request.boots or not log.exists():
             return []
@@ -293,7 +293,7 @@ class Launch:
         return closing.paragraph(cases, log, {name: closing.command(words, name, environ) for name in names})
 
     def say_stale(self) -> None:
-        """Name the cases that passed where a known issue predicts a failure: kunit.py does not show what they say."""
+        """Print the cases that passed although a known issue predicts a failure; kunit.py does not show their text."""
         log = self.build / "test.log"
         if self.request.boots and log.exists():
             with log.open(errors="replace") as lines:
@@ -305,7 +305,7 @@ class Launch:
         """After a boot that ended early: boot again for each suite that has not begun."""
         dead = boot.running or "a suite"
         where = f"after case {boot.last}" if boot.last else "in its first case"
-        why = boot.reason or "the kernel went silent until the time limit"
+        why = boot.reason or "the kernel printed nothing more until the time limit"
         listed = self.call("exec", [*self._without_glob(), "--list_tests", *self._glob()], capture=True)
         suites = list(dict.fromkeys(re.findall(r"^(\w+)\.\w+$", listed.stdout, re.MULTILINE)))
         missing = [suite for suite in suites if suite not in boot.finished and suite != boot.running]
@@ -324,12 +324,12 @@ class Launch:
                 merge(self._file("json"), part, suite)
             if self._file("junit"):
                 merge_junit(self._file("junit"), xml, suite)
-            # Each boot writes the file anew.
+            # Each boot overwrites the log.
             said += log.read_bytes() if log.exists() else b""
             log.write_bytes(said)
 
     def _file(self, option: str) -> str:
-        """The file that --json or --junit names, or nothing."""
+        """The file that --json or --junit names, or ""."""
         file: str | None = vars(self.request.known)[option]
         return file if file and file != "stdout" else ""
 
@@ -337,7 +337,7 @@ class Launch:
         return [self.request.known.glob] if self.request.known.glob else []
 
     def _without_glob(self) -> list[str]:
-        """The arguments that an `exec` takes, without the glob."""
+        """The arguments that kunit.py exec takes, without the glob."""
         glob = self.request.known.glob
         kept = [a for a in self.request.arguments if a != glob and not a.startswith(("--json", "--junit"))]
         if "--jobs" in kept:
@@ -347,7 +347,7 @@ class Launch:
     def verdict(self, status: int) -> int:
         """The exit status to return after the kernel's kunit.py returned `status`.
 
-        Boots again for what a panic or a hang kept from running. Raises UserError where there is no verdict.
+        Boots again for suites that did not run because of a panic or a hang. Raises UserError if there is no verdict.
         """
         if self.build_failed:
             raise UserError(f"linux {self.label} does not build for {self.settings.arch}: see {self.build / LOG}")
@@ -359,7 +359,7 @@ class Launch:
         if not (self.build / "test.log").exists():
             raise UserError(f"linux {self.label} could not be configured as asked: see the lines above")
         if boot.planned == 0:
-            raise UserError(f"linux {self.label} has no test that {' '.join(self._glob()) or 'was asked for'} matches")
+            raise UserError(f"linux {self.label} has no test that matches {' '.join(self._glob()) or 'the options'}")
         if boot.planned is None or not (boot.finished or boot.running):
             why = f" ({boot.reason})" if boot.reason else ""
             raise UserError(f"linux {self.label} ended before the first test{why}: see {self.build / 'test.log'}")
@@ -392,7 +392,7 @@ def merge_junit(results: str, part: Path, suite: str) -> None:
 
 @contextlib.contextmanager
 def _plain_output(wanted: bool) -> Iterator[int | None]:
-    """Standard output for the kernel's kunit.py: through cat, which is no terminal, where NO_COLOR is set."""
+    """Standard output for the kernel's kunit.py. With NO_COLOR it goes through cat, so kunit.py sees no terminal."""
     if not (wanted and os.environ.get("NO_COLOR") and sys.stdout.isatty()):
         yield None
         return
@@ -402,9 +402,9 @@ def _plain_output(wanted: bool) -> Iterator[int | None]:
 
 
 def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
-    """See that tools, kernel source and working copy are there, and say how to run this kernel's kunit.py."""
+    """Provide tools, kernel source and working copy; returns how to run this kernel's kunit.py."""
     known = request.known
-    # Kernel developers export ARCH for make: kunit.py goes by --arch, as the kernel's own does.
+    # Use --arch, as the kernel's kunit.py does, and not ARCH, which kernel developers export for make.
     settings = from_environment(environ, known.arch[-1] if known.arch else "um")
     source.judge(settings)
     if request.verb != "parse" and not known.help:
@@ -413,7 +413,7 @@ def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
         machine.provide([*needs, *(machine.LLVM if llvm else ()), *machine.named(known.qemu_args or [])])
     kernel = source.obtain(settings)
     label = label_of(kernel, settings)
-    # Taken before the working copy is made: an edit in between costs a needless make, never a missed one.
+    # Take the stamp before the working copy is made. An edit in between then causes an extra make, never a missing one.
     stamp = f"{shadow.fingerprint(kernel, features=settings.features)} {_compiler(settings.arch)}"
     tree = working_copy(kernel, settings, label)
     if request.boots and (unknown := [name for name, value in probes.answers(tree).items() if value == "unknown"]):
@@ -422,7 +422,7 @@ def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
 
 
 def patched(kernel: source.Source, settings: Settings) -> dict[str, bytes | None]:
-    """What PATCH= changes in the private copy, with the lines of ours that these files get."""
+    """The files that PATCH= changes in the private copy, with our own edits of these files."""
     if not settings.patch:
         return {}
     files = patch.apply(settings.patch, lambda name: (kernel.path / name).read_bytes())
@@ -443,9 +443,9 @@ def patched(kernel: source.Source, settings: Settings) -> dict[str, bytes | None
 def working_copy(
     kernel: source.Source, settings: Settings, label: str, others: Mapping[str, bytes] | None = None
 ) -> Path:
-    """The tree named `label`, made or brought up to date while nobody else does.
+    """Make or update the tree named `label`, under a lock; returns its path.
 
-    others: files that have another content than in kernel and overlay
+    others: files whose content differs from kernel and overlay
     """
     if others is not None and settings.patch:
         raise UserError(f"PATCH={settings.patch}: only kunit.py, kselftest, bundle and matrix apply a patch")
@@ -457,7 +457,7 @@ def working_copy(
 
 
 def label_of(kernel: source.Source, settings: Settings) -> str:
-    """The name of a working copy: its kernel, and the features that are not the usual ones."""
+    """The name of a working copy: its kernel, and the features in which it differs from the usual copy."""
     return "+".join([kernel.label, *settings.unusual])
 
 
@@ -487,7 +487,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _compiler(arch: str) -> str:
-    """The compilers by name, size and time stamp: another one means another build."""
+    """The compilers by path, size and time stamp. If one of these changes, the kernel is built again."""
     found = []
     for name in (f"{machine.cross_prefix(arch)}gcc", "clang"):
         if path := shutil.which(name):

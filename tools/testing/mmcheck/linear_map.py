@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a whole boot does to map memory, counted from outside.
+"""Counts, from outside the kernel, what a whole boot does to map memory.
 
-The linear map is built long before the first test runs. Its builder reaches each page table through
-a slot of the fixmap, which __set_fixmap() changes: once to map the table and once to take it away.
-QEMU logs each execution of that function with its arguments, and counts instructions, so two boots
-with different memory tell exactly what more memory costs, and nothing in the kernel has to be
-changed for it.
+The linear map is built long before the first test runs. The code that builds it reaches each page
+table through a slot of the fixmap. __set_fixmap() changes the slot twice: to map the table and to
+unmap it. QEMU logs each execution of this function with its arguments, and counts instructions. The
+difference between two boots with different memory is the cost of the additional memory. The kernel
+needs no change for this.
 """
 
 import re
@@ -22,11 +22,11 @@ MEMORY = (1, 3)
 """The memory of the two boots, in GiB."""
 
 CLEARS_PER_GIB = 512 + 1
-"""For a GiB that is mapped by pages of 4K: 512 tables of pages and one of the level above, each unmapped once."""
+"""For a GiB that is mapped by 4K pages: 512 tables of PTEs and one of PMDs, each unmapped from the fixmap once."""
 
 CPU = machine.ARM64_CPU
 BLOCKS_CPU = f"{CPU},midr=0xc00fac30"
-"""A CPU that newer kernels know to have break-before-make level 3, and let them map memory by blocks."""
+"""A CPU of which newer kernels know that it has break-before-make level 3. On it they map memory by blocks."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Way:
 
     cpu:      for the emulator
     words:    on the kernel's command line
-    by_pages: whether it then maps memory by pages, and not by blocks
+    by_pages: whether the kernel then maps memory by pages; otherwise it maps memory by blocks
     """
 
     cpu: str = CPU
@@ -47,7 +47,7 @@ class Way:
 
 
 def symbol(build: Path, name: str) -> int:
-    """The address of a function of the arm64 kernel in `build`, which is not moved at boot."""
+    """The address of a function of the arm64 kernel in `build`. It boots with nokaslr, so the address is right."""
     found = re.search(rf"^([0-9a-f]+) [Tt] {name}$", (build / "System.map").read_text(), re.MULTILINE)
     if found is None:
         raise UserError(f"{build / 'System.map'} has no {name}; use a kernel built for arm64")
@@ -61,7 +61,7 @@ def _command(build: Path, gib: int, cpu: str, words: str = "") -> list[str]:
 
 
 def changes(build: Path, gib: int, cpu: str = CPU, words: str = "") -> tuple[int, int]:
-    """How often booting the arm64 kernel in `build` with `gib` GiB puts a table into the fixmap, and takes one out."""
+    """How often the boot of the arm64 kernel in `build` with `gib` GiB maps a table into the fixmap, and unmaps one."""
     address = symbol(build, "__set_fixmap")
     with tempfile.TemporaryDirectory(prefix="mmcheck-") as folder:
         log = Path(folder) / "log"
@@ -75,10 +75,11 @@ def changes(build: Path, gib: int, cpu: str = CPU, words: str = "") -> tuple[int
 
 
 def count(log: str) -> tuple[int, int]:
-    """Calls of __set_fixmap(slot, address, attributes) in a log of QEMU that set the slot of a table, or clear it.
+    """How many calls of __set_fixmap(slot, address, attributes) in a log of QEMU set the slot of a table, and clear it.
 
-    The latter have no attributes. The slots of page tables are the last five; others are for patching text, say. QEMU
-    logs a call again if an interrupt stopped it, with the same registers, and may add a word after them.
+    Calls that clear a slot have no attributes. The slots of page tables are the last five; other slots serve for
+    patching text, for example. If an interrupt stopped a call, QEMU logs it again with the same registers, and may add
+    a word after them.
     """
     calls = [said.partition("PC=")[2].partition("Stopped")[0].rstrip() for said in log.split("Trace ")[1:]]
     once = [call for call, before in zip(calls, ["", *calls], strict=False) if call != before]
@@ -89,18 +90,18 @@ def count(log: str) -> tuple[int, int]:
 
 
 def instructions(build: Path, gib: int, cpu: str = CPU) -> int:
-    """Instructions of paging_init(), nearly all of which map memory, when `gib` GiB boot."""
+    """The instructions of paging_init() in a boot with `gib` GiB. Nearly all of them map memory."""
     return debugger.instructions_of_call(_command(build, gib, cpu), symbol(build, "paging_init"))
 
 
 def changes_per_gib(build: Path, cpu: str = CPU, words: str = "") -> tuple[float, float]:
-    """How many times more changes() counts for another GiB of memory."""
+    """How much larger the two results of changes() are for each additional GiB of memory."""
     few, many = (changes(build, gib, cpu, words) for gib in MEMORY)
     more = MEMORY[1] - MEMORY[0]
     return (many[0] - few[0]) / more, (many[1] - few[1]) / more
 
 
 def instructions_per_gib(build: Path, cpu: str = CPU) -> float:
-    """How many instructions() more another GiB of memory costs."""
+    """How much larger the result of instructions() is for each additional GiB of memory."""
     few, many = (instructions(build, gib, cpu) for gib in MEMORY)
     return (many - few) / (MEMORY[1] - MEMORY[0])

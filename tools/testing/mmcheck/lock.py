@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One run at a time in one folder: the second waits and says so."""
+"""Allows one run at a time in one folder. A second run waits, and says so."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ from . import progress
 def held(path: Path, what: str) -> Iterator[None]:
     """Hold the lock file `path` for the length of the block; a process that waits prints `what`.
 
-    The kernel drops the lock when the holder ends, however it ends: a stale file does no harm.
+    The kernel drops the lock when its holder ends in any way, so a stale file does no harm.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make check-report: the page of make report in Chromium. make report-pictures: its pictures in the documents.
+"""make check-report: tests the page of make report in Chromium. make report-pictures: makes its pictures for documents.
 
-The tests are of the page as a user has it: at three widths, light and dark, by keyboard, with axe-core, the checker of
-accessibility. They need Chromium and a driver for it, which other checks do without; both are installed on first use.
+The tests use the page as a user does: at three widths, light and dark, and by keyboard. axe-core checks accessibility.
+The tests need Chromium and its driver. Both are installed on first use; other checks do not need them.
 """
 
 import os

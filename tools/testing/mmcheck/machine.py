@@ -18,7 +18,7 @@ from .errors import UserError
 
 @dataclass(frozen=True)
 class Architecture:
-    """One --arch: its compiler's prefix as Debian names it, and the emulator that boots it."""
+    """One value of --arch: the prefix of its compiler in Debian, and the emulator that boots its kernels."""
 
     name: str
     machine: str
@@ -48,7 +48,7 @@ ARCHITECTURES = {
             compiler="gcc-x86-64-linux-gnu",
             emulator="qemu-system-x86_64",
             emulator_package="qemu-system-x86",
-            needs=("/usr/include/gelf.h",),  # objtool reads the objects that it checks
+            needs=("/usr/include/gelf.h",),  # objtool reads object files
         ),
         Architecture(
             "riscv",
@@ -69,14 +69,14 @@ ARCHITECTURES = {
         ),
     )
 }
-"""The architectures for which mmcheck installs a compiler and an emulator; others need --cross_compile."""
+"""The architectures for which mmcheck installs a compiler and an emulator. Others need --cross_compile."""
 
 ENSUREPIP = f"{sysconfig.get_path('stdlib')}/ensurepip/__init__.py"
-"""What Debian's Python needs besides itself to make a virtual environment."""
+"""A file of Debian's package python3-venv. Python needs it to make a virtual environment."""
 
 ARM64_CPU = "max,pauth-impdef=on"
-"""What 6.12 asks QEMU for, and 7.3 does not: QARMA, the other kind of pointer authentication, costs QEMU three quarters
-of a run (92 s became 21)."""
+"""The CPU that kunit.py of 6.12 asks QEMU for, and kunit.py of 7.3 does not. Its pointer authentication is quick. The
+other kind, QARMA, takes three quarters of a run (the run took 92 s with QARMA, and 21 s without)."""
 
 PACKAGES = {
     ENSUREPIP: "python3-venv",
@@ -108,7 +108,7 @@ PACKAGES = {
     "/usr/aarch64-linux-gnu/include/stdio.h": "libc6-dev-arm64-cross",
     "/usr/x86_64-linux-gnu/include/stdio.h": "libc6-dev-amd64-cross",
 }
-"""What brings a program (or a file, by its path) that a command needs, as a Debian package."""
+"""By program, or by path of a file, that a command needs: the Debian package that has it."""
 
 FEDORA = {
     "gcc-aarch64-linux-gnu": "gcc-aarch64-linux-gnu",
@@ -138,26 +138,26 @@ ARCH_LINUX = {
     "python3-venv": "python",
     "xz-utils": "xz",
 }
-"""What a Debian package, or an emulator, is called elsewhere."""
+"""The names of Debian packages, and of emulators, on Fedora and on Arch Linux."""
 
 SAME = (
     *("make", "gcc", "flex", "bison", "bc", "perl", "tar", "gzip", "git", "patch"),
     *("shellcheck", "xfsprogs", "clang", "lld", "llvm", "lcov", "opensbi", "chromium"),
 )
-"""Packages that have one name everywhere."""
+"""Packages that have the same name everywhere."""
 
 MANAGERS = {"dnf": ("dnf install", FEDORA), "pacman": ("pacman -S", ARCH_LINUX)}
-"""For each package manager but apt-get: how to install packages with it, and their names there."""
+"""For each package manager except apt-get: its command to install packages, and its names for them."""
 
 BUILD = ("make", "gcc", "/usr/include/stdio.h", "flex", "bison", "bc", "perl", "tar", "xz", "gzip")
 """Programs and files without which no kernel builds."""
 
 LLVM = ("clang", "ld.lld", "llvm-ar")
-"""Programs that LLVM=1 needs besides."""
+"""Programs that LLVM=1 needs in addition."""
 
 
 def cross_prefix(arch: str) -> str:
-    """The prefix of the compiler for `arch` on this machine; empty where the machine's own one does."""
+    """The prefix of the compiler for `arch` on this machine; empty if the machine's own compiler builds for `arch`."""
     known = ARCHITECTURES.get(arch)
     if known is None or known.machine in ("", platform.machine()):
         return ""
@@ -187,13 +187,13 @@ def requirements(arch: str, own_compiler: bool) -> list[str]:
 
 
 def named(words: Iterable[str]) -> list[str]:
-    """The files of PACKAGES that arguments of an emulator name, such as firmware, as requirements."""
+    """The files of PACKAGES, such as firmware, that are among the arguments of an emulator."""
     every = " ".join(words).split()
     return [need for need in PACKAGES if need.startswith("/") and need in every]
 
 
 def libc(arch: str) -> str:
-    """The file that a C library for programs on `arch` has here, as a requirement."""
+    """A header of the C library for programs on `arch`; on this machine it shows that the library is there."""
     prefix = cross_prefix(arch)
     return f"/usr/{prefix.removesuffix('-')}/include/stdio.h" if prefix else "/usr/include/stdio.h"
 
@@ -209,15 +209,15 @@ def package(need: str) -> str:
 
 
 def missing(needs: Iterable[str]) -> list[str]:
-    """Those of `needs` that this machine has not."""
+    """The programs and files among `needs` that this machine lacks."""
     return [need for need in needs if not (Path(need).exists() if need.startswith("/") else shutil.which(need))]
 
 
 def provide(needs: Sequence[str]) -> None:
-    """See that this machine has all `needs`.
+    """Make sure that this machine has all `needs`.
 
-    Installs them where we are root, and INSTALL=no does not forbid it; otherwise raises UserError with the one command
-    that does. Call it after all other input has been checked.
+    As root, and without INSTALL=no, it installs what is missing. Otherwise it raises UserError with the command to
+    install it. Call this function after all other input has been checked.
     """
     absent = missing(needs)
     if not absent:
@@ -250,7 +250,7 @@ def provide(needs: Sequence[str]) -> None:
 
 
 def elsewhere(absent: Sequence[str]) -> str:
-    """How to install programs and files where there is no apt-get."""
+    """How to install programs and files on a machine without apt-get."""
     manager = next((program for program in MANAGERS if shutil.which(program)), None)
     if not manager:
         return "install these by the package manager of this system"
@@ -271,7 +271,7 @@ def elsewhere(absent: Sequence[str]) -> str:
 
 
 def end(child: subprocess.Popen[bytes]) -> None:
-    """End a child that leads a process group, and all that it has started."""
+    """End a child that leads a process group, and all processes that it has started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The `make` that kunit.py finds first in PATH.
 
-kunit.py runs make and shows nothing of it until it ends. This one runs the real make with the same
-arguments and says to the launcher how far it is; it uses ccache where that is installed; and it
-returns at once when kernel, overlay, configuration and arguments are those of the last build.
+kunit.py runs make, and shows its output only when it has ended. This program runs the real make with
+the same arguments, and reports its progress to the launcher. It uses ccache if that is installed. It
+returns at once if kernel, overlay, configuration and arguments are the same as in the last build.
 """
 
 import contextlib
@@ -45,16 +45,17 @@ PACE = (
     (1.20, 0.98),
     (1.40, 1.00),
 )
-"""Of a first build: the share of its time that has passed when a share of the estimated steps is done.
+"""The pace of a first build: a share of the estimated steps, and the share of the time that has passed by then.
 
-The first steps make headers and tables and are short; core kernel, mm and fs have long ones; what follows are small
-libraries and drivers, and links. The medians of 32 builds on arm64, riscv and UML; tests/builds.json has some of them.
+The first steps make headers and tables, and are short. The steps of core kernel, mm and fs are long. Small libraries,
+drivers, and links follow. The figures are medians of 32 builds on arm64, riscv and UML; tests/builds.json has some of
+these builds.
 """
 
 
 @dataclass(frozen=True)
 class Message:
-    """Messages to the launcher, one line of JSON each: steps done, of how many, and the present one."""
+    """A message to the launcher, as one line of JSON: the steps done, the steps in all, and the present step."""
 
     done: int = 0
     total: int | None = None
@@ -67,13 +68,13 @@ class Message:
 
 
 class Channel:
-    """The way to the launcher: a FIFO named by $MMCHECK_CHANNEL, or nowhere."""
+    """Carries messages to the launcher, through the FIFO `path`; without a path messages are dropped."""
 
     def __init__(self, path: str | None) -> None:
         self._file = open(path, "w", buffering=1) if path else None  # noqa: SIM115
 
     def send(self, message: Message) -> None:
-        """Send it to the launcher; if the launcher has ended, that is no reason to stop building."""
+        """Send a message. If the launcher has ended, the build goes on without messages."""
         try:
             if self._file:
                 self._file.write(message.line())
@@ -87,7 +88,7 @@ def output_folder(arguments: Sequence[str]) -> Path | None:
 
 
 def with_ccache(arguments: Sequence[str]) -> list[str]:
-    """`arguments`, with compilers that go through ccache where it is installed and none is named."""
+    """`arguments` with compilers that run through ccache, if it is installed and `arguments` name no compiler."""
     given = {a.split("=", 1)[0] for a in arguments}
     prefix = next((a.split("=", 1)[1] for a in arguments if a.startswith("CROSS_COMPILE=")), "")
     if not shutil.which("ccache") or given & {"CC", "HOSTCC", "LLVM"}:
@@ -96,7 +97,7 @@ def with_ccache(arguments: Sequence[str]) -> list[str]:
 
 
 def identity(stamp: str, arguments: Sequence[str], build: Path) -> dict[str, object]:
-    """All that the result of a build depends on, and the result's own time stamps."""
+    """All that the result of a build depends on, and the time stamps of the result."""
     options = sorted(a for a in arguments if "=" in a and not a.startswith("--jobs"))
     config = build / ".config"
     images = [build / name for name in IMAGES if (build / name).exists()]
@@ -109,7 +110,7 @@ def identity(stamp: str, arguments: Sequence[str], build: Path) -> dict[str, obj
 
 
 def up_to_date(present: dict[str, object], build: Path) -> bool:
-    """Whether the last build that ended well was of just this."""
+    """Whether the last build that succeeded has the identity `present`."""
     try:
         return bool(present["images"]) and json.loads((build / RECORD).read_text()) == present
     except (OSError, ValueError):
@@ -119,7 +120,7 @@ def up_to_date(present: dict[str, object], build: Path) -> bool:
 def expected_steps(build: Path) -> tuple[int, int | None]:
     """Steps done by an earlier, interrupted build, and a guess at the steps of a whole one."""
     if any((build / name).exists() for name in IMAGES):
-        return 0, None  # what an edit costs, only make knows
+        return 0, None  # only make knows how many steps an edit needs
     done = sum(f.endswith(".cmd") for _, _, files in os.walk(build) for f in files)
     config = build / ".config"
     if not config.exists():
@@ -129,7 +130,7 @@ def expected_steps(build: Path) -> tuple[int, int | None]:
 
 
 def run(command: list[str], build: Path, channel: Channel) -> int:
-    """Run make; its output goes to the log, its steps to the launcher, its errors to our standard error."""
+    """Run make. Its output goes to the log, its steps go to the launcher, its errors go to our standard error."""
     done, total = expected_steps(build)
     with (
         (build / LOG).open("wb") as log,
@@ -148,7 +149,7 @@ def run(command: list[str], build: Path, channel: Channel) -> int:
 
 
 def _copy(stream: BinaryIO, *targets: BinaryIO) -> None:
-    with contextlib.suppress(ValueError):  # closed under us by an interrupt
+    with contextlib.suppress(ValueError):  # an interrupt closes the stream
         for line in stream:
             for target in targets:
                 target.write(line)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """make matrix: kernels x architectures x page sizes x flavours, several at a time, one table.
 
-What to run stands in matrix.toml. A cell is one command of this repository, which is printed where it fails. After an
-interrupt the next call goes on with what has no verdict yet; the longest of the last time goes first.
+matrix.toml says what to run. A cell is one command of this repository. If a cell fails, its command is printed. After
+an interrupt the next run continues with the cells that have no verdict yet. The cells that were slowest in the last run
+go first.
 """
 
 import concurrent.futures
@@ -44,13 +45,13 @@ from .settings import PROJECT, Settings, from_environment
 
 GIB_PER_BUILD = 4
 STATES = {"passed": PASSED, "failed": FAILED, "none": NO_VERDICT}
-"""Verdicts on a cell, and the exit status of each; none: no test has run."""
+"""Verdicts on a cell, and the exit status of each. "none" means that no test has run."""
 
 NO_SUITE = "this kernel has no such suite"
 """The reason if a change selects a suite that this kernel lacks."""
 
 NAMED = 10
-"""At most so many failed cases of a cell are named; its results.json has all."""
+"""At most this many failed cases of a cell are named; its results.json has all."""
 
 _STEP = re.compile(r"^mmcheck: building .*? \[(\d+/~?\d+)\]")
 _SUITE = re.compile(r"=== (\w+) \(\d+ subtests?\) ===")
@@ -62,10 +63,10 @@ class Record:
 
     state:       one of STATES
     counts:      of its cases, by their states
-    seconds:     the whole of it
-    fingerprint: of the kernel, the tests and the command; with another one the record is not for this cell
-    why:         where there is no verdict, the last line that was said
-    failures:    the first of its cases that failed
+    seconds:     build and boot together
+    fingerprint: of the kernel, the tests and the command; if it differs, the record is out of date
+    why:         the last line of output, if there is no verdict
+    failures:    names of the first cases that failed
     identity:    kernel, compiler, source and emulator, in words
     """
 
@@ -85,7 +86,7 @@ class Record:
 
 
 def table(path: Path, own_tree: bool) -> list[Cell]:
-    """The cells of the table `path`, of the user's own tree instead of the kernels where `own_tree` says so."""
+    """The cells of the table `path`. With `own_tree` they have the user's tree instead of the packaged kernels."""
     try:
         content = tomllib.loads(path.read_text())
     except (OSError, tomllib.TOMLDecodeError) as error:
@@ -121,8 +122,8 @@ OURS = re.compile(r"(mm|arch/\w+/mm|arch/\w+/include|include/linux|lib|arch/um/k
 def suites(files: Sequence[str], mutants: Sequence[catalogue.Mutant]) -> list[str] | None:
     """The suites and programs that notice mistakes in `files`, by the catalogue of mutants.
 
-    None means all: a file that the catalogue does not have, in a place where it may matter. Raises UserError where
-    nothing here can notice.
+    Returns None, which means all, if the catalogue lacks a file that is in one of the folders OURS. Raises UserError if
+    no suite can notice.
     """
     found: list[str] = []
     for file in files:
@@ -159,7 +160,7 @@ class Runner:
         self._origins: dict[Cell, str] = {}
 
     def prepare(self) -> None:
-        """See that kernels and tools are there, and say what each cell is made of."""
+        """Provide kernels and tools, and take the fingerprint of each cell."""
         for cell in self.cells:
             source.judge(self.settings_of(cell))
         for cell in self.cells:
@@ -171,7 +172,7 @@ class Runner:
         self.marks = {cell: self.fingerprint(cell) for cell in self.cells}
 
     def settings_of(self, cell: Cell) -> Settings:
-        """As the cell's command sees them."""
+        """The settings as the cell's command sees them."""
         return from_environment({**self.environ, **cell.variables, "ARCH": cell.arch})
 
     def fingerprint(self, cell: Cell) -> str:
@@ -195,7 +196,7 @@ class Runner:
         return digest.hexdigest()
 
     def load(self) -> None:
-        """Take over the records of a run that did not finish."""
+        """Read the records of a run that did not finish."""
         try:
             whole = json.loads(self.report.read_text())
             self.before = {name: Record(**record) for name, record in whole["cells"].items()}
@@ -299,7 +300,7 @@ class Runner:
                 elif console.exists():
                     lines = console.read_text(errors="replace").splitlines()
                     if outcome.read(lines).planned == 0:
-                        # This kernel cannot have the suite, which is a skip; kunit.py reports a failure.
+                        # This kernel lacks the suite. This is a skip, although kunit.py reports a failure.
                         cases.append(results.Case(command[-1], "", "skipped", text=[NO_SUITE]))
                         continue
                     cases += results.kunit(lines)
@@ -321,7 +322,7 @@ class Runner:
         return [folder / "test.log"]
 
     def gated(self, cell: Cell, cases: Sequence[results.Case]) -> list[results.Case]:
-        """The cases, with a failure for each skip that is in no table. Prints these, and lines that match none."""
+        """The cases; a skip that skips.toml does not allow is a failure. Prints these failures, and unused lines."""
         suites = expected(cell) if self.only is None else []
         verdict = skips.judge(cell, [case for case in cases if case.text != [NO_SUITE]], suites=suites)
         with self._lock:
@@ -372,7 +373,7 @@ class Runner:
 
     @staticmethod
     def _guard(child: subprocess.Popen[bytes], ended: threading.Event) -> None:
-        """End the child when the user has interrupted, gently: it has children of its own."""
+        """End the child after an interrupt. SIGTERM comes first, so that the child can end its own children."""
         while not ended.wait(0.2):
             if boot.stop.is_set():
                 child.terminate()
@@ -393,7 +394,7 @@ class Runner:
                 self._steps.setdefault(cell, "begins")
 
     def show(self) -> None:
-        """The line that moves."""
+        """Update the moving line of progress."""
         self.shown.advance(len(self.records), "; ".join(f"{cell} {step}" for cell, step in self._steps.items()))
 
     def say(self, cell: Cell) -> None:
@@ -429,7 +430,7 @@ class Runner:
 
 
 def suites_of(arch: str) -> list[str]:
-    """The KUnit suites that there are for an architecture, as far as their folders tell."""
+    """The KUnit suites for an architecture, by the folders of their sources."""
     found = []
     for name in graft.overlay_files():
         if name.endswith("_kunit.c") and not elsewhere([name], arch):
@@ -452,12 +453,12 @@ def wanted(cell: Cell, only: Sequence[str]) -> list[str]:
 
 
 def own_glob(cell: Cell) -> str:
-    """The suites that the flavour of a cell is for, or nothing."""
+    """The glob of the suites that the flavour of a cell runs, or "" for all."""
     return next((word for word in cell.arguments if not word.startswith("-")), "")
 
 
 def chosen(environ: Mapping[str, str]) -> tuple[list[Cell], list[str] | None]:
-    """The cells to run, and the suites, as the variables say."""
+    """The cells and the suites that the variables choose; None for all suites."""
     own_tree = bool(environ.get("KDIR"))
     cells = table(Path(environ["MATRIX"]) if environ.get("MATRIX") else TABLE, own_tree)
     only = environ.get("ONLY") or "*"
@@ -485,7 +486,7 @@ def run(environ: Mapping[str, str]) -> int:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
     jobs = environ.get("JOBS") or str(max(1, min(os.cpu_count() or 1, memory // GIB_PER_BUILD)))
     if not jobs.isdigit() or jobs == "0":
-        raise UserError(f"JOBS={jobs}: use a number of cells at a time")
+        raise UserError(f"JOBS={jobs}: use a whole number above 0, how many cells run at a time")
     cells, only = chosen(environ)
     runner = Runner(cells, environ, only)
     runner.prepare()

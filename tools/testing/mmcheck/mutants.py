@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """make mutants: does any test fail if the kernel is wrong?
 
-The catalogue's mutants are judged by the suites or by the selftest that they name; mutants of others, and those that
-rules generate, by all suites, and by all selftests after that. MATRIX=1 finds every case that notices.
+A mutant of the catalogue is judged by the KUnit suites, or by the selftest that it names. A mutant from MUTANTS=, or
+one that rules generate, is judged by all suites and then by all selftests. MATRIX=1 finds every case that notices a
+mutant.
 """
 
 import dataclasses
@@ -31,7 +32,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def excused(result: Result, mutants: Sequence[Mutant], session: Session) -> Result:
-    """`result`, with the reason where a mutant is not meant to fit this kernel."""
+    """`result`, with the reason if the mutant is not meant to fit this kernel."""
     if result.state != "does not fit":
         return result
     arches = sorted({m.arch for m in mutants if m.name == result.name})
@@ -47,9 +48,9 @@ NOTHING = ("does not fit", "does not build")
 
 
 def status(results: Sequence[Result]) -> int:
-    """FAILED if a mutant survived without a reason that is known, or a test failed for an equivalent one.
+    """FAILED if a mutant survived without a known reason, or if a test failed for an equivalent mutant.
 
-    Otherwise NO_VERDICT if one was not judged and the catalogue does not say why.
+    Otherwise NO_VERDICT if a mutant was not judged and the catalogue does not say why; otherwise PASSED.
     """
     if any(r.state == "false alarm" or (r.state == "survived" and not r.argument) for r in results):
         return FAILED
@@ -57,7 +58,7 @@ def status(results: Sequence[Result]) -> int:
 
 
 def chosen(mutant: Mutant, only: str) -> bool:
-    """Whether ONLY= names a mutant: one of several globs does."""
+    """Whether one of the globs of ONLY= matches a mutant."""
     return any(fnmatch.fnmatch(mutant.name, glob) for glob in only.split())
 
 
@@ -65,7 +66,7 @@ def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
     jobs = environ.get("JOBS") or str(os.cpu_count() or 1)
     if not jobs.isdigit() or jobs == "0":
-        raise UserError(f"JOBS={jobs}: use a number of boots at a time")
+        raise UserError(f"JOBS={jobs}: use a whole number above 0, how many boots run at a time")
     folder = Path(environ["MUTANTS"]) if environ.get("MUTANTS") else catalogue.FOLDER
     settings = from_environment({"ARCH": "arm64", **environ})
     only = environ.get("ONLY") or "*"
@@ -135,8 +136,8 @@ def ending(
         f"{verdict}: {noticed} of {len(judged)} mutants noticed",
         [
             closing.named("not noticed", alive),
-            closing.named("noticed, although the catalogue calls it equivalent", wrong),
-            closing.named("without a verdict", without),
+            closing.named("noticed, although the catalogue calls them equivalent", wrong),
+            closing.named("mutants without a verdict", without),
             *more,
         ],
         f"{', '.join(map(str, folders))} (consoles, mutants.json)",
@@ -182,7 +183,7 @@ def percent(part: int, whole: int) -> str:
 
 
 def by_hand(session: Session) -> tuple[int, int] | None:
-    """How many mutants of the catalogue are noticed on the same kernel, of how many that could be."""
+    """How many mutants of the catalogue are noticed on the same kernel, and how many are not equivalent."""
     matrix = killmatrix.Matrix.load(
         killmatrix.file_of(session.source.label, session.settings.arch, session.settings.pages)
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Folders below O= that mmcheck has made. Only in these does it remove anything."""
+"""Folders below O= that mmcheck has made. mmcheck removes nothing outside of these."""
 
 import shutil
 from pathlib import Path
@@ -12,10 +12,10 @@ MARKER = ".mmcheck"
 
 
 def claim(folder: Path, known: bool = False) -> Path:
-    """See that `folder` is there and ours: made now, empty, or made by us before.
+    """Make sure that `folder` exists and is ours: it is new, or empty, or we made it before.
 
-    known: another sign shows that it is ours; older folders have no mark
-    Raises UserError where it is somebody else's.
+    known: whether another sign shows that it is ours, since older folders have no mark
+    Raises UserError if it is not ours.
     """
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise UserError(f"{folder} is not a folder that mmcheck has made: move it away, or choose another O=")
@@ -32,7 +32,7 @@ def claim(folder: Path, known: bool = False) -> Path:
 
 
 def empty(folder: Path) -> Path:
-    """Make `folder` anew, with nothing in it but our mark. Raises UserError where it is somebody else's."""
+    """Make `folder` anew, with only our mark in it. Raises UserError if it is not ours."""
     claim(folder)
     shutil.rmtree(folder)
     return claim(folder)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the console of a boot says about its suites: finished, running when it ended, never begun."""
+"""What the console of a boot says about its suites: which finished, which was running at the end, which never began."""
 
 import re
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _DEATH = re.compile(r"Kernel panic - not syncing: (.*)|(# \S+: \S+: hang: .*)")
 class Outcome:
     """One boot, as far as its console tells.
 
-    planned:  how many suites were to run; None when the kernel never came that far
+    planned:  how many suites were to run; None if the console does not say
     finished: the suites with a verdict, in order
     running:  the suite that had begun and not ended, or None
     last:     the last case of `running` with a verdict, or None

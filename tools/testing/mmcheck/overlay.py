@@ -8,7 +8,7 @@ from .settings import PROJECT
 
 
 def files(suffix: str) -> list[Path]:
-    """What there is of suites in the tree, by the end of its name."""
+    """The files of the suites whose names end in `suffix`."""
     return [path for folder in ("mm", "arch/*/mm", "lib/*") for path in PROJECT.glob(f"{folder}/tests/*{suffix}")]
 
 
@@ -30,7 +30,7 @@ def cases() -> set[str]:
 
 
 def selftests() -> dict[str, str]:
-    """By `fixture.case`, the comment above it."""
+    """The comment above each selftest, by `fixture.case`."""
     found = {}
     for path in PROJECT.glob("tools/testing/selftests/mm/*.c"):
         text = path.read_text()

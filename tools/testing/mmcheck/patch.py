@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""PATCH=: a change of the kernel, put on the private copy of it and never on the user's tree."""
+"""PATCH=: a patch for the kernel, applied to the private copy and never to the user's tree."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from .errors import UserError
 
 
 def inside(name: str) -> bool:
-    """Whether a name of a file, as somebody else gives it, stays in the folder that it is relative to."""
+    """Whether a relative file name from outside stays within its folder."""
     path = PurePosixPath(name)
     return bool(path.parts) and not path.is_absolute() and ".." not in path.parts and "\0" not in name
 
@@ -21,13 +21,13 @@ def inside(name: str) -> bool:
 def names(text: str) -> list[str]:
     """The files that a unified diff or a mail with one changes, makes and removes.
 
-    Lines of a hunk are counted: a line that it removes may look like the head of another file.
+    Hunks are skipped by their numbers of lines, since a removed line may look like the head of another file.
     """
     return list(dict.fromkeys(name for pair in _heads(text) for name in pair if name != "/dev/null"))
 
 
 def _heads(text: str) -> Iterator[tuple[str, str]]:
-    """The old and the new name of each file, without their first folder; /dev/null is none."""
+    """The old and the new name of each file, without their first folder; /dev/null means no file."""
     old, left = "", [0, 0]
     for line in text.splitlines():
         if any(count > 0 for count in left):
@@ -51,7 +51,7 @@ def _short(line: str) -> str:
 
 
 def read(path: Path) -> tuple[str, list[str]]:
-    """The text of the patch `path`, and the files that it is about. Raises UserError where it is none."""
+    """The text of the patch `path`, and the files that it changes. Raises UserError if it is no patch."""
     try:
         text = path.read_text(errors="surrogateescape")
     except OSError as error:
@@ -68,7 +68,7 @@ def read(path: Path) -> tuple[str, list[str]]:
 def apply(path: Path, content: Callable[[str], bytes]) -> dict[str, bytes | None]:
     """The files that the patch `path` changes, with their new content; None for one that it removes.
 
-    content: gives what a file of the kernel has now; raises OSError where there is no such file
+    content: returns the present content of a file of the kernel; raises OSError if there is no such file
     """
     _, files = read(path)
     machine.provide(["git"])
@@ -80,7 +80,7 @@ def apply(path: Path, content: Callable[[str], bytes]) -> dict[str, bytes | None
                 target.write_bytes(content(name))
             except OSError:
                 continue  # a new file
-        # In no repository: in one, git would leave out what is not below its root.
+        # Run git outside of any repository: within one it would ignore files that are not below the root.
         environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
         environment |= {"GIT_CEILING_DIRECTORIES": str(Path(folder).parent), "LC_ALL": "C.UTF-8"}
         done = subprocess.run(

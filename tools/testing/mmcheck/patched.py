@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make known-issues`: does each patch of a known issue fix it, and does the suite notice that it did?
+"""`make known-issues`: does each patch of a known issue fix it, and does the suite notice the fix?
 
-Before: the kernel as it is, with strict=1: at least one test of each issue must fail, and its reproducer prints BUG.
-After: all patches that fit go into one private copy of the tree. There the table must say that the issues are gone.
-The same tests run with the issues declared present (pgtable_kunit.issues=, ISSUES=): they must pass, and say that the
-issue is stale. The reproducer prints OK. BEFORE=no leaves the first half out.
+First the kernel runs as it is, with strict=1. At least one test of each issue must fail, and the issue's reproducer
+must print BUG. Then all patches that fit go into one private copy of the tree. There the table must say that the issues
+are gone. The same tests run with the issues declared present (pgtable_kunit.issues=, ISSUES=). They must pass, and say
+that the issue is stale, and the reproducer must print OK. BEFORE=no leaves out the kernel without patches.
 
-An issue is tested on the machine where it can be met, arm64 with pages of 4K unless the table names another. ARCH= and
-PAGES= choose one machine for all.
+An issue is tested on a machine where a test meets it: arm64 with 4K pages, if the table names no other machine. ARCH=
+and PAGES= choose one machine for all issues.
 """
 
 import dataclasses
@@ -38,9 +38,9 @@ REPRODUCERS = PROJECT / "patches/reproducers"
 
 
 def fixed(issues: Sequence[Issue], read: Callable[[str], str]) -> tuple[list[Issue], dict[str, bytes]]:
-    """The issues of `issues` that a tree has, and the files of it as their patches change them.
+    """The issues that a tree has, and its files as the patches of these issues change them.
 
-    Raises UserError where no patch of one fits, or the table still finds the faulty code.
+    Raises UserError if no patch of an issue fits, or if the table finds the faulty code even with the patch.
     """
     files: dict[str, str] = {}
 
@@ -58,7 +58,7 @@ def fixed(issues: Sequence[Issue], read: Callable[[str], str]) -> tuple[list[Iss
         else:
             raise UserError(f"known issue {issue.number}: no patch fits; there are {', '.join(issue.patch)}")
         if issue.shown(version, patched) is not False:
-            raise UserError(f"known issue {issue.number}: with {name} its faulty code still seems to be there")
+            raise UserError(f"known issue {issue.number}: with {name} the tree still seems to have the faulty code")
     return found, {name: text.encode() for name, text in files.items()}
 
 
@@ -77,7 +77,7 @@ class Plan:
 
     kunit, selftests: the tests that the table names
     reproducers:      programs of patches/reproducers/, by name without ending
-    config:           lines that the KUnit kernel needs besides
+    config:           configuration lines that the KUnit kernel needs in addition
     whole:            run all other tests too
     """
 
@@ -110,7 +110,7 @@ def reproducer(issue: Issue) -> str:
 
 
 def compiled(names: Sequence[str], arch: str, folder: Path, headers: Path) -> dict[str, Path]:
-    """Reproducers as programs in `folder`, built as a user would, but static, with the kernel's own `headers`."""
+    """Build reproducers in `folder` as a user would, but static and with the kernel's own `headers`."""
     folder.mkdir(parents=True, exist_ok=True)
     found = {name: folder / name for name in names}
     for name, path in found.items():
@@ -130,7 +130,7 @@ class Session:
         self.cases: dict[str, list[results.Case]] = {}
 
     def note(self, cases: Iterable[results.Case]) -> None:
-        """Keep the verdicts of a boot: of each parameter or variant, by each of its names."""
+        """Keep the verdicts of a boot by each name of a case; all parameters or variants of a case share its names."""
         for case in cases:
             for name in names(case):
                 self.cases.setdefault(name, []).append(case)
@@ -148,7 +148,7 @@ class Session:
             self.selftests([] if todo.whole else todo.selftests, todo.reproducers, todo.whole)
 
     def kunit(self, tests: Sequence[str], config: Sequence[str]) -> None:
-        """Build the kernel with the suites, and boot it for each of `tests`, or once for all tests that it has.
+        """Build the kernel with the suites, and boot it for each of `tests`, or once for all tests if there are none.
 
         An architecture may lack some of `tests`.
         """
@@ -205,25 +205,25 @@ def names(case: results.Case) -> set[str]:
 
 
 def met(before: Mapping[str, str] | None, after: Mapping[str, str]) -> bool:
-    """Whether any test, or the reproducer, meets an issue on this architecture, with these pages."""
+    """Whether any test, or the reproducer, meets an issue on this architecture with this page size."""
     return "failed" in (before or {}).values() or "stale" in after.values()
 
 
 def wrong(before: Mapping[str, str] | None, after: Mapping[str, str], alone: str) -> str:
-    """What is wrong with an issue, by the verdicts of its tests and of its reproducer `alone`; nothing if it holds."""
+    """What is wrong with an issue, by the verdicts of its tests and of its reproducer `alone`; "" if nothing is."""
     tests = {test: verdict for test, verdict in after.items() if test != alone}
     if "failed" in after.values():
         return "a test fails with the patch"
     if not met(before, after):
         return ""
     if "passed" in tests.values() and "stale" not in tests.values():
-        return "no test says that it is stale"
+        return "no test says that the issue is stale"
     if before is None:
         return ""
     if "failed" not in [verdict for test, verdict in before.items() if test != alone]:
         return "no test fails without the patch"
     if before.get(alone) == "passed":
-        return "its reproducer prints OK without the patch"
+        return "the reproducer prints OK without the patch"
     return ""
 
 
@@ -271,7 +271,8 @@ def prove(
 ) -> tuple[list[Proof], list[str]]:
     """Test `issues`, which `kernel` has, without their patches and with them, each on its machine.
 
-    Returns a proof for each, and what is wrong with other tests. With `whole` these run on the machine of `settings`.
+    Returns a proof for each issue, and what is wrong with other tests. With `whole` the other tests run too, on the
+    machine of `settings`.
     """
     both = environ.get("BEFORE") or "yes"
     if both not in ("yes", "no"):
@@ -309,7 +310,7 @@ def prove(
 
 
 def known(kernel: source.Source, settings: Settings, environ: Mapping[str, str]) -> list[Issue]:
-    """The issues that a kernel has, of those that ONLY= names. Raises UserError where there is none."""
+    """The issues that a kernel has, among those that ONLY= names. Raises UserError if it has none."""
     only = (environ.get("ONLY") or "*").split()
     read = judge.reader(kernel.path, settings.features)
     version = known_issues.version_of(read)
@@ -337,7 +338,7 @@ def report(proofs: Sequence[Proof], label: str, settings: Settings, environ: Map
         if proof.wrong:
             print(f"{number:3} DOES NOT HOLD: {proof.wrong}")
         elif not proof.met:
-            print(f"{number:3} no test met it on {proof.machine}: KNOWN_ISSUES.md says what it needs")
+            print(f"{number:3} no test met the issue on {proof.machine}: KNOWN_ISSUES.md says what it needs")
     bad = [proof.issue.number for proof in proofs if proof.wrong]
     absent = [proof.issue.number for proof in proofs if not (proof.wrong or proof.met)]
     count = len(proofs) - len(absent)
@@ -346,7 +347,7 @@ def report(proofs: Sequence[Proof], label: str, settings: Settings, environ: Map
     for line in closing.lines(
         f"{verdict}: {count - len(bad)} of {count} patches fix their issue on linux {label}",
         [
-            f"does not hold: issue {', '.join(map(str, bad))}" if bad else "",
+            f"the patch does not hold: issue {', '.join(map(str, bad))}" if bad else "",
             f"no test meets issue {', '.join(map(str, absent))} on the machine where it ran" if absent else "",
         ],
         f"{settings.out} (the consoles of the kernels {label}+fixed{before})",

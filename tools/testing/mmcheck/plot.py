@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Plots as SVG, for the page of `make report` and for files that stand alone; PNG where rsvg-convert is installed.
+"""Plots as SVG, for the page of `make report` and as files; also as PNG files if rsvg-convert is installed.
 
-Colours are attributes, which any viewer knows; on the page its style sheet replaces them.
+Colours are attributes, which every viewer understands. On the page the style sheet overrides them.
 """
 
 import shutil
@@ -14,7 +14,7 @@ from . import graft
 from .errors import UserError
 
 WIDTH, LABELS, BARS = 420, 165, 210
-"""The widths of a plot, of its names and of its bars: a phone can show it too."""
+"""The widths of a plot, of its names and of its bars. The plot fits on a phone."""
 
 LINE = 18
 
@@ -22,7 +22,7 @@ LINE = 18
 def ratios(title: str, about: str, groups: Mapping[str, Sequence[tuple[str, float]]]) -> str:
     """Horizontal bars in groups, each with a name and its value; a vertical line marks the value 1.
 
-    about: what the values are, in a few words
+    about: a few words that say what the values are
     """
     most = max([1.0, *(value for group in groups.values() for _, value in group)])
     height = LINE * (2 + len(groups) + sum(map(len, groups.values()))) + 8
@@ -47,7 +47,7 @@ def _text(x: float, y: float, text: str, bold: bool = False, end: bool = False) 
 
 
 def svg(width: int, height: int, label: str, body: str) -> str:
-    """A plot around its parts."""
+    """The whole SVG of a plot with the parts `body`."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         f'role="img" font-family="sans-serif" font-size="12"><title>{escape(label)}</title>'
@@ -56,7 +56,7 @@ def svg(width: int, height: int, label: str, body: str) -> str:
 
 
 def save(plots: Mapping[str, str], folder: Path) -> str:
-    """Write each plot below its name, in all forms that this machine can make; returns which."""
+    """Write each plot to files with its name, in all forms that this machine can make; returns the forms in words."""
     convert = shutil.which("rsvg-convert")
     for name, plot in plots.items():
         file = folder / f"{name.lower().replace(' ', '-')}.svg"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the suites find out about a kernel tree: lib/pgtable_kunit/probes, and what is known of the packaged kernels."""
+"""The probes of lib/pgtable_kunit/probes: what they find in a kernel tree, and their answers for packaged kernels."""
 
 import subprocess
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from .settings import PROJECT
 
 FOLDER = PROJECT / "lib/pgtable_kunit"
 SHOWN = 5
-"""At most so many probes are named to the user."""
+"""A warning names at most this many probes."""
 
 
 def table() -> list[list[str]]:
@@ -25,14 +25,14 @@ def kernels() -> list[str]:
 
 
 def answers(tree: Path) -> dict[str, str]:
-    """By probe, what the tree answers: yes, no, or unknown."""
+    """The answer of each probe for a tree: yes, no, or unknown."""
     command: list[str | Path] = ["sh", FOLDER / "probe.sh", tree]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return dict(line.split() for line in said.splitlines())
 
 
 def flips(tree: Path, kernel: str) -> dict[str, str]:
-    """By probe, how its answer for a known kernel differs from the recorded one; "" where it does not."""
+    """For each probe, how its answer for a known kernel differs from the recorded answer; "" if they agree."""
     if kernel not in kernels():
         return {}
     column = 5 + kernels().index(kernel)

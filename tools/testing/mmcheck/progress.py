@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Lines and bars on standard error: one line that moves on a terminal, plain lines elsewhere."""
+"""Progress on standard error: one moving line on a terminal, plain lines elsewhere."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from itertools import pairwise
 from types import TracebackType
 
 PLAIN_SECONDS = 15.0
-"""Where there is no terminal: seconds between two lines about the same thing."""
+"""Without a terminal: seconds between two lines about the same work."""
 
 
 def say(message: str) -> None:
@@ -19,13 +19,13 @@ def say(message: str) -> None:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a person says them, rounded to whole ones: `42s`, `3m10s`."""
+    """Whole seconds or minutes as text: `42s`, `3m10s`."""
     whole = round(seconds)
     return f"{whole}s" if whole < 60 else f"{whole // 60}m{whole % 60:02}s"
 
 
 FIRST_ESTIMATE = 60.0
-"""Seconds into a piece of work of which `pace` is known: from then on its lines say how much time is left."""
+"""After this many seconds the lines of work with a known `pace` say how much time is left."""
 
 EVEN = ((0.0, 0.0), (1.0, 1.0))
 """The pace of work whose steps all take equally long."""
@@ -34,7 +34,7 @@ EVEN = ((0.0, 0.0), (1.0, 1.0))
 def share_of_time(pace: Sequence[tuple[float, float]], steps: float) -> float:
     """The share of the whole time that has passed when the share `steps` of all steps is done, from 0 to 1.
 
-    pace: pairs of such shares, both rising from 0; between two pairs the rate is constant
+    pace: pairs (share of steps, share of time), both rising from 0; between two pairs the rate is constant
     """
     for (steps0, time0), (steps1, time1) in pairwise(pace):
         if steps <= steps1:
@@ -47,8 +47,8 @@ class Progress:
 
     title: what is done
     total: steps in all, or None while unknown
-    exact: False where `total` is a guess, which is then shown with a tilde
-    pace: see share_of_time(), with shares of `total`; they may exceed 1 where that is a guess
+    exact: False if `total` is a guess, which is then shown with a tilde
+    pace: see share_of_time(), with shares of `total`; they may exceed 1 if `total` is a guess
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Progress:
             say(f"{self.title}: done in {duration(time.monotonic() - self._started)}")
 
     def clear(self) -> None:
-        """Take the moving line off the terminal, before somebody else prints."""
+        """Remove the moving line from the terminal before other output."""
         if self._drawn:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()
@@ -84,7 +84,7 @@ class Progress:
         """Show that `done` steps are complete; `detail` names the present one."""
         self.done = done
         if self._first is None:
-            # An earlier run that was interrupted has done these. The first step took no time yet.
+            # More than one step at once: an earlier, interrupted run has done these, so they took no time of this run.
             self._first = done if done > 1 else 0
         now = time.monotonic()
         if now - self._said < (0.1 if self._live else PLAIN_SECONDS):
@@ -110,7 +110,7 @@ class Progress:
         return f"{self.title} [{self.done}/{about}{total}] {duration(elapsed)}{remaining} {detail}".rstrip()
 
     def left(self, elapsed: float) -> float | None:
-        """The seconds that the rest takes if it goes on as in the first `elapsed` ones; None if that is too early."""
+        """The seconds that are left at the pace of the first `elapsed` seconds; None if it is too early to tell."""
         assert self.total
         if self.pace is EVEN:
             total = max(self.total, self.done)

@@ -6,10 +6,10 @@ by section, subject and row; a row is a title, or a table of
 
     title      the property
     note       what to know about its tests: what they need, and what they leave out
-    elsewhere  what tests it besides cases: a build, or code on the host
-    measured   true: its cases print a figure, and do not fail by it
+    elsewhere  what tests it besides cases: a build, or a test of the host side
+    measured   true if its cases print a figure, and do not fail by it
     none       why no test is possible or necessary here
-    gap        which part of it no test covers yet, and what a test could do
+    gap        the part of it that no test covers yet, and how a test could
     mutants    mutants of the catalogue that break it
 
 A section without a catalogue has entries instead of rows, and each entry names its tests. `python3 -m
@@ -79,7 +79,7 @@ class Row:
         return "with a gap" if self.gap else "tested"
 
     def where(self) -> str:
-        """What the table says of its tests."""
+        """What the table says about the tests of the row."""
         tests = ", ".join(f"`{test}`" for test in self.tests)
         mutants = ", ".join(f"`{name}`" for name in self.mutants)
         said = [tests, self.elsewhere, self.note, mutants and f"mutants: {mutants}"]
@@ -87,7 +87,7 @@ class Row:
         return ("measured: " if self.measured else "") + "; ".join(part for part in said if part)
 
     def faults(self, cited: Mapping[int, set[str]]) -> list[str]:
-        """What is wrong with it, if its catalogue is cited by these cases."""
+        """What is wrong with the row; `cited` has the cases that cite each row of its catalogue."""
         name = f"{self.catalogue} {self.numbers}"
         found = []
         if not self.tests and not (self.elsewhere or self.none or self.gap):
@@ -103,7 +103,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Section:
-    """A catalogue by subject; or, without a name, entries that are in none."""
+    """A catalogue by subject. A section without a name has entries that are in no catalogue."""
 
     title: str
     name: str
@@ -112,7 +112,7 @@ class Section:
     subjects: Mapping[str, Sequence[Row]]
 
     def rows(self) -> list[Row]:
-        """All of it."""
+        """All rows."""
         return [row for rows in self.subjects.values() for row in rows]
 
 
@@ -144,7 +144,7 @@ def load() -> list[Section]:
 
 
 def faults(sections: Sequence[Section]) -> list[str]:
-    """What is out of step: rows, cases and mutants."""
+    """Where rows, cases and mutants contradict each other."""
     found: list[str] = []
     cases = overlay.cases()
     mutants = {mutant.name: mutant.survives or mutant.equivalent for mutant in catalogue.load(catalogue.FOLDER)}
@@ -215,7 +215,7 @@ def document(sections: Sequence[Section]) -> str:
 
 
 def main() -> int:
-    """Write COVERAGE.md; say what is out of step."""
+    """Write COVERAGE.md, and print what is wrong with the table."""
     sections = load()
     found = faults(sections)
     DOCUMENT.write_text(document(sections))

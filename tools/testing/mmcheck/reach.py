@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which cases run which functions with mutants, and the cases that a boot is to run.
+"""Finds which cases run which functions with mutants, and selects the cases of a boot.
 
-A kernel with mutants has two hooks in KUnit: it leaves out cases that the command line does not name, and prints
-before each verdict which functions ran since the last one (see mutants/mmcheck_mutant.c). What a case does not reach
-it cannot notice.
+A kernel with mutants has two hooks in KUnit (see mutants/mmcheck_mutant.c). One leaves out cases that the command line
+does not select. The other prints before each verdict the functions that ran since the last verdict. A case cannot
+notice a mutant in a function that it does not run.
 """
 
 import json
@@ -54,8 +54,8 @@ class Reach:
     """What one boot with all cases saw.
 
     cases:   `suite.case`, in the order in which they run
-    seconds: how long each took
-    runs:    the numbers of the functions that each ran; those of its suite's init are among them
+    seconds: how long each case took
+    runs:    the numbers of the functions that each case ran, or that its suite's init ran
     start:   seconds until the first case
     skipped: cases that this kernel or machine cannot run
     """
@@ -67,12 +67,12 @@ class Reach:
     skipped: list[str] = field(default_factory=list)
 
     def save(self, path: Path, mark: str) -> None:
-        """Keep it; `mark` says for which kernel it holds."""
+        """Write the record; `mark` says for which kernel it is."""
         graft.replace(path, json.dumps({"mark": mark, **asdict(self)}).encode())
 
     @classmethod
     def load(cls, path: Path, mark: str) -> "Reach | None":
-        """What save() kept, if that is for the kernel of `mark`."""
+        """Read what save() wrote, if it is for the kernel of `mark`."""
         try:
             fields = json.loads(path.read_text())
             return cls(**fields) if fields.pop("mark") == mark else None
@@ -81,12 +81,12 @@ class Reach:
 
     @property
     def ran(self) -> list[str]:
-        """The cases that said whether they pass."""
+        """The cases that were not skipped."""
         return [case for case in self.cases if case not in set(self.skipped)]
 
     @property
     def known(self) -> bool:
-        """Whether the kernel said anything."""
+        """Whether the kernel named any function."""
         return any(self.runs)
 
     def reaching(self, functions: Iterable[int]) -> list[int]:
@@ -110,7 +110,8 @@ def read(console: Iterable[str]) -> Reach:
         if match := REACHED.match(line):
             pending |= set(map(int, match[1].split()))
         elif match := outcome.SUITE.match(line):
-            # What ran before is its init, on which all its cases rest; before the first suite, the boot.
+            # Functions that ran before the suite's name are those of its init, and count for all its cases. Before the
+            # first suite they are those of the boot, and count for none.
             suite, first = match[1], len(result.cases)
             result.start = result.start or now
             last = now
@@ -131,7 +132,7 @@ def read(console: Iterable[str]) -> Reach:
 
 @dataclass
 class Programs:
-    """What boots of selftests saw: the numbers of the functions that each program ran, and how long it took."""
+    """Records from boots with selftests: the numbers of the functions that each program ran, and how long it took."""
 
     runs: dict[str, set[int]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -169,7 +170,7 @@ def read_programs(console: Iterable[str]) -> Programs:
 
 
 def selection(places: Iterable[int]) -> str:
-    """The argument for the kernel that runs the cases of these places alone."""
+    """The kernel's argument to run only the cases at these places."""
     wanted = set(places)
     digits = [
         sum(1 << bit for bit in range(4) if digit * 4 + bit in wanted)

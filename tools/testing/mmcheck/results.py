@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Verdicts of test cases, as consoles tell them, and as people and machines read them."""
+"""Reads the verdicts on test cases from consoles, and writes them as text, JSON and JUnit XML."""
 
 import json
 import re
@@ -22,10 +22,10 @@ SPLAT = re.compile(
     r"|page dumped because(?!: gup_test)|Internal error: |Unable to handle kernel|kernel BUG at|Kernel panic|Oops: "
     r"|INFO: .*possible .* detected)"
 )
-"""What a kernel says when something is wrong with it."""
+"""The first line of a kernel's warning, or of the message with which it dies."""
 
 SPLAT_LINES = 60
-"""At most so many lines of a splat are kept."""
+"""At most this many lines of a splat are kept."""
 
 _FAILED = re.compile(r"(EXPECTATION|ASSERTION) FAILED at ")
 _VALUE = re.compile(r"Expected |.* == .*(\(0x\w+\)|$)")
@@ -36,11 +36,11 @@ class Case:
     """One case of one suite.
 
     suite:   a KUnit suite, or a program of the selftests
-    name:    the case; "" is the suite itself, where it failed outside of its cases
+    name:    the case; "" is the suite itself, if it failed outside of its cases
     state:   one of STATES
     seconds: by the clock of the kernel that ran it
-    text:    the reason of a skip; what the test, and the kernel, said of a failure; what it said of stale known issues
-    splat:   whether the kernel said that something is wrong with it
+    text:    the reason of a skip; the output of test and kernel for a failure; for a pass, lines on stale known issues
+    splat:   whether the kernel warned or died
     """
 
     suite: str
@@ -54,8 +54,8 @@ class Case:
 class Reader:
     """Follows the console of a kernel that runs selftests, line by line.
 
-    cases:    those with a verdict
-    program:  the one that is running, or ""
+    cases:    the cases with a verdict
+    program:  the program that is running, or ""
     finished: programs that have ended
     case:     the case that is running, or ""
     """
@@ -111,7 +111,7 @@ class Reader:
         return case
 
     def _end(self, program: str, good: bool, remark: str) -> Iterator[Case]:
-        """The program ended: if no case explains its status, the program itself failed, or was skipped."""
+        """Note that the program ended. If no case explains its status, the program itself failed or was skipped."""
         own = self.cases[self._clean :]
         explained = any(case.state == "failed" for case in own)
         if self._splat or (not good and not explained):
@@ -134,9 +134,9 @@ _KUNIT_NOISE = re.compile(r"^ *(KTAP version 1|1\.\.\d+|# \S+: pass:.*|# module:
 
 
 def kunit(console: Iterable[str]) -> list[Case]:
-    """The cases of boots with KUnit suites; of one with parameters each is a case: `case: parameter`.
+    """The cases of boots with KUnit suites. Each parameter of a case counts as a case: `case: parameter`.
 
-    A suite that has no verdict when its boot ends has failed in the case that was running.
+    If a suite has no verdict when its boot ends, the case that was running has failed.
     """
     cases: list[Case] = []
     suite = name = ""
@@ -181,7 +181,7 @@ def kunit(console: Iterable[str]) -> list[Case]:
 
 
 def stale(said: Iterable[str]) -> list[str]:
-    """What is said of known issues that were not met."""
+    """The lines that call a known issue stale."""
     return [line for line in said if known_issues.STALE.search(line)]
 
 
@@ -212,13 +212,13 @@ def summary(cases: Sequence[Case]) -> str:
 
 
 def status(cases: Sequence[Case]) -> int:
-    """The exit status of kselftest: 0, 1 where one failed, 4 where all were skipped."""
+    """The exit status of kselftest: 0, or 1 if a case failed, or 4 if all were skipped."""
     number = counts(cases)
     return 1 if number["failed"] else 0 if number["passed"] else 4
 
 
 def junit(cases: Sequence[Case], title: str) -> bytes:
-    """The cases as JUnit XML: a testsuite each suite, time, class, and the text of failures."""
+    """The cases as JUnit XML: one testsuite per suite, with times, classes, and the text of failures."""
     root = ElementTree.Element("testsuites", {"name": title, **_totals(cases)})
     for suite in dict.fromkeys(case.suite for case in cases):
         own = [case for case in cases if case.suite == suite]
@@ -262,7 +262,7 @@ def save(cases: Sequence[Case], title: str, folder: Path) -> None:
 
 
 def load(folder: Path) -> list[Case]:
-    """The cases that save() wrote into `folder`; none where it has not."""
+    """The cases that save() wrote into `folder`; none if it has not."""
     try:
         return [Case(**case) for case in json.loads((folder / "results.json").read_text())["cases"]]
     except FileNotFoundError:

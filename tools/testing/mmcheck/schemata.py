@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Many mutants in one kernel: each function has all its variants, and a number chooses at run time.
+"""Puts many mutants into one kernel: a function has all its variants, and a number chooses one at run time.
 
-A mutant is a change of the bodies of some functions. The kernel that holds a hundred of them costs one
-build; which one is switched on is said on the command line of each boot:
+A mutant is a change of the bodies of some functions. A kernel with a hundred mutants needs one build.
+The command line of each boot switches one of them on:
 
     int f(int x)                        int f(int x)
     {                                   {
@@ -17,9 +17,9 @@ build; which one is switched on is said on the command line of each boot:
                                                 }
                                         }
 
-mmcheck_reached notes which functions with mutants run: what a test does not reach it cannot notice. It is volatile:
-gcc 12 moves a plain store of it out of a loop, and stores the last entry of __set_ptes() a second time there. That
-loses what the hardware has set in between.
+mmcheck_reached notes which functions with mutants run: a test cannot notice a mutant in a function that it does not
+run. The array is volatile. Without volatile, gcc 12 moves the store to the array out of the loop of __set_ptes(), and
+there stores the last entry a second time. That loses bits that the hardware has set in between.
 """
 
 import re
@@ -41,9 +41,9 @@ _MARK = re.compile(r"^/\* mutant (\d+) (begins|ends) \*/$")
 
 @dataclass(frozen=True)
 class Function:
-    """A function with a body in the style of the kernel: its braces stand alone in the first column.
+    """A function with a body.
 
-    name:       its name, and how many of that name come before it (#ifdef and #else)
+    name:       its name, and how many functions of that name come before it (#ifdef and #else)
     returns:    whether it returns a value
     start, end: where its body is in the text, braces included
     """
@@ -62,9 +62,9 @@ _TOKEN = re.compile(
 
 
 def functions(text: str) -> list[Function]:
-    """All functions of a C file, in order: bodies by their braces, whatever the columns.
+    """All functions of a C file, in order. Braces mark the bodies, in any column.
 
-    Of the branches of an #if within a body the first counts.
+    If a body has an #if, only the braces of its first branch count.
     """
     result: list[Function] = []
     counts: dict[str, int] = {}
@@ -88,7 +88,7 @@ def functions(text: str) -> list[Function]:
 
 
 def _branch(directive: str, branches: list[list[int]], depth: int) -> int:
-    """The depth of braces after a directive; `branches` has it at the begin and at the first end of each #if."""
+    """The depth of braces after a directive. `branches` has, for each #if, the depth before it and after its branch."""
     if directive.startswith("if"):
         branches.append([depth])
     elif directive.startswith(("else", "elif")) and branches:
@@ -101,7 +101,7 @@ def _branch(directive: str, branches: list[list[int]], depth: int) -> int:
 
 
 def _function(text: str, head: int, start: int, end: int, counts: dict[str, int]) -> list[Function]:
-    """The function with the body from `start` to `end`, if that is one."""
+    """The function with the body from `start` to `end`; empty if this is no body of a function."""
     declared = _COMMENT.sub(" ", text[head:start])
     name = next((match for match in _NAME.finditer(declared) if match[1] not in _NO_NAME), None)
     if name is None or "=" in declared[: name.start()] or not declared.rstrip().endswith(")"):
@@ -117,7 +117,7 @@ def _function(text: str, head: int, start: int, end: int, counts: dict[str, int]
 
 
 def bodies(text: str) -> tuple[dict[tuple[str, int], str], str]:
-    """The bodies of the functions of a C file by name, and what is left of the file without them."""
+    """The bodies of the functions of a C file by name, and the rest of the file."""
     found: dict[tuple[str, int], str] = {}
     rest, position = [], 0
     for function in functions(text):
@@ -128,7 +128,7 @@ def bodies(text: str) -> tuple[dict[tuple[str, int], str], str]:
 
 
 def changed(before: str, after: str) -> dict[tuple[str, int], str] | None:
-    """The new bodies of the functions that differ; None where more than bodies differ."""
+    """The new bodies of the functions that differ; None if more than bodies differ."""
     old, old_rest = bodies(before)
     new, new_rest = bodies(after)
     if old_rest != new_rest or old.keys() != new.keys():
@@ -143,7 +143,7 @@ def merge(
 ) -> str:
     """`text` with further bodies for some functions, each under a number.
 
-    reached: the numbers under which these functions note that they run
+    reached: the number that each function notes when it runs
     """
     result, position = [], 0
     for function in functions(text):

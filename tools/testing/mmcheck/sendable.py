@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make patches: the patches of known issues as mails, each checked on the kernel that it is for.
+"""make patches: writes the patches of known issues as mails, and checks each with the kernel that it is for.
 
-For each issue that the kernel has, out/patches/KERNEL/ gets a file that `git send-email` takes: author, Signed-off-by,
-maintainers and lists. FROM='Name <address>' is the author; without it git's user.name and user.email are. ONLY= chooses
-issues by number.
+For each issue that the kernel has, it writes a file for `git send-email` into out/patches/KERNEL/, with author,
+Signed-off-by, maintainers and lists. FROM='Name <address>' sets the author; the default is git's user.name and
+user.email. ONLY= chooses issues by number.
 
-A patch holds if `git am` applies it to the kernel's files, checkpatch.pl --strict says nothing, the kernel builds with
-it, and it fixes its issue as `make known-issues` shows it. On one machine (arm64 with 4K pages, or as ARCH= and PAGES=
-say) all tests run without the patches and with them: a test that no issue names must keep its verdict. BOOT=no leaves
-out all that builds and boots. patches.json beside the mails has the whole result.
+A patch holds if all of this is true: `git am` applies it to the kernel's files, checkpatch.pl --strict reports nothing,
+the kernel builds with it, and `make known-issues` shows that it fixes its issue. On one machine (arm64 with 4K pages,
+or what ARCH= and PAGES= say) all tests run without the patches and with them: a test that no issue names must keep its
+verdict. BOOT=no leaves out all builds and boots. patches.json next to the mails has the whole result.
 """
 
 import email.utils
@@ -31,7 +31,7 @@ _AUTHOR = re.compile(r"([^<>\n]+) <([^<>\s@]+@[^<>\s@]+)>")
 
 @dataclass(frozen=True)
 class Mail:
-    """A patch as a mail: its file, and what is wrong with it, or nothing."""
+    """A patch as a mail: its file, and a list of what is wrong with it."""
 
     issue: Issue
     path: Path
@@ -39,7 +39,7 @@ class Mail:
 
 
 def author(given: str) -> tuple[str, str]:
-    """Name and address of FROM=, or of git's user; raises UserError where neither is there."""
+    """Name and address from FROM=, or from git's configuration; raises UserError if both are missing."""
     if not given:
         return series.author()
     if not (match := _AUTHOR.fullmatch(given)):
@@ -66,7 +66,7 @@ def recipients(tree: Path, files: Sequence[str]) -> tuple[list[str], list[str]]:
 def mail(
     issue: Issue, patch: Path, read: Callable[[str], str], tree: Path, person: tuple[str, str], target: Path
 ) -> Mail:
-    """Write one patch, which applies, as a mail to `target`, and check it."""
+    """Write a patch that applies as a mail to `target`, and check the mail."""
     subject, body = message(patch.read_text())
     new = catalogue.patch(patch).files(read) or {}
     gap = "" if re.match(r"[A-Z][a-z-]+: ", body.splitlines()[-1]) else "\n"
@@ -85,7 +85,7 @@ def mail(
         try:
             repository.git("am", "-q", str(target))
         except subprocess.CalledProcessError:
-            faults.append("git am refuses it")
+            faults.append("git am refuses the patch")
     # The tree has no history in which checkpatch.pl could look up a commit.
     options = ["--strict", "--terse", "--no-summary", "--ignore", "UNKNOWN_COMMIT_ID"]
     said = _perl(tree, "scripts/checkpatch.pl", *options, str(target))
@@ -94,7 +94,7 @@ def mail(
 
 
 def _perl(tree: Path, *words: str) -> list[str]:
-    """What a script of a kernel tree says."""
+    """The lines that a script of a kernel tree prints."""
     return subprocess.run(["perl", *words], cwd=tree, capture_output=True, text=True).stdout.splitlines()
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make series: the overlay as patches for `git am`, one a suite, without the features that it brings along.
+"""make series: the overlay as patches for `git am`, one for each suite, without the features of the overlay.
 
-Which files a suite consists of follows from its includes and from the Makefile that lists its objects, the order of
-the patches from the order there. At each patch Makefiles and Kconfig files hold what is about files that are there by
-then, so that every step builds; after the last one the tree is as grafted with FEATURES=.
+The files of a suite follow from its includes and from the Makefile that lists its objects. The Makefiles also give the
+order of the patches. After each patch, Makefiles and Kconfig files name only files that are there by then, so that
+every step builds. After the last patch the tree is as grafted with FEATURES=, and has an entry in MAINTAINERS.
 """
 
 import fnmatch
@@ -38,12 +38,12 @@ SUBJECTS = {
     "lib/rmap_id/tests": "lib/rmap_id",
     f"{graft.SELFTESTS}/mm": "selftests/mm",
 }
-"""The folders with sources, in the order of the series, and how subjects of their patches begin.
+"""The folders with sources, in the order of the series, and the prefix of the subjects of their patches.
 
-arm64 goes before mm/tests: vma_split calls the recorder of invalidations, which the library builds for contpte."""
+arm64 comes before mm/tests, since vma_split calls the recorder of invalidations. The library builds it for contpte."""
 
 FIRST = ("Kconfig.kunit", "mm/tests/.kunitconfig")
-"""What comes with the library, as it is about the suites of all folders."""
+"""Files of the library's patch. They are about the suites of all folders."""
 
 MAINTAINERS = "MAINTAINERS"
 TITLE = "MEMORY MANAGEMENT - PAGE TABLE TESTS"
@@ -54,21 +54,23 @@ mm: KUnit suites and selftests for batches of page-table entries
 
 fork, munmap, mprotect, madvise and reclaim change page-table entries by the dozen with one call: set_ptes(), \
 wrprotect_ptes(), get_and_clear_full_ptes() and their like, on batches that folio_pte_batch() and swap_pte_batch() \
-find. On arm64 they fold and unfold contiguous blocks underneath. One entry too many belongs to another mapping. A \
-lost dirty bit is data that is never written back. A TLB that has two translations of one address may use either.
+find. On arm64 these functions also fold and unfold contiguous blocks. A function that changes one entry too many \
+changes another mapping. A lost dirty bit means data that is never written back. A TLB that has two translations of \
+one address may use either.
 
 This series tests what these functions promise. KUnit suites call them on synthetic page tables with real folios, and \
-by system calls on real address spaces. They compare every entry, also those outside of the range, with a model, and \
-check TLB invalidations, mapcounts and references. Random walks print the shortest sequence of calls that fails. \
+through system calls on real address spaces. The suites compare every entry with a model, also the entries outside of \
+the range. They check TLB invalidations, mapcounts and references. Random walks print the shortest sequence of calls \
+that fails. \
 Selftests check what user space can observe: contents, page sizes as perf sees them, numbers of page faults.
 
-Nothing in the tree does that. No KUnit suite, no selftest and not mm/debug_vm_pgtable.c calls one of these functions: \
-the latter checks helpers for single entries. User space cannot see an entry that is wrong for a moment, a lost \
-accessed bit or a needless invalidation. Most of the functions are inline, private to mm/ or not exported, so a test \
-has to be built in, with page tables, folios and address spaces of its own. The first patch adds them as \
-lib/pgtable_kunit, which holds no test.
+Nothing in the tree does that. No KUnit suite and no selftest calls one of these functions. mm/debug_vm_pgtable.c \
+checks only helpers for single entries. User space cannot see an entry that is wrong for a moment, a lost accessed bit \
+or a needless invalidation. Most of the functions are inline, private to mm/ or not exported, so a test has to be \
+built in, with page tables, folios and address spaces of its own. The first patch adds these as lib/pgtable_kunit, a \
+library without tests.
 
-lib/rmap_id is a library that nothing but its suites uses so far.
+So far only its own suites use the library lib/rmap_id.
 """
 
 RUN = """\
@@ -87,12 +89,12 @@ _PROGRAMS = "TEST_GEN_PROGS"
 
 @dataclass
 class Chunk:
-    """A statement of a Makefile with the comment above and the recipe below; or what stands between statements.
+    """A statement of a Makefile with the comment above and the recipe below; or the text between two statements.
 
-    text:  all of it
-    about: sources without which it means nothing; empty where it is about none
-    items: of a list of objects each word, with the sources that it stands for
-    names: what it defines for other statements
+    text:  the whole text
+    about: the sources that it is about, if any; without them the statement means nothing
+    items: the words of a list of objects, each with the sources that it stands for
+    names: the names that it defines for other statements
     symbols: the CONFIG symbols that it depends on
     """
 
@@ -108,7 +110,7 @@ class Chunk:
         return re.sub(r"\A(#.*\n)+", "", self.text)
 
     def thinned(self, present: Set[str]) -> str:
-        """The text with those items that have a source in `present`."""
+        """The text with only the items that have a source in `present`."""
         if all(sources & present for sources in self.items.values()):
             return self.text
         match = _ASSIGNMENT.fullmatch(self.statement)
@@ -120,14 +122,14 @@ class Chunk:
 
 
 class Makefile:
-    """A Makefile of the overlay (or a *.mk of the selftests), to be cut down to the sources that are there."""
+    """A Makefile of the overlay (or a *.mk of the selftests). cut() reduces it to some of the sources."""
 
     def __init__(self, name: str, text: str, files: Set[str]) -> None:
         self.folder = str(Path(name).parent)
         self.chunks = [Chunk(text) for text in _CHUNK.findall(text)]
         self._files = files
         self._parts: dict[str, set[str]] = {}
-        # Composite objects first: lists of others name them.
+        # Composite objects first, since other lists name them.
         for whole in (False, True):
             for chunk in self.chunks:
                 if match := _ASSIGNMENT.fullmatch(chunk.statement):
@@ -152,7 +154,7 @@ class Makefile:
                 self._parts.setdefault(f"{listing[1]}.o", set()).update(chunk.about)
 
     def _sources(self, word: str) -> set[str]:
-        """What an object, or a folder with its slash, is made from."""
+        """The sources of an object, or of a folder, which ends in a slash."""
         if word.endswith("/"):
             return {name for name in self._files if name.startswith(f"{self.folder}/{word}")}
         own = f"{self.folder}/{word.removesuffix('.o')}.c"
@@ -168,7 +170,7 @@ class Makefile:
         return found
 
     def cut(self, present: Set[str]) -> str:
-        """The text for a tree that has the sources in `present` of all those that there are."""
+        """The text for a tree that has only the sources in `present`."""
         every = [chunk for chunk in self.chunks if chunk.about]
         some = [chunk for chunk in every if chunk.about & present]
         needed = self._needed(some)
@@ -202,8 +204,8 @@ class Step:
     """One patch.
 
     subject: its subject
-    heads:   the sources whose head comments say what it is
-    sources: what it adds of C
+    heads:   the sources whose head comments are its message
+    sources: the C files that it adds
     name:    the suite or program, if it is one
     """
 
@@ -227,18 +229,18 @@ class Overlay:
 
     @property
     def kconfigs(self) -> list[str]:
-        """Its Kconfig files."""
+        """The Kconfig files of the overlay."""
         return [name for name in self.texts if Path(name).name.startswith("Kconfig")]
 
     @cached_property
     def symbols(self) -> dict[str, set[str]]:
-        """Its CONFIG symbols, each with those that it selects."""
+        """The CONFIG symbols of the overlay, each with the symbols that it selects."""
         found = (re.match(r"config (\w+)\n", block) for block in self._entries)
         return {m[1]: set(re.findall(r"^\s+select (\w+)", m.string, re.MULTILINE)) for m in found if m}
 
     @cached_property
     def listed(self) -> dict[str, set[str]]:
-        """The sources in the order of the series, each with those of our symbols that it is built for."""
+        """The sources in the order of the series, each with the symbols of the overlay that it is built for."""
         merged: dict[str, set[str]] = {}
         if strange := [name for name, makefile in self.makefiles.items() if makefile.folder not in SUBJECTS]:
             raise UserError(f"{strange[0]}: say in SUBJECTS of series.py where its folder comes in the series")
@@ -247,7 +249,7 @@ class Overlay:
                 merged.setdefault(name, set()).update(symbols & self.symbols.keys())
         unlisted = [name for name in self.texts if name.endswith(".c") and name not in merged]
         if unlisted:
-            raise UserError(f"{unlisted[0]}: the Makefile beside it does not list it")
+            raise UserError(f"{unlisted[0]}: the Makefile in its folder does not list it")
         return merged
 
     @cached_property
@@ -275,7 +277,7 @@ class Overlay:
 
     @cached_property
     def left_out(self) -> set[str]:
-        """Features, and the sources that need one: that include it or name its symbol, or share a symbol with such."""
+        """The features, and sources that need one: they include it, name its symbol, or share a symbol with a user."""
         hooks = " ".join(edit.line for hooked in graft.FEATURES.values() for edit in hooked)
         feature = self.closure(name for name in self.texts if Path(name).name in re.split(r"[^\w.]", hooks))
         entries = " ".join(self.texts[name] for name in feature & set(self.kconfigs))
@@ -339,7 +341,7 @@ class Overlay:
         return list(parts.values())
 
     def _helpers(self, suite: str, here: Iterable[str], taken: Set[str]) -> Iterator[str]:
-        """Other sources in the suite's folder that its symbol builds and that a header it includes declares."""
+        """Other sources in the suite's folder that the suite's symbol builds and whose header the suite includes."""
         headers = self.closure([suite])
         for name in here:
             if not is_suite(name) and name not in taken and self.listed[name] & self.listed[suite]:
@@ -348,7 +350,7 @@ class Overlay:
                     yield name
 
     def message(self, step: Step) -> str:
-        """The message of a patch, but for who signs it."""
+        """The message of a patch, without Signed-off-by."""
         first, *others = step.heads
         said = [prose(self.texts[first]), *(prose(self.texts[name], f"{Path(name).name}: ") for name in others)]
         return "\n\n".join([step.subject, *said])
@@ -356,7 +358,7 @@ class Overlay:
     def tree(self, base: Mapping[str, str], sources: Set[str]) -> dict[str, str]:
         """The files that the series has added or edited when `sources` are there, without MAINTAINERS.
 
-        base: those files of the kernel tree that get a line
+        base: the files of the kernel tree that get a line
         """
         folders = {str(Path(name).parent) for name in sources}
         present = {
@@ -384,7 +386,7 @@ class Overlay:
         return found
 
     def _entry_fits(self, block: str, sources: Set[str], present: Set[str]) -> bool:
-        """Whether an entry of a Kconfig file is about something that is there."""
+        """Whether an entry of a Kconfig file is about sources or files that are there."""
         if match := re.match(r'source "(.*)"\n', block):
             return match[1] in present
         match = re.match(r"config (\w+)\n", block)
@@ -393,7 +395,7 @@ class Overlay:
 
 
 def is_c(name: str) -> bool:
-    """Whether a file is C: the patch of its user adds it. Other files are added with their folder."""
+    """Whether a file is C. The first patch that uses a C file adds it; other files are added with their folder."""
     return name.endswith((".c", ".h"))
 
 
@@ -403,7 +405,7 @@ def is_suite(name: str) -> bool:
 
 
 def suite_name(text: str) -> str:
-    """How the KUnit suite in a source is called; "" where there is none."""
+    """The name of the KUnit suite in a source; "" if there is none."""
     match = re.search(r'^\t\.name = "(\w+)"', text, re.MULTILINE)
     return match[1] if match else ""
 
@@ -422,7 +424,7 @@ def head(text: str) -> list[list[str]]:
 
 
 def clause(text: str) -> str:
-    """The beginning of a head comment, as far as its first stop, fit to go on within a sentence."""
+    """The beginning of a head comment, up to its first stop, in a form that can continue a sentence."""
     first = re.split(r"[,.:;](?:\s|$)|\s(?:that|through)\s", " ".join(head(text)[0]))[0]
     return first[0].lower() + first[1:] if first[1].islower() else first
 
@@ -439,7 +441,7 @@ def prose(text: str, name: str = "") -> str:
 
 
 def paragraph(lines: Sequence[str]) -> str:
-    """Lines of a comment at the width of a commit message: text, items of a list, and what stays as it is."""
+    """Lines of a comment at the width of a commit message. Text and list items are wrapped; other lines stay."""
     pieces: list[tuple[str, list[str]]] = []
     for line in lines:
         if re.match(r"\s*- ", line):
@@ -487,7 +489,7 @@ def patterns(files: Iterable[str], others: Iterable[str]) -> list[str]:
 
 
 def with_entry(text: str, person: str, listed: Iterable[str]) -> str:
-    """MAINTAINERS with our entry at its place in the alphabet. Raises UserError where there is no list of entries."""
+    """MAINTAINERS with our entry at its place in the alphabet. Raises UserError if the file has no list of entries."""
     entry = [TITLE, f"M:\t{person}", *(f"L:\t{name}" for name in LISTS), "S:\tMaintained"]
     entry += [f"F:\t{name}" for name in sorted(listed)]
     for match in re.finditer(r"^\n(\S.*)\n[A-Z]:\t", text, re.MULTILINE):
@@ -513,7 +515,7 @@ class Repository:
         subprocess.run(["git", *arguments], cwd=self.folder, env=self._environment, input=stdin.encode(), check=True)
 
     def commit(self, files: Mapping[str, str], message: str) -> None:
-        """Commit `files`, and all that was there before."""
+        """Write `files`, and commit the whole tree."""
         for name, text in files.items():
             if not graft.same(self.folder / name, text.encode()):
                 (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -523,7 +525,7 @@ class Repository:
 
 
 def asked(folder: Path, *arguments: str) -> str:
-    """What git says in `folder`, or "" where it says nothing. It writes nothing there."""
+    """The output of git in `folder`; "" if git fails. git writes nothing there."""
     command = ["git", "-c", "safe.directory=*", *arguments]
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
@@ -531,7 +533,7 @@ def asked(folder: Path, *arguments: str) -> str:
 
 
 def commit_of(tree: Path) -> str:
-    """The commit that a kernel tree is at; "" where it is no repository of its own."""
+    """The commit of a kernel tree; "" if the tree is no repository of its own."""
     own = asked(tree, "rev-parse", "--is-inside-work-tree", "--show-cdup") == "true"
     return asked(tree, "rev-parse", "HEAD") if own else ""
 
@@ -546,7 +548,7 @@ def author() -> tuple[str, str]:
 
 
 def version(tree: Path) -> str:
-    """The version that a kernel tree gives itself. Raises UserError where it is too old for the suites."""
+    """The version that a kernel tree gives itself. Raises UserError if the tree is too old for the suites."""
     text = (tree / "Makefile").read_text()
     found = dict(re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) = *(\S*)$", text, re.MULTILINE))
     numbers = [found.get(name) or "0" for name in ("VERSION", "PATCHLEVEL")]
@@ -557,7 +559,7 @@ def version(tree: Path) -> str:
 
 
 def base_files(tree: Path, overlay: Overlay) -> dict[str, str]:
-    """The files of a kernel tree that get a line of ours. Raises UserError where the series would not apply."""
+    """The files of a kernel tree that get a line of ours. Raises UserError if the series would not apply."""
     if graft.Journal.load(tree):
         raise UserError(f"{tree} is grafted; take the overlay off with make ungraft KDIR={tree}, or give another tree")
     for name in overlay.texts:
@@ -575,7 +577,7 @@ def base_files(tree: Path, overlay: Overlay) -> dict[str, str]:
 
 
 def figures(out: Path, names: Set[str]) -> str:
-    """What `make results` has counted of the suites and programs in `names`, as a table; "" where it has not run."""
+    """The counts of `make results` for the suites and programs in `names`, as a table; "" if there are none."""
     path = out / "results" / "results.json"
     try:
         cases = [results.Case(**case) for case in json.loads(path.read_text())["cases"]]
@@ -643,7 +645,7 @@ def make(tree: Path, target: Path, person: tuple[str, str], date: str, table: Ca
 
 
 def states(tree: Path, base: Mapping[str, str], overlay: Overlay, signed: str) -> Iterator[tuple[dict[str, str], Step]]:
-    """For each patch, the files that are ours or have a line of ours after it."""
+    """For each patch, the content after it of all files that are ours or have a line of ours."""
     sources: set[str] = set()
     before: Set[str] = set()
     maintained: list[str] = []

@@ -14,7 +14,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 VARIABLES = ("KERNEL", "KDIR", "PATCH", "ARCH", "PAGES", "FEATURES", "O")
 PAGE_SIZES = ("4K", "16K", "64K")
 FEATURES = ("atomic_rmw",)
-"""Features that the overlay can add to a kernel besides its tests."""
+"""Features that the overlay can add to a kernel in addition to its tests."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Settings:
     kdir:   the user's own tree instead, or None
     arch:   as in kunit.py's --arch: "um", "arm64", "x86_64", "riscv", ...
     pages:  size of a page on arm64: "4K", "16K" or "64K"
-    features: what is hooked in besides the tests
+    features: features that are added in addition to the tests
     patch:  a change of the kernel, for the private copy, or None
     out:    results and build folders
     cache:  downloads and unpacked sources, shared by all checkouts
@@ -49,9 +49,9 @@ class Settings:
 
 
 def features(environ: Mapping[str, str], own_tree: bool) -> tuple[str, ...]:
-    """Which features to hook in: those in $FEATURES; without it, none into the user's own tree and else all.
+    """The features to add: those in $FEATURES. The default is none for the user's own tree, and all for other kernels.
 
-    Raises UserError for an unknown one.
+    Raises UserError for an unknown feature.
     """
     wanted = environ.get("FEATURES")
     if wanted is None:
@@ -65,16 +65,16 @@ def features(environ: Mapping[str, str], own_tree: bool) -> tuple[str, ...]:
 def out_of(environ: Mapping[str, str]) -> Path:
     """Where results and build folders are: O=, or out/ in this repository."""
     out = Path(environ.get("O") or PROJECT / "out").absolute()
-    # Kernel makefiles refuse these two, and would name neither the variable nor what to do.
+    # Kernel makefiles refuse these characters too, but do not say what to change.
     if any(c in str(out) for c in " :"):
         raise UserError(f"O={out}: kernel builds allow no space or colon in a path; choose another O=")
     return out
 
 
 def from_environment(environ: Mapping[str, str], arch: str | None = None) -> Settings:
-    """Read the variables; `arch` is the command line's own choice, which goes first.
+    """Read the variables. `arch`, from the command line, overrides $ARCH.
 
-    Raises UserError for a value that cannot mean anything.
+    Raises UserError for a value that is not valid.
     """
     wanted_arch = arch or environ.get("ARCH") or "um"
     pages = environ.get("PAGES") or "4K"

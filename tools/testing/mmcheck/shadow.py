@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """The private working copy: a grafted kernel tree that is almost only symbolic links.
 
-Where nothing below a folder of the source differs from what we want, the working copy has one link
-to that folder. Folders that hold a grafted file, or results of a build in the user's tree, are real
-and hold links in turn. So it is made in a moment, takes next to no disk, shows an edit of the
-source at once, and leaves the source alone, its link counts and time stamps too.
+If a folder of the source needs no change, the working copy has one link to it. If a folder has a
+grafted file in it, or results of a build in the user's tree, the working copy has a real folder
+with links in it. So the working copy is quick to make, needs almost no disk, and shows an edit of
+the source at once. The source stays as it is, even its link counts and time stamps.
 """
 
 import os
@@ -21,12 +21,12 @@ from .settings import PROJECT
 from .source import Source, generated
 
 COPIED = "tools/testing/kunit"
-"""kunit.py finds the tree that it belongs to by its own path, links resolved: it must be a copy."""
+"""kunit.py finds its tree by its own path, with links resolved, so it must be a copy and not a link."""
 
 
 LOCAL_CONFIG = ("local_config.mk", "local_config.h", "local_config.h_gen")
-"""Files in which the mm selftests record the libraries of this machine. They are left empty: the programs are
-static, and for another machine."""
+"""Files in which the mm selftests record the libraries of this machine. The working copy has them empty, since the
+programs are static and run on another machine."""
 
 
 def make(
@@ -38,8 +38,8 @@ def make(
 ) -> None:
     """Make `target` a working copy of `source` with the overlay and `features` grafted, or bring it up to date.
 
-    others: files by their names in the tree that are to have another content, or None for one that is not to be there
-    What is right already is not touched: its time stamps tell make that nothing changed.
+    others: by name in the tree, files with their own content, or None for a file that is left out
+    Files that are right already are not touched, so that make sees no change in their time stamps.
     """
     files: dict[str, Path | bytes] = {name: project / name for name in graft.overlay_files(project)}
     files |= {name: text.encode() for name, text in graft.edited(source.path, features).items()}
@@ -96,11 +96,11 @@ def _fill(
             path.mkdir(exist_ok=True)
             _fill(source / name, path, f"{prefix}{name}/", files, left_out, real)
             if not any(path.iterdir()):
-                path.rmdir()  # held nothing but results of a build; include/config by itself stops the next one
+                path.rmdir()  # it had only results of a build; an empty include/config stops the next build
         elif isinstance(content, Path) and content.is_dir() and path.is_dir() and not path.is_symlink():
             _fill(content, path, f"{prefix}{name}/", files, left_out, real)
         elif isinstance(content, Path) and content.is_file() and path.is_file() and not path.is_symlink():
-            # It had another content before. A link would look older than what was built from that.
+            # The file had another content before. A link would look older than the objects built from that content.
             if not graft.same(path, content.read_bytes()):
                 path.write_bytes(content.read_bytes())
         elif isinstance(content, Path):
@@ -122,10 +122,10 @@ def _remove(path: Path) -> None:
 
 
 def fingerprint(source: Source, project: Path = PROJECT, features: Sequence[str] = ()) -> str:
-    """A digest that changes when a file of the source or of the overlay changes, appears or goes, or a feature does.
+    """A digest that changes with the features, and if a file of the source or of the overlay changes, appears or goes.
 
-    Selftests do not count: no kernel is built from them. Goes by name, size and time stamp, as make does. An unpacked
-    package is known by its version.
+    Like make, it uses names, sizes and time stamps. Selftests do not count, since no kernel is built from them. For an
+    unpacked package the version is enough.
     """
     digest = sha256(f"{source.path} {features}\n".encode())
     if not source.fixed:

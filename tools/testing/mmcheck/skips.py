@@ -22,7 +22,7 @@ from .settings import PROJECT
 TABLE = Path(__file__).parent / "skips.toml"
 ISSUES = PROJECT / "KNOWN_ISSUES.md"
 ABSENT = "the suite is not in this kernel"
-"""The reason of a suite that is in the sources of the architecture and that no boot has named."""
+"""The reason for a suite that the architecture's sources have and that no boot has named."""
 
 CONDITIONS = ("kernels", "arches", "pages", "flavours")
 FIELDS = {"why", "says", "cases", "unskip", "selftests", "maybe", *CONDITIONS}
@@ -37,9 +37,9 @@ class Line:
     says:      glob of what the test says
     cases:     globs of `suite.case`, or `suite.case: parameter`
     unskip:    the command that runs them, or ""
-    selftests: not of KUnit suites, but of selftests
-    maybe:     whether something is skipped depends on the machine
-    only:      by condition (a field of Cell), the values for which the line holds; with "!", for which it does not
+    selftests: the line is for selftests, not for KUnit suites
+    maybe:     the machine decides whether the cases are skipped
+    only:      by condition (a field of Cell), the values for which the line holds; "!" in front of a value excludes it
     """
 
     why: str
@@ -57,27 +57,27 @@ class Line:
         )
 
     def allows(self, case: results.Case) -> bool:
-        """Whether the line is about `case`, whatever became of it; of a cell that it is about."""
+        """Whether the line is about `case`, in any state. The line must hold for the cell."""
         return any(fnmatch.fnmatchcase(name(case), glob) for glob in self.cases)
 
     def explains(self, case: results.Case) -> bool:
-        """Whether the skip of `case` is one of the line."""
+        """Whether the line is about `case` and has the reason of its skip."""
         return fnmatch.fnmatchcase(" ".join(case.text).strip(), self.says) and self.allows(case)
 
 
 def fits(values: Sequence[str], value: str) -> bool:
-    """Whether `value` is one of `values`, or none of those that begin with "!"."""
+    """Whether `value` is one of `values`, or differs from all of those with "!"."""
     others = [word[1:] for word in values if word.startswith("!")]
     return value in values or (bool(others) and value not in others)
 
 
 def name(case: results.Case) -> str:
-    """As the table names a case."""
+    """The name of a case in the table."""
     return f"{case.suite}.{case.name}" if case.name else case.suite
 
 
 def load(path: Path = TABLE) -> list[Line]:
-    """Read the table. Raises UserError where it is wrong."""
+    """Read the table. Raises UserError if an entry is wrong."""
     field = {"kernels": "kernel", "arches": "arch", "pages": "pages", "flavours": "flavour"}
     found = []
     for entry in tomllib.loads(path.read_text()).get("skip", []):
@@ -99,11 +99,11 @@ def issues(path: Path = ISSUES) -> dict[int, tuple[str, str]]:
 
 
 def known(case: results.Case, cell: Cell) -> bool:
-    """Whether the skip of `case` is a known issue, of it and of the kernel of `cell`."""
+    """Whether the skip of `case` is for a known issue that names this case and the kernel of `cell`."""
     match = _ISSUE.match(" ".join(case.text))
     kernels, tests = issues().get(int(match[1]), ("", "")) if match else ("", "")
     whole = case.name.partition(": ")[0]
-    # A selftest's case is `suite.case`, or `fixture.case` where the fixture has a name of its own.
+    # The case of a selftest is `suite.case`, or `fixture.case` if the fixture has a name of its own.
     names = {f"`{case.suite}.{whole.rpartition('.')[2]}`", f"`{whole}`"}
     return re.search(rf"\b{re.escape(cell.kernel)}\b", kernels) is not None and any(name in tests for name in names)
 
@@ -112,9 +112,9 @@ def known(case: results.Case, cell: Cell) -> bool:
 class Verdict:
     """What the table says of the cases of a cell.
 
-    cases:  with a failure for each skip that it does not allow
-    wrong:  these alone
-    gone:   what it expects to be skipped, and was run
+    cases:  all cases; a skip that the table does not allow is a failure
+    wrong:  only these failures
+    gone:   messages about cases that ran, although the table expects a skip
     """
 
     cases: list[results.Case]
@@ -125,9 +125,9 @@ class Verdict:
 def judge(
     cell: Cell, cases: Sequence[results.Case], lines: Sequence[Line] | None = None, suites: Sequence[str] = ()
 ) -> Verdict:
-    """Compare the skips of a cell with the table; the user's own tree may skip what it likes.
+    """Compare the skips of a cell with the table. The user's own tree may skip any case.
 
-    suites: those that the cell should have; one that no boot has named counts as skipped
+    suites: the suites that the cell should have; a suite that no boot has named counts as skipped
     """
     if not cell.kernel:
         return Verdict(list(cases), [], [])
@@ -150,7 +150,7 @@ def judge(
             if any(part.explains(case) for case in skipped):
                 continue
             if any(part.allows(case) for case in cases):
-                verdict.gone.append(f"the table expects a skip of {glob} ({line.says}): it ran; take the line out")
+                verdict.gone.append(f"skips.toml expects a skip of {glob} ({line.says}), but it ran; remove the line")
     return verdict
 
 
@@ -161,7 +161,7 @@ def absent(cases: Sequence[results.Case], suites: Sequence[str]) -> list[results
 
 
 def summary(cases: Sequence[results.Case], lines: Sequence[Line]) -> list[str]:
-    """Why cases were skipped that something else would run, the most frequent reason first, and what it is."""
+    """The reasons of skips that another command avoids, with this command; the most frequent reason comes first."""
     skipped = [case for case in cases if case.state == "skipped"]
     found = (next((line for line in lines if line.explains(case)), None) for case in skipped)
     reasons = Counter(f"{line.why} To run them: {line.unskip}" for line in found if line and line.unskip)

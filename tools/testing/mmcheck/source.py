@@ -29,7 +29,7 @@ BUNZIP2 = [
 """Not every machine has bzip2."""
 
 MARKS = ("Makefile", "Kconfig", "mm/Makefile", "tools/testing/kunit/kunit.py")
-"""Files that make a folder a kernel tree that has KUnit."""
+"""Files that every kernel tree with KUnit has."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Source:
 
 
 def judge(settings: Settings) -> None:
-    """Raises UserError where the kernel that the user asked for cannot be one; nothing is fetched."""
+    """Raise UserError if the user asked for something that is no kernel. Nothing is fetched."""
     if settings.kdir is not None:
         from_folder(settings.kdir)
     elif settings.kernel != "latest" and not re.fullmatch(r"\d+\.\d+[\w.+~-]*", settings.kernel):
@@ -57,7 +57,7 @@ def judge(settings: Settings) -> None:
 
 
 def here(settings: Settings) -> Source | None:
-    """The source that the user asked for, if it is there without fetching anything."""
+    """The source that the user asked for, if it is on this machine; nothing is fetched."""
     if settings.kdir is not None:
         return from_folder(settings.kdir)
     return unpacked(settings.kernel, settings.cache / "src")
@@ -72,21 +72,21 @@ def obtain(settings: Settings) -> Source:
 
 
 def from_folder(path: Path) -> Source:
-    """The user's own tree at `path`. Raises UserError where that is no kernel tree."""
+    """The user's own tree at `path`. Raises UserError if this is no kernel tree."""
     if not path.is_dir():
         raise UserError(f"KDIR={path}: no such folder")
     for mark in MARKS:
         if not (path / mark).is_file():
             raise UserError(f"KDIR={path}: not a kernel tree with KUnit (it has no {mark})")
-    # One label per tree, also when another tree is moved to the same path later: objects
-    # of the old one would look newer than the new one's sources.
+    # A tree has its own label, even if it is moved to the path of an older tree. With a shared
+    # label the objects of the older tree would look newer than the sources of this tree.
     identity = f"{path.resolve()} {path.stat().st_ino}"
     name = re.sub(r"[^A-Za-z0-9._-]", "_", path.name) or "linux"
     return Source(path, f"{name}-{sha256(identity.encode()).hexdigest()[:8]}", fixed=False)
 
 
 def from_archive(kernel: str, cache: Path) -> Source:
-    """Packaged kernel `kernel`, from the cache where it is there already."""
+    """The packaged kernel `kernel`. It is fetched if the cache lacks it."""
     sources = cache / "src"
     if found := unpacked(kernel, sources):
         return found
@@ -140,7 +140,7 @@ def unpack(deb: Path, target: Path) -> None:
         pump(deb, member.group(2), int(member.group(1)), temporary)
         temporary.rename(target)
     except BaseException:
-        progress.say("removing what was unpacked")
+        progress.say("removing the incomplete source")
         shutil.rmtree(temporary, ignore_errors=True)
         raise
 
@@ -211,17 +211,17 @@ def pump(deb: Path, member: str, size: int, target: Path) -> None:
 
 
 def generated(path: Path) -> list[str]:
-    """What builds left in the tree at `path`: relative names of files that its .gitignore files name.
+    """What builds left in the tree at `path`: relative names of files that match its .gitignore files.
 
-    A tree in which nobody built has none. git does the matching. In a tree that is no repository it
-    does so with an empty index of its own. It writes nothing in either.
+    A tree without a build has none. git does the matching. If the tree is no repository, git gets an
+    empty index elsewhere. It writes nothing into the tree.
     """
     signs = (".config", "include/config", "include/generated", "scripts/basic/fixdep", "vmlinux")
     if not any((path / sign).exists() for sign in signs):
         return []
     if not shutil.which("git"):
         raise UserError(f"KDIR={path} has build results in it, and only git can tell them from sources; install git")
-    # Distributions let their .gitignore name the whole tree: these files are sources all the same.
+    # The .gitignore of a distribution may match the whole tree. These files are sources nevertheless.
     sources = ("/*/", "/Kbuild", "/Kconfig", "/Makefile", "/COPYING", "/MAINTAINERS", ".gitignore", ".kunitconfig")
     command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--others", "--ignored"]
     command += [f"--exclude=!{name}" for name in sources]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make kselftest TARGETS=mm SUITE=upstream`: the kernel's own mm selftests, in the same virtual machine.
 
-Upstream runs them by run_vmtests.sh, which knows them by category. Each category is one program here.
+Upstream runs these tests with run_vmtests.sh, by category. Each category is one program here.
 """
 
 import re
@@ -18,7 +18,7 @@ MEMORY = 6144
 
 WRAPPER = """\
 #!/bin/bash
-# BusyBox has no pgrep, and a killall that does not wait.
+# BusyBox has no pgrep, and its killall does not wait.
 pgrep() {{ pidof "${{!#}}"; }}
 killall() {{
 	kill -INT $(pidof "${{!#}}")
@@ -26,7 +26,7 @@ killall() {{
 }}
 export -f pgrep killall
 swapon /dev/ram0 2>/dev/null
-# A line is a record of the kernel's log, which has no room for more than 1024 bytes.
+# Each line becomes a record of the kernel's log. A record has no room for more than 1024 bytes.
 set -o pipefail
 ./{script} -t {category} 2>&1 | while IFS= read -r line; do printf '%s\\n' "${{line:0:1000}}"; done
 """
@@ -41,7 +41,7 @@ KNOWN = {
     "vmtests_hugevm.virtual_address_range": "older versions treat each address above their mark as bad",
     "vmtests_ksm_numa.ksm_tests -N -m 1": "expects that KSM merges within two scans, as it does with smart_scan=0",
     "vmtests_pkey.protection_keys_*": "linked with a C library that the machine does not have",
-    "vmtests_thp.khugepaged all:file *": "there is no mkfs.xfs: the folder is in memory, where nothing is collapsed",
+    "vmtests_thp.khugepaged all:file *": "without mkfs.xfs the folder is in memory, where nothing is collapsed",
     "vmtests_thp.khugepaged*": "6.12's khugepaged.c does not compile: it has no KSFT_SKIP",
 }
 """Failures that the tests themselves cause, by globs of cases."""
@@ -58,7 +58,7 @@ def categories(script: str) -> list[str]:
 
 
 def build(session: kselftest.Session) -> dict[str, Path]:
-    """Build what can be built of upstream's programs; returns all that the script needs, by name."""
+    """Build those of upstream's programs that can be built; returns all files that the script needs, by name."""
     session.kernel()
     target = session.folder / "upstream"
     target.mkdir(exist_ok=True)

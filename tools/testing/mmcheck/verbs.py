@@ -21,11 +21,11 @@ NAMES: Mapping[str, str] = {
     "ALL": "1: with MATRIX=selftests, judge the mutants of the KUnit suites too",
     "ARCH": "architecture: arm64, x86_64, riscv, s390, um",
     "B": "folder with other results of make bench",
-    "BEFORE": "no: only with the patch, where a run without it has been seen to fail",
-    "BOOT": "no: write and check the mails alone; build and boot nothing",
-    "BUDGET": "with MATRIX=selftests, seconds for all programs that notice one mutant",
+    "BEFORE": "no: run only the kernel with the patches",
+    "BOOT": "no: only write and check the mails; build and boot nothing",
+    "BUDGET": "with MATRIX=selftests, seconds that programs may run for each mutant",
     "FEATURES": "atomic_rmw, or nothing: what the overlay adds to the kernel (all of them; none with KDIR=)",
-    "FILES": "run only what tests these files of the kernel, separated by commas",
+    "FILES": "files of the kernel, separated by commas: run only what tests these files",
     "FROM": "your name and address for the patches: 'Name <name@example.org>'",
     "GENERATED": "1: mutants that rules generate, in place of the catalogue's",
     "HOST": "1: run the selftests on this machine, not in a virtual one; needs root",
@@ -37,31 +37,31 @@ NAMES: Mapping[str, str] = {
     "KERNEL": "packaged kernel: 6.12, 7.3, another version, or latest (6.12)",
     "KERNEL_ARGS": "more words for the kernel's command line",
     "MATRIX": "a table of your own, in the form of matrix.toml",
-    "MIB": "how much memory one measurement clears",
+    "MIB": "how many MiB of memory the suites work on (1024)",
     "MUTANTS": "a folder of your own, with *.toml or *.patch",
     "O": "folder for builds and results (out)",
     "ONLY": "globs, separated by blanks: what to run",
     "ORIGIN": "name of your lab at KCIDB",
-    "OTHER": "a second packaged kernel, to compare with",
+    "OTHER": "a second kernel to compare with: a version, or a folder",
     "PAGES": "size of a page on arm64: 4K, 16K, 64K (4K)",
     "PATCH": "a patch for the kernel, applied to a private copy",
-    "REPEATS": "how often to measure",
-    "SELFTESTS": "no: KUnit suites alone",
-    "STRICT": "1: known issues fail",
+    "REPEATS": "how often to repeat measurements of time (25)",
+    "SELFTESTS": "no: use only the KUnit suites",
+    "STRICT": "1: a test that meets a known issue fails, and is not skipped",
     "SUITE": "upstream: the kernel's own mm selftests in place of these",
-    "TARGETS": "mm",
+    "TARGETS": "mm, the only value",
     "TESTS": "selftests to run, separated by blanks: 'folio_fork contpte_fold' (all)",
 }
-"""Each variable that some verb reads. As an option it is written --kernel-args."""
+"""Each variable that a verb reads. The option of KERNEL_ARGS is --kernel-args, for example."""
 
 SWITCHES = frozenset(name for name, about in NAMES.items() if about.startswith("1:"))
-"""Those whose option needs no value."""
+"""The variables whose option needs no value."""
 
 KERNEL = "KERNEL KDIR PATCH ARCH PAGES FEATURES"
 
 STATUSES = """\
 exit status: 0 all passed, 1 a test failed, 125 no verdict (git bisect run skips such a commit), 130 interrupted;
-of the selftests 4: all were skipped. Make says 2 instead of any but 0."""
+for the selftests also 4, all were skipped. make turns every status but 0 into 2."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ class Verb:
 
     says:     what it does, as one line of a list
     module:   "name" with a function main(), or "name:function"; it takes the environment and returns the exit status
-    reads:    the variables that it reads, besides O and INSTALL
+    reads:    the variables that it reads, except O and INSTALL
     example:  arguments that make sense
-    other:    by variable, what it means to this verb alone
+    other:    by variable, its meaning if that is special for this verb
     """
 
     says: str
@@ -103,7 +103,7 @@ class Verb:
 
 GROUPS: Mapping[str, Mapping[str, Verb]] = {
     "Test a kernel": {
-        "run": Verb("the KUnit suites; all that kunit.py run takes", "launcher", KERNEL, "--arch=arm64 'contpte*'"),
+        "run": Verb("the KUnit suites; takes what kunit.py run takes", "launcher", KERNEL, "--arch=arm64 'contpte*'"),
         "kselftest": Verb(
             "the selftests, in a virtual machine",
             "kselftest",
@@ -115,6 +115,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "matrix",
             "ONLY FILES KDIR PATCH JOBS MATRIX",
             "--only '7.3 arm64 *'",
+            {"ONLY": "globs of cells, separated by commas: what to run"},
         ),
         "bundle": Verb(
             "kernel and selftests for a lab: image, initramfs, disk", "bundle", f"{KERNEL} TESTS", "--arch arm64"
@@ -134,25 +135,31 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "mutants",
             f"{KERNEL} ONLY MUTANTS GENERATED MATRIX ALL BUDGET SELFTESTS JOBS",
             "--kernel 7.3 --only 'zap_*'",
-            {"MATRIX": "1: find every case that notices, not the first alone; selftests: the same for the selftests"},
+            {
+                "ONLY": "globs of names of mutants, separated by blanks",
+                "MATRIX": "1: find every case that notices, not only the first; selftests: the same for the selftests",
+            },
         ),
         "known-issues": Verb(
             "do the tests of each known issue fail without its patch, and pass with it?",
             "patched",
             f"{KERNEL} ONLY BEFORE",
             "--kernel 7.3 --only 13",
+            {"ONLY": "numbers of known issues, separated by blanks"},
         ),
         "patches": Verb(
-            "these patches as mails, each applied, checked, built, and shown to fix its issue",
+            "the patches of known issues as mails, each applied, checked, built, and shown to fix its issue",
             "sendable",
             "KERNEL KDIR ARCH PAGES FEATURES FROM ONLY BEFORE BOOT",
             "--kernel 7.3 --from 'Name <name@example.org>'",
+            {"ONLY": "numbers of known issues, separated by blanks"},
         ),
         "patterns": Verb(
             "places that look like an earlier bug, each with its verdict",
             "patterns",
             f"{KERNEL} ONLY OTHER",
             "--kernel 7.3 --other 6.12",
+            {"ONLY": "print only the candidates with this verdict: shown, open, refuted or new"},
         ),
         "coverage": Verb(
             "lines and branches of the code under test that the suites run", "coverage", KERNEL, "--arch arm64"
@@ -163,27 +170,40 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "counts and ratios: batches, owners, clearing, write faults",
             "bench",
             f"{KERNEL} ONLY MIB REPEATS",
-            "--kernel 7.3",
+            "--only folio_bench",
+            {"ONLY": "one benchmark: folio_bench, atomic_rmw_bench, folio_zero_order, clear_pages or linear_map"},
         ),
         "bench-compare": Verb(
             "two results of bench side by side", "bench:main_compare", "A B", "--a out --b other/out"
         ),
-        "bench-launcher": Verb("times of the launcher beside plain kunit.py", "bench_launcher"),
+        "bench-launcher": Verb("times of the launcher, compared with plain kunit.py", "bench_launcher"),
     },
-    "Take the suites along": {
-        "graft": Verb("copy the overlay into a tree", "graft", "KDIR FEATURES", "--kdir ~/linux"),
-        "ungraft": Verb("remove it again, byte for byte", "graft:main_ungraft", "KDIR", "--kdir ~/linux"),
+    "Put the suites into a tree": {
+        "graft": Verb(
+            "copy the overlay into a tree",
+            "graft",
+            "KDIR FEATURES",
+            "--kdir ~/linux",
+            {"KDIR": "the kernel tree that gets the overlay"},
+        ),
+        "ungraft": Verb(
+            "remove the overlay again, byte for byte",
+            "graft:main_ungraft",
+            "KDIR",
+            "--kdir ~/linux",
+            {"KDIR": "the kernel tree that has the overlay"},
+        ),
         "series": Verb("the overlay as patches for git am, in out/series", "series", "KERNEL KDIR", "--kdir ~/linux"),
     },
     "This repository": {
-        "check": Verb("its tests, all that CI runs", "check"),
-        "check-host": Verb("those that need no kernel", "check:main_host"),
-        "check-report": Verb("the page of report in Chromium: looks, keyboard, accessibility", "look"),
-        "report-pictures": Verb("the pictures of that page in Documentation/", "look:main_pictures"),
+        "check": Verb("all tests of this repository, as CI runs them", "check"),
+        "check-host": Verb("the tests that need no kernel", "check:main_host"),
+        "check-report": Verb("tests of the report's page in Chromium: looks, keyboard, accessibility", "look"),
+        "report-pictures": Verb("the pictures of the report's page in Documentation/", "look:main_pictures"),
         "htmldocs": Verb("Documentation/ as HTML", "htmldocs"),
     },
 }
-"""The verbs by what they are for."""
+"""The verbs, grouped by their purpose."""
 
 VERBS: Mapping[str, Verb] = {name: verb for group in GROUPS.values() for name, verb in group.items()}
 
@@ -194,12 +214,12 @@ class _Parser(argparse.ArgumentParser):
 
 
 def listed(*names: str) -> str:
-    """Variables and what they mean, one a line."""
+    """Variables and what they mean, one on each line."""
     return "\n".join(f"  {name:9} {NAMES[name]}" for name in names)
 
 
 def option(name: str) -> str:
-    """The option that means a variable."""
+    """The option that sets a variable."""
     return "--" + name.lower().replace("_", "-")
 
 
@@ -212,7 +232,7 @@ def overview() -> str:
 
 
 def parser(name: str) -> argparse.ArgumentParser:
-    """What reads the arguments of a verb."""
+    """The parser for the arguments of a verb."""
     verb = VERBS[name]
     made = _Parser(
         prog=f"./mmcheck {name}",
@@ -258,7 +278,7 @@ def main(arguments: Sequence[str]) -> int:
     if name not in VERBS:
         raise UserError(f"{name}: no such command; see ./mmcheck --help")
     if name == "run":
-        # The kernel's own kunit.py reads these, also --help.
+        # The kernel's own kunit.py reads these arguments, and --help too.
         from . import launcher
 
         return launcher.main(arguments)

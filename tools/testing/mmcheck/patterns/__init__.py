@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Search a kernel for patterns that were bugs before, and print each place with its verdict.
 
-KERNEL= or KDIR= is the tree. OTHER= is a second one, a version or a folder: then the pattern `gap` is searched as well,
-a function that asks for presence more often in the second tree. verdicts.toml has the patterns and what each candidate
-turned out to be: shown, refuted, or open. ONLY=new prints the candidates without a verdict.
+KERNEL= or KDIR= names the tree. OTHER= names a second tree, by its version or folder. With it the pattern `gap` is
+searched too: a function that checks for presence more often in the second tree. verdicts.toml has the patterns, and the
+verdict on each candidate: shown, refuted, or open. ONLY=new prints the candidates without a verdict.
 """
 
 import fnmatch
@@ -22,12 +22,12 @@ from .searches import SEARCHES, Candidate, gaps, search, tree
 TABLE = Path(__file__).with_name("verdicts.toml")
 VERDICTS = ("shown", "open", "refuted")
 NEW = "new"
-"""Of a candidate that nobody has judged."""
+"""The verdict on a candidate that is not judged yet."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What candidates turned out to be, and why; functions and file are globs."""
+    """The verdict on candidates, and its reason; functions and file are globs."""
 
     pattern: str
     functions: tuple[str, ...]
@@ -36,13 +36,13 @@ class Verdict:
     file: str = "*"
 
     def about(self, one: Candidate) -> bool:
-        """Whether it judges this candidate."""
+        """Whether the verdict is about this candidate."""
         named = any(fnmatch.fnmatchcase(one.function, glob) for glob in self.functions)
         return named and self.pattern == one.pattern and fnmatch.fnmatchcase(one.file, self.file)
 
 
 def load(table: Path = TABLE) -> list[Verdict]:
-    """The verdicts of a table. Raises UserError for one that cannot mean anything."""
+    """The verdicts of a table. Raises UserError for one without a reason, or with an unknown pattern or verdict."""
     found = []
     for entry in tomllib.loads(table.read_text())["verdict"]:
         one = Verdict(**{**entry, "functions": tuple(entry["functions"])})
@@ -53,7 +53,7 @@ def load(table: Path = TABLE) -> list[Verdict]:
 
 
 def judged(candidates: Sequence[Candidate], verdicts: Sequence[Verdict]) -> list[tuple[Candidate, str, str]]:
-    """Each candidate with its verdict and the reason; the first verdict about it counts."""
+    """Each candidate with its verdict and the reason. If several verdicts are about a candidate, the first counts."""
     none = (NEW, "")
     found = []
     for one in candidates:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Functions of a kernel tree, and the searches for patterns in them.
 
-A search reads text, not meaning: what it finds is a candidate, which a person has to judge.
+A search reads text, not meaning. It finds candidates, which a person has to judge.
 """
 
 import re
@@ -23,7 +23,7 @@ PLACES = (
         for place in ("mm/*.c", "include/asm/pgtable*.h", "include/asm/hugetlb.h")
     ),
 )
-"""Where entries of page tables are read and written."""
+"""The files that read and write page-table entries."""
 
 _COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 _BODY = re.compile(r"^\{(?=[^\n;]*$)", re.MULTILINE)
@@ -65,7 +65,7 @@ class Candidate:
 
 
 def functions(text: str, file: str) -> Iterator[Function]:
-    """The functions of a C source in the kernel's style: a brace of its own opens, a brace in column 0 closes."""
+    """The functions of a C source in the kernel's style: a body begins and ends with a brace in column 0."""
     bare = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     for match in _BODY.finditer(bare):
         before = bare[max(0, match.start() - 1000) : match.start()]
@@ -84,7 +84,7 @@ def tree(root: Path) -> list[Function]:
 
 
 def _present(function: Function) -> Iterator[tuple[int, str]]:
-    """An entry is read as if it were present, before the function asks or without any question."""
+    """Find an entry that is read as present before the function checks for presence, or without a check."""
     if not _WALK.search(function.text) and "set_pte" not in function.name:
         return
     asked = _ASKED.search(function.text)
@@ -95,7 +95,7 @@ def _present(function: Function) -> Iterator[tuple[int, str]]:
 
 
 def _batch(function: Function) -> Iterator[tuple[int, str]]:
-    """The size of a folio is the step of a loop over entries, or one entry speaks for several."""
+    """Find a loop over entries that steps by the size of a folio, or that takes one entry for several."""
     loops = re.search(r"\b(?:for|while)\s*\(", function.text)
     if not loops or not _WALK.search(function.text) or "folio_pte_batch" in function.text:
         return
@@ -104,7 +104,7 @@ def _batch(function: Function) -> Iterator[tuple[int, str]]:
 
 
 def _level(function: Function) -> Iterator[tuple[int, str]]:
-    """A size or an offset of one level, where others are possible."""
+    """Find a size or an offset of one level where other levels are possible."""
     huge = "huge" in function.name or "hugetlb" in function.file
     if huge:
         for match in re.finditer(
@@ -117,7 +117,7 @@ def _level(function: Function) -> Iterator[tuple[int, str]]:
 
 
 def _wrap(function: Function) -> Iterator[tuple[int, str]]:
-    """Pages are subtracted from an address, so the result may be below 0."""
+    """Find a subtraction of pages from an address. The result may be below 0."""
     for match in _BELOW.finditer(function.text):
         yield match.start(), " ".join(match[0].split())
 
@@ -128,11 +128,11 @@ SEARCHES: dict[str, Callable[[Function], Iterator[tuple[int, str]]]] = {
     "level": _level,
     "wrap": _wrap,
 }
-"""Patterns that one tree shows."""
+"""The patterns that a single tree is searched for."""
 
 
 def search(found: list[Function]) -> list[Candidate]:
-    """The candidates of all patterns but `gap`, in the order of the sources."""
+    """The candidates of all patterns except `gap`, in the order of the sources."""
     candidates = []
     for function in found:
         for pattern, look in SEARCHES.items():
@@ -143,7 +143,7 @@ def search(found: list[Function]) -> list[Candidate]:
 
 
 def gaps(found: list[Function], other: list[Function]) -> list[Candidate]:
-    """The functions that ask for presence more often in the other tree."""
+    """The functions that check for presence more often in the other tree."""
     theirs = {(f.file, f.name): f for f in other}
     candidates = []
     for function in found:

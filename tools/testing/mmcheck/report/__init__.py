@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make report: one HTML page of what is known: verdict, failures, cells, skips, known issues, mutants, benchmarks.
+"""make report: one HTML page of all results: verdict, failures, cells, skips, known issues, mutants, benchmarks.
 
-Reads what the other commands have left below O= and runs no kernel. The page needs no server and no other file. Each
-report of new records adds a line to O/report/history.jsonl, with which the next one is compared.
+Reads the results of the other commands below O=, and runs no kernel. The page needs no server and no other file. A
+report of new results adds a line to O/report/history.jsonl. The next report is compared with this line.
 """
 
 import datetime
@@ -18,7 +18,7 @@ from .records import Input
 def run(out: Path, kdir: Path | None = None) -> int:
     """The command; returns the exit status."""
     data = Input(out, kdir)
-    # Only now: the library for templates may have to be installed first.
+    # Import page.py late: the template library that it imports may have to be installed first.
     from .library import provide
 
     provide(out)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Page-table entries: find them in what a test says, and name their bits, so that a page can draw them."""
+"""Finds page-table entries in the output of a test, and names their bits, so that the page can draw them."""
 
 import re
 from collections.abc import Iterable
@@ -97,7 +97,7 @@ LAYOUTS = {"arm64": ARM64, "x86_64": X86, "riscv": RISCV, "s390": S390, "um": UM
 
 @dataclass(frozen=True)
 class Field:
-    """Some bits of an entry: what they are called, which they are, and what they are and should be."""
+    """Some bits of an entry: their name, their positions, their value, and the expected value."""
 
     name: str
     bits: str
@@ -106,7 +106,7 @@ class Field:
 
     @property
     def differs(self) -> bool:
-        """Whether it is not what it should be."""
+        """Whether the value is not the expected one."""
         return self.got != self.want
 
 
@@ -114,11 +114,11 @@ class Field:
 class Entry:
     """An entry that is not as the test expects.
 
-    what:   the step that led there
+    what:   the step of the test after which the entry is wrong
     index:  its place in the table, or None for a value that a function returned
-    got:    what it is
-    want:   what it should be
-    differ: how many entries of the table differ; 0 where the test does not count them
+    got:    its value
+    want:   the expected value
+    differ: how many entries of the table differ; 0 if the test does not count them
     fields: all its bits, the highest first
     """
 
@@ -151,7 +151,7 @@ def value(word: int, high: int, low: int) -> str:
 
 
 def fields(got: int, want: int, arch: str) -> tuple[Field, ...]:
-    """All bits of two words, named as `arch` has them; bits without a name only where one is set."""
+    """All bits of two words, with their names on `arch`. A bit without a name is left out if it is 0 in both words."""
     layout = LAYOUTS.get(arch, ())
     if arch == "arm64" and not ((got | want) & 1 or want & 1 << 11):
         layout = ARM64_SWAP
@@ -169,7 +169,7 @@ def fields(got: int, want: int, arch: str) -> tuple[Field, ...]:
 
 
 def find(said: Iterable[str], arch: str) -> Entry | None:
-    """The first entry that a test says to be wrong: one of a table, or else one that a function returned."""
+    """The first wrong entry that a test names in a table; if there is none, the first that a function returned."""
     returned = None
     for line in said:
         match = _PAIR.search(line)
@@ -199,7 +199,7 @@ _STEP = re.compile(r"^(?:\w+: +)?(\d+): (.+)")
 
 
 def walk(said: Iterable[str]) -> Walk | None:
-    """The seed that a test names, with the steps where it lists them."""
+    """The seed that a test names, and the steps if the test lists them."""
     arguments: tuple[str, ...] = ()
     steps: list[str] = []
     listing = False

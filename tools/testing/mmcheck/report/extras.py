@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Parts of the page about other things than verdicts on cases: mutants, coverage, benchmarks."""
+"""The parts of the page besides the verdicts on cases: mutants, coverage, benchmarks."""
 
 import html
 import re
@@ -12,7 +12,7 @@ from .records import JSON
 
 
 def text(value: object) -> str:
-    """As text of HTML."""
+    """A value as HTML text."""
     return html.escape(str(value))
 
 
@@ -63,7 +63,7 @@ def mutation(files: Sequence[JSON]) -> str:
 
 
 def kills() -> str:
-    """What the kill matrices that are checked in say of the cases."""
+    """What the kill matrices in this repository say about the cases."""
     rows, parts = [], []
     catalogued = catalogue.load(catalogue.FOLDER)
     for path in sorted(killmatrix.FOLDER.glob("*.json")):
@@ -94,7 +94,7 @@ def kills() -> str:
         "#cases that notice none",
         "#share",
         "#fragile mutants",
-        "#suites without a mutant of their own",
+        "#suites never the only one to notice",
     ]
     return grid("Kill matrices", head, rows) + "".join(parts) if rows else ""
 

@@ -12,9 +12,9 @@ from .model import label, plural
 from .records import Input, Run
 
 TEXT_LINES = 80
-"""Of what a failed case said, so many lines are on the page; its log has all."""
+"""The page shows at most this many lines of what a failed case printed; its log has all."""
 LINE = 400
-"""Characters of each of them."""
+"""The page shows at most this many characters of each line."""
 MAIL_LINES = 20
 LISTS = {
     "arm64": "linux-arm-kernel@lists.infradead.org",
@@ -24,7 +24,7 @@ LISTS = {
 }
 """The mailing list of an architecture. Mails go to linux-mm as well."""
 CARDS = 40
-"""So many failures have a card; the others are one line each, or a page of thousands would be too large."""
+"""At most this many failures have a card. Each further failure is one line, so that the page stays small."""
 
 
 @dataclass
@@ -33,15 +33,15 @@ class Failure:
 
     name:   of the test
     runs:   where it failed
-    new:    the runs of these in which it did not fail in the report before; None where there is no report before
+    new:    the runs in which it did not fail at the last report; None if there is no earlier report
     entry:  the first entry that is wrong
     walk:   the seed, and the shortest sequence
     again:  the line that repeats it
-    said:   what the test said, cut to TEXT_LINES
-    splat:  whether the kernel said that something is wrong with it
+    said:   what the test printed, cut to TEXT_LINES
+    splat:  whether the kernel warned or died
     issues: known issues that name this test, and were not accepted as the reason
     log:    the file with the console, below O=
-    kernel, compiler, source, emulator, arch: of the run that says most
+    kernel, compiler, source, emulator, arch: those of the run that printed most
     verdict: whether a test failed; otherwise a cell has no verdict
     """
 
@@ -98,7 +98,7 @@ class Failure:
 
 
 def failures(data: Input, history: History) -> list[Failure]:
-    """What failed: new failures, then cells without a verdict, then the others; each test once."""
+    """What failed: new failures, then cells without a verdict, then older failures; each test once."""
     table = known_issues.load()
     found: dict[str, Failure] = {}
     for run in data.runs:
@@ -124,14 +124,14 @@ def failures(data: Input, history: History) -> list[Failure]:
 
 
 def _place(failure: Failure, run: Run, case: results.Case) -> None:
-    """Say where a failure was seen, and how to see it again."""
+    """Note where a failure was seen, and the line that repeats it."""
     failure.again, failure.log = run.again(case), run.log
     failure.kernel, failure.compiler, failure.arch = run.kernel, run.compiler, run.arch
     failure.source, failure.emulator = run.source, run.emulator
 
 
 def _describe(failure: Failure, run: Run, case: results.Case, table: Sequence[known_issues.Issue]) -> None:
-    """Take over what the run with the longest text says of a failure."""
+    """Describe a failure by the run that printed most about it."""
     failure.entry, failure.walk = entries.find(case.text, run.arch), entries.walk(case.text)
     more = len(case.text) - TEXT_LINES
     lines = [line[:LINE] for line in case.text[:TEXT_LINES]]

@@ -58,7 +58,7 @@ def squares(data: Input) -> tuple[list[str], list[tuple[str, list[Square]]]]:
 
 
 def cells(data: Input) -> list[tuple[str, Run | None]]:
-    """The columns of the heat map: those with a failure first, those that were not run last."""
+    """The columns of the heat map: cells with a failure come first, cells that were not run come last."""
     runs = {run.name: run for run in data.runs}
     names = list(dict.fromkeys([*data.planned, *runs]))
     rank = {"failed": 0, "none": 1, "passed": 2}
@@ -68,13 +68,13 @@ def cells(data: Input) -> list[tuple[str, Run | None]]:
 
 
 def embedded(data: Input, history: History) -> dict[str, Any]:
-    """All cases, for the heat map and the search: numbers instead of names wherever one occurs often.
+    """The data of all cases for the heat map and the search. Numbers stand for cells, cases, texts and reports.
 
-    cells:  name (n), state (k), counts (w), the command that runs it (a), its log (l), what it is made of (i)
-    suites: name (n), its cases (c), and by number of a cell: one letter per case (s), what cases say (t), the states
-            that they had in turn (h); t and h are numbers of cases by text and by track
+    cells:  name (n), state (k), counts (w), the command that runs it (a), its log (l), kernel and tools (i)
+    suites: name (n), its cases (c), and by number of a cell: one letter per case (s), what cases say (t), their tracks
+            (h); t and h have, for each text and each track, the numbers of its cases
     texts:  each text once
-    times:  when the reports were made; a track is numbers of them, each with the letter of a state
+    times:  when each report was made; a track is the states of a case in turn: number of a report, letter of the state
     """
     columns = cells(data)
     texts: dict[str, int] = {}
@@ -132,7 +132,7 @@ def _worst(suite: Mapping[str, Any]) -> int:
 
 
 def _said(case: results.Case) -> str:
-    """What the page shows of a case in its list; failures have a card."""
+    """The text of a case in a list of cases. The whole text of a failure is on its card."""
     if case.state == "failed":
         return results.reason(case.text)[:LINE]
     return " ".join(case.text).strip()
@@ -147,7 +147,7 @@ def _cell(name: str, run: Run | None) -> dict[str, str]:
 
 
 def tracks(history: History) -> dict[str, dict[str, list[tuple[int, str]]]]:
-    """The cases that have had more than one state, and those that are new and failed, by run."""
+    """By run, the tracks of cases whose state has changed, and of cases that are new in this report and failed."""
     last = len(history.times) - 1
     found: dict[str, dict[str, list[tuple[int, str]]]] = {}
     for run, own in history.tracks.items():
@@ -159,7 +159,7 @@ def tracks(history: History) -> dict[str, dict[str, list[tuple[int, str]]]]:
 
 @dataclass(frozen=True)
 class Event:
-    """What a report brought: when, which tests failed that had not, and which passed again; `test: runs` each."""
+    """The changes of a report: its time, and as `test: runs` the tests that newly failed or passed again."""
 
     when: str
     first: bool
@@ -169,7 +169,7 @@ class Event:
 
 
 def events(history: History, shown: int = 20) -> list[Event]:
-    """What the last reports brought, the latest first."""
+    """The changes of the last reports, the latest first."""
     found: list[Event] = []
     seen: dict[tuple[str, str], str] = {}
     for line in history.lines:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What earlier reports said of each case: O/report/history.jsonl, one line per report.
 
-A line has the states that are not as in the line before, so that the file stays small. A report of the same records as
-the last one adds no line: making the page twice makes nothing old.
+A line has only the states that changed since the line before, so the file stays small. A report of the same results as
+the last report adds no line, so its failures stay new.
 """
 
 import hashlib
@@ -23,8 +23,8 @@ class History:
     """All reports, the oldest first.
 
     lines:  as the file has them
-    before: the states that the report before this one had
-    times:  when each report that counts here was made
+    before: the states in the report before this one
+    times:  when each report was made
     tracks: by run and case, the states in turn: (number of the report, state)
     """
 
@@ -39,12 +39,12 @@ class History:
         return bool(self.before)
 
     def was(self, run: str, case: str) -> str:
-        """The state in the report before, or ""."""
+        """The state of a case in the report before this one, or ""."""
         return self.before.get(run, {}).get(case, "")
 
 
 def digest(states: States) -> str:
-    """Names these states."""
+    """A digest that identifies these states."""
     return hashlib.sha256(json.dumps(states, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -60,9 +60,9 @@ def changes(before: States, now: States) -> dict[str, dict[str, list[str]]]:
 
 
 def read(path: Path, now: States, stamp: Mapping[str, str]) -> History:
-    """The reports in `path`, with this one: the last line, which has `when` and `what` of `stamp`.
+    """The reports in `path`, and this report as the last line.
 
-    stamp: when this report is made, and the digest of the records that it is made of
+    stamp: `when` this report is made, and in `what` the digest of its states
     """
     try:
         old = [line for line in map(json.loads, path.read_text().splitlines()) if "changes" in line]
@@ -91,5 +91,5 @@ def _apply(history: History, line: dict[str, Any]) -> None:
 
 
 def write(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
-    """Keep the reports."""
+    """Write the reports."""
     graft.replace(path, "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The library for templates: the one that Python has, or the one of requirements.txt, below O=."""
+"""Provides jinja2, the template library: the one that Python has, or the one of requirements.txt, below O=."""
 
 import importlib.util
 import os
@@ -15,7 +15,7 @@ WANTED = Path(__file__).parent / "requirements.txt"
 
 
 def provide(out: Path) -> None:
-    """See that jinja2 can be imported; installs it below `out` on first use."""
+    """Make sure that jinja2 can be imported. If Python lacks it, it is installed below `out` on first use."""
     if importlib.util.find_spec("jinja2"):
         return
     folder = out / "report" / "venv"
@@ -23,7 +23,7 @@ def provide(out: Path) -> None:
     if not stamp.exists() or stamp.read_bytes() != WANTED.read_bytes():
         line = f"python3 -m pip install -r {WANTED}"
         if os.environ.get("INSTALL") == "no":
-            raise UserError(f"make report needs jinja2, and INSTALL=no: {line}")
+            raise UserError(f"make report needs jinja2, and INSTALL=no forbids installing it; install with: {line}")
         machine.provide([machine.ENSUREPIP])
         progress.say(f"installing jinja2, the library for the page's template, into {folder}")
         ours.empty(folder)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the page says of tests, worked out from the records: their states, skips, known issues."""
+"""What the page says about tests: their states, skips and known issues, from the records."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ def label(case: results.Case) -> str:
 
 
 def states(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
-    """By run and case, the first letter of its state; a case that ran twice has the worse."""
+    """By run and case, the first letter of its state. A case that ran twice has the worse state."""
     rank = "fps"
     found: dict[str, dict[str, str]] = {}
     for run in runs:
@@ -41,9 +41,11 @@ def states(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
 
 @dataclass
 class Tests:
-    """Each test once, however many cells have it.
+    """The names of the tests. Each test counts once, however many cells have it.
 
-    passed, failed, skipped: names; failed: in any cell; passed: in any, and failed in none; skipped: in all
+    passed:  tests that passed in a cell and failed in none
+    failed:  tests that failed in a cell
+    skipped: tests that were skipped in every cell
     """
 
     passed: set[str] = field(default_factory=set)
@@ -74,10 +76,9 @@ class Reason:
     """A reason for skips, and the coverage that it costs.
 
     why:    the reason
-    unskip: the command that runs them, or ""
-    lost:   tests that nothing here ran
+    unskip: the command that runs the skipped tests, or ""
+    lost:   tests that no cell ran
     some:   tests that ran in another cell
-    known:  number of the known issue, or 0
     """
 
     why: str
@@ -87,7 +88,7 @@ class Reason:
 
 
 def reasons(data: Input, tests: Tests) -> list[Reason]:
-    """Why tests were skipped, the reason that costs most tests first."""
+    """Why tests were skipped; the reason that costs the most tests comes first."""
     table = skips.load()
     found: dict[str, Reason] = {}
     for run in data.runs:
@@ -99,7 +100,7 @@ def reasons(data: Input, tests: Tests) -> list[Reason]:
             said = " ".join(case.text).strip() or "no reason given"
             why = line.why if line else said[:1].upper() + said[1:]
             reason = found.setdefault(why, Reason(why))
-            # arm64 has most of what is tested: its command runs most of the tests.
+            # Prefer the command for arm64: it runs most of the tests.
             better = not reason.unskip or (run.arch == "arm64" and "--arch=arm64" not in reason.unskip)
             if line and line.unskip and not line.selftests and better:
                 reason.unskip = _unskip(run, line)
@@ -118,7 +119,7 @@ def _unskip(run: Run, line: skips.Line) -> str:
 
 @dataclass
 class Met:
-    """A known issue that a test met, or that is stale: where, as `run: case`."""
+    """A known issue that tests met, or that is stale there; each place is `run: case`."""
 
     issue: known_issues.Issue
     met: list[str] = field(default_factory=list)
@@ -126,7 +127,7 @@ class Met:
 
 
 def issues(runs: Iterable[Run]) -> list[Met]:
-    """The known issues that cases met, or passed in spite of."""
+    """The known issues that cases met, or that cases report as stale."""
     table = {issue.number: Met(issue) for issue in known_issues.load()}
     for run in runs:
         for case in run.cases:

@@ -17,7 +17,7 @@ function make(name, properties, ...children) {
 }
 const full = (suite, number) => suite.c[number] ? suite.n + "." + suite.c[number] : suite.n;
 const count = (letters, letter) => [...letters].filter(one => one === letter).length;
-// Numbers as "1 3-5" in the data: what each of them has.
+// From { value: "1 3-5" }, as the data has it, to a map from each number to its value.
 function unfold(grouped) {
   const own = new Map();
   for (const [key, numbers] of Object.entries(grouped)) for (const part of numbers.split(" ")) {
@@ -32,7 +32,7 @@ function said(suite, column, number) {
   const own = suite.t[column];
   return own && own.has(number) ? data.texts[own.get(number)] : "";
 }
-// The states of a case in turn: [number of the report, letter] each.
+// The states of a case in turn, each as [number of the report, letter of the state].
 function states(suite, column, number) {
   const own = suite.h[column];
   return own && own.has(number) ? own.get(number).split(" ").map(one => [Number(one.slice(0, -1)), one.slice(-1)]) : [];
@@ -48,7 +48,7 @@ function shade(letters) {
 function track(suite, column, number) {
   return states(suite, column, number).map(([when, letter]) => words[letter] + " from " + data.times[when]).join(", then ");
 }
-// Whether a case is what search and filter ask for.
+// Whether a case matches the search and the filter.
 function wanted(suite, number, query, only) {
   const columns = Object.keys(suite.s);
   if (only === "h") {
@@ -101,7 +101,7 @@ function table(heads, rows) {
     make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)));
 }
 function state(letter) { return make("td", { className: "state " + ({ f: "bad", p: "good", s: "warn" })[letter] }, words[letter]); }
-// The result of a search: each test once, with the cells by their states.
+// The result of a search: each test once, with the number of cells in each state.
 function list(hits) {
   const rows = hits.map(([suite, number]) => {
     const all = Object.values(suite.s).map(letters => letters[number]).join("");
@@ -125,12 +125,12 @@ function one(name) {
     const rows = Object.keys(suite.s).filter(c => suite.s[c][number] !== ".").map(c => make("tr", {}, make("td", {}, data.cells[c].n), state(suite.s[c][number]),
       make("td", {}, said(suite, c, number), make("div", { className: "soft" }, track(suite, c, number) || (data.times.length > 1 ? "no change" : "first report")))));
     const card = document.getElementById(anchor(name));
-    detail.replaceChildren(make("h3", {}, name), card ? make("p", {}, make("a", { href: "#" + card.id }, "Its failure, with the line that repeats it")) : "",
+    detail.replaceChildren(make("h3", {}, name), card ? make("p", {}, make("a", { href: "#" + card.id }, "The failure, with the line that repeats it")) : "",
       table(["cell", "verdict", "what it says, and its history"], rows));
     return;
   }
 }
-// What a cell says of itself: failed and skipped cases first.
+// One cell: its command, its log, and its suites with their counts.
 function whole(name) {
   const column = data.cells.findIndex(cell => cell.n === name), cell = data.cells[column];
   if (!cell) return;
@@ -139,7 +139,7 @@ function whole(name) {
   detail.replaceChildren(make("h3", {}, name), make("p", {}, cell.w), cell.i ? make("p", { className: "soft" }, cell.i) : "", cell.a ? make("pre", { tabIndex: 0 }, cell.a) : "",
     cell.l ? make("p", { className: "soft" }, "Log: " + cell.l + ", below O=") : "", table(["suite", "cases"], rows));
 }
-// As failures.py names the place of a card.
+// The id of a failure's card, as failures.py makes it.
 function anchor(name) { return "failure-" + name.replace(/\W+/g, "-").replace(/^-+|-+$/g, ""); }
 function follow() {
   const card = location.hash.startsWith("#failure-") && document.getElementById(location.hash.slice(1));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The page: page.html with what the model says, style and script in it."""
+"""Makes the page from page.html, the data of the model, the style sheet and the script."""
 
 import json
 from collections.abc import Mapping
@@ -16,17 +16,17 @@ from .records import Input
 
 HERE = Path(__file__).parent
 SHORT = 30
-"""Letters of a word that fits into the page on a phone."""
+"""A word with at most this many letters fits on a phone."""
 
 
 def script(content: object) -> Markup:
-    """JSON for the inside of <script>: nothing in it can end that."""
+    """JSON for the inside of a <script> element; nothing in it can end the element."""
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
 
 
 def words(command: str) -> Markup:
-    """A command for a narrow page: its short words stay whole. The text is the same."""
+    """A command as HTML for a narrow page: its short words are not broken. The text stays the same."""
     kept = []
     for word in command.split(" "):
         at = len(word) if len(word) <= SHORT else word.find("=") + 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the other commands have left below O=, read and not judged. Nothing is run."""
+"""Reads the results of the other commands below O=. It does not judge them, and runs nothing."""
 
 import json
 import re
@@ -24,17 +24,17 @@ class Run:
 
     name:    what the page calls it
     cases:   each with its verdict
-    cell:    the cell that it is, where the name tells
+    cell:    its cell, if the name says which
     command: the line that runs it again, or ""
     arch:    as in --arch=, or ""
     state:   "passed", "failed" or "none" (no verdict)
-    why:     where there is no verdict, the reason
+    why:     the reason, if there is no verdict
     seconds: how long it took, or 0
     log:     the file with its console, below O=
     kernel:  the version that the console names
     compiler: as the console names it
-    source:  the package or the tree that it was built from
-    emulator: what booted it
+    source:  the package or the tree that the kernel was built from
+    emulator: what booted the kernel
     """
 
     name: str
@@ -59,7 +59,7 @@ class Run:
             only = f"TESTS='{case.suite}.{case.name}'" if case.name else f"TESTS={case.suite}"
             return f"{self.command} {only}"
         own = case.name.partition(":")[0]
-        # The last glob wins, and a flavour may have one.
+        # Replace the glob of a flavour, since kunit.py takes only one.
         words = self.command.split(" ")
         if "*" in words[-1] and not words[-1].startswith("-"):
             words.pop()
@@ -79,7 +79,7 @@ def cell_named(name: str) -> Cell | None:
 
 
 def load(path: Path) -> JSON | None:
-    """A JSON file, or None where there is none that can be read."""
+    """The content of a JSON file; None if it cannot be read."""
     try:
         content: JSON = json.loads(path.read_text())
     except (OSError, ValueError):
@@ -115,7 +115,7 @@ class Input:
             raise UserError(f"no results in {out}: run make matrix, mutants, coverage or bench first, or set O=")
 
     def _planned(self) -> list[str]:
-        """The cells of the table, and those that are not in it, but ran."""
+        """The cells of the table, and cells that ran but are not in the table."""
         own = all(not name[0].isdigit() for name in self.places)
         cells = matrix.table(TABLE, own)
         for cell in cells:
@@ -145,7 +145,7 @@ class Input:
         return found
 
     def _checked(self) -> list[Run]:
-        """The cells of make check: verdicts without a word, but for the reasons that the table of skips has."""
+        """The cells of make check. Their records have no texts, so the reasons of skips are from skips.toml."""
         found = []
         lines = skips.load()
         for file in sorted((self.out / "check").glob("*.json")):
@@ -161,7 +161,7 @@ class Input:
         return found
 
     def _others(self) -> list[Run]:
-        """What ran after the last cell, or without any."""
+        """The runs that are newer than all cells; all runs if there is no cell."""
         found = []
         for name, cases in collect.runs(self.out):
             kind, _, folder = name.partition(" ")
@@ -182,7 +182,7 @@ class Input:
             self.newest = max(self.newest, file.stat().st_mtime)
 
     def _origin(self, build: Build) -> str:
-        """What a build folder was built from; with its commit where KDIR= is that tree."""
+        """The source that a build folder was built from; with its commit if KDIR= names this tree."""
         if build.label == "none":
             return ""
         if self.kdir and source.from_folder(self.kdir).label == build.label.partition("+")[0]:
@@ -190,7 +190,7 @@ class Input:
         return identity.labelled(build.label)
 
     def _identify(self, run: Run, origin: str, console: Path) -> None:
-        """Kernel and compiler, which only the head of a console has."""
+        """Fill in kernel, compiler, source and emulator. Only the console has the kernel and the compiler."""
         if not run.kernel:
             run.kernel, run.compiler = identity.banner([console])
         run.source = run.source or origin
@@ -212,7 +212,7 @@ def _verdicts(group: JSON, cell: Cell, lines: list[skips.Line], above: tuple[str
 
 
 def _reason(case: results.Case, cell: Cell, lines: list[skips.Line]) -> list[str]:
-    """The reason of a skip in the table. A skip that is in no table fails make check, unless it is a known issue."""
+    """The reason of a skip, from skips.toml or from the table of known issues. All other skips fail make check."""
     line = next((line for line in lines if line.holds(cell) and line.allows(case)), None)
     if line:
         return [line.why if re.search(r"[*?\[]", line.says) else line.says]
@@ -226,7 +226,7 @@ def _arch(name: str) -> str:
 
 
 def _line(kind: str, build: Build) -> str:
-    """The command of a run outside the table; "" where the name of its folder is not enough to tell."""
+    """The command of a run outside of the table; "" if the name of its folder does not say enough."""
     version = re.match(r"(\d+\.\d+)[.\d]*-\d", build.label)
     pages, _, digest = build.config.partition("-")
     if not build.arch or (digest and kind == "kunit"):

@@ -14,7 +14,7 @@ from .records import Input, Run
 
 @dataclass
 class Verdict:
-    """The sentence at the head of the page, and what follows from it.
+    """The sentence at the head of the page, and its kind, which gives the colour.
 
     kind:  "bad", "good" or "none" (nothing failed, but something has no verdict)
     words: the sentence
@@ -25,7 +25,7 @@ class Verdict:
 
 
 def changed(data: Input, history: History, now: Mapping[str, Mapping[str, str]]) -> tuple[list[str], int]:
-    """Tests that failed in the report before and pass now, and how many runs are as they were."""
+    """The tests that failed in the report before and pass now, and the number of runs without a change."""
     fixed, same = [], 0
     for run in data.runs:
         own = now[run.name]
@@ -38,7 +38,7 @@ def changed(data: Input, history: History, now: Mapping[str, Mapping[str, str]])
 def verdict(
     data: Input, failed: Sequence[Failure], met: Sequence[Met], tests: Tests, history: History, fixed: int, same: int
 ) -> Verdict:
-    """Say in one sentence how it stands."""
+    """The results in one sentence."""
     if not data.runs:
         return Verdict("none", "No test results here: only the measurements below.")
     cells = "cell" if data.planned else "run"

@@ -113,7 +113,7 @@ def test_mutants_end_with_a_verdict() -> None:
     ]
     assert mutants.ending([RESULT["failed"]], [Path("out")], {})[0] == "passed: 1 of 1 mutants noticed"
     broken = mutants.ending([judge.Result("odd", "does not build")], [Path("out")], {})
-    assert broken[:2] == ["NO VERDICT: 0 of 0 mutants noticed", "without a verdict: odd"]
+    assert broken[:2] == ["NO VERDICT: 0 of 0 mutants noticed", "mutants without a verdict: odd"]
 
 
 def test_mutants_by_rules_end_with_the_score_of_the_sample(
@@ -152,7 +152,7 @@ def test_a_kill_matrix_ends_with_what_is_unproven() -> None:
     found = killmatrix.findings(matrix, [], {})
     assert killmatrix.ending(found, matrix, Path("7.3-arm64.json"), {"KERNEL": "7.3"}) == [
         "kill matrix of linux 7.3.4: 1 of 2 cases (50.0 %) notice none of 2 mutants",
-        "without a reason: s.b",
+        "cases without a reason: s.b",
         "mutants that no case notices: n",
         "log: 7.3-arm64.json",
         "next: make report KERNEL=7.3",
@@ -163,7 +163,7 @@ def test_a_kill_matrix_ends_with_what_is_unproven() -> None:
     ("before", "after", "said"),
     [
         ("failed", "stale", ["passed: 1 of 1 patches fix their issue on linux x"]),
-        ("passed", "failed", ["FAILED: 0 of 1 patches fix their issue on linux x", "does not hold: issue 3"]),
+        ("passed", "failed", ["FAILED: 0 of 1 patches fix their issue on linux x", "the patch does not hold: issue 3"]),
         (
             "passed",
             "passed",

@@ -111,7 +111,7 @@ def test_a_file_of_the_trees_own_is_not_overwritten(tree: Path, project: Path) -
     (tree / "mm/tests").mkdir()
     (tree / "mm/tests/Makefile").write_text("# theirs\n")
     before = state(tree)
-    with pytest.raises(UserError, match="mm/tests/Makefile is there already"):
+    with pytest.raises(UserError, match="mm/tests/Makefile exists and is not from mmcheck"):
         graft.graft(tree, project)
     assert state(tree) == before
 

@@ -147,6 +147,6 @@ def test_the_command(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "2 checkouts, 2 builds, 8 tests" in capsys.readouterr().err
     assert json.loads((out / "kcidb.json").read_text())["version"] == {"major": 5, "minor": 0}
     assert kcidb.main({**environment, "ORIGIN": "My Lab"}) == 125
-    assert "small letters" in capsys.readouterr().err
+    assert "lower-case letters" in capsys.readouterr().err
     with pytest.raises(UserError, match="no results in"):
         Submission(out / "empty").whole()

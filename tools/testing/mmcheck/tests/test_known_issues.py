@@ -155,7 +155,7 @@ def test_a_patch_fixes_what_the_table_sees(tmp_path: Path, monkeypatch: pytest.M
     assert patched.fixed([issue("good.patch")], tree_of("f(); good();\n")) == ([], {})
     with pytest.raises(UserError, match=r"no patch fits; there are other.patch"):
         patched.fixed([issue("other.patch")], tree_of("f(); bad();\n"))
-    with pytest.raises(UserError, match="still seems to be there"):
+    with pytest.raises(UserError, match="still seems to have the faulty code"):
         patched.fixed([issue("none.patch")], tree_of("f(); bad();\n"))
 
 
@@ -243,7 +243,7 @@ ALONE = "known-issue-1"
         ({"a.b": "passed"}, {"a.b": "stale"}, "no test fails without the patch"),
         ({"a.b": "failed"}, {"a.b": "failed"}, "a test fails with the patch"),
         ({"a.b": "failed", ALONE: "failed"}, {"a.b": "stale", ALONE: "failed"}, "a test fails with the patch"),
-        ({"a.b": "failed"}, {"a.b": "passed"}, "no test says that it is stale"),
+        ({"a.b": "failed"}, {"a.b": "passed"}, "no test says that the issue is stale"),
         ({"a.b": "failed", ALONE: "passed"}, {"a.b": "stale", ALONE: "passed"}, "reproducer prints OK without"),
     ],
 )

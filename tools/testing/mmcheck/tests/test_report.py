@@ -116,7 +116,7 @@ def test_the_page_of_a_failure_shows_all_that_is_known_of_it(tmp_path: Path) -> 
     for part in (
         "new",
         "On 7.3 arm64 4K, 7.3 arm64 4K locks",
-        "It is not a known issue.",
+        "This failure is not a known issue.",
         "Entry 48 of the table after get_and_clear_full_ptes idx 54 full 0",
         "00e8000041540c43 , expected 0068000041540cc3",
         "Dirty is 1, expected 0; read-only is 0, expected 1.",

@@ -87,7 +87,7 @@ def test_what_git_am_refuses_is_a_fault(tmp_path: Path, monkeypatch: pytest.Monk
         plain(repository, *words, stdin=stdin)
 
     monkeypatch.setattr(series.Repository, "git", spoiled)
-    assert mailed(tmp_path).faults == ("git am refuses it",)
+    assert mailed(tmp_path).faults == ("git am refuses the patch",)
 
 
 def proof(before: str, after: str) -> Proof:

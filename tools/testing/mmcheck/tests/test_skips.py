@@ -68,7 +68,7 @@ def test_a_line_is_for_the_cells_that_it_names(tmp_path: Path, condition: str, h
 def test_a_line_of_which_no_skip_is_left_is_reported(tmp_path: Path) -> None:
     lines = table(tmp_path, ENTRY)
     gone = skips.judge(ARM64, [Case("race", "two: a", "passed")], lines).gone
-    assert gone == ["the table expects a skip of race.two: * (needs * CPUs): it ran; take the line out"]
+    assert gone == ["skips.toml expects a skip of race.two: * (needs * CPUs), but it ran; remove the line"]
     assert not skips.judge(ARM64, [Case("race", "two: a", "passed")], table(tmp_path, ENTRY + "maybe = true")).gone
     # Not where the cell runs none of these cases.
     assert not skips.judge(ARM64, [Case("other", "a", "passed")], lines).gone
@@ -103,7 +103,7 @@ def test_make_check_fails_by_a_skip_that_is_not_in_the_table(
     tally = check.Tally()
     check.gate(tally, check.of("7.3", "arm64", flavour="stock"), console)
     name = "7.3 arm64 4K stock: atomic_rmw_large.mthp_faults"
-    assert tally.failures == [f"{name}: a skip that is not in the table"]
+    assert tally.failures == [f"{name}: a skip that skips.toml does not allow"]
     assert [skip.partition(": needs")[0] for skip in tally.skips] == ["7.3 arm64 4K stock: atomic_rmw_large.load_cost"]
     assert "skipped: no such size; skips.toml allows no such skip" in capsys.readouterr().out
 
