@@ -374,7 +374,7 @@ FIXTURE_SETUP(khugepaged)
 
 	m->fd = -1;
 	if (!table || table > 64 << 20)
-		SKIP(return, "no huge pages, or larger than 64 MiB");
+		SKIP(return, "no huge pages, or huge pages of more than 64 MiB");
 	if (folio_owners == OWNERS_UNKNOWN)
 		SKIP(return, "CONFIG_KALLSYMS_ALL=n: cannot tell if the kernel tracks owners");
 	why = folio_settings(order);

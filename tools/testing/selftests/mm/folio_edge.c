@@ -107,7 +107,7 @@ TEST_F_TIMEOUT(folio_edge, mincore_answers, 120)
 	const char *why = folio_settings(order_of(n));
 
 	if (bytes(pages) > 64 << 20)
-		SKIP(return, "a page of answers is for too much memory");
+		SKIP(return, "one page of mincore() answers is for too much memory");
 	if (!why)
 		why = memory_map(&m, ANON, order_of(n), pages / n);
 	if (why)
@@ -117,7 +117,7 @@ TEST_F_TIMEOUT(folio_edge, mincore_answers, 120)
 		ASSERT_TRUE(interleave(self));
 		ASSERT_EQ(0, mincore(m.at, bytes(pages), answers));
 		ASSERT_EQ(0, changed(self)) {
-			TH_LOG("the kernel wrote past the page of answers");
+			TH_LOG("mincore() wrote past the page of its answers");
 		}
 		for (unsigned int i = 0; i < pages; i++)
 			ASSERT_EQ(1, answers[i]);
@@ -200,7 +200,7 @@ TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 		for (unsigned int page = 0; page < n; page++)
 			EXPECT_FALSE(pagemap_has(to + bytes(page), PM_PRESENT | PM_SWAP));
 		EXPECT_EQ(0, changed(self)) {
-			TH_LOG("reclaim took the data after a page table for entries of the table");
+			TH_LOG("reclaim changed the page after a page table");
 		}
 		munmap(room, 3 * table);
 		memory_free(&m);

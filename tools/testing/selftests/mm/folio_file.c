@@ -502,7 +502,7 @@ TEST_F(folio_file, fork_while_running)
 			_exit(page < m->pages);
 		EXPECT_EQ(m->pages, page);
 		EXPECT_EQ(0, child_of(child)) {
-			TH_LOG("exit status of the child: 1 wrong code, 2 entries, 3 Rss");
+			TH_LOG("status 1: wrong return value; 2: wrong entries; 3: wrong Rss");
 		}
 		EXPECT_TRUE(entries_are(at, file, were, 0));
 		copied += file;

@@ -118,7 +118,7 @@ TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 			_exit(wrong_page(m, page) < 0 ? 0 : 1);
 		}
 		ASSERT_EQ(0, child_of(child))
-			TH_LOG("page %u; exit status: 1 content, 2 not folded, 3 block unfolded",
+			TH_LOG("page %u; status 1: content; 2: folding before write; 3: after it",
 			       page);
 		ASSERT_EQ(-1, wrong_page(m, -1));
 		if (self->contpte)
@@ -254,7 +254,7 @@ static void fork_part(struct __test_metadata *_metadata, FIXTURE_DATA(folio_fork
 		close(go[0]);
 		close(go[1]);
 		EXPECT_EQ(0, child_of(child))
-			TH_LOG("%u pages from page %u; exit status: 1 outside, 2 inside, 3 folding",
+			TH_LOG("%u pages from %u; status 1: wrong outside; 2: inside; 3: folding",
 			       pages, first);
 		EXPECT_EQ(-1, wrong_page(m, -1));
 	}

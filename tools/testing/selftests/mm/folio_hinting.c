@@ -73,8 +73,8 @@ TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
 		EXPECT_EQ(1, read_pages(m->at + bytes(i), 1));
 		EXPECT_EQ(0, read_pages(m->at + bytes(i), other));
 		EXPECT_EQ(1, read_pages(m->at + bytes(i + other), 1)) {
-			TH_LOG("faults on the single page, page %u of the folio at page %u", other,
-			       i);
+			TH_LOG("wrong number of faults: single page %u in the folio at page %u",
+			       other, i);
 		}
 		EXPECT_EQ(0, read_pages(m->at + bytes(i), size));
 	}
@@ -238,7 +238,7 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_lowest_address, 240)
 	struct lowest result;
 
 	if (psize() != 4096)
-		SKIP(return, "with such pages no two tables are adjacent in memory");
+		SKIP(return, "with pages larger than 4K no two tables are adjacent in memory");
 	if (read_num("/proc/sys/vm/mmap_min_addr") > bytes(1))
 		SKIP(return, "the lowest addresses cannot be mapped");
 	room = mmap(NULL, (tables + 1) * table, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -29,7 +29,7 @@ FIXTURE_SETUP(folio_huge)
 
 	m->fd = -1;
 	if (!size || size > 64 << 20)
-		SKIP(return, "no huge pages, or larger than 64 MiB");
+		SKIP(return, "no huge pages, or huge pages of more than 64 MiB");
 	why = folio_settings(order_of(size / psize()));
 	if (!why && !have_swap())
 		why = "no swap";

@@ -65,7 +65,7 @@ static inline bool has_issue(int number)
 	const int __number = (number);					\
 									\
 	if (has_issue(__number) && __test_passed(_metadata))		\
-		TH_LOG("known issue %d is stale: the source shows it, the property holds", \
+		TH_LOG("known issue %d is stale: the source has the bug, but the property holds", \
 		       __number);					\
 } while (0)
 

@@ -94,7 +94,7 @@ TEST_F(folio_lazyfree, pinned_keeps_permission)
 			faults_begin(&before);
 			*at = pattern(page);
 			EXPECT_EQ(!writable, faults() - before) {
-				TH_LOG("page %u: every other page from page %u on is writable",
+				TH_LOG("page %u; every second page from page %u on is writable",
 				       page, first);
 			}
 			EXPECT_EQ(writable, pfn_of(at) == pfn);

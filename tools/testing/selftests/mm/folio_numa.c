@@ -49,7 +49,7 @@ FIXTURE(folio_numa)
 FIXTURE_VARIANT(folio_numa)
 {
 	enum memory_kind kind;
-	int order;		/* added to the order of a block; or SINGLE, PMD */
+	int order;		/* SINGLE, PMD, or a number to add to a block's order */
 };
 
 #define SINGLE -1

@@ -240,14 +240,15 @@ TEST_F(folio_permission, mremap_of_two_blocks)
 		for (unsigned int page = 0; page < half; page++)
 			to[bytes(own + page)] = pattern(own + page);
 		EXPECT_EQ(0, faults() - before) {
-			TH_LOG("writes to own pages of the parent, from page %u on, fault", own);
+			TH_LOG("faults: the parent wrote to its own pages, from page %u on", own);
 		}
 		for (unsigned int page = 0; page < half; page++)
 			memset(other + bytes(page), 0xee, bytes(1));
 		close(go[0]);
 		close(go[1]);
 		EXPECT_EQ(0, child_of(child)) {
-			TH_LOG("own pages begin at page %u; status 1: the child saw a write", own);
+			TH_LOG("parent's own pages: from %u on; status 1: the child saw a write",
+			       own);
 		}
 		munmap(to, length);
 		memory_free(m);

@@ -106,7 +106,7 @@ struct counters {
  * @odd: its pages are those whose number modulo WRITERS is this; the last four
  *	pages have no writer
  * @rounds: how often it has counted in all its pages since the block was made
- * @held: the last value of the variable hold for which it waited
+ * @held: the last number other than 0 that it found in hold
  * @wrong: a page that had lost the last write, or -1
  */
 struct writer {
@@ -342,9 +342,9 @@ TEST_F(folio_race, mremap_beside_writers)
  * [contpte 242] A block is swapped out three times while writers use it, and no
  * write is lost. The block comes back from swap clean, and the next writes make
  * it dirty. The kernel must not lose these dirty bits when it reads and clears
- * the entries. No writer uses the last page, so this page shows whether the
- * block was in swap. The writers often map the block again before it is in
- * swap, so the case may need more rounds.
+ * the entries. No writer touches the last page. So if this page of anonymous
+ * memory is in swap, the block was swapped out. The writers often map the block
+ * again before it is in swap, so the case may need more rounds.
  */
 TEST_F(folio_race, pageout_under_writers)
 {
@@ -447,8 +447,8 @@ TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
  * @protects: how often the last page was made read-only and writable again
  * @folds: how often the block was seen folded
  * @unfolds: how often the block was seen unfolded
- * @failed: whether a call failed, or the block was folded or unfolded when it
- *	must not be
+ * @failed: whether a call failed, or the block was unfolded before a change or
+ *	folded during a change
  */
 struct changer {
 	struct memory *memory;
@@ -492,8 +492,8 @@ static void *change(void *argument)
 /*
  * [contpte 64] vmsplice() finds the pages of a block by GUP-fast, without the
  * page-table lock, while another thread unfolds and folds the block. The pipe
- * then holds the content of the right pages: each page has other content, so a
- * wrong page is noticed. Only the last page may be missing.
+ * then holds the content of the right pages: no two pages have the same
+ * content, so a wrong page is noticed. Only the last page may be missing.
  */
 TEST_F(folio_race, gup_fast_beside_changes)
 {

@@ -23,7 +23,7 @@ FIXTURE(folio_reuse)
 {
 	struct memory memory;
 	int go[2];
-	unsigned int copies;	/* pages that this kernel copies when it may reuse them */
+	unsigned int copies;	/* pages copied by writes after all sharers have exited */
 };
 
 FIXTURE_VARIANT(folio_reuse)
@@ -194,10 +194,10 @@ TEST_F(folio_reuse, half_moved_away)
 }
 
 /*
- * [mapped 37] mremap() moves the folio to an address where a page table ends in
- * its middle. A child shares the second half, so a write to the first half
- * copies. After the child has exited, a kernel that tracks owners reuses the
- * other pages.
+ * [mapped 37] mremap() moves the folio across the end of a page table: this
+ * table maps the first half, and the next table maps the second half. A child
+ * shares the second half, so a write to the first half copies. After the child
+ * has exited, a kernel that tracks owners reuses the other pages.
  */
 TEST_F(folio_reuse, over_table_end)
 {
@@ -374,9 +374,9 @@ TEST_F(folio_reuse, pin_before_fork)
  * reads the memory back. No other process maps the folio, but the child has
  * swap entries, and will read the folio from the swap cache. So a write of the
  * parent copies. After the child has exited, the kernel frees the swap entries
- * and reuses the pages. Older kernels read back single pages. Newer kernels
- * read back some large folios that were swapped out as a whole. The same rule
- * holds on both kinds of kernels.
+ * and reuses the pages. Older kernels read back single pages. A newer kernel
+ * can read back a large folio, if it swapped out the folio as a whole. The same
+ * rule holds on both kinds of kernels.
  */
 TEST_F(folio_reuse, in_swap_cache)
 {
@@ -463,9 +463,9 @@ static void *write_all(void *argument)
 
 /*
  * [mapped 39] A thread is not another process. When a thread starts, no page
- * becomes read-only, and a write of the thread costs no fault. After a child
- * has shared the folio and exited, the kernel reuses or copies pages for a
- * thread as for the main thread.
+ * becomes read-only, and a write of the thread costs no fault. Then a child
+ * shares the folio and exits, and a new thread writes to all pages. A kernel
+ * that tracks owners reuses the pages, and an older kernel copies them.
  */
 TEST_F(folio_reuse, thread_writes)
 {

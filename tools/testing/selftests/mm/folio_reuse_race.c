@@ -340,7 +340,7 @@ TEST_F_TIMEOUT(folio_reuse_race, direct_read_beside_forks, 60)
 	pthread_join(direct.thread, NULL);
 	pthread_join(writer, NULL);
 	EXPECT_EQ(0, direct.wrong) {
-		TH_LOG("direct.wrong reads went to a page that the process no longer mapped");
+		TH_LOG("a read went to a page that the process no longer mapped");
 	}
 	DID(direct.reads, "reads with O_DIRECT");
 	DID(forks, "children forked during the reads");

@@ -361,8 +361,8 @@ static inline int memory_file(enum memory_kind kind, unsigned int pages)
 	for (unsigned int i = 0; i < pages; i++)
 		memset(page + bytes(i), pattern(i), bytes(1));
 	/*
-	 * A single write of all pages makes large folios. After fsync() they
-	 * are clean, and writeback leaves them alone.
+	 * One pwrite() of all pages makes large folios. After fsync() they are
+	 * clean, and writeback leaves them alone.
 	 */
 	if (pwrite(fd, page, bytes(pages), 0) != (ssize_t)bytes(pages) || fsync(fd)) {
 		close(fd);

@@ -94,9 +94,9 @@ static int write_and_look(char *at)
 }
 
 /*
- * Fork a child whose page tables are in pages with this kind of index. Fork
- * again until a child exits with @sought, at most USED_TRIES times in all.
- * Returns the last exit status.
+ * Free pages whose page->index is as @index says, then fork a child: its page
+ * tables are in some of these pages. Do this until a child exits with @sought,
+ * at most USED_TRIES times. Returns the last exit status.
  */
 static int child_writes(char *at, enum used_index index, int sought)
 {

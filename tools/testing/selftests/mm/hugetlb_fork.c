@@ -9,9 +9,9 @@
  * ptdesc lies over struct page, so fields that the kernel does not set keep old
  * values.
  *
- * How: the test frees pages of a file, each with another index, just before the
- * kernel needs page tables (hugetlb_tables.h). As a control, it frees pages
- * that all have index 0.
+ * How: the test frees pages of a file just before the kernel needs page tables
+ * (hugetlb_tables.h). No two of these pages have the same page->index. As a
+ * control, the test frees pages whose index is 0.
  *
  * No other mapping is near the memory, so all page tables of the memory are
  * new.
@@ -72,15 +72,16 @@ FIXTURE_VARIANT_ADD(hugetlb_fork, fourth)
 };
 
 /*
- * Map a page where there is no page table. Pages with this kind of index become
- * its page tables. Returns whether it worked.
+ * Free pages whose page->index is as @index says, then map a page where there
+ * is no page table: its page tables are in some of the freed pages. Returns
+ * whether it worked.
  */
 static bool map_page(struct hugetlb_fork_page *p, enum used_index index)
 {
 	char *at = mmap(p->room, 2 * SPAN, PROT_NONE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 
-	/* The first mmap() has freed all earlier tables. */
+	/* This mmap() replaced an older mapping, and so freed its page tables. */
 	if (at != p->room || !used_free(&p->used, index))
 		return false;
 	at = mmap(p->at, p->size, PROT_READ | PROT_WRITE,
@@ -125,8 +126,9 @@ FIXTURE_TEARDOWN(hugetlb_fork)
 }
 
 /*
- * Fork a child whose page tables are in pages with this kind of index. Returns
- * what the child finds, or -1 on failure.
+ * Free pages whose page->index is as @index says, then fork a child: its page
+ * tables are in some of these pages. Returns what the child finds, or -1 on
+ * failure.
  */
 static int child_has_once(struct hugetlb_fork_page *p, enum used_index index)
 {

@@ -7,11 +7,11 @@
  * mprotect() protects it, and fork() copies its entry. This holds for each size of
  * hugetlb.
  *
- * How: the mapping is as long as the ranges of two page tables of the level that has
- * its entries. Only one page in the second half is ever touched, so the first half has
- * no table. The kernel skips the range of a missing table, and takes the size of this
- * range from hugetlb_mask_last_page(). As a control, the same call is made for the
- * second half alone, whose table exists.
+ * How: the entries of the mapping need two whole page tables, one for each half.
+ * Only one page in the second half is ever touched, so the first half has no table. The
+ * kernel skips the range of a missing table, and takes the size of this range from
+ * hugetlb_mask_last_page(). As a control, the same call is made for the second half
+ * alone, whose table exists.
  *
  *	begin                      at
  *	|  no table                |  table: one page                 |

@@ -23,8 +23,8 @@
 #define USED 512
 
 /*
- * The index of the freed pages. USED_NUMBER: 0, 1, 2 and so on, all pages in
- * one file. USED_ZERO: always 0, each page in a file of its own.
+ * The page->index of the freed pages. USED_NUMBER: 0, 1, 2 and so on, all pages
+ * in one file. USED_ZERO: always 0, each page in a file of its own.
  */
 enum used_index { USED_NUMBER, USED_ZERO };
 
