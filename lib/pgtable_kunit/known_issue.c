@@ -75,6 +75,6 @@ void pgtable_kunit_stale_issue(struct kunit *test, int number)
 	if (pgtable_kunit_has_issue(number) &&
 	    READ_ONCE(test->status) != KUNIT_FAILURE)
 		kunit_info(test,
-			   "known issue %d is stale: the source shows it, the property holds\n",
+			   "known issue %d is stale: the source has the bug, but the property holds\n",
 			   number);
 }
