@@ -50,10 +50,23 @@ static long huge(const char *at)
 	return found;
 }
 
+/* Let huge pages of this size follow transparent_hugepage/enabled, which is "madvise". */
+static int huge_pages_on(unsigned long size)
+{
+	int all = open("/sys/kernel/mm/transparent_hugepage/enabled", O_WRONLY), one;
+	char path[96];
+
+	snprintf(path, sizeof(path), "/sys/kernel/mm/transparent_hugepage/hugepages-%lukB/enabled",
+		 size / 1024);
+	one = open(path, O_WRONLY);	/* kernels before 6.8 have no such file */
+	return (all < 0 || write(all, "madvise", 7) == 7) &&
+	       (one < 0 || write(one, "inherit", 7) == 7);
+}
+
 int main(void)
 {
-	int enabled = open("/sys/kernel/mm/transparent_hugepage/enabled", O_WRONLY);
-	unsigned long size = huge_page_size(), page = sysconf(_SC_PAGESIZE), wrong = 0, entry;
+	unsigned long size = huge_page_size(), page = sysconf(_SC_PAGESIZE);
+	unsigned long wrong = 0, entry;
 	int fd = open("/proc/self/pagemap", O_RDONLY), ready[2], go[2], bug;
 	char *room = MAP_FAILED, *at, c = 0;
 
@@ -65,7 +78,7 @@ int main(void)
 	}
 	at = (char *)(((unsigned long)room + 2 * size - 1) & -size);
 	mprotect(at, size, PROT_READ | PROT_WRITE);
-	if (enabled >= 0 && write(enabled, "madvise", 7) != 7)
+	if (!huge_pages_on(size))
 		printf("cannot set transparent_hugepage/enabled\n");
 	madvise(at, size, MADV_HUGEPAGE);
 	memset(at, 1, size);
