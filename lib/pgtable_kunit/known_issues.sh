@@ -56,7 +56,7 @@ issue 1 '' arch/arm64/include/asm/pgtable.h 'set_ptes(' \
 	'{ pte = pte_mknoncont(pte); if (likely(nr == 1))'
 issue 2 '' arch/um/include/asm/pgtable.h 'set_ptes(' \
 	'pte = __pte(pte_val(pte) + (nr << PFN_PTE_SHIFT));'
-issue 3 7.2 arch/arm64/include/asm/pgtable.h 'pte_present(' \
+issue 3 7.3 arch/arm64/include/asm/pgtable.h 'pte_present(' \
 	'#define pte_present(pte) (pte_valid(pte) || pte_present_invalid(pte))'
 issue 4 '' mm/rmap.c 'folio_referenced_one(' \
 	'pra->referenced = -1; page_vma_mapped_walk_done(&pvmw); return false; } if (pvmw.pte && folio_test_large(folio)) {' \
@@ -98,6 +98,8 @@ issue 20 '' mm/hmm.c 'hmm_vma_walk_pmd(' \
 	'unsigned long pfn = softleaf_to_pfn(entry); unsigned long i; if (softleaf_is_device_private_write(entry))'
 issue 21 '' arch/arm64/mm/pageattr.c 'change_memory_common(' \
 	'for (i = 0; i < area->nr_pages; i++) { __change_memory_common((u64)page_address(area->pages[i]),'
+issue 22 7.4 arch/arm64/mm/contpte.c 'contpte_set_ptes(' \
+	'if (!mm_is_user(mm)) return __set_ptes(mm, addr, ptep, pte, nr);'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

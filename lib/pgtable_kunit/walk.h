@@ -162,6 +162,7 @@ enum walk_returns {
  * @folds: blocks are folded when they can be
  * @has: what entries can say
  * @set_max: how many entries can be set with one call
+ * @none_max: the same for entries that are PROT_NONE
  * @entry: the window
  * @flushes: number of TLB invalidations of the last step
  * @flush: first entry, and the one after the last, of each
@@ -176,6 +177,7 @@ struct walk_model {
 	bool folds;
 	unsigned int has;
 	unsigned int set_max;
+	unsigned int none_max;
 	struct walk_entry entry[WALK_WINDOW];
 	unsigned int flushes;
 	struct {
@@ -318,6 +320,7 @@ struct walk {
 struct walk *walk_alloc(struct kunit *test, const char *name,
 			const struct walk_ops *ops,
 			struct pgtable_kunit_table *table, struct folio *folio);
+void walk_avoid_known(struct walk *w);
 void walk_reset(struct walk *w);
 void walk_fill(struct walk *w, unsigned int idx,
 	       const struct walk_entry *entry);

@@ -199,6 +199,8 @@ static unsigned int walk_draw_room(struct walk *w, const struct walk_step *step)
 
 	if (e->kind == WALK_SWAP || e->special)
 		return 1;
+	if (e->kind == WALK_PROTNONE)
+		max_nr = min(max_nr, w->model.none_max);
 	while (nr < max_nr && e->page + nr < WALK_PAGES &&
 	       walk_same_folio(e->page, e->page + nr))
 		nr++;

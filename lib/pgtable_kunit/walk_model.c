@@ -100,6 +100,7 @@ static bool walk_set_legal(const struct walk_model *m,
 	if (step->nr == 1)
 		return true;
 	if (!walk_present(e) || e->special || step->nr > m->set_max ||
+	    (e->kind == WALK_PROTNONE && step->nr > m->none_max) ||
 	    e->page + step->nr > WALK_PAGES ||
 	    !walk_same_folio(e->page, e->page + step->nr - 1))
 		return false;
@@ -160,6 +161,8 @@ bool walk_step_legal(const struct walk_model *m, const struct walk_step *step)
 		 * executable.
 		 */
 		return step->nr <= walk_batch(m, step->idx) && !first->exec &&
+		       (!(step->flags & WALK_NOACCESS) ||
+			step->nr <= m->none_max) &&
 		       (!(step->flags & WALK_WRITE) || !first->uffd);
 	default:
 		return step->nr <= walk_batch(m, step->idx);

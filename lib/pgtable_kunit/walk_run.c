@@ -292,6 +292,45 @@ bool walk_replay_fails(struct walk *w, const struct walk_step *step,
 	return false;
 }
 
+/* Set entries of one kind, and return what the second one is. */
+static pte_t walk_try_set(struct walk *w, enum walk_kind kind, unsigned int nr)
+{
+	const struct walk_entry entry = { .kind = kind };
+	struct pgtable_kunit_table *table = w->table;
+	pte_t pte;
+
+	w->functions->set_ptes(table->mm, table->addr, table->pte,
+			       w->ops->encode(w, &entry), nr);
+	pte = pgtable_kunit_raw_get(table->pte + 1);
+	pgtable_kunit_table_reset(table);
+	return pte;
+}
+
+/**
+ * walk_avoid_known() - leave out what known issues of this kernel get wrong
+ * @w: the walk, complete
+ *
+ * Issue 2: set_ptes() of three pages maps other pages. Issue 22: set_ptes() of
+ * a block that is PROT_NONE makes it contiguous. Other cases show these issues;
+ * a walk would meet nothing else. A kernel with the faulty code that does not
+ * do so gets all steps.
+ */
+void walk_avoid_known(struct walk *w)
+{
+	if (IS_ENABLED(CONFIG_UML) && pgtable_kunit_has_issue(2) &&
+	    pte_pfn(walk_try_set(w, WALK_VALID, 3)) != walk_page_pfn(w, 1)) {
+		kunit_info(w->test, "known issue 2: no more than two pages are set at once\n");
+		w->model.set_max = 2;
+	}
+#ifdef CONFIG_ARM64
+	if (pgtable_kunit_has_issue(22) &&
+	    pte_cont(walk_try_set(w, WALK_PROTNONE, WALK_BLOCK))) {
+		kunit_info(w->test, "known issue 22: no whole block becomes PROT_NONE at once\n");
+		w->model.none_max = WALK_BLOCK - 1;
+	}
+#endif
+}
+
 /**
  * walk_alloc() - make a walk
  * @test: the test that is to own it
@@ -321,5 +360,6 @@ struct walk *walk_alloc(struct kunit *test, const char *name,
 	w->pair_pfn = folio_pfn(pair[0]);
 	w->model.folds = WALK_FOLDS;
 	w->model.set_max = WALK_WINDOW;
+	w->model.none_max = WALK_WINDOW;
 	return w;
 }

@@ -100,20 +100,6 @@ static void range_hardware(pte_t *ptep, unsigned int flags)
 	WRITE_ONCE(*ptep, pte);
 }
 
-/* Known issue 2: set_ptes() of three pages maps other pages. */
-static bool range_set_ptes_skips(struct walk *w)
-{
-	static const struct walk_entry entry = { .kind = WALK_VALID };
-	struct pgtable_kunit_table *table = w->table;
-	bool skips;
-
-	w->functions->set_ptes(table->mm, table->addr, table->pte,
-			       range_encode(w, &entry), 3);
-	skips = pte_pfn(ptep_get(table->pte + 1)) != walk_page_pfn(w, 1);
-	pgtable_kunit_table_reset(table);
-	return skips;
-}
-
 static const struct walk_ops range_walk_ops = {
 	.encode = range_encode,
 	.image_ok = range_image_ok,
@@ -163,10 +149,6 @@ struct walk *pte_range_walk_alloc(struct kunit *test, const char *name,
 		w->shift = 1;
 		w->pair_pfn = w->pfn + WALK_FOLIO_PAGES;
 	}
-	if (IS_ENABLED(CONFIG_UML) && pgtable_kunit_has_issue(2) &&
-	    range_set_ptes_skips(w)) {
-		kunit_info(test, "known issue 2: no more than two pages are set at once\n");
-		w->model.set_max = 2;
-	}
+	walk_avoid_known(w);
 	return w;
 }

@@ -106,6 +106,7 @@ void contpte_fill(struct contpte_fixture *f, int idx, unsigned int page,
 void contpte_reset(struct contpte_fixture *f);
 void contpte_fill_window(struct contpte_fixture *f, int base, unsigned int mask,
 			 unsigned int young, unsigned int dirty);
+bool contpte_set_none(struct contpte_fixture *f);
 void contpte_model_flush(struct contpte_fixture *f, int idx, int nr);
 void contpte_model_convert(struct contpte_fixture *f, int idx, bool fold);
 void contpte_model_unfold(struct contpte_fixture *f, int idx);

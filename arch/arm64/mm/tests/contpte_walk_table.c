@@ -157,5 +157,6 @@ struct walk *contpte_walk_alloc(struct kunit *test)
 	/* Higher addresses are not stored as they are. */
 	KUNIT_ASSERT_LT(test, PFN_PHYS(w->pfn), BIT_ULL(48));
 	KUNIT_ASSERT_LT(test, PFN_PHYS(w->pair_pfn), BIT_ULL(48));
+	walk_avoid_known(w);
 	return w;
 }

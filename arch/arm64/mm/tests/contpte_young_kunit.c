@@ -155,6 +155,63 @@ static void young_op_matches_model(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, ranges, "ranges");
 }
 
+/*
+ * The first entries of a block of PROT_NONE entries are replaced by entries
+ * that are not present. Then a function is called for the others. It must not
+ * change the entries that are not present [contpte 75]: in them, the accessed
+ * bit is a part of the type. That bit is set in migration entries and markers.
+ *
+ *	entries	|ssssssssNNNNNNNN|	s: not present, N: PROT_NONE
+ *	range	         <------>
+ *
+ * One entry, half of the block, and all but one are replaced.
+ */
+static void young_op_beside_nonpresent(struct kunit *test)
+{
+	static const unsigned int replaced[] = {
+		1, CONT_PTES / 2, CONT_PTES - 1,
+	};
+	const unsigned int type = BIT(MAX_SWAPFILES_SHIFT) - 1;
+	const struct young_op *op = test->param_value;
+	struct contpte_fixture *f = test->priv;
+	unsigned int n, i;
+
+	contpte_skip_unless_folds(test);
+	if (op->range && !PGTABLE_KUNIT_YOUNG_RANGES)
+		kunit_skip(test, "this kernel has no %s", op->desc);
+
+	for (n = 0; n < ARRAY_SIZE(replaced); n++) {
+		unsigned int start = replaced[n];
+		unsigned int end = op->single ? start + 1 : CONT_PTES;
+		bool folds, wide, got, want;
+
+		contpte_reset(f);
+		folds = contpte_set_none(f);
+		for (i = 0; i < CONT_PTES; i++) {
+			pte_t pte = pte_mkdirty(pte_mkyoung(f->table->want[i]));
+
+			if (i < start)
+				pte = swp_entry_to_pte(swp_entry(type, i + 1));
+			pgtable_kunit_table_set(f->table, i, pte);
+		}
+		got = op_run(f, op, start, end);
+
+		/* All but one of the functions look at the contiguous bit only. */
+		wide = folds && op->single != op_clear_flush;
+		want = op_model(f, op, wide ? 0 : start, wide ? CONT_PTES : end);
+		if (folds)
+			pgtable_kunit_known_issue(test, 22,
+						  "PROT_NONE entries are contiguous%s",
+						  wide ? ", and those beside them change" : "");
+		else
+			pgtable_kunit_stale_issue(test, 22);
+		contpte_check(f, "%s of [%u, %u), %u are not present", op->desc,
+			      start, end, start);
+		KUNIT_EXPECT_EQ_MSG(test, got, want, "%s of [%u, %u)",
+				    op->desc, start, end);
+	}
+}
+
 static struct kunit_suite contpte_young_suite;
 
 static int contpte_young_init(struct kunit *test)
@@ -170,6 +227,7 @@ static int contpte_young_init(struct kunit *test)
 static struct kunit_case contpte_young_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(young_op_matches_model, young_op_gen_params,
 			      PGTABLE_KUNIT_SLOW),
+	KUNIT_CASE_PARAM(young_op_beside_nonpresent, young_op_gen_params),
 	{}
 };
 

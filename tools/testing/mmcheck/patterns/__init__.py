@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Search a kernel for patterns that were bugs before, and print each place with its verdict.
 
-KERNEL= or KDIR= names the tree. OTHER= names a second tree, by its version or folder. With it the pattern `gap` is
-searched too: a function that checks for presence more often in the second tree. verdicts.toml has the patterns, and the
-verdict on each candidate: shown, refuted, or open. ONLY=new prints the candidates without a verdict.
+KERNEL= or KDIR= names the tree. OTHER= names a second tree, by its version or folder. With it two more patterns are
+searched, `gap` and `guard`: functions that check more in the second tree. Both find only what the first tree lacks; swap
+the trees to find what the second one lacks. verdicts.toml has the patterns, and the verdict on each candidate: shown,
+refuted, or open. ONLY=new prints the candidates without a verdict.
 """
 
 import fnmatch
@@ -17,7 +18,7 @@ from pathlib import Path
 from .. import command, source
 from ..errors import PASSED, UserError
 from ..settings import from_environment
-from .searches import SEARCHES, Candidate, gaps, search, tree
+from .searches import SEARCHES, Candidate, gaps, guards, search, tree
 
 TABLE = Path(__file__).with_name("verdicts.toml")
 VERDICTS = ("shown", "open", "refuted")
@@ -46,7 +47,7 @@ def load(table: Path = TABLE) -> list[Verdict]:
     found = []
     for entry in tomllib.loads(table.read_text())["verdict"]:
         one = Verdict(**{**entry, "functions": tuple(entry["functions"])})
-        if one.verdict not in VERDICTS or one.pattern not in (*SEARCHES, "gap", "reading") or not one.why:
+        if one.verdict not in VERDICTS or one.pattern not in (*SEARCHES, "gap", "guard", "reading") or not one.why:
             raise UserError(f"{table.name}: {one.pattern}, {', '.join(one.functions)}: no such pattern or verdict")
         found.append(one)
     return found
@@ -73,7 +74,8 @@ def run(environ: Mapping[str, str]) -> int:
         # A version is a number; all else is a folder.
         name = "KERNEL" if re.fullmatch(r"\d+\.\d+[\w.+~-]*", other) else "KDIR"
         settings = from_environment({**environ, "KERNEL": "", "KDIR": "", name: other})
-        candidates += gaps(functions, tree(source.obtain(settings).path))
+        others = tree(source.obtain(settings).path)
+        candidates += gaps(functions, others) + guards(functions, others)
     for verdict in (v for v in verdicts if v.pattern == "reading"):
         read = (Candidate("reading", f.file, f.line, f.name, "found by reading") for f in functions)
         candidates += filter(verdict.about, read)

@@ -25,6 +25,20 @@ PLACES = (
 )
 """The files that read and write page-table entries."""
 
+RANGES = frozenset(
+    (
+        *(f"arch/arm64/{name}" for name in ("include/asm/pgtable.h", "mm/contpte.c", "mm/hugetlbpage.c", "mm/mmu.c")),
+        *(
+            f"mm/{name}.c"
+            for name in ("huge_memory", "madvise", "memory", "migrate", "mprotect", "mremap", "rmap", "util")
+        ),
+        "fs/proc/task_mmu.c",
+        "include/linux/pgtable.h",
+        "mm/internal.h",
+    )
+)
+"""The files that change ranges of entries with one call."""
+
 _COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 _BODY = re.compile(r"^\{(?=[^\n;]*$)", re.MULTILINE)
 _NAME = re.compile(r"\b(?!__attribute|__printf|__acquires|__releases)(\w+)\s*\(")
@@ -39,6 +53,12 @@ _ENTRY = re.compile(
 )
 _WALK = re.compile(r"\b(?:ptep_get|pmdp_get|huge_ptep_get|pvmw\.p(?:te|md)|set_huge_pte_at|set_ptes)\b|\*pmdp?\b")
 _GUARDS = re.compile(r"\b(?:pte|pmd|pud)_(?:present|valid)\(")
+_QUESTIONS = re.compile(
+    r"\b((?:pte|pmd|pud)_(?:valid|valid_cont|cont|protnone|special|same|none|none_or_zero)"
+    r"|Page(?:AnonExclusive|HWPoison)|folio_test_(?:large|ksm|hwpoison|partially_mapped|hugetlb|anon|swapcache)"
+    r"|folio_maybe_\w+|folio_is_zone_device|mm_is_user|is_(?:huge_)?zero_\w+|check_stable_address_space"
+    r"|contpte_(?:try_unfold|align)\w*|(?:PAGE_|PTR_)?ALIGN(?:_DOWN)?)\("
+)
 _ONE_SIZE = re.compile(r"\bPGDIR_SIZE\b|\bHPAGE_SIZE\b|\bhugetlb_pmd_shared\(|\bptdesc_pmd_is_shared\(")
 _BELOW = re.compile(r"(\w*(?:addr|address|start)\w*)\s*-\s*\(?\s*\(?\w[\w().>-]*\s*(?:<<\s*PAGE_SHIFT|\*\s*PAGE_SIZE)")
 
@@ -132,7 +152,7 @@ SEARCHES: dict[str, Callable[[Function], Iterator[tuple[int, str]]]] = {
 
 
 def search(found: list[Function]) -> list[Candidate]:
-    """The candidates of all patterns except `gap`, in the order of the sources."""
+    """The candidates of all patterns that one tree shows, in the order of the sources."""
     candidates = []
     for function in found:
         for pattern, look in SEARCHES.items():
@@ -154,6 +174,38 @@ def gaps(found: list[Function], other: list[Function]) -> list[Candidate]:
             what = ", ".join(f"{name} {count} more" for name, count in sorted(more.items()))
             candidates.append(Candidate("gap", function.file, function.line, function.name, what))
     return candidates
+
+
+def guards(found: list[Function], other: list[Function]) -> list[Candidate]:
+    """The functions on ranges of entries that lack a question, or a step to a boundary, of the other tree.
+
+    A question that the file as a whole has as often is no candidate: it stands in another function.
+    """
+    theirs = {(f.file, f.name): f for f in other}
+    here, there = _by_file(found), _by_file(other)
+    candidates = []
+    for function in found:
+        twin = theirs.get((function.file, function.name))
+        if function.file not in RANGES or not twin:
+            continue
+        lacks = _questions(twin) - _questions(function)
+        lost = sorted(name for name in lacks if there[function.file][name] > here[function.file][name])
+        if lost:
+            what = ", ".join(f"{name} {lacks[name]} more" for name in lost)
+            candidates.append(Candidate("guard", function.file, function.line, function.name, what))
+    return candidates
+
+
+def _by_file(found: list[Function]) -> dict[str, Counter[str]]:
+    counts: dict[str, Counter[str]] = {}
+    for function in found:
+        if function.file in RANGES:
+            counts.setdefault(function.file, Counter()).update(_questions(function))
+    return counts
+
+
+def _questions(function: Function) -> Counter[str]:
+    return Counter(_QUESTIONS.findall(function.text))
 
 
 def _guards(function: Function) -> Counter[str]:

@@ -7,7 +7,7 @@ import pytest
 
 from mmcheck import patterns
 from mmcheck.errors import UserError
-from mmcheck.patterns.searches import Function, functions, gaps, search, tree
+from mmcheck.patterns.searches import Function, functions, gaps, guards, search, tree
 
 WRONG = """\
 #if defined(CONFIG_SMALL)
@@ -77,6 +77,68 @@ def test_a_question_that_one_tree_lacks_is_a_gap() -> None:
     (gap,) = gaps(parsed(WRONG), parsed(RIGHT))
     assert (gap.function, gap.line, gap.what) == ("old_one", 2, "pte_present 1 more")
     assert gaps(parsed(RIGHT), parsed(WRONG)) == []
+
+
+FOLDS = """\
+static bool usual(pte_t pte)
+{
+	return pte_none(pte);
+}
+
+void set_many(struct mm_struct *mm, pte_t pte)
+{
+	if (!mm_is_user(mm) || !pte_valid(pte))
+		return;
+	if (usual(pte))
+		return;
+}
+"""
+
+FOLDS_ALL = """\
+static bool usual(pte_t pte)
+{
+	return pte_none(pte);
+}
+
+void set_many(struct mm_struct *mm, pte_t pte)
+{
+	if (!mm_is_user(mm))
+		return;
+	if (usual(pte))
+		return;
+}
+"""
+
+MOVED = """\
+static bool usual(pte_t pte)
+{
+	return pte_none(pte) || !pte_valid(pte);
+}
+
+void set_many(struct mm_struct *mm, pte_t pte)
+{
+	if (!mm_is_user(mm) || usual(pte))
+		return;
+}
+"""
+
+
+def folding(text: str, file: str = "arch/arm64/mm/contpte.c") -> list[Function]:
+    return list(functions(text, file))
+
+
+def test_a_question_about_entries_that_one_tree_lacks_is_a_guard() -> None:
+    (guard,) = guards(folding(FOLDS_ALL), folding(FOLDS))
+    assert (guard.pattern, guard.function, guard.what) == ("guard", "set_many", "pte_valid 1 more")
+    assert guards(folding(FOLDS), folding(FOLDS_ALL)) == []
+
+
+def test_a_question_that_another_function_of_the_file_asks_is_no_guard() -> None:
+    assert guards(folding(MOVED), folding(FOLDS)) == []
+
+
+def test_a_guard_is_searched_where_ranges_are_changed() -> None:
+    assert guards(folding(FOLDS_ALL, "mm/x.c"), folding(FOLDS, "mm/x.c")) == []
 
 
 def test_a_tree_is_read_where_page_tables_are(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@
  * Proves: some pages of a folio belong to the parent alone, and the others are
  * shared with a child. The kernel may handle all these pages in one batch. A
  * shared page never becomes writable because its neighbour is writable. A write
- * to a page that the parent alone owns costs no fault.
+ * to a page that the parent alone owns costs no fault. Pages that cannot be
+ * accessed form no block: what happens to them does not happen to other pages
+ * beside them.
  *
  * Does not prove: which entries are in which batch (KUnit: vma_split).
  *
@@ -255,6 +257,62 @@ TEST_F(folio_permission, mremap_of_two_blocks)
 	}
 	if (perf_missing(_metadata, has_contpte()))
 		SKIP(return, NO_PERF);
+}
+
+/* Write a bit of the folio that begins at @at to page_idle, or read it. */
+static int idle_bit(const char *at, bool set)
+{
+	int fd = open("/sys/kernel/mm/page_idle/bitmap", O_RDWR);
+	unsigned long pfn = pfn_of(at);
+	uint64_t bits = 1ULL << pfn % 64;
+	ssize_t done;
+
+	done = set ? pwrite(fd, &bits, 8, pfn / 64 * 8) : pread(fd, &bits, 8, pfn / 64 * 8);
+	close(fd);
+	return done == 8 ? bits >> pfn % 64 & 1 : -1;
+}
+
+/*
+ * [contpte 75] All pages of a folio become PROT_NONE. Other memory replaces the
+ * second half of its first block. Then the folio becomes idle. That clears the
+ * accessed bits of its entries, and of no other: the other memory counts as
+ * referenced as before.
+ *
+ *	|<-- the folio, PROT_NONE -->|<-- other pages, in use -->|
+ */
+TEST_F(folio_permission, idle_beside_none)
+{
+	struct memory *m = &self->memory;
+	unsigned int half = cont_ptes() / 2;
+	char *other = m->at + bytes(half);
+	const char *why;
+	long used;
+
+	if (access("/sys/kernel/mm/page_idle/bitmap", W_OK))
+		SKIP(return, "CONFIG_IDLE_PAGE_TRACKING=n");
+	ASSERT_EQ(0, mprotect(m->at, bytes(m->pages), PROT_NONE));
+	why = folio_settings(0);
+	if (why)
+		SKIP(return, "%s", why);
+	ASSERT_EQ(other, mmap(other, bytes(half), PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+	for (unsigned int page = 0; page < half; page++)
+		memset(other + bytes(page), pattern(page), bytes(1));
+	ASSERT_EQ(half, smaps_pages(other, "Referenced"));
+
+	ASSERT_EQ(1, idle_bit(m->at, true));
+	used = smaps_pages(other, "Referenced");
+	EXPECT_EQ(1, idle_bit(m->at, false)) {
+		TH_LOG("the folio is not idle");
+	}
+	if (!used)
+		KNOWN_ISSUE(22, "an idle PROT_NONE folio makes pages beside it old");
+	else
+		EXPECT_EQ(half, used);
+	if (used && has_contpte())
+		STALE_ISSUE(22);
+	for (unsigned int page = 0; page < half; page++)
+		EXPECT_TRUE(page_is(other + bytes(page), pattern(page)));
 }
 
 TEST_HARNESS_MAIN

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Known issue 22: pages of a large folio that cannot be accessed lose track of their
+ * neighbours (arm64).
+ *
+ * A part of a huge page becomes PROT_NONE, and one half of that part becomes guard pages.
+ * The process then clears the accessed bits of its pages. The guard pages must stay what
+ * they are: a read of one ends with SIGSEGV. Prints OK or BUG, and ends with 0 or 1; with
+ * 4 if it cannot tell. Run it in a virtual machine: with the bug the kernel warns when the
+ * process ends.
+ * Needs Linux 6.13 or newer, and root, or huge pages that are not switched off.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+
+static unsigned long huge_page_size(void)
+{
+	FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "r");
+	unsigned long size = 0;
+
+	if (f) {
+		if (fscanf(f, "%lu", &size) != 1)
+			size = 0;
+		fclose(f);
+	}
+	return size;
+}
+
+/* Write a text to a file; 0, or -1. */
+static int put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY), bad = fd < 0 || write(fd, text, strlen(text)) < 0;
+
+	if (fd >= 0)
+		close(fd);
+	return -bad;
+}
+
+/* The signal that a read of the page ends with; SIGALRM if it does not end. */
+static int reads(const char *at)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (!child) {
+		alarm(3);
+		asm volatile("" : : "r" (*at));
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+int main(void)
+{
+	unsigned long size = huge_page_size(), page = sysconf(_SC_PAGESIZE), block, before, after;
+	int fd = open("/proc/self/pagemap", O_RDONLY), first, last;
+	char *room = MAP_FAILED, *at;
+
+	/* What the contiguous bit covers: 16, 128 or 32 pages of 4K, 16K or 64K. */
+	block = page == 4096 ? 16 * page : 2UL << 20;
+	if (size)
+		room = mmap(NULL, 3 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (room == MAP_FAILED || fd < 0) {
+		printf("cannot tell: no huge pages, or no pagemap\n");
+		return 4;
+	}
+	at = (char *)(((unsigned long)room + 2 * size - 1) & -size);
+	mprotect(at, size, PROT_READ | PROT_WRITE);
+	if (put("/sys/kernel/mm/transparent_hugepage/enabled", "madvise"))
+		printf("transparent_hugepage/enabled stays as it is\n");
+	madvise(at, size, MADV_HUGEPAGE);
+	memset(at, 1, size);
+	if (mprotect(at, block, PROT_NONE) || madvise(at, block / 2, MADV_GUARD_INSTALL)) {
+		printf("cannot tell: no guard pages\n");
+		return 4;
+	}
+	if (pread(fd, &before, 8, (unsigned long)at / page * 8) != 8 ||
+	    put("/proc/self/clear_refs", "1") ||
+	    pread(fd, &after, 8, (unsigned long)at / page * 8) != 8 ||
+	    mprotect(at, block, PROT_READ | PROT_WRITE)) {
+		printf("cannot tell: no clear_refs\n");
+		return 4;
+	}
+	first = reads(at);
+	last = reads(at + block / 2 - page);
+	if (before != after || first != SIGSEGV || last != SIGSEGV) {
+		printf("pagemap had %016lx, and has %016lx\n", before, after);
+		printf("reads of guard pages end with signals %d and %d\n", first, last);
+		printf("BUG\n");
+		return 1;
+	}
+	printf("OK\n");
+	return 0;
+}
