@@ -113,7 +113,7 @@ static bool within(const struct place *p, unsigned int page)
 	return page >= p->first && page < p->first + p->pages;
 }
 
-/* The first page of the block that is outside the range of the call, or -1. */
+/* Returns the block's first page that is outside the call's range, or -1. */
 static int untouched_page(const struct place *p, unsigned int block)
 {
 	unsigned int page;

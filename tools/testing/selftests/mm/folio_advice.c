@@ -182,10 +182,10 @@ static void keep_last_quarter(struct memory *m)
 
 /*
  * [mapped 40] The parent drops the second half of the folio, and a child maps
- * only the last quarter. An older kernel considers the folio private and splits
- * it, since the folio has no more mappings than pages, and only the parent maps
- * its first page. A kernel that tracks owners does not split the folio. The
- * child keeps its content.
+ * only the last quarter. The folio has no more mappings than pages, so an older
+ * kernel looks at its first page. Only the parent maps this page, so the kernel
+ * considers the folio private and splits it. A kernel that tracks owners does
+ * not split the folio. The child keeps its content.
  */
 TEST_F(folio_advice, part_beside_child_behind_first_page)
 {
@@ -219,9 +219,9 @@ TEST_F(folio_advice, part_of_third_process)
 }
 
 /*
- * [mapped 41] Advice on a whole folio does not split it: all of it is lazyfree,
- * in swap, or still in memory. A kernel that swaps only single pages splits the
- * folio before it swaps them.
+ * [mapped 41] MADV_COLD and MADV_FREE on a whole folio do not split it, and
+ * MADV_FREE makes all of it lazyfree. MADV_PAGEOUT swaps all of it out, and
+ * splits it only in a kernel that swaps single pages.
  */
 TEST_F(folio_advice, whole_alone)
 {
@@ -491,7 +491,7 @@ TEST_F_TIMEOUT(khugepaged, shared_behind_first_page, 60)
 {
 	unsigned int size = 1U << self->huge.order;
 	struct memory *huge = &self->huge;
-	/* keep_last_quarter() unmaps pages of the first folio only. */
+	/* The first folio: the child keeps only its last quarter. */
 	struct memory first = { .at = huge->at, .pages = size, .order = huge->order };
 	pid_t child;
 

@@ -4,8 +4,8 @@
  *
  * Proves: with init_on_free=1 each byte of new memory is zero, although its
  * frames held other bytes before. This also holds if init_on_alloc=1 is set
- * too. Then nothing clears the memory at its allocation: the page allocator
- * relies on the clearing at the free, and newer kernels leave the clearing of
+ * too. Then nothing clears memory when it is allocated: the page allocator has
+ * cleared the memory when it was freed, and newer kernels leave the clearing of
  * huge pages to the page allocator.
  *
  * How: as in folio_clear. The virtual machine of this program boots with

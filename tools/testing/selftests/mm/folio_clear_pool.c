@@ -9,11 +9,12 @@
  * memfd_create(), fallocate(), and a driver that pins an empty file.
  *
  * How: the hugetlb pool has exactly as many pages as a case uses. So the case
- * gets the same pages again, and pagemap confirms it. A buffer of the CMA heap
- * takes three quarters of the CMA area, so two buffers in a row share at least
- * half of the area. The virtual machine reserves a page of 1 GiB and a CMA area
- * at boot. On other machines use hugepagesz=1G hugepages=1 and cma=32M on the
- * kernel's command line.
+ * gets the same pages again, and pagemap confirms it. Each buffer of the CMA
+ * heap takes three quarters of the CMA area, and the test frees it before it
+ * allocates the next. So at least half of the area is in both buffers. The
+ * virtual machine reserves a page of 1 GiB and a CMA area at boot. On other
+ * machines use hugepagesz=1G hugepages=1 and cma=32M on the kernel's command
+ * line.
  *
  * Does not prove: the order in which pages are cleared (KUnit:
  * folio_zero_order).
@@ -142,8 +143,8 @@ static bool take(FIXTURE_DATA(folio_clear_pool) * self, enum way how, unsigned i
 }
 
 /*
- * Enlarge the pool until it has enough pages that can be pinned. A page in a
- * CMA area cannot be pinned for long, and remains in the pool.
+ * Enlarge the pool until it has enough pages that can be pinned for long. For
+ * such a pin the kernel does not use the pool's pages in CMA areas.
  */
 static bool have_pinnable(FIXTURE_DATA(folio_clear_pool) * self)
 {
@@ -291,9 +292,9 @@ FIXTURE_TEARDOWN(clear_heap)
 
 /*
  * [clearing 34] The test allocates a buffer of three quarters of the CMA area,
- * checks that it is zero, fills it and frees it, four times. Two buffers in a
- * row share at least half of the area, so each later buffer contains filled
- * pages.
+ * checks that it is zero, fills it and frees it, four times. Each later buffer
+ * has at least half of the area in common with the freed buffer before it, so
+ * it contains filled pages.
  */
 TEST_F(clear_heap, buffer_again)
 {

@@ -79,7 +79,7 @@ FIXTURE_VARIANT(folio_clear_race)
 };
 
 /*
- * A folio of half a huge page: single entries map it, and clearing it takes
+ * A folio half as large as a huge page: PTEs map it, and clearing it takes
  * long.
  */
 FIXTURE_VARIANT_ADD(folio_clear_race, folio)

@@ -206,8 +206,8 @@ TEST_F(folio_file, punch_hole_beside_copies)
 /*
  * [bug B19] The test truncates the file within its last folio, at eight places.
  * A page past the end raises SIGBUS, and an earlier page does not, even if both
- * are in one folio. This holds in a mapping from before the truncation, and
- * later.
+ * are in one folio. This holds in the old mapping of the file, and in a mapping
+ * that is made after the truncation.
  */
 TEST_F(folio_file, end_within_folio)
 {

@@ -113,8 +113,8 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 		char *half_at[2] = { end - bytes(half), end };
 
 		/*
-		 * In turn, read the last page that one table maps, or the first
-		 * page that the next table maps.
+		 * If i is even, read the last page that one table maps. If i is
+		 * odd, read the first page that the next table maps.
 		 */
 		EXPECT_EQ(1, read_pages(i % 2 ? end : end - bytes(1), 1));
 		EXPECT_EQ(0, read_pages(half_at[i % 2], half));
@@ -153,9 +153,9 @@ struct lowest {
 /*
  * Move the last pages of a folio so low that its first pages would be below
  * address 0. Move the first pages one by one to the ends of tables, in
- * read-only mappings. The kernel allocates these tables just before and after
- * the table of the lowest addresses. Make all entries hinting entries, then
- * read one of the last pages.
+ * read-only mappings. The kernel allocates half of these tables, then the table
+ * of the lowest addresses, then the other half. Make all entries hinting
+ * entries, then read one of the last pages.
  *
  * Return: 0, or the line that failed
  *

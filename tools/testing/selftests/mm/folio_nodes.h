@@ -143,9 +143,8 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
 /*
  * hint() - let NUMA balancing scan the memory of this process
  *
- * NUMA balancing scans all mappings that it may scan before it scans one of
- * them again. So it has scanned all of them between two faults on the control
- * page.
+ * NUMA balancing scans all mappings that it may scan, and then begins again. So
+ * it has scanned all of them between two faults on the control page.
  *
  * Return: how many entries of the memory the scan changed, or -1 if the control
  * page had fewer than two hinting faults

@@ -377,9 +377,9 @@ static void keep_second_halves(struct memory *m)
 /*
  * [mapped 25, 48] The parent maps the first half of each folio, and a child
  * maps the second half. No page is shared, but each folio is. A kernel that
- * tracks owners does not scan a private folio then. A kernel that guesses by
- * the mapcount of the first page scans it. Both kernels scan shared memory and
- * single pages.
+ * tracks owners does not scan such folios of anonymous memory. An older kernel
+ * looks only at the mapcount of the first page, and scans them. Both kernels
+ * scan shared memory and single pages.
  */
 TEST_F_TIMEOUT(folio_numa, hint_half_of_folio, 120)
 {
@@ -448,9 +448,9 @@ TEST_F_TIMEOUT(folio_numa, mbind_beside_child, 60)
 /*
  * [mapped 25, 43] The parent maps the first half of each folio, and a child
  * maps the second half. The parent calls mbind() with MPOL_MF_MOVE. A kernel
- * that tracks owners does not move the folio, since two processes map it. A
- * kernel that guesses considers the folio private to the parent, and moves it.
- * Both kernels move single pages.
+ * that tracks owners does not move the folio, since two processes map it. An
+ * older kernel considers the folio private to the parent, and moves it. Both
+ * kernels move single pages.
  */
 TEST_F_TIMEOUT(folio_numa, mbind_half_of_folio, 60)
 {
