@@ -2,8 +2,8 @@
 """Search a kernel for patterns that were bugs before, and print each place with its verdict.
 
 KERNEL= or KDIR= names the tree. OTHER= names a second tree, by its version or folder. With it two more patterns are
-searched, `gap` and `guard`: functions that check more in the second tree. Both find only what the first tree lacks; swap
-the trees to find what the second one lacks. verdicts.toml has the patterns, and the verdict on each candidate: shown,
+searched, `gap` and `guard`: functions that check more in the second tree. Both find only what the first tree lacks. To
+find what the second one lacks, swap the trees. verdicts.toml has the patterns and the verdicts on candidates: shown,
 refuted, or open. ONLY=new prints the candidates without a verdict.
 """
 
