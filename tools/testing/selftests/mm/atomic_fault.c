@@ -163,14 +163,14 @@ FIXTURE_SETUP(atomic_fault)
 	if (!(getauxval(AT_HWCAP) & HWCAP_ATOMICS))
 		SKIP(return, "the CPU has no LSE atomics");
 	if (sysconf(_SC_NPROCESSORS_CONF) > 1 && !access("/tests/list", F_OK))
-		SKIP(return, "with two emulated CPUs an atomic faults as a write in QEMU");
+		SKIP(return, "with two emulated CPUs, QEMU reports an atomic's fault as a write");
 	/*
 	 * A load maps a shared hugetlb page writable, so an atomic faults once.
 	 */
 	self->twice = !kernel_has("atomic_rmw_") && !variant->shared;
 #else
 	if (emulated())
-		SKIP(return, "QEMU reads and then writes for an atomic");
+		SKIP(return, "QEMU emulates an atomic as a read and then a write");
 #endif
 }
 

@@ -107,7 +107,7 @@ TEST_F_TIMEOUT(folio_edge, mincore_answers, 120)
 	const char *why = folio_settings(order_of(n));
 
 	if (bytes(pages) > 64 << 20)
-		SKIP(return, "one page of mincore() answers is for too much memory");
+		SKIP(return, "one page of mincore() answers covers more than 64 MiB of memory");
 	if (!why)
 		why = memory_map(&m, ANON, order_of(n), pages / n);
 	if (why)
@@ -169,7 +169,7 @@ TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 	const char *why = folio_settings(order_of(n));
 
 	if (!why && (!table || table > 64 << 20 || !have_swap()))
-		why = "no swap, or page tables that map too much";
+		why = "no swap, or page tables that map an unknown size or over 64 MiB";
 	if (why)
 		SKIP(return, "%s", why);
 	if (write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory") ||
@@ -200,7 +200,7 @@ TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 		for (unsigned int page = 0; page < n; page++)
 			EXPECT_FALSE(pagemap_has(to + bytes(page), PM_PRESENT | PM_SWAP));
 		EXPECT_EQ(0, changed(self)) {
-			TH_LOG("reclaim changed the page after a page table");
+			TH_LOG("reclaim changed the page that follows a page table in memory");
 		}
 		munmap(room, 3 * table);
 		memory_free(&m);

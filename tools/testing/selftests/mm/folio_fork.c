@@ -117,9 +117,10 @@ TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 				_exit(3);
 			_exit(wrong_page(m, page) < 0 ? 0 : 1);
 		}
-		ASSERT_EQ(0, child_of(child))
-			TH_LOG("page %u; status 1: content; 2: folding before write; 3: after it",
-			       page);
+		ASSERT_EQ(0, child_of(child)) {
+			TH_LOG("the child writes to page %u", page);
+			TH_LOG("status 1: wrong content; 2: unfolded before write; 3: after it");
+		}
 		ASSERT_EQ(-1, wrong_page(m, -1));
 		if (self->contpte)
 			ASSERT_TRUE(folded(m, page));
@@ -253,9 +254,10 @@ static void fork_part(struct __test_metadata *_metadata, FIXTURE_DATA(folio_fork
 			       first);
 		close(go[0]);
 		close(go[1]);
-		EXPECT_EQ(0, child_of(child))
-			TH_LOG("%u pages from %u; status 1: wrong outside; 2: inside; 3: folding",
-			       pages, first);
+		EXPECT_EQ(0, child_of(child)) {
+			TH_LOG("the range has %u pages, from page %u on", pages, first);
+			TH_LOG("status 1: wrong outside it; 2: wrong inside it; 3: wrong folding");
+		}
 		EXPECT_EQ(-1, wrong_page(m, -1));
 	}
 	if (perf_missing(_metadata, self->contpte))
@@ -516,7 +518,7 @@ TEST_F(folio_fork, table_end_within_folio)
 	pid_t child;
 
 	if (!table || table > 64 << 20)
-		SKIP(return, "a page table maps too much");
+		SKIP(return, "cannot tell what a page table maps, or it maps more than 64 MiB");
 	room = mmap(NULL, 3 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, room);
 	edge = (char *)(((unsigned long)room + 2 * table - 1) & -table);

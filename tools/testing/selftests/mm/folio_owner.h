@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Helpers for tests of which processes own a large folio. They start processes
- * that share memory, and read what the kernel knows about a folio.
+ * Helpers for tests that ask which processes own a large folio. They start
+ * processes that share memory, and read what the kernel knows about a folio.
  */
 #ifndef FOLIO_OWNER_H
 #define FOLIO_OWNER_H
@@ -17,7 +17,7 @@
 /* How the kernel finds out whether processes share a large folio. */
 static enum { OWNERS_GUESSED, OWNERS_TRACKED, OWNERS_UNKNOWN } folio_owners;
 
-/* Set folio_owners once for all cases, since /proc/kallsyms is long. */
+/* Set folio_owners once for all cases: /proc/kallsyms takes long to read. */
 static __attribute__((constructor)) void folio_owners_ask(void)
 {
 	if (kernel_has("mm_ida"))

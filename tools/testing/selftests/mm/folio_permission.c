@@ -242,7 +242,7 @@ TEST_F(folio_permission, mremap_of_two_blocks)
 		for (unsigned int page = 0; page < half; page++)
 			to[bytes(own + page)] = pattern(own + page);
 		EXPECT_EQ(0, faults() - before) {
-			TH_LOG("faults: the parent wrote to its own pages, from page %u on", own);
+			TH_LOG("the parent's own pages begin at page %u; a write faulted", own);
 		}
 		for (unsigned int page = 0; page < half; page++)
 			memset(other + bytes(page), 0xee, bytes(1));

@@ -36,7 +36,7 @@
 #define SECONDS 2
 #define PATIENCE 20 /* seconds to wait for a block to be in swap */
 #define WRITERS 2
-/* perf is slow, so it is used only in one of LOOK rounds. */
+/* perf is slow, so look() uses it only in every LOOK-th round. */
 #define LOOK 4
 
 FIXTURE(folio_race)
@@ -202,7 +202,7 @@ static bool renew(struct writer *writers, struct memory *m)
 }
 
 /*
- * In one of LOOK rounds: check that the block is folded if @whole, and unfolded
+ * In every LOOK-th round, check that the block is folded if @whole, and unfolded
  * if not.
  */
 static void look(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * self,
@@ -447,8 +447,8 @@ TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
  * @protects: how often the last page was made read-only and writable again
  * @folds: how often the block was seen folded
  * @unfolds: how often the block was seen unfolded
- * @failed: whether a call failed, or the block was unfolded before a change or
- *	folded during a change
+ * @failed: whether a call failed, or the block had the wrong state. It must be
+ *	folded before each change, and unfolded until the change is undone.
  */
 struct changer {
 	struct memory *memory;

@@ -88,7 +88,7 @@ static atomic_bool stop;
 /**
  * struct worker - a thread of the parent
  * @memory: the memory that it uses
- * @rest: a writer's pages have this number modulo WRITERS
+ * @rest: a writer's pages are those whose number modulo WRITERS is this
  * @times: how often a writer has written to all its pages, or how many pages
  *	the reader has read
  * @wrong: a page in which the thread found wrong content, or -1
@@ -309,8 +309,8 @@ static void *write_beside(void *argument)
  * [mapped 32] One thread reads a file with O_DIRECT into the start of a page.
  * Each read pins the page until it is done. Another thread writes to the end of
  * the page, and children are forked and exit. After each read the page holds
- * the data that was read: no write during the read gave the process a copy of
- * the page.
+ * the data that was read. If a write during the read gave the process a copy of
+ * the page, the copy would lack this data.
  */
 TEST_F_TIMEOUT(folio_reuse_race, direct_read_beside_forks, 60)
 {
@@ -350,7 +350,7 @@ TEST_F_TIMEOUT(folio_reuse_race, direct_read_beside_forks, 60)
 #define FOLIOS 16
 
 /**
- * struct beside - what the writer and the process that migrates share
+ * struct beside - what the migrating process and the writer share
  * @turn: the number of the folio that is migrated now, from 1 on
  * @done: the number of the last folio that the writer wrote to
  * @longest: how long the last migration took, in nanoseconds

@@ -300,8 +300,8 @@ static inline bool pagemap_has(const char *address, uint64_t bit)
 #define FOLIO_TAIL BIT_ULL(16)
 
 /*
- * Whether a folio of the memory's order begins at @page, or an aligned part of
- * this size in a larger folio.
+ * Whether a folio of the memory's order begins at @page. An aligned part of this
+ * size in a larger folio counts too.
  */
 static inline bool is_folio(const struct memory *m, unsigned int page)
 {

@@ -110,8 +110,8 @@ FIXTURE_TEARDOWN(hugetlb_scan)
 }
 
 /*
- * What scans reported: how often each page, and how many parts of pages. @scans is the
- * number of scans.
+ * What scans reported. @times: how often they reported each page. @parts: how many
+ * parts of pages they reported. @scans: the number of scans.
  */
 struct found {
 	unsigned int times[PAGES];
