@@ -25,7 +25,7 @@
 #include "pgtable_kunit.h"
 
 #ifdef CONFIG_MMU_NOTIFIER
-/* An order that stands for that of a huge page, which one PMD maps. */
+/* Stands for the order of a huge page, which one PMD maps. */
 #define SPLIT_HUGE	UINT_MAX
 
 /**
