@@ -98,7 +98,11 @@ def plan(issues: Sequence[Issue], arch: str, whole: bool = False) -> Plan:
     return Plan(
         tuple(kunit),
         tuple(test for test in named if test not in kunit) if user else (),
-        tuple(name for name in map(reproducer, issues) if user and (REPRODUCERS / f"{name}.c").exists()),
+        tuple(
+            reproducer(issue)
+            for issue in issues
+            if user and (REPRODUCERS / f"{reproducer(issue)}.c").exists() and not issue.file.startswith("arch/um/")
+        ),
         tuple(dict.fromkeys(config)),
         whole,
     )

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Splits of a large folio that fail late.
+ *
+ * A split counts the references of the folio, replaces all its entries with
+ * migration entries, and freezes the references. If somebody takes a reference
+ * in between, the split fails and puts the entries back. The folio must then be
+ * as it was before. Each case takes such a reference in a notifier, which is
+ * called right before the first entry is replaced.
+ *
+ * Not covered: folios of files, splits into large folios.
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	folio_split
+ */
+
+#include <kunit/test.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/mmu_notifier.h>
+#include <linux/pagemap.h>
+#include <linux/swap.h>
+#include <linux/uaccess.h>
+
+#include "pgtable_kunit.h"
+
+#ifdef CONFIG_MMU_NOTIFIER
+/* Stands for the order of a huge page, which one PMD maps. */
+#define SPLIT_HUGE	UINT_MAX
+
+/**
+ * struct split_kind - a folio, and how it is mapped
+ * @desc: in words
+ * @order: of the folio, or %SPLIT_HUGE
+ * @part: the last page is not mapped any more, so that the folio has the mark
+ */
+static const struct split_kind {
+	const char *desc;
+	unsigned int order;
+	bool part;
+} split_kinds[] = {
+	{ "order 2", 2, false },
+	{ "order 4", 4, false },
+	{ "order 4, all but the last page", 4, true },
+	{ "huge page", SPLIT_HUGE, false },
+};
+
+KUNIT_ARRAY_PARAM_DESC(split_kind, split_kinds, desc);
+
+/**
+ * struct split_fixture - a folio whose split will fail
+ * @notifier: takes a reference when the folio is about to be unmapped
+ * @mm: the address space
+ * @addr: where the folio is mapped
+ * @folio: the folio, with a reference of the test
+ * @order: its order
+ * @mapped: how many of its pages are mapped
+ * @armed: take a reference at the next call
+ * @refs: how many references were taken
+ * @marked: number of folios of this order with the mark, before the folio
+ */
+struct split_fixture {
+	struct mmu_notifier notifier;
+	struct mm_struct *mm;
+	unsigned long addr;
+	struct folio *folio;
+	unsigned int order;
+	unsigned int mapped;
+	bool armed;
+	unsigned int refs;
+	long marked;
+};
+
+static int split_start(struct mmu_notifier *notifier,
+		       const struct mmu_notifier_range *range)
+{
+	struct split_fixture *f = container_of(notifier, typeof(*f), notifier);
+
+	if (range->event == MMU_NOTIFY_CLEAR && xchg(&f->armed, false)) {
+		folio_get(f->folio);
+		f->refs++;
+	}
+	return 0;
+}
+
+static const struct mmu_notifier_ops split_ops = {
+	.invalidate_range_start = split_start,
+};
+
+/* How many folios of an order are mapped in part, as sysfs has it. */
+static long split_nr_marked(unsigned int order)
+{
+	long sum = 0;
+#ifdef CONFIG_SYSFS
+	const unsigned int item = MTHP_STAT_NR_ANON_PARTIALLY_MAPPED;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += (long)per_cpu(mthp_stats, cpu).stats[order][item];
+#endif
+	return sum;
+}
+
+static struct split_fixture *split_fixture(struct kunit *test)
+{
+	const struct split_kind *kind = test->param_value;
+	struct split_fixture *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	unsigned int i, entries;
+	unsigned long size, addr;
+	struct page *page;
+
+	KUNIT_ASSERT_NOT_NULL(test, f);
+	f->order = kind->order == SPLIT_HUGE ? HPAGE_PMD_ORDER : kind->order;
+	size = PAGE_SIZE << f->order;
+	if (2 * size > totalram_pages() * PAGE_SIZE / 2)
+		kunit_skip(test, "no memory for a huge page");
+
+	pgtable_kunit_compaction_off(test);
+	pgtable_kunit_thp_set(test, BIT(f->order), false);
+	addr = kunit_vm_mmap(test, NULL, 0, 2 * size, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, 0);
+	KUNIT_ASSERT_NE(test, addr, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(addr));
+	f->addr = ALIGN(addr, size);
+	f->mm = current->mm;
+	f->mapped = BIT(f->order);
+	f->marked = split_nr_marked(f->order);
+	for (i = 0; i < f->mapped; i++)
+		KUNIT_ASSERT_EQ(test, 0,
+				put_user(1000 + i, (unsigned int __user *)
+					 (f->addr + i * PAGE_SIZE)));
+	if (kind->part) {
+		f->mapped--;
+		KUNIT_ASSERT_EQ(test, 0,
+				vm_munmap(f->addr + f->mapped * PAGE_SIZE,
+					  PAGE_SIZE));
+	}
+	KUNIT_ASSERT_EQ(test, 1, get_user_pages_fast(f->addr, 1, FOLL_WRITE,
+						     &page));
+	f->folio = page_folio(page);
+	KUNIT_ASSERT_EQ(test, folio_order(f->folio), f->order);
+	/* References that the lists of the CPUs have would prevent a split. */
+	lru_add_drain_all();
+	entries = kind->order == SPLIT_HUGE ? 1 : f->mapped;
+	KUNIT_ASSERT_EQ(test, folio_mapcount(f->folio), entries);
+	KUNIT_ASSERT_EQ(test, folio_ref_count(f->folio), 1 + entries);
+	return f;
+}
+
+/* Split the folio; the reference of the test stays. */
+static int split_now(struct split_fixture *f)
+{
+	int err;
+
+	folio_lock(f->folio);
+	err = split_folio(f->folio);
+	folio_unlock(f->folio);
+	return err;
+}
+
+/* All pages are still accessible, and have what was written to them. */
+static void split_check_contents(struct kunit *test, struct split_fixture *f)
+{
+	unsigned int i, data, wrong = 0;
+
+	for (i = 0; i < f->mapped; i++)
+		wrong += get_user(data, (unsigned int __user *)
+				  (f->addr + i * PAGE_SIZE)) ||
+			 data != 1000 + i;
+	KUNIT_EXPECT_EQ_MSG(test, wrong, 0, "pages with other contents");
+}
+
+/*
+ * Somebody takes a reference of a folio while it is split. The split fails, and
+ * the folio is mapped as before. It is marked as mapped in part if it was so
+ * before. The next split succeeds and clears the mark. Known issue 8: a folio
+ * whose pages are all mapped, by one entry each, gets the mark. A huge page
+ * that one PMD maps does not: its mapping is removed as a whole.
+ */
+static void split_fails_late(struct kunit *test)
+{
+	const struct split_kind *kind = test->param_value;
+	struct split_fixture *f = split_fixture(test);
+	bool marked, huge = kind->order == SPLIT_HUGE;
+	long counted;
+	int err;
+
+	KUNIT_EXPECT_EQ(test, folio_test_partially_mapped(f->folio), kind->part);
+	f->notifier.ops = &split_ops;
+	KUNIT_ASSERT_EQ(test, 0, mmu_notifier_register(&f->notifier, f->mm));
+	WRITE_ONCE(f->armed, true);
+	err = split_now(f);
+	WRITE_ONCE(f->armed, false);
+	mmu_notifier_unregister(&f->notifier, f->mm);
+	if (f->refs)
+		folio_put(f->folio);
+
+	PGTABLE_KUNIT_DID(test, f->refs, "references taken in a split");
+	KUNIT_EXPECT_EQ(test, err, -EAGAIN);
+	KUNIT_ASSERT_EQ(test, folio_order(f->folio), f->order);
+	KUNIT_EXPECT_EQ(test, folio_mapcount(f->folio), f->mapped);
+	KUNIT_EXPECT_EQ(test, folio_ref_count(f->folio), 1 + f->mapped);
+	split_check_contents(test, f);
+
+	marked = folio_test_partially_mapped(f->folio);
+	counted = split_nr_marked(f->order) - f->marked;
+	if (IS_ENABLED(CONFIG_SYSFS))
+		KUNIT_EXPECT_EQ(test, counted, marked);
+	if (kind->part || huge || !marked)
+		KUNIT_EXPECT_EQ(test, marked, kind->part);
+	else
+		pgtable_kunit_known_issue(test, 8,
+					  "all %u pages are mapped, and the folio is marked as mapped in part",
+					  f->mapped);
+	if (!kind->part && !huge && !marked)
+		pgtable_kunit_stale_issue(test, 8);
+
+	KUNIT_EXPECT_EQ(test, 0, split_now(f));
+	KUNIT_EXPECT_EQ(test, folio_order(f->folio), 0);
+	KUNIT_EXPECT_EQ(test, split_nr_marked(f->order), f->marked);
+	split_check_contents(test, f);
+	folio_put(f->folio);
+}
+#else
+static void split_fails_late(struct kunit *test)
+{
+	kunit_skip(test, "needs CONFIG_MMU_NOTIFIER");
+}
+#endif
+
+static struct kunit_suite folio_split_suite;
+
+static int folio_split_init(struct kunit *test)
+{
+	return pgtable_kunit_case_init(test, &folio_split_suite);
+}
+
+static struct kunit_case folio_split_cases[] = {
+#ifdef CONFIG_MMU_NOTIFIER
+	KUNIT_CASE_PARAM(split_fails_late, split_kind_gen_params),
+#else
+	KUNIT_CASE(split_fails_late),
+#endif
+	{}
+};
+
+static struct kunit_suite folio_split_suite = {
+	.name = "folio_split",
+	.init = folio_split_init,
+	.test_cases = folio_split_cases,
+};
+
+kunit_test_suite(folio_split_suite);
+
+MODULE_DESCRIPTION("KUnit tests for splits of large folios that fail");
+MODULE_LICENSE("GPL");
