@@ -264,8 +264,8 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 		for (unsigned int page = 0; page < m->pages; page++) {
 			EXPECT_EQ(page < end ? 0 : SIGBUS,
 				  try_access(m->at + bytes(page), false)) {
-				TH_LOG("page %u, file of %u pages, first access a write: %d", page,
-				       end, written);
+				TH_LOG("page %u, file of %u pages, first access is a %s", page, end,
+				       written ? "write" : "read");
 			}
 		}
 	}
@@ -376,7 +376,7 @@ TEST_F(folio_file, first_fault_in_table)
 	ASSERT_TRUE(map_last_half(m, last));
 	EXPECT_EQ(inner[1], last[1]);
 	if (last[0] == 1 && variant->kind == XFS) {
-		KNOWN_ISSUE(9, "the first fault in a table maps one page of a file's last folio");
+		KNOWN_ISSUE(9, "the first fault in a table maps only one page of the last folio");
 		return;
 	}
 	EXPECT_EQ(inner[0], last[0]);

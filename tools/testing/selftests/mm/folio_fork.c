@@ -119,7 +119,7 @@ TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 		}
 		ASSERT_EQ(0, child_of(child)) {
 			TH_LOG("the child writes to page %u", page);
-			TH_LOG("status 1: wrong content; 2: unfolded before write; 3: after it");
+			TH_LOG("status 1: wrong content; 2: unfolded before, 3: after the write");
 		}
 		ASSERT_EQ(-1, wrong_page(m, -1));
 		if (self->contpte)
@@ -256,7 +256,7 @@ static void fork_part(struct __test_metadata *_metadata, FIXTURE_DATA(folio_fork
 		close(go[1]);
 		EXPECT_EQ(0, child_of(child)) {
 			TH_LOG("the range has %u pages, from page %u on", pages, first);
-			TH_LOG("status 1: wrong outside it; 2: wrong inside it; 3: wrong folding");
+			TH_LOG("status 1: wrong outside the range; 2: inside it; 3: wrong folding");
 		}
 		EXPECT_EQ(-1, wrong_page(m, -1));
 	}

@@ -73,7 +73,7 @@ TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
 		EXPECT_EQ(1, read_pages(m->at + bytes(i), 1));
 		EXPECT_EQ(0, read_pages(m->at + bytes(i), other));
 		EXPECT_EQ(1, read_pages(m->at + bytes(i + other), 1)) {
-			TH_LOG("wrong number of faults: single page %u in the folio at page %u",
+			TH_LOG("replaced page %u of the folio from page %u on must fault once",
 			       other, i);
 		}
 		EXPECT_EQ(0, read_pages(m->at + bytes(i), size));

@@ -73,7 +73,7 @@ TEST_F(folio_lazyfree, pinned_keeps_permission)
 		for (unsigned int page = first; page < m->pages; page += 2)
 			m->at[bytes(page)] = pattern(page);
 		if (!is_folio(m, 0))
-			SKIP(return, "this kernel copies pages on a write");
+			SKIP(return, "this kernel still copies pages after the child has exited");
 		fd = pin(m->at + bytes(first), 1);
 		if (fd < 0)
 			SKIP(return, "no io_uring");

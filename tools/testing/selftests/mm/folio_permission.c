@@ -6,8 +6,8 @@
  * shared with a child. The kernel may handle all these pages in one batch. A
  * shared page never becomes writable because its neighbour is writable. A write
  * to a page that the parent alone owns costs no fault. Pages that cannot be
- * accessed form no block: what happens to them does not happen to other pages
- * beside them.
+ * accessed form no block: when their folio becomes idle, other pages beside
+ * them do not become old.
  *
  * Does not prove: which entries are in which batch (KUnit: vma_split).
  *
@@ -57,8 +57,8 @@ FIXTURE_TEARDOWN(folio_permission)
 
 /*
  * In a child: wait until @go is closed, then check all pages except @own, which
- * the child may not have. Returns 0 if all pages are unchanged, 1 if not, 2 on
- * failure.
+ * the child did not inherit; if @own is -1, it inherited all. Returns 0 if all
+ * these pages are unchanged, 1 if not, 2 on failure.
  */
 static int child_that_waits(const struct memory *m, int go[2], int own)
 {
@@ -275,8 +275,8 @@ static int idle_bit(const char *at, bool set)
 /*
  * [contpte 75] All pages of a folio become PROT_NONE. Other memory replaces the
  * second half of its first block. Then the folio becomes idle. That clears the
- * accessed bits of its entries, and of no other: the other memory counts as
- * referenced as before.
+ * accessed bits of its entries, and of no other entries: "Referenced" of smaps
+ * still counts the other memory.
  *
  *	|<-- the folio, PROT_NONE -->|<-- other pages, in use -->|
  */

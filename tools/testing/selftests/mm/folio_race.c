@@ -533,7 +533,7 @@ TEST_F(folio_race, gup_fast_beside_changes)
 	pthread_join(thread, NULL);
 	EXPECT_FALSE(changer.failed);
 	DID(pages, "pages found by GUP-fast");
-	DID(last, "times that GUP-fast found the last page, which changes place");
+	DID(last, "times that GUP-fast found the last page, which the other thread changes");
 	DID(changer.moves, "moves by the other thread");
 	DID(changer.protects, "changes of protection by the other thread");
 	if (self->contpte) {

@@ -3,13 +3,14 @@
  * Whether the kernel reuses or copies the memory of a large folio when a
  * process writes to it after other processes have shared it.
  *
- * Proves: a write copies the page while a pipe, a device or swap refers to a
- * folio that was shared, or while another process maps any of its pages. Linux
- * 6.15 and later track which processes map a folio. When the last of these
- * references is gone, such kernels reuse the folio: for any order, and even if
- * several VMAs or page tables map its pages. Older kernels copy large folios in
- * all these cases. A pinned page stays mapped in its process. Threads and the
- * child of vfork() do not count as other processes.
+ * Proves: a write to a shared folio copies the page as long as another process
+ * maps any page of the folio. A write still copies if only a pipe, a device or
+ * swap refers to the folio. Linux 6.15 and later track which processes map a
+ * folio. When the other processes and these references are gone, such kernels
+ * reuse the folio: for any order, and even if several VMAs or page tables map
+ * its pages. Older kernels copy large folios in all these cases. A pinned page
+ * stays mapped in its process. Threads and the child of vfork() do not count as
+ * other processes.
  *
  * Does not prove: how the kernel tracks processes (KUnit: folio_mapped_*); what
  * happens during real device I/O, which pins pages as gup_test does here.

@@ -56,8 +56,8 @@
  * cont_ptes() - how many entries the contiguous bit covers
  *
  * Return: 16, 128 or 32 on arm64 with pages of 4K, 16K or 64K. Other
- * architectures have no such bit. There it is the number of pages in 64K, so
- * that tests of content run too.
+ * architectures have no such bit. On them the function returns the number of
+ * pages in 64K, so that tests of content run too.
  */
 static inline unsigned int cont_ptes(void)
 {
@@ -379,8 +379,8 @@ static inline int memory_file(enum memory_kind kind, unsigned int pages)
  * @order: the order of the folios; see folio_settings()
  * @folios: how many folios
  *
- * It reads each page of an XFS file. To each page of other memory it writes the
- * page's pattern.
+ * The function only reads the pages of an XFS file. It fills each page of other
+ * memory with the pattern of that page.
  *
  * Return: NULL, or the reason why there is no such memory
  */

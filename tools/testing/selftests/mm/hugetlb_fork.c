@@ -5,7 +5,7 @@
  *
  * Proves: for each hugetlb size, a child of fork() gets the parent's page, and
  * smaps and pagemap count the page as private if one process maps it. This
- * holds for any earlier use of the memory that now holds the page table. struct
+ * holds whatever the memory of the page table was used for before. struct
  * ptdesc lies over struct page, so fields that the kernel does not set keep old
  * values.
  *

@@ -3,7 +3,7 @@
  * Mappings of hugetlb whose first page table is missing.
  *
  * Proves: if the first page table of a mapping is missing, a call on the whole mapping
- * still reaches a page after the range of this table: MADV_DONTNEED drops the page,
+ * still reaches a page in the second page table: MADV_DONTNEED drops the page,
  * mprotect() protects it, and fork() copies its entry. This holds for each size of
  * hugetlb.
  *

@@ -6,9 +6,10 @@
  * content, permission and state. On arm64 the blocks without the changed page
  * are folded at once. Content survives repeated splits and collapses. If the
  * huge page was young, dirty, soft-dirty, protected by userfaultfd or
- * exclusive, each entry has the same state after a split. If the huge page was
- * not, no entry is. A fresh huge page, or a fresh folio of another size, is
- * zero everywhere and costs one fault, whichever address is touched first.
+ * exclusive, each entry has the same state after a split. No entry gets a state
+ * that the huge page did not have. A fresh huge page, or a fresh folio of
+ * another size, is zero everywhere and costs one fault, whichever address is
+ * touched first.
  *
  * Does not prove: the value of each entry (KUnit: set_ptes, contpte).
  *

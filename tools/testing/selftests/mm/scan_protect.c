@@ -8,10 +8,11 @@
  * write to a protected page, a scan reports this page again.
  *
  * How: one page table maps eight pages that count as written to: four pages of a file,
- * and four anonymous pages. The masks match one of these two halves. The masks name a
- * category that must be set, or a category that must not be set, or several categories:
- * at least one of these must be set. Then a second scan, which protects nothing,
- * reports the pages that are not protected. As a control, all pages match the masks.
+ * and four anonymous pages. The masks match one of these two halves. In one variant the
+ * masks name a category that must be set, in another a category that must not be set.
+ * In a third variant they name two categories, and at least one of the two must be set.
+ * Then a second scan, which protects nothing, reports the pages that are not protected.
+ * As a control, all pages match the masks.
  *
  * Does not prove: anything about huge pages (hugetlb_scan tests hugetlb pages).
  *
