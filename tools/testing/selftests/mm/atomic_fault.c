@@ -126,8 +126,9 @@ static bool emulated(void)
 #endif
 
 /*
- * Map 2 * @size bytes at @room. In them, map @size bytes of the variant's kind
- * of memory, aligned to @size. Returns the aligned address, or NULL on failure.
+ * Map 2 * @size bytes at @room. Within this range, map @size bytes of the
+ * variant's kind of memory, aligned to @size. Returns the aligned address, or
+ * NULL on failure.
  */
 static void *aligned(const FIXTURE_DATA(atomic_fault) * self, size_t size, char **room)
 {

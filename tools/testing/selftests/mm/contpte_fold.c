@@ -412,8 +412,8 @@ TEST_F(contpte_fold, mincore_part)
 /*
  * [contpte 223] mprotect() makes four whole blocks read-only and then writable
  * again. Linux 6.17 and later write the entries in batches. Older kernels write
- * the entries one by one, and the last entry of a block folds it. With both,
- * all blocks are folded and all pages are writable in the end.
+ * the entries one by one, and the last entry of a block folds it. In the end
+ * both kinds of kernels have folded all blocks, and all pages are writable.
  */
 TEST_F(contpte_fold, mprotect_whole_and_back)
 {

@@ -132,7 +132,8 @@ static bool one_fault_each(const struct memory *m, unsigned int page)
  * [contpte 244] The test reads each page of an old folded block. Only the first
  * read faults, and then the whole block is referenced. The test repeats this
  * with 16 different pages as the first page. Other memory can add a fault, so
- * the test tries each first page up to ten times. One right try is enough.
+ * the test makes up to ten tries with each of these 16 pages. One right try is
+ * enough.
  */
 TEST_F(contpte_old, one_fault_for_block)
 {

@@ -485,7 +485,7 @@ TEST_F_TIMEOUT(khugepaged, max_ptes_shared, 60)
  * [mapped 44] The parent drops the second half of the first folio, and a child
  * maps only the last quarter. max_ptes_shared is 0. An older kernel does not
  * see that the folio is shared, and makes a huge page. A kernel that tracks
- * owners makes one only after the child has exited.
+ * owners makes a huge page only after the child has exited.
  */
 TEST_F_TIMEOUT(khugepaged, shared_behind_first_page, 60)
 {

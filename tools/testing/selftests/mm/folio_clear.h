@@ -30,10 +30,11 @@ static inline int order_of_size(enum folio_size size)
  * clear_settings() - call folio_settings(), and check that the next allocation
  *	is likely to get the freed frames again
  *
- * A freed huge page stays on its CPU for the next allocation. A smaller freed
- * folio joins the other free memory. If such a folio has more than 8 MiB, which
- * needs base pages larger than 4K, the next allocation gets other frames. A
- * huge page of 512 MiB does not fit into the machine.
+ * A freed huge page stays on its CPU for the next allocation. A freed folio
+ * that is smaller than a huge page joins the other free memory. If this folio
+ * is larger than 8 MiB, the next allocation gets other frames. Such folios
+ * exist only with base pages larger than 4K. A huge page of 512 MiB does not
+ * fit into the machine.
  */
 static inline const char *clear_settings(int order)
 {

@@ -14,7 +14,9 @@
  *	pipe | free | pipe | free | pipe
  *	                    ^ a page table; the pipe after it holds entries
  *
- * Does not prove: that two pages really are adjacent. Mutants show that it works.
+ * Does not prove: that two pages really are adjacent. For reclaim on x86-64 a
+ * mutant checks that: with bug_ddd05742b45b_unmap_batch_over_table_end in the
+ * kernel, lazyfree_over_table_end must fail.
  *
  * Run: make kselftest TARGETS=mm ARCH=x86_64 TESTS=folio_edge
  */
@@ -128,9 +130,9 @@ TEST_F_TIMEOUT(folio_edge, mincore_answers, 120)
 }
 
 /*
- * An entry that maps a page as after MADV_FREE: writable, old and clean. The
- * test has none for other architectures: there only KASAN notices the wrong
- * read.
+ * The page-table entry that a page has after MADV_FREE: writable, old and
+ * clean. On other architectures than x86-64 the function returns 0, and only
+ * KASAN notices that the kernel reads past a page table.
  */
 static unsigned long entry_of(unsigned long pfn, bool soft_dirty)
 {
@@ -155,11 +157,12 @@ static bool take(const char *at)
 
 /*
  * [bug B23] Reclaim frees a folio after MADV_FREE. One page table maps its
- * first half, and the next table its second half. The page after the first
- * table in memory holds values that look like entries for the second half.
- * Reclaim must leave that page alone. madvise() would split a folio that lies
- * across two tables. So the test calls MADV_FREE before it moves the folio
- * there, and starts the reclaim through the memory cgroup.
+ * first half, and another table maps its second half. In memory, a page of a
+ * pipe is likely to follow the first table. It holds values that look like
+ * entries for the second half. Reclaim must leave that page alone. madvise()
+ * would split a folio that lies across two tables. So the test calls MADV_FREE
+ * before it moves the folio there, and starts the reclaim through the memory
+ * cgroup.
  */
 TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 {

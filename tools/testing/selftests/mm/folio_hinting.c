@@ -159,8 +159,8 @@ struct lowest {
  *
  * Return: 0, or the line that failed
  *
- * The tables at @first stay allocated: later tries would get freed tables in
- * reverse order.
+ * The tables at @first stay allocated. If a try freed its tables, the next try
+ * would get them again in reverse order.
  */
 static int lowest_try(struct watched *w, char *at, char *first, struct lowest *result)
 {

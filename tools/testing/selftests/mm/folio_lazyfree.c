@@ -11,9 +11,9 @@
  *	may write	    x       x       x		(other round: 0, 2, 4, ...)
  *
  * How: fork() makes all entries read-only. After the child has exited, the test
- * writes to every other page, which makes this page writable again. Linux 6.15
- * and later know that no other process maps the folio, and keep it whole. Older
- * kernels copy the page, and the case is skipped.
+ * writes to every other page, which makes these pages writable again. Linux
+ * 6.15 and later know that no other process maps the folio, and keep it whole.
+ * Older kernels copy each page that is written to, and the case is skipped.
  *
  * Does not prove: that reclaim frees lazyfree memory (folio_advice does).
  *
