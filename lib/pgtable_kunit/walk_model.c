@@ -3,8 +3,9 @@
  * Random walks over a page table: the model.
  *
  * The model applies each function to a window of plain structs, one entry after
- * the other. It shares no code with the kernel, knows no bits, and never reads
- * the table. So a comparison with the model proves something.
+ * the other. It shares no code with the kernel, does not use the bits of an
+ * entry, and never reads the table. So a comparison with the model proves
+ * something.
  *
  * The model rests on two ideas. A folded block has one accessed bit and one
  * dirty bit, which may be in any of its entries. A function that changes a

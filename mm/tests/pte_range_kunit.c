@@ -8,7 +8,7 @@
  * covers all entries of the range, and no other entry changes. Most
  * architectures use the generic loops, arm64 has functions of its own, and some
  * have a few. The same code tests them all, on real entries for real folios,
- * against a model that knows no bits.
+ * against a model that does not use the bits of an entry.
  *
  * If an architecture has functions of its own, the generic functions are
  * compiled a second time, so that they are tested everywhere. If the two

@@ -534,10 +534,11 @@ static pte_t order_walk(struct contpte_order *o, unsigned long addr,
 }
 
 /*
- * Walking a folded table with one ptep_get() for each batch, as the hint says,
- * reads a block once, not once for each of its entries [contpte 53, 252]. One
- * walk begins at the first entry. Another begins in the middle of a block, where
- * the hint is the number of entries up to the end of the block [147].
+ * A walk of a folded table that advances by pte_batch_hint() after each
+ * ptep_get() reads a block once, not once for each of its entries [contpte 53,
+ * 252]. One walk begins at the first entry. Another begins in the middle of a
+ * block, where the hint is the number of entries up to the end of the block
+ * [147].
  */
 static void ptep_get_of_batches(struct kunit *test)
 {

@@ -177,9 +177,9 @@ def gaps(found: list[Function], other: list[Function]) -> list[Candidate]:
 
 
 def guards(found: list[Function], other: list[Function]) -> list[Candidate]:
-    """The functions on ranges of entries that lack a question, or a step to a boundary, of the other tree.
+    """The functions on ranges of entries that lack a check of an entry or a folio, or an ALIGN(), of the other tree.
 
-    A question that the file as a whole has as often is no candidate: it stands in another function.
+    A check that the whole file has as often as in the other tree is no candidate: another function has it.
     """
     theirs = {(f.file, f.name): f for f in other}
     here, there = _by_file(found), _by_file(other)
