@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 11: pagemap reports all pages of a huge page as exclusive, or none, by
- * the state of the first page.
+ * Known issue 11: for every page of a huge page, pagemap reports whether the first
+ * page is exclusive.
  *
- * A child of fork() unmaps every other page of a huge page. Only the parent maps these
+ * A child of fork() unmaps the odd pages of a huge page. Only the parent maps these
  * pages then: pagemap must report them as exclusive, and the remaining pages as not
  * exclusive.
  * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it

@@ -401,9 +401,9 @@ static bool answered_by_first_page(int go[2], struct memory *m)
 
 /*
  * [mapped 45] [bug B31] The parent maps a huge page by one PMD, and a child
- * maps every other page of it by entries of a page table. pagemap must say for
- * each page separately whether it is exclusive. Known issue 11: pagemap gives
- * all pages the answer of the first page.
+ * maps only the even pages, by PTEs. pagemap must say for each page separately
+ * whether it is exclusive. Known issue 11: pagemap gives all pages the answer of
+ * the first page.
  */
 TEST_F_TIMEOUT(folio_exclusive_huge, child_unmaps_part, 60)
 {
