@@ -217,7 +217,7 @@ def _changed(launch: launcher.Launch, changes: Sequence[catalogue.Mutant]) -> la
             texts |= found
             fits.add(change.name)
     if missing := {change.name for change in changes} - fits:
-        raise UserError(f"{', '.join(sorted(missing))}: not for linux {launch.label}")
+        raise UserError(f"these mutants do not fit linux {launch.label}: {', '.join(sorted(missing))}")
     label = f"{launch.label}+{changes[0].name}"
     others = {name: text.encode() for name, text in texts.items()}
     tree = launcher.working_copy(kernel, launch.settings, label, others)
@@ -406,7 +406,7 @@ def compare(a: str, b: str) -> str:
     one, two = load(a), load(b)
     both = [key for key in one if key in two]
     if not both:
-        raise UserError(f"{a} and {b} have no number in common; run make bench with the same ONLY= for both")
+        raise UserError(f"{a} and {b} have no measurement in common; run make bench with the same ONLY= for both")
     table = Table("", ["what", "kernel", "of", "#A", "#B", "#B/A", "verdict"])
     same = 0
     for key in both:

@@ -55,7 +55,8 @@ class GuestSession(Session):
             if verdict.state != "passed":
                 log = self.folder / "unchanged.log"
                 raise UserError(
-                    f"linux {self.label} fails without a mutant: {verdict.state} in {verdict.where}; see {log}"
+                    f"linux {self.label} fails its tests with no mutant switched on: "
+                    f"{verdict.state} in {verdict.where}; see {log}"
                 )
 
     def boot(self, mutant: Mutant, number: int, glob: str) -> Verdict:

@@ -29,7 +29,8 @@ class GuestMatrixSession(GuestSession):
             one, cases = self._boot(f"unchanged-{number}", [], names)
             if bad := [case for case in cases if case.state == "failed"]:
                 raise UserError(
-                    f"linux {self.label} fails without a mutant: {bad[0].suite}.{bad[0].name}; see {one.console}"
+                    f"linux {self.label} fails a test with no mutant switched on: "
+                    f"{bad[0].suite}.{bad[0].name}; see {one.console}"
                 )
             self.reach.cases += [f"{case.suite}.{case.name}" for case in cases]
             self.trace.add(one.console)

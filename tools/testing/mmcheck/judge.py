@@ -424,7 +424,8 @@ class Session:
             verdict = boot.follow(command, log, TIMEOUT)
             if verdict.state != "passed":
                 raise UserError(
-                    f"linux {self.label} fails without a mutant: {verdict.state} in {verdict.where}; see {log}"
+                    f"linux {self.label} fails its tests with no mutant switched on: "
+                    f"{verdict.state} in {verdict.where}; see {log}"
                 )
             with log.open(errors="replace") as console:
                 before = reach.read(console)

@@ -487,7 +487,8 @@ def summary(matrix: Matrix, catalogued: Sequence[Mutant]) -> str:
     lines = [f"{len(matrix.rows)} mutants, {len(matrix.cases)} cases"]
     share = 100 * len(found.unproven) / count
     lines.append(
-        f"{len(found.unproven)} cases ({share:.1f} %) notice nothing, {len(open_ones)} of them without a reason:"
+        f"{len(found.unproven)} cases ({share:.1f} %) notice no mutant; {REASONS.name} gives no reason for "
+        f"{len(open_ones)} of them:"
     )
     lines += [f"  {case}  {why}".rstrip() for case, why in found.unproven.items()]
     lines.append(f"{len(found.fragile)} mutants are noticed by one case alone:")
@@ -506,7 +507,10 @@ def ending(found: Findings, matrix: Matrix, path: Path, environ: Mapping[str, st
     return closing.lines(
         f"kill matrix of linux {matrix.kernel}: {len(found.unproven)} of {len(matrix.cases)} cases ({share:.1f} %)"
         f" notice none of {len(matrix.rows)} mutants",
-        [closing.named("cases without a reason", bare), closing.named("mutants that no case notices", found.unnoticed)],
+        [
+            closing.named(f"cases that notice no mutant, with no reason in {REASONS.name}", bare),
+            closing.named("mutants that no case notices", found.unnoticed),
+        ],
         path,
         closing.make("report", environ),
     )

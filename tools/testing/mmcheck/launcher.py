@@ -432,7 +432,8 @@ def patched(kernel: source.Source, settings: Settings) -> dict[str, bytes | None
             text = edit.apply(content.decode())
             if text is None:
                 raise UserError(
-                    f"PATCH={settings.patch}: {edit.path} has no place for the line {edit.line!r}; change the patch"
+                    f"PATCH={settings.patch}: with the patch, mmcheck cannot add the line {edit.line!r} "
+                    f"to {edit.path}; change the patch"
                 )
             files[edit.path] = text.encode()
     said = ", ".join(files)

@@ -266,7 +266,7 @@ def elsewhere(absent: Sequence[str]) -> str:
             unknown.append(need)
     said = [f"install with: sudo {install} {' '.join(sorted(known))}"] if known else []
     if unknown:
-        said.append(f"which package has {', '.join(unknown)} is not known here")
+        said.append(f"mmcheck does not know which package has {', '.join(unknown)}")
     return "; ".join(said)
 
 

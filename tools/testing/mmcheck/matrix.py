@@ -486,7 +486,7 @@ def run(environ: Mapping[str, str]) -> int:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
     jobs = environ.get("JOBS") or str(max(1, min(os.cpu_count() or 1, memory // GIB_PER_BUILD)))
     if not jobs.isdigit() or jobs == "0":
-        raise UserError(f"JOBS={jobs}: use a whole number above 0, how many cells run at a time")
+        raise UserError(f"JOBS={jobs}: use a whole number above 0 (the number of cells that run at a time)")
     cells, only = chosen(environ)
     runner = Runner(cells, environ, only)
     runner.prepare()

@@ -66,7 +66,7 @@ def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
     jobs = environ.get("JOBS") or str(os.cpu_count() or 1)
     if not jobs.isdigit() or jobs == "0":
-        raise UserError(f"JOBS={jobs}: use a whole number above 0, how many boots run at a time")
+        raise UserError(f"JOBS={jobs}: use a whole number above 0 (the number of boots that run at a time)")
     folder = Path(environ["MUTANTS"]) if environ.get("MUTANTS") else catalogue.FOLDER
     settings = from_environment({"ARCH": "arm64", **environ})
     only = environ.get("ONLY") or "*"
@@ -88,7 +88,7 @@ def run(environ: Mapping[str, str]) -> int:
     if folder.resolve() != catalogue.FOLDER and both:
         wanted = [(foreign, mutants)]
     if matrix not in ("", "1", "selftests"):
-        raise UserError(f"MATRIX={matrix}: use 1, for the suites, or selftests")
+        raise UserError(f"MATRIX={matrix}: use MATRIX=1 for the KUnit suites, or MATRIX=selftests for the selftests")
     if matrix == "selftests":
         wanted = [(guest_matrix.GuestMatrixSession, mutants if environ.get("ALL") == "1" else wanted[1][1])]
     elif matrix:

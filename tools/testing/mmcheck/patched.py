@@ -264,7 +264,7 @@ class Proof:
 
     @property
     def wrong(self) -> str:
-        """Why it does not hold; nothing if it does, or if the user's machine does not have the issue."""
+        """Why the proof fails; "" if it does not fail, or if the user's machine does not have the issue."""
         if not self.met and self.machine == self.issue.where:
             return f"no test meets it on {self.machine}"
         return wrong(self.before, self.after, reproducer(self.issue))
@@ -280,7 +280,7 @@ def prove(
     """
     both = environ.get("BEFORE") or "yes"
     if both not in ("yes", "no"):
-        raise UserError(f"BEFORE={both}: use no, to leave out the kernel without the patches")
+        raise UserError(f"BEFORE={both}: use BEFORE=no to leave out the kernel without the patches")
     places = machines(issues, settings, bool(environ.get("ARCH") or environ.get("PAGES")))
     needs = [need for place in places for need in machine.requirements(place.arch, own_compiler=False)]
     machine.provide([*dict.fromkeys(needs), "patch"])
@@ -340,7 +340,7 @@ def report(proofs: Sequence[Proof], label: str, settings: Settings, environ: Map
         for test, new in proof.after.items():
             print(f"{number:3} {test:50} {(proof.before or {}).get(test, ''):18} {new}".rstrip())
         if proof.wrong:
-            print(f"{number:3} DOES NOT HOLD: {proof.wrong}")
+            print(f"{number:3} NOT PROVEN: {proof.wrong}")
         elif not proof.met:
             print(f"{number:3} no test met the issue on {proof.machine}: KNOWN_ISSUES.md says what it needs")
     bad = [proof.issue.number for proof in proofs if proof.wrong]
@@ -351,7 +351,7 @@ def report(proofs: Sequence[Proof], label: str, settings: Settings, environ: Map
     for line in closing.lines(
         f"{verdict}: {count - len(bad)} of {count} patches fix their issue on linux {label}",
         [
-            f"the patch does not hold: issue {', '.join(map(str, bad))}" if bad else "",
+            f"issues without proof that the patch fixes them: {', '.join(map(str, bad))}" if bad else "",
             f"no test meets issue {', '.join(map(str, absent))} on the machine where it ran" if absent else "",
         ],
         f"{settings.out} (the consoles of the kernels {label}+fixed{before})",

@@ -42,7 +42,8 @@ def hooked(text: str) -> str:
     found = {function.name[0]: function for function in schemata.functions(text)}
     missing = [name for name in [*_HOOKS, "kunit_run_tests"] if name not in found]
     if missing or _TAINT not in text:
-        raise UserError(f"{KUNIT}: no {', '.join(missing) or _TAINT.strip()}, where mmcheck hooks in; see reach.py")
+        absent = ", ".join(missing) or _TAINT.strip()
+        raise UserError(f"{KUNIT} has no {absent}; mmcheck adds its hooks there: see reach.py")
     for name in sorted(_HOOKS, key=lambda name: -found[name].start):
         place = found[name].start + 2
         text = f"{text[:place]}{_HOOKS[name]}{text[place:]}"

@@ -5,7 +5,7 @@ For each issue that the kernel has, it writes a file for `git send-email` into o
 Signed-off-by, maintainers and lists. FROM='Name <address>' sets the author; the default is git's user.name and
 user.email. ONLY= chooses issues by number.
 
-A patch holds if all of this is true: `git am` applies it to the kernel's files, checkpatch.pl --strict reports nothing,
+A patch passes if all this is true: `git am` applies it to the kernel's files, checkpatch.pl --strict reports nothing,
 the kernel builds with it, and `make known-issues` shows that it fixes its issue. On one machine (arm64 with 4K pages,
 or what ARCH= and PAGES= say) all tests run without the patches and with them: a test that no issue names must keep its
 verdict. BOOT=no leaves out all builds and boots. patches.json next to the mails has the whole result.
@@ -115,15 +115,15 @@ def written(issues: Sequence[Issue], kernel: source.Source, person: tuple[str, s
 
 
 def line(one: Mail, proof: Proof | None) -> str:
-    """One patch in one line: whether it holds, what was seen, the title."""
+    """One patch in one line: whether it passes, what was seen, the title."""
     seen = ["git am, checkpatch"] if not one.faults else []
     if proof and proof.met:
         tests = [name for name in proof.issue.tests if proof.after[name] == "stale"]
         alone = [name for name in proof.after if name not in proof.issue.tests]
         seen.append(f"{len(tests)} of {len(proof.issue.tests)} tests on {proof.machine}")
         seen += ["reproducer"] if alone else []
-    holds = not one.faults and not (proof and proof.wrong)
-    return f"{one.issue.number:3} {'holds' if holds else 'DOES NOT HOLD':13} {one.issue.title} ({'; '.join(seen)})"
+    passes = not one.faults and not (proof and proof.wrong)
+    return f"{one.issue.number:3} {'passes' if passes else 'FAILS':7} {one.issue.title} ({'; '.join(seen)})"
 
 
 def record(mails: Sequence[Mail], proofs: Mapping[int, Proof], others: Sequence[str]) -> str:
@@ -138,12 +138,12 @@ def record(mails: Sequence[Mail], proofs: Mapping[int, Proof], others: Sequence[
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status: 1 if a patch does not hold, or changes the verdict of another test."""
+    """The command; returns the exit status: 1 if a patch fails a check, or changes the verdict of another test."""
     settings = from_environment({"ARCH": "arm64", **environ})
     person = author(environ.get("FROM") or "")
     boots = environ.get("BOOT") or "yes"
     if boots not in ("yes", "no"):
-        raise UserError(f"BOOT={boots}: use no, to write and check the mails alone")
+        raise UserError(f"BOOT={boots}: use BOOT=no to only write and check the mails")
     machine.provide(["perl", "git", "patch"])
     kernel = source.obtain(settings)
     found = patched.known(kernel, settings, environ)
@@ -165,7 +165,7 @@ def run(environ: Mapping[str, str]) -> int:
             print(f"    {fault}")
     for text in closing.lines(
         f"{'FAILED' if bad or others else 'passed'}: {len(mails) - len(bad)} of {len(mails)} patches for linux "
-        f"{kernel.label} hold",
+        f"{kernel.label} pass all checks",
         [*others, "" if proofs else "nothing was booted: BOOT=no"],
         folder,
         closing.make("patches", environ, ONLY=str(bad[0])) if bad else "",

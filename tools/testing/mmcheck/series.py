@@ -608,8 +608,8 @@ def cover(overlay: Overlay, base: str, commit: str, table: str) -> str:
         features = ", ".join(graft.FEATURES)
         blocks.append(
             wrapped(
-                f"These are left out: {', '.join(gone)}. They include or name a feature that is not part of the "
-                f"kernel ({features}), or are built together with one that does."
+                f"These are left out: {', '.join(gone)}. Each uses a feature that is not part of the "
+                f"kernel ({features}), or has the same Kconfig symbol as a suite that uses one."
             )
         )
     blocks += ["To run them:", RUN.rstrip()]

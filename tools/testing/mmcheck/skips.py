@@ -82,9 +82,9 @@ def load(path: Path = TABLE) -> list[Line]:
     found = []
     for entry in tomllib.loads(path.read_text()).get("skip", []):
         if unknown := set(entry) - FIELDS:
-            raise UserError(f"{path.name}: {entry}: there is no {', '.join(sorted(unknown))}")
+            raise UserError(f"{path.name}: {entry}: there is no key {', '.join(sorted(unknown))}")
         if not entry.get("why") or not entry.get("says") or not entry.get("cases"):
-            raise UserError(f"{path.name}: {entry}: needs why, says and cases")
+            raise UserError(f"{path.name}: {entry}: needs the keys why, says and cases")
         only = tuple((field[key], tuple(entry[key])) for key in CONDITIONS if key in entry)
         text = (entry["why"], entry["says"], tuple(entry["cases"]), entry.get("unskip", ""))
         found.append(Line(*text, bool(entry.get("selftests")), bool(entry.get("maybe")), only))

@@ -152,7 +152,7 @@ def test_a_kill_matrix_ends_with_what_is_unproven() -> None:
     found = killmatrix.findings(matrix, [], {})
     assert killmatrix.ending(found, matrix, Path("7.3-arm64.json"), {"KERNEL": "7.3"}) == [
         "kill matrix of linux 7.3.4: 1 of 2 cases (50.0 %) notice none of 2 mutants",
-        "cases without a reason: s.b",
+        "cases that notice no mutant, with no reason in unproven.toml: s.b",
         "mutants that no case notices: n",
         "log: 7.3-arm64.json",
         "next: make report KERNEL=7.3",
@@ -163,7 +163,11 @@ def test_a_kill_matrix_ends_with_what_is_unproven() -> None:
     ("before", "after", "said"),
     [
         ("failed", "stale", ["passed: 1 of 1 patches fix their issue on linux x"]),
-        ("passed", "failed", ["FAILED: 0 of 1 patches fix their issue on linux x", "the patch does not hold: issue 3"]),
+        (
+            "passed",
+            "failed",
+            ["FAILED: 0 of 1 patches fix their issue on linux x", "issues without proof that the patch fixes them: 3"],
+        ),
         (
             "passed",
             "passed",

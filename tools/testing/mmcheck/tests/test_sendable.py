@@ -100,12 +100,12 @@ def test_each_patch_has_one_line_and_an_entry_in_the_record(tmp_path: Path) -> N
     mail = sendable.Mail(good.issue, tmp_path / "known-issue-1.patch")
     title = "The count is wrong"
     assert sendable.line(mail, good) == (
-        f"  1 holds         {title} (git am, checkpatch; 1 of 1 tests on arm64 4K; reproducer)"
+        f"  1 passes  {title} (git am, checkpatch; 1 of 1 tests on arm64 4K; reproducer)"
     )
-    assert sendable.line(mail, None) == f"  1 holds         {title} (git am, checkpatch)"
-    assert sendable.line(mail, bad).startswith("  1 DOES NOT HOLD")
+    assert sendable.line(mail, None) == f"  1 passes  {title} (git am, checkpatch)"
+    assert sendable.line(mail, bad).startswith("  1 FAILS ")
     faulty = dataclasses.replace(mail, faults=("git am refuses it",))
-    assert sendable.line(faulty, good).startswith("  1 DOES NOT HOLD")
+    assert sendable.line(faulty, good).startswith("  1 FAILS ")
     entry = json.loads(sendable.record([faulty], {1: bad}, ["x.y: failed with the patches"]))
     assert entry["other tests"] == ["x.y: failed with the patches"]
     assert entry["patches"][0]["wrong"] == ["git am refuses it", "no test fails without the patch"]
@@ -147,7 +147,7 @@ def test_the_mails_alone_boot_nothing(
     monkeypatch.delattr(patched, "prove")
     assert sendable.run({**environ, "BOOT": "no"}) == 0
     assert "nothing was booted: BOOT=no" in capsys.readouterr().out.splitlines()
-    with pytest.raises(UserError, match="BOOT=maybe: use no"):
+    with pytest.raises(UserError, match="BOOT=maybe: use BOOT=no"):
         sendable.run({**environ, "BOOT": "maybe"})
 
 

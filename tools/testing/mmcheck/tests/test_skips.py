@@ -155,9 +155,9 @@ def test_the_summary_says_why_and_what_to_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["cells = 1", 'kernel = "6.12"'])
 def test_an_unknown_condition_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(UserError, match="there is no"):
+    with pytest.raises(UserError, match="there is no key"):
         table(tmp_path, ENTRY + text)
-    with pytest.raises(UserError, match="needs why"):
+    with pytest.raises(UserError, match="needs the keys why"):
         table(tmp_path, '[[skip]]\nwhy = "x"\n')
 
 
