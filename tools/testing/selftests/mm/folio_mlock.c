@@ -4,7 +4,8 @@
  *
  * Proves: reclaim leaves locked pages in memory, whether one or two page tables
  * map their folio. If one page table maps a whole locked folio that has no
- * mlocked flag, reclaim sets the flag. If two page tables map the folio,
+ * mlocked flag, reclaim sets the flag, also if the kernel's count of the locks
+ * was too low. If two page tables map the folio,
  * reclaim never sets the flag, since it holds the lock of only one table.
  *
  * Does not prove: the absence of races with mlock() and munlock().
@@ -14,8 +15,57 @@
 #include <sys/stat.h>
 
 #include "folio_owner.h"
+#include "folio_state.h"
 
 #define GROUP "/sys/fs/cgroup/folio_mlock"
+
+/*
+ * Charge new memory to a group of its own: memory.reclaim takes only pages of
+ * the group. Returns the reason if that is not possible, or NULL.
+ */
+static const char *reclaim_setup(void)
+{
+	if (!have_swap())
+		return "no swap";
+	if (write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory") ||
+	    (mkdir(GROUP, 0755) && errno != EEXIST) || write_text(GROUP "/cgroup.procs", "0"))
+		return "CONFIG_MEMCG=n, or no cgroup v2";
+	return NULL;
+}
+
+static void reclaim_end(void)
+{
+	write_text("/sys/fs/cgroup/cgroup.procs", "0");
+	rmdir(GROUP);
+}
+
+/*
+ * Reclaim memory of the group until a page that this function has just
+ * allocated is swapped out. By then reclaim has seen the test's memory, which
+ * is older. Returns whether the page was swapped out.
+ */
+static bool reclaim_all(void)
+{
+	char *other = mmap(NULL, bytes(1), PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool away = false;
+
+	*other = 1;
+	for (int i = 0; i < 50 && !away; i++) {
+		write_text(GROUP "/memory.reclaim", "64M");
+		away = !pagemap_has(other, PM_PRESENT);
+	}
+	munmap(other, bytes(1));
+	return away;
+}
+
+static bool all_present(const char *at, unsigned int pages)
+{
+	for (unsigned int page = 0; page < pages; page++)
+		if (!pagemap_has(at + bytes(page), PM_PRESENT))
+			return false;
+	return true;
+}
 
 FIXTURE(folio_mlock)
 {
@@ -53,17 +103,9 @@ FIXTURE_SETUP(folio_mlock)
 		SKIP(return, "%s", why);
 	if (!self->table)
 		SKIP(return, "cannot tell how much memory a page table maps");
-	if (!have_swap())
-		SKIP(return, "no swap");
-	if (write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory") ||
-	    (mkdir(GROUP, 0755) && errno != EEXIST))
-		SKIP(return, "CONFIG_MEMCG=n, or no cgroup v2");
-	/*
-	 * Charge the memory to the group: memory.reclaim takes only pages of
-	 * the group.
-	 */
-	ASSERT_EQ(0, write_text(GROUP "/cgroup.procs", "0"));
-	why = memory_map(m, ANON, order, 1);
+	why = reclaim_setup();
+	if (!why)
+		why = memory_map(m, ANON, order, 1);
 	if (why)
 		SKIP(return, "%s", why);
 	self->room = mmap(NULL, 4 * self->table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -74,8 +116,7 @@ FIXTURE_SETUP(folio_mlock)
 FIXTURE_TEARDOWN(folio_mlock)
 {
 	memory_free(&self->memory);
-	write_text("/sys/fs/cgroup/cgroup.procs", "0");
-	rmdir(GROUP);
+	reclaim_end();
 	if (self->room)
 		munmap(self->room, 4 * self->table);
 }
@@ -93,34 +134,6 @@ static char *lock_at(struct memory *m, char *to)
 	    mlock2(to, length, MLOCK_ONFAULT) || kernel_flags(to) & FOLIO_ACTIVE)
 		return NULL;
 	return to;
-}
-
-/*
- * Reclaim memory of the group until a page that this function has just
- * allocated is swapped out. By then reclaim has seen the test's memory, which
- * is older. Returns whether the page was swapped out.
- */
-static bool reclaim_all(void)
-{
-	char *other = mmap(NULL, bytes(1), PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	bool away = false;
-
-	*other = 1;
-	for (int i = 0; i < 50 && !away; i++) {
-		write_text(GROUP "/memory.reclaim", "64M");
-		away = !pagemap_has(other, PM_PRESENT);
-	}
-	munmap(other, bytes(1));
-	return away;
-}
-
-static bool all_present(const char *at, unsigned int pages)
-{
-	for (unsigned int page = 0; page < pages; page++)
-		if (!pagemap_has(at + bytes(page), PM_PRESENT))
-			return false;
-	return true;
 }
 
 /*
@@ -168,6 +181,119 @@ TEST_F(folio_mlock, moved_to_one_table)
 	ASSERT_EQ(0, madvise(at, length, MADV_PAGEOUT));
 	EXPECT_FALSE(pagemap_has(at, PM_PRESENT));
 	EXPECT_EQ(-1, foreign_page(at, 0, m->pages));
+}
+
+FIXTURE(mlock_twice)
+{
+	struct memory memory;
+	char *other;
+};
+
+FIXTURE_SETUP(mlock_twice)
+{
+	struct memory *m = &self->memory;
+	int order = order_of(cont_ptes());
+	const char *why = folio_settings(order);
+
+	m->fd = -1;
+	self->other = MAP_FAILED;
+	if (!why)
+		why = reclaim_setup();
+	if (!why)
+		why = memory_map(m, SHMEM, order, 1);
+	if (why)
+		SKIP(return, "%s", why);
+	self->other = mmap(NULL, bytes(m->pages), PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+	ASSERT_NE(MAP_FAILED, self->other);
+}
+
+FIXTURE_TEARDOWN(mlock_twice)
+{
+	size_t length = bytes(self->memory.pages);
+
+	if (self->other != MAP_FAILED)
+		munmap(self->other, length);
+	memory_free(&self->memory);
+	reclaim_end();
+}
+
+/* The locked memory of the machine in KiB, with the counts that single CPUs keep. */
+static unsigned long mlocked(void)
+{
+	char line[128];
+	unsigned long kib = 0;
+	FILE *f = fopen("/proc/meminfo", "r");
+
+	write_text("/proc/sys/vm/stat_refresh", "1");
+	while (f && fgets(line, sizeof(line), f))
+		sscanf(line, "Mlocked: %lu", &kib);
+	if (f)
+		fclose(f);
+	return kib;
+}
+
+/*
+ * Lock the folio in both mappings. Drop a page in the middle of the mapping
+ * @other, and unlock this mapping: its entries are two runs, and munlock()
+ * decrements the folio's count once for each run. The folio then has no mlocked
+ * flag, although @m is still locked.
+ */
+static void lose_count(struct __test_metadata *_metadata, struct memory *m, char *other)
+{
+	char *hole = other + bytes(m->pages / 2);
+	size_t length = bytes(m->pages);
+	unsigned long locked;
+
+	ASSERT_EQ(0, mlock(other, length));
+	ASSERT_EQ(pfn_of(m->at), pfn_of(other));
+	ASSERT_TRUE(kernel_flags(m->at) & FOLIO_MLOCKED);
+	locked = mlocked();
+	ASSERT_EQ(0, madvise(hole, bytes(1), MADV_DONTNEED_LOCKED));
+	ASSERT_FALSE(pagemap_has(hole, PM_PRESENT));
+	ASSERT_EQ(0, munlock(other, length));
+	TH_LOG("Mlocked: %lu KiB with two locks, %lu with one", locked, mlocked());
+	ASSERT_FALSE(kernel_flags(m->at) & FOLIO_MLOCKED);
+}
+
+/*
+ * Two mappings of a memory file lock one folio. After munlock() of the second
+ * mapping the kernel's count of locks is too low. Reclaim must not take the
+ * pages: it finds the lock of the first mapping, and sets the mlocked flag
+ * again. MADV_PAGEOUT of the second mapping must not take them either. After
+ * the last munlock() MADV_PAGEOUT takes the pages.
+ */
+TEST_F(mlock_twice, munlock_of_two_runs)
+{
+	struct memory *m = &self->memory;
+	size_t length = bytes(m->pages);
+	unsigned long before = mlocked();
+
+	ASSERT_EQ(0, mlock(m->at, length));
+	ASSERT_EQ(before + length / 1024, mlocked());
+	lose_count(_metadata, m, self->other);
+	ASSERT_TRUE(reclaim_all());
+	EXPECT_TRUE(all_present(m->at, m->pages));
+	EXPECT_EQ(0, swapped_out(m));
+	EXPECT_TRUE(kernel_flags(m->at) & FOLIO_MLOCKED);
+	EXPECT_EQ(before + length / 1024, mlocked());
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+
+	lose_count(_metadata, m, self->other);
+	for (unsigned int page = 0; page < m->pages; page++)
+		read_byte(self->other + bytes(page));
+	ASSERT_EQ(0, madvise(self->other, length, MADV_PAGEOUT));
+	EXPECT_TRUE(all_present(m->at, m->pages));
+	EXPECT_EQ(0, swapped_out(m));
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+
+	/* MADV_PAGEOUT leaves pages alone that two mappings share. */
+	ASSERT_EQ(0, munlock(m->at, length));
+	EXPECT_EQ(before, mlocked());
+	ASSERT_EQ(0, munmap(self->other, length));
+	self->other = MAP_FAILED;
+	ASSERT_EQ(0, madvise(m->at, length, MADV_PAGEOUT));
+	DID(swapped_out(m), "pages swapped out after the last munlock()");
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
 TEST_HARNESS_MAIN

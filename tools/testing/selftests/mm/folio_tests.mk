@@ -9,6 +9,7 @@ TEST_GEN_PROGS += folio_clear_freed
 TEST_GEN_PROGS += folio_clear_pool
 TEST_GEN_PROGS += folio_clear_race
 TEST_GEN_PROGS += folio_clear_tags
+TEST_GEN_PROGS += folio_dirty
 TEST_GEN_PROGS += folio_edge
 TEST_GEN_PROGS += folio_exclusive
 TEST_GEN_PROGS += folio_file
