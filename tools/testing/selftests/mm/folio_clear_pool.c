@@ -159,8 +159,8 @@ static bool have_pinnable(FIXTURE_DATA(folio_clear_pool) * self)
 }
 
 /*
- * Allocate the pages, check that they are zero, fill them and free them: twice,
- * or once for each place if a write allocates them.
+ * Allocate the pages, check that they are zero, fill them and free them. Do this
+ * twice. If a write allocates the pages, do it for several places of that write.
  */
 static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_pool) * self,
 		  enum way how)

@@ -4,7 +4,7 @@
  *
  * Proves: some pages of a folio belong to the parent alone, and the others are
  * shared with a child. The kernel may handle all these pages in one batch. A
- * shared page never becomes writable because its neighbour is writable. A write
+ * writable page never makes a shared page beside it writable. A write
  * to a page that the parent alone owns costs no fault. Pages that cannot be
  * accessed form no block: when their folio becomes idle, other pages beside
  * them do not become old.
