@@ -593,7 +593,7 @@ TEST_F(folio_file_small, fault_around)
 
 	ASSERT_NE(MAP_FAILED, at);
 	read_byte(at + bytes(2 * cont_ptes()));
-	EXPECT_EQ(cont_ptes(), mapped_pages(at, m->pages));
+	EXPECT_EQ(cont_ptes(), smaps_pages(at, "Rss"));
 }
 
 TEST_HARNESS_MAIN
