@@ -34,13 +34,13 @@ static unsigned long huge_page_size(void)
 static long huge(const char *at)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
-	unsigned long begin;
+	unsigned long begin, end;
 	char line[4096];
 	long found = -1;
 	int here = 0;
 
 	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-", &begin) == 1)
+		if (sscanf(line, "%lx-%lx ", &begin, &end) == 2)
 			here = begin == (unsigned long)at;
 		if (here)
 			sscanf(line, "AnonHugePages: %ld kB", &found);

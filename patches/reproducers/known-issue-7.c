@@ -23,13 +23,13 @@
 static long lazyfree(const char *at)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
-	unsigned long begin;
+	unsigned long begin, end;
 	char line[256];
 	long found = -1;
 	int here = 0;
 
 	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-", &begin) == 1)
+		if (sscanf(line, "%lx-%lx ", &begin, &end) == 2)
 			here = begin == (unsigned long)at;
 		if (here)
 			sscanf(line, "LazyFree: %ld kB", &found);
