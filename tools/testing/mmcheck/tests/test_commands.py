@@ -76,7 +76,7 @@ PLACEHOLDERS = {
     "my_suite": "contpte",
     "my_suite.my_case": "contpte.*",
     "my_test": "folio_move",
-    "its_name": "unfold_partial_start_never",
+    "mutant_name": "unfold_partial_start_never",
     "B=...": "B=other/out",
 }
 """What a document leaves to its reader, and what a reader may write."""
