@@ -7,8 +7,8 @@
  * as a read, then as a write. If the kernel decodes the instruction
  * (CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT), the atomic faults once. On arm64 a
  * load-exclusive with its store-exclusive faults twice in every kernel. On
- * other architectures an atomic faults once. Private hugetlb pages give the
- * same numbers. On shared hugetlb pages every operation faults once. Each
+ * other architectures an atomic faults once. All these numbers hold for private
+ * hugetlb pages too. On shared hugetlb pages every operation faults once. Each
  * operation leaves the right value. The memory cgroup is charged for the pages.
  * An atomic with a uprobe works. The uprobe adds up to four faults. On a CPU
  * with EPAN the atomic may also fault twice.
@@ -202,8 +202,8 @@ static long faults_of(struct __test_metadata *_metadata, const FIXTURE_DATA(atom
 }
 
 /*
- * How many bytes to populate: some hugetlb pages, or else 1 MiB, or one folio
- * if a folio is larger than 1 MiB.
+ * How many bytes to populate. A variant of hugetlb populates HUGETLB_PAGES
+ * pages. The other variants populate 1 MiB, or one folio if a folio is larger.
  */
 static size_t size_of(const FIXTURE_DATA(atomic_fault) * self)
 {
@@ -265,10 +265,10 @@ TEST_F(atomic_fault, exclusives)
  * atomic on each page costs as many faults as a store. Otherwise the first
  * fault maps the zero page, and single pages cost two faults each. For larger
  * folios the case only checks that there are more faults than folios. The exact
- * number depends on the kernel: newer kernels replace the huge zero page by a
- * huge page. [atomics 21] Private hugetlb pages also cost two faults each: the
- * first fault maps the page read-only. Shared hugetlb pages cost one fault each
- * in every kernel.
+ * number of faults depends on the kernel: newer kernels replace the huge zero
+ * page by a huge page. [atomics 21] Each private hugetlb page costs two faults:
+ * the first fault maps the page read-only. Shared hugetlb pages cost one fault
+ * each in every kernel.
  */
 TEST_F(atomic_fault, atomic)
 {
@@ -410,11 +410,11 @@ static unsigned long probe_hits(void)
 /*
  * [atomics 44] An atomic has a uprobe, so the kernel executes it out of line,
  * at another address. The test calls the atomic once for each page. The uprobe
- * is hit once per call, and the value is right. There are at least as many
- * faults as without the uprobe, and at most four more: some for the copy of the
- * text, and some for the page from which the kernel executes the atomic. That
- * page is execute-only. A CPU with EPAN does not let the kernel read the
- * instruction there, so on such a CPU each atomic may also fault twice.
+ * is hit once per call, and the value is right. The uprobe adds at most four
+ * faults: for the copy of the text, and for the page from which the kernel
+ * executes the atomic. That page is execute-only. A CPU with EPAN does not let
+ * the kernel read the instruction in that page, so on such a CPU each atomic
+ * may also fault twice.
  */
 TEST_F(atomic_fault, uprobe)
 {

@@ -40,8 +40,9 @@ FIXTURE_VARIANT_ADD(folio_dirty, written_back)
 };
 
 /*
- * Write each folio of the file again with a call of its own, since one write of
- * all makes a larger folio. Returns whether the folios have the right size.
+ * Write the file again, with one call for each folio. A single call for the
+ * whole file would make a larger folio. Returns whether the folios have the
+ * right size.
  */
 static bool separate(struct memory *m)
 {
@@ -146,7 +147,10 @@ static unsigned long fill(struct memory *m, unsigned char *values, unsigned int 
 	unsigned long count = 0;
 
 	for (unsigned int page = 0; page < m->pages; page++) {
-		/* One page of each folio, and in odd rounds each third page too. */
+		/*
+		 * Each round chooses one page of each folio. Odd rounds also
+		 * choose each third page of the file.
+		 */
 		bool first = page % size == round % size || (round % 2 && page % 3 == 0);
 
 		if (first != chosen)
@@ -165,7 +169,7 @@ static unsigned long fill(struct memory *m, unsigned char *values, unsigned int 
  * back in between. Now the test writes to all other pages, and fsync() must
  * bring each byte to the disk. Then it writes to one page again, whose entry has
  * become read-only by the writeback. A second fsync() must bring that byte to
- * the disk as well. Each of 16 rounds chooses other pages.
+ * the disk as well. In each of 16 rounds the test chooses different pages.
  */
 TEST_F_TIMEOUT(folio_dirty, mprotect_and_back, 120)
 {
@@ -208,7 +212,7 @@ TEST_F_TIMEOUT(folio_dirty, mprotect_and_back, 120)
 		}
 	}
 	DID(first, "pages written to before mprotect()");
-	DID(others, "pages written to that were clean at mprotect()");
+	DID(others, "pages clean at mprotect(), and written to afterwards");
 	EXPECT_EQ(16, notified);
 }
 

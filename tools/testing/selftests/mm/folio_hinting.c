@@ -2,11 +2,11 @@
 /*
  * Which entries a hinting fault of NUMA balancing makes accessible again.
  *
- * Proves: a hinting fault makes the entries of its folio accessible again, and
- * leaves all other entries alone: entries of another folio between them, and
- * entries in the next and in the previous page table. This also holds for a
- * folio at the lowest addresses. If a huge page is split while it is
- * inaccessible for hinting, its new entries are accessible.
+ * Proves: a hinting fault makes the entries of its folio accessible again. It
+ * does not change the entry of another folio that lies between these entries.
+ * It changes no entry in the next or the previous page table, even if the folio
+ * is at the lowest addresses. If a huge page is split while it is inaccessible
+ * for hinting, its new entries are accessible.
  *
  * How: see folio_nodes.h.
  *
@@ -48,10 +48,11 @@ static unsigned int other_page(const struct memory *m, unsigned int folio_at)
 }
 
 /*
- * In each of 16 folios, the test drops one page and writes to it, at a
- * different place in each. So a single page replaces it. The hinting fault of
- * the large folio must not make the entry of the single page accessible: the
- * single page costs a fault of its own.
+ * In each of 16 folios, the test drops one page, and then writes to the address
+ * of this page. So a single page replaces the dropped page. Its place changes
+ * from folio to folio. The hinting fault of the large folio must not make the
+ * entry of the single page accessible: the single page costs a fault of its
+ * own.
  */
 TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
 {
@@ -73,7 +74,7 @@ TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
 		EXPECT_EQ(1, read_pages(m->at + bytes(i), 1));
 		EXPECT_EQ(0, read_pages(m->at + bytes(i), other));
 		EXPECT_EQ(1, read_pages(m->at + bytes(i + other), 1)) {
-			TH_LOG("replaced page %u of the folio from page %u on must fault once",
+			TH_LOG("page %u of the folio at page %u was replaced: it must fault once",
 			       other, i);
 		}
 		EXPECT_EQ(0, read_pages(m->at + bytes(i), size));
@@ -142,8 +143,9 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 #define FILLERS 600
 
 /*
- * lowest_try() tries to make the kernel change the table that lies before the
- * table of the lowest addresses in memory. It counts:
+ * One page table maps the lowest addresses, and another table lies just before
+ * this table in memory. lowest_try() tries to make the kernel change the other
+ * table. It counts:
  */
 struct lowest {
 	unsigned int right;	/* pages that fault, and cannot be written to */

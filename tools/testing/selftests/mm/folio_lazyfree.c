@@ -11,7 +11,7 @@
  *	may write	    x       x       x		(other round: 0, 2, 4, ...)
  *
  * How: fork() makes all entries read-only. After the child has exited, the test
- * writes to every other page, which makes these pages writable again. Linux
+ * writes to every second page, which makes these pages writable again. Linux
  * 6.15 and later know that no other process maps the folio, and keep it whole.
  * Older kernels copy each page that is written to, and the case is skipped.
  *
@@ -47,7 +47,7 @@ FIXTURE_TEARDOWN(folio_lazyfree)
 }
 
 /*
- * [contpte 235] In a folio every other page is writable, and one page is
+ * [contpte 235] In a folio every second page is writable, and one page is
  * pinned. Reclaim unmaps the folio and restores its entries. After that, a
  * write to a writable page costs no fault. A write to a read-only page faults
  * and copies the page, since the folio is pinned. The case runs twice: the

@@ -4,13 +4,13 @@
  * process writes to it after other processes have shared it.
  *
  * Proves: a write to a shared folio copies the page as long as another process
- * maps any page of the folio. A write still copies if only a pipe, a device or
- * swap refers to the folio. Linux 6.15 and later track which processes map a
- * folio. When the other processes and these references are gone, such kernels
- * reuse the folio: for any order, and even if several VMAs or page tables map
- * its pages. Older kernels copy large folios in all these cases. A pinned page
- * stays mapped in its process. Threads and the child of vfork() do not count as
- * other processes.
+ * maps any page of the folio. If no other process maps the folio, but a pipe, a
+ * device or swap still refers to the folio, a write copies too. Linux 6.15 and
+ * later track which processes map a folio. When the other processes and these
+ * references are gone, such kernels reuse the folio: for any order, and even if
+ * several VMAs or page tables map its pages. Older kernels copy large folios in
+ * all these cases. A pinned page stays mapped in its process. Threads and the
+ * child of vfork() do not count as other processes.
  *
  * Does not prove: how the kernel tracks processes (KUnit: folio_mapped_*); what
  * happens during real device I/O, which pins pages as gup_test does here.
@@ -173,8 +173,9 @@ TEST_F(folio_reuse, in_two_vmas)
 
 /*
  * [mapped 37] mremap() moves the second half of the folio to another page
- * table. A child shares this half, so a write to the first half copies. After
- * the child has exited, a kernel that tracks owners reuses the other pages.
+ * table. A child shares the second half, so a write to the first half copies.
+ * After the child has exited, a kernel that tracks owners reuses the other
+ * pages.
  */
 TEST_F(folio_reuse, half_moved_away)
 {
@@ -376,8 +377,9 @@ TEST_F(folio_reuse, pin_before_fork)
  * swap entries, and will read the folio from the swap cache. So a write of the
  * parent copies. After the child has exited, the kernel frees the swap entries
  * and reuses the pages. Older kernels read back single pages. A newer kernel
- * can read back a large folio, if it swapped out the folio as a whole. The same
- * rule holds on both kinds of kernels.
+ * can read back a large folio, if it swapped out the folio as a whole. In both
+ * cases a write copies while the child lives, and copies nothing after the child
+ * has exited.
  */
 TEST_F(folio_reuse, in_swap_cache)
 {
@@ -442,9 +444,10 @@ static int all_copied(struct memory *m, int unused)
 
 /*
  * [mapped 36] Three processes mapped the folio, and only the third still maps
- * it. The kernel tracks at most two processes per folio and has never tracked
- * the third, so it takes the folio for shared. Thus every kernel copies all
- * pages when they are written to, and each copy has the right content.
+ * it. The kernel tracks at most two processes per folio. It has never tracked
+ * the third process, so it assumes that the folio is shared. Thus every kernel
+ * copies all pages when they are written to, and each copy has the right
+ * content.
  */
 TEST_F(folio_reuse, third_process_alone)
 {

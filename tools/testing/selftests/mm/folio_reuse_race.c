@@ -121,8 +121,8 @@ static void *write_pages(void *argument)
 }
 
 /*
- * Take references to pages by vmsplice() and process_vm_readv(), and check the
- * content that they read.
+ * Take references to pages by vmsplice() and process_vm_readv(). Check the
+ * content of the pipe, and the copy that process_vm_readv() makes.
  */
 static void *take_references(void *argument)
 {

@@ -5,8 +5,8 @@
  * Proves: if one page of a folded block is protected, the kernel unfolds the
  * block, and only a write to this page traps. The page keeps its protection in
  * swap, through migration, and when a shared file is unmapped and mapped again
- * by a fault. The page loses its protection when it is unprotected, and when
- * mremap() moves it to an address without userfaultfd. A child inherits the
+ * by a fault. UFFDIO_WRITEPROTECT can remove the protection. mremap() to an
+ * address without userfaultfd removes the protection too. A child inherits the
  * protection only if the monitor asked for fork events.
  *
  * Does not prove: that the events have the right content (uffd-unit-tests
@@ -107,8 +107,8 @@ static bool traps(int uffd, char *at)
 }
 
 /*
- * Write to each page: only a write to @page traps, or no write if @page is -1.
- * All writes take effect.
+ * Write to each page. If @page is -1, no write may trap. Otherwise the write to
+ * @page must trap, and no other write may trap. All writes take effect.
  */
 static void check_traps(struct __test_metadata *_metadata, FIXTURE_DATA(folio_uffd) * self,
 			int page)
@@ -174,9 +174,9 @@ TEST_F_TIMEOUT(folio_uffd, unprotect_whole, 120)
 /*
  * [contpte 198] [bug B26] Two folios are swapped out and read back: in the
  * first round one page is protected, in the second round all pages but one are
- * protected. Each page keeps its state in swap, and still has it when it is
- * read back. The second round needs fresh folios: pages that come back from
- * swap are single pages, which reclaim handles one by one.
+ * protected. Each page stays protected or unprotected, in swap and after the
+ * page is read back. The second round needs fresh folios: pages that come back
+ * from swap are single pages, which reclaim handles one by one.
  */
 TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 {

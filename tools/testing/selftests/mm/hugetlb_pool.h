@@ -12,8 +12,8 @@
 #define HUGETLB_SIZES 8
 
 /*
- * The pool of one size. @used: how many of its pages others use. @before: how
- * many pages it had at first.
+ * The pool of one size. @used: the number of pages that were in use or reserved
+ * at first. @before: the number of pages in the pool at first.
  */
 struct hugetlb_pool {
 	char folder[128];

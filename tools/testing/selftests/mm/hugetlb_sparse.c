@@ -16,8 +16,9 @@
  *	begin                      at
  *	|  no table                |  table: one page                 |
  *
- * Does not prove: mremap() and munmap(), which use the same function. If one of them
- * skips a page, it frees a page table that still maps the page.
+ * Does not prove: that mremap() and munmap() reach the page. They call
+ * hugetlb_mask_last_page() too. If one of them skips a page, it frees a page table that
+ * still maps the page.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_sparse
  */
@@ -193,8 +194,8 @@ TEST_F(hugetlb_sparse, mprotect)
 }
 
 /*
- * What a child has at the address of the page. Returns 1 for the same page, 0 for no
- * page, 2 for another page, and any other number on failure.
+ * What a child has at the address of the page. Returns 1 if the child has its parent's
+ * page, 0 if it has no page, 2 if it has another page, and any other number on failure.
  */
 static int child_has(FIXTURE_DATA(hugetlb_sparse) * self)
 {
@@ -215,7 +216,7 @@ static int child_has(FIXTURE_DATA(hugetlb_sparse) * self)
 
 			has = own == pfn ? 1 : own == -1UL ? 0 : 2;
 			/*
-			 * Unmap the half whose table exists first, as in the teardown.
+			 * First unmap the half that has a table, as in the teardown.
 			 */
 			munmap(self->at, self->span);
 			_exit(has);
@@ -234,8 +235,8 @@ TEST_F(hugetlb_sparse, fork)
 	int has = child_has(self);
 
 	/*
-	 * The control: the second half is now a mapping of its own, and a child has its
-	 * page.
+	 * The control: mprotect() of the first half makes the second half a mapping of its
+	 * own. A child then has the page.
 	 */
 	ASSERT_EQ(0, mprotect(self->begin, self->span, PROT_NONE));
 	EXPECT_EQ(1, child_has(self));

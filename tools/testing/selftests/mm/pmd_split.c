@@ -191,8 +191,9 @@ static bool again(struct memory *m)
 }
 
 /*
- * Split the huge page by dropping its last page. Returns whether one entry
- * mapped it before, and a table maps it now.
+ * Split the huge page by dropping its last page. Returns true if one entry
+ * mapped the huge page before the call, and a table of PTEs maps its pages
+ * afterwards.
  */
 static bool split(const struct memory *m)
 {
@@ -285,9 +286,10 @@ TEST_F(pmd_split, keeps_uffd)
 /*
  * [contpte 204] MADV_FREE makes the huge page clean, and the soft-dirty bits
  * are cleared. If the process then writes to the huge page, each entry is
- * soft-dirty after a split. If not, no entry is. The huge page must be clean:
- * on x86_64 the split of a dirty huge page may set soft-dirty, since
- * pte_mkdirty() does. A note in __split_huge_pmd_locked() allows that.
+ * soft-dirty after a split. If the process does not write, no entry is
+ * soft-dirty. The huge page must be clean: on x86_64 the split of a dirty huge
+ * page may set soft-dirty, since pte_mkdirty() does. A note in
+ * __split_huge_pmd_locked() allows that.
  */
 TEST_F(pmd_split, keeps_soft_dirty)
 {
@@ -312,10 +314,11 @@ TEST_F(pmd_split, keeps_soft_dirty)
 
 /*
  * [contpte 205] If only one process maps the huge page, each page is exclusive
- * after a split. If a child maps it too, no page is. To see this, the test
- * makes the mapping read-only and writable again: an exclusive page gets a
- * writable entry at once, and a write to it costs no fault. With a child each
- * write costs a fault, and the child keeps the old content.
+ * after a split. If a child maps the huge page too, no page is exclusive. To
+ * see this, the test makes the mapping read-only and writable again: an
+ * exclusive page gets a writable entry at once, and a write to it costs no
+ * fault. With a child each write costs a fault, and the child keeps the old
+ * content.
  */
 TEST_F(pmd_split, keeps_exclusive)
 {
@@ -491,8 +494,9 @@ FIXTURE_TEARDOWN(fresh_folio)
 /*
  * [clearing 23, 24] [contpte 249] A folio full of nonzero bytes is dropped, and
  * a new folio is faulted in. The new folio is zero everywhere, whichever page
- * is touched first, and one fault maps all of it. Each page takes its turn as
- * the first page touched; in folios of more than 32 pages, only 32 pages do.
+ * is touched first, and one fault maps all of it. The test repeats this with
+ * each page as the first page touched. If a folio has more than 32 pages, the
+ * test repeats this with 32 of its pages.
  */
 TEST_F_TIMEOUT(fresh_folio, zero_at_each_fault_address, 120)
 {
