@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The content of fresh memory in a kernel that clears memory when it frees it.
+ * The content of fresh memory in a kernel that clears all freed memory.
  *
  * Proves: with init_on_free=1 each byte of new memory is zero, although its
- * frames held other bytes before. This also holds if init_on_alloc=1 is set
- * too. Then nothing clears memory when it is allocated: the page allocator has
- * cleared the memory when it was freed, and newer kernels leave the clearing of
- * huge pages to the page allocator.
+ * frames held other bytes before. This is true even if the kernel was also
+ * booted with init_on_alloc=1. The page allocator clears pages when they are
+ * freed, and does not clear them again when it allocates them. Newer kernels
+ * rely on this for huge pages too.
  *
  * How: as in folio_clear. The virtual machine of this program boots with
  * init_on_free=1.

@@ -58,9 +58,9 @@ FIXTURE_TEARDOWN(folio_exclusive)
 }
 
 /*
- * Start four children one by one, then let them exit one by one. Each page is
- * exclusive only while there is no child, and is mapped as often as there are
- * processes.
+ * Start four children one by one, then let them exit one by one. While there is
+ * no child, each page is exclusive. While there is a child, no page is
+ * exclusive. Each page is mapped as often as there are processes.
  */
 static void come_and_go(struct __test_metadata *_metadata, struct memory *m)
 {
@@ -101,9 +101,10 @@ static void come_and_go(struct __test_metadata *_metadata, struct memory *m)
 }
 
 /*
- * [mapped 45] Up to four children share the memory and exit again. Each page is
- * exclusive only while the parent is alone, and kpagecount is the number of
- * processes. The variants are one large folio and single pages.
+ * [mapped 45] Up to four children share the memory and exit again. While the
+ * parent is the only process, each page is exclusive. While there is a child,
+ * no page is exclusive. kpagecount is always the number of processes. The
+ * variants are one large folio and single pages.
  */
 TEST_F(folio_exclusive, processes_come_and_go)
 {
@@ -151,11 +152,12 @@ TEST_F(folio_exclusive, child_unmaps_part)
 }
 
 /*
- * Whether the number of copied pages is right, after the only other process has
- * exited. No kernel copies single pages. A kernel that tracks owners copies no
- * page of a large folio, and an older kernel copies all of them. If
- * /proc/kallsyms has no data symbols, the test cannot tell these kernels apart,
- * so it accepts both numbers.
+ * After the only other process has exited, a write to each page may copy pages.
+ * Returns whether @copies is the right number of copied pages. No kernel copies
+ * single pages. A kernel that tracks owners copies no page of a large folio,
+ * and an older kernel copies all pages of it. If /proc/kallsyms has no data
+ * symbols, the test cannot tell these kernels apart. Then it accepts either no
+ * copied page or all pages.
  */
 static bool right_copies(const struct memory *m, unsigned int copies)
 {
@@ -209,9 +211,9 @@ TEST_F(folio_exclusive, write_after_child)
 
 /*
  * [mapped 30] A child has unmapped every other page and still lives. The parent
- * writes to each page. The kernel copies all pages of a large folio, even pages
- * that only the parent maps, since the folio is still shared. It copies a
- * single page only if the child maps it.
+ * writes to each page. The kernel copies all pages of a large folio, since the
+ * folio is still shared. This includes pages that only the parent maps. The
+ * kernel copies a single page only if the child maps it.
  */
 TEST_F(folio_exclusive, write_beside_child_with_part)
 {
@@ -370,9 +372,10 @@ FIXTURE_TEARDOWN(folio_exclusive_huge)
 
 /*
  * [mapped 45] Up to four children share a huge page and exit again. One PMD
- * maps the huge page in each process. Each page is exclusive only while the
- * parent is alone, and kpagecount is the number of processes. In the end one
- * PMD still maps the huge page.
+ * maps the huge page in each process. While the parent is the only process,
+ * each page is exclusive. While there is a child, no page is exclusive.
+ * kpagecount is always the number of processes. In the end one PMD still maps
+ * the huge page.
  */
 TEST_F_TIMEOUT(folio_exclusive_huge, processes_come_and_go, 60)
 {
@@ -381,8 +384,8 @@ TEST_F_TIMEOUT(folio_exclusive_huge, processes_come_and_go, 60)
 }
 
 /*
- * Whether pagemap gives the answer of the first page for all pages, although
- * that answer is wrong for half of them.
+ * Returns whether pagemap has the bug: it gives all pages the answer of the
+ * first page, and this answer is wrong for half of the pages.
  */
 static bool answered_by_first_page(int go[2], struct memory *m)
 {

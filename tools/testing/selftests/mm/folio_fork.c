@@ -29,7 +29,7 @@ FIXTURE(folio_fork)
 
 FIXTURE_VARIANT(folio_fork)
 {
-	int order;	/* added to the order of a block; or SINGLE */
+	int order;	/* of a folio, minus the order of a block; or SINGLE */
 };
 
 #define SINGLE -1
@@ -119,7 +119,8 @@ TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
 		}
 		ASSERT_EQ(0, child_of(child)) {
 			TH_LOG("the child writes to page %u", page);
-			TH_LOG("status 1: wrong content; 2: unfolded before, 3: after the write");
+			TH_LOG("status 1: wrong content; 2: a block is unfolded after fork();");
+			TH_LOG("3: the block without the page is unfolded after the write");
 		}
 		ASSERT_EQ(-1, wrong_page(m, -1));
 		if (self->contpte)
@@ -266,10 +267,10 @@ static void fork_part(struct __test_metadata *_metadata, FIXTURE_DATA(folio_fork
 
 /*
  * [contpte 170, 171] MADV_DONTFORK on six ranges in turn, from one page to a
- * whole folio. The child does not inherit the range. A block that is partly in
- * the range is not folded in the child, and every block outside the range is.
- * fork() does not write-protect the entries of the range, so the parent writes
- * to them without a fault.
+ * whole folio. The child does not inherit the range. In the child, a block that
+ * is partly in the range is not folded, and every block outside the range is
+ * folded. In the parent, fork() does not write-protect the entries of the
+ * range, so the parent writes to them without a fault.
  */
 TEST_F(folio_fork, dontfork_part)
 {
@@ -338,8 +339,9 @@ TEST_F(folio_fork, zero_pages_between)
 
 /*
  * [contpte 177] fork() does not write-protect shared memory: the parent writes
- * without a fault, and sees what the child wrote. Here fork() copies no entry
- * of shared memory; in folio_uffd.fork_with_event it does.
+ * without a fault, and sees what the child wrote. fork() copies no entry in
+ * this case. It copies the entries of shared memory in
+ * folio_uffd.fork_with_event.
  */
 TEST_F(folio_fork, shared_memory)
 {
@@ -454,15 +456,15 @@ TEST_F(folio_fork, pinned_page)
 	close(go[0]);
 	close(go[1]);
 	EXPECT_EQ(0, child_of(child))
-		TH_LOG("exit status of the child: 1 wrong content, 2 it has the pinned page");
+		TH_LOG("status 1: wrong content; 2: the child maps the pinned page");
 	EXPECT_EQ(-1, wrong_page(m, page));
 	close(fd);
 }
 
 /*
- * [contpte 187] Two folios are adjacent in memory. The test keeps all pages of
- * the first folio mapped, and the first page of the second. A batch of fork()
- * must end with the first folio. The case needs one adjacent pair among 64
+ * [contpte 187] Two folios are adjacent in memory. The test unmaps the second
+ * folio except for its first page. A batch of fork() that begins in the first
+ * folio must not contain this page. The case needs one adjacent pair among 64
  * folios.
  *
  *   |<-- folio -->|<-- folio -->|
@@ -504,9 +506,9 @@ TEST_F(folio_fork, next_folio_adjacent)
 
 /*
  * [contpte 184] The test moves two folios. A page table ends in the middle of
- * the first folio, and the VMA ends in the middle of the second folio. Each
- * batch of fork() ends with its table or its VMA. Parent and child have the
- * right content.
+ * the first folio, and the VMA ends in the middle of the second folio. A batch
+ * of fork() must not cross the end of the page table or of the VMA. Parent and
+ * child have the right content.
  */
 TEST_F(folio_fork, table_end_within_folio)
 {

@@ -164,7 +164,10 @@ TEST_F(folio_huge, part_freed)
 	unsigned int quarter = m->pages / 4;
 
 	ASSERT_EQ(0, madvise(m->at, bytes(quarter), MADV_FREE));
-	/* The kernel marks pages in batches. Another call ends the batch. */
+	/*
+	 * The kernel collects folios in a batch before it marks them lazyfree.
+	 * MADV_COLD makes the kernel mark all folios of the batch.
+	 */
 	ASSERT_EQ(0, madvise(m->at + bytes(quarter), bytes(1), MADV_COLD));
 	EXPECT_EQ(quarter, smaps_pages(m->at, "LazyFree"));
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages of a large folio that swap, migration, splitting, merging or poison
- * takes out of the page table.
+ * Swap, migration, splitting, merging or poison takes pages of a large folio
+ * out of the page table.
  *
  * Proves: pages that come back have the right content at the right address, and
  * their neighbours never change. If a page comes back from swap, is written to
@@ -28,7 +28,7 @@ FIXTURE(folio_move)
 FIXTURE_VARIANT(folio_move)
 {
 	enum memory_kind kind;
-	int order;	/* added to the order of a block */
+	int order;	/* of a folio, minus the order of a block */
 };
 
 FIXTURE_VARIANT_ADD(folio_move, anon)
@@ -135,9 +135,9 @@ TEST_F_TIMEOUT(folio_move, pageout_twice, 120)
 
 /*
  * [contpte 188] All pages are swapped out and read back, so they are clean. One
- * page is written to, and then its entry is removed: by munmap() in shared
- * memory, by reclaim in anonymous memory. The write is not lost. The case does
- * this for each page.
+ * page is written to. Then munmap() removes the entry of this page in shared
+ * memory, and reclaim removes it in anonymous memory. The write is not lost.
+ * The case repeats all this for each page.
  */
 TEST_F_TIMEOUT(folio_move, one_dirty_page, 200)
 {
@@ -455,8 +455,8 @@ TEST_F(folio_move, lazyfree_pinned)
 
 #define GROUP "/sys/fs/cgroup/folio_move"
 /*
- * The memory limit of the group in pages. It is more than the kernel charges in
- * advance.
+ * The memory limit of the group in pages. The kernel charges some pages in
+ * advance. The limit is larger than their number.
  */
 #define PRESSURE 2048
 

@@ -4,11 +4,11 @@
  *
  * Proves: threads that write to their own pages of a block get no signal and
  * lose no write while another thread protects, drops or moves other pages of
- * the block. That thread makes the kernel unfold the block, and fold it again
- * where the kernel can. A child that is forked during the writes sees each
- * writer's counters in order. No write is lost when the block is swapped out
- * during the writes. GUP-fast finds the right pages while another thread
- * unfolds and folds the block.
+ * the block. The changes make the kernel unfold the block. The kernel folds it
+ * again unless a page was replaced. A child that is forked during the writes
+ * sees each writer's counters in order. No write is lost when the block is
+ * swapped out during the writes. GUP-fast finds the right pages while another
+ * thread unfolds and folds the block.
  *
  *	pages 0 to n - 5	pages n - 4 to n - 1
  *	written by writers	changed by another thread
@@ -172,7 +172,7 @@ static void let_count(struct writer *writers)
 	for (unsigned int i = 0; i < WRITERS; i++) {
 		unsigned long before = atomic_load(&writers[i].rounds);
 
-		/* The present round may have begun before this call. */
+		/* A round may have begun before, so wait until two have ended. */
 		while (atomic_load(&writers[i].rounds) < before + 2)
 			sched_yield();
 	}
@@ -223,8 +223,8 @@ static void look(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * s
 }
 
 /*
- * Stop the writers. Each writer must have counted, and must always have found
- * its last write in each page.
+ * Stop the writers. Each writer must have counted in all of its pages at least
+ * once. No writer may have found that a write was lost.
  */
 static void finish(struct __test_metadata *_metadata, FIXTURE_DATA(folio_race) * self,
 		   struct writer *writers, unsigned long times)
@@ -385,9 +385,9 @@ TEST_F(folio_race, pageout_under_writers)
 
 /*
  * [contpte 243] Children are forked while the writers count in a folded block.
- * In the pages of one writer, a child sees the counts of one round, or of two
- * consecutive rounds: the later round in the first pages, the earlier round in
- * the pages after them. These counts do not change in the child.
+ * fork() may run in the middle of a writer's round. Then the child sees the new
+ * count in the writer's first pages, and a count that is lower by one in the
+ * writer's other pages. The counts do not change in the child.
  */
 TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
 {
@@ -493,7 +493,8 @@ static void *change(void *argument)
  * [contpte 64] vmsplice() finds the pages of a block by GUP-fast, without the
  * page-table lock, while another thread unfolds and folds the block. The pipe
  * then holds the content of the right pages: no two pages have the same
- * content, so a wrong page is noticed. Only the last page may be missing.
+ * content, so a wrong page is noticed. GUP-fast may miss the last page, which
+ * the other thread changes. GUP-fast must not miss any other page.
  */
 TEST_F(folio_race, gup_fast_beside_changes)
 {
