@@ -494,7 +494,7 @@ def summary(matrix: Matrix, catalogued: Sequence[Mutant]) -> str:
     lines.append(f"{len(found.fragile)} mutants are noticed by one case alone:")
     lines += [f"  {name}  {case}" for name, case in found.fragile.items()]
     lines.append(f"{len(found.unnoticed)} mutants are not noticed: {' '.join(found.unnoticed)}")
-    lines.append(f"{len(found.idle)} suites are never the only one to notice a mutant: {' '.join(found.idle)}")
+    lines.append(f"{len(found.idle)} suites notice no mutant that all other suites miss: {' '.join(found.idle)}")
     if cut := [name for name, row in matrix.rows.items() if row.cut]:
         lines.append(f"{len(cut)} mutants end the kernel so often that some cases did not run: {' '.join(sorted(cut))}")
     return "\n".join(lines)

@@ -271,10 +271,10 @@ static int call_readonly(struct memory *m, char *at, size_t length)
 
 /*
  * [contpte 222] mprotect(PROT_READ) on each range makes only the pages of the
- * range read-only. The test has only read the XFS file, so its entries are
- * read-only before the call. There mprotect() folds a block again if it writes
- * the last entry of the block, so the case does not check folding for that
- * file.
+ * range read-only. The test has only read the XFS file, so the entries of this
+ * file are read-only before the call. If mprotect() then writes the last entry
+ * of a block, it folds the block again. So the case does not check the folding
+ * of the XFS file.
  */
 TEST_F(contpte_fold, mprotect_readonly_part)
 {

@@ -5,13 +5,13 @@
  *
  * Proves: advice on part of a folio splits the folio if the kernel considers it
  * private to one process, and changes nothing if not. Advice on a whole folio
- * splits it only for MADV_PAGEOUT in a kernel that swaps single pages. Linux
- * 6.15 and later track which processes map a folio, but at most two of them. If
- * only a third process still maps the folio, these kernels call the folio
- * shared. Older kernels look at the first page: they are right in this case,
- * but wrong if another process maps only later pages. khugepaged counts shared
- * pages exactly. A KSM page that one process maps twice is shared. The zero
- * page is private to no process. Other processes always keep their content.
+ * splits no folio, except for MADV_PAGEOUT in a kernel that swaps single pages.
+ * Linux 6.15 and later track at most two of the processes that map a folio. They
+ * call a folio shared even if only a third process still maps it. Older kernels
+ * look at the first page: they can miss a process that maps only later pages.
+ * khugepaged counts shared pages exactly. A KSM page that one process maps twice
+ * is shared. The zero page is private to no process. Other processes always keep
+ * their content.
  *
  * Does not prove: the counting itself (KUnit: folio_mapped_*).
  *
@@ -415,8 +415,8 @@ static long event_count(const char *name)
 enum collapse { NOTHING, COLLAPSED, EXCEEDED };
 
 /*
- * Let khugepaged scan the range while @limit pages may be shared. Returns what
- * it did. khugepaged needs recent accesses to the range, and one writable page.
+ * Set max_ptes_shared to @limit, and let khugepaged scan the range. Returns what
+ * khugepaged did. It needs recent accesses to the range, and one writable page.
  */
 static enum collapse collapse(const struct memory *huge, unsigned int limit)
 {

@@ -53,7 +53,8 @@ static inline unsigned int folios_in(unsigned long room, int order)
 }
 
 /*
- * Make a memory file of @pages without content. Returns its descriptor, or -1.
+ * Make a memory file of @pages pages, and write nothing to it. Returns its
+ * descriptor, or -1.
  */
 static inline int fresh_file(unsigned int pages)
 {

@@ -111,8 +111,8 @@ static bool pin_file(int fd, size_t length)
 }
 
 /*
- * Allocate all pages of the pool. If a write allocates them, it touches base
- * page @place of each. Returns whether it worked.
+ * Allocate all pages of the pool. For WRITTEN and FILE_WRITTEN, write to base
+ * page @place of each hugetlb page. Returns whether the allocation worked.
  */
 static bool take(FIXTURE_DATA(folio_clear_pool) * self, enum way how, unsigned int place)
 {
@@ -160,7 +160,8 @@ static bool have_pinnable(FIXTURE_DATA(folio_clear_pool) * self)
 
 /*
  * Allocate the pages, check that they are zero, fill them and free them. Do this
- * twice. If a write allocates the pages, do it for several places of that write.
+ * at least twice. If a write allocates the pages, the rounds write to up to six
+ * different base pages of each hugetlb page.
  */
 static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_pool) * self,
 		  enum way how)
@@ -292,9 +293,9 @@ FIXTURE_TEARDOWN(clear_heap)
 
 /*
  * [clearing 34] The test allocates a buffer of three quarters of the CMA area,
- * checks that it is zero, fills it and frees it, four times. Each later buffer
- * has at least half of the area in common with the freed buffer before it, so
- * it contains filled pages.
+ * checks that it is zero, fills it and frees it, four times. Two such buffers
+ * always have at least half of the area in common. So each buffer after the
+ * first contains pages that the test has filled.
  */
 TEST_F(clear_heap, buffer_again)
 {

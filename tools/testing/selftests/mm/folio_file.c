@@ -97,9 +97,9 @@ TEST_F_TIMEOUT(folio_file, one_dirty_page_reaches_file, 120)
 
 /*
  * Read whole folios of a hole in a shared memory file, then write to one page,
- * so that only its entry is dirty. munmap() (if @unmaps) or reclaim removes the
- * entries as one batch, and reclaim takes the memory. The page must go to swap.
- * If its dirty bit is lost, the page becomes a hole again.
+ * so that only its entry is dirty. Remove the entries as one batch: by munmap()
+ * if @unmaps, else by reclaim. Reclaim then takes the memory. The written page
+ * must go to swap. If its dirty bit is lost, the page becomes a hole again.
  */
 static void check_one_dirty_entry(struct __test_metadata *_metadata, struct memory *m,
 				  bool unmaps)
@@ -357,7 +357,7 @@ static bool map_last_half(const struct memory *m, unsigned int mapped[2])
 
 /*
  * The first fault in a new page table maps as many pages around it as any other
- * fault, also in the last folio of a file. If this fault maps only one page, a
+ * fault, even if it is in the last folio of a file. If it maps only one page, a
  * second fault maps the other pages, and the block is never folded. Known issue
  * 9: in the last folio of an XFS file, the first fault maps only one page.
  */
@@ -407,7 +407,7 @@ TEST_F(folio_file, grown_again_is_zero)
 	EXPECT_EQ(0, m->at[cut]);
 }
 
-/* Call the code at an address. Returns the number that the code returns. */
+/* Call the machine code at @at as a function, and return its result. */
 static unsigned int run(const void *at)
 {
 	union {
@@ -425,8 +425,8 @@ struct mapped {
 };
 
 /*
- * Whether all pages are present, in the same frames as before, and each is
- * mapped @more times more than before.
+ * Whether all pages are present and in the same frames as before, and the number
+ * of mappings of each page has grown by @more.
  */
 static bool entries_are(const char *at, unsigned int pages, const struct mapped *were, int more)
 {
@@ -440,9 +440,9 @@ static bool entries_are(const char *at, unsigned int pages, const struct mapped 
 
 /*
  * [contpte 176, 183] A process forks while it has a private mapping of a file
- * in large folios. It has written to one page, since fork() copies no entries
- * of a file otherwise. All pages are mapped in the child before it touches any:
- * each is mapped once more than before fork(), and Rss counts it. Each page
+ * in large folios. It first writes to one page, so that fork() copies the
+ * entries of the mapping. fork() adds one mapping to each page of the file. The
+ * child's Rss counts all pages before the child touches any page. Each page
  * begins with code that returns the number of the page, and parent and child
  * run this code.
  */
@@ -544,7 +544,7 @@ TEST_F(folio_file_huge, end_within_pinned_folio)
 
 /*
  * One PMD maps a clean huge page of a file. A change of one page's permission
- * removes the PMD. The huge page stays clean, and is dirty after a write.
+ * removes the PMD. The huge page then stays clean until a write makes it dirty.
  */
 TEST_F(folio_file_huge, split_keeps_clean)
 {
@@ -583,8 +583,8 @@ FIXTURE_TEARDOWN(folio_file_small)
 }
 
 /*
- * A read fault also maps the pages around it that the page cache has, as many
- * as fault_around_bytes says. Here each page is a folio of its own.
+ * A read fault maps up to fault_around_bytes of pages from the page cache. Here
+ * each page is a folio of its own.
  */
 TEST_F(folio_file_small, fault_around)
 {

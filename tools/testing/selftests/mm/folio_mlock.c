@@ -4,9 +4,9 @@
  *
  * Proves: reclaim leaves locked pages in memory, whether one or two page tables
  * map their folio. If one page table maps a whole locked folio that has no
- * mlocked flag, reclaim sets the flag, also if the kernel's count of the locks
- * was too low. If two page tables map the folio,
- * reclaim never sets the flag, since it holds the lock of only one table.
+ * mlocked flag, reclaim sets the flag. It sets the flag even if the kernel's
+ * count of the locks was too low. If two page tables map the folio, reclaim
+ * never sets the flag, since it holds the lock of only one table.
  *
  * Does not prove: the absence of races with mlock() and munlock().
  *
@@ -40,9 +40,9 @@ static void reclaim_end(void)
 }
 
 /*
- * Reclaim memory of the group until a page that this function has just
- * allocated is swapped out. By then reclaim has seen the test's memory, which
- * is older. Returns whether the page was swapped out.
+ * Allocate a page, and reclaim memory of the group until this page is swapped
+ * out. By then reclaim has seen the test's memory, which is older than the page.
+ * Returns whether the page was swapped out.
  */
 static bool reclaim_all(void)
 {
@@ -217,7 +217,10 @@ FIXTURE_TEARDOWN(mlock_twice)
 	reclaim_end();
 }
 
-/* The locked memory of the machine in KiB, with the counts that single CPUs keep. */
+/*
+ * The locked memory of the machine in KiB. A write to stat_refresh first updates
+ * the total with the counts of each CPU.
+ */
 static unsigned long mlocked(void)
 {
 	char line[128];
@@ -286,7 +289,7 @@ TEST_F(mlock_twice, munlock_of_two_runs)
 	EXPECT_EQ(0, swapped_out(m));
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 
-	/* MADV_PAGEOUT leaves pages alone that two mappings share. */
+	/* MADV_PAGEOUT skips shared pages, so unmap the second mapping first. */
 	ASSERT_EQ(0, munlock(m->at, length));
 	EXPECT_EQ(before, mlocked());
 	ASSERT_EQ(0, munmap(self->other, length));

@@ -129,9 +129,9 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
 	if (madvise(w->control, bytes(1), MADV_DONTFORK) || pipe(w->go))
 		return "out of memory";
 	/*
-	 * Only this memory gets a policy that allows the scan. Memory without a
-	 * policy of its own has the policy of prefer(), which does not allow
-	 * it.
+	 * Only this memory and the control page get a policy that lets NUMA
+	 * balancing scan them. All other memory has the policy that prefer()
+	 * sets, and NUMA balancing does not scan memory with that policy.
 	 */
 	there = 1UL << w->there;
 	if (bind_to(w->control, 1, there, MPOL_MF_STRICT) ||

@@ -327,11 +327,11 @@ static void read_all(struct memory *m)
 }
 
 /*
- * [mapped 48] A child maps all folios too. NUMA balancing does not scan private
- * folios then, since a write to them would copy. It scans shared memory.
- * Kernels before Linux 6.19 also scan private huge pages. After the child has
- * exited, all entries become hinting entries, and each folio costs one hinting
- * fault.
+ * [mapped 48] A child maps all folios too. While the child runs, NUMA balancing
+ * does not scan private folios, since a write to such a folio would copy pages.
+ * It scans shared memory. Kernels before Linux 6.19 scan private huge pages too.
+ * After the child has exited, all entries become hinting entries, and each folio
+ * costs one hinting fault.
  */
 TEST_F_TIMEOUT(folio_numa, hint_beside_child, 120)
 {

@@ -24,8 +24,8 @@
 #define PAGES 4
 
 /*
- * The largest number of scans in a series. It is more than the number of pages, so that
- * a series without an end is noticed.
+ * The largest number of scans in a series. This limit is larger than the number of
+ * pages, so the test notices a series that would never end.
  */
 #define SCANS (2 * PAGES)
 
