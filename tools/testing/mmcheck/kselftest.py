@@ -437,7 +437,7 @@ def run(environ: Mapping[str, str]) -> int:
     environ = {**environ, "ARCH": environ.get("ARCH") or machine.own_arch()}
     suite = environ.get("SUITE") or ""
     if suite not in ("", "upstream"):
-        raise UserError(f"SUITE={suite}: use upstream, or nothing for the tests of this repository")
+        raise UserError(f"SUITE={suite}: use SUITE=upstream, or no SUITE= for the tests of this repository")
     every = programs()
     wanted = [] if suite else chosen(every, environ.get("TESTS") or "")
     source.judge(from_environment(environ))

@@ -207,8 +207,8 @@ static bool in_folios(enum way how, int order)
 /*
  * For each place in a folio: allocate memory by an access to that place, check
  * it, fill it and free it. Repeat this until at least half of the memory is in
- * frames that the round before filled. The first round has no frames to compare
- * with, and early rounds may get free memory from elsewhere.
+ * frames that the test filled in the previous round. The first round has no
+ * frames to compare with, and early rounds may get free memory from elsewhere.
  */
 static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear) * self,
 			enum way how, int order)
@@ -302,8 +302,8 @@ TEST_F_TIMEOUT(folio_clear, file_written, 240)
 }
 
 /*
- * [clearing 24] A memory file that is only read is zero. Memory files do not
- * use the zero page, so the read allocates folios.
+ * [clearing 24] A process reads a memory file without writing to it, and finds
+ * zeros. Memory files do not use the zero page, so the read allocates folios.
  */
 TEST_F_TIMEOUT(folio_clear, file_read, 240)
 {
@@ -423,8 +423,8 @@ static void *bring_missing(void *argument)
 
 /*
  * Map memory, let userfaultfd provide its middle half, and touch all pages in
- * order. Returns how many provided pages are in frames that the round before
- * filled.
+ * order. Returns how many provided pages are in frames that the test filled in
+ * the previous round.
  */
 static unsigned int touch_missing(struct __test_metadata *_metadata,
 				  FIXTURE_DATA(clear_uffd) * self, enum way how)

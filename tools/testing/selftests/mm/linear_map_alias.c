@@ -109,8 +109,9 @@ FIXTURE_TEARDOWN(linear_map_alias)
 }
 
 /*
- * Count the pages of the physical @range that the linear map makes accessible,
- * and the other pages. The linear map begins with physical address @first.
+ * Count the pages of the physical @range that can be accessed through the linear
+ * map, and the pages that cannot. The linear map begins with physical address
+ * @first.
  */
 static struct seen look(unsigned long long first, struct range range)
 {

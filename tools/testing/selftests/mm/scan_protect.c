@@ -10,7 +10,7 @@
  * How: one page table maps eight pages that count as written to: four pages of a file,
  * and four anonymous pages. The masks match one of these two halves. In one variant the
  * masks name a category that must be set, in another a category that must not be set.
- * In a third variant they name two categories, and at least one of the two must be set.
+ * In a third variant the masks name two categories: at least one of them must be set.
  * Then a second scan, which protects nothing, reports the pages that are not protected.
  * As a control, all pages match the masks.
  *
