@@ -609,7 +609,7 @@ def cover(overlay: Overlay, base: str, commit: str, table: str) -> str:
         blocks.append(
             wrapped(
                 f"These are left out: {', '.join(gone)}. Each uses a feature that is not part of the "
-                f"kernel ({features}), or has the same Kconfig symbol as a suite that uses one."
+                f"kernel ({features}), or has the same Kconfig symbol as a suite that uses such a feature."
             )
         )
     blocks += ["To run them:", RUN.rstrip()]
@@ -667,7 +667,7 @@ def run(environ: Mapping[str, str]) -> int:
     person = author()
     date = asked(PROJECT, "log", "-1", "--format=%cI")
     if not date:
-        raise UserError(f"{PROJECT} has no git history, from which patches get their date; use a clone")
+        raise UserError(f"{PROJECT} has no git history, but patches get their date from it; use a clone")
     tree = source.obtain(settings).path
     try:
         target = settings.out / "series"

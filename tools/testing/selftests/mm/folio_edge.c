@@ -14,9 +14,9 @@
  *	pipe | free | pipe | free | pipe
  *	                    ^ a page table; the pipe after it holds entries
  *
- * Does not prove: that two pages really are adjacent. For reclaim on x86-64 a
- * mutant checks that: with bug_ddd05742b45b_unmap_batch_over_table_end in the
- * kernel, lazyfree_over_table_end must fail.
+ * Does not prove: that two pages really are adjacent. On x86-64 a mutant shows
+ * that the test of reclaim meets such pages: lazyfree_over_table_end must fail
+ * if the kernel has bug_ddd05742b45b_unmap_batch_over_table_end.
  *
  * Run: make kselftest TARGETS=mm ARCH=x86_64 TESTS=folio_edge
  */
@@ -131,8 +131,8 @@ TEST_F_TIMEOUT(folio_edge, mincore_answers, 120)
 
 /*
  * The page-table entry that a page has after MADV_FREE: writable, old and
- * clean. On other architectures than x86-64 the function returns 0, and only
- * KASAN notices that the kernel reads past a page table.
+ * clean. Returns 0 on architectures other than x86-64. There, KASAN alone
+ * notices if the kernel reads past a page table.
  */
 static unsigned long entry_of(unsigned long pfn, bool soft_dirty)
 {
@@ -178,7 +178,7 @@ TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 	if (write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory") ||
 	    (mkdir(GROUP, 0755) && errno != EEXIST) || access(GROUP "/memory.reclaim", W_OK))
 		SKIP(return, "CONFIG_MEMCG=n, or cgroup v2 is not mounted");
-	/* Reclaim only takes pages that are charged to the group. */
+	/* Join the group: its memory.reclaim takes no pages of other groups. */
 	ASSERT_EQ(0, write_text(GROUP "/cgroup.procs", "0"));
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		struct memory m;

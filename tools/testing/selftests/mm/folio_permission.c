@@ -2,11 +2,12 @@
 /*
  * Writable pages and read-only pages in one folio.
  *
- * Proves: some pages of a folio belong to the parent alone, and the others are
- * shared with a child. The kernel may handle all these pages in one batch. A
- * writable page never makes a shared page beside it writable. A write
- * to a page that the parent alone owns costs no fault. Pages that cannot be
- * accessed form no block: when their folio becomes idle, other pages beside
+ * Proves: each page of a folio keeps its own permission, although the kernel
+ * may handle all pages of the folio in one batch. Some pages belong to the
+ * parent alone, and the others are shared with a child. A shared page stays
+ * write-protected, even beside a writable page. A write to a page that the
+ * parent alone owns costs no fault. Entries of pages that cannot be accessed
+ * form no block. So when their folio becomes idle, pages of other memory beside
  * them do not become old.
  *
  * Does not prove: which entries are in which batch (KUnit: vma_split).
@@ -259,7 +260,10 @@ TEST_F(folio_permission, mremap_of_two_blocks)
 		SKIP(return, NO_PERF);
 }
 
-/* Write a bit of the folio that begins at @at to page_idle, or read it. */
+/*
+ * Mark the page at @at as idle if @set, else read whether it is idle. Returns
+ * the idle bit, or -1 on failure.
+ */
 static int idle_bit(const char *at, bool set)
 {
 	int fd = open("/sys/kernel/mm/page_idle/bitmap", O_RDWR);

@@ -3,7 +3,7 @@
  * Hugetlb pages of the size of a folded block.
  *
  * Proves: these pages are mapped with the contiguous bit, like folded blocks.
- * They stay mapped with it through fork(), copy-on-write, mprotect(),
+ * They are still mapped with this bit after fork(), copy-on-write, mprotect(),
  * migration, and munmap() of a neighbour.
  *
  * Does not prove: other properties of hugetlb (hugetlb-madvise and other tests
@@ -150,7 +150,7 @@ TEST_F(hugetlb_block, fork_and_write)
 }
 
 /*
- * [contpte 211] mprotect() makes one block of four PROT_NONE, and then
+ * [contpte 211] mprotect() makes one of the four blocks PROT_NONE, and then
  * accessible again. The other blocks stay folded throughout. At the end all
  * four blocks are folded.
  */
@@ -168,8 +168,8 @@ TEST_F(hugetlb_block, mprotect_one)
 }
 
 /*
- * [contpte 211] One block of four is unmapped. The other blocks stay folded and
- * keep their content.
+ * [contpte 211] One of the four blocks is unmapped. The other blocks stay
+ * folded and keep their content.
  */
 TEST_F(hugetlb_block, munmap_one)
 {

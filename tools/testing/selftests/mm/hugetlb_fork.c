@@ -4,10 +4,10 @@
  * before.
  *
  * Proves: for each hugetlb size, a child of fork() gets the parent's page, and
- * smaps and pagemap count the page as private if one process maps it. This
- * holds whatever the memory of the page table was used for before. struct
- * ptdesc lies over struct page, so fields that the kernel does not set keep old
- * values.
+ * smaps and pagemap count the page as private if one process maps it. The
+ * earlier use of the page table's memory must not matter. It could matter
+ * because struct ptdesc lies over struct page: fields that the kernel does not
+ * set keep old values.
  *
  * How: the test frees pages of a file just before the kernel needs page tables
  * (hugetlb_tables.h). No two of these pages have the same page->index. As a
@@ -26,7 +26,7 @@
 /* No table below the top level covers more than this on any architecture. */
 #define SPAN (4UL << 40)
 
-/* What a child finds: its exit status. */
+/* The exit status of a child: which page it has at the address. */
 enum { SAME_PAGE, OTHER_PAGE, NO_PAGE };
 
 /*

@@ -4,9 +4,9 @@
  * before.
  *
  * Pages of ramfs files and page tables come from the same lists of free pages.
- * A test frees pages of ramfs just before the kernel needs page tables. A freed
- * page still has its position in its file in page->index. A page table has
- * ptdesc->pt_share_count at the same place.
+ * A test frees pages of ramfs just before the kernel needs page tables. The
+ * page->index of a freed page is still the position of the page in its file. In
+ * a page table, ptdesc->pt_share_count is in the place of page->index.
  *
  *	page  |  flags  |  lru, ...  |  mapping  |  index: 0, 1, 2, ...  |  private
  *	table |         |            |           |  pt_share_count       |  ptl
