@@ -352,7 +352,7 @@ def report(proofs: Sequence[Proof], label: str, settings: Settings, environ: Map
         f"{verdict}: {count - len(bad)} of {count} patches fix their issue on linux {label}",
         [
             f"issues without proof that the patch fixes them: {', '.join(map(str, bad))}" if bad else "",
-            f"no test meets issue {', '.join(map(str, absent))} on the machine where it ran" if absent else "",
+            f"issues that no test met in this run: {', '.join(map(str, absent))}" if absent else "",
         ],
         f"{settings.out} (the consoles of the kernels {label}+fixed{before})",
         closing.make("known-issues", environ, ONLY=str(bad[0])) if bad else "",

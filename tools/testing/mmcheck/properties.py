@@ -200,7 +200,7 @@ def document(sections: Sequence[Section]) -> str:
     parts = [HEAD, f"## Summary\n\n{summary(sections)}\n\n{states}\n"]
     todo = (
         "No test covers these properties completely. "
-        "Each line says what a test could do, or why no test has succeeded yet:"
+        "Each line says how a test could cover the property, or why the present test does not:"
     )
     parts.append(f"## Good first gaps\n\n{todo}\n\n{gaps(sections)}\n")
     for section in sections:

@@ -67,8 +67,8 @@ static inline bool folded(const struct memory *m, unsigned int page)
 }
 
 /*
- * Whether perf can tell sizes on this machine. The function tries it on a
- * variable of this program.
+ * Whether perf can tell sizes on this machine. The function tries perf on
+ * a variable of this program.
  */
 static inline bool perf_tells(void)
 {
