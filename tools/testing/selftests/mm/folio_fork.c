@@ -29,7 +29,7 @@ FIXTURE(folio_fork)
 
 FIXTURE_VARIANT(folio_fork)
 {
-	int order;	/* of a folio, minus the order of a block; or SINGLE */
+	int order;	/* folio order minus block order, or SINGLE */
 };
 
 #define SINGLE -1

@@ -28,7 +28,7 @@ FIXTURE(folio_move)
 FIXTURE_VARIANT(folio_move)
 {
 	enum memory_kind kind;
-	int order;	/* of a folio, minus the order of a block */
+	int order;	/* folio order minus block order */
 };
 
 FIXTURE_VARIANT_ADD(folio_move, anon)

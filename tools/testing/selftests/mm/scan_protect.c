@@ -126,8 +126,8 @@ static void fill(FIXTURE_DATA(scan_protect) * self)
 /*
  * scan() - find the pages that match, and protect them if asked to
  * @protects: whether to protect the pages that match and were written to
- * @found: is set to the pages that were found, bit N for page N; NULL for a scan
- *	without an output buffer
+ * @found: is set to the pages that were found, bit N for page N. If it is NULL,
+ *	the scan has no output buffer.
  *
  * Return: 0, or -errno
  */
