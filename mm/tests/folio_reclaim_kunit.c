@@ -243,6 +243,7 @@ static void reclaim_unmap(struct reclaim_fixture *f, enum ttu_flags flags)
 	folio_putback_lru(f->folio);
 }
 
+#ifdef CONFIG_MMU_NOTIFIER
 /*
  * try_to_unmap() removes all entries of a folio that its owner gave up, and
  * invalidates their translations: all with one invalidation, where the kernel
@@ -276,6 +277,12 @@ static void try_to_unmap_invalidates_once(struct kunit *test)
 	reclaim_end(f);
 	PGTABLE_KUNIT_DID(test, tlb->nr, "invalidations");
 }
+#else
+static void try_to_unmap_invalidates_once(struct kunit *test)
+{
+	kunit_skip(test, "needs CONFIG_MMU_NOTIFIER");
+}
+#endif
 
 /*
  * With TTU_BATCH_FLUSH the end of the invalidation may come later, once for many
