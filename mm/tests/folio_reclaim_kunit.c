@@ -348,7 +348,7 @@ static void try_to_unmap_keeps_written_page(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, kept, "pages kept");
 }
 
-#ifdef CONFIG_ARCH_ENABLE_THP_MIGRATION
+#ifdef PGTABLE_KUNIT_PMD_SWP
 /*
  * The migration entries of a huge page: how many there are, how many of them are
  * writable, and how many userfaultfd protects.
@@ -428,7 +428,7 @@ static void split_huge_pmd_of_migration(struct kunit *test)
 #else
 static void split_huge_pmd_of_migration(struct kunit *test)
 {
-	kunit_skip(test, "needs CONFIG_ARCH_ENABLE_THP_MIGRATION");
+	kunit_skip(test, "no PMDs that are not present");
 }
 #endif
 
