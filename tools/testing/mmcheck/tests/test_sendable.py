@@ -140,6 +140,13 @@ def test_a_patch_must_also_fix_its_issue_and_nothing_else(
     assert json.loads((tmp_path / "out/patches/linux-x/patches.json").read_text())["other tests"] == others
 
 
+def test_other_tests_do_not_run_if_other_issues_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environ = {**kernel(tmp_path, monkeypatch), "ONLY": "1"}
+    others = ["arm64 4K: a.b: failed with the patches"]
+    monkeypatch.setattr(patched, "prove", lambda *_, whole: ([proof("failed", "stale")], others if whole else []))
+    assert sendable.run(environ) == 0
+
+
 def test_the_mails_alone_boot_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
