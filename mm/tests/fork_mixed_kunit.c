@@ -4,10 +4,10 @@
  *
  * Drivers map their own pages with vm_insert_page(), for example the ring of a
  * packet socket. A page fault cannot bring such pages back, so fork() copies
- * their entries, all those of a large folio with one call. Each case maps a
- * folio of the test, forks, and compares entries, mappings, references and RSS
- * of the child with those of the parent. It needs no huge pages, so that it
- * runs on each architecture.
+ * their entries. One call copies all entries of a large folio. Each case maps a
+ * folio of the test, forks, and compares child and parent: entries, mappings,
+ * references and RSS. The suite needs no huge pages, so it runs on each
+ * architecture.
  *
  * Not covered: anonymous memory (fork_batch), pages without a struct page.
  *

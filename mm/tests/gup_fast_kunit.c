@@ -145,7 +145,7 @@ static pte_t gup_replace(struct user_mm *u, unsigned int page,
 /*
  * The fast way ends at an entry that needs the VMA: the pages before it are
  * found, it and the pages after it are not. The entry is at each place of the
- * second block. Another entry than the one that is read would end it elsewhere.
+ * second block.
  */
 static void gup_fast_stops(struct kunit *test)
 {
@@ -169,7 +169,7 @@ static void gup_fast_stops(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, stops, "entries that end it");
 }
 
-/* In the child, whose pages are those of its parent. */
+/* In the child, which still shares all pages with its parent. */
 static int gup_child_pins(struct user_mm *u)
 {
 	unsigned int i, wrong = 0;

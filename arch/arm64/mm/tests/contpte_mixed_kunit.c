@@ -120,7 +120,7 @@ static void get_and_clear_full_ptes_mixed(struct kunit *test)
 }
 
 /*
- * Entries are write-protected, some of which are read-only already, or dirty in
+ * Write-protect entries. Some are read-only already, and some are dirty in
  * hardware. Each becomes read-only, and keeps its page and its young bit. An
  * entry that was dirty is dirty in software afterwards [contpte 113, 114]. A
  * second call changes nothing more.
