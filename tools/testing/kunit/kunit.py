@@ -16,6 +16,6 @@ if sys.version_info < (3, 11):  # noqa: UP036 (said in one line, not as a traceb
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
 
-from mmcheck.launcher import main  # noqa: E402
+from mmcheck.run.launcher import main  # noqa: E402
 
 sys.exit(main(sys.argv[1:]))

@@ -16,7 +16,7 @@ if __name__ == "__main__" and not __package__:
 def main(arguments: Sequence[str]) -> int:
     """The command; returns the exit status."""
     from mmcheck import verbs
-    from mmcheck.errors import NO_VERDICT, UserError
+    from mmcheck.core.errors import NO_VERDICT, UserError
 
     try:
         return verbs.main(arguments)

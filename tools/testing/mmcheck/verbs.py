@@ -14,54 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from .errors import PASSED, UserError
-
-NAMES: Mapping[str, str] = {
-    "A": "folder with results of make bench",
-    "ALL": "1: with MATRIX=selftests, judge the mutants of the KUnit suites too",
-    "ARCH": "architecture: arm64, x86_64, riscv, s390, um",
-    "B": "folder with other results of make bench",
-    "BEFORE": "no: run only the kernel with the patches",
-    "BOOT": "no: only write and check the mails; build and boot nothing",
-    "BUDGET": "with MATRIX=selftests, seconds that programs may run for each mutant",
-    "FEATURES": "atomic_rmw, or nothing: what the overlay adds to the kernel (all of them; none with KDIR=)",
-    "FILES": "files of the kernel, separated by commas: run only what tests these files",
-    "FROM": "your name and address for the patches: 'Name <name@example.org>'",
-    "GENERATED": "1: mutants that rules generate, in place of the catalogue's",
-    "HOST": "1: run the selftests on this machine, not in a virtual one; needs root",
-    "INSTALL": "no: install nothing, and print the command instead",
-    "JOBS": "how many builds or boots at a time",
-    "JSON": "1: print JSON",
-    "KCONFIG_ADD": "more options of the kernel: 'CONFIG_KASAN=y CONFIG_KASAN_INLINE=y'",
-    "KDIR": "your own kernel tree, which is never written to",
-    "KERNEL": "packaged kernel: 6.12, 7.3, another version, or latest (6.12)",
-    "KERNEL_ARGS": "more words for the kernel's command line",
-    "MATRIX": "a table of your own, in the form of matrix.toml",
-    "MIB": "how many MiB of memory the suites work on (1024)",
-    "MUTANTS": "a folder of your own, with *.toml or *.patch",
-    "O": "folder for builds and results (out)",
-    "ONLY": "globs, separated by blanks: what to run",
-    "ORIGIN": "name of your lab at KCIDB",
-    "OTHER": "a second kernel to compare with: a version, or a folder",
-    "PAGES": "size of a page on arm64: 4K, 16K, 64K (4K)",
-    "PATCH": "a patch for the kernel, applied to a private copy",
-    "REPEATS": "how often to repeat measurements of time (25)",
-    "SELFTESTS": "no: use only the KUnit suites",
-    "STRICT": "1: a test that meets a known issue fails, and is not skipped",
-    "SUITE": "upstream: the kernel's own mm selftests in place of these",
-    "TARGETS": "mm, the only value",
-    "TESTS": "selftests to run, separated by blanks: 'folio_fork contpte_fold' (all)",
-}
-"""Each variable that a verb reads. The option of KERNEL_ARGS is --kernel-args, for example."""
-
-SWITCHES = frozenset(name for name, about in NAMES.items() if about.startswith("1:"))
-"""The variables whose option needs no value."""
+from .core.errors import PASSED, UserError
+from .core.variables import NAMES, STATUSES, SWITCHES, option
 
 KERNEL = "KERNEL KDIR PATCH ARCH PAGES FEATURES"
-
-STATUSES = """\
-exit status: 0 all passed, 1 a test failed, 125 no verdict (git bisect run skips such a commit), 130 interrupted;
-for the selftests also 4, all were skipped. make turns every status but 0 into 2."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +46,7 @@ class Verb:
     def about(self) -> str:
         """The docstring of its module, read without an import."""
         name = self.module.partition(":")[0]
-        file = (Path(__file__).parent / name).with_suffix(".py")
+        file = Path(__file__).parent.joinpath(*name.split(".")).with_suffix(".py")
         file = file if file.exists() else file.with_suffix("") / "__init__.py"
         return ast.get_docstring(ast.parse(file.read_text())) or ""
 
@@ -103,36 +59,38 @@ class Verb:
 
 GROUPS: Mapping[str, Mapping[str, Verb]] = {
     "Test a kernel": {
-        "run": Verb("the KUnit suites; takes what kunit.py run takes", "launcher", KERNEL, "--arch=arm64 'contpte*'"),
+        "run": Verb(
+            "the KUnit suites; takes what kunit.py run takes", "run.launcher", KERNEL, "--arch=arm64 'contpte*'"
+        ),
         "kselftest": Verb(
             "the selftests, in a virtual machine",
-            "kselftest",
+            "run.kselftest",
             f"{KERNEL} TARGETS TESTS SUITE HOST STRICT KERNEL_ARGS KCONFIG_ADD",
             "--arch arm64 --tests folio_fork",
         ),
         "matrix": Verb(
             "kernels x architectures x page sizes x flavours, one table",
-            "matrix",
+            "study.matrix",
             "ONLY FILES KDIR PATCH JOBS MATRIX",
             "--only '7.3 arm64 *'",
             {"ONLY": "globs of cells, separated by commas: what to run"},
         ),
         "bundle": Verb(
-            "kernel and selftests for a lab: image, initramfs, disk", "bundle", f"{KERNEL} TESTS", "--arch arm64"
+            "kernel and selftests for a lab: image, initramfs, disk", "run.bundle", f"{KERNEL} TESTS", "--arch arm64"
         ),
     },
     "This machine": {
-        "doctor": Verb("what this machine has, what it lacks, and what that costs", "doctor", "JSON"),
+        "doctor": Verb("what this machine has, what it lacks, and what that costs", "run.doctor", "JSON"),
     },
     "Read the results": {
-        "results": Verb("one summary of all runs, as JSON and JUnit XML too", "collect"),
+        "results": Verb("one summary of all runs, as JSON and JUnit XML too", "report.collect"),
         "report": Verb("one HTML page of all results, failures first", "report", "KDIR"),
-        "kcidb": Verb("the results as a submission to KCIDB, in a file", "kcidb", "ORIGIN KDIR"),
+        "kcidb": Verb("the results as a submission to KCIDB, in a file", "report.kcidb", "ORIGIN KDIR"),
     },
     "Judge the tests": {
         "mutants": Verb(
             "does any test notice if the kernel is wrong?",
-            "mutants",
+            "mutants.main",
             f"{KERNEL} ONLY MUTANTS GENERATED MATRIX ALL BUDGET SELFTESTS JOBS",
             "--kernel 7.3 --only 'zap_*'",
             {
@@ -142,14 +100,14 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         ),
         "known-issues": Verb(
             "do the tests of each known issue fail without its patch, and pass with it?",
-            "patched",
+            "study.patched",
             f"{KERNEL} ONLY BEFORE",
             "--kernel 7.3 --only 13",
             {"ONLY": "numbers of known issues, separated by blanks"},
         ),
         "patches": Verb(
             "the patches of known issues as mails, each applied, checked, built, and shown to fix its issue",
-            "sendable",
+            "study.sendable",
             "KERNEL KDIR ARCH PAGES FEATURES FROM ONLY BEFORE BOOT",
             "--kernel 7.3 --from 'Name <name@example.org>'",
             {"ONLY": "numbers of known issues, separated by blanks"},
@@ -162,45 +120,47 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             {"ONLY": "print only the candidates with this verdict: shown, open, refuted or new"},
         ),
         "coverage": Verb(
-            "lines and branches of the code under test that the suites run", "coverage", KERNEL, "--arch arm64"
+            "lines and branches of the code under test that the suites run", "study.coverage", KERNEL, "--arch arm64"
         ),
     },
     "Measure": {
         "bench": Verb(
             "counts and ratios: batches, owners, clearing, write faults",
-            "bench",
+            "study.bench",
             f"{KERNEL} ONLY MIB REPEATS",
             "--only folio_bench",
             {"ONLY": "one benchmark: folio_bench, atomic_rmw_bench, folio_zero_order, clear_pages or linear_map"},
         ),
         "bench-compare": Verb(
-            "two results of bench side by side", "bench:main_compare", "A B", "--a out --b other/out"
+            "two results of bench side by side", "study.bench:main_compare", "A B", "--a out --b other/out"
         ),
-        "bench-launcher": Verb("times of the launcher, compared with plain kunit.py", "bench_launcher"),
+        "bench-launcher": Verb("times of the launcher, compared with plain kunit.py", "dev.bench_launcher"),
     },
     "Put the suites into a tree": {
         "graft": Verb(
             "copy the overlay into a tree",
-            "graft",
+            "kernel.graft",
             "KDIR FEATURES",
             "--kdir ~/linux",
             {"KDIR": "the kernel tree that gets the overlay"},
         ),
         "ungraft": Verb(
             "remove the overlay again, byte for byte",
-            "graft:main_ungraft",
+            "kernel.graft:main_ungraft",
             "KDIR",
             "--kdir ~/linux",
             {"KDIR": "the kernel tree that has the overlay"},
         ),
-        "series": Verb("the overlay as patches for git am, in out/series", "series", "KERNEL KDIR", "--kdir ~/linux"),
+        "series": Verb(
+            "the overlay as patches for git am, in out/series", "dev.series", "KERNEL KDIR", "--kdir ~/linux"
+        ),
     },
     "This repository": {
-        "check": Verb("all tests of this repository, as CI runs them", "check"),
-        "check-host": Verb("the tests that need no kernel", "check:main_host"),
-        "check-report": Verb("tests of the report's page in Chromium: looks, keyboard, accessibility", "look"),
-        "report-pictures": Verb("the pictures of the report's page in Documentation/", "look:main_pictures"),
-        "htmldocs": Verb("Documentation/ as HTML", "htmldocs"),
+        "check": Verb("all tests of this repository, as CI runs them", "dev.check"),
+        "check-host": Verb("the tests that need no kernel", "dev.check:main_host"),
+        "check-report": Verb("tests of the report's page in Chromium: looks, keyboard, accessibility", "dev.look"),
+        "report-pictures": Verb("the pictures of the report's page in Documentation/", "dev.look:main_pictures"),
+        "htmldocs": Verb("Documentation/ as HTML", "dev.htmldocs"),
     },
 }
 """The verbs, grouped by their purpose."""
@@ -211,16 +171,6 @@ VERBS: Mapping[str, Verb] = {name: verb for group in GROUPS.values() for name, v
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see {self.prog} --help")
-
-
-def listed(*names: str) -> str:
-    """Variables and what they mean, one on each line."""
-    return "\n".join(f"  {name:9} {NAMES[name]}" for name in names)
-
-
-def option(name: str) -> str:
-    """The option that sets a variable."""
-    return "--" + name.lower().replace("_", "-")
 
 
 def overview() -> str:
@@ -279,7 +229,7 @@ def main(arguments: Sequence[str]) -> int:
         raise UserError(f"{name}: no such command; see ./mmcheck --help")
     if name == "run":
         # The kernel's own kunit.py reads these arguments, and --help too.
-        from . import launcher
+        from .run import launcher
 
         return launcher.main(arguments)
     os.environ.update(chosen(name, rest))

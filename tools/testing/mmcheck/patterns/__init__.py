@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import command, source
-from ..errors import PASSED, UserError
-from ..settings import from_environment
+from ..core import command
+from ..core.errors import PASSED, UserError
+from ..core.settings import from_environment
+from ..kernel import source
 from .searches import SEARCHES, Candidate, gaps, guards, search, tree
 
 TABLE = Path(__file__).with_name("verdicts.toml")

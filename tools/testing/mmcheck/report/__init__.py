@@ -9,8 +9,8 @@ import datetime
 from collections.abc import Mapping
 from pathlib import Path
 
-from .. import command, graft, progress
-from ..settings import out_of
+from ..core import command, disk, progress
+from ..core.settings import out_of
 from . import history, model
 from .records import Input
 
@@ -30,7 +30,7 @@ def run(out: Path, kdir: Path | None = None) -> int:
     now = model.states(data.runs)
     file = folder / "history.jsonl"
     past = history.read(file, now, {"when": when, "what": history.digest(now)})
-    graft.replace(folder / "index.html", render(data, past, now, when).encode())
+    disk.replace(folder / "index.html", render(data, past, now, when).encode())
     history.write(file, past.lines)
     progress.say(f"{folder / 'index.html'}")
     return 0

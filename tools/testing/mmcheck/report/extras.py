@@ -5,8 +5,8 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
-from .. import catalogue, killmatrix
-from ..judge import KILLED
+from ..mutants import catalogue, killmatrix
+from ..mutants.judge import KILLED
 from .model import plural
 from .records import JSON
 

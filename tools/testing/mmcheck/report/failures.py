@@ -5,7 +5,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .. import known_issues, results
+from ..boot import results
+from ..kernel import known_issues
 from . import entries
 from .history import History
 from .model import label, plural

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import progress, results
-from ..killmatrix import ranges
+from ..boot import results
+from ..core import progress
+from ..mutants.killmatrix import ranges
 from .failures import LINE
 from .history import History
 from .model import LETTER, label, plural, scope

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .. import graft
+from ..core import disk
 
 States = Mapping[str, Mapping[str, str]]
 """By name of a run and of a case, the first letter of its state."""
@@ -92,4 +92,4 @@ def _apply(history: History, line: dict[str, Any]) -> None:
 
 def write(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
     """Write the reports."""
-    graft.replace(path, "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode())
+    disk.replace(path, "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode())

@@ -8,8 +8,9 @@ import sys
 import venv
 from pathlib import Path
 
-from .. import machine, ours, progress
-from ..errors import UserError
+from ..core import ours, progress
+from ..core.errors import UserError
+from ..kernel import toolchain
 
 WANTED = Path(__file__).parent / "requirements.txt"
 
@@ -24,7 +25,7 @@ def provide(out: Path) -> None:
         line = f"python3 -m pip install -r {WANTED}"
         if os.environ.get("INSTALL") == "no":
             raise UserError(f"make report needs jinja2, and INSTALL=no forbids installing it; install with: {line}")
-        machine.provide([machine.ENSUREPIP])
+        toolchain.provide([toolchain.ENSUREPIP])
         progress.say(f"installing jinja2, the library for the page's template, into {folder}")
         ours.empty(folder)
         venv.create(folder, with_pip=True)

@@ -5,7 +5,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .. import known_issues, results, skips
+from ..boot import results
+from ..kernel import known_issues
+from ..run import skips
 from .records import Input, Run
 
 LETTER = {"passed": "p", "failed": "f", "skipped": "s"}

@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .. import collect, identity, known_issues, machine, matrix, results, skips, source
-from ..cell import TABLE, Cell, flavours, make, slug
-from ..errors import UserError
-from ..kcidb import Build
+from ..boot import results
+from ..core.errors import UserError
+from ..kernel import identity, known_issues, source, toolchain
+from ..run import skips
+from ..run.cell import TABLE, Cell, flavours, make, slug
+from ..study import matrix
+from . import collect
+from .kcidb import Build
 
 JSON = dict[str, Any]
 
@@ -69,7 +73,7 @@ class Run:
 def cell_named(name: str) -> Cell | None:
     """The cell whose files have this name."""
     match = _SLUG.fullmatch(name)
-    if not match or match[2] not in machine.ARCHITECTURES:
+    if not match or match[2] not in toolchain.ARCHITECTURES:
         return None
     flavour = match[5] or "plain"
     known = flavours()
@@ -222,7 +226,7 @@ def _reason(case: results.Case, cell: Cell, lines: list[skips.Line]) -> list[str
 
 
 def _arch(name: str) -> str:
-    return next((word for word in name.split(" ") if word in machine.ARCHITECTURES), "")
+    return next((word for word in name.split(" ") if word in toolchain.ARCHITECTURES), "")
 
 
 def _line(kind: str, build: Build) -> str:

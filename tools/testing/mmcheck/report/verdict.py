@@ -4,8 +4,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .. import identity as origin
-from .. import progress
+from ..core import progress
+from ..kernel import identity as origin
 from .failures import Failure
 from .history import History
 from .model import Met, Tests, plural, scope

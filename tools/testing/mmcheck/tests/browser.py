@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from mmcheck.settings import PROJECT
+from mmcheck.core.settings import PROJECT
 from mmcheck.tests import seeded
 
 CHROMIUM = "chromium"
@@ -53,7 +53,7 @@ def pictures(chromium: Any, target: Path, widths: tuple[int, ...] = WIDTHS) -> l
     """Make the pictures: report-390.png, report-900.png, report-1600.png, and report-dark.png; returns their names."""
     made = []
     with tempfile.TemporaryDirectory(prefix="mmcheck-") as name:
-        with mock.patch("mmcheck.identity.revision", lambda: RELEASE):
+        with mock.patch("mmcheck.kernel.identity.revision", lambda: RELEASE):
             page = seeded.page(Path(name), failing=True, missing=True)
         for width in widths:
             made.append(target / f"report-{width}.png")

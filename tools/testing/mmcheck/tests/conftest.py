@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck.settings import PROJECT
+from mmcheck.core.settings import PROJECT
 
 KUNIT_PY = '''#!/usr/bin/env python3
 """Stands for the kernel's kunit.py: notes how it was called, calls make, writes a console."""

@@ -10,9 +10,13 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from mmcheck import graft, identity, known_issues, matrix, report, results, skips
-from mmcheck.cell import TABLE, Cell
-from mmcheck.settings import PROJECT
+from mmcheck import report
+from mmcheck.boot import results
+from mmcheck.core.settings import PROJECT
+from mmcheck.kernel import graft, identity, known_issues
+from mmcheck.run import skips
+from mmcheck.run.cell import TABLE, Cell
+from mmcheck.study import matrix
 
 CONSOLE = Path(__file__).parent / "consoles/dirty_invented.log"
 BROKEN = "7.3 arm64 4K"

@@ -19,7 +19,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mmcheck import kselftest
+from mmcheck.run import selftests
 
 VALUES = ("arch", "build_dir", "cross_compile", "filter", "filter_action", "jobs", "qemu_config", "timeout")
 LISTS = ("kconfig_add", "kernel_args", "kunitconfig", "make_options", "qemu_args")
@@ -271,7 +271,7 @@ def programs(listing: str, bad: bool) -> Iterator[str]:
     yield "[    0.802382] Run /init as init process"
     for place, line in enumerate(Path(files["list"]).read_text().splitlines(), 1):
         _, name, *cases = line.split()
-        every = list(kselftest.cases(Path(files[name]).read_text()))
+        every = list(selftests.cases(Path(files[name]).read_text()))
         yield f"[    1.0] # selftests: mm: {name}"
         for number, case in enumerate([case for case in cases if case != "-r"] or every, 1):
             assert case in every, case

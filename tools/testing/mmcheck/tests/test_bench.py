@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mmcheck import bench, plot
-from mmcheck.bench import Number
-from mmcheck.errors import UserError
+from mmcheck.core.errors import UserError
+from mmcheck.study import bench, plot
+from mmcheck.study.bench import Number
 
 CONSOLE = """\
 [    1.000000]     # bench_single_pages: number fork single mib=64 ns=1000 faults=0 copies=0 invalidations=1

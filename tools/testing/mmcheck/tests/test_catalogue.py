@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import catalogue, judge, source
-from mmcheck.errors import UserError
-from mmcheck.settings import FEATURES, from_environment
+from mmcheck.core.errors import UserError
+from mmcheck.core.settings import FEATURES, from_environment
+from mmcheck.kernel import source
+from mmcheck.mutants import catalogue, judge
 
 KERNELS = tuple(tomllib.loads(catalogue.MISFITS.read_text()))
 """Those that a mutant may be meant for."""

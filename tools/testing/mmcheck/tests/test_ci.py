@@ -12,8 +12,12 @@ from typing import Any, cast
 
 import pytest
 
-from mmcheck import bundle, guest, kselftest, machine, ours, results, settings
-from mmcheck.settings import PROJECT
+from mmcheck.boot import guest, results
+from mmcheck.core import ours, settings
+from mmcheck.core.settings import PROJECT
+from mmcheck.kernel import toolchain
+from mmcheck.run import bundle, selftests
+from mmcheck.run.session import SelftestRun
 
 CI = PROJECT / "ci"
 
@@ -68,7 +72,7 @@ def test_each_kernel_and_page_size_is_one_that_there_is() -> None:
         for pages in row.get("PAGES", [""])
     ]
     for row in rows:
-        assert row["arch"] in machine.ARCHITECTURES
+        assert row["arch"] in toolchain.ARCHITECTURES
         assert isinstance(row["kernel"], str)  # 6.10 would be 6.1
         settings.from_environment({"ARCH": row["arch"], "PAGES": row.get("pages", "")})
 
@@ -131,11 +135,11 @@ def test_a_bundle_is_what_a_lab_boots(tmp_path: Path, monkeypatch: pytest.Monkey
         launch=SimpleNamespace(build=build),
         build=lambda names: {name: Path("/programs") / name for name in names},
     )
-    bundle.pack(cast(kselftest.Session, session), "", target)
+    bundle.pack(cast(SelftestRun, session), "", target)
     names = {Path(url).name for image in load("lava.yaml")["actions"][0]["deploy"]["images"].values()
              for key, url in image.items() if key == "url"}  # fmt: skip
     assert {path.name for path in target.iterdir()} == names | {"cmdline", "programs", ours.MARKER}
     run = [line.split()[1] for line in (target / "programs").read_text().splitlines()]
-    assert run == [one.name for one in kselftest.programs() if one.name not in kselftest.MACHINES]
-    bundle.pack(cast(kselftest.Session, session), "folio_race", target)
+    assert run == [one.name for one in selftests.programs() if one.name not in selftests.MACHINES]
+    bundle.pack(cast(SelftestRun, session), "folio_race", target)
     assert (target / "programs").read_text() == "300 folio_race\n"

@@ -8,10 +8,14 @@ from typing import cast
 
 import pytest
 
-from mmcheck import closing, generated, judge, killmatrix, known_issues, mutants, patched
-from mmcheck.catalogue import Mutant
-from mmcheck.results import Case
-from mmcheck.settings import Settings
+from mmcheck.boot.results import Case
+from mmcheck.core.settings import Settings
+from mmcheck.kernel import known_issues
+from mmcheck.mutants import generated, judge, killmatrix
+from mmcheck.mutants import main as mutants
+from mmcheck.mutants.catalogue import Mutant
+from mmcheck.run import closing
+from mmcheck.study import patched
 
 LOG = Path("out/build/test.log")
 PASSED = Case("contpte", "set_ptes_range", "passed")

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from mmcheck import verbs
-from mmcheck.settings import PROJECT, VARIABLES
+from mmcheck.core.settings import PROJECT, VARIABLES
 
 from . import stand_ins
 from .conftest import fake_tree
@@ -85,11 +85,11 @@ MUTANTS = r'^name = "(zap_|unfold_partial_start_never|mincore_)'
 """Those that the copy has, and the tree has the code for. All fail a test, which is what the stand-ins do."""
 
 LIGHT = (
-    ("machine.py", "return [need for need in needs if not", "return [] and [need for need in needs if not"),
-    ("guest.py", 'MKFS = "/usr/sbin/mkfs.xfs"', 'MKFS = "true"'),
-    ("guest.py", "DISK = 320", "DISK = 1"),
-    ("coverage.py", "DISK = 64", "DISK = 1"),
-    ("graft.py", "os.fsync(file.fileno())", "file.flush()"),
+    ("kernel/toolchain.py", "return [need for need in needs if not", "return [] and [need for need in needs if not"),
+    ("boot/guest.py", 'MKFS = "/usr/sbin/mkfs.xfs"', 'MKFS = "true"'),
+    ("boot/guest.py", "DISK = 320", "DISK = 1"),
+    ("study/coverage.py", "DISK = 64", "DISK = 1"),
+    ("core/disk.py", "os.fsync(file.fileno())", "file.flush()"),
 )
 """What the copy does without: compilers and emulators, disks of some size, waiting for one."""
 

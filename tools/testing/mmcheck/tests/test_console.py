@@ -4,8 +4,10 @@
 import json
 from pathlib import Path
 
-from mmcheck import check, make, outcome
-from mmcheck.progress import Progress, duration
+from mmcheck.boot import outcome
+from mmcheck.core.progress import Progress, duration
+from mmcheck.dev import check
+from mmcheck.kernel import make
 
 CONSOLE = """\
 [    0.000000] Booting Linux on physical CPU 0x0

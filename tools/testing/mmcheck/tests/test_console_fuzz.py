@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mmcheck import outcome, results
+from mmcheck.boot import outcome, results
 
 settings.register_profile("console", deadline=None, derandomize=True, max_examples=300)
 settings.load_profile("console")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import coverage
-from mmcheck.errors import UserError
-from mmcheck.settings import from_environment
+from mmcheck.core.errors import UserError
+from mmcheck.core.settings import from_environment
+from mmcheck.study import coverage
 
 SOURCE = """\
 int one(int x)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import debugger, linear_map
-from mmcheck.errors import UserError
+from mmcheck.boot import debugger, linear_map
+from mmcheck.core.errors import UserError
 from mmcheck.tests.stand_ins import RETURN, Stub
 
 ENTRY = 0xFFFF800080001000

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import doctor, machine
-from mmcheck.settings import from_environment
+from mmcheck.core.settings import from_environment
+from mmcheck.kernel import toolchain
+from mmcheck.run import doctor
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The environment of a user with an empty home and no programs."""
-    monkeypatch.setattr(machine, "missing", list)
+    monkeypatch.setattr(toolchain, "missing", list)
     monkeypatch.setattr("shutil.which", lambda name: None)
     return {"HOME": str(tmp_path), "O": str(tmp_path / "out")}
 
@@ -31,7 +32,7 @@ def test_an_empty_machine_can_run_nothing(home: dict[str, str], capsys: pytest.C
 def test_what_is_there(
     home: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(machine, "missing", lambda needs: [need for need in needs if "riscv" in need])
+    monkeypatch.setattr(toolchain, "missing", lambda needs: [need for need in needs if "riscv" in need])
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     (Path(home["HOME"]) / ".cache/mmcheck/src/linux-7.3.1").mkdir(parents=True)

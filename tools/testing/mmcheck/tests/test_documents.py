@@ -4,9 +4,9 @@
 import re
 from pathlib import Path
 
-from mmcheck import known_issues
-from mmcheck.overlay import files, suites
-from mmcheck.settings import PROJECT
+from mmcheck.core.settings import PROJECT
+from mmcheck.dev.overlay import files, suites
+from mmcheck.kernel import known_issues
 
 
 def test_suites_stay_readable() -> None:

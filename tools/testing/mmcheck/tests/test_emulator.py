@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import emulator
-from mmcheck.settings import PROJECT
+from mmcheck.boot import emulator
+from mmcheck.core.settings import PROJECT
 
 NAME = "qemu-system-x86_64"
 KVM = ["-accel", "kvm", "-accel", "hvf", "-accel", "tcg"]
 PROGRAM = """
 import sys
-from mmcheck import emulator, guest
+from mmcheck.boot import emulator, guest
 guest.has_kvm = lambda arch: {works}
 guest.KVM_SILENCE = 1
 sys.exit(emulator.main("{name}", sys.argv[1:]))

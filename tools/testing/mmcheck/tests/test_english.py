@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck.overlay import files
-from mmcheck.settings import PROJECT
+from mmcheck.core.settings import PROJECT
+from mmcheck.dev.overlay import files
 
 REFUSED = {
     r"\bcures?d?\b": "fix",

@@ -5,8 +5,8 @@ import re
 import tomllib
 from pathlib import Path
 
-from mmcheck import generated, judge, schemata
-from mmcheck.catalogue import Mutant, Read
+from mmcheck.mutants import generated, judge, schemata
+from mmcheck.mutants.catalogue import Mutant, Read
 
 TEXT = """\
 /* if (x < 1) in a comment */

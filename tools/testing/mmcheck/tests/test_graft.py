@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import graft
-from mmcheck.errors import UserError
+from mmcheck.core.errors import UserError
+from mmcheck.kernel import graft
 
 from .conftest import state
 

@@ -5,7 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from mmcheck import boot, guest
+from mmcheck.boot import boot, guest
 
 
 def test_the_file_system_has_shells_init_and_programs(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck.settings import PROJECT
+from mmcheck.core.settings import PROJECT
 
 HOOK = PROJECT / "tools/testing/mmcheck/hooks/pre-commit"
 

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from mmcheck import kcidb, results, source
-from mmcheck.errors import UserError
-from mmcheck.kcidb import Build, Submission
+from mmcheck.boot import results
+from mmcheck.core.errors import UserError
+from mmcheck.kernel import source
+from mmcheck.report import kcidb
+from mmcheck.report.kcidb import Build, Submission
 
 from .test_results import KUNIT
 

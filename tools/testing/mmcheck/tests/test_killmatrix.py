@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import boot, catalogue, guest_judge, judge, killmatrix, reach
-from mmcheck.errors import UserError
-from mmcheck.killmatrix import Matrix, Row
-from mmcheck.settings import from_environment
+from mmcheck.boot import boot
+from mmcheck.core.errors import UserError
+from mmcheck.core.settings import from_environment
+from mmcheck.mutants import catalogue, guest_judge, judge, killmatrix, reach
+from mmcheck.mutants.killmatrix import Matrix, Row
 
 TRACE = """\
 [    1.0] # mmcheck_reached: 9

@@ -9,11 +9,13 @@ from typing import cast
 
 import pytest
 
-from mmcheck import known_issues, patched, results
-from mmcheck.errors import UserError
-from mmcheck.known_issues import Issue
-from mmcheck.settings import PROJECT, Settings, from_environment
-from mmcheck.source import Source
+from mmcheck.boot import results
+from mmcheck.core.errors import UserError
+from mmcheck.core.settings import PROJECT, Settings, from_environment
+from mmcheck.kernel import known_issues
+from mmcheck.kernel.known_issues import Issue
+from mmcheck.kernel.source import Source
+from mmcheck.study import patched
 
 from .conftest import fake_tree
 

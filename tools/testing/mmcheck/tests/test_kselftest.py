@@ -7,10 +7,12 @@ from typing import ClassVar
 
 import pytest
 
-from mmcheck import kselftest, results, upstream
-from mmcheck.errors import UserError
-from mmcheck.kselftest import Program
-from mmcheck.settings import PROJECT, from_environment
+from mmcheck.boot import results
+from mmcheck.core.errors import UserError
+from mmcheck.core.settings import PROJECT, from_environment
+from mmcheck.run import kselftest, ktap, selftests, upstream
+from mmcheck.run.selftests import Program
+from mmcheck.run.session import SelftestRun
 
 SOURCE = """
 FIXTURE(folio_one)
@@ -37,23 +39,23 @@ TWO = Program("folio_two", ("folio_two.a", "folio_two.b"))
 
 
 def test_cases_stand_in_the_order_in_which_they_run() -> None:
-    assert tuple(kselftest.cases(SOURCE)) == CASES
+    assert tuple(selftests.cases(SOURCE)) == CASES
 
 
 def test_the_programs_of_this_project_have_cases() -> None:
-    programs = kselftest.programs()
+    programs = selftests.programs()
     assert len(programs) > 5
     assert all(program.cases for program in programs)
     reproducers = {path.stem for path in (PROJECT / "patches/reproducers").glob("*.c")}
-    assert set(kselftest.MACHINES) <= {program.name for program in programs} | reproducers
+    assert set(selftests.MACHINES) <= {program.name for program in programs} | reproducers
 
 
 def test_programs_and_cases_are_chosen_by_globs() -> None:
     every = [ONE, TWO]
-    assert kselftest.chosen(every, "") == every
-    assert kselftest.chosen(every, "folio_two") == [TWO]
-    assert kselftest.chosen(every, "folio_one.anon.*") == [Program("folio_one", CASES[:2])]
-    assert kselftest.chosen(every, "*.b other.third") == [
+    assert selftests.chosen(every, "") == every
+    assert selftests.chosen(every, "folio_two") == [TWO]
+    assert selftests.chosen(every, "folio_one.anon.*") == [Program("folio_one", CASES[:2])]
+    assert selftests.chosen(every, "*.b other.third") == [
         Program("folio_one", CASES[4:]),
         Program("folio_two", TWO.cases[1:]),
     ]
@@ -61,23 +63,23 @@ def test_programs_and_cases_are_chosen_by_globs() -> None:
 
 def test_a_glob_that_matches_nothing_is_one_line() -> None:
     with pytest.raises(UserError, match=r"TESTS=folio_tow: no such test; there are folio_one, folio_two"):
-        kselftest.chosen([ONE, TWO], "folio_tow")
+        selftests.chosen([ONE, TWO], "folio_tow")
 
 
 def test_a_part_of_a_program_is_named_case_by_case() -> None:
     every = {"folio_one": ONE}
-    assert kselftest.line(ONE, every) == f"{kselftest.SECONDS} folio_one"
+    assert selftests.line(ONE, every) == f"{selftests.SECONDS} folio_one"
     part = Program("folio_one", CASES[:2])
-    assert kselftest.line(part, every).endswith(" folio_one -r folio_one.anon.first -r folio_one.anon.second")
+    assert selftests.line(part, every).endswith(" folio_one -r folio_one.anon.first -r folio_one.anon.second")
 
 
 def test_what_has_a_verdict_is_not_run_again() -> None:
     done = [results.Case("folio_one", name, "passed") for name in ("anon.first", "anon.second", "other.third")]
-    assert kselftest.rest(ONE, done).cases == CASES[2:4]
+    assert selftests.rest(ONE, done).cases == CASES[2:4]
 
 
 def test_suites_are_printed_one_inside_the_other(capsys: pytest.CaptureFixture[str]) -> None:
-    printer = kselftest.Printer()
+    printer = ktap.Printer()
     printer.case(results.Case("one", "a", "passed"))
     printer.case(results.Case("one", "b", "failed", text=["because"]))
     printer.case(results.Case("two", "c", "skipped", text=["no such thing"]))
@@ -112,7 +114,7 @@ def test_a_failure_says_how_to_run_it_again() -> None:
 
 
 def test_the_last_lines_sum_up_skips(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    session = kselftest.Session.__new__(kselftest.Session)
+    session = SelftestRun.__new__(SelftestRun)
     session.folder = tmp_path
     found = [results.Case("two", name, "skipped", text=["no such thing"]) for name in "ab"]
     assert kselftest.report([results.Case("one", "c", "passed"), *found], session, [ONE, TWO], {}) == 0
@@ -124,7 +126,7 @@ def test_the_last_lines_sum_up_skips(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_the_last_lines_name_the_next_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    session = kselftest.Session.__new__(kselftest.Session)
+    session = SelftestRun.__new__(SelftestRun)
     session.folder = tmp_path
     found = [results.Case("one", name, "failed", text=["wrong"]) for name in ("c", "all:file x")]
     assert kselftest.report(found, session, [ONE, TWO], {"ARCH": "arm64"}, {"one.all:file *": "no mkfs"}) == 1
@@ -135,10 +137,10 @@ def test_the_last_lines_name_the_next_command(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_programs_of_one_machine_share_a_boot() -> None:
-    assert kselftest.machine_of("folio_fork") == kselftest.USUAL
-    assert kselftest.machine_of("folio_clear") == kselftest.machine_of("folio_clear_pool")
-    machines = sorted({kselftest.machine_of(program.name) for program in kselftest.programs()})
-    assert machines[0] == kselftest.USUAL
+    assert selftests.machine_of("folio_fork") == selftests.USUAL
+    assert selftests.machine_of("folio_clear") == selftests.machine_of("folio_clear_pool")
+    machines = sorted({selftests.machine_of(program.name) for program in selftests.programs()})
+    assert machines[0] == selftests.USUAL
     assert len(machines) == 5
 
 
@@ -179,9 +181,9 @@ def test_a_program_that_ends_the_kernel_at_once_is_begun_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(kselftest, "Boot", Dying)
-    monkeypatch.setattr(kselftest, "machine_of", lambda _: kselftest.USUAL)
+    monkeypatch.setattr(kselftest, "machine_of", lambda _: selftests.USUAL)
     Dying.lists.clear()
-    session = kselftest.Session.__new__(kselftest.Session)
+    session = SelftestRun.__new__(SelftestRun)
     session.folder, session.words, session.title = tmp_path, (), "x"
     session.kvm, session.memory = False, 0
     session.settings = from_environment({"O": str(tmp_path), "HOME": str(tmp_path)})

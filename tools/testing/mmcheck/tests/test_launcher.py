@@ -12,8 +12,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mmcheck import guest, launcher, look, machine
-from mmcheck.settings import PROJECT
+from mmcheck.boot import guest
+from mmcheck.core.settings import PROJECT
+from mmcheck.dev import look
+from mmcheck.kernel import toolchain
+from mmcheck.run import launcher
 
 from .conftest import User, state
 
@@ -151,7 +154,7 @@ def test_missing_tools_without_root_name_the_command(user: User) -> None:
     # A PATH without any cross compiler, and a user id that is not root's.
     script = (
         "import os, sys; os.geteuid = lambda: 1000; "
-        "from mmcheck import launcher; sys.exit(launcher.main(['run', '--arch=riscv']))"
+        "from mmcheck.run import launcher; sys.exit(launcher.main(['run', '--arch=riscv']))"
     )
     done = user_python(user, script)
     assert done[0] == 125
@@ -220,9 +223,9 @@ def test_another_clang_is_another_build(user: User, tmp_path: Path) -> None:
 
 def test_each_program_that_a_command_needs_has_a_package() -> None:
     needs = [
-        machine.ENSUREPIP,
-        *machine.BUILD,
-        *machine.LLVM,
+        toolchain.ENSUREPIP,
+        *toolchain.BUILD,
+        *toolchain.LLVM,
         "patch",
         "git",
         "shellcheck",
@@ -230,17 +233,17 @@ def test_each_program_that_a_command_needs_has_a_package() -> None:
         guest.MKFS,
         look.CHROMIUM,
     ]
-    assert all(machine.package(need) for need in needs)
+    assert all(toolchain.package(need) for need in needs)
 
 
 def test_llvm_needs_clang() -> None:
-    assert [machine.package(need) for need in machine.LLVM] == ["clang", "lld", "llvm"]
+    assert [toolchain.package(need) for need in toolchain.LLVM] == ["clang", "lld", "llvm"]
 
 
 def test_firmware_that_is_named_is_needed() -> None:
     file = "/usr/share/qemu-efi-aarch64/QEMU_EFI.fd"
-    assert machine.named(["-smp 2", f"--qemu_args=-bios {file}"]) == [file]
-    assert machine.package(file) == "qemu-efi-aarch64" and machine.named(["-m 1G"]) == []
+    assert toolchain.named(["-smp 2", f"--qemu_args=-bios {file}"]) == [file]
+    assert toolchain.package(file) == "qemu-efi-aarch64" and toolchain.named(["-m 1G"]) == []
 
 
 def test_help_needs_no_kernel(user: User) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import linear_map
-from mmcheck.errors import UserError
+from mmcheck.boot import linear_map
+from mmcheck.core.errors import UserError
 
 QEMU = """\
 #!/bin/sh

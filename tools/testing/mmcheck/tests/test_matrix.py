@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import catalogue, matrix, progress
-from mmcheck.cell import TABLE as CELLS
-from mmcheck.cell import Cell
-from mmcheck.errors import UserError
-from mmcheck.settings import PROJECT
+from mmcheck.core import progress
+from mmcheck.core.errors import UserError
+from mmcheck.core.settings import PROJECT
+from mmcheck.mutants import catalogue
+from mmcheck.run.cell import TABLE as CELLS
+from mmcheck.run.cell import Cell
+from mmcheck.study import matrix
 
 from .conftest import User
 

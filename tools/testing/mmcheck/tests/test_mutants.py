@@ -12,10 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import boot, catalogue, judge, launcher, mutants, reach, schemata
-from mmcheck.errors import UserError
-from mmcheck.settings import PROJECT, from_environment
-from mmcheck.source import Source
+from mmcheck.boot import boot
+from mmcheck.core.errors import UserError
+from mmcheck.core.settings import PROJECT, from_environment
+from mmcheck.kernel.source import Source
+from mmcheck.mutants import catalogue, judge, reach, schemata
+from mmcheck.mutants import main as mutants
+from mmcheck.run import launcher
 
 TEXT = "int f(int x)\n{\n\treturn x + 1;\n}\n\nint g(int x)\n{\n\treturn x + 1;\n}\n"
 ENTRY = """\
@@ -326,7 +329,9 @@ TWICE = """
 import sys
 from pathlib import Path
 
-from mmcheck import boot, catalogue, command, judge
+from mmcheck.boot import boot
+from mmcheck.core import command
+from mmcheck.mutants import catalogue, judge
 from mmcheck.tests.test_mutants import Judged
 
 

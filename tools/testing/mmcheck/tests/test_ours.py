@@ -11,10 +11,16 @@ from typing import cast
 
 import pytest
 
-from mmcheck import bench_launcher, bundle, catalogue, check, coverage, kselftest, ours, series, shadow, upstream
-from mmcheck.errors import UserError
-from mmcheck.settings import PROJECT, from_environment
-from mmcheck.source import Source
+from mmcheck.core import ours
+from mmcheck.core.errors import UserError
+from mmcheck.core.settings import PROJECT, from_environment
+from mmcheck.dev import bench_launcher, check, series
+from mmcheck.kernel import shadow
+from mmcheck.kernel.source import Source
+from mmcheck.mutants import catalogue
+from mmcheck.run import bundle, upstream
+from mmcheck.run.session import SelftestRun
+from mmcheck.study import coverage
 
 from .conftest import User, fake_tree, state
 
@@ -28,14 +34,14 @@ def test_no_folder_of_others_below_o_is_emptied(
     (tmp_path / name).mkdir()
     (tmp_path / name / "mine").write_text(MINE)
     settings = from_environment({"ARCH": "arm64", "O": str(tmp_path), "HOME": str(tmp_path), "KDIR": str(tree)}, None)
-    monkeypatch.setattr("mmcheck.source.from_archive", lambda *_: Source(tree, "x", fixed=True))
-    monkeypatch.setattr("mmcheck.machine.provide", lambda *_: None)
+    monkeypatch.setattr("mmcheck.kernel.source.from_archive", lambda *_: Source(tree, "x", fixed=True))
+    monkeypatch.setattr("mmcheck.kernel.toolchain.provide", lambda *_: None)
     monkeypatch.setattr(series, "author", lambda: "x")
     session = SimpleNamespace(settings=settings, launch=SimpleNamespace(build=tmp_path), build=lambda _: {})
     environ = {"O": str(tmp_path), "HOME": str(tmp_path), "KDIR": str(tree)}
     does: dict[str, Callable[[], object]] = {
         "venv": lambda: check.tools(tmp_path),
-        "bundle": lambda: bundle.pack(cast(kselftest.Session, session), "", tmp_path / name),
+        "bundle": lambda: bundle.pack(cast(SelftestRun, session), "", tmp_path / name),
         "series": lambda: series.run(environ),
         "bench-launcher": lambda: bench_launcher.Bench(environ),
     }
@@ -126,14 +132,14 @@ def test_upstreams_modules_are_not_built_in_the_users_tree(tmp_path: Path, monke
     (copy / "tools/testing/selftests/mm/folio_tests.mk").unlink()
     (copy / "tools/testing/selftests/mm/folio_tests.mk").write_text("")
     before = state(tree)
-    session = kselftest.Session.__new__(kselftest.Session)
+    session = SelftestRun.__new__(SelftestRun)
     session.settings = from_environment({"ARCH": "x86_64", "O": str(tmp_path / "out"), "HOME": str(tmp_path)})
     session.folder = tmp_path / "results"
     (session.folder / "upstream").mkdir(parents=True)
     launch = SimpleNamespace(tree=copy, build=tmp_path / "build", label="x")
     monkeypatch.setattr(session, "launch", launch, raising=False)
     monkeypatch.setattr(session, "kernel", lambda: None)
-    monkeypatch.setattr("mmcheck.guest.packages", lambda *_: tmp_path / "libraries")
+    monkeypatch.setattr("mmcheck.boot.guest.packages", lambda *_: tmp_path / "libraries")
     upstream.build(session)
     assert (session.folder / "upstream/cow").exists()
     assert state(tree) == before
@@ -151,7 +157,7 @@ def test_two_at_once_make_one_disk(tmp_path: Path) -> None:
     mkfs = tmp_path / "mkfs"
     mkfs.write_text('#!/bin/sh\nfor file; do :; done\nsleep 0.5\necho made >> "$file"\necho x >> "$0.calls"\n')
     mkfs.chmod(0o755)
-    script = f"from mmcheck import guest; from pathlib import Path; guest.MKFS = {str(mkfs)!r}; guest.DISK = 0; "
+    script = f"from mmcheck.boot import guest; from pathlib import Path; guest.MKFS = {str(mkfs)!r}; guest.DISK = 0; "
     script += f"guest.disk(Path({str(tmp_path / 'xfs.img')!r}))"
     environment = {"PYTHONPATH": str(PROJECT / "tools/testing"), "PATH": "/usr/bin:/bin"}
     children = [subprocess.Popen(["python3", "-c", script], env=environment) for _ in range(2)]

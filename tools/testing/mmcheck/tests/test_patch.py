@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import patch
-from mmcheck.errors import UserError
+from mmcheck.core.errors import UserError
+from mmcheck.kernel import patch
 
 from .conftest import User, state
 from .test_matrix import run

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mmcheck import patterns
-from mmcheck.errors import UserError
+from mmcheck.core.errors import UserError
 from mmcheck.patterns.searches import Function, functions, gaps, guards, search, tree
 
 WRONG = """\

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import check, probes
-from mmcheck.overlay import files
-from mmcheck.settings import PROJECT
+from mmcheck.core.settings import PROJECT
+from mmcheck.dev import check
+from mmcheck.dev.overlay import files
+from mmcheck.kernel import probes
 
 
 def tree(root: Path, value: str) -> Path:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mmcheck import make
-from mmcheck.progress import FIRST_ESTIMATE, Progress, share_of_time
+from mmcheck.core.progress import FIRST_ESTIMATE, Progress, share_of_time
+from mmcheck.kernel import make
 
 BUILDS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "builds.json").read_text())
 """First builds on two CPUs: after how many seconds how many steps were done, and the estimate of all steps.

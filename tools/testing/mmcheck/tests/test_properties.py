@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from mmcheck import catalogue, overlay, properties
-from mmcheck.catalogue import Mutant
-from mmcheck.properties import Row, Section
+from mmcheck.dev import overlay, properties
+from mmcheck.dev.properties import Row, Section
+from mmcheck.mutants import catalogue
+from mmcheck.mutants.catalogue import Mutant
 
 CITED = {1: {"suite.case"}, 2: {"suite.case"}}
 

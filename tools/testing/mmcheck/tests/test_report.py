@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from mmcheck import killmatrix, report, results
-from mmcheck.errors import UserError
+from mmcheck import report
+from mmcheck.boot import results
+from mmcheck.core.errors import UserError
+from mmcheck.mutants import killmatrix
 from mmcheck.report import extras, failures, page, records
 
 from . import seeded

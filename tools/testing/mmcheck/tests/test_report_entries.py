@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from mmcheck import results
+from mmcheck.boot import results
 from mmcheck.report import entries
 
 from . import seeded

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import identity, known_issues, progress, results
+from mmcheck.boot import results
+from mmcheck.core import progress
+from mmcheck.kernel import identity, known_issues
+from mmcheck.kernel.source import Source
 from mmcheck.report import failures, heat, history, model, verdict
 from mmcheck.report.records import Input
-from mmcheck.source import Source
 
 from . import seeded
 

@@ -7,8 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mmcheck import collect, results
-from mmcheck.errors import UserError
+from mmcheck.boot import results
+from mmcheck.core.errors import UserError
+from mmcheck.report import collect
 
 CONSOLE = """\
 [    0.5] Run /init as init process

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck.settings import PROJECT
+from mmcheck.core.settings import PROJECT
 
 Vector = list[int]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import schemata
-from mmcheck.settings import PROJECT
+from mmcheck.core.settings import PROJECT
+from mmcheck.mutants import schemata
 
 BEFORE = """\
 #include <stdio.h>

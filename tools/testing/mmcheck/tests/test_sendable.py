@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import machine, patched, sendable, series, source
-from mmcheck.errors import UserError
-from mmcheck.known_issues import Issue
-from mmcheck.patched import Proof
-from mmcheck.source import Source
+from mmcheck.core import git
+from mmcheck.core.errors import UserError
+from mmcheck.kernel import source, toolchain
+from mmcheck.kernel.known_issues import Issue
+from mmcheck.kernel.source import Source
+from mmcheck.study import patched, sendable
+from mmcheck.study.patched import Proof
 
 from .conftest import fake_tree
 
@@ -79,14 +81,14 @@ def test_what_checkpatch_says_is_a_fault(tmp_path: Path) -> None:
 
 
 def test_what_git_am_refuses_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = series.Repository.git
+    plain = git.Repository.git
 
-    def spoiled(repository: series.Repository, *words: str, stdin: str = "") -> None:
+    def spoiled(repository: git.Repository, *words: str, stdin: str = "") -> None:
         if "am" in words:
             Path(words[-1]).write_text(Path(words[-1]).read_text().replace("-int count", "-long count"))
         plain(repository, *words, stdin=stdin)
 
-    monkeypatch.setattr(series.Repository, "git", spoiled)
+    monkeypatch.setattr(git.Repository, "git", spoiled)
     assert mailed(tmp_path).faults == ("git am refuses the patch",)
 
 
@@ -117,7 +119,7 @@ def kernel(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     where = tree(fake_tree(folder / "linux"))
     issue = dataclasses.replace(ISSUE, patch=("issue.patch",), tests=("s.c",), faulty=("count = 0;",), name="count")
     monkeypatch.setattr(sendable, "PROJECT", where)
-    monkeypatch.setattr(machine, "provide", lambda needs: None)
+    monkeypatch.setattr(toolchain, "provide", lambda needs: None)
     monkeypatch.setattr(source, "obtain", lambda settings: Source(where, "linux-x", fixed=False))
     monkeypatch.setattr(patched, "known", lambda *_: [issue])
     return {"FROM": AUTHOR, "O": str(folder / "out"), "HOME": str(folder), "FEATURES": ""}

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import graft, ours, series
-from mmcheck.errors import UserError
+from mmcheck.core import ours
+from mmcheck.core.errors import UserError
+from mmcheck.dev import series
+from mmcheck.kernel import graft
 
 from .conftest import fake_tree, state
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import shadow
-from mmcheck.source import Source, generated
+from mmcheck.kernel import shadow
+from mmcheck.kernel.source import Source, generated
 
 from .conftest import state
 

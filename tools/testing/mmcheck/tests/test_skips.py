@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import check, kselftest, matrix, skips
-from mmcheck.cell import TABLE, Cell, flavours
-from mmcheck.errors import UserError
-from mmcheck.overlay import suites
-from mmcheck.results import Case
-from mmcheck.settings import PROJECT
+from mmcheck.boot.results import Case
+from mmcheck.core.errors import UserError
+from mmcheck.core.settings import PROJECT
+from mmcheck.dev import check
+from mmcheck.dev.overlay import suites
+from mmcheck.run import selftests, skips
+from mmcheck.run.cell import TABLE, Cell, flavours
+from mmcheck.study import matrix
 
 from .conftest import User
 
@@ -176,7 +178,7 @@ def test_the_table_names_cases_that_there_are() -> None:
     }
     programs = {
         f"{program.name}.{case.removeprefix(f'{program.name}.')}"
-        for program in kselftest.programs()
+        for program in selftests.programs()
         for case in program.cases
     }
     for line in skips.load():
@@ -212,5 +214,5 @@ def test_configuration_of_selftests_is_given_to_make() -> None:
     cell = Cell("7.3", "x86_64", "4K", "kasan", ("--kconfig_add=CONFIG_KASAN=y", "--timeout=1"), selftests=True)
     assert cell.command()[-1] == "KCONFIG_ADD=CONFIG_KASAN=y"
     with pytest.raises(UserError, match="KCONFIG_ADD=KASAN"):
-        kselftest.request("x86_64", configuration=["KASAN"])
-    assert "--kconfig_add=CONFIG_KASAN=y" in kselftest.request("x86_64", "", ["CONFIG_KASAN=y"]).arguments
+        selftests.request("x86_64", configuration=["KASAN"])
+    assert "--kconfig_add=CONFIG_KASAN=y" in selftests.request("x86_64", "", ["CONFIG_KASAN=y"]).arguments

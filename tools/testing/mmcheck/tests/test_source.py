@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import archive, source
-from mmcheck.archive import Archive, Package, version_key
-from mmcheck.errors import UserError
+from mmcheck.core.errors import UserError
+from mmcheck.kernel import archive, source
+from mmcheck.kernel.archive import Archive, Package, version_key
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_an_interrupt_leaves_nothing(deb: Path, tmp_path: Path, monkeypatch: pyt
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mmcheck.progress.Progress.advance", interrupt)
+    monkeypatch.setattr("mmcheck.core.progress.Progress.advance", interrupt)
     (tmp_path / "src").mkdir()
     with pytest.raises(KeyboardInterrupt):
         source.unpack(deb, tmp_path / "src/linux-9.9.1-1")

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import command, machine, verbs
-from mmcheck.errors import UserError
-from mmcheck.settings import PROJECT
+from mmcheck import verbs
+from mmcheck.core import command, variables
+from mmcheck.core.errors import UserError
+from mmcheck.core.settings import PROJECT
+from mmcheck.kernel import toolchain
 
 from .conftest import User
 
@@ -127,7 +129,7 @@ def test_help_names_every_variable_that_the_verb_reads(verb: str) -> None:
     if module == "bench":
         read = {"A", "B"} if verb == "bench-compare" else read - {"A", "B"} | {"MIB", "REPEATS"}
     assert read <= set(verbs.VERBS[verb].variables)
-    assert all(f"{verbs.option(name)} " in done.stdout for name in verbs.VERBS[verb].variables)
+    assert all(f"{variables.option(name)} " in done.stdout for name in verbs.VERBS[verb].variables)
 
 
 def test_help_imports_no_command(tmp_path: Path) -> None:
@@ -192,9 +194,10 @@ def test_nothing_is_installed_before_the_input_is_judged(
     user: User, tmp_path: Path, words: list[str], variables: dict[str, str]
 ) -> None:
     script = (
-        "import os, sys; from mmcheck import __main__, launcher, machine\n"
-        "machine.missing = lambda needs: list(needs)[:1]\n"
-        f"machine.subprocess.run = lambda *_, **__: open({str(tmp_path / 'installed')!r}, 'w')\n"
+        "import os, sys; from mmcheck import __main__; from mmcheck.kernel import toolchain\n"
+        "from mmcheck.run import launcher\n"
+        "toolchain.missing = lambda needs: list(needs)[:1]\n"
+        f"toolchain.subprocess.run = lambda *_, **__: open({str(tmp_path / 'installed')!r}, 'w')\n"
         f"words = {words!r}\n"
         "if words == ['kunit']: sys.exit(launcher.main(['run', '--arch=arm64']))\n"
         "sys.exit(__main__.main(words))\n"
@@ -207,13 +210,13 @@ def test_nothing_is_installed_before_the_input_is_judged(
 
 
 def test_install_no_installs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "missing", lambda needs: list(needs))
+    monkeypatch.setattr(toolchain, "missing", lambda needs: list(needs))
     monkeypatch.setattr("subprocess.run", lambda *_, **__: pytest.fail("something was run"))
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setenv("INSTALL", "no")
     with pytest.raises(UserError) as error:
-        machine.provide(["flex", "qemu-system-aarch64"])
+        toolchain.provide(["flex", "qemu-system-aarch64"])
     assert str(error.value) == (
         "missing flex, qemu-system-aarch64 (INSTALL=no); install with: "
         "apt-get install -y --no-install-recommends flex qemu-system-arm"
@@ -230,16 +233,16 @@ def test_install_no_installs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_other_systems_are_not_told_of_apt(monkeypatch: pytest.MonkeyPatch, manager: str, said: str) -> None:
     needs = ["flex", "/usr/include/gelf.h", "qemu-system-aarch64", "aarch64-linux-gnu-gcc"]
-    monkeypatch.setattr(machine, "missing", lambda needs: list(needs))
+    monkeypatch.setattr(toolchain, "missing", lambda needs: list(needs))
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}" if name == manager else None)
     with pytest.raises(UserError) as error:
-        machine.provide(needs)
+        toolchain.provide(needs)
     assert str(error.value) == f"missing {', '.join(needs)}; {said}"
 
 
 def test_a_package_that_is_not_known_elsewhere_is_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: name if name == "pacman" else None)
-    assert machine.elsewhere(["s390x-linux-gnu-gcc"]) == "mmcheck does not know which package has s390x-linux-gnu-gcc"
+    assert toolchain.elsewhere(["s390x-linux-gnu-gcc"]) == "mmcheck does not know which package has s390x-linux-gnu-gcc"
 
 
 def test_variables_of_the_shell_do_not_change_what_is_run(user: User, tmp_path: Path) -> None:
@@ -277,4 +280,4 @@ def test_all_variables_that_are_read_are_known() -> None:
     )
     read = set(re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', sources)) | {"MIB", "REPEATS"}
     foreign = {"MAKEFLAGS", "NO_COLOR", "TERM", "XDG_CACHE_HOME", "HOME", "PATH"}
-    assert {name for name in read if not name.startswith("MMCHECK_")} - foreign == set(verbs.NAMES)
+    assert {name for name in read if not name.startswith("MMCHECK_")} - foreign == set(variables.NAMES)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck.settings import PROJECT
+from mmcheck.core.settings import PROJECT
 
 from . import stand_ins
 from .conftest import fake_tree
@@ -29,8 +29,8 @@ new = "return {value};"
 harm = "all"
 suite = "contpte"
 """
-SCRIPT = "import os, sys; from mmcheck import machine, mutants; machine.missing = lambda _: []; "
-SCRIPT += "sys.exit(mutants.main(os.environ))"
+SCRIPT = "import os, sys; from mmcheck.kernel import toolchain; from mmcheck.mutants import main; "
+SCRIPT += "toolchain.missing = lambda _: []; sys.exit(main.main(os.environ))"
 
 
 @pytest.fixture
@@ -98,7 +98,8 @@ def test_a_cell_of_selftests_shows_what_failed(environment: dict[str, str], tmp_
     stand_ins.install(tmp_path / "bin/mkfs", "#!/bin/sh\n")
     # What is missing here is not looked for by the cell either.
     (tmp_path / "sitecustomize.py").write_text(
-        "from mmcheck import guest, machine\nmachine.missing = lambda _: []\nguest.MKFS, guest.DISK = 'mkfs', 1\n"
+        "from mmcheck.boot import guest\nfrom mmcheck.kernel import toolchain\n"
+        "toolchain.missing = lambda _: []\nguest.MKFS, guest.DISK = 'mkfs', 1\n"
     )
     variables = {"MATRIX": str(tmp_path / "table.toml"), "PYTHONPATH": f"{tmp_path}:{PROJECT / 'tools/testing'}"}
     environment = {**environment, **variables, "SLOW": "0", "FAILS": "1"}

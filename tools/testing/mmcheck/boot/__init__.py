@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Machines and their consoles.
+
+boot        boots a kernel with suites, and reads its console line by line
+emulator    the emulator that kunit.py finds first: emulates the machine where KVM does not work
+guest       the virtual machine for selftests: what is in it, and the command that boots it
+debugger    counts instructions between two places of a kernel
+linear_map  counts what a whole boot does to map memory
+outcome     what a console says about the suites of a boot
+results     the cases of a console; results as JSON and JUnit XML
+"""

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Boots a kernel with suites, reads its console line by line, and ends the boot as soon as the verdict is clear.
+
+The kernel's own kunit.py reads a boot to its end. For a mutant the first failure decides that it is noticed,
+so this module ends the boot there.
+"""
+
+import math
+import re
+import selectors
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core import process
+from ..core.errors import UserError
+from ..kernel import toolchain
+from . import outcome
+
+IMAGES = {"um": "linux", "arm64": "arch/arm64/boot/Image", "x86_64": "arch/x86/boot/bzImage"}
+"""By architecture, the file in the build folder that is booted. This module boots no other architectures."""
+
+stop = threading.Event()
+"""Set after an interrupt: then all boots end within a second."""
+
+_FAILED = re.compile(r"^ +not ok \d+ (.+)")
+DEAD = re.compile(r"Kernel panic - not syncing|Internal error|Unable to handle kernel|Oops|kernel BUG at")
+HANG = re.compile(r"# \S+: \S+: hang: ")
+SPLAT = re.compile(r"^(WARNING: |BUG: |UBSAN: |=+ \[ BUG)")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a boot ended.
+
+    state:   "passed", "failed" (a test says so), "splat" (the kernel warns or dies), "hang" or "none" (no test ran)
+    where:   the suite, or suite and case, that was running
+    seconds: how long it took
+    """
+
+    state: str
+    where: str
+    seconds: float
+
+
+def command(arch: str, build: Path, arguments: Sequence[str]) -> list[str]:
+    """The command that boots the kernel in `build` once with these arguments. It ends when the kernel does."""
+    if arch not in IMAGES:
+        raise UserError(f"ARCH={arch}: this command boots only {', '.join(IMAGES)}")
+    image = str(build / IMAGES[arch])
+    common = ["kunit.enable=1", "kunit_shutdown=reboot", *arguments]
+    if arch == "um":
+        return [image, "mem=1G", "console=tty", "kunit_shutdown=halt", *common[:1], *arguments]
+    qemu = [toolchain.ARCHITECTURES[arch].emulator, "-nodefaults", "-nographic", "-no-reboot", "-m", "1024"]
+    if arch == "arm64":
+        qemu += ["-machine", "virt", "-cpu", toolchain.ARM64_CPU]
+    console = {"arm64": "ttyAMA0", "x86_64": "ttyS0"}[arch]
+    return [*qemu, "-serial", "stdio", "-kernel", image, "-append", " ".join([f"console={console}", *common])]
+
+
+def follow(
+    command: Sequence[str], log: Path, timeout: float, silence: float = math.inf, suites: int | None = None
+) -> Verdict:
+    """Boot, write the console to `log`, and stop at the first failure, when the kernel dies, or when lines() ends.
+
+    suites: how many suites were chosen; None if all were
+    """
+    started = time.monotonic()
+    suite, case, splat, planned, finished = "", "", False, 0, 0
+    state = "hang"
+    for line in map(outcome.plain, lines(command, log, timeout, silence)):
+        if match := outcome.SUITE.match(line):
+            suite, case = match[1], ""
+        elif match := outcome.CASE.match(line):
+            case = match[1]
+        elif match := outcome.PLAN.match(line):
+            planned = int(match[1])
+        elif (match := _FAILED.match(line)) and "# SKIP" not in line:
+            state, case = "failed", case if line.startswith("        ") else match[1].split(" #")[0]
+            break
+        elif HANG.search(line):
+            break
+        elif DEAD.search(line):
+            state = "splat"
+            break
+        elif outcome.SUITE_RESULT.match(line):
+            finished += 1
+        splat = splat or SPLAT.match(line) is not None
+    else:
+        if planned and finished >= (planned if suites is None else suites):
+            state = "splat" if splat else "passed"
+        elif time.monotonic() < started + timeout:
+            state = "splat" if planned else "none"
+    where = f"{suite}.{case}" if case and state != "passed" else suite
+    return Verdict(state, where, time.monotonic() - started)
+
+
+def lines(
+    command: Sequence[str], log: Path, timeout: float, silence: float | Callable[[], float] = math.inf
+) -> Iterator[str]:
+    """The lines of the console, which are also written to `log`.
+
+    They end with the console, after `timeout` seconds, or after `silence` seconds without output.
+    silence: a number, or a function that is called before each wait
+    The machine is ended in any case, also if the caller stops early.
+    """
+    patience = silence if callable(silence) else lambda: silence
+    deadline = time.monotonic() + timeout
+    with (
+        log.open("wb") as file,
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0
+        ) as child,
+        selectors.DefaultSelector() as selector,
+    ):
+        assert child.stdout
+        selector.register(child.stdout, selectors.EVENT_READ)
+        rest = b""
+        heard = time.monotonic()
+        try:
+            while time.monotonic() < min(deadline, heard + patience()) and not stop.is_set():
+                if not selector.select(0.5):
+                    continue
+                chunk = child.stdout.read1(65536)  # type: ignore[attr-defined]
+                if not chunk:
+                    return
+                heard = time.monotonic()
+                file.write(chunk)
+                *whole, rest = (rest + chunk).split(b"\n")
+                for line in whole:
+                    yield line.decode(errors="replace")
+        finally:
+            process.end(child)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Counts, from outside the kernel, what a whole boot does to map memory.
+
+The linear map is built long before the first test runs. The code that builds it reaches each page
+table through a slot of the fixmap. __set_fixmap() changes the slot twice: to map the table and to
+unmap it. QEMU logs each execution of this function with its arguments, and counts instructions. The
+difference between two boots with different memory is the cost of the additional memory. The kernel
+needs no change for this.
+"""
+
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core.errors import UserError
+from ..kernel import toolchain
+from . import debugger
+
+EMULATOR = "qemu-system-aarch64"
+MEMORY = (1, 3)
+"""The memory of the two boots, in GiB."""
+
+CLEARS_PER_GIB = 512 + 1
+"""For a GiB that is mapped by 4K pages: 512 tables of PTEs and one of PMDs, each unmapped from the fixmap once."""
+
+CPU = toolchain.ARM64_CPU
+BLOCKS_CPU = f"{CPU},midr=0xc00fac30"
+"""A CPU of which newer kernels know that it has break-before-make level 3. On it they map memory by blocks."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to boot a kernel.
+
+    cpu:      for the emulator
+    words:    on the kernel's command line
+    by_pages: whether the kernel then maps memory by pages; otherwise it maps memory by blocks
+    """
+
+    cpu: str = CPU
+    words: str = ""
+    by_pages: bool = True
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (f"-cpu {self.cpu}", self.words)))
+
+
+def symbol(build: Path, name: str) -> int:
+    """The address of a function of the arm64 kernel in `build`. It boots with nokaslr, so the address is right."""
+    found = re.search(rf"^([0-9a-f]+) [Tt] {name}$", (build / "System.map").read_text(), re.MULTILINE)
+    if found is None:
+        raise UserError(f"{build / 'System.map'} has no {name}; use a kernel built for arm64")
+    return int(found[1], 16)
+
+
+def _command(build: Path, gib: int, cpu: str, words: str = "") -> list[str]:
+    command = [EMULATOR, "-machine", "virt", "-cpu", cpu, "-m", f"{gib}G", "-nodefaults", "-nographic"]
+    command += ["-no-reboot", "-kernel", str(build / "arch/arm64/boot/Image")]
+    return [*command, "-append", f"nokaslr kunit.enable=0 panic=-1 {words}".rstrip()]
+
+
+def changes(build: Path, gib: int, cpu: str = CPU, words: str = "") -> tuple[int, int]:
+    """How often the boot of the arm64 kernel in `build` with `gib` GiB maps a table into the fixmap, and unmaps one."""
+    address = symbol(build, "__set_fixmap")
+    with tempfile.TemporaryDirectory(prefix="mmcheck-") as folder:
+        log = Path(folder) / "log"
+        command = _command(build, gib, cpu, words)
+        command += ["-d", "exec,cpu,nochain", "-dfilter", f"{address:#x}+0x4", "-D", str(log)]
+        try:
+            subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=True)
+        except (subprocess.SubprocessError, OSError) as error:
+            raise UserError(f"{EMULATOR} with {gib} GiB: {error}") from None
+        return count(log.read_text(errors="replace"))
+
+
+def count(log: str) -> tuple[int, int]:
+    """How many calls of __set_fixmap(slot, address, attributes) in a log of QEMU set the slot of a table, and clear it.
+
+    Calls that clear a slot have no attributes. The slots of page tables are the last five; other slots serve for
+    patching text, for example. If an interrupt stopped a call, QEMU logs it again with the same registers, and may add
+    a word after them.
+    """
+    calls = [said.partition("PC=")[2].partition("Stopped")[0].rstrip() for said in log.split("Trace ")[1:]]
+    once = [call for call, before in zip(calls, ["", *calls], strict=False) if call != before]
+    arguments = [dict(re.findall(r"\b(X0[02])=([0-9a-f]+)", call)) for call in once]
+    last = max((int(call["X00"], 16) for call in arguments), default=0)
+    own = [int(call["X02"], 16) == 0 for call in arguments if int(call["X00"], 16) > last - 5]
+    return len(own) - sum(own), sum(own)
+
+
+def instructions(build: Path, gib: int, cpu: str = CPU) -> int:
+    """The instructions of paging_init() in a boot with `gib` GiB. Nearly all of them map memory."""
+    return debugger.instructions_of_call(_command(build, gib, cpu), symbol(build, "paging_init"))
+
+
+def changes_per_gib(build: Path, cpu: str = CPU, words: str = "") -> tuple[float, float]:
+    """How much larger the two results of changes() are for each additional GiB of memory."""
+    few, many = (changes(build, gib, cpu, words) for gib in MEMORY)
+    more = MEMORY[1] - MEMORY[0]
+    return (many[0] - few[0]) / more, (many[1] - few[1]) / more
+
+
+def instructions_per_gib(build: Path, cpu: str = CPU) -> float:
+    """How much larger the result of instructions() is for each additional GiB of memory."""
+    few, many = (instructions(build, gib, cpu) for gib in MEMORY)
+    return (many - few) / (MEMORY[1] - MEMORY[0])

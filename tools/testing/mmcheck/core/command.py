@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What all commands have in common: variables, errors, interrupts, exit statuses."""
+
+import difflib
+import os
+import re
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from .errors import INTERRUPTED, NO_VERDICT, UserError
+from .variables import NAMES
+
+LOG = "mmcheck-error.log"
+"""The file with the traceback of an unexpected error; it is below O=, or among temporary files."""
+
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""A command ends at the first of these signals that it receives."""
+
+
+def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, str], kept: str = "") -> int:
+    """Run the command `name`: `body` with the variables that have a value. Returns the exit status.
+
+    Bad input and unexpected errors print one line, and return NO_VERDICT.
+    kept: what to print after an interrupt about files that stay
+    """
+    for number in INTERRUPTS:
+        # Each signal acts like ^C, unless it is ignored, for example under nohup.
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _interrupted)
+    try:
+        check_names(given_to_make(environ.get("MAKEFLAGS", "")))
+        # An empty FEATURES= means no features.
+        return body({key: value for key, value in environ.items() if value or key == "FEATURES"})
+    except UserError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return NO_VERDICT
+    except BrokenPipeError:
+        # The reader of the pipe has ended, for example `head`. Without dup2 Python prints another error at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NO_VERDICT
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted{'; ' if kept else ''}{kept}", file=sys.stderr)
+        return INTERRUPTED
+    except Exception as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        print(f"{name}: no verdict, an unexpected error: {what}; see {_log(environ)}", file=sys.stderr)
+        return NO_VERDICT
+
+
+def given_to_make(flags: str) -> list[str]:
+    """The names in `make NAME=VALUE`, as make passes them on in $MAKEFLAGS."""
+    _, _, given = f" {flags}".partition(" -- ")
+    return re.findall(r"(?:^|(?<!\\)\s)([A-Za-z_]\w*)=", given)
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise UserError for a misspelt variable: `TEST=folio_fork` would be ignored, and all tests would run."""
+    for name in names:
+        near = [] if name in NAMES else difflib.get_close_matches(name.upper(), sorted(NAMES), 1, 0.8)
+        if near:
+            raise UserError(f"{name}=: there is no such variable; did you mean {near[0]}=?")
+
+
+def _log(environ: Mapping[str, str]) -> Path:
+    """Write the traceback of the present error to a file."""
+    text = traceback.format_exc()
+    if environ.get("O"):
+        file = Path(environ["O"]).absolute() / LOG
+        try:
+            file.write_text(text)
+            return file
+        except OSError:
+            pass  # perhaps the error is that O= cannot be written
+    with tempfile.NamedTemporaryFile("w", prefix="mmcheck-", suffix=f"-{LOG}", delete=False) as temporary:
+        temporary.write(text)
+    return Path(temporary.name)
+
+
+def _interrupted(*_: object) -> None:
+    # Ignore further signals. A second one would interrupt the clean-up, and leave builds or machines running.
+    for number in INTERRUPTS:
+        if signal.getsignal(number) == _interrupted:
+            signal.signal(number, _nothing)
+    raise KeyboardInterrupt
+
+
+def _nothing(*_: object) -> None:
+    """Do nothing. Programs that are started later inherit SIG_IGN, but not this handler."""

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Writes files in one step, and compares their content."""
+
+import os
+from hashlib import sha256
+from pathlib import Path
+
+SUFFIX = ".mmcheck-new"
+
+
+def digest(content: bytes) -> str:
+    """The SHA-256 of `content`, in hexadecimal."""
+    return sha256(content).hexdigest()
+
+
+def same(path: Path, content: bytes) -> bool:
+    """Whether `path` has exactly this content."""
+    return path.exists() and path.read_bytes() == content
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Write `path` in one step, and keep its mode: the file has the old content or the new, never a part."""
+    temporary = path.with_name(path.name + SUFFIX)
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    if path.exists():
+        temporary.chmod(path.stat().st_mode & 0o7777)
+    temporary.replace(path)

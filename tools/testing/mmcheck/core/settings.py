@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the user asked for, from the variables that every command shares."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from .errors import UserError
+
+PROJECT = Path(__file__).resolve().parents[4]
+"""The root of this repository, which is the overlay."""
+
+VARIABLES = ("KERNEL", "KDIR", "PATCH", "ARCH", "PAGES", "FEATURES", "O")
+PAGE_SIZES = ("4K", "16K", "64K")
+FEATURES = ("atomic_rmw",)
+"""Features that the overlay can add to a kernel in addition to its tests."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Which kernel, for what, and where results go.
+
+    kernel: a version of a packaged kernel ("6.12", "6.12.117") or "latest"
+    kdir:   the user's own tree instead, or None
+    arch:   as in kunit.py's --arch: "um", "arm64", "x86_64", "riscv", ...
+    pages:  size of a page on arm64: "4K", "16K" or "64K"
+    features: features that are added in addition to the tests
+    patch:  a change of the kernel, for the private copy, or None
+    out:    results and build folders
+    cache:  downloads and unpacked sources, shared by all checkouts
+    """
+
+    kernel: str
+    kdir: Path | None
+    arch: str
+    pages: str
+    features: tuple[str, ...]
+    patch: Path | None
+    out: Path
+    cache: Path
+
+    @property
+    def unusual(self) -> tuple[str, ...]:
+        """How this working copy differs from the usual one of its kernel: features and patch."""
+        usual = self.features == features({}, own_tree=bool(self.kdir))
+        patched = (f"patch-{sha256(self.patch.read_bytes()).hexdigest()[:8]}",) if self.patch else ()
+        return (*(() if usual else self.features or ("stock",)), *patched)
+
+
+def features(environ: Mapping[str, str], own_tree: bool) -> tuple[str, ...]:
+    """The features to add: those in $FEATURES. The default is none for the user's own tree, and all for other kernels.
+
+    Raises UserError for an unknown feature.
+    """
+    wanted = environ.get("FEATURES")
+    if wanted is None:
+        return () if own_tree else FEATURES
+    for name in wanted.replace(",", " ").split():
+        if name not in FEATURES:
+            raise UserError(f"FEATURES={name}: use {', '.join(FEATURES)}, or nothing")
+    return tuple(sorted(set(wanted.replace(",", " ").split())))
+
+
+def out_of(environ: Mapping[str, str]) -> Path:
+    """Where results and build folders are: O=, or out/ in this repository."""
+    out = Path(environ.get("O") or PROJECT / "out").absolute()
+    # Kernel makefiles refuse these characters too, but do not say what to change.
+    if any(c in str(out) for c in " :"):
+        raise UserError(f"O={out}: kernel builds allow no space or colon in a path; choose another O=")
+    return out
+
+
+def from_environment(environ: Mapping[str, str], arch: str | None = None) -> Settings:
+    """Read the variables. `arch`, from the command line, overrides $ARCH.
+
+    Raises UserError for a value that is not valid.
+    """
+    wanted_arch = arch or environ.get("ARCH") or "um"
+    pages = environ.get("PAGES") or "4K"
+    if pages not in PAGE_SIZES:
+        raise UserError(f"PAGES={pages}: use one of {', '.join(PAGE_SIZES)}")
+    if pages != "4K" and wanted_arch != "arm64":
+        raise UserError(f"PAGES={pages} needs --arch=arm64 (this is {wanted_arch})")
+
+    kdir = environ.get("KDIR")
+    cache = environ.get("XDG_CACHE_HOME") or f"{environ.get('HOME', '')}/.cache"
+    tree = Path(kdir).expanduser().absolute() if kdir else None
+    out = out_of(environ)
+    if tree and out.resolve().is_relative_to(tree.resolve()):
+        raise UserError(f"O={out} is inside KDIR={tree}, and mmcheck never writes there; choose another O=")
+    if patch := environ.get("PATCH"):
+        try:
+            Path(patch).read_bytes()
+        except OSError as error:
+            raise UserError(f"PATCH={patch}: {error.strerror}") from None
+    return Settings(
+        kernel=environ.get("KERNEL") or "6.12",
+        kdir=tree,
+        arch=wanted_arch,
+        pages=pages,
+        features=features(environ, own_tree=bool(kdir)),
+        patch=Path(patch).absolute() if patch else None,
+        out=out,
+        cache=Path(cache).absolute() / "mmcheck",
+    )

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The variables that commands read, and what the exit statuses mean."""
+
+from collections.abc import Mapping
+
+NAMES: Mapping[str, str] = {
+    "A": "folder with results of make bench",
+    "ALL": "1: with MATRIX=selftests, judge the mutants of the KUnit suites too",
+    "ARCH": "architecture: arm64, x86_64, riscv, s390, um",
+    "B": "folder with other results of make bench",
+    "BEFORE": "no: run only the kernel with the patches",
+    "BOOT": "no: only write and check the mails; build and boot nothing",
+    "BUDGET": "with MATRIX=selftests, seconds that programs may run for each mutant",
+    "FEATURES": "atomic_rmw, or nothing: what the overlay adds to the kernel (all of them; none with KDIR=)",
+    "FILES": "files of the kernel, separated by commas: run only what tests these files",
+    "FROM": "your name and address for the patches: 'Name <name@example.org>'",
+    "GENERATED": "1: mutants that rules generate, in place of the catalogue's",
+    "HOST": "1: run the selftests on this machine, not in a virtual one; needs root",
+    "INSTALL": "no: install nothing, and print the command instead",
+    "JOBS": "how many builds or boots at a time",
+    "JSON": "1: print JSON",
+    "KCONFIG_ADD": "more options of the kernel: 'CONFIG_KASAN=y CONFIG_KASAN_INLINE=y'",
+    "KDIR": "your own kernel tree, which is never written to",
+    "KERNEL": "packaged kernel: 6.12, 7.3, another version, or latest (6.12)",
+    "KERNEL_ARGS": "more words for the kernel's command line",
+    "MATRIX": "a table of your own, in the form of matrix.toml",
+    "MIB": "how many MiB of memory the suites work on (1024)",
+    "MUTANTS": "a folder of your own, with *.toml or *.patch",
+    "O": "folder for builds and results (out)",
+    "ONLY": "globs, separated by blanks: what to run",
+    "ORIGIN": "name of your lab at KCIDB",
+    "OTHER": "a second kernel to compare with: a version, or a folder",
+    "PAGES": "size of a page on arm64: 4K, 16K, 64K (4K)",
+    "PATCH": "a patch for the kernel, applied to a private copy",
+    "REPEATS": "how often to repeat measurements of time (25)",
+    "SELFTESTS": "no: use only the KUnit suites",
+    "STRICT": "1: a test that meets a known issue fails, and is not skipped",
+    "SUITE": "upstream: the kernel's own mm selftests in place of these",
+    "TARGETS": "mm, the only value",
+    "TESTS": "selftests to run, separated by blanks: 'folio_fork contpte_fold' (all)",
+}
+"""Each variable that a verb reads. The option of KERNEL_ARGS is --kernel-args, for example."""
+
+SWITCHES = frozenset(name for name, about in NAMES.items() if about.startswith("1:"))
+"""The variables whose option needs no value."""
+
+STATUSES = """\
+exit status: 0 all passed, 1 a test failed, 125 no verdict (git bisect run skips such a commit), 130 interrupted;
+for the selftests also 4, all were skipped. make turns every status but 0 into 2."""
+
+
+def listed(*names: str) -> str:
+    """Variables and what they mean, one on each line."""
+    return "\n".join(f"  {name:9} {NAMES[name]}" for name in names)
+
+
+def option(name: str) -> str:
+    """The option that sets a variable."""
+    return "--" + name.lower().replace("_", "-")

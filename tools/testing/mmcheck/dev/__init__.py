@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Commands for those who work on this repository.
+
+check           its tests: the host side, the style of every file, the suites on real kernels
+look            tests of the report's page in Chromium
+htmldocs        Documentation/ as HTML
+bench_launcher  how much time the launcher takes
+series          the overlay as patches for `git am`
+overlay         suites and cases of the overlay
+properties      COVERAGE.md: which property is tested where
+"""

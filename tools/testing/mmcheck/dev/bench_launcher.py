@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How much time the launcher takes, compared with the kernel's own kunit.py.
+
+Uses the packaged default kernel for arm64, in a scratch folder below O=, and prints three rows:
+
+cold    a first build by our kunit.py, against plain kunit.py building its example suite (ccache off)
+again   our run with nothing changed, against the kernel's own `kunit.py exec` of the same kernel
+edit    our run after an edit of arch/arm64/mm/contpte.c in KDIR, against plain kunit.py run after the same edit in a
+        grafted tree
+"""
+
+import os
+import shutil
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ..core import command, progress
+from ..core import ours as owned
+from ..core.errors import UserError
+from ..core.settings import PROJECT, from_environment
+from ..kernel import graft, source, toolchain
+
+ROUNDS = 3
+EXAMPLE = "CONFIG_KUNIT=y\nCONFIG_KUNIT_EXAMPLE_TEST=y\n"
+
+
+class Bench:
+    """Scratch folders, and commands timed in them."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.settings = from_environment(environ, "arm64")
+        toolchain.provide(toolchain.requirements("arm64", own_compiler=False))
+        self.kernel = source.from_archive(self.settings.kernel, self.settings.cache)
+        self.scratch = self.settings.out / "bench-launcher"
+        owned.empty(self.scratch)
+        self.log = (self.scratch / "log").open("w")
+
+    def seconds(self, command: list[str | Path], **variables: str) -> float:
+        """Run a command; returns how many seconds it took. Raises UserError if it fails."""
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "KDIR": "", **variables}
+        start = time.monotonic()
+        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        took = time.monotonic() - start
+        if done.returncode:
+            raise UserError(f"{command[0]} failed with status {done.returncode}: see {self.log.name}")
+        return took
+
+    def theirs(self, tree: Path, verb: str, build: Path, *arguments: str, **variables: str) -> float:
+        """The kernel's own kunit.py in `tree`."""
+        command = [str(tree / "tools/testing/kunit/kunit.py"), verb, "--arch=arm64", f"--build_dir={build}"]
+        prefix = toolchain.cross_prefix("arm64")
+        return self.seconds([*command, f"--cross_compile={prefix}", *arguments], **variables)
+
+    def ours(self, verb: str, **variables: str) -> float:
+        """Our kunit.py, with its results in the scratch folder."""
+        command: list[str | Path] = [PROJECT / "tools/testing/kunit/kunit.py", verb, "--arch=arm64"]
+        return self.seconds(command, **{"KERNEL": self.settings.kernel, "O": str(self.scratch / "out"), **variables})
+
+    def cold(self) -> tuple[float, float]:
+        """Seconds of a first build: ours, theirs."""
+        example = self.scratch / "example.config"
+        example.write_text(EXAMPLE)
+        off = {"CCACHE_DISABLE": "1"}
+        ours = self.ours("build", **off)
+        theirs = self.theirs(self.kernel.path, "build", self.scratch / "plain", f"--kunitconfig={example}", **off)
+        return ours, theirs
+
+    def again(self) -> tuple[float, float]:
+        """Seconds from command to verdict with nothing changed: ours, theirs."""
+        tree = self.scratch / "out/tree" / self.kernel.label
+        build = self.scratch / "out/build" / f"{self.kernel.label}-arm64-4K"
+        return self.rounds(lambda: self.ours("run"), lambda: self.theirs(tree, "exec", build))
+
+    def edit(self) -> tuple[float, float]:
+        """Seconds from an edit to the verdict: our kunit.py with KDIR, and plain kunit.py in a grafted tree."""
+        trees = [self.scratch / name for name in ("kdir", "by-hand")]
+        for tree in trees:
+            progress.say(f"copying {self.kernel.path} to {tree}")
+            self.seconds(["cp", "-a", "--reflink=auto", self.kernel.path, tree])
+        kdir, by_hand = trees
+        graft.graft(by_hand)
+        arguments = [f"--kunitconfig={by_hand / 'mm/tests/.kunitconfig'}"]
+
+        def ours() -> float:
+            return self.ours("run", KDIR=str(kdir))
+
+        def theirs() -> float:
+            return self.theirs(by_hand, "run", self.scratch / "by-hand-build", *arguments)
+
+        def edited(tree: Path, run: Callable[[], float]) -> float:
+            with (tree / "arch/arm64/mm/contpte.c").open("a") as file:
+                file.write(f"/* {time.time_ns()} */\n")
+            return run()
+
+        ours(), theirs()
+        return self.rounds(lambda: edited(kdir, ours), lambda: edited(by_hand, theirs))
+
+    @staticmethod
+    def rounds(ours: Callable[[], float], theirs: Callable[[], float]) -> tuple[float, float]:
+        """The median of each over several rounds. The two take turns, so the machine's load is the same for both."""
+        pairs = [(ours(), theirs()) for _ in range(ROUNDS)]
+        return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """Measure and print the table; returns status 1 if a bound is missed."""
+    bench = Bench(environ)
+    ccache = shutil.which("ccache") or "not installed"
+    print(f"linux {bench.kernel.label}, arm64, {os.cpu_count()} CPUs, ccache {ccache}")
+    print(f"{'':8}{'ours':>10}{'theirs':>10}{'ratio':>8}{'more':>9}  bound", flush=True)
+    good = True
+    for name, measure, bound, factor, more in (
+        ("cold", bench.cold, "at most 0.75x", 0.75, 0),
+        ("again", bench.again, "at most 2 s more", 1, 2),
+        ("edit", bench.edit, "at most 1.1x", 1.1, 0),
+    ):
+        ours, theirs = measure()
+        good = good and ours <= factor * theirs + more
+        ratio, difference = ours / theirs, ours - theirs
+        print(f"{name:8}{ours:9.2f}s{theirs:9.2f}s{ratio:8.2f}{difference:+8.2f}s  {bound}", flush=True)
+    shutil.rmtree(bench.scratch)
+    return 0 if good else 1
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("bench-launcher", run, environ)

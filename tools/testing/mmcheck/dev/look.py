@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make check-report: tests the page of make report in Chromium. make report-pictures: makes its pictures for documents.
+
+The tests use the page as a user does: at three widths, light and dark, and by keyboard. axe-core checks accessibility.
+The tests need Chromium and its driver. Both are installed on first use; other checks do not need them.
+"""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..core import command, progress
+from ..core.settings import PROJECT, out_of
+from ..kernel import toolchain
+from . import check
+
+TESTS = Path(__file__).parents[1] / "tests"
+WANTED = TESTS / "browser.txt"
+CHROMIUM = "chromium"
+
+
+def programs(out: Path) -> Path:
+    """A folder with the programs of tests/browser.txt, made on first use."""
+    toolchain.provide([toolchain.ENSUREPIP, CHROMIUM])
+    return check.tools(out, WANTED, "venv-browser")
+
+
+def tests(out: Path) -> int:
+    """Run the tests; returns the exit status."""
+    tally = check.Tally()
+    check.pytest(tally, programs(out), out / "check/report.xml", TESTS / "test_browser.py")
+    tally.close()
+    return 1 if tally.failures else 0
+
+
+def pictures(out: Path) -> int:
+    """Make the pictures; returns the exit status."""
+    python = programs(out) / "python"
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT / "tools/testing"), "PYTHONDONTWRITEBYTECODE": "1"}
+    status = subprocess.run([python, "-m", "mmcheck.tests.browser"], env=environment, cwd=PROJECT).returncode
+    if not status:
+        progress.say("look at the pictures before you commit them")
+    return 1 if status else 0
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """`check-report`."""
+    return command.run("check-report", lambda given: tests(out_of(given)), environ)
+
+
+def main_pictures(environ: Mapping[str, str]) -> int:
+    """`report-pictures`."""
+    return command.run("report-pictures", lambda given: pictures(out_of(given)), environ)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The suites and cases of the overlay, and the rows of catalogues that their comments cite."""
+
+import re
+from pathlib import Path
+
+from ..core.settings import PROJECT
+
+
+def files(suffix: str) -> list[Path]:
+    """The files of the suites whose names end in `suffix`."""
+    return [path for folder in ("mm", "arch/*/mm", "lib/*") for path in PROJECT.glob(f"{folder}/tests/*{suffix}")]
+
+
+def suites() -> dict[str, str]:
+    """The text of each suite in the tree, by its name."""
+    found = {}
+    for path in files("_kunit.c"):
+        text = path.read_text()
+        suite = re.search(r'^\t\.name = "(\w+)"', text, re.MULTILINE)
+        assert suite, path
+        found[suite.group(1)] = text
+    return found
+
+
+def cases() -> set[str]:
+    """`suite.case` of every suite in the tree, and `fixture.case` of every selftest."""
+    ours = {f"{suite}.{case}" for suite, text in suites().items() for case in re.findall(r"KUNIT_CASE\w*\((\w+)", text)}
+    return ours | set(selftests())
+
+
+def selftests() -> dict[str, str]:
+    """The comment above each selftest, by `fixture.case`."""
+    found = {}
+    for path in PROJECT.glob("tools/testing/selftests/mm/*.c"):
+        text = path.read_text()
+        for match in re.finditer(r"^TEST_F\w*\((\w+), (\w+)", text, re.MULTILINE):
+            before = text[: match.start()].rstrip()
+            assert before.endswith("*/"), f"{match[2]} has no comment"
+            found[f"{match[1]}.{match[2]}"] = before[before.rindex("/*") :]
+    return found
+
+
+def numbers(text: str) -> set[int]:
+    """The rows that "1, 3-5" means."""
+    found: set[int] = set()
+    for first, last in re.findall(r"(\d+)(?:-(\d+))?", text):
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def cited(comment: str, catalogue: str) -> set[int]:
+    """The rows of a catalogue that a comment cites: [contpte 1, 3-5], then [6]."""
+    found: set[int] = set()
+    last = "contpte"
+    for name, rows in re.findall(r"\[([a-z\s*]*)((?:\d+[-,\s*]*)+)\]", comment):
+        last = " ".join(name.replace("*", " ").split()) or last
+        if last == catalogue:
+            found |= numbers(rows)
+    return found
+
+
+def comment_above(text: str, case: str) -> str:
+    """The last comment above a KUnit case."""
+    found = re.search(rf"^static void (?:__init )?{case}\(struct kunit ", text, re.MULTILINE)
+    assert found, f"{case} is no function"
+    before = text[: found.start()]
+    return before[before.rindex("/*") :].partition("*/")[0]
+
+
+def citations(catalogue: str) -> dict[int, set[str]]:
+    """By row of a catalogue, the cases whose comment cites it."""
+    comments = selftests()
+    for suite, text in suites().items():
+        for case in re.findall(r"KUNIT_CASE\w*\((\w+)", text):
+            comments[f"{suite}.{case}"] = comment_above(text, case)
+    found: dict[int, set[str]] = {}
+    for case, comment in comments.items():
+        for row in cited(comment, catalogue):
+            found.setdefault(row, set()).add(case)
+    return found

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A kernel to build.
+
+archive       kernel source packages, through apt
+source        an unpacked kernel, from the archive or from the user
+patch         PATCH=: a change of the kernel, applied to the private copy
+graft         copies the overlay into a tree, and removes it again
+shadow        the private working copy: symbolic links into a source, grafted
+toolchain     architectures, compilers, emulators and the packages that bring them
+make          the `make` that kunit.py finds first: shows progress, uses ccache, skips a build without changes
+probes        what the probes of the library find in a tree
+known_issues  the known kernel bugs, and the files that derive from their table
+identity      what a result was measured on
+"""

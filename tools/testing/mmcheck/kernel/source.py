@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-2.0
+"""An unpacked kernel source: from the archive into the cache, or the user's own tree."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from ..core import progress
+from ..core.errors import UserError
+from ..core.lock import held
+from ..core.settings import Settings
+from . import patch
+from .archive import Archive, version_key
+
+NEEDED = 1_900_000_000
+"""Bytes that a packaged source takes at most while it is fetched and unpacked."""
+
+BUNZIP2 = [
+    sys.executable,
+    "-c",
+    "import bz2, shutil, sys; shutil.copyfileobj(bz2.open(sys.stdin.buffer), sys.stdout.buffer)",
+]
+"""Not every machine has bzip2."""
+
+MARKS = ("Makefile", "Kconfig", "mm/Makefile", "tools/testing/kunit/kunit.py")
+"""Files that every kernel tree with KUnit has."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A kernel tree that is read and never written.
+
+    path:  its root
+    label: short, unique and fit for a file name; build folders are named after it
+    fixed: its content never changes (an unpacked package)
+    """
+
+    path: Path
+    label: str
+    fixed: bool
+
+
+def judge(settings: Settings) -> None:
+    """Raise UserError if the user asked for something that is no kernel. Nothing is fetched."""
+    if settings.kdir is not None:
+        from_folder(settings.kdir)
+    elif settings.kernel != "latest" and not re.fullmatch(r"\d+\.\d+[\w.+~-]*", settings.kernel):
+        raise UserError(f"KERNEL={settings.kernel}: give a version such as 6.12 or 7.3, or latest")
+    if settings.patch:
+        patch.read(settings.patch)
+
+
+def here(settings: Settings) -> Source | None:
+    """The source that the user asked for, if it is on this machine; nothing is fetched."""
+    if settings.kdir is not None:
+        return from_folder(settings.kdir)
+    return unpacked(settings.kernel, settings.cache / "src")
+
+
+def obtain(settings: Settings) -> Source:
+    """The source that the user asked for; downloads and unpacks it the first time."""
+    judge(settings)
+    if settings.kdir is not None:
+        return from_folder(settings.kdir)
+    return from_archive(settings.kernel, settings.cache)
+
+
+def from_folder(path: Path) -> Source:
+    """The user's own tree at `path`. Raises UserError if this is no kernel tree."""
+    if not path.is_dir():
+        raise UserError(f"KDIR={path}: no such folder")
+    for mark in MARKS:
+        if not (path / mark).is_file():
+            raise UserError(f"KDIR={path}: not a kernel tree with KUnit (it has no {mark})")
+    # A tree has its own label, even if it is moved to the path of an older tree. With a shared
+    # label the objects of the older tree would look newer than the sources of this tree.
+    identity = f"{path.resolve()} {path.stat().st_ino}"
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", path.name) or "linux"
+    return Source(path, f"{name}-{sha256(identity.encode()).hexdigest()[:8]}", fixed=False)
+
+
+def from_archive(kernel: str, cache: Path) -> Source:
+    """The packaged kernel `kernel`. It is fetched if the cache lacks it."""
+    sources = cache / "src"
+    if found := unpacked(kernel, sources):
+        return found
+    try:
+        sources.mkdir(parents=True, exist_ok=True)
+        with held(cache / "lock", "it prepares a kernel source in this cache"):
+            if found := unpacked(kernel, sources):
+                return found
+            for stale in sources.glob(".unpacking-*"):
+                shutil.rmtree(stale)
+            if shutil.disk_usage(sources).free < NEEDED:
+                raise no_space(sources)
+            archive = Archive(cache / "apt")
+            package = archive.find(kernel)
+            target = sources / f"linux-{package.version}"
+            if not target.exists():
+                deb = archive.download(package)
+                unpack(deb, target)
+                deb.unlink()
+    except OSError as error:
+        why = error.strerror
+        raise UserError(f"cannot write the cache {cache}: {why}; choose another with XDG_CACHE_HOME") from None
+    return package_source(target)
+
+
+def unpacked(kernel: str, sources: Path) -> Source | None:
+    """The newest unpacked version of `kernel` below `sources`, if any ("latest" always asks the archive)."""
+    if kernel == "latest":
+        return None
+    names = [p.name.removeprefix("linux-") for p in sources.glob("linux-*")]
+    fitting = [n for n in names if n == kernel or re.match(re.escape(kernel) + r"[.-]", n)]
+    newest = max(fitting, key=version_key, default=None)
+    return package_source(sources / f"linux-{newest}") if newest else None
+
+
+def package_source(path: Path) -> Source:
+    """The Source of an unpacked package in folder `path`, named linux-VERSION."""
+    return Source(path, re.sub(r"[^\w.-]", "_", path.name.removeprefix("linux-")), fixed=True)
+
+
+def unpack(deb: Path, target: Path) -> None:
+    """Unpack the kernel tree in the source package `deb` as the folder `target`, all of it or nothing."""
+    listing = subprocess.run(["dpkg-deb", "-c", deb], capture_output=True, text=True)
+    member = re.search(r"\s(\d+) \S+ \S+ (\./usr/src/linux-source-\S+\.tar\.(?:xz|bz2))$", listing.stdout, re.MULTILINE)
+    if listing.returncode or not member:
+        deb.unlink()
+        raise UserError(f"{deb.name} is damaged and was removed; run again to fetch it anew")
+    temporary = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=target.parent))
+    temporary.chmod(0o755)
+    try:
+        pump(deb, member.group(2), int(member.group(1)), temporary)
+        temporary.rename(target)
+    except BaseException:
+        progress.say("removing the incomplete source")
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def no_space(folder: Path) -> UserError:
+    """The error of a full disk."""
+    return UserError(
+        f"no space left in {folder}: a kernel source takes 2 GB; free some, or choose another place with XDG_CACHE_HOME"
+    )
+
+
+def pump(deb: Path, member: str, size: int, target: Path) -> None:
+    """Pipe `member` (`size` bytes) of `deb` through xz or bzip2, and tar, into `target`, showing how far it is."""
+    unpacker = ["xz", "-dc", "-T0"] if member.endswith(".xz") else BUNZIP2
+    with (
+        subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE) as package,
+        subprocess.Popen(["tar", "-xO", member], stdin=package.stdout, stdout=subprocess.PIPE) as inner,
+        subprocess.Popen(
+            unpacker,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+        ) as plain,
+        subprocess.Popen(
+            ["tar", "-x", "--strip-components=1", "--no-same-owner", "-C", target],
+            stdin=plain.stdout,
+            stderr=subprocess.PIPE,
+        ) as writer,
+        progress.Progress(f"unpacking {deb.name} (percent)", total=100) as shown,
+    ):
+        assert inner.stdout and plain.stdin and plain.stdout and package.stdout and writer.stderr
+        package.stdout.close()
+        plain.stdout.close()
+        complaints: list[str] = []
+
+        def watch() -> None:
+            # After an error tar would go on with the next file, and fill its error pipe with messages.
+            for line in writer.stderr or ():
+                complaints.append(line.decode(errors="replace"))
+                writer.kill()
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        passed = 0
+        try:
+            while block := inner.stdout.read(1 << 20):
+                plain.stdin.write(block)
+                passed += len(block)
+                shown.advance(100 * passed // size)
+            plain.stdin.close()
+        except BrokenPipeError:
+            pass  # the next commands of the pipe give the reason
+        except BaseException:
+            for process in (package, inner, plain, writer):
+                process.kill()
+            watcher.join()
+            raise
+        failed = bool(writer.wait()) | bool(plain.wait()) | (passed != size)
+        watcher.join()
+        if failed:
+            inner.kill()
+            package.kill()
+            free = shutil.disk_usage(target).free
+            if any("No space left" in line for line in complaints) or free < (1 << 20):
+                raise no_space(target.parent)
+            deb.unlink(missing_ok=True)
+            raise UserError(f"{deb.name} is damaged and was removed; run again to fetch it anew")
+
+
+def generated(path: Path) -> list[str]:
+    """What builds left in the tree at `path`: relative names of files that match its .gitignore files.
+
+    A tree without a build has none. git does the matching. If the tree is no repository, git gets an
+    empty index elsewhere. It writes nothing into the tree.
+    """
+    signs = (".config", "include/config", "include/generated", "scripts/basic/fixdep", "vmlinux")
+    if not any((path / sign).exists() for sign in signs):
+        return []
+    if not shutil.which("git"):
+        raise UserError(f"KDIR={path} has build results in it, and only git can tell them from sources; install git")
+    # The .gitignore of a distribution may match the whole tree. These files are sources nevertheless.
+    sources = ("/*/", "/Kbuild", "/Kconfig", "/Makefile", "/COPYING", "/MAINTAINERS", ".gitignore", ".kunitconfig")
+    command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--others", "--ignored"]
+    command += [f"--exclude=!{name}" for name in sources]
+    command += ["--exclude-per-directory=.gitignore"]
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
+    with tempfile.TemporaryDirectory() as folder:
+        if not (path / ".git").exists():
+            subprocess.run(["git", "init", "-q", "--bare", folder], check=True, stdin=subprocess.DEVNULL)
+            environment |= {"GIT_DIR": folder, "GIT_WORK_TREE": str(path)}
+        listed = subprocess.run(command, env=environment, cwd=path, capture_output=True)
+    if listed.returncode:
+        raise UserError(f"KDIR={path}: git ls-files failed: {listed.stderr.decode(errors='replace').strip()}")
+    return [name for name in listed.stdout.decode(errors="surrogateescape").split("\0") if name]

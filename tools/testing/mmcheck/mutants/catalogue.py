@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Mutants: small mistakes that are put into a kernel, from the project's catalogue or a folder of patches.
+
+The catalogue is the TOML files in mutants/. An entry replaces a piece of text in one function, so it fits
+several kernels:
+
+    [[mutant]]
+    name = "fixmap_per_block"              # if several entries have one name, the first that fits is used
+    file = "arch/arm64/mm/mmu.c"
+    in = "alloc_init_cont_pte"             # the function; whole file if left out
+    old = "init_pte("
+    new = "pte_clear_fixmap(); init_pte("
+    harm = "what goes wrong for a user"
+    suite = "linear_map"                   # a glob: the suites that should notice the mutant
+    program = "folio_uffd"                 # instead of a suite: the selftest that should notice it
+    machine = "-smp 2"                     # options of the emulator that the suite needs
+    kernel_args = "rodata=off"             # words of the kernel's command line that the suite needs
+    arch = "x86_64"                        # the architectures that have the code; all if left out
+    early = true                           # switched on when the boot begins, not just before the tests
+    equivalent = "why no test can notice"  # or: survives = "why no test notices it"
+"""
+
+import re
+import shutil
+import subprocess
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core.errors import UserError
+from ..kernel.patch import inside
+from . import schemata
+
+FOLDER = Path(__file__).parent
+
+MISFITS = Path(__file__).parent / "misfits.toml"
+"""For each kernel, the mutants that do not fit it: the code that they change is missing or different."""
+
+Function = tuple[str, tuple[str, int]]
+"""A function of the tree: its file, and its name as in schemata.Function."""
+
+Read = Callable[[str], str]
+"""Returns the text of the file of the tree that has this name; raises OSError if it cannot be read."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One mistake in the files `paths`. `files` returns their new texts, or None if it does not fit the tree."""
+
+    name: str
+    harm: str
+    paths: tuple[str, ...]
+    files: Callable[[Read], Mapping[str, str] | None]
+    suite: str = ""
+    program: str = ""
+    machine: str = ""
+    kernel_args: str = ""
+    arch: str = ""
+    early: bool = False
+    equivalent: str = ""
+    survives: str = ""
+
+
+_TEXT = ("suite", "program", "machine", "kernel_args", "arch", "equivalent", "survives")
+_FIELDS = {"name", "file", "in", "old", "new", "harm", "early", *_TEXT}
+
+
+def load(folder: Path) -> list[Mutant]:
+    """All mutants of a folder: the entries of its *.toml files, and one mutant for each *.patch file."""
+    if not folder.is_dir():
+        raise UserError(f"MUTANTS={folder}: no such folder")
+    result: list[Mutant] = []
+    for path in sorted(folder.glob("*.toml")):
+        try:
+            entries = tomllib.loads(path.read_text()).get("mutant", [])
+        except tomllib.TOMLDecodeError as error:
+            raise UserError(f"{path}: {error}") from None
+        result += [_entry(path, entry) for entry in entries]
+    result += [patch(path) for path in sorted(folder.glob("*.patch"))]
+    if not result:
+        raise UserError(f"{folder}: no *.patch and no *.toml with a [[mutant]] in it")
+    return result
+
+
+def misfits(tree: Path, table: Path = MISFITS) -> list[str]:
+    """The names of the mutants that, as `table` says, do not fit the version of the kernel in `tree`."""
+    head = (tree / "Makefile").read_text()
+    version = [re.search(rf"^{name} = (\d+)$", head, re.MULTILINE) for name in ("VERSION", "PATCHLEVEL")]
+    kernel = ".".join(match[1] for match in version if match)
+    return list(tomllib.loads(table.read_text()).get(kernel, []))
+
+
+def hints(folder: Path) -> list[tuple[tuple[str, str], str, str]]:
+    """For each entry of the *.toml of a folder: (file, function), name, and the suite or selftest for it."""
+    every = [
+        entry for path in sorted(folder.glob("*.toml")) for entry in tomllib.loads(path.read_text()).get("mutant", [])
+    ]
+    return [((e["file"], e.get("in", "")), e["name"], e.get("suite") or e.get("program", "")) for e in every]
+
+
+def _entry(path: Path, entry: dict[str, object]) -> Mutant:
+    name = entry.get("name", "?")
+    missing = {"name", "file", "old", "new", "harm"} - entry.keys()
+    if missing or entry.keys() - _FIELDS:
+        wrong = f"needs {', '.join(sorted(missing))}" if missing else "has a field that mmcheck does not know"
+        raise UserError(f"{path}: mutant {name} {wrong}")
+    text = {key: str(value) for key, value in entry.items()}
+    if not inside(text["file"]):
+        raise UserError(f"{path}: mutant {name}: {text['file']!r} is not a path of a file in a kernel tree")
+
+    def files(read: Read) -> Mapping[str, str] | None:
+        try:
+            before = read(text["file"])
+        except OSError:
+            return None
+        after = _replaced(before, text.get("in", ""), text["old"], text["new"])
+        return None if after is None else {text["file"]: after}
+
+    return Mutant(
+        name=text["name"],
+        harm=text["harm"],
+        paths=(text["file"],),
+        files=files,
+        early=bool(entry.get("early")),
+        **{name: text[name] for name in _TEXT if name in text},
+    )
+
+
+def _replaced(text: str, function: str, old: str, new: str) -> str | None:
+    """`text` with the first `old` in the body of `function` replaced; None if `old` is not there."""
+    spans = [(f.start, f.end) for f in schemata.functions(text) if f.name[0] == function]
+    for start, end in spans if function else [(0, len(text))]:
+        position = text.find(old, start, end)
+        if position >= 0:
+            return text[:position] + new + text[position + len(old) :]
+    return None
+
+
+def patch(path: Path) -> Mutant:
+    """The mutant that a patch file makes. Its name is the file's name."""
+    lines = path.read_text().splitlines()
+    names = [line[4:].split("\t")[0].strip() for line in lines if line.startswith("+++ ")]
+    files_changed = [name.partition("/")[2] for name in names]
+    for name in files_changed:
+        if name and not inside(name):
+            raise UserError(f"{path}: {name!r} is not a path of a file in a kernel tree")
+    harm = next((line.removeprefix("Subject: ") for line in lines if line.strip() and not line.startswith("---")), "")
+
+    def files(read: Read) -> Mapping[str, str] | None:
+        if not lines:
+            return {}
+        with tempfile.TemporaryDirectory(prefix="mmcheck-") as folder:
+            for name in files_changed:
+                target = Path(folder) / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    target.write_text(read(name))
+                except OSError:
+                    return None
+            command = [shutil.which("patch") or "patch", "-p1", "-s", "-f", "-d", folder, "-i", str(path.absolute())]
+            if subprocess.run(command, capture_output=True).returncode:
+                return None
+            return {name: (Path(folder) / name).read_text() for name in files_changed}
+
+    return Mutant(path.stem, harm, tuple(files_changed), files)
+
+
+def fitting(
+    mutants: Iterable[Mutant], read: Read, arch: str
+) -> tuple[list[tuple[Mutant, Mapping[str, str]]], list[str]]:
+    """The mutants that fit a tree and `arch`, with the files that they change; and the names of all other mutants."""
+    found: dict[str, tuple[Mutant, Mapping[str, str]]] = {}
+    names: list[str] = []
+    for mutant in mutants:
+        names.append(mutant.name)
+        if mutant.arch and arch not in mutant.arch.split():
+            continue
+        if mutant.name not in found and (files := mutant.files(read)) is not None:
+            found[mutant.name] = (mutant, files)
+    return list(found.values()), [name for name in dict.fromkeys(names) if name not in found]

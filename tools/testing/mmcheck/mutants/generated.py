@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make mutants GENERATED=1: mutants from rules, written without knowledge of the tests.
+
+A few operators are applied to every place where they fit, in all functions under test; a random sample with a fixed
+seed is judged. The share of noticed mutants says more here than in the catalogue, since the catalogue was written with
+knowledge of the tests. Each survivor is listed in mutants/generated/ with its diff. The entry has a field for the
+answer: why no test can notice the mutant, or which test notices it by now.
+"""
+
+import difflib
+import hashlib
+import itertools
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from ..boot import linear_map
+from ..core import disk
+from . import catalogue, schemata
+from .catalogue import Mutant, Read
+
+FOLDER = catalogue.FOLDER / "generated"
+SEED = 19
+SAMPLE = 300
+
+UNDER_TEST: dict[str, str] = {
+    "arch/arm64/include/asm/atomic_rmw.h": r".*",
+    "arch/arm64/include/asm/atomic_rmw_insn.h": r".*",
+    "arch/arm64/include/asm/pgtable.h": r"(?!__check_safe).*(_ptes|ptep?_|pmdp_|set_pte|set_pmd).*",
+    "arch/arm64/include/asm/tlbflush.h": r".*flush_tlb_range.*",
+    "arch/arm64/kernel/mte.c": r"mte_sync_tags",
+    "arch/arm64/mm/contpte.c": r".*",
+    "arch/arm64/mm/fault.c": r"tag_clear_highpages?|__ptep_set_access_flags.*",
+    "arch/arm64/mm/mmu.c": r"(alloc_init|init_(pte|pmd|pud)|__create_pgd|create_|split_|pgattr_change|pte_range_has).*"
+    r"|map_mem|modify_prot_start_ptes",
+    "arch/arm64/mm/pageattr.c": r"(?!realm_|__set_memory_enc).*",
+    "fs/proc/internal.h": r"folio_average_page_mapcount",
+    "fs/proc/task_mmu.c": r"__folio_page_mapped_exclusively",
+    "include/linux/highmem.h": r"clear_user_(high)?pages",
+    "include/linux/mm.h": r"folio_mapcount|folio_maybe_mapped_shared|clear_pages",
+    "include/linux/pgtable.h": r".*_ptes$|pte_advance_pfn|pte_batch_hint",
+    "include/linux/rmap.h": r".*(mapcount|mm_id|mm_ids|rmap_list).*|__folio_(try_)?dup_.*rmap",
+    "kernel/fork.c": r"mm_(alloc|free)_id",
+    "mm/filemap.c": r"filemap_map_(pages|(order0_)?folio.*)|set_pte_range",
+    "mm/gup.c": r"gup_fast_pte_range",
+    "mm/huge_memory.c": r"__split_huge_pmd_locked",
+    "mm/internal.h": r".*batch.*|pte_move_swp_offset|gup_must_unshare",
+    "mm/madvise.c": r"madvise_(cold_or_pageout|free)_pte_range",
+    "mm/memory.c": r"(folio_zero_user|clear_|process_huge_page|(__)?copy_present|zap_present|(__)?wp_can_reuse"
+    r"|set_pte_range|alloc_anon_folio|map_anon_folio|do_anonymous_page|finish_fault|numa_rebuild_large_mapping|copy_subpage"
+    r"|copy_user_gigantic_page|vma_needs_copy).*",
+    "mm/migrate.c": r"remove_migration_pte|try_to_map_unused_to_zeropage",
+    "mm/mincore.c": r"mincore_pte_range",
+    "mm/mmu_gather.c": r"tlb_flush_rmap_batch|__tlb_remove_folio_pages_size",
+    "mm/mprotect.c": r".*batch.*|change_pte_range|(maybe|can)_change_pte_writable",
+    "mm/mremap.c": r".*batch.*|move_ptes",
+    "mm/rmap.c": r"__?folio_(add|remove)_.*|folio_add_new_anon_rmap|folio_referenced_one|folio_unmap_pte_batch"
+    r"|try_to_unmap_one|ttu_anon_lazyfree_folio",
+    "mm/util.c": r".*batch.*",
+}
+"""By file, the functions that mutants change. They read or write a run of entries, count the mappings of a large folio,
+clear several pages, build the linear map, or force write faults.
+
+The catalogue also changes other functions (system calls, allocators, hugetlb). The tests check only one property of
+each of these, so the table leaves them out.
+"""
+
+_LEVELS = {
+    "CONT_PTES": "(CONT_PTES / 2)",
+    "CONT_PTE_SIZE": "PAGE_SIZE",
+    "CONT_PTE_MASK": "PAGE_MASK",
+    "CONT_PMD_SIZE": "PMD_SIZE",
+    "CONT_PMD_MASK": "PMD_MASK",
+    "PMD_SIZE": "PAGE_SIZE",
+    "PMD_MASK": "PAGE_MASK",
+    "PUD_SIZE": "PMD_SIZE",
+    "PUD_MASK": "PMD_MASK",
+    "PAGE_SIZE": "(2 * PAGE_SIZE)",
+}
+_BOUNDARY = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
+_HIDDEN = re.compile(
+    r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|^[ \t]*\#(?:\\\n|[^\n])*""", re.MULTILINE | re.DOTALL
+)
+_ASSERTION = re.compile(
+    r"\b(?:VM_(?:WARN|BUG)_ON\w*|WARN_ON\w*|BUG_ON|BUILD_BUG\w*|might_sleep\w*|lockdep_assert\w*|static_assert"
+    r"|page_table_check\w*|\w+_sanity_checks|cond_resched|pr_\w+)\("
+)
+_NAME = re.compile(r"(?:boundary|constant|drop_call|drop_merge|level|negate|swap)_(\w+)_[0-9a-f]{6}")
+_NO_CALLS = {"if", "for", "while", "switch", "return", "sizeof", "typeof", "do"}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A piece of text of a file, from `start` to `end`, that becomes `new`."""
+
+    operator: str
+    start: int
+    end: int
+    new: str
+
+
+def hidden(text: str) -> str:
+    """`text` with spaces for comments, strings, directives and assertions, so that offsets stay the same."""
+    result = _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    for match in _ASSERTION.finditer(result):
+        end = _closing(result, match.end() - 1)
+        blank = re.sub(r"[^\n]", " ", result[match.start() : end])
+        result = f"{result[: match.start()]}{blank}{result[end:]}" if end > 0 else result
+    return result
+
+
+def _closing(text: str, place: int) -> int:
+    """The place of the parenthesis that closes the one at `place`; -1 if there is none."""
+    depth = 0
+    for position in range(place, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[position], 0)
+        if not depth:
+            return position
+    return -1
+
+
+def _arguments(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Where the arguments between two parentheses are."""
+    found, depth, begin = [], 0, start + 1
+    for position in range(start + 1, end + 1):
+        c = text[position]
+        if (c == "," and depth == 0) or position == end:
+            found.append((begin, position))
+            begin = position + 1
+        depth += {"(": 1, ")": -1}.get(c, 0)
+    return found
+
+
+def _types(declared: str) -> dict[str, str]:
+    """Types of the parameters and variables that a text declares; only the plain types listed here."""
+    types = r"unsigned long|unsigned int|unsigned|long|int|pte_t|bool|u64|phys_addr_t|pgprot_t|pgoff_t"
+    found = {}
+    name = rf"(?!(?:{types}|struct|enum|const)\b)\*?\w+(?:\s*=[^,;()]+)?"
+    for match in re.finditer(rf"\b({types})\s+({name}(?:\s*,\s*{name})*)", declared):
+        for part in match[2].split(","):
+            found[part.split("=")[0].strip(" *\t\n")] = match[1] + ("*" if "*" in part else "")
+    return found
+
+
+def changes(text: str, function: schemata.Function) -> Iterator[Change]:
+    """All changes of the body of a function of the file `text`."""
+    whole = hidden(text)
+    start, end = function.start, function.end
+    head = whole.rfind("\n\n", 0, start)
+    types = _types(whole[max(head, 0) : end])
+    for match in re.finditer(r"(?<= )(<=|>=|<|>)(?= )", whole[start:end]):
+        yield Change("boundary", start + match.start(), start + match.end(), _BOUNDARY[match[1]])
+    for match in re.finditer(r"\bif (\()", whole[start:end]):
+        first = start + match.start(1)
+        last = _closing(whole, first)
+        if 0 < last < end:
+            yield Change("negate", first, last + 1, f"(!({text[first + 1 : last]}))")
+    for match in re.finditer(r"^[ \t]+(\w+)(\()", whole[start:end], re.MULTILINE):
+        first = start + match.start(2)
+        last = _closing(whole, first)
+        if match[1] not in _NO_CALLS and 0 < last < end and whole[last + 1 : last + 2] == ";":
+            yield Change("drop_call", start + match.start(1), last + 1, "do { } while (0)")
+    for match in re.finditer(r"\b(\w+)(\()", whole[start:end]):
+        first = start + match.start(2)
+        last = _closing(whole, first)
+        if match[1] in _NO_CALLS or not 0 < last < end:
+            continue
+        parts = _arguments(whole, first, last)
+        for (a, b), (c, d) in itertools.pairwise(parts):
+            one, two = text[a:b].strip(), text[c:d].strip()
+            if one != two and types.get(one) and types.get(one) == types.get(two):
+                new = text[a:b].replace(one, two) + "," + text[c:d].replace(two, one)
+                yield Change("swap", a, d, new)
+    for match in re.finditer(r"(?<![\w.])(\d+)(?:UL|U|ULL)?\b(?!\w)", whole[start:end]):
+        for step in (1, -1) if int(match[1]) else (1,):
+            new = match[0].replace(match[1], str(int(match[1]) + step), 1)
+            yield Change("constant", start + match.start(), start + match.end(), new)
+    for match in re.finditer(r"\b(" + "|".join(_LEVELS) + r")\b", whole[start:end]):
+        yield Change("level", start + match.start(), start + match.end(), _LEVELS[match[1]])
+    for match in re.finditer(r"^[ \t]+([\w>.\[\]*-]+) \|= [^;]+(?=;)", whole[start:end], re.MULTILINE):
+        yield Change("drop_merge", start + match.start(1), start + match.end(), "do { } while (0)")
+    for match in re.finditer(r" \| [\w>.-]+(?:\([^()]*\))?", whole[start:end]):
+        yield Change("drop_merge", start + match.start(), start + match.end(), "")
+    for match in re.finditer(
+        r"^[ \t]+if \((pte_(?:dirty|young)\([^()]*\))\)\s*\n?\s*(\w+ = pte_mk\w+\([^()]*\))", whole[start:end], re.M
+    ):
+        yield Change("drop_merge", start + match.start(2), start + match.end(2), "do { } while (0)")
+
+
+def functions(read: Read, tested: Mapping[str, str]) -> Iterator[tuple[str, schemata.Function, str]]:
+    """The functions of `tested`, a table like UNDER_TEST: file, function, text of the file."""
+    for file, names in sorted(tested.items()):
+        try:
+            text = read(file)
+        except OSError:
+            continue
+        for function in schemata.functions(text):
+            if re.fullmatch(names, function.name[0]):
+                yield file, function, text
+
+
+class Needs(NamedTuple):
+    """The suite and the boot that run a function. The head of catalogue.py explains the fields."""
+
+    suite: str = ""
+    machine: str = ""
+    early: bool = False
+
+
+NEEDS = {
+    # The kernel calls these only on a CPU that allows the split of a block in use, and the suite needs this CPU.
+    ("arch/arm64/mm/mmu.c", r"split_(contp[tm][de]|p[mu]d|kernel_leaf_mapping.*)"): Needs(
+        "linear_map_split", f"-cpu {linear_map.BLOCKS_CPU}"
+    ),
+    ("arch/arm64/mm/pageattr.c", r"pageattr_p[mu]d_entry"): Needs("linear_map_split", f"-cpu {linear_map.BLOCKS_CPU}"),
+    # The kernel calls these once, while it boots.
+    ("arch/arm64/mm/mmu.c", r"map_mem|create_idmap|split_to_ptes_.*"): Needs(early=True),
+}
+"""By file and functions, what the mutants need. Other mutants are switched on after the boot, on the usual machine."""
+
+
+def _needs(file: str, function: str) -> Needs:
+    found = (needs for (path, names), needs in NEEDS.items() if path == file and re.fullmatch(names, function))
+    return next(found, Needs())
+
+
+def _mutant(file: str, function: schemata.Function, text: str, change: Change, seen: set[str]) -> Mutant:
+    line = text.count("\n", 0, change.start)
+    old = text.splitlines()[line].strip()
+    base = f"{file} {function.name} {change.operator} {old} {text[change.start : change.end]} {change.new}"
+    count = 0
+    while (
+        name := f"{change.operator}_{function.name[0]}_{hashlib.sha256(f'{base} {count}'.encode()).hexdigest()[:6]}"
+    ) in seen:
+        count += 1
+    seen.add(name)
+
+    def files(read: Read) -> Mapping[str, str] | None:
+        before = read(file)
+        return {file: before[: change.start] + change.new + before[change.end :]} if before == text else None
+
+    harm = f"{change.operator} in {function.name[0]}()"
+    return Mutant(name, harm, (file,), files, **_needs(file, function.name[0])._asdict())
+
+
+def every(read: Read, tested: Mapping[str, str] = UNDER_TEST) -> list[Mutant]:
+    """All mutants that the rules give for a tree, sorted by name."""
+    seen: set[str] = set()
+    found = []
+    for file, function, text in functions(read, tested):
+        found += [_mutant(file, function, text, change, seen) for change in changes(text, function)]
+    return sorted(found, key=lambda mutant: mutant.name)
+
+
+def sample(mutants: Sequence[Mutant], count: int = SAMPLE, seed: int = SEED) -> list[Mutant]:
+    """A random sample of mutants, the same each time; sorted by name.
+
+    A mutant's lot depends only on its name, so new functions replace only their share of the sample.
+    """
+
+    def lot(mutant: Mutant) -> str:
+        return hashlib.sha256(f"{seed} {mutant.name}".encode()).hexdigest()
+
+    return sorted(sorted(mutants, key=lot)[:count], key=lambda mutant: mutant.name)
+
+
+def survivors_file(kernel: str, arch: str) -> Path:
+    """The file that lists the survivors of a kernel. Its name has the first two numbers of the version."""
+    return FOLDER / f"{'.'.join(re.split(r'[.+-]', kernel)[:2])}-{arch}.toml"
+
+
+@dataclass(frozen=True)
+class Score:
+    """What became of a sample.
+
+    noticed:    mutants that a test, a warning of the kernel, or a hang revealed
+    failing:    noticed mutants that made a test fail
+    equivalent: survivors whose answer proves that no test can notice them
+    survived:   the other survivors
+    """
+
+    noticed: int
+    failing: int
+    equivalent: int
+    survived: int
+
+
+def record(path: Path, found: Mapping[str, tuple[str, str]], sample: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Write the verdicts on a sample, as JSON, next to the list of survivors `path`; returns these verdicts.
+
+    found: the verdicts of this run, by mutant: its state, and the case that noticed it; older verdicts on other
+           mutants of the sample stay
+    """
+    try:
+        before = json.loads(path.with_suffix(".json").read_text())["verdicts"]
+    except FileNotFoundError:
+        before = {}
+    whole = {**before, **found}
+    kept = {name: (str(whole[name][0]), str(whole[name][1])) for name in sorted(sample) if name in whole}
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(verdict)}" for name, verdict in kept.items())
+    disk.replace(path.with_suffix(".json"), f'{{"seed": {SEED}, "verdicts": {{\n{lines}\n}}}}\n'.encode())
+    return kept
+
+
+def noticed(folder: Path = FOLDER) -> Iterator[tuple[str, str]]:
+    """For each mutant that was noticed, as recorded: its function, and the suite or selftest that noticed it."""
+    for path in sorted(folder.glob("*.json")):
+        for name, (_, where) in json.loads(path.read_text())["verdicts"].items():
+            if where and (match := _NAME.fullmatch(name)):
+                yield match[1], where.partition(".")[0]
+
+
+def score(verdicts: Mapping[str, tuple[str, str]], answered: Mapping[str, str], killed: Sequence[str]) -> Score:
+    """Count verdicts. `killed` are the states that mean that a mutant was noticed."""
+    alive = [name for name, (state, _) in verdicts.items() if state == "survived"]
+    same = sum(answered.get(name, "").startswith("Equivalent") for name in alive)
+    states = [state for state, _ in verdicts.values()]
+    noticed = sum(state in killed for state in states)
+    return Score(noticed, states.count("failed"), same, len(alive) - same)
+
+
+def answers(path: Path) -> dict[str, str]:
+    """The answers in a list of survivors, by name of the mutant."""
+    try:
+        whole = tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    return {str(entry["name"]): str(entry.get("answer", "")) for entry in whole.get("survivor", [])}
+
+
+def list_survivors(path: Path, survivors: Sequence[Mutant], read: Read, gone: Iterable[str]) -> None:
+    """Write the list of survivors. It keeps its answers, and its entries on mutants that were not judged.
+
+    gone: names of mutants that are noticed now; their entries are removed
+    """
+    kept: dict[str, dict[str, str]] = {}
+    if path.exists():
+        entries = tomllib.loads(path.read_text()).get("survivor", [])
+        kept = {entry["name"]: entry for entry in entries if entry["name"] not in set(gone)}
+    for mutant in survivors:
+        answer = kept.get(mutant.name, {}).get("answer", "")
+        kept[mutant.name] = {"name": mutant.name, "diff": diff(mutant, read), "answer": answer}
+    lines = [
+        "# SPDX-License-Identifier: GPL-2.0",
+        "# Generated mutants that no test noticed. An answer says why, or which test notices the mutant by now.",
+    ]
+    for _, entry in sorted(kept.items()):
+        lines += ["", "[[survivor]]", f'name = "{entry["name"]}"', f"diff = '''\n{entry['diff']}'''"]
+        text = entry["answer"].replace("\\", "\\\\").replace('"', '\\"')
+        lines.append(f'answer = "{text}"')
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n") if not path.exists() else disk.replace(
+        path, ("\n".join(lines) + "\n").encode()
+    )
+
+
+def diff(mutant: Mutant, read: Read) -> str:
+    """What a mutant changes, as a patch."""
+    parts: list[str] = []
+    for name, text in (mutant.files(read) or {}).items():
+        before, after = read(name).splitlines(True), text.splitlines(True)
+        parts += difflib.unified_diff(before, after, f"a/{name}", f"b/{name}", n=2)
+    return "".join(parts).replace("'''", "'' '")

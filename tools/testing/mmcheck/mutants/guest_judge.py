@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Judges mutants by the selftests alone, or by the KUnit suites first and then the selftests, in one kernel."""
+
+import time
+from collections.abc import Sequence
+
+from ..boot.boot import Verdict
+from ..core import progress
+from ..core.errors import UserError
+from ..core.settings import PROJECT, Settings
+from ..kernel import source
+from ..run import launcher, selftests
+from ..run.session import Boot, SelftestRun
+from . import reach
+from .catalogue import Mutant
+from .judge import CONFIG, CONFIG_OF, KILLED, Kernel, Result, Session, switch
+
+
+def settings_of(config: str) -> dict[str, str]:
+    """The lines of a configuration that set an option, by the option's name."""
+    lines = [line.strip() for line in config.splitlines()]
+    found = {line.partition("=")[0]: line for line in lines if line.startswith("CONFIG_")}
+    return found | {
+        line.split()[1]: line for line in lines if line.startswith("# CONFIG_") and line.endswith(" is not set")
+    }
+
+
+class GuestSession(Session):
+    """One run of the command on one kernel, by the selftests."""
+
+    kind = "mutants+selftests"
+
+    def __init__(self, settings: Settings, jobs: int, name: str = "") -> None:
+        source.judge(settings)
+        selftests.provide(settings.arch)
+        super().__init__(settings, jobs, name)
+        self.every = selftests.programs()
+
+    def request(self) -> launcher.Request:
+        """What to ask kunit.py for."""
+        return selftests.request(self.settings.arch)
+
+    def built(self, launch: launcher.Launch) -> None:
+        """Build the programs after the kernel."""
+        super().built(launch)
+        self.launch = launch
+        self.files = SelftestRun(launch).build([program.name for program in self.every])
+
+    def check_unchanged(self, kernel: Kernel) -> None:
+        """Check that all programs pass without a mutant; otherwise no verdict means anything."""
+        usual = [program.name for program in self.every if program.name not in selftests.MACHINES]
+        self.check_programs([usual])
+        progress.say(f"{len(kernel.number)} mutants in one kernel; with none switched on, all programs pass")
+
+    def check_programs(self, boots: Sequence[Sequence[str]]) -> None:
+        """Boot without a mutant, once for each of `boots`. Raises UserError if a program fails."""
+        for names in boots:
+            verdict = self.programs(Mutant("unchanged", "", (), lambda _: {}), 0, names)
+            if verdict.state != "passed":
+                log = self.folder / "unchanged.log"
+                raise UserError(
+                    f"linux {self.label} fails its tests with no mutant switched on: "
+                    f"{verdict.state} in {verdict.where}; see {log}"
+                )
+
+    def boot(self, mutant: Mutant, number: int, glob: str) -> Verdict:
+        """Boot with one mutant switched on, and run the program `glob`, or all of the usual machine if `glob` is ""."""
+        usual = [program.name for program in self.every if program.name not in selftests.MACHINES]
+        return self.programs(mutant, number, [glob] if glob else usual)
+
+    def programs(self, mutant: Mutant, number: int, names: Sequence[str]) -> Verdict:
+        """Boot with one mutant switched on, and run programs that share a machine, up to the first failure."""
+        started = time.monotonic()
+        by_name = {program.name: program for program in self.every}
+        needs = selftests.machine_of(names[0])
+        words = [*switch(number, mutant.early), "kunit.enable=0"]
+        one = Boot(self.launch, self.folder / f"{mutant.name}.log", needs, words)
+        cases = 0
+        for case in one.run([selftests.line(by_name[name], by_name) for name in names], self.files):
+            cases += 1
+            if case.state == "failed":
+                state = "splat" if case.splat else "failed"
+                return Verdict(state, f"{case.suite}.{case.name}", time.monotonic() - started)
+        return Verdict("passed" if cases else "none", "", time.monotonic() - started)
+
+    def boots(self) -> list[list[str]]:
+        """Lists of programs: the programs of one list need the same machine."""
+        found: dict[selftests.Machine, list[str]] = {}
+        for program in self.every:
+            found.setdefault(selftests.machine_of(program.name), []).append(program.name)
+        return list(found.values())
+
+    def likely(self, mutant: Mutant, before: str) -> list[str]:
+        """The program that the catalogue names. It alone decides whether the mutant survives."""
+        return [mutant.program]
+
+    def foreign(self, case: str) -> bool:
+        """Whether a case belongs to another kind of session."""
+        return not super().foreign(case)
+
+
+class BothSession(GuestSession):
+    """One kernel with suites and selftests. The selftests judge the mutants that no suite notices."""
+
+    kind = "mutants+both"
+
+    def request(self) -> launcher.Request:
+        """What to ask kunit.py for: the options that the selftests need, and those that the suites need."""
+        arch = self.settings.arch
+        guest = [selftests.CONFIG / f"{name}.config" for name in ("kernel", arch)]
+        suites = [PROJECT / folder / ".kunitconfig" for folder in ("mm/tests", f"arch/{arch}/mm/tests")]
+        given = {name for path in guest for name in settings_of(path.read_text())}
+        more: dict[str, str] = {}
+        for path in suites:
+            if path.exists():
+                more |= {n: line for n, line in settings_of(path.read_text()).items() if line.endswith("=y")}
+        wanted = [line for name, line in more.items() if name not in given]
+        wanted += ["CONFIG_PANIC_TIMEOUT=-1", *CONFIG, *CONFIG_OF.get(arch, [])]
+        config = [f"--kconfig_add={line}" for line in wanted if line.partition("=")[0] not in given]
+        return launcher.parse(["build", f"--arch={arch}", *(f"--kunitconfig={path}" for path in guest), *config])
+
+    def likely(self, mutant: Mutant, before: str) -> list[str]:
+        """The suite or selftest that noticed the mutant last time; if there is none, the suites to begin with."""
+        return Session.likely(self, mutant, before)
+
+    def check_unchanged(self, kernel: Kernel) -> None:
+        """Check that all suites and all programs pass without a mutant."""
+        Session.check_unchanged(self, kernel)
+        self.trace = reach.Programs()
+        for names in self.boots():
+            self.check_programs([names])
+            self.trace.add(self.folder / "unchanged.log")
+
+    def boot(self, mutant: Mutant, number: int, glob: str) -> Verdict:
+        """Boot with one mutant switched on, and run the program or the suites that `glob` names."""
+        if glob in {program.name for program in self.every}:
+            return GuestSession.boot(self, mutant, number, glob)
+        return Session.boot(self, mutant, number, glob)
+
+    def has(self, glob: str) -> bool:
+        """Whether there is a program or a suite that `glob` matches."""
+        return glob in {program.name for program in self.every} or super().has(glob)
+
+    def judge(self, mutant: Mutant, number: int, likely: Sequence[str]) -> Result:
+        """Boot with the likely suites, then all suites, then the selftests that reach the mutant, until one notices."""
+        result = super().judge(mutant, number, likely)
+        if result.state != "survived":
+            return result
+        seconds = result.seconds
+        # In a kernel with a single mutant no function notes that it ran, and early mutants run before the tests.
+        known = number and not mutant.early
+        reaching = self.trace.reaching(self.noted[mutant.name], self.near(mutant)) if known else None
+        for names in self.boots():
+            todo = names if reaching is None else [name for name in reaching if name in names]
+            if not todo:
+                continue
+            verdict = self.programs(mutant, number, todo)
+            seconds += verdict.seconds
+            if verdict.state in KILLED:
+                return Result(mutant.name, verdict.state, verdict.where, seconds, mutant.harm)
+        return Result(mutant.name, "survived", "", seconds, mutant.harm, result.argument)

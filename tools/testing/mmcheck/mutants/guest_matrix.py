@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The kill matrix of the selftests: each mutant runs with the programs that reach it, within a budget of seconds."""
+
+import time
+from collections.abc import Mapping, Sequence
+
+from ..boot import boot, results
+from ..core.errors import UserError
+from ..run import selftests
+from ..run.session import Boot
+from . import reach
+from .catalogue import Mutant
+from .guest_judge import GuestSession
+from .judge import Kernel, Session, switch
+from .killmatrix import BOOTS, Row
+
+BUDGET = 120.0
+"""Seconds that programs may run for each mutant, not counting the program that the catalogue names."""
+
+
+class GuestMatrixSession(GuestSession):
+    """A session of selftests that goes on after the first failure."""
+
+    budget = BUDGET
+
+    def check_unchanged(self, kernel: Kernel) -> None:
+        """Check that all programs pass without a mutant, and note which programs reach which mutant."""
+        self.kernel = kernel
+        self.noted = {name: [kernel.noted[function] for function in found] for name, found in kernel.functions.items()}
+        self.trace = reach.Programs()
+        for number, names in enumerate(self.boots()):
+            one, cases = self._boot(f"unchanged-{number}", [], names)
+            if bad := [case for case in cases if case.state == "failed"]:
+                raise UserError(
+                    f"linux {self.label} fails a test with no mutant switched on: "
+                    f"{bad[0].suite}.{bad[0].name}; see {one.console}"
+                )
+            self.reach.cases += [f"{case.suite}.{case.name}" for case in cases]
+            self.trace.add(one.console)
+
+    def _boot(self, log: str, words: Sequence[str], names: Sequence[str]) -> tuple[Boot, list[results.Case]]:
+        by_name = {program.name: program for program in self.every}
+        needs = selftests.machine_of(names[0])
+        one = Boot(self.launch, self.folder / f"{log}.log", needs, [*words, "kunit.enable=0"])
+        return one, list(one.run([selftests.line(by_name[name], by_name) for name in names], self.files))
+
+    def wanted(self, mutant: Mutant) -> list[str]:
+        """The programs for a mutant: the one that the catalogue names, and those that reach it, up to the budget."""
+        reaching = self.trace.reaching(self.noted[mutant.name])
+        result, left = [mutant.program] if mutant.program else [], self.budget
+        for name in reaching:
+            left -= self.trace.seconds.get(name, 0.0)
+            if left >= 0 and name not in result:
+                result.append(name)
+        return result
+
+    def row(self, mutant: Mutant, number: int) -> Row:
+        """Run the programs that are wanted for the mutant, machine by machine, in as many boots as it takes."""
+        wanted = self.wanted(mutant)
+        row = Row(reached=len(wanted))
+        started = time.monotonic()
+        for names in self.boots():
+            todo = [name for name in wanted if name in names]
+            boots = 0
+            while todo and not boot.stop.is_set():
+                if boots == BOOTS:
+                    row.cut = True
+                    break
+                boots += 1
+                one, cases = self._boot(mutant.name, switch(number, mutant.early), todo)
+                for case in cases:
+                    if case.state == "failed":
+                        row.cases[f"{case.suite}.{case.name}"] = "splat" if case.splat else "failed"
+                # The program in which the kernel died has its verdict. The next boot runs the programs after it.
+                begun = {case.suite for case in cases}
+                left = [name for name in todo if name not in one.reader.finished and name not in begun]
+                todo = left if len(left) < len(todo) else todo[1:]
+        row.seconds = time.monotonic() - started
+        return row
+
+
+class Programs:
+    """Finds the rows of the kill matrix of the selftests."""
+
+    def __init__(self, session: Session, kernel: Kernel) -> None:
+        assert isinstance(session, GuestMatrixSession)
+        self.session, self.kernel = session, kernel
+
+    def row(self, mutant: Mutant) -> Row:
+        """The row of one mutant."""
+        return self.session.row(mutant, self.kernel.number[mutant.name])
+
+    def finish(self, rows: Mapping[str, Row], every: Sequence[Mutant]) -> None:
+        """Do nothing: row() leaves out nothing that could be run now."""

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make mutants: does any test fail if the kernel is wrong?
+
+A mutant of the catalogue is judged by the KUnit suites, or by the selftest that it names. A mutant from MUTANTS=, or
+one that rules generate, is judged by all suites and then by all selftests. MATRIX=1 finds every case that notices a
+mutant.
+"""
+
+import dataclasses
+import fnmatch
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..boot import guest
+from ..core import command, progress
+from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
+from ..core.settings import from_environment
+from ..run import closing
+from . import catalogue, generated, guest_judge, guest_matrix, killmatrix
+from .catalogue import Mutant
+from .judge import KILLED, STATES, Result, Session
+
+
+def table(results: Sequence[Result]) -> str:
+    """The results as lines for a terminal, and a summary."""
+    width = max((len(result.name) for result in results), default=0)
+    lines = []
+    for result in results:
+        what = result.where or result.argument or (result.harm if result.state != "does not fit" else "")
+        lines.append(f"{result.name:{width}}  {result.state:14} {result.seconds:5.1f}s  {what}".rstrip())
+    counts = {state: sum(r.state == state for r in results) for state in STATES}
+    lines += [f"{count:4} {STATES[state]}" for state, count in counts.items() if count]
+    return "\n".join(lines)
+
+
+def excused(result: Result, mutants: Sequence[Mutant], session: Session) -> Result:
+    """`result`, with the reason if the mutant is not meant to fit this kernel."""
+    if result.state != "does not fit":
+        return result
+    arches = sorted({m.arch for m in mutants if m.name == result.name})
+    if all(arches) and not any(session.settings.arch in arch.split() for arch in arches):
+        return dataclasses.replace(result, argument=f"for {', '.join(arches)}")
+    if result.name in catalogue.misfits(session.source.path):
+        return dataclasses.replace(result, argument="for another kernel")
+    return result
+
+
+NOTHING = ("does not fit", "does not build")
+"""States without a verdict on the tests."""
+
+
+def status(results: Sequence[Result]) -> int:
+    """FAILED if a mutant survived without a known reason, or if a test failed for an equivalent mutant.
+
+    Otherwise NO_VERDICT if a mutant was not judged and the catalogue does not say why; otherwise PASSED.
+    """
+    if any(r.state == "false alarm" or (r.state == "survived" and not r.argument) for r in results):
+        return FAILED
+    return NO_VERDICT if any(r.state in NOTHING and not r.argument for r in results) else PASSED
+
+
+def chosen(mutant: Mutant, only: str) -> bool:
+    """Whether one of the globs of ONLY= matches a mutant."""
+    return any(fnmatch.fnmatch(mutant.name, glob) for glob in only.split())
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    jobs = environ.get("JOBS") or str(os.cpu_count() or 1)
+    if not jobs.isdigit() or jobs == "0":
+        raise UserError(f"JOBS={jobs}: use a whole number above 0 (the number of boots that run at a time)")
+    folder = Path(environ["MUTANTS"]) if environ.get("MUTANTS") else catalogue.FOLDER
+    settings = from_environment({"ARCH": "arm64", **environ})
+    only = environ.get("ONLY") or "*"
+    known = catalogue.load(folder)
+    mutants = [mutant for mutant in known if chosen(mutant, only)]
+    rules, matrix = environ.get("GENERATED") == "1", environ.get("MATRIX") or ""
+    if not mutants and not rules:
+        raise UserError(f"ONLY={only}: no mutant in {folder} has such a name")
+    both = settings.arch in guest.DEBIAN and environ.get("SELFTESTS") != "no"
+    foreign = guest_judge.BothSession if both else Session
+    if rules:
+        session = foreign(settings, int(jobs), "+generated")
+        session.hints = killmatrix.hints()
+        return by_rules(session, only, environ)
+    wanted: list[tuple[type[Session], list[Mutant]]] = [
+        (Session, [m for m in mutants if not m.program]),
+        (guest_judge.GuestSession, [m for m in mutants if m.program]),
+    ]
+    if folder.resolve() != catalogue.FOLDER and both:
+        wanted = [(foreign, mutants)]
+    if matrix not in ("", "1", "selftests"):
+        raise UserError(f"MATRIX={matrix}: use MATRIX=1 for the KUnit suites, or MATRIX=selftests for the selftests")
+    if matrix == "selftests":
+        wanted = [(guest_matrix.GuestMatrixSession, mutants if environ.get("ALL") == "1" else wanted[1][1])]
+    elif matrix:
+        wanted = wanted[:1]
+    found: list[Result] = []
+    folders: list[Path] = []
+    for kind, own in wanted:
+        if not own:
+            continue
+        session = kind(settings, int(jobs))
+        session.hints = killmatrix.hints()
+        with session.alone():
+            if isinstance(session, guest_matrix.GuestMatrixSession):
+                session.budget = float(environ.get("BUDGET") or session.budget)
+                print(killmatrix.whole(session, own, environ, guest_matrix.Programs))
+                continue
+            if matrix:
+                print(killmatrix.whole(session, own, environ))
+                continue
+            results = [excused(result, own, session) for result in session.run(own)]
+            session.save([result for result in results if result.state != "does not fit"])
+        folders.append(session.folder)
+        found += results
+    if not found:
+        return PASSED
+    print(table(found))
+    for line in ending(found, folders, environ):
+        print(line)
+    return status(found)
+
+
+def ending(
+    found: Sequence[Result], folders: Sequence[Path], environ: Mapping[str, str], more: Sequence[str] = ()
+) -> list[str]:
+    """The paragraph that ends the run; `more` are further lines of it."""
+    verdict = {PASSED: "passed", FAILED: "FAILED"}.get(status(found), "NO VERDICT")
+    judged = [result for result in found if result.state not in (*NOTHING, "equivalent", "false alarm")]
+    noticed = sum(result.state in KILLED for result in judged)
+    alive = [r.name for r in found if r.state == "survived" and not r.argument]
+    wrong = [r.name for r in found if r.state == "false alarm"]
+    without = [r.name for r in found if r.state in NOTHING and not r.argument]
+    again = alive or wrong or without
+    kind = {name: environ[name] for name in ("GENERATED", "MUTANTS") if environ.get(name)}
+    return closing.lines(
+        f"{verdict}: {noticed} of {len(judged)} mutants noticed",
+        [
+            closing.named("not noticed", alive),
+            closing.named("noticed, although the catalogue calls them equivalent", wrong),
+            closing.named("mutants without a verdict", without),
+            *more,
+        ],
+        f"{', '.join(map(str, folders))} (consoles, mutants.json)",
+        closing.make("mutants", environ, **kind, ONLY=again[0]) if again else "",
+    )
+
+
+def by_rules(session: Session, only: str, environ: Mapping[str, str]) -> int:
+    """Judge the sample of generated mutants; returns the exit status."""
+    every = generated.every(session.read)
+    path = generated.survivors_file(session.source.label, session.settings.arch)
+    answered = generated.answers(path)
+    sample = [mutant for mutant in generated.sample(every) if chosen(mutant, only)]
+    sample = [dataclasses.replace(mutant, survives=answered.get(mutant.name, "")) for mutant in sample]
+    progress.say(f"rules generate {len(every)} mutants; judging {len(sample)} random ones (seed {generated.SEED})")
+    with session.alone():
+        results = session.run(sample)
+        session.save(results)
+    by_name = {mutant.name: mutant for mutant in sample}
+    survivors = [by_name[result.name] for result in results if result.state == "survived"]
+    generated.list_survivors(path, survivors, session.read, {r.name for r in results} - {m.name for m in survivors})
+    print(table(results))
+    found = {result.name: (result.state, result.where) for result in results}
+    verdicts = generated.record(path, found, [mutant.name for mutant in generated.sample(every)])
+    total = generated.score(verdicts, generated.answers(path), KILLED)
+    could = total.noticed + total.survived
+    more = [
+        f"the whole sample: {total.noticed} of {could} noticed ({percent(total.noticed, could)}), {total.failing} by a"
+        f" failing test; {total.equivalent} are equivalent, {len(verdicts)} are judged"
+    ]
+    if score := by_hand(session):
+        more.append(f"the catalogue: {score[0]} of {score[1]} noticed ({percent(*score)})")
+    if survivors:
+        more.append(f"survivors: write into {path} why each of them is harmless")
+    for line in ending(results, [session.folder], environ, more):
+        print(line)
+    return status(results)
+
+
+def percent(part: int, whole: int) -> str:
+    """A share as text."""
+    return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
+def by_hand(session: Session) -> tuple[int, int] | None:
+    """How many mutants of the catalogue are noticed on the same kernel, and how many are not equivalent."""
+    matrix = killmatrix.Matrix.load(
+        killmatrix.file_of(session.source.label, session.settings.arch, session.settings.pages)
+    )
+    same = {mutant.name for mutant in catalogue.load(catalogue.FOLDER) if mutant.equivalent}
+    rows = [row for name, row in matrix.rows.items() if name not in same]
+    return (sum(bool(row.cases) for row in rows), len(rows)) if rows else None
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("mutants", run, environ, "run it again to continue from here")

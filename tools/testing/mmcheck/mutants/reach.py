@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Finds which cases run which functions with mutants, and selects the cases of a boot.
+
+A kernel with mutants has two hooks in KUnit (see mutants/mmcheck_mutant.c). One leaves out cases that the command line
+does not select. The other prints before each verdict the functions that ran since the last verdict. A case cannot
+notice a mutant in a function that it does not run.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from ..boot import outcome
+from ..core import disk
+from ..core.errors import UserError
+from . import catalogue, schemata
+
+KUNIT = "lib/kunit/test.c"
+
+_HOOKS = {
+    "kunit_print_suite_start": "\textern void mmcheck_report(void);\n\n\tmmcheck_report();\n",
+    "kunit_print_ok_not_ok": "\textern void mmcheck_report(void);\n\n\tmmcheck_report();\n",
+}
+_TAINT = "add_taint(TAINT_TEST, LOCKDEP_STILL_OK);\n"
+_WANTED = """\
+	{
+		extern bool mmcheck_wanted(struct kunit_suite *suite);
+
+		if (!mmcheck_wanted(suite))
+			return 0;
+	}
+"""
+REACHED = re.compile(r"^# mmcheck_reached: *((?: ?\d+)+)")
+STAMP = re.compile(r"^(?:<\d>)?\[ *(\d+\.\d+)\]")
+_PROGRAM_BEGINS = re.compile(r"^# selftests: mm: (\S+)$")
+_PROGRAM_ENDS = re.compile(r"^(?:not )?ok \d+ selftests: mm: (\S+)")
+_RESULT = re.compile(r"^    (not )?ok \d+ (\S+)")
+
+
+def hooked(text: str) -> str:
+    """KUnit's test.c with the two hooks."""
+    found = {function.name[0]: function for function in schemata.functions(text)}
+    missing = [name for name in [*_HOOKS, "kunit_run_tests"] if name not in found]
+    if missing or _TAINT not in text:
+        absent = ", ".join(missing) or _TAINT.strip()
+        raise UserError(f"{KUNIT} has no {absent}; mmcheck adds its hooks there: see reach.py")
+    for name in sorted(_HOOKS, key=lambda name: -found[name].start):
+        place = found[name].start + 2
+        text = f"{text[:place]}{_HOOKS[name]}{text[place:]}"
+    return text.replace(_TAINT, _TAINT + _WANTED, 1)
+
+
+@dataclass
+class Reach:
+    """What one boot with all cases saw.
+
+    cases:   `suite.case`, in the order in which they run
+    seconds: how long each case took
+    runs:    the numbers of the functions that each case ran, or that its suite's init ran
+    start:   seconds until the first case
+    skipped: cases that this kernel or machine cannot run
+    """
+
+    cases: list[str] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    runs: list[list[int]] = field(default_factory=list)
+    start: float = 0.0
+    skipped: list[str] = field(default_factory=list)
+
+    def save(self, path: Path, mark: str) -> None:
+        """Write the record; `mark` says for which kernel it is."""
+        disk.replace(path, json.dumps({"mark": mark, **asdict(self)}).encode())
+
+    @classmethod
+    def load(cls, path: Path, mark: str) -> "Reach | None":
+        """Read what save() wrote, if it is for the kernel of `mark`."""
+        try:
+            fields = json.loads(path.read_text())
+            return cls(**fields) if fields.pop("mark") == mark else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    @property
+    def ran(self) -> list[str]:
+        """The cases that were not skipped."""
+        return [case for case in self.cases if case not in set(self.skipped)]
+
+    @property
+    def known(self) -> bool:
+        """Whether the kernel named any function."""
+        return any(self.runs)
+
+    def reaching(self, functions: Iterable[int]) -> list[int]:
+        """The places of the cases that run one of `functions`."""
+        wanted = set(functions)
+        return [place for place, runs in enumerate(self.runs) if wanted & set(runs)]
+
+    def cost(self, places: Iterable[int]) -> float:
+        """Seconds that a boot with these cases takes."""
+        return self.start + sum(self.seconds[place] for place in places)
+
+
+def read(console: Iterable[str]) -> Reach:
+    """Read the console of a boot with mmcheck_reach, printk.time=1 and all cases."""
+    result = Reach()
+    suite, pending, first, now, last = "", set[int](), 0, 0.0, 0.0
+    for raw in console:
+        if stamp := STAMP.match(raw):
+            now = float(stamp[1])
+        line = outcome.plain(raw)
+        if match := REACHED.match(line):
+            pending |= set(map(int, match[1].split()))
+        elif match := outcome.SUITE.match(line):
+            # Functions that ran before the suite's name are those of its init, and count for all its cases. Before the
+            # first suite they are those of the boot, and count for none.
+            suite, first = match[1], len(result.cases)
+            result.start = result.start or now
+            last = now
+            shared, pending = (pending if first else set()), set()
+        elif match := _RESULT.match(line):
+            result.cases.append(f"{suite}.{match[2]}")
+            if " # SKIP" in line:
+                result.skipped.append(result.cases[-1])
+            result.seconds.append(round(now - last, 3))
+            result.runs.append(sorted(pending | shared))
+            pending, last = set(), now
+        elif outcome.SUITE_RESULT.match(line) and suite:
+            for place in range(first, len(result.cases)):
+                result.runs[place] = sorted({*result.runs[place], *pending})
+            pending, suite = set(), ""
+    return result
+
+
+@dataclass
+class Programs:
+    """Records from boots with selftests: the numbers of the functions that each program ran, and how long it took."""
+
+    runs: dict[str, set[int]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def add(self, console: Path) -> None:
+        """Read the console of one more boot."""
+        with console.open(errors="replace") as lines:
+            found = read_programs(lines)
+        self.runs |= found.runs
+        self.seconds |= found.seconds
+
+    def reaching(self, functions: Iterable[int], first: Sequence[str] = ()) -> list[str]:
+        """The programs that run one of `functions`: those in `first` in that order, then the others, quickest first."""
+        wanted = set(functions)
+        found = [name for name, runs in self.runs.items() if wanted & runs]
+        place = {name: number for number, name in enumerate(first)}
+        return sorted(found, key=lambda name: (place.get(name, len(place)), self.seconds.get(name, 0.0)))
+
+
+def read_programs(console: Iterable[str]) -> Programs:
+    """Read the console of a boot with selftests."""
+    result, program, began, now = Programs(), "", 0.0, 0.0
+    for raw in console:
+        if stamp := STAMP.match(raw):
+            now = float(stamp[1])
+        line = outcome.plain(raw)
+        if match := _PROGRAM_BEGINS.match(line):
+            program, began = match[1], now
+        elif (match := REACHED.match(line)) and program:
+            result.runs.setdefault(program, set()).update(map(int, match[1].split()))
+        elif (match := _PROGRAM_ENDS.match(line)) and program:
+            result.seconds[program] = round(now - began, 1)
+            program = ""
+    return result
+
+
+def selection(places: Iterable[int]) -> str:
+    """The kernel's argument to run only the cases at these places."""
+    wanted = set(places)
+    digits = [
+        sum(1 << bit for bit in range(4) if digit * 4 + bit in wanted)
+        for digit in range(max(wanted, default=0) // 4 + 1)
+    ]
+    return "mmcheck_cases=" + "".join(f"{digit:x}" for digit in digits)
+
+
+def numbers(functions: Mapping[str, Sequence[catalogue.Function]]) -> dict[catalogue.Function, int]:
+    """A number for each function that a mutant changes, in a fixed order."""
+    every = sorted({function for found in functions.values() for function in found})
+    return {function: place for place, function in enumerate(every)}

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make kcidb`: the results below O= as a submission to KCIDB, the database of kernel test results (schema version 5).
+
+In the submission a kernel with the overlay is a checkout, a build folder is a build, and a case is a test run. The ID
+of a test run derives from the contents of its results file, so the same results always get the same IDs. Nothing is
+sent.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ..boot import results
+from ..core import command, disk, git, progress
+from ..core.errors import UserError
+from ..core.settings import PROJECT, from_environment
+from ..kernel import graft, identity, known_issues, source, toolchain
+from ..kernel.make import LOG, RECORD
+from . import collect
+
+VERSION = {"major": 5, "minor": 0}
+ORIGIN = "mmcheck"
+ISSUE_VERSION = 1
+"""The version of the text on each known issue, which KCIDB wants."""
+EXCERPT = 16384
+"""Characters of a log that the schema allows."""
+
+STATUS = {"passed": "PASS", "failed": "FAIL", "skipped": "SKIP"}
+SUITES = {"kunit": "kunit", "kselftest": "kselftest.mm"}
+"""The place of each kind of suites in KCIDB's tree of tests."""
+
+SETTLED = 60
+"""The console of a virtual machine ends at most this many seconds before its results are saved."""
+
+_FOLDER = re.compile(rf"(.+?)-({'|'.join(toolchain.ARCHITECTURES)})(?:-(.+))?")
+_COMPILER = re.compile(r'^CONFIG_CC_VERSION_TEXT="(.*)"$', re.MULTILINE)
+_BROKEN = re.compile(r"^make\S* \*\*\* .*Error \d+$", re.MULTILINE)
+
+Item = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Build:
+    """What the name of a build folder says.
+
+    name:   the folder's name
+    label:  the kernel
+    arch:   as in --arch=, or "" if the name does not have it
+    config: page size, and a digest of further configuration
+    """
+
+    name: str
+    label: str
+    arch: str = ""
+    config: str = ""
+
+    @classmethod
+    def named(cls, name: str) -> "Build":
+        """The build in the folder `name`."""
+        match = _FOLDER.fullmatch(name)
+        return cls(name, match[1], match[2], match[3] or "") if match else cls(name, name)
+
+
+@dataclass(frozen=True)
+class Submission:
+    """Turns the results below a folder into what KCIDB takes.
+
+    out:    the folder
+    origin: the name of the lab that submits
+    kdir:   the user's own tree, if there are results of it
+    """
+
+    out: Path
+    origin: str = ORIGIN
+    kdir: Path | None = None
+
+    def whole(self) -> Item:
+        """The submission."""
+        builds: dict[str, Item] = {name: self.build(Build.named(name), "FAIL") for name in broken(self.out)}
+        tests: list[Item] = []
+        for name, cases in collect.runs(self.out):
+            kind, _, folder = name.partition(" ")
+            if folder in builds and builds[folder]["status"] == "FAIL":
+                continue  # the results are from before the failed build
+            if kind == "kselftest" and not virtual(self.out / kind / folder):
+                progress.say(f"{name} is left out: its kernel was not built here")
+                continue
+            build = Build.named(folder)
+            builds[folder] = self.build(build, "PASS")
+            tests += self.tests(kind, build, cases)
+        if not builds:
+            raise UserError(f"no results in {self.out}: run kunit.py or make kselftest first, or set O=")
+        checkouts = {build["checkout_id"]: Build.named(name).label for name, build in builds.items()}
+        return {
+            "version": VERSION,
+            "checkouts": [self.checkout(label) for label in checkouts.values()],
+            "builds": list(builds.values()),
+            "tests": tests,
+            **self.known(tests),
+        }
+
+    def known(self, tests: Sequence[Item]) -> Item:
+        """The known issues that `tests` met or that are stale, and an incident for each."""
+        table = {issue.number: issue for issue in known_issues.load()}
+        incidents: list[Item] = []
+        for test in tests:
+            said = test["misc"].get("reason", "") if test["status"] == "SKIP" else test["misc"].get("stale", "")
+            pattern = known_issues.MET if test["status"] == "SKIP" else known_issues.STALE
+            for match in pattern.finditer(said):
+                number = int(match[1])
+                incidents.append(
+                    {
+                        "id": self.id("incident", str(number), test["id"].partition(":")[2]),
+                        "origin": self.origin,
+                        "issue_id": self.id("issue", str(number)),
+                        "issue_version": ISSUE_VERSION,
+                        "test_id": test["id"],
+                        "present": test["status"] == "SKIP",
+                        "comment": excerpt(said),
+                    }
+                )
+        met = sorted({int(incident["issue_id"].rpartition(":")[2]) for incident in incidents})
+        issues = [
+            {
+                "id": self.id("issue", str(number)),
+                "version": ISSUE_VERSION,
+                "origin": self.origin,
+                "comment": f"{table[number].title}: {table[number].effect}",
+                "culprit": {"code": True, "tool": False, "harness": False},
+                "misc": {"upstream": table[number].upstream, "fixes": table[number].fixes},
+            }
+            for number in met
+            if number in table
+        ]
+        listed = {issue["id"] for issue in issues}
+        incidents = [incident for incident in incidents if incident["issue_id"] in listed]
+        return {"issues": issues, "incidents": incidents} if issues else {}
+
+    def id(self, *parts: str) -> str:
+        """The ID of an item."""
+        return ":".join([self.origin, *parts])
+
+    def checkout_id(self, label: str) -> str:
+        """The ID of a checkout: the kernel `label`, its commit if that is known, and a digest of the overlay."""
+        commit = self.git(label).get("git_commit_hash", "")[:12]
+        return self.id("-".join(part for part in (label, commit, overlay()[:12]) if part))
+
+    def checkout(self, label: str) -> Item:
+        """The tree that has the kernel `label`."""
+        return {
+            "id": self.checkout_id(label),
+            "origin": self.origin,
+            "comment": f"linux {label} with mmcheck",
+            "valid": True,
+            **self.git(label),
+            "misc": {"kernel": label, "overlay": overlay()},
+        }
+
+    def git(self, label: str) -> dict[str, str]:
+        """What git knows of the user's own tree, if the tree has the kernel `label`."""
+        if self.kdir is None or source.from_folder(self.kdir).label != label.partition("+")[0]:
+            return {}
+        questions = {
+            "git_commit_hash": ("rev-parse", "HEAD"),
+            "git_repository_branch": ("symbolic-ref", "-q", "--short", "HEAD"),
+            "git_repository_url": ("config", "remote.origin.url"),
+        }
+        answers = {name: git.asked(self.kdir, *question) for name, question in questions.items()}
+        answers["git_commit_name"] = identity.describe(self.kdir)
+        if not answers["git_repository_url"].startswith("https://"):
+            del answers["git_repository_url"]
+        return {name: answer for name, answer in answers.items() if answer}
+
+    def build_id(self, build: Build) -> str:
+        """The ID of a build: the checkout, the build folder, and a digest of its present configuration."""
+        config = self.out / "build" / build.name / ".config"
+        digest = disk.digest(config.read_bytes())[:12] if config.exists() else ""
+        return ":".join(part for part in (self.checkout_id(build.label), build.name, digest) if part)
+
+    def build(self, build: Build, status: str) -> Item:
+        """The kernel in a build folder."""
+        folder = self.out / "build" / build.name
+        config = folder / ".config"
+        compiler = _COMPILER.search(config.read_text()) if config.exists() else None
+        item: Item = {
+            "id": self.build_id(build),
+            "checkout_id": self.checkout_id(build.label),
+            "origin": self.origin,
+            "architecture": build.arch,
+            "compiler": compiler[1] if compiler else "",
+            "config_name": build.config,
+            "status": status,
+            "misc": {"folder": build.name},
+        }
+        if status == "FAIL":
+            item["log_excerpt"] = excerpt((folder / LOG).read_text(errors="replace")[-EXCERPT:])
+        return {name: value for name, value in item.items() if value}
+
+    def tests(self, kind: str, build: Build, cases: list[results.Case]) -> Iterator[Item]:
+        """The test runs of one boot."""
+        file = self.out / ("build" if kind == "kunit" else kind) / build.name
+        file /= "test.log" if kind == "kunit" else "results.json"
+        run = disk.digest(file.read_bytes())[:16]
+        began = file.stat().st_mtime - sum(case.seconds for case in cases)
+        number: dict[str, int] = {}
+        for case in cases:
+            name = f"{case.suite}.{case.name}".rstrip(".")
+            number[name] = number.get(name, 0) + 1
+            again = [str(number[name])] if number[name] > 1 else []
+            item: Item = {
+                "id": self.id(run, name, *again),
+                "build_id": self.build_id(build),
+                "origin": self.origin,
+                "environment": {"comment": environment(build.arch), "misc": {"arch": build.arch}},
+                "path": path(kind, case),
+                "comment": excerpt(name),
+                "status": STATUS[case.state],
+                "start_time": datetime.fromtimestamp(round(began), UTC).isoformat(),
+                "misc": {"suite": case.suite, "case": case.name},
+            }
+            began += case.seconds
+            if case.seconds:  # 0 if the console has no time stamps
+                item["duration"] = case.seconds
+            text = excerpt("\n".join(case.text))
+            if case.state == "failed":
+                item["log_excerpt"] = text or "no reason given"
+                item["misc"]["splat"] = case.splat
+            elif case.state == "skipped":
+                item["misc"]["reason"] = text
+            elif text:
+                item["misc"]["stale"] = text
+            yield item
+
+
+def path(kind: str, case: results.Case) -> str:
+    """The place of a case in KCIDB's tree of tests: `kunit.contpte.fold`. A parameter adds one level."""
+    name, _, parameter = case.name.partition(": ")
+    parts = [*case.suite.split("."), *name.split("."), parameter]
+    return ".".join([SUITES[kind], *(word for part in parts if (word := re.sub(r"[^\w-]+", "_", part, flags=re.A)))])
+
+
+def environment(arch: str) -> str:
+    """Where kernels for `arch` are booted, in words."""
+    return "User Mode Linux" if arch == "um" else f"QEMU {arch}".strip()
+
+
+def excerpt(text: str) -> str:
+    """As much of `text` as the schema allows, without control characters."""
+    return results.printable(text)[:EXCERPT]
+
+
+def virtual(folder: Path) -> bool:
+    """Whether the selftests of `folder` ran in a virtual machine, not on this machine's own kernel (HOST=1)."""
+    saved = (folder / "results.json").stat().st_mtime
+    return any(console.stat().st_mtime + SETTLED >= saved for console in folder.glob("console-*.log"))
+
+
+def broken(out: Path) -> Iterator[str]:
+    """The build folders whose last build failed. A build that was interrupted does not count as failed."""
+    for log in sorted(out.glob(f"build/*/{LOG}")):
+        text = log.read_text(errors="replace")
+        if not (log.parent / RECORD).exists() and _BROKEN.search(text) and "Interrupt" not in text:
+            yield log.parent.name
+
+
+def overlay() -> str:
+    """A digest of all that this repository lays over a kernel."""
+    whole = sha256()
+    for name in graft.overlay_files():
+        whole.update(f"{name} {disk.digest((PROJECT / name).read_bytes())}\n".encode())
+    return whole.hexdigest()
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status, which does not depend on verdicts."""
+    settings = from_environment({**environ, "PAGES": "", "PATCH": ""})
+    origin = environ.get("ORIGIN") or ORIGIN
+    if not re.fullmatch(r"[a-z0-9_]+", origin):
+        raise UserError(f"ORIGIN={origin}: KCIDB allows lower-case letters, digits and underscores")
+    whole = Submission(settings.out, origin, settings.kdir).whole()
+    file = settings.out / "kcidb.json"
+    disk.replace(file, json.dumps(whole, indent=1).encode())
+    counts = ", ".join(f"{len(whole[name])} {name}" for name in ("checkouts", "builds", "tests"))
+    progress.say(f"{counts} in {file}")
+    return 0
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("kcidb", run, environ)

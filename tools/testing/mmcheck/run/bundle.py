@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make bundle`: writes what a lab boots to O/bundle: a kernel, the selftests as initramfs, an empty disk.
+
+The bundle is not booted here. In the lab it does what the machine of `make kselftest` does: it runs the programs,
+prints the verdicts on its console, and turns itself off. TESTS= chooses the programs. Without TESTS= the bundle has all
+programs except those that need a special machine.
+"""
+
+import gzip
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..boot import boot, guest
+from ..core import command, ours, progress
+from ..core.settings import from_environment
+from ..kernel import source, toolchain
+from . import launcher, selftests
+from .session import SelftestRun
+
+
+def pack(session: SelftestRun, tests: str, target: Path) -> None:
+    """Build what `tests` chooses, and write the bundle into the folder `target`."""
+    every = selftests.programs()
+    wanted = selftests.chosen(every, tests or " ".join(one.name for one in every if one.name not in selftests.MACHINES))
+    files = session.build([program.name for program in every])
+    settings, build = session.settings, session.launch.build
+    ours.empty(target)
+    listing, initrd, drive = target / "programs", target / "initramfs.cpio", target / "xfs.img"
+    by_name = {program.name: program for program in every}
+    listing.write_text("".join(f"{selftests.line(program, by_name)}\n" for program in wanted))
+    guest.pack(guest.specification(settings.arch, settings.cache, files, listing), build, initrd)
+    guest.disk(drive)
+    for plain in (initrd, drive):
+        with plain.open("rb") as content, gzip.open(f"{plain}.gz", "wb", compresslevel=6) as small:
+            shutil.copyfileobj(content, small)
+        plain.unlink()
+    initrd.with_suffix(".list").unlink()
+    shutil.copyfile(build / boot.IMAGES[settings.arch], target / "Image")
+    words = guest.command(settings.arch, build, initrd, drive, cpus=1, accelerated=False)[-1]
+    (target / "cmdline").write_text(f"{words}\n")
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    environ = {**environ, "ARCH": environ.get("ARCH") or toolchain.own_arch()}
+    settings = from_environment(environ)
+    target = settings.out / "bundle"
+    ours.claim(target)
+    source.judge(settings)
+    selftests.provide(environ["ARCH"])
+    session = SelftestRun(launcher.prepare(selftests.request(environ["ARCH"]), environ))
+    pack(session, environ.get("TESTS", ""), target)
+    progress.say(f"Image, initramfs.cpio.gz, xfs.img.gz and the kernel's cmdline are in {target}")
+    return 0
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("bundle", run, environ)

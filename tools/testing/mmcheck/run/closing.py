@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The paragraph that ends a run: the verdict, the new failures, the place of the log, and the next command."""
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from ..boot.results import Case
+from ..core.settings import VARIABLES
+from ..kernel import known_issues
+
+NAMED = 5
+"""At most this many failures are named; the log has all."""
+
+REASONS = 5
+"""At most this many reasons of skips are given; the log has all."""
+
+NEW = "new failures (not known issues)"
+
+KUNIT_PY = "./tools/testing/kunit/kunit.py"
+
+_AS_KNOWN = re.compile(r"(?:^|:)known issue (\d+): (?!.*the source does not show it)")
+_FAILURE = re.compile(r"(?:EXPECTATION|ASSERTION) FAILED|:Expected ")
+
+
+def lines(verdict: str, details: Iterable[str], log: Path | str, then: str = "") -> list[str]:
+    """The paragraph as lines. Empty details are left out.
+
+    then: the command to type next, or "" if there is none
+    """
+    return [verdict, *filter(None, details), f"log: {log}", *([f"next: {then}"] if then else [])]
+
+
+def named(what: str, names: Iterable[str]) -> str:
+    """`what: a, b`: each name once, and at most NAMED of them; "" if there are no names."""
+    every = list(dict.fromkeys(names))
+    more = f" and {len(every) - NAMED} more" if len(every) > NAMED else ""
+    return f"{what}: {', '.join(every[:NAMED])}{more}" if every else ""
+
+
+def make(verb: str, environ: Mapping[str, str], **variables: str) -> str:
+    """The line `make verb` with `variables`, and with the variables of `environ` that choose kernel and output."""
+    given = {**{name: environ[name] for name in VARIABLES if environ.get(name)}, **variables}
+    return " ".join([f"make {verb}", *(f"{name}={shlex.quote(value)}" for name, value in given.items())])
+
+
+def command(arguments: Sequence[str], glob: str, environ: Mapping[str, str]) -> str:
+    """The line that runs only the cases `glob`, with the `arguments` (verb included) and `environ` of the whole run."""
+    given = [name for name in VARIABLES if environ.get(name) or (name == "FEATURES" and name in environ)]
+    variables = [f"{name}={shlex.quote(environ[name]) if environ[name] else ''}" for name in given]
+    return " ".join([*variables, KUNIT_PY, *map(shlex.quote, [*arguments, glob])])
+
+
+def name(case: Case) -> str:
+    """`suite.case` without a parameter, as kunit.py takes it."""
+    own = case.name.partition(": ")[0]
+    return f"{case.suite}.{own}" if own else case.suite
+
+
+def met(cases: Sequence[Case]) -> list[int]:
+    """The numbers of the known issues that cases met."""
+    texts = (line for case in cases if case.state == "skipped" for line in case.text)
+    return sorted({int(match[1]) for match in map(known_issues.MET.search, texts) if match})
+
+
+def reasons(cases: Sequence[Case]) -> str:
+    """Why cases were skipped, in one line, the most frequent reason first; "" if no case was skipped."""
+    skipped = [case for case in cases if case.state == "skipped"]
+    if not skipped:
+        return ""
+    found = Counter(_reason(" ".join(case.text).strip()) for case in skipped).most_common()
+    parts = [f"{number} {reason}" for reason, number in found[:REASONS]]
+    if rest := sum(number for _, number in found[REASONS:]):
+        parts.append(f"{rest} for {len(found) - REASONS} other reason{'s' * (len(found) > REASONS + 1)}")
+    return f"{len(skipped)} skipped: {', '.join(parts)}"
+
+
+def _reason(text: str) -> str:
+    """A short form of a reason: `known issue N`, or the reason without a size (`64K: `) in front."""
+    if match := known_issues.MET.match(text):
+        return f"known issue {match[1]}"
+    return re.sub(r"^\d+[KMG]: ", "", text) or "no reason given"
+
+
+def predicted(case: Case) -> int:
+    """The number of the known issue that alone explains a failure (this needs STRICT=1); otherwise 0."""
+    numbers = [int(match[1]) for match in map(_AS_KNOWN.search, case.text) if match]
+    failures = sum(_FAILURE.search(line) is not None for line in case.text)
+    return numbers[0] if numbers and failures <= len(numbers) else 0
+
+
+def failures(cases: Iterable[Case], why: Mapping[str, str]) -> list[str]:
+    """One line for the new failures, one for each known issue, and one for each reason in `why` (by case)."""
+    groups: dict[str, list[str]] = {NEW: []}
+    for case in cases:
+        if case.state == "failed":
+            number, reason = predicted(case), why.get(name(case))
+            group = (
+                f"failures of known issue {number}" if number else f"expected failures ({reason})" if reason else NEW
+            )
+            groups.setdefault(group, []).append(name(case))
+    return [named(group, names) for group, names in groups.items()]
+
+
+def paragraph(
+    cases: Sequence[Case], log: Path | str, again: Mapping[str, str], why: Mapping[str, str] | None = None
+) -> list[str]:
+    """The paragraph about all cases of a run; empty if there are no cases.
+
+    again: by name of a case, the line that runs it alone
+    why:   by name of a case, the reason of a failure that is expected
+    """
+    if not cases:
+        return []
+    count = {state: sum(case.state == state for case in cases) for state in ("passed", "failed", "skipped")}
+    issues = met(cases)
+    numbers = f", known issue {', '.join(map(str, issues))} among them" if issues else ""
+    verdict = "FAILED" if count["failed"] else "passed" if count["passed"] else "nothing was tested"
+    failed = sorted((case for case in cases if case.state == "failed"), key=lambda case: bool(predicted(case)))
+    return lines(
+        f"{verdict}: {count['failed']} failed, {count['passed']} passed, {count['skipped']} skipped{numbers}",
+        [*failures(cases, why or {}), reasons(cases)],
+        log,
+        again[name(failed[0])] if failed else "",
+    )

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What this machine has, what it lacks, and what each lack costs. Nothing is installed or fetched."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ..boot import guest
+from ..core import command
+from ..core.errors import NO_VERDICT, PASSED
+from ..core.settings import Settings, from_environment
+from ..kernel import toolchain
+
+GIB = 1 << 30
+BUILD = 3
+"""GiB of disk that the first run for an architecture needs, for a source and a build."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the answer.
+
+    what:  a part of the machine, or what mmcheck does with it
+    state: "has", or "lacks"
+    says:  what is there; or what is missing, what that costs, and what to do
+    """
+
+    what: str
+    state: str
+    says: str
+
+
+def programs(what: str, needs: list[str], cost: str) -> Finding:
+    """Whether the programs and files `needs` are there; `cost` is what happens without them."""
+    absent = toolchain.missing(needs)
+    if not absent:
+        return Finding(what, "has", "ready")
+    if not shutil.which("apt-get"):
+        return Finding(what, "lacks", f"{', '.join(absent)}: {cost}; {toolchain.elsewhere(absent)}")
+    packages = " ".join(sorted({toolchain.package(need) for need in absent}))
+    root = os.geteuid() == 0 and os.environ.get("INSTALL") != "no"
+    fix = f"the first run installs {packages}" if root else f"sudo apt-get install --no-install-recommends {packages}"
+    return Finding(what, "lacks", f"{', '.join(absent)}: {cost}; {fix}")
+
+
+def memory() -> int:
+    """GiB of memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // GIB
+
+
+def free(folder: Path) -> int:
+    """GiB that are free where a folder is, or would be."""
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free // GIB
+
+
+def findings(settings: Settings) -> Iterator[Finding]:
+    """All findings, the most important first."""
+    for arch in toolchain.ARCHITECTURES:
+        needs = toolchain.requirements(arch, own_compiler=False)
+        yield programs(f"suites on {arch}", needs, "the suites cannot be built or booted")
+    for arch in guest.DEBIAN:
+        needs = [*toolchain.requirements(arch, own_compiler=False), toolchain.libc(arch), guest.MKFS]
+        yield programs(f"selftests on {arch}", needs, "the selftests cannot be built or booted")
+    sources = sorted(path.name for path in (settings.cache / "src").glob("linux-*"))
+    if sources:
+        yield Finding("kernels", "has", ", ".join(sources))
+    else:
+        yield Finding("kernels", "lacks", "none is downloaded: the first run with a kernel downloads 150 MB")
+    if shutil.which("ccache"):
+        yield Finding("ccache", "has", "ready")
+    else:
+        yield Finding("ccache", "lacks", "a build for another configuration takes as long as the first; install ccache")
+    if guest.has_kvm(toolchain.own_arch()):
+        yield Finding("KVM", "has", f"/dev/kvm is there for {toolchain.own_arch()}; if it does not work, QEMU emulates")
+    else:
+        yield Finding("KVM", "lacks", "QEMU has to emulate: selftests take minutes, and races happen less often")
+    cpus = os.cpu_count() or 1
+    yield Finding("CPUs", "has" if cpus > 1 else "lacks", f"{cpus}" + ": races need two" * (cpus < 2))
+    yield Finding("memory", "has" if memory() >= 4 else "lacks", f"{memory()} GiB; a build and a boot need 4")
+    for name, folder in (("O=", settings.out), ("the cache", settings.cache)):
+        room = free(folder)
+        yield Finding(
+            f"disk of {name}",
+            "has" if room >= BUILD else "lacks",
+            f"{room} GiB free at {folder}; an architecture needs {BUILD}",
+        )
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status: NO_VERDICT if this machine can run no suite as it is."""
+    found = list(findings(from_environment({**environ, "KDIR": "", "PATCH": "", "PAGES": ""})))
+    if environ.get("JSON") == "1":
+        print(json.dumps([asdict(finding) for finding in found], indent=1))
+    else:
+        width = max(len(finding.what) for finding in found)
+        for finding in found:
+            print(f"{finding.what:{width}}  {finding.state:5}  {finding.says}")
+    can = any(finding.state == "has" for finding in found if finding.what.startswith("suites on"))
+    return PASSED if can else NO_VERDICT
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("doctor", run, environ)

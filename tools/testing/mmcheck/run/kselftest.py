@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make kselftest TARGETS=mm`: builds a kernel and the selftests, boots it, runs them in it, and prints the verdicts.
+
+KTAP goes to standard output. Consoles, results.json and results.xml are below O=. If the kernel dies, the case that was
+running fails, and the remaining cases run in another boot.
+"""
+
+import fnmatch
+import itertools
+import shlex
+from collections.abc import Mapping, Sequence
+
+from ..boot import boot, results
+from ..core import command, progress
+from ..core.errors import UserError
+from ..core.settings import VARIABLES, from_environment
+from ..kernel import source, toolchain
+from . import closing, launcher, selftests, upstream
+from .selftests import Program
+from .session import SelftestRun
+
+
+def again(case: results.Case, every: Sequence[Program], environ: Mapping[str, str]) -> str:
+    """The command that runs only this case again."""
+    names = [name for program in every if program.name == case.suite for name in program.cases]
+    given = [
+        f"{name}={shlex.quote(environ[name])}"
+        for name in ("ARCH", "SUITE", "HOST", "KERNEL_ARGS", "KCONFIG_ADD", *VARIABLES)
+        if name != "O" and environ.get(name)
+    ]
+    test = next((name for name in names if case.name and name.removeprefix(f"{case.suite}.") == case.name), case.suite)
+    return " ".join(["make kselftest TARGETS=mm", *dict.fromkeys(given), f"TESTS={test}"])
+
+
+def configuration(environ: Mapping[str, str]) -> list[str]:
+    """The configuration lines that KCONFIG_ADD= has."""
+    return (environ.get("KCONFIG_ADD") or "").split()
+
+
+def cases_of(environ: Mapping[str, str]) -> list[results.Case]:
+    """Run all programs of this repository on the kernel that `environ` names."""
+    every = selftests.programs()
+    selftests.provide(environ["ARCH"])
+    session = SelftestRun(launcher.prepare(selftests.request(environ["ARCH"], "", configuration(environ)), environ))
+    return session.run(every, every, session.build([program.name for program in every]))
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    targets = environ.get("TARGETS") or "mm"
+    if targets != "mm":
+        raise UserError(f"TARGETS={targets}: use TARGETS=mm; this repository has no other selftests")
+    environ = {**environ, "ARCH": environ.get("ARCH") or toolchain.own_arch()}
+    suite = environ.get("SUITE") or ""
+    if suite not in ("", "upstream"):
+        raise UserError(f"SUITE={suite}: use SUITE=upstream, or no SUITE= for the tests of this repository")
+    every = selftests.programs()
+    wanted = [] if suite else selftests.chosen(every, environ.get("TESTS") or "")
+    source.judge(from_environment(environ))
+    selftests.provide(environ["ARCH"])
+    words = ["STRICT=1"] if environ.get("STRICT") == "1" else []
+    words += (environ.get("KERNEL_ARGS") or "").split()
+    session = SelftestRun(
+        launcher.prepare(selftests.request(environ["ARCH"], suite, configuration(environ)), environ), words
+    )
+    if environ.get("HOST") == "1":
+        return report(session.run_here(wanted, every), session, every, environ)
+    if suite:
+        found = upstream.run(session, environ.get("TESTS") or "")
+        return report(found, session, every, environ, upstream.KNOWN)
+    found = session.run(wanted, every, session.build([program.name for program in every]))
+    return report(found, session, every, environ)
+
+
+def report(
+    found: Sequence[results.Case],
+    session: SelftestRun,
+    every: Sequence[Program],
+    environ: Mapping[str, str],
+    known: Mapping[str, str] | None = None,
+) -> int:
+    """Print the paragraph that ends the run; returns the exit status.
+
+    known: the reasons of expected failures, by globs of cases
+    """
+    why: dict[str, str] = {}
+    for case in found:
+        name = f"{case.suite}.{case.name}"
+        if case.state == "failed":
+            reasons = (text for glob, text in (known or {}).items() if fnmatch.fnmatch(name, glob))
+            why |= {closing.name(case): reason for reason in itertools.islice(reasons, 1)}
+        elif case.state == "passed" and case.text:
+            progress.say(f"{name}: {case.text[0]}")
+    rerun = {closing.name(case): again(case, every, environ) for case in found if case.state == "failed"}
+    log = f"{session.folder} (consoles, results.json, results.xml)"
+    for text in closing.paragraph(found, log, rerun, why):
+        progress.say(text)
+    return results.status(found)
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    status = command.run("kselftest", run, environ, "the results so far are kept")
+    if status == 130:
+        boot.stop.set()
+    return status

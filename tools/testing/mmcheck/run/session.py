@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Builds a kernel and selftests, and runs them in virtual machines or on this machine."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ..boot import boot, guest, results
+from ..core import progress
+from ..core.errors import UserError
+from ..core.lock import held
+from ..core.settings import VARIABLES
+from ..kernel import toolchain
+from . import launcher
+from .ktap import Printer
+from .selftests import FOLDER, SECONDS, USUAL, Machine, Program, line, machine_of, remaining
+
+NO_MODULES = "TEST_GEN_MODS_DIR="
+"""Build no modules: their build would follow our symbolic links, and write into the user's tree."""
+
+
+SILENCE = 90
+"""The kernel counts as hung if it prints no line for this many seconds. It reports a hung task after 20 to 40 s."""
+
+
+class Boot:
+    """One boot that runs programs.
+
+    reader:  reads its console
+    console: the file with the console
+    memory:  MiB of the machine; 0 for what the programs need
+    """
+
+    memory = 0
+
+    def __init__(
+        self,
+        launch: launcher.Launch,
+        console: Path,
+        needs: Machine = USUAL,
+        words: Sequence[str] = (),
+        kvm: bool = False,
+    ) -> None:
+        """`words` are added to the command line of the kernel that `launch` has built; `kvm`: use KVM."""
+        self.launch, self.console, self.needs, self.kvm = launch, console, needs, kvm
+        self.words = [*needs.words, *words]
+        self.reader = results.Reader()
+
+    def run(self, lines: Sequence[str], files: Mapping[str, Path], silence: float = SILENCE) -> Iterator[results.Case]:
+        """Run the programs of `lines` (see line()); yields each case with its verdict.
+
+        files:   the files in the machine's /tests, by name
+        silence: after this many seconds without a line the kernel counts as hung
+        """
+        settings, build = self.launch.settings, self.launch.build
+        listing, initrd = self.console.with_suffix(".programs"), self.console.with_suffix(".cpio")
+        listing.write_text("".join(f"{line}\n" for line in lines))
+        guest.pack(guest.specification(settings.arch, settings.cache, files, listing), build, initrd)
+        image = guest.disk(settings.out / "kselftest" / "xfs.img")
+        memory = max(self.memory or self.needs.memory, guest.LEAST.get(settings.pages, 0))
+        command = guest.command(
+            *(settings.arch, build, initrd, image, self.needs.cpus, self.kvm, self.words, memory),
+            tags=self.needs.tags,
+            cpu=self.needs.cpu,
+        )
+        try:
+            timeout = SECONDS + sum(int(line.split()[0]) for line in lines)
+            for text in boot.lines(command, self.console, timeout, silence):
+                yield from self.reader.feed(text)
+            yield from self.reader.close("the kernel ended or hung")
+        finally:
+            for file in (listing, initrd, initrd.with_suffix(".list")):
+                file.unlink(missing_ok=True)
+
+
+class SelftestRun:
+    """One run of the command on one kernel."""
+
+    def __init__(self, launch: launcher.Launch, words: Sequence[str] = ()) -> None:
+        """`launch` builds the kernel; `words` go to its command line."""
+        self.launch, self.settings, self.words = launch, launch.settings, words
+        self.folder = self.settings.out / "kselftest" / launch.build.name
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.title = f"{launch.label}-{self.settings.arch}"
+        self.kvm = guest.has_kvm(self.settings.arch)
+        self.memory = 0
+
+    def build(self, names: Sequence[str]) -> dict[str, Path]:
+        """Build the kernel and the programs `names`; returns the programs."""
+        self.kernel()
+        target = self.folder / "programs"
+        target.mkdir(exist_ok=True)
+        self.programs(target, ["USERLDFLAGS=-static", *(str(target / name) for name in names)])
+        return {name: target / name for name in names}
+
+    def kernel(self) -> None:
+        """Build the kernel, and the kernel headers that programs need."""
+        self.launch.aside = True
+        if self.launch.run():
+            raise UserError(f"linux {self.launch.label} does not build for {self.settings.arch}: see the lines above")
+        self.make("headers", self.launch.tree, "headers", f"O={self.launch.build}")
+
+    def programs(self, target: Path, arguments: Sequence[str]) -> None:
+        """Build selftests into the folder `target`, with these arguments of make."""
+        headers = f"KHDR_INCLUDES=-isystem {self.launch.build / 'usr/include'}"
+        self.make("selftests", self.launch.tree / FOLDER, f"OUTPUT={target}", headers, NO_MODULES, *arguments)
+
+    def make(self, what: str, folder: Path, *arguments: str) -> None:
+        """Run make for the kernel's architecture. `what` says in messages what is built."""
+        prefix = toolchain.cross_prefix(self.settings.arch)
+        command = ["make", "-s", "-C", str(folder), f"ARCH={self.settings.arch}", f"-j{os.cpu_count() or 1}"]
+        command += [f"CROSS_COMPILE={prefix}", *arguments]
+        drop = {*VARIABLES, "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "TARGETS", "INSTALL"}
+        environment = {name: value for name, value in os.environ.items() if name not in drop}
+        log = self.folder / f"{what}.log"
+        with log.open("w") as file:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, env=environment
+            )
+        if done.returncode:
+            print(log.read_text(), end="", file=sys.stderr)
+            raise UserError(f"the {what} of linux {self.launch.label} do not build: see {log}")
+
+    def run(
+        self, wanted: Sequence[Program], every: Sequence[Program], files: Mapping[str, Path], silence: float = SILENCE
+    ) -> list[results.Case]:
+        """Run the programs `wanted` of `every`, in as many boots as it takes; prints and returns the verdicts."""
+        with held(self.settings.out / "lock" / f"{self.folder.name}.selftests", f"it uses {self.folder}"):
+            return self._run(wanted, every, files, silence)
+
+    def _run(
+        self, wanted: Sequence[Program], every: Sequence[Program], files: Mapping[str, Path], silence: float
+    ) -> list[results.Case]:
+        by_name = {program.name: program for program in every}
+        printer = Printer()
+        found: list[results.Case] = []
+        boots = 0
+        print("KTAP version 1", flush=True)
+        for needs in sorted({machine_of(program.name) for program in wanted}):
+            todo = [program for program in wanted if machine_of(program.name) == needs]
+            while todo:
+                before, boots = len(found), boots + 1
+                one = Boot(self.launch, self.folder / f"console-{boots}.log", needs, self.words, self.kvm)
+                one.memory = self.memory
+                patience = guest.KVM_SILENCE if self.kvm and not found else silence
+                for case in one.run([line(program, by_name) for program in todo], files, patience):
+                    if case.splat:
+                        self.decode(case)
+                    found.append(case)
+                    printer.case(case)
+                    results.save(found, self.title, self.folder)
+                if len(found) == before and self.kvm:
+                    progress.say(f"linux {self.launch.label} does not come up under KVM: emulating the machine")
+                    self.kvm = False
+                    continue
+                if len(found) == before:
+                    raise UserError(f"linux {self.launch.label} ended before the first test: see {one.console}")
+                todo = remaining(todo, found, one.reader.finished)
+        printer.plan()
+        return found
+
+    def run_here(self, wanted: Sequence[Program], every: Sequence[Program]) -> list[results.Case]:
+        """Run the programs on the running kernel, as plain kselftest does."""
+        target = self.folder / "here"
+        target.mkdir(exist_ok=True)
+        self.make("headers", self.launch.tree, "headers", f"O={target}")
+        headers = f"KHDR_INCLUDES=-isystem {target / 'usr/include'}"
+        names = [str(target / program.name) for program in wanted]
+        self.make("selftests", self.launch.tree / FOLDER, f"OUTPUT={target}", headers, *names)
+        by_name = {program.name: program for program in every}
+        printer, reader = Printer(), results.Reader()
+        print("KTAP version 1", flush=True)
+        for program in wanted:
+            _, name, *arguments = line(program, by_name).split()
+            command = ["timeout", "-s", "INT", str(program.seconds), str(target / name), *arguments]
+            for _ in reader.feed(f"# selftests: mm: {name}"):
+                pass
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
+                assert child.stdout
+                try:
+                    for text in child.stdout:
+                        for case in reader.feed(f"[{time.monotonic():.6f}] {text}"):
+                            printer.case(case)
+                except BaseException:
+                    child.send_signal(signal.SIGINT)  # the program then restores the settings of the machine
+                    child.wait()
+                    raise
+                status = child.wait()
+            good = "ok" if status in (0, 4) else "not ok"
+            for case in reader.feed(f"{good} 1 selftests: mm: {name} # {'SKIP' if status == 4 else f'exit={status}'}"):
+                printer.case(case)
+            results.save(reader.cases, self.title, self.folder)
+        printer.plan()
+        return reader.cases
+
+    def decode(self, case: results.Case) -> None:
+        """Put file and line after the addresses in a splat, with the kernel's own script."""
+        tree, build = self.launch.tree, self.launch.build
+        done = subprocess.run(
+            ["bash", tree / "scripts/decode_stacktrace.sh", build / "vmlinux", build],
+            input="\n".join(case.text),
+            capture_output=True,
+            text=True,
+            env={**os.environ, "CROSS_COMPILE": toolchain.cross_prefix(self.settings.arch)},
+        )
+        if done.returncode == 0 and done.stdout.strip():
+            case.text = done.stdout.splitlines()

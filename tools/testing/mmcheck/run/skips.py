@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which skips each cell may have, and why: the table skips.toml.
+
+A skip that is not in the table fails its cell: a test that nobody runs proves nothing. A line that
+matches no skip any more is reported, so that the table stays true.
+"""
+
+import dataclasses
+import fnmatch
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..boot import results
+from ..core.errors import UserError
+from ..core.settings import PROJECT
+from .cell import Cell
+
+TABLE = Path(__file__).parent / "skips.toml"
+ISSUES = PROJECT / "KNOWN_ISSUES.md"
+ABSENT = "the suite is not in this kernel"
+"""The reason for a suite that the architecture's sources have and that no boot has named."""
+
+CONDITIONS = ("kernels", "arches", "pages", "flavours")
+FIELDS = {"why", "says", "cases", "unskip", "selftests", "maybe", *CONDITIONS}
+_ISSUE = re.compile(r"known issue (\d+)\b")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One reason for skips.
+
+    why:       the reason
+    says:      glob of what the test says
+    cases:     globs of `suite.case`, or `suite.case: parameter`
+    unskip:    the command that runs them, or ""
+    selftests: the line is for selftests, not for KUnit suites
+    maybe:     the machine decides whether the cases are skipped
+    only:      by condition (a field of Cell), the values for which the line holds; "!" in front of a value excludes it
+    """
+
+    why: str
+    says: str
+    cases: tuple[str, ...]
+    unskip: str = ""
+    selftests: bool = False
+    maybe: bool = False
+    only: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def holds(self, cell: Cell) -> bool:
+        """Whether the line is about `cell`."""
+        return self.selftests == cell.selftests and all(
+            fits(values, getattr(cell, name) or "plain") for name, values in self.only
+        )
+
+    def allows(self, case: results.Case) -> bool:
+        """Whether the line is about `case`, in any state. The line must hold for the cell."""
+        return any(fnmatch.fnmatchcase(name(case), glob) for glob in self.cases)
+
+    def explains(self, case: results.Case) -> bool:
+        """Whether the line is about `case` and has the reason of its skip."""
+        return fnmatch.fnmatchcase(" ".join(case.text).strip(), self.says) and self.allows(case)
+
+
+def fits(values: Sequence[str], value: str) -> bool:
+    """Whether `value` is one of `values`, or differs from all of those with "!"."""
+    others = [word[1:] for word in values if word.startswith("!")]
+    return value in values or (bool(others) and value not in others)
+
+
+def name(case: results.Case) -> str:
+    """The name of a case in the table."""
+    return f"{case.suite}.{case.name}" if case.name else case.suite
+
+
+def load(path: Path = TABLE) -> list[Line]:
+    """Read the table. Raises UserError if an entry is wrong."""
+    field = {"kernels": "kernel", "arches": "arch", "pages": "pages", "flavours": "flavour"}
+    found = []
+    for entry in tomllib.loads(path.read_text()).get("skip", []):
+        if unknown := set(entry) - FIELDS:
+            raise UserError(f"{path.name}: {entry}: there is no key {', '.join(sorted(unknown))}")
+        if not entry.get("why") or not entry.get("says") or not entry.get("cases"):
+            raise UserError(f"{path.name}: {entry}: needs the keys why, says and cases")
+        only = tuple((field[key], tuple(entry[key])) for key in CONDITIONS if key in entry)
+        text = (entry["why"], entry["says"], tuple(entry["cases"]), entry.get("unskip", ""))
+        found.append(Line(*text, bool(entry.get("selftests")), bool(entry.get("maybe")), only))
+    return found
+
+
+def issues(path: Path = ISSUES) -> dict[int, tuple[str, str]]:
+    """By number, the kernels that have a known issue, and the row of tests that meet it."""
+    pattern = r"^## (\d+)\..*?^\| kernels \| (.*?)(?:;|\. | \|$).*?^\| tests? \| (.*?) \|$"
+    found = re.findall(pattern, path.read_text(), re.MULTILINE | re.DOTALL)
+    return {int(number): (kernels, tests) for number, kernels, tests in found}
+
+
+def known(case: results.Case, cell: Cell) -> bool:
+    """Whether the skip of `case` is for a known issue that names this case and the kernel of `cell`."""
+    match = _ISSUE.match(" ".join(case.text))
+    kernels, tests = issues().get(int(match[1]), ("", "")) if match else ("", "")
+    whole = case.name.partition(": ")[0]
+    # The case of a selftest is `suite.case`, or `fixture.case` if the fixture has a name of its own.
+    names = {f"`{case.suite}.{whole.rpartition('.')[2]}`", f"`{whole}`"}
+    return re.search(rf"\b{re.escape(cell.kernel)}\b", kernels) is not None and any(name in tests for name in names)
+
+
+@dataclass
+class Verdict:
+    """What the table says of the cases of a cell.
+
+    cases:  all cases; a skip that the table does not allow is a failure
+    wrong:  only these failures
+    gone:   messages about cases that ran, although the table expects a skip
+    """
+
+    cases: list[results.Case]
+    wrong: list[results.Case]
+    gone: list[str]
+
+
+def judge(
+    cell: Cell, cases: Sequence[results.Case], lines: Sequence[Line] | None = None, suites: Sequence[str] = ()
+) -> Verdict:
+    """Compare the skips of a cell with the table. The user's own tree may skip any case.
+
+    suites: the suites that the cell should have; a suite that no boot has named counts as skipped
+    """
+    if not cell.kernel:
+        return Verdict(list(cases), [], [])
+    own = [line for line in (load() if lines is None else lines) if line.holds(cell)]
+    verdict = Verdict([], [], [])
+    missing = absent(cases, suites)
+    for case in [*cases, *missing]:
+        if case.state == "skipped" and not known(case, cell) and not any(line.explains(case) for line in own):
+            said = " ".join(case.text).strip() or "no reason given"
+            text = [f"skipped: {said}", f"skips.toml allows no such skip of {name(case)} on {cell}"]
+            case = dataclasses.replace(case, state="failed", text=text)
+            verdict.wrong.append(case)
+        elif case in missing:
+            continue
+        verdict.cases.append(case)
+    skipped = [case for case in [*cases, *missing] if case.state == "skipped"]
+    for line in (line for line in own if not line.maybe):
+        for glob in line.cases:
+            part = dataclasses.replace(line, cases=(glob,))
+            if any(part.explains(case) for case in skipped):
+                continue
+            if any(part.allows(case) for case in cases):
+                verdict.gone.append(f"skips.toml expects a skip of {glob} ({line.says}), but it ran; remove the line")
+    return verdict
+
+
+def absent(cases: Sequence[results.Case], suites: Sequence[str]) -> list[results.Case]:
+    """A skip for each of `suites` that has no case."""
+    present = {case.suite for case in cases}
+    return [results.Case(suite, "", "skipped", text=[ABSENT]) for suite in suites if suite not in present]
+
+
+def summary(cases: Sequence[results.Case], lines: Sequence[Line]) -> list[str]:
+    """The reasons of skips that another command avoids, with this command; the most frequent reason comes first."""
+    skipped = [case for case in cases if case.state == "skipped"]
+    found = (next((line for line in lines if line.explains(case)), None) for case in skipped)
+    reasons = Counter(f"{line.why} To run them: {line.unskip}" for line in found if line and line.unskip)
+    return [f"{number} skipped: {why}" for why, number in reasons.most_common()]

@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make bench: what batches, contiguous blocks, tracking of owners, extents and forced write faults are worth.
+
+Runs the benchmark suites on kernels that differ in one thing, and compares their numbers. On arm64 the emulator derives
+time from the number of instructions that it executes. Page faults, copies, writes and TLB invalidations are the same in
+each run; instructions vary by up to 1 %. Clearing is measured in nanoseconds, under KVM where this machine has it.
+
+make bench-compare A=... B=... compares two results.
+"""
+
+import concurrent.futures
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..boot import boot, guest, linear_map
+from ..core import command, disk, progress
+from ..core.errors import UserError
+from ..core.settings import from_environment
+from ..kernel import source
+from ..mutants import catalogue, judge
+from ..run import launcher
+from ..run.cell import Cell
+from . import plot
+
+KERNELS = ("6.12", "7.3")
+COUNTED = "-icount shift=0 -m 3072"
+"""The emulator's options: instructions give the time, and the memory has room for 1 GiB and its copies."""
+
+NATIVE = "-accel kvm -cpu host -m 8192"
+LARGE = ("clear_pages.bench_mib=1024",)
+"""Options of KVM, and how much memory is cleared at once under it. An emulator would take hours for that much."""
+
+BY_CALLS = "clearcpuid=erms,rep_good"
+"""For x86_64: makes the kernel clear memory by function calls, which can be counted, not by one inlined instruction."""
+
+TIMEOUT = 3600
+"""Seconds for a boot."""
+
+COUNTERS = catalogue.FOLDER / "counters"
+"""Changes that make a kernel count the page-table entries that it writes to."""
+
+ANEW = ("fixmap_per_pte_block", "fixmap_per_pmd_block")
+"""Mutants that map a table into the fixmap again for each contiguous block. Kernels before 6.10 did that."""
+
+LINEAR_MAPS = (
+    ("pages, anew for each block", linear_map.CPU, ANEW, KERNELS),
+    ("pages", linear_map.CPU, (), KERNELS),
+    ("blocks", linear_map.BLOCKS_CPU, (), KERNELS[1:]),
+)
+"""Ways to map memory: a name, and the CPU, the mutants and the kernels that give it."""
+
+_NUMBER = re.compile(r"# .*\bnumber (.+)$")
+_FIELD = re.compile(r"(\w+)=(\d+)")
+NOT_COMPARED = ("spread", "ns_min", "ns_max", "runs", "mib")
+TOLERANCE = {"ns_median": 0.05, "ns": 0.02}
+"""Fields that vary between runs, and the fraction by which they may vary. All other fields are exact.
+
+A time that is derived from instructions depends on where the timer interrupts: three runs differed by up to 1 %.
+"""
+
+
+@dataclass(frozen=True)
+class Number:
+    """One line with numbers that a suite prints: the kernel, the operation, and the fields."""
+
+    run: str
+    what: str
+    fields: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One suite on some kernels.
+
+    name:   of the suite
+    cells:  kernels; the others are compared with the first
+    words:  for the kernel's command line
+    exact:  the suite counts events, so several kernels may run at a time; otherwise it measures time and runs alone
+    writes: these kernels count the entries that they write; the counts are added to the numbers of the same kernels
+            without counters
+    """
+
+    name: str
+    cells: tuple[Cell, ...]
+    words: tuple[str, ...]
+    exact: bool = True
+    writes: bool = False
+
+
+def parts(mib: int, repeats: int) -> list[Part]:
+    """All parts. Suites work on `mib` MiB of memory, and repeat measurements of time `repeats` times."""
+    without = ("--kconfig_add=CONFIG_ARM64_CONTPTE=n",)
+    blocks = [Cell(k, "arm64", "4K", "no contpte" * bool(words), words) for k in KERNELS for words in (without, ())]
+    atomics = [Cell(k, "arm64", "4K", "stock" * (f == ""), features=f) for k in KERNELS for f in ("", None)]
+    clearing = [Cell(k, "x86_64") for k in KERNELS]
+    extents = [Cell(k, arch) for arch in ("arm64", "x86_64") for k in KERNELS]
+    folios = Part("folio_bench", tuple(blocks), (f"folio_bench.mib={mib}",))
+    return [
+        folios,
+        dataclasses.replace(folios, writes=True),
+        Part("atomic_rmw_bench", tuple(atomics), (f"atomic_rmw_bench.mib={min(mib, 64)}",)),
+        Part("folio_zero_order", tuple(extents), (BY_CALLS,)),
+        Part("clear_pages", tuple(clearing), (f"clear_pages.bench={repeats}",), exact=False),
+    ]
+
+
+def numbers(run: str, console: Iterable[str]) -> list[Number]:
+    """The lines with numbers on a console."""
+    found = []
+    for line in console:
+        if match := _NUMBER.search(line):
+            fields = {name: int(value) for name, value in _FIELD.findall(match[1])}
+            what = " ".join(word for word in match[1].split() if "=" not in word)
+            found.append(Number(run, what, fields))
+    return found
+
+
+def merged(found: Sequence[Number], more: Sequence[Number]) -> list[Number]:
+    """`found`, with the fields that `more` adds to the same kernel and operation, then all other numbers of `more`."""
+    fields = {(number.run, number.what): number.fields for number in more}
+    own = [
+        dataclasses.replace(number, fields={**number.fields, **fields.pop((number.run, number.what), {})})
+        for number in found
+    ]
+    return own + [Number(run, what, fields[run, what]) for run, what in fields]
+
+
+def build(cell: Cell, environ: Mapping[str, str], out: Path, changes: Sequence[catalogue.Mutant] = ()) -> Path:
+    """Build the kernel of a cell with `changes`, which are always on; returns its build folder."""
+    request = launcher.parse(["build", f"--arch={cell.arch}", *cell.arguments])
+    launch = launcher.prepare(request, {**environ, **cell.variables, "O": str(out)})
+    launch = _changed(launch, changes) if changes else launch
+    launch.aside = True
+    if launch.run():
+        raise UserError(f"linux {launch.label} does not build: see the lines above")
+    return launch.build
+
+
+def machines(part: Part, cell: Cell) -> list[str]:
+    """Sets of emulator options to try in turn: KVM does not work on every machine that has it."""
+    if part.exact:
+        return [COUNTED]
+    return [*([NATIVE] if guest.has_kvm(cell.arch) else []), "-accel tcg"]
+
+
+def boot_cell(part: Part, cell: Cell, folder: Path, out: Path) -> list[Number]:
+    """Boot a kernel that was built in `folder`. Raises UserError if it prints no numbers."""
+    words = [*part.words, "pgtable_kunit.timeout=600", f"kunit.filter_glob={part.name}"]
+    log = out / "bench" / f"{part.name}{'-writes' * part.writes}-{cell.slug}.log"
+    verdict = boot.Verdict("none", "", 0)
+    for options in machines(part, cell):
+        more, silence = (LARGE, guest.KVM_SILENCE) if options == NATIVE else ((), TIMEOUT)
+        line = [*boot.command(cell.arch, folder, [*words, *more]), *options.split()]
+        verdict = boot.follow(line, log, TIMEOUT, silence)
+        if verdict.state == "passed":
+            break
+    own = numbers(str(cell), log.read_text(errors="replace").splitlines())
+    if verdict.state != "passed" or not own:
+        state = "no number" if verdict.state == "passed" else verdict.state
+        raise UserError(f"{part.name} on {cell}: {state} in {verdict.where or 'no suite'}; see {log}")
+    return own
+
+
+def run_part(part: Part, environ: Mapping[str, str], out: Path, jobs: int) -> list[Number]:
+    """Build the kernels of a part one after the other, then boot them: `jobs` at a time if the part is exact."""
+    folders = []
+    counters = catalogue.load(COUNTERS) if part.writes else []
+    for cell in part.cells:
+        progress.say(f"{part.name} on {cell}" + ", writes to page tables" * part.writes)
+        folders.append(build(cell, environ, out, counters))
+    with (
+        progress.Progress(part.name, len(part.cells)) as shown,
+        concurrent.futures.ThreadPoolExecutor(jobs if part.exact else 1) as pool,
+    ):
+        waiting = [
+            pool.submit(boot_cell, part, cell, folder, out) for cell, folder in zip(part.cells, folders, strict=True)
+        ]
+        try:
+            for number, future in enumerate(concurrent.futures.as_completed(waiting), 1):
+                future.result()
+                shown.advance(number, "")
+            return [number for future in waiting for number in future.result()]
+        except BaseException:
+            boot.stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _changed(launch: launcher.Launch, changes: Sequence[catalogue.Mutant]) -> launcher.Launch:
+    """The launch of a kernel with `changes`. Of changes with one name the first that fits is applied.
+
+    Raises UserError if none of one name fits.
+    """
+    kernel = source.obtain(launch.settings)
+    texts: dict[str, str] = {}
+    usual = judge.reader(kernel.path, launch.settings.features)
+    fits: set[str] = set()
+
+    def read(name: str) -> str:
+        return texts.get(name) or usual(name)
+
+    for change in changes:
+        if change.name not in fits and (found := change.files(read)):
+            texts |= found
+            fits.add(change.name)
+    if missing := {change.name for change in changes} - fits:
+        raise UserError(f"these mutants do not fit linux {launch.label}: {', '.join(sorted(missing))}")
+    label = f"{launch.label}+{changes[0].name}"
+    others = {name: text.encode() for name, text in texts.items()}
+    tree = launcher.working_copy(kernel, launch.settings, label, others)
+    return launcher.Launch(launch.request, launch.settings, tree, label, "")
+
+
+def run_linear_map(environ: Mapping[str, str], out: Path) -> list[Number]:
+    """How often the boot changes the fixmap to map memory, and how many instructions it takes, per GiB of memory."""
+    found = []
+    known = catalogue.load(catalogue.FOLDER)
+    for by, cpu, names, kernels in LINEAR_MAPS:
+        for kernel in kernels:
+            cell = Cell(kernel, "arm64")
+            progress.say(f"linear map by {by} on {cell}")
+            folder = build(cell, environ, out, [mutant for mutant in known if mutant.name in names])
+            sets, clears = linear_map.changes_per_gib(folder, cpu)
+            per_gib = {
+                "sets_per_gib": round(sets),
+                "clears_per_gib": round(clears),
+                "instructions_per_gib": round(linear_map.instructions_per_gib(folder, cpu)),
+            }
+            found.append(Number(f"{cell}, by {by}", f"linear map of {kernel}", per_gib))
+    return found
+
+
+@dataclass
+class Table:
+    """A table to print, and its plot."""
+
+    title: str
+    head: list[str]
+    rows: list[list[str]] = field(default_factory=list)
+    svg: str = ""
+
+
+def grouped(
+    title: str, of: str, found: Sequence[Number], shown: Sequence[str], bar: Callable[[Number], float]
+) -> Table:
+    """A table with a row for each operation and kernel, and a plot of the ratios.
+
+    The ratio of a row compares it with the first kernel of the same operation.
+    of:  the name of the quantity that is compared
+    bar: returns the quantity
+    """
+    table = Table(title, ["what", "kernel", *(f"#{name}" for name in shown), "#ratio"])
+    bars: dict[str, list[tuple[str, float]]] = {}
+    for what in dict.fromkeys(number.what for number in found):
+        own = [number for number in found if number.what == what]
+        for number in own:
+            ratio = bar(number) / bar(own[0]) if bar(own[0]) else 0.0
+            cells = [str(number.fields.get(name, "")) for name in shown]
+            table.rows.append([what, number.run, *cells, f"{ratio:.3f}"])
+            bars.setdefault(what, []).append((number.run, ratio))
+    table.svg = plot.ratios(title, f"{of}, relative to the first kernel of each group", bars)
+    return table
+
+
+def tables(found: Mapping[str, Sequence[Number]]) -> list[Table]:
+    """The tables of the parts that ran."""
+
+    def rate(number: Number) -> float:
+        size = number.what.split()[-1]
+        scale = 1024 if size[-1] == "M" else 1
+        return int(size[:-1]) * scale * 1024 / max(1, number.fields["ns_median"])
+
+    result = []
+    if own := found.get("folio_bench"):
+        shown = ("ns", "faults", "copies", "invalidations", "writes")
+        result.append(grouped("System calls on memory", "time", own, shown, lambda n: n.fields["ns"]))
+    if own := found.get("atomic_rmw_bench"):
+        result.append(grouped("Memory filled by instructions", "time", own, ("ns", "faults"), lambda n: n.fields["ns"]))
+    if own := found.get("folio_zero_order"):
+        result.append(grouped("Folios cleared", "calls", own, ("pages", "clears"), lambda n: n.fields["clears"]))
+    if own := found.get("clear_pages"):
+        rates = [n for n in own if "ns_median" in n.fields]
+        result.append(grouped("Clearing", "bytes a nanosecond", rates, ("ns_median", "spread"), rate))
+    if own := found.get("linear_map"):
+        costs = ("sets_per_gib", "clears_per_gib", "instructions_per_gib")
+        result.append(grouped("Linear map", "instructions", own, costs, lambda n: n.fields["instructions_per_gib"]))
+    return result
+
+
+def text(table: Table) -> str:
+    """A table for a terminal."""
+    lines = [[name.lstrip("#") for name in table.head], *table.rows]
+    width = [max(len(line[i]) for line in lines) for i in range(len(table.head))]
+    number = [name.startswith("#") for name in table.head]
+    return "\n".join(
+        [table.title]
+        + [
+            "  ".join(
+                cell.rjust(w) if right else cell.ljust(w) for cell, w, right in zip(line, width, number, strict=True)
+            ).rstrip()
+            for line in lines
+        ]
+    )
+
+
+def ktap(found: Mapping[str, Sequence[Number]]) -> str:
+    """The numbers as KTAP: one suite per part, and one case per number, with the fields as diagnostics."""
+    lines = ["KTAP version 1", f"1..{len(found)}"]
+    for place, (name, own) in enumerate(found.items(), 1):
+        lines += ["    KTAP version 1", f"    # Subtest: {name}", f"    1..{len(own)}"]
+        for case, number in enumerate(own, 1):
+            fields = " ".join(f"{key}={value}" for key, value in number.fields.items())
+            lines += [f"    # number {number.what} {fields}", f"    ok {case} {number.what} on {number.run}"]
+        lines.append(f"ok {place} {name}")
+    return "\n".join(lines)
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    settings = from_environment({**environ, "ARCH": "", "PAGES": ""})
+    if settings.kdir:
+        raise UserError(
+            "KDIR= is set, but make bench compares packaged kernels; "
+            "for your tree run kunit.py with --kernel_args folio_bench.mib=1024"
+        )
+    mib, repeats = (_whole(environ, name, default) for name, default in (("MIB", 1024), ("REPEATS", 25)))
+    jobs = _whole(environ, "JOBS", os.cpu_count() or 1)
+    only = environ.get("ONLY", "")
+    (settings.out / "bench").mkdir(parents=True, exist_ok=True)
+    for kernel in KERNELS:
+        source.obtain(dataclasses.replace(settings, kernel=kernel))
+    found: dict[str, list[Number]] = {}
+    for part in parts(mib, repeats):
+        if only in ("", part.name):
+            if part.name == "clear_pages" and not guest.has_kvm("x86_64"):
+                progress.say(
+                    "clear_pages: this machine emulates x86_64, so the times are the emulator's, not a processor's"
+                )
+            own = run_part(part, {**environ, "KDIR": ""}, settings.out, jobs)
+            found[part.name] = merged(found.get(part.name, []), own)
+    if only in ("", "linear_map"):
+        found["linear_map"] = run_linear_map(environ, settings.out)
+    if not found:
+        raise UserError(f"ONLY={only}: use {', '.join(p.name for p in parts(mib, repeats))} or linear_map")
+    shown = tables(found)
+    content = {
+        "numbers": {name: [dataclasses.asdict(number) for number in own] for name, own in found.items()},
+        "tables": [dataclasses.asdict(table) for table in shown],
+    }
+    disk.replace(settings.out / "bench/bench.json", json.dumps(content, indent=1).encode())
+    forms = plot.save({table.title: table.svg for table in shown}, settings.out / "bench")
+    print(ktap(found))
+    for table in shown:
+        print("\n".join(f"# {line}" for line in text(table).splitlines()))
+    progress.say(f"bench.json and plots as {forms} in {settings.out / 'bench'}")
+    return 0
+
+
+def _whole(environ: Mapping[str, str], name: str, default: int) -> int:
+    value = environ.get(name) or str(default)
+    if not value.isdigit() or value == "0":
+        raise UserError(f"{name}={value}: use a whole number above 0")
+    return int(value)
+
+
+def load(path: str) -> dict[tuple[str, str, str], dict[str, int]]:
+    """The numbers of one result, by part, operation and kernel."""
+    file = Path(path)
+    file = file / "bench/bench.json" if file.is_dir() else file
+    try:
+        content: dict[str, Any] = json.loads(file.read_text())
+        return {
+            (name, number["what"], number["run"]): number["fields"]
+            for name, own in content["numbers"].items()
+            for number in own
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise UserError(f"{path}: no result of make bench (an O= folder, or its bench/bench.json)") from None
+
+
+def verdict(name: str, a: Mapping[str, int], b: Mapping[str, int]) -> str:
+    """How two values of one field compare: "" if they are equal, or if they differ within spread or tolerance."""
+    if name not in TOLERANCE:
+        return "" if a[name] == b[name] else "differs"
+    apart, spread = abs(a[name] - b[name]), max(a.get("spread", 0), b.get("spread", 0))
+    if apart <= 3 * spread or apart < TOLERANCE[name] * max(a[name], b[name]):
+        return ""
+    return "faster" if b[name] < a[name] else "slower"
+
+
+def compare(a: str, b: str) -> str:
+    """A table of the numbers in which two results differ."""
+    one, two = load(a), load(b)
+    both = [key for key in one if key in two]
+    if not both:
+        raise UserError(f"{a} and {b} have no measurement in common; run make bench with the same ONLY= for both")
+    table = Table("", ["what", "kernel", "of", "#A", "#B", "#B/A", "verdict"])
+    same = 0
+    for key in both:
+        for name in one[key]:
+            if name not in two[key] or name in NOT_COMPARED or key[1] == "clock_step":
+                continue
+            said = verdict(name, one[key], two[key])
+            same += not said
+            if said:
+                x, y = one[key][name], two[key][name]
+                table.rows.append([key[1], key[2], name, str(x), str(y), f"{y / x:.3f}" if x else "-", said])
+    lines = text(table).splitlines()[1:] if table.rows else []
+    return "\n".join([*lines, f"{len(table.rows)} of {len(table.rows) + same} numbers differ"])
+
+
+def run_compare(environ: Mapping[str, str]) -> int:
+    """`bench-compare`; returns the exit status."""
+    if not (environ.get("A") and environ.get("B")):
+        raise UserError("no results to compare; name two folders, as in A=out B=other/out")
+    print(compare(environ["A"], environ["B"]))
+    return 0
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("bench", run, environ)
+
+
+def main_compare(environ: Mapping[str, str]) -> int:
+    """`bench-compare`."""
+    return command.run("bench-compare", run_compare, environ)

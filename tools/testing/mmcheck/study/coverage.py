@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make coverage: which lines and branches of the code under test the suites run.
+
+The kernel counts with gcov in the files that the catalogue's mutants change, and in the files and suites that use
+inline functions of these. When the suites have run, the init program copies the counters to a disk. lcov merges the
+counts that several objects have for one header, and genhtml makes HTML. A table has one line for each function under
+test.
+"""
+
+import fnmatch
+import json
+import re
+import shutil
+import subprocess
+import tarfile
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..boot import boot, guest
+from ..core import command, disk, progress
+from ..core.errors import UserError
+from ..core.settings import Settings, from_environment
+from ..kernel import source, toolchain
+from ..mutants import schemata
+from ..mutants.judge import reader
+from ..run import launcher
+
+WANTED = Path(__file__).parent / "coverage.toml"
+FOLDERS = ("mm/tests", "arch/arm64/mm/tests")
+"""Folders of the overlay. Their objects count lines too, since they use inline functions of headers."""
+
+TIMEOUT = 1800
+DISK = 64
+"""The size in MiB of the disk that the counters are copied to."""
+
+BOOTS: tuple[tuple[str, ...], ...] = ((), ("-smp", "2"))
+"""The options of the emulator that each boot adds. With two CPUs only the suites about races run."""
+
+
+@dataclass
+class Function:
+    """The counts of one function: `lines` by line, and `branches` by line and branch, say how often each ran."""
+
+    file: str
+    name: str
+    start: int
+    lines: dict[int, int] = field(default_factory=dict)
+    branches: dict[tuple[int, str], int] = field(default_factory=dict)
+
+    @property
+    def missed(self) -> list[int]:
+        """Lines that did not run."""
+        return sorted(line for line, count in self.lines.items() if not count)
+
+    @property
+    def one_way(self) -> list[int]:
+        """Lines that ran, with a branch that was never taken."""
+        return sorted({line for (line, _), count in self.branches.items() if not count and self.lines.get(line)})
+
+
+def share(counts: Iterable[int]) -> tuple[int, int]:
+    """How many of the counts are not zero, and how many there are."""
+    every = list(counts)
+    return sum(count > 0 for count in every), len(every)
+
+
+def percent(part: tuple[int, int]) -> str:
+    """A share in per cent, and as a fraction."""
+    hit, every = part
+    return f"{100 * hit / every:5.1f}% {hit}/{every}" if every else "    -"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One file under test, its functions under test (globs), and why some of their lines need not run."""
+
+    file: str
+    functions: tuple[str, ...]
+    reasons: Mapping[str, str]
+
+
+def wanted(path: Path = WANTED) -> list[Wanted]:
+    """The code under test."""
+    content = tomllib.loads(path.read_text())
+    return [Wanted(f["path"], tuple(f.get("functions", ["*"])), f.get("reasons", {})) for f in content["file"]]
+
+
+def read(info: str, files: Sequence[Wanted]) -> list[Function]:
+    """The functions under test in a tracefile of lcov. The source files say where each begins and ends."""
+    found: list[Function] = []
+    for block in info.split("end_of_record"):
+        name = re.search(r"^SF:(.*)$", block, re.MULTILINE)
+        file = next((w for w in files if name and name[1].endswith(f"/{w.file}")), None)
+        if name is None or file is None:
+            continue
+        text = Path(name[1]).read_text(errors="replace")
+        whole = [
+            (
+                Function(file.file, function.name[0], text.count("\n", 0, function.start)),
+                text.count("\n", 0, function.end),
+            )
+            for function in schemata.functions(text)
+            if any(fnmatch.fnmatchcase(function.name[0], glob) for glob in file.functions)
+        ]
+        for line, count in re.findall(r"^DA:(\d+),(\d+)", block, re.MULTILINE):
+            if own := _around(whole, int(line)):
+                own.lines[int(line)] = int(count)
+        for line, branch, count in re.findall(r"^BRDA:(\d+),(\d+,\d+),(\S+)", block, re.MULTILINE):
+            # "-" means that the line did not run at all. The branch need not count, since the line counts already.
+            if count != "-" and (own := _around(whole, int(line))):
+                own.branches[int(line), branch] = int(count)
+        found += [function for function, _ in whole if function.lines]
+    return sorted(found, key=lambda f: ([w.file for w in files].index(f.file), f.start))
+
+
+def _around(functions: Sequence[tuple[Function, int]], line: int) -> Function | None:
+    """The function that has a line in its body; lines count from 1."""
+    return next((function for function, end in functions if function.start < line <= end + 1), None)
+
+
+class Session:
+    """One run of the command on one kernel."""
+
+    def __init__(self, settings: Settings) -> None:
+        if settings.arch not in guest.DEBIAN:
+            raise UserError(f"ARCH={settings.arch}: coverage is measured on {', '.join(guest.DEBIAN)}")
+        source.judge(settings)
+        needed = toolchain.requirements(settings.arch, own_compiler=False)
+        toolchain.provide([*needed, "lcov", f"{toolchain.cross_prefix(settings.arch)}gcov"])
+        self.settings = settings
+        self.source = source.obtain(settings)
+        self.label = f"{launcher.label_of(self.source, settings)}+coverage"
+        self.folder = settings.out / "coverage" / "-".join([self.label, settings.arch, settings.pages])
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.files = wanted()
+
+    def makefiles(self) -> dict[str, bytes]:
+        """The Makefiles of the tree, with lines that make the chosen objects count."""
+        text = reader(self.source.path, self.settings.features)
+        objects: dict[str, list[str]] = {}
+        for name in tomllib.loads(WANTED.read_text())["objects"]:
+            path = Path(name)
+            objects.setdefault(str(path.parent / "Makefile"), []).append(f"GCOV_PROFILE_{path.stem}.o := y\n")
+        result = {}
+        for name in [*objects, *(f"{folder}/Makefile" for folder in FOLDERS)]:
+            lines = objects.get(name, ["GCOV_PROFILE := y\n"])
+            result[name] = (text(name) + "\n" + "".join(lines)).encode()
+        return result
+
+    def build(self) -> Path:
+        """Build the kernel; returns its build folder."""
+        tree = launcher.working_copy(self.source, self.settings, self.label, self.makefiles())
+        config = [line for line in (guest.HERE / "coverage.config").read_text().splitlines() if "=" in line]
+        bus = {"arm64": ["CONFIG_VIRTIO_MMIO=y"], "x86_64": ["CONFIG_PCI=y", "CONFIG_VIRTIO_PCI=y"]}
+        more = [f"--kconfig_add={line}" for line in [*config, *bus[self.settings.arch]] if not line.startswith("#")]
+        request = launcher.parse(["build", f"--arch={self.settings.arch}", *more])
+        launch = launcher.Launch(request, self.settings, tree, self.label, "")
+        if launch.run():
+            raise UserError(f"linux {self.label} does not build for {self.settings.arch}: see the lines above")
+        return launch.build
+
+    def run(self, build: Path, number: int, more: Sequence[str]) -> Path:
+        """Boot once; returns the tracefile with what ran."""
+        disk, initrd = self.folder / "counters.img", self.folder / "init.cpio"
+        with disk.open("wb") as file:
+            file.truncate(DISK << 20)
+        empty = self.folder / "none"
+        empty.write_text("")
+        init = guest.HERE / "coverage-init"
+        guest.pack(guest.specification(self.settings.arch, self.settings.cache, {}, empty, init), build, initrd)
+        words = ["kunit_shutdown=no", "panic=-1", "pgtable_kunit.timeout=600"]
+        words += ["kunit.filter_glob=*_race*"] if more else []
+        command = [*boot.command(self.settings.arch, build, words), "-initrd", str(initrd), *more]
+        command += guest.drive(self.settings.arch, disk)
+        console = self.folder / f"console-{number}.log"
+        verdict = boot.follow(command, console, TIMEOUT)
+        if verdict.state != "passed":
+            raise UserError(f"linux {self.label}: {verdict.state} in {verdict.where}; see {console}")
+        return self.trace(build, disk, self.folder / f"boot-{number}.info")
+
+    def trace(self, build: Path, disk: Path, target: Path) -> Path:
+        """Make a tracefile of the counters on a disk."""
+        for old in build.rglob("*.gcda"):
+            old.unlink()
+        try:
+            with tarfile.open(disk) as archive:
+                for member in archive:
+                    # Resolve links and "..": the machine that wrote the archive runs the code under test.
+                    path = Path("/" + member.name.lstrip("./")).resolve()
+                    if member.isfile() and path.suffix == ".gcda" and path.is_relative_to(build.resolve()):
+                        content = archive.extractfile(member)
+                        assert content
+                        path.write_bytes(content.read())
+        except tarfile.TarError:
+            raise UserError(f"the machine saved no coverage counters: see the consoles in {self.folder}") from None
+        self.lcov("--capture", "--directory", str(build), "--output-file", str(target))
+        return target
+
+    def lcov(self, *arguments: str) -> None:
+        """Run lcov. Raises UserError if it fails."""
+        gcov = shutil.which(f"{toolchain.cross_prefix(self.settings.arch)}gcov") or "gcov"
+        command = ["lcov", "-q", "--rc", "lcov_branch_coverage=1", "--gcov-tool", gcov, *arguments]
+        self._tool(command)
+
+    def _tool(self, command: Sequence[str]) -> None:
+        log = self.folder / f"{command[0]}.log"
+        with log.open("w") as file:
+            if subprocess.run(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT).returncode:
+                raise UserError(f"{command[0]} failed: see {log}")
+
+    def html(self, traces: Sequence[Path]) -> Path:
+        """Merge the tracefiles, keep the files under test, and make HTML; returns the merged tracefile."""
+        merged, target = self.folder / "merged.info", self.folder / "coverage.info"
+        self.lcov(*(word for trace in traces for word in ("-a", str(trace))), "-o", str(merged))
+        self.lcov("--extract", str(merged), *(f"*/{file.file}" for file in self.files), "-o", str(target))
+        page = ["genhtml", "-q", "--branch-coverage", "--ignore-errors", "source", "-o", str(self.folder / "html")]
+        self._tool([*page, str(target)])
+        return target
+
+    def measure(self) -> list[Function]:
+        """Build, boot, and read the counters; returns the functions under test."""
+        build = self.build()
+        with progress.Progress(f"coverage of linux {self.label}", len(BOOTS)) as shown:
+            traces = []
+            for number, more in enumerate(BOOTS):
+                traces.append(self.run(build, number, more))
+                shown.advance(number + 1)
+        found = read(self.html(traces).read_text(), self.files)
+        disk.replace(self.folder / "coverage.json", json.dumps(self.summary(found), indent=1).encode())
+        return found
+
+    def summary(self, found: Sequence[Function]) -> dict[str, object]:
+        """The content of coverage.json."""
+        functions = [
+            {"file": f.file, "name": f.name, "lines": share(f.lines.values()), "branches": share(f.branches.values())}
+            | {"missed": f.missed, "one_way": f.one_way, "reason": reason(f, self.files)}
+            for f in found
+        ]
+        return {"kernel": self.label, "arch": self.settings.arch, "pages": self.settings.pages, "functions": functions}
+
+
+def reason(function: Function, files: Sequence[Wanted]) -> str:
+    """Why some lines or branches of a function do not run, from coverage.toml; "" if all run or it gives no reason."""
+    if not function.missed and not function.one_way:
+        return ""
+    return next((w.reasons.get(function.name, "") for w in files if w.file == function.file), "")
+
+
+def table(found: Sequence[Function], files: Sequence[Wanted]) -> str:
+    """A line for each function and each file: shares of lines and branches, lines that did not run, and why."""
+    lines = []
+    width = max((len(function.name) for function in found), default=0) + 2
+    for file in dict.fromkeys(function.file for function in found):
+        own = [function for function in found if function.file == file]
+        whole = (
+            share(count for function in own for count in function.lines.values()),
+            share(count for function in own for count in function.branches.values()),
+        )
+        lines.append(f"{file:{width}}  lines {percent(whole[0]):15}  branches {percent(whole[1])}")
+        for function in own:
+            line, branch = share(function.lines.values()), share(function.branches.values())
+            text = f"  {function.name:{width - 2}}        {percent(line):15}           {percent(branch):15}"
+            missed = [f"not run: {_spans(function.missed)}"] if function.missed else []
+            missed += [f"one way only: {_spans(function.one_way)}"] if function.one_way else []
+            lines.append(f"{text}  {'; '.join(missed)}".rstrip())
+            if why := reason(function, files):
+                lines.append(f"    {why}")
+    return "\n".join(lines)
+
+
+def _spans(numbers: Sequence[int]) -> str:
+    """`1 2 3 7` as `1-3 7`."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return " ".join(f"{a}-{b}" if a != b else str(a) for a, b in spans)
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    session = Session(from_environment({"ARCH": "arm64", **environ}))
+    found = session.measure()
+    print(table(found, session.files))
+    progress.say(f"HTML, coverage.info and coverage.json in {session.folder}")
+    return 0
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("coverage", run, environ)

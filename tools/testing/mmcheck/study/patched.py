@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make known-issues`: does each patch of a known issue fix it, and does the suite notice the fix?
+
+First the kernel runs as it is, with strict=1. At least one test of each issue must fail, and the issue's reproducer
+must print BUG. Then all patches that fit go into one private copy of the tree. There the table must say that the issues
+are gone. The same tests run with the issues declared present (pgtable_kunit.issues=, ISSUES=). They must pass, and say
+that the issue is stale, and the reproducer must print OK. BEFORE=no leaves out the kernel without patches.
+
+An issue is tested on a machine where a test meets it: arm64 with 4K pages, if the table names no other machine. ARCH=
+and PAGES= choose one machine for all issues.
+"""
+
+import dataclasses
+import fnmatch
+import subprocess
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from ..boot import guest, results
+from ..core import command, progress
+from ..core.errors import FAILED, PASSED, UserError
+from ..core.settings import PROJECT, Settings, from_environment
+from ..kernel import known_issues, source, toolchain
+from ..kernel.known_issues import Issue
+from ..mutants import catalogue, judge
+from ..run import closing, launcher, selftests
+from ..run.session import SelftestRun
+
+REPRODUCERS = PROJECT / "patches/reproducers"
+
+
+def fixed(issues: Sequence[Issue], read: Callable[[str], str]) -> tuple[list[Issue], dict[str, bytes]]:
+    """The issues that a tree has, and its files as the patches of these issues change them.
+
+    Raises UserError if no patch of an issue fits, or if the table finds the faulty code even with the patch.
+    """
+    files: dict[str, str] = {}
+
+    def patched(name: str) -> str:
+        return files[name] if name in files else read(name)
+
+    version = known_issues.version_of(read)
+    found = [issue for issue in issues if issue.shown(version, read)]
+    for issue in found:
+        for name in issue.patch:
+            new = catalogue.patch(PROJECT / name).files(patched)
+            if new:
+                files |= new
+                break
+        else:
+            raise UserError(f"known issue {issue.number}: no patch fits; there are {', '.join(issue.patch)}")
+        if issue.shown(version, patched) is not False:
+            raise UserError(f"known issue {issue.number}: with {name} the tree still seems to have the faulty code")
+    return found, {name: text.encode() for name, text in files.items()}
+
+
+def machines(issues: Sequence[Issue], settings: Settings, chosen: bool) -> dict[Settings, list[Issue]]:
+    """Where to test each issue: on its own machine, or on the one of `settings` if the user has `chosen` that."""
+    found: dict[Settings, list[Issue]] = {}
+    for issue in issues:
+        arch, pages = (settings.arch, settings.pages) if chosen else issue.machine
+        found.setdefault(dataclasses.replace(settings, arch=arch, pages=pages), []).append(issue)
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What runs on each of the two kernels.
+
+    kunit, selftests: the tests that the table names
+    reproducers:      programs of patches/reproducers/, by name without ending
+    config:           configuration lines that the KUnit kernel needs in addition
+    whole:            run all other tests too
+    """
+
+    kunit: tuple[str, ...]
+    selftests: tuple[str, ...]
+    reproducers: tuple[str, ...]
+    config: tuple[str, ...]
+    whole: bool = False
+
+
+def plan(issues: Sequence[Issue], arch: str, whole: bool = False) -> Plan:
+    """What to run for `issues`; `whole`: and all other tests."""
+    fixtures = {case.partition(".")[0] for program in selftests.programs() for case in program.cases}
+    named = list(dict.fromkeys(test for issue in issues for test in issue.tests))
+    kunit = [test for test in named if test.partition(".")[0] not in fixtures]
+    user = arch in guest.DEBIAN
+    config = [line for issue in issues for line in issue.config] if arch == "arm64" else []
+    return Plan(
+        tuple(kunit),
+        tuple(test for test in named if test not in kunit) if user else (),
+        tuple(
+            reproducer(issue)
+            for issue in issues
+            if user and (REPRODUCERS / f"{reproducer(issue)}.c").exists() and not issue.file.startswith("arch/um/")
+        ),
+        tuple(dict.fromkeys(config)),
+        whole,
+    )
+
+
+def reproducer(issue: Issue) -> str:
+    """The name that the reproducer of an issue has, if there is one."""
+    return f"known-issue-{issue.number}"
+
+
+def compiled(names: Sequence[str], arch: str, folder: Path, headers: Path) -> dict[str, Path]:
+    """Build reproducers in `folder` as a user would, but static and with the kernel's own `headers`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = {name: folder / name for name in names}
+    for name, path in found.items():
+        cc: list[str | Path] = [f"{toolchain.cross_prefix(arch)}gcc", "-static", "-isystem", headers]
+        if subprocess.run([*cc, "-o", path, REPRODUCERS / f"{name}.c"]).returncode:
+            raise UserError(f"{REPRODUCERS / name}.c does not build: see the lines above")
+    return found
+
+
+class Session:
+    """One of the two kernels, and what its tests say."""
+
+    def __init__(self, settings: Settings, label: str, tree: Path, parameter: str, word: str) -> None:
+        """`tree` is the working copy `label`; `parameter` and `word` make KUnit and selftests judge known issues."""
+        self.settings, self.label, self.tree = settings, label, tree
+        self.parameter, self.word = parameter, word
+        self.cases: dict[str, list[results.Case]] = {}
+
+    def note(self, cases: Iterable[results.Case]) -> None:
+        """Keep the verdicts of a boot by each name of a case; all parameters or variants of a case share its names."""
+        for case in cases:
+            for name in names(case):
+                self.cases.setdefault(name, []).append(case)
+
+    def states(self, without: Collection[str]) -> dict[str, str]:
+        """The state of each case by its full name, but for the tests `without`."""
+        every = {id(case): case for cases in self.cases.values() for case in cases}.values()
+        return {f"{case.suite}.{case.name}": case.state for case in every if not names(case) & set(without)}
+
+    def run(self, todo: Plan) -> None:
+        """Build the kernels, and run all of `todo`."""
+        if todo.kunit or todo.whole:
+            self.kunit([] if todo.whole else todo.kunit, todo.config)
+        if todo.selftests or todo.reproducers or (todo.whole and self.settings.arch in guest.DEBIAN):
+            self.selftests([] if todo.whole else todo.selftests, todo.reproducers, todo.whole)
+
+    def kunit(self, tests: Sequence[str], config: Sequence[str]) -> None:
+        """Build the kernel with the suites, and boot it for each of `tests`, or once for all tests if there are none.
+
+        An architecture may lack some of `tests`.
+        """
+        words = [f"--arch={self.settings.arch}", *(f"--kconfig_add={line}" for line in config)]
+        if self.launch("build", *words).run():
+            raise UserError(f"linux {self.label} does not build for {self.settings.arch}: see the lines above")
+        for glob in [[test] for test in tests] or [[]]:
+            launch = self.launch("exec", *words, "--kernel_args", self.parameter, *glob)
+            try:
+                launch.run()
+                with (launch.build / "test.log").open(errors="replace") as lines:
+                    self.note(results.kunit(lines))
+            except UserError as error:
+                progress.say(f"{' '.join(glob) or 'the suites'}: {error}")
+
+    def launch(self, *words: str) -> launcher.Launch:
+        """How to run kunit.py on the tree."""
+        return launcher.Launch(launcher.parse(words), self.settings, self.tree, self.label, "")
+
+    def selftests(self, tests: Sequence[str], reproducers: Sequence[str], whole: bool) -> None:
+        """Run cases of selftests, or the `whole` of them, and reproducers."""
+        arch = self.settings.arch
+        selftests.provide(arch)
+        launch = launcher.Launch(selftests.request(arch), self.settings, self.tree, self.label, "")
+        session = SelftestRun(launch, [self.word])
+        globs = " ".join(f"{fixture}.*{case}" for fixture, case in (test.split(".") for test in tests))
+        alone = [selftests.Program(name) for name in reproducers]
+        every = [*selftests.programs(), *alone]
+        wanted = selftests.chosen(selftests.programs() if whole else every, globs) if globs or whole else []
+        files = session.build([program.name for program in wanted]) if wanted else {}
+        if not wanted:
+            session.kernel()
+        files |= compiled(reproducers, arch, session.folder / "reproducers", launch.build / "usr/include")
+        self.note(session.run([*wanted, *alone], every, files))
+
+    def verdict(self, issue: Issue, test: str) -> str:
+        """What became of a test of an issue, or of its reproducer."""
+        cases = self.cases.get(test, [])
+        if any(case.state == "failed" for case in cases):
+            return "failed"
+        said = [int(match[1]) for case in cases for match in map(known_issues.STALE.search, case.text) if match]
+        if issue.number in said:
+            return "stale"
+        if any(case.state == "passed" for case in cases):
+            return "passed"
+        return f"skipped: {' '.join(cases[0].text)}".rstrip(": ") if cases else "did not run"
+
+
+def names(case: results.Case) -> set[str]:
+    """What the table may call a case: `suite.case`, or `fixture.case`; the same for each parameter and variant."""
+    whole = case.name.partition(":")[0]
+    variant = whole.split(".")
+    return {f"{case.suite}.{variant[-1]}".rstrip("."), whole, f"{variant[0]}.{variant[-1]}"}
+
+
+def met(before: Mapping[str, str] | None, after: Mapping[str, str]) -> bool:
+    """Whether any test, or the reproducer, meets an issue on this architecture with this page size."""
+    return "failed" in (before or {}).values() or "stale" in after.values()
+
+
+def wrong(before: Mapping[str, str] | None, after: Mapping[str, str], alone: str) -> str:
+    """What is wrong with an issue, by the verdicts of its tests and of its reproducer `alone`; "" if nothing is."""
+    tests = {test: verdict for test, verdict in after.items() if test != alone}
+    if "failed" in after.values():
+        return "a test fails with the patch"
+    if not met(before, after):
+        return ""
+    if "passed" in tests.values() and "stale" not in tests.values():
+        return "no test says that the issue is stale"
+    if before is None:
+        return ""
+    if "failed" not in [verdict for test, verdict in before.items() if test != alone]:
+        return "no test fails without the patch"
+    if before.get(alone) == "passed":
+        return "the reproducer prints OK without the patch"
+    return ""
+
+
+def changed(before: Mapping[str, str] | None, after: Mapping[str, str]) -> list[str]:
+    """What is wrong with cases that no issue names, by their states without the patches and with them."""
+    old = before or {}
+    bad = [f"{name}: failed with the patches" for name, state in after.items() if state == "failed"]
+    for name, state in old.items():
+        new = after.get(name, "did not run")
+        if new not in (state, "failed"):
+            bad.append(f"{name}: {state} without the patches, {new} with them")
+    return bad
+
+
+@dataclasses.dataclass(frozen=True)
+class Proof:
+    """What became of the tests of an issue.
+
+    issue:   the entry of the table
+    machine: where they ran: architecture, and pages on arm64
+    before:  by test and reproducer, the verdict without the patches; None where nothing ran without them
+    after:   the same with the patches
+    """
+
+    issue: Issue
+    machine: str
+    before: Mapping[str, str] | None
+    after: Mapping[str, str]
+
+    @property
+    def met(self) -> bool:
+        """Whether the machine has the issue."""
+        return met(self.before, self.after)
+
+    @property
+    def wrong(self) -> str:
+        """Why the proof fails; "" if it does not fail, or if the user's machine does not have the issue."""
+        if not self.met and self.machine == self.issue.where:
+            return f"no test meets it on {self.machine}"
+        return wrong(self.before, self.after, reproducer(self.issue))
+
+
+def prove(
+    kernel: source.Source, issues: Sequence[Issue], settings: Settings, environ: Mapping[str, str], whole: bool
+) -> tuple[list[Proof], list[str]]:
+    """Test `issues`, which `kernel` has, without their patches and with them, each on its machine.
+
+    Returns a proof for each issue, and what is wrong with other tests. With `whole` the other tests run too, on the
+    machine of `settings`.
+    """
+    both = environ.get("BEFORE") or "yes"
+    if both not in ("yes", "no"):
+        raise UserError(f"BEFORE={both}: use BEFORE=no to leave out the kernel without the patches")
+    places = machines(issues, settings, bool(environ.get("ARCH") or environ.get("PAGES")))
+    needs = [need for place in places for need in toolchain.requirements(place.arch, own_compiler=False)]
+    toolchain.provide([*dict.fromkeys(needs), "patch"])
+    found, files = fixed(issues, judge.reader(kernel.path, settings.features))
+    bits = hex(sum(1 << issue.number for issue in found))
+    label = launcher.label_of(kernel, settings)
+    named = [test for issue in issues for test in [*issue.tests, reproducer(issue)]]
+    proofs: dict[int, Proof] = {}
+    bad: list[str] = []
+    for place, own in places.items():
+        everything = whole and place == settings
+        todo = plan(own, place.arch, everything)
+        before = None
+        if both == "yes":
+            tree = launcher.working_copy(kernel, place, label, {})
+            before = Session(place, label, tree, "pgtable_kunit.strict=1", "STRICT=1")
+            before.run(todo)
+        tree = launcher.working_copy(kernel, place, f"{label}+fixed", files)
+        after = Session(place, f"{label}+fixed", tree, f"pgtable_kunit.issues={bits}", f"ISSUES={bits}")
+        after.run(todo)
+        name = f"{place.arch} {place.pages}" if place.arch == "arm64" else place.arch
+        if everything:
+            states = changed(before.states(named) if before else None, after.states(named))
+            bad += [f"{name}: {text}" for text in states]
+        for issue in own:
+            alone = reproducer(issue)
+            tests = [*issue.tests, *([alone] if alone in todo.reproducers else [])]
+            old = {test: before.verdict(issue, test) for test in tests} if before else None
+            proofs[issue.number] = Proof(issue, name, old, {test: after.verdict(issue, test) for test in tests})
+    return [proofs[issue.number] for issue in issues], bad
+
+
+def known(kernel: source.Source, settings: Settings, environ: Mapping[str, str]) -> list[Issue]:
+    """The issues that a kernel has, among those that ONLY= names. Raises UserError if it has none."""
+    only = (environ.get("ONLY") or "*").split()
+    read = judge.reader(kernel.path, settings.features)
+    version = known_issues.version_of(read)
+    wanted = [i for i in known_issues.load() if any(fnmatch.fnmatch(str(i.number), glob) for glob in only)]
+    if not (found := [issue for issue in wanted if issue.shown(version, read)]):
+        raise UserError(f"linux {kernel.label} has none of the known issues {' '.join(only)}")
+    return found
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status: 1 if a patch does not fix its issue, or no test shows that it does."""
+    settings = from_environment({"ARCH": "arm64", **environ})
+    kernel = source.obtain(settings)
+    proofs, _ = prove(kernel, known(kernel, settings, environ), settings, environ, whole=False)
+    return report(proofs, launcher.label_of(kernel, settings), settings, environ)
+
+
+def report(proofs: Sequence[Proof], label: str, settings: Settings, environ: Mapping[str, str]) -> int:
+    """Print what became of each test, without the patches and with them; returns the exit status."""
+    print(f"{'':3} {'':50} {'without the patch':18} with it")
+    for proof in proofs:
+        number = proof.issue.number
+        for test, new in proof.after.items():
+            print(f"{number:3} {test:50} {(proof.before or {}).get(test, ''):18} {new}".rstrip())
+        if proof.wrong:
+            print(f"{number:3} NOT PROVEN: {proof.wrong}")
+        elif not proof.met:
+            print(f"{number:3} no test met the issue on {proof.machine}: KNOWN_ISSUES.md says what it needs")
+    bad = [proof.issue.number for proof in proofs if proof.wrong]
+    absent = [proof.issue.number for proof in proofs if not (proof.wrong or proof.met)]
+    count = len(proofs) - len(absent)
+    verdict = "FAILED" if bad else "passed" if count else "nothing was tested"
+    before = "" if environ.get("BEFORE") == "no" else f" and {label}"
+    for line in closing.lines(
+        f"{verdict}: {count - len(bad)} of {count} patches fix their issue on linux {label}",
+        [
+            f"issues without proof that the patch fixes them: {', '.join(map(str, bad))}" if bad else "",
+            f"issues that no test met in this run: {', '.join(map(str, absent))}" if absent else "",
+        ],
+        f"{settings.out} (the consoles of the kernels {label}+fixed{before})",
+        closing.make("known-issues", environ, ONLY=str(bad[0])) if bad else "",
+    ):
+        print(line)
+    return FAILED if bad else PASSED
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("known-issues", run, environ)

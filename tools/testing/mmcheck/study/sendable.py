@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make patches: writes the patches of known issues as mails, and checks each with the kernel that it is for.
+
+For each issue that the kernel has, it writes a file for `git send-email` into out/patches/KERNEL/, with author,
+Signed-off-by, maintainers and lists. FROM='Name <address>' sets the author; the default is git's user.name and
+user.email. ONLY= chooses issues by number, and then only their tests run: the other issues are still in the kernel.
+
+A patch passes if all this is true: `git am` applies it to the kernel's files, checkpatch.pl --strict reports nothing,
+the kernel builds with it, and `make known-issues` shows that it fixes its issue. On one machine (arm64 with 4K pages,
+or what ARCH= and PAGES= say) all tests run without the patches and with them: a test that no issue names must keep its
+verdict. BOOT=no leaves out all builds and boots. patches.json next to the mails has the whole result.
+"""
+
+import email.utils
+import json
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core import command, git, ours
+from ..core.errors import FAILED, PASSED, UserError
+from ..core.settings import PROJECT, from_environment
+from ..kernel import source, toolchain
+from ..kernel.known_issues import Issue
+from ..mutants import catalogue, judge
+from ..run import closing
+from . import patched
+from .patched import Proof
+
+_AUTHOR = re.compile(r"([^<>\n]+) <([^<>\s@]+@[^<>\s@]+)>")
+
+
+@dataclass(frozen=True)
+class Mail:
+    """A patch as a mail: its file, and a list of what is wrong with it."""
+
+    issue: Issue
+    path: Path
+    faults: tuple[str, ...] = ()
+
+
+def author(given: str) -> tuple[str, str]:
+    """Name and address from FROM=, or from git's configuration; raises UserError if both are missing."""
+    if not given:
+        return git.author()
+    if not (match := _AUTHOR.fullmatch(given)):
+        raise UserError(f"FROM={given}: give it like 'Name <name@example.org>'")
+    return match[1], match[2]
+
+
+def message(text: str) -> tuple[str, str]:
+    """Subject and body of a patch of patches/: all above the line `---`."""
+    head = text.partition("\n---\n")[0]
+    first, _, body = head.partition("\n")
+    return re.sub(r"^Subject: \[PATCH\] ", "", first), body.strip() + "\n"
+
+
+def recipients(tree: Path, files: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Maintainers and lists for a change of `files`, as the tree's get_maintainer.pl gives them."""
+    script = ["scripts/get_maintainer.pl", "--nogit", "--nogit-fallback", "--norolestats"]
+    found = []
+    for kind in ("--nol", "--nom"):
+        found.append([line.strip() for line in _perl(tree, *script, kind, "-f", *files) if "@" in line])
+    return found[0], [line for line in found[1] if line not in found[0]]
+
+
+def mail(
+    issue: Issue, patch: Path, read: Callable[[str], str], tree: Path, person: tuple[str, str], target: Path
+) -> Mail:
+    """Write a patch that applies as a mail to `target`, and check the mail."""
+    subject, body = message(patch.read_text())
+    new = catalogue.patch(patch).files(read) or {}
+    gap = "" if re.match(r"[A-Z][a-z-]+: ", body.splitlines()[-1]) else "\n"
+    to, cc = recipients(tree, list(new))
+    addresses = [*(f"--to={one}" for one in to), *(f"--cc={one}" for one in cc)]
+    faults = []
+    with tempfile.TemporaryDirectory(prefix="mmcheck-") as name:
+        folder = Path(name) / "tree"
+        folder.mkdir()
+        repository = git.Repository(folder, person, email.utils.formatdate())
+        repository.commit({file: read(file) for file in new}, "the kernel\n")
+        repository.commit(new, f"{subject}\n\n{body}{gap}Signed-off-by: {person[0]} <{person[1]}>\n")
+        repository.git("format-patch", "-q", "-1", "--no-signature", "--zero-commit", *addresses, "-o", name)
+        target.write_bytes(next(Path(name).glob("*.patch")).read_bytes())
+        repository.git("checkout", "-q", "HEAD~")
+        try:
+            repository.git("am", "-q", str(target))
+        except subprocess.CalledProcessError:
+            faults.append("git am refuses the patch")
+    # The tree has no history in which checkpatch.pl could look up a commit.
+    options = ["--strict", "--terse", "--no-summary", "--ignore", "UNKNOWN_COMMIT_ID"]
+    said = _perl(tree, "scripts/checkpatch.pl", *options, str(target))
+    faults += [line.removeprefix(f"{target}:") for line in said if re.search("(ERROR|WARNING|CHECK):", line)]
+    return Mail(issue, target, tuple(faults))
+
+
+def _perl(tree: Path, *words: str) -> list[str]:
+    """The lines that a script of a kernel tree prints."""
+    return subprocess.run(["perl", *words], cwd=tree, capture_output=True, text=True).stdout.splitlines()
+
+
+def written(issues: Sequence[Issue], kernel: source.Source, person: tuple[str, str], folder: Path) -> list[Mail]:
+    """Write the patch of each issue that fits the kernel as a mail into `folder`, and check it."""
+    read = judge.reader(kernel.path, ())
+    ours.empty(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    mails = []
+    for issue in issues:
+        target = folder / f"known-issue-{issue.number}.patch"
+        fitting = next((name for name in issue.patch if catalogue.patch(PROJECT / name).files(read)), "")
+        if fitting:
+            mails.append(mail(issue, PROJECT / fitting, read, kernel.path, person, target))
+        else:
+            mails.append(Mail(issue, target, ("no patch applies",)))
+    return mails
+
+
+def line(one: Mail, proof: Proof | None) -> str:
+    """One patch in one line: whether it passes, what was seen, the title."""
+    seen = ["git am, checkpatch"] if not one.faults else []
+    if proof and proof.met:
+        tests = [name for name in proof.issue.tests if proof.after[name] == "stale"]
+        alone = [name for name in proof.after if name not in proof.issue.tests]
+        seen.append(f"{len(tests)} of {len(proof.issue.tests)} tests on {proof.machine}")
+        seen += ["reproducer"] if alone else []
+    passes = not one.faults and not (proof and proof.wrong)
+    return f"{one.issue.number:3} {'passes' if passes else 'FAILS':7} {one.issue.title} ({'; '.join(seen)})"
+
+
+def record(mails: Sequence[Mail], proofs: Mapping[int, Proof], others: Sequence[str]) -> str:
+    """The result as JSON."""
+    patches = []
+    for one in mails:
+        proof = proofs.get(one.issue.number)
+        wrong = [*one.faults, *([proof.wrong] if proof and proof.wrong else [])]
+        seen = {"machine": proof.machine, "without": proof.before, "with": proof.after} if proof else None
+        patches.append({"issue": one.issue.number, "mail": one.path.name, "wrong": wrong, "seen": seen})
+    return json.dumps({"patches": patches, "other tests": list(others)}, indent=1) + "\n"
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status: 1 if a patch fails a check, or changes the verdict of another test."""
+    settings = from_environment({"ARCH": "arm64", **environ})
+    person = author(environ.get("FROM") or "")
+    boots = environ.get("BOOT") or "yes"
+    if boots not in ("yes", "no"):
+        raise UserError(f"BOOT={boots}: use BOOT=no to only write and check the mails")
+    toolchain.provide(["perl", "git", "patch"])
+    kernel = source.obtain(settings)
+    found = patched.known(kernel, settings, environ)
+    folder = settings.out / "patches" / kernel.label
+    mails = written(found, kernel, person, folder)
+    proofs: dict[int, Proof] = {}
+    others: list[str] = []
+    if boots == "yes":
+        results, others = patched.prove(kernel, found, settings, environ, whole=not environ.get("ONLY"))
+        proofs = {proof.issue.number: proof for proof in results}
+    (folder / "patches.json").write_text(record(mails, proofs, others))
+    bad = []
+    for one in mails:
+        proof = proofs.get(one.issue.number)
+        print(line(one, proof))
+        faults = [*one.faults, *([proof.wrong] if proof and proof.wrong else [])]
+        bad += [one.issue.number] if faults else []
+        for fault in faults:
+            print(f"    {fault}")
+    for text in closing.lines(
+        f"{'FAILED' if bad or others else 'passed'}: {len(mails) - len(bad)} of {len(mails)} patches for linux "
+        f"{kernel.label} pass all checks",
+        [*others, "" if proofs else "nothing was booted: BOOT=no"],
+        folder,
+        closing.make("patches", environ, ONLY=str(bad[0])) if bad else "",
+    ):
+        print(text)
+    return FAILED if bad or others else PASSED
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("patches", run, environ)
