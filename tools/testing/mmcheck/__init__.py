@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The host side of mmcheck: what builds and boots kernels, and what reads their verdicts.
-
-The packages, lowest first. Each imports only itself and those above it in this list:
+"""The host side of mmcheck, in packages. Each imports only itself and those above it in this list.
 
 core      settings, variables, errors, locks, progress, files
 kernel    a kernel to build: its source, the overlay in it, compilers, known issues
@@ -13,5 +11,4 @@ study     what takes many runs: matrix, coverage, benchmarks, the patches of kno
 report    what is read afterwards: summaries, the HTML page, KCIDB
 dev       this repository: its checks, its documents, the overlay as a patch series
 verbs     the commands: what each does, its module, its variables, --help
-
 """

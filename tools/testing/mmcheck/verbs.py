@@ -84,7 +84,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
     },
     "Read the results": {
         "results": Verb("one summary of all runs, as JSON and JUnit XML too", "report.collect"),
-        "report": Verb("one HTML page of all results, failures first", "report", "KDIR"),
+        "report": Verb("one HTML page of all results, failures first", "report"),
         "kcidb": Verb("the results as a submission to KCIDB, in a file", "report.kcidb", "ORIGIN KDIR"),
     },
     "Judge the tests": {

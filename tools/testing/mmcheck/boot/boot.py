@@ -109,6 +109,7 @@ def lines(
     """
     patience = silence if callable(silence) else lambda: silence
     deadline = time.monotonic() + timeout
+    log.unlink(missing_ok=True)  # the record of an earlier run may have a link to it
     with (
         log.open("wb") as file,
         subprocess.Popen(

@@ -20,7 +20,7 @@ from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, out_of
 from ..kernel import graft, probes, toolchain
 from ..run import kselftest, launcher, skips
-from ..run.cell import Cell, flavours, make
+from ..run.cell import NAME, Cell, flavours, make
 from ..study import matrix
 
 HERE = Path(__file__).parents[1]
@@ -179,6 +179,7 @@ def kernel(tally: Tally, run: Run, out: Path) -> Path:
     arguments = run.command(f"--json={verdicts}")[1:]
     environment = {**os.environ, **run.variables, "O": str(out), "KDIR": ""}
     launch = launcher.prepare(launcher.parse(arguments), environment)
+    launch.cell, launch.repeat = what, run.line({})
     before = len(tally.failures)
     try:
         status = launch.run()
@@ -188,7 +189,7 @@ def kernel(tally: Tally, run: Run, out: Path) -> Path:
     for name, verdict in cases(json.loads(verdicts.read_text())) if verdicts.exists() else ():
         if verdict != "SKIP":
             tally.add(f"{what}: {name}", verdict == "PASS")
-    gate(tally, run, launch.build / "test.log")
+    gate(tally, run, launch.cases)
     if status and len(tally.failures) == before:
         tally.add(f"{what}: kunit.py", False)
     for way in run.boots if status == 0 else ():
@@ -196,9 +197,8 @@ def kernel(tally: Tally, run: Run, out: Path) -> Path:
     return launch.tree
 
 
-def gate(tally: Tally, run: Run, console: Path) -> None:
+def gate(tally: Tally, run: Run, found: Sequence[results.Case]) -> None:
     """List the skips of a run. A skip that skips.toml does not allow fails. Reports its lines that match no skip."""
-    found = results.kunit(console.read_text(errors="replace").splitlines()) if console.exists() else []
     verdict = skips.judge(run, found, suites=matrix.expected(run) if found else [])
     for case in verdict.wrong:
         print(f"{run}: {'; '.join(case.text)}")
@@ -220,7 +220,7 @@ def selftests(tally: Tally, cell: Cell, out: Path) -> None:
     what = str(cell)
     progress.say(what)
     environment = {**os.environ, **cell.variables, "ARCH": cell.arch, "O": str(out), "KDIR": ""}
-    environment["KCONFIG_ADD"] = " ".join(cell.configuration)
+    environment |= {"KCONFIG_ADD": " ".join(cell.configuration), NAME: what}
     found: list[results.Case] = []
     try:
         found = kselftest.cases_of(environment)

@@ -15,9 +15,9 @@ from . import history, model
 from .records import Input
 
 
-def run(out: Path, kdir: Path | None = None) -> int:
+def run(out: Path) -> int:
     """The command; returns the exit status."""
-    data = Input(out, kdir)
+    data = Input(out)
     # Import page.py late: the template library that it imports may have to be installed first.
     from .library import provide
 
@@ -38,9 +38,4 @@ def run(out: Path, kdir: Path | None = None) -> int:
 
 def main(environ: Mapping[str, str]) -> int:
     """The command."""
-
-    def body(given: Mapping[str, str]) -> int:
-        kdir = given.get("KDIR")
-        return run(out_of(given), Path(kdir).expanduser().absolute() if kdir else None)
-
-    return command.run("report", body, environ)
+    return command.run("report", lambda given: run(out_of(given)), environ)

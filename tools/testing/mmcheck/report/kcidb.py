@@ -2,7 +2,7 @@
 """`make kcidb`: the results below O= as a submission to KCIDB, the database of kernel test results (schema version 5).
 
 In the submission a kernel with the overlay is a checkout, a build folder is a build, and a case is a test run. The ID
-of a test run derives from the contents of its results file, so the same results always get the same IDs. Nothing is
+of a test run derives from the verdicts of its run, so the same results always get the same IDs. Nothing is
 sent.
 """
 
@@ -19,9 +19,9 @@ from ..boot import results
 from ..core import command, disk, git, progress
 from ..core.errors import UserError
 from ..core.settings import PROJECT, from_environment
-from ..kernel import graft, identity, known_issues, source, toolchain
-from ..kernel.make import LOG, RECORD
-from . import collect
+from ..kernel import graft, identity, known_issues, source
+from ..kernel.make import LOG
+from ..run import record
 
 VERSION = {"major": 5, "minor": 0}
 ORIGIN = "mmcheck"
@@ -34,36 +34,7 @@ STATUS = {"passed": "PASS", "failed": "FAIL", "skipped": "SKIP"}
 SUITES = {"kunit": "kunit", "kselftest": "kselftest.mm"}
 """The place of each kind of suites in KCIDB's tree of tests."""
 
-SETTLED = 60
-"""The console of a virtual machine ends at most this many seconds before its results are saved."""
-
-_FOLDER = re.compile(rf"(.+?)-({'|'.join(toolchain.ARCHITECTURES)})(?:-(.+))?")
-_COMPILER = re.compile(r'^CONFIG_CC_VERSION_TEXT="(.*)"$', re.MULTILINE)
-_BROKEN = re.compile(r"^make\S* \*\*\* .*Error \d+$", re.MULTILINE)
-
 Item = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Build:
-    """What the name of a build folder says.
-
-    name:   the folder's name
-    label:  the kernel
-    arch:   as in --arch=, or "" if the name does not have it
-    config: page size, and a digest of further configuration
-    """
-
-    name: str
-    label: str
-    arch: str = ""
-    config: str = ""
-
-    @classmethod
-    def named(cls, name: str) -> "Build":
-        """The build in the folder `name`."""
-        match = _FOLDER.fullmatch(name)
-        return cls(name, match[1], match[2], match[3] or "") if match else cls(name, name)
 
 
 @dataclass(frozen=True)
@@ -81,24 +52,22 @@ class Submission:
 
     def whole(self) -> Item:
         """The submission."""
-        builds: dict[str, Item] = {name: self.build(Build.named(name), "FAIL") for name in broken(self.out)}
+        builds: dict[str, Item] = {}
+        labels: dict[str, str] = {}
         tests: list[Item] = []
-        for name, cases in collect.runs(self.out):
-            kind, _, folder = name.partition(" ")
-            if folder in builds and builds[folder]["status"] == "FAIL":
-                continue  # the results are from before the failed build
-            if kind == "kselftest" and not virtual(self.out / kind / folder):
-                progress.say(f"{name} is left out: its kernel was not built here")
+        for one in record.latest(self.out):
+            if one.host:
+                progress.say(f"{one.name} is left out: its kernel was not built here")
                 continue
-            build = Build.named(folder)
-            builds[folder] = self.build(build, "PASS")
-            tests += self.tests(kind, build, cases)
+            build = self.build(one)
+            builds[build["id"]] = build
+            labels[build["checkout_id"]] = one.label
+            tests += self.tests(one)
         if not builds:
             raise UserError(f"no results in {self.out}: run kunit.py or make kselftest first, or set O=")
-        checkouts = {build["checkout_id"]: Build.named(name).label for name, build in builds.items()}
         return {
             "version": VERSION,
-            "checkouts": [self.checkout(label) for label in checkouts.values()],
+            "checkouts": [self.checkout(label) for label in labels.values()],
             "builds": list(builds.values()),
             "tests": tests,
             **self.known(tests),
@@ -176,48 +145,46 @@ class Submission:
             del answers["git_repository_url"]
         return {name: answer for name, answer in answers.items() if answer}
 
-    def build_id(self, build: Build) -> str:
-        """The ID of a build: the checkout, the build folder, and a digest of its present configuration."""
-        config = self.out / "build" / build.name / ".config"
-        digest = disk.digest(config.read_bytes())[:12] if config.exists() else ""
-        return ":".join(part for part in (self.checkout_id(build.label), build.name, digest) if part)
+    def build_id(self, one: record.Record) -> str:
+        """The ID of a build: the checkout, the build folder, and a digest of its configuration."""
+        return ":".join(part for part in (self.checkout_id(one.label), one.build, one.config[:12]) if part)
 
-    def build(self, build: Build, status: str) -> Item:
-        """The kernel in a build folder."""
-        folder = self.out / "build" / build.name
-        config = folder / ".config"
-        compiler = _COMPILER.search(config.read_text()) if config.exists() else None
+    def build(self, one: record.Record) -> Item:
+        """The kernel of a run."""
         item: Item = {
-            "id": self.build_id(build),
-            "checkout_id": self.checkout_id(build.label),
+            "id": self.build_id(one),
+            "checkout_id": self.checkout_id(one.label),
             "origin": self.origin,
-            "architecture": build.arch,
-            "compiler": compiler[1] if compiler else "",
-            "config_name": build.config,
-            "status": status,
-            "misc": {"folder": build.name},
+            "architecture": one.arch,
+            "compiler": one.compiler,
+            "config_name": one.pages,
+            "status": "PASS" if one.built else "FAIL",
+            "misc": {"folder": one.build},
         }
-        if status == "FAIL":
-            item["log_excerpt"] = excerpt((folder / LOG).read_text(errors="replace")[-EXCERPT:])
+        if not one.built:
+            item["log_excerpt"] = excerpt(self.log(one)[-EXCERPT:] or one.why)
         return {name: value for name, value in item.items() if value}
 
-    def tests(self, kind: str, build: Build, cases: list[results.Case]) -> Iterator[Item]:
+    def log(self, one: record.Record) -> str:
+        """What the build of a run printed; "" if it has no log."""
+        file = self.out / "runs" / one.id / LOG
+        return file.read_text(errors="replace") if file.exists() else ""
+
+    def tests(self, one: record.Record) -> Iterator[Item]:
         """The test runs of one boot."""
-        file = self.out / ("build" if kind == "kunit" else kind) / build.name
-        file /= "test.log" if kind == "kunit" else "results.json"
-        run = disk.digest(file.read_bytes())[:16]
-        began = file.stat().st_mtime - sum(case.seconds for case in cases)
+        run = disk.digest("".join(map(str, one.cases)).encode())[:16]
+        began = datetime.fromisoformat(one.began).timestamp()
         number: dict[str, int] = {}
-        for case in cases:
+        for case in one.cases:
             name = f"{case.suite}.{case.name}".rstrip(".")
             number[name] = number.get(name, 0) + 1
             again = [str(number[name])] if number[name] > 1 else []
             item: Item = {
                 "id": self.id(run, name, *again),
-                "build_id": self.build_id(build),
+                "build_id": self.build_id(one),
                 "origin": self.origin,
-                "environment": {"comment": environment(build.arch), "misc": {"arch": build.arch}},
-                "path": path(kind, case),
+                "environment": {"comment": environment(one.arch), "misc": {"arch": one.arch}},
+                "path": path(one.kind, case),
                 "comment": excerpt(name),
                 "status": STATUS[case.state],
                 "start_time": datetime.fromtimestamp(round(began), UTC).isoformat(),
@@ -252,20 +219,6 @@ def environment(arch: str) -> str:
 def excerpt(text: str) -> str:
     """As much of `text` as the schema allows, without control characters."""
     return results.printable(text)[:EXCERPT]
-
-
-def virtual(folder: Path) -> bool:
-    """Whether the selftests of `folder` ran in a virtual machine, not on this machine's own kernel (HOST=1)."""
-    saved = (folder / "results.json").stat().st_mtime
-    return any(console.stat().st_mtime + SETTLED >= saved for console in folder.glob("console-*.log"))
-
-
-def broken(out: Path) -> Iterator[str]:
-    """The build folders whose last build failed. A build that was interrupted does not count as failed."""
-    for log in sorted(out.glob(f"build/*/{LOG}")):
-        text = log.read_text(errors="replace")
-        if not (log.parent / RECORD).exists() and _BROKEN.search(text) and "Interrupt" not in text:
-            yield log.parent.name
 
 
 def overlay() -> str:

@@ -4,22 +4,20 @@
 import json
 import re
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from ..boot import results
 from ..core.errors import UserError
-from ..kernel import identity, known_issues, source, toolchain
-from ..run import skips
+from ..kernel import identity, toolchain
+from ..run import record
 from ..run.cell import TABLE, Cell, flavours, make, slug
 from ..study import matrix
-from . import collect
-from .kcidb import Build
 
 JSON = dict[str, Any]
 
 _SLUG = re.compile(r"(?:(\d+\.\d+)-)?([a-z]\w*?)(?:-(4K|16K|64K))?(-selftests)?(?:-(\w+))?")
-_STATES = {"PASS": "passed", "SKIP": "skipped"}
 
 
 @dataclass
@@ -100,8 +98,8 @@ class Input:
     mutants, coverage, bench: the files of these commands
     """
 
-    def __init__(self, out: Path, kdir: Path | None = None) -> None:
-        self.out, self.kdir = out, kdir
+    def __init__(self, out: Path) -> None:
+        self.out = out
         self.mutants = [content for file in sorted(out.glob("mutants/*/mutants.json")) if (content := load(file))]
         self.coverage = [content for file in sorted(out.glob("coverage/*/coverage.json")) if (content := load(file))]
         self.bench = [content for file in sorted(out.glob("bench/*.json")) if (content := load(file))]
@@ -131,114 +129,67 @@ class Input:
         commands, found = whole.get("commands", {}), []
         for name, place in whole.get("places", {}).items():
             self.places[name] = (place[0], place[1])
-        for name, record in whole.get("cells", {}).items():
+        for name, content_of in whole.get("cells", {}).items():
             file = self.out / "matrix" / slug(name) / "results.json"
-            content = load(file) if record["state"] != "none" else None
+            content = load(file) if content_of["state"] != "none" else None
             cell = cell_named(slug(name))
             run = Run(name, [results.Case(**case) for case in (content or {"cases": []})["cases"]], cell)
             run.command = commands.get(name) or (cell.line({}) if cell else "")
             run.arch = cell.arch if cell else _arch(name)
-            run.state, run.why = str(record["state"]), str(record.get("why", ""))
-            run.seconds = float(record.get("seconds", 0))
+            run.state, run.why = str(content_of["state"]), str(content_of.get("why", ""))
+            run.seconds = float(content_of.get("seconds", 0))
             run.log = f"matrix/{slug(name)}.log"
-            for name_of, words in record.get("identity", {}).items():
+            for name_of, words in content_of.get("identity", {}).items():
                 setattr(run, name_of, str(words))
-            self._identify(run, run.source, self.out / run.log)
+            run.emulator = run.emulator or identity.program(run.arch)
             self._note(file)
             found.append(run)
         return found
 
     def _checked(self) -> list[Run]:
-        """The cells of make check. Their records have no texts, so the reasons of skips are from skips.toml."""
-        found = []
-        lines = skips.load()
-        for file in sorted((self.out / "check").glob("*.json")):
-            cell, content = cell_named(file.stem), load(file)
-            if not cell or not content:
-                continue
-            run = Run(str(cell), _verdicts(content, cell, lines), cell, cell.line({}), cell.arch)
-            run.state = "failed" if any(case.state == "failed" for case in run.cases) else "passed"
-            folder = Path(str(content.get("build_environment") or "none")).name
-            self._identify(run, self._origin(Build.named(folder)), self.out / "build" / folder / "test.log")
-            self._note(file)
-            found.append(run)
-        return found
+        """The cells of make check."""
+        return [
+            self._recorded(one, str(cell), cell)
+            for one in record.latest(self.out)
+            if one.cell and (cell := cell_named(slug(one.cell)))
+        ]
 
     def _others(self) -> list[Run]:
-        """The runs that are newer than all cells; all runs if there is no cell."""
-        found = []
-        for name, cases in collect.runs(self.out):
-            kind, _, folder = name.partition(" ")
-            place = self.out / ("build" if kind == "kunit" else "kselftest") / folder
-            log = place / ("test.log" if kind == "kunit" else "results.json")
-            if self.places and log.stat().st_mtime <= self.newest:
-                continue
-            build = Build.named(folder)
-            run = Run(name, cases, None, _line(kind, build), build.arch)
-            run.state = "failed" if any(case.state == "failed" for case in cases) else "passed"
-            run.log = str(log.relative_to(self.out)) if kind == "kunit" else f"kselftest/{folder}/console-1.log"
-            self._identify(run, self._origin(build), self.out / run.log)
-            found.append(run)
-        return found
+        """The runs that belong to no cell and are newer than all cells; all such runs if there is no cell."""
+        return [
+            self._recorded(one, one.name)
+            for one in record.latest(self.out)
+            if not one.cell and (not self.places or when(one) > self.newest)
+        ]
+
+    def _recorded(self, one: record.Record, name: str, cell: Cell | None = None) -> Run:
+        """A run as its record has it."""
+        self.newest = max(self.newest, when(one) if cell else 0.0)
+        return Run(
+            name,
+            one.cases,
+            cell,
+            command=cell.line({}) if cell else one.command,
+            arch=one.arch,
+            state="passed" if one.state == "skipped" else one.state,
+            why=one.why,
+            seconds=one.seconds,
+            log=f"runs/{one.id}/{one.logs[0]}" if one.logs else "",
+            kernel=one.version,
+            compiler=one.compiler,
+            source=one.source,
+            emulator=one.emulator,
+        )
 
     def _note(self, file: Path) -> None:
         if file.exists():
             self.newest = max(self.newest, file.stat().st_mtime)
 
-    def _origin(self, build: Build) -> str:
-        """The source that a build folder was built from; with its commit if KDIR= names this tree."""
-        if build.label == "none":
-            return ""
-        if self.kdir and source.from_folder(self.kdir).label == build.label.partition("+")[0]:
-            return identity.origin(source.from_folder(self.kdir))
-        return identity.labelled(build.label)
 
-    def _identify(self, run: Run, origin: str, console: Path) -> None:
-        """Fill in kernel, compiler, source and emulator. Only the console has the kernel and the compiler."""
-        if not run.kernel:
-            run.kernel, run.compiler = identity.banner([console])
-        run.source = run.source or origin
-        run.emulator = run.emulator or identity.program(run.arch)
-
-
-def _verdicts(group: JSON, cell: Cell, lines: list[skips.Line], above: tuple[str, ...] = ()) -> list[results.Case]:
-    """The cases in the JSON of kunit.py; `above` names the suite and the case with parameters around them."""
-    found = []
-    for case in group.get("test_cases", []):
-        suite, name = (above[0], ": ".join([*above[1:], case["name"]])) if above else (case["name"], "")
-        made = results.Case(suite, name, _STATES.get(case["status"], "failed"))
-        if made.state == "skipped":
-            made.text = _reason(made, cell, lines)
-        found.append(made)
-    for sub in group.get("sub_groups", []):
-        found += _verdicts(sub, cell, lines, (*above, sub["name"]))
-    return found
-
-
-def _reason(case: results.Case, cell: Cell, lines: list[skips.Line]) -> list[str]:
-    """The reason of a skip, from skips.toml or from the table of known issues. All other skips fail make check."""
-    line = next((line for line in lines if line.holds(cell) and line.allows(case)), None)
-    if line:
-        return [line.why if re.search(r"[*?\[]", line.says) else line.says]
-    whole = f"{case.suite}.{case.name.partition(': ')[0]}"
-    met = (issue for issue in known_issues.load() if whole in issue.tests and cell.kernel in issue.kernels)
-    return next(([f"known issue {issue.number}: {issue.title}"] for issue in met), [])
+def when(one: record.Record) -> float:
+    """The time at which a run ended, in seconds since the epoch."""
+    return datetime.fromisoformat(one.began).timestamp() + one.seconds
 
 
 def _arch(name: str) -> str:
     return next((word for word in name.split(" ") if word in toolchain.ARCHITECTURES), "")
-
-
-def _line(kind: str, build: Build) -> str:
-    """The command of a run outside of the table; "" if the name of its folder does not say enough."""
-    version = re.match(r"(\d+\.\d+)[.\d]*-\d", build.label)
-    pages, _, digest = build.config.partition("-")
-    if not build.arch or (digest and kind == "kunit"):
-        return ""
-    words = [f"KERNEL={version[1]}" if version else "KDIR=TREE"]
-    words += [f"PAGES={pages}"] if pages in ("16K", "64K") else []
-    if kind == "kunit":
-        words.append(f"./tools/testing/kunit/kunit.py run --arch={build.arch}")
-    else:
-        words.append(f"./mmcheck kselftest TARGETS=mm ARCH={build.arch}")
-    return " ".join(words)

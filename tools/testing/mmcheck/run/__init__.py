@@ -9,6 +9,7 @@ ktap       KTAP on standard output
 upstream   the kernel's own mm selftests in the same machine
 bundle     kernel and selftests for a lab
 cell       one kernel to test: a cell of the matrix, or a run of `make check`
+record     the record of a run: O/runs/ID/run.json
 skips      which skips a cell may have
 closing    the paragraph that ends a run
 doctor     what this machine has, and what it lacks

@@ -14,6 +14,10 @@ TABLE = Path(__file__).parent / "matrix.toml"
 """The flavours that cells have, and the cells of `make matrix`."""
 
 
+NAME = "MMCHECK_CELL"
+"""The variable in which `make matrix` gives a run the name of its cell."""
+
+
 def slug(name: str) -> str:
     """The name of a cell as the name of a file."""
     return re.sub(r"[^\w.-]+", "-", name)

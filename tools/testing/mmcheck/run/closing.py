@@ -48,9 +48,14 @@ def make(verb: str, environ: Mapping[str, str], **variables: str) -> str:
 
 def command(arguments: Sequence[str], glob: str, environ: Mapping[str, str]) -> str:
     """The line that runs only the cases `glob`, with the `arguments` (verb included) and `environ` of the whole run."""
+    return again([*arguments, glob], environ)
+
+
+def again(arguments: Sequence[str], environ: Mapping[str, str]) -> str:
+    """The line that runs kunit.py with `arguments` and with the variables of `environ` that matter."""
     given = [name for name in VARIABLES if environ.get(name) or (name == "FEATURES" and name in environ)]
     variables = [f"{name}={shlex.quote(environ[name]) if environ[name] else ''}" for name in given]
-    return " ".join([*variables, KUNIT_PY, *map(shlex.quote, [*arguments, glob])])
+    return " ".join([*variables, KUNIT_PY, *map(shlex.quote, arguments)])
 
 
 def name(case: Case) -> str:

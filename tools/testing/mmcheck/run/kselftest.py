@@ -16,20 +16,24 @@ from ..core.errors import UserError
 from ..core.settings import VARIABLES, from_environment
 from ..kernel import source, toolchain
 from . import closing, launcher, selftests, upstream
+from .cell import NAME
 from .selftests import Program
 from .session import SelftestRun
+
+COMMAND = "make kselftest TARGETS=mm"
+
+
+def given(environ: Mapping[str, str], *more: str) -> list[str]:
+    """The variables of `environ` that choose the kernel and the machine, and `more`, as words of a command."""
+    names = dict.fromkeys((*more, "ARCH", "SUITE", "HOST", "KERNEL_ARGS", "KCONFIG_ADD", *VARIABLES))
+    return [f"{name}={shlex.quote(environ[name])}" for name in names if name != "O" and environ.get(name)]
 
 
 def again(case: results.Case, every: Sequence[Program], environ: Mapping[str, str]) -> str:
     """The command that runs only this case again."""
     names = [name for program in every if program.name == case.suite for name in program.cases]
-    given = [
-        f"{name}={shlex.quote(environ[name])}"
-        for name in ("ARCH", "SUITE", "HOST", "KERNEL_ARGS", "KCONFIG_ADD", *VARIABLES)
-        if name != "O" and environ.get(name)
-    ]
     test = next((name for name in names if case.name and name.removeprefix(f"{case.suite}.") == case.name), case.suite)
-    return " ".join(["make kselftest TARGETS=mm", *dict.fromkeys(given), f"TESTS={test}"])
+    return " ".join([COMMAND, *given(environ), f"TESTS={test}"])
 
 
 def configuration(environ: Mapping[str, str]) -> list[str]:
@@ -42,7 +46,10 @@ def cases_of(environ: Mapping[str, str]) -> list[results.Case]:
     every = selftests.programs()
     selftests.provide(environ["ARCH"])
     session = SelftestRun(launcher.prepare(selftests.request(environ["ARCH"], "", configuration(environ)), environ))
-    return session.run(every, every, session.build([program.name for program in every]))
+    session.launch.cell = environ.get(NAME, "")
+    session.launch.repeat = " ".join([COMMAND, *given(environ)])
+    with session.recorded():
+        return session.run(every, every, session.build([program.name for program in every]))
 
 
 def run(environ: Mapping[str, str]) -> int:
@@ -60,16 +67,19 @@ def run(environ: Mapping[str, str]) -> int:
     selftests.provide(environ["ARCH"])
     words = ["STRICT=1"] if environ.get("STRICT") == "1" else []
     words += (environ.get("KERNEL_ARGS") or "").split()
-    session = SelftestRun(
-        launcher.prepare(selftests.request(environ["ARCH"], suite, configuration(environ)), environ), words
-    )
-    if environ.get("HOST") == "1":
-        return report(session.run_here(wanted, every), session, every, environ)
-    if suite:
-        found = upstream.run(session, environ.get("TESTS") or "")
-        return report(found, session, every, environ, upstream.KNOWN)
-    found = session.run(wanted, every, session.build([program.name for program in every]))
-    return report(found, session, every, environ)
+    request = selftests.request(environ["ARCH"], suite, configuration(environ))
+    session = SelftestRun(launcher.prepare(request, environ), words)
+    session.launch.cell = environ.get(NAME, "")
+    session.launch.repeat = " ".join([COMMAND, *given(environ, "TESTS")])
+    host = environ.get("HOST") == "1"
+    with session.recorded(host):
+        if host:
+            found = session.run_here(wanted, every)
+        elif suite:
+            found = upstream.run(session, environ.get("TESTS") or "")
+        else:
+            found = session.run(wanted, every, session.build([program.name for program in every]))
+    return report(found, session, every, environ, upstream.KNOWN if suite else {})
 
 
 def report(
@@ -77,7 +87,7 @@ def report(
     session: SelftestRun,
     every: Sequence[Program],
     environ: Mapping[str, str],
-    known: Mapping[str, str] | None = None,
+    known: Mapping[str, str],
 ) -> int:
     """Print the paragraph that ends the run; returns the exit status.
 
@@ -87,7 +97,7 @@ def report(
     for case in found:
         name = f"{case.suite}.{case.name}"
         if case.state == "failed":
-            reasons = (text for glob, text in (known or {}).items() if fnmatch.fnmatch(name, glob))
+            reasons = (text for glob, text in known.items() if fnmatch.fnmatch(name, glob))
             why |= {closing.name(case): reason for reason in itertools.islice(reasons, 1)}
         elif case.state == "passed" and case.text:
             progress.say(f"{name}: {case.text[0]}")

@@ -14,19 +14,21 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
 from ..boot import outcome, results
-from ..core import command, progress, variables
+from ..core import command, disk, progress, variables
 from ..core.errors import INTERRUPTED, NO_VERDICT, UserError
 from ..core.lock import held
 from ..core.settings import PROJECT, VARIABLES, Settings, from_environment
-from ..kernel import graft, patch, probes, shadow, source, toolchain
+from ..kernel import graft, identity, patch, probes, shadow, source, toolchain
 from ..kernel.make import LOG, PACE, Message
-from . import closing, skips
+from . import closing, record, skips
+from .cell import NAME
 
 HELP = f"""\
 usage: kunit.py run|config|build|exec|parse [--arch=ARCH] [argument of the kernel's kunit.py ...]
@@ -133,6 +135,8 @@ class Launch:
     def __init__(self, request: Request, settings: Settings, tree: Path, label: str, stamp: str) -> None:
         self.request, self.settings, self.tree, self.label, self.stamp = request, settings, tree, label, stamp
         self.build_failed = False
+        self.origin = self.cell = self.repeat = ""
+        self.cases: list[results.Case] = []
         self.aside = False
         """Whether the output of kunit.py goes to standard error, because our caller prints to standard output."""
         given = request.known.build_dir
@@ -155,11 +159,65 @@ class Launch:
             return self.judged(self.call(self.request.verb, self.request.arguments).returncode)
         self.build.parent.mkdir(parents=True, exist_ok=True)
         with held(self.settings.out / "lock" / f"{self.build.name}.build", f"it uses {self.build}"):
-            if self.request.boots:
-                (self.build / "test.log").unlink(missing_ok=True)
-            status = self.verdict(self.call(self.request.verb, self.request.arguments).returncode)
+            if not self.request.boots:
+                return self.verdict(self.call(self.request.verb, self.request.arguments).returncode)
+            self.log.unlink(missing_ok=True)
+            with self.recorded() as recorder:
+                status = self.verdict(self.call(self.request.verb, self.request.arguments).returncode)
+                self.cases = self.read()
+                recorder.record.cases = self.cases
             self.say_stale()
             return status
+
+    @contextlib.contextmanager
+    def recorded(self) -> Iterator[record.Recorder]:
+        """Record the boots of the block."""
+        recorder = record.Recorder(self.settings.out, self.facts("kunit"))
+        why = ""
+        try:
+            yield recorder
+        except BaseException as error:
+            why = str(error) or "interrupted"
+            raise
+        finally:
+            self.identify(recorder.record, [self.log])
+            recorder.keep([self.log, *([self.build / LOG] if self.build_failed else [])])
+            recorder.end("none" if why else record.state(recorder.record.cases), why)
+
+    def facts(self, kind: str) -> record.Record:
+        """What is known of a run before it begins."""
+        settings = self.settings
+        return record.Record(
+            id="-".join([time.strftime("%Y%m%dT%H%M%S"), kind, self.build.name]),
+            name=self.cell or f"{kind} {self.build.name}",
+            kind=kind,
+            label=self.label,
+            arch=settings.arch,
+            pages=settings.pages if settings.arch == "arm64" else "",
+            build=self.build.name,
+            cell=self.cell,
+            source=self.origin or identity.labelled(self.label),
+            emulator=identity.emulator(settings.arch),
+            command=self.repeat,
+        )
+
+    def identify(self, about: record.Record, consoles: Sequence[Path]) -> None:
+        """Note what only a build and a boot tell: the configuration, and the names of kernel and compiler."""
+        about.built = not self.build_failed
+        about.version, about.compiler = identity.banner(consoles)
+        with contextlib.suppress(OSError):
+            about.config = disk.digest((self.build / ".config").read_bytes())
+
+    @property
+    def log(self) -> Path:
+        """The console of the last boot."""
+        return self.build / "test.log"
+
+    def read(self) -> list[results.Case]:
+        """The cases of the last boot; none if there was no boot."""
+        if not self.log.exists():
+            return []
+        return results.kunit(self.log.read_text(errors="replace").splitlines())
 
     def defaults(self) -> list[str]:
         """Arguments that our suites need and that the user did not give, for the kernel's kunit.py."""
@@ -273,36 +331,27 @@ class Launch:
     def console(self) -> outcome.Outcome:
         """What the console of the last boot says about its suites."""
         try:
-            with (self.build / "test.log").open(errors="replace") as log:
+            with (self.log).open(errors="replace") as log:
                 return outcome.read(log)
         except FileNotFoundError:
             return outcome.Outcome()
 
     def skipped(self) -> list[str]:
         """Lines about the cases that the last boot skipped and that another command would run: how many, and how."""
-        log = self.build / "test.log"
-        if not self.request.boots or not log.exists():
-            return []
-        return skips.summary(results.kunit(log.read_text(errors="replace").splitlines()), skips.load())
+        return skips.summary(self.cases, skips.load())
 
     def closing(self, environ: Mapping[str, str]) -> list[str]:
         """The paragraph that ends the run."""
-        log = self.build / "test.log"
-        if not self.request.boots or not log.exists():
-            return []
-        cases = results.kunit(log.read_text(errors="replace").splitlines())
         words = [self.request.verb, *self._without_glob()]
-        names = {closing.name(case) for case in cases}
-        return closing.paragraph(cases, log, {name: closing.command(words, name, environ) for name in names})
+        names = {closing.name(case) for case in self.cases}
+        again = {name: closing.command(words, name, environ) for name in names}
+        return closing.paragraph(self.cases, self.log, again)
 
     def say_stale(self) -> None:
         """Print the cases that passed although a known issue predicts a failure; kunit.py does not show their text."""
-        log = self.build / "test.log"
-        if self.request.boots and log.exists():
-            with log.open(errors="replace") as lines:
-                for case in results.kunit(lines):
-                    if case.state == "passed" and case.text:
-                        progress.say(f"{case.suite}.{case.name}: {case.text[0]}")
+        for case in self.cases:
+            if case.state == "passed" and case.text:
+                progress.say(f"{case.suite}.{case.name}: {case.text[0]}")
 
     def resume(self, boot: outcome.Outcome) -> None:
         """After a boot that ended early: boot again for each suite that has not begun."""
@@ -315,8 +364,7 @@ class Launch:
         again = f"; booting again for {', '.join(missing)}" if missing else ""
         progress.say(f"suite {dead} ended the kernel {where}: {why}{again}")
         cases = self._glob()[0].partition(".")[2] if self._glob() else ""
-        log = self.build / "test.log"
-        said = log.read_bytes()
+        said = self.log.read_bytes()
         for suite in missing:
             part = self.build / "resumed.json"
             xml = self.build / "resumed.xml"
@@ -328,8 +376,8 @@ class Launch:
             if self._file("junit"):
                 merge_junit(self._file("junit"), xml, suite)
             # Each boot overwrites the log.
-            said += log.read_bytes() if log.exists() else b""
-            log.write_bytes(said)
+            said += self.log.read_bytes() if self.log.exists() else b""
+            self.log.write_bytes(said)
 
     def _file(self, option: str) -> str:
         """The file that --json or --junit names, or ""."""
@@ -359,7 +407,7 @@ class Launch:
         if status != 1:
             return self.judged(status)
         boot = self.console()
-        if not (self.build / "test.log").exists():
+        if not (self.log).exists():
             raise UserError(f"linux {self.label} could not be configured as asked: see the lines above")
         if boot.planned == 0:
             raise UserError(f"linux {self.label} has no test that matches {' '.join(self._glob()) or 'the options'}")
@@ -421,7 +469,9 @@ def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
     tree = working_copy(kernel, settings, label)
     if request.boots and (unknown := [name for name, value in probes.answers(tree).items() if value == "unknown"]):
         progress.say(probes.warning(unknown))
-    return Launch(request, settings, tree, label, stamp)
+    launch = Launch(request, settings, tree, label, stamp)
+    launch.origin = identity.origin(kernel) + (f", with {settings.patch.name}" if settings.patch else "")
+    return launch
 
 
 def patched(kernel: source.Source, settings: Settings) -> dict[str, bytes | None]:
@@ -484,6 +534,8 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
             print(f"\nThe arguments of the kernel's own kunit.py are shown once linux {settings.kernel} is downloaded.")
             return 0
     launch = prepare(request, environ)
+    launch.cell = environ.get(NAME, "")
+    launch.repeat = closing.again(arguments, environ)
     status = launch.run()
     for line in [*launch.skipped(), *launch.closing(environ)]:
         progress.say(line)

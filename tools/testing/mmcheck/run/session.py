@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Builds a kernel and selftests, and runs them in virtual machines or on this machine."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from ..core.errors import UserError
 from ..core.lock import held
 from ..core.settings import VARIABLES
 from ..kernel import toolchain
-from . import launcher
+from . import launcher, record
 from .ktap import Printer
 from .selftests import FOLDER, SECONDS, USUAL, Machine, Program, line, machine_of, remaining
 
@@ -88,6 +89,32 @@ class SelftestRun:
         self.title = f"{launch.label}-{self.settings.arch}"
         self.kvm = guest.has_kvm(self.settings.arch)
         self.memory = 0
+        self.recorder: record.Recorder | None = None
+        self.consoles: list[Path] = []
+
+    @contextlib.contextmanager
+    def recorded(self, host: bool = False) -> Iterator[None]:
+        """Record the build and the runs of the block. `host`: they use this machine's own kernel."""
+        facts = self.launch.facts("kselftest")
+        if host:
+            facts.host, facts.emulator = True, ""
+        self.recorder = record.Recorder(self.settings.out, facts)
+        why = ""
+        try:
+            yield
+        except BaseException as error:
+            why = str(error) or "interrupted"
+            raise
+        finally:
+            self.launch.identify(facts, self.consoles)
+            self.recorder.keep(self.consoles)
+            self.recorder.end("none" if why else record.state(facts.cases), why)
+
+    def note(self, found: Sequence[results.Case]) -> None:
+        """Save the verdicts so far."""
+        results.save(found, self.title, self.folder)
+        if self.recorder:
+            self.recorder.note(found)
 
     def build(self, names: Sequence[str]) -> dict[str, Path]:
         """Build the kernel and the programs `names`; returns the programs."""
@@ -146,13 +173,14 @@ class SelftestRun:
                 before, boots = len(found), boots + 1
                 one = Boot(self.launch, self.folder / f"console-{boots}.log", needs, self.words, self.kvm)
                 one.memory = self.memory
+                self.consoles.append(one.console)
                 patience = guest.KVM_SILENCE if self.kvm and not found else silence
                 for case in one.run([line(program, by_name) for program in todo], files, patience):
                     if case.splat:
                         self.decode(case)
                     found.append(case)
                     printer.case(case)
-                    results.save(found, self.title, self.folder)
+                    self.note(found)
                 if len(found) == before and self.kvm:
                     progress.say(f"linux {self.launch.label} does not come up under KVM: emulating the machine")
                     self.kvm = False
@@ -193,7 +221,7 @@ class SelftestRun:
             good = "ok" if status in (0, 4) else "not ok"
             for case in reader.feed(f"{good} 1 selftests: mm: {name} # {'SKIP' if status == 4 else f'exit={status}'}"):
                 printer.case(case)
-            results.save(reader.cases, self.title, self.folder)
+            self.note(reader.cases)
         printer.plan()
         return reader.cases
 

@@ -28,7 +28,7 @@ from ..core.settings import PROJECT, Settings, from_environment
 from ..kernel import graft, identity, patch, shadow, source, toolchain
 from ..mutants import catalogue
 from ..run import closing, launcher, selftests, skips
-from ..run.cell import TABLE, Cell, flavours, make
+from ..run.cell import NAME, TABLE, Cell, flavours, make
 
 GIB_PER_BUILD = 4
 STATES = {"passed": PASSED, "failed": FAILED, "none": NO_VERDICT}
@@ -334,7 +334,7 @@ class Runner:
         drop = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARCH", "TESTS", "SUITE", "HOST", "STRICT", "KERNEL_ARGS"}
         drop.add("KCONFIG_ADD")
         environment = {name: value for name, value in self.environ.items() if name not in drop}
-        environment |= {"O": str(self.settings.out), **cell.variables, **variables}
+        environment |= {"O": str(self.settings.out), NAME: str(cell), **cell.variables, **variables}
         if self.settings.patch:
             environment["PATCH"] = str(self.settings.patch)
         last = ""

@@ -7,14 +7,14 @@ made up, so that pictures of the page can be made in seconds.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mmcheck import report
 from mmcheck.boot import results
 from mmcheck.core.settings import PROJECT
 from mmcheck.kernel import graft, identity, known_issues
-from mmcheck.run import skips
+from mmcheck.run import record, skips
 from mmcheck.run.cell import TABLE, Cell
 from mmcheck.study import matrix
 
@@ -109,6 +109,21 @@ def fill(out: Path, failing: bool, missing: bool) -> None:
         runs[str(cell)] = cases
     none = {"7.3 um": "kunit.py: linux does not build"} if missing else {}
     write(out, {name: cases for name, cases in runs.items() if name not in none}, none)
+
+
+def recorded(
+    out: Path, build: str, cases: list[results.Case], kind: str = "kunit", logs: Iterable[Path] = (), **facts: object
+) -> record.Record:
+    """Write the record of a run that ended with these cases; `facts` are further fields."""
+    _, arch, pages = (*build.rsplit("-", 2 if build.endswith("K") else 1), "")[:3]
+    one = record.Record(build, f"{kind} {build}", kind, build.partition("-")[0], arch, pages, build)
+    for name, value in facts.items():
+        setattr(one, name, value)
+    recorder = record.Recorder(out, one)
+    one.cases = cases
+    recorder.keep(logs)
+    recorder.end(record.state(cases) if one.built else "none", one.why)
+    return one
 
 
 def make(folder: Path) -> Path:

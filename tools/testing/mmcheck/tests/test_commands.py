@@ -19,10 +19,12 @@ from typing import Any
 import pytest
 
 from mmcheck import verbs
+from mmcheck.boot import results
 from mmcheck.core.settings import PROJECT, VARIABLES
 
 from . import stand_ins
 from .conftest import fake_tree
+from .seeded import recorded
 from .test_ci import load
 from .test_series import MAINTAINERS
 
@@ -230,9 +232,9 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
     subprocess.run(
         "git init -q && git add -A && git commit -qm base", cwd=copy, shell=True, env=environment, check=True
     )
-    for folder in ("out/build/linux-um", "out/bench", "other/out/bench"):
+    for folder in ("out/bench", "other/out/bench"):
         (copy / folder).mkdir(parents=True)
-    (copy / "out/build/linux-um/test.log").write_text("KTAP version 1\n1..1\n    # Subtest: a\n    ok 1 b\nok 1 a\n")
+    recorded(copy / "out", "linux-um", [results.Case("a", "b", "passed")])
     numbers = {"folio_bench": [{"run": "7.3 arm64 4K", "what": "fork 64K", "fields": {"ns": 9}}]}
     for folder in ("out", "other/out"):
         (copy / folder / "bench/bench.json").write_text(json.dumps({"numbers": numbers, "tables": []}))

@@ -13,24 +13,20 @@ from mmcheck.boot import results
 from mmcheck.core.errors import UserError
 from mmcheck.kernel import source
 from mmcheck.report import kcidb
-from mmcheck.report.kcidb import Build, Submission
+from mmcheck.report.kcidb import Submission
 
+from .seeded import recorded
 from .test_results import KUNIT
 
 BUILD = "6.12.117-1_deb12u1-arm64-16K"
 MACHINE = "7.3.4-1_bpo13_1-arm64-4K-c8488f60"
-CONFIG = 'CONFIG_CC_VERSION_TEXT="gcc (Debian) 12"\n'
+BEGAN = "2026-11-01T12:00:00+00:00"
 
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     """One run of KUnit, and one of the selftests."""
-    folder = tmp_path / "build" / BUILD
-    folder.mkdir(parents=True)
-    (folder / "test.log").write_text(KUNIT)
-    (folder / ".config").write_text(CONFIG)
-    folder = tmp_path / "kselftest" / MACHINE
-    folder.mkdir(parents=True)
+    recorded(tmp_path, BUILD, results.kunit(KUNIT.splitlines()), compiler="gcc (Debian) 12", began=BEGAN)
     long = ["\0" + "x" * 2 * kcidb.EXCERPT]
     cases = [
         results.Case("folio_one", "anon.good", "passed", 0.5),
@@ -38,8 +34,7 @@ def out(tmp_path: Path) -> Path:
         results.Case("folio_one", "anon.bad", "failed", 0.1, long, splat=True),
         results.Case("folio_two", "", "skipped", 0.0, ["no swap"]),
     ]
-    results.save(cases, "linux", folder)
-    (folder / "console-1.log").write_text("")
+    recorded(tmp_path, MACHINE, cases, "kselftest", began=BEGAN)
     return tmp_path
 
 
@@ -61,19 +56,19 @@ def test_a_case_is_a_test_run_of_a_build_of_a_checkout(out: Path) -> None:
     builds = {build["id"]: build for build in whole["builds"]}
     assert {build["checkout_id"] for build in builds.values()} == {tree["id"] for tree in whole["checkouts"]}
     assert [(test["path"], test["status"]) for test in whole["tests"]] == [
-        ("kunit.contpte.plain", "PASS"),
-        ("kunit.contpte.with_parameters.one", "PASS"),
-        ("kunit.contpte.with_parameters.two", "FAIL"),
-        ("kunit.contpte.races", "SKIP"),
         ("kselftest.mm.folio_one.anon.good", "PASS"),
         ("kselftest.mm.folio_one.anon.good", "PASS"),
         ("kselftest.mm.folio_one.anon.bad", "FAIL"),
         ("kselftest.mm.folio_two", "SKIP"),
+        ("kunit.contpte.plain", "PASS"),
+        ("kunit.contpte.with_parameters.one", "PASS"),
+        ("kunit.contpte.with_parameters.two", "FAIL"),
+        ("kunit.contpte.races", "SKIP"),
     ]
-    build = builds[whole["tests"][0]["build_id"]]
+    build = builds[whole["tests"][-1]["build_id"]]
     assert (build["architecture"], build["config_name"], build["status"]) == ("arm64", "16K", "PASS")
     assert build["compiler"] == "gcc (Debian) 12"
-    assert whole["tests"][0]["environment"]["comment"] == "QEMU arm64"
+    assert whole["tests"][-1]["environment"]["comment"] == "QEMU arm64"
 
 
 def test_failures_and_skips_say_why(out: Path) -> None:
@@ -91,27 +86,23 @@ def test_ids_are_stable_unique_and_of_the_origin(out: Path) -> None:
     for name in ("checkouts", "builds", "tests"):
         ids = [item["id"] for item in whole[name]]
         assert len(ids) == len(set(ids)) and all(one.startswith("lab:") for one in ids)
-    log = out / "build" / BUILD / "test.log"
-    log.write_text(log.read_text() + "[    1.6] another run\n")
-    assert not {test["id"] for test in Submission(out, "lab").whole()["tests"][:4]} & {t["id"] for t in whole["tests"]}
+    cases = results.kunit(KUNIT.replace("plain", "other").splitlines())
+    recorded(out, BUILD, cases, began="2026-11-02T12:00:00+00:00")
+    assert not {test["id"] for test in Submission(out, "lab").whole()["tests"]} & {t["id"] for t in whole["tests"][4:]}
 
 
 def test_a_build_that_failed_is_submitted(out: Path) -> None:
-    folder = out / "build" / "linux-0a1b2c3d-um"
-    folder.mkdir()
-    (folder / "build.log").write_text("mm/memory.c:1:1: error: oh dear\nmake[2]: *** [mm/memory.o] Error 1\n")
+    log = out / "build.log"
+    log.write_text("mm/memory.c:1:1: error: oh dear\nmake[2]: *** [mm/memory.o] Error 1\n")
+    recorded(out, "linux-0a1b2c3d-um", [], built=False, why="linux does not build", logs=[log])
     whole = Submission(out).whole()
     (build,) = (build for build in whole["builds"] if build["status"] == "FAIL")
     assert build["architecture"] == "um" and "oh dear" in build["log_excerpt"]
     assert valid(whole)
-    (folder / "test.log").write_text(KUNIT)
-    assert len(Submission(out).whole()["tests"]) == len(whole["tests"])
-    (folder / "build.log").write_text("make[2]: *** [mm/memory.o] Interrupt\n")
-    assert all(build["status"] == "PASS" for build in Submission(out).whole()["builds"])
 
 
 def test_runs_on_this_machines_own_kernel_are_left_out(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (out / "kselftest" / MACHINE / "console-1.log").unlink()
+    recorded(out, MACHINE, [results.Case("folio_one", "anon.good", "passed")], "kselftest", host=True)
     assert {test["path"].partition(".")[0] for test in Submission(out).whole()["tests"]} == {"kunit"}
     assert "left out" in capsys.readouterr().err
 
@@ -121,26 +112,13 @@ def test_the_commit_of_the_users_own_tree_is_in_the_checkout(out: Path, tree: Pa
     for words in (["init", "-q", "-b", "mm"], ["add", "Makefile"], [*identity, "commit", "-q", "-m", "one"]):
         subprocess.run(["git", *words], cwd=tree, check=True)
     label = source.from_folder(tree).label
-    (out / "build" / BUILD).rename(out / "build" / f"{label}+atomic_rmw-arm64-16K")
+    recorded(out, BUILD, results.kunit(KUNIT.splitlines()), label=f"{label}+atomic_rmw")
     whole = Submission(out, kdir=tree).whole()
-    own, other = whole["checkouts"]
+    other, own = sorted(whole["checkouts"], key=lambda tree: len(tree["misc"]["kernel"]))
     assert own["misc"]["kernel"] == f"{label}+atomic_rmw" and own["git_commit_hash"][:12] in own["id"]
     assert own["git_repository_branch"] == "mm" and "git_repository_url" not in own
     assert "git_commit_hash" not in other
     assert valid(whole)
-
-
-@pytest.mark.parametrize(
-    ("name", "build"),
-    [
-        ("6.12.117-1_deb12u1-um", Build("6.12.117-1_deb12u1-um", "6.12.117-1_deb12u1", "um")),
-        ("linux-8cc1eedf-arm64-4K-bf852154", Build("", "linux-8cc1eedf", "arm64", "4K-bf852154")),
-        ("7.3.4-1+stock-x86_64-0a1b2c3d", Build("", "7.3.4-1+stock", "x86_64", "0a1b2c3d")),
-        ("mine", Build("", "mine")),
-    ],
-)
-def test_the_name_of_a_build_folder_says_what_it_is_of(name: str, build: Build) -> None:
-    assert Build.named(name) == Build(name, build.label, build.arch, build.config)
 
 
 def test_the_command(out: Path, capsys: pytest.CaptureFixture[str]) -> None:

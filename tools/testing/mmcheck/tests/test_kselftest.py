@@ -117,7 +117,7 @@ def test_the_last_lines_sum_up_skips(tmp_path: Path, capsys: pytest.CaptureFixtu
     session = SelftestRun.__new__(SelftestRun)
     session.folder = tmp_path
     found = [results.Case("two", name, "skipped", text=["no such thing"]) for name in "ab"]
-    assert kselftest.report([results.Case("one", "c", "passed"), *found], session, [ONE, TWO], {}) == 0
+    assert kselftest.report([results.Case("one", "c", "passed"), *found], session, [ONE, TWO], {}, {}) == 0
     assert capsys.readouterr().err.splitlines() == [
         "mmcheck: passed: 0 failed, 1 passed, 2 skipped",
         "mmcheck: 2 skipped: 2 no such thing",
@@ -158,7 +158,7 @@ class Dying:
     deadly, late = "folio_one", "folio_two"
 
     def __init__(self, *_: object) -> None:
-        self.reader, self.memory = results.Reader(), 0
+        self.reader, self.memory, self.console = results.Reader(), 0, Path()
 
     def run(self, lines: Sequence[str], *_: object) -> Iterator[results.Case]:
         self.lists.append([line.split()[1] for line in lines])
@@ -180,12 +180,12 @@ class Dying:
 def test_a_program_that_ends_the_kernel_at_once_is_begun_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(kselftest, "Boot", Dying)
-    monkeypatch.setattr(kselftest, "machine_of", lambda _: selftests.USUAL)
+    monkeypatch.setattr("mmcheck.run.session.Boot", Dying)
+    monkeypatch.setattr("mmcheck.run.session.machine_of", lambda _: selftests.USUAL)
     Dying.lists.clear()
     session = SelftestRun.__new__(SelftestRun)
     session.folder, session.words, session.title = tmp_path, (), "x"
-    session.kvm, session.memory = False, 0
+    session.kvm, session.memory, session.recorder, session.consoles = False, 0, None, []
     session.settings = from_environment({"O": str(tmp_path), "HOME": str(tmp_path)})
     monkeypatch.setattr(session, "launch", None, raising=False)
     every = [ONE, TWO, Program("folio_three", ("folio_three.a",))]

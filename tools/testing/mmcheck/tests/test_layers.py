@@ -20,7 +20,7 @@ MODULES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT / "t
 
 def layers(text: str) -> list[str]:
     """The names that a list in a docstring begins with, in order."""
-    return re.findall(r"^(\w+) +\S", text.rpartition(":\n\n")[2] or text.partition("\n\n")[2], re.MULTILINE)
+    return re.findall(r"^(\w+) +\S", text.partition("\n\n")[2], re.MULTILINE)
 
 
 def imported(path: Path) -> Iterator[str]:

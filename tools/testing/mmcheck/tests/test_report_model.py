@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the page says: verdict, failures, skips by their cost, known issues that were hit, cells."""
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from mmcheck.report import failures, heat, history, model, verdict
 from mmcheck.report.records import Input
 
 from . import seeded
+from .seeded import recorded
 
 GOOD = results.Case("s", "a", "passed")
 BAD = results.Case("s", "a", "failed", text=["a: EXPECTATION FAILED at x.c:1", "it is 3"])
@@ -190,13 +190,11 @@ def test_the_page_says_what_was_tested(tmp_path: Path, monkeypatch: pytest.Monke
     }
 
 
-def test_results_without_a_record_are_identified_by_console_and_folder(tmp_path: Path) -> None:
-    folder = seeded.make(tmp_path / "build/7.3.4-1_bpo13_1-arm64-4K")
-    (folder / "test.log").write_text(seeded.CONSOLE.read_text())
+def test_a_run_outside_of_the_cells_is_shown_as_recorded(tmp_path: Path) -> None:
+    one = recorded(tmp_path, "7.3.4-arm64-4K", [GOOD], version="7.3.4", source="package 7.3.4-1", command="x")
     (run,) = Input(tmp_path).runs
-    assert (run.kernel, run.source, run.emulator) == ("7.3.4", "package 7.3.4-1_bpo13_1", "qemu-system-aarch64")
-    assert run.compiler == "aarch64-linux-gnu-gcc (Debian 12.2.0-14) 12.2.0"
-    assert run.command == "KERNEL=7.3 ./tools/testing/kunit/kunit.py run --arch=arm64"
+    assert (run.name, run.kernel, run.source, run.command) == (one.name, one.version, one.source, one.command)
+    assert (run.cases, run.state, run.cell) == ([GOOD], "passed", None)
 
 
 def test_a_tree_has_its_commit_and_is_not_written_to(tmp_path: Path, tree: Path) -> None:
@@ -228,17 +226,8 @@ def test_the_emulator_tells_its_version(tmp_path: Path, monkeypatch: pytest.Monk
     identity.emulator.cache_clear()
 
 
-def test_the_verdicts_of_make_check_are_cells_too(tmp_path: Path) -> None:
-    cases = [{"name": "a", "status": "PASS"}, {"name": "b", "status": "FAIL"}]
-    issue = known_issues.load()[0]
-    suite, _, name = issue.tests[0].partition(".")
-    # What kunit.py writes has no reasons.
-    skips = [("contpte_race", "r"), (suite, name), ("contpte", "because")]
-    groups = [{"name": "s", "test_cases": cases, "sub_groups": []}]
-    groups += [{"name": s, "test_cases": [{"name": n, "status": "SKIP"}], "sub_groups": []} for s, n in skips]
-    seeded.make(tmp_path / "check")
-    (tmp_path / "check/7.3-arm64-16K.json").write_text(json.dumps({"test_cases": [], "sub_groups": groups}))
+def test_the_cells_of_make_check_are_cells_too(tmp_path: Path) -> None:
+    recorded(tmp_path, "7.3.4-arm64-16K", [GOOD, BAD], cell="7.3 arm64 16K", name="7.3 arm64 16K")
     (run,) = Input(tmp_path).runs
-    assert run.name == "7.3 arm64 16K" and run.state == "failed"
-    assert [(case.name, case.state) for case in run.cases[:2]] == [("a", "passed"), ("b", "failed")]
-    assert [case.text for case in run.cases[2:]] == [["needs two CPUs"], [f"known issue 1: {issue.title}"], []]
+    assert (run.name, run.state, run.cases) == ("7.3 arm64 16K", "failed", [GOOD, BAD])
+    assert run.cell and run.command == run.cell.line({})

@@ -11,6 +11,8 @@ from mmcheck.boot import results
 from mmcheck.core.errors import UserError
 from mmcheck.report import collect
 
+from .seeded import recorded
+
 CONSOLE = """\
 [    0.5] Run /init as init process
 [    1.0] # selftests: mm: folio_one
@@ -147,10 +149,8 @@ def test_cases_of_kunit_are_not_lost_where_they_have_parameters() -> None:
 
 
 def test_what_ran_is_collected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "build/6.12-arm64").mkdir(parents=True)
-    (tmp_path / "build/6.12-arm64/test.log").write_text(KUNIT)
-    (tmp_path / "kselftest/6.12-arm64").mkdir(parents=True)
-    results.save([results.Case("folio_one", "a", "passed")], "linux", tmp_path / "kselftest/6.12-arm64")
+    recorded(tmp_path, "6.12-arm64", results.kunit(KUNIT.splitlines()))
+    recorded(tmp_path, "6.12-arm64", [results.Case("folio_one", "a", "passed")], "kselftest")
     assert collect.run(tmp_path) == 1
     said = capsys.readouterr().out
     assert "kunit 6.12-arm64" in said
@@ -159,6 +159,13 @@ def test_what_ran_is_collected(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert (whole["passed"], whole["failed"], whole["skipped"]) == (3, 1, 1)
     with pytest.raises(UserError, match="no results in"):
         collect.run(tmp_path / "empty")
+
+
+def test_a_run_without_a_verdict_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recorded(tmp_path, "6.12-um", [results.Case("one", "a", "passed")])
+    recorded(tmp_path, "7.3-um", [], built=False, why="linux 7.3 does not build")
+    assert collect.run(tmp_path) == 125
+    assert "NO VERDICT: linux 7.3 does not build" in capsys.readouterr().out
 
 
 def test_a_suite_without_a_verdict_has_failed_in_the_case_that_ran() -> None:

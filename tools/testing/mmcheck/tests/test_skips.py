@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mmcheck.boot import results
 from mmcheck.boot.results import Case
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT
@@ -100,10 +101,8 @@ ok 1 atomic_rmw_large
 def test_make_check_fails_by_a_skip_that_is_not_in_the_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    console = tmp_path / "test.log"
-    console.write_text(CONSOLE)
     tally = check.Tally()
-    check.gate(tally, check.of("7.3", "arm64", flavour="stock"), console)
+    check.gate(tally, check.of("7.3", "arm64", flavour="stock"), results.kunit(CONSOLE.splitlines()))
     name = "7.3 arm64 4K stock: atomic_rmw_large.mthp_faults"
     assert tally.failures == [f"{name}: a skip that skips.toml does not allow"]
     assert [skip.partition(": needs")[0] for skip in tally.skips] == ["7.3 arm64 4K stock: atomic_rmw_large.load_cost"]

@@ -122,11 +122,12 @@ def test_help_names_every_variable_that_the_verb_reads(verb: str) -> None:
     done = python(["tools/testing/mmcheck", verb, "--help"])
     assert done.returncode == 0 and done.stdout.startswith(f"usage: ./mmcheck {verb} ")
     module = verbs.VERBS[verb].module.partition(":")[0]
-    path = next(path for path in (COMMANDS / f"{module}.py", COMMANDS / module / "__init__.py") if path.exists())
+    place = module.replace(".", "/")
+    path = next(path for path in (COMMANDS / f"{place}.py", COMMANDS / place / "__init__.py") if path.exists())
     read = set(re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', path.read_text()))
     if re.search(r"from_environment|\bprepare\(", path.read_text()) and verb not in FIXED:
         read |= set(verbs.KERNEL.split())
-    if module == "bench":
+    if module == "study.bench":
         read = {"A", "B"} if verb == "bench-compare" else read - {"A", "B"} | {"MIB", "REPEATS"}
     assert read <= set(verbs.VERBS[verb].variables)
     assert all(f"{variables.option(name)} " in done.stdout for name in verbs.VERBS[verb].variables)
@@ -134,8 +135,8 @@ def test_help_names_every_variable_that_the_verb_reads(verb: str) -> None:
 
 def test_help_imports_no_command(tmp_path: Path) -> None:
     done = python(["-X", "importtime", "tools/testing/mmcheck", "mutants", "--help"])
-    imported = set(re.findall(r"\| +mmcheck\.(\w+)$", done.stderr, re.MULTILINE))
-    assert imported == {"verbs", "errors"}
+    imported = set(re.findall(r"\| +mmcheck\.([\w.]+)$", done.stderr, re.MULTILINE))
+    assert imported == {"verbs", "core", "core.errors", "core.variables"}
 
 
 def test_options_variables_and_the_environment_mean_the_same() -> None:

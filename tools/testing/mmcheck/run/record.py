@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The record of a run: O/runs/ID/run.json, with the consoles beside it.
+
+Each boot of suites and each run of selftests writes one. The commands that read results read only these records.
+run.schema.json describes the file.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ..boot.results import Case, counts
+from ..core import disk
+
+FILE = "run.json"
+
+KEPT = 10
+"""How many records with one name stay. Older ones are removed."""
+
+PAUSE = 5
+"""At least this many seconds pass between two writes of one record, but for the last."""
+
+STATES = ("running", "passed", "failed", "skipped", "none")
+"""The states of a run. "none" means no verdict; `why` has the reason."""
+
+
+@dataclass
+class Record:
+    """One run.
+
+    id:        the name of its folder
+    name:      what was run: kind and build folder, or the cell; a later run of the same name replaces it in summaries
+    kind:      "kunit" or "kselftest"
+    cell:      the cell of the matrix or of `make check`; "" for other runs
+    label:     the kernel: package or version, and how its working copy differs
+    arch:      as in --arch=
+    pages:     as in PAGES=
+    build:     the name of the build folder
+    config:    a digest of the configuration that was built, or ""
+    source:    the package or the tree, with its commit
+    version:   the kernel's name for itself, or ""
+    compiler:  the kernel's name for its compiler, or ""
+    emulator:  what booted the kernel
+    host:      whether the tests ran on this machine's own kernel
+    command:   the line that repeats the run; "" if no line does
+    process:   the process that runs it
+    began:     time of the start, as in ISO 8601
+    seconds:   how long it took
+    state:     one of STATES
+    built:     whether the kernel was built
+    why:       the reason, if there is no verdict
+    logs:      names of the files in its folder
+    cases:     each case with its verdict
+    """
+
+    id: str
+    name: str
+    kind: str
+    label: str
+    arch: str
+    pages: str
+    build: str
+    cell: str = ""
+    config: str = ""
+    source: str = ""
+    version: str = ""
+    compiler: str = ""
+    emulator: str = ""
+    host: bool = False
+    command: str = ""
+    process: int = 0
+    began: str = ""
+    seconds: float = 0.0
+    state: str = "running"
+    built: bool = True
+    why: str = ""
+    logs: list[str] = field(default_factory=list)
+    cases: list[Case] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, content: dict[str, Any]) -> "Record":
+        """The record with the content of a file; fields of later versions are ignored."""
+        known = {entry.name: content[entry.name] for entry in fields(cls) if entry.name in content}
+        return cls(**{**known, "cases": [Case(**case) for case in content.get("cases", [])]})
+
+
+def state(cases: Sequence[Case]) -> str:
+    """The state of a run that ended with these cases."""
+    number = counts(cases)
+    return next((name for name in ("failed", "passed", "skipped") if number[name]), "none")
+
+
+class Recorder:
+    """Writes the record of one run.
+
+    record: the record
+    folder: its folder
+    """
+
+    def __init__(self, out: Path, record: Record) -> None:
+        """Begin a record below `out`. Its ID gets a number if there is such a record already."""
+        for number in range(1000):
+            self.folder = out / "runs" / (f"{record.id}-{number}" if number else record.id)
+            with contextlib.suppress(FileExistsError):
+                self.folder.mkdir(parents=True)
+                break
+        self.record = record
+        self._since = self._written = time.monotonic()
+        record.id, record.process = self.folder.name, os.getpid()
+        record.began = record.began or datetime.now(UTC).isoformat(timespec="seconds")
+        self._write()
+
+    def note(self, cases: Sequence[Case]) -> None:
+        """Keep the verdicts so far, so that they survive if this process is killed."""
+        self.record.cases = list(cases)
+        if time.monotonic() - self._written >= PAUSE:
+            self._write()
+
+    def keep(self, files: Iterable[Path]) -> None:
+        """Keep files beside the record. A link is enough, since runs replace these files and do not change them."""
+        for file in files:
+            if file.exists():
+                target = self.folder / file.name
+                target.unlink(missing_ok=True)
+                try:
+                    target.hardlink_to(file)
+                except OSError:
+                    shutil.copyfile(file, target)
+                self.record.logs.append(file.name)
+
+    def end(self, state: str, why: str = "") -> None:
+        """The run has ended."""
+        self.record.state, self.record.why = state, why
+        self._write()
+        prune(self.folder.parent, self.record.name)
+
+    def _write(self) -> None:
+        self._written = time.monotonic()
+        self.record.seconds = round(self._written - self._since, 1)
+        disk.replace(self.folder / FILE, (json.dumps(asdict(self.record), indent=1) + "\n").encode())
+
+
+def every(out: Path) -> Iterator[Record]:
+    """The records below `out`, oldest first. A run whose process is gone has no verdict."""
+    found = []
+    for file in (out / "runs").glob(f"*/{FILE}"):
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            found.append(Record.of({**json.loads(file.read_text()), "id": file.parent.name}))
+    for record in sorted(found, key=lambda record: (record.began, record.id)):
+        if record.state == "running" and not Path(f"/proc/{record.process}").exists():
+            record.state, record.why = "none", f"its process {record.process} was killed"
+        yield record
+
+
+def latest(out: Path) -> list[Record]:
+    """The last record of each name that is not running, sorted by name."""
+    found = {record.name: record for record in every(out) if record.state != "running"}
+    return [found[name] for name in sorted(found)]
+
+
+def prune(folder: Path, name: str) -> None:
+    """Remove old records of `name`."""
+    own = [record for record in every(folder.parent) if record.name == name and record.state != "running"]
+    for record in own[:-KEPT]:
+        shutil.rmtree(folder / record.id, ignore_errors=True)

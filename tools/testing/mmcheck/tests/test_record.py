@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The record of a run: written by each run, valid by its schema, and true when the run is killed."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+
+from mmcheck.boot.results import Case
+from mmcheck.core.settings import PROJECT
+from mmcheck.run import record
+from mmcheck.run.record import Record, Recorder
+
+from .conftest import User
+from .seeded import recorded
+
+SCHEMA = json.loads((PROJECT / "tools/testing/mmcheck/run/run.schema.json").read_text())
+CASES = [Case("contpte", "a", "passed", 0.5), Case("contpte", "b", "failed", 0.1, ["entry 0 is 1"], splat=True)]
+
+
+def files(out: Path) -> list[dict[str, Any]]:
+    """The content of all records below `out`, each held against the schema."""
+    found = [json.loads(file.read_text()) for file in sorted(out.glob(f"runs/*/{record.FILE}"))]
+    for content in found:
+        jsonschema.validate(content, SCHEMA)
+    return found
+
+
+def test_a_run_is_recorded(tmp_path: Path) -> None:
+    recorded(tmp_path, "6.12-um", CASES)
+    (content,) = files(tmp_path)
+    (one,) = record.latest(tmp_path)
+    assert (one.state, one.cases, one.process) == ("failed", CASES, os.getpid())
+    assert Record.of({**content, "a later field": 1}) == one
+
+
+@pytest.mark.parametrize(
+    ("cases", "state"),
+    [(CASES, "failed"), (CASES[:1], "passed"), ([Case("a", "b", "skipped")], "skipped"), ([], "none")],
+)
+def test_the_state_follows_from_the_cases(cases: list[Case], state: str) -> None:
+    assert record.state(cases) == state
+
+
+def test_the_last_run_of_a_name_counts(tmp_path: Path) -> None:
+    for number in range(3):
+        recorded(tmp_path, "6.12-um", [Case("one", str(number), "passed")])
+    recorded(tmp_path, "7.3-um", CASES)
+    assert [(one.name, len(one.cases)) for one in record.latest(tmp_path)] == [
+        ("kunit 6.12-um", 1),
+        ("kunit 7.3-um", 2),
+    ]
+    assert record.latest(tmp_path)[0].cases[0].name == "2"
+
+
+def test_old_records_are_removed_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "runs/mine").mkdir(parents=True)
+    (tmp_path / "runs/mine/file").write_text("x")
+    for _ in range(record.KEPT + 3):
+        recorded(tmp_path, "6.12-um", CASES)
+    recorded(tmp_path, "7.3-um", CASES)
+    assert len(files(tmp_path)) == record.KEPT + 1
+    assert (tmp_path / "runs/mine/file").exists()
+
+
+def test_a_damaged_record_is_none(tmp_path: Path) -> None:
+    recorded(tmp_path, "6.12-um", CASES)
+    for name, text in (("a", "{"), ("b", "[]"), ("c", '{"id": "../../.."}')):
+        (tmp_path / "runs" / name).mkdir()
+        (tmp_path / "runs" / name / record.FILE).write_text(text)
+    assert len(record.latest(tmp_path)) == 1
+
+
+def test_a_killed_run_has_no_verdict(tmp_path: Path) -> None:
+    script = (
+        "import sys, time; from pathlib import Path; from mmcheck.run import record\n"
+        "facts = record.Record('x', 'kunit x', 'kunit', 'x', 'um', '', 'x')\n"
+        "record.Recorder(Path(sys.argv[1]), facts); print('begun', flush=True); time.sleep(60)"
+    )
+    environment = {"PYTHONPATH": str(PROJECT / "tools/testing")}
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout and child.stdout.readline() == "begun\n"
+        assert record.latest(tmp_path) == [] and files(tmp_path)[0]["state"] == "running"
+        child.kill()
+    (one,) = record.latest(tmp_path)
+    assert (one.state, one.why) == ("none", f"its process {child.pid} was killed")
+
+
+def test_what_was_seen_survives_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder(tmp_path, Record("x", "kunit x", "kunit", "x", "um", "", "x"))
+    recorder.note(CASES[:1])
+    assert files(tmp_path)[0]["cases"] == [], "not for each case"
+    monkeypatch.setattr(record, "PAUSE", 0)
+    time.sleep(0.01)
+    recorder.note(CASES)
+    assert len(files(tmp_path)[0]["cases"]) == 2
+
+
+def test_logs_stay_when_the_next_run_replaces_them(tmp_path: Path) -> None:
+    log = tmp_path / "test.log"
+    log.write_text("first")
+    one = recorded(tmp_path, "x-um", CASES, logs=[log, tmp_path / "missing"])
+    log.unlink()
+    log.write_text("second")
+    assert one.logs == ["test.log"] and (tmp_path / "runs" / one.id / "test.log").read_text() == "first"
+
+
+def test_kunit_py_writes_a_record(user: User) -> None:
+    done = user.kunit("run", "--arch=arm64")
+    assert done.returncode == 0, done.stderr
+    (content,) = files(Path(user.environment["O"]))
+    assert (content["kind"], content["state"], content["arch"], content["pages"]) == ("kunit", "passed", "arm64", "4K")
+    assert content["command"].endswith("./tools/testing/kunit/kunit.py run --arch=arm64") and content["logs"]
