@@ -60,7 +60,7 @@ def given_to_make(flags: str) -> list[str]:
 def check_names(names: Sequence[str]) -> None:
     """Raise UserError for a misspelt variable: `TEST=folio_fork` would be ignored, and all tests would run."""
     for name in names:
-        near = [] if name in NAMES else difflib.get_close_matches(name.upper(), sorted(NAMES), 1, 0.8)
+        near = [] if name in NAMES else difflib.get_close_matches(name.upper(), sorted(NAMES), 1, 0.75)
         if near:
             raise UserError(f"{name}=: there is no such variable; did you mean {near[0]}=?")
 

@@ -87,7 +87,7 @@ def from_environment(environ: Mapping[str, str], arch: str | None = None) -> Set
     cache = environ.get("XDG_CACHE_HOME") or f"{environ.get('HOME', '')}/.cache"
     tree = Path(kdir).expanduser().absolute() if kdir else None
     out = out_of(environ)
-    if tree and out.resolve().is_relative_to(tree.resolve()):
+    if tree and (tree / "Makefile").exists() and out.resolve().is_relative_to(tree.resolve()):
         raise UserError(f"O={out} is inside KDIR={tree}, and mmcheck never writes there; choose another O=")
     if patch := environ.get("PATCH"):
         try:

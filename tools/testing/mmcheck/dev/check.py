@@ -19,9 +19,11 @@ from ..core import command, ours, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, out_of
 from ..kernel import graft, probes, toolchain
-from ..run import kselftest, launcher, skips
+from ..run import kselftest, skips
 from ..run.cell import NAME, Cell, flavours, make
-from ..study import matrix
+from ..run.launch import prepare
+from ..run.request import parse
+from ..study import selection
 
 HERE = Path(__file__).parents[1]
 SCRIPTS = (
@@ -178,7 +180,7 @@ def kernel(tally: Tally, run: Run, out: Path) -> Path:
     verdicts.unlink(missing_ok=True)
     arguments = run.command(f"--json={verdicts}")[1:]
     environment = {**os.environ, **run.variables, "O": str(out), "KDIR": ""}
-    launch = launcher.prepare(launcher.parse(arguments), environment)
+    launch = prepare(parse(arguments), environment)
     launch.cell, launch.repeat = what, run.line({})
     before = len(tally.failures)
     try:
@@ -199,7 +201,7 @@ def kernel(tally: Tally, run: Run, out: Path) -> Path:
 
 def gate(tally: Tally, run: Run, found: Sequence[results.Case]) -> None:
     """List the skips of a run. A skip that skips.toml does not allow fails. Reports its lines that match no skip."""
-    verdict = skips.judge(run, found, suites=matrix.expected(run) if found else [])
+    verdict = skips.judge(run, found, suites=selection.expected(run) if found else [])
     for case in verdict.wrong:
         print(f"{run}: {'; '.join(case.text)}")
         tally.add(f"{run}: {skips.name(case)}: a skip that skips.toml does not allow", False)

@@ -16,7 +16,7 @@ from ..core import progress
 from ..core.errors import UserError
 from ..core.lock import held
 from ..core.settings import Settings
-from . import patch
+from . import patch, toolchain
 from .archive import Archive, version_key
 
 NEEDED = 1_900_000_000
@@ -47,14 +47,27 @@ class Source:
     fixed: bool
 
 
-def judge(settings: Settings) -> None:
-    """Raise UserError if the user asked for something that is no kernel. Nothing is fetched."""
+def judge(settings: Settings, own_machine: bool = False) -> None:
+    """Raise UserError if the user asked for something that is no kernel, or cannot be booted. Nothing is fetched.
+
+    own_machine: the user says how to boot the kernel (--qemu_config), so any architecture will do
+    """
     if settings.kdir is not None:
         from_folder(settings.kdir)
     elif settings.kernel != "latest" and not re.fullmatch(r"\d+\.\d+[\w.+~-]*", settings.kernel):
         raise UserError(f"KERNEL={settings.kernel}: give a version such as 6.12 or 7.3, or latest")
     if settings.patch:
         patch.read(settings.patch)
+    source = here(settings)
+    known = (bootable(source.path) if source else []) or [*toolchain.ARCHITECTURES]
+    if settings.arch not in known and not own_machine:
+        raise UserError(f"--arch={settings.arch}: no such architecture; there are {', '.join(known)}")
+
+
+def bootable(tree: Path) -> list[str]:
+    """The architectures that a kernel's own kunit.py can boot."""
+    found = sorted(path.stem for path in tree.glob("tools/testing/kunit/qemu_configs/*.py"))
+    return ["um", *found] if found else []
 
 
 def here(settings: Settings) -> Source | None:

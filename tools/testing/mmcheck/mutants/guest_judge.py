@@ -9,7 +9,9 @@ from ..core import progress
 from ..core.errors import UserError
 from ..core.settings import PROJECT, Settings
 from ..kernel import source
-from ..run import launcher, selftests
+from ..run import selftests
+from ..run.launch import Launch
+from ..run.request import Request, parse
 from ..run.session import Boot, SelftestRun
 from . import reach
 from .catalogue import Mutant
@@ -36,11 +38,11 @@ class GuestSession(Session):
         super().__init__(settings, jobs, name)
         self.every = selftests.programs()
 
-    def request(self) -> launcher.Request:
+    def request(self) -> Request:
         """What to ask kunit.py for."""
         return selftests.request(self.settings.arch)
 
-    def built(self, launch: launcher.Launch) -> None:
+    def built(self, launch: Launch) -> None:
         """Build the programs after the kernel."""
         super().built(launch)
         self.launch = launch
@@ -104,7 +106,7 @@ class BothSession(GuestSession):
 
     kind = "mutants+both"
 
-    def request(self) -> launcher.Request:
+    def request(self) -> Request:
         """What to ask kunit.py for: the options that the selftests need, and those that the suites need."""
         arch = self.settings.arch
         guest = [selftests.CONFIG / f"{name}.config" for name in ("kernel", arch)]
@@ -117,7 +119,7 @@ class BothSession(GuestSession):
         wanted = [line for name, line in more.items() if name not in given]
         wanted += ["CONFIG_PANIC_TIMEOUT=-1", *CONFIG, *CONFIG_OF.get(arch, [])]
         config = [f"--kconfig_add={line}" for line in wanted if line.partition("=")[0] not in given]
-        return launcher.parse(["build", f"--arch={arch}", *(f"--kunitconfig={path}" for path in guest), *config])
+        return parse(["build", f"--arch={arch}", *(f"--kunitconfig={path}" for path in guest), *config])
 
     def likely(self, mutant: Mutant, before: str) -> list[str]:
         """The suite or selftest that noticed the mutant last time; if there is none, the suites to begin with."""

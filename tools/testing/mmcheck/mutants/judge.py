@@ -26,7 +26,9 @@ from ..core.lock import held
 from ..core.settings import PROJECT, Settings
 from ..kernel import graft, shadow, source, toolchain
 from ..kernel.make import LOG
-from ..run import launcher, selftests
+from ..run import selftests, workspace
+from ..run.launch import Launch
+from ..run.request import Request, parse
 from . import catalogue, reach, schemata
 from .catalogue import Mutant
 
@@ -213,22 +215,22 @@ class Session:
         """
         return held(self.settings.out / "lock" / f"{self.label}.mutants", f"it judges mutants of linux {self.label}")
 
-    def request(self) -> launcher.Request:
+    def request(self) -> Request:
         """What to ask kunit.py for."""
         config = [f"--kconfig_add={line}" for line in CONFIG + CONFIG_OF.get(self.settings.arch, [])]
-        return launcher.parse(["build", f"--arch={self.settings.arch}", *config])
+        return parse(["build", f"--arch={self.settings.arch}", *config])
 
-    def built(self, launch: launcher.Launch) -> None:
+    def built(self, launch: Launch) -> None:
         """Note the folder of a kernel that was built."""
         self.build = launch.build
 
     def attempt(self, kernel: Kernel) -> bool:
         """Build one kernel; returns whether it was built."""
-        tree = launcher.working_copy(self.source, self.settings, self.label, kernel.files)
+        tree = workspace.working_copy(self.source, self.settings, self.label, kernel.files)
         request = self.request()
         # With -k one build names all mutants that do not compile.
         request = dataclasses.replace(request, arguments=[*request.arguments, "--make_options=-k"])
-        launch = launcher.Launch(request, self.settings, tree, self.label, "")
+        launch = Launch(request, self.settings, tree, self.label, "")
         self.build = launch.build
         (launch.build / LOG).unlink(missing_ok=True)
         with contextlib.suppress(UserError):

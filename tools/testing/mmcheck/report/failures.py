@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..boot import results
 from ..kernel import known_issues
+from ..run import closing
 from . import entries
 from .history import History
 from .model import label, plural
@@ -139,9 +140,9 @@ def _describe(failure: Failure, run: Run, case: results.Case, table: Sequence[kn
     failure.said = [*lines, *([f"and {more} more lines in {run.log}"] if more > 0 else [])]
     failure.splat = case.splat
     _place(failure, run, case)
-    seed = failure.walk.arguments[:1] if failure.walk else ()
+    seed = [word for value in closing.seed(case) for word in ("--kernel_args", value)]
     if failure.again and seed and "kunit.py" in failure.again:
         head, _, glob = failure.again.rpartition(" ")
-        failure.again = f"{head} --kernel_args {seed[0]} {glob}"
+        failure.again = " ".join([head, *seed, glob])
     own = case.name.partition(":")[0]
     failure.issues = [issue for issue in table if f"{case.suite}.{own}" in issue.tests]

@@ -13,7 +13,7 @@ from ..core.errors import UserError
 from ..kernel import identity, toolchain
 from ..run import record
 from ..run.cell import TABLE, Cell, flavours, make, slug
-from ..study import matrix
+from ..study import selection
 
 JSON = dict[str, Any]
 
@@ -119,7 +119,7 @@ class Input:
     def _planned(self) -> list[str]:
         """The cells of the table, and cells that ran but are not in the table."""
         own = all(not name[0].isdigit() for name in self.places)
-        cells = matrix.table(TABLE, own)
+        cells = selection.table(TABLE, own)
         for cell in cells:
             self.places.setdefault(str(cell), cell.place)
         table = [str(cell) for cell in cells]

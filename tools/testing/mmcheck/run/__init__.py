@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """One run.
 
-launcher   what tools/testing/kunit/kunit.py runs: the kernel's own kunit.py on a working copy
+launcher   what tools/testing/kunit/kunit.py runs
+request    what the command line of kunit.py asks for
+workspace  working copies: the trees that are built
+launch     one run of the kernel's own kunit.py in one build folder
+channel    the way on which our `make` tells its progress
+merge      one file of the verdicts of several boots
 kselftest  make kselftest
 selftests  the programs of this project, their cases, and the machine that each needs
 session    builds a kernel and selftests, and runs them in virtual machines, or here

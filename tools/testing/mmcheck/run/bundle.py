@@ -15,7 +15,8 @@ from ..boot import boot, guest
 from ..core import command, ours, progress
 from ..core.settings import from_environment
 from ..kernel import source, toolchain
-from . import launcher, selftests
+from . import selftests
+from .launch import prepare
 from .session import SelftestRun
 
 
@@ -49,7 +50,7 @@ def run(environ: Mapping[str, str]) -> int:
     ours.claim(target)
     source.judge(settings)
     selftests.provide(environ["ARCH"])
-    session = SelftestRun(launcher.prepare(selftests.request(environ["ARCH"]), environ))
+    session = SelftestRun(prepare(selftests.request(environ["ARCH"]), environ))
     pack(session, environ.get("TESTS", ""), target)
     progress.say(f"Image, initramfs.cpio.gz, xfs.img.gz and the kernel's cmdline are in {target}")
     return 0

@@ -22,6 +22,7 @@ NEW = "new failures (not known issues)"
 KUNIT_PY = "./tools/testing/kunit/kunit.py"
 
 _AS_KNOWN = re.compile(r"(?:^|:)known issue (\d+): (?!.*the source does not show it)")
+_SEED = re.compile(r"(\w+\.seed=\d+)(?: (\w+\.steps=\d+))?")
 _FAILURE = re.compile(r"(?:EXPECTATION|ASSERTION) FAILED|:Expected ")
 
 
@@ -109,6 +110,20 @@ def failures(cases: Iterable[Case], why: Mapping[str, str]) -> list[str]:
     return [named(group, names) for group, names in groups.items()]
 
 
+def seed(case: Case) -> list[str]:
+    """The parameters that repeat a random walk that failed; empty for other cases."""
+    match = next((match for match in map(_SEED.search, case.text) if match), None)
+    return [value for value in match.groups() if value] if match else []
+
+
+def compare(arguments: Sequence[str], environ: Mapping[str, str]) -> str:
+    """The line that runs the same tests on another kernel, to see whether they fail there too."""
+    own = {name: value for name, value in environ.items() if name not in ("KDIR", "PATCH", "KERNEL")}
+    if not (environ.get("KDIR") or environ.get("PATCH")):
+        own["KERNEL"] = "6.12" if environ.get("KERNEL", "").startswith("7") else "7.3"
+    return f"{again(arguments, own)}  # do they fail on this kernel too?"
+
+
 def paragraph(
     cases: Sequence[Case], log: Path | str, again: Mapping[str, str], why: Mapping[str, str] | None = None
 ) -> list[str]:
@@ -123,7 +138,9 @@ def paragraph(
     issues = met(cases)
     numbers = f", known issue {', '.join(map(str, issues))} among them" if issues else ""
     verdict = "FAILED" if count["failed"] else "passed" if count["passed"] else "nothing was tested"
-    failed = sorted((case for case in cases if case.state == "failed"), key=lambda case: bool(predicted(case)))
+    failed = [case for case in cases if case.state == "failed"]
+    # A random walk prints the shortest sequence of calls that fails, so it is the best case to repeat.
+    failed.sort(key=lambda case: (bool(predicted(case)), not seed(case)))
     return lines(
         f"{verdict}: {count['failed']} failed, {count['passed']} passed, {count['skipped']} skipped{numbers}",
         [*failures(cases, why or {}), reasons(cases)],

@@ -15,8 +15,9 @@ from ..core import command, progress
 from ..core.errors import UserError
 from ..core.settings import VARIABLES, from_environment
 from ..kernel import source, toolchain
-from . import closing, launcher, selftests, upstream
+from . import closing, selftests, upstream
 from .cell import NAME
+from .launch import prepare
 from .selftests import Program
 from .session import SelftestRun
 
@@ -45,7 +46,7 @@ def cases_of(environ: Mapping[str, str]) -> list[results.Case]:
     """Run all programs of this repository on the kernel that `environ` names."""
     every = selftests.programs()
     selftests.provide(environ["ARCH"])
-    session = SelftestRun(launcher.prepare(selftests.request(environ["ARCH"], "", configuration(environ)), environ))
+    session = SelftestRun(prepare(selftests.request(environ["ARCH"], "", configuration(environ)), environ))
     session.launch.cell = environ.get(NAME, "")
     session.launch.repeat = " ".join([COMMAND, *given(environ)])
     with session.recorded():
@@ -68,8 +69,9 @@ def run(environ: Mapping[str, str]) -> int:
     words = ["STRICT=1"] if environ.get("STRICT") == "1" else []
     words += (environ.get("KERNEL_ARGS") or "").split()
     request = selftests.request(environ["ARCH"], suite, configuration(environ))
-    session = SelftestRun(launcher.prepare(request, environ), words)
+    session = SelftestRun(prepare(request, environ), words)
     session.launch.cell = environ.get(NAME, "")
+    session.launch.scope = environ.get("TESTS") or suite
     session.launch.repeat = " ".join([COMMAND, *given(environ, "TESTS")])
     host = environ.get("HOST") == "1"
     with session.recorded(host):

@@ -126,7 +126,7 @@ class Recorder:
     def keep(self, files: Iterable[Path]) -> None:
         """Keep files beside the record. A link is enough, since runs replace these files and do not change them."""
         for file in files:
-            if file.exists():
+            if file.exists() and self.folder.exists():
                 target = self.folder / file.name
                 target.unlink(missing_ok=True)
                 try:
@@ -135,8 +135,14 @@ class Recorder:
                     shutil.copyfile(file, target)
                 self.record.logs.append(file.name)
 
+    def discard(self) -> None:
+        """Remove the record: nothing ran."""
+        shutil.rmtree(self.folder)
+
     def end(self, state: str, why: str = "") -> None:
         """The run has ended."""
+        if not self.folder.exists():
+            return  # discarded
         self.record.state, self.record.why = state, why
         self._write()
         prune(self.folder.parent, self.record.name)

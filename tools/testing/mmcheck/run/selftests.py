@@ -11,7 +11,7 @@ from ..boot import guest, results
 from ..core.errors import UserError
 from ..core.settings import PROJECT
 from ..kernel import graft, toolchain
-from . import launcher
+from .request import Request, parse
 
 FOLDER = f"{graft.SELFTESTS}/mm"
 
@@ -161,7 +161,7 @@ def provide(arch: str) -> None:
     toolchain.provide([*toolchain.requirements(arch, own_compiler=False), toolchain.libc(arch), guest.MKFS])
 
 
-def request(arch: str, suite: str = "", configuration: Sequence[str] = ()) -> launcher.Request:
+def request(arch: str, suite: str = "", configuration: Sequence[str] = ()) -> Request:
     """What to ask kunit.py for: a kernel with the options that the selftests need, and with `configuration`.
 
     suite: "upstream", or "" for the selftests of this repository
@@ -171,4 +171,4 @@ def request(arch: str, suite: str = "", configuration: Sequence[str] = ()) -> la
             raise UserError(f"KCONFIG_ADD={line}: give lines like CONFIG_KASAN=y, with spaces between them")
     configs = [CONFIG / f"{name}.config" for name in ("kernel", arch, *([suite] if suite else []))]
     more = [f"--kconfig_add={line}" for line in configuration]
-    return launcher.parse(["build", f"--arch={arch}", *(f"--kunitconfig={config}" for config in configs), *more])
+    return parse(["build", f"--arch={arch}", *(f"--kunitconfig={config}" for config in configs), *more])

@@ -16,8 +16,9 @@ from ..core.errors import UserError
 from ..core.lock import held
 from ..core.settings import VARIABLES
 from ..kernel import toolchain
-from . import launcher, record
+from . import record
 from .ktap import Printer
+from .launch import Launch
 from .selftests import FOLDER, SECONDS, USUAL, Machine, Program, line, machine_of, remaining
 
 NO_MODULES = "TEST_GEN_MODS_DIR="
@@ -40,7 +41,7 @@ class Boot:
 
     def __init__(
         self,
-        launch: launcher.Launch,
+        launch: Launch,
         console: Path,
         needs: Machine = USUAL,
         words: Sequence[str] = (),
@@ -81,7 +82,7 @@ class Boot:
 class SelftestRun:
     """One run of the command on one kernel."""
 
-    def __init__(self, launch: launcher.Launch, words: Sequence[str] = ()) -> None:
+    def __init__(self, launch: Launch, words: Sequence[str] = ()) -> None:
         """`launch` builds the kernel; `words` go to its command line."""
         self.launch, self.settings, self.words = launch, launch.settings, words
         self.folder = self.settings.out / "kselftest" / launch.build.name

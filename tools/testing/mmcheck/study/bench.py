@@ -24,8 +24,10 @@ from ..core.errors import UserError
 from ..core.settings import from_environment
 from ..kernel import source
 from ..mutants import catalogue, judge
-from ..run import launcher
+from ..run import workspace
 from ..run.cell import Cell
+from ..run.launch import Launch, prepare
+from ..run.request import parse
 from . import plot
 
 KERNELS = ("6.12", "7.3")
@@ -133,8 +135,8 @@ def merged(found: Sequence[Number], more: Sequence[Number]) -> list[Number]:
 
 def build(cell: Cell, environ: Mapping[str, str], out: Path, changes: Sequence[catalogue.Mutant] = ()) -> Path:
     """Build the kernel of a cell with `changes`, which are always on; returns its build folder."""
-    request = launcher.parse(["build", f"--arch={cell.arch}", *cell.arguments])
-    launch = launcher.prepare(request, {**environ, **cell.variables, "O": str(out)})
+    request = parse(["build", f"--arch={cell.arch}", *cell.arguments])
+    launch = prepare(request, {**environ, **cell.variables, "O": str(out)})
     launch = _changed(launch, changes) if changes else launch
     launch.aside = True
     if launch.run():
@@ -192,7 +194,7 @@ def run_part(part: Part, environ: Mapping[str, str], out: Path, jobs: int) -> li
             raise
 
 
-def _changed(launch: launcher.Launch, changes: Sequence[catalogue.Mutant]) -> launcher.Launch:
+def _changed(launch: Launch, changes: Sequence[catalogue.Mutant]) -> Launch:
     """The launch of a kernel with `changes`. Of changes with one name the first that fits is applied.
 
     Raises UserError if none of one name fits.
@@ -213,8 +215,8 @@ def _changed(launch: launcher.Launch, changes: Sequence[catalogue.Mutant]) -> la
         raise UserError(f"these mutants do not fit linux {launch.label}: {', '.join(sorted(missing))}")
     label = f"{launch.label}+{changes[0].name}"
     others = {name: text.encode() for name, text in texts.items()}
-    tree = launcher.working_copy(kernel, launch.settings, label, others)
-    return launcher.Launch(launch.request, launch.settings, tree, label, "")
+    tree = workspace.working_copy(kernel, launch.settings, label, others)
+    return Launch(launch.request, launch.settings, tree, label, "")
 
 
 def run_linear_map(environ: Mapping[str, str], out: Path) -> list[Number]:

@@ -25,7 +25,9 @@ from ..core.settings import Settings, from_environment
 from ..kernel import source, toolchain
 from ..mutants import schemata
 from ..mutants.judge import reader
-from ..run import launcher
+from ..run import workspace
+from ..run.launch import Launch
+from ..run.request import parse
 
 WANTED = Path(__file__).parent / "coverage.toml"
 FOLDERS = ("mm/tests", "arch/arm64/mm/tests")
@@ -131,7 +133,7 @@ class Session:
         toolchain.provide([*needed, "lcov", f"{toolchain.cross_prefix(settings.arch)}gcov"])
         self.settings = settings
         self.source = source.obtain(settings)
-        self.label = f"{launcher.label_of(self.source, settings)}+coverage"
+        self.label = f"{workspace.label_of(self.source, settings)}+coverage"
         self.folder = settings.out / "coverage" / "-".join([self.label, settings.arch, settings.pages])
         self.folder.mkdir(parents=True, exist_ok=True)
         self.files = wanted()
@@ -151,12 +153,12 @@ class Session:
 
     def build(self) -> Path:
         """Build the kernel; returns its build folder."""
-        tree = launcher.working_copy(self.source, self.settings, self.label, self.makefiles())
+        tree = workspace.working_copy(self.source, self.settings, self.label, self.makefiles())
         config = [line for line in (guest.HERE / "coverage.config").read_text().splitlines() if "=" in line]
         bus = {"arm64": ["CONFIG_VIRTIO_MMIO=y"], "x86_64": ["CONFIG_PCI=y", "CONFIG_VIRTIO_PCI=y"]}
         more = [f"--kconfig_add={line}" for line in [*config, *bus[self.settings.arch]] if not line.startswith("#")]
-        request = launcher.parse(["build", f"--arch={self.settings.arch}", *more])
-        launch = launcher.Launch(request, self.settings, tree, self.label, "")
+        request = parse(["build", f"--arch={self.settings.arch}", *more])
+        launch = Launch(request, self.settings, tree, self.label, "")
         if launch.run():
             raise UserError(f"linux {self.label} does not build for {self.settings.arch}: see the lines above")
         return launch.build

@@ -8,7 +8,6 @@ go first.
 
 import concurrent.futures
 import dataclasses
-import fnmatch
 import hashlib
 import json
 import os
@@ -16,7 +15,6 @@ import re
 import subprocess
 import threading
 import time
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,10 +23,12 @@ from ..boot import boot, outcome, results
 from ..core import command, disk, process, progress
 from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
 from ..core.settings import PROJECT, Settings, from_environment
-from ..kernel import graft, identity, patch, shadow, source, toolchain
-from ..mutants import catalogue
-from ..run import closing, launcher, selftests, skips
-from ..run.cell import NAME, TABLE, Cell, flavours, make
+from ..kernel import graft, identity, shadow, source, toolchain
+from ..run import closing, selftests, skips, workspace
+from ..run.cell import NAME, Cell
+from ..run.launch import Launch
+from ..run.request import parse
+from . import selection
 
 GIB_PER_BUILD = 4
 STATES = {"passed": PASSED, "failed": FAILED, "none": NO_VERDICT}
@@ -72,63 +72,6 @@ class Record:
         return text if self.state != "failed" else f"FAILED: {text}"
 
 
-def table(path: Path, own_tree: bool) -> list[Cell]:
-    """The cells of the table `path`. With `own_tree` they have the user's tree instead of the packaged kernels."""
-    try:
-        content = tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"MATRIX={path}: {error}") from None
-    known = flavours(path)
-    found: list[Cell] = []
-    for group in content.get("cells", []):
-        for kernel in [""] if own_tree else group.get("kernels", ["6.12"]):
-            for arch in group.get("arches", ["um"]):
-                for pages in group.get("pages", ["4K"]) if arch == "arm64" else ["4K"]:
-                    for name in group.get("flavours", ["plain"]):
-                        if name not in known:
-                            raise UserError(f"MATRIX={path}: there is no flavour {name}")
-                        selftests = bool(group.get("selftests"))
-                        found.append(make(kernel, arch, pages, name, known[name], selftests))
-    if not found:
-        raise UserError(f"MATRIX={path}: the table has no [[cells]]; add one")
-    return list(dict.fromkeys(found))
-
-
-def touched(environ: Mapping[str, str]) -> list[str] | None:
-    """The files that FILES= names or PATCH= changes; None without these variables."""
-    names = environ.get("FILES", "").replace(",", " ").split()
-    if environ.get("PATCH"):
-        names += patch.read(Path(environ["PATCH"]))[1]
-    return list(dict.fromkeys(names)) or None
-
-
-OURS = re.compile(r"(mm|arch/\w+/mm|arch/\w+/include|include/linux|lib|arch/um/kernel)/")
-"""Folders in which a change may affect suites that the catalogue does not name."""
-
-
-def suites(files: Sequence[str], mutants: Sequence[catalogue.Mutant]) -> list[str] | None:
-    """The suites and programs that notice mistakes in `files`, by the catalogue of mutants.
-
-    Returns None, which means all, if the catalogue lacks a file that is in one of the folders OURS. Raises UserError if
-    no suite can notice.
-    """
-    found: list[str] = []
-    for file in files:
-        own = [m.suite or m.program for m in mutants if file in m.paths and (m.suite or m.program)]
-        if not own and OURS.match(file):
-            return None
-        found += own
-    if not found:
-        raise UserError(f"no suite tests {', '.join(files)}")
-    return sorted(set(found))
-
-
-def elsewhere(files: Sequence[str], arch: str) -> bool:
-    """Whether all of `files` belong to other architectures."""
-    folder = {"x86_64": "x86"}.get(arch, arch)
-    return all(file.startswith("arch/") and not file.startswith(f"arch/{folder}/") for file in files)
-
-
 class Runner:
     """Runs cells, several at a time, and keeps their records."""
 
@@ -169,12 +112,12 @@ class Runner:
         request = (
             selftests.request(cell.arch, configuration=cell.configuration)
             if cell.selftests
-            else launcher.parse(cell.command()[1:])
+            else parse(cell.command()[1:])
         )
         patched = f", with {settings.patch.name}" if settings.patch else ""
         self._origins[cell] = identity.origin(kernel) + patched
-        label = launcher.label_of(kernel, settings)
-        self._builds[cell] = launcher.Launch(request, settings, Path(), label, "").build
+        label = workspace.label_of(kernel, settings)
+        self._builds[cell] = Launch(request, settings, Path(), label, "").build
         digest = hashlib.sha256(f"{cell} {cell.command('run')} {self.only}".encode())
         digest.update(shadow.fingerprint(kernel, features=settings.features).encode())
         for name in graft.overlay_files():
@@ -310,7 +253,7 @@ class Runner:
 
     def gated(self, cell: Cell, cases: Sequence[results.Case]) -> list[results.Case]:
         """The cases; a skip that skips.toml does not allow is a failure. Prints these failures, and unused lines."""
-        suites = expected(cell) if self.only is None else []
+        suites = selection.expected(cell) if self.only is None else []
         verdict = skips.judge(cell, [case for case in cases if case.text != [NO_SUITE]], suites=suites)
         with self._lock:
             for case in verdict.wrong:
@@ -324,10 +267,10 @@ class Runner:
         if self.only is None:
             yield cell.command(), {}
         elif cell.selftests:
-            yield cell.command(), {"TESTS": " ".join(wanted(cell, self.only))}
+            yield cell.command(), {"TESTS": " ".join(selection.wanted(cell, self.only))}
         else:
-            for glob in wanted(cell, self.only):
-                yield cell.command(*([] if own_glob(cell) else [glob])), {}
+            for glob in selection.wanted(cell, self.only):
+                yield cell.command(*([] if selection.own_glob(cell) else [glob])), {}
 
     def follow(self, cell: Cell, command: list[str], variables: Mapping[str, str], log: int) -> tuple[int, str]:
         """Run a command, keep what it says, and show how far it is; returns its exit status and its last line."""
@@ -416,65 +359,13 @@ class Runner:
         )
 
 
-def suites_of(arch: str) -> list[str]:
-    """The KUnit suites for an architecture, by the folders of their sources."""
-    found = []
-    for name in graft.overlay_files():
-        if name.endswith("_kunit.c") and not elsewhere([name], arch):
-            found += re.findall(r'^\t\.name = "(\w+)"', (PROJECT / name).read_text(), re.MULTILINE)
-    return found
-
-
-def expected(cell: Cell) -> list[str]:
-    """The suites that a cell should have, if it runs all."""
-    return [] if cell.selftests or own_glob(cell) else suites_of(cell.arch)
-
-
-def wanted(cell: Cell, only: Sequence[str]) -> list[str]:
-    """The suites and programs of `only` that a cell has."""
-    names = [program.name for program in selftests.programs()] if cell.selftests else suites_of(cell.arch)
-    own = [glob for glob in only if fnmatch.filter(names, glob)]
-    if glob := own_glob(cell):
-        return [glob] if any(fnmatch.fnmatch(name, glob) for name in own) else []
-    return own
-
-
-def own_glob(cell: Cell) -> str:
-    """The glob of the suites that the flavour of a cell runs, or "" for all."""
-    return next((word for word in cell.arguments if not word.startswith("-")), "")
-
-
-def chosen(environ: Mapping[str, str]) -> tuple[list[Cell], list[str] | None]:
-    """The cells and the suites that the variables choose; None for all suites."""
-    own_tree = bool(environ.get("KDIR"))
-    cells = table(Path(environ["MATRIX"]) if environ.get("MATRIX") else TABLE, own_tree)
-    only = environ.get("ONLY") or "*"
-    found: list[Cell] = []
-    for glob in map(str.strip, only.split(",")):
-        own = [cell for cell in cells if fnmatch.fnmatch(str(cell), glob)]
-        if not own:
-            raise UserError(f"ONLY={glob}: no such cell; there are {', '.join(map(str, cells))}")
-        found += [cell for cell in own if cell not in found]
-    files = touched(environ)
-    if files is None:
-        return found, None
-    names = suites(files, catalogue.load(catalogue.FOLDER))
-    found = [cell for cell in found if not elsewhere(files, cell.arch)]
-    if names is not None:
-        progress.say(f"suites selected for {', '.join(files)}: {', '.join(names)}")
-        found = [cell for cell in found if wanted(cell, names)]
-    if not found:
-        raise UserError(f"no cell of the matrix tests {', '.join(files)}")
-    return found, names
-
-
 def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
     jobs = environ.get("JOBS") or str(max(1, min(os.cpu_count() or 1, memory // GIB_PER_BUILD)))
     if not jobs.isdigit() or jobs == "0":
         raise UserError(f"JOBS={jobs}: use a whole number above 0 (the number of cells that run at a time)")
-    cells, only = chosen(environ)
+    cells, only = selection.chosen(environ)
     runner = Runner(cells, environ, only)
     runner.prepare()
     runner.load()

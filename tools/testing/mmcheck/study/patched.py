@@ -23,7 +23,9 @@ from ..core.settings import PROJECT, Settings, from_environment
 from ..kernel import known_issues, source, toolchain
 from ..kernel.known_issues import Issue
 from ..mutants import catalogue, judge
-from ..run import closing, launcher, selftests
+from ..run import closing, selftests, workspace
+from ..run.launch import Launch
+from ..run.request import parse
 from ..run.session import SelftestRun
 
 REPRODUCERS = PROJECT / "patches/reproducers"
@@ -160,15 +162,15 @@ class Session:
             except UserError as error:
                 progress.say(f"{' '.join(glob) or 'the suites'}: {error}")
 
-    def launch(self, *words: str) -> launcher.Launch:
+    def launch(self, *words: str) -> Launch:
         """How to run kunit.py on the tree."""
-        return launcher.Launch(launcher.parse(words), self.settings, self.tree, self.label, "")
+        return Launch(parse(words), self.settings, self.tree, self.label, "")
 
     def selftests(self, tests: Sequence[str], reproducers: Sequence[str], whole: bool) -> None:
         """Run cases of selftests, or the `whole` of them, and reproducers."""
         arch = self.settings.arch
         selftests.provide(arch)
-        launch = launcher.Launch(selftests.request(arch), self.settings, self.tree, self.label, "")
+        launch = Launch(selftests.request(arch), self.settings, self.tree, self.label, "")
         session = SelftestRun(launch, [self.word])
         globs = " ".join(f"{fixture}.*{case}" for fixture, case in (test.split(".") for test in tests))
         alone = [selftests.Program(name) for name in reproducers]
@@ -278,7 +280,7 @@ def prove(
     toolchain.provide([*dict.fromkeys(needs), "patch"])
     found, files = fixed(issues, judge.reader(kernel.path, settings.features))
     bits = hex(sum(1 << issue.number for issue in found))
-    label = launcher.label_of(kernel, settings)
+    label = workspace.label_of(kernel, settings)
     named = [test for issue in issues for test in [*issue.tests, reproducer(issue)]]
     proofs: dict[int, Proof] = {}
     bad: list[str] = []
@@ -287,10 +289,10 @@ def prove(
         todo = plan(own, place.arch, everything)
         before = None
         if both == "yes":
-            tree = launcher.working_copy(kernel, place, label, {})
+            tree = workspace.working_copy(kernel, place, label, {})
             before = Session(place, label, tree, "pgtable_kunit.strict=1", "STRICT=1")
             before.run(todo)
-        tree = launcher.working_copy(kernel, place, f"{label}+fixed", files)
+        tree = workspace.working_copy(kernel, place, f"{label}+fixed", files)
         after = Session(place, f"{label}+fixed", tree, f"pgtable_kunit.issues={bits}", f"ISSUES={bits}")
         after.run(todo)
         name = f"{place.arch} {place.pages}" if place.arch == "arm64" else place.arch
@@ -321,7 +323,7 @@ def run(environ: Mapping[str, str]) -> int:
     settings = from_environment({"ARCH": "arm64", **environ})
     kernel = source.obtain(settings)
     proofs, _ = prove(kernel, known(kernel, settings, environ), settings, environ, whole=False)
-    return report(proofs, launcher.label_of(kernel, settings), settings, environ)
+    return report(proofs, workspace.label_of(kernel, settings), settings, environ)
 
 
 def report(proofs: Sequence[Proof], label: str, settings: Settings, environ: Mapping[str, str]) -> int:

@@ -16,7 +16,7 @@ from mmcheck.core.settings import PROJECT
 from mmcheck.kernel import graft, identity, known_issues
 from mmcheck.run import record, skips
 from mmcheck.run.cell import TABLE, Cell
-from mmcheck.study import matrix
+from mmcheck.study import selection
 
 CONSOLE = Path(__file__).parent / "consoles/dirty_invented.log"
 BROKEN = "7.3 arm64 4K"
@@ -45,7 +45,7 @@ def cases_of(cell: Cell, lines: list[skips.Line]) -> list[results.Case]:
     own = [line for line in lines if line.holds(cell)]
     met = {test: issue for issue in known_issues.load() for test in issue.tests if cell.kernel in issue.kernels}
     for suite, (file, names) in suites().items():
-        if matrix.elsewhere([file], cell.arch):
+        if selection.elsewhere([file], cell.arch):
             continue
         for name in names:
             case = results.Case(suite, name, "passed", 0.01)
@@ -69,7 +69,7 @@ def identity_of(cell: Cell) -> dict[str, str]:
 
 def cells() -> list[Cell]:
     """The cells of the matrix."""
-    return matrix.table(TABLE, False)
+    return selection.table(TABLE, False)
 
 
 def write(out: Path, runs: Mapping[str, list[results.Case]], none: Mapping[str, str]) -> None:

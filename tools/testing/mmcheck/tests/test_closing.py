@@ -194,3 +194,21 @@ def test_known_issues_end_with_a_verdict(
     assert end[: len(said)] == said
     assert end[len(said)] == "log: out (the consoles of the kernels x+fixed and x)"
     assert end[len(said) + 1 :] == (["next: make known-issues ARCH=arm64 ONLY=3"] if status else [])
+
+
+def test_the_line_that_repeats_a_walk_has_its_seed() -> None:
+    text = ["contpte_walk.seed=7 contpte_walk.steps=1000 goes wrong in step 21; these 2 steps are enough"]
+    walk, plain = Case("contpte_walk", "one", "failed", text=text), Case("contpte", "a", "failed", text=["1 == 2"])
+    assert closing.seed(walk) == ["contpte_walk.seed=7", "contpte_walk.steps=1000"]
+    assert closing.seed(Case("w", "x", "failed", text=["w.seed=9"])) == ["w.seed=9"] and closing.seed(plain) == []
+    said = closing.paragraph([plain, walk], LOG, {"contpte.a": "plain", "contpte_walk.one": "walk"})
+    assert said[-1] == "next: walk", "its output has the shortest sequence"
+
+
+def test_other_kernels_to_compare_with() -> None:
+    words = ["run", "--arch=arm64", "contpte.a"]
+    line = "./tools/testing/kunit/kunit.py run --arch=arm64 contpte.a  # do they fail on this kernel too?"
+    assert closing.compare(words, {"KDIR": "/linux", "KERNEL": "7.3"}) == line
+    assert closing.compare(words, {"PATCH": "x.patch"}) == line
+    assert closing.compare(words, {"PAGES": "16K"}) == f"KERNEL=7.3 PAGES=16K {line}"
+    assert closing.compare(words, {"KERNEL": "7.3"}) == f"KERNEL=6.12 {line}"

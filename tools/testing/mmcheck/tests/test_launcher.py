@@ -16,7 +16,7 @@ from mmcheck.boot import guest
 from mmcheck.core.settings import PROJECT
 from mmcheck.dev import look
 from mmcheck.kernel import toolchain
-from mmcheck.run import launcher
+from mmcheck.run.request import absolute
 
 from .conftest import User, state
 
@@ -79,7 +79,7 @@ def test_own_options_replace_the_defaults(user: User) -> None:
 def test_paths_are_meant_from_here() -> None:
     here = str(Path.cwd())
     asked = ["--json=x.json", "--qemu_config", "q.py", "--json", "glob", "--kunitconfig=lib/kunit", "--json=stdout"]
-    assert launcher.absolute(asked) == [
+    assert absolute(asked) == [
         f"--json={here}/x.json",
         "--qemu_config",
         f"{here}/q.py",

@@ -18,7 +18,7 @@ from mmcheck.core.settings import PROJECT
 from mmcheck.mutants import catalogue
 from mmcheck.run.cell import TABLE as CELLS
 from mmcheck.run.cell import Cell
-from mmcheck.study import matrix
+from mmcheck.study import matrix, selection
 
 from .conftest import User
 
@@ -65,10 +65,10 @@ def test_a_cell_says_what_to_type() -> None:
 
 
 def test_the_table_of_the_project_has_what_is_shipped() -> None:
-    names = {str(cell) for cell in matrix.table(CELLS, own_tree=False)}
+    names = {str(cell) for cell in selection.table(CELLS, own_tree=False)}
     assert {f"{kernel} arm64 {pages}" for kernel in ("6.12", "7.3") for pages in ("4K", "16K", "64K")} < names
     assert {f"{kernel} {arch}" for kernel in ("6.12", "7.3") for arch in ("um", "x86_64", "riscv")} < names
-    assert all(cell.kernel == "" for cell in matrix.table(CELLS, own_tree=True))
+    assert all(cell.kernel == "" for cell in selection.table(CELLS, own_tree=True))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_table_of_the_project_has_what_is_shipped() -> None:
 def test_a_bad_table_is_one_line(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "t.toml").write_text(text)
     with pytest.raises(UserError, match=complaint):
-        matrix.table(tmp_path / "t.toml", own_tree=False)
+        selection.table(tmp_path / "t.toml", own_tree=False)
 
 
 def test_cells_are_run_and_counted(user: User, tmp_path: Path) -> None:
@@ -109,10 +109,10 @@ def test_a_failure_says_how_to_see_it_again(user: User, tmp_path: Path) -> None:
 def test_several_cells_are_chosen_by_their_names(tmp_path: Path) -> None:
     (tmp_path / "table.toml").write_text(TABLE)
     environ = {"MATRIX": str(tmp_path / "table.toml"), "ONLY": "*64K, * kasan,6.12 arm64 64K"}
-    cells, _ = matrix.chosen(environ)
+    cells, _ = selection.chosen(environ)
     assert [str(cell) for cell in cells] == ["6.12 arm64 64K", "6.12 arm64 4K kasan"]
     with pytest.raises(UserError, match=r"ONLY=x: no such cell; there are 6.12 arm64 4K, "):
-        matrix.chosen({**environ, "ONLY": "*64K,x"})
+        selection.chosen({**environ, "ONLY": "*64K,x"})
 
 
 def test_a_kernel_that_does_not_build_is_no_verdict(user: User, tmp_path: Path) -> None:
@@ -174,30 +174,30 @@ def test_after_an_interrupt_the_rest_is_run(user: User, tmp_path: Path) -> None:
 def test_a_change_picks_its_suites(tmp_path: Path) -> None:
     patch = tmp_path / "x.patch"
     patch.write_text("--- a/arch/arm64/mm/contpte.c\n+++ b/arch/arm64/mm/contpte.c\n@@ -1 +1 @@\n-a\n+b\n")
-    files = matrix.touched({"PATCH": str(patch)})
+    files = selection.touched({"PATCH": str(patch)})
     assert files == ["arch/arm64/mm/contpte.c"]
-    names = matrix.suites(files, catalogue.load(catalogue.FOLDER))
+    names = selection.suites(files, catalogue.load(catalogue.FOLDER))
     assert names and "linear_map" not in names
-    assert matrix.elsewhere(files, "um") and not matrix.elsewhere(files, "arm64")
-    assert matrix.suites(["mm/no_such_file.c"], []) is None
+    assert selection.elsewhere(files, "um") and not selection.elsewhere(files, "arm64")
+    assert selection.suites(["mm/no_such_file.c"], []) is None
     with pytest.raises(UserError, match="no suite tests drivers"):
-        matrix.suites(["drivers/net/dummy.c"], [])
+        selection.suites(["drivers/net/dummy.c"], [])
     with pytest.raises(UserError, match="give a unified diff"):
-        matrix.touched({"PATCH": os.devnull})
-    assert matrix.touched({}) is None
+        selection.touched({"PATCH": os.devnull})
+    assert selection.touched({}) is None
 
 
 def test_only_the_suites_that_a_cell_has_are_run() -> None:
     plain, races = Cell("6.12", "arm64"), Cell("6.12", "arm64", "4K", "smp2", ("--qemu_args=-smp 2", "*_race*"))
     names = ["contpte", "contpte_race", "folio_fork"]
-    assert matrix.wanted(plain, names) == ["contpte", "contpte_race"]
-    assert matrix.wanted(races, names) == ["*_race*"]
-    assert matrix.wanted(races, ["contpte"]) == []
-    assert matrix.wanted(Cell("6.12", "arm64", selftests=True), names) == ["folio_fork"]
+    assert selection.wanted(plain, names) == ["contpte", "contpte_race"]
+    assert selection.wanted(races, names) == ["*_race*"]
+    assert selection.wanted(races, ["contpte"]) == []
+    assert selection.wanted(Cell("6.12", "arm64", selftests=True), names) == ["folio_fork"]
     # A suite of another architecture, and a name that a suite and a program have.
-    assert matrix.wanted(Cell("6.12", "um"), ["contpte", "set_ptes", "contpte_fold"]) == ["set_ptes"]
-    assert matrix.wanted(plain, ["contpte_fold"]) == ["contpte_fold"]
-    assert matrix.wanted(Cell("6.12", "arm64", selftests=True), ["contpte_fold"]) == ["contpte_fold"]
+    assert selection.wanted(Cell("6.12", "um"), ["contpte", "set_ptes", "contpte_fold"]) == ["set_ptes"]
+    assert selection.wanted(plain, ["contpte_fold"]) == ["contpte_fold"]
+    assert selection.wanted(Cell("6.12", "arm64", selftests=True), ["contpte_fold"]) == ["contpte_fold"]
 
 
 def test_a_suite_that_the_kernel_does_not_have_is_a_skip(user: User, tmp_path: Path) -> None:

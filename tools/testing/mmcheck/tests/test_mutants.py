@@ -19,6 +19,7 @@ from mmcheck.kernel.source import Source
 from mmcheck.mutants import catalogue, judge, reach, schemata
 from mmcheck.mutants import main as mutants
 from mmcheck.run import launcher
+from mmcheck.run.request import Request
 
 TEXT = "int f(int x)\n{\n\treturn x + 1;\n}\n\nint g(int x)\n{\n\treturn x + 1;\n}\n"
 ENTRY = """\
@@ -165,7 +166,7 @@ def test_one_build_names_all_that_do_not_compile(monkeypatch: pytest.MonkeyPatch
     asked: list[str] = []
 
     class Launch:
-        def __init__(self, request: launcher.Request, *_: object) -> None:
+        def __init__(self, request: Request, *_: object) -> None:
             asked.extend(request.arguments)
             self.build = Path("/nonexistent")
 

@@ -118,3 +118,37 @@ def test_kunit_py_writes_a_record(user: User) -> None:
     (content,) = files(Path(user.environment["O"]))
     assert (content["kind"], content["state"], content["arch"], content["pages"]) == ("kunit", "passed", "arm64", "4K")
     assert content["command"].endswith("./tools/testing/kunit/kunit.py run --arch=arm64") and content["logs"]
+
+
+FAILS = """\
+KTAP version 1
+1..1
+    # Subtest: one
+    # a: w.seed=7 w.steps=9 goes wrong
+    not ok 1 a
+not ok 1 one
+"""
+
+
+def test_a_part_does_not_replace_the_whole(user: User) -> None:
+    user.kunit("run", "--arch=arm64")
+    consoles = json.dumps({"one.a": FAILS, "typo": "KTAP version 1\n1..0\n"})
+    done = user.kunit("run", "--arch=arm64", "one.a", FAKE_CONSOLES=consoles, FAKE_STATUS="1")
+    words = "./tools/testing/kunit/kunit.py run --arch=arm64"
+    assert f"{words} --kernel_args w.seed=7 --kernel_args w.steps=9 one.a\n" in done.stderr
+    done = user.kunit("run", "--arch=arm64", "typo", FAKE_CONSOLES=consoles, FAKE_STATUS="1")
+    assert done.returncode == 125 and "has no test that matches typo: --list_tests prints all" in done.stderr
+    whole, part = record.latest(Path(user.environment["O"]))
+    assert (whole.state, part.state) == ("passed", "failed") and part.name == f"{whole.name} one.a"
+
+
+def test_after_a_repeat_the_next_step_is_to_compare(user: User) -> None:
+    words = ["run", "--arch=arm64", "--kernel_args", "w.seed=7", "--kernel_args", "w.steps=9", "one.a"]
+    done = user.kunit(*words, FAKE_CONSOLES=json.dumps({"w.seed=7": FAILS}))
+    assert f"{' '.join(words)}  # do they fail on this kernel too?" in done.stderr
+
+
+def test_an_unknown_architecture_is_one_line(user: User) -> None:
+    done = user.kunit("run", "--arch=arm65")
+    assert done.returncode == 125 and user.calls() == []
+    assert done.stderr.startswith("kunit.py: --arch=arm65: no such architecture; there are um, arm64")

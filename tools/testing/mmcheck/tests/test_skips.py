@@ -17,7 +17,7 @@ from mmcheck.dev import check
 from mmcheck.dev.overlay import suites
 from mmcheck.run import selftests, skips
 from mmcheck.run.cell import TABLE, Cell, flavours
-from mmcheck.study import matrix
+from mmcheck.study import matrix, selection
 
 from .conftest import User
 
@@ -163,7 +163,7 @@ def test_an_unknown_condition_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_the_table_names_cells_that_there_are() -> None:
-    cells = [*matrix.table(TABLE, own_tree=False), *check.RUNS, *check.SELFTESTS]
+    cells = [*selection.table(TABLE, own_tree=False), *check.RUNS, *check.SELFTESTS]
     for line in skips.load():
         assert any(line.holds(cell) for cell in cells), line
         for condition, values in line.only:
@@ -204,7 +204,7 @@ def test_flavours_that_notice_one_thing_are_parts_of_the_debug_configuration() -
 def test_a_flavour_may_be_about_the_features(tmp_path: Path) -> None:
     file = tmp_path / "t.toml"
     file.write_text('[flavours]\nstock = ["FEATURES=", "a*"]\n[[cells]]\narches = ["arm64"]\nflavours = ["stock"]\n')
-    (cell,) = matrix.table(file, own_tree=False)
+    (cell,) = selection.table(file, own_tree=False)
     assert cell.features == "" and cell.arguments == ("a*",)
     assert tomllib.loads(file.read_text())
 

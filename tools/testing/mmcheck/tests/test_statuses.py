@@ -264,6 +264,8 @@ def test_a_misspelt_variable_starts_nothing() -> None:
     )
     assert done.returncode == 2
     assert "kselftest: TEST=: there is no such variable; did you mean TESTS=?\n" in done.stderr
+    done = subprocess.run(["make", "report", "KDRI=x"], cwd=PROJECT, capture_output=True, text=True)
+    assert "report: KDRI=: there is no such variable; did you mean KDIR=?\n" in done.stderr
 
 
 @pytest.mark.parametrize(

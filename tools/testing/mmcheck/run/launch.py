@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One run of the kernel's own kunit.py in one build folder."""
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ..boot import outcome, results
+from ..core import disk, progress
+from ..core.errors import INTERRUPTED, UserError
+from ..core.lock import held
+from ..core.settings import PROJECT, VARIABLES, Settings, from_environment
+from ..kernel import identity, probes, shadow, source, toolchain
+from ..kernel.make import LOG
+from . import channel, closing, record, skips, workspace
+from .merge import merge, merge_junit
+from .request import Request
+
+TIMEOUT = 900
+"""Seconds for a whole run: three times kunit.py's own limit, since here each case has a limit too."""
+
+
+class NoTestError(UserError):
+    """The kernel has no test that the user's words name."""
+
+
+class Launch:
+    """One run of the kernel's kunit.py in one build folder."""
+
+    def __init__(self, request: Request, settings: Settings, tree: Path, label: str, stamp: str) -> None:
+        self.request, self.settings, self.tree, self.label, self.stamp = request, settings, tree, label, stamp
+        self.build_failed = False
+        self.origin = self.cell = self.repeat = ""
+        self.scope = request.known.glob or ""
+        self.cases: list[results.Case] = []
+        self.aside = False
+        """Whether the output of kunit.py goes to standard error, because our caller prints to standard output."""
+        given = request.known.build_dir
+        self.build = Path(given[-1]) if given else settings.out / "build" / self._name()
+
+    def _name(self) -> str:
+        """The name of the build folder. Each configuration has one, since a change of configuration rebuilds all."""
+        known = self.request.known
+        parts = [self.label, self.settings.arch]
+        if self.settings.arch == "arm64":
+            parts.append(self.settings.pages)
+        config = [*(known.kunitconfig or []), *(known.kconfig_add or [])]
+        if config:
+            parts.append(hashlib.sha256("\n".join(config).encode()).hexdigest()[:8])
+        return "-".join(parts)
+
+    def run(self) -> int:
+        """Run what was asked for; returns the exit status. Raises UserError if there is no verdict."""
+        if self.request.verb == "parse" or self.request.known.help:
+            return self.judged(self.call(self.request.verb, self.request.arguments).returncode)
+        self.build.parent.mkdir(parents=True, exist_ok=True)
+        with held(self.settings.out / "lock" / f"{self.build.name}.build", f"it uses {self.build}"):
+            if not self.request.boots:
+                return self.verdict(self.call(self.request.verb, self.request.arguments).returncode)
+            self.log.unlink(missing_ok=True)
+            with self.recorded() as recorder:
+                status = self.verdict(self.call(self.request.verb, self.request.arguments).returncode)
+                self.cases = self.read()
+                recorder.record.cases = self.cases
+            self.say_stale()
+            return status
+
+    @contextlib.contextmanager
+    def recorded(self) -> Iterator[record.Recorder]:
+        """Record the boots of the block."""
+        recorder = record.Recorder(self.settings.out, self.facts("kunit"))
+        why = ""
+        try:
+            yield recorder
+        except NoTestError:
+            recorder.discard()
+            raise
+        except BaseException as error:
+            why = str(error) or "interrupted"
+            raise
+        finally:
+            self.identify(recorder.record, [self.log])
+            recorder.keep([self.log, *([self.build / LOG] if self.build_failed else [])])
+            recorder.end("none" if why else record.state(recorder.record.cases), why)
+
+    def facts(self, kind: str) -> record.Record:
+        """What is known of a run before it begins."""
+        settings = self.settings
+        return record.Record(
+            id="-".join([time.strftime("%Y%m%dT%H%M%S"), kind, self.build.name]),
+            name=self.cell or " ".join(filter(None, [kind, self.build.name, self.scope])),
+            kind=kind,
+            label=self.label,
+            arch=settings.arch,
+            pages=settings.pages if settings.arch == "arm64" else "",
+            build=self.build.name,
+            cell=self.cell,
+            source=self.origin or identity.labelled(self.label),
+            emulator=identity.emulator(settings.arch),
+            command=self.repeat,
+        )
+
+    def identify(self, about: record.Record, consoles: Sequence[Path]) -> None:
+        """Note what only a build and a boot tell: the configuration, and the names of kernel and compiler."""
+        about.built = not self.build_failed
+        about.version, about.compiler = identity.banner(consoles)
+        with contextlib.suppress(OSError):
+            about.config = disk.digest((self.build / ".config").read_bytes())
+
+    @property
+    def log(self) -> Path:
+        """The console of the last boot."""
+        return self.build / "test.log"
+
+    def read(self) -> list[results.Case]:
+        """The cases of the last boot; none if there was no boot."""
+        if not self.log.exists():
+            return []
+        return results.kunit(self.log.read_text(errors="replace").splitlines())
+
+    def defaults(self) -> list[str]:
+        """Arguments that our suites need and that the user did not give, for the kernel's kunit.py."""
+        known, settings = self.request.known, self.settings
+        result = [f"--arch={settings.arch}", f"--build_dir={self.build}"]
+        prefix = toolchain.cross_prefix(settings.arch)
+        if prefix and not known.cross_compile:
+            result.append(f"--cross_compile={prefix}")
+        if not known.kunitconfig:
+            folders = ("mm/tests", f"arch/{settings.arch}/mm/tests")
+            files = [self.tree / folder / ".kunitconfig" for folder in folders]
+            result += [f"--kunitconfig={file}" for file in files if file.exists()]
+        if not known.timeout and self.request.boots:
+            result.append(f"--timeout={TIMEOUT}")
+        if settings.arch == "arm64" and self.request.boots and not known.qemu_config:
+            # A -cpu among the user's --qemu_args comes later and wins.
+            result.append(f"--qemu_args=-cpu {toolchain.ARM64_CPU}")
+        if settings.pages != "4K":
+            result.append(f"--kconfig_add=CONFIG_ARM64_{settings.pages}_PAGES=y")
+        return result
+
+    def call(self, verb: str, arguments: Sequence[str], capture: bool = False) -> subprocess.CompletedProcess[str]:
+        """Run the kernel's kunit.py. Its output goes to our standard output; with `capture` it is returned instead."""
+        ours = [] if verb == "parse" else self.defaults()
+        command = [sys.executable, str(self.tree / "tools/testing/kunit/kunit.py"), verb, *ours, *arguments]
+        with (
+            channel.listening(self.label, self.fail) as path,
+            _plain_output(not capture) as output,
+            subprocess.Popen(
+                command,
+                env=self._environment(path),
+                stdin=None if verb == "parse" else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if capture else sys.stderr if self.aside else output,
+                text=True,
+                process_group=0,
+            ) as child,
+        ):
+            try:
+                said, _ = child.communicate()
+            except KeyboardInterrupt:
+                # kunit.py does not end on SIGINT while make or a kernel runs, so signal the whole process group.
+                for number in (signal.SIGINT, signal.SIGKILL):
+                    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+                        os.killpg(child.pid, number)
+                        child.wait(timeout=10)
+                raise
+            return subprocess.CompletedProcess(command, child.returncode, said)
+
+    def _environment(self, channel: Path) -> dict[str, str]:
+        ours = PROJECT / "tools/testing/mmcheck/bin"
+        drop = {*VARIABLES, "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "KBUILD_OUTPUT", "INSTALL"}
+        environment = {name: value for name, value in os.environ.items() if name not in drop}
+        return {
+            # With a base folder ccache recognizes the same file in another checkout.
+            "CCACHE_BASEDIR": str(self.settings.out),
+            "CCACHE_NOHASHDIR": "1",
+            **environment,
+            "PATH": f"{ours}:{environment.get('PATH', os.defpath)}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONUNBUFFERED": "1",  # so that kunit.py's lines and ours keep their order
+            "MMCHECK_MAKE": shutil.which("make") or "make",
+            "MMCHECK_STAMP": self.stamp,
+            "MMCHECK_CHANNEL": str(channel),
+        }
+
+    def fail(self) -> None:
+        """Note that a build failed."""
+        self.build_failed = True
+
+    def judged(self, status: int) -> int:
+        """The exit status to return for the `status` of the kernel's kunit.py, without a look at a console."""
+        about_tests = self.request.boots or self.request.verb == "parse"
+        if status == 0 or (status == 1 and about_tests):
+            return status
+        if status in (INTERRUPTED, -signal.SIGINT):
+            raise KeyboardInterrupt
+        raise UserError(f"the kernel's kunit.py {self.request.verb} ended with status {status}: see the lines above")
+
+    def console(self) -> outcome.Outcome:
+        """What the console of the last boot says about its suites."""
+        try:
+            with (self.log).open(errors="replace") as log:
+                return outcome.read(log)
+        except FileNotFoundError:
+            return outcome.Outcome()
+
+    def skipped(self) -> list[str]:
+        """Lines about the cases that the last boot skipped and that another command would run: how many, and how."""
+        return skips.summary(self.cases, skips.load())
+
+    def closing(self, environ: Mapping[str, str]) -> list[str]:
+        """The paragraph that ends the run."""
+        words = [self.request.verb, *self._without_glob()]
+        again: dict[str, str] = {}
+        for case in self.cases:
+            if case.state == "failed":
+                new = [value for value in closing.seed(case) if value not in " ".join(words)]
+                seed = [word for value in new for word in ("--kernel_args", value)]
+                again.setdefault(closing.name(case), closing.command([*words, *seed], closing.name(case), environ))
+        for name, line in again.items():
+            if line == self.repeat:
+                again[name] = closing.compare([self.request.verb, *self.request.arguments], environ)
+        return closing.paragraph(self.cases, self.log, again)
+
+    def say_stale(self) -> None:
+        """Print the cases that passed although a known issue predicts a failure; kunit.py does not show their text."""
+        for case in self.cases:
+            if case.state == "passed" and case.text:
+                progress.say(f"{case.suite}.{case.name}: {case.text[0]}")
+
+    def resume(self, boot: outcome.Outcome) -> None:
+        """After a boot that ended early: boot again for each suite that has not begun."""
+        dead = boot.running or "a suite"
+        where = f"after case {boot.last}" if boot.last else "in its first case"
+        why = boot.reason or "the kernel printed nothing more until the time limit"
+        listed = self.call("exec", [*self._without_glob(), "--list_tests", *self._glob()], capture=True)
+        suites = list(dict.fromkeys(re.findall(r"^(\w+)\.\w+$", listed.stdout, re.MULTILINE)))
+        missing = [suite for suite in suites if suite not in boot.finished and suite != boot.running]
+        again = f"; booting again for {', '.join(missing)}" if missing else ""
+        progress.say(f"suite {dead} ended the kernel {where}: {why}{again}")
+        cases = self._glob()[0].partition(".")[2] if self._glob() else ""
+        said = self.log.read_bytes()
+        for suite in missing:
+            part = self.build / "resumed.json"
+            xml = self.build / "resumed.xml"
+            files = [f"--json={part}"] if self._file("json") else []
+            files += [f"--junit={xml}"] if self._file("junit") else []
+            self.call("exec", [*self._without_glob(), *files, f"{suite}.{cases}" if cases else suite])
+            if self._file("json"):
+                merge(self._file("json"), part, suite)
+            if self._file("junit"):
+                merge_junit(self._file("junit"), xml, suite)
+            # Each boot overwrites the log.
+            said += self.log.read_bytes() if self.log.exists() else b""
+            self.log.write_bytes(said)
+
+    def _file(self, option: str) -> str:
+        """The file that --json or --junit names, or ""."""
+        file: str | None = vars(self.request.known)[option]
+        return file if file and file != "stdout" else ""
+
+    def _glob(self) -> list[str]:
+        return [self.request.known.glob] if self.request.known.glob else []
+
+    def _without_glob(self) -> list[str]:
+        """The arguments that kunit.py exec takes, without the glob."""
+        glob = self.request.known.glob
+        kept = [a for a in self.request.arguments if a != glob and not a.startswith(("--json", "--junit"))]
+        if "--jobs" in kept:
+            del kept[kept.index("--jobs") : kept.index("--jobs") + 2]
+        return [a for a in kept if not a.startswith("--jobs=")]
+
+    def verdict(self, status: int) -> int:
+        """The exit status to return after the kernel's kunit.py returned `status`.
+
+        Boots again for suites that did not run because of a panic or a hang. Raises UserError if there is no verdict.
+        """
+        if self.build_failed:
+            raise UserError(f"linux {self.label} does not build for {self.settings.arch}: see {self.build / LOG}")
+        if not self.request.boots or self.request.known.run_isolated:
+            return self.judged(status)
+        if status != 1:
+            return self.judged(status)
+        boot = self.console()
+        if not (self.log).exists():
+            raise UserError(f"linux {self.label} could not be configured as asked: see the lines above")
+        if boot.planned == 0:
+            what = " ".join(self._glob()) or "the options"
+            raise NoTestError(f"linux {self.label} has no test that matches {what}: --list_tests prints all")
+        if boot.planned is None or not (boot.finished or boot.running):
+            why = f" ({boot.reason})" if boot.reason else ""
+            raise UserError(f"linux {self.label} ended before the first test{why}: see {self.build / 'test.log'}")
+        if not boot.complete and boot.running:
+            self.resume(boot)
+        return status
+
+
+@contextlib.contextmanager
+def _plain_output(wanted: bool) -> Iterator[int | None]:
+    """Standard output for the kernel's kunit.py. With NO_COLOR it goes through cat, so kunit.py sees no terminal."""
+    if not (wanted and os.environ.get("NO_COLOR") and sys.stdout.isatty()):
+        yield None
+        return
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as cat:
+        assert cat.stdin
+        yield cat.stdin.fileno()
+
+
+def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
+    """Provide tools, kernel source and working copy; returns how to run this kernel's kunit.py."""
+    known = request.known
+    # Use --arch, as the kernel's kunit.py does, and not ARCH, which kernel developers export for make.
+    settings = from_environment(environ, known.arch[-1] if known.arch else "um")
+    source.judge(settings, own_machine=bool(known.qemu_config))
+    if request.verb != "parse" and not known.help:
+        llvm = any("LLVM=" in o for o in known.make_options or [])
+        needs = toolchain.requirements(settings.arch, bool(known.cross_compile) or llvm)
+        toolchain.provide([*needs, *(toolchain.LLVM if llvm else ()), *toolchain.named(known.qemu_args or [])])
+    kernel = source.obtain(settings)
+    label = workspace.label_of(kernel, settings)
+    # Take the stamp before the working copy is made. An edit in between then causes an extra make, never a missing one.
+    stamp = f"{shadow.fingerprint(kernel, features=settings.features)} {workspace.compiler(settings.arch)}"
+    tree = workspace.working_copy(kernel, settings, label)
+    if request.boots and (unknown := [name for name, value in probes.answers(tree).items() if value == "unknown"]):
+        progress.say(probes.warning(unknown))
+    launch = Launch(request, settings, tree, label, stamp)
+    launch.origin = identity.origin(kernel) + (f", with {settings.patch.name}" if settings.patch else "")
+    return launch

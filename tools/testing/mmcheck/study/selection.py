@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which cells, suites and programs to run: all, or those that a change of the kernel can affect."""
+
+import fnmatch
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..core import progress
+from ..core.errors import UserError
+from ..core.settings import PROJECT
+from ..kernel import graft, patch
+from ..mutants import catalogue
+from ..run import selftests
+from ..run.cell import TABLE, Cell, flavours, make
+
+
+def table(path: Path, own_tree: bool) -> list[Cell]:
+    """The cells of the table `path`. With `own_tree` they have the user's tree instead of the packaged kernels."""
+    try:
+        content = tomllib.loads(path.read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"MATRIX={path}: {error}") from None
+    known = flavours(path)
+    found: list[Cell] = []
+    for group in content.get("cells", []):
+        for kernel in [""] if own_tree else group.get("kernels", ["6.12"]):
+            for arch in group.get("arches", ["um"]):
+                for pages in group.get("pages", ["4K"]) if arch == "arm64" else ["4K"]:
+                    for name in group.get("flavours", ["plain"]):
+                        if name not in known:
+                            raise UserError(f"MATRIX={path}: there is no flavour {name}")
+                        selftests = bool(group.get("selftests"))
+                        found.append(make(kernel, arch, pages, name, known[name], selftests))
+    if not found:
+        raise UserError(f"MATRIX={path}: the table has no [[cells]]; add one")
+    return list(dict.fromkeys(found))
+
+
+def touched(environ: Mapping[str, str]) -> list[str] | None:
+    """The files that FILES= names or PATCH= changes; None without these variables."""
+    names = environ.get("FILES", "").replace(",", " ").split()
+    if environ.get("PATCH"):
+        names += patch.read(Path(environ["PATCH"]))[1]
+    return list(dict.fromkeys(names)) or None
+
+
+OURS = re.compile(r"(mm|arch/\w+/mm|arch/\w+/include|include/linux|lib|arch/um/kernel)/")
+"""Folders in which a change may affect suites that the catalogue does not name."""
+
+
+def suites(files: Sequence[str], mutants: Sequence[catalogue.Mutant]) -> list[str] | None:
+    """The suites and programs that notice mistakes in `files`, by the catalogue of mutants.
+
+    Returns None, which means all, if the catalogue lacks a file that is in one of the folders OURS. Raises UserError if
+    no suite can notice.
+    """
+    found: list[str] = []
+    for file in files:
+        own = [m.suite or m.program for m in mutants if file in m.paths and (m.suite or m.program)]
+        if not own and OURS.match(file):
+            return None
+        found += own
+    if not found:
+        raise UserError(f"no suite tests {', '.join(files)}")
+    return sorted(set(found))
+
+
+def elsewhere(files: Sequence[str], arch: str) -> bool:
+    """Whether all of `files` belong to other architectures."""
+    folder = {"x86_64": "x86"}.get(arch, arch)
+    return all(file.startswith("arch/") and not file.startswith(f"arch/{folder}/") for file in files)
+
+
+def suites_of(arch: str) -> list[str]:
+    """The KUnit suites for an architecture, by the folders of their sources."""
+    found = []
+    for name in graft.overlay_files():
+        if name.endswith("_kunit.c") and not elsewhere([name], arch):
+            found += re.findall(r'^\t\.name = "(\w+)"', (PROJECT / name).read_text(), re.MULTILINE)
+    return found
+
+
+def expected(cell: Cell) -> list[str]:
+    """The suites that a cell should have, if it runs all."""
+    return [] if cell.selftests or own_glob(cell) else suites_of(cell.arch)
+
+
+def wanted(cell: Cell, only: Sequence[str]) -> list[str]:
+    """The suites and programs of `only` that a cell has."""
+    names = [program.name for program in selftests.programs()] if cell.selftests else suites_of(cell.arch)
+    own = [glob for glob in only if fnmatch.filter(names, glob)]
+    if glob := own_glob(cell):
+        return [glob] if any(fnmatch.fnmatch(name, glob) for name in own) else []
+    return own
+
+
+def own_glob(cell: Cell) -> str:
+    """The glob of the suites that the flavour of a cell runs, or "" for all."""
+    return next((word for word in cell.arguments if not word.startswith("-")), "")
+
+
+def chosen(environ: Mapping[str, str]) -> tuple[list[Cell], list[str] | None]:
+    """The cells and the suites that the variables choose; None for all suites."""
+    own_tree = bool(environ.get("KDIR"))
+    cells = table(Path(environ["MATRIX"]) if environ.get("MATRIX") else TABLE, own_tree)
+    only = environ.get("ONLY") or "*"
+    found: list[Cell] = []
+    for glob in map(str.strip, only.split(",")):
+        own = [cell for cell in cells if fnmatch.fnmatch(str(cell), glob)]
+        if not own:
+            raise UserError(f"ONLY={glob}: no such cell; there are {', '.join(map(str, cells))}")
+        found += [cell for cell in own if cell not in found]
+    files = touched(environ)
+    if files is None:
+        return found, None
+    names = suites(files, catalogue.load(catalogue.FOLDER))
+    found = [cell for cell in found if not elsewhere(files, cell.arch)]
+    if names is not None:
+        progress.say(f"suites selected for {', '.join(files)}: {', '.join(names)}")
+        found = [cell for cell in found if wanted(cell, names)]
+    if not found:
+        raise UserError(f"no cell of the matrix tests {', '.join(files)}")
+    return found, names
