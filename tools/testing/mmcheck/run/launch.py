@@ -28,16 +28,12 @@ TIMEOUT = 900
 """Seconds for a whole run: three times kunit.py's own limit, since here each case has a limit too."""
 
 
-class NoTestError(UserError):
-    """The kernel has no test that the user's words name."""
-
-
 class Launch:
     """One run of the kernel's kunit.py in one build folder."""
 
     def __init__(self, request: Request, settings: Settings, tree: Path, label: str, stamp: str) -> None:
         self.request, self.settings, self.tree, self.label, self.stamp = request, settings, tree, label, stamp
-        self.build_failed = False
+        self.build_failed = self._holds = False
         self.origin = self.cell = self.repeat = ""
         self.scope = request.known.glob or ""
         self.cases: list[results.Case] = []
@@ -62,11 +58,11 @@ class Launch:
         if self.request.verb == "parse" or self.request.known.help:
             return self.judged(self.call(self.request.verb, self.request.arguments).returncode)
         self.build.parent.mkdir(parents=True, exist_ok=True)
-        with held(self.settings.out / "lock" / f"{self.build.name}.build", f"it uses {self.build}"):
+        with self.hold():
             if not self.request.boots:
                 return self.verdict(self.call(self.request.verb, self.request.arguments).returncode)
             self.log.unlink(missing_ok=True)
-            with self.recorded() as recorder:
+            with record.kept(self.settings.out, self.facts("kunit"), self.complete) as recorder:
                 status = self.verdict(self.call(self.request.verb, self.request.arguments).returncode)
                 self.cases = self.read()
                 recorder.record.cases = self.cases
@@ -74,22 +70,25 @@ class Launch:
             return status
 
     @contextlib.contextmanager
-    def recorded(self) -> Iterator[record.Recorder]:
-        """Record the boots of the block."""
-        recorder = record.Recorder(self.settings.out, self.facts("kunit"))
-        why = ""
-        try:
-            yield recorder
-        except NoTestError:
-            recorder.discard()
-            raise
-        except BaseException as error:
-            why = str(error) or "interrupted"
-            raise
-        finally:
-            self.identify(recorder.record, [self.log])
-            recorder.keep([self.log, *([self.build / LOG] if self.build_failed else [])])
-            recorder.end("none" if why else record.state(recorder.record.cases), why)
+    def hold(self) -> Iterator[None]:
+        """Keep other runs away from the build folder during the block, which may be inside another such block.
+
+        Whoever boots what is built here holds it from the build to the last boot.
+        """
+        if self._holds:
+            yield
+            return
+        with held(self.settings.out / "lock" / f"{self.build.name}.build", f"it uses {self.build}"):
+            self._holds = True
+            try:
+                yield
+            finally:
+                self._holds = False
+
+    def complete(self, recorder: record.Recorder) -> None:
+        """Add the console to a record, and what it says of the kernel."""
+        self.identify(recorder.record, [self.log])
+        recorder.keep([self.log, *([self.build / LOG] if self.build_failed else [])])
 
     def facts(self, kind: str) -> record.Record:
         """What is known of a run before it begins."""
@@ -293,7 +292,7 @@ class Launch:
             raise UserError(f"linux {self.label} could not be configured as asked: see the lines above")
         if boot.planned == 0:
             what = " ".join(self._glob()) or "the options"
-            raise NoTestError(f"linux {self.label} has no test that matches {what}: --list_tests prints all")
+            raise record.NothingRanError(f"linux {self.label} has no test that matches {what}: --list_tests prints all")
         if boot.planned is None or not (boot.finished or boot.running):
             why = f" ({boot.reason})" if boot.reason else ""
             raise UserError(f"linux {self.label} ended before the first test{why}: see {self.build / 'test.log'}")

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 
 from ..boot.results import Case, counts
 from ..core import disk
+from ..core.errors import UserError
 
 FILE = "run.json"
 
@@ -97,6 +98,10 @@ def state(cases: Sequence[Case]) -> str:
     return next((name for name in ("failed", "passed", "skipped") if number[name]), "none")
 
 
+class NothingRanError(UserError):
+    """The kernel has no test that the user's words name."""
+
+
 class Recorder:
     """Writes the record of one run.
 
@@ -126,7 +131,7 @@ class Recorder:
     def keep(self, files: Iterable[Path]) -> None:
         """Keep files beside the record. A link is enough, since runs replace these files and do not change them."""
         for file in files:
-            if file.exists() and self.folder.exists():
+            if file.exists():
                 target = self.folder / file.name
                 target.unlink(missing_ok=True)
                 try:
@@ -135,14 +140,8 @@ class Recorder:
                     shutil.copyfile(file, target)
                 self.record.logs.append(file.name)
 
-    def discard(self) -> None:
-        """Remove the record: nothing ran."""
-        shutil.rmtree(self.folder)
-
     def end(self, state: str, why: str = "") -> None:
         """The run has ended."""
-        if not self.folder.exists():
-            return  # discarded
         self.record.state, self.record.why = state, why
         self._write()
         prune(self.folder.parent, self.record.name)
@@ -151,6 +150,25 @@ class Recorder:
         self._written = time.monotonic()
         self.record.seconds = round(self._written - self._since, 1)
         disk.replace(self.folder / FILE, (json.dumps(asdict(self.record), indent=1) + "\n").encode())
+
+
+@contextlib.contextmanager
+def kept(out: Path, facts: Record, complete: Callable[[Recorder], None]) -> Iterator[Recorder]:
+    """Record the block. `complete` adds to the record at the end. A block that ran nothing leaves no record."""
+    recorder = Recorder(out, facts)
+    why = ""
+    try:
+        yield recorder
+    except NothingRanError:
+        shutil.rmtree(recorder.folder)
+        raise
+    except BaseException as error:
+        why = str(error) or "interrupted"
+        raise
+    finally:
+        if recorder.folder.exists():
+            complete(recorder)
+            recorder.end("none" if why else state(facts.cases), why)
 
 
 def every(out: Path) -> Iterator[Record]:

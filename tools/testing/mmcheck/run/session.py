@@ -13,9 +13,9 @@ from pathlib import Path
 from ..boot import boot, guest, results
 from ..core import progress
 from ..core.errors import UserError
-from ..core.lock import held
 from ..core.settings import VARIABLES
 from ..kernel import toolchain
+from ..kernel.make import LOG
 from . import record
 from .ktap import Printer
 from .launch import Launch
@@ -95,21 +95,20 @@ class SelftestRun:
 
     @contextlib.contextmanager
     def recorded(self, host: bool = False) -> Iterator[None]:
-        """Record the build and the runs of the block. `host`: they use this machine's own kernel."""
+        """Record the build and the runs of the block, and keep other runs away from the kernel until its end.
+
+        host: the runs use this machine's own kernel
+        """
         facts = self.launch.facts("kselftest")
         if host:
             facts.host, facts.emulator = True, ""
-        self.recorder = record.Recorder(self.settings.out, facts)
-        why = ""
-        try:
+        with self.launch.hold(), record.kept(self.settings.out, facts, self.complete) as self.recorder:
             yield
-        except BaseException as error:
-            why = str(error) or "interrupted"
-            raise
-        finally:
-            self.launch.identify(facts, self.consoles)
-            self.recorder.keep(self.consoles)
-            self.recorder.end("none" if why else record.state(facts.cases), why)
+
+    def complete(self, recorder: record.Recorder) -> None:
+        """Add the consoles to a record, and what they say of the kernel."""
+        self.launch.identify(recorder.record, self.consoles)
+        recorder.keep([*self.consoles, *([self.launch.build / LOG] if self.launch.build_failed else [])])
 
     def note(self, found: Sequence[results.Case]) -> None:
         """Save the verdicts so far."""
@@ -157,7 +156,7 @@ class SelftestRun:
         self, wanted: Sequence[Program], every: Sequence[Program], files: Mapping[str, Path], silence: float = SILENCE
     ) -> list[results.Case]:
         """Run the programs `wanted` of `every`, in as many boots as it takes; prints and returns the verdicts."""
-        with held(self.settings.out / "lock" / f"{self.folder.name}.selftests", f"it uses {self.folder}"):
+        with self.launch.hold():
             return self._run(wanted, every, files, silence)
 
     def _run(
