@@ -60,7 +60,10 @@ class Verb:
 GROUPS: Mapping[str, Mapping[str, Verb]] = {
     "Test a kernel": {
         "run": Verb(
-            "the KUnit suites; takes what kunit.py run takes", "run.launcher", KERNEL, "--arch=arm64 'contpte*'"
+            "the KUnit suites; takes what kunit.py run takes",
+            "run.launcher",
+            f"{KERNEL} JOBS",
+            "--arch=arm64 'contpte*'",
         ),
         "kselftest": Verb(
             "the selftests, in a virtual machine",

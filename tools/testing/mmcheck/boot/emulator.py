@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..kernel import toolchain
-from . import guest
+from . import guest, spread
 
 BIN = Path(__file__).resolve().parents[1] / "bin"
 PLAN = b"KTAP version"
@@ -101,10 +101,13 @@ def main(name: str, arguments: Sequence[str]) -> int:
     """The command."""
     arguments = unpacked(arguments)
     emulated = without_kvm(arguments)
+    chosen = spread.wanted(os.environ)
     native = any(known.emulator == name and guest.has_kvm(arch) for arch, known in toolchain.ARCHITECTURES.items())
     if native and emulated != list(arguments):
         status = try_kvm([real(name), *with_kvm(arguments)], guest.KVM_SILENCE)
         if status is not None:
             return status
         print("mmcheck: the kernel does not come up under KVM: emulating the machine", file=sys.stderr)
+    if chosen:
+        return spread.run([[real(name), *spread.command(emulated, glob)] for glob in chosen], sys.stdout)
     os.execvp(real(name), [name, *emulated])

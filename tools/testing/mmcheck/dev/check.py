@@ -21,7 +21,7 @@ from ..core.settings import PROJECT, out_of
 from ..kernel import graft, probes, toolchain
 from ..run import kselftest, skips
 from ..run.cell import NAME, Cell, flavours, make
-from ..run.launch import prepare
+from ..run.prepare import prepare
 from ..run.request import parse
 from ..study import selection
 

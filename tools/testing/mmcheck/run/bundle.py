@@ -16,7 +16,7 @@ from ..core import command, ours, progress
 from ..core.settings import from_environment
 from ..kernel import source, toolchain
 from . import selftests
-from .launch import prepare
+from .prepare import prepare
 from .session import SelftestRun
 
 

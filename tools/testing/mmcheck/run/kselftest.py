@@ -17,7 +17,7 @@ from ..core.settings import VARIABLES, from_environment
 from ..kernel import source, toolchain
 from . import closing, selftests, upstream
 from .cell import NAME
-from .launch import prepare
+from .prepare import prepare
 from .selftests import Program
 from .session import SelftestRun
 

@@ -13,14 +13,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ..boot import outcome, results
+from ..boot import outcome, results, spread
 from ..core import disk, progress
 from ..core.errors import INTERRUPTED, UserError
 from ..core.lock import held
-from ..core.settings import PROJECT, VARIABLES, Settings, from_environment
-from ..kernel import identity, probes, shadow, source, toolchain
+from ..core.settings import PROJECT, VARIABLES, Settings
+from ..kernel import identity, toolchain
 from ..kernel.make import LOG
-from . import channel, closing, record, skips, workspace
+from . import channel, closing, record, skips
 from .merge import merge, merge_junit
 from .request import Request
 
@@ -37,6 +37,8 @@ class Launch:
         self.origin = self.cell = self.repeat = ""
         self.scope = request.known.glob or ""
         self.cases: list[results.Case] = []
+        self.globs: list[str] = []
+        self.jobs = 1
         self.aside = False
         """Whether the output of kunit.py goes to standard error, because our caller prints to standard output."""
         given = request.known.build_dir
@@ -62,6 +64,7 @@ class Launch:
             if not self.request.boots:
                 return self.verdict(self.call(self.request.verb, self.request.arguments).returncode)
             self.log.unlink(missing_ok=True)
+            self.globs = self.spread()
             with record.kept(self.settings.out, self.facts("kunit"), self.complete) as recorder:
                 status = self.verdict(self.call(self.request.verb, self.request.arguments).returncode)
                 self.cases = self.read()
@@ -84,6 +87,24 @@ class Launch:
                 yield
             finally:
                 self._holds = False
+
+    def spread(self) -> list[str]:
+        """Globs by which the suites run in several boots at a time; [] for one boot.
+
+        A run of all suites is spread by the times of the last such run. Words that choose tests, or that give the
+        machine several processors, keep it in one boot.
+        """
+        known = self.request.known
+        words = " ".join([*(known.qemu_args or []), *(known.kernel_args or []), *(known.qemu_config or [])])
+        one = known.glob or known.filter or known.run_isolated or re.search(r"-smp|-gdb|-s\b|kunit\.", words)
+        if one or self.jobs < 2 or self.settings.arch == "um":
+            return []
+        name = self.facts("kunit").name
+        last = next((one for one in record.latest(self.settings.out) if one.name == name), None)
+        seconds: dict[str, float] = {}
+        for case in last.cases if last else []:
+            seconds[case.suite] = seconds.get(case.suite, 0.0) + case.seconds
+        return spread.globs(seconds, self.jobs)
 
     def complete(self, recorder: record.Recorder) -> None:
         """Add the console to a record, and what it says of the kernel."""
@@ -187,6 +208,7 @@ class Launch:
             "MMCHECK_MAKE": shutil.which("make") or "make",
             "MMCHECK_STAMP": self.stamp,
             "MMCHECK_CHANNEL": str(channel),
+            **spread.encoded(self.globs),
         }
 
     def fail(self) -> None:
@@ -239,6 +261,7 @@ class Launch:
         dead = boot.running or "a suite"
         where = f"after case {boot.last}" if boot.last else "in its first case"
         why = boot.reason or "the kernel printed nothing more until the time limit"
+        self.globs = []
         listed = self.call("exec", [*self._without_glob(), "--list_tests", *self._glob()], capture=True)
         suites = list(dict.fromkeys(re.findall(r"^(\w+)\.\w+$", listed.stdout, re.MULTILINE)))
         missing = [suite for suite in suites if suite not in boot.finished and suite != boot.running]
@@ -296,7 +319,7 @@ class Launch:
         if boot.planned is None or not (boot.finished or boot.running):
             why = f" ({boot.reason})" if boot.reason else ""
             raise UserError(f"linux {self.label} ended before the first test{why}: see {self.build / 'test.log'}")
-        if not boot.complete and boot.running:
+        if not boot.complete:
             self.resume(boot)
         return status
 
@@ -310,25 +333,3 @@ def _plain_output(wanted: bool) -> Iterator[int | None]:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as cat:
         assert cat.stdin
         yield cat.stdin.fileno()
-
-
-def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
-    """Provide tools, kernel source and working copy; returns how to run this kernel's kunit.py."""
-    known = request.known
-    # Use --arch, as the kernel's kunit.py does, and not ARCH, which kernel developers export for make.
-    settings = from_environment(environ, known.arch[-1] if known.arch else "um")
-    source.judge(settings, own_machine=bool(known.qemu_config))
-    if request.verb != "parse" and not known.help:
-        llvm = any("LLVM=" in o for o in known.make_options or [])
-        needs = toolchain.requirements(settings.arch, bool(known.cross_compile) or llvm)
-        toolchain.provide([*needs, *(toolchain.LLVM if llvm else ()), *toolchain.named(known.qemu_args or [])])
-    kernel = source.obtain(settings)
-    label = workspace.label_of(kernel, settings)
-    # Take the stamp before the working copy is made. An edit in between then causes an extra make, never a missing one.
-    stamp = f"{shadow.fingerprint(kernel, features=settings.features)} {workspace.compiler(settings.arch)}"
-    tree = workspace.working_copy(kernel, settings, label)
-    if request.boots and (unknown := [name for name, value in probes.answers(tree).items() if value == "unknown"]):
-        progress.say(probes.warning(unknown))
-    launch = Launch(request, settings, tree, label, stamp)
-    launch.origin = identity.origin(kernel) + (f", with {settings.patch.name}" if settings.patch else "")
-    return launch

@@ -10,7 +10,7 @@ from ..core.settings import from_environment
 from ..kernel import source
 from . import closing
 from .cell import NAME
-from .launch import prepare
+from .prepare import prepare
 from .request import VERBS, parse
 
 HELP = f"""\
@@ -21,7 +21,7 @@ All verbs and arguments are those of the kernel's own kunit.py: see kunit.py run
 Relative paths start in the current folder.
 
 from the environment:
-{variables.listed("KERNEL", "KDIR", "PATCH", "PAGES", "FEATURES", "O", "INSTALL")}
+{variables.listed("KERNEL", "KDIR", "PATCH", "PAGES", "FEATURES", "JOBS", "O", "INSTALL")}
 --no-install is the same as INSTALL=no.
 
 {variables.STATUSES}

@@ -26,7 +26,8 @@ from ..kernel import source
 from ..mutants import catalogue, judge
 from ..run import workspace
 from ..run.cell import Cell
-from ..run.launch import Launch, prepare
+from ..run.launch import Launch
+from ..run.prepare import prepare
 from ..run.request import parse
 from . import plot
 

@@ -275,9 +275,9 @@ class Runner:
     def follow(self, cell: Cell, command: list[str], variables: Mapping[str, str], log: int) -> tuple[int, str]:
         """Run a command, keep what it says, and show how far it is; returns its exit status and its last line."""
         drop = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARCH", "TESTS", "SUITE", "HOST", "STRICT", "KERNEL_ARGS"}
-        drop.add("KCONFIG_ADD")
+        drop |= {"KCONFIG_ADD", "JOBS"}
         environment = {name: value for name, value in self.environ.items() if name not in drop}
-        environment |= {"O": str(self.settings.out), NAME: str(cell), **cell.variables, **variables}
+        environment |= {"O": str(self.settings.out), NAME: str(cell), "JOBS": "1", **cell.variables, **variables}
         if self.settings.patch:
             environment["PATCH"] = str(self.settings.patch)
         last = ""

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Boots the suites of one run in several machines at a time, and makes one console of theirs.
+
+Each machine gets a glob of suites. A suite is printed when it has ended, with a new number. So kunit.py reads one KTAP
+document with one plan.
+"""
+
+import json
+import os
+import queue
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TextIO
+
+from . import outcome
+
+VARIABLE = "MMCHECK_SPREAD"
+"""The variable that has the globs, as a JSON list."""
+
+_NUMBER = re.compile(r"((?:not )?ok )\d+( )")
+
+
+def globs(seconds: Mapping[str, float], parts: int) -> list[str]:
+    """Globs that divide suites into at most `parts` parts that take about equally long; [] if that is one part.
+
+    seconds: how long each suite took the last time
+    A suite that is not in `seconds` matches exactly one glob too: a glob is a class of first letters.
+    """
+    letters: dict[str, float] = {}
+    for suite, time in seconds.items():
+        letters[suite[0]] = letters.get(suite[0], 0.0) + time
+    bins: list[tuple[float, str]] = [(0.0, "")] * min(parts, len(letters))
+    for letter in sorted(letters, key=lambda letter: (-letters[letter], letter)):
+        least = min(range(len(bins)), key=lambda index: bins[index][0])
+        bins[least] = (bins[least][0] + letters[letter], bins[least][1] + letter)
+    if len(bins) < 2:
+        return []
+    named = ["".join(sorted(own)) for _, own in bins[1:]]
+    return [f"[!{''.join(named)}]*", *(f"[{own}]*" for own in named)]
+
+
+def wanted(environ: Mapping[str, str]) -> list[str]:
+    """The globs that the launcher has chosen."""
+    return list(json.loads(environ.get(VARIABLE) or "[]"))
+
+
+def command(arguments: Sequence[str], glob: str) -> list[str]:
+    """The command of an emulator, with the suites of `glob` on the kernel's command line."""
+    pairs = zip(["", *arguments], arguments, strict=False)
+    return [f"{one} kunit.filter_glob={glob}" if before == "-append" else one for before, one in pairs]
+
+
+class Part:
+    """The console of one machine, as blocks.
+
+    head:    the lines before its plan
+    plan:    how many suites it runs; None if it ended before it said so
+    blocks:  the lines of each suite that ended, in order
+    rest:    the lines after the last block
+    """
+
+    def __init__(self) -> None:
+        self.head: list[str] = []
+        self.plan: int | None = None
+        self.blocks: list[list[str]] = []
+        self.rest: list[str] = []
+
+    def feed(self, raw: str) -> None:
+        """Read one line."""
+        line = outcome.plain(raw)
+        if self.plan is None:
+            match = outcome.PLAN.match(line)
+            if match:
+                self.plan = int(match[1])
+            else:
+                self.head.append(raw)
+            return
+        self.rest.append(raw)
+        if outcome.SUITE_RESULT.match(line):
+            self.blocks.append(self.rest)
+            self.rest = []
+
+
+def merged(lines: Iterable[tuple[int, str | None]], parts: int) -> Iterator[str]:
+    """One console of the consoles of `parts` machines.
+
+    lines: the number of a machine and a line of its console, in the order of their arrival; None at its end
+    If a machine ends before its plan, the plan has one suite too many, so that a reader sees that suites are missing.
+    """
+    every = [Part() for _ in range(parts)]
+    open_parts = set(range(parts))
+    began, number = False, 0
+    for index, raw in lines:
+        if raw is None:
+            open_parts.discard(index)
+        else:
+            every[index].feed(raw)
+        if not began and all(part.plan is not None or i not in open_parts for i, part in enumerate(every)):
+            began = True
+            yield from every[0].head
+            for part in every[1:]:
+                if part.plan is None:
+                    yield from part.head
+            yield f"1..{sum(1 if part.plan is None else part.plan for part in every)}\n"
+        if began:
+            for part in every:
+                for block in part.blocks:
+                    number += 1
+                    yield from block[:-1]
+                    yield _NUMBER.sub(rf"\g<1>{number}\g<2>", block[-1], count=1)
+                part.blocks.clear()
+    for part in [*every[1:], every[0]]:
+        yield from part.rest
+
+
+def run(commands: Sequence[Sequence[str]], out: TextIO) -> int:
+    """Run the emulators of `commands`, and print one console; returns the exit status of the first."""
+    lines: queue.Queue[tuple[int, str | None]] = queue.Queue()
+    children = [
+        subprocess.Popen(one, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace")
+        for one in commands
+    ]
+
+    def end(*_: object) -> None:
+        """End the machines. Their consoles end too, and what they have said is still printed."""
+        for child in children:
+            child.kill()
+
+    for signum in (signal.SIGTERM, signal.SIGINT):  # kunit.py ends its emulator with SIGTERM
+        signal.signal(signum, end)
+
+    def listen(index: int, child: subprocess.Popen[str]) -> None:
+        assert child.stdout
+        for line in child.stdout:
+            lines.put((index, line))
+        lines.put((index, None))
+
+    def arriving() -> Iterator[tuple[int, str | None]]:
+        ended = 0
+        while ended < len(children):
+            index, line = lines.get()
+            ended += line is None
+            yield index, line
+
+    for index, child in enumerate(children):
+        threading.Thread(target=listen, args=(index, child), daemon=True).start()
+    try:
+        for line in merged(arriving(), len(children)):
+            out.write(line)
+            out.flush()
+        return children[0].wait()
+    finally:
+        end()
+
+
+def encoded(chosen: Sequence[str]) -> dict[str, str]:
+    """The variable for an emulator that is to run these globs; empty if there is one machine."""
+    return {VARIABLE: json.dumps(list(chosen))} if len(chosen) > 1 else {}
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Provides what a run needs: tools, the source of a kernel, a working copy."""
+
+from collections.abc import Mapping
+
+from ..boot import spread
+from ..core import progress
+from ..core.errors import UserError
+from ..core.settings import from_environment
+from ..kernel import identity, probes, shadow, source, toolchain
+from . import workspace
+from .launch import Launch
+from .request import Request
+
+
+def jobs(environ: Mapping[str, str]) -> int:
+    """How many boots of one run may go on at a time: $JOBS, or one for each processor."""
+    given = environ.get("JOBS") or str(spread.processors())
+    if not given.isdigit() or given == "0":
+        raise UserError(f"JOBS={given}: use a whole number above 0 (the number of boots at a time)")
+    return int(given)
+
+
+def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
+    """Provide tools, kernel source and working copy; returns how to run this kernel's kunit.py."""
+    known = request.known
+    # Use --arch, as the kernel's kunit.py does, and not ARCH, which kernel developers export for make.
+    settings = from_environment(environ, known.arch[-1] if known.arch else "um")
+    source.judge(settings, own_machine=bool(known.qemu_config))
+    if request.verb != "parse" and not known.help:
+        llvm = any("LLVM=" in o for o in known.make_options or [])
+        needs = toolchain.requirements(settings.arch, bool(known.cross_compile) or llvm)
+        toolchain.provide([*needs, *(toolchain.LLVM if llvm else ()), *toolchain.named(known.qemu_args or [])])
+    kernel = source.obtain(settings)
+    label = workspace.label_of(kernel, settings)
+    # Take the stamp before the working copy is made. An edit in between then causes an extra make, never a missing one.
+    stamp = f"{shadow.fingerprint(kernel, features=settings.features)} {workspace.compiler(settings.arch)}"
+    tree = workspace.working_copy(kernel, settings, label)
+    if request.boots and (unknown := [name for name, value in probes.answers(tree).items() if value == "unknown"]):
+        progress.say(probes.warning(unknown))
+    launch = Launch(request, settings, tree, label, stamp)
+    launch.jobs = jobs(environ)
+    launch.origin = identity.origin(kernel) + (f", with {settings.patch.name}" if settings.patch else "")
+    return launch

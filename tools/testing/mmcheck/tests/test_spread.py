@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Several machines share the suites of one run, and kunit.py reads one console."""
+
+import fnmatch
+import io
+import json
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mmcheck.boot import outcome, results, spread
+from mmcheck.core.settings import PROJECT
+
+from .conftest import User
+from .seeded import recorded
+
+SECONDS = {"contpte": 9.0, "contpte_walk": 4.0, "folio": 3.0, "pte": 5.0, "pgtable": 2.0, "unmap": 6.0}
+
+
+def console(suites: list[str], plan: int | None = None, ends: bool = True) -> list[str]:
+    """What a kernel with these suites says; with `ends` the last one ends too."""
+    said = [
+        "[    0.1] Booting\n",
+        "[    0.2] KTAP version 1\n",
+        f"[    0.3] 1..{len(suites) if plan is None else plan}\n",
+    ]
+    for number, suite in enumerate(suites, 1):
+        said += ["[    0.4]     KTAP version 1\n", f"[    0.5]     # Subtest: {suite}\n", "[    0.6]     ok 1 a\n"]
+        if ends or number < len(suites):
+            said.append(f"[    0.7] ok {number} {suite}\n")
+    return [*said, "[    0.9] reboot: Power down\n"] if ends else said
+
+
+def merged(*consoles: list[str], seed: int = 0) -> list[str]:
+    """The consoles, merged as they arrive in some order."""
+    left = [[*console, None] for console in consoles]
+    lines: list[tuple[int, str | None]] = []
+    rng = random.Random(seed)
+    while busy := [index for index, console in enumerate(left) if console]:
+        index = rng.choice(busy)
+        lines.append((index, left[index].pop(0)))
+    return list(spread.merged(lines, len(consoles)))
+
+
+@pytest.mark.parametrize("parts", [2, 3, 4, 9])
+def test_each_suite_is_in_one_part(parts: int) -> None:
+    globs = spread.globs(SECONDS, parts)
+    assert len(globs) == min(parts, len({suite[0] for suite in SECONDS}))
+    for suite in [*SECONDS, "new_suite", "zap"]:
+        assert sum(fnmatch.fnmatchcase(suite, glob) for glob in globs) == 1
+
+
+def test_parts_take_about_equally_long() -> None:
+    globs = spread.globs(SECONDS, 2)
+    times = [sum(time for suite, time in SECONDS.items() if fnmatch.fnmatchcase(suite, glob)) for glob in globs]
+    assert max(times) - min(times) <= 5 and sum(times) == sum(SECONDS.values())
+    assert spread.globs(SECONDS, 1) == spread.globs({}, 2) == spread.globs({"a": 1.0, "ab": 2.0}, 2) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_consoles_become_one(seed: int) -> None:
+    said = merged(console(["a", "b", "c"]), console(["x", "y"]), seed=seed)
+    found = outcome.read(said)
+    assert found.planned == 5 and sorted(found.finished) == ["a", "b", "c", "x", "y"] and found.complete
+    ended = [line.split()[-2:] for line in said if "] ok" in line]
+    assert ended == [[str(number), suite] for number, suite in enumerate(found.finished, 1)]
+    assert len(results.kunit(said)) == 5
+    assert said[-1].endswith("Power down\n")
+    assert sum(outcome.plain(line) == "KTAP version 1" for line in said) == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_machine_that_dies_loses_no_suite(seed: int) -> None:
+    # In a suite: what it said is there, and the suite has no verdict.
+    said = merged(console(["a", "b"]), console(["x", "y"], plan=3, ends=False), seed=seed)
+    found = outcome.read(said)
+    assert found.planned == 5 and sorted(found.finished) == ["a", "b", "x"] and not found.complete
+    assert any("Subtest: y" in line for line in said)
+    # Before its plan: the reader sees that something is missing.
+    said = merged(console(["a", "b"]), ["[    0.1] Kernel panic - not syncing: oh\n"], seed=seed)
+    found = outcome.read(said)
+    assert found.finished == ["a", "b"] and not found.complete and found.reason == "oh"
+
+
+def test_the_emulators_get_their_globs(tmp_path: Path) -> None:
+    fake = tmp_path / "qemu"
+    fake.write_text('#!/bin/sh\necho KTAP version 1\necho 1..1\nfor last; do :; done\necho "ok 1 $last"\n')
+    fake.chmod(0o755)
+    commands = [[str(fake), *spread.command(["-m", "1G", "-append", "quiet"], glob)] for glob in ("[a]*", "[!a]*")]
+    out = io.StringIO()
+    assert spread.run(commands, out) == 0
+    said = [line.partition(" quiet ")[2] for line in out.getvalue().splitlines()[2:]]
+    assert sorted(said) == ["kunit.filter_glob=[!a]*", "kunit.filter_glob=[a]*"]
+
+
+def test_what_was_said_before_the_time_limit_is_printed(tmp_path: Path) -> None:
+    script = (
+        "import sys; from mmcheck.boot import spread\n"
+        "hangs = ['sh', '-c', 'echo KTAP version 1; echo 1..1; echo begun; exec sleep 60']\n"
+        "spread.run([hangs, hangs], sys.stdout)\n"
+    )
+    command = [sys.executable, "-c", script]
+    environment = {"PYTHONPATH": str(PROJECT / "tools/testing"), "PATH": "/usr/bin:/bin"}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout and [child.stdout.readline() for _ in range(2)] == ["KTAP version 1\n", "1..2\n"]
+        time.sleep(0.3)
+        child.terminate()
+        assert child.stdout.read() == "begun\nbegun\n"
+
+
+def spread_over(user: User, *words: str, **variables: str) -> list[str]:
+    """The globs that the emulator of a run gets."""
+    user.kunit("run", "--arch=arm64", *words, **variables)
+    found: list[str] = json.loads(str(user.calls()[-1].get("spread") or "[]"))
+    return found
+
+
+def test_a_run_of_all_suites_is_spread_by_the_last_times(user: User) -> None:
+    assert spread_over(user, JOBS="2") == [], "the first run tells the times"
+    out = Path(user.environment["O"])
+    build = next((out / "build").iterdir()).name
+    recorded(out, build, [results.Case(suite, "a", "passed", time) for suite, time in SECONDS.items()])
+    assert len(spread_over(user, JOBS="2")) == 2
+    assert spread_over(user, JOBS="1") == []
+    for words in (["one.a"], ["--qemu_args", "-smp 2"], ["--filter", "speed>slow"], ["--kernel_args=kunit.x=1"]):
+        assert spread_over(user, *words, JOBS="2") == []
+    assert user.kunit("run", "--arch=arm64", JOBS="x").returncode == 125
