@@ -23,8 +23,8 @@ from ..boot import boot
 from ..core import disk, progress
 from ..core.errors import UserError
 from ..core.lock import held
-from ..core.settings import PROJECT, Settings
-from ..kernel import graft, shadow, source, toolchain
+from ..core.settings import Settings
+from ..kernel import shadow, source, toolchain
 from ..kernel.make import LOG
 from ..run import selftests, workspace
 from ..run.launch import Launch
@@ -90,19 +90,6 @@ class Kernel:
     files: dict[str, bytes]
     functions: dict[str, list[catalogue.Function]] = dataclasses.field(default_factory=dict)
     noted: dict[catalogue.Function, int] = dataclasses.field(default_factory=dict)
-
-
-def reader(tree: Path, features: Sequence[str]) -> Callable[[str], str]:
-    """Returns a function that reads files as the usual working copy has them."""
-    ours = set(graft.overlay_files())
-    edited = graft.edited(tree, features)
-
-    def read(name: str) -> str:
-        if name in edited:
-            return edited[name]
-        return ((PROJECT if name in ours else tree) / name).read_text()
-
-    return read
 
 
 def combine(
@@ -199,7 +186,7 @@ class Session:
         toolchain.provide([*toolchain.requirements(settings.arch, own_compiler=False), "patch"])
         self.source = source.obtain(settings)
         self.label = "+".join([self.source.label, *settings.unusual, self.kind])
-        self.read = reader(self.source.path, settings.features)
+        self.read = shadow.reader(self.source.path, settings.features)
         pages = f"-{settings.pages}" if settings.arch == "arm64" else ""
         self.folder = settings.out / "mutants" / f"{self.label}{name}-{settings.arch}{pages}"
         self.report = self.folder / "mutants.json"

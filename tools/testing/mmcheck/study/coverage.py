@@ -22,9 +22,8 @@ from ..boot import boot, guest
 from ..core import command, disk, progress
 from ..core.errors import UserError
 from ..core.settings import Settings, from_environment
-from ..kernel import source, toolchain
+from ..kernel import shadow, source, toolchain
 from ..mutants import schemata
-from ..mutants.judge import reader
 from ..run import workspace
 from ..run.launch import Launch
 from ..run.request import parse
@@ -140,7 +139,7 @@ class Session:
 
     def makefiles(self) -> dict[str, bytes]:
         """The Makefiles of the tree, with lines that make the chosen objects count."""
-        text = reader(self.source.path, self.settings.features)
+        text = shadow.reader(self.source.path, self.settings.features)
         objects: dict[str, list[str]] = {}
         for name in tomllib.loads(WANTED.read_text())["objects"]:
             path = Path(name)
