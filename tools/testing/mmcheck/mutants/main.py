@@ -17,7 +17,7 @@ from ..core import command, progress
 from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
 from ..core.settings import from_environment
 from ..run import closing
-from . import catalogue, generated, guest_judge, guest_matrix, killmatrix
+from . import catalogue, generated, guest_judge, guest_matrix, killmatrix, matrix_run
 from .catalogue import Mutant
 from .judge import KILLED, STATES, Result, Session
 
@@ -106,10 +106,10 @@ def run(environ: Mapping[str, str]) -> int:
         with session.alone():
             if isinstance(session, guest_matrix.GuestMatrixSession):
                 session.budget = float(environ.get("BUDGET") or session.budget)
-                print(killmatrix.whole(session, own, environ, guest_matrix.Programs))
+                print(matrix_run.whole(session, own, environ, guest_matrix.Programs))
                 continue
             if matrix:
-                print(killmatrix.whole(session, own, environ))
+                print(matrix_run.whole(session, own, environ))
                 continue
             results = [excused(result, own, session) for result in session.run(own)]
             session.save([result for result in results if result.state != "does not fit"])
