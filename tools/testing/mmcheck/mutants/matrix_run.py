@@ -16,6 +16,7 @@ from typing import Protocol
 
 from ..boot import boot
 from ..core import disk, progress
+from ..core.lock import held
 from . import catalogue, suite_matrix
 from .catalogue import Mutant
 from .judge import Session
@@ -139,13 +140,15 @@ def merge(session: Session, rows: Mapping[str, Row]) -> Path:
     """Put the rows into the file that is checked in; returns its path. Rows of mutants that were not judged stay."""
     settings = session.settings
     path = file_of(session.source.label, settings.arch, settings.pages)
-    old = Matrix.load(path)
-    own = {case.partition(".")[0] for case in session.reach.cases}
-    kept = {case for case in old.cases if case.partition(".")[0] not in own and session.foreign(case)}
-    merged = dict(old.rows)
-    for name, row in rows.items():
-        before = old.rows.get(name, Row())
-        others = {case: how for case, how in before.cases.items() if case in kept}
-        merged[name] = dataclasses.replace(row, cases={**others, **row.cases})
-    Matrix(session.source.label, sorted({*session.reach.ran, *kept}), merged).save(path)
+    # Suites and selftests have kernels and locks of their own, but one file.
+    with held(settings.out / "lock" / f"{path.stem}.killmatrix", f"it writes {path}"):
+        old = Matrix.load(path)
+        own = {case.partition(".")[0] for case in session.reach.cases}
+        kept = {case for case in old.cases if case.partition(".")[0] not in own and session.foreign(case)}
+        merged = dict(old.rows)
+        for name, row in rows.items():
+            before = old.rows.get(name, Row())
+            others = {case: how for case, how in before.cases.items() if case in kept}
+            merged[name] = dataclasses.replace(row, cases={**others, **row.cases})
+        Matrix(session.source.label, sorted({*session.reach.ran, *kept}), merged).save(path)
     return path

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Which cases reach a mutant, and every one of them that notices."""
 
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from mmcheck.boot import boot
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import from_environment
+from mmcheck.kernel.source import Source
 from mmcheck.mutants import catalogue, guest_judge, judge, killmatrix, matrix_run, mutated, reach, suite_matrix
 from mmcheck.mutants.killmatrix import Matrix, Row
 
@@ -220,6 +223,23 @@ def test_a_mutant_that_cannot_be_switched_has_a_kernel_of_its_own(
     assert rows == {"macro": Row({"one.b": "failed", "one.c": "failed"}, 4, False, rows["macro"].seconds, ["two.d"])}
     assert built == ["macro", "bad"] and len(calls) == 1
     assert matrix_run.run_alone(session, own[:1], usual) == rows and len(built) == 2  # found again
+
+
+def test_two_runs_at_once_lose_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load = Matrix.load
+
+    def slow(path: Path) -> Matrix:
+        found = load(path)
+        time.sleep(0.2)
+        return found
+
+    monkeypatch.setattr(killmatrix, "FOLDER", tmp_path)
+    monkeypatch.setattr(Matrix, "load", slow)
+    session = Booted(tmp_path)
+    session.source = Source(tmp_path, "7.3.4", fixed=True)
+    with ThreadPoolExecutor() as pool:
+        paths = list(pool.map(lambda name: matrix_run.merge(session, {name: Row({}, 1)}), ("one", "two")))
+    assert load(paths[0]).rows.keys() == {"one", "two"}
 
 
 GUEST = """\
