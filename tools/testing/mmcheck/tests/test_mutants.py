@@ -21,6 +21,8 @@ from mmcheck.mutants import main as mutants
 from mmcheck.run import workspace
 from mmcheck.run.request import Request
 
+from .waiting import until
+
 TEXT = "int f(int x)\n{\n\treturn x + 1;\n}\n\nint g(int x)\n{\n\treturn x + 1;\n}\n"
 ENTRY = """\
 [[mutant]]
@@ -354,10 +356,10 @@ sys.exit(command.run("mutants", body, {}))
 def test_two_interrupts_in_a_row_leave_no_machine(tmp_path: Path, numbers: Sequence[signal.Signals]) -> None:
     path = os.pathsep.join([str(PROJECT / "tools/testing"), *filter(None, sys.path)])
     machine = tmp_path / "machine"
-    with subprocess.Popen([sys.executable, "-c", TWICE], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}) as child:
+    environment = {**os.environ, "PYTHONPATH": path}
+    with subprocess.Popen([sys.executable, "-c", TWICE], cwd=tmp_path, env=environment, text=True) as child:
         try:
-            while not machine.exists():
-                time.sleep(0.05)
+            until(machine.exists, child)
             for number in numbers:
                 child.send_signal(number)
                 time.sleep(0.2)

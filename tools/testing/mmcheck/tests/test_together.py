@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from mmcheck.core.settings import PROJECT
 
 from . import stand_ins
 from .conftest import fake_tree
+from .waiting import until
 
 COUNT = 4
 """Mutants of each run; every other one is noticed."""
@@ -90,9 +90,7 @@ def packages(tmp_path: Path) -> None:
 
 def test_two_runs_with_other_mutants_do_not_mix(environment: dict[str, str], tmp_path: Path) -> None:
     with start(environment, "mutants", MUTANTS=str(tmp_path / "one")) as one:
-        while not list((tmp_path / "out").glob("mutants/*/one_0.log")):
-            assert one.poll() is None, one.communicate()
-            time.sleep(0.01)
+        until(lambda: list((tmp_path / "out").glob("mutants/*/one_0.log")), one)
         with start(environment, "mutants", MUTANTS=str(tmp_path / "two")) as two:
             said = [child.communicate(timeout=60) for child in (one, two)]
     report = next((tmp_path / "out").glob("mutants/*/mutants.json"))
@@ -106,9 +104,7 @@ def test_two_runs_with_other_mutants_do_not_mix(environment: dict[str, str], tmp
 
 def test_a_kill_matrix_waits_for_a_run_with_other_mutants(environment: dict[str, str], tmp_path: Path) -> None:
     with start(environment, "mutants", MUTANTS=str(tmp_path / "one")) as one:
-        while not list((tmp_path / "out").glob("mutants/*/one_0.log")):
-            assert one.poll() is None, one.communicate()
-            time.sleep(0.01)
+        until(lambda: list((tmp_path / "out").glob("mutants/*/one_0.log")), one)
         with start(environment, "mutants", MUTANTS=str(tmp_path / "two"), MATRIX="1") as two:
             said = [child.communicate(timeout=60) for child in (one, two)]
     report = next((tmp_path / "out").glob("mutants/*/mutants.json"))
