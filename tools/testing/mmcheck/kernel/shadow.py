@@ -10,7 +10,7 @@ the source at once. The source stays as it is, even its link counts and time sta
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -63,6 +63,19 @@ def make(
         _fill(source.path, target, "", files, left_out, _folders([*files, *left_out]))
     except OSError as error:
         raise UserError(f"cannot make the working copy {target}: {error.strerror}; choose another O=") from None
+
+
+def reader(tree: Path, features: Sequence[str]) -> Callable[[str], str]:
+    """Returns a function that reads files as the usual working copy has them."""
+    overlay = set(graft.overlay_files())
+    edited = graft.edited(tree, features)
+
+    def read(name: str) -> str:
+        if name in edited:
+            return edited[name]
+        return ((PROJECT if name in overlay else tree) / name).read_text()
+
+    return read
 
 
 def _folders(names: Iterable[str]) -> set[str]:

@@ -6,8 +6,11 @@ catalogue     the mutants that are written by hand, and patches from elsewhere
 generated     mutants that rules generate
 schemata      puts many mutants into one kernel
 reach         which cases run which functions
-judge         builds the kernel, boots it for each mutant, and sees which suite notices
+mutated       a kernel with mutants, and how it is built
+judge         boots it for each mutant, and sees which suite notices
 guest_judge   the same for selftests
-killmatrix    every case that notices a mutant
+killmatrix    which cases notice each mutant, and what that says about the tests
+suite_matrix  the rows of the kill matrix of the KUnit suites
 guest_matrix  the same for selftests
+matrix_run    make mutants MATRIX=1: fills the kill matrix
 """

@@ -15,7 +15,8 @@ from ..run.request import Request, parse
 from ..run.session import Boot, SelftestRun
 from . import reach
 from .catalogue import Mutant
-from .judge import CONFIG, CONFIG_OF, KILLED, Kernel, Result, Session, switch
+from .judge import KILLED, Result, Session
+from .mutated import CONFIG, CONFIG_OF, Kernel, switch
 
 
 def settings_of(config: str) -> dict[str, str]:
@@ -44,7 +45,6 @@ class GuestSession(Session):
 
     def built(self, launch: Launch) -> None:
         """Build the programs after the kernel."""
-        super().built(launch)
         self.launch = launch
         self.files = SelftestRun(launch).build([program.name for program in self.every])
 

@@ -11,8 +11,10 @@ from ..run.session import Boot
 from . import reach
 from .catalogue import Mutant
 from .guest_judge import GuestSession
-from .judge import Kernel, Session, switch
-from .killmatrix import BOOTS, Row
+from .judge import Session
+from .killmatrix import Row
+from .mutated import Kernel, switch
+from .suite_matrix import BOOTS
 
 BUDGET = 120.0
 """Seconds that programs may run for each mutant, not counting the program that the catalogue names."""

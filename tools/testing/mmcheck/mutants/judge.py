@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Judges mutants: builds a kernel with them, boots it for each, and sees whether a KUnit suite notices.
+"""Judges mutants: boots their kernel for each of them, and sees whether a KUnit suite notices.
 
 All mutants that change only function bodies go into one kernel (schemata.py). It is built once. Then
 it is booted for each mutant, several at a time. The first boot for a mutant runs the suites that are
@@ -8,47 +8,25 @@ first failure.
 """
 
 import concurrent.futures
-import contextlib
 import dataclasses
 import fnmatch
 import hashlib
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from pathlib import Path
 
 from ..boot import boot
 from ..core import disk, progress
 from ..core.errors import UserError
-from ..core.lock import held
-from ..core.settings import PROJECT, Settings
-from ..kernel import graft, shadow, source, toolchain
-from ..kernel.make import LOG
-from ..run import selftests, workspace
-from ..run.launch import Launch
-from ..run.request import Request, parse
-from . import catalogue, reach, schemata
+from ..core.settings import Settings
+from ..kernel import shadow, toolchain
+from ..run import selftests
+from . import catalogue, reach
 from .catalogue import Mutant
+from .mutated import Builder, Kernel, own_kernel, switch
 
-SWITCH_FILE = "lib/mmcheck_mutant.c"
 TIMEOUT = 240
 """Seconds for one boot with all suites. Each case has a time limit of its own, which notices a hang."""
-
-CONFIG = ["CONFIG_DEBUG_KERNEL=y", "CONFIG_DEBUG_ATOMIC_SLEEP=y"]
-CONFIG_OF = {
-    "arm64": [
-        "CONFIG_EFI=y",
-        "CONFIG_HUGETLBFS=y",
-        "CONFIG_MEMORY_HOTPLUG=y",
-        "CONFIG_MEMORY_HOTREMOVE=y",
-        "CONFIG_DEBUG_PAGEALLOC=y",
-        "CONFIG_KFENCE=y",
-        "CONFIG_KFENCE_SAMPLE_INTERVAL=0",
-    ]
-}
-"""Options that some cases need and that cost little: all kernels get them."""
 
 KILLED = ("failed", "splat", "hang", "none")
 STATES = {
@@ -76,117 +54,9 @@ class Result:
     argument: str = ""
 
 
-@dataclass
-class Kernel:
-    """A kernel that holds mutants.
-
-    number:    the number of each mutant
-    files:     the files that differ from the usual tree
-    functions: the functions that each mutant changes
-    noted:     the number that each function notes when it runs
-    """
-
-    number: dict[str, int]
-    files: dict[str, bytes]
-    functions: dict[str, list[catalogue.Function]] = dataclasses.field(default_factory=dict)
-    noted: dict[catalogue.Function, int] = dataclasses.field(default_factory=dict)
-
-
-def reader(tree: Path, features: Sequence[str]) -> Callable[[str], str]:
-    """Returns a function that reads files as the usual working copy has them."""
-    ours = set(graft.overlay_files())
-    edited = graft.edited(tree, features)
-
-    def read(name: str) -> str:
-        if name in edited:
-            return edited[name]
-        return ((PROJECT if name in ours else tree) / name).read_text()
-
-    return read
-
-
-def combine(
-    mutants: Sequence[tuple[Mutant, Mapping[str, str]]], read: Callable[[str], str], without: Sequence[str] = ()
-) -> Kernel:
-    """One kernel with all of `mutants` that can be switched, except those in `without`.
-
-    The mutants that stay keep their numbers, so an object without an excluded mutant does not change.
-    """
-    variants: dict[str, dict[tuple[str, int], list[tuple[int, str]]]] = {}
-    number: dict[str, int] = {}
-    functions: dict[str, list[catalogue.Function]] = {}
-    for place, (mutant, files) in enumerate(mutants, 1):
-        bodies = {name: schemata.changed(read(name), text) for name, text in files.items()}
-        if any(not found for found in bodies.values()):
-            continue
-        functions[mutant.name] = [(name, function) for name, found in bodies.items() for function in found or {}]
-        if mutant.name in without:
-            continue
-        number[mutant.name] = place
-        for name, found in bodies.items():
-            for function, body in (found or {}).items():
-                variants.setdefault(name, {}).setdefault(function, []).append((number[mutant.name], body))
-    # Functions of excluded mutants get numbers too, so that all other objects stay the same.
-    noted = reach.numbers(functions)
-    merged = {}
-    for name, bodies_of in variants.items():
-        own = {function: place for (file, function), place in noted.items() if file == name}
-        merged[name] = schemata.merge(read(name), bodies_of, own).encode()
-    with contextlib.suppress(OSError):
-        merged[reach.KUNIT] = reach.hooked(merged.get(reach.KUNIT, b"").decode() or read(reach.KUNIT)).encode()
-    makefile = read("lib/Makefile") + "\nobj-y += mmcheck_mutant.o\n"
-    switch = (catalogue.FOLDER / "mmcheck_mutant.c").read_bytes()
-    differ = {**merged, "lib/Makefile": makefile.encode(), SWITCH_FILE: switch}
-    return Kernel(number, differ, {name: functions[name] for name in number}, noted)
-
-
-def own_kernel(mutant: Mutant, files: Mapping[str, str], usual: Kernel) -> Kernel:
-    """The kernel of one mutant that cannot be switched. Cases have the same numbers as in `usual`."""
-    own = {name: usual.files[name] for name in ("lib/Makefile", SWITCH_FILE, reach.KUNIT) if name in usual.files}
-    changed = {name: text.encode() for name, text in files.items()}
-    if "lib/Makefile" in files:
-        changed["lib/Makefile"] += b"\nobj-y += mmcheck_mutant.o\n"
-    return Kernel({mutant.name: 0}, {**own, **changed})
-
-
-def culprits(log: str, kernel: Kernel, build: Path | None = None) -> set[str]:
-    """The mutants whose text the compiler complains about in the log of a build.
-
-    build: the build folder; in it tests compile copies of some functions, with the same marks
-    """
-    names = {number: name for name, number in kernel.number.items()}
-    errors = re.findall(r"^(\S+?):(\d+):(?:\d+:)? error:", log, re.MULTILINE)
-    # If the error is in a macro or an inline function, the mutant is in the code that uses it.
-    around = re.findall(r"(?:inlined from .* at |^)(\S+?):(\d+):(?:\d+:?)?", log, re.MULTILINE) if errors else []
-    for lines in (errors, around):
-        found = set()
-        for file, line in lines:
-            for text in _texts(file, kernel, build):
-                number = schemata.at_line(text, int(line))
-                found |= {names[number]} if number in names else set()
-        if found:
-            return found
-    return set()
-
-
-def _texts(file: str, kernel: Kernel, build: Path | None) -> list[str]:
-    """The text of a file that a message names: one that we changed, or a copy that the build made."""
-    ours = [text.decode() for name, text in kernel.files.items() if f"/{file}".endswith(f"/{name}")]
-    copy = build / file if build else None
-    if not ours and copy and copy.is_file():
-        return [copy.read_text(errors="replace")]
-    return ours
-
-
-def switch(number: int, early: bool) -> list[str]:
-    """The words of the kernel's command line that switch on the mutant `number`; 0 is none."""
-    return [f"{schemata.SWITCH}{'_early' if early else ''}={number}"] if number else []
-
-
-class Session:
+class Session(Builder):
     """One run of the command on one kernel, by the KUnit suites."""
 
-    kind = "mutants"
     name = ""
     hints: Mapping[tuple[str, str], Sequence[str]] = {}
     """By file and function, the suites and selftests that noticed its mutants before, best first; "" is any file."""
@@ -194,101 +64,13 @@ class Session:
 
     def __init__(self, settings: Settings, jobs: int, name: str = "") -> None:
         """`name` keeps the results apart from others of the same kernel."""
-        self.settings, self.jobs = settings, jobs
-        source.judge(settings)
-        toolchain.provide([*toolchain.requirements(settings.arch, own_compiler=False), "patch"])
-        self.source = source.obtain(settings)
-        self.label = "+".join([self.source.label, *settings.unusual, self.kind])
-        self.read = reader(self.source.path, settings.features)
+        super().__init__(settings)
         pages = f"-{settings.pages}" if settings.arch == "arm64" else ""
         self.folder = settings.out / "mutants" / f"{self.label}{name}-{settings.arch}{pages}"
         self.report = self.folder / "mutants.json"
-        self.name = name
-        self.build = Path()
+        self.jobs, self.name = jobs, name
         self.reach = reach.Reach()
         self.noted: dict[str, list[int]] = {}
-
-    def alone(self) -> AbstractContextManager[None]:
-        """Hold a lock on this kernel, from the working copy to the last verdict.
-
-        Another run may give the same numbers to other mutants. Without the lock our boots would judge its mutants.
-        """
-        return held(self.settings.out / "lock" / f"{self.label}.mutants", f"it judges mutants of linux {self.label}")
-
-    def request(self) -> Request:
-        """What to ask kunit.py for."""
-        config = [f"--kconfig_add={line}" for line in CONFIG + CONFIG_OF.get(self.settings.arch, [])]
-        return parse(["build", f"--arch={self.settings.arch}", *config])
-
-    def built(self, launch: Launch) -> None:
-        """Note the folder of a kernel that was built."""
-        self.build = launch.build
-
-    def attempt(self, kernel: Kernel) -> bool:
-        """Build one kernel; returns whether it was built."""
-        tree = workspace.working_copy(self.source, self.settings, self.label, kernel.files)
-        request = self.request()
-        # With -k one build names all mutants that do not compile.
-        request = dataclasses.replace(request, arguments=[*request.arguments, "--make_options=-k"])
-        launch = Launch(request, self.settings, tree, self.label, "")
-        self.build = launch.build
-        (launch.build / LOG).unlink(missing_ok=True)
-        with contextlib.suppress(UserError):
-            if launch.run() == 0:
-                self.built(launch)
-                return True
-        return False
-
-    def log(self) -> str:
-        """What the last build said."""
-        try:
-            return (self.build / LOG).read_text(errors="replace")
-        except FileNotFoundError:
-            return ""
-
-    def make(self, mutants: list[tuple[Mutant, Mapping[str, str]]]) -> tuple[Kernel, list[str]]:
-        """Build the kernel; returns it and the names of the mutants that do not build."""
-        broken: list[str] = []
-        while True:
-            kernel = combine(mutants, self.read, broken)
-            if self.attempt(kernel):
-                return kernel, broken
-            log = self.log()
-            wrong = culprits(log, kernel, self.build) or {self.culprit(mutants, kernel, broken, log)}
-            progress.say(f"these mutants do not build and are left out: {', '.join(sorted(wrong))}")
-            broken += sorted(wrong)
-
-    def culprit(
-        self, mutants: list[tuple[Mutant, Mapping[str, str]]], kernel: Kernel, broken: Sequence[str], log: str
-    ) -> str:
-        """Find by bisection a mutant that does not build, if no message of the compiler names one."""
-
-        def builds(names: Sequence[str]) -> bool:
-            return self.attempt(
-                combine(mutants, self.read, [name for name in kernel.number if name not in names] + [*broken])
-            )
-
-        every = list(kernel.number)
-        files = {file for file, _ in re.findall(r"^(\S+?):(\d+):(?:\d+:)? error:", log, re.MULTILINE)}
-        near = [
-            name
-            for name in every
-            if any(f"/{file}".endswith(f"/{own}") for own, _ in kernel.functions[name] for file in files)
-        ]
-        good, suspects = [name for name in every if name not in near], near
-        if not near or not builds(good):
-            good, suspects = [], every
-            if not builds([]):
-                raise UserError(f"linux {self.label} does not build: see {self.build / LOG}")
-        progress.say(f"the build fails, and no message names a mutant: bisecting {len(suspects)} mutants")
-        first, last = 0, len(suspects)  # the first `first` suspects build, the first `last` do not
-        while last - first > 1:
-            middle = (first + last) // 2
-            if builds(good + suspects[:middle]):
-                first = middle
-            else:
-                last = middle
-        return suspects[first]
 
     def boot(self, mutant: Mutant, number: int, glob: str) -> boot.Verdict:
         """Boot with one mutant switched on, and run the suites of `glob`, or all that may notice if `glob` is ""."""

@@ -17,7 +17,7 @@ from ..core import command, progress
 from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
 from ..core.settings import from_environment
 from ..run import closing
-from . import catalogue, generated, guest_judge, guest_matrix, killmatrix
+from . import catalogue, generated, guest_judge, guest_matrix, killmatrix, matrix_run
 from .catalogue import Mutant
 from .judge import KILLED, STATES, Result, Session
 
@@ -83,7 +83,8 @@ def run(environ: Mapping[str, str]) -> int:
     if rules:
         session = foreign(settings, int(jobs), "+generated")
         session.hints = killmatrix.hints()
-        return by_rules(session, only, environ)
+        with session.alone():
+            return by_rules(session, only, environ)
     wanted: list[tuple[type[Session], list[Mutant]]] = [
         (Session, [m for m in mutants if not m.program]),
         (guest_judge.GuestSession, [m for m in mutants if m.program]),
@@ -106,10 +107,10 @@ def run(environ: Mapping[str, str]) -> int:
         with session.alone():
             if isinstance(session, guest_matrix.GuestMatrixSession):
                 session.budget = float(environ.get("BUDGET") or session.budget)
-                print(killmatrix.whole(session, own, environ, guest_matrix.Programs))
+                print(matrix_run.whole(session, own, environ, guest_matrix.Programs))
                 continue
             if matrix:
-                print(killmatrix.whole(session, own, environ))
+                print(matrix_run.whole(session, own, environ))
                 continue
             results = [excused(result, own, session) for result in session.run(own)]
             session.save([result for result in results if result.state != "does not fit"])
@@ -156,9 +157,8 @@ def by_rules(session: Session, only: str, environ: Mapping[str, str]) -> int:
     sample = [mutant for mutant in generated.sample(every) if chosen(mutant, only)]
     sample = [dataclasses.replace(mutant, survives=answered.get(mutant.name, "")) for mutant in sample]
     progress.say(f"rules generate {len(every)} mutants; judging {len(sample)} random ones (seed {generated.SEED})")
-    with session.alone():
-        results = session.run(sample)
-        session.save(results)
+    results = session.run(sample)
+    session.save(results)
     by_name = {mutant.name: mutant for mutant in sample}
     survivors = [by_name[result.name] for result in results if result.state == "survived"]
     generated.list_survivors(path, survivors, session.read, {r.name for r in results} - {m.name for m in survivors})

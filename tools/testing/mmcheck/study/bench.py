@@ -22,8 +22,8 @@ from ..boot import boot, guest, linear_map
 from ..core import command, disk, progress
 from ..core.errors import UserError
 from ..core.settings import from_environment
-from ..kernel import source
-from ..mutants import catalogue, judge
+from ..kernel import shadow, source
+from ..mutants import catalogue
 from ..run import workspace
 from ..run.cell import Cell
 from ..run.launch import Launch
@@ -202,7 +202,7 @@ def _changed(launch: Launch, changes: Sequence[catalogue.Mutant]) -> Launch:
     """
     kernel = source.obtain(launch.settings)
     texts: dict[str, str] = {}
-    usual = judge.reader(kernel.path, launch.settings.features)
+    usual = shadow.reader(kernel.path, launch.settings.features)
     fits: set[str] = set()
 
     def read(name: str) -> str:

@@ -21,10 +21,10 @@ from pathlib import Path
 from ..boot import boot, guest
 from ..core import command, disk, progress
 from ..core.errors import UserError
+from ..core.lock import held
 from ..core.settings import Settings, from_environment
-from ..kernel import source, toolchain
+from ..kernel import shadow, source, toolchain
 from ..mutants import schemata
-from ..mutants.judge import reader
 from ..run import workspace
 from ..run.launch import Launch
 from ..run.request import parse
@@ -140,7 +140,7 @@ class Session:
 
     def makefiles(self) -> dict[str, bytes]:
         """The Makefiles of the tree, with lines that make the chosen objects count."""
-        text = reader(self.source.path, self.settings.features)
+        text = shadow.reader(self.source.path, self.settings.features)
         objects: dict[str, list[str]] = {}
         for name in tomllib.loads(WANTED.read_text())["objects"]:
             path = Path(name)
@@ -222,16 +222,20 @@ class Session:
         return target
 
     def measure(self) -> list[Function]:
-        """Build, boot, and read the counters; returns the functions under test."""
-        build = self.build()
-        with progress.Progress(f"coverage of linux {self.label}", len(BOOTS)) as shown:
-            traces = []
-            for number, more in enumerate(BOOTS):
-                traces.append(self.run(build, number, more))
-                shown.advance(number + 1)
-        found = read(self.html(traces).read_text(), self.files)
-        disk.replace(self.folder / "coverage.json", json.dumps(self.summary(found), indent=1).encode())
-        return found
+        """Build, boot, and read the counters; returns the functions under test.
+
+        One lock covers all of it: another run would rebuild the kernel, and write to the same disk.
+        """
+        with held(self.settings.out / "lock" / f"{self.folder.name}.coverage", f"it uses {self.folder}"):
+            build = self.build()
+            with progress.Progress(f"coverage of linux {self.label}", len(BOOTS)) as shown:
+                traces = []
+                for number, more in enumerate(BOOTS):
+                    traces.append(self.run(build, number, more))
+                    shown.advance(number + 1)
+            found = read(self.html(traces).read_text(), self.files)
+            disk.replace(self.folder / "coverage.json", json.dumps(self.summary(found), indent=1).encode())
+            return found
 
     def summary(self, found: Sequence[Function]) -> dict[str, object]:
         """The content of coverage.json."""

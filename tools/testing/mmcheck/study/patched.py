@@ -20,9 +20,9 @@ from ..boot import guest, results
 from ..core import command, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, Settings, from_environment
-from ..kernel import known_issues, source, toolchain
+from ..kernel import known_issues, shadow, source, toolchain
 from ..kernel.known_issues import Issue
-from ..mutants import catalogue, judge
+from ..mutants import catalogue
 from ..run import closing, selftests, workspace
 from ..run.launch import Launch
 from ..run.request import parse
@@ -278,7 +278,7 @@ def prove(
     places = machines(issues, settings, bool(environ.get("ARCH") or environ.get("PAGES")))
     needs = [need for place in places for need in toolchain.requirements(place.arch, own_compiler=False)]
     toolchain.provide([*dict.fromkeys(needs), "patch"])
-    found, files = fixed(issues, judge.reader(kernel.path, settings.features))
+    found, files = fixed(issues, shadow.reader(kernel.path, settings.features))
     bits = hex(sum(1 << issue.number for issue in found))
     label = workspace.label_of(kernel, settings)
     named = [test for issue in issues for test in [*issue.tests, reproducer(issue)]]
@@ -310,7 +310,7 @@ def prove(
 def known(kernel: source.Source, settings: Settings, environ: Mapping[str, str]) -> list[Issue]:
     """The issues that a kernel has, among those that ONLY= names. Raises UserError if it has none."""
     only = (environ.get("ONLY") or "*").split()
-    read = judge.reader(kernel.path, settings.features)
+    read = shadow.reader(kernel.path, settings.features)
     version = known_issues.version_of(read)
     wanted = [i for i in known_issues.load() if any(fnmatch.fnmatch(str(i.number), glob) for glob in only)]
     if not (found := [issue for issue in wanted if issue.shown(version, read)]):

@@ -23,9 +23,9 @@ from pathlib import Path
 from ..core import command, git, ours
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, from_environment
-from ..kernel import source, toolchain
+from ..kernel import shadow, source, toolchain
 from ..kernel.known_issues import Issue
-from ..mutants import catalogue, judge
+from ..mutants import catalogue
 from ..run import closing
 from . import patched
 from .patched import Proof
@@ -104,7 +104,7 @@ def _perl(tree: Path, *words: str) -> list[str]:
 
 def written(issues: Sequence[Issue], kernel: source.Source, person: tuple[str, str], folder: Path) -> list[Mail]:
     """Write the patch of each issue that fits the kernel as a mail into `folder`, and check it."""
-    read = judge.reader(kernel.path, ())
+    read = shadow.reader(kernel.path, ())
     ours.empty(folder)
     folder.mkdir(parents=True, exist_ok=True)
     mails = []

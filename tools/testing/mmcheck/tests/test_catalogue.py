@@ -9,8 +9,8 @@ import pytest
 
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import FEATURES, from_environment
-from mmcheck.kernel import source
-from mmcheck.mutants import catalogue, judge
+from mmcheck.kernel import shadow, source
+from mmcheck.mutants import catalogue
 
 KERNELS = tuple(tomllib.loads(catalogue.MISFITS.read_text()))
 """Those that a mutant may be meant for."""
@@ -22,7 +22,7 @@ def fitting(kernel: str) -> set[str] | None:
     found = source.here(settings)
     if found is None:
         return None
-    read = judge.reader(found.path, FEATURES)
+    read = shadow.reader(found.path, FEATURES)
     return {mutant.name for mutant in catalogue.load(catalogue.FOLDER) if mutant.files(read) is not None}
 
 

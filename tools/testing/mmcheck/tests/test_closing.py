@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a run says at its end."""
 
-import contextlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -134,7 +133,6 @@ def test_mutants_by_rules_end_with_the_score_of_the_sample(
         read=lambda _: "",
         run=ran,
         save=lambda _: None,
-        alone=contextlib.nullcontext,
         folder=Path("out/mutants"),
         source=SimpleNamespace(label="7.3.4"),
         settings=SimpleNamespace(arch="arm64"),

@@ -5,13 +5,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from mmcheck.boot import emulator
 from mmcheck.core.settings import PROJECT
+
+from .waiting import until
 
 NAME = "qemu-system-x86_64"
 KVM = ["-accel", "kvm", "-accel", "hvf", "-accel", "tcg"]
@@ -96,8 +97,7 @@ def test_kunit_py_finds_ours_and_ours_finds_the_machines(tmp_path: Path, there: 
 
 def test_kunit_py_ends_the_machine(tmp_path: Path) -> None:
     with start(tmp_path, f"exec sleep 61; : {tmp_path}", *KVM) as child:
-        while not (tmp_path / "calls").exists():
-            time.sleep(0.05)
+        until((tmp_path / "calls").exists, child)
         child.send_signal(signal.SIGTERM)
         said, _ = child.communicate(timeout=30)
     assert (said, child.returncode) == ("", 128 + signal.SIGTERM)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Which cases reach a mutant, and every one of them that notices."""
 
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ import pytest
 from mmcheck.boot import boot
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import from_environment
-from mmcheck.mutants import catalogue, guest_judge, judge, killmatrix, reach
+from mmcheck.kernel.source import Source
+from mmcheck.mutants import catalogue, guest_judge, judge, killmatrix, matrix_run, mutated, reach, suite_matrix
 from mmcheck.mutants.killmatrix import Matrix, Row
 
 TRACE = """\
@@ -130,7 +133,9 @@ not ok 1 one
 
 
 def test_a_boot_is_read_to_its_end() -> None:
-    seen = killmatrix.read([*CONSOLE.splitlines(), "reboot: Restarting system"])
+    seen = suite_matrix.Seen()
+    for line in [*CONSOLE.splitlines(), "reboot: Restarting system"]:
+        seen.feed(line)
     assert seen.noticed == {"one.a": "failed", "one.c": "splat"}
     assert seen.done == ["one.a", "one.c"] and seen.ended
 
@@ -146,7 +151,7 @@ class Booted(judge.Session):
         self.reach = reach.Reach(cases, [0.0] * 4, [[1], [1], [1], [2]], 0.1)
         self.noted = {"m": [1], "n": [7]}
 
-    def fingerprint(self, kernel: judge.Kernel) -> str:
+    def fingerprint(self, kernel: mutated.Kernel) -> str:
         return "mark"
 
 
@@ -162,19 +167,19 @@ def consoles(monkeypatch: pytest.MonkeyPatch, *said: str) -> list[list[str]]:
 
 
 MUTANT = catalogue.Mutant("m", "all", (), lambda _: {})
-KERNEL = judge.Kernel({"m": 5, "n": 6}, {})
+KERNEL = mutated.Kernel({"m": 5, "n": 6}, {})
 
 
 def test_after_a_death_the_next_boot_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dead = "1..2\n    # Subtest: one\n    ok 1 a\nKernel panic - not syncing: oh\n"
     rest = "1..2\n    # Subtest: one\n    not ok 3 c\nnot ok 1 one\nreboot: Restarting\n"
     calls = consoles(monkeypatch, dead, rest)
-    rows = killmatrix.run(Booted(tmp_path), [MUTANT], KERNEL)
+    rows = matrix_run.run(Booted(tmp_path), [MUTANT], KERNEL)
     assert rows["m"].cases == {"one.b": "splat", "one.c": "failed"}
     assert rows["m"].reached == 3 and not rows["m"].cut
     assert ["mmcheck_cases=7" in " ".join(calls[0]), "mmcheck_cases=4" in " ".join(calls[1])] == [True, True]
     again = consoles(monkeypatch)
-    assert killmatrix.run(Booted(tmp_path), [MUTANT], KERNEL) == rows and not again
+    assert matrix_run.run(Booted(tmp_path), [MUTANT], KERNEL) == rows and not again
 
 
 def test_a_mutant_has_a_machine_and_words_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +187,7 @@ def test_a_mutant_has_a_machine_and_words_of_its_own(tmp_path: Path, monkeypatch
     own = "1..1\n    # Subtest: two\n    not ok 1 d\nnot ok 1 two\nreboot: Restarting\n"
     calls = consoles(monkeypatch, usual, own)
     mutant = catalogue.Mutant("m", "all", (), lambda _: {}, suite="two", machine="-smp 2", kernel_args="rodata=off")
-    assert killmatrix.run(Booted(tmp_path), [mutant], KERNEL)["m"].cases == {"two.d": "failed"}
+    assert matrix_run.run(Booted(tmp_path), [mutant], KERNEL)["m"].cases == {"two.d": "failed"}
     assert [("rodata=off" in " ".join(call), call[-2:] == ["-smp", "2"]) for call in calls] == [
         (False, False),
         (True, True),
@@ -191,7 +196,7 @@ def test_a_mutant_has_a_machine_and_words_of_its_own(tmp_path: Path, monkeypatch
 
 def test_what_no_case_reaches_is_not_booted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = consoles(monkeypatch)
-    rows = killmatrix.run(Booted(tmp_path), [catalogue.Mutant("n", "all", (), lambda _: {})], KERNEL)
+    rows = matrix_run.run(Booted(tmp_path), [catalogue.Mutant("n", "all", (), lambda _: {})], KERNEL)
     assert not calls and rows["n"].cases == {}
 
 
@@ -201,7 +206,7 @@ def test_a_mutant_that_cannot_be_switched_has_a_kernel_of_its_own(
     built: list[str] = []
 
     class Alone(Booted):
-        def attempt(self, kernel: judge.Kernel) -> bool:
+        def attempt(self, kernel: mutated.Kernel) -> bool:
             built.extend(kernel.number)
             assert kernel.files == {"lib/Makefile": b"usual", "a.h": b"macro"}
             return "bad" not in kernel.number
@@ -209,15 +214,32 @@ def test_a_mutant_that_cannot_be_switched_has_a_kernel_of_its_own(
     quick = "1..1\n    # Subtest: one\n    ok 1 a\n    not ok 2 b\n    not ok 3 c\nnot ok 1 one\nreboot: Restarting\n"
     calls = consoles(monkeypatch, quick)
     session = Alone(tmp_path)
-    session.reach.seconds[3] = killmatrix.SLOW + 1
+    session.reach.seconds[3] = suite_matrix.SLOW + 1
     own = [(catalogue.Mutant(name, "all", ("a.h",), lambda _: {}), {"a.h": "macro"}) for name in ("macro", "bad")]
-    usual = judge.Kernel({"m": 5}, {"lib/Makefile": b"usual", "m.c": b"other mutants"})
-    rows = killmatrix.run_alone(session, own, usual)
+    usual = mutated.Kernel({"m": 5}, {"lib/Makefile": b"usual", "m.c": b"other mutants"})
+    rows = matrix_run.run_alone(session, own, usual)
     # It is on from the beginning, and what it reaches is not known.
     assert "mmcheck_cases=7" in " ".join(calls[0]) and "mmcheck_mutant" not in " ".join(calls[0])
     assert rows == {"macro": Row({"one.b": "failed", "one.c": "failed"}, 4, False, rows["macro"].seconds, ["two.d"])}
     assert built == ["macro", "bad"] and len(calls) == 1
-    assert killmatrix.run_alone(session, own[:1], usual) == rows and len(built) == 2  # found again
+    assert matrix_run.run_alone(session, own[:1], usual) == rows and len(built) == 2  # found again
+
+
+def test_two_runs_at_once_lose_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load = Matrix.load
+
+    def slow(path: Path) -> Matrix:
+        found = load(path)
+        time.sleep(0.2)
+        return found
+
+    monkeypatch.setattr(killmatrix, "FOLDER", tmp_path)
+    monkeypatch.setattr(Matrix, "load", slow)
+    session = Booted(tmp_path)
+    session.source = Source(tmp_path, "7.3.4", fixed=True)
+    with ThreadPoolExecutor() as pool:
+        paths = list(pool.map(lambda name: matrix_run.merge(session, {name: Row({}, 1)}), ("one", "two")))
+    assert load(paths[0]).rows.keys() == {"one", "two"}
 
 
 GUEST = """\
@@ -247,36 +269,36 @@ def test_a_slow_case_is_spared_what_others_notice(tmp_path: Path, monkeypatch: p
     slow = "1..2\n    # Subtest: two\n    not ok 1 d\nreboot: Restarting\n"
     session = Booted(tmp_path)
     session.noted = {"m": [1, 2], "same": [1, 2]}
-    session.reach.seconds[3] = killmatrix.SLOW + 1
+    session.reach.seconds[3] = suite_matrix.SLOW + 1
     same = catalogue.Mutant("same", "all", (), lambda _: {}, equivalent="because")
-    every, kernel = [same, MUTANT], judge.Kernel({"m": 5, "same": 6}, {})
+    every, kernel = [same, MUTANT], mutated.Kernel({"m": 5, "same": 6}, {})
     calls = consoles(monkeypatch, noticed, noticed, slow)
-    rows = killmatrix.run(session, every, kernel)
+    rows = matrix_run.run(session, every, kernel)
     # Two boots with the quick cases. two.d has noticed nothing then: it gets its chance, but with no equivalent mutant.
     assert len(calls) == 3 and "mmcheck_cases=8" in " ".join(calls[2])
     assert rows["m"].cases["two.d"] == "failed" and not rows["m"].spared and rows["same"].spared == ["two.d"]
-    assert not consoles(monkeypatch) and killmatrix.run(session, every, kernel) == rows
+    assert not consoles(monkeypatch) and matrix_run.run(session, every, kernel) == rows
     # Other limits are another run.
-    monkeypatch.setattr(killmatrix, "ENOUGH", 9)
+    monkeypatch.setattr(suite_matrix, "ENOUGH", 9)
     again = consoles(monkeypatch, noticed, slow, noticed, slow)
-    assert not killmatrix.run(session, every, kernel)["same"].spared and len(again) == 4
+    assert not matrix_run.run(session, every, kernel)["same"].spared and len(again) == 4
 
 
 def test_a_slow_case_runs_where_few_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = "1..2\n    # Subtest: one\n    not ok 1 a\n    ok 2 b\n    ok 3 c\nreboot: Restarting\n"
     session = Booted(tmp_path)
     session.noted = {"m": [1, 2]}
-    session.reach.seconds[3] = killmatrix.SLOW + 1
+    session.reach.seconds[3] = suite_matrix.SLOW + 1
     calls = consoles(monkeypatch, one, "1..2\n    # Subtest: two\n    ok 1 d\nreboot: Restarting\n")
-    rows = killmatrix.run(session, [MUTANT], KERNEL)
+    rows = matrix_run.run(session, [MUTANT], KERNEL)
     assert len(calls) == 2 and not rows["m"].spared and list(rows["m"].cases) == ["one.a"]
 
 
 def test_a_flood_without_a_verdict_kills_the_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    flood = "1..2\n    # Subtest: one\n    ok 1 a\n" + "noise\n" * (killmatrix.FLOOD + 1) + "    ok 2 b\n"
+    flood = "1..2\n    # Subtest: one\n    ok 1 a\n" + "noise\n" * (suite_matrix.FLOOD + 1) + "    ok 2 b\n"
     rest = "1..2\n    # Subtest: one\n    ok 3 c\nreboot: Restarting\n"
     consoles(monkeypatch, flood, rest)
-    assert killmatrix.run(Booted(tmp_path), [MUTANT], KERNEL)["m"].cases == {"one.b": "splat"}
+    assert matrix_run.run(Booted(tmp_path), [MUTANT], KERNEL)["m"].cases == {"one.b": "splat"}
 
 
 def test_the_limit_of_silence_is_that_of_the_running_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,8 +314,8 @@ def test_the_limit_of_silence_is_that_of_the_running_case(tmp_path: Path, monkey
     monkeypatch.setattr(boot, "lines", lines)
     session = Booted(tmp_path)
     session.reach.seconds = [1.0, 1.5, 0.5, 0.0]
-    killmatrix.run(session, [MUTANT], KERNEL)
-    limit = killmatrix.SILENCE
+    matrix_run.run(session, [MUTANT], KERNEL)
+    limit = suite_matrix.SILENCE
     assert said[:5] == [limit + 4.1, limit + 4, limit + 4, limit + 6, limit + 2]
 
 
@@ -323,7 +345,7 @@ def test_survivors_go_on_to_the_selftests_that_reach_them(monkeypatch: pytest.Mo
         mutant = catalogue.Mutant("m", "all", (), lambda _: {}, early=early)
         assert session.judge(mutant, number, []).state == "survived" and session.ran == ran
     session = BothBooted()  # what noticed mutants of the same function comes first, on its machine
-    session.kernel = judge.Kernel({"m": 5}, {}, {"m": [("mm/f.c", ("f", 0))]})
+    session.kernel = mutated.Kernel({"m": 5}, {}, {"m": [("mm/f.c", ("f", 0))]})
     session.hints = {("mm/f.c", "f"): ["suite", "c"], ("", "f"): ["a"]}
     assert session.judge(MUTANT, 5, []).state == "survived" and session.ran == [["a", "d"], ["c"]]
     session = BothBooted()  # one that no program reaches

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -19,6 +18,7 @@ from mmcheck.kernel import toolchain
 from mmcheck.run.request import absolute
 
 from .conftest import User, state
+from .waiting import until
 
 CRASH = """\
 KTAP version 1
@@ -271,8 +271,7 @@ def test_an_interrupt_ends_the_build_and_the_next_run_goes_on(user: User, number
 
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=heed) as run:
         try:
-            while not pid.exists() or not pid.read_text().strip():
-                time.sleep(0.05)
+            until(lambda: pid.exists() and pid.read_text().strip(), run)
             make = int(pid.read_text())
             run.send_signal(number)
             _, said = run.communicate(timeout=30)

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from mmcheck.run.cell import Cell
 from mmcheck.study import matrix, selection
 
 from .conftest import User
+from .waiting import until
 
 TABLE = """\
 [flavours]
@@ -150,9 +150,7 @@ def test_after_an_interrupt_the_rest_is_run(user: User, tmp_path: Path) -> None:
         start_new_session=True,
     )
     pid = Path(user.environment["FAKE_CALLS"] + ".pid")
-    deadline = time.monotonic() + 30
-    while not pid.exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: pid.exists() and pid.read_text().strip(), child)
     os.kill(child.pid, signal.SIGINT)
     _, said = child.communicate(timeout=60)
     assert child.returncode == 130, said

@@ -16,10 +16,12 @@ from mmcheck.boot import boot
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT, from_environment
 from mmcheck.kernel.source import Source
-from mmcheck.mutants import catalogue, judge, reach, schemata
+from mmcheck.mutants import catalogue, judge, mutated, reach, schemata
 from mmcheck.mutants import main as mutants
-from mmcheck.run import launcher
+from mmcheck.run import workspace
 from mmcheck.run.request import Request
+
+from .waiting import until
 
 TEXT = "int f(int x)\n{\n\treturn x + 1;\n}\n\nint g(int x)\n{\n\treturn x + 1;\n}\n"
 ENTRY = """\
@@ -95,7 +97,7 @@ def test_patches_are_mutants(tmp_path: Path) -> None:
 def test_an_empty_patch_is_a_mutant_that_changes_nothing(tmp_path: Path) -> None:
     found, absent = catalogue.fitting(catalogue.load(folder(tmp_path, empty_patch="")), read, "arm64")
     assert not absent
-    assert judge.combine(found, read).number == {"empty": 1}
+    assert mutated.combine(found, read).number == {"empty": 1}
 
 
 def test_text_that_is_no_patch_does_not_fit(tmp_path: Path) -> None:
@@ -124,27 +126,27 @@ def test_entries_of_the_catalogue_say_what_they_must() -> None:
 def test_one_kernel_holds_them_all(tmp_path: Path) -> None:
     text = ENTRY.format(name="one", function="f") + ENTRY.format(name="two", function="g")
     found, _ = catalogue.fitting(catalogue.load(folder(tmp_path, a_toml=text)), read, "arm64")
-    kernel = judge.combine(found, read)
+    kernel = mutated.combine(found, read)
     merged = kernel.files["a.c"].decode()
     assert kernel.number == {"one": 1, "two": 2}
     assert merged.count(schemata.SWITCH + " ==") == 2
     line = merged.splitlines().index("\treturn x - 1;") + 1
-    assert judge.culprits(f"../../tree/a.c:{line}:9: error: no\n", kernel) == {"one"}
+    assert mutated.culprits(f"../../tree/a.c:{line}:9: error: no\n", kernel) == {"one"}
     assert kernel.files["lib/Makefile"].endswith(b"mmcheck_mutant.o\n")
-    assert judge.combine(found, read, ["one"]).number == {"two": 2}
+    assert mutated.combine(found, read, ["one"]).number == {"two": 2}
 
 
 def test_a_copy_that_the_build_made_leads_to_its_mutant(tmp_path: Path) -> None:
     text = ENTRY.format(name="one", function="f") + ENTRY.format(name="two", function="g")
     found, _ = catalogue.fitting(catalogue.load(folder(tmp_path, a_toml=text)), read, "arm64")
-    kernel = judge.combine(found, read)
+    kernel = mutated.combine(found, read)
     copy = kernel.files["a.c"].decode().replace("int g", "int generic_g").partition("int generic_g")[2]
     (tmp_path / "arch").mkdir()
     (tmp_path / "arch/copy.h").write_text(copy)
     line = copy.splitlines().index("\treturn x - 1;") + 1
-    assert judge.culprits(f"./arch/copy.h:{line}:9: error: no\n", kernel, tmp_path) == {"two"}
+    assert mutated.culprits(f"./arch/copy.h:{line}:9: error: no\n", kernel, tmp_path) == {"two"}
     inlined = f"b.c:1:2: error: assertion\n    inlined from 'h' at ./arch/copy.h:{line}:9:\n"
-    assert judge.culprits(inlined, kernel, tmp_path) == {"two"}
+    assert mutated.culprits(inlined, kernel, tmp_path) == {"two"}
 
 
 class Compiled(judge.Session):
@@ -154,7 +156,7 @@ class Compiled(judge.Session):
         self.label, self.read, self.bad, self.build = "linux", read, bad, Path()
         self.tried = 0
 
-    def attempt(self, kernel: judge.Kernel) -> bool:
+    def attempt(self, kernel: mutated.Kernel) -> bool:
         self.tried += 1
         return not set(self.bad) & kernel.number.keys()
 
@@ -173,12 +175,12 @@ def test_one_build_names_all_that_do_not_compile(monkeypatch: pytest.MonkeyPatch
         def run(self) -> int:
             return 1
 
-    monkeypatch.setattr(launcher, "Launch", Launch)
-    monkeypatch.setattr(launcher, "working_copy", lambda *_: Path())
+    monkeypatch.setattr(mutated, "Launch", Launch)
+    monkeypatch.setattr(workspace, "working_copy", lambda *_: Path())
     session = judge.Session.__new__(judge.Session)
     session.settings, session.label = from_environment({"ARCH": "arm64"}), "linux"
     session.source = Source(Path(), "linux", True)
-    assert not session.attempt(judge.Kernel({}, {}))
+    assert not session.attempt(mutated.Kernel({}, {}))
     assert "--make_options=-k" in asked
 
 
@@ -206,7 +208,7 @@ def test_a_kernel_that_does_not_build_without_mutants_is_one_line(tmp_path: Path
 def test_what_changes_more_than_bodies_has_a_kernel_of_its_own(tmp_path: Path) -> None:
     patch = PATCH.replace(" int f(int x)\n", "-int f(int x)\n+long f(int x)\n")
     found, _ = catalogue.fitting(catalogue.load(folder(tmp_path, macro_patch=patch)), read, "arm64")
-    usual = judge.combine(found, read)
+    usual = mutated.combine(found, read)
     assert not usual.number
 
     class Alone(Compiled):
@@ -308,7 +310,7 @@ def test_a_kernel_that_dies_on_the_machine_of_its_suite_is_noticed(tmp_path: Pat
 
 def test_after_an_interrupt_the_rest_is_judged(tmp_path: Path) -> None:
     own = [catalogue.Mutant(name, "all", (), lambda _: {}) for name in ("one", "two", "three")]
-    kernel = judge.Kernel({mutant.name: place for place, mutant in enumerate(own, 1)}, {"a.c": b"x"})
+    kernel = mutated.Kernel({mutant.name: place for place, mutant in enumerate(own, 1)}, {"a.c": b"x"})
     with pytest.raises(KeyboardInterrupt):
         Judged(tmp_path, "two").judge_all(own, kernel)
     boot.stop.clear()
@@ -321,7 +323,7 @@ def test_after_an_interrupt_the_rest_is_judged(tmp_path: Path) -> None:
     assert sorted(other.seen) == ["one", "three", "two"]
     changed = Judged(tmp_path, "one")
     with pytest.raises(KeyboardInterrupt):
-        changed.judge_all(own, judge.Kernel(kernel.number, {"a.c": b"y"}))
+        changed.judge_all(own, mutated.Kernel(kernel.number, {"a.c": b"y"}))
     boot.stop.clear()
     assert len(Judged(tmp_path).judge_all(own, kernel)) == 3
 
@@ -332,7 +334,7 @@ from pathlib import Path
 
 from mmcheck.boot import boot
 from mmcheck.core import command
-from mmcheck.mutants import catalogue, judge
+from mmcheck.mutants import catalogue, mutated
 from mmcheck.tests.test_mutants import Judged
 
 
@@ -342,7 +344,7 @@ class Boots(Judged):
 
 
 def body(environ):
-    Boots(Path.cwd()).judge_all([catalogue.Mutant("one", "all", (), lambda _: {})], judge.Kernel({"one": 1}, {}))
+    Boots(Path.cwd()).judge_all([catalogue.Mutant("one", "all", (), lambda _: {})], mutated.Kernel({"one": 1}, {}))
     return 0
 
 
@@ -354,10 +356,10 @@ sys.exit(command.run("mutants", body, {}))
 def test_two_interrupts_in_a_row_leave_no_machine(tmp_path: Path, numbers: Sequence[signal.Signals]) -> None:
     path = os.pathsep.join([str(PROJECT / "tools/testing"), *filter(None, sys.path)])
     machine = tmp_path / "machine"
-    with subprocess.Popen([sys.executable, "-c", TWICE], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}) as child:
+    environment = {**os.environ, "PYTHONPATH": path}
+    with subprocess.Popen([sys.executable, "-c", TWICE], cwd=tmp_path, env=environment, text=True) as child:
         try:
-            while not machine.exists():
-                time.sleep(0.05)
+            until(machine.exists, child)
             for number in numbers:
                 child.send_signal(number)
                 time.sleep(0.2)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """Commands that run at the same time in one O= say what they say one after the other."""
 
+import itertools
 import json
 import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from mmcheck.core.settings import PROJECT
 
 from . import stand_ins
 from .conftest import fake_tree
+from .waiting import until
 
 COUNT = 4
 """Mutants of each run; every other one is noticed."""
@@ -29,8 +30,18 @@ new = "return {value};"
 harm = "all"
 suite = "contpte"
 """
-SCRIPT = "import os, sys; from mmcheck.kernel import toolchain; from mmcheck.mutants import main; "
-SCRIPT += "toolchain.missing = lambda _: []; sys.exit(main.main(os.environ))"
+SCRIPT = """\
+import os, sys
+from pathlib import Path
+from mmcheck.kernel import toolchain
+from mmcheck.mutants import killmatrix, main
+from mmcheck.study import coverage
+
+toolchain.missing = lambda _: []
+killmatrix.FOLDER = Path(os.environ["O"], "matrix")
+coverage.DISK = 1
+sys.exit({"mutants": main, "coverage": coverage}[sys.argv[1]].main(os.environ))
+"""
 
 
 @pytest.fixture
@@ -60,23 +71,27 @@ def environment(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def start(environment: dict[str, str], folder: Path) -> subprocess.Popen[str]:
-    """Begin to judge the mutants of a folder."""
+def start(environment: dict[str, str], verb: str, **variables: str) -> subprocess.Popen[str]:
+    """Begin a run of a command."""
     return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT],
-        env={**environment, "MUTANTS": str(folder)},
+        [sys.executable, "-c", SCRIPT, verb],
+        env={**environment, **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
+def packages(tmp_path: Path) -> None:
+    """Unpack what the virtual machine takes from the archive."""
+    for name in stand_ins.GUEST:
+        (tmp_path / ".cache/mmcheck/guest/arm64" / name).mkdir(parents=True)
+
+
 def test_two_runs_with_other_mutants_do_not_mix(environment: dict[str, str], tmp_path: Path) -> None:
-    with start(environment, tmp_path / "one") as one:
-        while not list((tmp_path / "out").glob("mutants/*/one_0.log")):
-            assert one.poll() is None, one.communicate()
-            time.sleep(0.01)
-        with start(environment, tmp_path / "two") as two:
+    with start(environment, "mutants", MUTANTS=str(tmp_path / "one")) as one:
+        until(lambda: list((tmp_path / "out").glob("mutants/*/one_0.log")), one)
+        with start(environment, "mutants", MUTANTS=str(tmp_path / "two")) as two:
             said = [child.communicate(timeout=60) for child in (one, two)]
     report = next((tmp_path / "out").glob("mutants/*/mutants.json"))
     states = {result["name"]: result["state"] for result in json.loads(report.read_text())["mutants"]}
@@ -87,13 +102,36 @@ def test_two_runs_with_other_mutants_do_not_mix(environment: dict[str, str], tmp
     assert "waiting for another run" in said[1][1]
 
 
+def test_a_kill_matrix_waits_for_a_run_with_other_mutants(environment: dict[str, str], tmp_path: Path) -> None:
+    with start(environment, "mutants", MUTANTS=str(tmp_path / "one")) as one:
+        until(lambda: list((tmp_path / "out").glob("mutants/*/one_0.log")), one)
+        with start(environment, "mutants", MUTANTS=str(tmp_path / "two"), MATRIX="1") as two:
+            said = [child.communicate(timeout=60) for child in (one, two)]
+    report = next((tmp_path / "out").glob("mutants/*/mutants.json"))
+    states = {result["name"]: result["state"] for result in json.loads(report.read_text())["mutants"]}
+    assert states == {f"one_{number}": ("failed", "survived")[number % 2] for number in range(COUNT)}, said
+    assert two.returncode == 0 and "waiting for another run" in said[1][1], said
+    assert list((tmp_path / "out/matrix").glob("*-arm64.json"))
+
+
+def test_two_runs_of_coverage_do_not_share_a_disk(environment: dict[str, str], tmp_path: Path) -> None:
+    packages(tmp_path)
+    calls = tmp_path / "calls"
+    for name in ("lcov", "genhtml"):
+        stand_ins.install(tmp_path / "bin" / name, stand_ins.LCOV.replace("\n", f"\necho $PPID >>{calls}\n", 1))
+    with start(environment, "coverage") as one, start(environment, "coverage") as two:
+        said = [child.communicate(timeout=60) for child in (one, two)]
+    assert (one.returncode, two.returncode) == (0, 0), said
+    runs = [number for number, _ in itertools.groupby(calls.read_text().split())]
+    assert sorted(runs) == sorted([str(one.pid), str(two.pid)])
+
+
 def test_a_cell_of_selftests_shows_what_failed(environment: dict[str, str], tmp_path: Path) -> None:
     """The matrix and one of its cells, which are two processes with make between them no longer."""
     tree = tmp_path / "linux"
     with (tree / "tools/testing/selftests/mm/Makefile").open("a") as makefile:
         makefile.write(stand_ins.SELFTESTS)
-    for name in stand_ins.GUEST:
-        (tmp_path / ".cache/mmcheck/guest/arm64" / name).mkdir(parents=True)
+    packages(tmp_path)
     (tmp_path / "table.toml").write_text('[[cells]]\narches = ["arm64"]\nselftests = true\n')
     stand_ins.install(tmp_path / "bin/mkfs", "#!/bin/sh\n")
     # What is missing here is not looked for by the cell either.

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make mutants MATRIX=1: every case that notices a mutant, not just the first.
+
+The result is in mutants/matrix/KERNEL-ARCH.json, with one line for each mutant. A run with ONLY=, or a run after an
+interrupt, changes only the lines of its own mutants. A mutant that changes a macro or data cannot be switched. It has
+a kernel of its own, in which all cases run.
+"""
+
+import concurrent.futures
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ..boot import boot
+from ..core import disk, progress
+from ..core.lock import held
+from . import catalogue, suite_matrix
+from .catalogue import Mutant
+from .judge import Session
+from .killmatrix import Matrix, Row, ending, file_of, findings, reasons, summary
+from .mutated import Kernel, own_kernel
+from .suite_matrix import Cases
+
+
+class Rule(Protocol):
+    """Finds the rows of mutants in a kernel that is built."""
+
+    def row(self, mutant: Mutant) -> Row:
+        """The row of one mutant."""
+        ...
+
+    def finish(self, rows: Mapping[str, Row], every: Sequence[Mutant]) -> None:
+        """When all rows are there, run the cases that row() left out and that still matter."""
+        ...
+
+
+MakeRule = Callable[[Session, Kernel], Rule]
+
+
+@dataclass
+class Kept:
+    """The rows of one kernel, kept for a later run on the same kernel."""
+
+    path: Path
+    mark: str
+
+    @classmethod
+    def of(cls, session: Session, kernel: Kernel, name: str = "matrix") -> "Kept":
+        """The place for the rows of a kernel of this session."""
+        limits = [suite_matrix.SLOW, suite_matrix.ENOUGH, suite_matrix.FLOOD, suite_matrix.SILENCE, suite_matrix.BOOTS]
+        return cls(session.folder / f"{name}.json", " ".join(map(str, [session.fingerprint(kernel), *limits])))
+
+    def load(self) -> dict[str, Row]:
+        """Read what save() wrote, if it is for the same kernel."""
+        try:
+            whole = json.loads(self.path.read_text())
+            return {name: Row(**row) for name, row in whole["rows"].items()} if whole["mark"] == self.mark else {}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+
+    def save(self, rows: Mapping[str, Row]) -> None:
+        """Write the rows."""
+        content = {"mark": self.mark, "rows": {name: dataclasses.asdict(row) for name, row in rows.items()}}
+        disk.replace(self.path, json.dumps(content).encode())
+
+
+def run(session: Session, every: Sequence[Mutant], kernel: Kernel, rule: MakeRule = Cases) -> dict[str, Row]:
+    """Find the rows of `every`, with several boots at a time. Rows that were found before an interrupt are kept."""
+    kept = Kept.of(session, kernel)
+    rows = {name: row for name, row in kept.load().items() if name in kernel.number}
+    todo = [mutant for mutant in every if mutant.name in kernel.number and mutant.name not in rows]
+    if rows:
+        progress.say(f"resuming: {len(rows)}/{len(rows) + len(todo)} mutants done")
+    finder = rule(session, kernel)
+    with (
+        progress.Progress(f"kill matrix of linux {session.label}", len(todo)) as shown,
+        concurrent.futures.ThreadPoolExecutor(session.jobs) as pool,
+    ):
+        waiting = {pool.submit(finder.row, mutant): mutant for mutant in todo}
+        try:
+            for count, future in enumerate(concurrent.futures.as_completed(waiting), 1):
+                name = waiting[future].name
+                rows[name] = future.result()
+                shown.advance(count, f"{name}: {len(rows[name].cases)} of {rows[name].reached} cases notice")
+                kept.save(rows)
+        except BaseException:
+            boot.stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    finder.finish(rows, every)
+    kept.save(rows)
+    return rows
+
+
+def run_alone(session: Session, mutants: Sequence[tuple[Mutant, Mapping[str, str]]], usual: Kernel) -> dict[str, Row]:
+    """Find the rows of mutants that change more than function bodies, each in a kernel of its own; all cases run.
+
+    Mutants of one file follow each other, so that fewer objects differ from one kernel to the next.
+    """
+    rows: dict[str, Row] = {}
+    for mutant, files in sorted(mutants, key=lambda found: found[0].paths, reverse=True):
+        kernel = own_kernel(mutant, files, usual)
+        kept = Kept.of(session, kernel, f"matrix-{mutant.name}")
+        if found := kept.load():
+            rows |= found
+            continue
+        progress.say(f"{mutant.name} changes more than bodies of functions, so it gets a kernel of its own")
+        if not session.attempt(kernel):
+            progress.say(f"{mutant.name} does not build and is left out")
+            continue
+        row = Cases(session, kernel).row(mutant)
+        progress.say(f"{mutant.name}: {len(row.cases)} of {row.reached} cases notice")
+        rows[mutant.name] = row
+        kept.save({mutant.name: row})
+    return rows
+
+
+def whole(session: Session, every: Sequence[Mutant], environ: Mapping[str, str], rule: MakeRule = Cases) -> str:
+    """Find every case that notices each mutant; returns the findings and the paragraph that ends the run."""
+    mutants, _ = catalogue.fitting(every, session.read, session.settings.arch)
+    session.folder.mkdir(parents=True, exist_ok=True)
+    kernel, broken = session.make(mutants)
+    session.check_unchanged(kernel)
+    rows = run(session, [mutant for mutant, _ in mutants], kernel, rule)
+    path = merge(session, rows)
+    if rule is Cases:
+        alone = [(mutant, files) for mutant, files in mutants if mutant.name not in {*kernel.number, *broken}]
+        rows |= run_alone(session, alone, kernel)
+        merge(session, rows)
+    took = sum(row.seconds for row in rows.values()) / (len(rows) or 1)
+    progress.say(f"{took:.1f} s per mutant")
+    matrix = Matrix.load(path)
+    return "\n".join([summary(matrix, every), *ending(findings(matrix, every, reasons()), matrix, path, environ)])
+
+
+def merge(session: Session, rows: Mapping[str, Row]) -> Path:
+    """Put the rows into the file that is checked in; returns its path. Rows of mutants that were not judged stay."""
+    settings = session.settings
+    path = file_of(session.source.label, settings.arch, settings.pages)
+    # Suites and selftests have kernels and locks of their own, but one file.
+    with held(settings.out / "lock" / f"{path.stem}.killmatrix", f"it writes {path}"):
+        old = Matrix.load(path)
+        own = {case.partition(".")[0] for case in session.reach.cases}
+        kept = {case for case in old.cases if case.partition(".")[0] not in own and session.foreign(case)}
+        merged = dict(old.rows)
+        for name, row in rows.items():
+            before = old.rows.get(name, Row())
+            others = {case: how for case, how in before.cases.items() if case in kept}
+            merged[name] = dataclasses.replace(row, cases={**others, **row.cases})
+        Matrix(session.source.label, sorted({*session.reach.ran, *kept}), merged).save(path)
+    return path

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The kill matrix of the KUnit suites: with each mutant the cases run that reach it.
+
+A case cannot notice code that it does not run. If the kernel dies in a case, the case has noticed, and the next boot
+continues with the case after it. A slow case does not run with the mutants that several quicker cases notice. If it
+notices no other mutant, it then runs with these too, until it notices one.
+"""
+
+import fnmatch
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..boot import boot, outcome
+from ..core import progress
+from . import reach
+from .catalogue import Mutant
+from .judge import Session
+from .killmatrix import Row
+from .mutated import Kernel, switch
+
+BOOTS = 6
+"""A mutant that kills the kernel this many times is given up. Whether the remaining cases notice it stays unknown."""
+
+SILENCE = 15
+"""A kernel counts as hung if it prints no line for this many seconds plus four times what the running case takes."""
+
+FLOOD = 3000
+"""After this many lines without a verdict, the running case counts as one that kills the kernel."""
+
+SLOW, ENOUGH = 2.0, 2
+"""A case that takes more than SLOW seconds does not run with a mutant that ENOUGH quicker cases notice."""
+
+_ENDED = re.compile(r"reboot: |^Power down|halted")
+
+
+@dataclass
+class Seen:
+    """What one boot prints, line by line: cases with a verdict, cases that notice, and whether the boot ended."""
+
+    done: list[str] = field(default_factory=list)
+    noticed: dict[str, str] = field(default_factory=dict)
+    ended: bool = False
+    hang: bool = False
+    tests: bool = False
+    _suite: str = ""
+    _splat: bool = False
+    _reported: int = 0
+
+    def feed(self, raw: str) -> None:
+        """Take one line of the console."""
+        line = outcome.plain(raw)
+        if outcome.PLAN.match(line):
+            self.tests = True
+        elif match := outcome.SUITE.match(line):
+            self._suite, self._reported = match[1], len(self.done)
+        elif match := re.match(r"^    (not )?ok \d+ (\S+)", line):
+            if not line.rstrip().endswith(" # SKIP"):  # a skip without a reason: the case was not chosen
+                self._verdict(f"{self._suite}.{match[2]}", bool(match[1]))
+        elif (match := outcome.SUITE_RESULT.match(line)) and self._suite:
+            # If a suite fails or warns outside of its cases, its last case counts.
+            own, failed = self.done[self._reported :], line.startswith("not ok")
+            if (failed or self._splat) and own and not set(own) & self.noticed.keys():
+                self.noticed[own[-1]] = "failed" if failed else "splat"
+            self._suite, self._splat = "", False
+        elif boot.HANG.search(line):
+            self.hang = True
+        elif boot.DEAD.search(line) or boot.SPLAT.match(line):
+            self._splat = True
+        elif _ENDED.search(line):
+            self.ended = True
+
+    def _verdict(self, case: str, failed: bool) -> None:
+        self.done.append(case)
+        if failed or self._splat:
+            self.noticed[case] = "failed" if failed else "splat"
+        self._splat = False
+
+
+class Cases:
+    """Finds the rows of the kill matrix of the KUnit suites, for a session that has built and booted its kernel."""
+
+    def __init__(self, session: Session, kernel: Kernel) -> None:
+        self.session, self.kernel, self.reach = session, kernel, session.reach
+        self.place = {case: number for number, case in enumerate(self.reach.cases)}
+
+    def row(self, mutant: Mutant) -> Row:
+        """The row of one mutant."""
+        every = list(range(len(self.reach.cases)))
+        noted = self.session.noted.get(mutant.name)
+        # A mutant that changes more than function bodies has no function that notes that it runs.
+        reaching = every if mutant.early or noted is None else self.reach.reaching(noted)
+        row = Row(reached=len(reaching))
+        started = time.monotonic()
+        slow = [place for place in reaching if self.reach.seconds[place] > SLOW]
+        self._boots(mutant, [place for place in reaching if place not in slow], False, row)
+        if len(row.cases) < ENOUGH:
+            self._boots(mutant, slow, False, row)
+        else:
+            row.spared = [self.reach.cases[place] for place in slow]
+        if (mutant.machine or mutant.kernel_args) and self.session.settings.arch != "um":
+            suites = [
+                place for place in every if fnmatch.fnmatch(self.reach.cases[place].partition(".")[0], mutant.suite)
+            ]
+            self._boots(mutant, suites, True, row)
+        row.seconds = time.monotonic() - started
+        return row
+
+    def finish(self, rows: Mapping[str, Row], every: Sequence[Mutant]) -> None:
+        """Run each slow case that has noticed nothing with the mutants that row() left out, until it notices one."""
+        by_name = {mutant.name: mutant for mutant in every if not mutant.equivalent}
+        useful = {case for name, row in rows.items() if name in by_name for case in row.cases}
+        for case in sorted({case for row in rows.values() for case in row.spared} - useful):
+            for name in [name for name, row in rows.items() if name in by_name and case in row.spared]:
+                progress.say(f"{case} has noticed no mutant yet: running it with {name}")
+                self._boots(by_name[name], [self.place[case]], False, rows[name])
+                if boot.stop.is_set():
+                    return
+                rows[name].spared.remove(case)
+                if case in rows[name].cases:
+                    break
+
+    def _boots(self, mutant: Mutant, todo: list[int], own: bool, row: Row) -> None:
+        """Run the cases `todo`, in as many boots as it takes; if `own`, on the machine that the mutant asks for."""
+        boots = 0
+        while todo and not boot.stop.is_set():
+            if boots == BOOTS:
+                row.cut = True
+                return
+            boots += 1
+            seen = self._boot(mutant, todo, own)
+            done = {self.place[case] for case in seen.done if case in self.place}
+            row.cases = {**seen.noticed, **row.cases}
+            if seen.ended and not seen.hang:
+                return
+            # The kernel died. The case after the last verdict was running; if there is none, the last suite was ending.
+            left = [place for place in todo if place > max(done, default=-1)]
+            culprit = left[0] if left else todo[-1]
+            if not boot.stop.is_set():
+                row.cases.setdefault(self.reach.cases[culprit], "hang" if seen.hang else "splat")
+            if not seen.tests:
+                row.cut = True
+                return
+            todo = [place for place in todo if place > culprit]
+
+    def _boot(self, mutant: Mutant, todo: Sequence[int], own: bool) -> Seen:
+        session = self.session
+        words = switch(self.kernel.number[mutant.name], mutant.early) + (mutant.kernel_args.split() if own else [])
+        command = boot.command(session.settings.arch, session.build, [*words, reach.selection(todo)])
+        log = session.folder / f"{mutant.name}.log"
+        limit = 60 + 6 * self.reach.cost(todo)
+        seen, since, started = Seen(), 0, time.monotonic()
+
+        def silence() -> float:
+            """How many seconds the running case may print nothing."""
+            last = self.place.get(seen.done[-1], -1) if seen.done else -1
+            now = next((place for place in todo if place > last), todo[-1])
+            return SILENCE + 4 * self.reach.seconds[now] + (0 if seen.tests else self.reach.start)
+
+        heard = started
+        machine = mutant.machine.split() if own else []
+        for line in boot.lines([*command, *machine], log, limit, silence):
+            heard, before = time.monotonic(), len(seen.done)
+            seen.feed(line)
+            since = since + 1 if len(seen.done) == before else 0
+            if seen.hang or "Kernel panic - not syncing" in line or since > FLOOD:
+                break
+        now = time.monotonic()
+        seen.hang = seen.hang or (not seen.ended and (now - heard >= silence() - 1 or now - started >= limit - 1))
+        return seen
