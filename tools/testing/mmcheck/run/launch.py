@@ -76,7 +76,7 @@ class Launch:
     def hold(self) -> Iterator[None]:
         """Keep other runs away from the build folder during the block, which may be inside another such block.
 
-        Whoever boots what is built here holds it from the build to the last boot.
+        A command that boots what it builds holds it from the build to the last boot.
         """
         if self._holds:
             yield

@@ -2,6 +2,7 @@
 """What takes many runs.
 
 matrix     kernels x architectures x page sizes x flavours
+verdict    what became of a cell of the matrix
 selection  which cells and suites to run: all, or those that a change can affect
 coverage   lines and branches that the suites run
 bench      what batches, contiguous blocks and forced write faults save

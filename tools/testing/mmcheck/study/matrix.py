@@ -16,12 +16,11 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..boot import boot, outcome, results
 from ..core import command, disk, process, progress
-from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
+from ..core.errors import PASSED, UserError
 from ..core.settings import PROJECT, Settings, from_environment
 from ..kernel import graft, identity, shadow, source, toolchain
 from ..run import closing, selftests, skips, workspace
@@ -29,10 +28,9 @@ from ..run.cell import NAME, Cell
 from ..run.launch import Launch
 from ..run.request import parse
 from . import selection
+from .verdict import STATES, Record
 
 GIB_PER_BUILD = 4
-STATES = {"passed": PASSED, "failed": FAILED, "none": NO_VERDICT}
-"""Verdicts on a cell, and the exit status of each. "none" means that no test has run."""
 
 NO_SUITE = "this kernel has no such suite"
 """The reason if a change selects a suite that this kernel lacks."""
@@ -42,34 +40,6 @@ NAMED = 10
 
 _STEP = re.compile(r"^mmcheck: building .*? \[(\d+/~?\d+)\]")
 _SUITE = re.compile(r"=== (\w+) \(\d+ subtests?\) ===")
-
-
-@dataclass
-class Record:
-    """What became of a cell.
-
-    state:       one of STATES
-    counts:      of its cases, by their states
-    seconds:     build and boot together
-    fingerprint: of the kernel, the tests and the command; if it differs, the record is out of date
-    why:         the last line of output, if there is no verdict
-    failures:    names of the first cases that failed
-    identity:    kernel, compiler, source and emulator, in words
-    """
-
-    state: str
-    counts: dict[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
-    fingerprint: str = ""
-    why: str = ""
-    failures: list[str] = field(default_factory=list)
-    identity: dict[str, str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        if self.state == "none":
-            return f"no verdict: {self.why}"
-        text = ", ".join(f"{number} {state}" for state, number in self.counts.items())
-        return text if self.state != "failed" else f"FAILED: {text}"
 
 
 class Runner:
