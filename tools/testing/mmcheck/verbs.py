@@ -155,7 +155,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             {"KDIR": "the kernel tree that has the overlay"},
         ),
         "series": Verb(
-            "the overlay as patches for git am, in out/series", "dev.series", "KERNEL KDIR", "--kdir ~/linux"
+            "the overlay as patches for git am, in out/series", "dev.series.main", "KERNEL KDIR", "--kdir ~/linux"
         ),
     },
     "This repository": {
