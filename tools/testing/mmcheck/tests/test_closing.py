@@ -10,7 +10,7 @@ import pytest
 from mmcheck.boot.results import Case
 from mmcheck.core.settings import Settings
 from mmcheck.kernel import known_issues
-from mmcheck.mutants import generated, judge, killmatrix
+from mmcheck.mutants import judge, killmatrix, rules, sample
 from mmcheck.mutants import main as mutants
 from mmcheck.mutants.catalogue import Mutant
 from mmcheck.run import closing
@@ -126,8 +126,8 @@ def test_mutants_by_rules_end_with_the_score_of_the_sample(
         return [judge.Result(every[0].name, "failed", "s.c"), judge.Result(every[1].name, "survived")]
 
     every = [Mutant(name, "", (), lambda _: {}) for name in ("negate_f_012345", "swap_f_012345")]
-    monkeypatch.setattr(generated, "every", lambda read: every)
-    monkeypatch.setattr(generated, "survivors_file", lambda *_: tmp_path / "7.3-arm64.toml")
+    monkeypatch.setattr(rules, "every", lambda read: every)
+    monkeypatch.setattr(sample, "survivors_file", lambda *_: tmp_path / "7.3-arm64.toml")
     monkeypatch.setattr(mutants, "by_hand", lambda _: (9, 10))
     judged = SimpleNamespace(
         read=lambda _: "",
