@@ -135,7 +135,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             {"ONLY": "one benchmark: folio_bench, atomic_rmw_bench, folio_zero_order, clear_pages or linear_map"},
         ),
         "bench-compare": Verb(
-            "two results of bench side by side", "study.bench:main_compare", "A B", "--a out --b other/out"
+            "two results of bench side by side", "study.bench_compare", "A B", "--a out --b other/out"
         ),
         "bench-launcher": Verb("times of the launcher, compared with plain kunit.py", "dev.bench_launcher"),
     },
