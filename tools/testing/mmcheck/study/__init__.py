@@ -9,5 +9,6 @@ bench_numbers  numbers of benchmarks, as tables, plots and KTAP
 bench_compare  two results of benchmarks
 plot           plots as SVG
 patched        make known-issues: does each patch fix its issue?
+proof          whether verdicts without a patch and with it prove that
 sendable       make patches: the patches as mails, each checked
 """

@@ -15,6 +15,7 @@ from mmcheck.mutants import main as mutants
 from mmcheck.mutants.catalogue import Mutant
 from mmcheck.run import closing
 from mmcheck.study import patched
+from mmcheck.study.proof import Proof
 
 LOG = Path("out/build/test.log")
 PASSED = Case("contpte", "set_ptes_range", "passed")
@@ -184,7 +185,7 @@ def test_known_issues_end_with_a_verdict(
     before: str, after: str, said: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     issue = cast(known_issues.Issue, SimpleNamespace(number=3, tests=["s.c"], where="arm64 64K"))
-    proof = patched.Proof(issue, "arm64 4K", {"s.c": before}, {"s.c": after})
+    proof = Proof(issue, "arm64 4K", {"s.c": before}, {"s.c": after})
     settings = cast(Settings, SimpleNamespace(out=Path("out")))
     status = patched.report([proof], "x", settings, {"ARCH": "arm64"})
     lines = capsys.readouterr().out.splitlines()
