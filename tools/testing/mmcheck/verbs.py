@@ -135,7 +135,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             {"ONLY": "one benchmark: folio_bench, atomic_rmw_bench, folio_zero_order, clear_pages or linear_map"},
         ),
         "bench-compare": Verb(
-            "two results of bench side by side", "study.bench:main_compare", "A B", "--a out --b other/out"
+            "two results of bench side by side", "study.bench_compare", "A B", "--a out --b other/out"
         ),
         "bench-launcher": Verb("times of the launcher, compared with plain kunit.py", "dev.bench_launcher"),
     },
@@ -155,7 +155,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             {"KDIR": "the kernel tree that has the overlay"},
         ),
         "series": Verb(
-            "the overlay as patches for git am, in out/series", "dev.series", "KERNEL KDIR", "--kdir ~/linux"
+            "the overlay as patches for git am, in out/series", "dev.series.main", "KERNEL KDIR", "--kdir ~/linux"
         ),
     },
     "This repository": {

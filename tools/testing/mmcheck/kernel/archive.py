@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,7 +71,7 @@ class Archive:
             # "latest" looks no further than the backports: testing and unstable change from day to day.
             found = self._match(wanted)
         if found is None:
-            known = sorted({p.series for p in self._packages()}, key=version_key)
+            known = sorted({p.series for p in self._packages()}, key=lambda series: [*map(int, series.split("."))])
             if not known:
                 raise UserError("the package archive cannot be reached; check the network, or use KDIR=/path/to/linux")
             raise UserError(f"KERNEL={wanted}: the archive has {', '.join(known)}; choose one, or KERNEL=latest")
@@ -113,12 +113,12 @@ class Archive:
                     file.unlink()
 
     def _match(self, wanted: str) -> Package | None:
-        candidates = [
-            package
+        candidates = {
+            package.version: package
             for package in self._packages()
             if wanted in ("latest", package.series, package.kernel, package.version)
-        ]
-        return max(candidates, key=lambda p: version_key(p.version), default=None)
+        }
+        return candidates.get(newest(candidates))
 
     def _packages(self) -> list[Package]:
         listed = self._apt("apt-cache", "pkgnames", "linux-source-").stdout.split()
@@ -199,25 +199,22 @@ class Archive:
             ) from None
 
 
-def version_key(version: str) -> tuple[int, list[tuple[list[int], int]], list[tuple[list[int], int]]]:
-    """Sort key for Debian versions: the order of `dpkg --compare-versions`.
-
-    >>> sorted(["6.12.9-1", "6.12.117-1", "6.12.117-1~bpo13"], key=version_key)
-    ['6.12.9-1', '6.12.117-1~bpo13', '6.12.117-1']
-    """
-    epoch, colon, rest = version.partition(":")
-    if not colon:
-        epoch, rest = "0", version
-    upstream, _, revision = rest.rpartition("-") if "-" in rest else (rest, "", "")
-    return int(epoch) if epoch.isdigit() else 0, _parts(upstream), _parts(revision)
+def newest(versions: Iterable[str]) -> str:
+    """The newest of some Debian versions, as dpkg compares them; "" if there is none."""
+    found = ""
+    for version in dict.fromkeys(versions):
+        found = version if not found or _newer(version, found) else found
+    return found
 
 
-def _parts(text: str) -> list[tuple[list[int], int]]:
-    """Sort key: pairs of a part without digits and a number. `~` comes first, then the end, letters, all else."""
-    return [
-        ([*(-1 if c == "~" else ord(c) if c.isalpha() else ord(c) + 256 for c in word), 0], int(number or 0))
-        for word, number in re.findall(r"([^\d]*)(\d*)", text)
-    ]
+def _newer(version: str, other: str) -> bool:
+    try:
+        command = ["dpkg", "--compare-versions", version, "gt", other]
+        return subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0
+    except FileNotFoundError:
+        raise UserError(
+            "this machine has no dpkg, which compares versions of packaged kernels; use KDIR=/path/to/linux"
+        ) from None
 
 
 def sha256(path: Path) -> str:

@@ -17,7 +17,7 @@ from ..core.errors import UserError
 from ..core.lock import held
 from ..core.settings import Settings
 from . import patch, toolchain
-from .archive import Archive, version_key
+from .archive import Archive, newest
 
 NEEDED = 1_900_000_000
 """Bytes that a packaged source takes at most while it is fetched and unpacked."""
@@ -132,8 +132,8 @@ def unpacked(kernel: str, sources: Path) -> Source | None:
         return None
     names = [p.name.removeprefix("linux-") for p in sources.glob("linux-*")]
     fitting = [n for n in names if n == kernel or re.match(re.escape(kernel) + r"[.-]", n)]
-    newest = max(fitting, key=version_key, default=None)
-    return package_source(sources / f"linux-{newest}") if newest else None
+    version = newest(fitting)
+    return package_source(sources / f"linux-{version}") if version else None
 
 
 def package_source(path: Path) -> Source:

@@ -3,7 +3,8 @@
 
 main          make mutants
 catalogue     the mutants that are written by hand, and patches from elsewhere
-generated     mutants that rules generate
+rules         mutants that rules generate
+sample        a random sample of these, and what became of it
 schemata      puts many mutants into one kernel
 reach         which cases run which functions
 mutated       a kernel with mutants, and how it is built

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import UserError
-from ..kernel.patch import inside
+from ..kernel.patch import inside, names
 from . import schemata
 
 FOLDER = Path(__file__).parent
@@ -140,11 +140,11 @@ def _replaced(text: str, function: str, old: str, new: str) -> str | None:
 
 def patch(path: Path) -> Mutant:
     """The mutant that a patch file makes. Its name is the file's name."""
-    lines = path.read_text().splitlines()
-    names = [line[4:].split("\t")[0].strip() for line in lines if line.startswith("+++ ")]
-    files_changed = [name.partition("/")[2] for name in names]
+    text = path.read_text()
+    lines = text.splitlines()
+    files_changed = names(text)
     for name in files_changed:
-        if name and not inside(name):
+        if not inside(name):
             raise UserError(f"{path}: {name!r} is not a path of a file in a kernel tree")
     harm = next((line.removeprefix("Subject: ") for line in lines if line.strip() and not line.startswith("---")), "")
 
@@ -162,6 +162,8 @@ def patch(path: Path) -> Mutant:
             command = [shutil.which("patch") or "patch", "-p1", "-s", "-f", "-d", folder, "-i", str(path.absolute())]
             if subprocess.run(command, capture_output=True).returncode:
                 return None
+            if not all((Path(folder) / name).exists() for name in files_changed):
+                return None  # a mutant removes no file
             return {name: (Path(folder) / name).read_text() for name in files_changed}
 
     return Mutant(path.stem, harm, tuple(files_changed), files)
@@ -172,11 +174,11 @@ def fitting(
 ) -> tuple[list[tuple[Mutant, Mapping[str, str]]], list[str]]:
     """The mutants that fit a tree and `arch`, with the files that they change; and the names of all other mutants."""
     found: dict[str, tuple[Mutant, Mapping[str, str]]] = {}
-    names: list[str] = []
+    known: list[str] = []
     for mutant in mutants:
-        names.append(mutant.name)
+        known.append(mutant.name)
         if mutant.arch and arch not in mutant.arch.split():
             continue
         if mutant.name not in found and (files := mutant.files(read)) is not None:
             found[mutant.name] = (mutant, files)
-    return list(found.values()), [name for name in dict.fromkeys(names) if name not in found]
+    return list(found.values()), [name for name in dict.fromkeys(known) if name not in found]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..core import disk
 from ..run import closing
-from . import catalogue, generated
+from . import catalogue, sample
 from .catalogue import Mutant
 
 FOLDER = catalogue.FOLDER / "matrix"
@@ -132,7 +132,7 @@ def hints() -> dict[tuple[str, str], list[str]]:
             count.update({case.partition(".")[0] for case in matrix.rows.get(name, Row()).cases})
         if suite:
             count[suite] += 1
-    for function, suite in generated.noticed():
+    for function, suite in sample.noticed():
         counted.setdefault(("", function), Counter())[suite] += 1
     return {place: [suite for suite, _ in count.most_common()] for place, count in counted.items()}
 

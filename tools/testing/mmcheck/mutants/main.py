@@ -17,7 +17,7 @@ from ..core import command, progress
 from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
 from ..core.settings import from_environment
 from ..run import closing
-from . import catalogue, generated, guest_judge, guest_matrix, killmatrix, matrix_run
+from . import catalogue, guest_judge, guest_matrix, killmatrix, matrix_run, rules, sample
 from .catalogue import Mutant
 from .judge import KILLED, STATES, Result, Session
 
@@ -151,21 +151,23 @@ def ending(
 
 def by_rules(session: Session, only: str, environ: Mapping[str, str]) -> int:
     """Judge the sample of generated mutants; returns the exit status."""
-    every = generated.every(session.read)
-    path = generated.survivors_file(session.source.label, session.settings.arch)
-    answered = generated.answers(path)
-    sample = [mutant for mutant in generated.sample(every) if chosen(mutant, only)]
-    sample = [dataclasses.replace(mutant, survives=answered.get(mutant.name, "")) for mutant in sample]
-    progress.say(f"rules generate {len(every)} mutants; judging {len(sample)} random ones (seed {generated.SEED})")
-    results = session.run(sample)
+    every = rules.every(session.read)
+    path = sample.survivors_file(session.source.label, session.settings.arch)
+    answered = sample.answers(path)
+    drawn = sample.draw(every)
+    judged = [
+        dataclasses.replace(mutant, survives=answered.get(mutant.name, "")) for mutant in drawn if chosen(mutant, only)
+    ]
+    progress.say(f"rules generate {len(every)} mutants; judging {len(judged)} random ones (seed {sample.SEED})")
+    results = session.run(judged)
     session.save(results)
-    by_name = {mutant.name: mutant for mutant in sample}
+    by_name = {mutant.name: mutant for mutant in judged}
     survivors = [by_name[result.name] for result in results if result.state == "survived"]
-    generated.list_survivors(path, survivors, session.read, {r.name for r in results} - {m.name for m in survivors})
+    sample.list_survivors(path, survivors, session.read, {r.name for r in results} - {m.name for m in survivors})
     print(table(results))
     found = {result.name: (result.state, result.where) for result in results}
-    verdicts = generated.record(path, found, [mutant.name for mutant in generated.sample(every)])
-    total = generated.score(verdicts, generated.answers(path), KILLED)
+    verdicts = sample.record(path, found, [mutant.name for mutant in drawn])
+    total = sample.score(verdicts, sample.answers(path), KILLED)
     could = total.noticed + total.survived
     more = [
         f"the whole sample: {total.noticed} of {could} noticed ({percent(total.noticed, could)}), {total.failing} by a"

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """What takes many runs.
 
-matrix     kernels x architectures x page sizes x flavours
-verdict    what became of a cell of the matrix
-selection  which cells and suites to run: all, or those that a change can affect
-coverage   lines and branches that the suites run
-bench      what batches, contiguous blocks and forced write faults save
-plot       plots as SVG
-patched    make known-issues: does each patch fix its issue?
-sendable   make patches: the patches as mails, each checked
+matrix         kernels x architectures x page sizes x flavours
+verdict        what became of a cell of the matrix
+selection      which cells and suites to run: all, or those that a change can affect
+coverage       lines and branches that the suites run
+bench          what batches, contiguous blocks and forced write faults save
+bench_numbers  numbers of benchmarks, as tables, plots and KTAP
+bench_compare  two results of benchmarks
+plot           plots as SVG
+patched        make known-issues: does each patch fix its issue?
+proof          whether verdicts without a patch and with it prove that
+sendable       make patches: the patches as mails, each checked
 """

@@ -4,19 +4,15 @@
 Runs the benchmark suites on kernels that differ in one thing, and compares their numbers. On arm64 the emulator derives
 time from the number of instructions that it executes. Page faults, copies, writes and TLB invalidations are the same in
 each run; instructions vary by up to 1 %. Clearing is measured in nanoseconds, under KVM where this machine has it.
-
-make bench-compare A=... B=... compares two results.
 """
 
 import concurrent.futures
 import dataclasses
 import json
 import os
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..boot import boot, guest, linear_map
 from ..core import command, disk, progress
@@ -29,7 +25,8 @@ from ..run.cell import Cell
 from ..run.launch import Launch
 from ..run.prepare import prepare
 from ..run.request import parse
-from . import plot
+from . import bench_numbers, plot
+from .bench_numbers import Number
 
 KERNELS = ("6.12", "7.3")
 COUNTED = "-icount shift=0 -m 3072"
@@ -57,24 +54,6 @@ LINEAR_MAPS = (
     ("blocks", linear_map.BLOCKS_CPU, (), KERNELS[1:]),
 )
 """Ways to map memory: a name, and the CPU, the mutants and the kernels that give it."""
-
-_NUMBER = re.compile(r"# .*\bnumber (.+)$")
-_FIELD = re.compile(r"(\w+)=(\d+)")
-NOT_COMPARED = ("spread", "ns_min", "ns_max", "runs", "mib")
-TOLERANCE = {"ns_median": 0.05, "ns": 0.02}
-"""Fields that vary between runs, and the fraction by which they may vary. All other fields are exact.
-
-A time that is derived from instructions depends on where the timer interrupts: three runs differed by up to 1 %.
-"""
-
-
-@dataclass(frozen=True)
-class Number:
-    """One line with numbers that a suite prints: the kernel, the operation, and the fields."""
-
-    run: str
-    what: str
-    fields: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -113,27 +92,6 @@ def parts(mib: int, repeats: int) -> list[Part]:
     ]
 
 
-def numbers(run: str, console: Iterable[str]) -> list[Number]:
-    """The lines with numbers on a console."""
-    found = []
-    for line in console:
-        if match := _NUMBER.search(line):
-            fields = {name: int(value) for name, value in _FIELD.findall(match[1])}
-            what = " ".join(word for word in match[1].split() if "=" not in word)
-            found.append(Number(run, what, fields))
-    return found
-
-
-def merged(found: Sequence[Number], more: Sequence[Number]) -> list[Number]:
-    """`found`, with the fields that `more` adds to the same kernel and operation, then all other numbers of `more`."""
-    fields = {(number.run, number.what): number.fields for number in more}
-    own = [
-        dataclasses.replace(number, fields={**number.fields, **fields.pop((number.run, number.what), {})})
-        for number in found
-    ]
-    return own + [Number(run, what, fields[run, what]) for run, what in fields]
-
-
 def build(cell: Cell, environ: Mapping[str, str], out: Path, changes: Sequence[catalogue.Mutant] = ()) -> Path:
     """Build the kernel of a cell with `changes`, which are always on; returns its build folder."""
     request = parse(["build", f"--arch={cell.arch}", *cell.arguments])
@@ -163,7 +121,7 @@ def boot_cell(part: Part, cell: Cell, folder: Path, out: Path) -> list[Number]:
         verdict = boot.follow(line, log, TIMEOUT, silence)
         if verdict.state == "passed":
             break
-    own = numbers(str(cell), log.read_text(errors="replace").splitlines())
+    own = bench_numbers.numbers(str(cell), log.read_text(errors="replace").splitlines())
     if verdict.state != "passed" or not own:
         state = "no number" if verdict.state == "passed" else verdict.state
         raise UserError(f"{part.name} on {cell}: {state} in {verdict.where or 'no suite'}; see {log}")
@@ -239,91 +197,6 @@ def run_linear_map(environ: Mapping[str, str], out: Path) -> list[Number]:
     return found
 
 
-@dataclass
-class Table:
-    """A table to print, and its plot."""
-
-    title: str
-    head: list[str]
-    rows: list[list[str]] = field(default_factory=list)
-    svg: str = ""
-
-
-def grouped(
-    title: str, of: str, found: Sequence[Number], shown: Sequence[str], bar: Callable[[Number], float]
-) -> Table:
-    """A table with a row for each operation and kernel, and a plot of the ratios.
-
-    The ratio of a row compares it with the first kernel of the same operation.
-    of:  the name of the quantity that is compared
-    bar: returns the quantity
-    """
-    table = Table(title, ["what", "kernel", *(f"#{name}" for name in shown), "#ratio"])
-    bars: dict[str, list[tuple[str, float]]] = {}
-    for what in dict.fromkeys(number.what for number in found):
-        own = [number for number in found if number.what == what]
-        for number in own:
-            ratio = bar(number) / bar(own[0]) if bar(own[0]) else 0.0
-            cells = [str(number.fields.get(name, "")) for name in shown]
-            table.rows.append([what, number.run, *cells, f"{ratio:.3f}"])
-            bars.setdefault(what, []).append((number.run, ratio))
-    table.svg = plot.ratios(title, f"{of}, relative to the first kernel of each group", bars)
-    return table
-
-
-def tables(found: Mapping[str, Sequence[Number]]) -> list[Table]:
-    """The tables of the parts that ran."""
-
-    def rate(number: Number) -> float:
-        size = number.what.split()[-1]
-        scale = 1024 if size[-1] == "M" else 1
-        return int(size[:-1]) * scale * 1024 / max(1, number.fields["ns_median"])
-
-    result = []
-    if own := found.get("folio_bench"):
-        shown = ("ns", "faults", "copies", "invalidations", "writes")
-        result.append(grouped("System calls on memory", "time", own, shown, lambda n: n.fields["ns"]))
-    if own := found.get("atomic_rmw_bench"):
-        result.append(grouped("Memory filled by instructions", "time", own, ("ns", "faults"), lambda n: n.fields["ns"]))
-    if own := found.get("folio_zero_order"):
-        result.append(grouped("Folios cleared", "calls", own, ("pages", "clears"), lambda n: n.fields["clears"]))
-    if own := found.get("clear_pages"):
-        rates = [n for n in own if "ns_median" in n.fields]
-        result.append(grouped("Clearing", "bytes a nanosecond", rates, ("ns_median", "spread"), rate))
-    if own := found.get("linear_map"):
-        costs = ("sets_per_gib", "clears_per_gib", "instructions_per_gib")
-        result.append(grouped("Linear map", "instructions", own, costs, lambda n: n.fields["instructions_per_gib"]))
-    return result
-
-
-def text(table: Table) -> str:
-    """A table for a terminal."""
-    lines = [[name.lstrip("#") for name in table.head], *table.rows]
-    width = [max(len(line[i]) for line in lines) for i in range(len(table.head))]
-    number = [name.startswith("#") for name in table.head]
-    return "\n".join(
-        [table.title]
-        + [
-            "  ".join(
-                cell.rjust(w) if right else cell.ljust(w) for cell, w, right in zip(line, width, number, strict=True)
-            ).rstrip()
-            for line in lines
-        ]
-    )
-
-
-def ktap(found: Mapping[str, Sequence[Number]]) -> str:
-    """The numbers as KTAP: one suite per part, and one case per number, with the fields as diagnostics."""
-    lines = ["KTAP version 1", f"1..{len(found)}"]
-    for place, (name, own) in enumerate(found.items(), 1):
-        lines += ["    KTAP version 1", f"    # Subtest: {name}", f"    1..{len(own)}"]
-        for case, number in enumerate(own, 1):
-            fields = " ".join(f"{key}={value}" for key, value in number.fields.items())
-            lines += [f"    # number {number.what} {fields}", f"    ok {case} {number.what} on {number.run}"]
-        lines.append(f"ok {place} {name}")
-    return "\n".join(lines)
-
-
 def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
     settings = from_environment({**environ, "ARCH": "", "PAGES": ""})
@@ -346,21 +219,21 @@ def run(environ: Mapping[str, str]) -> int:
                     "clear_pages: this machine emulates x86_64, so the times are the emulator's, not a processor's"
                 )
             own = run_part(part, {**environ, "KDIR": ""}, settings.out, jobs)
-            found[part.name] = merged(found.get(part.name, []), own)
+            found[part.name] = bench_numbers.merged(found.get(part.name, []), own)
     if only in ("", "linear_map"):
         found["linear_map"] = run_linear_map(environ, settings.out)
     if not found:
         raise UserError(f"ONLY={only}: use {', '.join(p.name for p in parts(mib, repeats))} or linear_map")
-    shown = tables(found)
+    shown = bench_numbers.tables(found)
     content = {
         "numbers": {name: [dataclasses.asdict(number) for number in own] for name, own in found.items()},
         "tables": [dataclasses.asdict(table) for table in shown],
     }
     disk.replace(settings.out / "bench/bench.json", json.dumps(content, indent=1).encode())
     forms = plot.save({table.title: table.svg for table in shown}, settings.out / "bench")
-    print(ktap(found))
+    print(bench_numbers.ktap(found))
     for table in shown:
-        print("\n".join(f"# {line}" for line in text(table).splitlines()))
+        print("\n".join(f"# {line}" for line in bench_numbers.text(table).splitlines()))
     progress.say(f"bench.json and plots as {forms} in {settings.out / 'bench'}")
     return 0
 
@@ -372,65 +245,6 @@ def _whole(environ: Mapping[str, str], name: str, default: int) -> int:
     return int(value)
 
 
-def load(path: str) -> dict[tuple[str, str, str], dict[str, int]]:
-    """The numbers of one result, by part, operation and kernel."""
-    file = Path(path)
-    file = file / "bench/bench.json" if file.is_dir() else file
-    try:
-        content: dict[str, Any] = json.loads(file.read_text())
-        return {
-            (name, number["what"], number["run"]): number["fields"]
-            for name, own in content["numbers"].items()
-            for number in own
-        }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise UserError(f"{path}: no result of make bench (an O= folder, or its bench/bench.json)") from None
-
-
-def verdict(name: str, a: Mapping[str, int], b: Mapping[str, int]) -> str:
-    """How two values of one field compare: "" if they are equal, or if they differ within spread or tolerance."""
-    if name not in TOLERANCE:
-        return "" if a[name] == b[name] else "differs"
-    apart, spread = abs(a[name] - b[name]), max(a.get("spread", 0), b.get("spread", 0))
-    if apart <= 3 * spread or apart < TOLERANCE[name] * max(a[name], b[name]):
-        return ""
-    return "faster" if b[name] < a[name] else "slower"
-
-
-def compare(a: str, b: str) -> str:
-    """A table of the numbers in which two results differ."""
-    one, two = load(a), load(b)
-    both = [key for key in one if key in two]
-    if not both:
-        raise UserError(f"{a} and {b} have no measurement in common; run make bench with the same ONLY= for both")
-    table = Table("", ["what", "kernel", "of", "#A", "#B", "#B/A", "verdict"])
-    same = 0
-    for key in both:
-        for name in one[key]:
-            if name not in two[key] or name in NOT_COMPARED or key[1] == "clock_step":
-                continue
-            said = verdict(name, one[key], two[key])
-            same += not said
-            if said:
-                x, y = one[key][name], two[key][name]
-                table.rows.append([key[1], key[2], name, str(x), str(y), f"{y / x:.3f}" if x else "-", said])
-    lines = text(table).splitlines()[1:] if table.rows else []
-    return "\n".join([*lines, f"{len(table.rows)} of {len(table.rows) + same} numbers differ"])
-
-
-def run_compare(environ: Mapping[str, str]) -> int:
-    """`bench-compare`; returns the exit status."""
-    if not (environ.get("A") and environ.get("B")):
-        raise UserError("no results to compare; name two folders, as in A=out B=other/out")
-    print(compare(environ["A"], environ["B"]))
-    return 0
-
-
 def main(environ: Mapping[str, str]) -> int:
     """The command."""
     return command.run("bench", run, environ)
-
-
-def main_compare(environ: Mapping[str, str]) -> int:
-    """`bench-compare`."""
-    return command.run("bench-compare", run_compare, environ)

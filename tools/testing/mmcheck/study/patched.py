@@ -27,6 +27,7 @@ from ..run import closing, selftests, workspace
 from ..run.launch import Launch
 from ..run.request import parse
 from ..run.session import SelftestRun
+from .proof import Proof, changed, reproducer
 
 REPRODUCERS = PROJECT / "patches/reproducers"
 
@@ -100,11 +101,6 @@ def plan(issues: Sequence[Issue], arch: str, whole: bool = False) -> Plan:
         tuple(dict.fromkeys(config)),
         whole,
     )
-
-
-def reproducer(issue: Issue) -> str:
-    """The name that the reproducer of an issue has, if there is one."""
-    return f"known-issue-{issue.number}"
 
 
 def compiled(names: Sequence[str], arch: str, folder: Path, headers: Path) -> dict[str, Path]:
@@ -200,68 +196,6 @@ def names(case: results.Case) -> set[str]:
     whole = case.name.partition(":")[0]
     variant = whole.split(".")
     return {f"{case.suite}.{variant[-1]}".rstrip("."), whole, f"{variant[0]}.{variant[-1]}"}
-
-
-def met(before: Mapping[str, str] | None, after: Mapping[str, str]) -> bool:
-    """Whether any test, or the reproducer, meets an issue on this architecture with this page size."""
-    return "failed" in (before or {}).values() or "stale" in after.values()
-
-
-def wrong(before: Mapping[str, str] | None, after: Mapping[str, str], alone: str) -> str:
-    """What is wrong with an issue, by the verdicts of its tests and of its reproducer `alone`; "" if nothing is."""
-    tests = {test: verdict for test, verdict in after.items() if test != alone}
-    if "failed" in after.values():
-        return "a test fails with the patch"
-    if not met(before, after):
-        return ""
-    if "passed" in tests.values() and "stale" not in tests.values():
-        return "no test says that the issue is stale"
-    if before is None:
-        return ""
-    if "failed" not in [verdict for test, verdict in before.items() if test != alone]:
-        return "no test fails without the patch"
-    if before.get(alone) == "passed":
-        return "the reproducer prints OK without the patch"
-    return ""
-
-
-def changed(before: Mapping[str, str] | None, after: Mapping[str, str]) -> list[str]:
-    """What is wrong with cases that no issue names, by their states without the patches and with them."""
-    old = before or {}
-    bad = [f"{name}: failed with the patches" for name, state in after.items() if state == "failed"]
-    for name, state in old.items():
-        new = after.get(name, "did not run")
-        if new not in (state, "failed"):
-            bad.append(f"{name}: {state} without the patches, {new} with them")
-    return bad
-
-
-@dataclasses.dataclass(frozen=True)
-class Proof:
-    """What became of the tests of an issue.
-
-    issue:   the entry of the table
-    machine: where they ran: architecture, and pages on arm64
-    before:  by test and reproducer, the verdict without the patches; None where nothing ran without them
-    after:   the same with the patches
-    """
-
-    issue: Issue
-    machine: str
-    before: Mapping[str, str] | None
-    after: Mapping[str, str]
-
-    @property
-    def met(self) -> bool:
-        """Whether the machine has the issue."""
-        return met(self.before, self.after)
-
-    @property
-    def wrong(self) -> str:
-        """Why the proof fails; "" if it does not fail, or if the user's machine does not have the issue."""
-        if not self.met and self.machine == self.issue.where:
-            return f"no test meets it on {self.machine}"
-        return wrong(self.before, self.after, reproducer(self.issue))
 
 
 def prove(

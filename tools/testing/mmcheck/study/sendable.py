@@ -28,7 +28,7 @@ from ..kernel.known_issues import Issue
 from ..mutants import catalogue
 from ..run import closing
 from . import patched
-from .patched import Proof
+from .proof import Proof
 
 _AUTHOR = re.compile(r"([^<>\n]+) <([^<>\s@]+@[^<>\s@]+)>")
 

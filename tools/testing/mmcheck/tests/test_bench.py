@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from mmcheck.core.errors import UserError
-from mmcheck.study import bench, plot
-from mmcheck.study.bench import Number
+from mmcheck.study import bench, bench_compare, bench_numbers, plot
+from mmcheck.study.bench_numbers import Number
 
 CONSOLE = """\
 [    1.000000]     # bench_single_pages: number fork single mib=64 ns=1000 faults=0 copies=0 invalidations=1
@@ -32,7 +32,7 @@ def bars(svg: str) -> list[float]:
 
 
 def test_lines_for_machines_are_read() -> None:
-    fork, clear = bench.numbers("r", CONSOLE.splitlines())
+    fork, clear = bench_numbers.numbers("r", CONSOLE.splitlines())
     assert fork == Number("r", "fork single", {"mib": 64, "ns": 1000, "faults": 0, "copies": 0, "invalidations": 1})
     assert (clear.what, clear.fields["ns_median"]) == ("clear_pages 64K", 10)
 
@@ -42,22 +42,22 @@ def test_a_table_has_the_ratio_to_its_first_row_and_a_plot() -> None:
         Number("off", "fork block", {"ns": 200, "faults": 1}),
         Number("on", "fork block", {"ns": 100, "faults": 1}),
     ]
-    (table,) = bench.tables({"folio_bench": found})
+    (table,) = bench_numbers.tables({"folio_bench": found})
     assert [row[-1] for row in table.rows] == ["1.000", "0.500"]
-    assert "fork block  on" in bench.text(table)
+    assert "fork block  on" in bench_numbers.text(table)
     assert len(bars(table.svg)) == 2
-    assert bench.ktap({"folio_bench": found}).count("\n    ok ") == 2
+    assert bench_numbers.ktap({"folio_bench": found}).count("\n    ok ") == 2
 
 
 def test_what_another_boot_counted_is_added() -> None:
     found = [Number("a", "fork block", {"ns": 1}), Number("b", "fork block", {"ns": 2})]
     more = [Number("b", "fork block", {"writes": 3}), Number("a", "munmap block", {"writes": 4})]
-    assert bench.merged(found, more) == [
+    assert bench_numbers.merged(found, more) == [
         Number("a", "fork block", {"ns": 1}),
         Number("b", "fork block", {"ns": 2, "writes": 3}),
         Number("a", "munmap block", {"writes": 4}),
     ]
-    assert bench.merged([], found) == found
+    assert bench_numbers.merged([], found) == found
 
 
 def test_a_plot_is_as_long_as_it_has_to_be_and_no_wider() -> None:
@@ -84,15 +84,15 @@ def test_plots_are_files_as_png_where_the_program_is_there(tmp_path: Path, monke
 
 def test_rates_of_clearing_are_bytes_for_each_nanosecond() -> None:
     one, two = (Number(name, "clear_pages 1M", {"ns_median": ns, "spread": 1}) for name, ns in (("a", 100), ("b", 50)))
-    (table,) = bench.tables({"clear_pages": [one, two, Number("a", "clock_step", {"ns": 1})]})
+    (table,) = bench_numbers.tables({"clear_pages": [one, two, Number("a", "clock_step", {"ns": 1})]})
     assert [row[-1] for row in table.rows] == ["1.000", "2.000"]
 
 
 def test_exact_numbers_differ_or_they_do_not(tmp_path: Path) -> None:
     a, b = save(tmp_path, "a", faults=2, ns=10), save(tmp_path, "b", faults=1, ns=10)
-    said = bench.compare(a, b)
+    said = bench_compare.compare(a, b)
     assert "differs" in said and said.endswith("1 of 2 numbers differ")
-    assert bench.compare(a, a) == "0 of 2 numbers differ"
+    assert bench_compare.compare(a, a) == "0 of 2 numbers differ"
 
 
 @pytest.mark.parametrize(
@@ -101,19 +101,19 @@ def test_exact_numbers_differ_or_they_do_not(tmp_path: Path) -> None:
 )
 def test_times_differ_only_beyond_their_spread(a: int, b: int, spread: int, said: str) -> None:
     one, two = ({"ns_median": value, "spread": spread} for value in (a, b))
-    assert bench.verdict("ns_median", one, two) == said
+    assert bench_compare.verdict("ns_median", one, two) == said
 
 
 def test_instructions_differ_only_beyond_what_timers_move() -> None:
-    assert bench.verdict("ns", {"ns": 1000000}, {"ns": 1015000}) == ""
-    assert bench.verdict("ns", {"ns": 1000000}, {"ns": 1030000}) == "slower"
-    assert bench.verdict("faults", {"faults": 1000000}, {"faults": 1000001}) == "differs"
+    assert bench_compare.verdict("ns", {"ns": 1000000}, {"ns": 1015000}) == ""
+    assert bench_compare.verdict("ns", {"ns": 1000000}, {"ns": 1030000}) == "slower"
+    assert bench_compare.verdict("faults", {"faults": 1000000}, {"faults": 1000001}) == "differs"
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"numbers": []}'])
 def test_what_is_no_result_is_one_line(tmp_path: Path, content: str) -> None:
     (tmp_path / "x").write_text(content)
     with pytest.raises(UserError, match="no result of make bench"):
-        bench.load(str(tmp_path / "x"))
-    assert bench.main_compare({"A": "x"}) == 125
+        bench_compare.load(str(tmp_path / "x"))
+    assert bench_compare.main({"A": "x"}) == 125
     assert bench.main({"MIB": "many"}) == 125

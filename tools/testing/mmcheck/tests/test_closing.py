@@ -10,11 +10,12 @@ import pytest
 from mmcheck.boot.results import Case
 from mmcheck.core.settings import Settings
 from mmcheck.kernel import known_issues
-from mmcheck.mutants import generated, judge, killmatrix
+from mmcheck.mutants import judge, killmatrix, rules, sample
 from mmcheck.mutants import main as mutants
 from mmcheck.mutants.catalogue import Mutant
 from mmcheck.run import closing
 from mmcheck.study import patched
+from mmcheck.study.proof import Proof
 
 LOG = Path("out/build/test.log")
 PASSED = Case("contpte", "set_ptes_range", "passed")
@@ -126,8 +127,8 @@ def test_mutants_by_rules_end_with_the_score_of_the_sample(
         return [judge.Result(every[0].name, "failed", "s.c"), judge.Result(every[1].name, "survived")]
 
     every = [Mutant(name, "", (), lambda _: {}) for name in ("negate_f_012345", "swap_f_012345")]
-    monkeypatch.setattr(generated, "every", lambda read: every)
-    monkeypatch.setattr(generated, "survivors_file", lambda *_: tmp_path / "7.3-arm64.toml")
+    monkeypatch.setattr(rules, "every", lambda read: every)
+    monkeypatch.setattr(sample, "survivors_file", lambda *_: tmp_path / "7.3-arm64.toml")
     monkeypatch.setattr(mutants, "by_hand", lambda _: (9, 10))
     judged = SimpleNamespace(
         read=lambda _: "",
@@ -184,7 +185,7 @@ def test_known_issues_end_with_a_verdict(
     before: str, after: str, said: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     issue = cast(known_issues.Issue, SimpleNamespace(number=3, tests=["s.c"], where="arm64 64K"))
-    proof = patched.Proof(issue, "arm64 4K", {"s.c": before}, {"s.c": after})
+    proof = Proof(issue, "arm64 4K", {"s.c": before}, {"s.c": after})
     settings = cast(Settings, SimpleNamespace(out=Path("out")))
     status = patched.report([proof], "x", settings, {"ARCH": "arm64"})
     lines = capsys.readouterr().out.splitlines()

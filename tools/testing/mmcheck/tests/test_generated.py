@@ -5,7 +5,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from mmcheck.mutants import generated, judge, schemata
+from mmcheck.mutants import judge, rules, sample, schemata
 from mmcheck.mutants.catalogue import Mutant, Read
 
 TEXT = """\
@@ -36,12 +36,12 @@ def read(name: str) -> str:
 
 
 def every(own: Read) -> list[Mutant]:
-    return generated.every(own, {"a.c": "f", "gone.c": "f"})
+    return rules.every(own, {"a.c": "f", "gone.c": "f"})
 
 
 def test_each_operator_finds_its_places() -> None:
     function = schemata.functions(TEXT)[0]
-    found = {(c.operator, TEXT[c.start : c.end], c.new) for c in generated.changes(TEXT, function)}
+    found = {(c.operator, TEXT[c.start : c.end], c.new) for c in rules.changes(TEXT, function)}
     assert ("boundary", "<", "<=") in found
     assert ("negate", "(addr < end)", "(!(addr < end))") in found
     assert ("drop_call", "drop(nr)", "do { } while (0)") in found
@@ -50,7 +50,7 @@ def test_each_operator_finds_its_places() -> None:
     assert ("constant", "1", "2") in found and ("constant", "1", "0") in found
     assert ("level", "PMD_SIZE", "PAGE_SIZE") in found
     assert not any("7" in old for _, old, _ in found)  # assertions and comments are left alone
-    assert all(function.start <= c.start < c.end <= function.end for c in generated.changes(TEXT, function))
+    assert all(function.start <= c.start < c.end <= function.end for c in rules.changes(TEXT, function))
 
 
 def test_mutants_change_one_body_and_keep_their_names() -> None:
@@ -65,27 +65,27 @@ def test_mutants_change_one_body_and_keep_their_names() -> None:
 
 def test_more_functions_change_the_sample_by_their_share_only() -> None:
     found = every(read)
-    chosen = generated.sample(found, 5)
-    assert len(chosen) == 5 and generated.sample(found[::-1], 5) == chosen
+    chosen = sample.draw(found, 5)
+    assert len(chosen) == 5 and sample.draw(found[::-1], 5) == chosen
     without = [mutant for mutant in found if mutant != chosen[2]]
-    assert len({m.name for m in chosen} & {m.name for m in generated.sample(without, 5)}) == 4
-    assert {m.name for m in generated.sample(found, 5, seed=1)} != {m.name for m in chosen}
+    assert len({m.name for m in chosen} & {m.name for m in sample.draw(without, 5)}) == 4
+    assert {m.name for m in sample.draw(found, 5, seed=1)} != {m.name for m in chosen}
 
 
 def test_answers_to_survivors_stay(tmp_path: Path) -> None:
     one, two, three = every(read)[:3]
     path = tmp_path / "7.3-arm64.toml"
-    generated.list_survivors(path, [one, two], read, [])
+    sample.list_survivors(path, [one, two], read, [])
     path.write_text(path.read_text().replace('answer = ""', 'answer = "no \\"caller\\""', 1))
-    generated.list_survivors(path, [one, three], read, [two.name])
-    assert generated.answers(path)[one.name] == 'no "caller"'
+    sample.list_survivors(path, [one, three], read, [two.name])
+    assert sample.answers(path)[one.name] == 'no "caller"'
     entries = tomllib.loads(path.read_text())["survivor"]
     assert {entry["name"] for entry in entries} == {one.name, three.name}
     assert all("--- a/a.c" in entry["diff"] for entry in entries)
 
 
 def test_names_of_functions_are_expressions() -> None:
-    for names in generated.UNDER_TEST.values():
+    for names in rules.UNDER_TEST.values():
         re.compile(names)
 
 
@@ -94,7 +94,7 @@ def test_code_that_runs_elsewhere_is_judged_there() -> None:
         f"int {name}(int nr)\n{{\n\treturn nr < 1;\n}}\n\n" for name in ("split_pud", "map_mem", "pmd_split")
     )
     file = "arch/arm64/mm/mmu.c"
-    for mutant in generated.every({file: text}.__getitem__, {file: ".*"}):
+    for mutant in rules.every({file: text}.__getitem__, {file: ".*"}):
         live, boot = "_split_pud_" in mutant.name, "_map_mem_" in mutant.name
         assert (mutant.suite == "linear_map_split", "midr=" in mutant.machine, mutant.early) == (live, live, boot)
 
@@ -105,16 +105,16 @@ def test_names_say_what_noticed_mutants_of_a_function(tmp_path: Path) -> None:
         "negate_copy_present_ptes_012345": ("survived", ""),
         "by_hand": ("failed", "contpte.fold"),
     }
-    generated.record(tmp_path / "7.3-arm64.toml", verdicts, verdicts)
-    assert list(generated.noticed(tmp_path)) == [("copy_present_ptes", "fork_batch")]
+    sample.record(tmp_path / "7.3-arm64.toml", verdicts, verdicts)
+    assert list(sample.noticed(tmp_path)) == [("copy_present_ptes", "fork_batch")]
 
 
 def test_verdicts_on_a_sample_add_up(tmp_path: Path) -> None:
     path = tmp_path / "7.3-arm64.toml"
-    sample = ["a", "b", "c", "d"]
-    generated.record(path, {"a": ("failed", "s.c"), "b": ("survived", ""), "c": ("survived", "")}, sample)
-    whole = generated.record(path, {"b": ("splat", "s.d"), "d": ("survived", ""), "gone": ("failed", "s.e")}, sample)
+    drawn = ["a", "b", "c", "d"]
+    sample.record(path, {"a": ("failed", "s.c"), "b": ("survived", ""), "c": ("survived", "")}, drawn)
+    whole = sample.record(path, {"b": ("splat", "s.d"), "d": ("survived", ""), "gone": ("failed", "s.e")}, drawn)
     assert whole == {"a": ("failed", "s.c"), "b": ("splat", "s.d"), "c": ("survived", ""), "d": ("survived", "")}
-    assert generated.record(path, {}, sample) == whole
+    assert sample.record(path, {}, drawn) == whole
     answered = {"c": "Equivalent: the same.", "d": "No test yet."}
-    assert generated.score(whole, answered, judge.KILLED) == generated.Score(2, 1, 1, 1)
+    assert sample.score(whole, answered, judge.KILLED) == sample.Score(2, 1, 1, 1)

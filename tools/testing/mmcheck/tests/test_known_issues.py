@@ -15,7 +15,7 @@ from mmcheck.core.settings import PROJECT, Settings, from_environment
 from mmcheck.kernel import known_issues
 from mmcheck.kernel.known_issues import Issue
 from mmcheck.kernel.source import Source
-from mmcheck.study import patched
+from mmcheck.study import patched, proof
 
 from .conftest import fake_tree
 
@@ -189,9 +189,9 @@ def test_each_issue_is_tested_on_its_machine_unless_the_user_chooses_one() -> No
 def test_a_table_entry_that_no_test_meets_does_not_hold() -> None:
     passed = {"a.b": "passed"}
     issue = dataclasses.replace(of_table(1), where="arm64 64K")
-    assert patched.Proof(issue, "arm64 64K", passed, passed).wrong == "no test meets it on arm64 64K"
-    assert patched.Proof(issue, "arm64 4K", passed, passed).wrong == ""
-    good = patched.Proof(issue, "arm64 64K", {"a.b": "failed"}, {"a.b": "stale"})
+    assert proof.Proof(issue, "arm64 64K", passed, passed).wrong == "no test meets it on arm64 64K"
+    assert proof.Proof(issue, "arm64 4K", passed, passed).wrong == ""
+    good = proof.Proof(issue, "arm64 64K", {"a.b": "failed"}, {"a.b": "stale"})
     assert good.met and not good.wrong
 
 
@@ -207,7 +207,7 @@ def test_a_table_entry_that_no_test_meets_does_not_hold() -> None:
     ],
 )
 def test_patches_change_no_other_verdict(before: dict[str, str] | None, after: dict[str, str], bad: list[str]) -> None:
-    assert patched.changed(before, after) == bad
+    assert proof.changed(before, after) == bad
 
 
 def test_a_session_knows_the_cases_that_no_issue_names(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ ALONE = "known-issue-1"
 def test_an_issue_holds_if_its_patch_changes_the_verdict(
     before: dict[str, str] | None, after: dict[str, str], why: str
 ) -> None:
-    found = patched.wrong(before, after, ALONE)
+    found = proof.wrong(before, after, ALONE)
     assert why in found and bool(why) == bool(found)
 
 

@@ -58,6 +58,13 @@ def folder(tmp_path: Path, **files: str) -> Path:
     return tmp_path
 
 
+def test_an_added_line_that_looks_like_a_head_is_none(tmp_path: Path) -> None:
+    text = "Subject: x\n--- a/a.c\n+++ b/a.c\n@@ -1,1 +1,2 @@\n int f(int x)\n+++ b/other.c\n"
+    mutant = catalogue.patch(folder(tmp_path, x_patch=text) / "x.patch")
+    assert mutant.paths == ("a.c",)
+    assert (mutant.files(read) or {})["a.c"].startswith("int f(int x)\n++ b/other.c\n{\n")
+
+
 def test_a_piece_of_one_function_is_replaced(tmp_path: Path) -> None:
     where = folder(tmp_path, a_toml=ENTRY.format(name="minus", function="g"))
     found, absent = catalogue.fitting(catalogue.load(where), read, "arm64")

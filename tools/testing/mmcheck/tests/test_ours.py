@@ -14,7 +14,8 @@ import pytest
 from mmcheck.core import ours
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT, from_environment
-from mmcheck.dev import bench_launcher, check, series
+from mmcheck.dev import bench_launcher, check
+from mmcheck.dev.series import main as series
 from mmcheck.kernel import shadow
 from mmcheck.kernel.source import Source
 from mmcheck.mutants import catalogue

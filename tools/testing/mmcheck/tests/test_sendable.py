@@ -13,7 +13,7 @@ from mmcheck.kernel import source, toolchain
 from mmcheck.kernel.known_issues import Issue
 from mmcheck.kernel.source import Source
 from mmcheck.study import patched, sendable
-from mmcheck.study.patched import Proof
+from mmcheck.study.proof import Proof
 
 from .conftest import fake_tree
 

@@ -13,7 +13,10 @@ import pytest
 
 from mmcheck.core import ours
 from mmcheck.core.errors import UserError
-from mmcheck.dev import series
+from mmcheck.dev.series import main, maintainers, message
+from mmcheck.dev.series.makefile import Makefile
+from mmcheck.dev.series.overlay import Overlay
+from mmcheck.dev.series.steps import Step, plan
 from mmcheck.kernel import graft
 
 from .conftest import fake_tree, state
@@ -72,7 +75,7 @@ def command(tmp_path: Path, linux: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     monkeypatch.chdir(tmp_path)
 
     def run(**variables: str) -> int:
-        return series.main({"KDIR": str(linux), "O": str(tmp_path / "out"), "HOME": str(tmp_path), **variables})
+        return main.main({"KDIR": str(linux), "O": str(tmp_path / "out"), "HOME": str(tmp_path), **variables})
 
     yield run
 
@@ -87,11 +90,12 @@ def commit(tree: Path) -> None:
     git(tree, "commit", "-q", "-m", "base")
 
 
-def states(linux: Path) -> Iterator[tuple[dict[str, str], series.Step, series.Overlay]]:
+def states(linux: Path) -> Iterator[tuple[dict[str, str], Step, Overlay]]:
     """For each patch all files of the tree after it that are ours or have a line of ours."""
-    overlay = series.Overlay()
-    base = series.base_files(linux, overlay)
-    for files, step in series.states(linux, base, overlay, PERSON):
+    overlay = Overlay()
+    steps = plan(overlay)
+    base = main.base_files(linux, overlay)
+    for step, files in zip(steps, main.states(linux, base, overlay, steps, PERSON), strict=True):
         yield files, step, overlay
 
 
@@ -172,7 +176,7 @@ def test_each_step_has_what_it_names(linux: Path) -> None:
 
 def test_each_step_links(linux: Path) -> None:
     """What a source calls is there with it, or was before."""
-    overlay = series.Overlay()
+    overlay = Overlay()
     defined: dict[str, str] = {}
     for name, text in overlay.texts.items():
         if name.endswith(".c") and not name.startswith(graft.SELFTESTS):
@@ -215,14 +219,14 @@ def test_maintainers_has_the_entry_at_its_place_and_all_files_in_it(linux: Path)
     text = files["MAINTAINERS"]
     titles = re.findall(r"\n\n(.*)\nM:", text)
     assert titles == sorted(titles, key=lambda title: (title == "THE REST", title.upper()))
-    entry = text.partition(f"{series.TITLE}\n")[2].partition("\n\n")[0].splitlines()
+    entry = text.partition(f"{maintainers.TITLE}\n")[2].partition("\n\n")[0].splitlines()
     assert entry[0] == f"M:\t{PERSON}"
     paths = [line[3:] for line in entry if line.startswith("F:")]
     assert paths == sorted(paths)
     for name in files.keys() - {"MAINTAINERS"} - {edit.path for edit in graft.EDITS}:
         assert any(Path(name).match(path) for path in paths), name
     assert not any(Path("mm/tests/lazy_mmu_mode_kunit.c").match(path) for path in paths)
-    assert text.replace("\n".join([series.TITLE, *entry, "", ""]), "") == MAINTAINERS
+    assert text.replace("\n".join([maintainers.TITLE, *entry, "", ""]), "") == MAINTAINERS
 
 
 def test_the_cover_letter_says_what_there_is(tmp_path: Path, linux: Path, command: Command) -> None:
@@ -329,7 +333,7 @@ ccflags-y += -DALWAYS
 
 def cut(*stems: str) -> str:
     files = {f"d/{stem}.c" for stem in ("a_kunit", "help", "b_kunit", "c_kunit", "c_part")}
-    return series.Makefile("d/Makefile", MAKEFILE, files).cut({f"d/{stem}.c" for stem in stems})
+    return Makefile("d/Makefile", MAKEFILE, files).cut({f"d/{stem}.c" for stem in stems})
 
 
 def test_a_makefile_holds_what_is_about_the_sources_there() -> None:
@@ -368,7 +372,7 @@ int x;
  * Another.
  */
 """
-    assert series.prose(comment) == (
+    assert message.prose(comment) == (
         "What it is about.\n\nA sentence that is broken into lines, and:\n\n- one item, which is broken too;\n"
         "- another.\n\n  |..|11| a drawing\n  |22|..|\n\nTo run it:\n\n"
         "  ./tools/testing/kunit/kunit.py run \\\n     name"
@@ -378,4 +382,4 @@ int x;
 def test_a_source_that_nothing_builds_is_named(project: Path) -> None:
     (project / "mm/tests/lost_kunit.c").write_text("int lost;\n")
     with pytest.raises(UserError, match=r"lost_kunit\.c: the Makefile"):
-        _ = series.Overlay(project).steps
+        plan(Overlay(project))

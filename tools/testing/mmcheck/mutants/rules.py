@@ -1,31 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make mutants GENERATED=1: mutants from rules, written without knowledge of the tests.
+"""The rules that generate mutants, and the functions under test that they are applied to.
 
-A few operators are applied to every place where they fit, in all functions under test; a random sample with a fixed
-seed is judged. The share of noticed mutants says more here than in the catalogue, since the catalogue was written with
-knowledge of the tests. Each survivor is listed in mutants/generated/ with its diff. The entry has a field for the
-answer: why no test can notice the mutant, or which test notices it by now.
+The rules know nothing of the tests. Each is applied to every place where it fits.
 """
 
-import difflib
 import hashlib
 import itertools
-import json
 import re
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from ..boot import linear_map
-from ..core import disk
-from . import catalogue, schemata
+from . import schemata
 from .catalogue import Mutant, Read
-
-FOLDER = catalogue.FOLDER / "generated"
-SEED = 19
-SAMPLE = 300
 
 UNDER_TEST: dict[str, str] = {
     "arch/arm64/include/asm/atomic_rmw.h": r".*",
@@ -89,7 +77,6 @@ _ASSERTION = re.compile(
     r"\b(?:VM_(?:WARN|BUG)_ON\w*|WARN_ON\w*|BUG_ON|BUILD_BUG\w*|might_sleep\w*|lockdep_assert\w*|static_assert"
     r"|page_table_check\w*|\w+_sanity_checks|cond_resched|pr_\w+)\("
 )
-_NAME = re.compile(r"(?:boundary|constant|drop_call|drop_merge|level|negate|swap)_(\w+)_[0-9a-f]{6}")
 _NO_CALLS = {"if", "for", "while", "switch", "return", "sizeof", "typeof", "do"}
 
 
@@ -254,114 +241,3 @@ def every(read: Read, tested: Mapping[str, str] = UNDER_TEST) -> list[Mutant]:
     for file, function, text in functions(read, tested):
         found += [_mutant(file, function, text, change, seen) for change in changes(text, function)]
     return sorted(found, key=lambda mutant: mutant.name)
-
-
-def sample(mutants: Sequence[Mutant], count: int = SAMPLE, seed: int = SEED) -> list[Mutant]:
-    """A random sample of mutants, the same each time; sorted by name.
-
-    A mutant's lot depends only on its name, so new functions replace only their share of the sample.
-    """
-
-    def lot(mutant: Mutant) -> str:
-        return hashlib.sha256(f"{seed} {mutant.name}".encode()).hexdigest()
-
-    return sorted(sorted(mutants, key=lot)[:count], key=lambda mutant: mutant.name)
-
-
-def survivors_file(kernel: str, arch: str) -> Path:
-    """The file that lists the survivors of a kernel. Its name has the first two numbers of the version."""
-    return FOLDER / f"{'.'.join(re.split(r'[.+-]', kernel)[:2])}-{arch}.toml"
-
-
-@dataclass(frozen=True)
-class Score:
-    """What became of a sample.
-
-    noticed:    mutants that a test, a warning of the kernel, or a hang revealed
-    failing:    noticed mutants that made a test fail
-    equivalent: survivors whose answer proves that no test can notice them
-    survived:   the other survivors
-    """
-
-    noticed: int
-    failing: int
-    equivalent: int
-    survived: int
-
-
-def record(path: Path, found: Mapping[str, tuple[str, str]], sample: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Write the verdicts on a sample, as JSON, next to the list of survivors `path`; returns these verdicts.
-
-    found: the verdicts of this run, by mutant: its state, and the case that noticed it; older verdicts on other
-           mutants of the sample stay
-    """
-    try:
-        before = json.loads(path.with_suffix(".json").read_text())["verdicts"]
-    except FileNotFoundError:
-        before = {}
-    whole = {**before, **found}
-    kept = {name: (str(whole[name][0]), str(whole[name][1])) for name in sorted(sample) if name in whole}
-    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(verdict)}" for name, verdict in kept.items())
-    disk.replace(path.with_suffix(".json"), f'{{"seed": {SEED}, "verdicts": {{\n{lines}\n}}}}\n'.encode())
-    return kept
-
-
-def noticed(folder: Path = FOLDER) -> Iterator[tuple[str, str]]:
-    """For each mutant that was noticed, as recorded: its function, and the suite or selftest that noticed it."""
-    for path in sorted(folder.glob("*.json")):
-        for name, (_, where) in json.loads(path.read_text())["verdicts"].items():
-            if where and (match := _NAME.fullmatch(name)):
-                yield match[1], where.partition(".")[0]
-
-
-def score(verdicts: Mapping[str, tuple[str, str]], answered: Mapping[str, str], killed: Sequence[str]) -> Score:
-    """Count verdicts. `killed` are the states that mean that a mutant was noticed."""
-    alive = [name for name, (state, _) in verdicts.items() if state == "survived"]
-    same = sum(answered.get(name, "").startswith("Equivalent") for name in alive)
-    states = [state for state, _ in verdicts.values()]
-    noticed = sum(state in killed for state in states)
-    return Score(noticed, states.count("failed"), same, len(alive) - same)
-
-
-def answers(path: Path) -> dict[str, str]:
-    """The answers in a list of survivors, by name of the mutant."""
-    try:
-        whole = tomllib.loads(path.read_text())
-    except FileNotFoundError:
-        return {}
-    return {str(entry["name"]): str(entry.get("answer", "")) for entry in whole.get("survivor", [])}
-
-
-def list_survivors(path: Path, survivors: Sequence[Mutant], read: Read, gone: Iterable[str]) -> None:
-    """Write the list of survivors. It keeps its answers, and its entries on mutants that were not judged.
-
-    gone: names of mutants that are noticed now; their entries are removed
-    """
-    kept: dict[str, dict[str, str]] = {}
-    if path.exists():
-        entries = tomllib.loads(path.read_text()).get("survivor", [])
-        kept = {entry["name"]: entry for entry in entries if entry["name"] not in set(gone)}
-    for mutant in survivors:
-        answer = kept.get(mutant.name, {}).get("answer", "")
-        kept[mutant.name] = {"name": mutant.name, "diff": diff(mutant, read), "answer": answer}
-    lines = [
-        "# SPDX-License-Identifier: GPL-2.0",
-        "# Generated mutants that no test noticed. An answer says why, or which test notices the mutant by now.",
-    ]
-    for _, entry in sorted(kept.items()):
-        lines += ["", "[[survivor]]", f'name = "{entry["name"]}"', f"diff = '''\n{entry['diff']}'''"]
-        text = entry["answer"].replace("\\", "\\\\").replace('"', '\\"')
-        lines.append(f'answer = "{text}"')
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(lines) + "\n") if not path.exists() else disk.replace(
-        path, ("\n".join(lines) + "\n").encode()
-    )
-
-
-def diff(mutant: Mutant, read: Read) -> str:
-    """What a mutant changes, as a patch."""
-    parts: list[str] = []
-    for name, text in (mutant.files(read) or {}).items():
-        before, after = read(name).splitlines(True), text.splitlines(True)
-        parts += difflib.unified_diff(before, after, f"a/{name}", f"b/{name}", n=2)
-    return "".join(parts).replace("'''", "'' '")

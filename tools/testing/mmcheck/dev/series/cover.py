@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The cover letter: why there are these tests, what they test, and how they ran."""
+
+import json
+from collections.abc import Sequence, Set
+from pathlib import Path
+
+from ...boot import results
+from ...core.errors import UserError
+from ...kernel import graft
+from . import message
+from .overlay import Overlay, is_suite, suite_name
+from .steps import Step
+
+TEXT = """\
+mm: KUnit suites and selftests for batches of page-table entries
+
+fork, munmap, mprotect, madvise and reclaim change page-table entries by the dozen with one call: set_ptes(), \
+wrprotect_ptes(), get_and_clear_full_ptes() and their like, on batches that folio_pte_batch() and swap_pte_batch() \
+find. On arm64 these functions also fold and unfold contiguous blocks. A function that changes one entry too many \
+changes another mapping. A lost dirty bit means data that is never written back. A TLB that has two translations of \
+one address may use either.
+
+This series tests what these functions promise. KUnit suites call them on synthetic page tables with real folios, and \
+through system calls on real address spaces. The suites compare every entry with a model, also the entries outside of \
+the range. They check TLB invalidations, mapcounts and references. Random walks print the shortest sequence of calls \
+that fails. \
+Selftests check what user space can observe: contents, page sizes as perf sees them, numbers of page faults.
+
+Nothing in the tree does that. No KUnit suite and no selftest calls one of these functions. mm/debug_vm_pgtable.c \
+checks only helpers for single entries. User space cannot see an entry that is wrong for a moment, a lost accessed bit \
+or a needless invalidation. Most of the functions are inline, private to mm/ or not exported, so a test has to be \
+built in, with page tables, folios and address spaces of its own. The first patch adds these as lib/pgtable_kunit, a \
+library without tests.
+
+So far only its own suites use the library lib/rmap_id.
+"""
+
+RUN = """\
+  ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests
+  ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests \\
+        --arch=arm64 --cross_compile=aarch64-linux-gnu-
+  make kselftest TARGETS=mm
+"""
+
+
+def figures(out: Path, names: Set[str]) -> str:
+    """The counts of `make results` for the suites and programs in `names`, as a table; "" if there are none."""
+    path = out / "results" / "results.json"
+    try:
+        cases = [results.Case(**case) for case in json.loads(path.read_text())["cases"]]
+    except FileNotFoundError:
+        return ""
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"{path} is damaged; run make results again, or delete it") from None
+    runs: dict[str, list[results.Case]] = {}
+    for case in cases:
+        run, _, suite = case.suite.rpartition(" ")
+        if suite in names:
+            runs.setdefault(run, []).append(case)
+    width = max((len(run) for run in runs), default=0)
+    rows = [("", results.STATES), *((run, results.counts(own).values()) for run, own in runs.items())]
+    table = [f"  {run:{width}}" + "".join(f"{cell:>9}" for cell in cells) for run, cells in rows]
+    return "\n".join(table) if runs else ""
+
+
+def letter(overlay: Overlay, steps: Sequence[Step], base: str, commit: str, table: str) -> str:
+    """The text of the cover letter, its subject first."""
+    subject, *paragraphs = TEXT.rstrip().split("\n\n")
+    blocks = [subject, *(message.wrapped(text) for text in paragraphs)]
+    for title, kind in (("KUnit suites:", "_kunit.c"), ("Selftests:", f"{graft.SELFTESTS}/")):
+        suites = [(step.name, step.heads[0]) for step in steps if step.name and kind in step.heads[0]]
+        about = [
+            message.wrapped(f"{name}: {' '.join(message.head(overlay.texts[path])[0])}", "- ") for name, path in suites
+        ]
+        blocks += [title, "\n".join(about)]
+    if gone := [suite_name(overlay.texts[n]) or Path(n).stem for n in sorted(overlay.left_out) if is_suite(n)]:
+        features = ", ".join(graft.FEATURES)
+        blocks.append(
+            message.wrapped(
+                f"These are left out: {', '.join(gone)}. Each uses a feature that is not part of the "
+                f"kernel ({features}), or has the same Kconfig symbol as a suite that uses such a feature."
+            )
+        )
+    blocks += ["To run them:", RUN.rstrip()]
+    if table:
+        blocks += ["Cases by their verdicts:", table]
+    blocks.append(f"Made for Linux {base}.")
+    if commit:
+        blocks.append(f"base-commit: {commit}")
+    return "\n\n".join(blocks) + "\n"

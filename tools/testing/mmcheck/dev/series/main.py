@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make series: the overlay as patches for `git am`, one for each suite, without the features of the overlay.
+
+The files of a suite follow from its includes and from the Makefile that lists its objects. The Makefiles also give the
+order of the patches. After each patch, Makefiles and Kconfig files name only files that are there by then, so that
+every step builds. After the last patch the tree is as grafted with FEATURES=, and has an entry in MAINTAINERS.
+"""
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence, Set
+from pathlib import Path
+
+from ...core import command, git, ours
+from ...core.errors import UserError
+from ...core.settings import PROJECT, from_environment
+from ...kernel import graft, source
+from . import cover, maintainers, message
+from .overlay import Overlay
+from .steps import Step, plan
+
+OLDEST = (6, 12)
+"""The first kernel that the suites are for."""
+
+
+def version(tree: Path) -> str:
+    """The version that a kernel tree gives itself. Raises UserError if the tree is too old for the suites."""
+    text = (tree / "Makefile").read_text()
+    found = dict(re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) = *(\S*)$", text, re.MULTILINE))
+    numbers = [found.get(name) or "0" for name in ("VERSION", "PATCHLEVEL")]
+    whole = ".".join(numbers) + (f".{found['SUBLEVEL']}" if found.get("SUBLEVEL", "0") != "0" else "")
+    if not all(number.isdecimal() for number in numbers) or tuple(map(int, numbers)) < OLDEST:
+        raise UserError(f"{tree}: Linux {whole} is too old; use {'.'.join(map(str, OLDEST))} and newer")
+    return f"{whole}{found.get('EXTRAVERSION', '')}"
+
+
+def base_files(tree: Path, overlay: Overlay) -> dict[str, str]:
+    """The files of a kernel tree that get a line of ours. Raises UserError if the series would not apply."""
+    if graft.Journal.load(tree):
+        raise UserError(f"{tree} is grafted; take the overlay off with make ungraft KDIR={tree}, or give another tree")
+    for name in overlay.texts:
+        if (tree / name).exists():
+            raise UserError(f"{tree / name} exists already; use a tree without the overlay")
+    names = [*graft.edited(tree), maintainers.FILE]
+    if git.commit_of(tree) and (changed := git.asked(tree, "diff", "--name-only", "HEAD", "--", *names)):
+        raise UserError(
+            f"{tree / changed.split()[0]} has uncommitted changes, which git am refuses; commit or stash them"
+        )
+    try:
+        return {name: (tree / name).read_bytes().decode() for name in names}
+    except OSError as error:
+        raise UserError(f"{error.filename}: {error.strerror}; mmcheck must add lines to it") from None
+
+
+def make(tree: Path, target: Path, person: tuple[str, str], date: str, out: Path) -> list[Path]:
+    """Write the patches for `tree` into the new folder `target`; returns them in their order, the cover letter first.
+
+    out: the folder with results of runs, which the cover letter counts
+    """
+    base = version(tree)
+    overlay = Overlay()
+    files = base_files(tree, overlay)
+    steps = plan(overlay)
+    signed = f"{person[0]} <{person[1]}>"
+    with tempfile.TemporaryDirectory(prefix="mmcheck-") as folder:
+        repository = git.Repository(Path(folder), person, date)
+        repository.commit(files, "base")
+        repository.git("tag", "base")
+        for step, state in zip(steps, states(tree, files, overlay, steps, signed), strict=True):
+            said = message.compose(step.subject, {name: overlay.texts[name] for name in step.heads})
+            repository.commit(state, f"{said}\n\nSigned-off-by: {signed}\n")
+        table = cover.figures(out, {step.name for step in steps if step.name})
+        letter = cover.letter(overlay, steps, base, git.commit_of(tree), table)
+        repository.git("config", "branch.series.description", letter)
+        covered = ("--cover-letter", "--cover-from-description=subject")
+        plain = ("--zero-commit", "--no-signature", "--no-renames", "--abbrev=12", "--quiet")
+        repository.git("format-patch", *covered, *plain, "-o", str(target), "base..series")
+    return sorted(target.iterdir())
+
+
+def states(
+    tree: Path, base: Mapping[str, str], overlay: Overlay, steps: Sequence[Step], signed: str
+) -> Iterator[dict[str, str]]:
+    """For each patch, the content after it of all files that are ours or have a line of ours."""
+    sources: set[str] = set()
+    before: Set[str] = set()
+    maintained: list[str] = []
+    for step in steps:
+        sources.update(step.sources)
+        state = overlay.tree(base, sources)
+        new = state.keys() - before - base.keys()
+        theirs = {f"{Path(name).parent}/{file.name}" for name in new for file in (tree / name).parent.glob("*")}
+        maintained += maintainers.patterns(new, theirs | (overlay.texts.keys() - new))
+        before = state.keys()
+        yield {**state, maintainers.FILE: maintainers.with_entry(base[maintainers.FILE], signed, maintained)}
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    settings = from_environment({**environ, "PAGES": "", "PATCH": ""})
+    if not shutil.which("git"):
+        raise UserError("git is needed to make patches; install git")
+    person = git.author()
+    date = git.asked(PROJECT, "log", "-1", "--format=%cI")
+    if not date:
+        raise UserError(f"{PROJECT} has no git history, but patches get their date from it; use a clone")
+    tree = source.obtain(settings).path
+    try:
+        target = settings.out / "series"
+        ours.claim(target)
+        with tempfile.TemporaryDirectory(prefix=".series-", dir=settings.out) as folder:
+            made = make(tree, Path(folder) / "new", person, date, settings.out)
+            (Path(folder) / "new" / ours.MARKER).touch()
+            if target.exists():
+                target.rename(Path(folder) / "old")
+            (Path(folder) / "new").rename(target)
+    except OSError as error:
+        raise UserError(f"cannot write {settings.out}: {error.strerror}; choose another O=") from None
+    print(f"{len(made) - 1} patches and a cover letter; to apply them: git am --empty=drop {target}/*.patch")
+    return 0
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("series", run, environ)
