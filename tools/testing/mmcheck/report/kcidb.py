@@ -6,6 +6,7 @@ of a test run derives from the verdicts of its run, so the same results always g
 sent.
 """
 
+import functools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -174,6 +175,7 @@ class Submission:
         """The test runs of one boot."""
         run = disk.digest("".join(map(str, one.cases)).encode())[:16]
         began = datetime.fromisoformat(one.began).timestamp()
+        build = self.build_id(one)
         number: dict[str, int] = {}
         for case in one.cases:
             name = f"{case.suite}.{case.name}".rstrip(".")
@@ -181,7 +183,7 @@ class Submission:
             again = [str(number[name])] if number[name] > 1 else []
             item: Item = {
                 "id": self.id(run, name, *again),
-                "build_id": self.build_id(one),
+                "build_id": build,
                 "origin": self.origin,
                 "environment": {"comment": environment(one.arch), "misc": {"arch": one.arch}},
                 "path": path(one.kind, case),
@@ -221,6 +223,7 @@ def excerpt(text: str) -> str:
     return results.printable(text)[:EXCERPT]
 
 
+@functools.cache
 def overlay() -> str:
     """A digest of all that this repository lays over a kernel."""
     whole = sha256()

@@ -51,7 +51,8 @@ def run(environ: Mapping[str, str]) -> int:
     source.judge(settings)
     selftests.provide(environ["ARCH"])
     session = SelftestRun(prepare(selftests.request(environ["ARCH"]), environ))
-    pack(session, environ.get("TESTS", ""), target)
+    with session.launch.hold():
+        pack(session, environ.get("TESTS", ""), target)
     progress.say(f"Image, initramfs.cpio.gz, xfs.img.gz and the kernel's cmdline are in {target}")
     return 0
 

@@ -28,12 +28,16 @@ TIMEOUT = 900
 """Seconds for a whole run: three times kunit.py's own limit, since here each case has a limit too."""
 
 
+_HELD: set[Path] = set()
+"""The build folders that this process holds."""
+
+
 class Launch:
     """One run of the kernel's kunit.py in one build folder."""
 
     def __init__(self, request: Request, settings: Settings, tree: Path, label: str, stamp: str) -> None:
         self.request, self.settings, self.tree, self.label, self.stamp = request, settings, tree, label, stamp
-        self.build_failed = self._holds = False
+        self.build_failed = False
         self.origin = self.cell = self.repeat = ""
         self.scope = request.known.glob or ""
         self.cases: list[results.Case] = []
@@ -78,15 +82,15 @@ class Launch:
 
         A command that boots what it builds holds it from the build to the last boot.
         """
-        if self._holds:
+        if self.build in _HELD:
             yield
             return
         with held(self.settings.out / "lock" / f"{self.build.name}.build", f"it uses {self.build}"):
-            self._holds = True
+            _HELD.add(self.build)
             try:
                 yield
             finally:
-                self._holds = False
+                _HELD.remove(self.build)
 
     def spread(self) -> list[str]:
         """Globs by which the suites run in several boots at a time; [] for one boot.

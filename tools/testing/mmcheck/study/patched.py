@@ -147,16 +147,17 @@ class Session:
         An architecture may lack some of `tests`.
         """
         words = [f"--arch={self.settings.arch}", *(f"--kconfig_add={line}" for line in config)]
-        if self.launch("build", *words).run():
-            raise UserError(f"linux {self.label} does not build for {self.settings.arch}: see the lines above")
-        for glob in [[test] for test in tests] or [[]]:
-            launch = self.launch("exec", *words, "--kernel_args", self.parameter, *glob)
-            try:
-                launch.run()
-                with (launch.build / "test.log").open(errors="replace") as lines:
-                    self.note(results.kunit(lines))
-            except UserError as error:
-                progress.say(f"{' '.join(glob) or 'the suites'}: {error}")
+        build = self.launch("build", *words)
+        with build.hold():
+            if build.run():
+                raise UserError(f"linux {self.label} does not build for {self.settings.arch}: see the lines above")
+            for glob in [[test] for test in tests] or [[]]:
+                launch = self.launch("exec", *words, "--kernel_args", self.parameter, *glob)
+                try:
+                    launch.run()
+                    self.note(launch.cases)
+                except UserError as error:
+                    progress.say(f"{' '.join(glob) or 'the suites'}: {error}")
 
     def launch(self, *words: str) -> Launch:
         """How to run kunit.py on the tree."""
@@ -172,11 +173,13 @@ class Session:
         alone = [selftests.Program(name) for name in reproducers]
         every = [*selftests.programs(), *alone]
         wanted = selftests.chosen(selftests.programs() if whole else every, globs) if globs or whole else []
-        files = session.build([program.name for program in wanted]) if wanted else {}
-        if not wanted:
-            session.kernel()
-        files |= compiled(reproducers, arch, session.folder / "reproducers", launch.build / "usr/include")
-        self.note(session.run([*wanted, *alone], every, files))
+        launch.scope = " ".join(program.name for program in ([] if whole else [*wanted, *alone]))
+        with session.recorded():
+            files = session.build([program.name for program in wanted]) if wanted else {}
+            if not wanted:
+                session.kernel()
+            files |= compiled(reproducers, arch, session.folder / "reproducers", launch.build / "usr/include")
+            self.note(session.run([*wanted, *alone], every, files))
 
     def verdict(self, issue: Issue, test: str) -> str:
         """What became of a test of an issue, or of its reproducer."""
