@@ -54,7 +54,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     launch.cell = environ.get(NAME, "")
     launch.repeat = closing.again(arguments, environ)
     status = launch.run()
-    for line in [*launch.skipped(), *launch.closing(environ)]:
+    for line in [*launch.skipped(environ), *launch.closing(environ)]:
         progress.say(line)
     return status
 
