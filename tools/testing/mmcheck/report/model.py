@@ -93,7 +93,7 @@ class Reason:
 def reasons(data: Input, tests: Tests) -> list[Reason]:
     """Why tests were skipped; the reason that costs the most tests comes first."""
     table = skips.load()
-    found: dict[str, Reason] = {}
+    found: dict[tuple[str, str], Reason] = {}
     for run in data.runs:
         variables = _variables(run)
         likely = skips.likely(table, run.kernel, run.arch, variables.get("PAGES") or "4K")
@@ -104,7 +104,8 @@ def reasons(data: Input, tests: Tests) -> list[Reason]:
             line = next((line for line in own if line.explains(case)), None)
             said = " ".join(case.text).strip() or "no reason given"
             why = line.why if line else said[:1].upper() + said[1:]
-            reason = found.setdefault(why, Reason(why))
+            # Tests with one reason may need different commands.
+            reason = found.setdefault((why, line.unskip if line else ""), Reason(why))
             # Prefer the command for arm64: it runs most of the tests.
             better = not reason.unskip or (run.arch == "arm64" and "--arch=arm64" not in reason.unskip)
             if line and line.unskip and not line.selftests and better:
