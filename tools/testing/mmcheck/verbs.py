@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from .core.errors import PASSED, UserError
-from .core.variables import NAMES, STATUSES, SWITCHES, option
+from .core.variables import NAMES, SWITCHES, option, statuses
 
 KERNEL = "KERNEL KDIR PATCH ARCH PAGES FEATURES"
 
@@ -29,6 +29,8 @@ class Verb:
     reads:    the variables that it reads, except O and INSTALL
     example:  arguments that make sense
     other:    by variable, its meaning if that is special for this verb
+    fails:    the meaning of exit status 1, or "" if the command never returns it
+    skips:    whether it returns 4 if all tests were skipped
     """
 
     says: str
@@ -36,6 +38,8 @@ class Verb:
     reads: str = ""
     example: str = ""
     other: Mapping[str, str] = field(default_factory=dict)
+    fails: str = ""
+    skips: bool = False
 
     @property
     def variables(self) -> dict[str, str]:
@@ -64,12 +68,15 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "run.launcher",
             f"{KERNEL} JOBS",
             "--arch=arm64 'contpte*'",
+            fails="a test failed",
         ),
         "kselftest": Verb(
             "the selftests, in a virtual machine",
             "run.kselftest",
             f"{KERNEL} TARGETS TESTS SUITE HOST STRICT KERNEL_ARGS KCONFIG_ADD",
             "--arch arm64 --tests folio_fork",
+            fails="a test failed",
+            skips=True,
         ),
         "matrix": Verb(
             "kernels x architectures x page sizes x flavours, one table",
@@ -77,6 +84,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "ONLY FILES KDIR PATCH JOBS MATRIX",
             "--only '7.3 arm64 *'",
             {"ONLY": "globs of cells, separated by commas: what to run"},
+            fails="a test failed, or skips.toml does not allow a skip",
         ),
         "bundle": Verb(
             "kernel and selftests for a lab: image, initramfs, disk", "run.bundle", f"{KERNEL} TESTS", "--arch arm64"
@@ -86,7 +94,12 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         "doctor": Verb("what this machine has, what it lacks, and what that costs", "run.doctor", "JSON"),
     },
     "Read the results": {
-        "results": Verb("one summary of all runs, as JSON and JUnit XML too", "report.collect"),
+        "results": Verb(
+            "one summary of the last runs, as JSON and JUnit XML too",
+            "report.collect",
+            fails="a test failed",
+            skips=True,
+        ),
         "report": Verb("one HTML page of all results, failures first", "report"),
         "kcidb": Verb("the results as a submission to KCIDB, in a file", "report.kcidb", "ORIGIN KDIR"),
     },
@@ -100,6 +113,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
                 "ONLY": "globs of names of mutants, separated by blanks",
                 "MATRIX": "1: find every case that notices, not only the first; selftests: the same for the selftests",
             },
+            fails="a mutant survived without a known reason, or a test failed for an equivalent mutant",
         ),
         "known-issues": Verb(
             "do the tests of each known issue fail without its patch, and pass with it?",
@@ -107,6 +121,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             f"{KERNEL} ONLY BEFORE",
             "--kernel 7.3 --only 13",
             {"ONLY": "numbers of known issues, separated by blanks"},
+            fails="a patch does not fix its issue, or no test shows that it does",
         ),
         "patches": Verb(
             "the patches of known issues as mails, each applied, checked, built, and shown to fix its issue",
@@ -114,6 +129,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "KERNEL KDIR ARCH PAGES FEATURES FROM ONLY BEFORE BOOT",
             "--kernel 7.3 --from 'Name <name@example.org>'",
             {"ONLY": "numbers of known issues, separated by blanks"},
+            fails="a patch fails a check, or changes the verdict of another test",
         ),
         "patterns": Verb(
             "places that look like an earlier bug, each with its verdict",
@@ -137,7 +153,11 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         "bench-compare": Verb(
             "two results of bench side by side", "study.bench_compare", "A B", "--a out --b other/out"
         ),
-        "bench-launcher": Verb("times of the launcher, compared with plain kunit.py", "dev.bench_launcher"),
+        "bench-launcher": Verb(
+            "times of the launcher, compared with plain kunit.py",
+            "dev.bench_launcher",
+            fails="a time is over its limit",
+        ),
     },
     "Put the suites into a tree": {
         "graft": Verb(
@@ -159,10 +179,14 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         ),
     },
     "This repository": {
-        "check": Verb("all tests of this repository, as CI runs them", "dev.check"),
-        "check-host": Verb("the tests that need no kernel", "dev.check:main_host"),
-        "check-report": Verb("tests of the report's page in Chromium: looks, keyboard, accessibility", "dev.look"),
-        "report-pictures": Verb("the pictures of the report's page in Documentation/", "dev.look:main_pictures"),
+        "check": Verb("all tests of this repository, as CI runs them", "dev.check", fails="a test failed"),
+        "check-host": Verb("the tests that need no kernel", "dev.check:main_host", fails="a test failed"),
+        "check-report": Verb(
+            "tests of the report's page in Chromium: looks, keyboard, accessibility", "dev.look", fails="a test failed"
+        ),
+        "report-pictures": Verb(
+            "the pictures of the report's page in Documentation/", "dev.look:main_pictures", fails="Chromium failed"
+        ),
         "htmldocs": Verb("Documentation/ as HTML", "dev.htmldocs"),
     },
 }
@@ -181,16 +205,18 @@ def overview() -> str:
     lines = ["usage: ./mmcheck VERB [--option VALUE ...] [NAME=VALUE ...], or make VERB [NAME=VALUE ...]", ""]
     for title, verbs in GROUPS.items():
         lines += [title, *(f"  {name:16} {verb.says}" for name, verb in verbs.items())]
-    return "\n".join([*lines, "", "./mmcheck VERB --help has the variables of a verb, and an example.", "", STATUSES])
+    hint = "./mmcheck VERB --help has the variables and exit statuses of a verb, and an example."
+    return "\n".join([*lines, "", hint])
 
 
 def parser(name: str) -> argparse.ArgumentParser:
     """The parser for the arguments of a verb."""
     verb = VERBS[name]
+    example = [f"example: ./mmcheck {name} {verb.example}"] if verb.example else []
     made = _Parser(
         prog=f"./mmcheck {name}",
         description=verb.about,
-        epilog="\n".join([*([f"example: ./mmcheck {name} {verb.example}"] if verb.example else []), "", STATUSES]),
+        epilog="\n".join([*example, "", statuses(verb.fails, verb.skips)]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -11,7 +11,7 @@ NAMES: Mapping[str, str] = {
     "BEFORE": "no: run only the kernel with the patches",
     "BOOT": "no: only write and check the mails; build and boot nothing",
     "BUDGET": "with MATRIX=selftests, seconds that programs may run for each mutant",
-    "FEATURES": "atomic_rmw, or nothing: what the overlay adds to the kernel (all of them; none with KDIR=)",
+    "FEATURES": "atomic_rmw, or nothing: code that mmcheck adds besides the tests (atomic_rmw; nothing with KDIR=)",
     "FILES": "files of the kernel, separated by commas: run only what tests these files",
     "FROM": "your name and address for the patches: 'Name <name@example.org>'",
     "GENERATED": "1: mutants that rules generate, in place of the catalogue's",
@@ -37,16 +37,29 @@ NAMES: Mapping[str, str] = {
     "STRICT": "1: a test that meets a known issue fails, and is not skipped",
     "SUITE": "upstream: the kernel's own mm selftests in place of these",
     "TARGETS": "mm, the only value",
-    "TESTS": "selftests to run, separated by blanks: 'folio_fork contpte_fold' (all)",
+    "TESTS": "selftests to run: programs, or suite.variant.case, or globs of these: 'folio_fork *.xfs.*' (all)",
 }
 """Each variable that a verb reads. The option of KERNEL_ARGS is --kernel-args, for example."""
 
 SWITCHES = frozenset(name for name, about in NAMES.items() if about.startswith("1:"))
 """The variables whose option needs no value."""
 
-STATUSES = """\
-exit status: 0 all passed, 1 a test failed, 125 no verdict (git bisect run skips such a commit), 130 interrupted;
-for the selftests also 4, all were skipped. make turns every status but 0 into 2."""
+
+def statuses(fails: str = "a test failed", skips: bool = False) -> str:
+    """What the exit statuses of a command mean.
+
+    fails: the meaning of status 1, or "" if the command never returns it
+    skips: whether the command returns 4 if all tests were skipped
+    """
+    found = {
+        0: "passed" if fails else "done",
+        1: fails,
+        4: "all tests were skipped" if skips else "",
+        125: "no verdict: git bisect run skips such a commit" if fails else "not done: the last line says why",
+        130: "interrupted",
+    }
+    lines = [f"  {status:<4}{meaning}" for status, meaning in found.items() if meaning]
+    return "\n".join(["exit status (make turns every status but 0 into 2):", *lines])
 
 
 def listed(*names: str) -> str:

@@ -96,7 +96,12 @@ def kills() -> str:
         "#fragile mutants",
         "#suites never the only one to notice",
     ]
-    return grid("Kill matrices", head, rows) + "".join(parts) if rows else ""
+    # Say first that no run on this machine measured it.
+    origin = (
+        "<p>These numbers are part of mmcheck, not results of the runs on this page: <code>make mutants MATRIX=1</code>"
+    )
+    origin += " measured them for the packaged kernels.</p>"
+    return origin + grid("Kill matrices", head, rows) + "".join(parts) if rows else ""
 
 
 def covered(files: Sequence[JSON]) -> str:

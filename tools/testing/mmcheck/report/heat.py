@@ -72,21 +72,23 @@ def embedded(data: Input, history: History) -> dict[str, Any]:
     """The data of all cases for the heat map and the search. Numbers stand for cells, cases, texts and reports.
 
     cells:  name (n), state (k), counts (w), the command that runs it (a), its log (l), kernel and tools (i)
-    suites: name (n), its cases (c), and by number of a cell: one letter per case (s), what cases say (t), their tracks
-            (h); t and h have, for each text and each track, the numbers of its cases
+    suites: name (n), "selftest" or "" (k), its cases (c), and by number of a cell: one letter per case (s), what cases
+            say (t), their tracks (h); t and h have, for each text and each track, the numbers of its cases
     texts:  each text once
     times:  when each report was made; a track is the states of a case in turn: number of a report, letter of the state
     """
     columns = cells(data)
     texts: dict[str, int] = {}
-    suites: dict[str, dict[int, list[results.Case]]] = {}
+    # A KUnit suite and a selftest may have the same name.
+    suites: dict[tuple[str, str], dict[int, list[results.Case]]] = {}
     for column, (_, run) in enumerate(columns):
         for case in run.cases if run else []:
-            suites.setdefault(case.suite, {}).setdefault(column, []).append(case)
+            suite = (case.suite, "selftest" if run and run.selftests else "")
+            suites.setdefault(suite, {}).setdefault(column, []).append(case)
     names = [name for name, _ in columns]
     changed = tracks(history)
     found = [_suite(name, own, names, texts, changed) for name, own in suites.items()]
-    found.sort(key=lambda suite: (-_worst(suite), str(suite["n"])))
+    found.sort(key=lambda suite: (-_worst(suite), str(suite["n"]), str(suite["k"])))
     return {
         "cells": [_cell(name, run) for name, run in columns],
         "suites": found,
@@ -96,7 +98,7 @@ def embedded(data: Input, history: History) -> dict[str, Any]:
 
 
 def _suite(
-    name: str,
+    suite: tuple[str, str],
     columns: Mapping[int, Sequence[results.Case]],
     cells_by_column: Sequence[str],
     texts: dict[str, int],
@@ -125,7 +127,7 @@ def _suite(
             said[str(column)] = {str(text): ranges(numbers) for text, numbers in by_text.items()}
         if by_track:
             tracked[str(column)] = {track: ranges(numbers) for track, numbers in by_track.items()}
-    return {"n": name, "c": list(names), "s": letters, "t": said, "h": tracked}
+    return {"n": suite[0], "k": suite[1], "c": list(names), "s": letters, "t": said, "h": tracked}
 
 
 def _worst(suite: Mapping[str, Any]) -> int:
@@ -196,4 +198,4 @@ def _where(tests: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
 
 def suites_of(runs: Sequence[Run]) -> int:
     """How many suites have a case."""
-    return len({case.suite for run in runs for case in run.cases})
+    return len({(case.suite, run.selftests) for run in runs for case in run.cases})

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the page says about tests: their states, skips and known issues, from the records."""
 
-import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..boot import results
+from ..core.settings import VARIABLES
 from ..kernel import known_issues
 from ..run import skips
 from .records import Input, Run
@@ -92,31 +93,33 @@ class Reason:
 def reasons(data: Input, tests: Tests) -> list[Reason]:
     """Why tests were skipped; the reason that costs the most tests comes first."""
     table = skips.load()
-    found: dict[str, Reason] = {}
+    found: dict[tuple[str, str], Reason] = {}
     for run in data.runs:
-        own = [line for line in table if not run.cell or line.holds(run.cell)]
+        variables = _variables(run)
+        likely = skips.likely(table, run.kernel, run.arch, variables.get("PAGES") or "4K")
+        own = [line for line in table if line.holds(run.cell)] if run.cell else likely
         for case in run.cases:
             if case.state != "skipped" or any(map(known_issues.MET.match, case.text)):
                 continue
             line = next((line for line in own if line.explains(case)), None)
             said = " ".join(case.text).strip() or "no reason given"
             why = line.why if line else said[:1].upper() + said[1:]
-            reason = found.setdefault(why, Reason(why))
+            # Tests with one reason may need different commands.
+            reason = found.setdefault((why, line.unskip if line else ""), Reason(why))
             # Prefer the command for arm64: it runs most of the tests.
             better = not reason.unskip or (run.arch == "arm64" and "--arch=arm64" not in reason.unskip)
             if line and line.unskip and not line.selftests and better:
-                reason.unskip = _unskip(run, line)
+                reason.unskip = skips.command(line, run.arch, variables)
             names = reason.lost if label(case) in tests.skipped else reason.some
             if label(case) not in names:
                 names.append(label(case))
     return sorted(found.values(), key=lambda one: (-len(one.lost), -len(one.some), one.why))
 
 
-def _unskip(run: Run, line: skips.Line) -> str:
-    """The whole command, for the kernel of a run that skipped something."""
-    arch = "" if "--arch" in line.unskip or not run.arch else f" --arch={run.arch}"
-    variables = re.findall(r"\b(?:KERNEL|KDIR|PATCH|PAGES|O)=\S+(?= )", run.command.partition("./tools")[0])
-    return " ".join([*variables, f"./tools/testing/kunit/kunit.py run{arch} {line.unskip}"])
+def _variables(run: Run) -> dict[str, str]:
+    """The variables in the command of a run that choose its kernel and its output."""
+    words = (word.partition("=") for word in shlex.split(run.command.partition(" ./")[0]))
+    return {name: value for name, _, value in words if name in VARIABLES}
 
 
 @dataclass

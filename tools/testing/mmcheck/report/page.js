@@ -15,6 +15,8 @@ function make(name, properties, ...children) {
   node.append(...children.filter(child => child !== null));
   return node;
 }
+// KUnit suites and selftests may have the same name, but no cell has both.
+const title = suite => suite.k ? suite.n + " " + suite.k : suite.n;
 const full = (suite, number) => suite.c[number] ? suite.n + "." + suite.c[number] : suite.n;
 const count = (letters, letter) => [...letters].filter(one => one === letter).length;
 // From { value: "1 3-5" }, as the data has it, to a map from each number to its value.
@@ -74,11 +76,11 @@ function draw() {
   for (const cell of data.cells) head.append(make("th", { scope: "col", title: cell.n + ": " + cell.w }, make("span", {}, cell.n)));
   const body = make("tbody");
   for (const suite of rows) {
-    const row = make("tr", {}, make("th", { scope: "row", title: suite.n }, suite.n));
+    const row = make("tr", {}, make("th", { scope: "row", title: title(suite) }, suite.n, suite.k ? make("span", { className: "soft" }, " " + suite.k) : null));
     data.cells.forEach((cell, column) => {
       const letters = suite.s[column];
       if (letters) {
-        row.append(make("td", { className: shade(letters), tabIndex: -1, role: "gridcell", "aria-label": sum(letters), title: suite.n + " on " + cell.n + ": " + sum(letters) }));
+        row.append(make("td", { className: shade(letters), tabIndex: -1, role: "gridcell", "aria-label": sum(letters), title: title(suite) + " on " + cell.n + ": " + sum(letters) }));
         row.lastChild.at = [suite, column];
       } else row.append(make("td", { className: cell.k === "missing" ? "e missing" : cell.k === "none" ? "e n" : "e", role: "gridcell" }));
     });
@@ -115,20 +117,21 @@ function cases(suite, column) {
   const order = [...suite.c.keys()].filter(n => letters[n] !== ".").sort((a, b) => "fsp".indexOf(letters[a]) - "fsp".indexOf(letters[b]) || a - b);
   const rows = order.map(n => make("tr", {}, make("td", {}, link(full(suite, n))), state(letters[n]),
     make("td", {}, said(suite, column, n), track(suite, column, n) ? make("div", { className: "soft" }, track(suite, column, n)) : null)));
-  detail.replaceChildren(make("h3", {}, suite.n + " on " + cell.n), make("p", {}, sum(letters)), table(["case", "verdict", "what it says"], rows));
+  detail.replaceChildren(make("h3", {}, title(suite) + " on " + cell.n), make("p", {}, sum(letters)), table(["case", "verdict", "what it says"], rows));
 }
 // One case in all cells.
 function one(name) {
+  const rows = [];
   for (const suite of data.suites) {
     const number = suite.c.findIndex((_, n) => full(suite, n) === name);
-    if (number < 0) continue;
-    const rows = Object.keys(suite.s).filter(c => suite.s[c][number] !== ".").map(c => make("tr", {}, make("td", {}, data.cells[c].n), state(suite.s[c][number]),
-      make("td", {}, said(suite, c, number), make("div", { className: "soft" }, track(suite, c, number) || (data.times.length > 1 ? "no change" : "first report")))));
-    const card = document.getElementById(anchor(name));
-    detail.replaceChildren(make("h3", {}, name), card ? make("p", {}, make("a", { href: "#" + card.id }, "The failure, with the line that repeats it")) : "",
-      table(["cell", "verdict", "what it says, and its history"], rows));
-    return;
+    for (const c of number < 0 ? [] : Object.keys(suite.s).filter(c => suite.s[c][number] !== "."))
+      rows.push(make("tr", {}, make("td", {}, data.cells[c].n), state(suite.s[c][number]),
+        make("td", {}, said(suite, c, number), make("div", { className: "soft" }, track(suite, c, number) || (data.times.length > 1 ? "no change" : "first report")))));
   }
+  if (!rows.length) return;
+  const card = document.getElementById(anchor(name));
+  detail.replaceChildren(make("h3", {}, name), card ? make("p", {}, make("a", { href: "#" + card.id }, "The failure, with the line that repeats it")) : "",
+    table(["cell", "verdict", "what it says, and its history"], rows));
 }
 // One cell: its command, its log, and its suites with their counts.
 function whole(name) {
@@ -148,8 +151,9 @@ function follow() {
   const asked = new URLSearchParams(location.hash.slice(1).replaceAll("+", "%2B"));
   if (asked.has("case")) one(asked.get("case"));
   else if (asked.has("suite")) {
-    const suite = data.suites.find(s => s.n === asked.get("suite")), column = data.cells.findIndex(c => c.n === asked.get("cell"));
-    if (suite && suite.s[column]) cases(suite, column);
+    const column = data.cells.findIndex(c => c.n === asked.get("cell"));
+    const suite = data.suites.find(s => s.n === asked.get("suite") && s.s[column]);
+    if (suite) cases(suite, column);
   } else if (asked.has("cell")) whole(asked.get("cell"));
   else return;
   detail.focus({ preventScroll: true });

@@ -36,16 +36,24 @@ def words(command: str) -> Markup:
 
 def tiles(data: Input, number: Mapping[str, int]) -> list[tuple[str, str, str, str]]:
     """Numbers to act on: number, what it is, its colour, the part of the page that tells more."""
+
+    def many(name: str, what: str) -> str:
+        return model.plural(number[name], what).partition(" ")[2]
+
     found = [
-        (number["failed"], "failed tests", "bad", "failures"),
-        (number["new"], "of them new", "bad", "failures"),
-        (number["fixed"], "fixed", "good", "history"),
-        (number["none"], "without a verdict", "warn", "failures"),
-        (number["met"], "known issues hit", "warn", "issues"),
-        (number["nowhere"], "tests that nothing ran", "warn", "skips"),
-        (number["missing"], "cells not run", "warn", "cells"),
+        ("failed", many("failed", "failed test"), "bad", "failures"),
+        ("new", "of them new", "bad", "failures"),
+        ("fixed", "fixed", "good", "history"),
+        ("none", "without a verdict", "warn", "failures"),
+        ("met", many("met", "known issue") + " hit", "warn", "issues"),
+        ("nowhere", many("nowhere", "test") + " skipped: how to run them", "", "skips"),
+        ("missing", many("missing", "cell") + " not run", "warn", "cells"),
     ]
-    shown = [(str(n), what, kind if n else "", where) for n, what, kind, where in found if n or what == "failed tests"]
+    shown = [
+        (str(number[name]), what, kind if number[name] else "", where)
+        for name, what, kind, where in found
+        if number[name] or name == "failed"
+    ]
     for content in data.mutants:
         killed, could = extras.score(content["mutants"])
         if could:
@@ -63,6 +71,7 @@ def render(data: Input, history: History, now: Mapping[str, Mapping[str, str]], 
     missing = [name for name in data.planned if name not in now]
     columns, rows = heat.squares(data)
     bad = [one for one in failed if one.verdict]
+    reasons = model.reasons(data, tests)
     number = {
         "failed": len(bad),
         "new": sum(bool(one.new) for one in bad),
@@ -91,7 +100,9 @@ def render(data: Input, history: History, now: Mapping[str, Mapping[str, str]], 
         "missing": len(missing),
         "tests": tests,
         "suites": heat.suites_of(data.runs),
-        "reasons": model.reasons(data, tests),
+        "kind": "cell" if data.planned else "run",
+        "reasons": reasons,
+        "elsewhere": len({name for one in reasons if one.unskip for name in one.lost}),
         "met": met,
         "extra": [(name, title, Markup(body)) for name, title, body in extra if body],
         "events": heat.events(history),

@@ -53,6 +53,11 @@ class Run:
     source: str = ""
     emulator: str = ""
 
+    @property
+    def selftests(self) -> bool:
+        """Whether it ran selftests, not KUnit suites."""
+        return self.cell.selftests if self.cell else "kselftest" in self.command
+
     def again(self, case: results.Case) -> str:
         """The line that runs one case again, or ""."""
         if not self.command:

@@ -236,9 +236,11 @@ class Launch:
         except FileNotFoundError:
             return outcome.Outcome()
 
-    def skipped(self) -> list[str]:
+    def skipped(self, environ: Mapping[str, str]) -> list[str]:
         """Lines about the cases that the last boot skipped and that another command would run: how many, and how."""
-        return skips.summary(self.cases, skips.load())
+        version, _ = identity.banner([self.log])
+        lines = skips.likely(skips.load(), version, self.settings.arch, self.settings.pages)
+        return skips.summary(self.cases, lines, self.settings.arch, environ)
 
     def closing(self, environ: Mapping[str, str]) -> list[str]:
         """The paragraph that ends the run."""

@@ -24,7 +24,7 @@ from the environment:
 {variables.listed("KERNEL", "KDIR", "PATCH", "PAGES", "FEATURES", "JOBS", "O", "INSTALL")}
 --no-install is the same as INSTALL=no.
 
-{variables.STATUSES}
+{variables.statuses()}
 """
 
 
@@ -46,15 +46,15 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     if request.known.help:
         settings = from_environment(environ, "um")
         source.judge(settings)
+        print(HELP, flush=True)
         if not source.here(settings):
-            print(HELP, end="")
-            print(f"\nThe arguments of the kernel's own kunit.py are shown once linux {settings.kernel} is downloaded.")
+            print(f"The arguments of the kernel's own kunit.py are shown once linux {settings.kernel} is downloaded.")
             return 0
     launch = prepare(request, environ)
     launch.cell = environ.get(NAME, "")
     launch.repeat = closing.again(arguments, environ)
     status = launch.run()
-    for line in [*launch.skipped(), *launch.closing(environ)]:
+    for line in [*launch.skipped(environ), *launch.closing(environ)]:
         progress.say(line)
     return status
 

@@ -8,15 +8,17 @@ matches no skip any more is reported, so that the table stays true.
 import dataclasses
 import fnmatch
 import re
+import shlex
 import tomllib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..boot import results
 from ..core.errors import UserError
 from ..core.settings import PROJECT
+from . import closing
 from .cell import Cell
 
 TABLE = Path(__file__).parent / "skips.toml"
@@ -36,7 +38,7 @@ class Line:
     why:       the reason
     says:      glob of what the test says
     cases:     globs of `suite.case`, or `suite.case: parameter`
-    unskip:    the command that runs them, or ""
+    unskip:    the variables and arguments with which kunit.py runs them, or ""
     selftests: the line is for selftests, not for KUnit suites
     maybe:     the machine decides whether the cases are skipped
     only:      by condition (a field of Cell), the values for which the line holds; "!" in front of a value excludes it
@@ -160,9 +162,46 @@ def absent(cases: Sequence[results.Case], suites: Sequence[str]) -> list[results
     return [results.Case(suite, "", "skipped", text=[ABSENT]) for suite in suites if suite not in present]
 
 
-def summary(cases: Sequence[results.Case], lines: Sequence[Line]) -> list[str]:
+def likely(lines: Sequence[Line], version: str, arch: str, pages: str) -> list[Line]:
+    """The lines that may be about a run outside of the matrix, whose flavour is not known.
+
+    version, arch: of the kernel, or "". If the table does not name the version, the lines of all versions count.
+    """
+    match = re.match(r"\d+\.\d+", version)
+    named = {value.removeprefix("!") for line in lines for _, values in line.only for value in values}
+    known = {"arch": arch, "pages": pages, "kernel": match[0] if match and match[0] in named else ""}
+    return [
+        line for line in lines if all(fits(values, known[field]) for field, values in line.only if known.get(field))
+    ]
+
+
+def command(line: Line, arch: str, environ: Mapping[str, str]) -> str:
+    """The whole command that runs the cases, after a run of `arch` with the variables `environ` skipped them."""
+    words = shlex.split(line.unskip)
+    own = dict(word.split("=", 1) for word in words if re.match(r"[A-Z]+=", word))
+    arguments = [word for word in words if not re.match(r"[A-Z]+=", word)]
+    given = {name: value for name, value in environ.items() if name != "ARCH"}
+    if "KERNEL" in own:
+        # The cases need another kernel than the user's own tree, and the patch is for that tree.
+        given = {name: value for name, value in given.items() if name not in ("KDIR", "PATCH")}
+    wanted = next((word.partition("=")[2] for word in arguments if word.startswith("--arch=")), "")
+    if wanted not in ("", "arm64"):
+        given.pop("PAGES", None)
+    return closing.again(["run", *([] if wanted else [f"--arch={arch}"]), *arguments], {**given, **own})
+
+
+NEWER = "KERNEL=7.3"
+"""The cases of lines with only this `unskip` run with a newer kernel, without any option."""
+
+
+def summary(cases: Sequence[results.Case], lines: Sequence[Line], arch: str, environ: Mapping[str, str]) -> list[str]:
     """The reasons of skips that another command avoids, with this command; the most frequent reason comes first."""
     skipped = [case for case in cases if case.state == "skipped"]
     found = (next((line for line in lines if line.explains(case)), None) for case in skipped)
-    reasons = Counter(f"{line.why} To run them: {line.unskip}" for line in found if line and line.unskip)
+    reasons = Counter(
+        f"{'These tests need functions of 7.3.' if line.unskip == NEWER else line.why} "
+        f"To run them: {command(line, arch, environ)}"
+        for line in found
+        if line and line.unskip
+    )
     return [f"{number} skipped: {why}" for why, number in reasons.most_common()]

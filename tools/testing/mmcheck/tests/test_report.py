@@ -152,6 +152,36 @@ def test_the_data_of_the_page_are_whole(tmp_path: Path) -> None:
     }
 
 
+def test_a_suite_and_a_selftest_of_one_name_have_two_rows(tmp_path: Path) -> None:
+    seeded.recorded(tmp_path, "linux-arm64-4K", [results.Case("contpte_fold", "a", "passed")], command="./kunit.py run")
+    again = "make kselftest TARGETS=mm ARCH=arm64"
+    own = [results.Case("contpte_fold", "xfs.a", "failed"), results.Case("contpte_fold", "xfs.b", "skipped")]
+    seeded.recorded(tmp_path, "linux-arm64-4K", own, kind="kselftest", command=again, id="another")
+    report.run(tmp_path)
+    text, _ = understood(tmp_path / "report/index.html")
+    content = data(text)
+    assert [(suite["n"], suite["k"], suite["c"]) for suite in content["suites"]] == [
+        ("contpte_fold", "selftest", ["xfs.a", "xfs.b"]),
+        ("contpte_fold", "", ["a"]),
+    ]
+    words = plain(text)
+    assert "3 tests in 2 suites, each counted once: 1 passed, 1 failed, 1 skipped in every run." in words
+    assert " 1 failed test 1 test skipped: how to run them " in words
+
+
+def test_the_page_says_how_to_run_what_was_skipped(tmp_path: Path) -> None:
+    race = results.Case("contpte_race", "a", "skipped", text=["needs two CPUs"])
+    odd = results.Case("s", "b", "skipped", text=["needs luck"])
+    again = "KDIR=/l ./tools/testing/kunit/kunit.py run --arch=arm64"
+    own = [race, odd, results.Case("s", "c", "passed")]
+    seeded.recorded(tmp_path, "linux-arm64-4K", own, version="6.12.117", command=again)
+    report.run(tmp_path)
+    words = plain((tmp_path / "report/index.html").read_text())
+    assert "2 tests did not run. This is no failure: each needs another kernel" in words
+    assert "The commands below run 1 of them. make matrix runs many configurations." in words
+    assert "KDIR=/l ./tools/testing/kunit/kunit.py run --arch=arm64 --qemu_args &#39;-smp 2&#39;" in words
+
+
 def test_a_page_of_a_whole_matrix_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "junit", lambda *_: b"")  # takes long, and the page does not read it
     long = [f"line {n} of a splat that says what is wrong with the kernel, and where it was" for n in range(300)]
@@ -204,6 +234,7 @@ def test_the_kill_matrix_says_what_notices_nothing_and_what_is_fragile(
     monkeypatch.setattr(killmatrix, "reasons", lambda: {"u.*": "it measures"})
     html = extras.kills()
     words = plain(html)
+    assert words.startswith("These numbers are part of mmcheck, not results of the runs on this page: ")
     assert "7.3-arm64 3 4 2 50.0% 1 2" in words
     assert "s.idle : no reason given" in words and "u.why : it measures" in words
     assert "fragile mutants: one case alone notices them s.a alone: alone" in words

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Skips are gated: what the table allows, what it does not, and that it names what there is."""
 
+import dataclasses
 import fnmatch
 import json
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -12,10 +14,11 @@ import pytest
 from mmcheck.boot import results
 from mmcheck.boot.results import Case
 from mmcheck.core.errors import UserError
-from mmcheck.core.settings import PROJECT
+from mmcheck.core.settings import PROJECT, from_environment
 from mmcheck.dev import check
 from mmcheck.dev.overlay import suites
-from mmcheck.run import selftests, skips
+from mmcheck.kernel import toolchain
+from mmcheck.run import closing, request, selftests, skips
 from mmcheck.run.cell import TABLE, Cell, flavours
 from mmcheck.study import matrix, selection
 
@@ -26,7 +29,7 @@ RACE = Case("race", "two: a", "skipped", text=["needs two CPUs"])
 ENTRY = """
 [[skip]]
 why = "One CPU."
-unskip = "-smp 2"
+unskip = "--qemu_args '-smp 2' '*_race*'"
 says = "needs * CPUs"
 cases = ["race.two: *"]
 """
@@ -122,7 +125,8 @@ def test_kunit_py_says_what_would_run_a_skip(user: User) -> None:
     done = user.kunit("run", "--arch=arm64", FAKE_CONSOLES=json.dumps({"all": CONSOLE}))
     assert done.returncode == 0
     assert "1 skipped: The cases need an emulator that counts instructions as time" in done.stderr
-    assert "To run them: --qemu_args '-icount shift=0" in done.stderr
+    assert f"To run them: KDIR={user.environment['KDIR']} " in done.stderr
+    assert "/kunit.py run --arch=arm64 --qemu_args '-icount shift=0 -machine mte=on' 'atomic_rmw_large*'" in done.stderr
     assert "mmcheck: cannot tell whether this kernel has CLEAR_PTES, " in done.stderr
     assert "skipped" not in user.kunit("build", "--arch=arm64").stderr
 
@@ -151,7 +155,58 @@ def test_known_issues_are_those_of_the_kernel_and_of_the_test() -> None:
 
 def test_the_summary_says_why_and_what_to_run(tmp_path: Path) -> None:
     cases = [RACE, RACE, Case("a", "b", "skipped", text=["needs luck"]), Case("a", "c", "passed")]
-    assert skips.summary(cases, table(tmp_path, ENTRY)) == ["2 skipped: One CPU. To run them: -smp 2"]
+    line = f"{closing.KUNIT_PY} run --arch=um --qemu_args '-smp 2' '*_race*'"
+    assert skips.summary(cases, table(tmp_path, ENTRY), "um", {}) == [f"2 skipped: One CPU. To run them: {line}"]
+    newer = [*table(tmp_path, ENTRY.replace("*_race*", "b")), *table(tmp_path, ENTRY.replace("two", "three"))]
+    newer = [dataclasses.replace(line, unskip=skips.NEWER) for line in newer]
+    both = [RACE, dataclasses.replace(RACE, name="three: b")]
+    line = f"KERNEL=7.3 {closing.KUNIT_PY} run --arch=arm64"
+    assert skips.summary(both, newer, "arm64", {}) == [
+        f"2 skipped: These tests need functions of 7.3. To run them: {line}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("unskip", "arch", "environ", "command"),
+    [
+        ("FEATURES=atomic_rmw 'a.*'", "arm64", {"KDIR": "/l"}, "FEATURES=atomic_rmw {} run --arch=arm64 'a.*'"),
+        ("FEATURES=atomic_rmw a", "arm64", {"FEATURES": ""}, "FEATURES=atomic_rmw {} run --arch=arm64 a"),
+        ("KERNEL=7.3 a", "arm64", {"KDIR": "/l", "PATCH": "/p"}, "KERNEL=7.3 {} run --arch=arm64 a"),
+        ("KERNEL=7.3 a", "arm64", {"PAGES": "16K"}, "KERNEL=7.3 PAGES=16K {} run --arch=arm64 a"),
+        ("--arch=um a", "arm64", {"PAGES": "16K", "O": "/o"}, "O=/o {} run --arch=um a"),
+        ("--arch=arm64 a", "um", {"ARCH": "x86", "HOME": "/h"}, "{} run --arch=arm64 a"),
+    ],
+)
+def test_the_command_is_for_the_kernel_that_skipped(
+    tmp_path: Path, unskip: str, arch: str, environ: dict[str, str], command: str
+) -> None:
+    (line,) = table(tmp_path, ENTRY)
+    kept = f"KDIR={environ['KDIR']} " if "KDIR" in environ and "KERNEL" not in unskip else ""
+    words = skips.command(dataclasses.replace(line, unskip=unskip), arch, environ)
+    assert sorted(words.split()) == sorted(f"{kept}{command}".format(closing.KUNIT_PY).split())
+
+
+def test_outside_of_the_matrix_the_lines_of_the_kernel_and_the_architecture_count() -> None:
+    def found(version: str, arch: str, pages: str = "4K") -> str:
+        lines = skips.likely(skips.load(), version, arch, pages)
+        case = Case("folio_mapped_shared", "a", "skipped", text=["no CONFIG_MM_ID: folios do not know their owners"])
+        return next((line.unskip for line in lines if line.explains(case)), "none")
+
+    assert found("6.12.117", "arm64") == found("", "arm64") == found("6.18.0-rc1", "arm64") == "KERNEL=7.3"
+    assert found("7.3.4", "um") == "--arch=arm64" and found("6.12.1", "um") == "KERNEL=7.3 --arch=arm64"
+    assert found("7.3.4", "arm64") == "none"
+
+
+def test_kunit_py_takes_what_each_line_says_that_it_should_run() -> None:
+    for line in skips.load():
+        words = shlex.split(line.unskip)
+        variables = dict(word.split("=", 1) for word in words if re.match(r"[A-Z]+=", word))
+        asked = request.parse(["run", *words[len(variables) :]]).known
+        settings = from_environment({**variables, "O": "/o"}, (asked.arch or ["arm64"])[-1])
+        assert settings.kernel in ("6.12", "7.3") and settings.arch in toolchain.ARCHITECTURES
+        glob = (asked.glob or "*").partition(".")[0]
+        names = {name.partition(".")[0] for name in line.cases}
+        assert any(fnmatch.fnmatchcase(suite, glob) for suite in names), line
 
 
 @pytest.mark.parametrize("text", ["cells = 1", 'kernel = "6.12"'])
@@ -190,7 +245,7 @@ def test_the_table_names_cases_that_there_are() -> None:
 def test_each_line_says_what_unskips_it_in_words_of_kunit_py() -> None:
     for line in skips.load():
         assert line.why.endswith("."), line.why
-        assert not line.unskip or re.match(r"--|'", line.unskip), line.unskip
+        assert not line.unskip or re.match(r"--|'|KERNEL=|FEATURES=", line.unskip), line.unskip
 
 
 def test_flavours_that_notice_one_thing_are_parts_of_the_debug_configuration() -> None:

@@ -24,6 +24,10 @@ COMMANDS = PROJECT / "tools/testing/mmcheck"
 FIXED = {"check", "check-host", "bench-launcher", "doctor", "kcidb", "matrix", "patches", "series"}
 """Verbs that choose the kernels themselves, or need none."""
 
+JUDGES = {"run", "kselftest", "matrix", "results", "mutants", "known-issues", "patches", "bench-launcher"}
+JUDGES |= {"check", "check-host", "check-report", "report-pictures"}
+"""Verbs that return 1 if what they test is bad. All other verbs return 0, or 125 with a reason."""
+
 KUNIT_PY = '''#!/usr/bin/env python3
 """Stands for the kernel's kunit.py: mm/memory.c says what becomes of the kernel."""
 import sys
@@ -91,7 +95,7 @@ def test_statuses_of_kunit_py(user: User, variables: dict[str, str], status: int
     done = user.kunit("run", "--arch=arm64", **variables)
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr
-    assert "125 no verdict" in user.kunit("--help").stdout
+    assert "\n  125 no verdict: " in user.kunit("--help").stdout
 
 
 def test_an_error_that_nobody_expected_is_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,6 +135,14 @@ def test_help_names_every_variable_that_the_verb_reads(verb: str) -> None:
         read = {"A", "B"} if verb == "bench-compare" else read - {"A", "B"} | {"MIB", "REPEATS"}
     assert read <= set(verbs.VERBS[verb].variables)
     assert all(f"{variables.option(name)} " in done.stdout for name in verbs.VERBS[verb].variables)
+
+
+@pytest.mark.parametrize("verb", sorted(verbs.VERBS))
+def test_help_has_the_exit_statuses_that_the_verb_returns(verb: str) -> None:
+    said = verbs.parser(verb).format_help()
+    assert ("\n  1   " in said) == ("\n  125 no verdict: " in said) == (verb in JUDGES)
+    assert ("\n  4   all tests were skipped" in said) == (verb in ("kselftest", "results"))
+    assert "\n  130 interrupted" in said
 
 
 def test_help_imports_no_command(tmp_path: Path) -> None:
@@ -174,7 +186,8 @@ def test_a_mistyped_verb_and_help_fetch_no_kernel(user: User, words: list[str]) 
 
 
 def test_help_of_a_verb_is_the_kernels_own_where_there_is_one(user: User) -> None:
-    assert "the kernel's own output" in user.kunit("run", "--help").stdout
+    said = user.kunit("run", "--help").stdout
+    assert said.index("  KDIR ") < said.index("the kernel's own output")
 
 
 @pytest.mark.parametrize(
