@@ -102,6 +102,8 @@ issue 22 7.4 arch/arm64/mm/contpte.c 'contpte_set_ptes(' \
 	'if (!mm_is_user(mm)) return __set_ptes(mm, addr, ptep, pte, nr);'
 issue 23 '' mm/memory.c 'do_swap_page(' \
 	'if (unlikely(folio_start < max(address & PMD_MASK, vma->vm_start)))'
+issue 24 7.1 mm/migrate.c 'migrate_folio_move(' \
+	'remove_migration_ptes(src, dst, 0); /* * Requeue the destination folio on the deferred split queue if'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"
