@@ -619,6 +619,17 @@ pgtable_kunit_folio_pte_batch_nr(struct folio *folio, unsigned long addr,
 #define PGTABLE_KUNIT_SWAP_CGROUP		1
 #endif
 
+/*
+ * Newer kernels hide all files from kernel threads. What follows sees the files
+ * that user space will see.
+ */
+#include <linux/fs_struct.h>
+#ifdef scoped_with_init_fs
+#define pgtable_kunit_with_files()	scoped_with_init_fs()
+#else
+#define pgtable_kunit_with_files()
+#endif
+
 /* Give a device a map for @nr slots, which all belong to no memory cgroup. */
 static inline int pgtable_kunit_swap_cgroup_on(int type, unsigned long nr)
 {

@@ -100,6 +100,12 @@ issue 21 '' arch/arm64/mm/pageattr.c 'change_memory_common(' \
 	'for (i = 0; i < area->nr_pages; i++) { __change_memory_common((u64)page_address(area->pages[i]),'
 issue 22 7.4 arch/arm64/mm/contpte.c 'contpte_set_ptes(' \
 	'if (!mm_is_user(mm)) return __set_ptes(mm, addr, ptep, pte, nr);'
+issue 23 '' mm/memory.c 'do_swap_page(' \
+	'if (unlikely(folio_start < max(address & PMD_MASK, vma->vm_start)))'
+issue 24 7.1 mm/migrate.c 'migrate_folio_move(' \
+	'remove_migration_ptes(src, dst, 0); /* * Requeue the destination folio on the deferred split queue if'
+issue 25 '' arch/arm64/include/asm/tlb.h 'tlb_flush(' \
+	'if (tlb->fullmm) { if (tlb->freed_tables) flush_tlb_mm(tlb->mm);'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

@@ -130,6 +130,8 @@ void pgtable_kunit_folio_alloc_pair(struct kunit *test, unsigned int order,
 void pgtable_kunit_thp_set(struct kunit *test, unsigned long orders,
 			   bool zero_page);
 
+void pgtable_kunit_swap_on(struct kunit *test);
+
 /* Flushes that are kept with their range. All others are only counted. */
 #define PGTABLE_KUNIT_FLUSHES	1024
 
