@@ -86,7 +86,8 @@ def test_a_tree_with_the_faulty_code_has_the_issue(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "without"), [("6.15", ()), ("6.16", (7,)), ("7.2", (7, 24)), ("7.3", (3, 7, 24)), ("10.0", (3, 7, 22, 24))]
+    ("version", "without"),
+    [("6.15", ()), ("6.16", (7,)), ("7.2", (7, 24)), ("7.3", (3, 7, 24)), ("10.0", (3, 7, 22, 24))],
 )
 def test_a_tree_as_new_as_the_fix_has_not_whatever_its_code(
     tmp_path: Path, version: str, without: tuple[int, ...]
