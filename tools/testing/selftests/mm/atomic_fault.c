@@ -166,7 +166,8 @@ FIXTURE_SETUP(atomic_fault)
 	if (sysconf(_SC_NPROCESSORS_CONF) > 1 && !access("/tests/list", F_OK))
 		SKIP(return, "with two emulated CPUs, QEMU reports an atomic's fault as a write");
 	/*
-	 * A load maps a shared hugetlb page writable, so an atomic faults once.
+	 * The first fault of an atomic is a read fault. On a shared hugetlb page this fault maps
+	 * the page writable, so the atomic takes only one fault.
 	 */
 	self->twice = !kernel_has("atomic_rmw_") && !variant->shared;
 #else

@@ -216,7 +216,7 @@ static int child_has(FIXTURE_DATA(hugetlb_sparse) * self)
 
 			has = own == pfn ? 1 : own == -1UL ? 0 : 2;
 			/*
-			 * First unmap the half that has a table, as in the teardown.
+			 * First unmap the half that has a table. FIXTURE_TEARDOWN() does the same.
 			 */
 			munmap(self->at, self->span);
 			_exit(has);
