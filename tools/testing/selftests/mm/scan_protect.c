@@ -4,8 +4,8 @@
  *
  * Proves: a scan with PM_SCAN_WP_MATCHING protects each page that was written to and
  * matches the masks. It does not protect pages that were written to but do not match, and
- * later scans still report those pages. This holds with and without an output buffer. After the next
- * write to a protected page, a scan reports this page again.
+ * later scans still report those pages. This holds with and without an output buffer.
+ * After the next write to a protected page, a scan reports this page again.
  *
  * How: one page table maps eight pages that count as written to: four pages of a file,
  * and four anonymous pages. The masks match one of these two halves. In one variant the
