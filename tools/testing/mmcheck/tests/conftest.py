@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -61,6 +62,11 @@ echo "  CC      mm/memory.o"
 [ -n "$FAKE_MAKE_FAILS" ] && { echo "mm/memory.c:1:1: error: oh dear" >&2; exit 2; }
 echo image > "$out/vmlinux"
 """
+
+# Under nohup, or in the background of a script, these signals are ignored, and children would inherit that.
+for _number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(_number, signal.SIG_DFL)
 
 TOOLS = ("gcc", "flex", "bison", "bc", "perl", "aarch64-linux-gnu-gcc", "qemu-system-aarch64")
 
