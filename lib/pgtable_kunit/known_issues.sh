@@ -106,6 +106,8 @@ issue 24 7.1 mm/migrate.c 'migrate_folio_move(' \
 	'remove_migration_ptes(src, dst, 0); /* * Requeue the destination folio on the deferred split queue if'
 issue 25 '' arch/arm64/include/asm/tlb.h 'tlb_flush(' \
 	'if (tlb->fullmm) { if (tlb->freed_tables) flush_tlb_mm(tlb->mm);'
+issue 26 '' include/asm-generic/tlb.h '__tlb_adjust_range(' \
+	'unsigned long address, unsigned int range_size) { tlb->start = min(tlb->start, address);'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

@@ -171,7 +171,8 @@ static void gather_unshare(struct mmu_gather *tlb, unsigned long addr)
  * table or free it. So no CPU may reach the table through the first process any
  * more: there has been an invalidation that includes page tables, also if the
  * process is about to exit. Known issue 25: if the process exits, there is none
- * yet.
+ * yet. Known issue 26: with 16K and 64K pages PUD_SIZE has more than 32 bits, and
+ * the range is empty.
  */
 static void tlb_flush_unshared_table(struct kunit *test)
 {
@@ -190,11 +191,19 @@ static void tlb_flush_unshared_table(struct kunit *test)
 	gather_unshare(&tlb, addr);
 
 	if (!full) {
+		unsigned long start = ALIGN_DOWN(addr, PUD_SIZE);
+
 		KUNIT_EXPECT_EQ(test, gather_seen.nr, 1);
 		KUNIT_EXPECT_TRUE(test, gather_seen.tables);
-		KUNIT_EXPECT_LE(test, gather_seen.start, ALIGN_DOWN(addr, PUD_SIZE));
-		KUNIT_EXPECT_GE(test, gather_seen.end,
-				ALIGN_DOWN(addr, PUD_SIZE) + PUD_SIZE);
+		KUNIT_EXPECT_LE(test, gather_seen.start, start);
+		if (PUD_SIZE > UINT_MAX &&
+		    gather_seen.end == start + (unsigned int)PUD_SIZE) {
+			pgtable_kunit_known_issue(test, 26, "the invalidated range is empty");
+		} else {
+			KUNIT_EXPECT_GE(test, gather_seen.end, start + PUD_SIZE);
+			if (PUD_SIZE > UINT_MAX)
+				pgtable_kunit_stale_issue(test, 26);
+		}
 		if (gather_seen.level != TLBI_TTL_UNKNOWN)
 			KUNIT_EXPECT_EQ(test, gather_seen.level, 2);
 	} else if (!gather_seen.nr) {
