@@ -191,17 +191,17 @@ static void tlb_flush_unshared_table(struct kunit *test)
 	gather_unshare(&tlb, addr);
 
 	if (!full) {
-		unsigned long start = ALIGN_DOWN(addr, PUD_SIZE);
+		unsigned long size = PUD_SIZE;
+		unsigned long start = ALIGN_DOWN(addr, size);
 
 		KUNIT_EXPECT_EQ(test, gather_seen.nr, 1);
 		KUNIT_EXPECT_TRUE(test, gather_seen.tables);
 		KUNIT_EXPECT_LE(test, gather_seen.start, start);
-		if (PUD_SIZE > UINT_MAX &&
-		    gather_seen.end == start + (unsigned int)PUD_SIZE) {
+		if (size > UINT_MAX && gather_seen.end == start + (u32)size) {
 			pgtable_kunit_known_issue(test, 26, "the invalidated range is empty");
 		} else {
-			KUNIT_EXPECT_GE(test, gather_seen.end, start + PUD_SIZE);
-			if (PUD_SIZE > UINT_MAX)
+			KUNIT_EXPECT_GE(test, gather_seen.end, start + size);
+			if (size > UINT_MAX)
 				pgtable_kunit_stale_issue(test, 26);
 		}
 		if (gather_seen.level != TLBI_TTL_UNKNOWN)
