@@ -6,7 +6,6 @@ document with one plan.
 """
 
 import json
-import os
 import queue
 import re
 import signal
@@ -36,7 +35,7 @@ def globs(seconds: Mapping[str, float], parts: int) -> list[str]:
     for letter in sorted(letters, key=lambda letter: (-letters[letter], letter)):
         least = min(range(len(bins)), key=lambda index: bins[index][0])
         bins[least] = (bins[least][0] + letters[letter], bins[least][1] + letter)
-    if len(bins) < 2:
+    if len(bins) < 2 or not all(own for _, own in bins):
         return []
     named = ["".join(sorted(own)) for _, own in bins[1:]]
     return [f"[!{''.join(named)}]*", *(f"[{own}]*" for own in named)]
@@ -159,8 +158,3 @@ def run(commands: Sequence[Sequence[str]], out: TextIO) -> int:
 def encoded(chosen: Sequence[str]) -> dict[str, str]:
     """The variable for an emulator that is to run these globs; empty if there is one machine."""
     return {VARIABLE: json.dumps(list(chosen))} if len(chosen) > 1 else {}
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0))

@@ -95,7 +95,7 @@ class Launch:
     def spread(self) -> list[str]:
         """Globs by which the suites run in several boots at a time; [] for one boot.
 
-        A run of all suites is spread by the times of the last such run. Words that choose tests, or that give the
+        With JOBS=, a run of all suites is spread by the times of the last such run. Words that choose tests, or that give the
         machine several processors, keep it in one boot.
         """
         known = self.request.known
@@ -107,7 +107,8 @@ class Launch:
         last = next((one for one in record.latest(self.settings.out) if one.name == name), None)
         seconds: dict[str, float] = {}
         for case in last.cases if last else []:
-            seconds[case.suite] = seconds.get(case.suite, 0.0) + case.seconds
+            # Most consoles have no time stamps: then the number of cases stands for the time.
+            seconds[case.suite] = seconds.get(case.suite, 0.0) + (case.seconds or 0.1)
         return spread.globs(seconds, self.jobs)
 
     def complete(self, recorder: record.Recorder) -> None:

@@ -3,7 +3,6 @@
 
 from collections.abc import Mapping
 
-from ..boot import spread
 from ..core import progress
 from ..core.errors import UserError
 from ..core.settings import from_environment
@@ -14,8 +13,8 @@ from .request import Request
 
 
 def jobs(environ: Mapping[str, str]) -> int:
-    """How many boots of one run may go on at a time: $JOBS, or one for each processor."""
-    given = environ.get("JOBS") or str(spread.processors())
+    """How many boots of one run may go on at a time: $JOBS, or one."""
+    given = environ.get("JOBS") or "1"
     if not given.isdigit() or given == "0":
         raise UserError(f"JOBS={given}: use a whole number above 0 (the number of boots at a time)")
     return int(given)

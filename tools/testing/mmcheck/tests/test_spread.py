@@ -58,6 +58,7 @@ def test_parts_take_about_equally_long() -> None:
     globs = spread.globs(SECONDS, 2)
     times = [sum(time for suite, time in SECONDS.items() if fnmatch.fnmatchcase(suite, glob)) for glob in globs]
     assert max(times) - min(times) <= 5 and sum(times) == sum(SECONDS.values())
+    assert spread.globs(dict.fromkeys(SECONDS, 0.0), 2) == []
     assert spread.globs(SECONDS, 1) == spread.globs({}, 2) == spread.globs({"a": 1.0, "ab": 2.0}, 2) == []
 
 
