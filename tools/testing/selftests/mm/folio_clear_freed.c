@@ -54,7 +54,7 @@ FIXTURE_VARIANT_ADD(folio_clear_freed, huge_pages)
 	.size = HUGE_PAGES,
 };
 
-/* Whether the kernel was booted with a word on its command line. */
+/* Whether @word is on the command line of the kernel. */
 static bool booted_with(const char *word)
 {
 	char line[4096];
