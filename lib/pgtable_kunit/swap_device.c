@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A swap device for a test. It has slots, but no memory behind them.
+ * A swap device for a test. It has slots, but no storage.
  *
  * A test gives slots to folios and unmaps the folios, so that page tables have
  * real swap entries. The folios stay in the swap cache. A write to the device

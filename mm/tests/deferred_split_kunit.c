@@ -190,7 +190,7 @@ static struct folio *deferred_target(struct folio *src, unsigned long private)
 	return folio_alloc(GFP_HIGHUSER_MOVABLE | __GFP_COMP, folio_order(src));
 }
 
-/* Migrate the folio, whose only references are those of its mappings. */
+/* Migrate the folio. Only its mappings have references to it. */
 static int deferred_migrate(struct kunit *test, struct folio *folio)
 {
 	LIST_HEAD(list);

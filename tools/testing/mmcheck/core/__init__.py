@@ -4,7 +4,7 @@
 command    what all commands share: errors, interrupts, exit statuses
 disk       writes files in one step
 errors     exit statuses, and the error whose cause the user can change
-git        repositories that mmcheck makes, and questions to those of the user
+git        temporary repositories, and questions to repositories of the user
 lock       one run at a time in one folder
 ours       folders that mmcheck has made; it empties no others
 process    ends programs that mmcheck has started

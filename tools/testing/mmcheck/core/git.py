@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""git: repositories that mmcheck makes for a moment, and questions to those of the user."""
+"""git: temporary repositories, and questions to repositories of the user."""
 
 import os
 import subprocess

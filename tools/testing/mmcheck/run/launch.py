@@ -232,7 +232,7 @@ class Launch:
     def console(self) -> outcome.Outcome:
         """What the console of the last boot says about its suites."""
         try:
-            with (self.log).open(errors="replace") as log:
+            with self.log.open(errors="replace") as log:
                 return outcome.read(log)
         except FileNotFoundError:
             return outcome.Outcome()
@@ -318,14 +318,14 @@ class Launch:
         if status != 1:
             return self.judged(status)
         boot = self.console()
-        if not (self.log).exists():
+        if not self.log.exists():
             raise UserError(f"linux {self.label} could not be configured as asked: see the lines above")
         if boot.planned == 0:
             what = " ".join(self._glob()) or "the options"
             raise record.NothingRanError(f"linux {self.label} has no test that matches {what}: --list_tests prints all")
         if boot.planned is None or not (boot.finished or boot.running):
             why = f" ({boot.reason})" if boot.reason else ""
-            raise UserError(f"linux {self.label} ended before the first test{why}: see {self.build / 'test.log'}")
+            raise UserError(f"linux {self.label} ended before the first test{why}: see {self.log}")
         if not boot.complete:
             self.resume(boot)
         return status

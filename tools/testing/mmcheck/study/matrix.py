@@ -247,7 +247,7 @@ class Runner:
         drop = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARCH", "TESTS", "SUITE", "HOST", "STRICT", "KERNEL_ARGS"}
         drop |= {"KCONFIG_ADD", "JOBS"}
         environment = {name: value for name, value in self.environ.items() if name not in drop}
-        environment |= {"O": str(self.settings.out), NAME: str(cell), "JOBS": "1", **cell.variables, **variables}
+        environment |= {"O": str(self.settings.out), NAME: str(cell) if self.only is None else "", "JOBS": "1", **cell.variables, **variables}
         if self.settings.patch:
             environment["PATCH"] = str(self.settings.patch)
         last = ""

@@ -33,6 +33,7 @@ def files(out: Path) -> list[dict[str, Any]]:
 
 
 def test_a_run_is_recorded(tmp_path: Path) -> None:
+    assert tuple(SCHEMA["properties"]["state"]["enum"]) == record.STATES
     recorded(tmp_path, "6.12-um", CASES)
     (content,) = files(tmp_path)
     (one,) = record.latest(tmp_path)
