@@ -246,8 +246,13 @@ class Runner:
         """Run a command, keep what it says, and show how far it is; returns its exit status and its last line."""
         drop = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARCH", "TESTS", "SUITE", "HOST", "STRICT", "KERNEL_ARGS"}
         drop |= {"KCONFIG_ADD", "JOBS"}
-        environment = {name: value for name, value in self.environ.items() if name not in drop}
-        environment |= {"O": str(self.settings.out), NAME: str(cell) if self.only is None else "", "JOBS": "1", **cell.variables, **variables}
+        environment = {key: value for key, value in self.environ.items() if key not in drop}
+        environment |= {
+            "O": str(self.settings.out),
+            NAME: "" if self.only else str(cell),
+            **cell.variables,
+            **variables,
+        }
         if self.settings.patch:
             environment["PATCH"] = str(self.settings.patch)
         last = ""
