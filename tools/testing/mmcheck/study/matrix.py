@@ -244,10 +244,10 @@ class Runner:
 
     def follow(self, cell: Cell, command: list[str], variables: Mapping[str, str], log: int) -> tuple[int, str]:
         """Run a command, keep what it says, and show how far it is; returns its exit status and its last line."""
-        drop = "MAKEFLAGS MFLAGS MAKELEVEL ARCH TESTS SUITE HOST STRICT KERNEL_ARGS KCONFIG_ADD JOBS".split()
+        drop = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARCH", "TESTS", "SUITE", "HOST", "STRICT", "KERNEL_ARGS"}
+        drop |= {"KCONFIG_ADD", "JOBS"}
         environment = {key: value for key, value in self.environ.items() if key not in drop}
-        name = "" if self.only else str(cell)
-        environment |= {"O": str(self.settings.out), NAME: name, **cell.variables, **variables}
+        environment |= {"O": str(self.settings.out), NAME: str(cell) * (not self.only), **cell.variables, **variables}
         if self.settings.patch:
             environment["PATCH"] = str(self.settings.patch)
         last = ""
