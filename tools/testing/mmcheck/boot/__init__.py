@@ -7,6 +7,6 @@ spread      boots the suites of one run in several machines at a time
 guest       the virtual machine for selftests: what is in it, and the command that boots it
 debugger    counts instructions between two places of a kernel
 linear_map  counts what a whole boot does to map memory
-outcome     what a console says about the suites of a boot
+console     reads a console line by line: KTAP, selftests, messages of the kernel
 results     the cases of a console; results as JSON and JUnit XML
 """

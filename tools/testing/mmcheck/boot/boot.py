@@ -6,7 +6,6 @@ so this module ends the boot there.
 """
 
 import math
-import re
 import selectors
 import subprocess
 import threading
@@ -18,18 +17,13 @@ from pathlib import Path
 from ..core import process
 from ..core.errors import UserError
 from ..kernel import toolchain
-from . import outcome
+from . import console
 
 IMAGES = {"um": "linux", "arm64": "arch/arm64/boot/Image", "x86_64": "arch/x86/boot/bzImage"}
 """By architecture, the file in the build folder that is booted. This module boots no other architectures."""
 
 stop = threading.Event()
 """Set after an interrupt: then all boots end within a second."""
-
-_FAILED = re.compile(r"^ +not ok \d+ (.+)")
-DEAD = re.compile(r"Kernel panic - not syncing|Internal error|Unable to handle kernel|Oops|kernel BUG at")
-HANG = re.compile(r"# \S+: \S+: hang: ")
-SPLAT = re.compile(r"^(WARNING: |BUG: |UBSAN: |=+ \[ BUG)")
 
 
 @dataclass(frozen=True)
@@ -69,31 +63,27 @@ def follow(
     suites: how many suites were chosen; None if all were
     """
     started = time.monotonic()
-    suite, case, splat, planned, finished = "", "", False, 0, 0
-    state = "hang"
-    for line in map(outcome.plain, lines(command, log, timeout, silence)):
-        if match := outcome.SUITE.match(line):
-            suite, case = match[1], ""
-        elif match := outcome.CASE.match(line):
-            case = match[1]
-        elif match := outcome.PLAN.match(line):
-            planned = int(match[1])
-        elif (match := _FAILED.match(line)) and "# SKIP" not in line:
-            state, case = "failed", case if line.startswith("        ") else match[1].split(" #")[0]
-            break
-        elif HANG.search(line):
-            break
-        elif DEAD.search(line):
-            state = "splat"
-            break
-        elif outcome.SUITE_RESULT.match(line):
-            finished += 1
-        splat = splat or SPLAT.match(line) is not None
+    said, state, suite, case = console.Console(), "hang", "", ""
+    for line in lines(command, log, timeout, silence):
+        match event := said.feed(line):
+            case console.Begin(suite, case):
+                pass
+            case console.Result(_, name, "failed"):
+                state, case = "failed", case if event.parameter else name
+                break
+            case console.End(suite, False):
+                state, case = "failed", ""
+                break
+            case console.Hang():
+                break
+            case console.Splat(fatal=True):
+                state = "splat"
+                break
     else:
-        if planned and finished >= (planned if suites is None else suites):
-            state = "splat" if splat else "passed"
+        if said.planned and len(said.finished) >= (said.planned if suites is None else suites):
+            state = "splat" if said.splats else "passed"
         elif time.monotonic() < started + timeout:
-            state = "splat" if planned else "none"
+            state = "splat" if said.planned else "none"
     where = f"{suite}.{case}" if case and state != "passed" else suite
     return Verdict(state, where, time.monotonic() - started)
 

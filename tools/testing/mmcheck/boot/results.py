@@ -10,21 +10,12 @@ from xml.etree import ElementTree
 
 from ..core import disk
 from ..kernel import known_issues
-from . import outcome
+from . import console
+from .console import UNNAMED, Console
 
 STATES = ("passed", "failed", "skipped")
-_TIME = re.compile(r"^(?:<\d>)?\[ *(\d+\.\d+)\]")
-_PROGRAM = re.compile(r"^# selftests: mm: (\S+)$")
-_PROGRAM_END = re.compile(r"^(not )?ok \d+ selftests: mm: (\S+)(?: # (.*))?$")
-_BEGIN = re.compile(r"^#  RUN +(\S+) \.\.\.$")
-_RESULT = re.compile(r"^(not )?ok \d+ (?:- )?(.+?)(?: # (SKIP|XFAIL)?\s*(.*))?$")
-_NOISE = re.compile(r"^(TAP version 13|KTAP version 1|1\.\.\d+|# (PASSED|FAILED): .*|# Totals: .*|#  +(OK|FAIL)  .*)$")
-SPLAT = re.compile(
-    r"^(WARNING: |BUG: |BUG [^:]+: |INFO: task .* blocked|watchdog: BUG|rcu: INFO: .* stall|UBSAN: |=+ \[ BUG"
-    r"|page dumped because(?!: gup_test)|Internal error: |Unable to handle kernel|kernel BUG at|Kernel panic|Oops: "
-    r"|INFO: .*possible .* detected)"
-)
-"""The first line of a kernel's warning, or of the message with which it dies."""
+NO_END = "the console does not say how it ended"
+OUTSIDE = "it failed outside of its cases"
 
 SPLAT_LINES = 60
 """At most this many lines of a splat are kept."""
@@ -54,132 +45,137 @@ class Case:
 
 
 class Reader:
-    """Follows the console of a kernel that runs selftests, line by line.
+    """Collects the verdicts of a console, line by line. Each parameter of a case of KUnit counts: `case: parameter`.
 
-    cases:    the cases with a verdict
-    program:  the program that is running, or ""
-    finished: programs that have ended
-    case:     the case that is running, or ""
+    A verdict that is lost is a failure. So is a splat: of the case that was running, or of the suite that ran last.
+
+    console: what the console said
+    cases:   the cases with a verdict
+    suite:   the suite or program that is running, or ""
+    case:    the case that is running, or ""
     """
 
     def __init__(self) -> None:
+        self.console = Console()
         self.cases: list[Case] = []
-        self.program = self.case = ""
-        self.finished: list[str] = []
+        self.suite = self.case = self._before = ""
         self._said: list[str] = []
         self._splat: list[str] = []
-        self._now = self._since = 0.0
-        self._clean = 0
+        self._since = 0.0
+        self._clean = self._inner = 0
+
+    @property
+    def finished(self) -> list[str]:
+        """Suites and programs that have ended."""
+        return self.console.finished
 
     def feed(self, raw: str) -> Iterator[Case]:
         """Read one line; yields each case that it ends."""
-        line = outcome.plain(raw)
-        if match := _TIME.match(raw):
-            self._now = float(match[1])
-        if match := _PROGRAM.match(line):
-            self.program, self.case, self._said, self._since = match[1], "", [], self._now
-            self._clean = len(self.cases)
-        elif match := _PROGRAM_END.match(line):
-            yield from self._end(match[2], match[1] is None, match[3] or "")
-        elif not self.program:
-            self._keep(line)
-        elif match := _BEGIN.match(line):
-            self.case, self._said, self._since = match[1], [], self._now
-        elif match := _RESULT.match(line):
-            state = "failed" if match[1] else "skipped" if match[3] else "passed"
-            yield self._add(match[2], state, [match[4]] if match[4] else [])
-        else:
-            self._keep(line)
+        match event := self.console.feed(raw):
+            case console.Start():
+                yield from self.close("the kernel ended")
+                self._before, self._splat = "", []
+            case console.Begin(suite, ""):
+                yield from self.close(NO_END)
+                self._open(suite)
+            case console.Begin(suite, name):
+                if not self.suite:
+                    self._open(suite)
+                self.case, self._inner = name, len(self.cases)
+                if self.console.program:
+                    self._said, self._since = [], self.console.now
+            case console.Result():
+                if not self.suite:
+                    self._open(event.suite)
+                yield from self._result(event)
+            case console.End():
+                if self.suite not in (event.suite, UNNAMED):
+                    yield from self.close(NO_END)
+                yield from self._end(event)
+            case console.Said(text):
+                self._keep(text.strip(), isinstance(event, console.Splat))
 
-    def _keep(self, line: str) -> None:
-        begun = bool(self._splat) or SPLAT.match(line) is not None
-        if begun and len(self._splat) < SPLAT_LINES and not line.startswith("# "):
-            self._splat.append(line)
-        elif self.program and not _NOISE.match(line):
-            self._said.append(line.removeprefix("# "))
+    def _open(self, suite: str) -> None:
+        """A suite begins. Splats from before the first suite of KUnit are not about tests."""
+        if not self.console.program:
+            self._splat = []
+        self.suite, self.case, self._said, self._since = suite, "", [], self.console.now
+        self._clean = self._inner = len(self.cases)
+
+    def _keep(self, text: str, splat: bool) -> None:
+        """Keep a line for the next verdict."""
+        begun = bool(self._splat) or splat
+        if begun and len(self._splat) < SPLAT_LINES and not text.startswith("# "):
+            self._splat.append(text)
+        elif self.suite:
+            self._said.append(text.removeprefix("# "))
+
+    def _result(self, event: console.Result) -> Iterator[Case]:
+        """Note the verdict on a case or a parameter. A case with parameters counts only if these do not explain it."""
+        name = f"{self.case}: {event.name}" if event.parameter else event.name
+        inner = [case.state for case in self.cases[self._inner :] if case.name.startswith(f"{event.name}: ")]
+        explained = not self._splat and (event.state != "failed" or "failed" in inner)
+        if not event.parameter and event.name == self.case and inner and explained:
+            self._said = []
+        else:
+            yield self._add(name, event.state, [event.reason] if event.reason else [])
+        if not event.parameter:
+            self.case = ""
 
     def _add(self, name: str, state: str, text: list[str]) -> Case:
-        """Note the verdict on a case; a splat in it makes it a failure."""
-        name = name.removeprefix(f"{self.program}.")
+        """Note a verdict; a splat makes it a failure."""
+        name = name.removeprefix(f"{self.suite}.")
         if self._splat:
             state = "failed"
         if state == "failed":
             text = [*text, *self._said, *self._splat]
         elif state == "passed":
             text = [*text, *stale(self._said)]
-        case = Case(self.program, name, state, round(self._now - self._since, 3), text, bool(self._splat))
+        now = self.console.now
+        case = Case(self.suite, name, state, round(max(0.0, now - self._since), 3), text, bool(self._splat))
         self.cases.append(case)
-        self.case, self._said, self._splat, self._since = "", [], [], self._now
+        self._said, self._splat, self._since = [], [], now
         return case
 
-    def _end(self, program: str, good: bool, remark: str) -> Iterator[Case]:
-        """Note that the program ended. If no case explains its status, the program itself failed or was skipped."""
-        own = self.cases[self._clean :]
-        explained = any(case.state == "failed" for case in own)
-        if self._splat or (not good and not explained):
+    def _end(self, event: console.End) -> Iterator[Case]:
+        """Note the end of a suite. If no case explains its verdict, the suite itself failed or was skipped."""
+        begun, own = bool(self.suite), self.cases[self._clean :]
+        if not begun:
+            self._open(event.suite)
+            own = []
+        explained = event.good or any(case.state == "failed" for case in own)
+        if self._splat or not explained or (event.program and not begun):
             running = [f"in {self.case}"] if self.case else []
-            yield self._add(self.case, "failed", [remark, *running])
-        elif not own:
-            yield self._add("", "skipped" if remark.startswith("SKIP") else "passed", self._said[-1:])
-        self.finished.append(program)
-        self.program = self.case = ""
+            yield self._add(self.case, "failed", [event.remark or (NO_END if event.good else OUTSIDE), *running])
+        elif event.missing:
+            yield self._add("", "failed", [f"{event.missing} of its cases have no verdict"])
+        elif event.program and not own:
+            yield self._add("", "skipped" if event.remark.startswith("SKIP") else "passed", self._said[-1:])
+        self.suite, self.case, self._before = "", "", event.suite
 
     def close(self, why: str) -> Iterator[Case]:
-        """The console ended because of `why`: the case that was running has failed."""
-        if self.program:
-            yield self._add(self.case, "failed", [why])
-            self.program = self.case = ""
+        """The console ends, or goes on without an end of the suite that runs: its case has failed, because of `why`."""
+        if self.suite:
+            case = self._add(self.case, "failed", [])
+        elif self._splat and self._before:
+            self.suite = self._before
+            case = self._add("", "failed", [])
+            why = "after its end"
+        else:
+            return
+        case.text.append(why)
+        self._before, self.suite, self.case = self.suite, "", ""
+        yield case
 
 
-_KUNIT_RESULT = re.compile(r"^( {4}| {8})(not )?ok \d+ (.+?)(?: # (SKIP)\s*(.*))?$")
-_KUNIT_NOISE = re.compile(r"^ *(KTAP version 1|1\.\.\d+|# \S+: pass:.*|# module: .*|# Totals: .*)$")
-
-
-def kunit(console: Iterable[str]) -> list[Case]:
-    """The cases of boots with KUnit suites. Each parameter of a case counts as a case: `case: parameter`.
-
-    If a suite has no verdict when its boot ends, the case that was running has failed.
-    """
-    cases: list[Case] = []
-    suite = name = ""
-    said: list[str] = []
-    since = now = 0.0
-    parameters = splat = False
-
-    def ended() -> None:
-        if suite:
-            cases.append(Case(suite, name, "failed", round(now - since, 3), [*said, "the kernel ended"], splat))
-
-    for raw in console:
-        line = outcome.plain(raw)
-        if match := _TIME.match(raw):
-            now = float(match[1])
-        if line == "KTAP version 1":
-            ended()
-            suite = ""
-        elif match := outcome.SUITE.match(line):
-            suite, name, said, since, splat = match[1], "", [], now, False
-        elif match := outcome.CASE.match(line):
-            name, parameters = match[1], False
-        elif suite and (match := _KUNIT_RESULT.match(line)):
-            inner = len(match[1]) == 8
-            if inner or not (parameters and match[3] == name):
-                state = "failed" if match[2] or splat else "skipped" if match[4] else "passed"
-                text = [match[5]] if state == "skipped" else said if state == "failed" else stale(said)
-                full = f"{name}: {match[3]}" if inner else match[3]
-                cases.append(Case(suite, full, state, round(now - since, 3), text, splat))
-                since = now
-            if not inner:
-                name = ""
-            parameters = inner
-            said, splat = [], False
-        elif suite and outcome.SUITE_RESULT.match(line):
-            suite = ""
-        elif not _KUNIT_NOISE.match(line):
-            splat = splat or SPLAT.match(line) is not None
-            said.append(line.strip().removeprefix("# "))
-    ended()
-    return cases
+def kunit(lines: Iterable[str]) -> list[Case]:
+    """The cases of boots with suites. If a suite has no verdict when its boot ends, the case that ran has failed."""
+    reader = Reader()
+    for line in lines:
+        for _ in reader.feed(line):
+            pass
+    list(reader.close("the kernel ended"))
+    return reader.cases
 
 
 def stale(said: Iterable[str]) -> list[str]:

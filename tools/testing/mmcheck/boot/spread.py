@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
-from . import outcome
+from .console import Console, End, Plan
 
 VARIABLE = "MMCHECK_SPREAD"
 """The variable that has the globs, as a JSON list."""
@@ -62,6 +62,7 @@ class Part:
     """
 
     def __init__(self) -> None:
+        self.console = Console()
         self.head: list[str] = []
         self.plan: int | None = None
         self.blocks: list[list[str]] = []
@@ -69,16 +70,15 @@ class Part:
 
     def feed(self, raw: str) -> None:
         """Read one line."""
-        line = outcome.plain(raw)
+        event = self.console.feed(raw)
         if self.plan is None:
-            match = outcome.PLAN.match(line)
-            if match:
-                self.plan = int(match[1])
+            if isinstance(event, Plan):
+                self.plan = event.suites
             else:
                 self.head.append(raw)
             return
         self.rest.append(raw)
-        if outcome.SUITE_RESULT.match(line):
+        if isinstance(event, End):
             self.blocks.append(self.rest)
             self.rest = []
 

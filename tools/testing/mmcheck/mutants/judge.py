@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from ..boot import boot
+from ..boot import boot, console
 from ..core import disk, progress
 from ..core.errors import UserError
 from ..core.settings import Settings
@@ -215,8 +215,7 @@ class Session(Builder):
                     f"linux {self.label} fails its tests with no mutant switched on: "
                     f"{verdict.state} in {verdict.where}; see {log}"
                 )
-            with log.open(errors="replace") as console:
-                before = reach.read(console)
+            before = reach.read(console.lines(log.read_bytes()))
             before.save(kept, mark)
         self.reach = before
         progress.say(f"{len(kernel.number)} mutants in one kernel; with none switched on, all suites pass")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from ..boot import outcome
+from ..boot import console
 from ..core import disk
 from ..core.errors import UserError
 from . import catalogue, schemata
@@ -33,10 +33,6 @@ _WANTED = """\
 	}
 """
 REACHED = re.compile(r"^# mmcheck_reached: *((?: ?\d+)+)")
-STAMP = re.compile(r"^(?:<\d>)?\[ *(\d+\.\d+)\]")
-_PROGRAM_BEGINS = re.compile(r"^# selftests: mm: (\S+)$")
-_PROGRAM_ENDS = re.compile(r"^(?:not )?ok \d+ selftests: mm: (\S+)")
-_RESULT = re.compile(r"^    (not )?ok \d+ (\S+)")
 
 
 def hooked(text: str) -> str:
@@ -102,35 +98,40 @@ class Reach:
         return self.start + sum(self.seconds[place] for place in places)
 
 
-def read(console: Iterable[str]) -> Reach:
+def read(lines: Iterable[str]) -> Reach:
     """Read the console of a boot with mmcheck_reach, printk.time=1 and all cases."""
-    result = Reach()
-    suite, pending, first, now, last = "", set[int](), 0, 0.0, 0.0
-    for raw in console:
-        if stamp := STAMP.match(raw):
-            now = float(stamp[1])
-        line = outcome.plain(raw)
-        if match := REACHED.match(line):
-            pending |= set(map(int, match[1].split()))
-        elif match := outcome.SUITE.match(line):
-            # Functions that ran before the suite's name are those of its init, and count for all its cases. Before the
-            # first suite they are those of the boot, and count for none.
-            suite, first = match[1], len(result.cases)
-            result.start = result.start or now
-            last = now
-            shared, pending = (pending if first else set()), set()
-        elif match := _RESULT.match(line):
-            result.cases.append(f"{suite}.{match[2]}")
-            if " # SKIP" in line:
-                result.skipped.append(result.cases[-1])
-            result.seconds.append(round(now - last, 3))
-            result.runs.append(sorted(pending | shared))
-            pending, last = set(), now
-        elif outcome.SUITE_RESULT.match(line) and suite:
-            for place in range(first, len(result.cases)):
-                result.runs[place] = sorted({*result.runs[place], *pending})
-            pending, suite = set(), ""
+    result, said = Reach(), console.Console()
+    pending, shared, first, last = set[int](), set[int](), 0, 0.0
+    for raw in lines:
+        running = said.suite
+        match event := said.feed(raw):
+            case console.Begin(_, ""):
+                # Functions that ran before the suite's name are those of its init, and count for all its cases. Before
+                # the first suite they are those of the boot, and count for none.
+                first = len(result.cases)
+                result.start = result.start or said.now
+                last = said.now
+                shared, pending = (pending if first else set()), set()
+            case console.Result(suite, name, state, parameter=False):
+                result.cases.append(f"{suite}.{name}")
+                if state == "skipped":
+                    result.skipped.append(result.cases[-1])
+                result.seconds.append(round(said.now - last, 3))
+                result.runs.append(sorted(pending | shared))
+                pending, last = set(), said.now
+            case console.End() if running:
+                for place in range(first, len(result.cases)):
+                    result.runs[place] = sorted({*result.runs[place], *pending})
+                pending = set()
+            case console.Said():
+                pending |= reached(event.text)
     return result
+
+
+def reached(line: str) -> set[int]:
+    """The numbers of functions on a line of the console."""
+    match = REACHED.match(line)
+    return set(map(int, match[1].split())) if match else set()
 
 
 @dataclass
@@ -140,10 +141,9 @@ class Programs:
     runs: dict[str, set[int]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def add(self, console: Path) -> None:
+    def add(self, log: Path) -> None:
         """Read the console of one more boot."""
-        with console.open(errors="replace") as lines:
-            found = read_programs(lines)
+        found = read_programs(console.lines(log.read_bytes()))
         self.runs |= found.runs
         self.seconds |= found.seconds
 
@@ -155,20 +155,18 @@ class Programs:
         return sorted(found, key=lambda name: (place.get(name, len(place)), self.seconds.get(name, 0.0)))
 
 
-def read_programs(console: Iterable[str]) -> Programs:
+def read_programs(lines: Iterable[str]) -> Programs:
     """Read the console of a boot with selftests."""
-    result, program, began, now = Programs(), "", 0.0, 0.0
-    for raw in console:
-        if stamp := STAMP.match(raw):
-            now = float(stamp[1])
-        line = outcome.plain(raw)
-        if match := _PROGRAM_BEGINS.match(line):
-            program, began = match[1], now
-        elif (match := REACHED.match(line)) and program:
-            result.runs.setdefault(program, set()).update(map(int, match[1].split()))
-        elif (match := _PROGRAM_ENDS.match(line)) and program:
-            result.seconds[program] = round(now - began, 1)
-            program = ""
+    result, said, began = Programs(), console.Console(), 0.0
+    for raw in lines:
+        running = said.suite
+        match said.feed(raw):
+            case console.Begin(_, ""):
+                began = said.now
+            case console.End(program) if program == running:
+                result.seconds[program] = round(said.now - began, 1)
+            case console.Said(text) if running:
+                result.runs.setdefault(running, set()).update(reached(text))
     return result
 
 

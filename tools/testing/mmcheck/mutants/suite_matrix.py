@@ -7,12 +7,12 @@ notices no other mutant, it then runs with these too, until it notices one.
 """
 
 import fnmatch
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..boot import boot, outcome
+from ..boot import boot, console
+from ..boot.console import Console
 from ..core import progress
 from . import reach
 from .catalogue import Mutant
@@ -32,44 +32,47 @@ FLOOD = 3000
 SLOW, ENOUGH = 2.0, 2
 """A case that takes more than SLOW seconds does not run with a mutant that ENOUGH quicker cases notice."""
 
-_ENDED = re.compile(r"reboot: |^Power down|halted")
-
 
 @dataclass
 class Seen:
-    """What one boot prints, line by line: cases with a verdict, cases that notice, and whether the boot ended."""
+    """What one boot prints, line by line: cases with a verdict, and cases that notice."""
 
     done: list[str] = field(default_factory=list)
     noticed: dict[str, str] = field(default_factory=dict)
-    ended: bool = False
     hang: bool = False
-    tests: bool = False
-    _suite: str = ""
+    console: Console = field(default_factory=Console)
     _splat: bool = False
     _reported: int = 0
 
+    @property
+    def ended(self) -> bool:
+        """Whether the machine was switched off."""
+        return self.console.off
+
+    @property
+    def tests(self) -> bool:
+        """Whether the tests have begun."""
+        return self.console.planned is not None
+
     def feed(self, raw: str) -> None:
         """Take one line of the console."""
-        line = outcome.plain(raw)
-        if outcome.PLAN.match(line):
-            self.tests = True
-        elif match := outcome.SUITE.match(line):
-            self._suite, self._reported = match[1], len(self.done)
-        elif match := re.match(r"^    (not )?ok \d+ (\S+)", line):
-            if not line.rstrip().endswith(" # SKIP"):  # a skip without a reason: the case was not chosen
-                self._verdict(f"{self._suite}.{match[2]}", bool(match[1]))
-        elif (match := outcome.SUITE_RESULT.match(line)) and self._suite:
-            # If a suite fails or warns outside of its cases, its last case counts.
-            own, failed = self.done[self._reported :], line.startswith("not ok")
-            if (failed or self._splat) and own and not set(own) & self.noticed.keys():
-                self.noticed[own[-1]] = "failed" if failed else "splat"
-            self._suite, self._splat = "", False
-        elif boot.HANG.search(line):
-            self.hang = True
-        elif boot.DEAD.search(line) or boot.SPLAT.match(line):
-            self._splat = True
-        elif _ENDED.search(line):
-            self.ended = True
+        running = self.console.suite
+        match event := self.console.feed(raw):
+            case console.Begin(_, ""):
+                self._reported = len(self.done)
+            case console.Result(suite, name, state, reason, parameter=False):
+                if state != "skipped" or reason:  # a skip without a reason: the case was not chosen
+                    self._verdict(f"{suite}.{name}", state == "failed")
+            case console.End() if running:
+                # If a suite fails or warns outside of its cases, its last case counts.
+                own = self.done[self._reported :]
+                if (not event.good or self._splat) and own and not set(own) & self.noticed.keys():
+                    self.noticed[own[-1]] = "splat" if event.good else "failed"
+                self._splat = False
+            case console.Hang():
+                self.hang = True
+            case console.Splat():
+                self._splat = True
 
     def _verdict(self, case: str, failed: bool) -> None:
         self.done.append(case)

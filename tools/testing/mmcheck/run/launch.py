@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ..boot import outcome, results, spread
+from ..boot import console, results, spread
 from ..core import disk, progress
 from ..core.errors import INTERRUPTED, UserError
 from ..core.lock import held
@@ -149,7 +149,7 @@ class Launch:
         """The cases of the last boot; none if there was no boot."""
         if not self.log.exists():
             return []
-        return results.kunit(self.log.read_text(errors="replace").splitlines())
+        return results.kunit(console.lines(self.log.read_bytes()))
 
     def defaults(self) -> list[str]:
         """Arguments that our suites need and that the user did not give, for the kernel's kunit.py."""
@@ -229,14 +229,6 @@ class Launch:
             raise KeyboardInterrupt
         raise UserError(f"the kernel's kunit.py {self.request.verb} ended with status {status}: see the lines above")
 
-    def console(self) -> outcome.Outcome:
-        """What the console of the last boot says about its suites."""
-        try:
-            with self.log.open(errors="replace") as log:
-                return outcome.read(log)
-        except FileNotFoundError:
-            return outcome.Outcome()
-
     def skipped(self, environ: Mapping[str, str]) -> list[str]:
         """Lines about the cases that the last boot skipped and that another command would run: how many, and how."""
         version, _ = identity.banner([self.log])
@@ -263,15 +255,15 @@ class Launch:
             if case.state == "passed" and case.text:
                 progress.say(f"{case.suite}.{case.name}: {case.text[0]}")
 
-    def resume(self, boot: outcome.Outcome) -> None:
+    def resume(self, boot: console.Console) -> None:
         """After a boot that ended early: boot again for each suite that has not begun."""
-        dead = boot.running or "a suite"
+        dead = boot.suite or "a suite"
         where = f"after case {boot.last}" if boot.last else "in its first case"
         why = boot.reason or "the kernel printed nothing more until the time limit"
         self.globs = []
         listed = self.call("exec", [*self._without_glob(), "--list_tests", *self._glob()], capture=True)
         suites = list(dict.fromkeys(re.findall(r"^(\w+)\.\w+$", listed.stdout, re.MULTILINE)))
-        missing = [suite for suite in suites if suite not in boot.finished and suite != boot.running]
+        missing = [suite for suite in suites if suite not in boot.finished and suite != boot.suite]
         again = f"; booting again for {', '.join(missing)}" if missing else ""
         progress.say(f"suite {dead} ended the kernel {where}: {why}{again}")
         cases = self._glob()[0].partition(".")[2] if self._glob() else ""
@@ -317,13 +309,13 @@ class Launch:
             return self.judged(status)
         if status != 1:
             return self.judged(status)
-        boot = self.console()
+        boot = console.read(self.log)
         if not self.log.exists():
             raise UserError(f"linux {self.label} could not be configured as asked: see the lines above")
         if boot.planned == 0:
             what = " ".join(self._glob()) or "the options"
             raise record.NothingRanError(f"linux {self.label} has no test that matches {what}: --list_tests prints all")
-        if boot.planned is None or not (boot.finished or boot.running):
+        if boot.planned is None or not (boot.finished or boot.suite):
             why = f" ({boot.reason})" if boot.reason else ""
             raise UserError(f"linux {self.label} ended before the first test{why}: see {self.log}")
         if not boot.complete:

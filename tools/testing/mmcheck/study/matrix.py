@@ -18,7 +18,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ..boot import boot, outcome, results
+from ..boot import boot, results
+from ..boot.console import lines, read
 from ..core import command, disk, process, progress
 from ..core.errors import PASSED, UserError
 from ..core.settings import PROJECT, Settings, from_environment
@@ -198,12 +199,11 @@ class Runner:
                     if status in (0, 1, 4):
                         cases += [results.Case(**case) for case in json.loads(file.read_text())["cases"]]
                 elif console.exists():
-                    lines = console.read_text(errors="replace").splitlines()
-                    if outcome.read(lines).planned == 0:
+                    if read(console).planned == 0:
                         # This kernel lacks the suite. This is a skip, although kunit.py reports a failure.
                         cases.append(results.Case(command[-1], "", "skipped", text=[NO_SUITE]))
                         continue
-                    cases += results.kunit(lines)
+                    cases += results.kunit(lines(console.read_bytes()))
                 if status not in (0, 1, 4) or (status == 1 and not any(case.state == "failed" for case in cases)):
                     return Record("none", why=last)
         cases = self.gated(cell, cases)

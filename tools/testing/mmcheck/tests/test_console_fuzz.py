@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mmcheck.boot import outcome, results
+from mmcheck.boot import console, results
 
 settings.register_profile("console", deadline=None, derandomize=True, max_examples=300)
 settings.load_profile("console")
@@ -107,7 +107,7 @@ def test_kunit_keeps_each_verdict(suites: list[Suite], noises: list[tuple[int, s
     ended = sum(line.startswith(("ok ", "not ok ")) for line, _ in lines)
     if begun > ended:
         assert cases[-1].state == "failed", "a suite that was cut off has not failed"
-    assert len(outcome.read(line for line, _ in lines).finished) == ended
+    assert len(console.read(line for line, _ in lines).finished) == ended
 
 
 @given(SUITES, NOISES, st.integers(0, 60))
@@ -116,7 +116,7 @@ def test_selftests_keep_each_verdict(suites: list[Suite], noises: list[tuple[int
     lines = disturbed(whole, noises, end)
     reader = results.Reader()
     cases = [case for line, _ in lines for case in reader.feed(line)]
-    running = bool(reader.program)
+    running = bool(reader.suite)
     cases += reader.close("the kernel ended or hung")
     check(cases, wanted(suites, lines), cut=end < len(whole))
     assert not running or cases[-1].state == "failed", "a program that was cut off has not failed"
@@ -142,7 +142,7 @@ def test_no_console_crashes_a_reader(lines: list[str]) -> None:
     cases = [case for line in lines for case in reader.feed(line)]
     cases += reader.close("the end")
     assert {case.state for case in cases} <= set(results.STATES)
-    assert outcome.read(lines).running is None or any("# Subtest:" in line for line in lines)
+    assert not console.read(lines).suite or any("# Subtest:" in line or "# selftests:" in line for line in lines)
 
 
 def test_not_ok_is_a_failure_whatever_comes_after_it() -> None:

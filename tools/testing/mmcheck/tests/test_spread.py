@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck.boot import outcome, results, spread
+from mmcheck.boot import console as consoles
+from mmcheck.boot import results, spread
 from mmcheck.core.settings import PROJECT
 
 from .conftest import User
@@ -65,25 +66,25 @@ def test_parts_take_about_equally_long() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_consoles_become_one(seed: int) -> None:
     said = merged(console(["a", "b", "c"]), console(["x", "y"]), seed=seed)
-    found = outcome.read(said)
+    found = consoles.read(said)
     assert found.planned == 5 and sorted(found.finished) == ["a", "b", "c", "x", "y"] and found.complete
     ended = [line.split()[-2:] for line in said if "] ok" in line]
     assert ended == [[str(number), suite] for number, suite in enumerate(found.finished, 1)]
     assert len(results.kunit(said)) == 5
     assert said[-1].endswith("Power down\n")
-    assert sum(outcome.plain(line) == "KTAP version 1" for line in said) == 1
+    assert sum(consoles.plain(line) == "KTAP version 1" for line in said) == 1
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_machine_that_dies_loses_no_suite(seed: int) -> None:
     # In a suite: what it said is there, and the suite has no verdict.
     said = merged(console(["a", "b"]), console(["x", "y"], plan=3, ends=False), seed=seed)
-    found = outcome.read(said)
+    found = consoles.read(said)
     assert found.planned == 5 and sorted(found.finished) == ["a", "b", "x"] and not found.complete
     assert any("Subtest: y" in line for line in said)
     # Before its plan: the reader sees that something is missing.
     said = merged(console(["a", "b"]), ["[    0.1] Kernel panic - not syncing: oh\n"], seed=seed)
-    found = outcome.read(said)
+    found = consoles.read(said)
     assert found.finished == ["a", "b"] and not found.complete and found.reason == "oh"
 
 

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Reads the console of a kernel line by line: KTAP of KUnit suites, output of selftests, messages of the kernel.
+
+All commands read consoles with this state machine. So all have the same idea of a verdict, a splat, a hang and a death.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_STAMP = re.compile(r"^(?:<\d>)?\[ *(\d{1,9}\.\d{1,9})\](?:\[[^]]*\])? ?", re.ASCII)
+_PLAN = re.compile(r"^( *)1\.\.(\d{1,9})\b", re.ASCII)
+_SUBTEST = re.compile(r"^( {4}| {8})# Subtest: (\S+)")
+_RESULT = re.compile(r"^( *)(not )?ok \d+ +(?:- )?(\S.*?)(?: # ?(SKIP|XFAIL)?\s*(.*))?$", re.ASCII)
+_PROGRAM = re.compile(r"^# selftests: mm: (\S+)$")
+_PROGRAM_END = re.compile(r"^(not )?ok \d+ selftests: mm: (\S+)(?: # (.*))?$", re.ASCII)
+_RUN = re.compile(r"^#  RUN +(\S+) \.\.\.$")
+_NOISE = re.compile(
+    r"^ *(TAP version 13|KTAP version 1|# \S+: pass:.*|# module: .*|# Totals: .*"
+    r"|# (PASSED|FAILED): .*|#  +(OK|FAIL)  .*)$"
+)
+_BANNER = re.compile(r"^Linux version \d")
+_OFF = re.compile(r"reboot: |^Power down|halted")
+_FATAL = re.compile(
+    r"Kernel panic - not syncing|Internal error: |Unable to handle kernel|\bOops(:| -| \[#)|kernel BUG at "
+)
+_SPLAT = re.compile(
+    r"^(WARNING: |BUG: |BUG [^:]+: |INFO: task .* blocked|watchdog: BUG|rcu: INFO: .* stall|UBSAN: |=+ \[ BUG"
+    r"|page dumped because(?!: gup_test)|INFO: .*possible .* detected|kmemleak: \d+ new suspected)"
+    # These may come after the rest of another line.
+    r"|WARNING: CPU: \d|BUG: (K[A-Z]*SAN|KFENCE|unable to|Bad |sleeping|scheduling|soft lockup)"
+)
+_HANG = re.compile(r"# \S+: \S+: hang: ")
+_REASON = re.compile(r"Kernel panic - not syncing: (.*)|(# \S+: \S+: hang: .*)")
+
+UNNAMED = "(unnamed)"
+"""The suite of a case if the line with the suite's name is lost."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a line means. A line without a meaning of its own is plain Event."""
+
+
+@dataclass(frozen=True)
+class Start(Event):
+    """The kernel names itself, or the suites of a boot begin. A console may have several boots."""
+
+
+@dataclass(frozen=True)
+class Plan(Event):
+    """How many suites the boot is to run."""
+
+    suites: int
+
+
+@dataclass(frozen=True)
+class Begin(Event):
+    """A suite or a program begins, or a case of it; "" is the suite itself."""
+
+    suite: str
+    case: str = ""
+
+
+@dataclass(frozen=True)
+class Result(Event):
+    """The verdict on a case, or on one parameter of a case: "passed", "failed" or "skipped"."""
+
+    suite: str
+    name: str
+    state: str
+    reason: str
+    parameter: bool = False
+
+
+@dataclass(frozen=True)
+class End(Event):
+    """The verdict on a suite or a program.
+
+    remark:  the words after it, for example "exit=1", or ""
+    program: whether it is a program
+    missing: how many of its cases have no verdict, although it was to run them
+    """
+
+    suite: str
+    good: bool
+    remark: str
+    program: bool = False
+    missing: int = 0
+
+
+@dataclass(frozen=True)
+class Said(Event):
+    """Any other line: of a test, or of the kernel."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Splat(Said):
+    """The kernel warns; if `fatal`, it dies, or goes on with one task less."""
+
+    fatal: bool
+
+
+@dataclass(frozen=True)
+class Hang(Said):
+    """Our watchdog in the kernel ends a case."""
+
+
+@dataclass(frozen=True)
+class Off(Said):
+    """The machine is switched off, or starts again."""
+
+
+class Console:
+    """One console.
+
+    planned:  how many suites the last boot was to run; None if it does not say
+    finished: suites and programs that have ended
+    suite:    the suite or program that is running, or ""
+    case:     the case that is running, or ""; KUnit names only a case with parameters before its end
+    last:     the last case of `suite` with a verdict, or ""
+    expected: how many cases `suite` is to run; None if it does not say
+    seen:     how many cases of `suite` have a verdict
+    program:  whether `suite` is a program of the selftests
+    reason:   what the kernel said when it stopped, or ""
+    splats:   how often the kernel has warned
+    hung:     whether a case was a hang
+    off:      whether the machine was switched off
+    now:      seconds, by the clock of the kernel
+    """
+
+    def __init__(self) -> None:
+        self.planned: int | None = None
+        self.finished: list[str] = []
+        self.suite = self.case = self.last = self.reason = ""
+        self.expected: int | None = None
+        self.seen = self.splats = 0
+        self.program = self.hung = self.off = False
+        self.now = 0.0
+
+    @property
+    def complete(self) -> bool:
+        """Whether every suite has its verdict."""
+        return self.planned is not None and len(self.finished) >= self.planned
+
+    def feed(self, raw: str) -> Event:
+        """Read one line."""
+        if match := _STAMP.match(raw):
+            self.now = float(match[1])
+        line = plain(raw)
+        return self._protocol(line) or self._message(line)
+
+    def _protocol(self, line: str) -> Event | None:
+        """The meaning of a line of KTAP, or of the init program of the selftests."""
+        if match := _PROGRAM.match(line):
+            return self._begin(match[1], program=True)
+        if match := _PROGRAM_END.match(line):
+            return self._end(match[2], match[1] is None, match[3] or "", program=True)
+        if self.program and (match := _RUN.match(line)):
+            self.case = match[1]
+            return Begin(self.suite, self.case)
+        if not self.program and (line == "KTAP version 1" or _BANNER.match(line)):
+            self.suite = self.case = ""
+            return Start()
+        if match := _PLAN.match(line):
+            if self.program or len(match[1]) > 4:
+                return Event()
+            if match[1]:
+                self.expected = int(match[2])
+                return Event()
+            self.planned = int(match[2])
+            return Plan(self.planned)
+        if not self.program and (match := _SUBTEST.match(line)):
+            if len(match[1]) == 4:
+                return self._begin(match[2])
+            self.case = match[2]
+            return Begin(self.suite or UNNAMED, self.case)
+        if (match := _RESULT.match(line)) and not (_FATAL.search(line) or _SPLAT.search(line)):
+            return self._result(len(match[1]), match)
+        return Event() if _NOISE.match(line) else None
+
+    def _begin(self, suite: str, program: bool = False) -> Event:
+        self.suite, self.program, self.case, self.last, self.expected, self.seen = suite, program, "", "", None, 0
+        return Begin(suite)
+
+    def _end(self, suite: str, good: bool, remark: str, program: bool = False) -> Event:
+        missing = 0 if program or self.expected is None else max(0, self.expected - self.seen)
+        self.finished.append(suite)
+        self.suite, self.program, self.case, self.expected, self.seen = "", False, "", None, 0
+        return End(suite, good, remark, program, missing)
+
+    def _result(self, depth: int, match: re.Match[str]) -> Event | None:
+        name, good, reason = match[3], match[2] is None, match[5] or ""
+        if depth == 0 and not self.program:
+            return self._end(name.split()[0], good, f"{match[4] or ''} {reason}".strip())
+        if depth not in ((0,) if self.program else (4, 8)):
+            return None
+        # A line with "not ok" is a failure, whatever comes after it.
+        state = "failed" if not good else "skipped" if match[4] else "passed"
+        if depth != 8:
+            self.seen, self.last, self.case = self.seen + 1, name, ""
+        return Result(self.suite or UNNAMED, name, state, reason, parameter=depth == 8)
+
+    def _message(self, line: str) -> Event:
+        if (match := _REASON.search(line)) and not self.reason:
+            self.reason = (match[1] or match[2] or "").strip()
+        fatal = _FATAL.search(line) is not None
+        if fatal or _SPLAT.search(line):
+            self.splats += 1
+            return Splat(line, fatal)
+        if _HANG.search(line):
+            self.hung = True
+            return Hang(line)
+        if _OFF.search(line):
+            self.off = True
+            return Off(line)
+        return Said(line)
+
+
+def plain(line: str) -> str:
+    """A line of a console without its time stamp and line end."""
+    return _STAMP.sub("", line.rstrip("\r\n"))
+
+
+def lines(content: bytes) -> Iterator[str]:
+    """The lines of a console as it was recorded."""
+    for line in content.split(b"\n"):
+        yield line.decode(errors="replace")
+
+
+def read(console: Iterable[str] | Path) -> Console:
+    """Read the console of one boot. A file that does not exist is an empty console."""
+    if isinstance(console, Path):
+        console = lines(console.read_bytes() if console.exists() else b"")
+    result = Console()
+    for line in console:
+        result.feed(line)
+    return result
