@@ -62,7 +62,7 @@ class Reader:
         self._said: list[str] = []
         self._splat: list[str] = []
         self._since = 0.0
-        self._clean = self._inner = 0
+        self._clean = self._inner = self._due = 0
 
     @property
     def finished(self) -> list[str]:
@@ -74,9 +74,11 @@ class Reader:
         match event := self.console.feed(raw):
             case console.Start():
                 yield from self.close("the kernel ended")
-                self._before, self._splat = "", []
+                self._before, self._splat, self._due = "", [], 0
+            case console.Plan(suites):
+                self._due = suites
             case console.Begin(suite, ""):
-                yield from self.close(NO_END)
+                yield from self._lost(NO_END)
                 self._open(suite)
             case console.Begin(suite, name):
                 if not self.suite:
@@ -90,8 +92,9 @@ class Reader:
                 yield from self._result(event)
             case console.End():
                 if self.suite not in (event.suite, UNNAMED):
-                    yield from self.close(NO_END)
+                    yield from self._lost(NO_END)
                 yield from self._end(event)
+                self._due -= not event.program
             case console.Said(text):
                 self._keep(text.strip(), isinstance(event, console.Splat))
 
@@ -154,7 +157,19 @@ class Reader:
         self.suite, self.case, self._before = "", "", event.suite
 
     def close(self, why: str) -> Iterator[Case]:
-        """The console ends, or goes on without an end of the suite that runs: its case has failed, because of `why`."""
+        """The boot has ended, because of `why`."""
+        last = self.suite or self._before
+        lost = list(self._lost(why))
+        yield from lost
+        if self._due > 0 and last and not lost:
+            self.suite = last
+            case = self._add("", "failed", [])
+            case.text.append(f"{why} after this suite: {self._due} did not run")
+            self.suite = ""
+            yield case
+
+    def _lost(self, why: str) -> Iterator[Case]:
+        """The suite that runs has no end, so its case has failed. So has a suite after which the kernel warned."""
         if self.suite:
             case = self._add(self.case, "failed", [])
         elif self._splat and self._before:
@@ -220,10 +235,10 @@ def junit(cases: Sequence[Case], title: str) -> bytes:
     root = ElementTree.Element("testsuites", {"name": title, **_totals(cases)})
     for suite in dict.fromkeys(case.suite for case in cases):
         own = [case for case in cases if case.suite == suite]
-        element = ElementTree.SubElement(root, "testsuite", {"name": suite, **_totals(own)})
+        element = ElementTree.SubElement(root, "testsuite", {"name": printable(suite), **_totals(own)})
         for case in own:
-            name = case.name or suite
-            told = {"name": name, "classname": f"{title}.{suite}", "time": f"{case.seconds:.3f}"}
+            name = printable(case.name or suite)
+            told = {"name": name, "classname": printable(f"{title}.{suite}"), "time": f"{case.seconds:.3f}"}
             test = ElementTree.SubElement(element, "testcase", told)
             text = printable("\n".join(case.text))
             if case.state == "skipped":

@@ -3,19 +3,27 @@
 
 import fcntl
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from . import progress
 
+_own = threading.local()
+
 
 @contextmanager
 def held(path: Path, what: str) -> Iterator[None]:
     """Hold the lock file `path` for the length of the block; a process that waits prints `what`.
 
-    The kernel drops the lock when its holder ends in any way, so a stale file does no harm.
+    The block may be inside another one of the same thread that holds the same lock. The kernel drops the lock when its
+    holder ends in any way, so a stale file does no harm.
     """
+    mine: set[Path] = _own.__dict__.setdefault("paths", set())
+    if path in mine:
+        yield
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:
         try:
@@ -29,4 +37,8 @@ def held(path: Path, what: str) -> Iterator[None]:
         file.truncate()
         file.write(f"{os.getpid()}\n")
         file.flush()
-        yield
+        mine.add(path)
+        try:
+            yield
+        finally:
+            mine.remove(path)

@@ -11,13 +11,12 @@ from pathlib import Path
 
 from ..core import progress
 from ..core.errors import UserError
-from ..core.lock import held
 from ..core.settings import Settings
 from ..kernel import shadow, source, toolchain
 from ..kernel.make import LOG
-from ..run import workspace
 from ..run.launch import Launch
 from ..run.request import Request, parse
+from ..run.workspace import RunSpec, Workspace
 from . import catalogue, reach, schemata
 from .catalogue import Mutant
 
@@ -146,12 +145,18 @@ class Builder:
         self.read = shadow.reader(self.source.path, settings.features)
         self.build = Path()
 
+    def space(self, files: Mapping[str, bytes]) -> Workspace:
+        """The workspace of a kernel with these files. With -k one build names all mutants that do not compile."""
+        request = self.request()
+        request = dataclasses.replace(request, arguments=[*request.arguments, "--make_options=-k"])
+        return Workspace(RunSpec(self.settings, request, self.kind, files), self.source)
+
     def alone(self) -> AbstractContextManager[None]:
-        """Hold a lock on this kernel, from the working copy to the last verdict.
+        """Hold the lock on this kernel, from the working copy to the last verdict.
 
         Another run may give the same numbers to other mutants. Without the lock our boots would judge its mutants.
         """
-        return held(self.settings.out / "lock" / f"{self.label}.mutants", f"it judges mutants of linux {self.label}")
+        return self.space({}).hold()
 
     def request(self) -> Request:
         """What to ask kunit.py for."""
@@ -163,11 +168,9 @@ class Builder:
 
     def attempt(self, kernel: Kernel) -> bool:
         """Build one kernel; returns whether it was built."""
-        tree = workspace.working_copy(self.source, self.settings, self.label, kernel.files)
-        request = self.request()
-        # With -k one build names all mutants that do not compile.
-        request = dataclasses.replace(request, arguments=[*request.arguments, "--make_options=-k"])
-        launch = Launch(request, self.settings, tree, self.label, "")
+        space = self.space(kernel.files)
+        space.prepare()
+        launch = Launch(space)
         self.build = launch.build
         (launch.build / LOG).unlink(missing_ok=True)
         with contextlib.suppress(UserError):

@@ -2,7 +2,6 @@
 """One run of the kernel's own kunit.py in one build folder."""
 
 import contextlib
-import hashlib
 import os
 import re
 import shutil
@@ -11,53 +10,44 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from ..boot import console, results, spread
 from ..core import disk, progress
 from ..core.errors import INTERRUPTED, UserError
-from ..core.lock import held
-from ..core.settings import PROJECT, VARIABLES, Settings
+from ..core.settings import PROJECT, VARIABLES
 from ..kernel import identity, toolchain
 from ..kernel.make import LOG
 from . import channel, closing, record, skips
 from .merge import merge, merge_junit
 from .request import Request
+from .workspace import Workspace
 
 TIMEOUT = 900
 """Seconds for a whole run: three times kunit.py's own limit, since here each case has a limit too."""
 
 
-_HELD: set[Path] = set()
-"""The build folders that this process holds."""
-
-
 class Launch:
     """One run of the kernel's kunit.py in one build folder."""
 
-    def __init__(self, request: Request, settings: Settings, tree: Path, label: str, stamp: str) -> None:
-        self.request, self.settings, self.tree, self.label, self.stamp = request, settings, tree, label, stamp
+    def __init__(self, workspace: Workspace, request: Request | None = None) -> None:
+        """`request`: what to ask kunit.py for, if it is not what the workspace was made for."""
+        self.workspace, self.request = workspace, request or workspace.spec.request
+        self.settings, self.tree = workspace.settings, workspace.tree
+        self.label, self.build = workspace.label, workspace.build
         self.build_failed = False
         self.origin = self.cell = self.repeat = ""
-        self.scope = request.known.glob or ""
+        self.scope = self.request.known.glob or ""
         self.cases: list[results.Case] = []
         self.globs: list[str] = []
         self.jobs = 1
         self.aside = False
         """Whether the output of kunit.py goes to standard error, because our caller prints to standard output."""
-        given = request.known.build_dir
-        self.build = Path(given[-1]) if given else settings.out / "build" / self._name()
 
-    def _name(self) -> str:
-        """The name of the build folder. Each configuration has one, since a change of configuration rebuilds all."""
-        known = self.request.known
-        parts = [self.label, self.settings.arch]
-        if self.settings.arch == "arm64":
-            parts.append(self.settings.pages)
-        config = [*(known.kunitconfig or []), *(known.kconfig_add or [])]
-        if config:
-            parts.append(hashlib.sha256("\n".join(config).encode()).hexdigest()[:8])
-        return "-".join(parts)
+    def hold(self) -> AbstractContextManager[None]:
+        """Keep other runs away from the kernel during the block."""
+        return self.workspace.hold()
 
     def run(self) -> int:
         """Run what was asked for; returns the exit status. Raises UserError if there is no verdict."""
@@ -75,22 +65,6 @@ class Launch:
                 recorder.record.cases = self.cases
             self.say_stale()
             return status
-
-    @contextlib.contextmanager
-    def hold(self) -> Iterator[None]:
-        """Keep other runs away from the build folder during the block, which may be inside another such block.
-
-        A command that boots what it builds holds it from the build to the last boot.
-        """
-        if self.build in _HELD:
-            yield
-            return
-        with held(self.settings.out / "lock" / f"{self.build.name}.build", f"it uses {self.build}"):
-            _HELD.add(self.build)
-            try:
-                yield
-            finally:
-                _HELD.remove(self.build)
 
     def spread(self) -> list[str]:
         """Globs by which the suites run in several boots at a time; [] for one boot.
@@ -211,7 +185,7 @@ class Launch:
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUNBUFFERED": "1",  # so that kunit.py's lines and ours keep their order
             "MMCHECK_MAKE": shutil.which("make") or "make",
-            "MMCHECK_STAMP": self.stamp,
+            "MMCHECK_STAMP": self.workspace.stamp,
             "MMCHECK_CHANNEL": str(channel),
             **spread.encoded(self.globs),
         }

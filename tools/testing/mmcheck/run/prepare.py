@@ -7,9 +7,9 @@ from ..core import progress
 from ..core.errors import UserError
 from ..core.settings import from_environment
 from ..kernel import identity, probes, shadow, source, toolchain
-from . import workspace
 from .launch import Launch
 from .request import Request
+from .workspace import RunSpec, Workspace, compiler
 
 
 def jobs(environ: Mapping[str, str]) -> int:
@@ -31,13 +31,14 @@ def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
         needs = toolchain.requirements(settings.arch, bool(known.cross_compile) or llvm)
         toolchain.provide([*needs, *(toolchain.LLVM if llvm else ()), *toolchain.named(known.qemu_args or [])])
     kernel = source.obtain(settings)
-    label = workspace.label_of(kernel, settings)
     # Take the stamp before the working copy is made. An edit in between then causes an extra make, never a missing one.
-    stamp = f"{shadow.fingerprint(kernel, features=settings.features)} {workspace.compiler(settings.arch)}"
-    tree = workspace.working_copy(kernel, settings, label)
-    if request.boots and (unknown := [name for name, value in probes.answers(tree).items() if value == "unknown"]):
+    stamp = f"{shadow.fingerprint(kernel, features=settings.features)} {compiler(settings.arch)}"
+    space = Workspace(RunSpec(settings, request), kernel, stamp)
+    space.prepare()
+    answers = probes.answers(space.tree) if request.boots else {}
+    if unknown := [name for name, value in answers.items() if value == "unknown"]:
         progress.say(probes.warning(unknown))
-    launch = Launch(request, settings, tree, label, stamp)
+    launch = Launch(space)
     launch.jobs = jobs(environ)
     launch.origin = identity.origin(kernel) + (f", with {settings.patch.name}" if settings.patch else "")
     return launch

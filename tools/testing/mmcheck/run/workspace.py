@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Working copies: the trees below O= that are built."""
+"""What is built and run, and where: working copies and build folders below O=, and the lock on them."""
 
+import contextlib
 import platform
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from ..core import progress
+from ..core import disk, progress
 from ..core.errors import UserError
 from ..core.lock import held
 from ..core.settings import Settings
 from ..kernel import graft, patch, shadow, source, toolchain
+from .request import Request
 
 
 def patched(kernel: source.Source, settings: Settings) -> dict[str, bytes | None]:
@@ -33,20 +36,73 @@ def patched(kernel: source.Source, settings: Settings) -> dict[str, bytes | None
     return files
 
 
-def working_copy(
-    kernel: source.Source, settings: Settings, label: str, others: Mapping[str, bytes] | None = None
-) -> Path:
-    """Make or update the tree named `label`, under a lock; returns its path.
+@dataclass(frozen=True)
+class RunSpec:
+    """What is built and run. Only command lines read the environment; all other code takes this.
 
-    others: files whose content differs from kernel and overlay
+    settings: kernel or tree, architecture, pages, features, patch, and where results go
+    request:  configuration, tests and machine, as arguments of kunit.py
+    variant:  a word for how the source differs from the usual copy, or ""
+    files:    the files that differ, with their content; None: those that PATCH= changes
     """
-    if others is not None and settings.patch:
-        raise UserError(f"PATCH={settings.patch}: only kunit.py, kselftest, bundle and matrix apply a patch")
-    tree = settings.out / "tree" / label
-    files = others if others is not None else patched(kernel, settings)
-    with held(settings.out / "lock" / f"{label}.tree", "it prepares the working copy"):
-        shadow.make(kernel, tree, features=settings.features, others=files)
-    return tree
+
+    settings: Settings
+    request: Request
+    variant: str = ""
+    files: Mapping[str, bytes] | None = None
+
+
+class Workspace:
+    """The working copy and the build folder of a specification, and the lock on them.
+
+    label: the name of the working copy: kernel, features, digest of the patch, variant
+    tree:  the working copy
+    build: the build folder; its name also has the architecture, the pages, and a digest of the configuration
+    stamp: what is built; if it is the same as the last time, nothing is built; "" if that is not known
+
+    Kernels of one variant share both folders, since another folder costs a whole build. So while one of them is in
+    use, its lock keeps other runs away from the working copy too.
+    """
+
+    def __init__(self, spec: RunSpec, kernel: source.Source | None = None, stamp: str = "") -> None:
+        self.spec, self.settings, self.stamp = spec, spec.settings, stamp
+        self.kernel = kernel or source.obtain(spec.settings)
+        self.label = "+".join(filter(None, [label_of(self.kernel, spec.settings), spec.variant]))
+        self.tree = self.settings.out / "tree" / self.label
+        given = spec.request.known.build_dir
+        self.build = Path(given[-1]) if given else self.settings.out / "build" / self._name()
+
+    def _name(self) -> str:
+        """The name of the build folder. Each configuration has one, since a change of configuration rebuilds all."""
+        known = self.spec.request.known
+        parts = [self.label, self.settings.arch]
+        if self.settings.arch == "arm64":
+            parts.append(self.settings.pages)
+        config = [*(known.kunitconfig or []), *(known.kconfig_add or [])]
+        if config:
+            parts.append(disk.digest("\n".join(config).encode())[:8])
+        return "-".join(parts)
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep other runs away during the block, which may be inside another such block.
+
+        A command that boots what it builds holds it from the build to the last boot.
+        """
+        locks = self.settings.out / "lock"
+        what = f"it uses {self.build}"
+        tree = held(locks / f"{self.label}.tree", what) if self.spec.variant else contextlib.nullcontext()
+        with tree, held(locks / f"{self.build.name}.build", what):
+            yield
+
+    def prepare(self) -> None:
+        """Make or update the working copy."""
+        files, settings = self.spec.files, self.settings
+        if files is not None and settings.patch:
+            raise UserError(f"PATCH={settings.patch}: only kunit.py, kselftest, bundle and matrix apply a patch")
+        others = files if files is not None else patched(self.kernel, settings)
+        with held(settings.out / "lock" / f"{self.label}.tree", "it prepares the working copy"):
+            shadow.make(self.kernel, self.tree, features=settings.features, others=others)
 
 
 def label_of(kernel: source.Source, settings: Settings) -> str:

@@ -7,10 +7,11 @@ each run; instructions vary by up to 1 %. Clearing is measured in nanoseconds, u
 """
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,11 +21,11 @@ from ..core.errors import UserError
 from ..core.settings import from_environment
 from ..kernel import shadow, source
 from ..mutants import catalogue
-from ..run import workspace
 from ..run.cell import Cell
 from ..run.launch import Launch
 from ..run.prepare import prepare
 from ..run.request import parse
+from ..run.workspace import Workspace
 from . import bench_numbers, plot
 from .bench_numbers import Number
 
@@ -92,15 +93,24 @@ def parts(mib: int, repeats: int) -> list[Part]:
     ]
 
 
-def build(cell: Cell, environ: Mapping[str, str], out: Path, changes: Sequence[catalogue.Mutant] = ()) -> Path:
-    """Build the kernel of a cell with `changes`, which are always on; returns its build folder."""
+@contextlib.contextmanager
+def built(
+    cell: Cell, environ: Mapping[str, str], out: Path, changes: Sequence[catalogue.Mutant] = ()
+) -> Iterator[Path]:
+    """Build the kernel of a cell with `changes`, which are always on; gives its build folder.
+
+    Other runs are kept away from the kernel during the block.
+    """
     request = parse(["build", f"--arch={cell.arch}", *cell.arguments])
     launch = prepare(request, {**environ, **cell.variables, "O": str(out)})
-    launch = _changed(launch, changes) if changes else launch
+    launch = Launch(_changed(launch.workspace, changes)) if changes else launch
     launch.aside = True
-    if launch.run():
-        raise UserError(f"linux {launch.label} does not build: see the lines above")
-    return launch.build
+    with launch.hold():
+        if changes:
+            launch.workspace.prepare()
+        if launch.run():
+            raise UserError(f"linux {launch.label} does not build: see the lines above")
+        yield launch.build
 
 
 def machines(part: Part, cell: Cell) -> list[str]:
@@ -130,15 +140,16 @@ def boot_cell(part: Part, cell: Cell, folder: Path, out: Path) -> list[Number]:
 
 def run_part(part: Part, environ: Mapping[str, str], out: Path, jobs: int) -> list[Number]:
     """Build the kernels of a part one after the other, then boot them: `jobs` at a time if the part is exact."""
-    folders = []
     counters = catalogue.load(COUNTERS) if part.writes else []
-    for cell in part.cells:
-        progress.say(f"{part.name} on {cell}" + ", writes to page tables" * part.writes)
-        folders.append(build(cell, environ, out, counters))
     with (
+        contextlib.ExitStack() as stack,
         progress.Progress(part.name, len(part.cells)) as shown,
         concurrent.futures.ThreadPoolExecutor(jobs if part.exact else 1) as pool,
     ):
+        folders = []
+        for cell in part.cells:
+            progress.say(f"{part.name} on {cell}" + ", writes to page tables" * part.writes)
+            folders.append(stack.enter_context(built(cell, environ, out, counters)))
         waiting = [
             pool.submit(boot_cell, part, cell, folder, out) for cell, folder in zip(part.cells, folders, strict=True)
         ]
@@ -153,14 +164,13 @@ def run_part(part: Part, environ: Mapping[str, str], out: Path, jobs: int) -> li
             raise
 
 
-def _changed(launch: Launch, changes: Sequence[catalogue.Mutant]) -> Launch:
-    """The launch of a kernel with `changes`. Of changes with one name the first that fits is applied.
+def _changed(space: Workspace, changes: Sequence[catalogue.Mutant]) -> Workspace:
+    """The workspace of a kernel with `changes`. Of changes with one name the first that fits is applied.
 
     Raises UserError if none of one name fits.
     """
-    kernel = source.obtain(launch.settings)
     texts: dict[str, str] = {}
-    usual = shadow.reader(kernel.path, launch.settings.features)
+    usual = shadow.reader(space.kernel.path, space.settings.features)
     fits: set[str] = set()
 
     def read(name: str) -> str:
@@ -171,11 +181,9 @@ def _changed(launch: Launch, changes: Sequence[catalogue.Mutant]) -> Launch:
             texts |= found
             fits.add(change.name)
     if missing := {change.name for change in changes} - fits:
-        raise UserError(f"these mutants do not fit linux {launch.label}: {', '.join(sorted(missing))}")
-    label = f"{launch.label}+{changes[0].name}"
+        raise UserError(f"these mutants do not fit linux {space.label}: {', '.join(sorted(missing))}")
     others = {name: text.encode() for name, text in texts.items()}
-    tree = workspace.working_copy(kernel, launch.settings, label, others)
-    return Launch(launch.request, launch.settings, tree, label, "")
+    return Workspace(dataclasses.replace(space.spec, variant=changes[0].name, files=others), space.kernel)
 
 
 def run_linear_map(environ: Mapping[str, str], out: Path) -> list[Number]:
@@ -186,13 +194,13 @@ def run_linear_map(environ: Mapping[str, str], out: Path) -> list[Number]:
         for kernel in kernels:
             cell = Cell(kernel, "arm64")
             progress.say(f"linear map by {by} on {cell}")
-            folder = build(cell, environ, out, [mutant for mutant in known if mutant.name in names])
-            sets, clears = linear_map.changes_per_gib(folder, cpu)
-            per_gib = {
-                "sets_per_gib": round(sets),
-                "clears_per_gib": round(clears),
-                "instructions_per_gib": round(linear_map.instructions_per_gib(folder, cpu)),
-            }
+            with built(cell, environ, out, [mutant for mutant in known if mutant.name in names]) as folder:
+                sets, clears = linear_map.changes_per_gib(folder, cpu)
+                per_gib = {
+                    "sets_per_gib": round(sets),
+                    "clears_per_gib": round(clears),
+                    "instructions_per_gib": round(linear_map.instructions_per_gib(folder, cpu)),
+                }
             found.append(Number(f"{cell}, by {by}", f"linear map of {kernel}", per_gib))
     return found
 

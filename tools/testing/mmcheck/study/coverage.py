@@ -21,7 +21,6 @@ from pathlib import Path
 from ..boot import boot, guest
 from ..core import command, disk, progress
 from ..core.errors import UserError
-from ..core.lock import held
 from ..core.settings import Settings, from_environment
 from ..kernel import shadow, source, toolchain
 from ..mutants import schemata
@@ -151,17 +150,21 @@ class Session:
             result[name] = (text(name) + "\n" + "".join(lines)).encode()
         return result
 
-    def build(self) -> Path:
-        """Build the kernel; returns its build folder."""
-        tree = workspace.working_copy(self.source, self.settings, self.label, self.makefiles())
+    def space(self) -> workspace.Workspace:
+        """The kernel that counts, and its folders."""
         config = [line for line in (guest.HERE / "coverage.config").read_text().splitlines() if "=" in line]
         bus = {"arm64": ["CONFIG_VIRTIO_MMIO=y"], "x86_64": ["CONFIG_PCI=y", "CONFIG_VIRTIO_PCI=y"]}
         more = [f"--kconfig_add={line}" for line in [*config, *bus[self.settings.arch]] if not line.startswith("#")]
         request = parse(["build", f"--arch={self.settings.arch}", *more])
-        launch = Launch(request, self.settings, tree, self.label, "")
-        if launch.run():
+        spec = workspace.RunSpec(self.settings, request, "coverage", self.makefiles())
+        return workspace.Workspace(spec, self.source)
+
+    def build(self, space: workspace.Workspace) -> Path:
+        """Build the kernel; returns its build folder."""
+        space.prepare()
+        if Launch(space).run():
             raise UserError(f"linux {self.label} does not build for {self.settings.arch}: see the lines above")
-        return launch.build
+        return space.build
 
     def run(self, build: Path, number: int, more: Sequence[str]) -> Path:
         """Boot once; returns the tracefile with what ran."""
@@ -226,8 +229,9 @@ class Session:
 
         One lock covers all of it: another run would rebuild the kernel, and write to the same disk.
         """
-        with held(self.settings.out / "lock" / f"{self.folder.name}.coverage", f"it uses {self.folder}"):
-            build = self.build()
+        space = self.space()
+        with space.hold():
+            build = self.build(space)
             with progress.Progress(f"coverage of linux {self.label}", len(BOOTS)) as shown:
                 traces = []
                 for number, more in enumerate(BOOTS):

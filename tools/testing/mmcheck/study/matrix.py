@@ -24,10 +24,10 @@ from ..core import command, disk, process, progress
 from ..core.errors import PASSED, UserError
 from ..core.settings import PROJECT, Settings, from_environment
 from ..kernel import graft, identity, shadow, source, toolchain
-from ..run import closing, selftests, skips, workspace
+from ..run import closing, selftests, skips
 from ..run.cell import NAME, Cell
-from ..run.launch import Launch
 from ..run.request import parse
+from ..run.workspace import RunSpec, Workspace
 from . import selection
 from .verdict import STATES, Record
 
@@ -87,8 +87,7 @@ class Runner:
         )
         patched = f", with {settings.patch.name}" if settings.patch else ""
         self._origins[cell] = identity.origin(kernel) + patched
-        label = workspace.label_of(kernel, settings)
-        self._builds[cell] = Launch(request, settings, Path(), label, "").build
+        self._builds[cell] = Workspace(RunSpec(settings, request), kernel).build
         digest = hashlib.sha256(f"{cell} {cell.command('run')} {self.only}".encode())
         digest.update(shadow.fingerprint(kernel, features=settings.features).encode())
         for name in graft.overlay_files():

@@ -23,10 +23,11 @@ from ..core.settings import PROJECT, Settings, from_environment
 from ..kernel import known_issues, shadow, source, toolchain
 from ..kernel.known_issues import Issue
 from ..mutants import catalogue
-from ..run import closing, selftests, workspace
+from ..run import closing, selftests
 from ..run.launch import Launch
-from ..run.request import parse
+from ..run.request import Request, parse
 from ..run.session import SelftestRun
+from ..run.workspace import RunSpec, Workspace, label_of
 from .proof import Proof, changed, reproducer
 
 REPRODUCERS = PROJECT / "patches/reproducers"
@@ -117,11 +118,18 @@ def compiled(names: Sequence[str], arch: str, folder: Path, headers: Path) -> di
 class Session:
     """One of the two kernels, and what its tests say."""
 
-    def __init__(self, settings: Settings, label: str, tree: Path, parameter: str, word: str) -> None:
-        """`tree` is the working copy `label`; `parameter` and `word` make KUnit and selftests judge known issues."""
-        self.settings, self.label, self.tree = settings, label, tree
+    def __init__(
+        self, kernel: source.Source, settings: Settings, parameter: str, word: str, files: Mapping[str, bytes]
+    ) -> None:
+        """`files` differ from `kernel`; `parameter` and `word` make KUnit and selftests judge known issues."""
+        self.kernel, self.settings, self.files = kernel, settings, files
         self.parameter, self.word = parameter, word
         self.cases: dict[str, list[results.Case]] = {}
+
+    def space(self, request: Request) -> Workspace:
+        """Where the kernel is built for a request."""
+        spec = RunSpec(self.settings, request, "fixed" if self.files else "", self.files)
+        return Workspace(spec, self.kernel)
 
     def note(self, cases: Iterable[results.Case]) -> None:
         """Keep the verdicts of a boot by each name of a case; all parameters or variants of a case share its names."""
@@ -147,27 +155,24 @@ class Session:
         An architecture may lack some of `tests`.
         """
         words = [f"--arch={self.settings.arch}", *(f"--kconfig_add={line}" for line in config)]
-        build = self.launch("build", *words)
-        with build.hold():
-            if build.run():
-                raise UserError(f"linux {self.label} does not build for {self.settings.arch}: see the lines above")
+        space = self.space(parse(["build", *words]))
+        with space.hold():
+            space.prepare()
+            if Launch(space).run():
+                raise UserError(f"linux {space.label} does not build for {self.settings.arch}: see the lines above")
             for glob in [[test] for test in tests] or [[]]:
-                launch = self.launch("exec", *words, "--kernel_args", self.parameter, *glob)
+                launch = Launch(space, parse(["exec", *words, "--kernel_args", self.parameter, *glob]))
                 try:
                     launch.run()
                     self.note(launch.cases)
                 except UserError as error:
                     progress.say(f"{' '.join(glob) or 'the suites'}: {error}")
 
-    def launch(self, *words: str) -> Launch:
-        """How to run kunit.py on the tree."""
-        return Launch(parse(words), self.settings, self.tree, self.label, "")
-
     def selftests(self, tests: Sequence[str], reproducers: Sequence[str], whole: bool) -> None:
         """Run cases of selftests, or the `whole` of them, and reproducers."""
         arch = self.settings.arch
         selftests.provide(arch)
-        launch = Launch(selftests.request(arch), self.settings, self.tree, self.label, "")
+        launch = Launch(self.space(selftests.request(arch)))
         session = SelftestRun(launch, [self.word])
         globs = " ".join(f"{fixture}.*{case}" for fixture, case in (test.split(".") for test in tests))
         alone = [selftests.Program(name) for name in reproducers]
@@ -175,6 +180,7 @@ class Session:
         wanted = selftests.chosen(selftests.programs() if whole else every, globs) if globs or whole else []
         launch.scope = " ".join(program.name for program in ([] if whole else [*wanted, *alone]))
         with session.recorded():
+            launch.workspace.prepare()
             files = session.build([program.name for program in wanted]) if wanted else {}
             if not wanted:
                 session.kernel()
@@ -217,7 +223,6 @@ def prove(
     toolchain.provide([*dict.fromkeys(needs), "patch"])
     found, files = fixed(issues, shadow.reader(kernel.path, settings.features))
     bits = hex(sum(1 << issue.number for issue in found))
-    label = workspace.label_of(kernel, settings)
     named = [test for issue in issues for test in [*issue.tests, reproducer(issue)]]
     proofs: dict[int, Proof] = {}
     bad: list[str] = []
@@ -226,11 +231,9 @@ def prove(
         todo = plan(own, place.arch, everything)
         before = None
         if both == "yes":
-            tree = workspace.working_copy(kernel, place, label, {})
-            before = Session(place, label, tree, "pgtable_kunit.strict=1", "STRICT=1")
+            before = Session(kernel, place, "pgtable_kunit.strict=1", "STRICT=1", {})
             before.run(todo)
-        tree = workspace.working_copy(kernel, place, f"{label}+fixed", files)
-        after = Session(place, f"{label}+fixed", tree, f"pgtable_kunit.issues={bits}", f"ISSUES={bits}")
+        after = Session(kernel, place, f"pgtable_kunit.issues={bits}", f"ISSUES={bits}", files)
         after.run(todo)
         name = f"{place.arch} {place.pages}" if place.arch == "arm64" else place.arch
         if everything:
@@ -260,7 +263,7 @@ def run(environ: Mapping[str, str]) -> int:
     settings = from_environment({"ARCH": "arm64", **environ})
     kernel = source.obtain(settings)
     proofs, _ = prove(kernel, known(kernel, settings, environ), settings, environ, whole=False)
-    return report(proofs, workspace.label_of(kernel, settings), settings, environ)
+    return report(proofs, label_of(kernel, settings), settings, environ)
 
 
 def report(proofs: Sequence[Proof], label: str, settings: Settings, environ: Mapping[str, str]) -> int:

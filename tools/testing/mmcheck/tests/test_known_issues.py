@@ -212,7 +212,7 @@ def test_patches_change_no_other_verdict(before: dict[str, str] | None, after: d
 
 
 def test_a_session_knows_the_cases_that_no_issue_names(tmp_path: Path) -> None:
-    session = patched.Session(cast(Settings, None), "label", tmp_path, "", "")
+    session = patched.Session(cast(Source, None), cast(Settings, None), "", "", {})
     session.note(
         [
             results.Case("folio_numa", "folio_numa.size64.move_twice", "failed", 0, []),
@@ -258,7 +258,7 @@ def test_an_issue_holds_if_its_patch_changes_the_verdict(
 
 
 def test_verdicts_of_cases_and_of_reproducers_are_found_by_name(tmp_path: Path) -> None:
-    session = patched.Session(cast(Settings, None), "label", tmp_path, "", "")
+    session = patched.Session(cast(Source, None), cast(Settings, None), "", "", {})
     stale = ["known issue 13 is stale: it is gone"]
     session.note(
         [

@@ -19,7 +19,6 @@ from mmcheck.kernel.source import Source
 from mmcheck.mutants import catalogue, judge, mutated, reach, schemata
 from mmcheck.mutants import main as mutants
 from mmcheck.run import workspace
-from mmcheck.run.request import Request
 
 from .waiting import until
 
@@ -175,15 +174,15 @@ def test_one_build_names_all_that_do_not_compile(monkeypatch: pytest.MonkeyPatch
     asked: list[str] = []
 
     class Launch:
-        def __init__(self, request: Request, *_: object) -> None:
-            asked.extend(request.arguments)
+        def __init__(self, space: workspace.Workspace) -> None:
+            asked.extend(space.spec.request.arguments)
             self.build = Path("/nonexistent")
 
         def run(self) -> int:
             return 1
 
     monkeypatch.setattr(mutated, "Launch", Launch)
-    monkeypatch.setattr(workspace, "working_copy", lambda *_: Path())
+    monkeypatch.setattr(workspace.Workspace, "prepare", lambda _: None)
     session = judge.Session.__new__(judge.Session)
     session.settings, session.label = from_environment({"ARCH": "arm64"}), "linux"
     session.source = Source(Path(), "linux", True)
