@@ -53,6 +53,7 @@ class Reader:
     cases:   the cases with a verdict
     suite:   the suite or program that is running, or ""
     case:    the case that is running, or ""
+    due:     how many suites or programs of this boot have not ended; a console of selftests does not say it
     """
 
     def __init__(self) -> None:
@@ -62,7 +63,7 @@ class Reader:
         self._said: list[str] = []
         self._splat: list[str] = []
         self._since = 0.0
-        self._clean = self._inner = self._due = 0
+        self.due = self._clean = self._inner = 0
 
     @property
     def finished(self) -> list[str]:
@@ -74,9 +75,9 @@ class Reader:
         match event := self.console.feed(raw):
             case console.Start():
                 yield from self.close("the kernel ended")
-                self._before, self._splat, self._due = "", [], 0
+                self._before, self._splat, self.due = "", [], 0
             case console.Plan(suites):
-                self._due = suites
+                self.due = suites
             case console.Begin(suite, ""):
                 yield from self._lost(NO_END)
                 self._open(suite)
@@ -94,7 +95,7 @@ class Reader:
                 if self.suite not in (event.suite, UNNAMED):
                     yield from self._lost(NO_END)
                 yield from self._end(event)
-                self._due -= not event.program
+                self.due -= 1
             case console.Said(text):
                 self._keep(text.strip(), isinstance(event, console.Splat))
 
@@ -161,10 +162,10 @@ class Reader:
         last = self.suite or self._before
         lost = list(self._lost(why))
         yield from lost
-        if self._due > 0 and last and not lost:
+        if self.due > 0 and last and not lost:
             self.suite = last
             case = self._add("", "failed", [])
-            case.text.append(f"{why} after this suite: {self._due} did not run")
+            case.text.append(f"{why} after this suite: {self.due} did not run")
             self.suite = ""
             yield case
 

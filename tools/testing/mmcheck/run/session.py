@@ -70,6 +70,7 @@ class Boot:
             cpu=self.needs.cpu,
         )
         try:
+            self.reader.due = len(lines)
             timeout = SECONDS + sum(int(line.split()[0]) for line in lines)
             for text in boot.lines(command, self.console, timeout, silence):
                 yield from self.reader.feed(text)
