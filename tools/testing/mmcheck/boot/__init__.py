@@ -3,6 +3,7 @@
 
 boot        boots a kernel with suites, and reads its console line by line
 emulator    the emulator that kunit.py finds first: emulates the machine where KVM does not work
+sandbox     options that keep an emulator away from the rest of this machine
 spread      boots the suites of one run in several machines at a time
 guest       the virtual machine for selftests: what is in it, and the command that boots it
 debugger    counts instructions between two places of a kernel

@@ -17,7 +17,7 @@ from pathlib import Path
 from ..core import process
 from ..core.errors import UserError
 from ..kernel import toolchain
-from . import console
+from . import console, sandbox
 
 IMAGES = {"um": "linux", "arm64": "arch/arm64/boot/Image", "x86_64": "arch/x86/boot/bzImage"}
 """By architecture, the file in the build folder that is booted. This module boots no other architectures."""
@@ -48,7 +48,8 @@ def command(arch: str, build: Path, arguments: Sequence[str]) -> list[str]:
     common = ["kunit.enable=1", "kunit_shutdown=reboot", *arguments]
     if arch == "um":
         return [image, "mem=1G", "console=tty", "kunit_shutdown=halt", *common[:1], *arguments]
-    qemu = [toolchain.ARCHITECTURES[arch].emulator, "-nodefaults", "-nographic", "-no-reboot", "-m", "1024"]
+    emulator = toolchain.ARCHITECTURES[arch].emulator
+    qemu = [emulator, *sandbox.options(emulator), "-nodefaults", "-nographic", "-no-reboot", "-m", "1024"]
     if arch == "arm64":
         qemu += ["-machine", "virt", "-cpu", toolchain.ARM64_CPU]
     console = {"arm64": "ttyAMA0", "x86_64": "ttyS0"}[arch]

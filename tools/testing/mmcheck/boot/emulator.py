@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..kernel import toolchain
-from . import guest, spread
+from . import guest, sandbox, spread
 
 BIN = Path(__file__).resolve().parents[1] / "bin"
 PLAN = b"KTAP version"
@@ -100,6 +100,7 @@ def try_kvm(command: Sequence[str], silence: float) -> int | None:
 def main(name: str, arguments: Sequence[str]) -> int:
     """The command."""
     arguments = unpacked(arguments)
+    arguments = [*arguments, *sandbox.options(real(name), arguments)]
     emulated = without_kvm(arguments)
     chosen = spread.wanted(os.environ)
     native = any(known.emulator == name and guest.has_kvm(arch) for arch, known in toolchain.ARCHITECTURES.items())

@@ -16,6 +16,7 @@ from ..core.errors import UserError
 from ..core.lock import held
 from ..kernel import toolchain
 from ..kernel.archive import Archive
+from . import sandbox
 from .boot import IMAGES
 
 HERE = Path(__file__).parent / "vm"
@@ -141,8 +142,10 @@ def command(
         "numa=fake=2",
         "numa_balancing=disable",
     )
+    emulator = toolchain.ARCHITECTURES[arch].emulator
     return [
-        toolchain.ARCHITECTURES[arch].emulator,
+        emulator,
+        *sandbox.options(emulator),
         *("-nodefaults", "-nographic", "-no-reboot", "-m", str(memory), "-smp", str(cpus)),
         *model,
         *(["-accel", "kvm"] if accelerated else []),

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ..boot import guest
+from ..boot import guest, sandbox
 from ..core import command
 from ..core.errors import NO_VERDICT, PASSED
 from ..core.settings import Settings, from_environment
@@ -79,6 +79,12 @@ def findings(settings: Settings) -> Iterator[Finding]:
         yield Finding("KVM", "has", f"/dev/kvm is there for {toolchain.own_arch()}; if it does not work, QEMU emulates")
     else:
         yield Finding("KVM", "lacks", "QEMU has to emulate: selftests take minutes, and races happen less often")
+    if sandbox.filters(toolchain.ARCHITECTURES["arm64"].emulator):
+        yield Finding("sandbox", "has", "QEMU runs without network, and with a filter of system calls")
+    else:
+        yield Finding("sandbox", "lacks", "QEMU is not there, or has no -sandbox: a broken kernel can do more harm")
+    if os.geteuid() == 0:
+        yield Finding("user", "lacks", "this is root, so QEMU runs as root: use another user once all is installed")
     cpus = os.cpu_count() or 1
     yield Finding("CPUs", "has" if cpus > 1 else "lacks", f"{cpus}" + ": races need two" * (cpus < 2))
     yield Finding("memory", "has" if memory() >= 4 else "lacks", f"{memory()} GiB; a build and a boot need 4")

@@ -240,6 +240,8 @@ def emulator(words: Sequence[str]) -> int:
 
     With $FAILS the first case fails.
     """
+    if "-version" in words:
+        return 0
     values = dict(itertools.pairwise(words))
     if "-gdb" in values:
         with socket.socket(socket.AF_UNIX) as connection:

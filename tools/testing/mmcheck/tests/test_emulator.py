@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck.boot import emulator
+from mmcheck.boot import emulator, sandbox
 from mmcheck.core.settings import PROJECT
 
 from .waiting import until
@@ -27,10 +27,16 @@ SAYS = "echo boot; echo KTAP version 1; sleep 2; echo end; exit 3"
 """What a kernel says; between its tests it may be silent for longer than before the first."""
 
 
+NO_FILTER = 'case "$*" in *-version) exit 1;; esac'
+"""What an emulator without -sandbox does when it is asked."""
+
+
 def start(tmp_path: Path, under_kvm: str, *arguments: str, there: bool = True) -> subprocess.Popen[str]:
     """Start our emulator on a machine whose own does `under_kvm` where it is asked for KVM."""
     fake = tmp_path / NAME
-    fake.write_text(f'#!/bin/sh\necho "$*" >> {tmp_path}/calls\ncase "$*" in *kvm*) {under_kvm};; esac\n{SAYS}\n')
+    fake.write_text(
+        f'#!/bin/sh\n{NO_FILTER}\necho "$*" >> {tmp_path}/calls\ncase "$*" in *kvm*) {under_kvm};; esac\n{SAYS}\n'
+    )
     fake.chmod(0o755)
     path = f"{PROJECT}/tools/testing/mmcheck/bin:{tmp_path}:{os.environ['PATH']}"
     return subprocess.Popen(
@@ -44,8 +50,10 @@ def start(tmp_path: Path, under_kvm: str, *arguments: str, there: bool = True) -
 
 
 def calls(tmp_path: Path) -> list[str]:
-    """The arguments of each call of the machine's own emulator."""
-    return (tmp_path / "calls").read_text().splitlines()
+    """The arguments of each call of the machine's own emulator, without the network that it never has."""
+    found = (tmp_path / "calls").read_text().splitlines()
+    assert all(" -nic none" in call for call in found)
+    return [call.replace(" -nic none", "") for call in found]
 
 
 def test_a_kernel_that_comes_up_under_kvm_stays_there(tmp_path: Path) -> None:
@@ -91,7 +99,8 @@ def test_kunit_py_finds_ours_and_ours_finds_the_machines(tmp_path: Path, there: 
         text=True,
         timeout=20,
     )
-    assert (done.stdout, done.returncode) == (("real -m 1024\n", 0) if there else ("", 1))
+    words = " ".join(["real -m 1024", *sandbox.NO_NETWORK, *sandbox.FILTER])
+    assert (done.stdout, done.returncode) == ((f"{words}\n", 0) if there else ("", 1))
     assert ("is not installed" in done.stderr) == (not there)
 
 
@@ -125,3 +134,16 @@ def test_firmware_gets_a_kernel_that_is_not_packed() -> None:
     usual = ["-kernel", "boot/Image.gz", "-m", "1G"]
     assert emulator.unpacked(usual) == usual
     assert emulator.unpacked([*usual, "-bios", "x.gz"]) == ["-kernel", "boot/Image", "-m", "1G", "-bios", "x.gz"]
+
+
+def test_the_emulator_is_kept_away_from_the_machine(tmp_path: Path) -> None:
+    fake = tmp_path / "qemu"
+    fake.write_text(f"#!/bin/sh\n{NO_FILTER}\n")
+    fake.chmod(0o755)
+    assert sandbox.options(str(fake)) == ["-nic", "none"]
+    new = tmp_path / "new"
+    new.write_text("#!/bin/sh\n")
+    new.chmod(0o755)
+    assert sandbox.options(str(new)) == ["-nic", "none", *sandbox.FILTER]
+    assert sandbox.options(str(new), ["-netdev", "user", "-sandbox", "off"]) == []
+    assert sandbox.options(str(tmp_path / "missing")) == ["-nic", "none"]

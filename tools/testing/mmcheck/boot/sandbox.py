@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Options that keep an emulator away from the rest of this machine.
+
+The kernel under test is not trusted: it may be broken in any way. So the emulator has no network, and a filter of
+system calls, if it was built with one.
+"""
+
+import functools
+import subprocess
+from collections.abc import Sequence
+
+FILTER = ("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny")
+NO_NETWORK = ("-nic", "none")
+
+
+@functools.cache
+def filters(emulator: str) -> bool:
+    """Whether an emulator takes the option for a filter of system calls. Some builds do not have it."""
+    try:
+        done = subprocess.run(
+            [emulator, *FILTER, "-version"], capture_output=True, timeout=20
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def options(emulator: str, arguments: Sequence[str] = ()) -> list[str]:
+    """What to add to a command of this emulator with these arguments. What the user asks for stays."""
+    network = [] if {"-nic", "-netdev", "-net"} & set(arguments) else [*NO_NETWORK]
+    return network + ([] if "-sandbox" in arguments or not filters(emulator) else [*FILTER])
