@@ -104,7 +104,11 @@ def lines(
     with (
         log.open("wb") as file,
         subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0
+            process.mortal(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            process_group=0,
         ) as child,
         selectors.DefaultSelector() as selector,
     ):

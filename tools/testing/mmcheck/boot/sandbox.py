@@ -17,9 +17,7 @@ NO_NETWORK = ("-nic", "none")
 def filters(emulator: str) -> bool:
     """Whether an emulator takes the option for a filter of system calls. Some builds do not have it."""
     try:
-        done = subprocess.run(
-            [emulator, *FILTER, "-version"], capture_output=True, timeout=20
-        )
+        done = subprocess.run([emulator, *FILTER, "-version"], capture_output=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0

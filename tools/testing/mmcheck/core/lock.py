@@ -20,7 +20,7 @@ def held(path: Path, what: str) -> Iterator[None]:
     The block may be inside another one of the same thread that holds the same lock. The kernel drops the lock when its
     holder ends in any way, so a stale file does no harm.
     """
-    mine: set[Path] = _own.__dict__.setdefault("paths", set())
+    mine: dict[Path, int] = _own.__dict__.setdefault("files", {})
     if path in mine:
         yield
         return
@@ -37,8 +37,17 @@ def held(path: Path, what: str) -> Iterator[None]:
         file.truncate()
         file.write(f"{os.getpid()}\n")
         file.flush()
-        mine.add(path)
+        mine[path] = file.fileno()
         try:
             yield
         finally:
-            mine.remove(path)
+            del mine[path]
+
+
+def files() -> list[int]:
+    """The files of the locks that this thread holds.
+
+    A program that inherits them keeps the locks until it ends too, also if we are killed. A program that writes into a
+    folder needs this: otherwise the next run would use the folder at the same time.
+    """
+    return list(_own.__dict__.get("files", {}).values())

@@ -3,8 +3,10 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
+from collections.abc import Sequence
 
 
 def end(child: subprocess.Popen[bytes]) -> None:
@@ -12,3 +14,9 @@ def end(child: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
+
+
+def mortal(command: Sequence[str]) -> list[str]:
+    """`command`, ended by the kernel if we are killed; the same command if this machine has no setpriv."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", "--", *command] if setpriv else list(command)

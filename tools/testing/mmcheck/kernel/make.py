@@ -71,7 +71,13 @@ class Channel:
     """Carries messages to the launcher, through the FIFO `path`; without a path messages are dropped."""
 
     def __init__(self, path: str | None) -> None:
-        self._file = open(path, "w", buffering=1) if path else None  # noqa: SIM115
+        self._file = None
+        # Without O_NONBLOCK the call would wait for a launcher that was killed.
+        with contextlib.suppress(OSError):
+            descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK) if path else -1
+            if descriptor >= 0:
+                os.set_blocking(descriptor, True)
+                self._file = os.fdopen(descriptor, "w", buffering=1)
 
     def send(self, message: Message) -> None:
         """Send a message. If the launcher has ended, the build goes on without messages."""

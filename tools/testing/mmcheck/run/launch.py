@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from ..boot import console, results, spread
-from ..core import disk, progress
+from ..core import disk, lock, progress
 from ..core.errors import INTERRUPTED, UserError
 from ..core.settings import PROJECT, VARIABLES
 from ..kernel import identity, toolchain
@@ -159,6 +159,7 @@ class Launch:
                 stdout=subprocess.PIPE if capture else sys.stderr if self.aside else output,
                 text=True,
                 process_group=0,
+                pass_fds=lock.files(),
             ) as child,
         ):
             try:

@@ -178,9 +178,20 @@ def every(out: Path) -> Iterator[Record]:
         with contextlib.suppress(OSError, ValueError, TypeError):
             found.append(Record.of({**json.loads(file.read_text()), "id": file.parent.name}))
     for record in sorted(found, key=lambda record: (record.began, record.id)):
-        if record.state == "running" and not Path(f"/proc/{record.process}").exists():
+        if record.state == "running" and not alive(record):
             record.state, record.why = "none", f"its process {record.process} was killed"
         yield record
+
+
+def alive(record: Record) -> bool:
+    """Whether the process of a run is still there. Another process may have its number, but that began later."""
+    try:
+        ticks = int(Path(f"/proc/{record.process}/stat").read_text().rpartition(")")[2].split()[19])
+        up = float(Path("/proc/uptime").read_text().split()[0])
+    except OSError:
+        return False
+    started = time.time() - up + ticks / os.sysconf("SC_CLK_TCK")
+    return started <= datetime.fromisoformat(record.began).timestamp() + 2
 
 
 def latest(out: Path) -> list[Record]:

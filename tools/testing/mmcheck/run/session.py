@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..boot import boot, guest, results
-from ..core import progress
+from ..core import lock, progress
 from ..core.errors import UserError
 from ..core.settings import VARIABLES
 from ..kernel import toolchain
@@ -147,7 +147,12 @@ class SelftestRun:
         log = self.folder / f"{what}.log"
         with log.open("w") as file:
             done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, env=environment
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                pass_fds=lock.files(),
             )
         if done.returncode:
             print(log.read_text(), end="", file=sys.stderr)

@@ -251,7 +251,7 @@ class Runner:
             environment["PATCH"] = str(self.settings.patch)
         last = ""
         with subprocess.Popen(
-            command,
+            process.mortal(command),
             cwd=PROJECT,
             env={name: value for name, value in environment.items() if value or name == "FEATURES"},
             stdin=subprocess.DEVNULL,
