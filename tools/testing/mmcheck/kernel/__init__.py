@@ -3,6 +3,7 @@
 
 archive       kernel source packages, through apt
 source        an unpacked kernel, from the archive or from the user
+checkout      commits of the user's git tree, in a private folder
 patch         PATCH=: a change of the kernel, applied to the private copy
 graft         copies the overlay into a tree, and removes it again
 shadow        the private working copy: symbolic links into a source, grafted

@@ -4,6 +4,7 @@
 launcher   what tools/testing/kunit/kunit.py runs
 request    what the command line of kunit.py asks for
 workspace  working copies: the trees that are built
+compare    the same tests on two kernels
 prepare    provides what a run needs: tools, source, working copy
 launch     one run of the kernel's own kunit.py in one build folder
 channel    the way on which our `make` tells its progress

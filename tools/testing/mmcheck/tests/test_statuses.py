@@ -21,7 +21,7 @@ from .conftest import User
 
 FAILS = "KTAP version 1\n1..1\n    # Subtest: one\n    not ok 1 a\nnot ok 1 one\n"
 COMMANDS = PROJECT / "tools/testing/mmcheck"
-FIXED = {"check", "check-host", "bench-launcher", "doctor", "kcidb", "matrix", "patches", "series"}
+FIXED = {"bisect", "check", "check-host", "bench-launcher", "doctor", "kcidb", "matrix", "patches", "series"}
 """Verbs that choose the kernels themselves, or need none."""
 
 JUDGES = {"run", "kselftest", "matrix", "results", "mutants", "known-issues", "patches", "bench-launcher"}
