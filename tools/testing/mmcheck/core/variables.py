@@ -23,7 +23,7 @@ NAMES: Mapping[str, str] = {
     "JSON": "1: print JSON",
     "KCONFIG_ADD": "more options of the kernel: 'CONFIG_KASAN=y CONFIG_KASAN_INLINE=y'",
     "KDIR": "your own kernel tree, which is never written to",
-    "KERNEL": "packaged kernel: 6.12, 7.3, another version, or latest (6.12)",
+    "KERNEL": "packaged kernel: 6.12, 7.3, another version, or latest (6.12); or a tarball, or a URL",
     "KERNEL_ARGS": "more words for the kernel's command line",
     "MATRIX": "a table of your own, in the form of matrix.toml",
     "MIB": "how many MiB of memory the suites work on (1024)",

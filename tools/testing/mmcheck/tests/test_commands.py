@@ -53,7 +53,6 @@ NOT_RUN = {
     f"{BISECT} --only 'contpte*'": "needs a history; see test_bisect.py",
     "./mmcheck bisect GOOD BAD": "needs a history; see test_bisect.py",
     "KDIR=~/linux ./tools/testing/kunit/kunit.py run --arch=arm64 --base HEAD": "needs a history; see test_bisect.py",
-    "make bisect": "named without a tree",
     "lavacli jobs submit ci/lava.yaml": "a lab",
     "make known-issues": "needs a kernel that has them",
     "make known-issues KERNEL=7.3": "needs a kernel that has them",
