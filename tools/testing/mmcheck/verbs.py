@@ -101,7 +101,12 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         ),
     },
     "This machine": {
-        "doctor": Verb("what this machine has, what it lacks, and what that costs", "run.doctor", "JSON"),
+        "doctor": Verb(
+            "what this machine has, what it lacks, and what that costs; what of a kernel can be tested",
+            "run.doctor",
+            "JSON KDIR KERNEL",
+            "--kdir ~/linux",
+        ),
     },
     "Read the results": {
         "results": Verb(
