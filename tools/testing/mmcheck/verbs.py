@@ -96,6 +96,15 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             {"ONLY": "a glob of suites and cases, as kunit.py takes it"},
             words="GOOD BAD",
         ),
+        "radar": Verb(
+            "what a series does to the tests, and what the tests say of it",
+            "study.radar",
+            "SERIES KERNEL KDIR ARCH PAGES FEATURES ONLY BOOT",
+            "fix.mbox --kernel 7.3",
+            {"ONLY": "a glob of suites and cases, as kunit.py takes it", "BOOT": "no: only read the source"},
+            words="SERIES",
+            fails="a test fails that did not fail without the series, or no longer runs",
+        ),
         "bundle": Verb(
             "kernel and selftests for a lab: image, initramfs, disk", "run.bundle", f"{KERNEL} TESTS", "--arch arm64"
         ),

@@ -36,6 +36,7 @@ NAMES: Mapping[str, str] = {
     "PATCH": "a patch for the kernel, applied to a private copy",
     "REPEATS": "how often to repeat measurements of time (25)",
     "SELFTESTS": "no: use only the KUnit suites",
+    "SERIES": "a patch, an mbox, or a range A..B of KDIR=",
     "STRICT": "1: a test that meets a known issue fails, and is not skipped",
     "SUITE": "upstream: the kernel's own mm selftests in place of these",
     "TARGETS": "mm, the only value",

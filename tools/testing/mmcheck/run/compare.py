@@ -105,14 +105,15 @@ def base_of(name: str, environ: Mapping[str, str]) -> dict[str, str]:
     return {**without, "KDIR": str(tree.folder)}
 
 
-def run(name: str, environ: Mapping[str, str], prepared: Callable[[Mapping[str, str]], Launch], repeat: str) -> int:
-    """Run the tests on the kernel `name`, then on the user's; returns the exit status.
+def both(
+    name: str, environ: Mapping[str, str], prepared: Callable[[Mapping[str, str]], Launch]
+) -> tuple[Difference, Launch]:
+    """Run the tests on the kernel `name`, then on the user's; returns the difference, and the second run.
 
     prepared: prepares the run that the user asked for, with the variables that it gets
-    repeat:   the line that repeats this comparison
+    Raises UserError if one of the kernels has no verdict.
     """
     cases: list[Sequence[Case]] = []
-    label = ""
     for word, variables in (("before", base_of(name, environ)), ("after", environ)):
         try:
             launch = prepared(variables)
@@ -121,10 +122,17 @@ def run(name: str, environ: Mapping[str, str], prepared: Callable[[Mapping[str, 
         except UserError as error:
             raise UserError(f"{word}: {error}") from None
         cases.append(launch.cases)
-        label = str(launch.log)
-    found = difference(*cases)
+    return difference(*cases), launch
+
+
+def run(name: str, environ: Mapping[str, str], prepared: Callable[[Mapping[str, str]], Launch], repeat: str) -> int:
+    """Compare the kernel `name` with the user's, and print the difference; returns the exit status.
+
+    prepared: as for both()
+    repeat:   the line that repeats this comparison
+    """
+    found, launch = both(name, environ, prepared)
     verdict, *details = found.lines()
-    then = repeat if found.status else ""
-    for line in closing.lines(verdict, details, label, then):
+    for line in closing.lines(verdict, details, launch.log, repeat if found.status else ""):
         progress.say(line)
     return found.status

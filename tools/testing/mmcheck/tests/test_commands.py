@@ -51,6 +51,7 @@ NOT_RUN = {
     "make report-pictures": "needs a browser",
     BISECT: "needs a history; see test_bisect.py",
     f"{BISECT} --only 'contpte*'": "needs a history; see test_bisect.py",
+    "./mmcheck radar": "named without a series",
     "./mmcheck bisect GOOD BAD": "needs a history; see test_bisect.py",
     "KDIR=~/linux ./tools/testing/kunit/kunit.py run --arch=arm64 --base HEAD": "needs a history; see test_bisect.py",
     "lavacli jobs submit ci/lava.yaml": "a lab",
