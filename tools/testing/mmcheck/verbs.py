@@ -29,6 +29,7 @@ class Verb:
     reads:    the variables that it reads, except O and INSTALL
     example:  arguments that make sense
     other:    by variable, its meaning if that is special for this verb
+    words:    the variables that plain arguments set, in their order
     fails:    the meaning of exit status 1, or "" if the command never returns it
     skips:    whether it returns 4 if all tests were skipped
     """
@@ -38,6 +39,7 @@ class Verb:
     reads: str = ""
     example: str = ""
     other: Mapping[str, str] = field(default_factory=dict)
+    words: str = ""
     fails: str = ""
     skips: bool = False
 
@@ -86,12 +88,34 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             {"ONLY": "globs of cells, separated by commas: what to run"},
             fails="a test failed, or skips.toml does not allow a skip",
         ),
+        "bisect": Verb(
+            "the first commit of a git tree that makes a test fail",
+            "study.bisect",
+            "GOOD BAD KDIR PATCH ARCH PAGES FEATURES ONLY",
+            "v6.12 HEAD --kdir ~/linux --only 'contpte*'",
+            {"ONLY": "a glob of suites and cases, as kunit.py takes it"},
+            words="GOOD BAD",
+        ),
+        "radar": Verb(
+            "what a series does to the tests, and what the tests say of it",
+            "study.radar",
+            "SERIES KERNEL KDIR ARCH PAGES FEATURES ONLY BOOT",
+            "fix.mbox --kernel 7.3",
+            {"ONLY": "a glob of suites and cases, as kunit.py takes it", "BOOT": "no: only read the source"},
+            words="SERIES",
+            fails="a test fails that did not fail without the series, or no longer runs",
+        ),
         "bundle": Verb(
             "kernel and selftests for a lab: image, initramfs, disk", "run.bundle", f"{KERNEL} TESTS", "--arch arm64"
         ),
     },
     "This machine": {
-        "doctor": Verb("what this machine has, what it lacks, and what that costs", "run.doctor", "JSON"),
+        "doctor": Verb(
+            "what this machine has, what it lacks, and what that costs; what of a kernel can be tested",
+            "run.doctor",
+            "JSON KDIR KERNEL",
+            "--kdir ~/linux",
+        ),
     },
     "Read the results": {
         "results": Verb(
@@ -231,7 +255,8 @@ def parser(name: str) -> argparse.ArgumentParser:
             **value,  # type: ignore[arg-type]
         )
     made.add_argument("--no-install", dest="INSTALL", action="store_const", const="no", help="the same as INSTALL=no")
-    made.add_argument("given", metavar="NAME=VALUE", nargs="*", help="a variable, as make takes it")
+    given = f"{verb.words} NAME=VALUE".strip()
+    made.add_argument("given", metavar=given, nargs="*", help="a variable, as make takes it")
     return made
 
 
@@ -240,6 +265,13 @@ def chosen(name: str, arguments: Sequence[str]) -> dict[str, str]:
     read = vars(parser(name).parse_args(arguments))
     given = read.pop("given")
     found = {variable: value for variable, value in read.items() if value is not None}
+    words = VERBS[name].words.split()
+    plain = [argument for argument in given if not re.match(r"[A-Z]\w*=", argument)]
+    if words and plain:
+        if len(plain) != len(words):
+            raise UserError(f"{' '.join(plain)}: give {' and '.join(words)}; see ./mmcheck {name} --help")
+        found |= zip(words, plain, strict=True)
+        given = [argument for argument in given if argument not in plain]
     for argument in given:
         match = re.fullmatch(r"([A-Z]\w*)=(.*)", argument, re.DOTALL)
         if not match or match[1] not in NAMES:

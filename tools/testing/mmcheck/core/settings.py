@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the user asked for, from the variables that every command shares."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -21,7 +22,7 @@ FEATURES = ("atomic_rmw",)
 class Settings:
     """Which kernel, for what, and where results go.
 
-    kernel: a version of a packaged kernel ("6.12", "6.12.117") or "latest"
+    kernel: a version of a packaged kernel ("6.12", "6.12.117") or "latest"; or a tarball, or a URL
     kdir:   the user's own tree instead, or None
     arch:   as in kunit.py's --arch: "um", "arm64", "x86_64", "riscv", ...
     pages:  size of a page on arm64: "4K", "16K" or "64K"
@@ -43,9 +44,14 @@ class Settings:
     @property
     def unusual(self) -> tuple[str, ...]:
         """How this working copy differs from the usual one of its kernel: features and patch."""
-        usual = self.features == features({}, own_tree=bool(self.kdir))
+        usual = self.features == features({}, own_tree=bool(self.kdir) or is_place(self.kernel))
         patched = (f"patch-{sha256(self.patch.read_bytes()).hexdigest()[:8]}",) if self.patch else ()
         return (*(() if usual else self.features or ("stock",)), *patched)
+
+
+def is_place(kernel: str) -> bool:
+    """Whether KERNEL= names a file or a URL, and not a version."""
+    return "/" in kernel or re.search(r"\.(tar(\.\w+)?|t[gx]z)$", kernel) is not None
 
 
 def features(environ: Mapping[str, str], own_tree: bool) -> tuple[str, ...]:
@@ -94,12 +100,15 @@ def from_environment(environ: Mapping[str, str], arch: str | None = None) -> Set
             Path(patch).read_bytes()
         except OSError as error:
             raise UserError(f"PATCH={patch}: {error.strerror}") from None
+    kernel = environ.get("KERNEL") or "6.12"
+    if is_place(kernel) and "://" not in kernel:
+        kernel = str(Path(kernel).expanduser().absolute())
     return Settings(
-        kernel=environ.get("KERNEL") or "6.12",
+        kernel=kernel,
         kdir=tree,
         arch=wanted_arch,
         pages=pages,
-        features=features(environ, own_tree=bool(kdir)),
+        features=features(environ, own_tree=bool(kdir) or is_place(kernel)),
         patch=Path(patch).absolute() if patch else None,
         out=out,
         cache=Path(cache).absolute() / "mmcheck",

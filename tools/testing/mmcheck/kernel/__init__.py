@@ -3,6 +3,8 @@
 
 archive       kernel source packages, through apt
 source        an unpacked kernel, from the archive or from the user
+tarball       kernels from elsewhere: a tarball, its URL, a remote git repository
+checkout      commits of the user's git tree, in a private folder
 patch         PATCH=: a change of the kernel, applied to the private copy
 graft         copies the overlay into a tree, and removes it again
 shadow        the private working copy: symbolic links into a source, grafted

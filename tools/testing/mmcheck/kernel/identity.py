@@ -42,7 +42,8 @@ def describe(tree: Path) -> str:
 def origin(source: Source) -> str:
     """The origin of a kernel's source, in words: a package and its version, or a tree and its commit."""
     if source.fixed:
-        return f"package {source.path.name.removeprefix('linux-')}"
+        name = source.path.name.removeprefix("linux-")
+        return f"{'source' if name.startswith(('tar-', 'git-')) else 'package'} {name}"
     commit = describe(source.path)
     return f"tree {source.path.name}" + (f", commit {commit}" if commit else "")
 

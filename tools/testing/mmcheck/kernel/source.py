@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """An unpacked kernel source: from the archive into the cache, or the user's own tree."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -15,8 +17,8 @@ from pathlib import Path
 from ..core import progress
 from ..core.errors import UserError
 from ..core.lock import held
-from ..core.settings import Settings
-from . import patch, toolchain
+from ..core.settings import Settings, is_place
+from . import patch, tarball, toolchain
 from .archive import Archive, newest
 
 NEEDED = 1_900_000_000
@@ -31,6 +33,12 @@ BUNZIP2 = [
 
 MARKS = ("Makefile", "Kconfig", "mm/Makefile", "tools/testing/kunit/kunit.py")
 """Files that every kernel tree with KUnit has."""
+
+OLDEST = (6, 12)
+"""The oldest kernel that the suites are built for."""
+
+BATCHES = ("mm/internal.h", "folio_pte_batch"), ("mm/util.c", "folio_pte_batch")
+"""Where a tree has the function that nearly all suites need; a tree with the files and without it is too old."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +62,31 @@ def judge(settings: Settings, own_machine: bool = False) -> None:
     """
     if settings.kdir is not None:
         from_folder(settings.kdir)
-    elif settings.kernel != "latest" and not re.fullmatch(r"\d+\.\d+[\w.+~-]*", settings.kernel):
-        raise UserError(f"KERNEL={settings.kernel}: give a version such as 6.12 or 7.3, or latest")
+    elif is_place(settings.kernel):
+        tarball.judge(settings.kernel)
+    elif settings.kernel != "latest":
+        version = re.fullmatch(r"(\d+)\.(\d+)[\w.+~-]*", settings.kernel)
+        if not version:
+            raise UserError(
+                f"KERNEL={settings.kernel}: give a version such as 6.12 or 7.3, latest, a tarball, or a URL"
+            )
+        if (int(version[1]), int(version[2])) < OLDEST:
+            raise UserError(f"KERNEL={settings.kernel} is too old: the suites need Linux 6.12 or later")
     if settings.patch:
         patch.read(settings.patch)
     source = here(settings)
+    if source:
+        fit(source)
     known = (bootable(source.path) if source else []) or [*toolchain.ARCHITECTURES]
     if settings.arch not in known and not own_machine:
         raise UserError(f"--arch={settings.arch}: no such architecture; there are {', '.join(known)}")
+
+
+def fit(source: Source) -> None:
+    """Raise UserError if the kernel is too old for the suites. A backported folio_pte_batch() is as good as its own."""
+    texts = [(source.path / name, word) for name, word in BATCHES]
+    if all(file.exists() and word not in file.read_text(errors="replace") for file, word in texts):
+        raise UserError(f"linux {source.label} is too old: it has no folio_pte_batch(), which Linux has since 6.9")
 
 
 def bootable(tree: Path) -> list[str]:
@@ -74,6 +99,8 @@ def here(settings: Settings) -> Source | None:
     """The source that the user asked for, if it is on this machine; nothing is fetched."""
     if settings.kdir is not None:
         return from_folder(settings.kdir)
+    if is_place(settings.kernel):
+        return None
     return unpacked(settings.kernel, settings.cache / "src")
 
 
@@ -82,7 +109,34 @@ def obtain(settings: Settings) -> Source:
     judge(settings)
     if settings.kdir is not None:
         return from_folder(settings.kdir)
-    return from_archive(settings.kernel, settings.cache)
+    take = from_place if is_place(settings.kernel) else from_archive
+    found = take(settings.kernel, settings.cache)
+    fit(found)
+    return found
+
+
+def from_place(kernel: str, cache: Path) -> Source:
+    """The kernel in a tarball or in a remote repository. It is fetched if the cache lacks it."""
+    sources = cache / "src"
+    with locked(cache):
+        return package_source(tarball.obtain(kernel, sources))
+
+
+@contextlib.contextmanager
+def locked(cache: Path) -> Iterator[None]:
+    """Hold the cache for one process that adds a source. Raises UserError if the cache cannot be written."""
+    sources = cache / "src"
+    try:
+        sources.mkdir(parents=True, exist_ok=True)
+        with held(cache / "lock", "it prepares a kernel source in this cache"):
+            for stale in sources.glob(".unpacking-*"):
+                shutil.rmtree(stale)
+            if shutil.disk_usage(sources).free < NEEDED:
+                raise no_space(sources)
+            yield
+    except OSError as error:
+        why = error.strerror
+        raise UserError(f"cannot write the cache {cache}: {why}; choose another with XDG_CACHE_HOME") from None
 
 
 def from_folder(path: Path) -> Source:
@@ -104,25 +158,16 @@ def from_archive(kernel: str, cache: Path) -> Source:
     sources = cache / "src"
     if found := unpacked(kernel, sources):
         return found
-    try:
-        sources.mkdir(parents=True, exist_ok=True)
-        with held(cache / "lock", "it prepares a kernel source in this cache"):
-            if found := unpacked(kernel, sources):
-                return found
-            for stale in sources.glob(".unpacking-*"):
-                shutil.rmtree(stale)
-            if shutil.disk_usage(sources).free < NEEDED:
-                raise no_space(sources)
-            archive = Archive(cache / "apt")
-            package = archive.find(kernel)
-            target = sources / f"linux-{package.version}"
-            if not target.exists():
-                deb = archive.download(package)
-                unpack(deb, target)
-                deb.unlink()
-    except OSError as error:
-        why = error.strerror
-        raise UserError(f"cannot write the cache {cache}: {why}; choose another with XDG_CACHE_HOME") from None
+    with locked(cache):
+        if found := unpacked(kernel, sources):
+            return found
+        archive = Archive(cache / "apt")
+        package = archive.find(kernel)
+        target = sources / f"linux-{package.version}"
+        if not target.exists():
+            deb = archive.download(package)
+            unpack(deb, target)
+            deb.unlink()
     return package_source(target)
 
 

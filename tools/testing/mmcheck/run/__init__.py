@@ -4,6 +4,7 @@
 launcher   what tools/testing/kunit/kunit.py runs
 request    what the command line of kunit.py asks for
 workspace  what is built and run, the folders for it, and the lock on these
+compare    the same tests on two kernels
 prepare    provides what a run needs: tools, source, working copy
 launch     one run of the kernel's own kunit.py in one build folder
 channel    the way on which our `make` tells its progress

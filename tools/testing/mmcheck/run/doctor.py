@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What this machine has, what it lacks, and what each lack costs. Nothing is installed or fetched."""
+"""What this machine has, what it lacks, and what each lack costs. Nothing is installed or fetched.
+
+With KDIR= or KERNEL= it also prints what of this kernel can be tested: what the suites look for in its source, and its
+known issues. Nothing is built.
+"""
 
 import json
 import os
@@ -10,9 +14,9 @@ from pathlib import Path
 
 from ..boot import guest, sandbox
 from ..core import command
-from ..core.errors import NO_VERDICT, PASSED
+from ..core.errors import NO_VERDICT, PASSED, UserError
 from ..core.settings import Settings, from_environment
-from ..kernel import toolchain
+from ..kernel import identity, known_issues, probes, shadow, source, toolchain
 
 GIB = 1 << 30
 BUILD = 3
@@ -24,7 +28,7 @@ class Finding:
     """One line of the answer.
 
     what:  a part of the machine, or what mmcheck does with it
-    state: "has", or "lacks"
+    state: "has", "lacks", or "unknown"
     says:  what is there; or what is missing, what that costs, and what to do
     """
 
@@ -97,9 +101,41 @@ def findings(settings: Settings) -> Iterator[Finding]:
         )
 
 
+def of_tree(kernel: source.Source) -> Iterator[Finding]:
+    """What of a kernel can be tested."""
+    yield Finding("kernel", "has", identity.origin(kernel))
+    found = probes.answers(kernel.path)
+    words = {row[1]: row[2] for row in probes.table()}
+    for state, answer, cost in (
+        ("has", "yes", ""),
+        ("lacks", "no", ": cases that need these are skipped, or expect what the kernel did before them"),
+        ("unknown", "unknown", ": the code may have moved, so cases may expect what this kernel lacks"),
+    ):
+        named = [words[name] for name, value in found.items() if value == answer]
+        if named:
+            yield Finding("probes", state, f"{len(named)} of {len(found)}: {', '.join(named)}{cost}")
+    read = shadow.reader(kernel.path, ())
+    version = known_issues.version_of(read)
+    shown = {issue.number: issue.shown(version, read) for issue in known_issues.load()}
+    for state, shows, what in (
+        ("has", True, "the tests of these skip: KNOWN_ISSUES.md"),
+        ("lacks", False, "the tests of these must pass"),
+        ("unknown", None, "the code that shows them is not where the table looks; their tests must pass"),
+    ):
+        numbers = [str(number) for number, value in shown.items() if value is shows]
+        if numbers:
+            yield Finding("known issues", state, f"{', '.join(numbers)}: {what}")
+
+
 def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status: NO_VERDICT if this machine can run no suite as it is."""
     found = list(findings(from_environment({**environ, "KDIR": "", "PATCH": "", "PAGES": ""})))
+    if environ.get("KDIR") or environ.get("KERNEL"):
+        settings = from_environment({**environ, "PATCH": "", "PAGES": ""})
+        source.judge(settings)
+        if not (kernel := source.here(settings)):
+            raise UserError(f"KERNEL={settings.kernel} is not on this machine yet: any run with it fetches it")
+        found += of_tree(kernel)
     if environ.get("JSON") == "1":
         print(json.dumps([asdict(finding) for finding in found], indent=1))
     else:

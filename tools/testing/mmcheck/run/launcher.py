@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 """kunit.py: gets a kernel, grafts the overlay, and runs that kernel's own kunit.py."""
 
+import argparse
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from ..core import command, progress, variables
+from ..core import command, disk, ours, progress, variables
 from ..core.errors import NO_VERDICT, UserError
-from ..core.settings import from_environment
-from ..kernel import source
-from . import closing
+from ..core.settings import from_environment, out_of
+from ..kernel import checkout, source
+from . import closing, compare
 from .cell import NAME
 from .prepare import prepare
 from .request import VERBS, parse
@@ -22,21 +24,50 @@ Relative paths start in the current folder.
 
 from the environment:
 {variables.listed("KERNEL", "KDIR", "PATCH", "PAGES", "FEATURES", "JOBS", "O", "INSTALL")}
---no-install is the same as INSTALL=no.
+
+arguments of this repository:
+  --apply FILE  apply a patch, an mbox, or A..B of the git tree KDIR=, to a private copy (like PATCH=)
+  --base NAME   run the tests on a second kernel first, and compare: "unpatched", or a commit of the git tree KDIR=.
+                The status is 1 if a test fails that did not fail there, or no longer runs
+  --no-install  the same as INSTALL=no
 
 {variables.statuses()}
 """
 
 
-NO_INSTALL = "--no-install"
-"""Our own argument; it means the same as the variable INSTALL=no."""
+def own(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Our own arguments, and all arguments of the kernel's kunit.py in their order."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--apply", default="")
+    parser.add_argument("--base", default="")
+    parser.add_argument("--no-install", action="store_true")
+    try:
+        return parser.parse_known_args(arguments)
+    except argparse.ArgumentError as error:
+        raise UserError(str(error)) from None
+
+
+def patch_of(given: str, environ: Mapping[str, str]) -> str:
+    """The file that --apply names; a range of commits becomes a file below O=."""
+    if environ.get("PATCH"):
+        raise UserError(f"--apply {given}: PATCH={environ['PATCH']} is set too; use one of them")
+    if Path(given).exists() or ".." not in given:
+        return given
+    kdir = from_environment(environ).kdir
+    if not kdir:
+        raise UserError(f"--apply {given}: there is no such file, and a range of commits needs KDIR=, a git tree")
+    text = checkout.mails(kdir, given)
+    file = ours.claim(out_of(environ) / "applied") / f"{disk.digest(text)[:12]}.mbox"
+    disk.replace(file, text)
+    return str(file)
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """Do what the command line says; returns the exit status."""
-    if NO_INSTALL in arguments:
+    typed = arguments
+    mine, arguments = own(arguments)
+    if mine.no_install:
         os.environ["INSTALL"] = "no"
-        arguments = [argument for argument in arguments if argument != NO_INSTALL]
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(HELP, end="")
         return 0 if arguments else NO_VERDICT
@@ -50,6 +81,13 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         if not source.here(settings):
             print(f"The arguments of the kernel's own kunit.py are shown once linux {settings.kernel} is downloaded.")
             return 0
+    if mine.apply:
+        environ = {**environ, "PATCH": patch_of(mine.apply, environ)}
+    if mine.base:
+        if not request.boots:
+            raise UserError("--base compares verdicts: use it with run")
+        repeat = closing.again(typed, {**environ, "PATCH": ""} if mine.apply else environ)
+        return compare.run(mine.base, environ, lambda variables: prepare(request, variables), repeat)
     launch = prepare(request, environ)
     launch.cell = environ.get(NAME, "")
     launch.repeat = closing.again(arguments, environ)

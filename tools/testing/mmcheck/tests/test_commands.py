@@ -38,9 +38,7 @@ TYPED = rf"(?:{re.escape(KUNIT_PY)} |make |{re.escape(DIRECT)})[a-z]"
 HELP = [f"./mmcheck {name} {verb.example}".strip() for name, verb in verbs.VERBS.items()]
 """The examples of `./mmcheck VERB --help`."""
 
-BISECT = (
-    "(cd ~/linux && git bisect run sh -c 'KDIR=$PWD ~/mmcheck/tools/testing/kunit/kunit.py run --arch=arm64 contpte')"
-)
+BISECT = "./mmcheck bisect v6.12 HEAD --kdir ~/linux"
 INSTALL = "apt-get update && apt-get install -y --no-install-recommends ca-certificates ccache git make python3"
 NOT_RUN = {
     "make check": "runs this test",
@@ -51,7 +49,11 @@ NOT_RUN = {
     'git clone --depth=1 --branch "$LINUX_REF" "$LINUX_URL" linux': "needs a server; the tree is there",
     "make check-report": "needs a browser",
     "make report-pictures": "needs a browser",
-    BISECT: "needs a history: see test_statuses.py",
+    BISECT: "needs a history; see test_bisect.py",
+    f"{BISECT} --only 'contpte*'": "needs a history; see test_bisect.py",
+    "./mmcheck radar": "named without a series",
+    "./mmcheck bisect GOOD BAD": "needs a history; see test_bisect.py",
+    "KDIR=~/linux ./tools/testing/kunit/kunit.py run --arch=arm64 --base HEAD": "needs a history; see test_bisect.py",
     "lavacli jobs submit ci/lava.yaml": "a lab",
     "make known-issues": "needs a kernel that has them",
     "make known-issues KERNEL=7.3": "needs a kernel that has them",
@@ -238,7 +240,7 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
     numbers = {"folio_bench": [{"run": "7.3 arm64 4K", "what": "fork 64K", "fields": {"ns": 9}}]}
     for folder in ("out", "other/out"):
         (copy / folder / "bench/bench.json").write_text(json.dumps({"numbers": numbers, "tables": []}))
-    for name in ("mmcheck/fix.patch", "patches/fix.patch"):
+    for name in ("mmcheck/fix.patch", "mmcheck/fix.mbox", "patches/fix.patch"):
         (home / name).parent.mkdir(exist_ok=True)
         (home / name).write_text(stand_ins.PATCH)
     (home / "srv").mkdir()

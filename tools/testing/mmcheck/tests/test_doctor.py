@@ -43,6 +43,30 @@ def test_what_is_there(
     assert "linux-7.3.1" in lines["kernels"]
 
 
+def test_what_of_a_tree_can_be_tested(home: dict[str, str], tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in (
+        ("Makefile", "VERSION = 6\nPATCHLEVEL = 12\n"),
+        ("include/linux/pgtable.h", "get_and_clear_full_ptes get_and_clear_ptes"),
+        ("arch/arm64/include/asm/pgtable.h", "#define pte_present(pte) (pte_valid(pte) || pte_present_invalid(pte))"),
+    ):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+    doctor.main({**home, "KDIR": str(tree), "JSON": "1"})
+    found = json.loads(capsys.readouterr().out)
+    probes = {entry["state"]: entry["says"] for entry in found if entry["what"] == "probes"}
+    assert "get_and_clear_ptes" in probes["has"] and "clear_nonpresent_ptes" in probes["lacks"]
+    assert "contpte_is_consistent" in probes["unknown"]
+    issues = {entry["state"]: entry["says"] for entry in found if entry["what"] == "known issues"}
+    assert len(issues["unknown"].partition(":")[0].split(", ")) > 5
+    assert ("kernel", "has") in {(entry["what"], entry["state"]) for entry in found}
+
+
+def test_a_kernel_that_is_not_here_is_not_fetched(home: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor.main({**home, "KERNEL": "7.3"}) == 125
+    assert capsys.readouterr().err == "doctor: KERNEL=7.3 is not on this machine yet: any run with it fetches it\n"
+    assert not (Path(home["HOME"]) / ".cache/mmcheck/src").exists()
+
+
 def test_a_full_disk_is_a_lack(home: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "free", lambda folder: 1)
     settings = from_environment(home)

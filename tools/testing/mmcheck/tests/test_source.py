@@ -12,6 +12,8 @@ from mmcheck.core.errors import UserError
 from mmcheck.kernel import archive, source
 from mmcheck.kernel.archive import Archive, Package, newest
 
+from .conftest import User
+
 
 @pytest.fixture
 def deb(tmp_path: Path) -> Path:
@@ -210,3 +212,16 @@ def test_a_download_that_is_not_what_the_index_signed(tmp_path: Path, monkeypatc
     with pytest.raises(UserError, match="failed \\(Hash Sum mismatch\\); nothing was kept"):
         asked.download(OWN[1])
     assert not file.exists()
+
+
+def test_a_kernel_that_is_too_old_is_refused_before_anything_is_fetched(user: User, tree: Path) -> None:
+    for kernel in ("6.1", "6.11.3", "5.10"):
+        done = user.kunit("run", "--arch=arm64", KDIR="", KERNEL=kernel)
+        assert done.returncode == 125
+        assert done.stderr == f"kunit.py: KERNEL={kernel} is too old: the suites need Linux 6.12 or later\n"
+    for name in ("mm/internal.h", "mm/util.c"):
+        (tree / name).write_text("int x;\n")
+    done = user.kunit("run", "--arch=arm64")
+    assert done.returncode == 125 and "it has no folio_pte_batch()" in done.stderr and done.stderr.count("\n") == 1
+    (tree / "mm/util.c").write_text("int folio_pte_batch(void);\n")
+    assert user.kunit("run", "--arch=arm64").returncode == 0

@@ -21,11 +21,11 @@ from .conftest import User
 
 FAILS = "KTAP version 1\n1..1\n    # Subtest: one\n    not ok 1 a\nnot ok 1 one\n"
 COMMANDS = PROJECT / "tools/testing/mmcheck"
-FIXED = {"check", "check-host", "bench-launcher", "doctor", "kcidb", "matrix", "patches", "series"}
+FIXED = {"bisect", "check", "check-host", "bench-launcher", "doctor", "kcidb", "matrix", "patches", "radar", "series"}
 """Verbs that choose the kernels themselves, or need none."""
 
 JUDGES = {"run", "kselftest", "matrix", "results", "mutants", "known-issues", "patches", "bench-launcher"}
-JUDGES |= {"check", "check-host", "check-report", "report-pictures"}
+JUDGES |= {"radar", "check", "check-host", "check-report", "report-pictures"}
 """Verbs that return 1 if what they test is bad. All other verbs return 0, or 125 with a reason."""
 
 KUNIT_PY = '''#!/usr/bin/env python3

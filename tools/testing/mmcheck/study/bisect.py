@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0
+"""./mmcheck bisect GOOD BAD: finds the first commit of the git tree KDIR= that makes a test fail.
+
+Both ends are tested first. The command looks for the tests that fail at BAD and do not fail at GOOD; other failures do
+not matter. git bisect chooses the commits between the ends. A commit is bad if one of these tests fails there, and good
+if all of them pass. A commit is left out if it cannot be tested: it does not build or boot, or one of these tests does
+not run there.
+
+The commits are checked out in a private folder below O=, and always built in the same build folder, so a build compiles
+only what the commits changed. The verdicts are kept in out/bisect/. The same command continues after an interrupt, and
+tests no commit twice. ONLY= chooses the tests: a glob of suites and cases, as kunit.py takes it.
+"""
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ..core import command, disk, progress
+from ..core.errors import PASSED, UserError
+from ..core.settings import from_environment
+from ..kernel import checkout, identity
+from ..run import closing, compare
+from ..run.prepare import prepare
+from ..run.request import parse
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a commit's tests said.
+
+    states:  the state of each case by its full name; empty without a verdict
+    why:     why there is no verdict, or ""
+    seconds: how long build and boot took
+    """
+
+    states: Mapping[str, str]
+    why: str
+    seconds: float
+
+
+def term(tested: Result, wanted: Sequence[str]) -> str:
+    """What git bisect calls a commit with these results, if the tests `wanted` fail at the bad end."""
+    found = [tested.states.get(name, "absent") for name in wanted]
+    if "failed" in found:
+        return "bad"
+    return "good" if all(state == "passed" for state in found) else "skip"
+
+
+class Memory:
+    """The results of commits, in a file. They are kept after each commit."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.found: dict[str, Result] = {}
+        if file.exists():
+            try:
+                self.found = {name: Result(**entry) for name, entry in json.loads(file.read_text()).items()}
+            except (ValueError, TypeError):
+                progress.say(f"{file} cannot be read, so all commits are tested anew")
+
+    def keep(self, commit: str, tested: Result) -> None:
+        """Add the result of a commit."""
+        self.found[commit] = tested
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({name: asdict(entry) for name, entry in self.found.items()}, indent=1)
+        disk.replace(self.file, f"{text}\n".encode())
+
+
+class Bisection:
+    """The search for the first bad commit.
+
+    tree:   where the commits are checked out
+    judge:  tests the commit that is checked out
+    memory: the results so far
+    tested: how many commits this process has tested
+    """
+
+    def __init__(self, tree: checkout.Checkout, judge: Callable[[], Result], memory: Memory) -> None:
+        self.tree, self.judge, self.memory = tree, judge, memory
+        self.tested = 0
+
+    def test(self, commit: str) -> Result:
+        """The result of a commit, from memory or by a test."""
+        if commit not in self.memory.found:
+            if self.tree.git("rev-parse", "HEAD", accept=(0, 128)).strip() != commit:
+                self.tree.go(commit)
+            self.memory.keep(commit, self.judge())
+            self.tested += 1
+        return self.memory.found[commit]
+
+    def subject(self, commit: str) -> str:
+        """A commit in one line."""
+        return self.tree.git("log", "-1", "--format=%h %s", commit).strip()
+
+    def say(self, commit: str, word: str, tested: Result) -> None:
+        """Print one line about a commit."""
+        why = f": {tested.why}" if tested.why else ""
+        print(f"{word:5} {tested.seconds:5.0f} s  {self.subject(commit)}{why}", flush=True)
+
+    def ends(self, good: str, bad: str) -> list[str]:
+        """Test both ends; returns the tests that fail only at the bad end. Raises UserError if there are none."""
+        found = {}
+        for name, commit in (("GOOD", good), ("BAD", bad)):
+            found[name] = tested = self.test(commit)
+            self.say(commit, name, tested)
+            if tested.why:
+                raise UserError(f"{name}={commit[:12]} has no verdict: {tested.why}; choose another commit")
+        before, after = found["GOOD"].states, found["BAD"].states
+        wanted = [name for name, state in after.items() if state == "failed" and before.get(name) == "passed"]
+        if wanted:
+            return wanted
+        both = [name for name, state in after.items() if state == "failed"]
+        also = f"; {closing.named('these fail at BAD, but do not pass at GOOD', both)}" if both else ""
+        raise UserError(f"no test fails at BAD={bad[:12]} that passes at GOOD={good[:12]}{also}")
+
+    def search(self, good: str, bad: str, wanted: Sequence[str]) -> list[str]:
+        """The first bad commit; several commits if those between them cannot be tested."""
+        self.tree.git("bisect", "reset", accept=(0, 1))
+        self.tree.go(bad)
+        said = self.tree.git("bisect", "start", bad, good)
+        while True:
+            if match := re.search(r"^([0-9a-f]{40,}) is the first bad commit", said, re.MULTILINE):
+                return [match[1]]
+            if "only 'skip'ped commits left" in said:
+                return re.findall(r"^([0-9a-f]{40,})$", said, re.MULTILINE)
+            commit = self.tree.git("rev-parse", "HEAD").strip()
+            tested = self.test(commit)
+            word = term(tested, wanted)
+            self.say(commit, word, tested)
+            # Status 2: only commits that cannot be tested are left.
+            said = self.tree.git("bisect", word, accept=(0, 2))
+
+
+def judged(words: Sequence[str], environ: Mapping[str, str]) -> Result:
+    """Build and boot the kernel KDIR= of `environ` with the arguments `words` of kunit.py."""
+    since = time.monotonic()
+    states: dict[str, str] = {}
+    why = ""
+    try:
+        launch = prepare(parse(words), environ)
+        launch.aside = True
+        launch.run()
+        states = compare.states(launch.cases)
+    except UserError as error:
+        why = str(error)
+    return Result(states, why, round(time.monotonic() - since, 1))
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    environ = {"ARCH": "arm64", **environ}
+    settings = from_environment(environ)
+    names = [environ.get("GOOD", ""), environ.get("BAD", "")]
+    if not all(names):
+        raise UserError("give two commits: ./mmcheck bisect GOOD BAD --kdir TREE")
+    if not settings.kdir:
+        raise UserError("set KDIR=, a git tree of Linux: a packaged kernel has no commits")
+    good, bad = (checkout.commit(settings.kdir, name) for name in names)
+    if good == bad:
+        raise UserError(f"GOOD={names[0]} and BAD={names[1]} are the same commit {good[:12]}")
+    only = environ.get("ONLY", "").split()
+    if len(only) > 1:
+        raise UserError(f"ONLY={environ['ONLY']}: give one glob of suites, such as 'contpte*'")
+    words = ["run", f"--arch={settings.arch}", *only]
+    tree = checkout.Checkout(settings.kdir, settings.out, "bisect")
+    own = {**environ, "KDIR": str(tree.folder)}
+    what = [*words, settings.pages, *settings.unusual, identity.revision()]
+    memory = Memory(settings.out / "bisect" / f"{tree.folder.name}-{disk.digest(repr(what).encode())[:8]}.json")
+    search = Bisection(tree, lambda: judged(words, own), memory)
+    since = time.monotonic()
+    wanted = search.ends(good, bad)
+    print(closing.named("looking for the first commit that fails", wanted), flush=True)
+    found = search.search(good, bad, wanted)
+    minutes, seconds = divmod(round(time.monotonic() - since), 60)
+    cost = f"{search.tested} commits tested in {minutes}m{seconds:02}s, {len(memory.found)} results kept"
+    if len(found) > 1:
+        for commit in found:
+            print(f"      {search.subject(commit)}")
+        raise UserError(f"one of these {len(found)} commits is the first bad one, but they cannot be tested; {cost}")
+    for line in closing.lines(
+        f"the first bad commit is {search.subject(found[0])}",
+        [cost],
+        memory.file,
+        f"git -C {settings.kdir} show {found[0][:12]}",
+    ):
+        print(line)
+    return PASSED
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("bisect", run, environ, "run it again to continue from here")

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Two kernels side by side: --apply, --base, and the search for a commit."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from mmcheck.boot.results import Case
+from mmcheck.core.settings import PROJECT
+from mmcheck.run.compare import difference
+from mmcheck.study.bisect import Result, term
+
+from .conftest import User, state
+
+KUNIT_PY = '''#!/usr/bin/env python3
+"""Stands for the kernel's kunit.py: the words in mm/memory.c say which cases fail, and whether it builds."""
+import sys
+from pathlib import Path
+
+root = Path(__file__).resolve().parents[3]
+build = Path(next(word.split("=")[1] for word in sys.argv if word.startswith("--build_dir=")))
+build.mkdir(parents=True, exist_ok=True)
+words = (root / "mm/memory.c").read_text().split()
+if "broken" in words:
+    sys.exit(1)
+cases = [case for case in "abc" if f"no-{case}" not in words]
+said = ["KTAP version 1", "1..1", "    # Subtest: one", f"    1..{len(cases)}"]
+for number, case in enumerate(cases, 1):
+    said.append(f"    {'not ok' if f'fails-{case}' in words else 'ok'} {number} {case}")
+bad = any(word.startswith("fails-") for word in words)
+said.append(f"{'not ok' if bad else 'ok'} 1 one")
+(build / "test.log").write_text("".join(f"{line}\\n" for line in said))
+sys.exit(int(bad))
+'''
+
+PERSON = ["-c", "user.name=Jane Doe", "-c", "user.email=jane@example.org"]
+
+
+def git(tree: Path, *arguments: str) -> str:
+    """Run git in a tree."""
+    done = subprocess.run(["git", *PERSON, *arguments], cwd=tree, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@pytest.fixture
+def history(tree: Path) -> Path:
+    """A git tree of 40 commits: `b` always fails, `a` fails from the 27th on, and `c` from the 35th on.
+
+    Five commits do not build, one of them just before the 35th. The 23rd has no case `a`.
+    """
+    (tree / "tools/testing/kunit/kunit.py").write_text(KUNIT_PY)
+    git(tree, "init", "-q", "-b", "main")
+    for number in range(40):
+        words = ["fails-b", *(["fails-a"] if number >= 26 else []), *(["fails-c"] if number >= 34 else [])]
+        words += ["broken"] if number in (19, 20, 24, 28, 33) else ["no-a"] if number == 22 else []
+        (tree / "mm/memory.c").write_text(f"/* {' '.join(words)} , {number} */\n")
+        git(tree, "add", "-A")
+        git(tree, "commit", "-q", "-m", f"change {number + 1}")
+    return tree
+
+
+def bisect(user: User, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run ./mmcheck bisect."""
+    environment = {**user.environment, "PYTHONPATH": str(PROJECT / "tools/testing"), **variables}
+    return subprocess.run(
+        [sys.executable, PROJECT / "tools/testing/mmcheck", "bisect", *arguments],
+        cwd=user.home,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_bisect_finds_the_commit_past_commits_that_do_not_build(user: User, history: Path) -> None:
+    before = state(history)
+    done = bisect(user, "main~39", "main")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "looking for the first commit that fails: one.a, one.c\n" in done.stdout
+    assert done.stdout.rpartition("the first bad commit is ")[2].splitlines()[0].endswith(" change 27")
+    assert f"next: git -C {history} show " in done.stdout
+    assert state(history) == before
+
+
+def test_bisect_names_all_candidates_if_it_cannot_tell(user: User, history: Path) -> None:
+    done = bisect(user, "main~8", "main")
+    assert done.returncode == 125, done.stdout + done.stderr
+    assert "looking for the first commit that fails: one.c\n" in done.stdout
+    assert "one of these 2 commits is the first bad one" in done.stderr
+    assert [line.split()[-1] for line in done.stdout.splitlines()[-2:]] == ["34", "35"]
+
+
+def test_bisect_continues_and_tests_no_commit_twice(user: User, history: Path) -> None:
+    first = bisect(user, "main~39", "main")
+    assert first.returncode == 0, first.stderr
+    (memory,) = (Path(user.environment["O"]) / "bisect").glob("*.json")
+    kept = json.loads(memory.read_text())
+    again = bisect(user, "main~39", "main")
+    assert again.stdout.splitlines()[:-3] == first.stdout.splitlines()[:-3]
+    assert " 0 commits tested in " in again.stdout.replace("\n", " ")
+    # As after an interrupt: only what is missing is tested.
+    gone = list(kept)[-1]
+    memory.write_text(json.dumps({name: entry for name, entry in kept.items() if name != gone}))
+    assert "\n1 commits tested in " in bisect(user, "main~39", "main").stdout
+    memory.write_text("{")
+    assert f"\n{len(kept)} commits tested in " in bisect(user, "main~39", "main").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["main"], "main: give GOOD and BAD; see ./mmcheck bisect --help"),
+        (["main", "main"], "are the same commit"),
+        (["nosuch", "main"], "nosuch: there is no such commit in KDIR="),
+        (["main~39", "main~38"], "no test fails at BAD="),
+        (["main~39", "main~6"], "BAD="),
+        (["main~39", "main", "main~3"], "give GOOD and BAD"),
+        (["main~39", "main", "--only", "a b"], "give one glob"),
+    ],
+)
+def test_bisect_says_what_is_wrong_with_a_range(user: User, history: Path, arguments: list[str], says: str) -> None:
+    done = bisect(user, *arguments)
+    assert done.returncode == 125
+    assert says in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+def test_bisect_needs_a_git_tree(user: User, tree: Path) -> None:
+    done = bisect(user, "a", "b")
+    assert done.returncode == 125 and "this is no git tree" in done.stderr
+    done = bisect(user, "a", "b", KDIR="")
+    assert done.returncode == 125 and "set KDIR=" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("states", "wanted", "word"),
+    [
+        ({"s.a": "failed", "s.b": "passed"}, ["s.a", "s.b"], "bad"),
+        ({"s.a": "passed", "s.b": "failed"}, ["s.a"], "good"),
+        ({"s.a": "skipped"}, ["s.a"], "skip"),
+        ({}, ["s.a"], "skip"),
+        ({"s.a": "passed"}, ["s.a", "s.b"], "skip"),
+    ],
+)
+def test_what_git_bisect_calls_a_commit(states: Mapping[str, str], wanted: list[str], word: str) -> None:
+    assert term(Result(states, "", 1.0), wanted) == word
+
+
+def test_difference_of_two_runs() -> None:
+    def cases(**states: str) -> list[Case]:
+        return [Case("s", name, state) for name, state in states.items()]
+
+    before = cases(a="passed", b="failed", c="failed", d="passed", e="passed", f="skipped", g="passed")
+    after = cases(a="failed", b="failed", c="passed", d="skipped", f="passed", g="passed", h="failed")
+    found = difference(before, after)
+    assert found.new == ("s.a", "s.h") and found.still == ("s.b",) and found.fixed == ("s.c",)
+    assert found.lost == ("s.d", "s.e") and found.added == ("s.f",) and found.same == 1
+    assert found.status == 1
+    assert found.lines()[0] == "FAILED: 2 new failures, 1 fixed, 1 still failing, 2 lost, 1 as before"
+    assert difference(before, before).status == 0
+    # A case that fails under one of its parameters fails, in whatever order the parameters come.
+    twice = [Case("s", "a", "failed"), Case("s", "a", "passed")]
+    assert difference(cases(a="passed"), twice).new == ("s.a",)
+    # A case that failed before and is skipped now is no success.
+    assert difference(cases(a="failed"), cases(a="skipped")).lost == ("s.a",)
+
+
+def test_base_compares_a_commit_with_the_tree(user: User, history: Path) -> None:
+    before = state(history)
+    worse = user.kunit("run", "--arch=arm64", "--base", "main~21")
+    assert worse.returncode == 1, worse.stderr
+    assert "FAILED: 2 new failures, 0 fixed, 1 still failing, 0 as before" in worse.stderr
+    assert "new failures: one.a, one.c" in worse.stderr
+    assert "next: KDIR=" in worse.stderr and worse.stderr.rstrip().endswith("--base 'main~21'")
+    same = user.kunit("run", "--arch=arm64", "--base=main~2")
+    assert same.returncode == 0, same.stderr
+    assert "passed: 0 new failures, 0 fixed, 3 still failing, 0 as before" in same.stderr
+    assert state(history) == before
+
+
+def test_apply_and_base_judge_a_patch(user: User, history: Path, tmp_path: Path) -> None:
+    git(history, "checkout", "-q", "main~21")
+    before = state(history)
+    old = (history / "mm/memory.c").read_text()
+    head = "--- a/mm/memory.c\n+++ b/mm/memory.c\n@@ -1 +1 @@\n"
+    bad, good = old.replace("fails-b", "fails-b fails-c"), old.replace("fails-b", "fine")
+    for name, new, says in (
+        ("bad", bad, "FAILED: 1 new failure, 0 fixed, 1 still failing, 1 as before"),
+        ("good", good, "passed: 0 new failures, 1 fixed, 0 still failing, 2 as before"),
+    ):
+        patch = tmp_path / f"{name}.mbox"
+        patch.write_text(f"From 0 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] x\n\n---\n{head}-{old}+{new}--\n2.39\n")
+        done = user.kunit("run", "--arch=arm64", "--apply", str(patch), "--base", "unpatched")
+        assert says in done.stderr, done.stderr
+        assert done.returncode == (name == "bad")
+        _, _, then = done.stderr.partition("next: ")
+        assert bool(then) == (name == "bad") and "PATCH=" not in then
+    assert state(history) == before
+
+
+def test_apply_takes_a_range_of_commits(user: User, history: Path) -> None:
+    git(history, "checkout", "-q", "main~14")
+    done = user.kunit("run", "--arch=arm64", "--apply", "main~14..main~12", "--base=unpatched")
+    assert done.returncode == 1, done.stderr
+    assert "new failures: one.a" in done.stderr
+    assert "is applied to a private copy of linux" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--base", "nosuch"], "nosuch: there is no such commit"),
+        (["--base", "unpatched"], "add --apply FILE"),
+        (["--base"], "expected one argument"),
+        (["--apply", "/no/such.mbox"], "No such file"),
+        (["--apply", "main..main"], "no commit in this range"),
+        (["--base", "main~20"], "before: linux"),
+    ],
+)
+def test_bad_comparisons_have_no_verdict(user: User, history: Path, arguments: list[str], says: str) -> None:
+    done = user.kunit("run", "--arch=arm64", *arguments)
+    assert done.returncode == 125, done.stderr
+    assert says in done.stderr and "Traceback" not in done.stderr
