@@ -105,12 +105,12 @@ class Runner:
         if not whole["complete"]:
             for cell in self.cells:
                 old = self.before.get(str(cell))
-                if old and old.fingerprint == self.marks[cell]:
+                if old and str(cell) in whole.get("done", ()) and old.fingerprint == self.marks[cell]:
                     self.records[str(cell)] = old
 
     def save(self, complete: bool) -> None:
         """Write what is known; records of other cells stay."""
-        whole: dict[str, object] = {"complete": complete}
+        whole: dict[str, object] = {"complete": complete, "done": list(self.records)}
         whole["cells"] = {name: dataclasses.asdict(record) for name, record in {**self.before, **self.records}.items()}
         whole["commands"] = {str(cell): cell.line(self.environ) for cell in self.cells}
         whole["places"] = {str(cell): cell.place for cell in self.cells}

@@ -35,7 +35,7 @@ import os
 toolchain.missing = lambda _: []
 guest.MKFS, guest.DISK = "mkfs", 1
 coverage.DISK = 1
-killmatrix.FOLDER = Path(os.environ["O"], "matrix")
+killmatrix.FOLDER = Path(os.environ["O"], "killmatrix")
 """
 """What is missing on this machine is not looked for."""
 
@@ -104,6 +104,7 @@ def start(verb: str, environment: dict[str, str]) -> subprocess.Popen[str]:
         "run": {},
         "kselftest": {"FAILS": "1"},
         "mutants": {},
+        "coverage": {},
         "matrix": {"MATRIX": f"{environment['HOME']}/table.toml"},
     }
     return subprocess.Popen(
@@ -170,7 +171,7 @@ def test_a_killed_run_is_seen_by_the_next(environment: dict[str, str]) -> None:
     assert not record.alive(one)
 
 
-@pytest.mark.parametrize("pair", itertools.combinations_with_replacement(SHARED, 2), ids="-".join)
+@pytest.mark.parametrize("pair", list(itertools.combinations_with_replacement(SHARED, 2)), ids="-".join)
 def test_two_commands_say_what_they_say_alone(pair: tuple[str, str], environment: dict[str, str]) -> None:
     want = [verdicts(verb, environment)[0] for verb in pair]
     with start(pair[0], environment) as one, start(pair[1], environment) as two:
