@@ -4,10 +4,12 @@
 PYTHON ?= python3
 export PYTHONPATH := $(CURDIR)/tools/testing
 export PYTHONDONTWRITEBYTECODE := 1
-export GOOD BAD SERIES KERNEL KDIR PATCH INSTALL ARCH PAGES O TARGETS TESTS SUITE HOST STRICT KERNEL_ARGS KCONFIG_ADD ORIGIN FROM
+export KERNEL KDIR PATCH INSTALL ARCH PAGES O TARGETS TESTS SUITE HOST STRICT KERNEL_ARGS KCONFIG_ADD ORIGIN FROM
+export GOOD BAD SERIES
 
-VERBS := kselftest matrix bisect radar bundle doctor results report kcidb mutants known-issues patches patterns coverage \
-	bench bench-compare bench-launcher graft ungraft series check check-host check-report report-pictures htmldocs
+VERBS := kselftest matrix bisect radar bundle doctor completion results compare report kcidb mutants known-issues \
+	patches patterns coverage bench bench-compare bench-launcher graft ungraft series \
+	check check-host check-report report-pictures htmldocs
 
 help:
 	@$(PYTHON) tools/testing/mmcheck --help

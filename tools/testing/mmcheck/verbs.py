@@ -116,6 +116,9 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "JSON KDIR KERNEL",
             "--kdir ~/linux",
         ),
+        "completion": Verb(
+            'completion of verbs and options for bash: eval "$(./mmcheck completion)"', "verbs:complete"
+        ),
     },
     "Read the results": {
         "results": Verb(
@@ -123,6 +126,14 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "report.collect",
             fails="a test failed",
             skips=True,
+        ),
+        "compare": Verb(
+            "two runs: which cases have another verdict",
+            "report.compare",
+            "A B JSON",
+            "--a 'kunit 6.12.117-1_deb12u1-arm64-4K' --b 'kunit 7.3.4-1_bpo13+1-arm64-4K'",
+            {"A": "a run: its folder below O/runs/, or its name in make results", "B": "another run"},
+            fails="a case fails in B and not in A",
         ),
         "report": Verb("one HTML page of all results, failures first", "report"),
         "kcidb": Verb("the results as a submission to KCIDB, in a file", "report.kcidb", "ORIGIN KDIR"),
@@ -278,6 +289,32 @@ def chosen(name: str, arguments: Sequence[str]) -> dict[str, str]:
             raise UserError(f"{argument}: no such argument; see ./mmcheck {name} --help")
         found[match[1]] = match[2]
     return found
+
+
+def complete(_: Mapping[str, str]) -> int:
+    """Print the functions that complete ./mmcheck in bash; returns the exit status."""
+    cases = [
+        f"{name}) words='{' '.join([*map(option, verb.variables), '--no-install', '--help'])}';;"
+        for name, verb in VERBS.items()
+        if name != "run"
+    ]
+    print(
+        "\n".join(
+            [
+                "_mmcheck() {",
+                "\tlocal words",
+                '\tcase "${COMP_WORDS[1]}" in',
+                *(f"\t{case}" for case in cases),
+                f"\t*) words='{' '.join(VERBS)}';;",
+                "\tesac",
+                f"\t[ \"$COMP_CWORD\" -eq 1 ] && words='{' '.join(VERBS)}'",
+                '\tmapfile -t COMPREPLY < <(compgen -W "$words" -- "$2")',
+                "}",
+                "complete -o default -F _mmcheck mmcheck ./mmcheck",
+            ]
+        )
+    )
+    return PASSED
 
 
 def main(arguments: Sequence[str]) -> int:

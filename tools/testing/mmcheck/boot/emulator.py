@@ -70,8 +70,10 @@ def try_kvm(command: Sequence[str], silence: float) -> int | None:
     held = b""
     begun = False
     # kunit.py ends its emulator with SIGTERM.
+    # It may come while the child starts: an exception would then leave the child alone.
+    ended: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
+        signal.signal(number, lambda number, _: ended.append(number))
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE) as child,
         selectors.DefaultSelector() as selector,
@@ -81,6 +83,8 @@ def try_kvm(command: Sequence[str], silence: float) -> int | None:
         deadline = time.monotonic() + silence
         try:
             while begun or time.monotonic() < deadline:
+                if ended:
+                    sys.exit(128 + ended[0])
                 if not selector.select(0.5):
                     continue
                 held += (chunk := os.read(child.stdout.fileno(), 65536))

@@ -289,7 +289,7 @@ class Launch:
             raise UserError(f"linux {self.label} could not be configured as asked: see the lines above")
         if boot.planned == 0:
             what = " ".join(self._glob()) or "the options"
-            raise record.NothingRanError(f"linux {self.label} has no test that matches {what}: --list_tests prints all")
+            raise record.NothingRanError(f"linux {self.label} {record.NO_TEST} {what}: --list_tests prints all")
         if boot.planned is None or not (boot.finished or boot.suite):
             why = f" ({boot.reason})" if boot.reason else ""
             raise UserError(f"linux {self.label} ended before the first test{why}: see {self.log}")

@@ -92,6 +92,10 @@ class Record:
         return cls(**{**known, "cases": [Case(**case) for case in content.get("cases", [])]})
 
 
+NO_TEST = "has no test that matches"
+"""What a run says that leaves no record, since the kernel has none of the tests that it names."""
+
+
 def state(cases: Sequence[Case]) -> str:
     """The state of a run that ended with these cases."""
     number = counts(cases)
@@ -192,6 +196,12 @@ def alive(record: Record) -> bool:
         return False
     started = time.time() - up + ticks / os.sysconf("SC_CLK_TCK")
     return started <= datetime.fromisoformat(record.began).timestamp() + 2
+
+
+def of_process(out: Path, process: int, since: float) -> Record | None:
+    """The last record of a process that began at `since`. Records of earlier processes may have the same number."""
+    own = [one for one in every(out) if one.process == process]
+    return own[-1] if own and datetime.fromisoformat(own[-1].began).timestamp() >= int(since) else None
 
 
 def latest(out: Path) -> list[Record]:

@@ -19,12 +19,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..boot import boot, results
-from ..boot.console import lines, read
 from ..core import command, disk, process, progress
 from ..core.errors import PASSED, UserError
 from ..core.settings import PROJECT, Settings, from_environment
 from ..kernel import graft, identity, shadow, source, toolchain
-from ..run import closing, selftests, skips
+from ..run import closing, record, selftests, skips
 from ..run.cell import NAME, Cell
 from ..run.request import parse
 from ..run.workspace import RunSpec, Workspace
@@ -105,12 +104,12 @@ class Runner:
         if not whole["complete"]:
             for cell in self.cells:
                 old = self.before.get(str(cell))
-                if old and old.fingerprint == self.marks[cell]:
+                if old and str(cell) in whole.get("done", ()) and old.fingerprint == self.marks[cell]:
                     self.records[str(cell)] = old
 
     def save(self, complete: bool) -> None:
         """Write what is known; records of other cells stay."""
-        whole: dict[str, object] = {"complete": complete}
+        whole: dict[str, object] = {"complete": complete, "done": list(self.records)}
         whole["cells"] = {name: dataclasses.asdict(record) for name, record in {**self.before, **self.records}.items()}
         whole["commands"] = {str(cell): cell.line(self.environ) for cell in self.cells}
         whole["places"] = {str(cell): cell.place for cell in self.cells}
@@ -188,23 +187,18 @@ class Runner:
         last = ""
         with (self.folder / f"{cell.slug}.log").open("w") as log:
             for command, variables in self.commands(cell):
-                folder = self._builds[cell]
-                console = folder / "test.log"
-                if not cell.selftests:
-                    console.unlink(missing_ok=True)
-                status, last = self.follow(cell, command, variables, log.fileno())
-                if cell.selftests:
-                    file = self.settings.out / "kselftest" / folder.name / "results.json"
-                    if status in (0, 1, 4):
-                        cases += [results.Case(**case) for case in json.loads(file.read_text())["cases"]]
-                elif console.exists():
-                    if read(console).planned == 0:
-                        # This kernel lacks the suite. This is a skip, although kunit.py reports a failure.
-                        cases.append(results.Case(command[-1], "", "skipped", text=[NO_SUITE]))
-                        continue
-                    cases += results.kunit(lines(console.read_bytes()))
+                began = time.time()
+                status, last, pid = self.follow(cell, command, variables, log.fileno())
+                one = record.of_process(self.settings.out, pid, began)
+                if one is None and record.NO_TEST in last:
+                    # This kernel lacks the suite. This is a skip, although kunit.py has no verdict.
+                    cases.append(results.Case(command[-1], "", "skipped", text=[NO_SUITE]))
+                    continue
+                cases += one.cases if one else []
                 if status not in (0, 1, 4) or (status == 1 and not any(case.state == "failed" for case in cases)):
                     return Record("none", why=last)
+        if not cases:
+            return Record("none", why=f"no test ran: {last}")
         cases = self.gated(cell, cases)
         folder = self.folder / cell.slug
         folder.mkdir(exist_ok=True)
@@ -241,8 +235,11 @@ class Runner:
             for glob in selection.wanted(cell, self.only):
                 yield cell.command(*([] if selection.own_glob(cell) else [glob])), {}
 
-    def follow(self, cell: Cell, command: list[str], variables: Mapping[str, str], log: int) -> tuple[int, str]:
-        """Run a command, keep what it says, and show how far it is; returns its exit status and its last line."""
+    def follow(self, cell: Cell, command: list[str], variables: Mapping[str, str], log: int) -> tuple[int, str, int]:
+        """Run a command, keep what it says, and show how far it is.
+
+        Returns its exit status, its last line, and the number of its process.
+        """
         drop = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARCH", "TESTS", "SUITE", "HOST", "STRICT", "KERNEL_ARGS"}
         drop |= {"KCONFIG_ADD", "JOBS"}
         environment = {key: value for key, value in self.environ.items() if key not in drop}
@@ -268,7 +265,7 @@ class Runner:
                 last = text or last
                 self.step(cell, text)
             ended.set()
-            return child.wait(), last
+            return child.wait(), last, child.pid
 
     @staticmethod
     def _guard(child: subprocess.Popen[bytes], ended: threading.Event) -> None:

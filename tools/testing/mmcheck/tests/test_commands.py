@@ -66,6 +66,8 @@ NOT_RUN = {
     "./mmcheck known-issues --kernel 7.3 --only 13": "needs a kernel that has them",
     "./mmcheck patches --kernel 7.3 --from 'Name <name@example.org>'": "see test_sendable.py",
     "./mmcheck patterns --kernel 7.3 --other 6.12": "needs two kernels; see test_patterns.py",
+    "./mmcheck compare": "needs two runs; see test_compare.py",
+    f"./mmcheck compare {verbs.VERBS['compare'].example}": "needs two runs; see test_compare.py",
     **{f"./mmcheck {verb}": "see make" for verb in ("check", "check-host", "check-report", "htmldocs")},
     **{f"./mmcheck {verb}": "see make" for verb in ("bench-launcher", "report-pictures")},
     INSTALL: "installs packages",

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""kill -9 of a command at any moment: the next call gives the right verdicts, and the user's tree is untouched."""
+"""Commands that are killed at any moment, or that run at the same time in one O=, and what they say then.
 
+After kill -9 the next call gives the right verdicts. The user's tree is untouched.
+"""
+
+import itertools
 import os
 import random
 import re
@@ -25,11 +29,13 @@ SETUP = """\
 from mmcheck.boot import guest
 from mmcheck.kernel import toolchain
 from mmcheck.mutants import killmatrix
+from mmcheck.study import coverage
 from pathlib import Path
 import os
 toolchain.missing = lambda _: []
 guest.MKFS, guest.DISK = "mkfs", 1
-killmatrix.FOLDER = Path(os.environ["O"], "matrix")
+coverage.DISK = 1
+killmatrix.FOLDER = Path(os.environ["O"], "killmatrix")
 """
 """What is missing on this machine is not looked for."""
 
@@ -38,7 +44,12 @@ COMMANDS = {
     "kselftest": ["tools/testing/mmcheck", "kselftest", "--arch", "arm64", "--tests", "contpte_fold folio_mlock"],
     "mutants": ["tools/testing/mmcheck", "mutants", "--arch", "arm64", "--jobs", "2"],
     "matrix": ["tools/testing/mmcheck", "matrix"],
+    "coverage": ["tools/testing/mmcheck", "coverage"],
 }
+KILLED = ("run", "kselftest", "mutants", "matrix")
+SHARED = ("run", "mutants", "coverage", "matrix")
+"""Commands that share kernels with each other, or with another run of the same command."""
+
 STATUS = {"run": 0, "kselftest": 1, "mutants": 1, "matrix": 0}
 """What each command returns: in the selftests the first case fails, and one of two mutants survives."""
 
@@ -66,6 +77,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
     stand_ins.program(tree / "tools/testing/kunit/kunit.py", "kunit", package)
     stand_ins.program(tmp_path / "bin/qemu-system-aarch64", "emulator", package)
     stand_ins.install(tmp_path / "bin/mkfs", "#!/bin/sh\n")
+    for name in ("lcov", "genhtml"):
+        stand_ins.install(tmp_path / "bin" / name, stand_ins.LCOV)
     for name in stand_ins.GUEST:
         (tmp_path / ".cache/mmcheck/guest/arm64" / name).mkdir(parents=True)
     (tmp_path / "sitecustomize.py").write_text(SETUP)
@@ -91,6 +104,7 @@ def start(verb: str, environment: dict[str, str]) -> subprocess.Popen[str]:
         "run": {},
         "kselftest": {"FAILS": "1"},
         "mutants": {},
+        "coverage": {},
         "matrix": {"MATRIX": f"{environment['HOME']}/table.toml"},
     }
     return subprocess.Popen(
@@ -104,27 +118,33 @@ def start(verb: str, environment: dict[str, str]) -> subprocess.Popen[str]:
     )
 
 
-def verdicts(verb: str, environment: dict[str, str]) -> tuple[int, str, list[tuple[str, str, dict[str, str]]]]:
-    """The exit status of a command, its last verdict, and what the last records say; no run is without a verdict."""
-    with start(verb, environment) as child:
-        said, errors = child.communicate(timeout=60)
-    ending = re.findall(r"^(?:mmcheck: )?((?:passed|FAILED|NO VERDICT): .*)$", said + errors, re.MULTILINE)
+def ended(child: subprocess.Popen[str]) -> tuple[int, str]:
+    """The exit status of a command, and its last verdict."""
+    said, errors = child.communicate(timeout=120)
+    ending = re.findall(r"^(?:mmcheck: )?((?:passed|FAILED|NO VERDICT|HTML).*)$", said + errors, re.MULTILINE)
     assert ending, said + errors
+    return child.returncode, ending[-1]
+
+
+def verdicts(verb: str, environment: dict[str, str]) -> tuple[tuple[int, str], list[tuple[str, str, dict[str, str]]]]:
+    """Run a command; returns how it ended, and what the last records say."""
+    with start(verb, environment) as child:
+        how = ended(child)
     found = [
         (one.name, one.state, {f"{case.suite}.{case.name}": case.state for case in one.cases})
         for one in record.latest(Path(environment["O"]))
     ]
-    return child.returncode, re.sub(r"\d+(\.\d+)? s\b", "", ending[-1]), found
+    return how, found
 
 
-@pytest.mark.parametrize("verb", COMMANDS)
+@pytest.mark.parametrize("verb", KILLED)
 def test_a_killed_command_does_no_harm(verb: str, environment: dict[str, str], tmp_path: Path) -> None:
     tree = Path(environment["KDIR"])
     before = state(tree)
     began = time.monotonic()
     want = verdicts(verb, environment)
     took = time.monotonic() - began
-    assert want[0] == STATUS[verb], want
+    assert want[0][0] == STATUS[verb], want
     rng = random.Random(verb)
     for number in range(MOMENTS):
         moment = took * (number + rng.random()) / MOMENTS
@@ -149,3 +169,10 @@ def test_a_killed_run_is_seen_by_the_next(environment: dict[str, str]) -> None:
     one.process, one.state = os.getpid(), "running"
     one.began = "2020-01-01T00:00:00+00:00"
     assert not record.alive(one)
+
+
+@pytest.mark.parametrize("pair", list(itertools.combinations_with_replacement(SHARED, 2)), ids="-".join)
+def test_two_commands_say_what_they_say_alone(pair: tuple[str, str], environment: dict[str, str]) -> None:
+    want = [verdicts(verb, environment)[0] for verb in pair]
+    with start(pair[0], environment) as one, start(pair[1], environment) as two:
+        assert [ended(one), ended(two)] == want

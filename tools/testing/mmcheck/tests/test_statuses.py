@@ -24,7 +24,7 @@ COMMANDS = PROJECT / "tools/testing/mmcheck"
 FIXED = {"bisect", "check", "check-host", "bench-launcher", "doctor", "kcidb", "matrix", "patches", "radar", "series"}
 """Verbs that choose the kernels themselves, or need none."""
 
-JUDGES = {"run", "kselftest", "matrix", "results", "mutants", "known-issues", "patches", "bench-launcher"}
+JUDGES = {"run", "kselftest", "matrix", "results", "mutants", "known-issues", "patches", "bench-launcher", "compare"}
 JUDGES |= {"radar", "check", "check-host", "check-report", "report-pictures"}
 """Verbs that return 1 if what they test is bad. All other verbs return 0, or 125 with a reason."""
 
@@ -297,3 +297,21 @@ def test_all_variables_that_are_read_are_known() -> None:
     read = set(re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', sources)) | {"MIB", "REPEATS"}
     foreign = {"MAKEFLAGS", "NO_COLOR", "TERM", "XDG_CACHE_HOME", "HOME", "PATH"}
     assert {name for name in read if not name.startswith("MMCHECK_")} - foreign == set(variables.NAMES)
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        ("./mmcheck kself", ["kselftest"]),
+        ("./mmcheck matrix --fi", ["--files"]),
+        ("./mmcheck bundle --te", ["--tests"]),
+    ],
+)
+def test_bash_completes_verbs_and_options(words: str, want: list[str]) -> None:
+    *before, last = words.split()
+    script = (
+        f'eval "$(./mmcheck completion)"; COMP_WORDS=({words}) COMP_CWORD={len(before)}\n'
+        f'_mmcheck ./mmcheck "{last}" {before[-1]}; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    )
+    done = subprocess.run(["bash", "-c", script], cwd=PROJECT, capture_output=True, text=True)
+    assert (done.stdout.split(), done.stderr) == (want, "")

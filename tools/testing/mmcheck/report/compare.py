@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Compares two runs: which cases have another verdict, which ran in one of them only.
+
+A= and B= each name a record: a folder below O/runs/, or the name that `make results` prints, whose last run is taken.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..boot import results
+from ..core import command
+from ..core.errors import FAILED, PASSED, UserError
+from ..core.settings import out_of
+from ..run import record
+
+ABSENT = "did not run"
+
+
+def found(out: Path, variable: str, name: str) -> record.Record:
+    """The record that a variable names. Raises UserError if there is none."""
+    runs = [one for one in record.every(out) if one.state != "running"]
+    own = [one for one in runs if name in (one.id, one.name)]
+    if not own:
+        names = ", ".join(sorted({one.name for one in runs})) or "none"
+        raise UserError(f"{variable}={name}: no run below {out} has this name or ID; there are {names}")
+    return own[-1]
+
+
+def states(one: record.Record) -> dict[str, str]:
+    """The state of each case by its name. Of cases with one name the worst counts."""
+    order = ("failed", "skipped", "passed")
+    every: dict[str, str] = {}
+    for case in one.cases:
+        name = f"{case.suite}.{case.name}".rstrip(".")
+        every[name] = min(case.state, every.get(name, case.state), key=order.index)
+    return every
+
+
+def differences(one: record.Record, two: record.Record) -> list[tuple[str, str, str]]:
+    """Each case with another verdict, and its two verdicts; new failures first."""
+    old, new = states(one), states(two)
+    changed = [(name, old.get(name, ABSENT), new.get(name, ABSENT)) for name in sorted({**old, **new})]
+    return sorted((one for one in changed if one[1] != one[2]), key=lambda one: one[2] != "failed")
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status: FAILED if a case fails in B and not in A."""
+    out = out_of(environ)
+    for name in ("A", "B"):
+        if not environ.get(name):
+            raise UserError(f"{name}= is missing: give two runs, A= and B=")
+    one, two = found(out, "A", environ["A"]), found(out, "B", environ["B"])
+    changed = differences(one, two)
+    if environ.get("JSON") == "1":
+        print(json.dumps({"a": one.id, "b": two.id, "changed": changed}, indent=1))
+    else:
+        width = max((len(name) for name, _, _ in changed), default=0)
+        for name, old, new in changed:
+            print(f"{name:{width}}  {old:11}  {new}")
+        for which, it in (("A", one), ("B", two)):
+            print(f"{which}: {it.state}: {results.summary(it.cases)}: {it.source or it.label}, {it.id}")
+    return FAILED if any(new == "failed" for _, _, new in changed) else PASSED
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("compare", run, environ)
