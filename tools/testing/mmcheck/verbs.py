@@ -102,7 +102,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         "tlb-mutants": Verb(
             "does the plugin report mistakes that are put into the kernel?",
             "tlb.judge:main_judge",
-            "KERNEL KDIR PATCH PAGES FEATURES ONLY",
+            "KERNEL KDIR PATCH PAGES FEATURES ONLY IMAGE",
             "--only 'bug_*'",
             {"ONLY": "globs of names of mutants, separated by blanks"},
             fails="a mutant survived without a known reason",

@@ -7,5 +7,6 @@ symbols   names of kernel addresses; the functions of a kernel that the plugin o
 reports   what the plugin found: text, JSON, suppressions
 boots     boots a kernel or a program with the plugin
 main      the command
+binary    mistakes in a kernel that is built already: other instructions
 judge     mistakes that are put into a kernel, and whether the plugin reports them
 """

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """Does the plugin report a kernel that forgets an invalidation?
 
-mutants.toml has mistakes in the form of the mutants catalogue: invalidations that are dropped, shortened, misdirected
-or late. One kernel holds all of them. Each boot switches one on, runs the suites that the entry names with the plugin,
-and passes if the plugin reports something new. A boot without a mistake must report nothing new.
+mutants/flushes.toml has mistakes in the form of the mutants catalogue: invalidations that are dropped, shortened,
+misdirected or late. One kernel holds all of them. Each boot switches one on, runs the suites that the entry names with
+the plugin, and passes if the plugin reports something new. A boot without a mistake must report nothing new.
+
+IMAGE= names a kernel with the KUnit suites that is built already. Then mutants/instructions.toml has the mistakes:
+instructions that are replaced in a copy of the image.
 """
 
 import fnmatch
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,7 +20,7 @@ from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
 from ..core.settings import from_environment, out_of
 from ..mutants import catalogue
 from ..mutants.mutated import Builder, switch
-from . import build, main, qemu, symbols
+from . import binary, build, main, qemu, symbols
 from .boots import Machine
 
 FOLDER = Path(__file__).parent / "mutants"
@@ -55,17 +58,58 @@ def wanted(only: str) -> list[catalogue.Mutant]:
 
 def judge(one: catalogue.Mutant, number: int, machine: Machine, image: Path) -> Verdict:
     """Boot with a mutant, or without one if the number is 0."""
-    words = [main.KUNIT, f"kunit.filter_glob={one.suite}", one.kernel_args, *switch(number, one.early)]
+    more = " ".join(filter(None, [one.kernel_args, *switch(number, one.early)]))
+    return boot_one(one.name, one.suite, one.survives, machine, image, symbols.of_kernel(image), more)
+
+
+def binary_mistakes(image: Path, only: str, machine: Machine) -> Iterator[Verdict]:
+    """The verdict on each mistake of instructions.toml. The first boot has none, and must report nothing new."""
+    known = symbols.of_kernel(image)
+    mistakes = [one for one in binary.load() if any(fnmatch.fnmatch(one.name, glob) for glob in only.split())]
+    if not mistakes or not known.text:
+        raise UserError(f"ONLY={only}: no such mistake" if known.text else f"{image}: no System.map is beside it")
+    for suite in sorted({one.suite for one in mistakes}):
+        verdict = boot_one("none", suite, "", machine, image, known)
+        progress.say(f"without a mistake, suites {suite}: {verdict.state}, {verdict.seconds} s")
+        if verdict.state != "survived":
+            raise UserError(f"suites {suite} without a mistake: {', '.join(verdict.rules) or verdict.why}")
+    for one in mistakes:
+        changed = machine.out / "Image"
+        if one.apply(image, known, changed):
+            yield boot_one(one.name, one.suite, one.survives, machine, changed, known)
+        else:
+            yield Verdict(one.name, "does not fit", [])
+
+
+def boot_one(
+    name: str, suite: str, survives: str, machine: Machine, image: Path, known: symbols.Symbols, more: str = ""
+) -> Verdict:
+    """Boot a kernel with a mistake."""
+    words = f"{main.KUNIT} kunit.filter_glob={suite} {more}".strip()
     try:
-        found, _, seconds = machine.run(image, " ".join(filter(None, words)), symbols.of_kernel(image))
+        found, _, seconds = machine.run(image, words, known)
+        rules = sorted({report.rule for report in found if not report.why})
+        if not rules:
+            main.judged(machine.out / "console", ours=True)
     except UserError as error:
-        return Verdict(one.name, "unknown", [], 0.0, str(error))
-    rules = sorted({report.rule for report in found if not report.why})
-    return Verdict(one.name, "reported" if rules else "survived", rules, seconds, "" if rules else one.survives)
+        return Verdict(name, "unknown", [], 0.0, str(error))
+    return Verdict(name, "reported" if rules else "survived", rules, seconds, "" if rules else survives)
 
 
 def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
+    if given := environ.get("IMAGE"):
+        settings = from_environment(environ, "arm64")
+        if not Path(given).is_file():
+            raise UserError(f"IMAGE={given}: no such file")
+        out = out_of(environ) / "tlb"
+        machine = Machine(qemu.provide(settings.cache), build.plugin(out), out / "mutants")
+        machine.out.mkdir(parents=True, exist_ok=True)
+        found = []
+        for verdict in binary_mistakes(Path(given), environ.get("ONLY") or "*", machine):
+            found.append(verdict)
+            print(verdict.text(), flush=True)
+        return summary(found, out)
     settings = from_environment({**environ, "ARCH": "arm64"})
     mutants = wanted(environ.get("ONLY") or "*")
     builder = Observed(settings)
@@ -90,6 +134,11 @@ def run(environ: Mapping[str, str]) -> int:
         for name, number in kernel.number.items():
             verdicts.append(judge(fits[name][0], number, machine, image))
             print(verdicts[-1].text(), flush=True)
+    return summary(verdicts, out)
+
+
+def summary(verdicts: Sequence[Verdict], out: Path) -> int:
+    """Write and print the verdicts; returns the exit status."""
     (out / "mutants.json").write_text(json.dumps([asdict(one) for one in verdicts], indent=1) + "\n")
     states = [one.state for one in verdicts]
     print(", ".join(f"{states.count(state)} {state}" for state in sorted(set(states))))

@@ -8,6 +8,7 @@ report has names. out/tlb/report.json has the report. Documentation/mmcheck/tlb.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -41,6 +42,15 @@ def text(found: Sequence[reports.Report], counts: Mapping[str, int]) -> str:
     return "\n".join([*(one.text() for one in sorted(found, key=lambda one: bool(one.why))), end])
 
 
+def judged(console: Path, ours: bool) -> None:
+    """Raise UserError if a boot shows nothing: the kernel died, or ours ran no suite."""
+    said = console.read_text(errors="replace")
+    if "Kernel panic - not syncing" in said:
+        raise UserError(f"the kernel died; see {console}")
+    if ours and not re.search(r"^ok \d+ ", said, re.MULTILINE):
+        raise UserError(f"no suite ran to its end; see {console}, or choose others by ONLY=")
+
+
 def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
     settings = from_environment(environ, "arm64")
@@ -68,6 +78,7 @@ def run(environ: Mapping[str, str]) -> int:
     more = ["-initrd", environ["INITRD"]] if environ.get("INITRD") else []
     with progress.Progress(f"booting {image.name} with the plugin"):
         found, counts, seconds = machine.run(image, append, symbols.of_kernel(image), more)
+    judged(out / "console", ours=not given)
     result = {"seconds": seconds, "counts": counts, "reports": [one.json() for one in found]}
     (out / "report.json").write_text(json.dumps(result, indent=1) + "\n")
     print(text(found, counts))
