@@ -9,7 +9,7 @@ import pytest
 
 from mmcheck.core.errors import UserError
 from mmcheck.kernel import toolchain
-from mmcheck.tlb import build, qemu, reports, symbols
+from mmcheck.tlb import binary, build, qemu, reports, symbols
 from mmcheck.tlb.boots import Machine
 
 CACHE = Path.home() / ".cache/mmcheck"
@@ -71,3 +71,26 @@ def test_a_suppression_needs_a_reason(tmp_path: Path) -> None:
     table.write_text('[[suppression]]\nrule = "missing-dsb"\nwhy = ""\n')
     with pytest.raises(UserError, match="needs a reason"):
         reports.suppressions(table)
+
+
+def test_a_mistake_changes_only_its_functions(tmp_path: Path) -> None:
+    words = {"before": 0xD5033B9F, "tlbi": 0xD50883A5, "dsb": 0xD5033B9F, "call": 0x97FFFFFE, "after": 0xD50883A5}
+    image, changed = tmp_path / "Image", tmp_path / "changed"
+    image.write_bytes(b"".join(word.to_bytes(4, "little") for word in words.values()))
+    known = symbols.Symbols(["1000 T _text", "1004 T f", "1010 T g", "1014 T end"])
+    for change, calls, place, new in (
+        ("drop every TLBI", "*", 1, binary.NOP),
+        ("TLBI of address 0", "*", 1, 0xD50883BF),
+        ("drop the DSB after", "*", 2, binary.NOP),
+        ("DSB of stores after", "*", 2, binary.DSB_ISHST),
+        ("drop each call", "f*", 3, binary.NOP),
+    ):
+        assert binary.Mistake("x", ("f",), change, "*", calls=calls).apply(image, known, changed) == 1
+        found = [int.from_bytes(changed.read_bytes()[at : at + 4], "little") for at in range(0, 20, 4)]
+        assert found == [new if at == place else word for at, word in enumerate(words.values())]
+    assert binary.Mistake("x", ("f",), "drop each call", "*", calls="nothing").apply(image, known, changed) == 0
+
+
+def test_the_mistakes_are_many_and_have_different_names() -> None:
+    names = [one.name for one in binary.load()]
+    assert len(names) == len(set(names)) >= 20

@@ -2,6 +2,7 @@
 """Mistakes in a kernel that is built already: instructions of some functions are replaced in a copy of its image.
 
 mutants/instructions.toml has the mistakes. `functions` are globs of names in System.map. `change` is one of CHANGES.
+`calls` is a glob of the functions whose calls "drop each call" drops.
 The compiler puts invalidations into many functions inline, so this needs no build, and works on any kernel whose
 System.map is beside it.
 """
@@ -20,6 +21,8 @@ TABLE = Path(__file__).parent / "mutants/instructions.toml"
 NOP = 0xD503201F
 DSB_ISHST, DSB_ISH = 0xD5033A9F, 0xD5033B9F
 XZR = 31
+BL = 0x25
+MOV_2, MOV_3 = 0x52800040, 0x52800060
 
 
 def _tlbi(word: int) -> bool:
@@ -42,6 +45,8 @@ CHANGES: Mapping[str, Callable[[int], int]] = {
     "TLBI of the last level": lambda word: word | 4 << 5 if _of_address(word) else word,
     "drop the DSB before": lambda word: NOP if word == DSB_ISHST else word,
     "drop the DSB after": lambda word: NOP if word == DSB_ISH else word,
+    "level 2 in place of 3": lambda word: word & 31 | MOV_2 if word & ~31 == MOV_3 else word,
+    "drop each call": lambda word: NOP if word >> 26 == BL else word,
     "DSB of stores after": lambda word: DSB_ISHST if word == DSB_ISH else word,
 }
 """What becomes of an instruction."""
@@ -56,6 +61,7 @@ class Mistake:
     change: str
     suite: str
     survives: str = ""
+    calls: str = "*"
 
     def apply(self, image: Path, symbols: Symbols, to: Path) -> int:
         """Write a copy of the image with the mistake; returns how many instructions differ."""
@@ -67,10 +73,20 @@ class Mistake:
             for place in range(symbols.addresses[at] - symbols.text, symbols.addresses[at + 1] - symbols.text, 4):
                 (word,) = struct.unpack_from("<I", code, place)
                 new = CHANGES[self.change](word)
+                if word >> 26 == BL and not fnmatch.fnmatchcase(
+                    symbols.name(_target(word, place, symbols)), self.calls
+                ):
+                    new = word
                 changed += new != word
                 struct.pack_into("<I", code, place, new)
         to.write_bytes(code)
         return changed
+
+
+def _target(word: int, place: int, symbols: Symbols) -> int:
+    """The address that a BL calls."""
+    offset = (word & 0x3FFFFFF) - ((word & 0x2000000) << 1)
+    return symbols.text + place + 4 * offset
 
 
 def load(table: Path = TABLE) -> list[Mistake]:
