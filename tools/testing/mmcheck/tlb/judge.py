@@ -98,6 +98,7 @@ def boot_one(
 
 def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
+    main.only_arm64(environ)
     if given := environ.get("IMAGE"):
         settings = from_environment(environ, "arm64")
         if not Path(given).is_file():

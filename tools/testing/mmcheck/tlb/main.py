@@ -51,8 +51,15 @@ def judged(console: Path, ours: bool) -> None:
         raise UserError(f"no suite ran to its end; see {console}, or choose others by ONLY=")
 
 
+def only_arm64(environ: Mapping[str, str]) -> None:
+    """Raise UserError if ARCH= names another architecture."""
+    if environ.get("ARCH", "arm64") != "arm64":
+        raise UserError(f"ARCH={environ['ARCH']}: the plugin knows only arm64")
+
+
 def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
+    only_arm64(environ)
     settings = from_environment(environ, "arm64")
     given = environ.get("IMAGE")
     cpus = environ.get("CPUS") or "1"
