@@ -7,7 +7,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export KERNEL KDIR PATCH INSTALL ARCH PAGES O TARGETS TESTS SUITE HOST STRICT KERNEL_ARGS KCONFIG_ADD ORIGIN FROM
 export GOOD BAD SERIES
 
-VERBS := kselftest matrix bisect radar bundle doctor completion results compare report kcidb mutants known-issues \
+VERBS := kselftest matrix bisect radar walk audit tlb tlb-mutants bundle doctor completion results compare report kcidb mutants known-issues \
 	patches patterns coverage bench bench-compare bench-launcher graft ungraft series \
 	check check-host check-report report-pictures htmldocs
 

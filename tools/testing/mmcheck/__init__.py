@@ -6,6 +6,7 @@ kernel    a kernel to build: its source, the overlay in it, compilers, known iss
 boot      machines and their consoles
 run       one run: KUnit suites by the kernel's own kunit.py, or selftests
 mutants   mistakes in the kernel, and which tests notice them
+tlb       a TLB that forgets nothing: invalidations that a kernel lacks
 patterns  places in a kernel that look like an earlier bug
 study     what takes many runs: matrix, coverage, benchmarks, the patches of known issues
 report    what is read afterwards: summaries, the HTML page, KCIDB

@@ -109,6 +109,24 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "kernel and selftests for a lab: image, initramfs, disk", "run.bundle", f"{KERNEL} TESTS", "--arch arm64"
         ),
     },
+    "Observe a kernel": {
+        "tlb": Verb(
+            "missing, short, late or misdirected TLB invalidations of an arm64 kernel",
+            "tlb.main",
+            f"{KERNEL} ONLY IMAGE INITRD APPEND CPUS",
+            "--only 'contpte*'",
+            {"ONLY": "a glob of suites to run", "ARCH": "arm64, the only value"},
+            fails="the kernel makes a mistake that suppressions.toml does not expect",
+        ),
+        "tlb-mutants": Verb(
+            "does the plugin report mistakes that are put into the kernel?",
+            "tlb.judge:main_judge",
+            f"{KERNEL} ONLY IMAGE",
+            "--only 'bug_*'",
+            {"ONLY": "globs of names of mutants, separated by blanks", "ARCH": "arm64, the only value"},
+            fails="a mutant survived without a known reason",
+        ),
+    },
     "This machine": {
         "doctor": Verb(
             "what this machine has, what it lacks, and what that costs; what of a kernel can be tested",

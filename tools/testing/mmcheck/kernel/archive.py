@@ -112,6 +112,29 @@ class Archive:
                 for file in files:
                     file.unlink()
 
+    def newer(self, name: str, oldest: str) -> Path | None:
+        """Fetch the newest version of the package `name` that is at least `oldest`, from the backports if need be.
+
+        Returns its file, checked against the signed index, or None if the archive has no such version.
+        """
+        self._update()
+        for suite in ("", *EXTRA_SUITES):
+            if suite:
+                if not self._add_suite(suite.replace("trixie", self._codename())):
+                    return None
+                self._update()
+            rows = self._apt("apt-cache", "madison", name).stdout.splitlines()
+            found = newest(row.split("|")[1].strip() for row in rows if row.count("|") == 2)
+            if found and not _newer(oldest, found):
+                return self.download(Package(name, found))
+        return None
+
+    def _codename(self) -> str:
+        """The name of the Debian release that the machine uses, or "stable"."""
+        text = self._apt("apt-get", "indextargets", "Created-By: Packages", "Origin: Debian").stdout
+        match = re.search(r"^Codename: (\w+)$", text, re.MULTILINE)
+        return match[1] if match else "stable"
+
     def _match(self, wanted: str) -> Package | None:
         candidates = {
             package.version: package

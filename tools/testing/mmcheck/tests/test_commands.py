@@ -70,6 +70,12 @@ NOT_RUN = {
     f"./mmcheck compare {verbs.VERBS['compare'].example}": "needs two runs; see test_compare.py",
     **{f"./mmcheck {verb}": "see make" for verb in ("check", "check-host", "check-report", "htmldocs")},
     **{f"./mmcheck {verb}": "see make" for verb in ("bench-launcher", "report-pictures")},
+    "make tlb": "needs QEMU 10; see test_tlb.py",
+    "make tlb-mutants": "needs QEMU 10; see test_tlb.py",
+    "./mmcheck tlb --only 'contpte*'": "needs QEMU 10; see test_tlb.py",
+    "./mmcheck tlb --image /boot/vmlinuz --initrd initrd.img": "needs QEMU 10; see test_tlb.py",
+    "./mmcheck tlb-mutants --image Image": "needs QEMU 10; see test_tlb.py",
+    "./mmcheck tlb-mutants --only 'bug_*'": "needs QEMU 10; see test_tlb.py",
     INSTALL: "installs packages",
     f"{INSTALL} zstd": "installs packages",
 }

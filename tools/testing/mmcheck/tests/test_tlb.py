@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The plugin reports each illegal sequence of the program without Linux by its rule, and no legal one."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mmcheck.core.errors import UserError
+from mmcheck.kernel import toolchain
+from mmcheck.tlb import binary, build, qemu, reports, symbols
+from mmcheck.tlb.boots import Machine
+
+CACHE = Path.home() / ".cache/mmcheck"
+RULES = re.findall(r'\[RULE_\w+\] = "([a-z-]+)"', (build.HERE / "plugin/rules.c").read_text())
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Path:
+    compiler = f"{toolchain.cross_prefix('arm64')}gcc"
+    for program in ("gcc", compiler):
+        if not shutil.which(program):
+            pytest.skip(f"no {program}")
+    try:
+        return qemu.provide(CACHE)
+    except UserError as error:
+        pytest.skip(f"no QEMU {qemu.OLDEST}: {error}")
+
+
+@pytest.fixture(scope="module")
+def verdicts(emulator: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """By case, the rules that reported it; reports of no case are under ""."""
+    out = tmp_path_factory.mktemp("tlb")
+    program = build.bare(out)
+    known = symbols.of_program(program, f"{toolchain.cross_prefix('arm64')}nm")
+    found: dict[str, set[str]] = {name: set() for name in known.names if name.startswith("case_")}
+    reported, counts, seconds = Machine(emulator, build.plugin(out), out).run(program, "", known)
+    assert counts["eret"] >= len(found) and seconds < 60
+    for one in reported:
+        places = [place.partition("+")[0] for place in [*one.store, *one.event]]
+        case = next((place for place in places if place.startswith("case_")), "")
+        found.setdefault(case, set()).add(one.rule)
+    return found
+
+
+def test_each_case_gets_its_verdict(verdicts: dict[str, set[str]]) -> None:
+    assert len(verdicts) > 50
+    for case, rules in verdicts.items():
+        assert case, f"reports outside of cases: {rules}"
+        wanted = case.removeprefix("case_").partition("__")[0].replace("_", "-")
+        assert rules == (set() if wanted == "silent" else {wanted}), case
+
+
+def test_each_rule_has_a_case_and_a_paragraph(verdicts: dict[str, set[str]]) -> None:
+    assert len(RULES) == 10
+    assert set().union(*verdicts.values()) == set(RULES)
+    text = (build.HERE.parents[3] / "Documentation/mmcheck/tlb.rst").read_text()
+    assert [rule for rule in RULES if f"\n{rule}\n" not in text] == []
+
+
+def test_a_symbol_is_found_by_its_address() -> None:
+    known = symbols.Symbols(["0000000000001000 T free_pages", "0000000000001100 t exit_mmap", "0000000000001200 d x"])
+    assert [known.name(at) for at in (0x1000, 0x1104, 0x900)] == ["free_pages+0x0", "exit_mmap+0x4", "0x900"]
+    assert known.hooks() == "learn_address 1000\nexit_mmap 1100\n"
+
+
+def test_a_suppression_needs_a_reason(tmp_path: Path) -> None:
+    assert reports.suppressions()
+    table = tmp_path / "table.toml"
+    table.write_text('[[suppression]]\nrule = "missing-dsb"\nwhy = ""\n')
+    with pytest.raises(UserError, match="needs a reason"):
+        reports.suppressions(table)
+
+
+def test_a_mistake_changes_only_its_functions(tmp_path: Path) -> None:
+    words = {"before": 0xD5033B9F, "tlbi": 0xD50883A5, "dsb": 0xD5033B9F, "call": 0x97FFFFFE, "after": 0xD50883A5}
+    image, changed = tmp_path / "Image", tmp_path / "changed"
+    image.write_bytes(b"".join(word.to_bytes(4, "little") for word in words.values()))
+    known = symbols.Symbols(["1000 T _text", "1004 T f", "1010 T g", "1014 T end"])
+    for change, calls, place, new in (
+        ("drop every TLBI", "*", 1, binary.NOP),
+        ("TLBI of address 0", "*", 1, 0xD50883BF),
+        ("drop the DSB after", "*", 2, binary.NOP),
+        ("DSB of stores after", "*", 2, binary.DSB_ISHST),
+        ("drop each call", "f*", 3, binary.NOP),
+    ):
+        assert binary.Mistake("x", ("f",), change, "*", calls=calls).apply(image, known, changed) == 1
+        found = [int.from_bytes(changed.read_bytes()[at : at + 4], "little") for at in range(0, 20, 4)]
+        assert found == [new if at == place else word for at, word in enumerate(words.values())]
+    assert binary.Mistake("x", ("f",), "drop each call", "*", calls="nothing").apply(image, known, changed) == 0
+
+
+def test_the_mistakes_are_many_and_have_different_names() -> None:
+    names = [one.name for one in binary.load()]
+    assert len(names) == len(set(names)) >= 20

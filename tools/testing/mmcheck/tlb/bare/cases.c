@@ -1,0 +1,512 @@
+// SPDX-License-Identifier: GPL-2.0
+/* One case for each sequence. After each, EL0 runs. */
+#include "bare.h"
+
+void use_table(int number, u64 asid);
+
+/* Break-before-make: another address, memory type, size or contiguous bit needs an invalid entry and a TLBI between. */
+CASE(silent, another_address)
+{
+	map(0, RW);
+	set(&level3[0], 0);
+	flush(0);
+	set(&level3[0], (RAM + BLOCK) | RW | LEAF);
+}
+
+CASE(break_before_make, address_over_valid)
+{
+	map(0, RW);
+	set(&level3[0], (RAM + BLOCK) | RW | LEAF);
+}
+
+CASE(break_before_make, address_without_tlbi)
+{
+	map(0, RW);
+	set(&level3[0], 0);
+	dsb(ish);
+	set(&level3[0], (RAM + BLOCK) | RW | LEAF);
+	flush(0);
+}
+
+CASE(break_before_make, tlbi_of_the_next_page)
+{
+	map(0, RW);
+	set(&level3[0], 0);
+	flush(1);
+	set(&level3[0], (RAM + BLOCK) | RW | LEAF);
+	flush(0);
+}
+
+CASE(break_before_make, tlbi_for_another_asid)
+{
+	map(0, RW);
+	set(&level3[0], 0);
+	dsb(ishst);
+	tlbi(vale1is, at(VA) | of(ASID + 1));
+	dsb(ish);
+	set(&level3[0], (RAM + BLOCK) | RW | LEAF);
+	flush(0);
+}
+
+CASE(break_before_make, no_dsb_before_tlbi)
+{
+	map(0, RW);
+	set(&level3[0], 0);
+	tlbi(vale1is, at(VA) | of(ASID));
+	dsb(ish);
+	set(&level3[0], (RAM + BLOCK) | RW | LEAF);
+	flush(0);
+}
+
+CASE(missing_dsb, no_dsb_after_tlbi)
+{
+	map(0, RW);
+	set(&level3[0], 0);
+	dsb(ishst);
+	tlbi(vale1is, at(VA) | of(ASID));
+	set(&level3[0], (RAM + BLOCK) | RW | LEAF);
+	flush(0);
+}
+
+CASE(missing_dsb, dsb_for_stores_only)
+{
+	map(0, RW);
+	set(&level3[0], 0);
+	dsb(ishst);
+	tlbi(vale1is, at(VA) | of(ASID));
+	dsb(ishst);
+	set(&level3[0], (RAM + BLOCK) | RW | LEAF);
+	flush(0);
+}
+
+CASE(missing_dsb, dsb_of_one_cpu)
+{
+	map(0, RW);
+	set(&level3[0], 0);
+	dsb(ishst);
+	tlbi(vale1is, at(VA) | of(ASID));
+	dsb(nsh);
+	set(&level3[0], (RAM + BLOCK) | RW | LEAF);
+	flush(0);
+}
+
+CASE(break_before_make, memory_type)
+{
+	map(0, RW);
+	set(&level3[0], RAM | RW | DEVICE | LEAF);
+}
+
+CASE(break_before_make_size, contiguous_bit_set)
+{
+	for (int i = 0; i < 16; i++)
+		set(&level3[i], (RAM + i * PAGE) | RW | LEAF);
+	map_block(RW);
+}
+
+CASE(silent, fold)
+{
+	for (int i = 0; i < 16; i++)
+		set(&level3[i], (RAM + i * PAGE) | RW | LEAF);
+	clear_block();
+	dsb(ishst);
+	for (int i = 0; i < 16; i++)
+		tlbi(vale1is, at(VA + i * PAGE) | of(ASID));
+	dsb(ish);
+	map_block(RW);
+}
+
+CASE(break_before_make_size, fold_flush_one_short)
+{
+	for (int i = 0; i < 16; i++)
+		set(&level3[i], (RAM + i * PAGE) | RW | LEAF);
+	clear_block();
+	dsb(ishst);
+	for (int i = 0; i < 15; i++)
+		tlbi(vale1is, at(VA + i * PAGE) | of(ASID));
+	dsb(ish);
+	map_block(RW);
+}
+
+CASE(silent, unfold)
+{
+	map_block(RW);
+	clear_block();
+	dsb(ishst);
+	tlbi(rvale1is, range(VA, 0, 7, 0) | of(ASID));
+	dsb(ish);
+	for (int i = 0; i < 16; i++)
+		set(&level3[i], (RAM + i * PAGE) | RW | LEAF);
+}
+
+CASE(break_before_make_size, unfold_range_too_short)
+{
+	map_block(RW);
+	clear_block();
+	dsb(ishst);
+	tlbi(rvale1is, range(VA, 0, 6, 0) | of(ASID));
+	dsb(ish);
+	for (int i = 0; i < 16; i++)
+		set(&level3[i], (RAM + i * PAGE) | RW | LEAF);
+}
+
+CASE(break_before_make_size, block_over_table)
+{
+	map(0, RW);
+	set(&level2[0], RAM | RW | VALID);
+	dsb(ishst);
+	tlbi_all(vmalle1is);
+	dsb(ish);
+}
+
+CASE(silent, block_after_table)
+{
+	map(0, RW);
+	set(&level2[0], 0);
+	dsb(ishst);
+	tlbi(vae1is, at(VA) | of(ASID));
+	dsb(ish);
+	set(&level2[0], RAM | RW | VALID);
+}
+
+CASE(break_before_make_size, block_after_last_level_tlbi)
+{
+	map(0, RW);
+	set(&level2[0], 0);
+	flush(0);
+	set(&level2[0], RAM | RW | VALID);
+}
+
+CASE(break_before_make_size, table_over_block)
+{
+	set(&level2[1], RAM | RW | VALID);
+	dsb(ishst);
+	set(&level2[1], (u64)other | TABLE);
+	dsb(ishst);
+	tlbi_all(vmalle1is);
+	dsb(ish);
+}
+
+/* Permissions may change in place, and need a TLBI before the change counts. */
+CASE(silent, write_protect)
+{
+	map(0, RW);
+	set(&level3[0], RAM | RW | RO | LEAF);
+	flush(0);
+}
+
+CASE(stale_rights, write_protect_without_tlbi)
+{
+	map(0, RW);
+	set(&level3[0], RAM | RW | RO | LEAF);
+	dsb(ish);
+}
+
+CASE(stale_rights, write_protect_block_without_the_last_page)
+{
+	map_block(RW);
+	map_block(RW | RO);
+	dsb(ishst);
+	for (int i = 0; i < 15; i++)
+		tlbi(vale1is, at(VA + i * PAGE) | of(ASID));
+	dsb(ish);
+}
+
+CASE(silent, write_protect_block)
+{
+	map_block(RW);
+	map_block(RW | RO);
+	dsb(ishst);
+	tlbi(rvale1is, range(VA, 0, 7, 3) | of(ASID));
+	dsb(ish);
+}
+
+CASE(missing_dsb, write_protect_without_dsb)
+{
+	map(0, RW);
+	set(&level3[0], RAM | RW | RO | LEAF);
+	dsb(ishst);
+	tlbi(vale1is, at(VA) | of(ASID));
+}
+
+CASE(stale_rights, user_bit)
+{
+	map(0, RW);
+	set(&level3[0], RAM | (RW & ~USER) | LEAF);
+	dsb(ish);
+}
+
+CASE(stale_rights, execute_never)
+{
+	map(0, RW & ~UXN);
+	set(&level3[0], RAM | RW | LEAF);
+	dsb(ish);
+}
+
+CASE(stale_rights, unmap_without_tlbi)
+{
+	map(0, RW);
+	set(&level3[0], 0);
+	dsb(ish);
+}
+
+CASE(silent, upgrade)
+{
+	map(0, RW | RO);
+	set(&level3[0], RAM | RW | LEAF);
+}
+
+CASE(silent, access_flag)
+{
+	map(0, RW);
+	set(&level3[0], RAM | (RW & ~YOUNG) | LEAF);
+	set(&level3[0], RAM | RW | SOFT | LEAF);
+}
+
+CASE(silent, away_and_back)
+{
+	map(0, RW);
+	set(&level3[0], 0);
+	set(&level3[0], RAM | RW | LEAF);
+}
+
+CASE(silent, invalid_to_valid)
+{
+	map(0, RW);
+	map(511, RW);
+}
+
+CASE(silent, tlbi_of_everything)
+{
+	map(0, RW);
+	set(&level3[0], 0);
+	dsb(nshst);
+	tlbi_all(vmalle1);
+	dsb(nsh);
+}
+
+CASE(silent, tlbi_of_the_asid)
+{
+	map(0, RW);
+	set(&level3[0], 0);
+	dsb(ishst);
+	tlbi(aside1is, of(ASID));
+	dsb(ish);
+}
+
+CASE(silent, tlbi_of_all_asids)
+{
+	map(0, RW);
+	set(&level3[0], 0);
+	dsb(ishst);
+	tlbi(vaae1is, at(VA));
+	dsb(ish);
+}
+
+/* Translations for every ASID */
+CASE(silent, global_in_the_upper_half)
+{
+	set(&kernel3[0], RAM | KERNEL | LEAF);
+	dsb(ishst);
+	set(&kernel3[0], 0);
+	dsb(ishst);
+	tlbi(vaale1is, at(KVA));
+	dsb(ish);
+	set(&kernel3[0], (RAM + BLOCK) | KERNEL | LEAF);
+}
+
+CASE(break_before_make, global_and_tlbi_of_the_asid)
+{
+	set(&kernel3[0], RAM | KERNEL | LEAF);
+	dsb(ishst);
+	set(&kernel3[0], 0);
+	dsb(ishst);
+	tlbi(aside1is, of(ASID));
+	dsb(ish);
+	set(&kernel3[0], (RAM + BLOCK) | KERNEL | LEAF);
+	dsb(ishst);
+	tlbi(vaale1is, at(KVA));
+	dsb(ish);
+}
+
+CASE(silent, unmapped_in_the_upper_half)
+{
+	set(&kernel3[0], RAM | KERNEL | LEAF);
+	dsb(ishst);
+	set(&kernel3[0], 0);
+}
+
+CASE(stale_rights, read_only_in_the_upper_half)
+{
+	set(&kernel3[0], RAM | KERNEL | LEAF);
+	dsb(ishst);
+	set(&kernel3[0], RAM | KERNEL | RO | LEAF);
+}
+
+/* Level hints and operands */
+CASE(silent, level_hint)
+{
+	map(0, RW);
+	set(&level3[0], 0);
+	dsb(ishst);
+	tlbi(vale1is, at(VA) | of(ASID) | ttl(3));
+	dsb(ish);
+}
+
+CASE(tlbi_level, level_hint_of_a_block_for_a_page)
+{
+	map(0, RW);
+	set(&level3[0], 0);
+	dsb(ishst);
+	tlbi(vale1is, at(VA) | of(ASID) | ttl(2));
+	dsb(ish);
+	flush(0);
+}
+
+CASE(tlbi_level, level_hint_of_a_page_for_a_block)
+{
+	set(&level2[1], RAM | RW | VALID);
+	dsb(ishst);
+	set(&level2[1], 0);
+	dsb(ishst);
+	tlbi(rvale1is, range(VA + BLOCK, 1, 7, 3) | of(ASID));
+	dsb(ish);
+	tlbi(vale1is, at(VA + BLOCK) | of(ASID));
+	dsb(ish);
+}
+
+CASE(silent, one_tlbi_for_a_block)
+{
+	set(&level2[1], RAM | RW | VALID);
+	dsb(ishst);
+	set(&level2[1], 0);
+	dsb(ishst);
+	tlbi(vale1is, at(VA + BLOCK + 5 * PAGE) | of(ASID) | ttl(2));
+	dsb(ish);
+}
+
+CASE(tlbi_operand, range_without_granule)
+{
+	dsb(ishst);
+	tlbi(rvale1is, (range(VA, 0, 0, 0) & ~(3UL << 46)) | of(ASID));
+	dsb(ish);
+}
+
+CASE(tlbi_operand, range_of_another_granule)
+{
+	dsb(ishst);
+	tlbi(rvale1is, range(VA, 0, 0, 0) | 2UL << 46 | of(ASID));
+	dsb(ish);
+}
+
+CASE(tlbi_operand, hint_of_another_granule)
+{
+	dsb(ishst);
+	tlbi(vale1is, at(VA) | of(ASID) | 8UL << 44 | ttl(3));
+	dsb(ish);
+}
+
+CASE(tlbi_operand, range_not_aligned_to_its_level)
+{
+	dsb(ishst);
+	tlbi(rvale1is, range(VA + PAGE, 0, 0, 2) | of(ASID));
+	dsb(ish);
+}
+
+/* Contiguous entries */
+CASE(contiguous_mix, only_some_have_the_bit)
+{
+	for (int i = 0; i < 15; i++)
+		set(&level3[i], (RAM + i * PAGE) | RW | CONT | LEAF);
+}
+
+CASE(contiguous_mix, one_frame_is_another)
+{
+	for (int i = 0; i < 16; i++)
+		set(&level3[i], (RAM + (i == 7 ? 8 : i) * PAGE) | RW | CONT | LEAF);
+}
+
+CASE(contiguous_mix, one_is_read_only)
+{
+	for (int i = 0; i < 16; i++)
+		set(&level3[i], (RAM + i * PAGE) | RW | (i == 7 ? RO : 0) | CONT | LEAF);
+}
+
+CASE(silent, one_is_dirty_and_one_is_old)
+{
+	for (int i = 0; i < 16; i++)
+		set(&level3[i], (RAM + i * PAGE) | (RW & ~(i == 3 ? YOUNG : 0)) | DBM | (i == 7 ? RO : 0) | CONT | LEAF);
+}
+
+/* Tables and walk caches */
+CASE(silent, table_cleared_after_tlbi)
+{
+	map(0, RW);
+	set(&level2[0], 0);
+	dsb(ishst);
+	tlbi(vae1is, at(VA) | of(ASID));
+	dsb(ish);
+	asm volatile("dc zva, %0" :: "r"(level3) : "memory");
+}
+
+CASE(table_reuse, table_cleared_before_tlbi)
+{
+	set(&level2[0], 0);
+	dsb(ishst);
+	asm volatile("dc zva, %0" :: "r"(level3) : "memory");
+	tlbi(vae1is, at(VA) | of(ASID));
+	dsb(ish);
+}
+
+CASE(table_reuse, last_level_tlbi_for_a_table)
+{
+	set(&level2[0], 0);
+	dsb(ishst);
+	tlbi(vale1is, at(VA) | of(ASID));
+	dsb(ish);
+	asm volatile("dc zva, %0" :: "r"(level3) : "memory");
+}
+
+/* A page of one address space is cleared for another. */
+CASE(frame_reuse, page_cleared_while_cached)
+{
+	map(0, RW);
+	use_table(1, ASID + 1);
+	set(&level3[0], 0);
+	dsb(ishst);
+	asm volatile("dc zva, %0" :: "r"(RAM) : "memory");
+	run_el0();
+	use_table(0, ASID);
+}
+
+/* ASIDs */
+CASE(silent, asid_with_tlbi)
+{
+	map(0, RW);
+	use_table(1, ASID + 2);
+	dsb(ishst);
+	tlbi(aside1is, of(ASID));
+	dsb(ish);
+	use_table(1, ASID);
+	use_table(1, ASID + 2);
+	tlbi(aside1is, of(ASID));
+	dsb(ish);
+}
+
+CASE(asid_reuse, asid_without_tlbi)
+{
+	map(0, RW);
+	use_table(1, ASID);
+	use_table(1, ASID + 2);
+	tlbi_all(vmalle1is);
+	dsb(ish);
+}
+
+CASE(silent, changed_while_not_in_use)
+{
+	map(0, RW);
+	use_table(1, ASID + 2);
+	dsb(ishst);
+	tlbi(aside1is, of(ASID));
+	dsb(ish);
+	set(&level3[0], (RAM + BLOCK) | RW | LEAF);
+}

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Show invalidations that are missing, short, late or misdirected, on any arm64 kernel.
+
+Boots a kernel in QEMU 10 with a plugin that models a TLB which forgets nothing: it keeps each translation that the
+architecture allows a CPU to cache, until an invalidation really removes it. Without IMAGE= the kernel is built with the
+KUnit suites, and ONLY= chooses suites by a glob. IMAGE= boots any arm64 kernel. If a file System.map is beside it, the
+report has names. out/tlb/report.json has the report. Documentation/mmcheck/tlb.rst explains the rules.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..core import command, progress
+from ..core.errors import FAILED, PASSED, UserError
+from ..core.settings import from_environment, out_of
+from ..kernel import source, toolchain
+from ..run.prepare import prepare
+from ..run.request import parse
+from . import build, qemu, reports, symbols
+from .boots import Machine
+
+KUNIT = "console=ttyAMA0 kunit.enable=1 kunit_shutdown=reboot"
+
+
+def kernel(environ: Mapping[str, str]) -> Path:
+    """The image of the KUnit kernel that the variables name, built if need be."""
+    launch = prepare(parse(["build", "--arch=arm64"]), environ)
+    launch.aside = True
+    if launch.run():
+        raise UserError(f"linux {launch.label} does not build: see the lines above")
+    return launch.build / "arch/arm64/boot/Image"
+
+
+def text(found: Sequence[reports.Report], counts: Mapping[str, int]) -> str:
+    """The report for a reader."""
+    new = [one for one in found if not one.why]
+    numbers = f"{counts['table_stores']} changes of entries, {counts['tlbi']} TLBIs, {counts['dsb']} DSBs"
+    dropped = f"; {counts['dropped']} more were dropped" if counts["dropped"] else ""
+    end = f"{len(new)} mistakes, {len(found) - len(new)} expected{dropped} ({numbers})"
+    return "\n".join([*(one.text() for one in sorted(found, key=lambda one: bool(one.why))), end])
+
+
+def judged(console: Path, ours: bool) -> None:
+    """Raise UserError if a boot shows nothing: the kernel died, or ours ran no suite."""
+    said = console.read_text(errors="replace")
+    if "Kernel panic - not syncing" in said:
+        raise UserError(f"the kernel died; see {console}")
+    if ours and not re.search(r"^ok \d+ ", said, re.MULTILINE):
+        raise UserError(f"no suite ran to its end; see {console}, or choose others by ONLY=")
+
+
+def only_arm64(environ: Mapping[str, str]) -> None:
+    """Raise UserError if ARCH= names another architecture."""
+    if environ.get("ARCH", "arm64") != "arm64":
+        raise UserError(f"ARCH={environ['ARCH']}: the plugin knows only arm64")
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    only_arm64(environ)
+    settings = from_environment(environ, "arm64")
+    given = environ.get("IMAGE")
+    cpus = environ.get("CPUS") or "1"
+    if not cpus.isdigit() or not 1 <= int(cpus) <= 8:
+        raise UserError(f"CPUS={cpus}: use a number from 1 to 8")
+    for name in ("IMAGE", "INITRD"):
+        if (path := environ.get(name)) and not Path(path).is_file():
+            raise UserError(f"{name}={path}: no such file")
+    if given and environ.get("ONLY"):
+        raise UserError("ONLY= chooses suites of a kernel that is built here; with IMAGE= use APPEND=")
+    if not given:
+        source.judge(settings)
+    toolchain.provide(["gcc", "/usr/include/stdio.h"])
+    emulator = qemu.provide(settings.cache)
+    out = out_of(environ) / "tlb"
+    machine = Machine(emulator, build.plugin(out), out, int(cpus))
+    image = Path(given) if given else kernel(environ)
+    append = f"console=ttyAMA0 panic=-1 nokaslr {environ.get('APPEND', '')}" if given else KUNIT
+    if only := environ.get("ONLY"):
+        append += f" kunit.filter_glob={only}"
+    if not given and environ.get("APPEND"):
+        append += f" {environ['APPEND']}"
+    more = ["-initrd", environ["INITRD"]] if environ.get("INITRD") else []
+    with progress.Progress(f"booting {image.name} with the plugin"):
+        found, counts, seconds = machine.run(image, append, symbols.of_kernel(image), more)
+    judged(out / "console", ours=not given)
+    result = {"seconds": seconds, "counts": counts, "reports": [one.json() for one in found]}
+    (out / "report.json").write_text(json.dumps(result, indent=1) + "\n")
+    print(text(found, counts))
+    progress.say(f"{seconds} s; the console is {out / 'console'}, the report {out / 'report.json'}")
+    return FAILED if any(not one.why for one in found) else PASSED
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("tlb", run, environ)

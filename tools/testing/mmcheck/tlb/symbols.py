@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Names of kernel addresses, from System.map, and the functions that the plugin observes."""
+
+import bisect
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+FARTHEST = 1 << 17
+"""An address this far after a symbol does not belong to it."""
+
+LOADED = 0x40200000
+"""The physical address at which QEMU loads a kernel."""
+
+LARGEST = 256 << 20
+"""No kernel is larger."""
+
+HOOKS = {
+    "free": ("free_unref_page", "__free_pages_ok", "free_frozen_pages", "__free_frozen_pages"),
+    "free_batch": ("free_unref_folios",),
+    "learn_address": ("free_pages",),
+    "learn_page": ("__free_pages", "___free_pages"),
+    "exit_mmap": ("exit_mmap",),
+    "exit_task": ("do_exit", "kthread_exit"),
+}
+"""What the plugin calls a function, and its names in kernels. The first arguments of the functions are alike."""
+
+
+class Symbols:
+    """The functions of a program, by address."""
+
+    def __init__(self, lines: Sequence[str] = ()) -> None:
+        rows = (line.split()[:3] for line in lines if len(line.split()) >= 3)
+        found = sorted((int(address, 16), name) for address, kind, name in rows if kind in "tTwW" and name[0] != "$")
+        self.addresses = [address for address, _ in found]
+        self.names = [name for _, name in found]
+        rows = (line.split() for line in lines)
+        self.text = next((int(row[0], 16) for row in rows if row[2:3] == ["_text"]), 0)
+
+    def name(self, address: int) -> str:
+        """`function+0x1c`, or the address if no function has it."""
+        if self.text and LOADED <= address < LOADED + LARGEST:
+            address += self.text - LOADED  # code that runs before the kernel's own mapping exists
+        at = bisect.bisect_right(self.addresses, address) - 1
+        if at < 0 or address - self.addresses[at] > FARTHEST:
+            return f"{address:#x}"
+        return f"{self.names[at]}+{address - self.addresses[at]:#x}"
+
+    def hooks(self) -> str:
+        """The lines of the plugin's file hooks=."""
+        known = dict(zip(self.names, self.addresses, strict=True))
+        return "".join(f"{hook} {known[n]:x}\n" for hook, names in HOOKS.items() for n in names if n in known)
+
+
+def of_kernel(image: Path) -> Symbols:
+    """From the System.map beside an image, or in the build folder that the image is in."""
+    for folder in (image.parent, *image.parents[:4]):
+        for name in ("System.map", image.name.replace("vmlinuz", "System.map", 1)):
+            if name.startswith("System.map") and (folder / name).exists():
+                return Symbols((folder / name).read_text().splitlines())
+    return Symbols()
+
+
+def of_program(program: Path, nm: str) -> Symbols:
+    """From the symbol table of a program."""
+    return Symbols(subprocess.run([nm, program], capture_output=True, text=True, check=True).stdout.splitlines())
