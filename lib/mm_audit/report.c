@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Violations: how they are kept, and how they are printed.
+ */
+
+#include <linux/sched.h>
+#include <linux/string.h>
+
+#include "audit.h"
+
+#define RULE_NAME(name)	[MM_AUDIT_##name] = #name,
+static const char *const rule_names[MM_AUDIT_NR_RULES] = {
+	MM_AUDIT_RULES(RULE_NAME)
+};
+
+/**
+ * mm_audit_rule_name() - the name of a rule
+ * @rule: the rule
+ */
+const char *mm_audit_rule_name(enum mm_audit_rule rule)
+{
+	return rule_names[rule];
+}
+
+/**
+ * audit_report() - keep a violation
+ * @a: the audit
+ * @rule: the rule
+ * @what: what was compared
+ * @addr: the address in the current address space; 0 if it is of no process
+ * @pfn: the page, or 0
+ * @got: what the kernel has
+ * @want: what the page tables or the folios say
+ */
+void audit_report(struct audit *a, enum mm_audit_rule rule, const char *what,
+		  unsigned long addr, unsigned long pfn, long got, long want)
+{
+	struct mm_audit *out = a->out;
+	struct mm_audit_violation *v;
+
+	out->violations++;
+	if (out->nr == MM_AUDIT_KEEP)
+		return;
+	v = &out->violation[out->nr++];
+	*v = (struct mm_audit_violation){
+		.rule = rule, .what = what, .addr = addr, .pfn = pfn,
+		.got = got, .want = want,
+	};
+	if (a->task) {
+		v->pid = a->task->pid;
+		memcpy(v->comm, a->task->comm, sizeof(v->comm));
+		v->comm[sizeof(v->comm) - 1] = 0;
+	}
+}
+
+/**
+ * mm_audit_text() - a violation as a line of text
+ * @v: the violation
+ * @buf: the place for the text, without a newline
+ * @size: its size
+ *
+ * Return: the length of the text.
+ */
+int mm_audit_text(const struct mm_audit_violation *v, char *buf, size_t size)
+{
+	int len = scnprintf(buf, size, "%s: %s: %ld, expected %ld",
+			    rule_names[v->rule], v->what, v->got, v->want);
+
+	if (v->comm[0])
+		len += scnprintf(buf + len, size - len, ", process %s (%d)",
+				 v->comm, v->pid);
+	if (v->addr)
+		len += scnprintf(buf + len, size - len, ", address %lx", v->addr);
+	if (v->pfn)
+		len += scnprintf(buf + len, size - len, ", pfn %lx", v->pfn);
+	return len;
+}
