@@ -20,11 +20,14 @@
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/module.h>
+#include <linux/rmap.h>
 #include <linux/slab.h>
 #include <linux/swap.h>
 #include <linux/uaccess.h>
 #include <linux/unistd.h>
 
+#include "../internal.h"
+#include "../swap.h"
 #include "mm_audit_plant.h"
 
 /* Room for the line of a violation. */
@@ -68,16 +71,46 @@ static unsigned int audit_order(void)
 }
 
 /* Anonymous memory in large folios, if the kernel has them. */
-static struct user_mm *audit_anon(struct kunit *test)
+static struct user_mm *audit_anon(struct kunit *test, unsigned int order)
 {
 	struct user_mm *u = user_mm_alloc(test);
 
 #ifdef CONFIG_TRANSPARENT_HUGEPAGE
-	pgtable_kunit_thp_set(test, BIT(USER_BLOCK_ORDER), false);
+	pgtable_kunit_thp_set(test, order ? BIT(order) : 0, false);
 #endif
-	user_mm_populate(u, audit_order());
+	user_mm_populate(u, order);
 	return u;
 }
+
+#ifdef CONFIG_SWAP_IN_KUNIT_TEST
+/* Give the folio of the first page a slot, and unmap it. */
+static void audit_swap_out(struct kunit *test, struct audit_place *p)
+{
+	bool added;
+
+	pgtable_kunit_swap_on(test);
+	p->u->rss = get_mm_counter_sum(p->u->mm, MM_ANONPAGES) - USER_PAGES;
+	lru_add_drain_all();
+	folio_lock(p->folio);
+#ifdef PGTABLE_KUNIT_HAS_ADD_TO_SWAP
+	added = add_to_swap(p->folio);
+#else
+	added = !folio_alloc_swap(p->folio);
+#endif
+	if (added) {
+		folio_mark_dirty(p->folio);
+		try_to_unmap(p->folio, 0);
+	}
+	folio_unlock(p->folio);
+	KUNIT_ASSERT_TRUE(test, added);
+	KUNIT_ASSERT_FALSE(test, folio_mapped(p->folio));
+}
+#else
+static void audit_swap_out(struct kunit *test, struct audit_place *p)
+{
+	kunit_skip(test, "no swap device for tests");
+}
+#endif
 
 /* Two pages of shared memory, which have content. */
 static unsigned long audit_shmem(struct kunit *test)
@@ -117,10 +150,12 @@ static void audit_place_init(struct kunit *test, struct audit_place *p,
 		p->u = user_mm_alloc(test);
 		addr = audit_shmem(test);
 	} else {
-		p->u = audit_anon(test);
+		p->u = audit_anon(test, needs >= AUDIT_SWAPPED ? 0 : audit_order());
 		addr = p->u->page[0].addr;
 	}
 	audit_place_at(test, p, addr);
+	if (needs >= AUDIT_SWAPPED)
+		audit_swap_out(test, p);
 	if (needs == AUDIT_CACHED)
 		KUNIT_ASSERT_EQ(test, 0,
 				pgtable_kunit_syscall(madvise, addr, PAGE_SIZE,
@@ -166,13 +201,11 @@ static void audit_plant_one(struct kunit *test, const struct audit_plant *plant,
 }
 
 static const struct audit_plant *audit_forked_plant;
+static struct audit_place *audit_forked_place;
 
 static void audit_forked_parent(struct user_mm *u)
 {
-	struct audit_place p = { .u = u };
-
-	audit_place_at(u->test, &p, u->page[0].addr);
-	audit_plant_one(u->test, audit_forked_plant, &p);
+	audit_plant_one(u->test, audit_forked_plant, audit_forked_place);
 }
 
 static int audit_forked_child(struct user_mm *u)
@@ -206,11 +239,12 @@ static void rule_notices(struct kunit *test)
 	if (plant->needs == AUDIT_LARGE && !audit_order())
 		kunit_skip(test, "no large folios");
 	audit_place_init(test, &p, plant->needs);
-	if (plant->needs != AUDIT_FORKED) {
+	if (plant->needs != AUDIT_FORKED && plant->needs != AUDIT_SWAPPED_FORKED) {
 		audit_plant_one(test, plant, &p);
 		return;
 	}
 	audit_forked_plant = plant;
+	audit_forked_place = &p;
 	KUNIT_EXPECT_EQ(test, 0, user_mm_fork(p.u, audit_forked_child,
 					      audit_forked_parent));
 }
@@ -302,7 +336,7 @@ static void state_is_fine(struct kunit *test)
 {
 	const struct audit_state *state = test->param_value;
 	struct mm_audit *audit = audit_alloc(test);
-	struct user_mm *u = audit_anon(test);
+	struct user_mm *u = audit_anon(test, audit_order());
 
 	state->make(test, u);
 	audit_none(test, audit, true, state->desc);

@@ -275,6 +275,29 @@ static void memcg_charge(struct audit_place *p, bool on)
 }
 #endif
 
+/* The entry is gone, but the slot is still in use. */
+static void swap_count(struct audit_place *p, bool on)
+{
+	pte_t *ptep = plant_ptep(p, p->addr);
+	static pte_t was;
+
+	if (on) {
+		was = ptep_get(ptep);
+		pte_clear(p->u->mm, p->addr, ptep);
+	} else {
+		set_pte_at(p->u->mm, p->addr, ptep, was);
+	}
+}
+
+static void swap_exclusive(struct audit_place *p, bool on)
+{
+	pte_t *ptep = plant_ptep(p, p->addr);
+	pte_t pte = ptep_get(ptep);
+
+	set_pte_at(p->u->mm, p->addr, ptep, on ? pte_swp_mkexclusive(pte) :
+						 pte_swp_clear_exclusive(pte));
+}
+
 #ifdef CONFIG_ARM64_CONTPTE
 #define NO_BLOCKS	NULL
 #else
@@ -335,6 +358,12 @@ const struct audit_plant audit_plants[] = {
 	PLANT(rss, AUDIT_ANON, rss, rss_is, rss_should_be),
 	PLANT_UNLESS(pgtables_bytes, AUDIT_ANON, pgtables_bytes, NULL, NULL,
 		     NO_DEPOSITS),
+	{
+		.desc = "swap_count", .rule = MM_AUDIT_swap_count,
+		.also = MM_AUDIT_rss, .needs = AUDIT_SWAPPED,
+		.make = swap_count, .got = one, .want = none,
+	},
+	PLANT(swap_exclusive, AUDIT_SWAPPED_FORKED, swap_exclusive, one, none),
 	PLANT(node_stat, AUDIT_ANON, node_stat, one, none),
 #ifdef CONFIG_TRANSPARENT_HUGEPAGE
 	PLANT(mthp_nr_anon, AUDIT_ANON, mthp_nr_anon, one, none),

@@ -24,6 +24,10 @@ enum audit_needs {
 	AUDIT_SHMEM,
 	/* The same, in the cache and not mapped. */
 	AUDIT_CACHED,
+	/* Small folios; the first is in the swap cache and not mapped. */
+	AUDIT_SWAPPED,
+	/* The same, and a child has the same memory. */
+	AUDIT_SWAPPED_FORKED,
 };
 
 /**
