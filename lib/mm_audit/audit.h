@@ -62,20 +62,16 @@ struct audit_sum {
 };
 
 /* The statistics of nodes that are compared. */
-#define AUDIT_STATS(stat)						\
-	stat(NR_ANON_MAPPED)						\
-	stat(NR_FILE_MAPPED)						\
-	stat(NR_ANON_THPS)						\
-	stat(NR_SHMEM_PMDMAPPED)					\
-	stat(NR_FILE_PMDMAPPED)						\
-	stat(NR_FILE_PAGES)						\
-	stat(NR_SHMEM)							\
-	stat(NR_SHMEM_THPS)						\
-	stat(NR_FILE_THPS)
-
-#define AUDIT_STAT_ENUM(name)	AUDIT_##name,
 enum audit_stat {
-	AUDIT_STATS(AUDIT_STAT_ENUM)
+	AUDIT_NR_ANON_MAPPED,
+	AUDIT_NR_FILE_MAPPED,
+	AUDIT_NR_ANON_THPS,
+	AUDIT_NR_SHMEM_PMDMAPPED,
+	AUDIT_NR_FILE_PMDMAPPED,
+	AUDIT_NR_FILE_PAGES,
+	AUDIT_NR_SHMEM,
+	AUDIT_NR_SHMEM_THPS,
+	AUDIT_NR_FILE_THPS,
 	AUDIT_NR_STATS
 };
 

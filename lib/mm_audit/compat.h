@@ -30,10 +30,6 @@
 #ifdef anon_rmap_tree_foreach
 #define audit_anon_tree_foreach(avc, anon_vma, first, last)	\
 	anon_rmap_tree_foreach(avc, anon_vma, first, last)
-#define audit_anon_tree_insert(avc)	\
-	anon_rmap_tree_insert(avc, (avc)->anon_vma)
-#define audit_anon_tree_remove(avc)	\
-	anon_rmap_tree_remove(avc, (avc)->anon_vma)
 #define audit_file_tree_foreach(vma, mapping, first, last)	\
 	mapping_rmap_tree_foreach(vma, mapping, first, last)
 #define audit_anon_start(vma)		vma_start_anon_pgoff(vma)
@@ -41,10 +37,6 @@
 #else
 #define audit_anon_tree_foreach(avc, anon_vma, first, last)	\
 	anon_vma_interval_tree_foreach(avc, &(anon_vma)->rb_root, first, last)
-#define audit_anon_tree_insert(avc)	\
-	anon_vma_interval_tree_insert(avc, &(avc)->anon_vma->rb_root)
-#define audit_anon_tree_remove(avc)	\
-	anon_vma_interval_tree_remove(avc, &(avc)->anon_vma->rb_root)
 #define audit_file_tree_foreach(vma, mapping, first, last)	\
 	vma_interval_tree_foreach(vma, &(mapping)->i_mmap, first, last)
 #define audit_anon_start(vma)		((vma)->vm_pgoff)
@@ -134,8 +126,8 @@ static inline enum audit_leaf audit_leaf(swp_entry_t entry)
 #else
 #define AUDIT_HAS_MM_ID			0
 #define audit_mm_id(mm)			((void)(mm), 1U)
-#define audit_folio_mm_id(folio, i)	((void)(folio), 0U)
-#define audit_slot_count(folio, i)	((void)(folio), 0)
+#define audit_folio_mm_id(folio, i)	((void)(folio), (void)(i), 0U)
+#define audit_slot_count(folio, i)	((void)(folio), (void)(i), 0)
 #define audit_shared_bit(folio)		((void)(folio), false)
 #endif
 

@@ -189,12 +189,19 @@ static void folio_check(struct audit *a, struct folio *folio)
 	folio_other(a, folio, head, mapped);
 }
 
-/* Pages that the kernel has for itself: nothing maps them or counts them. */
-static bool folio_is_kernel(struct folio *folio)
+/*
+ * Pages that the kernel has for itself: nothing maps them or counts them. Of
+ * the reserved pages, those of the vDSO are mapped.
+ */
+static bool folio_is_kernel(struct audit *a, struct folio *folio)
 {
-	return !folio_test_hugetlb(folio) &&
-	       (page_has_type(&folio->page) || is_zero_folio(folio) ||
-		folio_test_reserved(folio));
+	if (folio_test_hugetlb(folio))
+		return false;
+	if (page_has_type(&folio->page) || is_zero_folio(folio))
+		return true;
+	return folio_test_reserved(folio) &&
+	       !audit_frame_read(a, folio_pfn(folio))->mappings &&
+	       atomic_read(&folio->_mapcount) == -1;
 }
 
 /* As many address spaces use a table of hugetlb pages as it says. */
@@ -235,7 +242,7 @@ void audit_folios(struct audit *a)
 			continue;
 		}
 		folio = page_folio(page);
-		if (folio_is_kernel(folio)) {
+		if (folio_is_kernel(a, folio)) {
 			folio_table(a, page);
 			pfn += page_has_type(page) ? 1 : folio_nr_pages(folio);
 			continue;

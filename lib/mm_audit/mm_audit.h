@@ -17,42 +17,38 @@ struct seq_file;
  * The rules. Documentation/mmcheck/mm_audit.rst has a paragraph on each. A rule
  * is only compared where the kernel and the architecture have what it compares.
  */
-#define MM_AUDIT_RULES(rule)						\
-	rule(freed_page)						\
-	rule(page_mapcount)						\
-	rule(large_mapcount)						\
-	rule(entire_mapcount)						\
-	rule(nr_pages_mapped)						\
-	rule(mm_id_slot)						\
-	rule(mm_id_shared)						\
-	rule(anon_exclusive)						\
-	rule(write_exclusive)						\
-	rule(folio_refs)						\
-	rule(folio_leak)						\
-	rule(cache_index)						\
-	rule(mlocked)							\
-	rule(entry_rmap)						\
-	rule(vma_rmap)							\
-	rule(vma_entry)							\
-	rule(vma_rights)						\
-	rule(private_write)						\
-	rule(cont_block)						\
-	rule(rss)							\
-	rule(pgtables_bytes)						\
-	rule(swap_count)						\
-	rule(swap_exclusive)						\
-	rule(node_stat)							\
-	rule(mthp_nr_anon)						\
-	rule(mthp_partially_mapped)					\
-	rule(deferred_split)						\
-	rule(hugetlb_free)						\
-	rule(hugetlb_total)						\
-	rule(table_share)						\
-	rule(memcg_charge)
-
-#define MM_AUDIT_RULE_ENUM(name)	MM_AUDIT_##name,
 enum mm_audit_rule {
-	MM_AUDIT_RULES(MM_AUDIT_RULE_ENUM)
+	MM_AUDIT_freed_page,
+	MM_AUDIT_page_mapcount,
+	MM_AUDIT_large_mapcount,
+	MM_AUDIT_entire_mapcount,
+	MM_AUDIT_nr_pages_mapped,
+	MM_AUDIT_mm_id_slot,
+	MM_AUDIT_mm_id_shared,
+	MM_AUDIT_anon_exclusive,
+	MM_AUDIT_write_exclusive,
+	MM_AUDIT_folio_refs,
+	MM_AUDIT_folio_leak,
+	MM_AUDIT_cache_index,
+	MM_AUDIT_mlocked,
+	MM_AUDIT_entry_rmap,
+	MM_AUDIT_vma_rmap,
+	MM_AUDIT_vma_entry,
+	MM_AUDIT_vma_rights,
+	MM_AUDIT_private_write,
+	MM_AUDIT_cont_block,
+	MM_AUDIT_rss,
+	MM_AUDIT_pgtables_bytes,
+	MM_AUDIT_swap_count,
+	MM_AUDIT_swap_exclusive,
+	MM_AUDIT_node_stat,
+	MM_AUDIT_mthp_nr_anon,
+	MM_AUDIT_mthp_partially_mapped,
+	MM_AUDIT_deferred_split,
+	MM_AUDIT_hugetlb_free,
+	MM_AUDIT_hugetlb_total,
+	MM_AUDIT_table_share,
+	MM_AUDIT_memcg_charge,
 	MM_AUDIT_NR_RULES
 };
 

@@ -8,9 +8,38 @@
 
 #include "audit.h"
 
-#define RULE_NAME(name)	[MM_AUDIT_##name] = #name,
 static const char *const rule_names[MM_AUDIT_NR_RULES] = {
-	MM_AUDIT_RULES(RULE_NAME)
+	[MM_AUDIT_freed_page] = "freed_page",
+	[MM_AUDIT_page_mapcount] = "page_mapcount",
+	[MM_AUDIT_large_mapcount] = "large_mapcount",
+	[MM_AUDIT_entire_mapcount] = "entire_mapcount",
+	[MM_AUDIT_nr_pages_mapped] = "nr_pages_mapped",
+	[MM_AUDIT_mm_id_slot] = "mm_id_slot",
+	[MM_AUDIT_mm_id_shared] = "mm_id_shared",
+	[MM_AUDIT_anon_exclusive] = "anon_exclusive",
+	[MM_AUDIT_write_exclusive] = "write_exclusive",
+	[MM_AUDIT_folio_refs] = "folio_refs",
+	[MM_AUDIT_folio_leak] = "folio_leak",
+	[MM_AUDIT_cache_index] = "cache_index",
+	[MM_AUDIT_mlocked] = "mlocked",
+	[MM_AUDIT_entry_rmap] = "entry_rmap",
+	[MM_AUDIT_vma_rmap] = "vma_rmap",
+	[MM_AUDIT_vma_entry] = "vma_entry",
+	[MM_AUDIT_vma_rights] = "vma_rights",
+	[MM_AUDIT_private_write] = "private_write",
+	[MM_AUDIT_cont_block] = "cont_block",
+	[MM_AUDIT_rss] = "rss",
+	[MM_AUDIT_pgtables_bytes] = "pgtables_bytes",
+	[MM_AUDIT_swap_count] = "swap_count",
+	[MM_AUDIT_swap_exclusive] = "swap_exclusive",
+	[MM_AUDIT_node_stat] = "node_stat",
+	[MM_AUDIT_mthp_nr_anon] = "mthp_nr_anon",
+	[MM_AUDIT_mthp_partially_mapped] = "mthp_partially_mapped",
+	[MM_AUDIT_deferred_split] = "deferred_split",
+	[MM_AUDIT_hugetlb_free] = "hugetlb_free",
+	[MM_AUDIT_hugetlb_total] = "hugetlb_total",
+	[MM_AUDIT_table_share] = "table_share",
+	[MM_AUDIT_memcg_charge] = "memcg_charge",
 };
 
 /**

@@ -11,11 +11,20 @@
 
 #include "audit.h"
 
-#define STAT_NAME(name)		[AUDIT_##name] = #name,
-static const char *const stat_names[] = { AUDIT_STATS(STAT_NAME) };
-
-#define STAT_ITEM(name)		[AUDIT_##name] = name,
-static const enum node_stat_item stat_items[] = { AUDIT_STATS(STAT_ITEM) };
+static const struct {
+	const char *name;
+	enum node_stat_item item;
+} stats[AUDIT_NR_STATS] = {
+	[AUDIT_NR_ANON_MAPPED] = { "NR_ANON_MAPPED", NR_ANON_MAPPED },
+	[AUDIT_NR_FILE_MAPPED] = { "NR_FILE_MAPPED", NR_FILE_MAPPED },
+	[AUDIT_NR_ANON_THPS] = { "NR_ANON_THPS", NR_ANON_THPS },
+	[AUDIT_NR_SHMEM_PMDMAPPED] = { "NR_SHMEM_PMDMAPPED", NR_SHMEM_PMDMAPPED },
+	[AUDIT_NR_FILE_PMDMAPPED] = { "NR_FILE_PMDMAPPED", NR_FILE_PMDMAPPED },
+	[AUDIT_NR_FILE_PAGES] = { "NR_FILE_PAGES", NR_FILE_PAGES },
+	[AUDIT_NR_SHMEM] = { "NR_SHMEM", NR_SHMEM },
+	[AUDIT_NR_SHMEM_THPS] = { "NR_SHMEM_THPS", NR_SHMEM_THPS },
+	[AUDIT_NR_FILE_THPS] = { "NR_FILE_THPS", NR_FILE_THPS },
+};
 
 static void stat_cached(long *stat, struct folio *folio)
 {
@@ -127,8 +136,8 @@ void audit_stats(struct audit *a)
 
 	for_each_online_node(nid)
 		for (i = 0; i < AUDIT_NR_STATS; i++)
-			audit_equal(a, MM_AUDIT_node_stat, stat_names[i], 0, 0,
-				    stat_of_node(NODE_DATA(nid), stat_items[i]),
+			audit_equal(a, MM_AUDIT_node_stat, stats[i].name, 0, 0,
+				    stat_of_node(NODE_DATA(nid), stats[i].item),
 				    a->stat[nid][i]);
 	stat_sizes(a);
 #ifdef CONFIG_MEMCG

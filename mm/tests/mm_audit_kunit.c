@@ -50,7 +50,7 @@ static void audit_none(struct kunit *test, struct mm_audit *audit, bool quiet,
 	unsigned int i;
 
 	audit_now(test, audit, quiet);
-	for (i = 0; i < min(audit->nr, (unsigned int)PGTABLE_KUNIT_ENOUGH); i++) {
+	for (i = 0; i < min_t(unsigned int, audit->nr, PGTABLE_KUNIT_ENOUGH); i++) {
 		mm_audit_text(&audit->violation[i], line, sizeof(line));
 		KUNIT_FAIL(test, "%s: %s", when, line);
 	}

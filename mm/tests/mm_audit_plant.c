@@ -157,10 +157,17 @@ static void vma_rmap(struct audit_place *p, bool on)
 						      struct anon_vma_chain,
 						      same_vma);
 
+#ifdef anon_rmap_tree_foreach
 	if (on)
-		audit_anon_tree_remove(avc);
+		anon_rmap_tree_remove(avc, avc->anon_vma);
 	else
-		audit_anon_tree_insert(avc);
+		anon_rmap_tree_insert(avc, avc->anon_vma);
+#else
+	if (on)
+		anon_vma_interval_tree_remove(avc, &avc->anon_vma->rb_root);
+	else
+		anon_vma_interval_tree_insert(avc, &avc->anon_vma->rb_root);
+#endif
 }
 
 /* A marker says nothing of a page, so no other rule looks at it. */
@@ -314,10 +321,7 @@ static void swap_exclusive(struct audit_place *p, bool on)
 #define NO_DEPOSITS	NULL
 #endif
 
-#define PLANT(r, n, m, g, w) {						\
-	.desc = #r, .rule = MM_AUDIT_##r, .also = MM_AUDIT_##r,		\
-	.needs = n, .make = m, .got = g, .want = w,			\
-}
+#define PLANT(r, n, m, g, w)		PLANT_UNLESS(r, n, m, g, w, NULL)
 #define PLANT_UNLESS(r, n, m, g, w, s) {				\
 	.desc = #r, .rule = MM_AUDIT_##r, .also = MM_AUDIT_##r,		\
 	.needs = n, .make = m, .got = g, .want = w, .skip = s,		\

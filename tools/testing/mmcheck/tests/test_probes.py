@@ -68,7 +68,8 @@ def test_all_that_asks_the_tree_stands_in_the_table() -> None:
     asked = {n for names in re.findall(r"\$\(call pgtable_kunit_has,([^)]*)\)", text) for n in names.split()}
     selftests = (PROJECT / "tools/testing/selftests/mm/folio_tests.mk").read_text()
     asked |= set(re.findall(r"-DPGTABLE_KUNIT_HAS_(\w+)", selftests))
-    sources = [probes.FOLDER / "compat.h", *files(".c"), *files(".h"), *PROJECT.glob("tools/testing/selftests/mm/*.c")]
+    sources = [probes.FOLDER / "compat.h", *files(".c"), *files(".h"), *PROJECT.glob("lib/mm_audit/*.[ch]")]
+    sources += PROJECT.glob("tools/testing/selftests/mm/*.c")
     used = {name for path in sources for name in re.findall(r"PGTABLE_KUNIT_HAS_(\w+)", path.read_text())}
     assert built == asked == used
     words = {row[2] for row in probes.table()}
