@@ -9,6 +9,7 @@ import ast
 import importlib
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,10 +76,17 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         "kselftest": Verb(
             "the selftests, in a virtual machine",
             "run.kselftest",
-            f"{KERNEL} TARGETS TESTS SUITE HOST STRICT KERNEL_ARGS KCONFIG_ADD",
+            f"{KERNEL} TARGETS TESTS SUITE HOST AUDIT STRICT KERNEL_ARGS KCONFIG_ADD",
             "--arch arm64 --tests folio_fork",
             fails="a test failed",
             skips=True,
+        ),
+        "audit": Verb(
+            "a program in a virtual machine, and an audit of page tables and folios after it",
+            "run.audit",
+            f"{KERNEL} COMMAND KERNEL_ARGS KCONFIG_ADD",
+            "--arch arm64 -- ./program -n 3",
+            fails="the program or the audit failed",
         ),
         "matrix": Verb(
             "kernels x architectures x page sizes x flavours, one table",
@@ -348,5 +356,10 @@ def main(arguments: Sequence[str]) -> int:
         from .run import launcher
 
         return launcher.main(arguments)
+    if "--" in rest and "COMMAND" in VERBS[name].variables:
+        place = rest.index("--")
+        rest, given = rest[:place], rest[place + 1 :]
+        # One word is a line for the shell, as it is.
+        os.environ["COMMAND"] = given[0] if len(given) == 1 else shlex.join(given)
     os.environ.update(chosen(name, rest))
     return VERBS[name].run(os.environ)

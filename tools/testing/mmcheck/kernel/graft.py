@@ -80,6 +80,11 @@ EDITS = (
         "obj-$(CONFIG_RMAP_ID) += rmap_id/",
     ),
     Insertion(
+        "lib/Makefile",
+        r"obj-\$\(CONFIG_FIRMWARE_TABLE\)\s*\+= fw_table\.o",
+        "obj-$(CONFIG_MM_AUDIT) += mm_audit/",
+    ),
+    Insertion(
         "mm/Makefile",
         r"obj-\$\(CONFIG_SHRINKER_DEBUG\)\s*\+= shrinker_debug\.o",
         "obj-$(CONFIG_PGTABLE_KUNIT) += tests/",

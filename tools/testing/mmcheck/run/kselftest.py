@@ -23,10 +23,16 @@ from .session import SelftestRun
 
 COMMAND = "make kselftest TARGETS=mm"
 
+AUDITOR = "CONFIG_MM_AUDIT=y"
+"""The option that AUDIT=1 needs."""
+
+AUDIT = "audit"
+"""The name of the case that is an audit after a program."""
+
 
 def given(environ: Mapping[str, str], *more: str) -> list[str]:
     """The variables of `environ` that choose the kernel and the machine, and `more`, as words of a command."""
-    names = dict.fromkeys((*more, "ARCH", "SUITE", "HOST", "KERNEL_ARGS", "KCONFIG_ADD", *VARIABLES))
+    names = dict.fromkeys((*more, "ARCH", "SUITE", "HOST", "AUDIT", "KERNEL_ARGS", "KCONFIG_ADD", *VARIABLES))
     return [f"{name}={shlex.quote(environ[name])}" for name in names if name != "O" and environ.get(name)]
 
 
@@ -38,8 +44,19 @@ def again(case: results.Case, every: Sequence[Program], environ: Mapping[str, st
 
 
 def configuration(environ: Mapping[str, str]) -> list[str]:
-    """The configuration lines that KCONFIG_ADD= has."""
-    return (environ.get("KCONFIG_ADD") or "").split()
+    """The configuration lines that KCONFIG_ADD= has, and the auditor's with AUDIT=1."""
+    return [*(environ.get("KCONFIG_ADD") or "").split(), *([AUDITOR] if environ.get("AUDIT") == "1" else [])]
+
+
+def audits(found: Sequence[results.Case]) -> str:
+    """How many audits there were, and how long they took; "" if there were none."""
+    own = [case for case in found if case.name == AUDIT]
+    if not own:
+        return ""
+    failed = sum(case.state == "failed" for case in own)
+    seconds = sum(case.seconds for case in own)
+    whole = sum(case.seconds for case in found)
+    return f"{len(own)} audits took {seconds:.1f}s of {whole:.0f}s; {failed} of them found violations"
 
 
 def cases_of(environ: Mapping[str, str]) -> list[results.Case]:
@@ -67,6 +84,7 @@ def run(environ: Mapping[str, str]) -> int:
     source.judge(from_environment(environ))
     selftests.provide(environ["ARCH"])
     words = ["STRICT=1"] if environ.get("STRICT") == "1" else []
+    words += ["AUDIT=1"] if environ.get("AUDIT") == "1" else []
     words += (environ.get("KERNEL_ARGS") or "").split()
     request = selftests.request(environ["ARCH"], suite, configuration(environ))
     session = SelftestRun(prepare(request, environ), words)
@@ -103,6 +121,8 @@ def report(
             why |= {closing.name(case): reason for reason in itertools.islice(reasons, 1)}
         elif case.state == "passed" and case.text:
             progress.say(f"{name}: {case.text[0]}")
+    if text := audits(found):
+        progress.say(text)
     rerun = {closing.name(case): again(case, every, environ) for case in found if case.state == "failed"}
     log = f"{session.folder} (consoles, results.json, results.xml)"
     for text in closing.paragraph(found, log, rerun, why):

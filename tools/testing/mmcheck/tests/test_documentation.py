@@ -35,6 +35,7 @@ ELSEWHERE = {
     "folio_bench": "measures, and fails for no number",
     "hugetlb_pte": "entries of hugetlb, which is no batch of a folio",
     "linear_map_efi": "page tables of firmware",
+    "mm_audit": "the auditor of this project, which no kernel calls",
     "napot_pte": "entries of hugetlb, which is no batch of a folio",
     "pgtable_probe": "whether the suites know what the kernel has",
     "pte_walker": "the hardware's part in single entries",

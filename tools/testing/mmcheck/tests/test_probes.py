@@ -63,11 +63,13 @@ def test_every_row_has_a_value_for_each_kernel_that_check_builds() -> None:
 def test_all_that_asks_the_tree_stands_in_the_table() -> None:
     built = {row[1] for row in probes.table() if row[0] == "build"}
     makefiles = [PROJECT / "lib/pgtable_kunit/probe.mk", *PROJECT.glob("**/mm/tests/Makefile")]
+    makefiles += PROJECT.glob("lib/*/Makefile")
     text = "".join(path.read_text().replace("\\\n", " ") for path in makefiles)
     asked = {n for names in re.findall(r"\$\(call pgtable_kunit_has,([^)]*)\)", text) for n in names.split()}
     selftests = (PROJECT / "tools/testing/selftests/mm/folio_tests.mk").read_text()
     asked |= set(re.findall(r"-DPGTABLE_KUNIT_HAS_(\w+)", selftests))
-    sources = [probes.FOLDER / "compat.h", *files(".c"), *files(".h"), *PROJECT.glob("tools/testing/selftests/mm/*.c")]
+    sources = [probes.FOLDER / "compat.h", *files(".c"), *files(".h"), *PROJECT.glob("lib/mm_audit/*.[ch]")]
+    sources += PROJECT.glob("tools/testing/selftests/mm/*.c")
     used = {name for path in sources for name in re.findall(r"PGTABLE_KUNIT_HAS_(\w+)", path.read_text())}
     assert built == asked == used
     words = {row[2] for row in probes.table()}

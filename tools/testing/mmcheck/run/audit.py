@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`./mmcheck audit -- PROGRAM ARGS`: runs a program in a virtual machine, and audits page tables and folios after it.
+
+PROGRAM is a file of this machine, linked with -static. If there is no such file, the whole line is for the shell of
+the virtual machine. The audit is a case of its own.
+"""
+
+import re
+import shlex
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..boot import boot
+from ..core import command, progress
+from ..core.errors import UserError
+from ..core.settings import from_environment
+from ..kernel import source, toolchain
+from . import kselftest, selftests
+from .cell import NAME
+from .prepare import prepare
+from .selftests import Program
+from .session import SelftestRun
+
+MACHINE = {"x86_64": 62, "arm64": 183}
+"""The number of each architecture in the header of a program."""
+
+INTERPRETER = 3
+"""The type of the program header that names a dynamic linker."""
+
+
+def judge(path: Path, arch: str) -> None:
+    """Raise UserError if the program at `path` cannot run in the virtual machine."""
+    data = path.read_bytes()
+    if data[:4] != b"\x7fELF":
+        return
+    machine = struct.unpack_from("<H", data, 18)[0]
+    if machine != MACHINE[arch]:
+        raise UserError(f"{path} is a program for another architecture than {arch}; set ARCH=, or build it for {arch}")
+    start, size, number = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
+    kinds = [struct.unpack_from("<I", data, start + place * size)[0] for place in range(number)]
+    if INTERPRETER in kinds:
+        raise UserError(f"{path} is not static: link it with -static; the virtual machine has no shared libraries")
+
+
+def script(line: str, arch: str) -> tuple[str, str, dict[str, Path]]:
+    """What runs `line` in the virtual machine: a name, a shell script, and the files that it needs."""
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise UserError(f"{line}: {error}") from None
+    if not words:
+        raise UserError("no program: ./mmcheck audit -- PROGRAM ARGS")
+    path = Path(words[0])
+    name = re.sub(r"[^\w-]", "_", path.name) or "shell"
+    if not path.is_file():
+        return name, f"#!/bin/sh\n{line}\n", {}
+    if not path.stat().st_mode & 0o100:
+        raise UserError(f"{path} is not executable: chmod +x {path}")
+    judge(path, arch)
+    words[0] = f"./{name}.program"
+    return name, f"#!/bin/sh\nexec {shlex.join(words)}\n", {f"{name}.program": path}
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    environ = {**environ, "ARCH": environ.get("ARCH") or toolchain.own_arch(), "AUDIT": "1"}
+    if environ["ARCH"] not in MACHINE:
+        raise UserError(f"ARCH={environ['ARCH']}: this command boots only {', '.join(MACHINE)}")
+    name, text, files = script(environ.get("COMMAND") or "", environ["ARCH"])
+    source.judge(from_environment(environ))
+    selftests.provide(environ["ARCH"])
+    words = ["AUDIT=1", *(environ.get("KERNEL_ARGS") or "").split()]
+    request = selftests.request(environ["ARCH"], "", kselftest.configuration(environ))
+    session = SelftestRun(prepare(request, environ), words)
+    session.launch.cell = environ.get(NAME, "")
+    session.launch.repeat = " ".join(["./mmcheck audit", "--", environ["COMMAND"]])
+    with session.recorded():
+        session.kernel()
+        wrapper = session.folder / "audited"
+        wrapper.write_text(text)
+        program = Program(name)
+        found = session.run([program], [program], {name: wrapper, **files})
+    for case in found:
+        if case.state == "failed":
+            for line in case.text:
+                progress.say(f"{case.suite}.{case.name}: {line}")
+    return kselftest.report(found, session, [], environ, {})
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    status = command.run("audit", run, environ, "the results so far are kept")
+    if status == 130:
+        boot.stop.set()
+    return status
