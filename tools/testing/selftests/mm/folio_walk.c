@@ -188,7 +188,9 @@ static void run_case(uint64_t seed, unsigned int seconds, uint32_t lives)
 	uint64_t first = seed, steps = 0, checks = 0;
 	double begin = now(), spent;
 	uint32_t done = 0, bad = 0;
+	static uint64_t reported;
 	char known[64] = "";
+	int issue;
 
 	while (!stopped && (!lives || done < lives) && (!seconds || now() - begin < seconds)) {
 		bool passed = walk_life(seed, option.steps, NULL, 0, wanted);
@@ -210,6 +212,14 @@ static void run_case(uint64_t seed, unsigned int seconds, uint32_t lives)
 			if (!option.going)
 				break;
 		}
+		for (issue = 0; issue < 64; issue++) {
+			if (!((walk->known & ~reported) >> issue & 1))
+				continue;
+			printf("# seed %llu meets known issue %d after %.1f s and %llu steps\n",
+			       (unsigned long long)seed, issue, now() - begin,
+			       (unsigned long long)steps);
+		}
+		reported |= walk->known;
 		seed++;
 	}
 	spent = now() - begin;
@@ -312,6 +322,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "no memory for the model: %s\n", strerror(errno));
 		return 125;
 	}
+	/* Each line is one record of the kernel's log, if that is the output. */
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	memset(wanted, 1, sizeof(wanted));
 	parse(argc, argv);
 	if (geteuid()) {

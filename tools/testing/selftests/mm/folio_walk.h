@@ -147,6 +147,7 @@ struct walk {
 	uint64_t stamp;
 	uint8_t pins[WALK_PROCS];	/* which slots of a process hold pins */
 	uint64_t calls[128];
+	uint64_t known;		/* known issues that were met, one bit each */
 	struct walk_verdict verdict;
 };
 
@@ -263,6 +264,7 @@ void walk_catch_signals(void);
 /* folio_walk_check.c */
 void walk_fail(const char *rule, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+bool walk_known(int issue);
 void walk_check_begin(void);
 void walk_check_step(const struct walk_step *s);
 void walk_check_all(bool slow);

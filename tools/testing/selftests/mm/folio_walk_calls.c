@@ -397,7 +397,13 @@ static void draw_two(struct walk_step *s)
 
 static void draw_split(struct walk_step *s)
 {
-	s->x = walk_below(4) ? 0 : walk_below(9);
+	s->x = walk_below(4) ? 0 : 2 + walk_below(7);
+}
+
+/* The kernel warns if a split of other folios has an order, or of anonymous ones order 1. */
+static bool valid_split(const struct walk_step *s)
+{
+	return !s->x || (s->x > 1 && ALL(s, p->kind == ANON));
 }
 
 static void draw_ksm(struct walk_step *s)
@@ -464,6 +470,12 @@ static bool valid_copy(const struct walk_step *s)
 {
 	return s->len <= 64 && ALL(s, p->flags & MISS && !(p->flags & OWN) &&
 				   (!s->x || p->flags & WPREG));
+}
+
+/* UFFDIO_ZEROPAGE finds that a protected page exists, which UFFDIO_COPY does not. */
+static bool valid_zero(const struct walk_step *s)
+{
+	return valid_copy(s) && ALL(s, !(p->flags & WP));
 }
 
 static void draw_zero(struct walk_step *s)

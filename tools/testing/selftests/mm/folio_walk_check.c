@@ -13,6 +13,11 @@
 #include <unistd.h>
 
 #include "folio_walk_see.h"
+#if __has_include("folio_known_issues.h")
+#include "folio_known_issues.h"
+#else
+#define FOLIO_KNOWN_ISSUES ~0UL
+#endif
 
 static int pagemap[WALK_PROCS] = { -1, -1, -1, -1 };
 static int kmsg = -1;
@@ -31,6 +36,25 @@ void walk_fail(const char *rule, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(v->text, sizeof(v->text), format, arguments);
 	va_end(arguments);
+}
+
+/**
+ * walk_known() - the walk has met exactly what a known issue predicts
+ * @issue: its number in KNOWN_ISSUES.md
+ *
+ * Return: whether this kernel has the issue, so that it is no failure. A
+ * program that was built outside of a kernel's tree cannot know that, and
+ * assumes it.
+ */
+bool walk_known(int issue)
+{
+	const char *given = getenv("ISSUES");
+	uint64_t mask = given ? strtoull(given, NULL, 0) : FOLIO_KNOWN_ISSUES;
+
+	if (!(mask >> issue & 1) || getenv("STRICT"))
+		return false;
+	walk->known |= 1ULL << issue;
+	return true;
 }
 
 void walk_check_forget(int proc)

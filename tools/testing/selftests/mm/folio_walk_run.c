@@ -71,7 +71,7 @@ long run_mprotect(const struct walk_step *s)
  * Whether one mapping of the kernel has the whole range. mremap(2) needs that,
  * and the kernel alone decides which mappings it merges.
  */
-static bool one_mapping(uint32_t at, uint32_t len)
+bool run_one_mapping(uint32_t at, uint32_t len)
 {
 	unsigned long from = (unsigned long)at_page(at), to = from + in_bytes(len), a, b;
 	FILE *f = fopen("/proc/self/maps", "r");
@@ -90,7 +90,7 @@ long run_mremap(const struct walk_step *s)
 	char *to = at_page(s->to);
 	long flags = walk_calls[s->call].arg;
 
-	if (!one_mapping(s->at, s->len))
+	if (!run_one_mapping(s->at, s->len))
 		return NOT_NOW;
 	if (!(flags & MREMAP_FIXED))
 		to = at_page(s->at);

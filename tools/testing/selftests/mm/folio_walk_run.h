@@ -8,6 +8,8 @@
 /* The result of a call that was left out, because the kernel's mappings are not as the model thought. */
 #define NOT_NOW (-EXDEV)
 
+bool run_one_mapping(uint32_t at, uint32_t len);
+
 #define NEW(name) long name(const struct walk_step *s)
 NEW(run_map_anon);
 NEW(run_map_file);

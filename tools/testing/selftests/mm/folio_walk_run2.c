@@ -198,6 +198,8 @@ long run_uffd_copy(const struct walk_step *s)
 	unsigned int word;
 	uint32_t i;
 
+	if (!run_one_mapping(s->at, s->len))
+		return NOT_NOW;
 	for (i = 0; i < s->len; i++)
 		for (word = 0; word < WALK_WORDS; word++)
 			memcpy(source + in_bytes(i) + walk_word_at(word),
@@ -209,6 +211,8 @@ long run_uffd_zero(const struct walk_step *s)
 {
 	struct uffdio_zeropage z = { .range = range_of(s) };
 
+	if (!run_one_mapping(s->at, s->len))
+		return NOT_NOW;
 	return ioctl(open_uffd(false), UFFDIO_ZEROPAGE, &z) ? -errno : 0;
 }
 
@@ -232,6 +236,8 @@ long run_uffd_move(const struct walk_step *s)
 		.len = in_bytes(s->len),
 	};
 
+	if (!run_one_mapping(s->at, s->len) || !run_one_mapping(s->to, s->len))
+		return NOT_NOW;
 	if (!ioctl(open_uffd(false), UFFDIO_MOVE, &m))
 		return s->len;
 	if (m.move > 0)

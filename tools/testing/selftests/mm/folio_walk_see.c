@@ -46,6 +46,24 @@ static void note(const char *rule, const struct frame *f, int proc, uint32_t pag
 }
 
 /*
+ * Known issue 11: for all pages of a huge page that one entry maps, pagemap says
+ * what is true for the first page. So all bits are set, and the frames follow
+ * each other. The first page is mapped once, which frames_right() sees.
+ */
+static bool by_first_page(int proc, uint32_t page)
+{
+	static uint64_t huge[WALK_PAGES];
+	uint32_t at = page - page % walk->table, i;
+
+	if (page == at || walk->table > WALK_PAGES || !walk_entries(proc, at, walk->table, huge))
+		return false;
+	for (i = 1; i < walk->table; i++)
+		if (huge[i] != huge[0] + i)
+			return false;
+	return huge[0] & PM_EXCLUSIVE && !(huge[0] & PM_PFN & (walk->table - 1)) && walk_known(11);
+}
+
+/*
  * fork(2) and mmap(2), MAP_PRIVATE: two pages with different content never have
  * the same frame. pagemap.rst: a frame that is mapped twice is not exclusive.
  */
@@ -79,7 +97,8 @@ static bool frames_right(void)
 				note("frame-shared", f, proc, i, entries[i]);
 				return false;
 			}
-			if (f->exclusive || entries[i] & PM_EXCLUSIVE) {
+			if ((f->exclusive && !by_first_page(f->proc, f->page)) ||
+			    (entries[i] & PM_EXCLUSIVE && !by_first_page(proc, i))) {
 				note("shared-exclusive", f, proc, i, entries[i]);
 				return false;
 			}

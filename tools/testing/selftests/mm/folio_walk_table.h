@@ -93,7 +93,7 @@ const struct walk_call walk_calls[] = {
 	  "msync($a, $l, MS_SYNC);" },
 	{ "fork", 10, 0, 0, 0, NULL, valid_fork, run_fork, model_fork, {}, "fork_to($q);" },
 	{ "exit", 5, 0, 0, 0, NULL, valid_exit, run_exit, NULL, {}, "_exit(0);" },
-	{ "split", 6, HAS_SPLIT, FREELY, 0, draw_split, NULL, run_split, NULL,
+	{ "split", 6, HAS_SPLIT, FREELY, 0, draw_split, valid_split, run_split, NULL,
 	  { EINVAL, EAGAIN, EBUSY, ENOMEM, EFAULT }, "split($a, $l, $x);" },
 	{ "move_pages", 5, 0, MAPPED, 0, draw_two, NULL, run_move_pages, NULL,
 	  { ENODEV, ENOENT, EACCES }, "move_to($a, $n, $x);" },
@@ -127,7 +127,7 @@ const struct walk_call walk_calls[] = {
 	{ "uffd_copy", 8, HAS_UFFD, MAPPED | ONLY_ANON | NO_GUARD | ONE_VMA, 0, draw_copy,
 	  valid_copy, run_uffd_copy, model_copy, {}, "uffd_copy($a, $n, $v, $x);" },
 	{ "uffd_zero", 2, HAS_UFFD, MAPPED | ONLY_ANON | NO_GUARD | ONE_VMA, 0, draw_zero,
-	  valid_copy, run_uffd_zero, model_zero, {}, "uffd_zero($a, $l);" },
+	  valid_zero, run_uffd_zero, model_zero, {}, "uffd_zero($a, $l);" },
 	{ "uffd_move", 4, HAS_UFFD_MOVE, MAPPED | ONLY_ANON | NO_UFFD | NO_GUARD | NO_LOCKED |
 	  ONE_VMA, 0, draw_move, valid_move, run_uffd_move, model_move, { EBUSY, EAGAIN, EINVAL },
 	  "uffd_move($a, $b, $l);" },
