@@ -74,7 +74,7 @@ static const char usage[] =
 	"  --limit N         a step that takes this many seconds is a failure (20)\n"
 	"  --no-shrink       print the whole sequence\n"
 	"  --shrink-seconds N  how long to look for a shorter sequence (60)\n"
-	"  --program FILE    write the C program there too\n"
+	"  --program FILE    write the shortest sequence there as a C program\n"
 	"  --verbose         print each step before it runs\n"
 	"example: folio_walk --seed 7 --lives 1 --verbose\n";
 
@@ -157,7 +157,6 @@ static void report(uint64_t seed, bool hang)
 		       walk->verdict.rule, walk->verdict.text);
 	}
 	walk_print_words(steps, nr);
-	walk_print_program(stdout, seed, steps, nr);
 	if (option.program) {
 		FILE *f = fopen(option.program, "w");
 

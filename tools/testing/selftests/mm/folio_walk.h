@@ -43,6 +43,7 @@ enum walk_flags {
 	WP = 1 << 11,		/* userfaultfd: write-protected */
 	HUGETLB = 1 << 12,
 	PINNED = 1 << 13,	/* must keep its frame, struct walk_page.pfn */
+	INHERITED = 1 << 14,	/* from fork(), and not written to since then */
 	UFFD = MISS | WPREG | ASYNC | WP,
 };
 
@@ -265,6 +266,7 @@ void walk_catch_signals(void);
 void walk_fail(const char *rule, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 bool walk_known(int issue);
+void walk_lost_hugetlb(const struct walk_page *p, bool lost);
 void walk_check_begin(void);
 void walk_check_step(const struct walk_step *s);
 void walk_check_all(bool slow);

@@ -124,16 +124,19 @@ static void model_munmap(const struct walk_step *s, long result)
 
 /*
  * mprotect(2). The kernel populates a locked private mapping that becomes
- * writable, so its pages are copied.
+ * writable, by write faults. So its pages are copied, and count as written to.
  */
 static void model_mprotect(const struct walk_step *s, long result)
 {
 	(void)result;
 	EACH(s,
-	     if (p->flags & LOCKED && !(p->flags & ONFAULT) && p->kind == PRIVATE &&
+	     if (p->flags & LOCKED && !(p->flags & ONFAULT) && p->kind != SHARED &&
 		 !(p->prot & PROT_WRITE) && s->prot & PROT_WRITE && !m_beyond(p) &&
-		 !(p->flags & GUARD))
+		 !(p->flags & GUARD)) {
 		     m_own(p);
+		     if (p->flags & ASYNC)
+			     p->flags &= ~WP;
+	     }
 	     p->prot = s->prot);
 }
 
@@ -157,6 +160,19 @@ static void draw_mremap(struct walk_step *s)
 		s->tolen = flags ? s->len + 1 + walk_below(2 * walk->cont) : 1 + walk_below(s->len);
 }
 
+/*
+ * Whether the moved pages may be merged with a mapping that userfaultfd watches.
+ * mremap() then takes the registration from the whole merged mapping, so pages
+ * that did not move lose it too. STRICT=1 walks into this bug.
+ */
+static bool beside_uffd(const struct walk_step *s)
+{
+	if (getenv("STRICT") || ALL(s, !(p->flags & UFFD)))
+		return false;
+	return (s->to && page_of(s->proc, s->to - 1)->flags & UFFD) ||
+	       (s->to + s->tolen < WALK_PAGES && page_of(s->proc, s->to + s->tolen)->flags & UFFD);
+}
+
 static bool valid_mremap(const struct walk_step *s)
 {
 	bool huge = page_of(s->proc, s->at)->flags & HUGETLB;
@@ -176,6 +192,8 @@ static bool valid_mremap(const struct walk_step *s)
 	if (flags & MREMAP_DONTUNMAP && !ALL(s, !(p->flags & (LOCKED | PINNED))))
 		return false;
 	if (flags & MREMAP_FIXED) {
+		if (beside_uffd(s))
+			return false;
 		if (s->to < s->at + s->len && s->at < s->to + s->tolen)
 			return false;
 		/* The destination may not cut a hugetlb page. */
@@ -388,6 +406,13 @@ static void model_vm_write(const struct walk_step *s, long result)
 	(void)result;
 	for (i = 0; i < s->len; i++)
 		m_write(page_of(s->other, s->at + i), s->val + i);
+}
+
+/* Often one page: the first access to a new mapping says most. */
+static void draw_read(struct walk_step *s)
+{
+	if (walk_below(2))
+		s->len = page_of(s->proc, s->at)->flags & HUGETLB ? s->len : 1;
 }
 
 static void draw_two(struct walk_step *s)

@@ -80,7 +80,7 @@ void m_write(struct walk_page *p, uint64_t val)
 	} else {
 		p->val = val;
 		p->flags |= OWN;
-		p->flags &= ~LAZY;
+		p->flags &= ~(LAZY | INHERITED);
 	}
 	if (p->flags & ASYNC)
 		p->flags &= ~WP;
@@ -98,7 +98,7 @@ void m_own(struct walk_page *p)
 /* madvise(2), MADV_DONTNEED: zeros or the file again. Guards stay. */
 void m_zap(struct walk_page *p)
 {
-	p->flags &= ~(OWN | LAZY | WP | PINNED);
+	p->flags &= ~(OWN | LAZY | WP | PINNED | INHERITED);
 	p->val = 0;
 }
 
@@ -122,6 +122,7 @@ void m_fork(int parent, int child)
 			p->flags &= ~GUARD;
 		}
 		p->flags &= ~(LOCKED | ONFAULT | UFFD | PINNED);
+		p->flags |= INHERITED;
 	}
 }
 
@@ -148,7 +149,7 @@ void m_truncate(int obj, uint32_t size)
 /* Whether the model has no reason to see two mappings in a range. */
 bool m_one_vma(int proc, uint32_t at, uint32_t len)
 {
-	const uint16_t same = (uint16_t)~(OWN | LAZY | GUARD | WP | PINNED);
+	const uint16_t same = (uint16_t)~(OWN | LAZY | GUARD | WP | PINNED | INHERITED);
 	const struct walk_page *first = page_of(proc, at);
 	uint32_t i;
 

@@ -119,6 +119,7 @@ bool walk_compare(struct walk_page *p, uint32_t page, const uint64_t *words, con
 			gone++;
 			continue;
 		}
+		walk_lost_hugetlb(p, !words[i]);
 		got = words[i] >> 48 == 0xf00d ? words[i] << 16 >> 24 : 0;
 		walk_fail(got ? "content-foreign" : words[i] ? "content-garbage" : "content-lost",
 			  "%s: page %u word %u is %#llx (%s), expected value %llu, kind %d flags %x",
