@@ -4,9 +4,9 @@
 PYTHON ?= python3
 export PYTHONPATH := $(CURDIR)/tools/testing
 export PYTHONDONTWRITEBYTECODE := 1
-export KERNEL KDIR PATCH INSTALL ARCH PAGES O TARGETS TESTS SUITE HOST STRICT KERNEL_ARGS KCONFIG_ADD ORIGIN FROM
+export KERNEL KDIR PATCH INSTALL ARCH PAGES O TARGETS TESTS SUITE HOST STRICT KERNEL_ARGS KCONFIG_ADD SEED SECONDS ORIGIN FROM
 
-VERBS := kselftest matrix bundle doctor results report kcidb mutants known-issues patches patterns coverage \
+VERBS := kselftest walk matrix bundle doctor results report kcidb mutants known-issues patches patterns coverage \
 	bench bench-compare bench-launcher graft ungraft series check check-host check-report report-pictures htmldocs
 
 help:

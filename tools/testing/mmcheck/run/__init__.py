@@ -9,6 +9,7 @@ launch     one run of the kernel's own kunit.py in one build folder
 channel    the way on which our `make` tells its progress
 merge      one file of the verdicts of several boots
 kselftest  make kselftest
+walk       random lives of address spaces, in virtual machines
 selftests  the programs of this project, their cases, and the machine that each needs
 session    builds a kernel and selftests, and runs them in virtual machines, or here
 ktap       KTAP on standard output

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """`./mmcheck walk`: random lives of address spaces in a virtual machine, each step compared with a model.
 
-Builds the kernel and the selftest folio_walk, boots, and runs the program with the seed SEED= for SECONDS= seconds. With
-JOBS= several machines run side by side, each with seeds of its own. A failure is printed with its seed, the shortest
-sequence of calls that still fails, and a C program. Failures of one rule at one call are printed once.
+Builds the kernel and the selftest folio_walk, boots, and runs the program with the seed SEED= for SECONDS= seconds.
+With JOBS= several machines run side by side, each with its own seeds. A failure is printed with its seed and the
+shortest sequence of calls that still fails. Failures of one rule are printed once.
 """
 
 import re
@@ -44,7 +44,7 @@ class Walk:
 
     @property
     def places(self) -> list[str]:
-        """Each failure as its rule and the last call of the shortest sequence."""
+        """The rules that were broken."""
         text = "\n".join(self.lines)
         return re.findall(r"seed \d+ fails in step \d+: ([\w-]+:)", text)
 

@@ -44,6 +44,7 @@ enum walk_flags {
 	HUGETLB = 1 << 12,
 	PINNED = 1 << 13,	/* must keep its frame, struct walk_page.pfn */
 	INHERITED = 1 << 14,	/* from fork(), and not written to since then */
+	MOVED = 1 << 15,	/* by mremap() */
 	UFFD = MISS | WPREG | ASYNC | WP,
 };
 
@@ -126,10 +127,9 @@ enum walk_feature {
 	HAS_GUARD_BIT = 1 << 15,
 	HAS_FILE_GUARD = 1 << 16,
 	HAS_AUDIT = 1 << 17,
-	HAS_PKEY = 1 << 18,
 	HAS_MACHINE = 1 << 19,	/* may change the whole machine */
 	HAS_SOFT_DIRTY = 1 << 20,
-	HAS_MOVE_MANY = 1 << 21,
+	HAS_ASYNC = 1 << 21,	/* writes to pages with asynchronous protection are safe */
 };
 
 /* All of it is shared memory. */

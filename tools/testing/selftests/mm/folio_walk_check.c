@@ -59,7 +59,7 @@ bool walk_known(int issue)
 
 /*
  * Known issue 10: a child has no entry for a private hugetlb page of its parent,
- * and reads zeros, if the size of the page is not that of a PMD. The life ends,
+ * and reads zeros, if the page does not have the size of a PMD. The life ends,
  * since the model says something else from now on.
  */
 void walk_lost_hugetlb(const struct walk_page *p, bool lost)
@@ -199,10 +199,12 @@ static void check_mincore(int proc, uint32_t at, uint32_t len)
 /* The place is a part of the rule: two warnings are two failures. */
 static void log_failure(char *text)
 {
-	char *place = strrchr(text, ' '), rule[40];
+	char *place = strstr(text, "+0x"), rule[40];
 
-	snprintf(rule, sizeof(rule), "kernel-log-%.*s", (int)strcspn(place ? place + 1 : "", "+"),
-		 place ? place + 1 : "");
+	while (place && place > text && place[-1] != ' ')
+		place--;
+	snprintf(rule, sizeof(rule), "kernel-log-%.*s", (int)strcspn(place ?: "", "+."),
+		 place ?: "");
 	walk_fail(rule, "%s", text);
 }
 

@@ -313,6 +313,17 @@ void walk_probe(void)
 	walk->cont = walk_psize >= 65536 ? 4 : 65536 / walk_psize;
 #endif
 	probe_uffd();
+	/*
+	 * A write to a page with asynchronous protection: do_wp_page() takes the
+	 * protection from a valid entry by set_pte_at(). On arm64 that may lose
+	 * the access flag that the hardware sets at the same time, and with
+	 * CONFIG_DEBUG_VM=y the kernel warns if the entry is old.
+	 */
+#ifdef __aarch64__
+	set(HAS_ASYNC, getenv("STRICT"));
+#else
+	set(HAS_ASYNC, true);
+#endif
 	probe_memory();
 	probe_hugetlb();
 }
@@ -326,6 +337,7 @@ const char *walk_missing(uint32_t needs)
 		"PAGEMAP_SCAN", "hugetlb pages and --machine", "io_uring", "a memory cgroup",
 		"transparent huge pages", "compaction and --machine", "forced writes to /proc/self/mem",
 		"", "", "", "", "--machine", "soft-dirty",
+		"a do_wp_page() that is safe on arm64, or STRICT=1",
 	};
 	uint32_t lacks = needs & ~walk->features;
 

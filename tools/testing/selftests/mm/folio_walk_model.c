@@ -149,7 +149,7 @@ void m_truncate(int obj, uint32_t size)
 /* Whether the model has no reason to see two mappings in a range. */
 bool m_one_vma(int proc, uint32_t at, uint32_t len)
 {
-	const uint16_t same = (uint16_t)~(OWN | LAZY | GUARD | WP | PINNED | INHERITED);
+	const uint16_t same = (uint16_t)~(OWN | LAZY | GUARD | WP | PINNED | INHERITED | MOVED);
 	const struct walk_page *first = page_of(proc, at);
 	uint32_t i;
 
