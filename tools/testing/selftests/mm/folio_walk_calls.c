@@ -17,13 +17,15 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-/* Apply a statement to each page of the range; the page is *p. */
-#define EACH(s, statement) do {							\
-	for (uint32_t i_ = 0; i_ < (s)->len; i_++) {				\
-		struct walk_page *p = page_of((s)->proc, (s)->at + i_);		\
-		statement;							\
-	}									\
-} while (0)
+#define for_each_page(s, p)						\
+	for (struct walk_page *p = page_of((s)->proc, (s)->at), *end_ = p + (s)->len;	\
+	     p < end_; p++)
+
+/* The number of a page in the range of a step. */
+static uint32_t nth(const struct walk_step *s, const struct walk_page *p)
+{
+	return p - page_of(s->proc, s->at);
+}
 
 /* Whether the condition holds for each page of the range. */
 #define ALL(s, condition) ({							\
@@ -51,7 +53,11 @@ static void draw_map(struct walk_step *s)
 
 static void place(const struct walk_step *s, struct walk_page new)
 {
-	EACH(s, *p = new; if (new.kind >= PRIVATE) p->off = s->off + i_);
+	for_each_page(s, p) {
+		*p = new;
+		if (new.kind >= PRIVATE)
+			p->off = s->off + nth(s, p);
+	}
 }
 
 static void model_map_anon(const struct walk_step *s, long result)
@@ -93,8 +99,11 @@ static void model_map_file(const struct walk_step *s, long result)
 	(void)result;
 	place(s, (struct walk_page){ .kind = kind, .prot = s->prot, .obj = s->obj });
 	/* mmap(2), MAP_POPULATE: writable private pages are copied at once. */
-	if (kind == PRIVATE && s->x & 1 && s->prot & PROT_WRITE)
-		EACH(s, if (!m_beyond(p)) m_own(p));
+	if (kind != PRIVATE || !(s->x & 1) || !(s->prot & PROT_WRITE))
+		return;
+	for_each_page(s, p)
+		if (!m_beyond(p))
+			m_own(p);
 }
 
 static bool hugetlb_fits(const struct walk_step *s)
@@ -129,15 +138,17 @@ static void model_munmap(const struct walk_step *s, long result)
 static void model_mprotect(const struct walk_step *s, long result)
 {
 	(void)result;
-	EACH(s,
-	     if (p->flags & LOCKED && !(p->flags & ONFAULT) && p->kind != SHARED &&
-		 !(p->prot & PROT_WRITE) && s->prot & PROT_WRITE && !m_beyond(p) &&
-		 !(p->flags & GUARD)) {
-		     m_own(p);
-		     if (p->flags & ASYNC)
-			     p->flags &= ~WP;
-	     }
-	     p->prot = s->prot);
+	for_each_page(s, p) {
+		bool locked = p->flags & LOCKED && !(p->flags & (ONFAULT | GUARD));
+
+		if (locked && p->kind != SHARED && !(p->prot & PROT_WRITE) &&
+		    s->prot & PROT_WRITE && !m_beyond(p)) {
+			m_own(p);
+			if (p->flags & ASYNC)
+				p->flags &= ~WP;
+		}
+		p->prot = s->prot;
+	}
 }
 
 /* A destination; half of the time it has the phase that lets blocks and tables stay. */
@@ -263,19 +274,25 @@ static void model_mremap(const struct walk_step *s, long result)
 static void model_write(const struct walk_step *s, long result)
 {
 	(void)result;
-	EACH(s, if (!m_signal(p, true)) m_write(p, s->val + i_));
+	for_each_page(s, p)
+		if (!m_signal(p, true))
+			m_write(p, s->val + nth(s, p));
 }
 
 static void model_write_same(const struct walk_step *s, long result)
 {
 	(void)result;
-	EACH(s, if (!m_signal(p, true)) m_write(p, s->val));
+	for_each_page(s, p)
+		if (!m_signal(p, true))
+			m_write(p, s->val);
 }
 
 static void model_zap(const struct walk_step *s, long result)
 {
 	(void)result;
-	EACH(s, if (p->kind != SHARED) m_zap(p));
+	for_each_page(s, p)
+		if (p->kind != SHARED)
+			m_zap(p);
 }
 
 /* madvise(2), MADV_FREE: the old content or zeros, until the next write. */
@@ -283,19 +300,21 @@ static void model_free(const struct walk_step *s, long result)
 {
 	(void)result;
 	/* A page that was never written to may be part of a folio, and is freed too. */
-	EACH(s, p->flags |= LAZY);
+	for_each_page(s, p)
+		p->flags |= LAZY;
 }
 
 static void model_guard(const struct walk_step *s, long result)
 {
 	(void)result;
-	EACH(s,
-	     if (walk_calls[s->call].arg == MADV_GUARD_REMOVE) {
-		     p->flags &= ~GUARD;
-	     } else if (!(p->flags & GUARD)) {
-		     m_zap(p);
-		     p->flags |= GUARD;
-	     });
+	for_each_page(s, p) {
+		if (walk_calls[s->call].arg == MADV_GUARD_REMOVE) {
+			p->flags &= ~GUARD;
+		} else if (!(p->flags & GUARD)) {
+			m_zap(p);
+			p->flags |= GUARD;
+		}
+	}
 }
 
 static bool valid_guard(const struct walk_step *s)
@@ -305,58 +324,54 @@ static bool valid_guard(const struct walk_step *s)
 
 static void model_flag(const struct walk_step *s, long result)
 {
+	static const struct {
+		int advice;
+		uint16_t set, clear;
+	} effect[] = {
+		{ MADV_DONTFORK, NOFORK, 0 },	{ MADV_DOFORK, 0, NOFORK },
+		{ MADV_WIPEONFORK, WIPE, 0 },	{ MADV_KEEPONFORK, 0, WIPE },
+		{ MADV_MERGEABLE, MERGE, 0 },	{ MADV_UNMERGEABLE, 0, MERGE },
+	};
+	unsigned int i = 0;
+
 	(void)result;
-	EACH(s,
-	     switch (walk_calls[s->call].arg) {
-	     case MADV_DONTFORK:
-		     p->flags |= NOFORK;
-		     break;
-	     case MADV_DOFORK:
-		     p->flags &= ~NOFORK;
-		     break;
-	     case MADV_WIPEONFORK:
-		     p->flags |= WIPE;
-		     break;
-	     case MADV_KEEPONFORK:
-		     p->flags &= ~WIPE;
-		     break;
-	     case MADV_MERGEABLE:
-		     p->flags |= MERGE;
-		     break;
-	     case MADV_UNMERGEABLE:
-		     p->flags &= ~MERGE;
-		     break;
-	     });
+	while (effect[i].advice != walk_calls[s->call].arg)
+		i++;
+	for_each_page(s, p)
+		p->flags = (p->flags | effect[i].set) & ~effect[i].clear;
 }
 
 static void model_populate_write(const struct walk_step *s, long result)
 {
 	(void)result;
-	EACH(s, m_own(p));
+	for_each_page(s, p)
+		m_own(p);
 }
 
 static void model_remove(const struct walk_step *s, long result)
 {
 	(void)result;
-	EACH(s, walk->object[p->obj].val[p->off] = 0);
+	for_each_page(s, p)
+		walk->object[p->obj].val[p->off] = 0;
 }
 
 static void model_mlock(const struct walk_step *s, long result)
 {
 	(void)result;
-	EACH(s,
-	     p->flags |= LOCKED;
-	     p->flags &= ~ONFAULT;
-	     if (walk_calls[s->call].arg)
-		     p->flags |= ONFAULT;
-	     else if (p->kind != SHARED && p->prot & PROT_WRITE)
-		     m_own(p));
+	for_each_page(s, p) {
+		p->flags = (p->flags | LOCKED) & ~ONFAULT;
+		if (walk_calls[s->call].arg)
+			p->flags |= ONFAULT;
+		else if (p->kind != SHARED && p->prot & PROT_WRITE)
+			m_own(p);
+	}
 }
 
 static void model_munlock(const struct walk_step *s, long result)
 {
 	(void)result;
-	EACH(s, p->flags &= ~(LOCKED | ONFAULT));
+	for_each_page(s, p)
+		p->flags &= ~(LOCKED | ONFAULT);
 }
 
 static bool valid_fork(const struct walk_step *s)
@@ -549,13 +564,15 @@ static bool valid_direct(const struct walk_step *s)
 static void model_direct_read(const struct walk_step *s, long result)
 {
 	(void)result;
-	EACH(s, m_write(p, walk->object[s->obj].val[s->off + i_]));
+	for_each_page(s, p)
+		m_write(p, walk->object[s->obj].val[s->off + nth(s, p)]);
 }
 
 static void model_direct_write(const struct walk_step *s, long result)
 {
 	(void)result;
-	EACH(s, walk->object[s->obj].val[s->off + i_] = m_val(p));
+	for_each_page(s, p)
+		walk->object[s->obj].val[s->off + nth(s, p)] = m_val(p);
 }
 
 /* proc_pid_mem(5): writes to private memory ignore its permissions, as ptrace(2) does. */
@@ -567,7 +584,8 @@ static bool valid_force(const struct walk_step *s)
 static void model_force(const struct walk_step *s, long result)
 {
 	(void)result;
-	EACH(s, m_write(p, s->val + i_));
+	for_each_page(s, p)
+		m_write(p, s->val + nth(s, p));
 }
 
 #include "folio_walk_table.h"

@@ -12,10 +12,11 @@ static bool valid_register(const struct walk_step *s)
 static void model_register(const struct walk_step *s, long result)
 {
 	(void)result;
-	EACH(s,
-	     if (walk_calls[s->call].arg & MISS)
-		     m_zap(p);
-	     p->flags |= walk_calls[s->call].arg);
+	for_each_page(s, p) {
+		if (walk_calls[s->call].arg & MISS)
+			m_zap(p);
+		p->flags |= walk_calls[s->call].arg;
+	}
 }
 
 static bool valid_unregister(const struct walk_step *s)
@@ -29,7 +30,8 @@ static bool valid_unregister(const struct walk_step *s)
 static void model_unregister(const struct walk_step *s, long result)
 {
 	(void)result;
-	EACH(s, p->flags &= ~UFFD);
+	for_each_page(s, p)
+		p->flags &= ~UFFD;
 }
 
 static void draw_copy(struct walk_step *s)
@@ -57,17 +59,19 @@ static void draw_zero(struct walk_step *s)
 static void model_copy(const struct walk_step *s, long result)
 {
 	(void)result;
-	EACH(s,
-	     p->flags = (p->flags | OWN) & ~WP;
-	     p->val = s->val + i_;
-	     if (s->x)
-		     p->flags |= WP);
+	for_each_page(s, p) {
+		p->flags = ((p->flags | OWN) & ~WP) | (s->x ? WP : 0);
+		p->val = s->val + nth(s, p);
+	}
 }
 
 static void model_zero(const struct walk_step *s, long result)
 {
 	(void)result;
-	EACH(s, p->flags = (p->flags | OWN) & ~WP; p->val = 0);
+	for_each_page(s, p) {
+		p->flags = (p->flags | OWN) & ~WP;
+		p->val = 0;
+	}
 }
 
 static bool valid_protect(const struct walk_step *s)
@@ -78,10 +82,8 @@ static bool valid_protect(const struct walk_step *s)
 static void model_protect(const struct walk_step *s, long result)
 {
 	(void)result;
-	EACH(s,
-	     p->flags &= ~WP;
-	     if (walk_calls[s->call].arg)
-		     p->flags |= WP);
+	for_each_page(s, p)
+		p->flags = (p->flags & ~WP) | (walk_calls[s->call].arg ? WP : 0);
 }
 
 static bool valid_scan(const struct walk_step *s)
@@ -92,7 +94,9 @@ static bool valid_scan(const struct walk_step *s)
 static void model_scan(const struct walk_step *s, long result)
 {
 	(void)result;
-	EACH(s, if (walk->box[s->proc].vec[s->at + i_]) p->flags |= WP);
+	for_each_page(s, p)
+		if (walk->box[s->proc].vec[s->at + nth(s, p)])
+			p->flags |= WP;
 }
 
 static void draw_move(struct walk_step *s)
@@ -156,7 +160,11 @@ static void model_pin(const struct walk_step *s, long result)
 	(void)result;
 	walk->pins[s->proc] |= 1 << s->x;
 	/* The check reads the frame. */
-	EACH(s, m_own(p); p->flags |= PINNED; p->pfn = 0);
+	for_each_page(s, p) {
+		m_own(p);
+		p->flags |= PINNED;
+		p->pfn = 0;
+	}
 }
 
 static void model_unpin(const struct walk_step *s, long result)
