@@ -47,7 +47,7 @@ static struct {
 
 static bool wanted[128];
 static int cases, failures;
-static volatile sig_atomic_t stopped;
+static sig_atomic_t stopped;
 
 static const struct option options[] = {
 	{ "seed", required_argument, NULL, 's' },	{ "steps", required_argument, NULL, 'n' },
@@ -177,7 +177,7 @@ static bool seen_before(const char *rule)
 		if (!strcmp(seen[i], rule))
 			return true;
 	if (i < 32)
-		strcpy(seen[i], rule);
+		snprintf(seen[i], sizeof(seen[i]), "%s", rule);
 	return false;
 }
 
@@ -198,7 +198,7 @@ static void run_case(uint64_t seed, unsigned int seconds, uint32_t lives)
 		steps += walk->nr_steps;
 		checks += walk->verdict.checks;
 		if (!passed && walk->verdict.known) {
-			printf("# seed %llu meets known issue %d after %.1f s and %llu steps: %s: %s\n",
+			printf("# seed %llu meets issue %d after %.1f s and %llu steps: %s: %s\n",
 			       (unsigned long long)seed, walk->verdict.known, now() - begin,
 			       (unsigned long long)steps, walk->verdict.rule, walk->verdict.text);
 			snprintf(known, sizeof(known), ", met known issue %d", walk->verdict.known);
@@ -226,12 +226,13 @@ static void run_case(uint64_t seed, unsigned int seconds, uint32_t lives)
 	bad += !steps || !checks;
 	printf("# %u lives, %llu steps, %llu checks, %.0f steps/s\n", done,
 	       (unsigned long long)steps, (unsigned long long)checks, steps / spent);
-	printf("%s %d seed_%llu%s\n", bad ? "not ok" : "ok", ++cases, (unsigned long long)first, known);
+	printf("%s %d seed_%llu%s\n", bad ? "not ok" : "ok", ++cases, (unsigned long long)first,
+	       known);
 	fflush(stdout);
 	failures += !!bad;
 }
 
-static unsigned long number(const char *text, const char *name)
+static unsigned long parse_number(const char *text, const char *name)
 {
 	char *end;
 	unsigned long value = strtoul(text, &end, 0);
@@ -250,27 +251,27 @@ static void parse(int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "", options, &at)) >= 0) {
 		switch (c) {
 		case 's':
-			option.seed = number(optarg, "seed");
+			option.seed = parse_number(optarg, "seed");
 			option.seeded = true;
 			break;
 		case 'n':
-			option.steps = number(optarg, "steps");
+			option.steps = parse_number(optarg, "steps");
 			if (!option.steps || option.steps > WALK_STEPS) {
 				fprintf(stderr, "--steps %s: from 1 to %d\n", optarg, WALK_STEPS);
 				exit(125);
 			}
 			break;
 		case 'l':
-			option.lives = number(optarg, "lives");
+			option.lives = parse_number(optarg, "lives");
 			break;
 		case 't':
-			option.seconds = number(optarg, "seconds");
+			option.seconds = parse_number(optarg, "seconds");
 			break;
 		case 'T':
-			walk_shrink_seconds = number(optarg, "shrink-seconds");
+			walk_shrink_seconds = parse_number(optarg, "shrink-seconds");
 			break;
 		case 'h':
-			walk_limit = number(optarg, "limit");
+			walk_limit = parse_number(optarg, "limit");
 			break;
 		case 'k':
 			option.going = true;
@@ -353,6 +354,7 @@ int main(int argc, char **argv)
 		run_case(2000, 12, 0);
 		run_case(random_seed, 12, 0);
 	}
-	printf("# Totals: pass:%d fail:%d xfail:0 xpass:0 skip:0 error:0\n", cases - failures, failures);
+	printf("# Totals: pass:%d fail:%d xfail:0 xpass:0 skip:0 error:0\n", cases - failures,
+	       failures);
 	return stopped ? 130 : failures ? 1 : 0;
 }

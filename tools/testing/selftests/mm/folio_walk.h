@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#define BITS(n) (1ULL << (n))
+
 #define WALK_PROCS 4
 #define WALK_PAGES 2048
 #define WALK_OBJECTS 4
@@ -263,8 +265,7 @@ void walk_check_content(uint32_t at, uint32_t len);
 void walk_catch_signals(void);
 
 /* folio_walk_check.c */
-void walk_fail(const char *rule, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+void walk_fail(const char *rule, const char *format, ...);
 bool walk_known(int issue);
 void walk_lost_hugetlb(const struct walk_page *p, bool lost);
 void walk_check_begin(void);

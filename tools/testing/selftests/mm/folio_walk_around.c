@@ -18,8 +18,8 @@
 #define __NR_cachestat 451
 #endif
 
-#define HEAD (1ULL << 15)
-#define TAIL (1ULL << 16)
+#define HEAD BITS(15)
+#define TAIL BITS(16)
 #define WINDOW 65536	/* the default of fault_around_bytes */
 
 static uint64_t entries[WALK_PAGES];
@@ -178,6 +178,7 @@ void walk_after(const struct walk_step *s, long result)
 		;
 	walk_command(s->proc, CHECK, i, 1);
 	if (mapped_in_window(s->proc) == window_pages && !walk_known(9))
-		walk_fail("fault-around", "process %d: the read of page %u maps 1 page, a second read the other %u",
+		walk_fail("fault-around",
+			  "process %d: the read of page %u maps 1 page, a second read the other %u",
 			  s->proc, s->at, window_pages - 1);
 }

@@ -17,9 +17,16 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-#define for_each_page(s, p)						\
-	for (struct walk_page *p = page_of((s)->proc, (s)->at), *end_ = p + (s)->len;	\
-	     p < end_; p++)
+/* The pages of the range of a step. */
+static struct walk_page *first_page(const struct walk_step *s)
+{
+	return page_of(s->proc, s->at);
+}
+
+static struct walk_page *end_page(const struct walk_step *s)
+{
+	return page_of(s->proc, s->at) + s->len;
+}
 
 /* The number of a page in the range of a step. */
 static uint32_t nth(const struct walk_step *s, const struct walk_page *p)
@@ -27,13 +34,11 @@ static uint32_t nth(const struct walk_step *s, const struct walk_page *p)
 	return p - page_of(s->proc, s->at);
 }
 
-/* Whether the condition holds for each page of the range. */
-#define ALL(s, condition) ({							\
+/* Whether the condition on *p holds for each page of the range of the step *s. */
+#define ALL(condition) ({							\
 	bool all_ = true;							\
-	for (uint32_t i_ = 0; i_ < (s)->len; i_++) {				\
-		const struct walk_page *p = page_of((s)->proc, (s)->at + i_);	\
+	for (const struct walk_page *p = first_page(s); p < end_page(s); p++)	\
 		all_ = all_ && (condition);					\
-	}									\
 	all_;									\
 })
 
@@ -53,7 +58,7 @@ static void draw_map(struct walk_step *s)
 
 static void place(const struct walk_step *s, struct walk_page new)
 {
-	for_each_page(s, p) {
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++) {
 		*p = new;
 		if (new.kind >= PRIVATE)
 			p->off = s->off + nth(s, p);
@@ -101,7 +106,7 @@ static void model_map_file(const struct walk_step *s, long result)
 	/* mmap(2), MAP_POPULATE: writable private pages are copied at once. */
 	if (kind != PRIVATE || !(s->x & 1) || !(s->prot & PROT_WRITE))
 		return;
-	for_each_page(s, p)
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
 		if (!m_beyond(p))
 			m_own(p);
 }
@@ -138,7 +143,7 @@ static void model_munmap(const struct walk_step *s, long result)
 static void model_mprotect(const struct walk_step *s, long result)
 {
 	(void)result;
-	for_each_page(s, p) {
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++) {
 		bool locked = p->flags & LOCKED && !(p->flags & (ONFAULT | GUARD));
 
 		if (locked && p->kind != SHARED && !(p->prot & PROT_WRITE) &&
@@ -178,7 +183,7 @@ static void draw_mremap(struct walk_step *s)
  */
 static bool beside_uffd(const struct walk_step *s)
 {
-	if (getenv("STRICT") || ALL(s, !(p->flags & UFFD)))
+	if (getenv("STRICT") || ALL(!(p->flags & UFFD)))
 		return false;
 	return (s->to && page_of(s->proc, s->to - 1)->flags & UFFD) ||
 	       (s->to + s->tolen < WALK_PAGES && page_of(s->proc, s->to + s->tolen)->flags & UFFD);
@@ -191,7 +196,7 @@ static bool beside_uffd(const struct walk_step *s)
  */
 static bool valid_wipe(const struct walk_step *s)
 {
-	return getenv("STRICT") || ALL(s, !(p->flags & MOVED));
+	return getenv("STRICT") || ALL(!(p->flags & MOVED));
 }
 
 static bool valid_mremap(const struct walk_step *s)
@@ -208,12 +213,12 @@ static bool valid_mremap(const struct walk_step *s)
 	if (huge && (s->tolen != s->len || s->to % walk->unit || flags & MREMAP_DONTUNMAP))
 		return false;
 	if (s->tolen != s->len &&
-	    !ALL(s, !(p->flags & (LOCKED | UFFD))))
+	    !ALL(!(p->flags & (LOCKED | UFFD))))
 		return false;
-	if (flags & MREMAP_DONTUNMAP && !ALL(s, !(p->flags & (LOCKED | PINNED))))
+	if (flags & MREMAP_DONTUNMAP && !ALL(!(p->flags & (LOCKED | PINNED))))
 		return false;
 	if (flags & MREMAP_FIXED) {
-		if (beside_uffd(s) || (!getenv("STRICT") && !ALL(s, !(p->flags & WIPE))))
+		if (beside_uffd(s) || (!getenv("STRICT") && !ALL(!(p->flags & WIPE))))
 			return false;
 		if (s->to < s->at + s->len && s->at < s->to + s->tolen)
 			return false;
@@ -274,7 +279,7 @@ static void model_mremap(const struct walk_step *s, long result)
 static void model_write(const struct walk_step *s, long result)
 {
 	(void)result;
-	for_each_page(s, p)
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
 		if (!m_signal(p, true))
 			m_write(p, s->val + nth(s, p));
 }
@@ -282,7 +287,7 @@ static void model_write(const struct walk_step *s, long result)
 static void model_write_same(const struct walk_step *s, long result)
 {
 	(void)result;
-	for_each_page(s, p)
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
 		if (!m_signal(p, true))
 			m_write(p, s->val);
 }
@@ -290,7 +295,7 @@ static void model_write_same(const struct walk_step *s, long result)
 static void model_zap(const struct walk_step *s, long result)
 {
 	(void)result;
-	for_each_page(s, p)
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
 		if (p->kind != SHARED)
 			m_zap(p);
 }
@@ -300,14 +305,14 @@ static void model_free(const struct walk_step *s, long result)
 {
 	(void)result;
 	/* A page that was never written to may be part of a folio, and is freed too. */
-	for_each_page(s, p)
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
 		p->flags |= LAZY;
 }
 
 static void model_guard(const struct walk_step *s, long result)
 {
 	(void)result;
-	for_each_page(s, p) {
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++) {
 		if (walk_calls[s->call].arg == MADV_GUARD_REMOVE) {
 			p->flags &= ~GUARD;
 		} else if (!(p->flags & GUARD)) {
@@ -319,7 +324,7 @@ static void model_guard(const struct walk_step *s, long result)
 
 static bool valid_guard(const struct walk_step *s)
 {
-	return has(HAS_FILE_GUARD) || ALL(s, p->kind == ANON);
+	return has(HAS_FILE_GUARD) || ALL(p->kind == ANON);
 }
 
 static void model_flag(const struct walk_step *s, long result)
@@ -337,28 +342,28 @@ static void model_flag(const struct walk_step *s, long result)
 	(void)result;
 	while (effect[i].advice != walk_calls[s->call].arg)
 		i++;
-	for_each_page(s, p)
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
 		p->flags = (p->flags | effect[i].set) & ~effect[i].clear;
 }
 
 static void model_populate_write(const struct walk_step *s, long result)
 {
 	(void)result;
-	for_each_page(s, p)
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
 		m_own(p);
 }
 
 static void model_remove(const struct walk_step *s, long result)
 {
 	(void)result;
-	for_each_page(s, p)
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
 		walk->object[p->obj].val[p->off] = 0;
 }
 
 static void model_mlock(const struct walk_step *s, long result)
 {
 	(void)result;
-	for_each_page(s, p) {
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++) {
 		p->flags = (p->flags | LOCKED) & ~ONFAULT;
 		if (walk_calls[s->call].arg)
 			p->flags |= ONFAULT;
@@ -370,7 +375,7 @@ static void model_mlock(const struct walk_step *s, long result)
 static void model_munlock(const struct walk_step *s, long result)
 {
 	(void)result;
-	for_each_page(s, p)
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
 		p->flags &= ~(LOCKED | ONFAULT);
 }
 
@@ -453,7 +458,7 @@ static void draw_split(struct walk_step *s)
 /* The kernel warns if a split of other folios has an order, or of anonymous ones order 1. */
 static bool valid_split(const struct walk_step *s)
 {
-	return !s->x || (s->x > 1 && ALL(s, p->kind == ANON));
+	return !s->x || (s->x > 1 && ALL(p->kind == ANON));
 }
 
 static void draw_ksm(struct walk_step *s)
@@ -558,33 +563,33 @@ static bool valid_direct(const struct walk_step *s)
 		for (i = 0; i < WALK_PAGES; i++)
 			if (page_of(proc, i)->kind >= PRIVATE && page_of(proc, i)->obj == s->obj)
 				return false;
-	return ALL(s, !(p->flags & LAZY));
+	return ALL(!(p->flags & LAZY));
 }
 
 static void model_direct_read(const struct walk_step *s, long result)
 {
 	(void)result;
-	for_each_page(s, p)
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
 		m_write(p, walk->object[s->obj].val[s->off + nth(s, p)]);
 }
 
 static void model_direct_write(const struct walk_step *s, long result)
 {
 	(void)result;
-	for_each_page(s, p)
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
 		walk->object[s->obj].val[s->off + nth(s, p)] = m_val(p);
 }
 
 /* proc_pid_mem(5): writes to private memory ignore its permissions, as ptrace(2) does. */
 static bool valid_force(const struct walk_step *s)
 {
-	return ALL(s, p->kind != SHARED);
+	return ALL(p->kind != SHARED);
 }
 
 static void model_force(const struct walk_step *s, long result)
 {
 	(void)result;
-	for_each_page(s, p)
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
 		m_write(p, s->val + nth(s, p));
 }
 

@@ -164,7 +164,8 @@ static void check_entries(int proc, uint32_t at, uint32_t len)
 		rule = broken(p, entries[i]);
 		if (rule) {
 			walk_lost_hugetlb(p, !strcmp(rule, "page-lost") && !entries[i]);
-			walk_fail(rule, "process %d page %u: pagemap %#llx, kind %d prot %d flags %x value %llu",
+			walk_fail(rule,
+				  "process %d page %u: pagemap %#llx, kind %d prot %d flags %x value %llu",
 				  proc, at + i, (unsigned long long)entries[i], p->kind, p->prot,
 				  p->flags, (unsigned long long)p->val);
 			return;
@@ -298,7 +299,8 @@ void walk_check_step(const struct walk_step *s)
 			walk_command(proc, CHECK, at, len);
 		break;
 	case 1:
-		if (walk->box[s->proc].alive && s->len && walk_calls[s->call].flags & (MAPPED | ANY))
+		if (walk->box[s->proc].alive && s->len &&
+		    walk_calls[s->call].flags & (MAPPED | ANY))
 			walk_command(s->proc, CHECK, s->at, s->len);
 		break;
 	case 2:

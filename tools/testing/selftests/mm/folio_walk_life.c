@@ -183,7 +183,7 @@ uint32_t walk_shrink(uint64_t seed, struct walk_step *steps, uint32_t nr, unsign
 	unsigned int tries;
 
 	shrink_seed = seed;
-	strcpy(shrink_rule, walk->verdict.rule);
+	snprintf(shrink_rule, sizeof(shrink_rule), "%s", walk->verdict.rule);
 	for (i = 0, *of = 0; i < 4; i++)
 		*of += still(steps, nr, 1);
 	tries = *of == 4 ? 1 : *of ? 4 : 0;

@@ -90,7 +90,8 @@ void walk_save_settings(void)
 
 	owner = getpid();
 	for (order = 1; order < 16; order++) {
-		snprintf(path, sizeof(path), THP "/hugepages-%lukB/enabled", (walk_psize << order) / 1024);
+		snprintf(path, sizeof(path), THP "/hugepages-%lukB/enabled",
+			 (walk_psize << order) / 1024);
 		save(path);
 		snprintf(path, sizeof(path), THP "/hugepages-%lukB/shmem_enabled",
 			 (walk_psize << order) / 1024);
@@ -101,7 +102,8 @@ void walk_save_settings(void)
 	save("/sys/kernel/mm/ksm/pages_to_scan");
 	save("/sys/kernel/mm/ksm/sleep_millisecs");
 	if (has(HAS_MACHINE) && walk->unit) {
-		snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%lukB/nr_hugepages",
+		snprintf(path, sizeof(path),
+			 "/sys/kernel/mm/hugepages/hugepages-%lukB/nr_hugepages",
 			 in_bytes(walk->unit) / 1024);
 		save(path);
 	}
@@ -127,7 +129,8 @@ void walk_first_settings(void)
 	for (order = 1; order < 16; order++) {
 		if (!(walk->orders >> order & 1))
 			continue;
-		snprintf(path, sizeof(path), THP "/hugepages-%lukB/enabled", (walk_psize << order) / 1024);
+		snprintf(path, sizeof(path), THP "/hugepages-%lukB/enabled",
+			 (walk_psize << order) / 1024);
 		walk_write_text(path, anon >> order & 1 ? "always" : "never");
 		snprintf(path, sizeof(path), THP "/hugepages-%lukB/shmem_enabled",
 			 (walk_psize << order) / 1024);
@@ -184,7 +187,8 @@ bool walk_open_objects(const char *const *folders)
 		if (ftruncate(walk->object[j].fd, in_bytes(WALK_OBJ_PAGES)))
 			return false;
 		walk->object[j].size = WALK_OBJ_PAGES;
-		walk->object[j].shmem = !fstatfs(walk->object[j].fd, &fs) && fs.f_type == TMPFS_MAGIC;
+		walk->object[j].shmem = !fstatfs(walk->object[j].fd,
+						 &fs) && fs.f_type == TMPFS_MAGIC;
 	}
 	return i > 0;
 }
@@ -214,7 +218,8 @@ static void probe_uffd(void)
 
 static void probe_memory(void)
 {
-	char *p = mmap(NULL, 2 * walk_psize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = mmap(NULL, 2 * walk_psize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
 	char *f = mmap(NULL, walk_psize, PROT_READ, MAP_SHARED, walk->object[0].fd, 0);
 	int mem = open("/proc/self/mem", O_RDWR), map = open("/proc/self/pagemap", O_RDONLY);
 	struct pm_scan_arg arg = {
@@ -302,7 +307,8 @@ void walk_probe(void)
 	set(HAS_URING, fd >= 0);
 	close(fd);
 	for (order = 1; order < 16; order++) {
-		snprintf(path, sizeof(path), THP "/hugepages-%lukB/enabled", (walk_psize << order) / 1024);
+		snprintf(path, sizeof(path), THP "/hugepages-%lukB/enabled",
+			 (walk_psize << order) / 1024);
 		if (!access(path, W_OK))
 			walk->orders |= 1U << order;
 	}
@@ -332,10 +338,12 @@ void walk_probe(void)
 const char *walk_missing(uint32_t needs)
 {
 	static const char * const names[] = {
-		"guard regions", "userfaultfd", "userfaultfd write protection", "UFFDIO_MOVE", "KSM",
+		"guard regions", "userfaultfd", "userfaultfd write protection",
+		"UFFDIO_MOVE", "KSM",
 		"split_huge_pages in debugfs", "two NUMA nodes", "swap on /dev/ram0 and --machine",
 		"PAGEMAP_SCAN", "hugetlb pages and --machine", "io_uring", "a memory cgroup",
-		"transparent huge pages", "compaction and --machine", "forced writes to /proc/self/mem",
+		"transparent huge pages", "compaction and --machine",
+		"forced writes to /proc/self/mem",
 		"", "", "", "", "--machine", "soft-dirty",
 		"a do_wp_page() that is safe on arm64, or STRICT=1",
 	};

@@ -319,7 +319,7 @@ static void draw_range(struct walk_step *s, uint32_t flags)
 
 bool walk_draw(struct walk_step *s, const bool *wanted)
 {
-	uint32_t sum = 0, pick, tries;
+	uint32_t sum = 0, pick, tries, flags;
 	unsigned int i;
 
 	for (i = 0; i < walk_nr_calls; i++)
@@ -344,9 +344,12 @@ bool walk_draw(struct walk_step *s, const bool *wanted)
 		s->x = walk_random() >> 32;
 		if (!walk->box[s->proc].alive)
 			continue;
-		if (walk_calls[i].flags & (MAPPED | ANY))
-			draw_range(s, walk_calls[i].flags & TOUCHES && walk_below(8) ?
-					(walk_calls[i].flags & ~ANY) | MAPPED : walk_calls[i].flags);
+		flags = walk_calls[i].flags;
+		/* Most accesses go to memory that exists. */
+		if (flags & TOUCHES && walk_below(8))
+			flags = (flags & ~ANY) | MAPPED;
+		if (flags & (MAPPED | ANY))
+			draw_range(s, flags);
 		s->val = walk->stamp + 1;
 		if (walk_calls[i].draw)
 			walk_calls[i].draw(s);

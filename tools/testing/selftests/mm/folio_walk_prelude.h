@@ -15,7 +15,7 @@ static const char walk_prelude[] =
 	"#define A(n) ((char *)0x1000000000UL + (n) * page)\n"
 	"static long page;\nstatic int file[4], uffd[2] = { -1, -1 }, pipes[2] = { -1, -1 };\n"
 	"static struct { int turn, pid[4]; } *all;\nstatic int me;\nstatic sigjmp_buf caught;\n"
-	"static char buffer[1 << 22] __attribute__((aligned(65536)));\n\n"
+	"static char buffer[1 << 22] __attribute((aligned(65536)));\n\n"
 	"static void on_signal(int n) { siglongjmp(caught, n); }\n"
 	"/* The stamp of a page: 8 words. */\n"
 	"static uint64_t word(uint64_t v, int i) { return v ? 0xf00dULL << 48 | v << 8 | i : 0; }\n"

@@ -87,7 +87,8 @@ static void print_settings(FILE *out, uint64_t seed)
 	shmem = walk_random();
 	for (order = 1; order < 16; order++)
 		if (walk->orders >> order & 1)
-			fprintf(out, "\tthp(%d, %d); shmem_thp(%d, %d);\n", order, anon >> order & 1,
+			fprintf(out, "\tthp(%d, %d); shmem_thp(%d, %d);\n", order,
+				anon >> order & 1,
 				order, shmem >> order & 1);
 }
 
@@ -122,7 +123,8 @@ void walk_print_program(FILE *out, uint64_t seed, const struct walk_step *steps,
 		fprintf(out, " %d,", steps[i].proc);
 	fprintf(out, " };\n\nstatic void step(int n)\n{\n\tswitch (n) {\n");
 	for (i = 0; i < nr; i++) {
-		fprintf(out, "\tcase %u: /* %s */\n\t\t", i, walk_words(&steps[i], words, sizeof(words)));
+		fprintf(out, "\tcase %u: /* %s */\n\t\t", i, walk_words(&steps[i], words,
+									sizeof(words)));
 		print_call(out, &steps[i]);
 		fprintf(out, "\n\t\tbreak;\n");
 	}

@@ -110,7 +110,8 @@ static long write_values(const struct walk_step *s, bool same)
 		got = walk_poke(s->at + i, same ? s->val : s->val + i);
 
 		if (got != want) {
-			walk_fail("signal", "write of page %u: signal %d, expected %d; kind %d prot %d flags %x",
+			walk_fail("signal",
+				  "write of page %u: signal %d, expected %d; kind %d prot %d flags %x",
 				  s->at + i, got, want, p->kind, p->prot, p->flags);
 			return 0;
 		}
@@ -190,7 +191,7 @@ long run_mbind(const struct walk_step *s)
 	return result(syscall(SYS_mbind, at_page(s->at), in_bytes(s->len), 1, &mask, 8L, 2));
 }
 
-static char buffer[64 << 16] __attribute__((aligned(65536)));
+static _Alignas(65536) char buffer[64 << 16];
 
 /* How many pages of a call fit into the buffer. */
 static uint32_t fit(uint32_t len)
@@ -270,7 +271,8 @@ long run_vm_write(const struct walk_step *s)
 	for (i = 0; i < s->len; i++) {
 		fill(s->val + i, 1);
 		theirs.iov_base = at_page(s->at + i);
-		if (process_vm_writev(walk->box[s->other].pid, &mine, 1, &theirs, 1, 0) != walk_psize)
+		if (process_vm_writev(walk->box[s->other].pid, &mine, 1, &theirs, 1,
+				      0) != walk_psize)
 			return -errno;
 	}
 	return 0;
@@ -285,7 +287,8 @@ long run_vm_read(const struct walk_step *s)
 
 	for (i = 0; i < s->len; i++) {
 		theirs.iov_base = at_page(s->at + i);
-		if (process_vm_readv(walk->box[s->other].pid, &mine, 1, &theirs, 1, 0) != walk_psize)
+		if (process_vm_readv(walk->box[s->other].pid, &mine, 1, &theirs, 1,
+				     0) != walk_psize)
 			return -errno;
 		for (word = 0; word < WALK_WORDS; word++)
 			memcpy(&words[word], buffer + walk_word_at(word), 8);

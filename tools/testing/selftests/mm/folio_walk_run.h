@@ -5,7 +5,7 @@
 
 #include "folio_walk.h"
 
-/* The result of a call that was left out, because the kernel's mappings are not as the model thought. */
+/* The result of a call that was left out: the kernel has split its mappings in another way. */
 #define NOT_NOW (-EXDEV)
 
 bool run_one_mapping(uint32_t at, uint32_t len);

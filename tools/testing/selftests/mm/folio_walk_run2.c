@@ -24,7 +24,7 @@
 static int uffd[2] = { -1, -1 };	/* synchronous, asynchronous */
 static int ring[WALK_PINS] = { -1, -1, -1, -1 };
 static int splice_pipe[2] = { -1, -1 };
-static char source[64 << 16] __attribute__((aligned(65536)));
+static _Alignas(65536) char source[64 << 16];
 
 static void drop(int *fd)
 {
@@ -281,7 +281,8 @@ long run_scan(const struct walk_step *s)
 		const struct walk_page *p = page_of(walk_me, i);
 
 		if (box->vec[i] ? p->flags & WP : !(p->flags & WP) && p->flags & OWN && p->val) {
-			walk_fail("scan-written", "PAGEMAP_SCAN says that page %u was %swritten to; flags %x",
+			walk_fail("scan-written",
+				  "PAGEMAP_SCAN says that page %u was %swritten to; flags %x",
 				  i, box->vec[i] ? "" : "not ", p->flags);
 			break;
 		}
@@ -316,7 +317,8 @@ long run_unpin(const struct walk_step *s)
 	(void)s;
 	for (i = 0; i < WALK_PINS; i++) {
 		if (ring[i] >= 0)
-			syscall(__NR_io_uring_register, ring[i], IORING_UNREGISTER_BUFFERS, NULL, 0);
+			syscall(__NR_io_uring_register, ring[i], IORING_UNREGISTER_BUFFERS, NULL,
+				0);
 		drop(&ring[i]);
 	}
 	return 0;

@@ -7,6 +7,7 @@
  * checks must fail several times in a row.
  */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -85,7 +86,8 @@ static bool frames_right(void)
 
 			if (!(entries[i] & PM_PRESENT) || !pfn || p->flags & LAZY)
 				continue;
-			for (slot = pfn * 2654435761u % SLOTS; frames[slot].pfn && frames[slot].pfn != pfn;)
+			for (slot = pfn * 2654435761u % SLOTS; frames[slot].pfn &&
+			     frames[slot].pfn != pfn;)
 				slot = (slot + 1) % SLOTS;
 			f = &frames[slot];
 			if (!f->pfn) {
@@ -131,11 +133,17 @@ static bool flag(const struct sums *m, const char *two)
 	return strstr(m->flags, two);
 }
 
-#define REFUSE(rule, ...) do {							\
-	snprintf(found_rule, sizeof(found_rule), "%s", rule);			\
-	snprintf(found, sizeof(found), __VA_ARGS__);				\
-	return false;								\
-} while (0)
+/* Remember a failure, which counts if it happens again. */
+static bool refuse(const char *rule, const char *format, ...)
+{
+	va_list arguments;
+
+	snprintf(found_rule, sizeof(found_rule), "%s", rule);
+	va_start(arguments, format);
+	vsnprintf(found, sizeof(found), format, arguments);
+	va_end(arguments);
+	return false;
+}
 
 /*
  * One mapping of smaps against the model and pagemap:
@@ -153,20 +161,25 @@ static bool mapping_right(int proc, const struct sums *m, const uint64_t *entrie
 		const struct walk_page *p = page_of(proc, i);
 
 		if (p->kind != first->kind || p->obj != first->obj)
-			REFUSE("vma-merged", "process %d pages %u-%u: one mapping with pages of two kinds",
+			return refuse("vma-merged",
+			       "process %d pages %u-%u: one mapping with pages of two kinds",
 			       proc, at, end - 1);
 		if (!(p->prot & PROT_READ) != (m->perms[0] != 'r') ||
 		    !(p->prot & PROT_WRITE) != (m->perms[1] != 'w') ||
-		    (p->kind == SHARED) != (m->perms[3] == 's'))
-			REFUSE("vma-permission", "process %d page %u: %s, expected prot %d", proc, i,
+		    (m->perms[3] == 's') != (p->kind == SHARED))
+			return refuse("vma-permission", "process %d page %u: %s, expected prot %d", proc,
+			       i,
 			       m->perms, p->prot);
-		if (!(p->flags & LOCKED) == flag(m, " lo") || !(p->flags & NOFORK) == flag(m, " dc") ||
+		if (!(p->flags & LOCKED) == flag(m, " lo") || !(p->flags & NOFORK) == flag(m,
+											   " dc") ||
 		    !(p->flags & WIPE) == flag(m, " wf") || !(p->flags & MISS) == flag(m, " um") ||
 		    !(p->flags & WPREG) == flag(m, " uw"))
-			REFUSE("vma-flags", "process %d page %u: flags%s, model %x", proc, i, m->flags,
+			return refuse("vma-flags", "process %d page %u: flags%s, model %x", proc, i,
+			       m->flags,
 			       p->flags);
 		if (has(HAS_KSM) && !(p->flags & MERGE) == flag(m, " mg"))
-			REFUSE("vma-flags", "process %d page %u: flags%s, model %x", proc, i, m->flags,
+			return refuse("vma-flags", "process %d page %u: flags%s, model %x", proc, i,
+			       m->flags,
 			       p->flags);
 		rss += (entries[i] & PM_PRESENT) && !zero[i];
 		swap += !!(entries[i] & PM_SWAP);
@@ -176,22 +189,27 @@ static bool mapping_right(int proc, const struct sums *m, const uint64_t *entrie
 	if (first->flags & HUGETLB || !has(HAS_SCAN))
 		return true;
 	if (m->rss != rss * unit)
-		REFUSE("smaps-rss", "process %d pages %u-%u: Rss %lu kB, pagemap has %lu kB", proc, at,
+		return refuse("smaps-rss", "process %d pages %u-%u: Rss %lu kB, pagemap has %lu kB",
+		       proc, at,
 		       end - 1, m->rss, rss * unit);
 	if (first->kind == ANON && m->anonymous != rss * unit)
-		REFUSE("smaps-anonymous", "process %d pages %u-%u: Anonymous %lu kB of %lu kB", proc,
+		return refuse("smaps-anonymous", "process %d pages %u-%u: Anonymous %lu kB of %lu kB",
+		       proc,
 		       at, end - 1, m->anonymous, rss * unit);
 	if (first->kind == SHARED && m->anonymous)
-		REFUSE("smaps-anonymous", "process %d pages %u-%u: shared, Anonymous %lu kB", proc, at,
+		return refuse("smaps-anonymous", "process %d pages %u-%u: shared, Anonymous %lu kB",
+		       proc, at,
 		       end - 1, m->anonymous);
 	if (first->kind == ANON && (m->swap > swap * unit || (!markers && m->swap != swap * unit)))
-		REFUSE("smaps-swap", "process %d pages %u-%u: Swap %lu kB, pagemap has %lu kB", proc,
+		return refuse("smaps-swap", "process %d pages %u-%u: Swap %lu kB, pagemap has %lu kB",
+		       proc,
 		       at, end - 1, m->swap, swap * unit);
 	if (m->lazy > lazy * unit)
-		REFUSE("smaps-lazyfree", "process %d pages %u-%u: LazyFree %lu kB, at most %lu kB", proc,
+		return refuse("smaps-lazyfree",
+		       "process %d pages %u-%u: LazyFree %lu kB, at most %lu kB", proc,
 		       at, end - 1, m->lazy, lazy * unit);
 	if (m->locked && !(first->flags & LOCKED))
-		REFUSE("smaps-locked", "process %d pages %u-%u: Locked %lu kB", proc, at, end - 1,
+		return refuse("smaps-locked", "process %d pages %u-%u: Locked %lu kB", proc, at, end - 1,
 		       m->locked);
 	return true;
 }
@@ -215,7 +233,7 @@ static bool scan_right(int proc, const uint64_t *entries, uint8_t *zero)
 	uint32_t i, from, to;
 
 	if (nr < 0)
-		REFUSE("scan", "process %d: PAGEMAP_SCAN: %s", proc, strerror(errno));
+		return refuse("scan", "process %d: PAGEMAP_SCAN: %s", proc, strerror(errno));
 	memset(seen, 0, sizeof(seen));
 	for (r = 0; r < nr; r++) {
 		from = (regions[r].start - WALK_ARENA) / walk_psize;
@@ -230,11 +248,29 @@ static bool scan_right(int proc, const uint64_t *entries, uint8_t *zero)
 		    /* pagemap calls the huge zero page a file page, and PAGEMAP_SCAN does not. */
 		    (entries[i] & PM_PRESENT && !zero[i] &&
 		     !(seen[i] & PAGE_IS_FILE) != !(entries[i] & PM_FILE)))
-			REFUSE("scan-pagemap", "process %d page %u: PAGEMAP_SCAN %#llx, pagemap %#llx; flags %x",
+			return refuse("scan-pagemap",
+			       "process %d page %u: PAGEMAP_SCAN %#llx, pagemap %#llx; flags %x",
 			       proc, i, (unsigned long long)seen[i], (unsigned long long)entries[i],
 			       page_of(proc, i)->flags);
 	}
 	return true;
+}
+
+static void read_sum(const char *line, struct sums *m)
+{
+	const struct {
+		const char *name;
+		unsigned long *to;
+	} known[] = {
+		{ "Rss: %lu", &m->rss },	{ "Anonymous: %lu", &m->anonymous },
+		{ "Swap: %lu", &m->swap },	{ "Locked: %lu", &m->locked },
+		{ "LazyFree: %lu", &m->lazy },
+	};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (sscanf(line, known[i].name, known[i].to) == 1)
+			return;
 }
 
 static bool smaps_right(int proc)
@@ -263,11 +299,7 @@ static bool smaps_right(int proc)
 			memcpy(m.perms, perms, sizeof(perms));
 			continue;
 		}
-		sscanf(line, "Rss: %lu", &m.rss);
-		sscanf(line, "Anonymous: %lu", &m.anonymous);
-		sscanf(line, "Swap: %lu", &m.swap);
-		sscanf(line, "Locked: %lu", &m.locked);
-		sscanf(line, "LazyFree: %lu", &m.lazy);
+		read_sum(line, &m);
 		if (strncmp(line, "VmFlags:", 8))
 			continue;
 		snprintf(m.flags, sizeof(m.flags), "%.150s", line + 8);
@@ -282,7 +314,8 @@ static bool smaps_right(int proc)
 	for (i = 0; i < WALK_PAGES; i++)
 		wanted += page_of(proc, i)->kind != NOTHING;
 	if (right && covered != wanted)
-		REFUSE("vma-missing", "process %d: %u pages are mapped, expected %u", proc, covered, wanted);
+		return refuse("vma-missing", "process %d: %u pages are mapped, expected %u", proc,
+		       covered, wanted);
 	return right;
 }
 

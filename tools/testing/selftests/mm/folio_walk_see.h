@@ -6,12 +6,12 @@
 #include "folio_walk.h"
 
 /* Documentation/admin-guide/mm/pagemap.rst */
-#define PM_PRESENT (1ULL << 63)
-#define PM_SWAP (1ULL << 62)
-#define PM_FILE (1ULL << 61)
-#define PM_GUARD (1ULL << 58)
-#define PM_UFFD_WP (1ULL << 57)
-#define PM_EXCLUSIVE (1ULL << 56)
+#define PM_PRESENT BITS(63)
+#define PM_SWAP BITS(62)
+#define PM_FILE BITS(61)
+#define PM_GUARD BITS(58)
+#define PM_UFFD_WP BITS(57)
+#define PM_EXCLUSIVE BITS(56)
 #define PM_PFN ((1ULL << 55) - 1)
 
 int walk_pagemap(int proc);

@@ -10,7 +10,7 @@
 #include "folio_walk.h"
 
 static sigjmp_buf caught;
-static volatile sig_atomic_t touching;
+static sig_atomic_t touching;
 
 static void on_signal(int number)
 {
@@ -48,6 +48,17 @@ uint64_t walk_word(uint64_t val, unsigned int i)
 	return val ? 0xf00dULL << 48 | val << 8 | i : 0;
 }
 
+/* One access each, which the compiler cannot drop. */
+static void store(char *at, uint64_t word)
+{
+	__atomic_store_n((uint64_t *)at, word, __ATOMIC_RELAXED);
+}
+
+static uint64_t load(const char *at)
+{
+	return __atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED);
+}
+
 /* Stamp a page. Returns 0, or the signal that the first store caused. */
 int walk_poke(uint32_t page, uint64_t val)
 {
@@ -55,10 +66,12 @@ int walk_poke(uint32_t page, uint64_t val)
 	unsigned int i;
 
 	if (!number) {
-		touching = 1;
+		__atomic_store_n(&touching, 1, __ATOMIC_RELAXED);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		for (i = 0; i < WALK_WORDS; i++)
-			*(volatile uint64_t *)(at_page(page) + walk_word_at(i)) = walk_word(val, i);
+			store(at_page(page) + walk_word_at(i), walk_word(val, i));
 	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	touching = 0;
 	return number;
 }
@@ -70,10 +83,12 @@ int walk_peek(uint32_t page, uint64_t *words)
 	unsigned int i;
 
 	if (!number) {
-		touching = 1;
+		__atomic_store_n(&touching, 1, __ATOMIC_RELAXED);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		for (i = 0; i < WALK_WORDS; i++)
-			words[i] = *(volatile uint64_t *)(at_page(page) + walk_word_at(i));
+			words[i] = load(at_page(page) + walk_word_at(i));
 	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	touching = 0;
 	return number;
 }
@@ -155,7 +170,8 @@ void walk_check_content(uint32_t at, uint32_t len)
 			continue;
 		}
 		if (got != want) {
-			walk_fail("signal", "read of page %u: signal %d, expected %d; kind %d prot %d flags %x",
+			walk_fail("signal",
+				  "read of page %u: signal %d, expected %d; kind %d prot %d flags %x",
 				  i, got, want, p->kind, p->prot, p->flags);
 			return;
 		}

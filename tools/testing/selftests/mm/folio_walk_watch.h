@@ -6,13 +6,13 @@
 /* Lazily freed pages lose the protection with their content, so leave them alone. */
 static bool valid_register(const struct walk_step *s)
 {
-	return ALL(s, !(p->flags & (LAZY | PINNED)));
+	return ALL(!(p->flags & (LAZY | PINNED)));
 }
 
 static void model_register(const struct walk_step *s, long result)
 {
 	(void)result;
-	for_each_page(s, p) {
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++) {
 		if (walk_calls[s->call].arg & MISS)
 			m_zap(p);
 		p->flags |= walk_calls[s->call].arg;
@@ -23,14 +23,14 @@ static bool valid_unregister(const struct walk_step *s)
 {
 	uint16_t first = page_of(s->proc, s->at)->flags;
 
-	return first & (MISS | WPREG) && ALL(s, p->flags & (MISS | WPREG) &&
+	return first & (MISS | WPREG) && ALL(p->flags & (MISS | WPREG) &&
 					     !((p->flags ^ first) & (ASYNC | MISS | WPREG)));
 }
 
 static void model_unregister(const struct walk_step *s, long result)
 {
 	(void)result;
-	for_each_page(s, p)
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
 		p->flags &= ~UFFD;
 }
 
@@ -41,14 +41,14 @@ static void draw_copy(struct walk_step *s)
 
 static bool valid_copy(const struct walk_step *s)
 {
-	return s->len <= 64 && ALL(s, p->flags & MISS && !(p->flags & OWN) &&
+	return s->len <= 64 && ALL(p->flags & MISS && !(p->flags & OWN) &&
 				   (!s->x || p->flags & WPREG));
 }
 
 /* UFFDIO_ZEROPAGE finds that a protected page exists, which UFFDIO_COPY does not. */
 static bool valid_zero(const struct walk_step *s)
 {
-	return valid_copy(s) && ALL(s, !(p->flags & WP));
+	return valid_copy(s) && ALL(!(p->flags & WP));
 }
 
 static void draw_zero(struct walk_step *s)
@@ -59,7 +59,7 @@ static void draw_zero(struct walk_step *s)
 static void model_copy(const struct walk_step *s, long result)
 {
 	(void)result;
-	for_each_page(s, p) {
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++) {
 		p->flags = ((p->flags | OWN) & ~WP) | (s->x ? WP : 0);
 		p->val = s->val + nth(s, p);
 	}
@@ -68,7 +68,7 @@ static void model_copy(const struct walk_step *s, long result)
 static void model_zero(const struct walk_step *s, long result)
 {
 	(void)result;
-	for_each_page(s, p) {
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++) {
 		p->flags = (p->flags | OWN) & ~WP;
 		p->val = 0;
 	}
@@ -82,19 +82,19 @@ static bool valid_protect(const struct walk_step *s)
 static void model_protect(const struct walk_step *s, long result)
 {
 	(void)result;
-	for_each_page(s, p)
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
 		p->flags = (p->flags & ~WP) | (walk_calls[s->call].arg ? WP : 0);
 }
 
 static bool valid_scan(const struct walk_step *s)
 {
-	return ALL(s, p->flags & ASYNC);
+	return ALL(p->flags & ASYNC);
 }
 
 static void model_scan(const struct walk_step *s, long result)
 {
 	(void)result;
-	for_each_page(s, p)
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
 		if (walk->box[s->proc].vec[s->at + nth(s, p)])
 			p->flags |= WP;
 }
@@ -152,7 +152,7 @@ static void draw_pin(struct walk_step *s)
 
 static bool valid_pin(const struct walk_step *s)
 {
-	return s->x < WALK_PINS && !(walk->pins[s->proc] >> s->x & 1) && ALL(s, !(p->flags & LAZY));
+	return s->x < WALK_PINS && !(walk->pins[s->proc] >> s->x & 1) && ALL(!(p->flags & LAZY));
 }
 
 static void model_pin(const struct walk_step *s, long result)
@@ -160,7 +160,7 @@ static void model_pin(const struct walk_step *s, long result)
 	(void)result;
 	walk->pins[s->proc] |= 1 << s->x;
 	/* The check reads the frame. */
-	for_each_page(s, p) {
+	for (struct walk_page *p = first_page(s); p < end_page(s); p++) {
 		m_own(p);
 		p->flags |= PINNED;
 		p->pfn = 0;

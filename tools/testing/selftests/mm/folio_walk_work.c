@@ -27,7 +27,8 @@ static bool wait_change(uint32_t *word, uint32_t old, unsigned int ms)
 	struct timespec limit = { ms / 1000, ms % 1000 * 1000000L };
 
 	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == old) {
-		if (syscall(SYS_futex, word, FUTEX_WAIT, old, &limit, NULL, 0) && errno == ETIMEDOUT)
+		if (syscall(SYS_futex, word, FUTEX_WAIT, old, &limit, NULL, 0) &&
+		    errno == ETIMEDOUT)
 			return __atomic_load_n(word, __ATOMIC_ACQUIRE) != old;
 	}
 	return true;
