@@ -88,6 +88,17 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "--arch arm64 -- ./program -n 3",
             fails="the program or the audit failed",
         ),
+        "walk": Verb(
+            "random lives of address spaces, each step compared with a model",
+            "run.walk",
+            f"{KERNEL} SEED SECONDS JOBS ALL STRICT KERNEL_ARGS KCONFIG_ADD",
+            "--arch arm64 --kernel 7.3 --seconds 600 --jobs 2",
+            {
+                "ALL": "1: go on after a failure; each rule is reported once",
+                "JOBS": "how many machines at a time, each with seeds of its own (1)",
+            },
+            fails="the kernel broke a rule, or died",
+        ),
         "matrix": Verb(
             "kernels x architectures x page sizes x flavours, one table",
             "study.matrix",

@@ -41,6 +41,8 @@ NAMES: Mapping[str, str] = {
     "PAGES": "size of a page on arm64: 4K, 16K, 64K (4K)",
     "PATCH": "a patch for the kernel, applied to a private copy",
     "REPEATS": "how often to repeat measurements of time (25)",
+    "SECONDS": "how long to walk (60)",
+    "SEED": "the first seed of a walk (random)",
     "SELFTESTS": "no: use only the KUnit suites",
     "SERIES": "a patch, an mbox, or a range A..B of KDIR=",
     "STRICT": "1: a test that meets a known issue fails, and is not skipped",

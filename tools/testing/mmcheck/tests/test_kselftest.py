@@ -47,7 +47,8 @@ def test_cases_stand_in_the_order_in_which_they_run() -> None:
 def test_the_programs_of_this_project_have_cases() -> None:
     programs = selftests.programs()
     assert len(programs) > 5
-    assert all(program.cases for program in programs)
+    # The cases of a walk are seeds.
+    assert [program.name for program in programs if not program.cases] == ["folio_walk"]
     reproducers = {path.stem for path in (PROJECT / "patches/reproducers").glob("*.c")}
     assert set(selftests.MACHINES) <= {program.name for program in programs} | reproducers
 

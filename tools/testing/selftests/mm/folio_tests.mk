@@ -26,6 +26,7 @@ TEST_GEN_PROGS += folio_reuse
 TEST_GEN_PROGS += folio_reuse_race
 TEST_GEN_PROGS += folio_tables
 TEST_GEN_PROGS += folio_uffd
+TEST_GEN_PROGS += folio_walk
 TEST_GEN_PROGS += hugetlb_block
 TEST_GEN_PROGS += hugetlb_fork
 TEST_GEN_PROGS += hugetlb_scan
@@ -34,7 +35,7 @@ TEST_GEN_PROGS += linear_map_alias
 TEST_GEN_PROGS += pmd_split
 TEST_GEN_PROGS += scan_protect
 
-LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_listen.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_state.h $(selfdir)/mm/folio_util.h $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h
+LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_listen.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_state.h $(selfdir)/mm/folio_util.h $(wildcard $(selfdir)/mm/folio_walk*.h) $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h
 CFLAGS += -I$(top_srcdir)/tools/testing/selftests
 
 # linear_map_alias has to know this, and only the kernel's source can tell it.
@@ -47,3 +48,7 @@ folio_issues := $(shell sh ../../../../lib/pgtable_kunit/known_issues.sh ../../.
 LOCAL_HDRS += $(folio_output)/folio_known_issues.h
 EXTRA_CLEAN += $(folio_output)/folio_known_issues.h
 CFLAGS += -I$(folio_output)
+
+# folio_walk has several sources. lib.mk, which comes later, defines the default goal.
+.DEFAULT_GOAL := all
+$(folio_output)/folio_walk: $(wildcard folio_walk_*.c)

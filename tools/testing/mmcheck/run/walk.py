@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`./mmcheck walk`: random lives of address spaces in a virtual machine, each step compared with a model.
+
+Builds the kernel and the selftest folio_walk, boots, and runs the program with the seed SEED= for SECONDS= seconds.
+With JOBS= several machines run side by side, each with its own seeds. A failure is printed with its seed and the
+shortest sequence of calls that still fails. Failures of one rule are printed once.
+"""
+
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..boot import boot, guest
+from ..core import command, progress
+from ..core.errors import FAILED, PASSED, UserError
+from ..core.settings import from_environment
+from ..kernel import source, toolchain
+from . import selftests
+from .cell import NAME
+from .kselftest import configuration, given
+from .prepare import prepare
+from .session import Boot, SelftestRun
+
+PROGRAM = "folio_walk"
+COMMAND = "./mmcheck walk"
+APART = 1_000_000
+"""Distance between the first seeds of two machines. A life takes one seed."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What one machine did.
+
+    lines:  what the program printed
+    passed: whether it came to its end without a failure
+    """
+
+    seed: int
+    lines: Sequence[str]
+    passed: bool
+
+    @property
+    def places(self) -> list[str]:
+        """The rules that were broken."""
+        text = "\n".join(self.lines)
+        return re.findall(r"seed \d+ fails in step \d+: ([\w-]+:)", text)
+
+
+def number(environ: Mapping[str, str], name: str, default: int) -> int:
+    """The variable `name` as a whole number. Raises UserError if it is none."""
+    text = environ.get(name) or str(default)
+    if not re.fullmatch(r"\d{1,15}", text) or (text == "0" and name != "SEED"):
+        raise UserError(f"{name}={text}: use a whole number above 0")
+    return int(text)
+
+
+def one(session: SelftestRun, files: Mapping[str, Path], seed: int, seconds: int, more: str) -> Walk:
+    """Boot one machine, and walk in it."""
+    console = session.folder / f"walk-{seed}.log"
+    session.consoles.append(console)
+    line = f"{seconds + 240} {PROGRAM} --machine --seed {seed} --seconds {seconds} {more}".rstrip()
+    machine = Boot(session.launch, console, words=session.words, kvm=session.kvm)
+    cases = list(machine.run([line], files))
+    text = console.read_text(errors="replace")
+    lines = re.findall(r"^(?:<\d+>)?\[ *\d+\.\d+\] (# .*|ok .*|not ok .*)$", text.replace("\r", ""), re.MULTILINE)
+    passed = bool(cases) and all(case.state == "passed" for case in cases)
+    return Walk(seed, lines, passed)
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    environ = {**environ, "ARCH": environ.get("ARCH") or toolchain.own_arch()}
+    seconds, jobs = number(environ, "SECONDS", 60), number(environ, "JOBS", 1)
+    seed = number(environ, "SEED", secrets.randbelow(10**9))
+    source.judge(from_environment(environ))
+    selftests.provide(environ["ARCH"])
+    words = ["STRICT=1"] if environ.get("STRICT") == "1" else []
+    words += (environ.get("KERNEL_ARGS") or "").split()
+    request = selftests.request(environ["ARCH"], "", configuration(environ))
+    session = SelftestRun(prepare(request, environ), words)
+    session.launch.cell = environ.get(NAME, "")
+    session.launch.repeat = " ".join([COMMAND, *given(environ)])
+    more = "--keep-going" if environ.get("ALL") == "1" else ""
+    with session.recorded():
+        files = session.build([PROGRAM])
+        guest.disk(session.settings.out / "kselftest" / "xfs.img")
+        with ThreadPoolExecutor(jobs) as pool:
+            waiting = [pool.submit(one, session, files, seed + i * APART, seconds, more) for i in range(jobs)]
+            found = [future.result() for future in waiting]
+    return report(found, session.folder, " ".join([COMMAND, *given(environ)]))
+
+
+def report(found: Sequence[Walk], folder: Path, repeat: str) -> int:
+    """Print what the machines found; returns the exit status."""
+    seen: set[str] = set()
+    for walk in found:
+        new = [place for place in walk.places if place not in seen]
+        seen |= set(new)
+        for line in walk.lines:
+            if new or not line.startswith("#  ") or walk.passed:
+                print(line)
+    failed = [walk for walk in found if not walk.passed]
+    for walk in failed:
+        progress.say(f"next: {repeat} SEED={walk.seed}")
+    progress.say(f"{len(found) - len(failed)} machines passed, {len(failed)} failed; log: {folder} (walk-*.log)")
+    return FAILED if failed else PASSED
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    status = command.run("walk", run, environ, "the consoles so far are kept")
+    if status == 130:
+        boot.stop.set()
+    return status

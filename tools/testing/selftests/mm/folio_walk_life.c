@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * folio_walk: one life, which is a sequence of steps from a clean start, and
+ * the search for a shorter life that fails in the same way.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "folio_walk_run.h"
+
+const char *walk_folders[8] = { "/mnt", "/var/tmp", "/tmp", "/dev/shm" };
+unsigned int walk_shrink_seconds = 60;
+
+static bool allowed(const struct walk_call *c, long error)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(c->may) / sizeof(*c->may); i++)
+		if (c->may[i] && c->may[i] == -error)
+			return true;
+	return error == NOT_NOW;
+}
+
+static void step(const struct walk_step *s)
+{
+	const struct walk_call *c = &walk_calls[s->call];
+	bool watched = walk_before(s);
+	long result = walk_command(s->proc, RUN, 0, 0);
+	char words[200];
+
+	walk->stamp = s->val + WALK_PAGES;
+	walk->calls[s->call]++;
+	if (walk->verdict.failed)
+		return;
+	if (result < 0 && !allowed(c, result)) {
+		walk_fail("result", "%s: %s, expected success", walk_words(s, words, sizeof(words)),
+			  strerror(-result));
+		return;
+	}
+	if (result >= 0 && c->model)
+		c->model(s, result);
+	if (watched)
+		walk_after(s, result);
+	walk_check_step(s);
+}
+
+/* The process that drives a life. Its end ends all workers. */
+static void driver(uint64_t seed, uint32_t steps, const struct walk_step *given, uint32_t nr,
+		   const bool *wanted)
+{
+	char words[200];
+	uint32_t i;
+
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	signal(SIGCHLD, SIG_IGN);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	walk_seed(seed);
+	walk_first_settings();
+	if (!walk_open_objects(walk_folders)) {
+		walk_fail("setup", "no file to work with");
+		return;
+	}
+	walk_check_begin();
+	if (walk_start()) {
+		walk_fail("setup", "no worker: %s", strerror(errno));
+		return;
+	}
+	for (i = 0; i < (given ? nr : steps) && !walk->verdict.failed; i++) {
+		struct walk_step *s = &walk->steps[i];
+
+		if (given)
+			*s = given[i];
+		else if (!walk_draw(s, wanted))
+			break;
+		/* The step is in the log before it runs, so it is known if it never returns. */
+		walk->now = i;
+		walk->nr_steps = i + 1;
+		if (given && !walk_fits(s)) {
+			walk->verdict.skipped++;
+			continue;
+		}
+		if (walk_verbose) {
+			printf("# %u: %s\n", i, walk_words(s, words, sizeof(words)));
+			fflush(stdout);
+		}
+		step(s);
+	}
+	if (!walk->verdict.failed)
+		walk_check_all(true);
+}
+
+/**
+ * walk_life() - run one life
+ * @seed: decides the first settings and all steps
+ * @steps: how many steps to draw
+ * @given: steps to repeat instead, or NULL
+ * @nr: how many steps are given
+ * @wanted: which calls to draw
+ *
+ * Return: whether it passed. walk->verdict, walk->steps and walk->nr_steps say more.
+ */
+bool walk_life(uint64_t seed, uint32_t steps, const struct walk_step *given, uint32_t nr,
+	       const bool *wanted)
+{
+	int status;
+	pid_t pid;
+
+	memset(walk->page, 0, sizeof(walk->page));
+	memset(walk->box, 0, sizeof(walk->box));
+	memset(walk->pins, 0, sizeof(walk->pins));
+	walk->stamp = 0;
+	walk->nr_steps = 0;
+	walk->verdict = (struct walk_verdict){};
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0) {
+		walk_fail("setup", "fork: %s", strerror(errno));
+		return false;
+	}
+	if (!pid) {
+		driver(seed, steps, given, nr, wanted);
+		fflush(stdout);
+		_exit(0);
+	}
+	setpgid(pid, pid);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	kill(-pid, SIGKILL);
+	if (!WIFEXITED(status))
+		walk_fail("driver-died", "the driver ended by signal %d", WTERMSIG(status));
+	/* main() adopted the workers. */
+	while (waitpid(-pid, &status, 0) > 0 || errno == EINTR)
+		;
+	return !walk->verdict.failed;
+}
+
+static uint64_t shrink_seed;
+static char shrink_rule[40];
+
+/* Whether these steps still fail in the same way, in one of @tries lives. */
+static bool still(const struct walk_step *steps, uint32_t nr, unsigned int tries)
+{
+	while (tries--)
+		if (!walk_life(shrink_seed, 0, steps, nr, NULL) &&
+		    !strcmp(walk->verdict.rule, shrink_rule))
+			return true;
+	return false;
+}
+
+static time_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
+/**
+ * walk_shrink() - leave out steps and shorten ranges while the failure stays
+ * @seed: of the life that failed
+ * @steps: its steps, which are changed in place
+ * @nr: how many
+ * @of: is set to how often of 4 times the whole sequence failed again
+ *
+ * Return: the number of steps that are left; walk->verdict is of that life
+ */
+uint32_t walk_shrink(uint64_t seed, struct walk_step *steps, uint32_t nr, unsigned int *of)
+{
+	static struct walk_step less[WALK_STEPS];
+	struct walk_verdict first = walk->verdict;
+	time_t end = now() + walk_shrink_seconds;
+	uint32_t chunk, at, i;
+	unsigned int tries;
+
+	shrink_seed = seed;
+	snprintf(shrink_rule, sizeof(shrink_rule), "%s", walk->verdict.rule);
+	for (i = 0, *of = 0; i < 4; i++)
+		*of += still(steps, nr, 1);
+	tries = *of == 4 ? 1 : *of ? 4 : 0;
+	for (chunk = nr / 2; chunk && tries; chunk /= 2) {
+		for (at = 0; at < nr && now() < end;) {
+			uint32_t cut = chunk < nr - at ? chunk : nr - at;
+
+			memcpy(less, steps, at * sizeof(*less));
+			memcpy(less + at, steps + at + cut, (nr - at - cut) * sizeof(*less));
+			if (cut < nr && still(less, nr - cut, tries)) {
+				nr -= cut;
+				memcpy(steps, less, nr * sizeof(*less));
+			} else {
+				at += cut;
+			}
+		}
+	}
+	for (i = 0; i < nr && tries; i++) {
+		uint32_t len;
+
+		for (len = 1; len < steps[i].len && now() < end; len *= 4) {
+			memcpy(less, steps, nr * sizeof(*less));
+			less[i].len = len;
+			if (less[i].tolen == steps[i].len)
+				less[i].tolen = len;
+			if (still(less, nr, tries)) {
+				steps[i] = less[i];
+				break;
+			}
+		}
+	}
+	/* The verdict to report is of the sequence to report. */
+	for (i = 0; i < 8 && tries; i++)
+		if (still(steps, nr, 1))
+			return nr;
+	walk->verdict = first;
+	return nr;
+}

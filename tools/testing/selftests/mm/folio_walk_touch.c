@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * folio_walk: loads and stores of a worker, with the signals that they cause,
+ * and the comparison with the model.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <string.h>
+
+#include "folio_walk.h"
+
+static sigjmp_buf caught;
+static sig_atomic_t touching;
+
+static void on_signal(int number)
+{
+	if (!touching) {
+		signal(number, SIG_DFL);
+		raise(number);
+		return;
+	}
+	siglongjmp(caught, number);
+}
+
+/* The mask of signals is not saved, which would cost two system calls. */
+void walk_catch_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_NODEFER };
+
+	sigaction(SIGSEGV, &action, NULL);
+	sigaction(SIGBUS, &action, NULL);
+}
+
+/* Where the words of a stamp are: both ends of a page, and both sides of its middle. */
+unsigned int walk_word_at(unsigned int i)
+{
+	const unsigned int size = walk_psize;
+	const unsigned int at[WALK_WORDS] = {
+		0, 8, size / 4 + 64, size / 2 - 8, size / 2, size / 4 * 3 + 24, size - 16, size - 8,
+	};
+
+	return at[i];
+}
+
+/* Word @i of a page with the value @val. */
+uint64_t walk_word(uint64_t val, unsigned int i)
+{
+	return val ? 0xf00dULL << 48 | val << 8 | i : 0;
+}
+
+/* One access each, which the compiler cannot drop. */
+static void store(char *at, uint64_t word)
+{
+	__atomic_store_n((uint64_t *)at, word, __ATOMIC_RELAXED);
+}
+
+static uint64_t load(const char *at)
+{
+	return __atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED);
+}
+
+/* Stamp a page. Returns 0, or the signal that the first store caused. */
+int walk_poke(uint32_t page, uint64_t val)
+{
+	int number = sigsetjmp(caught, 0);
+	unsigned int i;
+
+	if (!number) {
+		__atomic_store_n(&touching, 1, __ATOMIC_RELAXED);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		for (i = 0; i < WALK_WORDS; i++)
+			store(at_page(page) + walk_word_at(i), walk_word(val, i));
+	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	touching = 0;
+	return number;
+}
+
+/* Read the words of a page. Returns 0, or the signal that a load caused. */
+int walk_peek(uint32_t page, uint64_t *words)
+{
+	int number = sigsetjmp(caught, 0);
+	unsigned int i;
+
+	if (!number) {
+		__atomic_store_n(&touching, 1, __ATOMIC_RELAXED);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		for (i = 0; i < WALK_WORDS; i++)
+			words[i] = load(at_page(page) + walk_word_at(i));
+	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	touching = 0;
+	return number;
+}
+
+/* Which process and page has a value, for messages. */
+static const char *owner_of(uint64_t val, char *text, size_t size)
+{
+	int proc;
+	uint32_t i;
+
+	if (!val)
+		return "zeros";
+	for (proc = 0; proc < WALK_PROCS; proc++) {
+		for (i = 0; i < WALK_PAGES; i++) {
+			if (page_of(proc, i)->kind && m_val(page_of(proc, i)) == val) {
+				snprintf(text, size, "value %llu, which process %d has at page %u",
+					 (unsigned long long)val, proc, i);
+				return text;
+			}
+		}
+	}
+	snprintf(text, size, "value %llu, which no page has any more", (unsigned long long)val);
+	return text;
+}
+
+/**
+ * walk_compare() - compare the words of a page with the model
+ * @p: the page; the model learns whether a lazily freed page is gone
+ * @page: its position, for messages
+ * @words: what a read returned
+ * @how: how it was read
+ */
+bool walk_compare(struct walk_page *p, uint32_t page, const uint64_t *words, const char *how)
+{
+	uint64_t val = m_val(p), got;
+	unsigned int i, gone = 0;
+	char text[96];
+
+	for (i = 0; i < WALK_WORDS; i++) {
+		if (words[i] == walk_word(val, i) && !gone)
+			continue;
+		if (p->flags & LAZY && !words[i]) {
+			gone++;
+			continue;
+		}
+		walk_lost_hugetlb(p, !words[i]);
+		got = words[i] >> 48 == 0xf00d ? words[i] << 16 >> 24 : 0;
+		walk_fail(got ? "content-foreign" : words[i] ? "content-garbage" : "content-lost",
+			  "%s: page %u word %u is %#llx (%s), expected value %llu, kind %d flags %x",
+			  how, page, i, (unsigned long long)words[i],
+			  owner_of(got, text, sizeof(text)), (unsigned long long)val, p->kind,
+			  p->flags);
+		return false;
+	}
+	if (gone && !walk_word(val, 0))
+		gone = 0;
+	if (gone)
+		m_zap(p);
+	return true;
+}
+
+/* Read pages of this process: signals and content as promised. */
+void walk_check_content(uint32_t at, uint32_t len)
+{
+	uint64_t words[WALK_WORDS];
+	uint32_t i;
+
+	for (i = at; i < at + len; i++) {
+		struct walk_page *p = page_of(walk_me, i);
+		int want = m_signal(p, false), got;
+
+		/* Most of the arena is empty, and signals are slow: read few of such pages. */
+		if (m_unsure(p) || (p->kind == NOTHING && i % 32))
+			continue;
+		got = walk_peek(i, words);
+		/* A lazily freed page is missing once it is gone. */
+		if (got == SIGBUS && p->flags & LAZY && p->flags & MISS) {
+			m_zap(p);
+			continue;
+		}
+		if (got != want) {
+			walk_fail("signal",
+				  "read of page %u: signal %d, expected %d; kind %d prot %d flags %x",
+				  i, got, want, p->kind, p->prot, p->flags);
+			return;
+		}
+		if (!got && !walk_compare(p, i, words, "read"))
+			return;
+		walk->verdict.checks++;
+	}
+}
