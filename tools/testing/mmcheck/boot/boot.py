@@ -27,9 +27,14 @@ stop = threading.Event()
 """Set after an interrupt: then all boots end within a second."""
 
 _FAILED = re.compile(r"^ +not ok \d+ (.+)")
+_ENDED = re.compile(r"^ *(not )?ok \d+ ")
+_PANIC = "Kernel panic - not syncing"
 DEAD = re.compile(r"Kernel panic - not syncing|Internal error|Unable to handle kernel|Oops|kernel BUG at")
 HANG = re.compile(r"# \S+: \S+: hang: ")
 SPLAT = re.compile(r"^(WARNING: |BUG: |UBSAN: |=+ \[ BUG)")
+
+LAST_WORDS = 20
+"""Seconds that a kernel has after an oops to say what became of the case. KUnit reports a case whose thread died."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +71,14 @@ def follow(
 ) -> Verdict:
     """Boot, write the console to `log`, and stop at the first failure, when the kernel dies, or when lines() ends.
 
+    If the thread of a case dies and KUnit then reports the case as failed, the state is "failed".
+
     suites: how many suites were chosen; None if all were
     """
     started = time.monotonic()
     suite, case, splat, planned, finished = "", "", False, 0, 0
-    state = "hang"
-    for line in map(outcome.plain, lines(command, log, timeout, silence)):
+    state, died, patience = "hang", 0.0, [silence]
+    for line in map(outcome.plain, lines(command, log, timeout, lambda: patience[0])):
         if match := outcome.SUITE.match(line):
             suite, case = match[1], ""
         elif match := outcome.CASE.match(line):
@@ -84,13 +91,17 @@ def follow(
         elif HANG.search(line):
             break
         elif DEAD.search(line):
-            state = "splat"
-            break
+            died, patience[0] = died or time.monotonic(), LAST_WORDS
         elif outcome.SUITE_RESULT.match(line):
             finished += 1
         splat = splat or SPLAT.match(line) is not None
+        if died and (_PANIC in line or _ENDED.match(line) or time.monotonic() > died + LAST_WORDS):
+            state = "splat"
+            break
     else:
-        if planned and finished >= (planned if suites is None else suites):
+        if died:
+            state = "splat"
+        elif planned and finished >= (planned if suites is None else suites):
             state = "splat" if splat else "passed"
         elif time.monotonic() < started + timeout:
             state = "splat" if planned else "none"

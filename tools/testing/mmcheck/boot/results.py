@@ -60,12 +60,14 @@ class Reader:
     program:  the program that is running, or ""
     finished: programs that have ended
     case:     the case that is running, or ""
+    closed:   whether the console ended while a program was running
     """
 
     def __init__(self) -> None:
         self.cases: list[Case] = []
         self.program = self.case = ""
         self.finished: list[str] = []
+        self.closed = False
         self._said: list[str] = []
         self._splat: list[str] = []
         self._now = self._since = 0.0
@@ -127,6 +129,7 @@ class Reader:
     def close(self, why: str) -> Iterator[Case]:
         """The console ended because of `why`: the case that was running has failed."""
         if self.program:
+            self.closed = True
             yield self._add(self.case, "failed", [why])
             self.program = self.case = ""
 

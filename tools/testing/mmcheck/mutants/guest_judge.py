@@ -81,7 +81,8 @@ class GuestSession(Session):
         for case in one.run([selftests.line(by_name[name], by_name) for name in names], self.files):
             cases += 1
             if case.state == "failed":
-                state = "splat" if case.splat else "failed"
+                # A case that made the kernel warn has failed, unless the kernel went no further.
+                state = "splat" if case.splat and one.reader.closed else "failed"
                 return Verdict(state, f"{case.suite}.{case.name}", time.monotonic() - started)
         return Verdict("passed" if cases else "none", "", time.monotonic() - started)
 
@@ -159,5 +160,7 @@ class BothSession(GuestSession):
             verdict = self.programs(mutant, number, todo)
             seconds += verdict.seconds
             if verdict.state in KILLED:
+                verdict = self.second(mutant, number, verdict, likely)
+                seconds += verdict.seconds
                 return Result(mutant.name, verdict.state, verdict.where, seconds, mutant.harm)
         return Result(mutant.name, "survived", "", seconds, mutant.harm, result.argument)

@@ -123,7 +123,8 @@ def test_mutants_end_with_a_verdict() -> None:
 def test_mutants_by_rules_end_with_the_score_of_the_sample(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def ran(every: list[Mutant]) -> list[judge.Result]:
+    def ran(every: list[Mutant], only: set[str]) -> list[judge.Result]:
+        assert only == {mutant.name for mutant in every}
         return [judge.Result(every[0].name, "failed", "s.c"), judge.Result(every[1].name, "survived")]
 
     every = [Mutant(name, "", (), lambda _: {}) for name in ("negate_f_012345", "swap_f_012345")]
