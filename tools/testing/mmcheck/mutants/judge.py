@@ -27,7 +27,10 @@ from .catalogue import Mutant
 from .mutated import Builder, Kernel, own_kernel, switch
 
 TIMEOUT = 240
-"""Seconds for one boot with all suites. Each case has a time limit of its own, which notices a hang."""
+"""Seconds for one boot with a mutant. Each case has a time limit of its own, which notices a hang."""
+
+UNCHANGED = 900
+"""Seconds for the boot without a mutant, which runs all cases. On a busy machine this takes minutes."""
 
 SECOND = 3
 """After a death or a hang of the kernel, at most this many other suites and selftests may give a better verdict."""
@@ -76,13 +79,17 @@ class Session(Builder):
         self.reach = reach.Reach()
         self.noted: dict[str, list[int]] = {}
 
-    def boot(self, mutant: Mutant, number: int, glob: str) -> Verdict:
-        """Boot with one mutant switched on, and run the suites of `glob`, or all that may notice if `glob` is ""."""
+    def boot(self, mutant: Mutant, number: int, glob: str, without: Container[str] = ()) -> Verdict:
+        """Boot with one mutant switched on, and run the suites of `glob`, or all that may notice if `glob` is "".
+
+        without: cases to leave out, if `glob` is ""
+        """
         log = self.folder / f"{mutant.name}.log"
         arguments = switch(number, mutant.early) + ([f"kunit.filter_glob={glob}"] if glob else [])
         suites = None
         if not glob and number and not mutant.early and self.reach.known:
             places = self.reach.reaching(self.noted.get(mutant.name, []))
+            places = [place for place in places if self.reach.cases[place] not in without]
             if not places:
                 return Verdict("passed", "", 0.0)
             arguments.append(reach.selection(places))
@@ -118,8 +125,8 @@ class Session(Builder):
     def second(self, mutant: Mutant, number: int, first: Verdict, tried: Sequence[str]) -> Verdict:
         """The verdict on a mutant, given the `first` one.
 
-        If the kernel died or hung, other suites and selftests may still fail in an orderly way. This tries a few that
-        noticed mutants of the same functions.
+        If the kernel died or hung, other tests may still fail in an orderly way. This tries a few suites and selftests
+        that noticed mutants of the same functions, and then all cases that reach the mutant, without those that die.
         """
         if first.state == "failed":
             return Verdict(first.state, first.where, 0.0)
@@ -130,6 +137,15 @@ class Session(Builder):
             seconds += verdict.seconds
             if verdict.state == "failed":
                 return Verdict("failed", verdict.where, seconds)
+        dead = {first.where}
+        while len(dead) <= SECOND and number and not mutant.early and self.reach.known:
+            verdict = self.boot(mutant, number, "", dead)
+            seconds += verdict.seconds
+            if verdict.state == "failed":
+                return Verdict("failed", verdict.where, seconds)
+            if verdict.state not in KILLED or verdict.where in dead:
+                break
+            dead.add(verdict.where)
         return Verdict(first.state, first.where, seconds)
 
     def foreign(self, case: str) -> bool:
@@ -237,7 +253,7 @@ class Session(Builder):
         before = reach.Reach.load(kept, mark)
         if before is None:
             command = boot.command(self.settings.arch, self.build, ["mmcheck_reach", "printk.time=1"])
-            verdict = boot.follow(command, log, TIMEOUT)
+            verdict = boot.follow(command, log, UNCHANGED)
             if verdict.state != "passed":
                 raise UserError(
                     f"linux {self.label} fails its tests with no mutant switched on: "

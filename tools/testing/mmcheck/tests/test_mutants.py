@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 import pytest
@@ -334,7 +334,7 @@ def test_the_suite_of_a_mutant_has_its_machine(tmp_path: Path, monkeypatch: pyte
 
 def test_a_kernel_that_dies_on_the_machine_of_its_suite_is_noticed(tmp_path: Path) -> None:
     session = Judged(tmp_path)
-    session.boot = lambda mutant, number, glob: boot.Verdict("none" if glob else "passed", "", 1.0)  # type: ignore[method-assign]
+    session.boot = lambda mutant, number, glob, without=(): boot.Verdict("none" if glob else "passed", "", 1.0)  # type: ignore[method-assign]
     session.reach = reach.Reach(cases=["split.case"])
     mutant = catalogue.Mutant("m", "", (), lambda _: {}, suite="split", machine="-cpu other")
     assert judge.Session.judge(session, mutant, 1, ["split"]).state == "none"
@@ -347,8 +347,15 @@ def test_after_a_death_other_suites_may_fail(tmp_path: Path) -> None:
     states = {"one": "splat", "two": "passed", "three": "failed", "": "passed"}
     seen: list[str] = []
 
-    def booted(mutant: catalogue.Mutant, number: int, glob: str) -> boot.Verdict:
+    def booted(mutant: catalogue.Mutant, number: int, glob: str, without: Container[str] = ()) -> boot.Verdict:
         seen.append(glob)
+        if without:
+            assert "one.case" in without
+            return (
+                boot.Verdict("failed", "one.other", 1.0)
+                if "one.next" in without
+                else boot.Verdict("hang", "one.next", 1.0)
+            )
         return boot.Verdict(states[glob], f"{glob}.case", 1.0)
 
     session.boot = booted  # type: ignore[method-assign]
@@ -360,6 +367,9 @@ def test_after_a_death_other_suites_may_fail(tmp_path: Path) -> None:
     states["three"] = "hang"
     states["four"] = "splat"
     assert judge.Session.judge(session, mutant, 1, ["one"]).state == "splat"
+    # Then the cases without those that die, one more at a time.
+    session.reach = reach.Reach(cases=["one.c", "two.c"], runs=[[1], [1]])
+    assert judge.Session.judge(session, mutant, 1, ["one"]).where == "one.other"
 
 
 def test_after_an_interrupt_the_rest_is_judged(tmp_path: Path) -> None:
