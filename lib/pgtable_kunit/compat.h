@@ -471,6 +471,23 @@ pgtable_kunit_clear_nonpresent(struct mm_struct *mm, unsigned long addr,
 #define PGTABLE_KUNIT_UNMAPS_BATCHES		false
 #endif
 
+/* mremap() moves the pages of a folio by batches, or one by one. */
+#ifdef PGTABLE_KUNIT_HAS_MREMAP_BATCHES
+#define PGTABLE_KUNIT_MREMAP_BATCHES		true
+#else
+#define PGTABLE_KUNIT_MREMAP_BATCHES		false
+#endif
+
+/*
+ * A fault on a file that finds its pages subtracts each of them from the misses
+ * of readahead, or 1 for its own page.
+ */
+#ifdef PGTABLE_KUNIT_HAS_MISSES_PER_PAGE
+#define PGTABLE_KUNIT_MISSES_PER_PAGE		true
+#else
+#define PGTABLE_KUNIT_MISSES_PER_PAGE		false
+#endif
+
 #ifdef PGTABLE_KUNIT_GENERIC
 /*
  * For the one object that compiles the generic functions a second time: those

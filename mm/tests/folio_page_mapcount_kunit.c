@@ -354,6 +354,69 @@ static void folio_rmap_statistics(struct kunit *test)
 	}
 }
 
+/*
+ * What changes in the statistics of files, in pages that are mapped plus pages
+ * that a PMD maps, if another CPU is between the two counters of a huge page.
+ */
+static long mapcount_raced(struct mapped_mms *mms, struct folio *folio, bool add)
+{
+	long were = mapcount_stat(folio, NR_FILE_MAPPED) +
+		    mapcount_stat(folio, NR_FILE_PMDMAPPED);
+
+	if (add)
+		mapcount_add_pmd(mms, folio);
+	else
+		mapcount_remove_pmd(mms, folio);
+	return mapcount_stat(folio, NR_FILE_MAPPED) +
+	       mapcount_stat(folio, NR_FILE_PMDMAPPED) - were;
+}
+
+/*
+ * A mapping by a PMD counts in _entire_mapcount and then in _nr_pages_mapped,
+ * and two CPUs may meet between the two. If a remove meets an add that has not
+ * reached the second counter yet, or an add meets such a remove, the pages stay
+ * mapped, and the statistics must not change. The case changes the second
+ * counter as the other CPU does. E is ENTIRELY_MAPPED:
+ *
+ *	add		E	all pages
+ *	other CPU adds	2E
+ *	remove		E	no change: it raced with the add
+ *	add		2E	no change: it raced with a remove
+ *	other removes	E
+ *	remove		0	no page
+ *
+ * Other tasks may map pages meanwhile, so one right try of eight is enough.
+ */
+static void folio_rmap_pmd_races(struct kunit *test)
+{
+	long pages = 2L << PMD_FOLIO_ORDER, got[4];
+	struct mapped_mms *mms = test->priv;
+	struct folio *folio;
+	int tries;
+
+	mapcount_needs_huge_pages(test);
+	if (!PGTABLE_KUNIT_PAGE_MAPCOUNT)
+		kunit_skip(test, "no mapcounts of pages: one counter for each mapping");
+	if (PMD_FOLIO_ORDER > MAPPED_ORDER_MAX)
+		kunit_skip(test, "a huge page is too large for this machine");
+	folio = pgtable_kunit_folio_alloc(test, PMD_FOLIO_ORDER);
+	for (tries = 0; tries < 8; tries++) {
+		got[0] = mapcount_raced(mms, folio, true);
+		atomic_add(ENTIRELY_MAPPED, &folio->_nr_pages_mapped);
+		got[1] = mapcount_raced(mms, folio, false);
+		got[2] = mapcount_raced(mms, folio, true);
+		atomic_sub(ENTIRELY_MAPPED, &folio->_nr_pages_mapped);
+		got[3] = mapcount_raced(mms, folio, false);
+		KUNIT_ASSERT_EQ(test, atomic_read(&folio->_nr_pages_mapped), 0);
+		if (got[0] == pages && !got[1] && !got[2] && got[3] == -pages)
+			break;
+	}
+	KUNIT_EXPECT_EQ(test, got[0], pages);
+	KUNIT_EXPECT_EQ_MSG(test, got[1], 0, "a remove that raced with an add");
+	KUNIT_EXPECT_EQ_MSG(test, got[2], 0, "an add that raced with a remove");
+	KUNIT_EXPECT_EQ(test, got[3], -pages);
+}
+
 static struct kunit_suite page_mapcount_suite;
 
 static int page_mapcount_init(struct kunit *test)
@@ -370,6 +433,7 @@ static struct kunit_case page_mapcount_cases[] = {
 	KUNIT_CASE(folio_remove_rmap_partially_mapped),
 	KUNIT_CASE(folio_remove_rmap_pmd_partially_mapped),
 	KUNIT_CASE(folio_rmap_statistics),
+	KUNIT_CASE(folio_rmap_pmd_races),
 	{}
 };
 

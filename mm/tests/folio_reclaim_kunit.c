@@ -17,6 +17,7 @@
 #include <kunit/test.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
+#include <linux/mmu_notifier.h>
 #include <linux/pagemap.h>
 #include <linux/rmap.h>
 #include <linux/sched.h>
@@ -88,8 +89,11 @@ static void reclaim_end(struct reclaim_fixture *f)
 	KUNIT_EXPECT_EQ(f->test, 0, vm_munmap(f->addr, f->nr * PAGE_SIZE));
 }
 
-/* How often folio_referenced() finds the folio in use. */
-static int reclaim_referenced(struct reclaim_fixture *f)
+/*
+ * How often folio_referenced() finds the folio in use, and whether it reports a
+ * VMA that is locked.
+ */
+static int reclaim_referenced_locked(struct reclaim_fixture *f, bool *locked)
 {
 	unsigned long vm_flags[8] = {};
 	int used;
@@ -97,7 +101,15 @@ static int reclaim_referenced(struct reclaim_fixture *f)
 	folio_lock(f->folio);
 	used = folio_referenced(f->folio, 1, NULL, (void *)vm_flags);
 	folio_unlock(f->folio);
+	*locked = vm_flags[0] & (unsigned long)VM_LOCKED;
 	return used;
+}
+
+static int reclaim_referenced(struct reclaim_fixture *f)
+{
+	bool locked;
+
+	return reclaim_referenced_locked(f, &locked);
 }
 
 /**
@@ -217,6 +229,37 @@ static void reclaim_order_desc(const unsigned int *order, char *desc)
 
 KUNIT_ARRAY_PARAM(reclaim_order, reclaim_orders, reclaim_order_desc);
 
+/*
+ * Reclaim keeps locked memory, for which it asks folio_referenced(). A locked VMA
+ * is reported, no use is counted, and no entry becomes old. Half a folio is not
+ * reported, since reclaim has to try the other half.
+ */
+static void folio_referenced_reports_lock(struct kunit *test)
+{
+	struct reclaim_fixture *f = reclaim_fixture(test,
+						    *(unsigned int *)test->param_value);
+	unsigned long size = f->nr * PAGE_SIZE;
+	unsigned int i;
+	bool locked;
+
+	KUNIT_ASSERT_EQ(test, 0, pgtable_kunit_syscall(mlock, f->addr, size));
+	KUNIT_EXPECT_EQ(test, 0, reclaim_referenced_locked(f, &locked));
+	KUNIT_EXPECT_TRUE(test, locked);
+	for (i = 0; i < f->nr; i++)
+		KUNIT_EXPECT_TRUE(test, pte_young(reclaim_pte(f, i)));
+	if (f->nr > 1) {
+		KUNIT_ASSERT_EQ(test, 0,
+				pgtable_kunit_syscall(munlock, f->addr, size / 2));
+		KUNIT_EXPECT_EQ(test, 1, reclaim_referenced_locked(f, &locked));
+		KUNIT_EXPECT_FALSE(test, locked);
+	}
+	KUNIT_ASSERT_EQ(test, 0, pgtable_kunit_syscall(munlock, f->addr, size));
+	KUNIT_ASSERT_EQ(test, 0, put_user(0, reclaim_word(f, 0)));
+	KUNIT_EXPECT_EQ(test, 1, reclaim_referenced_locked(f, &locked));
+	KUNIT_EXPECT_FALSE(test, locked);
+	reclaim_end(f);
+}
+
 /* Give the memory up. Reclaim may drop it as long as it is not written to. */
 static void reclaim_free(struct reclaim_fixture *f)
 {
@@ -244,6 +287,75 @@ static void reclaim_unmap(struct reclaim_fixture *f, enum ttu_flags flags)
 }
 
 #ifdef CONFIG_MMU_NOTIFIER
+/**
+ * struct reclaim_listener - a user of the page tables besides the CPUs
+ * @notifier: its notifier
+ * @range: the last range that was to change
+ * @starts: how many changes began
+ * @ends: how many of them ended, with the same range
+ */
+struct reclaim_listener {
+	struct mmu_notifier notifier;
+	struct mmu_notifier_range range;
+	unsigned int starts;
+	unsigned int ends;
+};
+
+static int reclaim_range_start(struct mmu_notifier *notifier,
+			       const struct mmu_notifier_range *range)
+{
+	struct reclaim_listener *l = container_of(notifier, typeof(*l), notifier);
+
+	l->starts++;
+	l->range = *range;
+	return 0;
+}
+
+static void reclaim_range_end(struct mmu_notifier *notifier,
+			      const struct mmu_notifier_range *range)
+{
+	struct reclaim_listener *l = container_of(notifier, typeof(*l), notifier);
+
+	l->ends += l->range.start == range->start && l->range.end == range->end;
+}
+
+static const struct mmu_notifier_ops reclaim_listener_ops = {
+	.invalidate_range_start = reclaim_range_start,
+	.invalidate_range_end = reclaim_range_end,
+};
+
+/*
+ * A device that uses the page tables stops from the start of a change to its
+ * end. try_to_unmap() and try_to_migrate() report both, for the whole folio.
+ */
+static void try_to_unmap_reports_end(struct kunit *test)
+{
+	struct reclaim_fixture *f = reclaim_fixture(test,
+						    *(unsigned int *)test->param_value);
+	struct reclaim_listener *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, l);
+	reclaim_free(f);
+	l->notifier.ops = &reclaim_listener_ops;
+	KUNIT_ASSERT_EQ(test, 0, mmu_notifier_register(&l->notifier, f->u->mm));
+	folio_lock(f->folio);
+	try_to_migrate(f->folio, 0);
+	KUNIT_EXPECT_EQ(test, folio_mapcount(f->folio), 0);
+	remove_migration_ptes(f->folio, f->folio, 0);
+	folio_unlock(f->folio);
+	KUNIT_EXPECT_EQ(test, l->ends, 1);
+	reclaim_unmap(f, 0);
+	mmu_notifier_unregister(&l->notifier, f->u->mm);
+
+	KUNIT_EXPECT_EQ(test, folio_mapcount(f->folio), 0);
+	KUNIT_EXPECT_EQ(test, l->starts, 2);
+	KUNIT_EXPECT_EQ(test, l->ends, 2);
+	KUNIT_EXPECT_EQ(test, l->range.start, f->addr);
+	KUNIT_EXPECT_EQ(test, l->range.end, f->addr + f->nr * PAGE_SIZE);
+	reclaim_end(f);
+	PGTABLE_KUNIT_DID(test, l->ends, "changes that ended");
+}
+
 /*
  * try_to_unmap() removes all entries of a folio that its owner gave up, and
  * invalidates their translations: all with one invalidation, where the kernel
@@ -278,6 +390,11 @@ static void try_to_unmap_invalidates_once(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, tlb->nr, "invalidations");
 }
 #else
+static void try_to_unmap_reports_end(struct kunit *test)
+{
+	kunit_skip(test, "needs CONFIG_MMU_NOTIFIER");
+}
+
 static void try_to_unmap_invalidates_once(struct kunit *test)
 {
 	kunit_skip(test, "needs CONFIG_MMU_NOTIFIER");
@@ -350,8 +467,8 @@ static void try_to_unmap_keeps_written_page(struct kunit *test)
 
 #ifdef PGTABLE_KUNIT_PMD_SWP
 /*
- * The migration entries of a huge page: how many there are, how many of them are
- * writable, and how many userfaultfd protects.
+ * How many migration entries a huge page has, and how many of them are writable
+ * or protected by userfaultfd.
  */
 static void reclaim_migrating(struct reclaim_fixture *f, unsigned int *entries,
 			      unsigned int *writable, unsigned int *protected)
@@ -457,6 +574,9 @@ static struct kunit_case folio_reclaim_cases[] = {
 	KUNIT_CASE_PARAM(folio_referenced_ages_every_entry,
 			 reclaim_pattern_gen_params),
 	KUNIT_CASE(folio_referenced_huge_page),
+	KUNIT_CASE_PARAM(folio_referenced_reports_lock,
+			 reclaim_order_gen_params),
+	KUNIT_CASE_PARAM(try_to_unmap_reports_end, reclaim_order_gen_params),
 	KUNIT_CASE_PARAM(try_to_unmap_invalidates_once,
 			 reclaim_order_gen_params),
 	KUNIT_CASE_PARAM(try_to_unmap_defers_on_request,

@@ -406,6 +406,35 @@ static void mincore_part(struct kunit *test)
 	vma_check(f, "mincore of %s", part->desc);
 }
 
+/*
+ * mremap() moves a folded block as a whole: the block is unfolded nowhere, and
+ * the new one needs no folding. So the move needs one invalidation, whatever the
+ * number of blocks. A kernel that moves one entry at a time invalidates each
+ * block twice more, when its first entry leaves and its last one arrives.
+ */
+static void mremap_invalidates_once(struct kunit *test)
+{
+	unsigned long size = CONTPTE_WINDOW * PAGE_SIZE, to;
+	struct vma_fixture *f = test->priv;
+	unsigned int want = 1;
+	struct pgtable_kunit_tlb *tlb;
+
+	if (CONTPTE_FOLDS && !PGTABLE_KUNIT_MREMAP_BATCHES)
+		want += 2 * CONTPTE_BLOCKS;
+	to = kunit_vm_mmap(test, NULL, 0, size + CONT_PTE_SIZE, PROT_READ,
+			   MAP_PRIVATE | MAP_ANONYMOUS, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(to));
+	to = ALIGN(to, CONT_PTE_SIZE);
+	tlb = pgtable_kunit_tlb_record(test, current->mm);
+	KUNIT_EXPECT_EQ(test, to,
+			pgtable_kunit_syscall(mremap, f->addr, size, size,
+					      MREMAP_MAYMOVE | MREMAP_FIXED, to));
+	pgtable_kunit_tlb_stop(test, tlb);
+	KUNIT_EXPECT_EQ(test, tlb->nr, want);
+	f->addr = to;
+	vma_check(f, "moved");
+}
+
 static struct kunit_suite contpte_vma_suite;
 
 static int contpte_vma_init(struct kunit *test)
@@ -430,6 +459,7 @@ static struct kunit_case contpte_vma_cases[] = {
 	KUNIT_CASE_PARAM(madvise_dontneed_part, vma_part_gen_params),
 	KUNIT_CASE_PARAM(mprotect_part, vma_part_gen_params),
 	KUNIT_CASE(madvise_splits_vma_in_block),
+	KUNIT_CASE(mremap_invalidates_once),
 	KUNIT_CASE_PARAM(mincore_part, vma_part_gen_params),
 	{}
 };

@@ -25,6 +25,11 @@ IMAGES = {"um": "linux", "arm64": "arch/arm64/boot/Image", "x86_64": "arch/x86/b
 stop = threading.Event()
 """Set after an interrupt: then all boots end within a second."""
 
+PANIC = "Kernel panic - not syncing"
+
+LAST_WORDS = 20
+"""Seconds that a kernel has after an oops to say what became of the case. KUnit reports a case whose thread died."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -61,11 +66,15 @@ def follow(
 ) -> Verdict:
     """Boot, write the console to `log`, and stop at the first failure, when the kernel dies, or when lines() ends.
 
+    If the thread of a case dies and KUnit then reports the case as failed, the state is "failed".
+
     suites: how many suites were chosen; None if all were
     """
     started = time.monotonic()
     said, state, suite, case = console.Console(), "hang", "", ""
-    for line in lines(command, log, timeout, silence):
+    died, patience = 0.0, [silence]
+    for line in lines(command, log, timeout, lambda: patience[0]):
+        over = False
         match event := said.feed(line):
             case console.Begin(suite, case):
                 pass
@@ -75,13 +84,20 @@ def follow(
             case console.End(suite, False):
                 state, case = "failed", ""
                 break
+            case console.Result() | console.End():
+                over = True
             case console.Hang():
                 break
-            case console.Splat(fatal=True):
-                state = "splat"
-                break
+            case console.Splat(text, True):
+                died, patience[0] = died or time.monotonic(), LAST_WORDS
+                over = PANIC in text
+        if died and (over or time.monotonic() > died + LAST_WORDS):
+            state = "splat"
+            break
     else:
-        if said.planned and len(said.finished) >= (said.planned if suites is None else suites):
+        if died:
+            state = "splat"
+        elif said.planned and len(said.finished) >= (said.planned if suites is None else suites):
             state = "splat" if said.splats else "passed"
         elif time.monotonic() < started + timeout:
             state = "splat" if said.planned else "none"

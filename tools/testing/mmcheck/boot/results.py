@@ -53,6 +53,7 @@ class Reader:
     cases:   the cases with a verdict
     suite:   the suite or program that is running, or ""
     case:    the case that is running, or ""
+    closed:  whether the console ended while a suite or a program was running
     due:     how many suites or programs of this boot have not ended; a console of selftests does not say it
     """
 
@@ -60,6 +61,7 @@ class Reader:
         self.console = Console()
         self.cases: list[Case] = []
         self.suite = self.case = self._before = ""
+        self.closed = False
         self._said: list[str] = []
         self._splat: list[str] = []
         self._since = 0.0
@@ -172,6 +174,7 @@ class Reader:
     def _lost(self, why: str) -> Iterator[Case]:
         """The suite that runs has no end, so its case has failed. So has a suite after which the kernel warned."""
         if self.suite:
+            self.closed = True
             case = self._add(self.case, "failed", [])
         elif self._splat and self._before:
             self.suite = self._before

@@ -2,7 +2,7 @@
 """Judges mutants by the selftests alone, or by the KUnit suites first and then the selftests, in one kernel."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from ..boot.boot import Verdict
 from ..core import progress
@@ -65,7 +65,7 @@ class GuestSession(Session):
                     f"{verdict.state} in {verdict.where}; see {log}"
                 )
 
-    def boot(self, mutant: Mutant, number: int, glob: str) -> Verdict:
+    def boot(self, mutant: Mutant, number: int, glob: str, without: Container[str] = ()) -> Verdict:
         """Boot with one mutant switched on, and run the program `glob`, or all of the usual machine if `glob` is ""."""
         usual = [program.name for program in self.every if program.name not in selftests.MACHINES]
         return self.programs(mutant, number, [glob] if glob else usual)
@@ -81,7 +81,8 @@ class GuestSession(Session):
         for case in one.run([selftests.line(by_name[name], by_name) for name in names], self.files):
             cases += 1
             if case.state == "failed":
-                state = "splat" if case.splat else "failed"
+                # A case that made the kernel warn has failed, unless the kernel went no further.
+                state = "splat" if case.splat and one.reader.closed else "failed"
                 return Verdict(state, f"{case.suite}.{case.name}", time.monotonic() - started)
         return Verdict("passed" if cases else "none", "", time.monotonic() - started)
 
@@ -133,11 +134,11 @@ class BothSession(GuestSession):
             self.check_programs([names])
             self.trace.add(self.folder / "unchanged.log")
 
-    def boot(self, mutant: Mutant, number: int, glob: str) -> Verdict:
+    def boot(self, mutant: Mutant, number: int, glob: str, without: Container[str] = ()) -> Verdict:
         """Boot with one mutant switched on, and run the program or the suites that `glob` names."""
         if glob in {program.name for program in self.every}:
             return GuestSession.boot(self, mutant, number, glob)
-        return Session.boot(self, mutant, number, glob)
+        return Session.boot(self, mutant, number, glob, without)
 
     def has(self, glob: str) -> bool:
         """Whether there is a program or a suite that `glob` matches."""
@@ -159,5 +160,7 @@ class BothSession(GuestSession):
             verdict = self.programs(mutant, number, todo)
             seconds += verdict.seconds
             if verdict.state in KILLED:
+                verdict = self.second(mutant, number, verdict, likely)
+                seconds += verdict.seconds
                 return Result(mutant.name, verdict.state, verdict.where, seconds, mutant.harm)
         return Result(mutant.name, "survived", "", seconds, mutant.harm, result.argument)

@@ -4,7 +4,7 @@
 All mutants that change only function bodies go into one kernel (schemata.py). It is built once. Then
 it is booted for each mutant, several at a time. The first boot for a mutant runs the suites that are
 likely to notice it: those that noticed it last time, or that the catalogue names. A boot ends at the
-first failure.
+first failure. If the kernel dies or hangs, a few other suites may still fail.
 """
 
 import concurrent.futures
@@ -12,10 +12,11 @@ import dataclasses
 import fnmatch
 import hashlib
 import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from ..boot import boot, console
+from ..boot.boot import Verdict
 from ..core import disk, progress
 from ..core.errors import UserError
 from ..core.settings import Settings
@@ -26,7 +27,13 @@ from .catalogue import Mutant
 from .mutated import Builder, Kernel, own_kernel, switch
 
 TIMEOUT = 240
-"""Seconds for one boot with all suites. Each case has a time limit of its own, which notices a hang."""
+"""Seconds for one boot with a mutant. Each case has a time limit of its own, which notices a hang."""
+
+UNCHANGED = 900
+"""Seconds for the boot without a mutant, which runs all cases. On a busy machine this takes minutes."""
+
+SECOND = 3
+"""After a death or a hang of the kernel, at most this many other suites and selftests may give a better verdict."""
 
 KILLED = ("failed", "splat", "hang", "none")
 STATES = {
@@ -72,15 +79,19 @@ class Session(Builder):
         self.reach = reach.Reach()
         self.noted: dict[str, list[int]] = {}
 
-    def boot(self, mutant: Mutant, number: int, glob: str) -> boot.Verdict:
-        """Boot with one mutant switched on, and run the suites of `glob`, or all that may notice if `glob` is ""."""
+    def boot(self, mutant: Mutant, number: int, glob: str, without: Container[str] = ()) -> Verdict:
+        """Boot with one mutant switched on, and run the suites of `glob`, or all that may notice if `glob` is "".
+
+        without: cases to leave out, if `glob` is ""
+        """
         log = self.folder / f"{mutant.name}.log"
         arguments = switch(number, mutant.early) + ([f"kunit.filter_glob={glob}"] if glob else [])
         suites = None
         if not glob and number and not mutant.early and self.reach.known:
             places = self.reach.reaching(self.noted.get(mutant.name, []))
+            places = [place for place in places if self.reach.cases[place] not in without]
             if not places:
-                return boot.Verdict("passed", "", 0.0)
+                return Verdict("passed", "", 0.0)
             arguments.append(reach.selection(places))
             suites = len({self.reach.cases[place].partition(".")[0] for place in places})
         # All suites together run on the usual machine: an option that a few need would break others.
@@ -104,10 +115,38 @@ class Session(Builder):
             verdict = self.boot(mutant, number, glob)
             seconds += verdict.seconds
             if verdict.state in KILLED:
+                verdict = self.second(mutant, number, verdict, likely)
+                seconds += verdict.seconds
                 state = "false alarm" if mutant.equivalent else verdict.state
                 return Result(mutant.name, state, verdict.where, seconds, mutant.harm)
         state = "equivalent" if mutant.equivalent else "survived"
         return Result(mutant.name, state, "", seconds, mutant.harm, mutant.equivalent or mutant.survives)
+
+    def second(self, mutant: Mutant, number: int, first: Verdict, tried: Sequence[str]) -> Verdict:
+        """The verdict on a mutant, given the `first` one.
+
+        If the kernel died or hung, other tests may still fail in an orderly way. This tries a few suites and selftests
+        that noticed mutants of the same functions, and then all cases that reach the mutant, without those that die.
+        """
+        if first.state == "failed":
+            return Verdict(first.state, first.where, 0.0)
+        running, seconds = first.where.partition(".")[0], 0.0
+        others = [glob for glob in self.near(mutant) if glob not in {*tried, running} and self.has(glob)]
+        for glob in others[:SECOND]:
+            verdict = self.boot(mutant, number, glob)
+            seconds += verdict.seconds
+            if verdict.state == "failed":
+                return Verdict("failed", verdict.where, seconds)
+        dead = {first.where}
+        while len(dead) <= SECOND and number and not mutant.early and self.reach.known:
+            verdict = self.boot(mutant, number, "", dead)
+            seconds += verdict.seconds
+            if verdict.state == "failed":
+                return Verdict("failed", verdict.where, seconds)
+            if verdict.state not in KILLED or verdict.where in dead:
+                break
+            dead.add(verdict.where)
+        return Verdict(first.state, first.where, seconds)
 
     def foreign(self, case: str) -> bool:
         """Whether a case belongs to another kind of session."""
@@ -137,8 +176,12 @@ class Session(Builder):
             return {}
         return {r["name"]: r["where"].partition(".")[0] for r in results if r.get("where")}
 
-    def run(self, every: Sequence[Mutant]) -> list[Result]:
-        """Build the kernel, and judge all mutants; returns the results in the order of the catalogue."""
+    def run(self, every: Sequence[Mutant], only: Container[str] | None = None) -> list[Result]:
+        """Build the kernel, and judge its mutants; returns the results in the order of the catalogue.
+
+        only: the names of the mutants to judge; None is all. The kernel has all mutants in any case, so the next run
+              can judge others without a build.
+        """
         mutants, absent = catalogue.fitting(every, self.read, self.settings.arch)
         toolchain.provide(toolchain.named([mutant.machine for mutant, _ in mutants]))
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -146,10 +189,11 @@ class Session(Builder):
             return [Result(name, "does not fit") for name in absent]
         kernel, broken = self.make(mutants)
         self.check_unchanged(kernel)
+        wanted = [(m, files) for m, files in mutants if only is None or m.name in only]
         results = [Result(name, "does not fit") for name in absent]
-        results += [Result(name, "does not build") for name in broken]
-        results += self.judge_all([m for m, _ in mutants if m.name in kernel.number], kernel)
-        alone = [(m, files) for m, files in mutants if m.name not in kernel.number and m.name not in broken]
+        results += [Result(name, "does not build") for name in broken if only is None or name in only]
+        results += self.judge_all([m for m, _ in wanted if m.name in kernel.number], kernel)
+        alone = [(m, files) for m, files in wanted if m.name not in kernel.number and m.name not in broken]
         results += self.judge_alone(alone, kernel)
         order = {mutant.name: place for place, (mutant, _) in enumerate(mutants)}
         return sorted(results, key=lambda result: order.get(result.name, len(order)))
@@ -209,7 +253,7 @@ class Session(Builder):
         before = reach.Reach.load(kept, mark)
         if before is None:
             command = boot.command(self.settings.arch, self.build, ["mmcheck_reach", "printk.time=1"])
-            verdict = boot.follow(command, log, TIMEOUT)
+            verdict = boot.follow(command, log, UNCHANGED)
             if verdict.state != "passed":
                 raise UserError(
                     f"linux {self.label} fails its tests with no mutant switched on: "

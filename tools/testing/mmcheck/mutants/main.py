@@ -154,12 +154,14 @@ def by_rules(session: Session, only: str, environ: Mapping[str, str]) -> int:
     every = rules.every(session.read)
     path = sample.survivors_file(session.source.label, session.settings.arch)
     answered = sample.answers(path)
-    drawn = sample.draw(every)
-    judged = [
-        dataclasses.replace(mutant, survives=answered.get(mutant.name, "")) for mutant in drawn if chosen(mutant, only)
-    ]
+    drawn = [dataclasses.replace(mutant, survives=answered.get(mutant.name, "")) for mutant in sample.draw(every)]
+    judged = [mutant for mutant in drawn if chosen(mutant, only)]
     progress.say(f"rules generate {len(every)} mutants; judging {len(judged)} random ones (seed {sample.SEED})")
-    results = session.run(judged)
+    results = session.run(drawn, {mutant.name for mutant in judged})
+    if not isinstance(session, guest_judge.BothSession):
+        # What a selftest noticed before has not survived because no selftest ran.
+        before = sample.verdicts(path)
+        results = [r for r in results if r.state != "survived" or before.get(r.name, ("survived",))[0] not in KILLED]
     session.save(results)
     by_name = {mutant.name: mutant for mutant in judged}
     survivors = [by_name[result.name] for result in results if result.state == "survived"]

@@ -196,6 +196,7 @@ class Needs(NamedTuple):
     suite: str = ""
     machine: str = ""
     early: bool = False
+    kernel_args: str = ""
 
 
 NEEDS = {
@@ -204,8 +205,11 @@ NEEDS = {
         "linear_map_split", f"-cpu {linear_map.BLOCKS_CPU}"
     ),
     ("arch/arm64/mm/pageattr.c", r"pageattr_p[mu]d_entry"): Needs("linear_map_split", f"-cpu {linear_map.BLOCKS_CPU}"),
-    # The kernel calls these once, while it boots.
-    ("arch/arm64/mm/mmu.c", r"map_mem|create_idmap|split_to_ptes_.*"): Needs(early=True),
+    # The kernel calls these once, while it boots. map_mem() does most on a machine that maps memory by blocks.
+    ("arch/arm64/mm/mmu.c", r"map_mem"): Needs(
+        "linear_map_booted", f"-cpu {linear_map.BLOCKS_CPU}", True, "kfence.sample_interval=100"
+    ),
+    ("arch/arm64/mm/mmu.c", r"create_idmap|split_to_ptes_.*"): Needs(early=True),
 }
 """By file and functions, what the mutants need. Other mutants are switched on after the boot, on the usual machine."""
 

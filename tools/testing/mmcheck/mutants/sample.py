@@ -59,17 +59,22 @@ class Score:
     survived: int
 
 
+def verdicts(path: Path) -> dict[str, tuple[str, str]]:
+    """The verdicts that record() wrote next to the list of survivors `path`."""
+    try:
+        before = json.loads(path.with_suffix(".json").read_text())["verdicts"]
+    except FileNotFoundError:
+        return {}
+    return {name: (str(state), str(where)) for name, (state, where) in before.items()}
+
+
 def record(path: Path, found: Mapping[str, tuple[str, str]], sample: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Write the verdicts on a sample, as JSON, next to the list of survivors `path`; returns these verdicts.
 
     found: the verdicts of this run, by mutant: its state, and the case that noticed it; older verdicts on other
            mutants of the sample stay
     """
-    try:
-        before = json.loads(path.with_suffix(".json").read_text())["verdicts"]
-    except FileNotFoundError:
-        before = {}
-    whole = {**before, **found}
+    whole = {**verdicts(path), **found}
     kept = {name: (str(whole[name][0]), str(whole[name][1])) for name in sorted(sample) if name in whole}
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(verdict)}" for name, verdict in kept.items())
     disk.replace(path.with_suffix(".json"), f'{{"seed": {SEED}, "verdicts": {{\n{lines}\n}}}}\n'.encode())
@@ -84,11 +89,11 @@ def noticed(folder: Path = FOLDER) -> Iterator[tuple[str, str]]:
                 yield match[1], where.partition(".")[0]
 
 
-def score(verdicts: Mapping[str, tuple[str, str]], answered: Mapping[str, str], killed: Sequence[str]) -> Score:
-    """Count verdicts. `killed` are the states that mean that a mutant was noticed."""
-    alive = [name for name, (state, _) in verdicts.items() if state == "survived"]
+def score(judged: Mapping[str, tuple[str, str]], answered: Mapping[str, str], killed: Sequence[str]) -> Score:
+    """Count the verdicts `judged`. `killed` are the states that mean that a mutant was noticed."""
+    alive = [name for name, (state, _) in judged.items() if state == "survived"]
     same = sum(answered.get(name, "").startswith("Equivalent") for name in alive)
-    states = [state for state, _ in verdicts.values()]
+    states = [state for state, _ in judged.values()]
     noticed = sum(state in killed for state in states)
     return Score(noticed, states.count("failed"), same, len(alive) - same)
 

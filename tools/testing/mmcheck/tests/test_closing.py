@@ -123,7 +123,8 @@ def test_mutants_end_with_a_verdict() -> None:
 def test_mutants_by_rules_end_with_the_score_of_the_sample(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def ran(every: list[Mutant]) -> list[judge.Result]:
+    def ran(every: list[Mutant], only: set[str]) -> list[judge.Result]:
+        assert only == {mutant.name for mutant in every}
         return [judge.Result(every[0].name, "failed", "s.c"), judge.Result(every[1].name, "survived")]
 
     every = [Mutant(name, "", (), lambda _: {}) for name in ("negate_f_012345", "swap_f_012345")]
@@ -148,6 +149,29 @@ def test_mutants_by_rules_end_with_the_score_of_the_sample(
         "log: out/mutants (consoles, mutants.json)",
         "next: make mutants KERNEL=7.3 GENERATED=1 ONLY=swap_f_012345",
     ]
+
+
+def test_without_selftests_a_verdict_of_a_selftest_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = [Mutant(name, "", (), lambda _: {}) for name in ("negate_f_012345", "swap_f_012345")]
+    path = tmp_path / "7.3-arm64.toml"
+    sample.record(path, {"swap_f_012345": ("failed", "folio_file.case")}, [mutant.name for mutant in every])
+    monkeypatch.setattr(rules, "every", lambda read: every)
+    monkeypatch.setattr(sample, "survivors_file", lambda *_: path)
+    monkeypatch.setattr(mutants, "by_hand", lambda _: None)
+    judged = SimpleNamespace(
+        read=lambda _: "",
+        run=lambda every, only: [judge.Result(mutant.name, "survived") for mutant in every],
+        save=lambda _: None,
+        folder=Path("out/mutants"),
+        source=SimpleNamespace(label="7.3.4"),
+        settings=SimpleNamespace(arch="arm64"),
+    )
+    mutants.by_rules(cast(judge.Session, judged), "*", {"GENERATED": "1"})
+    assert sample.verdicts(path) == {
+        "negate_f_012345": ("survived", ""),
+        "swap_f_012345": ("failed", "folio_file.case"),
+    }
+    assert set(sample.answers(path)) == {"negate_f_012345"}
 
 
 def test_a_kill_matrix_ends_with_what_is_unproven() -> None:

@@ -96,7 +96,10 @@ def test_code_that_runs_elsewhere_is_judged_there() -> None:
     file = "arch/arm64/mm/mmu.c"
     for mutant in rules.every({file: text}.__getitem__, {file: ".*"}):
         live, boot = "_split_pud_" in mutant.name, "_map_mem_" in mutant.name
-        assert (mutant.suite == "linear_map_split", "midr=" in mutant.machine, mutant.early) == (live, live, boot)
+        suite = {"_split_pud_": "linear_map_split", "_map_mem_": "linear_map_booted"}
+        assert mutant.suite == next((suite[name] for name in suite if name in mutant.name), "")
+        assert ("midr=" in mutant.machine, mutant.early) == (live or boot, boot)
+        assert bool(mutant.kernel_args) == boot
 
 
 def test_names_say_what_noticed_mutants_of_a_function(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 import pytest
@@ -245,6 +245,33 @@ def test_a_console_is_judged(tmp_path: Path, state: str) -> None:
     assert boot.follow(["cat", str(tmp_path / "console")], tmp_path / "log", 10).state == state
 
 
+OOPS = "1..1\n    # Subtest: s\n    # c: running\nUnable to handle kernel paging request\nInternal error: Oops: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("then", "state"),
+    [
+        ("    # c: try faulted\n    not ok 1 c\n", "failed"),
+        ("    ok 1 c\nok 1 s\n", "splat"),
+        ("Kernel panic - not syncing: Oops\n    not ok 1 c\n", "splat"),
+        ("", "splat"),
+    ],
+)
+def test_a_case_whose_thread_dies_has_failed_if_kunit_reports_it(tmp_path: Path, then: str, state: str) -> None:
+    (tmp_path / "console").write_text(OOPS + then)
+    verdict = boot.follow(["cat", str(tmp_path / "console")], tmp_path / "log", 10)
+    assert verdict.state == state
+
+
+def test_a_dead_kernel_has_some_seconds_for_its_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boot, "LAST_WORDS", 0.5)
+    (tmp_path / "console").write_text(OOPS)
+    shell = ["sh", "-c", f"cat {tmp_path}/console; while sleep 0.1; do echo stall; done"]
+    started = time.monotonic()
+    assert boot.follow(shell, tmp_path / "log", 60).state == "splat"
+    assert time.monotonic() - started < 20
+
+
 def test_a_boot_ends_at_its_first_failure_or_its_time(tmp_path: Path) -> None:
     (tmp_path / "console").write_text(CONSOLE["failed"])
     started = time.monotonic()
@@ -306,12 +333,42 @@ def test_the_suite_of_a_mutant_has_its_machine(tmp_path: Path, monkeypatch: pyte
 
 def test_a_kernel_that_dies_on_the_machine_of_its_suite_is_noticed(tmp_path: Path) -> None:
     session = Judged(tmp_path)
-    session.boot = lambda mutant, number, glob: boot.Verdict("none" if glob else "passed", "", 1.0)  # type: ignore[method-assign]
+    session.boot = lambda mutant, number, glob, without=(): boot.Verdict("none" if glob else "passed", "", 1.0)  # type: ignore[method-assign]
     session.reach = reach.Reach(cases=["split.case"])
     mutant = catalogue.Mutant("m", "", (), lambda _: {}, suite="split", machine="-cpu other")
     assert judge.Session.judge(session, mutant, 1, ["split"]).state == "none"
     # A suite that is not in the kernel says nothing; the others do.
     assert judge.Session.judge(session, mutant, 1, ["elsewhere"]).state == "survived"
+
+
+def test_after_a_death_other_suites_may_fail(tmp_path: Path) -> None:
+    session = Judged(tmp_path)
+    states = {"one": "splat", "two": "passed", "three": "failed", "": "passed"}
+    seen: list[str] = []
+
+    def booted(mutant: catalogue.Mutant, number: int, glob: str, without: Container[str] = ()) -> boot.Verdict:
+        seen.append(glob)
+        if without:
+            assert "one.case" in without
+            return (
+                boot.Verdict("failed", "one.other", 1.0)
+                if "one.next" in without
+                else boot.Verdict("hang", "one.next", 1.0)
+            )
+        return boot.Verdict(states[glob], f"{glob}.case", 1.0)
+
+    session.boot = booted  # type: ignore[method-assign]
+    session.reach = reach.Reach(cases=["one.c", "two.c", "three.c", "four.c"])
+    session.near = lambda mutant: ["one", "two", "three", "four"]  # type: ignore[method-assign]
+    mutant = catalogue.Mutant("m", "", (), lambda _: {})
+    assert judge.Session.judge(session, mutant, 1, ["one"]) == judge.Result("m", "failed", "three.case", 3.0)
+    assert seen == ["one", "two", "three"]
+    states["three"] = "hang"
+    states["four"] = "splat"
+    assert judge.Session.judge(session, mutant, 1, ["one"]).state == "splat"
+    # Then the cases without those that die, one more at a time.
+    session.reach = reach.Reach(cases=["one.c", "two.c"], runs=[[1], [1]])
+    assert judge.Session.judge(session, mutant, 1, ["one"]).where == "one.other"
 
 
 def test_after_an_interrupt_the_rest_is_judged(tmp_path: Path) -> None:

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What page faults change, besides the entry that they set.
+ *
+ * A fault on a file tells readahead whether the page was there. A fault that
+ * fails gives its folio back. MADV_FREE keeps markers, on which the next fault
+ * depends. Each case makes faults in an address space of its own, and checks
+ * counters of the kernel.
+ *
+ * Not covered: the entries themselves (folio_reclaim, swap_in, and the selftests
+ * folio_file and folio_tables).
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	fault_state
+ */
+
+#include <kunit/test.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/pagemap.h>
+#include <linux/shmem_fs.h>
+#include <linux/sizes.h>
+#include <linux/swap.h>
+#include <linux/swapops.h>
+#include <linux/uaccess.h>
+#include <linux/unistd.h>
+#include <linux/vmstat.h>
+
+#include "user_mm.h"
+
+/* Pages of the file. A fault maps them all, if pages are not too large. */
+#define FAULT_PAGES	4U
+#define FAULT_AROUND	(PAGE_SIZE < SZ_64K)
+
+static unsigned int __user *fault_word(unsigned int page)
+{
+	return (unsigned int __user *)(USER_ADDR + page * PAGE_SIZE);
+}
+
+/**
+ * struct miss_kind - a mapping of a file
+ * @desc: in words
+ * @prot: its protection
+ * @advice: of madvise()
+ * @workingset: reclaim has evicted the pages not long ago
+ * @counts: whether a fault that finds its page counts, if it counts once
+ */
+static const struct miss_kind {
+	const char *desc;
+	unsigned long prot;
+	int advice;
+	bool workingset;
+	bool counts;
+} miss_kinds[] = {
+	{ "data", PROT_READ, MADV_NORMAL, false, true },
+	{ "MADV_SEQUENTIAL", PROT_READ, MADV_SEQUENTIAL, false, false },
+	{ "PROT_EXEC", PROT_READ | PROT_EXEC, MADV_NORMAL, false, false },
+	{ "evicted before", PROT_READ, MADV_NORMAL, true, false },
+};
+
+KUNIT_ARRAY_PARAM_DESC(miss_kind, miss_kinds, desc);
+
+/* Map the file, and do something with each page. */
+static void miss_map(struct kunit *test, struct file *file, unsigned long prot)
+{
+	KUNIT_ASSERT_EQ(test, USER_ADDR,
+			vm_mmap(file, USER_ADDR, FAULT_PAGES * PAGE_SIZE, prot,
+				MAP_SHARED | MAP_FIXED, 0));
+}
+
+static void miss_unmap(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, 0, vm_munmap(USER_ADDR, FAULT_PAGES * PAGE_SIZE));
+}
+
+/* Write all pages of the file, and mark them. */
+static void miss_fill(struct kunit *test, struct file *file, bool workingset)
+{
+	struct user_mm *u = test->priv;
+	unsigned int i;
+
+	miss_map(test, file, PROT_READ | PROT_WRITE);
+	for (i = 0; i < FAULT_PAGES; i++) {
+		struct folio *folio;
+
+		KUNIT_ASSERT_EQ(test, 0, put_user(i, fault_word(i)));
+		folio = pfn_folio(pte_pfn(user_mm_pte(u, (unsigned long)fault_word(i))));
+		KUNIT_ASSERT_EQ(test, 0, folio_order(folio));
+		if (workingset)
+			folio_set_workingset(folio);
+		else
+			folio_clear_workingset(folio);
+	}
+	miss_unmap(test);
+}
+
+/*
+ * Readahead for page faults stops if it misses too often, and begins again if
+ * faults find their pages. So a fault that finds its page makes the counter of
+ * misses smaller, but never less than 0. It must not if readahead does not count
+ * misses of this mapping, or if the page was evicted not long ago. An older
+ * kernel subtracts each page that a fault maps, in every mapping. The case
+ * starts at 0, 1, and more than there are pages.
+ */
+static void fault_around_counts_hits(struct kunit *test)
+{
+	static const unsigned int before[] = { 0, 1, 100 };
+	const struct miss_kind *kind = test->param_value;
+	unsigned int k, data, hits, faults = 0;
+	struct file *file;
+
+	file = pgtable_kunit_shmem_file("fault_state", FAULT_PAGES * PAGE_SIZE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
+	miss_fill(test, file, kind->workingset);
+	if (PGTABLE_KUNIT_MISSES_PER_PAGE)
+		hits = kind->workingset ? 0 : FAULT_PAGES;
+	else
+		hits = kind->counts;
+	if (!FAULT_AROUND)
+		hits = 0;
+	for (k = 0; k < ARRAY_SIZE(before); k++) {
+		unsigned int want = before[k] - min(before[k], hits);
+
+		miss_map(test, file, kind->prot);
+		KUNIT_ASSERT_EQ(test, 0,
+				pgtable_kunit_syscall(madvise, USER_ADDR,
+						      FAULT_PAGES * PAGE_SIZE,
+						      kind->advice));
+		file->f_ra.mmap_miss = before[k];
+		KUNIT_EXPECT_EQ(test, 0, get_user(data, fault_word(1)));
+		KUNIT_EXPECT_EQ(test, data, 1);
+		KUNIT_EXPECT_EQ_MSG(test, file->f_ra.mmap_miss, want,
+				    "%u misses before", before[k]);
+		miss_unmap(test);
+		faults++;
+	}
+	fput(file);
+	PGTABLE_KUNIT_DID(test, faults, "faults");
+}
+
+/* A fault on a page of the file: the caller repeats it if nothing was mapped. */
+static vm_fault_t around_fault(struct user_mm *u, unsigned int page)
+{
+	unsigned long addr = (unsigned long)fault_word(page);
+	vm_fault_t ret = VM_FAULT_SIGSEGV;
+	struct vm_area_struct *vma;
+
+	mmap_read_lock(u->mm);
+	vma = vma_lookup(u->mm, addr);
+	if (vma)
+		ret = handle_mm_fault(vma, addr, FAULT_FLAG_REMOTE, NULL);
+	mmap_read_unlock(u->mm);
+	return ret;
+}
+
+/*
+ * The page cache has a folio of four pages, and not the pages after it. A fault
+ * on one of these maps this page. It is not enough that it maps pages of the
+ * folio: then the program would repeat the fault for ever. The first fault finds
+ * no entry. For the second, only the last page of the folio is mapped:
+ *
+ *	folio	   after it		folio	   after it
+ *	. . . .	   x			. . . P	   P x
+ */
+static void fault_around_after_folio(struct kunit *test)
+{
+	struct folio *folio = pgtable_kunit_folio_alloc(test, 2);
+	unsigned long size = 2 * FAULT_PAGES * PAGE_SIZE;
+	struct user_mm *u = test->priv;
+	unsigned int page, mapped = 0;
+	struct file *file;
+
+	file = pgtable_kunit_shmem_file("fault_state", size);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
+	KUNIT_ASSERT_EQ(test, 0, filemap_add_folio(file->f_mapping, folio, 0,
+						   GFP_KERNEL));
+	folio_mark_uptodate(folio);
+	folio_unlock(folio);
+	KUNIT_EXPECT_EQ(test, USER_ADDR,
+			vm_mmap(file, USER_ADDR, size, PROT_READ,
+				MAP_SHARED | MAP_FIXED, 0));
+	for (page = FAULT_PAGES; page < FAULT_PAGES + 2; page++) {
+		vm_fault_t ret = around_fault(u, page);
+
+		KUNIT_EXPECT_EQ(test, 0,
+				pgtable_kunit_syscall(madvise, USER_ADDR,
+						      (FAULT_PAGES - 1) * PAGE_SIZE,
+						      MADV_DONTNEED));
+		KUNIT_EXPECT_FALSE(test, ret & VM_FAULT_ERROR);
+		if (pte_present(user_mm_pte(u, (unsigned long)fault_word(page))))
+			mapped++;
+		else
+			KUNIT_FAIL(test, "page %u is not mapped", page);
+	}
+	KUNIT_EXPECT_EQ(test, 0, vm_munmap(USER_ADDR, size));
+	folio_lock(folio);
+	filemap_remove_folio(folio);
+	folio_unlock(folio);
+	lru_add_drain_all();
+	fput(file);
+	PGTABLE_KUNIT_DID(test, mapped, "pages mapped");
+}
+
+/* Pages that the faults of a case allocate. A leak of half of them is seen. */
+#define DYING_PAGES	2048U
+
+static const unsigned int dying_orders[] = { 0, USER_BLOCK_ORDER };
+
+static void dying_order_desc(const unsigned int *order, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "order %u", *order);
+}
+
+KUNIT_ARRAY_PARAM(dying_order, dying_orders, dying_order_desc);
+
+static long dying_free(void)
+{
+	lru_add_drain_all();
+	return global_zone_page_state(NR_FREE_PAGES);
+}
+
+/*
+ * The OOM killer takes memory away from a process that still runs. Then a fault
+ * must not map a fresh page of zeros where there was data before: it fails, and
+ * gives back the folio that it has allocated. The case makes so many faults
+ * that lost folios are more than other tasks allocate meanwhile.
+ */
+static void fault_in_dying_mm_frees_folio(struct kunit *test)
+{
+	unsigned int order = *(unsigned int *)test->param_value;
+	unsigned int i, faults = max(DYING_PAGES >> order, 16U);
+	unsigned long size = PAGE_SIZE << order;
+	struct user_mm *u = test->priv;
+	long were;
+
+	pgtable_kunit_thp_set(test, order ? BIT(order) : 0, false);
+	KUNIT_ASSERT_EQ(test, USER_ADDR,
+			vm_mmap(NULL, USER_ADDR, size, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, 0));
+	set_bit(MMF_UNSTABLE, (unsigned long *)&u->mm->flags);
+	KUNIT_EXPECT_EQ(test, -EFAULT, put_user(1, fault_word(0)));
+	were = dying_free();
+	for (i = 0; i < faults; i++)
+		KUNIT_ASSERT_EQ(test, -EFAULT, put_user(1, fault_word(0)));
+	KUNIT_EXPECT_GT_MSG(test, dying_free() - were, -(long)(faults << order) / 2,
+			    "free pages, after %u faults", faults);
+	KUNIT_EXPECT_TRUE(test, pte_none(user_mm_pte(u, USER_ADDR)));
+	clear_bit(MMF_UNSTABLE, (unsigned long *)&u->mm->flags);
+	KUNIT_EXPECT_EQ(test, 0, put_user(1, fault_word(0)));
+	KUNIT_EXPECT_EQ(test, order,
+			folio_order(pfn_folio(pte_pfn(user_mm_pte(u, USER_ADDR)))));
+	KUNIT_EXPECT_EQ(test, 0, vm_munmap(USER_ADDR, size));
+	PGTABLE_KUNIT_DID(test, faults, "faults that fail");
+}
+
+/**
+ * struct free_marker - an entry that has no page
+ * @desc: in words
+ * @marker: the marker in it
+ * @stays: MADV_FREE must keep it
+ */
+static const struct free_marker {
+	const char *desc;
+	unsigned int marker;
+	bool stays;
+} free_markers[] = {
+	{ "poisoned", PTE_MARKER_POISONED, false },
+	{ "userfaultfd", PTE_MARKER_UFFD_WP, true },
+#ifdef PTE_MARKER_GUARD
+	{ "guard", PTE_MARKER_GUARD, true },
+#endif
+};
+
+KUNIT_ARRAY_PARAM_DESC(free_marker, free_markers, desc);
+
+static bool free_set(struct user_mm *u, unsigned long addr, pte_t pte)
+{
+	spinlock_t *ptl;	/* of the table */
+	pte_t *ptep;
+
+	mmap_write_lock(u->mm);
+	ptep = pte_offset_map_lock(u->mm, pmd_off(u->mm, addr), addr, &ptl);
+	if (ptep) {
+		set_pte_at(u->mm, addr, ptep, pte);
+		pte_unmap_unlock(ptep, ptl);
+	}
+	mmap_write_unlock(u->mm);
+	return ptep;
+}
+
+/*
+ * MADV_FREE gives pages up. It removes the marker of a page that is lost, since
+ * its content does not matter any more. Other markers say what has to happen at
+ * the next access, and stay: a guard must go on to catch accesses. The marker is
+ * at each place among three pages.
+ */
+static void madvise_free_keeps_markers(struct kunit *test)
+{
+	const struct free_marker *kind = test->param_value;
+	unsigned int page, i, data, markers = 0;
+	struct user_mm *u = test->priv;
+
+	for (page = 0; page < FAULT_PAGES; page++) {
+		unsigned long addr = (unsigned long)fault_word(page);
+		pte_t pte = make_pte_marker(kind->marker);
+
+		KUNIT_ASSERT_EQ(test, USER_ADDR,
+				vm_mmap(NULL, USER_ADDR, FAULT_PAGES * PAGE_SIZE,
+					PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+					0));
+		for (i = 0; i < FAULT_PAGES; i++) {
+			if (i != page)
+				KUNIT_ASSERT_EQ(test, 0, put_user(i, fault_word(i)));
+		}
+		KUNIT_ASSERT_TRUE(test, free_set(u, addr, pte));
+		KUNIT_ASSERT_EQ(test, 0,
+				pgtable_kunit_syscall(madvise, USER_ADDR,
+						      FAULT_PAGES * PAGE_SIZE,
+						      MADV_FREE));
+		KUNIT_EXPECT_EQ_MSG(test, pte_val(user_mm_pte(u, addr)),
+				    kind->stays ? pte_val(pte) :
+						  pte_val(pgtable_kunit_none()),
+				    "page %u", page);
+		for (i = 0; i < FAULT_PAGES; i++) {
+			if (i == page)
+				continue;
+			KUNIT_EXPECT_EQ(test, 0, get_user(data, fault_word(i)));
+			KUNIT_EXPECT_EQ(test, data, i);
+		}
+		KUNIT_EXPECT_EQ(test, 0,
+				vm_munmap(USER_ADDR, FAULT_PAGES * PAGE_SIZE));
+		markers++;
+	}
+	PGTABLE_KUNIT_DID(test, markers, "markers");
+}
+
+static struct kunit_suite fault_state_suite;
+
+static int fault_state_init(struct kunit *test)
+{
+	int err = pgtable_kunit_case_init(test, &fault_state_suite);
+
+	if (err)
+		return err;
+	test->priv = user_mm_alloc(test);
+	return 0;
+}
+
+static struct kunit_case fault_state_cases[] = {
+	KUNIT_CASE_PARAM(fault_around_counts_hits, miss_kind_gen_params),
+	KUNIT_CASE(fault_around_after_folio),
+	KUNIT_CASE_PARAM(fault_in_dying_mm_frees_folio, dying_order_gen_params),
+	KUNIT_CASE_PARAM(madvise_free_keeps_markers, free_marker_gen_params),
+	{}
+};
+
+static struct kunit_suite fault_state_suite = {
+	.name = "fault_state",
+	.init = fault_state_init,
+	.test_cases = fault_state_cases,
+};
+
+kunit_test_suite(fault_state_suite);
+
+MODULE_DESCRIPTION("KUnit tests for what page faults change besides entries");
+MODULE_LICENSE("GPL");
