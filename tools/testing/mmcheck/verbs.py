@@ -170,7 +170,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "A B JSON",
             "--a 'kunit 6.12.117-1_deb12u1-arm64-4K' --b 'kunit 7.3.4-1_bpo13+1-arm64-4K'",
             {"A": "a run: its folder below O/runs/, or its name in make results", "B": "another run"},
-            fails="a case fails in B and not in A",
+            fails="a case fails in B and not in A, or ran in A and not in B",
         ),
         "report": Verb("one HTML page of all results, failures first", "report"),
         "kcidb": Verb("the results as a submission to KCIDB, in a file", "report.kcidb", "ORIGIN KDIR"),

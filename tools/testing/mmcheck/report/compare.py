@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ..boot import results
 from ..core import command
-from ..core.errors import FAILED, PASSED, UserError
+from ..core.errors import UserError
 from ..core.settings import out_of
-from ..run import record
+from ..run import compare, record
 
 ABSENT = "did not run"
 
@@ -27,25 +27,15 @@ def found(out: Path, variable: str, name: str) -> record.Record:
     return own[-1]
 
 
-def states(one: record.Record) -> dict[str, str]:
-    """The state of each case by its name. Of cases with one name the worst counts."""
-    order = ("failed", "skipped", "passed")
-    every: dict[str, str] = {}
-    for case in one.cases:
-        name = f"{case.suite}.{case.name}".rstrip(".")
-        every[name] = min(case.state, every.get(name, case.state), key=order.index)
-    return every
-
-
 def differences(one: record.Record, two: record.Record) -> list[tuple[str, str, str]]:
     """Each case with another verdict, and its two verdicts; new failures first."""
-    old, new = states(one), states(two)
+    old, new = compare.states(one.cases), compare.states(two.cases)
     changed = [(name, old.get(name, ABSENT), new.get(name, ABSENT)) for name in sorted({**old, **new})]
     return sorted((one for one in changed if one[1] != one[2]), key=lambda one: one[2] != "failed")
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status: FAILED if a case fails in B and not in A."""
+    """The command; returns the exit status, as for kunit.py run --base."""
     out = out_of(environ)
     for name in ("A", "B"):
         if not environ.get(name):
@@ -60,7 +50,7 @@ def run(environ: Mapping[str, str]) -> int:
             print(f"{name:{width}}  {old:11}  {new}")
         for which, it in (("A", one), ("B", two)):
             print(f"{which}: {it.state}: {results.summary(it.cases)}: {it.source or it.label}, {it.id}")
-    return FAILED if any(new == "failed" for _, _, new in changed) else PASSED
+    return compare.difference(one.cases, two.cases).status
 
 
 def main(environ: Mapping[str, str]) -> int:
