@@ -14,7 +14,7 @@
 
 #include <linux/log2.h>
 
-#include "pgtable_kunit.h"
+#include "pte_run.h"
 
 #define CONTPTE_BLOCKS		4
 #define CONTPTE_WINDOW		(CONTPTE_BLOCKS * CONT_PTES)
@@ -115,5 +115,6 @@ void contpte_model_unfold_partial(struct contpte_fixture *f, int start,
 __printf(2, 3)
 bool contpte_check(struct contpte_fixture *f, const char *fmt, ...);
 struct contpte_fixture *contpte_fixture_alloc(struct kunit *test);
+void contpte_ctx_init(struct pte_ctx *c, struct kunit *test);
 
 #endif /* _ARM64_MM_TESTS_CONTPTE_H */
