@@ -153,7 +153,8 @@ struct pte_backend {
 	bool (*own)(enum pte_op_id id);
 	void (*begin)(struct pte_ctx *c, const struct pte_step *step);
 	void (*end)(struct pte_ctx *c, const struct pte_step *step);
-	bool (*ok)(struct pte_ctx *c, bool report, const char *desc);
+	bool (*ok)(struct pte_ctx *c, const struct pte_step *step, bool report,
+		   const char *desc);
 };
 
 extern const struct pte_backend pte_arch_backend;

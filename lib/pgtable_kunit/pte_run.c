@@ -130,7 +130,6 @@ bool pte_ctx_flushes_ok(struct pte_ctx *c, bool report, const char *desc)
 						  PGTABLE_KUNIT_FLUSHES);
 	unsigned long start = 0, end = 0, want_start = 0, want_end = 0;
 
-	tlb->nr = 0;
 	for (i = 0; i < both; i++) {
 		if (tlb->range[i].start !=
 		    pgtable_kunit_table_addr(c->table, c->base + m->flush[i].start) ||
@@ -158,22 +157,32 @@ bool pte_ctx_flushes_ok(struct pte_ctx *c, bool report, const char *desc)
 	return false;
 }
 
+static bool run_ok(struct pte_ctx *c, const struct pte_step *step, bool report)
+{
+	char desc[128] = "";
+	bool ok;
+
+	if (report)
+		pte_step_describe(step, desc, sizeof(desc));
+	ok = c->format->image_ok(c, report, desc);
+	ok &= run_returned_ok(c, step, report, desc);
+	if (c->backend->ok)
+		ok = ok && c->backend->ok(c, step, report, desc);
+	else if (c->tlb)
+		ok &= pte_ctx_flushes_ok(c, report, desc);
+	return ok;
+}
+
 /**
- * pte_op_run() - make a step, in the model and for real
+ * pte_op_make() - make a step, in the model and for real, without a comparison
  * @c: the context
  * @step: the step; it is legal
- * @report: fail the test if they disagree
- *
- * Return: whether the whole table, the value returned and the TLB invalidations
- * agree, and what else the back end knows.
  */
-bool pte_op_run(struct pte_ctx *c, const struct pte_step *step, bool report)
+void pte_op_make(struct pte_ctx *c, const struct pte_step *step)
 {
 	struct pte_model_entry want = step->entry;
 	struct pte_model *m = &c->model;
-	char desc[128] = "";
 	pte_t entry;
-	bool ok;
 
 	if (step->op == PTE_OP_ACCESS_FLAGS)
 		want = pte_model_access(m, step);
@@ -188,16 +197,29 @@ bool pte_op_run(struct pte_ctx *c, const struct pte_step *step, bool report)
 	}
 	if (pte_step_writes(step) && step->flags & PTE_STEP_LEAK)
 		entry = c->format->leak(entry);
-	if (report)
-		pte_step_describe(step, desc, sizeof(desc));
-
 	run_step(c, step, entry);
-	ok = c->format->image_ok(c, report, desc);
-	ok &= run_returned_ok(c, step, report, desc);
-	if (c->backend->ok)
-		ok &= c->backend->ok(c, report, desc);
-	else if (c->tlb)
-		ok &= pte_ctx_flushes_ok(c, report, desc);
+}
+
+/**
+ * pte_op_run() - make a step, in the model and for real, and compare them
+ * @c: the context
+ * @step: the step; it is legal
+ * @report: fail the test if they disagree
+ *
+ * Return: whether the whole table, the value returned and the TLB invalidations
+ * agree, and what else the back end knows.
+ */
+bool pte_op_run(struct pte_ctx *c, const struct pte_step *step, bool report)
+{
+	bool ok;
+
+	pte_op_make(c, step);
+	ok = run_ok(c, step, false);
+	if (!ok && report)
+		run_ok(c, step, true);
+	if (c->tlb)
+		c->tlb->nr = 0;
+	c->model.flushes = 0;
 	return ok;
 }
 

@@ -71,6 +71,7 @@ void pte_ctx_fill(struct pte_ctx *c, unsigned int idx,
 unsigned long pte_ctx_pfn(const struct pte_ctx *c, unsigned int page);
 bool pte_ctx_flushes_ok(struct pte_ctx *c, bool report, const char *desc);
 
+void pte_op_make(struct pte_ctx *c, const struct pte_step *step);
 bool pte_op_run(struct pte_ctx *c, const struct pte_step *step, bool report);
 void pte_op_call(struct pte_ctx *c, enum pte_op_id op, int idx, unsigned int nr,
 		 unsigned int flags, pte_t entry);
