@@ -94,7 +94,7 @@ unsigned int pte_model_room(const struct pte_model *m, unsigned int idx)
 }
 
 static bool model_set_legal(const struct pte_model *m,
-			   const struct pte_step *step)
+			    const struct pte_step *step)
 {
 	const struct pte_model_entry *e = &step->entry;
 
@@ -109,7 +109,7 @@ static bool model_set_legal(const struct pte_model *m,
 }
 
 static bool model_access_legal(const struct pte_model *m,
-			      const struct pte_step *step)
+			       const struct pte_step *step)
 {
 	const struct pte_model_entry *e = &m->entry[step->idx];
 
@@ -397,7 +397,7 @@ struct pte_model_entry pte_model_get(const struct pte_model *m, unsigned int idx
  * Return: that entry, without the contiguous bit.
  */
 struct pte_model_entry pte_model_access(const struct pte_model *m,
-				    const struct pte_step *step)
+					const struct pte_step *step)
 {
 	struct pte_model_entry e = pte_model_get(m, step->idx);
 

@@ -175,6 +175,6 @@ bool pte_model_same_folio(unsigned int page1, unsigned int page2);
 struct pte_model_entry pte_model_get(const struct pte_model *m, unsigned int idx);
 void pte_model_step(struct pte_model *m, const struct pte_step *step);
 struct pte_model_entry pte_model_access(const struct pte_model *m,
-				    const struct pte_step *step);
+					const struct pte_step *step);
 
 #endif /* _PGTABLE_KUNIT_PTE_MODEL_H */

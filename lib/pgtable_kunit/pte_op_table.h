@@ -139,7 +139,8 @@ static void call_pte_batch_hint(struct pte_call *c)
 	  .weight = _weight, .name = #_call, .call = call_##_call,	\
 	  .takes_range = PGTABLE_KUNIT_##_has, .missing = !PGTABLE_KUNIT_##_has, \
 	  .way = { __VA_ARGS__ } }
-#define FULL	{ ", full=0" }, { ", full=1", PTE_STEP_FULL }
+#define FULL0	{ ", full=0" }
+#define FULL1	{ ", full=1", PTE_STEP_FULL }
 
 /* The order of the rows is the order of test cases. */
 static const struct pte_op PTE_OP_TABLE[PTE_OPS] = {
@@ -155,15 +156,17 @@ static const struct pte_op PTE_OP_TABLE[PTE_OPS] = {
 	[PTE_OP_GET_AND_CLEAR] =
 		FOR_ONE(CLEARS, ANYTHING, 2, ptep_get_and_clear),
 	[PTE_OP_GET_AND_CLEAR_FULL] =
-		FOR_RANGE(CLEARS, PAGES, 3, get_and_clear_full_ptes, FULL),
+		FOR_RANGE(CLEARS, PAGES, 3, get_and_clear_full_ptes,
+			  FULL0, FULL1),
 	[PTE_OP_CLEAR_FULL] =
-		FOR_RANGE(CLEARS, PAGES, 2, clear_full_ptes, FULL),
+		FOR_RANGE(CLEARS, PAGES, 2, clear_full_ptes, FULL0, FULL1),
 	[PTE_OP_GET_AND_CLEAR_PTES] =
 		FOR_RANGE(CLEARS, PAGES, 1, get_and_clear_ptes),
 	[PTE_OP_CLEAR_PTES] =
 		FOR_RANGE(CLEARS, PAGES, 1, clear_ptes),
 	[PTE_OP_CLEAR_NONPRESENT] =
-		FOR_RANGE(CLEARS, NOTHING, 1, clear_nonpresent_ptes, FULL),
+		FOR_RANGE(CLEARS, NOTHING, 1, clear_nonpresent_ptes,
+			  FULL0, FULL1),
 	[PTE_OP_MODIFY_PROT] =
 		FOR_RANGE_IF(MODIFY_PROT_RANGES, SETS, SAME, 4, modify_prot_ptes,
 			     { ", writable", PTE_STEP_WRITE }, { ", read-only" },
@@ -207,4 +210,5 @@ static const struct pte_op PTE_OP_TABLE[PTE_OPS] = {
 #undef FOR_ONE
 #undef FOR_RANGE
 #undef FOR_RANGE_IF
-#undef FULL
+#undef FULL0
+#undef FULL1

@@ -317,7 +317,7 @@ void pte_ctx_init(struct pte_ctx *c, struct kunit *test,
 }
 
 static size_t describe_entry(const struct pte_model_entry *e, char *buf,
-				  size_t size)
+			     size_t size)
 {
 	if (e->kind == MODEL_SWAP)
 		return scnprintf(buf, size, " swap entry %u", e->page);

@@ -186,7 +186,8 @@ static void single_entry_unfolds(struct kunit *test)
 					continue;
 				at = contpte_order_converts(o, 0, CONT_PTES, false);
 				if (!at || at >= o->rec->nr) {
-					KUNIT_FAIL(test, "%s of entry %d: not cleared, flushed, set, changed",
+					KUNIT_FAIL(test,
+						   "%s of entry %d: not cleared, flushed, set, changed",
 						   pc.desc, i);
 					return;
 				}

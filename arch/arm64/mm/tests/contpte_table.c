@@ -90,8 +90,8 @@ static bool contpte_image_ok(struct pte_ctx *c, bool report, const char *desc)
 			pgtable_kunit_table_same(table);
 }
 
-static bool contpte_same(struct pte_ctx *c, const struct pte_step *step, pte_t got,
-		      pte_t want)
+static bool contpte_same(struct pte_ctx *c, const struct pte_step *step,
+			 pte_t got, pte_t want)
 {
 	pteval_t differ = contpte_one_dirty(pte_val(got)) ^
 			  contpte_one_dirty(pte_val(want));
