@@ -490,18 +490,18 @@ pgtable_kunit_clear_nonpresent(struct mm_struct *mm, unsigned long addr,
 
 #ifdef PGTABLE_KUNIT_GENERIC
 /*
- * For the one object that compiles the generic functions a second time: those
- * that the tree does not have for ranges.
+ * For the one object that compiles the generic functions a second time: from
+ * here on, the functions that the tree has for ranges are the generic ones.
  */
 #include "pte_range_functions.h"
 
-#ifndef PGTABLE_KUNIT_HAS_MODIFY_PROT_PTES
-#define generic_modify_prot_start_ptes	pgtable_kunit_modify_prot_start
-#define generic_modify_prot_commit_ptes	pgtable_kunit_modify_prot_commit
+#ifdef PGTABLE_KUNIT_HAS_MODIFY_PROT_PTES
+#define pgtable_kunit_modify_prot_start	generic_modify_prot_start_ptes
+#define pgtable_kunit_modify_prot_commit	generic_modify_prot_commit_ptes
 #endif
-#ifndef PGTABLE_KUNIT_HAS_YOUNG_PTES
-#define generic_test_and_clear_young_ptes pgtable_kunit_test_and_clear_young
-#define generic_clear_flush_young_ptes	pgtable_kunit_clear_flush_young
+#ifdef PGTABLE_KUNIT_HAS_YOUNG_PTES
+#define pgtable_kunit_test_and_clear_young generic_test_and_clear_young_ptes
+#define pgtable_kunit_clear_flush_young	generic_clear_flush_young_ptes
 #endif
 #endif /* PGTABLE_KUNIT_GENERIC */
 

@@ -15,10 +15,10 @@
 #define WALK_PRINTED	64
 
 /* Try to leave out the steps from @start to @end - 1, and @other (@nr: none). */
-static bool walk_drop(struct walk_step *step, struct walk_step *tried,
+static bool walk_drop(struct pte_step *step, struct pte_step *tried,
 		      unsigned int *nr, unsigned int start, unsigned int end,
 		      unsigned int other, unsigned int *budget,
-		      bool (*fails)(void *data, const struct walk_step *step,
+		      bool (*fails)(void *data, const struct pte_step *step,
 				    unsigned int nr),
 		      void *data)
 {
@@ -55,10 +55,10 @@ static bool walk_drop(struct walk_step *step, struct walk_step *tried,
  *
  * Return: the number of remaining steps.
  */
-unsigned int walk_shorten(struct walk_step *step, struct walk_step *tried,
+unsigned int walk_shorten(struct pte_step *step, struct pte_step *tried,
 			  unsigned int nr, unsigned int budget,
 			  bool (*fails)(void *data,
-					const struct walk_step *step,
+					const struct pte_step *step,
 					unsigned int nr),
 			  void *data)
 {
@@ -87,7 +87,7 @@ unsigned int walk_shorten(struct walk_step *step, struct walk_step *tried,
 	return nr;
 }
 
-static bool walk_fails(void *data, const struct walk_step *step,
+static bool walk_fails(void *data, const struct pte_step *step,
 		       unsigned int nr)
 {
 	return walk_replay_fails(data, step, nr, false);
@@ -103,15 +103,15 @@ static bool walk_goes_wrong(struct walk *w, u64 from, unsigned int length)
 
 	walk_seed(w, from);
 	while (w->nr < length) {
-		struct walk_step *step = &w->step[w->nr];
+		struct pte_step *step = &w->step[w->nr];
 
 		walk_draw(w, step);
 		w->nr++;
 		w->count[step->op]++;
-		if (!walk_step_ok(w, step, false))
+		if (!walk_step_ok(w, step))
 			return true;
-		for (i = 0; i < WALK_WINDOW; i += WALK_BLOCK) {
-			if (w->model.entry[i].cont) {
+		for (i = 0; i < MODEL_WINDOW; i += MODEL_BLOCK) {
+			if (w->c.model.entry[i].cont) {
 				w->folded_steps++;
 				break;
 			}
@@ -154,15 +154,15 @@ static void walk_report(struct walk *w, unsigned int length)
 	}
 
 	walk_seed(w, best_seed);
-	KUNIT_FAIL(w->test,
+	KUNIT_FAIL(w->c.test,
 		   "%s.seed=%llu %s.steps=%u goes wrong in step %u; these %u steps are enough, from entry %u of the table on:",
-		   w->name, w->seed, w->name, length, made, best, w->base);
+		   w->name, w->seed, w->name, length, made, best, w->c.base);
 	for (i = 0; i < min(best, WALK_PRINTED); i++) {
-		walk_describe(&w->best[i], buf, sizeof(buf));
-		kunit_err(w->test, "%3u: %s\n", i, buf);
+		pte_step_describe(&w->best[i], buf, sizeof(buf));
+		kunit_err(w->c.test, "%3u: %s\n", i, buf);
 	}
 	if (!walk_replay_fails(w, w->best, best, true))
-		KUNIT_FAIL(w->test, "not when they are made once more");
+		KUNIT_FAIL(w->c.test, "not when they are made once more");
 }
 
 static void walk_info(struct walk *w, ulong done)
@@ -171,12 +171,12 @@ static void walk_info(struct walk *w, ulong done)
 	size_t len = 0;
 	unsigned int i;
 
-	for (i = 0; i < WALK_OPS; i++)
+	for (i = 0; i < PTE_OPS; i++)
 		len += scnprintf(buf + len, sizeof(buf) - len, ", %s %lu",
-				 walk_op_name(i), w->count[i]);
-	kunit_info(w->test, "%lu steps, %lu with a folded block, %lu folds, %lu unfolds%s\n",
-		   done, w->folded_steps, w->model.nr_folds,
-		   w->model.nr_unfolds, buf);
+				 w->c.backend->ops[i].name, w->count[i]);
+	kunit_info(w->c.test, "%lu steps, %lu with a folded block, %lu folds, %lu unfolds%s\n",
+		   done, w->folded_steps, w->c.model.nr_folds,
+		   w->c.model.nr_unfolds, buf);
 }
 
 static ulong walk_case_steps(ulong number, ulong steps)
@@ -220,7 +220,7 @@ unsigned long walk_case(struct walk *w, const void *which, ulong steps,
 	ulong todo = walk_case_steps(number, steps);
 
 	seed += number * (WALK_CASE / WALK_LENGTH);
-	kunit_info(w->test, "%s.seed=%llu %s.steps=%lu\n", w->name, seed,
+	kunit_info(w->c.test, "%s.seed=%llu %s.steps=%lu\n", w->name, seed,
 		   w->name, todo);
 	while (done < todo) {
 		unsigned int length = min(todo - done, WALK_LENGTH);

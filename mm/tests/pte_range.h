@@ -12,11 +12,9 @@
 
 #include "walk.h"
 
-bool pte_range_is_own(enum walk_op op, bool single);
+extern const struct pte_backend pte_range_generic_backend;
 
-extern const struct walk_functions pte_range_generic_functions;
-
-struct walk *pte_range_walk_alloc(struct kunit *test, const char *name,
-				  bool generic);
+void pte_range_ctx_init(struct pte_ctx *c, struct kunit *test,
+			const struct pte_backend *backend);
 
 #endif /* _MM_TESTS_PTE_RANGE_H */

@@ -9,56 +9,55 @@
 #define PGTABLE_KUNIT_GENERIC
 #include "pte_range.h"
 
-const struct walk_functions pte_range_generic_functions = {
-	.set_ptes = generic_set_ptes,
-	.get_and_clear_full_ptes = generic_get_and_clear_full_ptes,
-	.clear_full_ptes = generic_clear_full_ptes,
-	.wrprotect_ptes = generic_wrprotect_ptes,
-	.clear_young_dirty_ptes = generic_clear_young_dirty_ptes,
-	.test_and_clear_young_ptes = generic_test_and_clear_young_ptes,
-	.clear_flush_young_ptes = generic_clear_flush_young_ptes,
-	.modify_prot_start_ptes = generic_modify_prot_start_ptes,
-	.modify_prot_commit_ptes = generic_modify_prot_commit_ptes,
-};
-
-/**
- * pte_range_is_own() - whether an architecture has a function of its own
- * @op: the function
- * @single: the form for one entry is meant
- *
- * Return: whether the architecture does not use the generic function.
- */
-bool pte_range_is_own(enum walk_op op, bool single)
+/* The architecture has a function of its own, so the generic one is another. */
+static bool generic_own(enum pte_op_id id)
 {
-	if (single)
-		return false;
-	switch (op) {
+	switch (id) {
 	default:
 		return false;
 #ifdef set_ptes
-	case WALK_SET:
+	case PTE_OP_SET_PTES:
 #endif
 #ifdef get_and_clear_full_ptes
-	case WALK_GET_AND_CLEAR_FULL:
+	case PTE_OP_GET_AND_CLEAR_FULL:
 #endif
 #ifdef clear_full_ptes
-	case WALK_CLEAR_FULL:
+	case PTE_OP_CLEAR_FULL:
 #endif
 #ifdef wrprotect_ptes
-	case WALK_WRPROTECT:
+	case PTE_OP_WRPROTECT_PTES:
 #endif
 #ifdef clear_young_dirty_ptes
-	case WALK_CLEAR_YOUNG_DIRTY:
+	case PTE_OP_CLEAR_YOUNG_DIRTY:
 #endif
 #ifdef test_and_clear_young_ptes
-	case WALK_TEST_YOUNG_PTES:
+	case PTE_OP_TEST_YOUNG_PTES:
 #endif
 #ifdef clear_flush_young_ptes
-	case WALK_FLUSH_YOUNG_PTES:
+	case PTE_OP_FLUSH_YOUNG_PTES:
 #endif
 #ifdef modify_prot_start_ptes
-	case WALK_MODIFY_PROT:
+	case PTE_OP_MODIFY_PROT:
 #endif
 		return true;
 	}
 }
+
+#undef set_ptes
+#undef get_and_clear_full_ptes
+#undef clear_full_ptes
+#undef wrprotect_ptes
+#undef clear_young_dirty_ptes
+#define set_ptes		generic_set_ptes
+#define get_and_clear_full_ptes	generic_get_and_clear_full_ptes
+#define clear_full_ptes		generic_clear_full_ptes
+#define wrprotect_ptes		generic_wrprotect_ptes
+#define clear_young_dirty_ptes	generic_clear_young_dirty_ptes
+#define PTE_OP_TABLE		generic_ops
+#include "pte_op_table.h"
+
+const struct pte_backend pte_range_generic_backend = {
+	.name = "generic ",
+	.ops = generic_ops,
+	.own = generic_own,
+};

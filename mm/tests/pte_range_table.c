@@ -9,21 +9,21 @@
 
 #include "pte_range.h"
 
-static pte_t range_encode(const struct walk *w, const struct walk_entry *e)
+static pte_t range_encode(const struct pte_ctx *c, const struct pte_model_entry *e)
 {
 	unsigned long flags = VM_SHARED;
 	pte_t pte;
 
-	if (e->kind == WALK_NONE)
+	if (e->kind == MODEL_NONE)
 		return pgtable_kunit_none();
-	if (e->kind == WALK_SWAP)
+	if (e->kind == MODEL_SWAP)
 		return swp_entry_to_pte(swp_entry(0, e->page + 1));
 
-	if (e->kind == WALK_VALID)
+	if (e->kind == MODEL_VALID)
 		flags |= VM_READ | VM_WRITE;
-	if (e->kind == WALK_VALID && e->exec)
+	if (e->kind == MODEL_VALID && e->exec)
 		flags |= VM_EXEC;
-	pte = pfn_pte(walk_page_pfn(w, e->page), vm_get_page_prot(flags));
+	pte = pfn_pte(pte_ctx_pfn(c, e->page), vm_get_page_prot(flags));
 	pte = pte_mkold(pte_mkclean(pte));
 	if (!e->write)
 		pte = pte_wrprotect(pte);
@@ -57,28 +57,28 @@ static bool range_same_entry(pte_t got, pte_t want)
 	       pte_same(range_rest(got), range_rest(want));
 }
 
-static bool range_same(struct walk *w, const struct walk_step *step, pte_t got,
+static bool range_same(struct pte_ctx *c, const struct pte_step *step, pte_t got,
 		       pte_t want)
 {
 	return range_same_entry(got, want);
 }
 
-static bool range_image_ok(struct walk *w, bool report, const char *desc)
+static bool range_image_ok(struct pte_ctx *c, bool report, const char *desc)
 {
-	struct pgtable_kunit_table *table = w->table;
+	struct pgtable_kunit_table *table = c->table;
 	struct pgtable_kunit_pte_diff diff;
 	unsigned int i;
 
-	for (i = 0; i < WALK_WINDOW; i++) {
-		pte_t *ptep = table->pte + w->base + i, got = ptep_get(ptep);
-		struct walk_entry e = walk_model_get(&w->model, i);
-		pte_t want = range_encode(w, &e);
+	for (i = 0; i < MODEL_WINDOW; i++) {
+		pte_t *ptep = table->pte + c->base + i, got = ptep_get(ptep);
+		struct pte_model_entry e = pte_model_get(&c->model, i);
+		pte_t want = range_encode(c, &e);
 
-		table->want[w->base + i] = READ_ONCE(*ptep);
+		table->want[c->base + i] = READ_ONCE(*ptep);
 		if (range_same_entry(got, want))
 			continue;
 		if (report)
-			KUNIT_FAIL(w->test,
+			KUNIT_FAIL(c->test,
 				   "%s: entry %u is %016llx, expected %016llx%s",
 				   desc, i, (u64)pte_val(got),
 				   (u64)pte_val(want),
@@ -93,14 +93,14 @@ static void range_hardware(pte_t *ptep, unsigned int flags)
 {
 	pte_t pte = READ_ONCE(*ptep);
 
-	if (flags & WALK_YOUNG)
+	if (flags & PTE_STEP_YOUNG)
 		pte = pte_mkyoung(pte);
-	if (flags & WALK_DIRTY)
+	if (flags & PTE_STEP_DIRTY)
 		pte = pte_mkdirty(pte);
 	WRITE_ONCE(*ptep, pte);
 }
 
-static const struct walk_ops range_walk_ops = {
+static const struct pte_format range_format = {
 	.encode = range_encode,
 	.image_ok = range_image_ok,
 	.same = range_same,
@@ -114,41 +114,33 @@ static unsigned int range_has(void)
 	unsigned int has = 0;
 
 	if (pgtable_kunit_uffd(pgtable_kunit_mkuffd(pte)))
-		has |= WALK_HAS_UFFD;
+		has |= MODEL_HAS_UFFD;
 	if (pte_special(pte_mkspecial(pte)))
-		has |= WALK_HAS_SPECIAL;
+		has |= MODEL_HAS_SPECIAL;
 	if (pte_soft_dirty(pte_mksoft_dirty(pte)))
-		has |= WALK_HAS_SOFT_DIRTY;
+		has |= MODEL_HAS_SOFT_DIRTY;
 	return has;
 }
 
 /**
- * pte_range_walk_alloc() - make a walk
+ * pte_range_ctx_init() - prepare a table for functions on ranges
+ * @c: the context; zeroed
  * @test: the test that is to own it
- * @name: of the suite
- * @generic: call the generic functions, not the architecture's
+ * @backend: the functions: the architecture's or the generic ones
  *
  * The generic functions unfold a contiguous block where others need not, and
  * then the pages of the block do not fit their addresses.
- *
- * Return: the walk; it has no seed yet.
  */
-struct walk *pte_range_walk_alloc(struct kunit *test, const char *name,
-				  bool generic)
+void pte_range_ctx_init(struct pte_ctx *c, struct kunit *test,
+			const struct pte_backend *backend)
 {
-	struct pgtable_kunit_table *table = pgtable_kunit_table_alloc(test);
-	struct folio *folio;
-	struct walk *w;
-
-	folio = pgtable_kunit_folio_alloc(test, ilog2(WALK_FOLIO_PAGES) + 1);
-	w = walk_alloc(test, name, &range_walk_ops, table, folio);
-	w->model.has = range_has();
-	if (generic) {
-		w->functions = &pte_range_generic_functions;
-		w->model.folds = false;
-		w->shift = 1;
-		w->pair_pfn = w->pfn + WALK_FOLIO_PAGES;
+	pte_ctx_init(c, test, &range_format, ilog2(MODEL_FOLIO_PAGES) + 1);
+	c->model.has = range_has();
+	if (backend == &pte_range_generic_backend) {
+		c->backend = backend;
+		c->model.folds = false;
+		c->shift = 1;
+		c->pair_pfn = c->pfn + MODEL_FOLIO_PAGES;
 	}
-	walk_avoid_known(w);
-	return w;
+	pte_ctx_avoid_known(c);
 }

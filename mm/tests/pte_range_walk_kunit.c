@@ -39,13 +39,14 @@ static PGTABLE_KUNIT_GEN_PARAMS(range_walk)
 	return walk_next_case(prev, steps, desc);
 }
 
-static void range_walk(struct kunit *test, bool generic)
+static void range_walk(struct kunit *test, const struct pte_backend *backend)
 {
 	struct walk *w;
 
 	if (range_walk_reported)
 		kunit_skip(test, "a walk has gone wrong before");
-	w = pte_range_walk_alloc(test, "pte_range_walk", generic);
+	w = walk_alloc(test, "pte_range_walk");
+	pte_range_ctx_init(&w->c, test, backend);
 	range_walk_reported = !walk_case(w, test->param_value, steps,
 					 range_walk_first_seed);
 }
@@ -57,7 +58,7 @@ static void range_walk(struct kunit *test, bool generic)
  */
 static void arch_functions_match_model(struct kunit *test)
 {
-	range_walk(test, false);
+	range_walk(test, &pte_arch_backend);
 }
 
 /*
@@ -66,7 +67,7 @@ static void arch_functions_match_model(struct kunit *test)
  */
 static void generic_functions_match_model(struct kunit *test)
 {
-	range_walk(test, true);
+	range_walk(test, &pte_range_generic_backend);
 }
 
 static struct kunit_suite pte_range_walk_suite;

@@ -7,70 +7,77 @@
  * its entries have PTE_CONT. The model has the image that the table should
  * have, and the list of expected TLB invalidations in their order. There is one
  * invalidation for each block that is converted, of exactly this block, and the
- * function under test may add its own.
+ * function under test may add its own. pte_model.h has the model, pte_run.h the
+ * calls. For entries with bits that the model does not know, a case changes the
+ * expected image itself.
  */
 #ifndef _ARM64_MM_TESTS_CONTPTE_H
 #define _ARM64_MM_TESTS_CONTPTE_H
 
 #include <linux/log2.h>
 
-#include "pgtable_kunit.h"
+#include "pte_run.h"
 
-#define CONTPTE_BLOCKS		4
-#define CONTPTE_WINDOW		(CONTPTE_BLOCKS * CONT_PTES)
+#define CONTPTE_BLOCKS		MODEL_BLOCKS
+#define CONTPTE_WINDOW		MODEL_WINDOW
 #define CONTPTE_TABLE_BLOCKS	(PTRS_PER_PTE / CONT_PTES)
 #define CONTPTE_ORDER		ilog2(CONT_PTES)
 
 /* Without CONFIG_ARM64_CONTPTE only the contiguous bit is different. */
-#define CONTPTE_FOLDS		IS_ENABLED(CONFIG_ARM64_CONTPTE)
-
-/* The largest number of invalidations by one call under test. */
-#define CONTPTE_FLUSHES		4
+#define CONTPTE_FOLDS		MODEL_FOLDS
 
 /* A place in a block that means none of its entries. */
 #define CONTPTE_NOWHERE		CONT_PTES
 
-/**
- * struct contpte_fixture - what a case works on
- * @test: the test
- * @table: the table
- * @vma: for functions that need a VMA; only its mm is set
- * @tlb: the TLB invalidations of the table's mm
- * @folio: twice as large as the window, so that pages can be misaligned
- * @flushes: number of TLB invalidations that the model expects
- * @flush: the expected invalidations
- */
-struct contpte_fixture {
-	struct kunit *test;
-	struct pgtable_kunit_table *table;
-	struct vm_area_struct vma;
-	struct pgtable_kunit_tlb *tlb;
-	struct folio *folio;
-	unsigned int flushes;
-	struct contpte_flush {
-		int idx;
-		int nr;
-	} flush[CONTPTE_FLUSHES];
-};
-
 unsigned int contpte_next(unsigned int i);
 
-static inline pte_t *contpte_ptep(struct contpte_fixture *f, int idx)
+static inline pte_t *contpte_ptep(struct pte_ctx *f, int idx)
 {
 	return f->table->pte + idx;
 }
 
-static inline unsigned long contpte_addr(struct contpte_fixture *f, int idx)
+static inline unsigned long contpte_addr(struct pte_ctx *f, int idx)
 {
 	return pgtable_kunit_table_addr(f->table, idx);
 }
 
+/* Make one call of a function, and compare everything with the model. */
+static inline bool contpte_step(struct pte_ctx *f, enum pte_op_id op, int idx,
+				unsigned int nr, unsigned int flags)
+{
+	const struct pte_step step = {
+		.op = op, .flags = flags, .idx = idx, .nr = nr,
+	};
+
+	return pte_op_run(f, &step, true);
+}
+
+/* Make one call that sets entries. */
+static inline bool contpte_set(struct pte_ctx *f, int idx, unsigned int nr,
+			       struct pte_model_entry entry, unsigned int flags)
+{
+	const struct pte_step step = {
+		.op = nr == 1 ? PTE_OP_SET_PTE_AT : PTE_OP_SET_PTES,
+		.flags = flags, .idx = idx, .nr = nr, .entry = entry,
+	};
+
+	return pte_op_run(f, &step, true);
+}
+
 /* An entry for a page of the folio: writable, old and clean. */
-static inline pte_t contpte_pte(struct contpte_fixture *f, unsigned int page)
+static inline pte_t contpte_pte(struct pte_ctx *f, unsigned int page)
 {
 	pgprot_t prot = vm_get_page_prot(VM_READ | VM_WRITE | VM_SHARED);
 
 	return pte_mkold(pte_mkclean(pfn_pte(folio_pfn(f->folio) + page, prot)));
+}
+
+/* The same entry in the model. */
+static inline struct pte_model_entry contpte_entry(unsigned int page)
+{
+	return (struct pte_model_entry){
+		.kind = MODEL_VALID, .write = true, .page = page,
+	};
 }
 
 /* Set only the bit; pte_mkcont() may set more. */
@@ -101,19 +108,21 @@ static inline void contpte_skip_unless_folds(struct kunit *test)
 		kunit_skip(test, "needs CONFIG_ARM64_CONTPTE");
 }
 
-void contpte_fill(struct contpte_fixture *f, int idx, unsigned int page,
+void contpte_fill(struct pte_ctx *f, int idx, unsigned int page,
 		  bool folded, unsigned int young, unsigned int dirty);
-void contpte_reset(struct contpte_fixture *f);
-void contpte_fill_window(struct contpte_fixture *f, int base, unsigned int mask,
+void contpte_reset(struct pte_ctx *f);
+void contpte_fill_window(struct pte_ctx *f, int base, unsigned int mask,
 			 unsigned int young, unsigned int dirty);
-bool contpte_set_none(struct contpte_fixture *f);
-void contpte_model_flush(struct contpte_fixture *f, int idx, int nr);
-void contpte_model_convert(struct contpte_fixture *f, int idx, bool fold);
-void contpte_model_unfold(struct contpte_fixture *f, int idx);
-void contpte_model_unfold_partial(struct contpte_fixture *f, int start,
+bool contpte_set_none(struct pte_ctx *f);
+void contpte_model_flush(struct pte_ctx *f, int idx, int nr);
+void contpte_model_convert(struct pte_ctx *f, int idx, bool fold);
+void contpte_model_unfold(struct pte_ctx *f, int idx);
+void contpte_model_unfold_partial(struct pte_ctx *f, int start,
 				  int end);
 __printf(2, 3)
-bool contpte_check(struct contpte_fixture *f, const char *fmt, ...);
-struct contpte_fixture *contpte_fixture_alloc(struct kunit *test);
+bool contpte_check(struct pte_ctx *f, const char *fmt, ...);
+struct pte_ctx *contpte_fixture_alloc(struct kunit *test);
+void contpte_ctx_init(struct pte_ctx *c, struct kunit *test);
+void contpte_kernel_mm(struct pte_ctx *f, struct mm_struct *mm);
 
 #endif /* _ARM64_MM_TESTS_CONTPTE_H */

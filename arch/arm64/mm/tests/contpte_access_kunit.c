@@ -23,119 +23,80 @@
 
 #include "contpte.h"
 
-#define ACCESS_FLAGS	(PTE_RDONLY | PTE_AF | PTE_WRITE | PTE_DIRTY)
-
-/* The states of a readable entry, by its flags. */
+/* The states of a readable entry. */
 static const struct access_state {
 	const char *desc;
-	pteval_t flags;
+	struct pte_model_entry e;
 } access_states[] = {
-	{ "read-only", PTE_RDONLY },
-	{ "read-only, young", PTE_RDONLY | PTE_AF },
-	{ "read-only, dirty", PTE_RDONLY | PTE_DIRTY },
-	{ "read-only, young, dirty", PTE_RDONLY | PTE_DIRTY | PTE_AF },
-	{ "writable", PTE_WRITE | PTE_RDONLY },
-	{ "writable, young", PTE_WRITE | PTE_RDONLY | PTE_AF },
-	{ "writable, dirty in hardware", PTE_WRITE },
-	{ "writable, young, dirty in hardware", PTE_WRITE | PTE_AF },
-	{ "writable, dirty", PTE_WRITE | PTE_DIRTY },
-	{ "writable, young, dirty", PTE_WRITE | PTE_DIRTY | PTE_AF },
+	{ "read-only", {} },
+	{ "read-only, young", { .young = true } },
+	{ "read-only, dirty", { .sw_dirty = true } },
+	{ "read-only, young, dirty", { .young = true, .sw_dirty = true } },
+	{ "writable", { .write = true } },
+	{ "writable, young", { .write = true, .young = true } },
+	{ "writable, dirty in hardware", { .write = true, .hw_dirty = true } },
+	{ "writable, young, dirty in hardware",
+	  { .write = true, .young = true, .hw_dirty = true } },
+	{ "writable, dirty",
+	  { .write = true, .hw_dirty = true, .sw_dirty = true } },
+	{ "writable, young, dirty",
+	  { .write = true, .young = true, .hw_dirty = true, .sw_dirty = true } },
 };
 
 KUNIT_ARRAY_PARAM_DESC(access_state, access_states, desc);
 
-static pte_t access_pte(struct contpte_fixture *f, unsigned int page,
-			pteval_t flags)
+static struct pte_model_entry access_entry(const struct access_state *state,
+					   unsigned int page)
 {
-	return __pte((pte_val(contpte_pte(f, page)) & ~ACCESS_FLAGS) | flags);
-}
+	struct pte_model_entry e = state->e;
 
-/* The entry, with the more permissive of its own flags and @flags. */
-static pte_t access_merge(pte_t pte, pteval_t flags)
-{
-	pteval_t rdonly = pte_val(pte) & flags & PTE_RDONLY;
-	pteval_t others = (pte_val(pte) | flags) & ~PTE_RDONLY;
-
-	return __pte(others | rdonly);
+	e.kind = MODEL_VALID;
+	e.page = page;
+	return e;
 }
 
 /* What the table has before the call. */
 struct access_block {
 	bool folded;
-	pteval_t flags;		/* of all entries of the block but one */
-	pteval_t odd_flags;
+	const struct access_state *state;	/* of all entries of the block but one */
+	const struct access_state *odd_state;
 	unsigned int odd;
 };
 
-static void access_fill(struct contpte_fixture *f,
-			const struct access_block *block)
+static void access_fill(struct pte_ctx *f, const struct access_block *block)
 {
 	unsigned int i;
 
-	contpte_reset(f);
+	pte_ctx_reset(f);
 	for (i = 0; i < 3 * CONT_PTES; i++) {
 		bool odd = i == CONT_PTES + block->odd;
-		pte_t pte = access_pte(f, i, odd ? block->odd_flags :
-						   block->flags);
+		struct pte_model_entry e;
 
-		if (block->folded)
-			pte = contpte_mkfolded(pte);
-		pgtable_kunit_table_set(f->table, i, pte);
+		e = access_entry(odd ? block->odd_state : block->state, i);
+		e.cont = block->folded && CONTPTE_FOLDS;
+		pte_ctx_fill(f, i, &e);
 	}
-}
-
-static bool access_model(struct contpte_fixture *f, unsigned int idx,
-			 pteval_t flags, bool dirty)
-{
-	unsigned int first = ALIGN_DOWN(idx, CONT_PTES), nr = CONT_PTES, i;
-	pte_t *want = f->table->want;
-	bool noop = true;
-
-	if (!pte_valid_cont(want[idx])) {
-		first = idx;
-		nr = 1;
-	}
-	for (i = first; i < first + nr; i++)
-		noop &= (pte_val(want[i]) & ACCESS_FLAGS) == flags;
-	if (noop)
-		return false;
-
-	if ((pte_val(want[idx]) ^ flags) & PTE_WRITE && nr > 1) {
-		contpte_model_unfold(f, idx);
-		first = idx;
-		nr = 1;
-	}
-	for (i = first; i < first + nr; i++)
-		want[i] = access_merge(want[i], flags);
-	if (dirty)
-		contpte_model_flush(f, first, nr);
-	return true;
 }
 
 /* Make one call. The entry that is passed always maps the first page. */
-static bool access_try(struct contpte_fixture *f,
-		       const struct access_block *block, unsigned int at,
-		       pteval_t flags, int dirty)
+static bool access_try(struct pte_ctx *f, const struct access_block *block,
+		       unsigned int at, const struct access_state *state,
+		       bool dirty)
 {
 	unsigned int idx = CONT_PTES + at;
-	pte_t entry = access_pte(f, block->folded ? 0 : idx, flags);
-	bool got, want;
+	const struct pte_step step = {
+		.op = PTE_OP_ACCESS_FLAGS, .idx = idx, .nr = 1,
+		.flags = PTE_STEP_GIVEN | (dirty ? PTE_STEP_FLUSH : 0) |
+			 (CONTPTE_FOLDS && at % 2 ? PTE_STEP_LEAK : 0),
+		.entry = access_entry(state, block->folded ? 0 : idx),
+	};
 
 	access_fill(f, block);
-	if (CONTPTE_FOLDS && at % 2)
-		entry = contpte_mkcont(entry);
-	got = ptep_set_access_flags(&f->vma, contpte_addr(f, idx),
-				    contpte_ptep(f, idx), entry, dirty);
-	want = access_model(f, idx, flags, dirty);
-
-	if (contpte_check(f, "flags %llx of entry %u, dirty=%d, block %llx, entry %u of it %llx",
-			  flags, at, dirty, block->flags, block->odd,
-			  block->odd_flags) && got == want)
+	if (pte_op_run(f, &step, true))
 		return true;
-	KUNIT_EXPECT_EQ_MSG(f->test, got, want,
-			    "flags %llx of entry %u, dirty=%d, block %llx, entry %u of it %llx",
-			    flags, at, dirty, block->flags, block->odd,
-			    block->odd_flags);
+	kunit_err(f->test, "entry %u of a block that is %s, but entry %u is %s, is to be %s\n",
+		  at, block->state->desc, block->odd, block->odd_state->desc,
+		  state->desc);
 	return false;
 }
 
@@ -152,29 +113,29 @@ static void access_all(struct kunit *test, bool folded)
 #endif
 	};
 	const struct access_state *state = test->param_value;
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int calls = 0, failed = 0;
-	unsigned int odd, flags, at, n;
+	unsigned int odd, wanted, at, n;
 	int dirty;
 
 	for (odd = 0; odd < ARRAY_SIZE(access_states); odd++) {
 		struct access_block block = {
 			.folded = folded,
-			.flags = state->flags,
-			.odd_flags = access_states[odd].flags,
+			.state = state,
+			.odd_state = &access_states[odd],
 		};
 
 		/* The entries of a folded block agree on the write bit. */
-		if (folded && (block.flags ^ block.odd_flags) & PTE_WRITE)
+		if (folded && state->e.write != block.odd_state->e.write)
 			continue;
 		for (n = 0; n < ARRAY_SIZE(places) * ARRAY_SIZE(places); n++) {
 			at = places[n % ARRAY_SIZE(places)];
 			block.odd = places[n / ARRAY_SIZE(places)];
-			for (flags = 0; flags < ARRAY_SIZE(access_states); flags++) {
+			for (wanted = 0; wanted < ARRAY_SIZE(access_states); wanted++) {
 				for (dirty = 0; dirty <= 1; dirty++) {
 					calls++;
 					if (!access_try(f, &block, at,
-							access_states[flags].flags,
+							&access_states[wanted],
 							dirty) &&
 					    ++failed == PGTABLE_KUNIT_ENOUGH)
 						return;
@@ -219,25 +180,25 @@ static void ptep_set_access_flags_protnone(struct kunit *test)
 {
 	const struct access_block block = {
 		.folded = true,
-		.flags = PTE_WRITE | PTE_RDONLY,
+		.state = &access_states[4],
+		.odd_state = &access_states[4],
 		.odd = CONTPTE_NOWHERE,
 	};
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int i, at = CONT_PTES + 1;
-	pte_t pte, entry;
+	pte_t pte;
 
+	KUNIT_ASSERT_STREQ(test, block.state->desc, "writable");
 	access_fill(f, &block);
 	for (i = CONT_PTES; i < 2 * CONT_PTES; i++) {
 		pte = pte_modify(contpte_pte(f, i), vm_get_page_prot(VM_NONE));
 		pgtable_kunit_table_set(f->table, i, contpte_mkcont(pte));
 	}
 
-	pte = f->table->want[at];
-	entry = pte_mkdirty(pte_mkyoung(pte));
-	KUNIT_EXPECT_TRUE(test,
-			  ptep_set_access_flags(&f->vma, contpte_addr(f, at),
-						contpte_ptep(f, at), entry, 1));
-	f->table->want[at] = access_merge(pte, pte_val(entry) & ACCESS_FLAGS);
+	pte = pte_mkdirty(pte_mkyoung(f->table->want[at]));
+	pte_op_call(f, PTE_OP_ACCESS_FLAGS, at, 1, PTE_STEP_FLUSH, pte);
+	KUNIT_EXPECT_EQ(test, f->number, 1);
+	f->table->want[at] = pte;
 	contpte_model_flush(f, at, 1);
 	contpte_check(f, "PROT_NONE");
 }

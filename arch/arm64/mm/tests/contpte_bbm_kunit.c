@@ -95,7 +95,7 @@ KUNIT_ARRAY_PARAM_DESC(bbm_sequence, bbm_sequences, desc);
 
 #define BBM_FIRST	CONT_PTES
 
-static pte_t bbm_pte(struct contpte_fixture *f, char step, int i)
+static pte_t bbm_pte(struct pte_ctx *f, char step, int i)
 {
 	pte_t pte = contpte_pte(f, BBM_FIRST + i);
 
@@ -132,7 +132,7 @@ static int bbm_entries(char step)
 	return strchr("NCRo", step) ? 1 : CONT_PTES;
 }
 
-static void bbm_step(struct contpte_fixture *f, struct contpte_bbm *bbm,
+static void bbm_step(struct pte_ctx *f, struct contpte_bbm *bbm,
 		     char step)
 {
 	int i;
@@ -161,7 +161,7 @@ static void checker_knows_sequence(struct kunit *test)
 {
 	const struct bbm_sequence *seq = test->param_value;
 	struct contpte_order *o = test->priv;
-	struct contpte_fixture *f = o->f;
+	struct pte_ctx *f = o->f;
 	struct contpte_bbm *bbm = o->bbm;
 	pte_t *pte;
 	int side, i;
@@ -197,7 +197,7 @@ static void checker_knows_sequence(struct kunit *test)
 static void checker_names_first_entry(struct kunit *test)
 {
 	struct contpte_order *o = test->priv;
-	struct contpte_fixture *f = o->f;
+	struct pte_ctx *f = o->f;
 	struct contpte_bbm *bbm = o->bbm;
 	int i;
 
@@ -249,11 +249,11 @@ static void bbm_raw_write(struct contpte_order *o, pte_t *ptep, pte_t pte)
 	pgtable_kunit_record_end(ptep, true);
 }
 
-static pte_t bbm_fold(struct contpte_order *o, unsigned long addr, pte_t *ptep,
-		      unsigned int nr)
+static void bbm_fold(struct contpte_order *o, const struct bbm_flush *flush)
 {
-	const struct bbm_flush *flush = o->data;
-	unsigned int i;
+	unsigned long addr = contpte_addr(o->f, BBM_FIRST);
+	pte_t *ptep = contpte_ptep(o->f, BBM_FIRST);
+	unsigned int i, nr = CONT_PTES;
 
 	for (i = 0; i < nr; i++)
 		bbm_raw_write(o, ptep + i, __pte(0));
@@ -263,7 +263,6 @@ static pte_t bbm_fold(struct contpte_order *o, unsigned long addr, pte_t *ptep,
 				   flush->flags);
 	for (i = 0; i < nr; i++)
 		bbm_raw_write(o, ptep + i, bbm_pte(o->f, 'c', i));
-	return __pte(0);
 }
 
 /*
@@ -274,16 +273,13 @@ static pte_t bbm_fold(struct contpte_order *o, unsigned long addr, pte_t *ptep,
  */
 static void checker_knows_flush(struct kunit *test)
 {
-	static const struct contpte_order_op fold = { "fold", bbm_fold };
-	const struct contpte_order_call call = {
-		.op = &fold, .start = BBM_FIRST, .end = BBM_FIRST + CONT_PTES,
-	};
 	const struct bbm_flush *flush = test->param_value;
 	struct contpte_order *o = test->priv;
 
-	contpte_order_fill(o, 0);
-	o->data = (void *)flush;
-	contpte_order_run(o, &call);
+	contpte_order_fill(o, 0, false);
+	contpte_order_start(o);
+	bbm_fold(o, flush);
+	contpte_order_stop(o, BBM_FIRST, BBM_FIRST + CONT_PTES);
 	KUNIT_EXPECT_STREQ(test, contpte_bbm_rule_name(o->bbm->rule),
 			   contpte_bbm_rule_name(flush->rule));
 	KUNIT_EXPECT_EQ(test, o->rec->writes, 2 * CONT_PTES);

@@ -23,23 +23,6 @@
 #include "contpte_order.h"
 
 /*
- * Set one entry; its page is @data pages after the page that fits its address.
- */
-static pte_t cost_set(struct contpte_order *o, unsigned long addr, pte_t *ptep,
-		      unsigned int nr)
-{
-	int *off = o->data, idx = ptep - o->f->table->pte;
-
-	recorded_set_ptes(o->f->table->mm, addr, ptep,
-			  contpte_pte(o->f, idx + *off), nr);
-	return __pte(0);
-}
-
-static const struct contpte_order_op cost_set_op = {
-	"set_ptes", cost_set, CONTPTE_OP_SINGLE | CONTPTE_OP_WRITES,
-};
-
-/*
  * Pages that are not aligned like their addresses can never be folded. Each
  * call reads the entry that it replaces, since this entry may be folded, and
  * writes it. The call reads no other entry, even at the last address of a
@@ -49,39 +32,21 @@ static const struct contpte_order_op cost_set_op = {
 static void set_pte_at_out_of_step_reads_itself(struct kunit *test)
 {
 	static const int offsets[] = { 1, CONT_PTES / 2, CONT_PTES - 1 };
-	struct contpte_order_call call = { .op = &cost_set_op };
 	struct contpte_order *o = test->priv;
-	unsigned int i, sets = 0;
-	int off;
+	unsigned int i, idx, sets = 0;
 
-	o->data = &off;
 	for (i = 0; i < ARRAY_SIZE(offsets); i++) {
-		off = offsets[i];
 		contpte_reset(o->f);
-		for (call.start = 0; call.start < CONTPTE_WINDOW - CONT_PTES;
-		     call.start++) {
-			call.end = call.start + 1;
-			contpte_order_run(o, &call);
-			if (!contpte_order_flushes(o, NULL, 0) ||
-			    !contpte_order_accesses(o, 1, 1))
+		for (idx = 0; idx < CONTPTE_WINDOW - CONT_PTES; idx++) {
+			if (!contpte_set(o->f, idx, 1,
+					 contpte_entry(idx + offsets[i]), 0) ||
+			    !contpte_order_accesses(o, 1, 1, true, "set_pte_at"))
 				return;
 			sets += o->rec->writes;
 		}
 	}
 	PGTABLE_KUNIT_DID(test, sets, "entries set");
 }
-
-static pte_t cost_wrprotect(struct contpte_order *o, unsigned long addr,
-			    pte_t *ptep, unsigned int nr)
-{
-	recorded_wrprotect_ptes(o->f->table->mm, addr, ptep, nr);
-	return __pte(0);
-}
-
-static const struct contpte_order_op cost_wrprotect_op = {
-	"wrprotect_ptes", cost_wrprotect,
-	CONTPTE_OP_SINGLE | CONTPTE_OP_UNFOLDS | CONTPTE_OP_WRITES,
-};
 
 /*
  * fork() write-protects entries one by one if folios are small. If the entry is
@@ -92,19 +57,17 @@ static const struct contpte_order_op cost_wrprotect_op = {
  */
 static void wrprotect_ptes_of_one_reads_once(struct kunit *test)
 {
-	struct contpte_order_call call = { .op = &cost_wrprotect_op };
 	struct contpte_order *o = test->priv;
-	unsigned int writes, calls = 0;
+	unsigned int mask, idx, writes, calls = 0;
 
-	for (call.start = 0; call.start < 2 * CONT_PTES; call.start++) {
-		call.end = call.start + 1;
-		for (call.mask = 0; call.mask <= CONTPTE_ORDER_ALL;
-		     call.mask += CONTPTE_ORDER_ALL) {
-			contpte_order_fill(o, call.mask);
-			contpte_order_run(o, &call);
-			writes = call.mask ? 2 * CONT_PTES + 1 : 1;
-			if (!contpte_order_obeys(o) ||
-			    !contpte_order_accesses(o, 1, writes))
+	for (idx = 0; idx < 2 * CONT_PTES; idx++) {
+		for (mask = 0; mask <= CONTPTE_ORDER_ALL;
+		     mask += CONTPTE_ORDER_ALL) {
+			contpte_order_fill(o, mask, false);
+			writes = mask ? 2 * CONT_PTES + 1 : 1;
+			if (!contpte_step(o->f, PTE_OP_WRPROTECT_PTES, idx, 1, 0) ||
+			    !contpte_order_accesses(o, 1, writes, true,
+						    "wrprotect_ptes"))
 				return;
 			KUNIT_EXPECT_EQ(test, o->rec->writes, writes);
 			calls++;

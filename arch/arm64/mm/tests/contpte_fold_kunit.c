@@ -20,7 +20,7 @@
 #include "contpte.h"
 #include "contpte_odd.h"
 
-static void fold_set(struct contpte_fixture *f, int idx, pte_t pte)
+static void fold_set(struct pte_ctx *f, int idx, pte_t pte)
 {
 	set_pte_at(f->table->mm, contpte_addr(f, idx), contpte_ptep(f, idx),
 		   pte);
@@ -49,7 +49,7 @@ static void set_pte_at_ascending(struct kunit *test)
 	const unsigned int at[] = {
 		0, 1, CONT_PTES / 2, CONT_PTES - 1, CONTPTE_NOWHERE,
 	};
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int p, y, d, i;
 
 	for (p = 0; p < ARRAY_SIZE(places); p++) {
@@ -88,7 +88,7 @@ static void set_pte_at_ascending(struct kunit *test)
  */
 static void set_pte_at_descending(struct kunit *test)
 {
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	int i;
 
 	for (i = CONT_PTES - 1; i >= 0; i--)
@@ -116,7 +116,7 @@ static void set_pte_at_descending(struct kunit *test)
  */
 static void set_pte_at_misaligned(struct kunit *test)
 {
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int off, i;
 
 	for (off = 1; off < CONT_PTES; off++) {
@@ -138,7 +138,7 @@ KUNIT_ARRAY_PARAM_DESC(contpte_odd, contpte_odds, desc);
 static void set_pte_at_one_entry_odd(struct kunit *test)
 {
 	const struct contpte_odd *odd = test->param_value;
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int at, i;
 
 	for (at = 0; at < CONT_PTES; at++) {
@@ -165,7 +165,7 @@ static void set_pte_at_one_entry_odd(struct kunit *test)
 static void set_pte_at_all_odd(struct kunit *test)
 {
 	const struct contpte_odd *odd = test->param_value;
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int i;
 
 	for (i = 0; i < CONT_PTES; i++)
@@ -182,7 +182,7 @@ static void set_pte_at_all_odd(struct kunit *test)
  */
 static void set_pte_at_leaked_bit(struct kunit *test)
 {
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int i;
 
 	contpte_skip_unless_folds(test);
@@ -206,7 +206,7 @@ static void set_pte_at_leaked_bit(struct kunit *test)
  */
 static void set_pte_at_low_address(struct kunit *test)
 {
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int i;
 
 	f->table->addr = 0;
@@ -233,7 +233,7 @@ static void fold_free_pages(void *page)
 static void set_pte_at_single_pages(struct kunit *test)
 {
 	struct page *page = alloc_pages(GFP_KERNEL, CONTPTE_ORDER);
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, page);
@@ -255,7 +255,7 @@ static void set_pte_at_single_pages(struct kunit *test)
  */
 static void set_pte_at_two_folios(struct kunit *test)
 {
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	struct folio *pair[2];
 	unsigned int i;
 
@@ -275,7 +275,7 @@ static void set_pte_at_two_folios(struct kunit *test)
  */
 static void set_pte_at_into_folded(struct kunit *test)
 {
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int i, mid = CONT_PTES;
 
 	for (i = 0; i < CONT_PTES; i++) {
@@ -300,7 +300,7 @@ static void set_pte_at_into_folded(struct kunit *test)
  */
 static void set_pte_at_again_and_again(struct kunit *test)
 {
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int i, last = CONT_PTES - 1;
 
 	contpte_fill(f, 0, 0, true, CONTPTE_NOWHERE, CONTPTE_NOWHERE);

@@ -26,7 +26,11 @@
 
 #include "contpte_order.h"
 
-KUNIT_ARRAY_PARAM_DESC(contpte_order_op, contpte_order_ops, desc);
+static PGTABLE_KUNIT_GEN_PARAMS(contpte_order_op)
+{
+	return pte_case_next(&contpte_recorded_backend, prev,
+			     contpte_order_wanted, desc);
+}
 
 /* Hardware uses the entry that is about to be accessed. */
 #define HW_SAME		(-1)
@@ -61,68 +65,92 @@ static void hw_before(struct contpte_order *o, int idx)
 		event->done = entry;
 }
 
-/* Is the bit where the contract of the function wants it? */
-static bool hw_kept(struct contpte_order *o, const struct hw_event *event,
-		    pte_t got)
+/* Does the function set an entry that fits its neighbours? */
+static bool hw_sets_same(const struct pte_case *pc)
+{
+	return pc->id == PTE_OP_SET_PTE_AT && pc->flags & PTE_STEP_SAME;
+}
+
+/* Has the entry the bit in the model? */
+static bool hw_has(const struct pte_model_entry *e, bool dirty)
+{
+	return dirty ? e->hw_dirty || e->sw_dirty : e->young;
+}
+
+/*
+ * Is the bit in the entry, or in the value that the function returned? If the
+ * model drops a bit that was there before the call, the function may drop it.
+ */
+static bool hw_kept(struct contpte_order *o, const struct pte_step *step,
+		    struct pte_model *m, const struct hw_event *event)
 {
 	pte_t pte = READ_ONCE(*contpte_ptep(o->f, event->done));
-	const struct contpte_order_call *call = &o->call;
-	unsigned int flags = call->op->flags;
-	int first, last;
-	bool in;
+	struct pte_model_entry *e = &m->entry[event->done];
+	bool dirty = event->dirty, is, returned;
 
-	in = event->done >= call->start && event->done < call->end;
-	if (in && (flags & CONTPTE_OP_GONE)) {
-		if (!(flags & CONTPTE_OP_RETURNS))
-			return true;
-		pte = got;
-	}
-
-	contpte_order_expand(call, &first, &last);
-	in = event->done >= first && event->done < last;
-	if (event->dirty)
-		return pte_dirty(pte) || (in && (flags & CONTPTE_OP_CLEAN));
-	return pte_young(pte) || (in && (flags & CONTPTE_OP_OLD)) ||
-	       (in && (flags & CONTPTE_OP_YOUNG) && pte_young(got));
+	is = pte_present(pte) && (dirty ? pte_dirty(pte) : pte_young(pte));
+	if (is)
+		return true;
+	e->young = true;
+	e->hw_dirty = dirty;
+	pte_model_step(m, step);
+	if (hw_has(e, dirty))
+		return false;
+	if (m->returns == MODEL_RETURNS_ENTRY && hw_has(&m->ret, dirty))
+		return dirty ? pte_dirty(o->f->got) : pte_young(o->f->got);
+	returned = m->returns == MODEL_RETURNS_NUMBER && !dirty;
+	return !returned || o->f->number;
 }
 
 /* Repeat one call with one entry: hardware acts before each access in turn. */
-static bool hw_each_access(struct contpte_order *o,
+static bool hw_each_access(struct contpte_order *o, const struct pte_case *pc,
 			   const struct contpte_order_call *call, int entry,
 			   bool dirty, unsigned int *events)
 {
 	struct hw_event event = { .entry = entry, .dirty = dirty };
-	int last = call->end - 1;
-	pte_t got;
+	static struct pte_model before;
 
 	o->data = &event;
+	contpte_order_bbml3(o, call->bbml3);
 	for (event.at = 0; ; event.at++) {
+		const struct pte_model_entry none = {};
+		struct pte_step step;
+
 		event.seen = 0;
 		event.done = INT_MIN;
-		contpte_order_fill(o, call->mask);
-		if (call->op->flags & CONTPTE_OP_FOLDS)
+		contpte_order_fill(o, call->mask, false);
+		step = contpte_order_step(o, pc, call);
+		/* The same page is new here, and may complete a block. */
+		if (hw_sets_same(pc)) {
 			pgtable_kunit_raw_clear(o->f->table->mm,
-						contpte_addr(o->f, last),
-						contpte_ptep(o->f, last));
-		got = contpte_order_run(o, call);
+						contpte_addr(o->f, step.idx),
+						contpte_ptep(o->f, step.idx));
+			o->f->model.entry[step.idx] = none;
+		}
+		before = o->f->model;
+		o->hardware = hw_before;
+		pte_op_make(o->f, &step);
+		o->hardware = NULL;
 		if (event.at >= event.seen)
 			return true;
 		if (event.done == INT_MIN)
 			continue;
 		(*events)++;
-		if (!hw_kept(o, &event, got)) {
-			contpte_order_fail(o, "loses that entry %d became %s before access %u",
-					   event.done, dirty ? "dirty" : "young",
-					   event.at);
+		if (!hw_kept(o, &step, &before, &event)) {
+			KUNIT_FAIL(o->f->test,
+				   "%s of [%d, %d), folded blocks %#x, bbml3=%d: loses that entry %d became %s before access %u",
+				   pc->desc, call->start, call->end, call->mask,
+				   call->bbml3, event.done,
+				   dirty ? "dirty" : "young", event.at);
 			return false;
 		}
-		if (!contpte_order_obeys(o))
+		if (!contpte_order_obeys(o, true, pc->desc))
 			return false;
 	}
 }
 
 /* Repeat one call, with or without BBM level 3, for each way to use the pages. */
-static bool hw_each_use(struct contpte_order *o,
+static bool hw_each_use(struct contpte_order *o, const struct pte_case *pc,
 			struct contpte_order_call *call, unsigned int *events)
 {
 	const int n = CONT_PTES;
@@ -137,8 +165,10 @@ static bool hw_each_use(struct contpte_order *o,
 	for (i = 0; i < tries; i++) {
 		for (side = 0; side < PGTABLE_KUNIT_BBM_SIDES; side++) {
 			call->bbml3 = side;
-			if (!hw_each_access(o, call, entries[i], false, events) ||
-			    !hw_each_access(o, call, entries[i], true, events))
+			if (!hw_each_access(o, pc, call, entries[i], false,
+					    events) ||
+			    !hw_each_access(o, pc, call, entries[i], true,
+					    events))
 				return false;
 		}
 	}
@@ -171,26 +201,26 @@ static void hardware_update_kept(struct kunit *test)
 		{ n - 1, n }, { 0, 1 }, { n / 2, n / 2 + 1 }, { 0, n },
 		{ 1, n - 1 }, { n / 2, n + n / 2 },
 	};
-	struct contpte_order_call call = { .op = test->param_value };
+	const struct pte_case pc = pte_case_get(&contpte_recorded_backend,
+						test->param_value);
+	struct contpte_order_call call = {};
 	struct contpte_order *o = test->priv;
 	unsigned int i, events = 0;
 
-	o->hardware = hw_before;
 	for (i = 0; i < ARRAY_SIZE(ranges); i++) {
 		call.start = ranges[i].start;
 		call.end = ranges[i].end;
-		if ((call.op->flags & CONTPTE_OP_SINGLE) &&
-		    call.end > call.start + 1)
+		if (!pc.op->takes_range && call.end > call.start + 1)
 			break;
 
 		call.mask = 0;
-		if (!hw_each_use(o, &call, &events))
+		if (!hw_each_use(o, &pc, &call, &events))
 			return;
 		/* A new entry is not in a folded block. */
-		if (call.op->flags & CONTPTE_OP_FOLDS)
+		if (hw_sets_same(&pc))
 			continue;
 		call.mask = CONTPTE_ORDER_ALL;
-		if (!hw_each_use(o, &call, &events))
+		if (!hw_each_use(o, &pc, &call, &events))
 			return;
 	}
 	PGTABLE_KUNIT_DID(test, events, "events");
@@ -209,7 +239,7 @@ enum hw_block {
 	HW_BLOCKS,
 };
 
-static pte_t hw_block_pte(struct contpte_fixture *f, enum hw_block block, int i)
+static pte_t hw_block_pte(struct pte_ctx *f, enum hw_block block, int i)
 {
 	bool last = i == CONT_PTES - 1;
 	pte_t pte = contpte_mkcont(contpte_pte(f, i));
@@ -237,7 +267,7 @@ static pte_t hw_block_pte(struct contpte_fixture *f, enum hw_block block, int i)
 }
 
 /* What a reader gets from a block in a stable state. */
-static pte_t hw_block_get(struct contpte_fixture *f, enum hw_block block, int i)
+static pte_t hw_block_get(struct pte_ctx *f, enum hw_block block, int i)
 {
 	pte_t pte = hw_block_pte(f, block, i);
 	int n;
@@ -329,26 +359,14 @@ static bool hw_one_state(pte_t got, pte_t was, pte_t is)
 		(same && pte_dirty(got) == pte_dirty(is)));
 }
 
-static pte_t hw_get_lockless(struct contpte_order *o, unsigned long addr,
-			     pte_t *ptep, unsigned int nr)
-{
-	return recorded_ptep_get_lockless(ptep);
-}
-
 static bool hw_read(struct contpte_order *o, enum hw_block from, int i,
 		    struct hw_writer *w)
 {
-	static const struct contpte_order_op op = {
-		"ptep_get_lockless", hw_get_lockless,
-	};
-	const struct contpte_order_call call = {
-		.op = &op, .start = i, .end = i + 1,
-	};
 	pte_t got, was, is;
 	int n;
 
 	o->hardware = NULL;
-	contpte_order_fill(o, 0);
+	contpte_order_fill(o, 0, false);
 	for (n = 0; n < CONT_PTES; n++) {
 		pte_t *ptep = contpte_ptep(o->f, n);
 		pte_t pte = hw_block_pte(o->f, from, n);
@@ -364,17 +382,20 @@ static bool hw_read(struct contpte_order *o, enum hw_block from, int i,
 	w->seen = 0;
 	w->first = 0;
 	w->wrote = 0;
-	got = contpte_order_run(o, &call);
+	contpte_order_start(o);
+	pte_op_call(o->f, PTE_OP_GET_LOCKLESS, i, 1, 0, __pte(0));
+	contpte_order_stop(o, i, i + 1);
+	got = o->f->got;
 
 	was = hw_block_get(o->f, from, i);
 	is = hw_block_get(o->f, w->to, i);
 	if (hw_one_state(got, was, is) ||
 	    (pte_none(got) && hw_was_none(w, i)))
 		return true;
-	contpte_order_fail(o,
-			   "block %d becomes %d before access %u, %u entries each: returns %016llx, expected %016llx or %016llx",
-			   from, w->to, w->at, w->rate, pte_val(got),
-			   pte_val(was), pte_val(is));
+	KUNIT_FAIL(o->f->test,
+		   "entry %d: block %d becomes %d before access %u, %u entries each: returns %016llx, expected %016llx or %016llx",
+		   i, from, w->to, w->at, w->rate, pte_val(got), pte_val(was),
+		   pte_val(is));
 	return false;
 }
 

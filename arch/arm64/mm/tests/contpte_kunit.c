@@ -36,29 +36,16 @@
  */
 static void set_ptes_range(struct kunit *test)
 {
-	unsigned int start, end, off, i, ranges = 0, failed = 0;
-	struct contpte_fixture *f = test->priv;
+	unsigned int start, end, off, ranges = 0, failed = 0;
+	struct pte_ctx *f = test->priv;
 
 	for (start = 0; start < 3 * CONT_PTES; start = contpte_next(start)) {
 		for (end = start + 2; end < CONTPTE_WINDOW + 1; end = contpte_next(end)) {
 			for (off = 0; off < CONT_PTES; off = contpte_next(off)) {
 				contpte_reset(f);
-				set_ptes(f->table->mm, contpte_addr(f, start),
-					 contpte_ptep(f, start),
-					 contpte_pte(f, off + start),
-					 end - start);
-				for (i = start; i < end; i++) {
-					unsigned int block = ALIGN_DOWN(i, CONT_PTES);
-					pte_t pte = contpte_pte(f, off + i);
-
-					if (!off && block >= start &&
-					    block + CONT_PTES <= end)
-						pte = contpte_mkfolded(pte);
-					f->table->want[i] = pte;
-				}
 				ranges++;
-				if (!contpte_check(f, "set_ptes of [%u, %u), PFN off by %u",
-						   start, end, off) &&
+				if (!contpte_set(f, start, end - start,
+						 contpte_entry(off + start), 0) &&
 				    ++failed == PGTABLE_KUNIT_ENOUGH)
 					return;
 			}
@@ -73,7 +60,7 @@ static void set_ptes_range(struct kunit *test)
  */
 static void set_ptes_to_table_end(struct kunit *test)
 {
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int nr = min(PTRS_PER_PTE, 512);
 	unsigned int start = PTRS_PER_PTE - nr, i;
 
@@ -93,9 +80,7 @@ static void set_ptes_to_table_end(struct kunit *test)
  */
 static void set_ptes_leaked_bit(struct kunit *test)
 {
-	struct contpte_fixture *f = test->priv;
-	unsigned int i;
-	pte_t pte;
+	struct pte_ctx *f = test->priv;
 
 	contpte_skip_unless_folds(test);
 	if (contpte_set_none(f))
@@ -105,12 +90,7 @@ static void set_ptes_leaked_bit(struct kunit *test)
 	contpte_check(f, "set_ptes of PROT_NONE with PTE_CONT");
 
 	contpte_reset(f);
-	pte = contpte_mkcont(contpte_pte(f, 0));
-	set_ptes(f->table->mm, f->table->addr, f->table->pte, pte,
-		 CONT_PTES - 1);
-	for (i = 0; i < CONT_PTES - 1; i++)
-		f->table->want[i] = contpte_pte(f, i);
-	contpte_check(f, "set_ptes of less than a block with PTE_CONT");
+	contpte_set(f, 0, CONT_PTES - 1, contpte_entry(0), PTE_STEP_LEAK);
 }
 
 /*
@@ -119,19 +99,13 @@ static void set_ptes_leaked_bit(struct kunit *test)
  */
 static void set_ptes_kernel_mm(struct kunit *test)
 {
-	struct contpte_fixture *f = test->priv;
-	unsigned int i;
+	struct pte_ctx *f = test->priv;
+	struct mm_struct *mm = f->table->mm;
 
-	set_ptes(&init_mm, f->table->addr, f->table->pte, contpte_pte(f, 0),
-		 CONTPTE_WINDOW);
-	for (i = 0; i < CONTPTE_WINDOW; i++)
-		f->table->want[i] = contpte_pte(f, i);
-	contpte_check(f, "set_ptes in init_mm");
-
-	/* The table belongs to another mm. */
-	for (i = 0; i < CONTPTE_WINDOW; i++)
-		pgtable_kunit_raw_clear(&init_mm, contpte_addr(f, i),
-					contpte_ptep(f, i));
+	contpte_kernel_mm(f, &init_mm);
+	contpte_set(f, 0, CONTPTE_WINDOW, contpte_entry(0), 0);
+	contpte_reset(f);
+	f->table->mm = mm;
 }
 
 /*
@@ -143,7 +117,7 @@ static void set_ptes_kernel_mm(struct kunit *test)
 static void set_pte_at_migration_entry_young(struct kunit *test)
 {
 #ifdef CONFIG_MIGRATION
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned long pfn = folio_pfn(f->folio);
 	swp_entry_t entry = make_readable_migration_entry(pfn);
 	pte_t old, young, got;
@@ -178,119 +152,17 @@ static void set_pte_at_migration_entry_young(struct kunit *test)
 #endif
 }
 
-/* A function that clears or write-protects entries. */
-struct contpte_op {
-	const char *desc;
-	pte_t (*run)(struct mm_struct *mm, unsigned long addr, pte_t *ptep,
-		     unsigned int nr);
-	bool single;		/* it works on one entry */
-	bool clears;
-	bool returns;		/* it returns the first entry, with merged bits */
-};
-
-static pte_t op_get_and_clear(struct mm_struct *mm, unsigned long addr,
-			      pte_t *ptep, unsigned int nr)
+/* The functions that replace, clear or write-protect pages. */
+static bool op_wanted(const struct pte_case *pc)
 {
-	return get_and_clear_full_ptes(mm, addr, ptep, nr, 0);
+	return pc->op->finds != PTE_OP_FINDS_NOTHING &&
+	       (pc->op->does == PTE_OP_SETS || pc->op->does == PTE_OP_CLEARS ||
+		pc->op->does == PTE_OP_PROTECTS);
 }
 
-static pte_t op_get_and_clear_full(struct mm_struct *mm, unsigned long addr,
-				   pte_t *ptep, unsigned int nr)
+static PGTABLE_KUNIT_GEN_PARAMS(contpte_op)
 {
-	return get_and_clear_full_ptes(mm, addr, ptep, nr, 1);
-}
-
-static pte_t op_clear(struct mm_struct *mm, unsigned long addr, pte_t *ptep,
-		      unsigned int nr)
-{
-	clear_full_ptes(mm, addr, ptep, nr, 0);
-	return __pte(0);
-}
-
-static pte_t op_clear_all(struct mm_struct *mm, unsigned long addr,
-			  pte_t *ptep, unsigned int nr)
-{
-	clear_full_ptes(mm, addr, ptep, nr, 1);
-	return __pte(0);
-}
-
-static pte_t op_wrprotect(struct mm_struct *mm, unsigned long addr, pte_t *ptep,
-			  unsigned int nr)
-{
-	wrprotect_ptes(mm, addr, ptep, nr);
-	return __pte(0);
-}
-
-static pte_t op_single_clear(struct mm_struct *mm, unsigned long addr,
-			     pte_t *ptep, unsigned int nr)
-{
-	pte_t old = pgtable_kunit_raw_get(ptep);
-
-	pte_clear(mm, addr, ptep);
-	pgtable_kunit_uncount(mm, addr, ptep, old);
-	return __pte(0);
-}
-
-static pte_t op_single_get_and_clear(struct mm_struct *mm, unsigned long addr,
-				     pte_t *ptep, unsigned int nr)
-{
-	return ptep_get_and_clear(mm, addr, ptep);
-}
-
-static pte_t op_single_wrprotect(struct mm_struct *mm, unsigned long addr,
-				 pte_t *ptep, unsigned int nr)
-{
-	ptep_set_wrprotect(mm, addr, ptep);
-	return __pte(0);
-}
-
-static const struct contpte_op contpte_ops[] = {
-	{ .desc = "get_and_clear_full_ptes, full=0", .run = op_get_and_clear,
-	  .clears = true, .returns = true },
-	{ .desc = "get_and_clear_full_ptes, full=1",
-	  .run = op_get_and_clear_full, .clears = true, .returns = true },
-	{ .desc = "clear_full_ptes, full=0", .run = op_clear, .clears = true },
-	{ .desc = "clear_full_ptes, full=1", .run = op_clear_all,
-	  .clears = true },
-	{ .desc = "wrprotect_ptes", .run = op_wrprotect },
-	{ .desc = "pte_clear", .run = op_single_clear, .single = true,
-	  .clears = true },
-	{ .desc = "ptep_get_and_clear", .run = op_single_get_and_clear,
-	  .single = true, .clears = true, .returns = true },
-	{ .desc = "ptep_set_wrprotect", .run = op_single_wrprotect,
-	  .single = true },
-};
-
-KUNIT_ARRAY_PARAM_DESC(contpte_op, contpte_ops, desc);
-
-static pte_t op_model(struct contpte_fixture *f, const struct contpte_op *op,
-		      int start, int end)
-{
-	pte_t *want = f->table->want, first;
-	bool young = false, dirty = false;
-	int i;
-
-	contpte_model_unfold_partial(f, start, end);
-	first = want[start];
-	for (i = start; i < end; i++) {
-		young |= pte_young(want[i]);
-		dirty |= pte_dirty(want[i]);
-		want[i] = op->clears ? __pte(0) : pte_wrprotect(want[i]);
-	}
-	if (!op->returns)
-		return __pte(0);
-	if (young)
-		first = pte_mkyoung(first);
-	if (dirty)
-		first = pte_mkdirty(first);
-	return first;
-}
-
-/* Drop the contiguous bit, which may leak, and use one form of dirty. */
-static pte_t op_returned(pte_t pte)
-{
-	pte = pte_mknoncont(pte);
-	return pte_dirty(pte) ? pte_mkdirty(pte) : pte;
+	return pte_case_next(&pte_arch_backend, prev, op_wanted, desc);
 }
 
 /*
@@ -307,104 +179,40 @@ static pte_t op_returned(pte_t pte)
  *
  * Accessed and dirty bits of an unfolded block spread to all its entries. The
  * value returned has the accessed and dirty bits of all entries that were
- * cleared. The case tries every range in four blocks, folded in every way,
- * since the decision about the first block must not depend on the last. The
- * window is at either end of the table.
+ * cleared. mprotect() takes entries out and puts them back with other bits
+ * [233]. Putting them back gives these two bits to all entries, and the
+ * contiguous bit to the blocks that the range covers.
+ *
+ * The case tries every range in four blocks, folded in every way, since the
+ * decision about the first block must not depend on the last. The window is at
+ * either end of the table.
  */
 static void range_op_matches_model(struct kunit *test)
 {
-	const struct contpte_op *op = test->param_value;
+	const struct pte_case pc = pte_case_get(&pte_arch_backend,
+						test->param_value);
 	unsigned int start, end, mask, ranges = 0, failed = 0;
-	struct contpte_fixture *f = test->priv;
-	struct pgtable_kunit_pte_diff diff;
+	struct pte_ctx *f = test->priv;
+	struct pte_step step = { .op = pc.id, .flags = pc.flags };
 
 	for (mask = 0; mask < BIT(CONTPTE_BLOCKS); mask++) {
 		int base = mask & 1 ? 0 : PTRS_PER_PTE - CONTPTE_WINDOW;
 
 		for (start = 0; start < CONTPTE_WINDOW; start = contpte_next(start)) {
 			for (end = start + 1; end < CONTPTE_WINDOW + 1; end = contpte_next(end)) {
-				pte_t got, want;
-				bool ok;
-
-				if (op->single && end > start + 1)
+				if (!pc.op->takes_range && end > start + 1)
 					break;
 				contpte_fill_window(f, base, mask, start + mask,
 						    end);
-				got = op->run(f->table->mm,
-					      contpte_addr(f, base + start),
-					      contpte_ptep(f, base + start),
-					      end - start);
-				want = op_model(f, op, base + start, base + end);
-
+				step.idx = start;
+				step.nr = end - start;
+				step.entry = pte_case_entry(&pc, &f->model.entry[start]);
 				ranges++;
-				ok = contpte_check(f, "%s of [%u, %u), folded blocks %#x",
-						   op->desc, start, end, mask);
-				got = op_returned(got);
-				want = op_returned(want);
-				if (!pte_same(got, want)) {
-					KUNIT_FAIL(test,
-						   "%s of [%u, %u), folded blocks %#x returns %016llx, expected %016llx%s",
-						   op->desc, start, end, mask,
-						   pte_val(got), pte_val(want),
-						   pgtable_kunit_pte_diff(&diff, got, want));
-					ok = false;
-				}
-				if (!ok && ++failed == PGTABLE_KUNIT_ENOUGH)
-					return;
-			}
-		}
-	}
-	PGTABLE_KUNIT_DID(test, ranges, "ranges");
-}
-
-/*
- * mprotect() takes entries out and puts them back with other bits [contpte
- * 233]. Taking them out unfolds the blocks that the range covers in part. It
- * returns the first entry with the accessed and dirty bits of all entries, and
- * perhaps the contiguous bit. Putting them back gives these two bits to all
- * entries, and the contiguous bit to the blocks that the range covers:
- *
- *	entries	|cccccccc|cccccccc|cccccccc|cccccccc|
- *	range	       <------------------->
- *	after	|nnnnnnRR|RcRcRcRc|RcRcRcRc|RRnnnnnn|
- */
-static void modify_prot_range(struct kunit *test)
-{
-	static const struct contpte_op op = { .clears = true, .returns = true };
-	unsigned int start, end, nr, mask, i, ranges = 0, failed = 0;
-	struct contpte_fixture *f = test->priv;
-	struct vm_area_struct *vma = &f->vma;
-
-	for (mask = 0; mask < BIT(CONTPTE_BLOCKS); mask += BIT(CONTPTE_BLOCKS) - 1) {
-		for (start = 0; start < CONTPTE_WINDOW; start = contpte_next(start)) {
-			for (end = start + 1; end < CONTPTE_WINDOW + 1; end = contpte_next(end)) {
-				unsigned long addr = contpte_addr(f, start);
-				pte_t *ptep = contpte_ptep(f, start), pte, want;
-
-				if (end > start + 1 &&
-				    !PGTABLE_KUNIT_MODIFY_PROT_RANGES)
-					break;
-				contpte_fill_window(f, 0, mask, start, end);
-				nr = end - start;
-				pte = pgtable_kunit_modify_prot_start(vma, addr,
-								      ptep, nr);
-				want = pte_wrprotect(pte);
-				pgtable_kunit_modify_prot_commit(vma, addr, ptep,
-								 pte, want, nr);
-
-				want = pte_wrprotect(op_model(f, &op, start, end));
-				for (i = start; i < end; i++) {
-					unsigned int block = ALIGN_DOWN(i, CONT_PTES);
-
-					pte = pte_mknoncont(pte_advance_pfn(want, i - start));
-					if (block >= start && block + CONT_PTES <= end)
-						pte = contpte_mkfolded(pte);
-					f->table->want[i] = pte;
-				}
-				ranges++;
-				if (!contpte_check(f, "modify_prot of [%u, %u), folded blocks %#x",
-						   start, end, mask) &&
-				    ++failed == PGTABLE_KUNIT_ENOUGH)
+				if (pte_op_run(f, &step, true))
+					continue;
+				kunit_err(test, "%s, folded blocks %#x\n",
+					  pc.desc, mask);
+				if (++failed == PGTABLE_KUNIT_ENOUGH)
 					return;
 			}
 		}
@@ -438,7 +246,7 @@ static void modify_prot_erratum(struct kunit *test)
 	bool affected = IS_ENABLED(CONFIG_ARM64_ERRATUM_2645198) &&
 			cpus_have_final_cap(ARM64_WORKAROUND_2645198);
 	static const unsigned int nrs[] = { 1, 2, CONT_PTES - 1, CONT_PTES };
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int n, p, i, calls = 0, flushes = 0;
 
 	for (p = 0; p < ARRAY_SIZE(erratum_prots); p++) {
@@ -462,7 +270,7 @@ static void modify_prot_erratum(struct kunit *test)
 			memset(f->table->want, 0, nr * sizeof(pte_t));
 			if (affected && prot->exec)
 				contpte_model_flush(f, 0, nr);
-			flushes += f->flushes;
+			flushes += f->model.flushes;
 			contpte_check(f, "%u entries of %s taken out", nr,
 				      prot->desc);
 			pgtable_kunit_modify_prot_commit(&f->vma,
@@ -485,7 +293,7 @@ static void flush_tlb_check(struct kunit *test, unsigned long start,
 			    unsigned long end, unsigned long stride,
 			    unsigned long told_start, unsigned long told_end)
 {
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int form;
 
 	for (form = 0; form < 4; form++) {
@@ -511,7 +319,7 @@ static void flush_tlb_check(struct kunit *test, unsigned long start,
  */
 static void flush_tlb_range_rounds(struct kunit *test)
 {
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int start, end, i;
 
 	for (i = 0; i < ARRAY_SIZE(flush_strides); i++) {
@@ -539,7 +347,7 @@ static void flush_tlb_range_rounds(struct kunit *test)
  */
 static void flush_tlb_range_too_long(struct kunit *test)
 {
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned long start = contpte_addr(f, 0), most;
 	unsigned int i;
 
@@ -577,7 +385,6 @@ static struct kunit_case contpte_cases[] = {
 	KUNIT_CASE(set_pte_at_migration_entry_young),
 	KUNIT_CASE_PARAM_ATTR(range_op_matches_model, contpte_op_gen_params,
 			      PGTABLE_KUNIT_SLOW),
-	KUNIT_CASE_SLOW(modify_prot_range),
 	KUNIT_CASE(modify_prot_erratum),
 	KUNIT_CASE(flush_tlb_range_rounds),
 	KUNIT_CASE(flush_tlb_range_too_long),

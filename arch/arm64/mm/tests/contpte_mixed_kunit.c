@@ -24,52 +24,48 @@
 
 KUNIT_ARRAY_PARAM_DESC(contpte_odd, contpte_odds, desc);
 
-/* Flags of the first entry of a batch, and of one other. */
+/* The first entry of a batch, and another one. */
 static const struct mixed_flags {
 	const char *desc;
-	pteval_t first;
-	pteval_t other;
+	struct pte_model_entry first;
+	struct pte_model_entry other;
 } mixed_flags[] = {
-	{ "read-only, dirty in hardware", PTE_RDONLY, PTE_WRITE },
-	{ "read-only, dirty in software", PTE_RDONLY, PTE_RDONLY | PTE_DIRTY },
-	{ "read-only, young", PTE_RDONLY, PTE_RDONLY | PTE_AF },
-	{ "read-only, writable", PTE_RDONLY, PTE_RDONLY | PTE_WRITE },
-	{ "writable, read-only", PTE_RDONLY | PTE_WRITE, PTE_RDONLY },
-	{ "writable, dirty in hardware", PTE_RDONLY | PTE_WRITE, PTE_WRITE },
-	{ "writable, dirty in software", PTE_RDONLY | PTE_WRITE,
-	  PTE_WRITE | PTE_DIRTY },
-	{ "writable, young", PTE_RDONLY | PTE_WRITE,
-	  PTE_RDONLY | PTE_WRITE | PTE_AF },
-	{ "writable, young and dirty", PTE_RDONLY | PTE_WRITE,
-	  PTE_WRITE | PTE_AF },
-	{ "young and dirty, old and clean", PTE_WRITE | PTE_AF,
-	  PTE_RDONLY | PTE_WRITE },
+	{ "read-only, dirty in hardware", {}, { .write = true, .hw_dirty = true } },
+	{ "read-only, dirty in software", {}, { .sw_dirty = true } },
+	{ "read-only, young", {}, { .young = true } },
+	{ "read-only, writable", {}, { .write = true } },
+	{ "writable, read-only", { .write = true }, {} },
+	{ "writable, dirty in hardware", { .write = true },
+	  { .write = true, .hw_dirty = true } },
+	{ "writable, dirty in software", { .write = true },
+	  { .write = true, .hw_dirty = true, .sw_dirty = true } },
+	{ "writable, young", { .write = true },
+	  { .write = true, .young = true } },
+	{ "writable, young and dirty", { .write = true },
+	  { .write = true, .hw_dirty = true, .young = true } },
+	{ "young and dirty, old and clean",
+	  { .write = true, .hw_dirty = true, .young = true }, { .write = true } },
 };
 
 KUNIT_ARRAY_PARAM_DESC(mixed_flags, mixed_flags, desc);
 
-#define MIXED_MASK	(PTE_RDONLY | PTE_WRITE | PTE_DIRTY | PTE_AF)
-
-static pte_t mixed_pte(struct contpte_fixture *f, unsigned int page,
-		       pteval_t flags)
-{
-	return __pte((pte_val(contpte_pte(f, page)) & ~MIXED_MASK) | flags);
-}
-
 /*
- * Fill two blocks that are not folded. All entries have the flags @first,
- * except that entry @at has the flags @other.
+ * Fill two blocks that are not folded. All entries are like @first, except that
+ * entry @at is like @other.
  */
-static void mixed_fill(struct contpte_fixture *f,
-		       const struct mixed_flags *flags, unsigned int at)
+static void mixed_fill(struct pte_ctx *f, const struct mixed_flags *flags,
+		       unsigned int at)
 {
 	unsigned int i;
 
-	contpte_reset(f);
-	for (i = 0; i < 2 * CONT_PTES; i++)
-		pgtable_kunit_table_set(f->table, i,
-					mixed_pte(f, i, i == at ? flags->other :
-								  flags->first));
+	pte_ctx_reset(f);
+	for (i = 0; i < 2 * CONT_PTES; i++) {
+		struct pte_model_entry e = i == at ? flags->other : flags->first;
+
+		e.kind = MODEL_VALID;
+		e.page = i;
+		pte_ctx_fill(f, i, &e);
+	}
 }
 
 /*
@@ -85,35 +81,16 @@ static void get_and_clear_full_ptes_mixed(struct kunit *test)
 {
 	const unsigned int starts[] = { 0, 1, CONT_PTES - 1 };
 	const struct mixed_flags *flags = test->param_value;
-	struct contpte_fixture *f = test->priv;
-	unsigned int s, start, end, at, i;
+	struct pte_ctx *f = test->priv;
+	unsigned int s, at;
 
 	for (s = 0; s < ARRAY_SIZE(starts); s++) {
-		start = starts[s];
-		end = start + CONT_PTES;
 		for (at = 0; at < 2 * CONT_PTES; at = contpte_next(at)) {
-			pte_t *want = f->table->want, first, got;
-
 			mixed_fill(f, flags, at);
-			got = get_and_clear_full_ptes(f->table->mm,
-						      contpte_addr(f, start),
-						      contpte_ptep(f, start),
-						      end - start, at % 2);
-			first = want[start];
-			for (i = start; i < end; i++) {
-				if (i > start && pte_young(want[i]))
-					first = pte_mkyoung(first);
-				if (i > start && pte_dirty(want[i]))
-					first = pte_mkdirty(first);
-				want[i] = __pte(0);
-			}
-			if (contpte_check(f, "%s at %u of [%u, %u)",
-					  flags->desc, at, start, end) &&
-			    pte_same(got, first))
+			if (contpte_step(f, PTE_OP_GET_AND_CLEAR_FULL, starts[s],
+					 CONT_PTES, at % 2 ? PTE_STEP_FULL : 0))
 				continue;
-			KUNIT_EXPECT_EQ_MSG(test, pte_val(got), pte_val(first),
-					    "%s at %u of [%u, %u)",
-					    flags->desc, at, start, end);
+			kunit_err(test, "%s at %u\n", flags->desc, at);
 			return;
 		}
 	}
@@ -128,26 +105,17 @@ static void get_and_clear_full_ptes_mixed(struct kunit *test)
 static void wrprotect_ptes_mixed(struct kunit *test)
 {
 	const struct mixed_flags *flags = test->param_value;
-	struct contpte_fixture *f = test->priv;
-	unsigned int at, i, times;
+	struct pte_ctx *f = test->priv;
+	unsigned int at, times;
 
 	for (at = 0; at < 2 * CONT_PTES; at = contpte_next(at)) {
-		pte_t *want = f->table->want;
-
 		mixed_fill(f, flags, at);
-		for (i = 1; i < CONT_PTES + 1; i++) {
-			pteval_t val = pte_val(want[i]);
-
-			if (!(val & PTE_RDONLY))
-				val |= PTE_DIRTY;
-			want[i] = __pte((val & ~PTE_WRITE) | PTE_RDONLY);
-		}
 		for (times = 1; times <= 2; times++) {
-			wrprotect_ptes(f->table->mm, contpte_addr(f, 1),
-				       contpte_ptep(f, 1), CONT_PTES);
-			if (!contpte_check(f, "%s at %u, %u times", flags->desc,
-					   at, times))
-				return;
+			if (contpte_step(f, PTE_OP_WRPROTECT_PTES, 1, CONT_PTES, 0))
+				continue;
+			kunit_err(test, "%s at %u, %u times\n", flags->desc, at,
+				  times);
+			return;
 		}
 	}
 }
@@ -160,7 +128,7 @@ static void wrprotect_ptes_mixed(struct kunit *test)
 static void wrprotect_ptes_all_odd(struct kunit *test)
 {
 	const struct contpte_odd *odd = test->param_value;
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int i;
 
 	if (!pte_present(odd->make(contpte_pte(f, 0))))
@@ -174,8 +142,7 @@ static void wrprotect_ptes_all_odd(struct kunit *test)
 		pgtable_kunit_table_set(f->table, i, pte);
 		f->table->want[i] = clear_pte_bit(pte, __pgprot(PTE_WRITE));
 	}
-	wrprotect_ptes(f->table->mm, contpte_addr(f, 0), contpte_ptep(f, 0),
-		       CONT_PTES);
+	pte_op_call(f, PTE_OP_WRPROTECT_PTES, 0, CONT_PTES, 0, __pte(0));
 	contpte_check(f, "all %s", odd->desc);
 }
 
@@ -186,16 +153,12 @@ static void wrprotect_ptes_all_odd(struct kunit *test)
  */
 static void ptep_set_wrprotect_one_by_one(struct kunit *test)
 {
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int i;
 
 	contpte_fill(f, 0, 0, true, 0, CONT_PTES - 1);
-	contpte_model_unfold(f, 0);
 	for (i = 0; i < CONT_PTES; i++) {
-		ptep_set_wrprotect(f->table->mm, contpte_addr(f, i),
-				   contpte_ptep(f, i));
-		f->table->want[i] = pte_wrprotect(f->table->want[i]);
-		if (!contpte_check(f, "after entry %u", i))
+		if (!contpte_step(f, PTE_OP_SET_WRPROTECT, i, 1, 0))
 			return;
 	}
 }
@@ -210,12 +173,12 @@ static void ptep_set_wrprotect_one_by_one(struct kunit *test)
 static void ptep_get_and_clear_one_entry_odd(struct kunit *test)
 {
 	const struct contpte_odd *odd = test->param_value;
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int i, at, cont;
 
 	for (at = 0; at < CONT_PTES; at = contpte_next(at)) {
 		for (cont = 0; cont <= !odd->valid; cont++) {
-			pte_t pte = contpte_odd_pte(f, odd, at, true), got;
+			pte_t pte = contpte_odd_pte(f, odd, at, true);
 
 			if (cont)
 				pte = contpte_mkcont(pte);
@@ -223,21 +186,18 @@ static void ptep_get_and_clear_one_entry_odd(struct kunit *test)
 			contpte_fill(f, 0, 0, true, 0, 0);
 			pgtable_kunit_table_set(f->table, at, pte);
 
-			got = ptep_get_and_clear(f->table->mm,
-						 contpte_addr(f, at),
-						 contpte_ptep(f, at));
+			pte_op_call(f, PTE_OP_GET_AND_CLEAR, at, 1, 0, pte);
 			f->table->want[at] = __pte(0);
 			contpte_check(f, "%s at %u, PTE_CONT %u", odd->desc, at,
 				      cont);
-			KUNIT_EXPECT_EQ_MSG(test, pte_val(got), pte_val(pte),
+			KUNIT_EXPECT_EQ_MSG(test, pte_val(f->got), pte_val(pte),
 					    "%s at %u, PTE_CONT %u", odd->desc,
 					    at, cont);
 
 			/* Write a new entry over the odd entry. */
 			pgtable_kunit_table_set(f->table, at, pte);
 			pte = contpte_pte(f, CONTPTE_WINDOW + at);
-			set_pte_at(f->table->mm, contpte_addr(f, at),
-				   contpte_ptep(f, at), pte);
+			pte_op_call(f, PTE_OP_SET_PTE_AT, at, 1, 0, pte);
 			f->table->want[at] = pte;
 			contpte_check(f, "set_pte_at over %s at %u, PTE_CONT %u",
 				      odd->desc, at, cont);
@@ -250,59 +210,12 @@ static void ptep_get_and_clear_one_entry_odd(struct kunit *test)
 	}
 }
 
-/* Functions that unfold a block of user space, called for its entry 1. */
-static void kernel_clear(struct mm_struct *mm, unsigned long addr, pte_t *ptep)
+/* The functions that unfold a block of user space. */
+static bool kernel_wanted(const struct pte_case *pc)
 {
-	pte_t old = pgtable_kunit_raw_get(ptep);
-
-	pte_clear(mm, addr, ptep);
-	if (mm != &init_mm)
-		pgtable_kunit_uncount(mm, addr, ptep, old);
+	return pc->op->finds != PTE_OP_FINDS_NOTHING &&
+	       (pc->op->does == PTE_OP_CLEARS || pc->op->does == PTE_OP_PROTECTS);
 }
-
-static void kernel_get_and_clear(struct mm_struct *mm, unsigned long addr,
-				 pte_t *ptep)
-{
-	ptep_get_and_clear(mm, addr, ptep);
-}
-
-static void kernel_clear_full(struct mm_struct *mm, unsigned long addr,
-			      pte_t *ptep)
-{
-	clear_full_ptes(mm, addr, ptep, 2, 0);
-}
-
-static void kernel_get_and_clear_full(struct mm_struct *mm, unsigned long addr,
-				      pte_t *ptep)
-{
-	get_and_clear_full_ptes(mm, addr, ptep, 2, 0);
-}
-
-static void kernel_wrprotect(struct mm_struct *mm, unsigned long addr,
-			     pte_t *ptep)
-{
-	ptep_set_wrprotect(mm, addr, ptep);
-}
-
-static void kernel_wrprotect_range(struct mm_struct *mm, unsigned long addr,
-				   pte_t *ptep)
-{
-	wrprotect_ptes(mm, addr, ptep, 2);
-}
-
-static const struct kernel_op {
-	const char *desc;
-	void (*run)(struct mm_struct *mm, unsigned long addr, pte_t *ptep);
-	unsigned int nr;
-	bool wrprotects;
-} kernel_ops[] = {
-	{ "pte_clear", kernel_clear, 1 },
-	{ "ptep_get_and_clear", kernel_get_and_clear, 1 },
-	{ "clear_full_ptes", kernel_clear_full, 2 },
-	{ "get_and_clear_full_ptes", kernel_get_and_clear_full, 2 },
-	{ "ptep_set_wrprotect", kernel_wrprotect, 1, true },
-	{ "wrprotect_ptes", kernel_wrprotect_range, 2, true },
-};
 
 static const struct kernel_mm {
 	const char *desc;
@@ -327,37 +240,33 @@ KUNIT_ARRAY_PARAM_DESC(kernel_mm, kernel_mms, desc);
 static void kernel_mm_never_converted(struct kunit *test)
 {
 	const struct kernel_mm *kernel = test->param_value;
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	struct mm_struct *mm = f->table->mm;
-	const struct kernel_op *op;
-	unsigned int i;
+	const void *param = NULL;
+	char desc[KUNIT_PARAM_DESC_SIZE];
+	unsigned int i, calls = 0;
 
 	if (!kernel->mm)
 		kunit_skip(test, "needs CONFIG_EFI");
 
-	/* Entries are accounted to the mm in which they are set and cleared. */
-	f->table->mm = kernel->mm;
+	contpte_kernel_mm(f, kernel->mm);
+	for (i = 0; i < CONT_PTES; i++)
+		contpte_set(f, i, 1, contpte_entry(i), 0);
 
-	for (i = 0; i < CONT_PTES; i++) {
-		set_pte_at(kernel->mm, contpte_addr(f, i), contpte_ptep(f, i),
-			   contpte_pte(f, i));
-		f->table->want[i] = contpte_pte(f, i);
-	}
-	contpte_check(f, "set_pte_at in %s, ascending", kernel->desc);
+	while ((param = pte_case_next(&pte_arch_backend, param, kernel_wanted,
+				      desc))) {
+		const struct pte_case pc = pte_case_get(&pte_arch_backend, param);
 
-	for (op = kernel_ops; op < kernel_ops + ARRAY_SIZE(kernel_ops); op++) {
 		contpte_reset(f);
 		contpte_fill(f, 0, 0, true, 0, CONTPTE_NOWHERE);
-		op->run(kernel->mm, contpte_addr(f, 1), contpte_ptep(f, 1));
-		for (i = 1; i < 1 + op->nr; i++) {
-			pte_t *want = f->table->want + i;
-
-			*want = op->wrprotects ? pte_wrprotect(*want) : __pte(0);
-		}
-		contpte_check(f, "%s in %s", op->desc, kernel->desc);
+		if (!contpte_step(f, pc.id, 1, pc.op->takes_range ? 2 : 1,
+				  pc.flags))
+			kunit_err(test, "%s in %s\n", desc, kernel->desc);
+		calls++;
 	}
 	contpte_reset(f);
 	f->table->mm = mm;
+	PGTABLE_KUNIT_DID(test, calls, "functions");
 }
 
 static struct kunit_suite contpte_mixed_suite;

@@ -34,68 +34,97 @@ unsigned int contpte_next(unsigned int i)
 
 /**
  * contpte_fill() - fill a block with entries that have exactly these bits
- * @f: the fixture
- * @idx: the first entry of the block
+ * @f: the context
+ * @idx: the first entry of the block, counted from the begin of the window
  * @page: the page of the folio that it maps
  * @folded: the entries are contiguous
  * @young: the one that is young, or CONTPTE_NOWHERE
  * @dirty: the one that is dirty, or CONTPTE_NOWHERE
  */
-void contpte_fill(struct contpte_fixture *f, int idx, unsigned int page,
-		  bool folded, unsigned int young, unsigned int dirty)
+void contpte_fill(struct pte_ctx *f, int idx, unsigned int page, bool folded,
+		  unsigned int young, unsigned int dirty)
 {
+	struct pte_model_entry e = contpte_entry(page);
+	struct pte_model_entry *entry = f->model.entry + idx;
+	pte_t pte;
 	unsigned int i;
 
+	e.cont = folded && CONTPTE_FOLDS;
+	pte = f->format->encode(f, &e);
 	for (i = 0; i < CONT_PTES; i++) {
-		pte_t pte = contpte_pte(f, page + i);
-
-		if (folded)
-			pte = contpte_mkfolded(pte);
-		if (i == young)
-			pte = pte_mkyoung(pte);
-		if (i == dirty)
-			pte = contpte_mkhwdirty(pte);
-		pgtable_kunit_table_set(f->table, idx + i, pte);
+		entry[i] = e;
+		entry[i].page += i;
+		if (i == young || i == dirty) {
+			entry[i].young = i == young;
+			entry[i].hw_dirty = i == dirty;
+			pte_ctx_fill(f, idx + i, &entry[i]);
+		} else {
+			pgtable_kunit_table_set(f->table, f->base + idx + i,
+						pte_advance_pfn(pte, i));
+		}
 	}
 }
 
 /**
  * contpte_reset() - start over with an empty table and an empty record
- * @f: the fixture
+ * @f: the context
  */
-void contpte_reset(struct contpte_fixture *f)
+void contpte_reset(struct pte_ctx *f)
 {
-	pgtable_kunit_table_reset(f->table);
-	f->flushes = 0;
-	f->tlb->nr = 0;
+	pte_ctx_reset(f);
+	f->model.flushes = 0;
 }
 
 /**
  * contpte_fill_window() - start over with the window full of entries
- * @f: the fixture
+ * @f: the context
  * @base: the first entry of the window
  * @mask: which of its blocks are folded
  * @young: a number that decides which entry of each block is young
  * @dirty: a number that decides which entry of each block is dirty
  *
- * In some of the blocks no entry is young, or none is dirty.
+ * In some of the blocks no entry is young, or none is dirty. If the window
+ * stays where it is, only its entries are cleared: the rest must not change.
  */
-void contpte_fill_window(struct contpte_fixture *f, int base, unsigned int mask,
+void contpte_fill_window(struct pte_ctx *f, int base, unsigned int mask,
 			 unsigned int young, unsigned int dirty)
 {
-	unsigned int block;
+	unsigned int block, i;
 
-	contpte_reset(f);
+	if (base != f->base) {
+		contpte_reset(f);
+		f->base = base;
+	}
+	/* Without the check an entry can be overwritten. */
+	for (i = base; IS_ENABLED(CONFIG_PAGE_TABLE_CHECK) &&
+	     i < base + CONTPTE_WINDOW; i++)
+		pgtable_kunit_raw_clear(f->table->mm, contpte_addr(f, i),
+					contpte_ptep(f, i));
+	cond_resched();
 	for (block = 0; block < CONTPTE_BLOCKS; block++)
-		contpte_fill(f, base + block * CONT_PTES, block * CONT_PTES,
+		contpte_fill(f, block * CONT_PTES, block * CONT_PTES,
 			     mask & BIT(block),
 			     (young + block) % (CONT_PTES + 1),
 			     (dirty + 2 * block) % (CONT_PTES + 1));
 }
 
 /**
+ * contpte_kernel_mm() - make the table a part of a mapping of the kernel
+ * @f: the context; its table is empty
+ * @mm: the mm
+ *
+ * Entries are accounted to the mm in which they are set and cleared.
+ */
+void contpte_kernel_mm(struct pte_ctx *f, struct mm_struct *mm)
+{
+	f->table->mm = mm;
+	f->model.folds = false;
+	f->model.kernel = true;
+}
+
+/**
  * contpte_set_none() - set a block of entries that are PROT_NONE
- * @f: the fixture; its table is empty
+ * @f: the context; its table is empty
  *
  * The caller passes an entry with a contiguous bit that leaked from a getter.
  * The entries must not be contiguous. With known issue 22 they are, and the
@@ -103,7 +132,7 @@ void contpte_fill_window(struct contpte_fixture *f, int base, unsigned int mask,
  *
  * Return: whether they are.
  */
-bool contpte_set_none(struct contpte_fixture *f)
+bool contpte_set_none(struct pte_ctx *f)
 {
 	pte_t none = pte_modify(contpte_pte(f, 0), vm_get_page_prot(VM_NONE));
 	pte_t *want = f->table->want;
@@ -124,27 +153,31 @@ bool contpte_set_none(struct contpte_fixture *f)
 
 /**
  * contpte_model_flush() - expect a TLB invalidation
- * @f: the fixture
+ * @f: the context
  * @idx: the first entry of its range
  * @nr: number of entries of its range
  */
-void contpte_model_flush(struct contpte_fixture *f, int idx, int nr)
+void contpte_model_flush(struct pte_ctx *f, int idx, int nr)
 {
-	if (f->flushes < CONTPTE_FLUSHES)
-		f->flush[f->flushes] = (struct contpte_flush){ idx, nr };
-	f->flushes++;
+	struct pte_model *m = &f->model;
+
+	if (WARN_ON_ONCE(m->flushes == MODEL_FLUSHES))
+		return;
+	m->flush[m->flushes].start = idx;
+	m->flush[m->flushes].end = idx + nr;
+	m->flushes++;
 }
 
 /**
  * contpte_model_convert() - expect that a block is folded or unfolded
- * @f: the fixture
+ * @f: the context
  * @idx: an entry of the block
  * @fold: fold it
  *
  * All entries get the accessed and dirty bits of the block. This function does
  * nothing if the kernel was built without CONFIG_ARM64_CONTPTE.
  */
-void contpte_model_convert(struct contpte_fixture *f, int idx, bool fold)
+void contpte_model_convert(struct pte_ctx *f, int idx, bool fold)
 {
 	int first = ALIGN_DOWN(idx, CONT_PTES), i;
 	pte_t *want = f->table->want + first;
@@ -170,10 +203,10 @@ void contpte_model_convert(struct contpte_fixture *f, int idx, bool fold)
 
 /**
  * contpte_model_unfold() - expect that a block is unfolded, if it is folded
- * @f: the fixture
+ * @f: the context
  * @idx: an entry of the block
  */
-void contpte_model_unfold(struct contpte_fixture *f, int idx)
+void contpte_model_unfold(struct pte_ctx *f, int idx)
 {
 	if (pte_valid_cont(f->table->want[idx]))
 		contpte_model_convert(f, idx, false);
@@ -182,11 +215,11 @@ void contpte_model_unfold(struct contpte_fixture *f, int idx)
 /**
  * contpte_model_unfold_partial() - expect that blocks are unfolded, if a range
  *	covers them in part and they are folded
- * @f: the fixture
+ * @f: the context
  * @start: first entry of the range
  * @end: the entry after its last
  */
-void contpte_model_unfold_partial(struct contpte_fixture *f, int start,
+void contpte_model_unfold_partial(struct pte_ctx *f, int start,
 				  int end)
 {
 	int first;
@@ -198,73 +231,38 @@ void contpte_model_unfold_partial(struct contpte_fixture *f, int start,
 	}
 }
 
-/* The number of the first unexpected invalidation, or -1. */
-static int flush_differs(struct contpte_fixture *f)
-{
-	unsigned int i, nr = min3(f->tlb->nr, f->flushes, CONTPTE_FLUSHES);
-
-	for (i = 0; i < nr; i++) {
-		int idx = f->flush[i].idx, end = idx + f->flush[i].nr;
-
-		if (f->tlb->range[i].start != contpte_addr(f, idx) ||
-		    f->tlb->range[i].end != contpte_addr(f, end))
-			return i;
-	}
-	return f->tlb->nr == f->flushes ? -1 : nr;
-}
-
 /**
- * contpte_check() - compare table and TLB invalidations with the model
- * @f: the fixture
+ * contpte_check() - compare table and TLB invalidations with what is expected
+ * @f: the context
  * @fmt: the inputs of the call under test, as for printf()
  *
- * Return: whether they agree.
+ * Return: whether they agree. The next check is for later invalidations.
  */
-bool contpte_check(struct contpte_fixture *f, const char *fmt, ...)
+bool contpte_check(struct pte_ctx *f, const char *fmt, ...)
 {
-	struct va_format vaf;
+	char desc[128];
 	va_list args;
-	int differs;
 	bool ok;
 
 	va_start(args, fmt);
-	vaf.fmt = fmt;
-	vaf.va = &args;
-
-	ok = pgtable_kunit_table_check(f->table, "%pV", &vaf);
-	differs = flush_differs(f);
-	if (differs >= 0) {
-		unsigned int i = min(differs, CONTPTE_FLUSHES - 1);
-
-		KUNIT_FAIL(f->test,
-			   "%pV: TLB invalidation %d of %u is %lx-%lx, expected %u, this one %lx-%lx (0: none)",
-			   &vaf, differs, f->tlb->nr,
-			   differs < f->tlb->nr ? f->tlb->range[i].start : 0,
-			   differs < f->tlb->nr ? f->tlb->range[i].end : 0,
-			   f->flushes,
-			   differs < f->flushes ? contpte_addr(f, f->flush[i].idx) : 0,
-			   differs < f->flushes ?
-			   contpte_addr(f, f->flush[i].idx + f->flush[i].nr) : 0);
-		ok = false;
-	}
+	vsnprintf(desc, sizeof(desc), fmt, args);
 	va_end(args);
+	ok = pgtable_kunit_table_check(f->table, "%s", desc);
+	ok &= pte_ctx_flushes_ok(f, true, desc);
+	f->tlb->nr = 0;
+	f->model.flushes = 0;
 	return ok;
 }
 
 /**
- * contpte_fixture_alloc() - make a fixture
+ * contpte_fixture_alloc() - make a context
  * @test: the test that is to own it
  */
-struct contpte_fixture *contpte_fixture_alloc(struct kunit *test)
+struct pte_ctx *contpte_fixture_alloc(struct kunit *test)
 {
-	struct contpte_fixture *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	struct pte_ctx *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, f);
-	f->test = test;
-	f->table = pgtable_kunit_table_alloc(test);
-	f->vma.vm_mm = f->table->mm;
-	f->tlb = pgtable_kunit_tlb_record(test, f->table->mm);
-	f->folio = pgtable_kunit_folio_alloc(test,
-					     ilog2(2 * CONTPTE_WINDOW));
+	contpte_ctx_init(f, test);
 	return f;
 }

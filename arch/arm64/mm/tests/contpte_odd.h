@@ -100,7 +100,7 @@ static const struct contpte_odd {
  * An entry for a page of the folio: an odd entry, or a neighbour of an odd
  * entry.
  */
-static inline pte_t contpte_odd_pte(struct contpte_fixture *f,
+static inline pte_t contpte_odd_pte(struct pte_ctx *f,
 				    const struct contpte_odd *odd,
 				    unsigned int page, bool is_odd)
 {

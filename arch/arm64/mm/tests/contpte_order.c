@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The fixture of the suites on the order of writes and invalidations.
+ * The recorded back end: what is compared besides the table.
  */
 
 #include "contpte_order.h"
@@ -60,6 +60,8 @@ struct contpte_order *contpte_order_alloc(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, o);
 	o->f = contpte_fixture_alloc(test);
+	o->f->backend = &contpte_recorded_backend;
+	o->f->data = o;
 	o->bbm = kunit_kzalloc(test, sizeof(*o->bbm), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, o->bbm);
 	o->rec = pgtable_kunit_record_alloc(test, o->f->table);
@@ -103,8 +105,7 @@ bool contpte_order_next(struct contpte_order_call *call)
 	}
 	call->end = call->end ? next_edge(call->end) : 1;
 	if (call->end <= CONTPTE_WINDOW &&
-	    (!(call->op->flags & CONTPTE_OP_SINGLE) ||
-	     call->end == call->start + 1))
+	    (!call->single || call->end == call->start + 1))
 		return true;
 	call->start = next_edge(call->start);
 	call->end = call->start + 1;
@@ -118,10 +119,11 @@ bool contpte_order_next(struct contpte_order_call *call)
 
 /**
  * contpte_order_fill() - fill the window: four blocks, old and clean
- * @o: the fixture
+ * @o: the context
  * @mask: the blocks that are folded
+ * @used: all pages were written to: the entries are young and dirty
  */
-void contpte_order_fill(struct contpte_order *o, unsigned int mask)
+void contpte_order_fill(struct contpte_order *o, unsigned int mask, bool used)
 {
 	struct pgtable_kunit_table *table = o->f->table;
 	int i;
@@ -134,11 +136,18 @@ void contpte_order_fill(struct contpte_order *o, unsigned int mask)
 	for (i = 0; i < CONTPTE_BLOCKS; i++)
 		contpte_fill(o->f, i * CONT_PTES, i * CONT_PTES, mask & BIT(i),
 			     CONTPTE_NOWHERE, CONTPTE_NOWHERE);
+	for (i = 0; used && i < CONTPTE_WINDOW; i++) {
+		struct pte_model_entry e = o->f->model.entry[i];
+
+		e.young = true;
+		e.hw_dirty = true;
+		pte_ctx_fill(o->f, i, &e);
+	}
 }
 
 /**
  * contpte_order_hardware() - set a bit in an entry, as hardware does
- * @o: the fixture
+ * @o: the context
  * @idx: the entry
  * @dirty: the page is written to; otherwise it is only read
  *
@@ -160,158 +169,216 @@ bool contpte_order_hardware(struct contpte_order *o, int idx, bool dirty)
 }
 
 /**
- * contpte_order_use_all() - write to all pages of the window, as hardware does
- * @o: the fixture; its window is full
- *
- * After that the entries can be made old or clean.
+ * contpte_order_step() - the step for a call of a function
+ * @o: the context; its window is filled
+ * @pc: the function
+ * @call: the range of the call
  */
-void contpte_order_use_all(struct contpte_order *o)
+struct pte_step contpte_order_step(struct contpte_order *o,
+				   const struct pte_case *pc,
+				   const struct contpte_order_call *call)
 {
-	int i;
-
-	for (i = 0; i < CONTPTE_WINDOW; i++) {
-		contpte_order_hardware(o, i, true);
-		o->f->table->want[i] = pgtable_kunit_raw_get(contpte_ptep(o->f, i));
-	}
+	return (struct pte_step){
+		.op = pc->id, .flags = pc->flags, .idx = call->start,
+		.nr = call->end - call->start,
+		.entry = pte_case_entry(pc, &o->f->model.entry[call->start]),
+	};
 }
 
 /**
- * contpte_order_expand() - the range that a function expands its range to
- * @call: the call
- * @start: first entry
+ * contpte_order_start() - record and check from here on
+ * @o: the context
+ */
+void contpte_order_start(struct contpte_order *o)
+{
+	o->outside = 0;
+	contpte_bbm_start(o->bbm, o->f->table->pte, o->rec->bbml3);
+	pgtable_kunit_record_start(o->rec);
+}
+
+/**
+ * contpte_order_stop() - the call has ended
+ * @o: the context
+ * @start: first entry of its range
  * @end: the entry after the last
  */
-void contpte_order_expand(const struct contpte_order_call *call, int *start,
-			  int *end)
+void contpte_order_stop(struct contpte_order *o, int start, int end)
 {
-	*start = call->start;
-	*end = call->end;
-	if (!(call->op->flags & CONTPTE_OP_EXPANDS))
-		return;
-	if (contpte_order_folded(call, *end - 1))
-		*end = ALIGN(*end, CONT_PTES);
-	if (contpte_order_folded(call, *start))
-		*start = ALIGN_DOWN(*start, CONT_PTES);
-}
-
-/**
- * contpte_order_run() - call a function, and record and check it
- * @o: the fixture; its table is filled
- * @call: the call
- */
-pte_t contpte_order_run(struct contpte_order *o,
-			const struct contpte_order_call *call)
-{
-	pte_t pte;
-
-	o->call = *call;
-	o->outside = 0;
-	o->rec->bbml3 = call->bbml3;
-	contpte_bbm_start(o->bbm, o->f->table->pte, call->bbml3);
-	pgtable_kunit_record_start(o->rec);
-	pte = call->op->run(o, contpte_addr(o->f, call->start),
-			    contpte_ptep(o->f, call->start),
-			    call->end - call->start);
 	pgtable_kunit_record_stop();
-	contpte_bbm_end(o->bbm, call->start, call->end);
-	return pte;
+	contpte_bbm_end(o->bbm, start, end);
 }
 
 /**
- * contpte_order_fail() - fail the test because of the last call
- * @o: the fixture
- * @fmt: what is wrong, as for printf()
+ * contpte_order_begin() - for the back end: before a call
+ * @c: the context
+ * @step: the call
  */
-void contpte_order_fail(struct contpte_order *o, const char *fmt, ...)
+void contpte_order_begin(struct pte_ctx *c, const struct pte_step *step)
 {
-	const struct contpte_order_call *call = &o->call;
+	contpte_order_start(c->data);
+}
+
+/**
+ * contpte_order_end() - for the back end: after a call
+ * @c: the context
+ * @step: the call
+ */
+void contpte_order_end(struct pte_ctx *c, const struct pte_step *step)
+{
+	contpte_order_stop(c->data, step->idx, step->idx + step->nr);
+}
+
+__printf(4, 5)
+static bool order_fail(struct contpte_order *o, bool report, const char *desc,
+		       const char *fmt, ...)
+{
 	struct va_format vaf;
 	va_list args;
 
+	if (!report)
+		return false;
 	va_start(args, fmt);
 	vaf.fmt = fmt;
 	vaf.va = &args;
-	KUNIT_FAIL(o->f->test, "%s of [%d, %d), folded blocks %#x, bbml3=%d: %pV",
-		   call->op->desc, call->start, call->end, call->mask,
-		   call->bbml3, &vaf);
+	KUNIT_FAIL(o->f->test, "%s, bbml3=%d: %pV", desc, o->rec->bbml3, &vaf);
 	va_end(args);
+	return false;
 }
 
 /**
  * contpte_order_obeys() - check that the last call obeyed the rules
- * @o: the fixture
+ * @o: the context
+ * @report: fail the test if not
+ * @desc: the inputs of the call
  *
  * Return: whether it did, and touched no entry outside of the window.
  */
-bool contpte_order_obeys(struct contpte_order *o)
+bool contpte_order_obeys(struct contpte_order *o, bool report, const char *desc)
 {
 	struct contpte_bbm *bbm = o->bbm;
 
-	if (bbm->rule) {
-		contpte_order_fail(o, "breaks the rule \"%s\" at entry %d, step %u",
-				   contpte_bbm_rule_name(bbm->rule), bbm->idx,
-				   bbm->steps);
-		return false;
-	}
-	if (o->outside || o->rec->nr > PGTABLE_KUNIT_STEPS) {
-		contpte_order_fail(o, "%u of %u steps are outside of the window",
-				   o->outside, o->rec->nr);
-		return false;
-	}
+	if (bbm->rule)
+		return order_fail(o, report, desc,
+				  "breaks the rule \"%s\" at entry %d, step %u",
+				  contpte_bbm_rule_name(bbm->rule), bbm->idx,
+				  bbm->steps);
+	if (o->outside || o->rec->nr > PGTABLE_KUNIT_STEPS)
+		return order_fail(o, report, desc,
+				  "%u of %u steps are outside of the window",
+				  o->outside, o->rec->nr);
 	return true;
 }
 
-static bool flush_is(struct contpte_order *o,
-		     const struct pgtable_kunit_step *step,
-		     const struct contpte_order_flush *want)
+/* What the invalidation does not do. */
+static unsigned int flush_flags(enum pte_model_flush why)
 {
-	unsigned long start = contpte_addr(o->f, want->first);
+	if (why == MODEL_FLUSH_YOUNG)
+		return PGTABLE_KUNIT_LAST_LEVEL | PGTABLE_KUNIT_NOSYNC;
+	if (why == MODEL_FLUSH_FAULT)
+		return PGTABLE_KUNIT_ACCESS_FLAGS_FLUSH;
+	return PGTABLE_KUNIT_LAST_LEVEL;
+}
 
-	return step->mm == o->f->table->mm && step->start == start &&
-	       step->end == start + want->nr * PAGE_SIZE &&
-	       step->stride == PAGE_SIZE && step->level == 3 &&
-	       step->flags == (want->flags | PGTABLE_KUNIT_LAST_LEVEL);
+/*
+ * The call made exactly the invalidations of the model, in their order, page by
+ * page, with the right hint at the level.
+ */
+static bool order_flushes(struct contpte_order *o, bool report,
+			  const char *desc)
+{
+	const struct pte_model *m = &o->f->model;
+	unsigned int i, n = 0;
+
+	if (o->rec->flushes != m->flushes)
+		return order_fail(o, report, desc, "%u invalidations, expected %u",
+				  o->rec->flushes, m->flushes);
+	for (i = 0; n < m->flushes; i++) {
+		const struct pgtable_kunit_step *step = o->rec->step + i;
+		unsigned long start = contpte_addr(o->f, m->flush[n].start);
+		unsigned long end = contpte_addr(o->f, m->flush[n].end);
+		unsigned int flags = flush_flags(m->flush[n].why);
+
+		if (step->kind != PGTABLE_KUNIT_FLUSH)
+			continue;
+		n++;
+		if (step->mm == o->f->table->mm && step->start == start &&
+		    step->end == end && step->stride == PAGE_SIZE &&
+		    step->level == 3 && step->flags == flags)
+			continue;
+		return order_fail(o, report, desc,
+				  "invalidates %lx-%lx by %lx, level %d, flags %#x; expected %lx-%lx, flags %#x",
+				  step->start, step->end, step->stride,
+				  step->level, step->flags, start, end, flags);
+	}
+	return true;
 }
 
 /**
- * contpte_order_flushes() - check the invalidations of the last call
- * @o: the fixture
- * @want: those that are expected, in their order
- * @nr: number of them
+ * contpte_order_accesses() - check the number of accesses of the last call
+ * @o: the context
+ * @reads: how often it may read an entry
+ * @writes: how often it may write one
+ * @report: fail the test if it made more
+ * @desc: the inputs of the call
  *
- * Return: whether the call made exactly these invalidations, page by page, with
- * the right hint at the level.
+ * Return: whether it made no more accesses than that.
  */
-bool contpte_order_flushes(struct contpte_order *o,
-			   const struct contpte_order_flush *want,
-			   unsigned int nr)
+bool contpte_order_accesses(struct contpte_order *o, unsigned int reads,
+			    unsigned int writes, bool report, const char *desc)
 {
-	const struct pgtable_kunit_step *step;
-	unsigned int i, n = 0;
+	/* A debug kernel reads an entry before it overwrites it. */
+	if (IS_ENABLED(CONFIG_DEBUG_VM))
+		reads += writes;
+	if (o->rec->reads <= reads && o->rec->writes <= writes)
+		return true;
+	return order_fail(o, report, desc,
+			  "%u reads and %u writes, expected no more than %u and %u",
+			  o->rec->reads, o->rec->writes, reads, writes);
+}
 
-	if (o->rec->flushes != nr) {
-		contpte_order_fail(o, "%u invalidations, expected %u",
-				   o->rec->flushes, nr);
-		return false;
+/**
+ * contpte_order_ok() - for the back end: compare the record with the model
+ * @c: the context
+ * @step: the call
+ * @report: fail the test if they disagree
+ * @desc: the inputs of the call
+ *
+ * Each entry is read and written once, and twice more for a conversion. A
+ * function that takes out entries and puts them back writes each twice. Extra
+ * reads: of both ends, of each entry, and of a block to convert.
+ *
+ * Return: whether they agree.
+ */
+bool contpte_order_ok(struct pte_ctx *c, const struct pte_step *step,
+		      bool report, const char *desc)
+{
+	enum pte_op_does does = c->backend->ops[step->op].does;
+	const struct pte_model *m = &c->model;
+	unsigned int entries = m->end - m->start;
+	struct contpte_order *o = c->data;
+	unsigned int reads, writes;
+
+	writes = entries + 2 * CONT_PTES * m->converts;
+	if (step->op == PTE_OP_MODIFY_PROT)
+		writes += entries;
+	reads = 3 + entries + CONT_PTES * m->converts;
+	if (does == PTE_OP_AGES || does == PTE_OP_FAULTS)
+		reads += entries;
+	/* A fault that finds nothing to do has compared the block. */
+	if (does == PTE_OP_FAULTS && !entries)
+		reads += CONT_PTES;
+	if (does == PTE_OP_READS) {
+		writes = 0;
+		reads = m->entry[step->idx].cont ? CONT_PTES + 2 : 1;
 	}
-	for (i = 0; n < nr; i++) {
-		step = o->rec->step + i;
-		if (step->kind != PGTABLE_KUNIT_FLUSH || flush_is(o, step, want + n++))
-			continue;
-		contpte_order_fail(o,
-				   "invalidates %lx-%lx by %lx, level %d, flags %#x; expected %u pages from entry %d on, flags %#x",
-				   step->start, step->end, step->stride,
-				   step->level, step->flags, want[n - 1].nr,
-				   want[n - 1].first,
-				   want[n - 1].flags | PGTABLE_KUNIT_LAST_LEVEL);
-		return false;
-	}
-	return true;
+	return contpte_order_obeys(o, report, desc) &&
+	       order_flushes(o, report, desc) &&
+	       contpte_order_accesses(o, reads, writes, report, desc);
 }
 
 /**
  * contpte_order_converts() - check that a block is converted
- * @o: the fixture; the last call obeyed the rules
+ * @o: the context; the last call obeyed the rules
  * @at: the step to begin at
  * @first: the first entry of the block
  * @cont: the block is folded; else it is unfolded
@@ -356,7 +423,7 @@ unsigned int contpte_order_converts(struct contpte_order *o, unsigned int at,
 
 /**
  * contpte_order_first_write() - find the end of the first write
- * @o: the fixture
+ * @o: the context
  *
  * Return: the step after the first write; the number of steps if there is none.
  */
@@ -369,65 +436,4 @@ unsigned int contpte_order_first_write(struct contpte_order *o)
 			return at + 1;
 	}
 	return at;
-}
-
-/**
- * contpte_order_model() - compute the table after the last call
- * @o: the fixture; its expected image is from before the call
- *
- * Blocks that the range covers in part are unfolded. The entries of the range
- * change as the function says. An entry that completes a block folds it.
- */
-void contpte_order_model(struct contpte_order *o)
-{
-	const struct contpte_order_call *call = &o->call;
-	pte_t *want = o->f->table->want;
-	int first, last, i;
-
-	if (call->op->flags & CONTPTE_OP_UNFOLDS)
-		contpte_model_unfold_partial(o->f, call->start, call->end);
-	contpte_order_expand(call, &first, &last);
-	for (i = first; i < last && call->op->makes; i++)
-		want[i] = call->op->makes(want[i]);
-	if ((call->op->flags & CONTPTE_OP_FOLDS) && call->end % CONT_PTES == 0)
-		contpte_model_convert(o->f, call->end - 1, true);
-}
-
-/**
- * contpte_order_image() - compare the table with the image that is expected
- * @o: the fixture
- *
- * Return: whether each entry of the whole table is as in the model. This finds
- * a call that does nothing: such a call breaks no rule, but leaves another
- * image.
- */
-bool contpte_order_image(struct contpte_order *o)
-{
-	const struct contpte_order_call *call = &o->call;
-
-	return pgtable_kunit_table_check(o->f->table,
-					 "%s of [%d, %d), folded blocks %#x, bbml3=%d",
-					 call->op->desc, call->start, call->end,
-					 call->mask, call->bbml3);
-}
-
-/**
- * contpte_order_accesses() - check the number of accesses of the last call
- * @o: the fixture
- * @reads: how often it may read an entry
- * @writes: how often it may write one
- *
- * Return: whether it made no more accesses than that.
- */
-bool contpte_order_accesses(struct contpte_order *o, unsigned int reads,
-			    unsigned int writes)
-{
-	/* A debug kernel reads an entry before it overwrites it. */
-	if (IS_ENABLED(CONFIG_DEBUG_VM))
-		reads += writes;
-	if (o->rec->reads <= reads && o->rec->writes <= writes)
-		return true;
-	contpte_order_fail(o, "%u reads and %u writes, expected no more than %u and %u",
-			   o->rec->reads, o->rec->writes, reads, writes);
-	return false;
 }

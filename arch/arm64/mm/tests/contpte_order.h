@@ -1,65 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The fixture of the suites on the order of writes and invalidations, and a
- * table of the functions under test.
+ * The recorded back end: arm64's page-table code, compiled a second time
+ * (contpte_recorded.c). It compares more than the others. Each call has to obey
+ * break-before-make at each step, and to make exactly the invalidations of the
+ * model, of the right kind, and no more accesses than it needs.
  */
 #ifndef _ARM64_MM_TESTS_CONTPTE_ORDER_H
 #define _ARM64_MM_TESTS_CONTPTE_ORDER_H
 
 #include "contpte.h"
 #include "contpte_bbm.h"
-#include "contpte_recorded.h"
 #include "record.h"
 
-/*
- * What a function does with the entries of its range, and with other entries.
- */
-#define CONTPTE_OP_SINGLE	BIT(0)	/* it works on one entry */
-#define CONTPTE_OP_UNFOLDS	BIT(1)	/* it unfolds blocks that it covers in part */
-#define CONTPTE_OP_WRITES	BIT(2)	/* it writes all entries of its range */
-#define CONTPTE_OP_GONE		BIT(3)	/* they are gone afterwards */
-#define CONTPTE_OP_RETURNS	BIT(4)	/* it returns the first entry, with merged bits */
-#define CONTPTE_OP_EXPANDS	BIT(5)	/* it expands to whole blocks that are folded */
-#define CONTPTE_OP_YOUNG	BIT(6)	/* returns whether any was young */
-#define CONTPTE_OP_FLUSHES	BIT(7)	/* and if so, invalidates the range */
-#define CONTPTE_OP_OLD		BIT(8)	/* makes them old, returns nothing */
-#define CONTPTE_OP_CLEAN	BIT(9)	/* makes them clean, returns nothing */
-#define CONTPTE_OP_FOLDS	BIT(10)	/* sets the last entry of a block */
+extern const struct pte_backend contpte_recorded_backend;
 
-struct contpte_order;
+int recorded_pmdp_set_access_flags(struct vm_area_struct *vma,
+				   unsigned long addr, pmd_t *pmdp, pmd_t entry,
+				   int dirty);
 
 /**
- * struct contpte_order_op - a function under test
- * @desc: its name
- * @run: calls the function. Returns the entry that it returned; for a function
- *	that returns true, a young entry
- * @flags: what it does
- * @makes: the new value of an entry in its range, after its block is unfolded
- *	if necessary; NULL if it does not change
- */
-struct contpte_order_op {
-	const char *desc;
-	pte_t (*run)(struct contpte_order *o, unsigned long addr, pte_t *ptep,
-		     unsigned int nr);
-	unsigned int flags;
-	pte_t (*makes)(pte_t pte);
-};
-
-/* The functions under test. */
-#define CONTPTE_ORDER_OPS	19
-extern const struct contpte_order_op contpte_order_ops[CONTPTE_ORDER_OPS];
-
-/**
- * struct contpte_order_call - a call of a function under test, in a window of
- *	four blocks
- * @op: the function
+ * struct contpte_order_call - the range of a call, in a window of four blocks
+ * @single: the function works on one entry
  * @mask: the blocks that are folded
  * @start: first entry of its range
  * @end: the entry after the last
  * @bbml3: pretend that the CPUs have BBM level 3
  */
 struct contpte_order_call {
-	const struct contpte_order_op *op;
+	bool single;
 	unsigned int mask;
 	int start;
 	int end;
@@ -74,61 +42,54 @@ struct contpte_order_call {
  * @f: the table and its folio; the window is at the start of the table
  * @rec: the recorder of the table's entries
  * @bbm: the checker that the recorder feeds
- * @call: the last call
  * @outside: steps on entries outside of the window
  * @hardware: called before each step, to set bits as hardware does; or NULL
- * @data: for @hardware and for the function under test
+ * @data: for @hardware
  */
 struct contpte_order {
-	struct contpte_fixture *f;
+	struct pte_ctx *f;
 	struct pgtable_kunit_record *rec;
 	struct contpte_bbm *bbm;
-	struct contpte_order_call call;
 	unsigned int outside;
 	void (*hardware)(struct contpte_order *o, int idx);
 	void *data;
 };
 
-/**
- * struct contpte_order_flush - an invalidation that is expected
- * @first: the entry of the first page
- * @nr: number of pages
- * @flags: PGTABLE_KUNIT_NOSYNC and others; the invalidation is of last-level
- *	entries
- */
-struct contpte_order_flush {
-	int first;
-	unsigned int nr;
-	unsigned int flags;
-};
-
 struct contpte_order *contpte_order_alloc(struct kunit *test);
 bool contpte_order_next(struct contpte_order_call *call);
-void contpte_order_fill(struct contpte_order *o, unsigned int mask);
+void contpte_order_fill(struct contpte_order *o, unsigned int mask, bool used);
 bool contpte_order_hardware(struct contpte_order *o, int idx, bool dirty);
-void contpte_order_use_all(struct contpte_order *o);
-void contpte_order_expand(const struct contpte_order_call *call, int *start,
-			  int *end);
-pte_t contpte_order_run(struct contpte_order *o,
-			const struct contpte_order_call *call);
-__printf(2, 3)
-void contpte_order_fail(struct contpte_order *o, const char *fmt, ...);
-bool contpte_order_obeys(struct contpte_order *o);
-bool contpte_order_flushes(struct contpte_order *o,
-			   const struct contpte_order_flush *want,
-			   unsigned int nr);
+struct pte_step contpte_order_step(struct contpte_order *o,
+				   const struct pte_case *pc,
+				   const struct contpte_order_call *call);
+void contpte_order_start(struct contpte_order *o);
+void contpte_order_stop(struct contpte_order *o, int start, int end);
+void contpte_order_begin(struct pte_ctx *c, const struct pte_step *step);
+void contpte_order_end(struct pte_ctx *c, const struct pte_step *step);
+bool contpte_order_ok(struct pte_ctx *c, const struct pte_step *step,
+		      bool report, const char *desc);
+bool contpte_order_obeys(struct contpte_order *o, bool report, const char *desc);
 bool contpte_order_accesses(struct contpte_order *o, unsigned int reads,
-			    unsigned int writes);
+			    unsigned int writes, bool report, const char *desc);
 unsigned int contpte_order_converts(struct contpte_order *o, unsigned int at,
 				    int first, bool cont);
 unsigned int contpte_order_first_write(struct contpte_order *o);
-void contpte_order_model(struct contpte_order *o);
-bool contpte_order_image(struct contpte_order *o);
 
-static inline bool contpte_order_folded(const struct contpte_order_call *call,
-					int idx)
+/*
+ * The functions that may be called for pages. Another page may not be set in
+ * place of a valid one.
+ */
+static inline bool contpte_order_wanted(const struct pte_case *pc)
 {
-	return call->mask & BIT(idx / CONT_PTES);
+	return pc->op->finds != PTE_OP_FINDS_NOTHING &&
+	       (pc->id != PTE_OP_SET_PTE_AT || pc->flags);
+}
+
+/* Pretend that the CPUs have BBM level 3 or not. */
+static inline void contpte_order_bbml3(struct contpte_order *o, bool bbml3)
+{
+	o->rec->bbml3 = bbml3;
+	o->f->model.quiet = bbml3;
 }
 
 #endif /* _ARM64_MM_TESTS_CONTPTE_ORDER_H */

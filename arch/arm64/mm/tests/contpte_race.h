@@ -75,7 +75,7 @@ static inline void race_needs_cpus(struct kunit *test)
  *
  * A lockless reader that waits for the block then returns.
  */
-static inline void race_clear(struct contpte_fixture *f)
+static inline void race_clear(struct pte_ctx *f)
 {
 	unsigned int i;
 

@@ -40,7 +40,7 @@
  * and proves nothing.
  */
 struct race_hw {
-	struct contpte_fixture *f;
+	struct pte_ctx *f;
 	unsigned int round;
 	unsigned int young[CONT_PTES];
 	unsigned int dirty[CONT_PTES];
@@ -108,7 +108,7 @@ static int race_hw_thread(void *data)
  */
 struct race_hw_op {
 	const char *desc;
-	pte_t (*run)(struct contpte_fixture *f, const struct race_hw_op *op);
+	pte_t (*run)(struct pte_ctx *f, const struct race_hw_op *op);
 	bool folded;
 	bool hole;
 	unsigned int start;
@@ -119,21 +119,21 @@ struct race_hw_op {
 	bool young;
 };
 
-static pte_t op_wrprotect(struct contpte_fixture *f, const struct race_hw_op *op)
+static pte_t op_wrprotect(struct pte_ctx *f, const struct race_hw_op *op)
 {
 	wrprotect_ptes(f->table->mm, contpte_addr(f, op->start),
 		       contpte_ptep(f, op->start), op->nr);
 	return __pte(0);
 }
 
-static pte_t op_get_and_clear(struct contpte_fixture *f,
+static pte_t op_get_and_clear(struct pte_ctx *f,
 			      const struct race_hw_op *op)
 {
 	return get_and_clear_full_ptes(f->table->mm, contpte_addr(f, op->start),
 				       contpte_ptep(f, op->start), op->nr, 0);
 }
 
-static pte_t op_access_flags(struct contpte_fixture *f,
+static pte_t op_access_flags(struct pte_ctx *f,
 			     const struct race_hw_op *op)
 {
 	unsigned int i = CONT_PTES / 2;
@@ -143,7 +143,7 @@ static pte_t op_access_flags(struct contpte_fixture *f,
 	return __pte(0);
 }
 
-static pte_t op_clear_young(struct contpte_fixture *f,
+static pte_t op_clear_young(struct pte_ctx *f,
 			    const struct race_hw_op *op)
 {
 	unsigned int i;
@@ -154,7 +154,7 @@ static pte_t op_clear_young(struct contpte_fixture *f,
 	return __pte(0);
 }
 
-static pte_t op_madvise_old(struct contpte_fixture *f,
+static pte_t op_madvise_old(struct pte_ctx *f,
 			    const struct race_hw_op *op)
 {
 	clear_young_dirty_ptes(&f->vma, contpte_addr(f, 0), contpte_ptep(f, 0),
@@ -163,7 +163,7 @@ static pte_t op_madvise_old(struct contpte_fixture *f,
 }
 
 /* The last entry of a block completes it, and it is folded. */
-static pte_t op_fold(struct contpte_fixture *f, const struct race_hw_op *op)
+static pte_t op_fold(struct pte_ctx *f, const struct race_hw_op *op)
 {
 	unsigned int i = CONT_PTES - 1;
 
@@ -202,7 +202,7 @@ KUNIT_ARRAY_PARAM_DESC(race_hw_op, race_hw_ops, desc);
 /* Begin the next round: old and clean entries, which hardware can change. */
 static void race_hw_fill(struct race_hw *hw, const struct race_hw_op *op)
 {
-	struct contpte_fixture *f = hw->f;
+	struct pte_ctx *f = hw->f;
 	unsigned int i;
 
 	race_clear(f);
@@ -232,7 +232,7 @@ static bool race_hw_check(struct kunit *test, struct race_hw *hw,
 			  const struct race_hw_op *op, pte_t returned,
 			  struct race_hw_seen *seen)
 {
-	struct contpte_fixture *f = hw->f;
+	struct pte_ctx *f = hw->f;
 	unsigned int i;
 
 	for (i = 0; i < CONT_PTES; i++) {
@@ -283,7 +283,7 @@ static bool race_hw_check(struct kunit *test, struct race_hw *hw,
 static void race_hw_check_alone(struct kunit *test, struct race_hw *hw,
 				const struct race_hw_op *op)
 {
-	struct contpte_fixture *f = hw->f;
+	struct pte_ctx *f = hw->f;
 	unsigned int i, last = CONT_PTES - 1;
 	pte_t *want = f->table->want;
 
@@ -322,7 +322,7 @@ static void range_op_races_hw(struct kunit *test)
 	unsigned long limit = jiffies + RACE_ANSWER_JIFFIES;
 	unsigned long end = jiffies + RACE_JIFFIES(10);
 	const struct race_hw_op *op = test->param_value;
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	struct race_hw_seen seen = {};
 	struct task_struct *task;
 	struct race_hw *hw;

@@ -34,14 +34,14 @@ MODULE_PARM_DESC(seconds, "how long each race runs; 0 is a fraction of one");
 #define SPIN_JIFFIES		max(HZ / 100, 1)
 
 /* Entry @i of the first block, as it is before anything happens to it. */
-static pte_t race_pte(struct contpte_fixture *f, unsigned int i, bool folded)
+static pte_t race_pte(struct pte_ctx *f, unsigned int i, bool folded)
 {
 	pte_t pte = contpte_pte(f, i);
 
 	return folded ? contpte_mkcont(pte) : pte;
 }
 
-static void race_set(struct contpte_fixture *f, unsigned int i, pte_t pte)
+static void race_set(struct pte_ctx *f, unsigned int i, pte_t pte)
 {
 	pgtable_kunit_raw_set(f->table->mm, contpte_addr(f, i),
 			      contpte_ptep(f, i), pte);
@@ -95,7 +95,7 @@ static bool race_read_back(struct race_read *read, unsigned long timeout)
  * read its own entry again returns only when it finds the block that it
  * expects, whose first page is @page.
  */
-static void race_read_end(struct contpte_fixture *f, struct race_read *read,
+static void race_read_end(struct pte_ctx *f, struct race_read *read,
 			  bool back, unsigned int page)
 {
 	unsigned int i;
@@ -133,7 +133,7 @@ static const struct race_flaw {
 
 KUNIT_ARRAY_PARAM_DESC(race_flaw, race_flaws, desc);
 
-static pte_t race_flawed(struct contpte_fixture *f, unsigned int i,
+static pte_t race_flawed(struct pte_ctx *f, unsigned int i,
 			 const struct race_flaw *flaw)
 {
 	pte_t pte;
@@ -159,7 +159,7 @@ static void ptep_get_lockless_waits_for_block(struct kunit *test)
 {
 	const unsigned int places[] = { 0, CONT_PTES / 2, CONT_PTES - 1 };
 	const struct race_flaw *flaw = test->param_value;
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	struct race_read read;
 	unsigned int n, i;
 
@@ -230,7 +230,7 @@ KUNIT_ARRAY_PARAM_DESC(race_change, race_changes, desc);
 static void ptep_get_lockless_reads_entry_again(struct kunit *test)
 {
 	const struct race_change *change = test->param_value;
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int i, at;
 
 	for (at = 1; at < CONT_PTES; at += CONT_PTES / 2 - 1) {
@@ -279,7 +279,7 @@ static void ptep_get_lockless_reads_entry_again(struct kunit *test)
  */
 static void ptep_get_lockless_leaves_early(struct kunit *test)
 {
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int i, behind;
 
 	for (behind = 0; behind < 2; behind++) {
@@ -349,7 +349,7 @@ struct race_reader {
 #define RACE_WAIT	64
 
 struct race_fold {
-	struct contpte_fixture *f;
+	struct pte_ctx *f;
 	unsigned int seq;	/* state * 2, + 1 on the way */
 	unsigned long rounds;
 	unsigned int nr;
@@ -357,7 +357,7 @@ struct race_fold {
 };
 
 /* The value of an entry in a stable state: exactly one value is right. */
-static pte_t race_fold_want(struct contpte_fixture *f, unsigned int state,
+static pte_t race_fold_want(struct pte_ctx *f, unsigned int state,
 			    unsigned int i)
 {
 	pte_t pte = pte_mkyoung(contpte_pte(f, i));
@@ -382,7 +382,7 @@ static pte_t race_fold_want(struct contpte_fixture *f, unsigned int state,
  * writable or not, contiguous or not, and always young. Before the only young
  * entry is written, the block is not consistent.
  */
-static bool race_fold_possible(struct contpte_fixture *f, unsigned int i,
+static bool race_fold_possible(struct pte_ctx *f, unsigned int i,
 			       pte_t got)
 {
 	pte_t want = pte_mkyoung(contpte_pte(f, i));
@@ -396,7 +396,7 @@ static int race_fold_reader(void *data)
 {
 	struct race_reader *reader = data;
 	struct race_fold *race = reader->race;
-	struct contpte_fixture *f = race->f;
+	struct pte_ctx *f = race->f;
 	unsigned int i = 0;
 
 	while (!kthread_should_stop()) {
@@ -431,7 +431,7 @@ static int race_fold_reader(void *data)
 }
 
 /* Go from one state to the next. */
-static void race_fold_step(struct contpte_fixture *f, unsigned int state)
+static void race_fold_step(struct pte_ctx *f, unsigned int state)
 {
 	unsigned int i, last = CONT_PTES - 1;
 	struct mm_struct *mm = f->table->mm;
@@ -503,7 +503,7 @@ static bool race_fold_all_read(struct race_fold *race)
 static void ptep_get_lockless_races_fold(struct kunit *test)
 {
 	unsigned long end = jiffies + RACE_JIFFIES(4);
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	struct race_fold *race;
 	bool all_read = true;
 	unsigned int n, state, cpu = -1;

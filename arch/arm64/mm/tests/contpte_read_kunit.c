@@ -31,7 +31,7 @@ static const struct read_kind {
 
 KUNIT_ARRAY_PARAM_DESC(read_kind, read_kinds, desc);
 
-static pte_t read_pte(struct contpte_fixture *f, const struct read_kind *kind,
+static pte_t read_pte(struct pte_ctx *f, const struct read_kind *kind,
 		      unsigned int page)
 {
 	pte_t pte = contpte_pte(f, page);
@@ -39,7 +39,7 @@ static pte_t read_pte(struct contpte_fixture *f, const struct read_kind *kind,
 	return kind->write ? pte : pte_wrprotect(pte);
 }
 
-static void read_fill(struct contpte_fixture *f, const struct read_kind *kind,
+static void read_fill(struct pte_ctx *f, const struct read_kind *kind,
 		      bool folded, unsigned int young, unsigned int dirty)
 {
 	unsigned int i;
@@ -73,7 +73,7 @@ static void read_fill(struct contpte_fixture *f, const struct read_kind *kind,
 static void ptep_get_folded(struct kunit *test)
 {
 	const struct read_kind *kind = test->param_value;
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int young, dirty, i, reads = 0;
 
 	contpte_skip_unless_folds(test);
@@ -118,7 +118,7 @@ static void ptep_get_folded(struct kunit *test)
 static void ptep_get_unfolded(struct kunit *test)
 {
 	const struct read_kind *kind = test->param_value;
-	struct contpte_fixture *f = test->priv;
+	struct pte_ctx *f = test->priv;
 	unsigned int i;
 
 	read_fill(f, kind, false, 0, CONT_PTES - 1);

@@ -91,7 +91,6 @@ do {									\
 #define PGTABLE_KUNIT_RECORD
 #include "compat.h"
 
-#include "contpte_recorded.h"
 #include "contpte_recorded_access_flags.h"
 
 #undef EXPORT_SYMBOL_GPL
@@ -99,87 +98,29 @@ do {									\
 
 #include "../contpte.c"
 
-pte_t recorded_ptep_get(pte_t *ptep)
+#include "contpte_order.h"
+
+#define PTE_OP_TABLE	contpte_recorded_ops
+#include "pte_op_table.h"
+
+/* arm64 has its functions for mprotect() in mmu.c, which is not recorded. */
+static bool recorded_own(enum pte_op_id id)
 {
-	return ptep_get(ptep);
+	return id != PTE_OP_MODIFY_PROT;
 }
 
-pte_t recorded_ptep_get_lockless(pte_t *ptep)
-{
-	return ptep_get_lockless(ptep);
-}
-
-void recorded_set_ptes(struct mm_struct *mm, unsigned long addr, pte_t *ptep,
-		       pte_t pte, unsigned int nr)
-{
-	set_ptes(mm, addr, ptep, pte, nr);
-}
-
-void recorded_pte_clear(struct mm_struct *mm, unsigned long addr, pte_t *ptep)
-{
-	pte_clear(mm, addr, ptep);
-}
-
-pte_t recorded_ptep_get_and_clear(struct mm_struct *mm, unsigned long addr,
-				  pte_t *ptep)
-{
-	return ptep_get_and_clear(mm, addr, ptep);
-}
-
-void recorded_clear_full_ptes(struct mm_struct *mm, unsigned long addr,
-			      pte_t *ptep, unsigned int nr, int full)
-{
-	clear_full_ptes(mm, addr, ptep, nr, full);
-}
-
-pte_t recorded_get_and_clear_full_ptes(struct mm_struct *mm, unsigned long addr,
-				       pte_t *ptep, unsigned int nr, int full)
-{
-	return get_and_clear_full_ptes(mm, addr, ptep, nr, full);
-}
-
-void recorded_ptep_set_wrprotect(struct mm_struct *mm, unsigned long addr,
-				 pte_t *ptep)
-{
-	ptep_set_wrprotect(mm, addr, ptep);
-}
-
-void recorded_wrprotect_ptes(struct mm_struct *mm, unsigned long addr,
-			     pte_t *ptep, unsigned int nr)
-{
-	wrprotect_ptes(mm, addr, ptep, nr);
-}
-
-int recorded_ptep_set_access_flags(struct vm_area_struct *vma,
-				   unsigned long addr, pte_t *ptep, pte_t entry,
-				   int dirty)
-{
-	return ptep_set_access_flags(vma, addr, ptep, entry, dirty);
-}
+const struct pte_backend contpte_recorded_backend = {
+	.name = "",
+	.ops = contpte_recorded_ops,
+	.own = recorded_own,
+	.begin = contpte_order_begin,
+	.end = contpte_order_end,
+	.ok = contpte_order_ok,
+};
 
 int recorded_pmdp_set_access_flags(struct vm_area_struct *vma,
 				   unsigned long addr, pmd_t *pmdp, pmd_t entry,
 				   int dirty)
 {
 	return pmdp_set_access_flags(vma, addr, pmdp, entry, dirty);
-}
-
-bool recorded_test_and_clear_young(struct vm_area_struct *vma,
-				   unsigned long addr, pte_t *ptep,
-				   unsigned int nr)
-{
-	return pgtable_kunit_test_and_clear_young(vma, addr, ptep, nr);
-}
-
-bool recorded_clear_flush_young(struct vm_area_struct *vma, unsigned long addr,
-				pte_t *ptep, unsigned int nr)
-{
-	return pgtable_kunit_clear_flush_young(vma, addr, ptep, nr);
-}
-
-void recorded_clear_young_dirty_ptes(struct vm_area_struct *vma,
-				     unsigned long addr, pte_t *ptep,
-				     unsigned int nr, cydp_t flags)
-{
-	clear_young_dirty_ptes(vma, addr, ptep, nr, flags);
 }

@@ -28,7 +28,8 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 
-#include "contpte_walk.h"
+#include "contpte.h"
+#include "walk.h"
 
 static ulong seed;
 module_param(seed, ulong, 0444);
@@ -67,10 +68,10 @@ static void walk_matches_model(struct kunit *test)
 	walk_reported = !done;
 
 	if (!CONTPTE_FOLDS) {
-		KUNIT_EXPECT_EQ(test, w->model.nr_folds + w->folded_steps, 0);
+		KUNIT_EXPECT_EQ(test, w->c.model.nr_folds + w->folded_steps, 0);
 	} else if (done >= WALK_CERTAIN) {
-		KUNIT_EXPECT_GT(test, w->model.nr_folds, 0);
-		KUNIT_EXPECT_GT(test, w->model.nr_unfolds, 0);
+		KUNIT_EXPECT_GT(test, w->c.model.nr_folds, 0);
+		KUNIT_EXPECT_GT(test, w->c.model.nr_unfolds, 0);
 		KUNIT_EXPECT_GT(test, w->folded_steps, done / 10);
 		KUNIT_EXPECT_LT(test, w->folded_steps, done);
 	}
@@ -90,7 +91,7 @@ struct walk_plant {
 	} others;
 };
 
-static bool walk_planted(void *data, const struct walk_step *step,
+static bool walk_planted(void *data, const struct pte_step *step,
 			 unsigned int nr)
 {
 	const struct walk_plant *plant = data;
@@ -112,7 +113,7 @@ static bool walk_planted(void *data, const struct walk_step *step,
 	return both;
 }
 
-static bool walk_fails(void *data, const struct walk_step *step,
+static bool walk_fails(void *data, const struct pte_step *step,
 		       unsigned int nr)
 {
 	return walk_replay_fails(data, step, nr, false);
@@ -135,7 +136,7 @@ static void walk_shortens_sequence(struct kunit *test)
 		{ 3, 900, WALK_PAIRS }, { 20, 40, WALK_CHAIN },
 	};
 	struct walk *w = test->priv;
-	struct walk_step pair[2];
+	struct pte_step pair[2];
 	unsigned int i, p, nr;
 
 	for (p = 0; p < ARRAY_SIZE(plants); p++) {
@@ -158,20 +159,20 @@ static void walk_shortens_sequence(struct kunit *test)
 		walk_seed(w, walk_first_seed + p);
 		w->plant = NULL;
 		while (w->nr < WALK_LENGTH) {
-			struct walk_step *step = &w->step[w->nr];
+			struct pte_step *step = &w->step[w->nr];
 
 			walk_draw(w, step);
 			w->nr++;
 			/*
 			 * Bugs of the kernel itself are not the subject here.
 			 */
-			walk_step_ok(w, step, false);
+			walk_step_ok(w, step);
 		}
-		for (i = 0; i < WALK_LENGTH && w->step[i].op != WALK_GET; i++)
+		for (i = 0; i < WALK_LENGTH && w->step[i].op != PTE_OP_GET; i++)
 			;
 		KUNIT_ASSERT_LT(test, i, WALK_LENGTH);
 		pair[0] = w->step[i];
-		for (i = WALK_LENGTH - 1; i && (w->step[i].op != WALK_SET ||
+		for (i = WALK_LENGTH - 1; i && (w->step[i].op != PTE_OP_SET_PTES ||
 						w->step[i].nr > 1); i--)
 			;
 		pair[1] = w->step[i];
@@ -203,10 +204,14 @@ static int contpte_walk_suite_init(struct kunit_suite *suite)
 static int contpte_walk_init(struct kunit *test)
 {
 	int err = pgtable_kunit_case_init(test, &contpte_walk_suite);
+	struct walk *w;
 
 	if (err)
 		return err;
-	test->priv = contpte_walk_alloc(test);
+	w = walk_alloc(test, "contpte_walk");
+	contpte_ctx_init(&w->c, test);
+	pte_ctx_avoid_known(&w->c);
+	test->priv = w;
 	return 0;
 }
 

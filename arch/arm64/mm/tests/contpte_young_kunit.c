@@ -20,82 +20,24 @@
 
 #include "contpte.h"
 
-/* A function that clears accessed or dirty bits. */
-struct young_op {
-	const char *desc;
-	/* exactly one of the three is set */
-	bool (*single)(struct vm_area_struct *vma, unsigned long addr,
-		       pte_t *ptep);
-	bool (*range)(struct vm_area_struct *vma, unsigned long addr,
-		      pte_t *ptep, unsigned int nr);
-	cydp_t cydp;
-	bool flush;		/* it invalidates entries that were young */
-};
-
-static bool op_test_and_clear(struct vm_area_struct *vma, unsigned long addr,
-			      pte_t *ptep)
+/* The functions that clear accessed or dirty bits. */
+static bool young_wanted(const struct pte_case *pc)
 {
-	return ptep_test_and_clear_young(vma, addr, ptep);
+	return pc->op->does == PTE_OP_AGES;
 }
 
-static bool op_clear_flush(struct vm_area_struct *vma, unsigned long addr,
-			   pte_t *ptep)
+static PGTABLE_KUNIT_GEN_PARAMS(young_op)
 {
-	return ptep_clear_flush_young(vma, addr, ptep);
+	return pte_case_next(&pte_arch_backend, prev, young_wanted, desc);
 }
 
-static const struct young_op young_ops[] = {
-	{ .desc = "ptep_test_and_clear_young", .single = op_test_and_clear },
-	{ .desc = "ptep_clear_flush_young", .single = op_clear_flush,
-	  .flush = true },
-	{ .desc = "test_and_clear_young_ptes",
-	  .range = pgtable_kunit_test_and_clear_young },
-	{ .desc = "clear_flush_young_ptes",
-	  .range = pgtable_kunit_clear_flush_young, .flush = true },
-	{ .desc = "clear_young_dirty_ptes, young", .cydp = CYDP_CLEAR_YOUNG },
-	{ .desc = "clear_young_dirty_ptes, dirty", .cydp = CYDP_CLEAR_DIRTY },
-	{ .desc = "clear_young_dirty_ptes, young and dirty",
-	  .cydp = CYDP_CLEAR_YOUNG | CYDP_CLEAR_DIRTY },
-};
-
-KUNIT_ARRAY_PARAM_DESC(young_op, young_ops, desc);
-
-static bool op_run(struct contpte_fixture *f, const struct young_op *op,
-		   int start, int end)
+static struct pte_case young_case(struct kunit *test)
 {
-	unsigned long addr = contpte_addr(f, start);
-	pte_t *ptep = contpte_ptep(f, start);
+	struct pte_case pc = pte_case_get(&pte_arch_backend, test->param_value);
 
-	if (op->single)
-		return op->single(&f->vma, addr, ptep);
-	if (op->range)
-		return op->range(&f->vma, addr, ptep, end - start);
-	clear_young_dirty_ptes(&f->vma, addr, ptep, end - start, op->cydp);
-	return false;
-}
-
-static bool op_model(struct contpte_fixture *f, const struct young_op *op,
-		     int start, int end)
-{
-	pte_t *want = f->table->want;
-	bool young = false;
-	int i;
-
-	if (pte_valid_cont(want[start]))
-		start = ALIGN_DOWN(start, CONT_PTES);
-	if (pte_valid_cont(want[end - 1]))
-		end = ALIGN(end, CONT_PTES);
-
-	for (i = start; i < end; i++) {
-		young |= pte_young(want[i]);
-		if (!op->cydp || op->cydp & CYDP_CLEAR_YOUNG)
-			want[i] = pte_mkold(want[i]);
-		if (op->cydp & CYDP_CLEAR_DIRTY)
-			want[i] = pte_mkclean(want[i]);
-	}
-	if (op->flush && young)
-		contpte_model_flush(f, start, end - start);
-	return young && !op->cydp;
+	if (pc.op->missing)
+		kunit_skip(test, "this kernel has no %s", pc.desc);
+	return pc;
 }
 
 /*
@@ -114,39 +56,34 @@ static bool op_model(struct contpte_fixture *f, const struct young_op *op,
  */
 static void young_op_matches_model(struct kunit *test)
 {
-	const struct young_op *op = test->param_value;
+	const struct pte_case pc = young_case(test);
 	unsigned int start, end, mask, ranges = 0, failed = 0;
-	struct contpte_fixture *f = test->priv;
-
-	if (op->range && !PGTABLE_KUNIT_YOUNG_RANGES)
-		kunit_skip(test, "this kernel has no %s", op->desc);
+	struct pte_ctx *f = test->priv;
+	bool again;
 
 	for (mask = 0; mask < BIT(CONTPTE_BLOCKS); mask++) {
 		int base = mask & 1 ? 0 : PTRS_PER_PTE - CONTPTE_WINDOW;
 
 		for (start = 0; start < CONTPTE_WINDOW; start = contpte_next(start)) {
 			for (end = start + 1; end < CONTPTE_WINDOW + 1; end = contpte_next(end)) {
-				bool got, want, again;
-
-				if (op->single && end > start + 1)
+				if (!pc.op->takes_range && end > start + 1)
 					break;
 				contpte_fill_window(f, base, mask, start + mask,
 						    end);
-				got = op_run(f, op, base + start, base + end);
-				again = op_run(f, op, base + start, base + end);
-				want = op_model(f, op, base + start, base + end);
-
 				ranges++;
-				if (contpte_check(f, "%s of [%u, %u), folded blocks %#x",
-						  op->desc, start, end, mask) &&
-				    got == want && !again)
-					continue;
-				KUNIT_EXPECT_EQ_MSG(test, got, want,
-						    "%s of [%u, %u), folded blocks %#x",
-						    op->desc, start, end, mask);
-				KUNIT_EXPECT_FALSE_MSG(test, again,
-						       "again, %s of [%u, %u), folded blocks %#x",
-						       op->desc, start, end, mask);
+				again = false;
+				if (contpte_step(f, pc.id, start, end - start,
+						 pc.flags)) {
+					again = true;
+					pte_op_call(f, pc.id, base + start,
+						    end - start, pc.flags,
+						    __pte(0));
+					if (!f->number && !f->tlb->nr)
+						continue;
+				}
+				KUNIT_FAIL(test, "%s%s of [%u, %u), folded blocks %#x",
+					   again ? "again, " : "", pc.desc,
+					   start, end, mask);
 				if (++failed == PGTABLE_KUNIT_ENOUGH)
 					return;
 			}
@@ -172,43 +109,50 @@ static void young_op_beside_nonpresent(struct kunit *test)
 		1, CONT_PTES / 2, CONT_PTES - 1,
 	};
 	const unsigned int type = BIT(MAX_SWAPFILES_SHIFT) - 1;
-	const struct young_op *op = test->param_value;
-	struct contpte_fixture *f = test->priv;
+	const struct pte_case pc = young_case(test);
+	struct pte_ctx *f = test->priv;
 	unsigned int n, i;
 
 	contpte_skip_unless_folds(test);
-	if (op->range && !PGTABLE_KUNIT_YOUNG_RANGES)
-		kunit_skip(test, "this kernel has no %s", op->desc);
 
 	for (n = 0; n < ARRAY_SIZE(replaced); n++) {
 		unsigned int start = replaced[n];
-		unsigned int end = op->single ? start + 1 : CONT_PTES;
-		bool folds, wide, got, want;
+		unsigned int end = pc.op->takes_range ? CONT_PTES : start + 1;
+		pte_t *want = f->table->want;
+		bool folds, wide;
 
 		contpte_reset(f);
 		folds = contpte_set_none(f);
 		for (i = 0; i < CONT_PTES; i++) {
-			pte_t pte = pte_mkdirty(pte_mkyoung(f->table->want[i]));
+			pte_t pte = pte_mkdirty(pte_mkyoung(want[i]));
 
 			if (i < start)
 				pte = swp_entry_to_pte(swp_entry(type, i + 1));
 			pgtable_kunit_table_set(f->table, i, pte);
 		}
-		got = op_run(f, op, start, end);
+		pte_op_call(f, pc.id, start, end - start, pc.flags, __pte(0));
 
 		/* All but one of the functions look at the contiguous bit only. */
-		wide = folds && op->single != op_clear_flush;
-		want = op_model(f, op, wide ? 0 : start, wide ? CONT_PTES : end);
+		wide = folds && pc.id != PTE_OP_FLUSH_YOUNG;
+		for (i = wide ? 0 : start; i < (wide ? CONT_PTES : end); i++) {
+			if (!pc.flags || pc.flags & PTE_STEP_YOUNG)
+				want[i] = pte_mkold(want[i]);
+			if (pc.flags & PTE_STEP_DIRTY)
+				want[i] = pte_mkclean(want[i]);
+		}
+		if (pc.id == PTE_OP_FLUSH_YOUNG || pc.id == PTE_OP_FLUSH_YOUNG_PTES)
+			contpte_model_flush(f, wide ? 0 : start,
+					    wide ? CONT_PTES : end - start);
 		if (folds)
 			pgtable_kunit_known_issue(test, 22,
 						  "PROT_NONE entries are contiguous%s",
 						  wide ? ", and those beside them change" : "");
 		else
 			pgtable_kunit_stale_issue(test, 22);
-		contpte_check(f, "%s of [%u, %u), %u are not present", op->desc,
+		contpte_check(f, "%s of [%u, %u), %u are not present", pc.desc,
 			      start, end, start);
-		KUNIT_EXPECT_EQ_MSG(test, got, want, "%s of [%u, %u)",
-				    op->desc, start, end);
+		KUNIT_EXPECT_EQ_MSG(test, f->number, !pc.flags, "%s of [%u, %u)",
+				    pc.desc, start, end);
 	}
 }
 
