@@ -373,6 +373,13 @@ void pte_step_describe(const struct pte_step *step, char *buf, size_t size)
 			  flags & PTE_STEP_DIRTY ? " dirty" : "");
 		break;
 	case PTE_OP_ACCESS_FLAGS:
+		if (flags & PTE_STEP_GIVEN) {
+			len += describe_entry(&step->entry, buf + len, size - len);
+			scnprintf(buf + len, size - len, ", dirty=%u%s",
+				  !!(flags & PTE_STEP_FLUSH),
+				  flags & PTE_STEP_LEAK ? " with PTE_CONT" : "");
+			break;
+		}
 		scnprintf(buf + len, size - len, " %s%s%s%s, dirty=%u%s",
 			  flags & PTE_STEP_LESS ? "old clean ro" : "as it is",
 			  flags & PTE_STEP_YOUNG ? " +young" : "",
