@@ -153,9 +153,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "JSON KDIR KERNEL",
             "--kdir ~/linux",
         ),
-        "completion": Verb(
-            'completion of verbs and options for bash: eval "$(./mmcheck completion)"', "verbs:complete"
-        ),
+        "completion": Verb('completion of verbs and options for bash: eval "$(./mmcheck completion)"', "completion"),
     },
     "Read the results": {
         "results": Verb(
@@ -326,32 +324,6 @@ def chosen(name: str, arguments: Sequence[str]) -> dict[str, str]:
             raise UserError(f"{argument}: no such argument; see ./mmcheck {name} --help")
         found[match[1]] = match[2]
     return found
-
-
-def complete(_: Mapping[str, str]) -> int:
-    """Print the functions that complete ./mmcheck in bash; returns the exit status."""
-    cases = [
-        f"{name}) words='{' '.join([*map(option, verb.variables), '--no-install', '--help'])}';;"
-        for name, verb in VERBS.items()
-        if name != "run"
-    ]
-    print(
-        "\n".join(
-            [
-                "_mmcheck() {",
-                "\tlocal words",
-                '\tcase "${COMP_WORDS[1]}" in',
-                *(f"\t{case}" for case in cases),
-                f"\t*) words='{' '.join(VERBS)}';;",
-                "\tesac",
-                f"\t[ \"$COMP_CWORD\" -eq 1 ] && words='{' '.join(VERBS)}'",
-                '\tmapfile -t COMPREPLY < <(compgen -W "$words" -- "$2")',
-                "}",
-                "complete -o default -F _mmcheck mmcheck ./mmcheck",
-            ]
-        )
-    )
-    return PASSED
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -49,9 +49,9 @@ class Walk:
         return re.findall(r"seed \d+ fails in step \d+: ([\w-]+:)", text)
 
 
-def number(environ: Mapping[str, str], name: str, default: int) -> int:
-    """The variable `name` as a whole number. Raises UserError if it is none."""
-    text = environ.get(name) or str(default)
+def number(name: str, given: str | None, default: int) -> int:
+    """The value `given` for the variable `name` as a whole number. Raises UserError if it is none."""
+    text = given or str(default)
     if not re.fullmatch(r"\d{1,15}", text) or (text == "0" and name != "SEED"):
         raise UserError(f"{name}={text}: use a whole number above 0")
     return int(text)
@@ -73,8 +73,8 @@ def one(session: SelftestRun, files: Mapping[str, Path], seed: int, seconds: int
 def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
     environ = {**environ, "ARCH": environ.get("ARCH") or toolchain.own_arch()}
-    seconds, jobs = number(environ, "SECONDS", 60), number(environ, "JOBS", 1)
-    seed = number(environ, "SEED", secrets.randbelow(10**9))
+    seconds, jobs = number("SECONDS", environ.get("SECONDS"), 60), number("JOBS", environ.get("JOBS"), 1)
+    seed = number("SEED", environ.get("SEED"), secrets.randbelow(10**9))
     source.judge(from_environment(environ))
     selftests.provide(environ["ARCH"])
     words = ["STRICT=1"] if environ.get("STRICT") == "1" else []

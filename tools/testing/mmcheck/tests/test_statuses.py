@@ -25,7 +25,7 @@ FIXED = {"bisect", "check", "check-host", "bench-launcher", "doctor", "kcidb", "
 """Verbs that choose the kernels themselves, or need none."""
 
 JUDGES = {"run", "kselftest", "matrix", "results", "mutants", "known-issues", "patches", "bench-launcher", "compare"}
-JUDGES |= {"radar", "tlb", "tlb-mutants", "check", "check-host", "check-report", "report-pictures"}
+JUDGES |= {"audit", "walk", "radar", "tlb", "tlb-mutants", "check", "check-host", "check-report", "report-pictures"}
 """Verbs that return 1 if what they test is bad. All other verbs return 0, or 125 with a reason."""
 
 KUNIT_PY = '''#!/usr/bin/env python3

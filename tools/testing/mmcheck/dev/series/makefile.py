@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Makefiles of the overlay: the sources that they list, and what is left of them without some of the sources."""
 
+import fnmatch
 import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
@@ -59,9 +60,14 @@ class Makefile:
             for chunk in self.chunks:
                 if match := _ASSIGNMENT.fullmatch(chunk.statement):
                     self._assignment(chunk, match[2], match[3].replace("\\\n", " ").split(), whole)
-                elif match := re.match(r"([^\s:]+):\s", chunk.statement):
-                    chunk.names = {Path(match[1]).name}
-                    chunk.about = self._sources(Path(match[1]).name)
+                elif match := re.match(r"([^\s:]+):\s(.*)", chunk.statement):
+                    target = Path(match[1]).name
+                    globs = [f"{self.folder}/{glob}" for glob in re.findall(r"\$\(wildcard (\S+)\)", match[2])]
+                    more = {name for glob in globs for name in fnmatch.filter(files, glob)}
+                    if more:  # a program with several sources
+                        self._parts[f"{target}.o"] = more
+                    chunk.names = {target}
+                    chunk.about = self._sources(target) | more
 
     def _assignment(self, chunk: Chunk, name: str, words: list[str], whole: bool) -> None:
         listing = re.fullmatch(r"(\w+)-(y|\$\(CONFIG_\w+\))", name)
@@ -83,7 +89,8 @@ class Makefile:
         if word.endswith("/"):
             return {name for name in self._files if name.startswith(f"{self.folder}/{word}")}
         own = f"{self.folder}/{word.removesuffix('.o')}.c"
-        return {own} if word.endswith(".o") and own in self._files else self._parts.get(word, set())
+        parts = self._parts.get(word, set())
+        return {own, *parts} if word.endswith(".o") and own in self._files else parts
 
     def listed(self) -> dict[str, set[str]]:
         """The sources in their order, each with the symbols that it is built for."""

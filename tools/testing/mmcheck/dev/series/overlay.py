@@ -17,6 +17,7 @@ SUBJECTS = {
     "arch/arm64/mm/tests": "arm64: mm",
     "arch/riscv/mm/tests": "riscv: mm",
     "mm/tests": "mm/tests",
+    "lib/mm_audit": "lib/mm_audit",
     "lib/rmap_id": "lib/rmap_id",
     "lib/rmap_id/tests": "lib/rmap_id",
     f"{graft.SELFTESTS}/mm": "selftests/mm",

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Prints the functions with which bash completes verbs and options of ./mmcheck: eval "$(./mmcheck completion)"."""
+
+from collections.abc import Mapping
+
+from .core.errors import PASSED
+from .core.variables import option
+from .verbs import VERBS
+
+
+def main(_: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    cases = [
+        f"{name}) words='{' '.join([*map(option, verb.variables), '--no-install', '--help'])}';;"
+        for name, verb in VERBS.items()
+        if name != "run"
+    ]
+    print(
+        "\n".join(
+            [
+                "_mmcheck() {",
+                "\tlocal words",
+                '\tcase "${COMP_WORDS[1]}" in',
+                *(f"\t{case}" for case in cases),
+                f"\t*) words='{' '.join(VERBS)}';;",
+                "\tesac",
+                f"\t[ \"$COMP_CWORD\" -eq 1 ] && words='{' '.join(VERBS)}'",
+                '\tmapfile -t COMPREPLY < <(compgen -W "$words" -- "$2")',
+                "}",
+                "complete -o default -F _mmcheck mmcheck ./mmcheck",
+            ]
+        )
+    )
+    return PASSED
