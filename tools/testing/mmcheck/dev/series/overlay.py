@@ -14,10 +14,10 @@ from .makefile import Makefile
 
 SUBJECTS = {
     "lib/pgtable_kunit": "lib/pgtable_kunit",
+    "lib/mm_audit": "lib/mm_audit",
     "arch/arm64/mm/tests": "arm64: mm",
     "arch/riscv/mm/tests": "riscv: mm",
     "mm/tests": "mm/tests",
-    "lib/mm_audit": "lib/mm_audit",
     "lib/rmap_id": "lib/rmap_id",
     "lib/rmap_id/tests": "lib/rmap_id",
     f"{graft.SELFTESTS}/mm": "selftests/mm",
