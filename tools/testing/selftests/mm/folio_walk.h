@@ -9,6 +9,7 @@
 #ifndef FOLIO_WALK_H
 #define FOLIO_WALK_H
 
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -114,8 +114,8 @@ void walk_print_program(FILE *out, uint64_t seed, const struct walk_step *steps,
 		look = steps[nr - 1].at;
 	fprintf(out, "/*\n * %s: %s\n * seed %llu. Compile with gcc -static, run as root.\n */\n%s",
 		walk->verdict.rule, walk->verdict.text, (unsigned long long)seed, walk_prelude);
-	fprintf(out, "\n/* What each process reads at the end. */\n#define LOOK_AT %u\n#define LOOK_PAGES 1\n",
-		look);
+	fprintf(out, "\n/* What each process reads at the end. */\n");
+	fprintf(out, "#define LOOK_AT %u\n#define LOOK_PAGES 1\n", look);
 	fprintf(out, "\nstatic void settings(void)\n{\n");
 	print_settings(out, seed);
 	fprintf(out, "}\n\nstatic const int owner[] = {");

@@ -191,7 +191,7 @@ long run_mbind(const struct walk_step *s)
 	return result(syscall(SYS_mbind, at_page(s->at), in_bytes(s->len), 1, &mask, 8L, 2));
 }
 
-static _Alignas(65536) char buffer[64 << 16];
+static alignas(65536) char buffer[64 << 16];
 
 /* How many pages of a call fit into the buffer. */
 static uint32_t fit(uint32_t len)

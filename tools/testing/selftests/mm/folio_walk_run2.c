@@ -24,7 +24,7 @@
 static int uffd[2] = { -1, -1 };	/* synchronous, asynchronous */
 static int ring[WALK_PINS] = { -1, -1, -1, -1 };
 static int splice_pipe[2] = { -1, -1 };
-static _Alignas(65536) char source[64 << 16];
+static alignas(65536) char source[64 << 16];
 
 static void drop(int *fd)
 {

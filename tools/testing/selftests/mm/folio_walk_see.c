@@ -155,6 +155,7 @@ static bool mapping_right(int proc, const struct sums *m, const uint64_t *entrie
 	uint32_t at = (m->from - WALK_ARENA) / walk_psize, end = (m->to - WALK_ARENA) / walk_psize;
 	const struct walk_page *first = page_of(proc, at);
 	unsigned long rss = 0, swap = 0, lazy = 0, markers = 0, unit = walk_psize / 1024;
+	bool shared = m->perms[3] == 's';
 	uint32_t i;
 
 	for (i = at; i < end; i++) {
@@ -166,21 +167,21 @@ static bool mapping_right(int proc, const struct sums *m, const uint64_t *entrie
 			       proc, at, end - 1);
 		if (!(p->prot & PROT_READ) != (m->perms[0] != 'r') ||
 		    !(p->prot & PROT_WRITE) != (m->perms[1] != 'w') ||
-		    (m->perms[3] == 's') != (p->kind == SHARED))
-			return refuse("vma-permission", "process %d page %u: %s, expected prot %d", proc,
-			       i,
-			       m->perms, p->prot);
-		if (!(p->flags & LOCKED) == flag(m, " lo") || !(p->flags & NOFORK) == flag(m,
-											   " dc") ||
+		    (shared ? p->kind != SHARED : p->kind == SHARED))
+			return refuse("vma-permission",
+			       "process %d page %u: %s, expected prot %d",
+			       proc, i, m->perms, p->prot);
+		if (!(p->flags & LOCKED) == flag(m, " lo") ||
+		    !(p->flags & NOFORK) == flag(m, " dc") ||
 		    !(p->flags & WIPE) == flag(m, " wf") || !(p->flags & MISS) == flag(m, " um") ||
 		    !(p->flags & WPREG) == flag(m, " uw"))
-			return refuse("vma-flags", "process %d page %u: flags%s, model %x", proc, i,
-			       m->flags,
-			       p->flags);
+			return refuse("vma-flags",
+			       "process %d page %u: flags%s, model %x",
+			       proc, i, m->flags, p->flags);
 		if (has(HAS_KSM) && !(p->flags & MERGE) == flag(m, " mg"))
-			return refuse("vma-flags", "process %d page %u: flags%s, model %x", proc, i,
-			       m->flags,
-			       p->flags);
+			return refuse("vma-flags",
+			       "process %d page %u: flags%s, model %x",
+			       proc, i, m->flags, p->flags);
 		rss += (entries[i] & PM_PRESENT) && !zero[i];
 		swap += !!(entries[i] & PM_SWAP);
 		lazy += !!(p->flags & LAZY);
@@ -189,28 +190,29 @@ static bool mapping_right(int proc, const struct sums *m, const uint64_t *entrie
 	if (first->flags & HUGETLB || !has(HAS_SCAN))
 		return true;
 	if (m->rss != rss * unit)
-		return refuse("smaps-rss", "process %d pages %u-%u: Rss %lu kB, pagemap has %lu kB",
-		       proc, at,
-		       end - 1, m->rss, rss * unit);
+		return refuse("smaps-rss",
+			      "process %d pages %u-%u: Rss %lu kB, pagemap has %lu kB",
+			      proc, at, end - 1, m->rss, rss * unit);
 	if (first->kind == ANON && m->anonymous != rss * unit)
-		return refuse("smaps-anonymous", "process %d pages %u-%u: Anonymous %lu kB of %lu kB",
-		       proc,
-		       at, end - 1, m->anonymous, rss * unit);
+		return refuse("smaps-anonymous",
+			      "process %d pages %u-%u: Anonymous %lu kB of %lu kB",
+			      proc, at, end - 1, m->anonymous, rss * unit);
 	if (first->kind == SHARED && m->anonymous)
-		return refuse("smaps-anonymous", "process %d pages %u-%u: shared, Anonymous %lu kB",
-		       proc, at,
-		       end - 1, m->anonymous);
+		return refuse("smaps-anonymous",
+			      "process %d pages %u-%u: shared, Anonymous %lu kB",
+			      proc, at, end - 1, m->anonymous);
 	if (first->kind == ANON && (m->swap > swap * unit || (!markers && m->swap != swap * unit)))
-		return refuse("smaps-swap", "process %d pages %u-%u: Swap %lu kB, pagemap has %lu kB",
-		       proc,
-		       at, end - 1, m->swap, swap * unit);
+		return refuse("smaps-swap",
+			      "process %d pages %u-%u: Swap %lu kB, pagemap has %lu kB",
+			      proc, at, end - 1, m->swap, swap * unit);
 	if (m->lazy > lazy * unit)
 		return refuse("smaps-lazyfree",
-		       "process %d pages %u-%u: LazyFree %lu kB, at most %lu kB", proc,
-		       at, end - 1, m->lazy, lazy * unit);
+			      "process %d pages %u-%u: LazyFree %lu kB, at most %lu kB",
+			      proc, at, end - 1, m->lazy, lazy * unit);
 	if (m->locked && !(first->flags & LOCKED))
-		return refuse("smaps-locked", "process %d pages %u-%u: Locked %lu kB", proc, at, end - 1,
-		       m->locked);
+		return refuse("smaps-locked",
+			      "process %d pages %u-%u: Locked %lu kB",
+			      proc, at, end - 1, m->locked);
 	return true;
 }
 
