@@ -111,6 +111,7 @@ static inline void contpte_skip_unless_folds(struct kunit *test)
 void contpte_fill(struct pte_ctx *f, int idx, unsigned int page,
 		  bool folded, unsigned int young, unsigned int dirty);
 void contpte_reset(struct pte_ctx *f);
+void contpte_empty_window(struct pte_ctx *f);
 void contpte_fill_window(struct pte_ctx *f, int base, unsigned int mask,
 			 unsigned int young, unsigned int dirty);
 bool contpte_set_none(struct pte_ctx *f);

@@ -76,6 +76,28 @@ void contpte_reset(struct pte_ctx *f)
 }
 
 /**
+ * contpte_empty_window() - start over with an empty window
+ * @f: the context; the rest of its table is empty
+ *
+ * Only the entries of the window are cleared: the rest must not change.
+ */
+void contpte_empty_window(struct pte_ctx *f)
+{
+	unsigned int i;
+
+	for (i = f->base; i < f->base + CONTPTE_WINDOW; i++) {
+		pte_t *ptep = contpte_ptep(f, i);
+
+		if (!pte_none(READ_ONCE(*ptep)))
+			pgtable_kunit_raw_clear(f->table->mm,
+						contpte_addr(f, i), ptep);
+	}
+	memset(f->table->want + f->base, 0, CONTPTE_WINDOW * sizeof(pte_t));
+	memset(f->model.entry, 0, sizeof(f->model.entry));
+	cond_resched();
+}
+
+/**
  * contpte_fill_window() - start over with the window full of entries
  * @f: the context
  * @base: the first entry of the window
@@ -89,17 +111,15 @@ void contpte_reset(struct pte_ctx *f)
 void contpte_fill_window(struct pte_ctx *f, int base, unsigned int mask,
 			 unsigned int young, unsigned int dirty)
 {
-	unsigned int block, i;
+	unsigned int block;
 
 	if (base != f->base) {
 		contpte_reset(f);
 		f->base = base;
 	}
 	/* Without the check an entry can be overwritten. */
-	for (i = base; IS_ENABLED(CONFIG_PAGE_TABLE_CHECK) &&
-	     i < base + CONTPTE_WINDOW; i++)
-		pgtable_kunit_raw_clear(f->table->mm, contpte_addr(f, i),
-					contpte_ptep(f, i));
+	if (IS_ENABLED(CONFIG_PAGE_TABLE_CHECK))
+		contpte_empty_window(f);
 	cond_resched();
 	for (block = 0; block < CONTPTE_BLOCKS; block++)
 		contpte_fill(f, block * CONT_PTES, block * CONT_PTES,
