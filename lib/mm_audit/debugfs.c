@@ -2,8 +2,9 @@
 /*
  * The auditor as files of debugfs:
  *
- *	mm_audit	write 1: audit; write 2: audit, and nothing else than page
- *			tables and caches has references to folios
+ *	mm_audit	write 1: audit
+ *			write 2: quiet audit, only page tables and caches may
+ *			have references to folios
  *			read: the last audit, one line per violation
  *	mm_audit_rules	read: how much the last audit compared, by rule
  */

@@ -2,8 +2,8 @@
 /*
  * What the page tables say about each page: an array over all page frames.
  *
- * The array is allocated once. An audit clears only the chunks of it that it
- * uses, which it marks in a bitmap.
+ * The array is allocated once. An audit marks the chunks that it uses in a
+ * bitmap, and clears only these chunks.
  */
 
 #include <linux/bitmap.h>

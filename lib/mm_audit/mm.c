@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Address spaces: what the entries of each add up to, and whether the reverse
- * mapping finds each of its VMAs.
+ * Address spaces: the sums over the entries of each address space, and whether
+ * the reverse mapping finds each of its VMAs.
  */
 
 #include <linux/fs.h>

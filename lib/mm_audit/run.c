@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An audit: the machine is stopped, all page tables and folios are read, and
- * what disagrees is kept. What disagrees only for a moment is left out: an
- * audit with violations is repeated, and reports those that stay the same.
+ * An audit stops the machine, reads all page tables and folios, and keeps the
+ * violations. It repeats itself if it finds violations, and reports only those
+ * that stay the same. So it leaves out what disagrees only for a moment.
  */
 
 #include <linux/cgroup.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Statistics: sums over all folios, compared with those of the kernel.
+ * Statistics: sums over all folios, compared with the counters of the kernel.
  */
 
 #include <linux/memcontrol.h>

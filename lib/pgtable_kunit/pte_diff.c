@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The properties in which an entry differs from another, as words for a
- * message.
+ * Names the properties in which two entries differ, for a message.
  */
 
 #include <linux/kernel.h>

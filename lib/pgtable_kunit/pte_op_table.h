@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The table of the functions that work on user entries. See pte_op.h; this file
- * is compiled once for each back end, which defines PTE_OP_TABLE.
+ * The table of the functions that work on user entries. See pte_op.h. Each back
+ * end defines PTE_OP_TABLE, and includes this file.
  */
 
 static void call_set_ptes(struct pte_call *c)

@@ -2,10 +2,10 @@
 /*
  * What page faults change, besides the entry that they set.
  *
- * A fault on a file tells readahead whether the page was there. A fault that
- * fails gives its folio back. MADV_FREE keeps markers, on which the next fault
- * depends. Each case makes faults in an address space of its own, and checks
- * counters of the kernel.
+ * A fault on a file tells readahead whether the page was cached. A fault that
+ * fails frees its folio. MADV_FREE keeps markers, and the next fault depends on
+ * them. Each case makes faults in its own address space, and checks counters of
+ * the kernel.
  *
  * Not covered: the entries themselves (folio_reclaim, swap_in, and the selftests
  * folio_file and folio_tables).

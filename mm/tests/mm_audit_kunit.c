@@ -3,14 +3,14 @@
  * The auditor of page tables and folios (lib/mm_audit).
  *
  * What it proves: each rule of the auditor notices the mistake that it is for,
- * and no other rule does. A case makes one number, bit or entry of a real
- * address space wrong, runs an audit, compares the rule and the numbers of the
- * violation, corrects the mistake, and runs an audit again. Other cases bring
- * an address space into states that large folios have in practice, and expect
- * no violation.
+ * and no other rule does. A case corrupts one number, bit or entry of a real
+ * address space, runs an audit, and compares the rule and the numbers of the
+ * violation. Then it corrects the mistake, and runs an audit again. Other cases
+ * bring an address space into states that large folios have in practice, and
+ * expect no violation.
  *
- * Not covered: how the kernel comes to such a mistake (the mutants for the
- * selftests do that), several CPUs, and hugetlb.
+ * Not covered: mistakes in the kernel's own code (the mutants for the selftests
+ * test these), several CPUs, and hugetlb.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	mm_audit

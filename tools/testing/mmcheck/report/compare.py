@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Compares two runs: which cases have another verdict, which ran in one of them only.
+"""Compares two runs: lists the cases with another verdict, and the cases that ran in only one of the runs.
 
-A= and B= each name a record: a folder below O/runs/, or the name that `make results` prints, whose last run is taken.
+A= and B= each name a record: a folder below O/runs/, or a name that `make results` prints. Such a name means its last
+run.
 """
 
 import json

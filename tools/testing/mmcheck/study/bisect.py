@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """./mmcheck bisect GOOD BAD: finds the first commit of the git tree KDIR= that makes a test fail.
 
-Both ends are tested first. The command looks for the tests that fail at BAD and do not fail at GOOD; other failures do
-not matter. git bisect chooses the commits between the ends. A commit is bad if one of these tests fails there, and good
+The command tests both ends first. It looks for the tests that fail at BAD and do not fail at GOOD. It ignores other
+failures. git bisect chooses the commits between the ends. A commit is bad if one of these tests fails there, and good
 if all of them pass. A commit is left out if it cannot be tested: it does not build or boot, or one of these tests does
 not run there.
 
-The commits are checked out in a private folder below O=, and always built in the same build folder, so a build compiles
-only what the commits changed. The verdicts are kept in out/bisect/. The same command continues after an interrupt, and
-tests no commit twice. ONLY= chooses the tests: a glob of suites and cases, as kunit.py takes it.
+The command checks the commits out in a private folder below O=. It builds all of them in the same build folder, so a
+build compiles only what changed. It keeps the verdicts in out/bisect/. After an interrupt the same command continues,
+and tests no commit twice. ONLY= chooses the tests: a glob of suites and cases, as kunit.py takes it.
 """
 
 import json

@@ -7,8 +7,8 @@ probes whose answer changes, so cases expect something else or are skipped; muta
 is gone or different; known issues that the series fixes or brings back. Then it runs the suites on both kernels. The
 verdict is the difference, and the last lines are text for a mail.
 
-If the catalogue of mutants names one suite for the files that the series changes, only this suite runs, otherwise all.
-ONLY= chooses: a glob of suites and cases, as kunit.py takes it. BOOT=no only reads the source.
+If the catalogue of mutants names one suite for the files that the series changes, only this suite runs. Otherwise all
+suites run. ONLY= chooses the tests: a glob of suites and cases, as kunit.py takes it. BOOT=no only reads the source.
 """
 
 from collections.abc import Callable, Mapping, Sequence

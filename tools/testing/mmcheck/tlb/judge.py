@@ -2,11 +2,11 @@
 """Does the plugin report a kernel that forgets an invalidation?
 
 mutants/flushes.toml has mistakes in the form of the mutants catalogue: invalidations that are dropped, shortened,
-misdirected or late. One kernel holds all of them. Each boot switches one on, runs the suites that the entry names with
-the plugin, and passes if the plugin reports something new. A boot without a mistake must report nothing new.
+misdirected or late. One kernel contains all mistakes. Each boot enables one mistake, and runs the suites that its entry
+names. The boot passes if the plugin reports something new. A boot without a mistake must report nothing new.
 
-IMAGE= names a kernel with the KUnit suites that is built already. Then mutants/instructions.toml has the mistakes:
-instructions that are replaced in a copy of the image.
+IMAGE= names the image of a kernel with the KUnit suites. Then no kernel is built, and the mistakes come from
+mutants/instructions.toml. Each of them replaces instructions in a copy of the image.
 """
 
 import fnmatch
