@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """./mmcheck bisect GOOD BAD: finds the first commit of the git tree KDIR= that makes a test fail.
 
-The command tests both ends first. It looks for the tests that fail at BAD and do not fail at GOOD. It ignores other
+The command tests both ends first. It looks for the tests that fail at BAD and pass at GOOD. It ignores other
 failures. git bisect chooses the commits between the ends. A commit is bad if one of these tests fails there, and good
 if all of them pass. A commit is left out if it cannot be tested: it does not build or boot, or one of these tests does
 not run there.
