@@ -56,7 +56,8 @@ static inline bool audit_pte_exec(pte_t pte)
 #if defined(CONFIG_ARM64)
 	return !(pte_val(pte) & PTE_UXN);
 #elif defined(CONFIG_X86_64) && !defined(CONFIG_UML)
-	return pte_exec(pte);
+	/* PROT_NONE clears the present bit, and sets no bit against execution. */
+	return pte_exec(pte) && (pte_flags(pte) & _PAGE_PRESENT);
 #elif defined(CONFIG_RISCV)
 	return pte_exec(pte);
 #else
