@@ -25,7 +25,7 @@ struct audit_entry {
 /**
  * audit_vma_at() - find the VMA of an address
  * @a: the audit, which gets to the first VMA that ends after @addr
- * @addr: the address, not less than that of the last call
+ * @addr: the address; it is not below the address of the last call
  *
  * Return: whether the address is in a VMA.
  */

@@ -190,8 +190,8 @@ static void folio_check(struct audit *a, struct folio *folio)
 }
 
 /*
- * Pages that the kernel has for itself: nothing maps them or counts them. Of
- * the reserved pages, those of the vDSO are mapped.
+ * Pages that the kernel has for itself: nothing maps them or counts them. The
+ * pages of the vDSO are reserved too, but they are mapped.
  */
 static bool folio_is_kernel(struct audit *a, struct folio *folio)
 {

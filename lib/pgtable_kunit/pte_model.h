@@ -125,7 +125,7 @@ enum pte_model_returns {
 /**
  * struct pte_model - the window, and the expected result of the last step
  * @folds: blocks are folded when they can be
- * @kernel: blocks are those of a kernel mapping, which are never converted
+ * @kernel: the mapping is the kernel's, so blocks are never converted
  * @quiet: the CPU converts blocks without TLB invalidations
  * @has: what entries can say
  * @set_max: how many entries can be set with one call

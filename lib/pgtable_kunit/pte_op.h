@@ -139,7 +139,7 @@ struct pte_step;
 
 /**
  * struct pte_backend - versions of the functions under test
- * @name: of the versions, with a blank after it; "" for those of the kernel
+ * @name: which functions these are, then a blank; "" for the kernel's own
  * @ops: the table
  * @own: it has a version of this function of its own
  * @begin: called before a function; or NULL

@@ -393,7 +393,7 @@ static bool in_use(const struct root *root, int asid)
 	return false;
 }
 
-/* A TLBI of a whole ASID, or of everything, is complete: forget roots of which nothing can be cached. */
+/* A TLBI of a whole ASID, or of everything, is complete: forget a root if nothing of it can be cached. */
 void table_forget_flushed(const struct tlbi *op, const struct cpu *cpu)
 {
 	for (struct root *one = roots, *next; one; one = next) {
