@@ -60,6 +60,15 @@ static inline void set(u64 *entry, u64 value)
 #define range(va, scale, number, level)										\
 	((va) >> 12 & 0x1fffffffffUL | (u64)(level) << 37 | (u64)(number) << 39 | (u64)(scale) << 44 | 1UL << 46)
 
+#define TASK_A KVA
+#define TASK_B (KVA + PAGE)
+#define MARK 0x100UL		/* an entry that is neither valid nor empty, like a migration entry */
+
+static inline void become(u64 task)
+{
+	asm volatile("msr sp_el0, %0" :: "r"(task) : "memory");
+}
+
 /* A page at VA + 4096 * slot, which a TLB may hold now. */
 static inline void map(unsigned int slot, u64 bits)
 {

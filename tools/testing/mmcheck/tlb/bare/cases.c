@@ -412,6 +412,56 @@ CASE(tlbi_operand, range_not_aligned_to_its_level)
 	dsb(ish);
 }
 
+/* A task changes an entry that another task has made invalid. Linux keeps the task in SP_EL0. */
+CASE(stale_rights, entry_taken_by_another_task)
+{
+	become(TASK_A);
+	map(0, RW);
+	set(&level3[0], MARK);
+	become(TASK_B);
+	set(&level3[0], 0);
+	run_el0();
+	become(TASK_A);
+	flush(0);
+}
+
+CASE(missing_dsb, entry_taken_before_dsb)
+{
+	become(TASK_A);
+	map(0, RW);
+	set(&level3[0], MARK);
+	dsb(ishst);
+	tlbi(vale1is, at(VA) | of(ASID));
+	become(TASK_B);
+	set(&level3[0], 0);
+	run_el0();
+	become(TASK_A);
+	dsb(ish);
+}
+
+CASE(silent, entry_taken_after_the_flush)
+{
+	become(TASK_A);
+	map(0, RW);
+	set(&level3[0], MARK);
+	flush(0);
+	become(TASK_B);
+	set(&level3[0], 0);
+	run_el0();
+	become(TASK_A);
+}
+
+CASE(silent, another_task_runs_before_the_flush)
+{
+	become(TASK_A);
+	map(0, RW);
+	set(&level3[0], MARK);
+	become(TASK_B);
+	run_el0();
+	become(TASK_A);
+	flush(0);
+}
+
 /* Contiguous entries */
 CASE(contiguous_mix, only_some_have_the_bit)
 {

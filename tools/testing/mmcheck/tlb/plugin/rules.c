@@ -181,6 +181,21 @@ static void live_below(struct event *event, uint64_t pa, int level)
 	event->va = va;
 }
 
+/*
+ * A task changes an entry that is not valid, and another task has made it so. Both may rely on the table's lock. So the
+ * old translation must be gone when this task is done, no matter what the other task still does.
+ */
+static void take(struct stale *one, void *data)
+{
+	struct event *event = data;
+
+	if (one->walk || one->half != event->root->half || one->level != event->level ||
+	    one->task == event->cpu->task)
+		return;
+	one->task = event->cpu->task;
+	one->taken = true;
+}
+
 /* For a report: the translation that the store replaced. */
 static void over(struct event *event, enum rule rule, uint64_t old, uint64_t new, const char *what)
 {
@@ -236,8 +251,13 @@ void rule_changed(struct cpu *cpu, struct root *root, struct table *table, int s
 		if (new_leaf || new_table)
 			return;
 	}
-	if (!new_leaf && !new_table)
+	if (!new_leaf && !new_table) {
+		event.size = size_of(root, level);
+		if (!old_leaf && !old_table && !root->half && !is_dying(cpu->task))
+			for (int i = 0; stale_count && i < root->asid_count; i++)
+				stale_each(root->asid[i], va, event.size, take, &event);
 		return;
+	}
 	live(&event);
 	if (new_table)
 		live_below(&event, new_pa, level + 1);
@@ -272,8 +292,13 @@ static void judge(struct stale *one, void *data)
 			return;
 		}
 	}
-	if (stale_pending(one))
+	if (stale_pending(one)) {
+		if (!one->taken)
+			return;
+		report(RULE_DSB, event->cpu, one, valid ? desc : 0, event->pc, event->what);
+		stale_remove(one);
 		return;
+	}
 	report(RULE_STALE, event->cpu, one, valid ? desc : 0, event->pc, event->what);
 	stale_remove(one);
 }

@@ -75,6 +75,7 @@ void stale_add(const struct stale *like)
 			one->store = like->store;
 			one->dying = like->dying;
 			one->reported = like->reported;
+			one->taken = false;
 			one->missed_why = NULL;
 			return;
 		}

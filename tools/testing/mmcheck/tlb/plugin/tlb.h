@@ -131,7 +131,7 @@ struct stale {
 	uint64_t va, size, desc, pa, root_pa, table_pa;
 	uint64_t number, task, cpus;
 	int slot, level, space, cpu, half;
-	bool walk, dying, armed, reported, had_level;
+	bool walk, dying, armed, reported, had_level, taken;	/* taken: another task has changed the entry since */
 	struct place store;
 	struct tlbi missed;			/* the last TLBI for the address that did not hit */
 	const char *missed_why;
