@@ -132,7 +132,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         "tlb": Verb(
             "missing, short, late or misdirected TLB invalidations of an arm64 kernel",
             "tlb.main",
-            f"{KERNEL} ONLY IMAGE INITRD APPEND CPUS",
+            f"{KERNEL} ONLY TESTS IMAGE INITRD APPEND CPUS COMPARE",
             "--only 'contpte*'",
             {"ONLY": "a glob of suites to run", "ARCH": "arm64, the only value"},
             fails="the kernel makes a mistake that suppressions.toml does not expect",

@@ -14,6 +14,7 @@ NAMES: Mapping[str, str] = {
     "BEFORE": "no: run only the kernel with the patches",
     "BOOT": "no: only write and check the mails; build and boot nothing",
     "BUDGET": "with MATRIX=selftests, seconds that programs may run for each mutant",
+    "COMPARE": "1: boot a second time without the plugin, and print what the plugin costs",
     "COMMAND": "the program to run and its arguments, or a line for the shell",
     "CPUS": "how many CPUs the machine of make tlb has (1)",
     "FEATURES": "atomic_rmw, or nothing: code that mmcheck adds besides the tests (atomic_rmw; nothing with KDIR=)",

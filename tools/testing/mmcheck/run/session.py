@@ -64,10 +64,13 @@ class Boot:
         guest.pack(guest.specification(settings.arch, settings.cache, files, listing), build, initrd)
         image = guest.disk(settings.out / "kselftest" / "xfs.img")
         memory = max(self.memory or self.needs.memory, guest.LEAST.get(settings.pages, 0))
-        command = guest.command(
-            *(settings.arch, build, initrd, image, self.needs.cpus, self.kvm, self.words, memory),
-            tags=self.needs.tags,
-            cpu=self.needs.cpu,
+        command = self.emulated(
+            guest.command(
+                *(settings.arch, build, initrd, image, self.needs.cpus, self.kvm, self.words, memory),
+                tags=self.needs.tags,
+                cpu=self.needs.cpu,
+            ),
+            memory,
         )
         try:
             self.reader.due = len(lines)
@@ -78,6 +81,10 @@ class Boot:
         finally:
             for file in (listing, initrd, initrd.with_suffix(".list")):
                 file.unlink(missing_ok=True)
+
+    def emulated(self, command: Sequence[str], memory: int) -> list[str]:
+        """The command that boots; a subclass may use another emulator. `memory` is the machine's, in MiB."""
+        return list(command)
 
 
 class SelftestRun:
@@ -110,6 +117,10 @@ class SelftestRun:
         """Add the consoles to a record, and what they say of the kernel."""
         self.launch.identify(recorder.record, self.consoles)
         recorder.keep([*self.consoles, *([self.launch.build / LOG] if self.launch.build_failed else [])])
+
+    def boot(self, console: Path, needs: Machine) -> Boot:
+        """A boot of the kernel in a machine that has what programs need."""
+        return Boot(self.launch, console, needs, self.words, self.kvm)
 
     def note(self, found: Sequence[results.Case]) -> None:
         """Save the verdicts so far."""
@@ -177,7 +188,7 @@ class SelftestRun:
             todo = [program for program in wanted if machine_of(program.name) == needs]
             while todo:
                 before, boots = len(found), boots + 1
-                one = Boot(self.launch, self.folder / f"console-{boots}.log", needs, self.words, self.kvm)
+                one = self.boot(self.folder / f"console-{boots}.log", needs)
                 one.memory = self.memory
                 self.consoles.append(one.console)
                 patience = guest.KVM_SILENCE if self.kvm and not found else silence

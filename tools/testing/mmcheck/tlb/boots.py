@@ -21,24 +21,34 @@ SECONDS = 3600
 SILENCE = 900
 
 
+def watched(plugin: Path, out: Path, symbols: Symbols, memory: int) -> list[str]:
+    """The options of QEMU for a boot with the plugin, which writes to the folder `out`. `memory` is in MiB."""
+    hooks = out / "hooks"
+    hooks.write_text(symbols.hooks())
+    given = [f"out={out / 'raw.json'}", f"ram={RAM:x}:{memory << 20:x}", f"hooks={hooks}"]
+    return ["-plugin", ",".join([str(plugin), *given])]
+
+
 @dataclass(frozen=True)
 class Machine:
-    """What boots: the emulator, the plugin (or None to measure without it), a folder for results."""
+    """What boots: the emulator, the plugin (or None to measure without it), a folder for results.
+
+    more: further options of the emulator; an option that stands twice counts as it stands here
+    """
 
     qemu: Path
     plugin: Path | None
     out: Path
     cpus: int = 1
+    more: Sequence[str] = ()
 
     def command(self, image: Path, append: str, symbols: Symbols, more: Sequence[str] = ()) -> list[str]:
         """The command that boots an image."""
         command = [str(self.qemu), "-nodefaults", "-nographic", "-no-reboot", "-machine", "virt", "-m", str(MIB)]
         command += ["-cpu", toolchain.ARM64_CPU, "-smp", str(self.cpus), "-serial", "stdio", "-kernel", str(image)]
+        command += self.more
         if self.plugin:
-            hooks = self.out / "hooks"
-            hooks.write_text(symbols.hooks())
-            given = [f"out={self.out / 'raw.json'}", f"ram={RAM:x}:{MIB << 20:x}", f"hooks={hooks}"]
-            command += ["-plugin", ",".join([str(self.plugin), *given])]
+            command += watched(self.plugin, self.out, symbols, MIB)
         return [*command, *(["-append", append] if append else []), *more]
 
     def run(

@@ -3,22 +3,27 @@
 
 Boots a kernel in QEMU 10 with a plugin that models a TLB which forgets nothing: it keeps each translation that the
 architecture allows a CPU to cache, until an invalidation really removes it. Without IMAGE= the kernel is built with the
-KUnit suites, and ONLY= chooses suites by a glob. IMAGE= boots any arm64 kernel. If a file System.map is beside it, the
-report has names. out/tlb/report.json has the report. Documentation/mmcheck/tlb.rst explains the rules.
+KUnit suites, and ONLY= chooses suites by a glob. With TESTS= the kernel runs selftests in place of suites. IMAGE= boots
+any arm64 kernel. If a file System.map is beside it, the report has names. COMPARE=1 boots the same kernel a second time
+at the same moment, without the plugin, and prints what the plugin costs. out/tlb/report.json has the report.
+Documentation/mmcheck/tlb.rst explains the rules.
 """
 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from ..core import command, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import from_environment, out_of
 from ..kernel import source, toolchain
+from ..run import kselftest, selftests
 from ..run.prepare import prepare
 from ..run.request import parse
-from . import build, qemu, reports, symbols
+from . import build, cost, programs, qemu, reports, symbols
 from .boots import Machine
 
 KUNIT = "console=ttyAMA0 kunit.enable=1 kunit_shutdown=reboot"
@@ -57,19 +62,56 @@ def only_arm64(environ: Mapping[str, str]) -> None:
         raise UserError(f"ARCH={environ['ARCH']}: the plugin knows only arm64")
 
 
-def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status."""
-    only_arm64(environ)
-    settings = from_environment(environ, "arm64")
-    given = environ.get("IMAGE")
+def judge_variables(environ: Mapping[str, str]) -> None:
+    """Raise UserError if a variable has a value that makes no sense, or if two of them contradict each other."""
     cpus = environ.get("CPUS") or "1"
     if not cpus.isdigit() or not 1 <= int(cpus) <= 8:
         raise UserError(f"CPUS={cpus}: use a number from 1 to 8")
     for name in ("IMAGE", "INITRD"):
         if (path := environ.get(name)) and not Path(path).is_file():
             raise UserError(f"{name}={path}: no such file")
-    if given and environ.get("ONLY"):
+    if environ.get("IMAGE") and environ.get("ONLY"):
         raise UserError("ONLY= chooses suites of a kernel that is built here; with IMAGE= use APPEND=")
+    if environ.get("TESTS"):
+        selftests.chosen(selftests.programs(), environ["TESTS"])
+        for name in ("IMAGE", "INITRD", "ONLY", "CPUS", "COMPARE"):
+            if environ.get(name):
+                raise UserError(f"TESTS= runs selftests in their own machine: leave out {name}=")
+
+
+def run_programs(environ: Mapping[str, str]) -> int:
+    """The command with TESTS=; returns the exit status."""
+    environ = {**environ, "ARCH": "arm64"}
+    settings = from_environment(environ)
+    source.judge(settings)
+    selftests.provide("arm64")
+    toolchain.provide(["gcc", "/usr/include/stdio.h"])
+    out = out_of(environ) / "tlb"
+    emulator, plugin = qemu.provide(settings.cache), build.plugin(out)
+    launch = prepare(selftests.request("arm64", "", kselftest.configuration(environ)), environ)
+    words = (environ.get("APPEND") or "").split()
+    session = programs.WatchedRun(launch, emulator, plugin, words)
+    with session.launch.hold():
+        found, counts, cases = session.watch(selftests.chosen(selftests.programs(), environ["TESTS"]))
+    failed = [case for case in cases if case.state == "failed"]
+    result = {"counts": counts, "reports": [one.json() for one in found]}
+    (out / "report.json").write_text(json.dumps(result, indent=1) + "\n")
+    print(text(found, counts))
+    for case in failed:
+        progress.say(f"{case.suite}.{case.name} fails under the plugin: {(case.text or ['no message'])[0]}")
+    progress.say(f"{len(cases)} cases, {len(failed)} failed; see {session.folder} and {out / 'report.json'}")
+    return FAILED if failed or any(not one.why for one in found) else PASSED
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    only_arm64(environ)
+    judge_variables(environ)
+    if environ.get("TESTS"):
+        return run_programs(environ)
+    settings = from_environment(environ, "arm64")
+    given = environ.get("IMAGE")
+    cpus = environ.get("CPUS") or "1"
     if not given:
         source.judge(settings)
     toolchain.provide(["gcc", "/usr/include/stdio.h"])
@@ -83,12 +125,19 @@ def run(environ: Mapping[str, str]) -> int:
     if not given and environ.get("APPEND"):
         append += f" {environ['APPEND']}"
     more = ["-initrd", environ["INITRD"]] if environ.get("INITRD") else []
+    costs: dict[str, cost.Cost] = {}
     with progress.Progress(f"booting {image.name} with the plugin"):
-        found, counts, seconds = machine.run(image, append, symbols.of_kernel(image), more)
+        if environ.get("COMPARE") == "1":
+            (found, counts, seconds), costs = cost.both(machine, image, append, symbols.of_kernel(image), more)
+        else:
+            found, counts, seconds = machine.run(image, append, symbols.of_kernel(image), more)
     judged(out / "console", ours=not given)
-    result = {"seconds": seconds, "counts": counts, "reports": [one.json() for one in found]}
+    result: dict[str, Any] = {"seconds": seconds, "counts": counts, "reports": [one.json() for one in found]}
+    result |= {"costs": {name: asdict(one) for name, one in costs.items()}} if costs else {}
     (out / "report.json").write_text(json.dumps(result, indent=1) + "\n")
     print(text(found, counts))
+    if costs:
+        print(cost.text(costs))
     progress.say(f"{seconds} s; the console is {out / 'console'}, the report {out / 'report.json'}")
     return FAILED if any(not one.why for one in found) else PASSED
 
