@@ -141,6 +141,8 @@ static void huge_read_and_take(struct huge_fixture *f, const pte_t *entry,
 		pgtable_kunit_raw_clear(f->mm, f->addr + i * PAGE_SIZE,
 					f->ptep + i);
 	huge_unlock(f);
+	/* huge_ptep_get_and_clear() leaves the invalidation to its caller. */
+	flush_tlb_mm(f->mm);
 
 	KUNIT_EXPECT_EQ_MSG(f->test, huge_plain(read), huge_plain(want),
 			    "%s: read", what);

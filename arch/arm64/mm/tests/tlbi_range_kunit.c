@@ -3,19 +3,21 @@
  * The steps in which arm64 invalidates a range of pages.
  *
  * The instructions that invalidate a range get the number of pages as scale and
- * num. A loop in asm/tlbflush.h cuts each range into such steps. The suite runs
- * the tree's own loop, and functions record each step instead of the
- * instruction.
+ * num. A loop in asm/tlbflush.h cuts each range into such steps. The first case
+ * runs the tree's own loop, and functions record each step instead of the
+ * instruction. The second one lets a process give up memory of the largest size.
  *
- * Not covered: the instructions, barriers, and which invalidation is chosen
- * (contpte_order).
+ * Not covered: barriers, and which invalidation is chosen (contpte_order).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'tlbi_range'
  */
 
 #include <kunit/test.h>
+#include <linux/mman.h>
 #include <linux/sizes.h>
+#include <linux/uaccess.h>
+#include <linux/unistd.h>
 #include <asm/tlbflush.h>
 
 #include "pgtable_kunit.h"
@@ -51,6 +53,9 @@ static void tlbi_step_range(u64 arg)
 		  ((arg >> 39 & 31) + 1) << (5 * (arg >> 44 & 3) + 1));
 }
 
+/* Without LPA2 the largest range that is invalidated page by page or in steps. */
+#define TLBI_LARGEST	2097152UL
+
 #ifdef PGTABLE_KUNIT_HAS_TLBI_FUNCTIONS
 #define tlbi_run(start, pages) __flush_tlb_range_op(tlbi_step_page, \
 		tlbi_step_range, start, pages, PAGE_SIZE, 0, 3, false)
@@ -85,7 +90,7 @@ static void flush_tlb_range_op_steps_add_up(struct kunit *test)
 	unsigned int failed = 0;
 
 	/* Without instructions for ranges there are as many steps as pages. */
-	for (pages = 1; pages <= (ranges ? 2097152 : PTRS_PER_PTE); pages++) {
+	for (pages = 1; pages <= (ranges ? TLBI_LARGEST : PTRS_PER_PTE); pages++) {
 		if (pages % 4096 == 0)
 			cond_resched();
 		memset(&tlbi_steps, 0, sizeof(tlbi_steps));
@@ -103,6 +108,48 @@ static void flush_tlb_range_op_steps_add_up(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, pages - 1, "ranges invalidated");
 }
 
+/*
+ * After MADV_DONTNEED of memory of the largest size, every page is new. The
+ * first and the last page have content before, so the kernel invalidates a
+ * range of 2097152 pages. With the mistake of the case above, the last page
+ * kept its translation, which "./mmcheck tlb" reports. The sizes are the
+ * largest, one page less, and one page more, which the kernel handles in
+ * another way.
+ */
+static void madvise_largest_range(struct kunit *test)
+{
+	static const int more[] = { -1, 0, 1 };
+	unsigned long room = (TLBI_LARGEST + 1) * PAGE_SIZE + SZ_2M, addr;
+	unsigned int i, page, value, nr = 0;
+
+	addr = kunit_vm_mmap(test, NULL, 0, room, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(addr));
+	KUNIT_ASSERT_EQ(test, 0, pgtable_kunit_syscall(madvise, addr, room,
+						       MADV_NOHUGEPAGE));
+	addr = ALIGN(addr, SZ_2M);
+	for (i = 0; i < ARRAY_SIZE(more); i++) {
+		unsigned long size = (TLBI_LARGEST + more[i]) * PAGE_SIZE;
+		unsigned int __user *at[] = {
+			(unsigned int __user *)addr,
+			(unsigned int __user *)(addr + size / 2),
+			(unsigned int __user *)(addr + size - PAGE_SIZE),
+		};
+
+		for (page = 0; page < ARRAY_SIZE(at); page++)
+			KUNIT_ASSERT_EQ(test, 0, put_user(1, at[page]));
+		KUNIT_ASSERT_EQ(test, 0, pgtable_kunit_syscall(madvise, addr, size,
+							       MADV_DONTNEED));
+		for (page = 0; page < ARRAY_SIZE(at); page++) {
+			KUNIT_ASSERT_EQ(test, 0, get_user(value, at[page]));
+			KUNIT_EXPECT_EQ_MSG(test, value, 0, "size %lx, page %u",
+					    size, page);
+			nr++;
+		}
+	}
+	PGTABLE_KUNIT_DID(test, nr, "pages freed");
+}
+
 static struct kunit_suite tlbi_range_suite;
 
 static int tlbi_range_init(struct kunit *test)
@@ -112,6 +159,7 @@ static int tlbi_range_init(struct kunit *test)
 
 static struct kunit_case tlbi_range_cases[] = {
 	KUNIT_CASE(flush_tlb_range_op_steps_add_up),
+	KUNIT_CASE(madvise_largest_range),
 	{}
 };
 

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How migrate_vma_setup() invalidates TLBs.
+ *
+ * A driver calls migrate_vma_setup() to move pages to its device. The function
+ * replaces the entries of these pages by migration entries, and invalidates the
+ * old translations. Another thread may change the same entries as soon as their
+ * table is unlocked. So the invalidation has to be complete by then.
+ *
+ * The case looks at the lock when the kernel invalidates, and lets another
+ * thread try. Not covered: what the driver gets (device_memory), huge pages.
+ *
+ *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
+ *	--kconfig_add=CONFIG_MEMORY_HOTPLUG=y \
+ *	--kconfig_add=CONFIG_MEMORY_HOTREMOVE=y \
+ *	--kconfig_add=CONFIG_ZONE_DEVICE=y --qemu_args '-smp 2' migrate_device
+ */
+
+#include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/kthread.h>
+#include <linux/migrate.h>
+#include <linux/mman.h>
+#include <linux/mmu_context.h>
+#include <linux/uaccess.h>
+#include <linux/unistd.h>
+
+#include "pgtable_kunit.h"
+
+#define MIGRATE_PAGES	16U
+/* The other thread needs some microseconds, but a busy emulator may stop it. */
+#define MIGRATE_WAIT_US	50000
+
+/**
+ * struct migrate_late - a thread that frees the last page when it is migrated
+ * @mm: the address space
+ * @addr: the pages
+ * @ptl: the lock of their table
+ * @task: the thread, or NULL if there is only one CPU
+ * @go: the kernel invalidates now, so the thread may begin
+ * @done: the thread has freed the page, and used its other memory
+ * @ret: what madvise() returned
+ * @unlocked: invalidations while the table was not locked
+ * @early: invalidations in which the thread freed the page
+ */
+struct migrate_late {
+	struct mm_struct *mm;
+	unsigned long addr;
+	spinlock_t *ptl;	/* only looked at */
+	struct task_struct *task;
+	bool go;
+	bool done;
+	long ret;
+	unsigned int unlocked;
+	unsigned int early;
+};
+
+static int migrate_thread(void *data)
+{
+	struct migrate_late *late = data;
+	unsigned int value;
+
+	kthread_use_mm(late->mm);
+	while (!READ_ONCE(late->go) && !kthread_should_stop())
+		cond_resched();
+	late->ret = pgtable_kunit_syscall(madvise,
+					  late->addr + (MIGRATE_PAGES - 1) * PAGE_SIZE,
+					  PAGE_SIZE, MADV_DONTNEED);
+	if (!late->ret)
+		late->ret = get_user(value, (unsigned int __user *)
+				     (late->addr + MIGRATE_PAGES * PAGE_SIZE));
+	smp_store_release(&late->done, true);
+	while (!kthread_should_stop())
+		cond_resched();
+	kthread_unuse_mm(late->mm);
+	return 0;
+}
+
+static void migrate_look(void *data)
+{
+	struct migrate_late *late = data;
+	unsigned int us;
+
+	late->unlocked += !spin_is_locked(late->ptl);
+	WRITE_ONCE(late->go, true);
+	for (us = 0; late->task && us < MIGRATE_WAIT_US; us++) {
+		if (smp_load_acquire(&late->done)) {
+			late->early++;
+			break;
+		}
+		udelay(1);
+	}
+}
+
+/* The lock of the table of an address, or NULL if there is no table. */
+static spinlock_t *migrate_lock(struct mm_struct *mm, unsigned long addr)
+{
+	spinlock_t *ptl;	/* of the table */
+	pte_t *ptep;
+
+	ptep = pte_offset_map_lock(mm, pmd_off(mm, addr), addr, &ptl);
+	if (!ptep)
+		return NULL;
+	pte_unmap_unlock(ptep, ptl);
+	return ptl;
+}
+
+/*
+ * The table is locked when migrate_vma_setup() invalidates the pages of shared
+ * memory that it collects. Once it was not (60bae7370896): after an madvise()
+ * of another thread, old translations of the freed page could still be used.
+ * With two CPUs another thread tries that. It gets the lock only after the
+ * invalidation, and each page keeps its content. Sixteen pages have one table.
+ */
+static void migrate_vma_setup_flushes_locked(struct kunit *test)
+{
+	struct migrate_late *late = kunit_kzalloc(test, sizeof(*late), GFP_KERNEL);
+	struct migrate_vma args = {
+		.flags = MIGRATE_VMA_SELECT_SYSTEM,
+	};
+	unsigned int i, value, here = raw_smp_processor_id(), isolated = 0;
+	unsigned long size = (MIGRATE_PAGES + 1) * PAGE_SIZE;
+	struct pgtable_kunit_tlb *tlb;
+	int ret;
+
+	KUNIT_ASSERT_NOT_NULL(test, late);
+	args.src = kunit_kcalloc(test, MIGRATE_PAGES, sizeof(*args.src), GFP_KERNEL);
+	args.dst = kunit_kcalloc(test, MIGRATE_PAGES, sizeof(*args.dst), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, args.src);
+	KUNIT_ASSERT_NOT_NULL(test, args.dst);
+	late->addr = kunit_vm_mmap(test, NULL, 0, PMD_SIZE + size,
+				   PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(late->addr));
+	late->addr = ALIGN(late->addr, PMD_SIZE);
+	late->mm = current->mm;
+	for (i = 0; i <= MIGRATE_PAGES; i++)
+		KUNIT_ASSERT_EQ(test, 0,
+				put_user(i + 1, (unsigned int __user *)
+					 (late->addr + i * PAGE_SIZE)));
+	lru_add_drain_all();
+	late->ptl = migrate_lock(late->mm, late->addr);
+	KUNIT_ASSERT_NOT_NULL(test, late->ptl);
+	tlb = pgtable_kunit_tlb_record(test, late->mm);
+
+	if (num_online_cpus() > 1) {
+		KUNIT_ASSERT_EQ(test, 0,
+				set_cpus_allowed_ptr(current, cpumask_of(here)));
+		late->task = kthread_create(migrate_thread, late, "migrate_late");
+		KUNIT_ASSERT_FALSE(test, IS_ERR(late->task));
+		kthread_bind(late->task, cpumask_any_but(cpu_online_mask, here));
+		wake_up_process(late->task);
+	}
+
+	mmap_read_lock(late->mm);
+	args.vma = vma_lookup(late->mm, late->addr);
+	args.start = late->addr;
+	args.end = late->addr + MIGRATE_PAGES * PAGE_SIZE;
+	tlb->nr = 0;
+	tlb->look_data = late;
+	WRITE_ONCE(tlb->look, migrate_look);
+	ret = migrate_vma_setup(&args);
+	WRITE_ONCE(tlb->look, NULL);
+	for (i = 0; !ret && i < MIGRATE_PAGES; i++)
+		isolated += !!(args.src[i] & MIGRATE_PFN_MIGRATE);
+	if (!ret)
+		migrate_vma_finalize(&args);
+	mmap_read_unlock(late->mm);
+	if (late->task)
+		kthread_stop(late->task);
+
+	KUNIT_EXPECT_EQ(test, ret, 0);
+	KUNIT_EXPECT_EQ(test, late->ret, 0);
+	PGTABLE_KUNIT_DID(test, isolated, "pages isolated");
+	PGTABLE_KUNIT_DID(test, tlb->nr, "invalidations");
+	KUNIT_EXPECT_EQ(test, late->unlocked, 0);
+	KUNIT_EXPECT_EQ(test, late->early, 0);
+	for (i = 0; i <= MIGRATE_PAGES; i++) {
+		KUNIT_EXPECT_EQ(test, 0,
+				get_user(value, (unsigned int __user *)
+					 (late->addr + i * PAGE_SIZE)));
+		KUNIT_EXPECT_EQ_MSG(test, value, i + 1, "page %u", i);
+	}
+}
+
+static struct kunit_suite migrate_device_suite;
+
+static int migrate_device_init(struct kunit *test)
+{
+	return pgtable_kunit_case_init(test, &migrate_device_suite);
+}
+
+static struct kunit_case migrate_device_cases[] = {
+	KUNIT_CASE(migrate_vma_setup_flushes_locked),
+	{}
+};
+
+static struct kunit_suite migrate_device_suite = {
+	.name = "migrate_device",
+	.init = migrate_device_init,
+	.test_cases = migrate_device_cases,
+};
+
+kunit_test_suite(migrate_device_suite);
+
+MODULE_DESCRIPTION("KUnit tests for the TLB invalidations of migrate_vma_setup()");
+MODULE_LICENSE("GPL");
