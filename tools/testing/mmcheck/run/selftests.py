@@ -71,6 +71,7 @@ MACHINES = {
     "hugetlb_fork": LARGE,
     "hugetlb_sparse": LARGE,
     "known-issue-12": LARGE,
+    "tlb_stale": Machine(cpus=2),
 }
 """Programs and reproducers that need another machine than the usual one. Programs with equal machines share a boot."""
 

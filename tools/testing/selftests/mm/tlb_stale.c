@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Threads on other CPUs see each change of memory at once.
+ *
+ * Proves: after a call that changes memory has returned, no CPU uses the old
+ * translation of a page. Threads that are pinned to other CPUs read all pages in
+ * a loop. So their TLBs hold translations of all pages when the call begins.
+ * Once the call has returned, they must see the new content, or get the signal
+ * that belongs to the new permission. Each call changes one page of a folded
+ * block, at each place in the block. Calls on hugetlb pages and on huge pages
+ * change the whole block.
+ *
+ *	this thread	seq 2n + 1, call, write to the page, seq 2n + 2
+ *	other threads	read seq, access a page, read seq
+ *
+ * If an access lies between two equal and even numbers, no call was under way,
+ * and the result of the access must be the expected one.
+ *
+ * Does not prove: anything of a stale translation that a TLB has dropped by
+ * chance. An emulated TLB ignores the contiguous bit and the level of an
+ * invalidation ("./mmcheck tlb" does not).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=tlb_stale
+ */
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "folio_state.h"
+#include "hugetlb_pool.h"
+
+#define READERS 3
+/* Rounds over all pages that each thread makes before and after a call. */
+#define ROUNDS 3
+
+static __thread sigjmp_buf stale_caught;
+
+static void stale_signal(int number)
+{
+	siglongjmp(stale_caught, number);
+}
+
+/**
+ * struct expected - what an access to a page must give
+ * @value: the first word of the page
+ * @read: the signal of a read, or 0
+ * @write: the signal of a write, or 0
+ */
+struct expected {
+	unsigned int value;
+	int read;
+	int write;
+};
+
+static struct {
+	char *at;
+	unsigned int pages;
+	bool writes;		/* the threads also write, what they have read */
+	struct expected page[1024];
+	atomic_uint seq;
+	atomic_bool stop;
+} stale;
+
+/**
+ * struct reader - a thread that accesses all pages in a loop
+ * @rounds: how often it has accessed all pages
+ * @checked: accesses while no call was under way
+ * @wrong: how many of them had another result than the expected one
+ * @page: the page of the first wrong one
+ * @saw: what the first wrong one gave
+ */
+struct reader {
+	pthread_t thread;
+	int cpu;
+	atomic_ulong rounds;
+	unsigned long checked, wrong;
+	unsigned int page;
+	struct expected saw, want;
+};
+
+/* Read a page, and write the same value if @write; @saw has the signals. */
+static void stale_access(unsigned int *at, bool write, struct expected *saw)
+{
+	int number;
+
+	*saw = (struct expected){};
+	number = sigsetjmp(stale_caught, 1);
+	if (number) {
+		saw->read = number;
+		return;
+	}
+	saw->value = *(volatile unsigned int *)at;
+	if (!write)
+		return;
+	number = sigsetjmp(stale_caught, 1);
+	if (number)
+		saw->write = number;
+	else
+		__atomic_fetch_or(at, 0, __ATOMIC_RELAXED);
+}
+
+static bool stale_agrees(const struct expected *saw, const struct expected *want, bool write)
+{
+	if (saw->read || want->read)
+		return saw->read == want->read;
+	return saw->value == want->value && (!write || saw->write == want->write);
+}
+
+static void *stale_read(void *argument)
+{
+	struct reader *r = argument;
+
+	while (!atomic_load(&stale.stop)) {
+		for (unsigned int page = 0; page < stale.pages; page++) {
+			unsigned int seq = atomic_load(&stale.seq);
+			bool write = stale.writes;
+			struct expected saw, want = stale.page[page];
+
+			if (seq & 1)
+				break;
+			stale_access((unsigned int *)(stale.at + bytes(page)), write, &saw);
+			if (atomic_load(&stale.seq) != seq)
+				continue;
+			r->checked++;
+			if (stale_agrees(&saw, &want, write))
+				continue;
+			if (!r->wrong++) {
+				r->page = page;
+				r->saw = saw;
+				r->want = want;
+			}
+		}
+		atomic_fetch_add(&r->rounds, 1);
+	}
+	return NULL;
+}
+
+FIXTURE(tlb_stale)
+{
+	struct reader reader[READERS];
+	int readers;
+	int uffd;
+	struct hugetlb_pool pool;
+	bool pooled;
+	unsigned long folds;
+	struct memory memory;
+};
+
+FIXTURE_VARIANT(tlb_stale)
+{
+	enum memory_kind kind;
+	bool huge;	/* hugetlb pages of the size of a block */
+};
+
+FIXTURE_VARIANT_ADD(tlb_stale, anon)
+{
+	.kind = ANON,
+};
+
+FIXTURE_VARIANT_ADD(tlb_stale, shmem)
+{
+	.kind = SHMEM,
+};
+
+FIXTURE_VARIANT_ADD(tlb_stale, hugetlb)
+{
+	.kind = ANON,
+	.huge = true,
+};
+
+FIXTURE_SETUP(tlb_stale)
+{
+	struct sigaction action = { .sa_handler = stale_signal };
+	const char *why = folio_settings(order_of(cont_ptes()));
+	int here = sched_getcpu(), cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t set;
+
+	self->memory.fd = -1;
+	self->uffd = -1;
+	self->readers = 0;
+	if (!why && cpus < 2)
+		why = "needs two CPUs";
+	if (!why && variant->huge) {
+		why = hugetlb_pool_have(&self->pool, bytes(cont_ptes()), 4);
+		self->pooled = !why;
+	}
+	if (why)
+		SKIP(return, "%s", why);
+	sigaction(SIGSEGV, &action, NULL);
+	sigaction(SIGBUS, &action, NULL);
+	CPU_ZERO(&set);
+	CPU_SET(here, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	memset(&stale, 0, sizeof(stale));
+	atomic_store(&stale.seq, 1);
+	for (int cpu = 0; cpu < cpus && self->readers < READERS; cpu++) {
+		struct reader *r = &self->reader[self->readers];
+
+		if (cpu == here)
+			continue;
+		*r = (struct reader){ .cpu = cpu };
+		ASSERT_EQ(0, pthread_create(&r->thread, NULL, stale_read, r));
+		CPU_ZERO(&set);
+		CPU_SET(cpu, &set);
+		ASSERT_EQ(0, pthread_setaffinity_np(r->thread, sizeof(set), &set));
+		self->readers++;
+	}
+}
+
+FIXTURE_TEARDOWN(tlb_stale)
+{
+	atomic_store(&stale.stop, true);
+	for (int i = 0; i < self->readers; i++)
+		pthread_join(self->reader[i].thread, NULL);
+	if (self->uffd >= 0)
+		close(self->uffd);
+	memory_free(&self->memory);
+	if (self->pooled)
+		hugetlb_pool_restore(&self->pool);
+}
+
+/* Wait until each thread has accessed all pages a few times. */
+static void stale_wait(FIXTURE_DATA(tlb_stale) *self)
+{
+	for (int i = 0; i < self->readers; i++) {
+		unsigned long until = atomic_load(&self->reader[i].rounds) + ROUNDS;
+
+		while (atomic_load(&self->reader[i].rounds) < until)
+			sched_yield();
+	}
+}
+
+/* New memory, a pattern in it, and threads that have translations of it. */
+static const char *stale_begin(FIXTURE_DATA(tlb_stale) *self,
+			       const FIXTURE_VARIANT(tlb_stale) *variant, bool writes)
+{
+	unsigned int n = cont_ptes();
+	const char *why;
+
+	memory_free(&self->memory);
+	if (variant->huge) {
+		self->memory = (struct memory){ .pages = n, .fd = -1, .room_bytes = bytes(n) };
+		self->memory.room = mmap(NULL, bytes(n), PROT_READ | PROT_WRITE,
+					 MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB |
+					 order_of(bytes(n)) << MAP_HUGE_SHIFT, -1, 0);
+		self->memory.at = self->memory.room;
+		why = self->memory.room == MAP_FAILED ? "no hugetlb page" : NULL;
+	} else {
+		why = memory_map(&self->memory, variant->kind, order_of(n), 1);
+	}
+	if (why)
+		return why;
+	for (unsigned int page = 0; page < n; page++) {
+		*(unsigned int *)(self->memory.at + bytes(page)) = pattern(page);
+		stale.page[page] = (struct expected){ .value = pattern(page) };
+	}
+	stale.at = self->memory.at;
+	stale.pages = n;
+	stale.writes = writes;
+	self->folds += has_contpte() && folded(&self->memory, 0);
+	atomic_fetch_add(&stale.seq, 1);
+	stale_wait(self);
+	atomic_fetch_add(&stale.seq, 1);
+	return NULL;
+}
+
+/* The call has returned: the threads must see what is expected now. */
+static void stale_end(FIXTURE_DATA(tlb_stale) *self)
+{
+	atomic_fetch_add(&stale.seq, 1);
+	stale_wait(self);
+	atomic_fetch_add(&stale.seq, 1);
+	/* An access that is under way may not meet the memory of the next call. */
+	stale_wait(self);
+}
+
+static int stale_again(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+{
+	int flags = MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS;
+
+	(void)self;
+	return munmap(at, length) ||
+	       mmap(at, length, PROT_READ | PROT_WRITE, flags, -1, 0) != at;
+}
+
+static int stale_unmap(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+{
+	(void)self;
+	return munmap(at, length);
+}
+
+static int stale_read_only(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+{
+	(void)self;
+	return mprotect(at, length, PROT_READ);
+}
+
+static int stale_none(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+{
+	(void)self;
+	return mprotect(at, length, PROT_NONE);
+}
+
+static int stale_dontneed(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+{
+	(void)self;
+	return madvise(at, length, MADV_DONTNEED);
+}
+
+static int stale_free(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+{
+	(void)self;
+	return madvise(at, length, MADV_FREE);
+}
+
+static int stale_pageout(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+{
+	(void)self;
+	return !have_swap() || madvise(at, length, MADV_PAGEOUT);
+}
+
+static int stale_move_away(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+{
+	char *room = mmap(NULL, 2 * length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *to = (char *)(((unsigned long)room + length - 1) & -length);
+	bool moved = mremap(at, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
+
+	(void)self;
+	return munmap(room, 2 * length) || !moved;
+}
+
+static int stale_migrate(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+{
+	int node = move_page(at, NULL) ? 0 : 1;
+
+	(void)self;
+	(void)length;
+	return move_page(at, &node) != node;
+}
+
+static int stale_split(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+{
+	(void)at;
+	(void)length;
+	return !split_folios(&self->memory);
+}
+
+/* Write while a child maps the page too: the page is copied. */
+static int stale_fork(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+{
+	int go[2];
+	pid_t pid;
+	char c;
+
+	(void)self;
+	(void)length;
+	if (pipe(go))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		close(go[1]);
+		_exit(read(go[0], &c, 1) != 0);
+	}
+	close(go[0]);
+	*(volatile unsigned int *)at = 0;
+	close(go[1]);
+	return pid < 0 || child_of(pid);
+}
+
+/* Write protection by userfaultfd: a write raises SIGBUS. */
+static int stale_uffd(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+{
+	struct uffdio_api api = {
+		.api = UFFD_API,
+		.features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_SIGBUS |
+			    UFFD_FEATURE_WP_HUGETLBFS_SHMEM,
+	};
+	struct uffdio_register area = {
+		.range = { (unsigned long)self->memory.at, bytes(self->memory.pages) },
+		.mode = UFFDIO_REGISTER_MODE_WP,
+	};
+	struct uffdio_writeprotect protect = {
+		.range = { (unsigned long)at, length },
+		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
+	};
+
+	if (self->uffd >= 0)
+		close(self->uffd);
+	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	return self->uffd < 0 || ioctl(self->uffd, UFFDIO_API, &api) ||
+	       ioctl(self->uffd, UFFDIO_REGISTER, &area) ||
+	       ioctl(self->uffd, UFFDIO_WRITEPROTECT, &protect);
+}
+
+/* What the threads must see after a call. */
+enum after {
+	AFTER_ZERO,		/* a new page */
+	AFTER_WRITE,		/* what this thread writes after the call */
+	AFTER_NOTHING,		/* SIGSEGV */
+	AFTER_READ_ONLY,	/* SIGSEGV for a write */
+	AFTER_BUS,		/* SIGBUS for a write */
+};
+
+static const struct call {
+	const char *name;
+	int (*run)(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length);
+	enum after after;
+	bool writes;
+	bool anon_only;
+	bool no_huge;
+} calls[] = {
+	{ "munmap() and mmap()", stale_again, AFTER_ZERO, .no_huge = true },
+	{ "munmap()", stale_unmap, AFTER_NOTHING },
+	{ "mprotect(PROT_READ)", stale_read_only, AFTER_READ_ONLY, .writes = true },
+	{ "mprotect(PROT_NONE)", stale_none, AFTER_NOTHING },
+	{ "MADV_DONTNEED", stale_dontneed, AFTER_ZERO, .anon_only = true },
+	{ "MADV_FREE", stale_free, AFTER_WRITE, .anon_only = true, .no_huge = true },
+	{ "MADV_PAGEOUT", stale_pageout, AFTER_WRITE, .no_huge = true },
+	{ "mremap()", stale_move_away, AFTER_NOTHING },
+	{ "move_pages()", stale_migrate, AFTER_WRITE },
+	{ "split of the folio", stale_split, AFTER_WRITE, .anon_only = true, .no_huge = true },
+	{ "fork() and a write", stale_fork, AFTER_WRITE, .anon_only = true },
+	{ "UFFDIO_WRITEPROTECT", stale_uffd, AFTER_BUS, .writes = true },
+};
+
+static void stale_expect(char *at, unsigned int page, enum after after)
+{
+	struct expected *want = &stale.page[page];
+
+	switch (after) {
+	case AFTER_ZERO:
+		want->value = 0;
+		break;
+	case AFTER_WRITE:
+		want->value = 0x1000 + page;
+		*(volatile unsigned int *)at = want->value;
+		break;
+	case AFTER_NOTHING:
+		want->read = SIGSEGV;
+		break;
+	case AFTER_READ_ONLY:
+		want->write = SIGSEGV;
+		break;
+	case AFTER_BUS:
+		want->write = SIGBUS;
+		break;
+	}
+}
+
+/*
+ * Each call, at each page of a block. A hugetlb page is changed as a whole. Each
+ * time, the threads access all pages at least three times after the call.
+ */
+TEST_F_TIMEOUT(tlb_stale, each_call, 250)
+{
+	unsigned int n = cont_ptes(), done = 0;
+	unsigned long checked = 0;
+
+	for (unsigned int c = 0; c < ARRAY_SIZE(calls); c++) {
+		const struct call *call = &calls[c];
+		unsigned int step = variant->huge ? n : 1, refused = 0;
+
+		if ((call->anon_only && variant->kind != ANON) || (call->no_huge && variant->huge))
+			continue;
+		for (unsigned int page = 0; page < n; page += step) {
+			const char *why = stale_begin(self, variant, call->writes);
+			char *at = self->memory.at + bytes(page);
+
+			ASSERT_EQ(NULL, why) {
+				TH_LOG("%s: no memory: %s", call->name, why);
+			}
+			if (call->run(self, at, bytes(step))) {
+				refused++;
+				stale_wait(self);
+				continue;
+			}
+			for (unsigned int i = page; i < page + step; i++)
+				stale_expect(self->memory.at + bytes(i), i, call->after);
+			stale_end(self);
+			done++;
+			for (int i = 0; i < self->readers; i++) {
+				struct reader *r = &self->reader[i];
+
+				checked += r->checked;
+				EXPECT_EQ(0, r->wrong) {
+					TH_LOG("%s of page %u: CPU %d saw %lu times the old state of page %u: "
+					       "value %x, signals %d and %d; expected %x, %d, %d",
+					       call->name, page, r->cpu, r->wrong, r->page, r->saw.value,
+					       r->saw.read, r->saw.write, r->want.value, r->want.read,
+					       r->want.write);
+				}
+				r->checked = 0;
+				r->wrong = 0;
+			}
+		}
+		EXPECT_EQ(0, refused) {
+			TH_LOG("%s: refused for %u of %u pages", call->name, refused, n / step);
+		}
+	}
+	DID(done, "calls");
+	DID(checked, "accesses after or before a call");
+	if (has_contpte() && !variant->huge && perf_tells())
+		DID(self->folds, "folded blocks");
+}
+
+TEST_HARNESS_MAIN
