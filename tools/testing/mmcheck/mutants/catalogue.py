@@ -139,7 +139,10 @@ def _replaced(text: str, function: str, old: str, new: str) -> str | None:
 
 
 def patch(path: Path) -> Mutant:
-    """The mutant that a patch file makes. Its name is the file's name."""
+    """The mutant that a patch file makes. Its name is the file's name.
+
+    Lines before the first file may set fields: "Name: ", "Suite: ", "Program: ", "Machine: ".
+    """
     text = path.read_text()
     lines = text.splitlines()
     files_changed = names(text)
@@ -147,6 +150,9 @@ def patch(path: Path) -> Mutant:
         if not inside(name):
             raise UserError(f"{path}: {name!r} is not a path of a file in a kernel tree")
     harm = next((line.removeprefix("Subject: ") for line in lines if line.strip() and not line.startswith("---")), "")
+    given = {
+        name.lower(): rest for name, rest in re.findall(r"^([A-Z][a-z_]+): (.+)$", text.partition("\n--- ")[0], re.M)
+    }
 
     def files(read: Read) -> Mapping[str, str] | None:
         if not lines:
@@ -166,7 +172,8 @@ def patch(path: Path) -> Mutant:
                 return None  # a mutant removes no file
             return {name: (Path(folder) / name).read_text() for name in files_changed}
 
-    return Mutant(path.stem, harm, tuple(files_changed), files)
+    more = {name: given[name] for name in _TEXT if name in given}
+    return Mutant(given.get("name", path.stem), harm, tuple(files_changed), files, **more)
 
 
 def fitting(

@@ -28,6 +28,21 @@ def settings_of(config: str) -> dict[str, str]:
     }
 
 
+def both(arch: str, more: Sequence[str] = ()) -> Request:
+    """What to ask kunit.py for: the options that the selftests need, those that the suites need, and `more`."""
+    guest = [selftests.CONFIG / f"{name}.config" for name in ("kernel", arch)]
+    suites = [PROJECT / folder / ".kunitconfig" for folder in ("mm/tests", f"arch/{arch}/mm/tests")]
+    given = {name for path in guest for name in settings_of(path.read_text())}
+    found: dict[str, str] = {}
+    for path in suites:
+        if path.exists():
+            found |= {n: line for n, line in settings_of(path.read_text()).items() if line.endswith("=y")}
+    wanted = [line for name, line in found.items() if name not in given]
+    wanted += ["CONFIG_PANIC_TIMEOUT=-1", *CONFIG, *CONFIG_OF.get(arch, []), *more]
+    config = [f"--kconfig_add={line}" for line in wanted if line.partition("=")[0] not in given]
+    return parse(["build", f"--arch={arch}", *(f"--kunitconfig={path}" for path in guest), *config])
+
+
 class GuestSession(Session):
     """One run of the command on one kernel, by the selftests."""
 
@@ -108,19 +123,8 @@ class BothSession(GuestSession):
     kind = "mutants+both"
 
     def request(self) -> Request:
-        """What to ask kunit.py for: the options that the selftests need, and those that the suites need."""
-        arch = self.settings.arch
-        guest = [selftests.CONFIG / f"{name}.config" for name in ("kernel", arch)]
-        suites = [PROJECT / folder / ".kunitconfig" for folder in ("mm/tests", f"arch/{arch}/mm/tests")]
-        given = {name for path in guest for name in settings_of(path.read_text())}
-        more: dict[str, str] = {}
-        for path in suites:
-            if path.exists():
-                more |= {n: line for n, line in settings_of(path.read_text()).items() if line.endswith("=y")}
-        wanted = [line for name, line in more.items() if name not in given]
-        wanted += ["CONFIG_PANIC_TIMEOUT=-1", *CONFIG, *CONFIG_OF.get(arch, [])]
-        config = [f"--kconfig_add={line}" for line in wanted if line.partition("=")[0] not in given]
-        return parse(["build", f"--arch={arch}", *(f"--kunitconfig={path}" for path in guest), *config])
+        """What to ask kunit.py for."""
+        return both(self.settings.arch)
 
     def likely(self, mutant: Mutant, before: str) -> list[str]:
         """The suite or selftest that noticed the mutant last time; if there is none, the suites to begin with."""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Does the plugin report a kernel that forgets an invalidation?
 
-mutants/flushes.toml has mistakes in the form of the mutants catalogue: invalidations that are dropped, shortened,
-misdirected or late. One kernel contains all mistakes. Each boot enables one mistake, and runs the suites that its entry
-names. The boot passes if the plugin reports something new. A boot without a mistake must report nothing new.
+mutants/ has mistakes in the form of the mutants catalogue: invalidations that are dropped, shortened, misdirected or
+late. One kernel contains all mistakes. Each boot enables one mistake, and runs the suites or the selftest that its
+entry names. The boot passes if the plugin reports something new. A boot without a mistake must report nothing
+new, and neither must a boot with an entry that has `equivalent`: such an entry changes code, but makes no mistake.
 
 IMAGE= names the image of a kernel with the KUnit suites. Then no kernel is built, and the mistakes come from
 mutants/instructions.toml. Each of them replaces instructions in a copy of the image.
@@ -11,16 +12,22 @@ mutants/instructions.toml. Each of them replaces instructions in a copy of the i
 
 import fnmatch
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ..core import command, progress
 from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
-from ..core.settings import from_environment, out_of
+from ..core.settings import Settings, from_environment, out_of
 from ..mutants import catalogue
+from ..mutants.guest_judge import both
 from ..mutants.mutated import Builder, switch
-from . import binary, build, main, qemu, symbols
+from ..run import selftests
+from ..run.launch import Launch
+from ..run.request import Request
+from ..run.session import SelftestRun
+from . import binary, build, main, programs, qemu, symbols
 from .boots import Machine
 
 FOLDER = Path(__file__).parent / "mutants"
@@ -28,7 +35,10 @@ FOLDER = Path(__file__).parent / "mutants"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutant: reported, survived, unknown, or does not fit. `rules` are those that reported it."""
+    """What became of a mutant: reported, survived, silent, unknown, or does not fit.
+
+    rules: the rules that report it
+    """
 
     name: str
     state: str
@@ -41,10 +51,55 @@ class Verdict:
         return f"{self.name:44} {self.state:13} {self.seconds:6.1f}s  {', '.join(self.rules) or self.why}"
 
 
+CONFIG = ("CONFIG_ZONE_DEVICE=y", "CONFIG_DEVICE_PRIVATE=y")
+"""More options, for code that moves pages to a device."""
+
+
 class Observed(Builder):
-    """Builds a kernel with the mutants of this layer."""
+    """Builds a kernel with the mutants of this layer, and the selftests."""
 
     kind = "tlb"
+
+    def __init__(self, settings: Settings, machine: Machine) -> None:
+        """`machine` boots the suites."""
+        super().__init__(settings)
+        self.machine = machine
+        self.every = {program.name: program for program in selftests.programs()}
+        self.files: Mapping[str, Path] = {}
+
+    def request(self) -> Request:
+        """What to ask kunit.py for: the options that the suites need, and those that the selftests need."""
+        return both(self.settings.arch, CONFIG)
+
+    def built(self, launch: Launch) -> None:
+        """Build the selftests after the kernel."""
+        self.launch = launch
+        self.files = SelftestRun(launch).build(list(self.every))
+
+    def judge(self, one: catalogue.Mutant, number: int) -> Verdict:
+        """Boot with a mutant, or without one if the number is 0."""
+        words = [*one.kernel_args.split(), *switch(number, one.early)]
+        if not one.program:
+            machine = replace(self.machine, more=one.machine.split())
+            image = self.build / "arch/arm64/boot/Image"
+            return boot_one(
+                one.name, one.suite, one.survives, machine, image, symbols.of_kernel(image), " ".join(words)
+            )
+        assert self.machine.plugin
+        boot = programs.WatchedBoot(
+            self.launch, self.machine.out / "console", selftests.machine_of(one.program), [*words, "kunit.enable=0"]
+        )
+        boot.emulator, boot.plugin = self.machine.qemu, self.machine.plugin
+        started = time.monotonic()
+        try:
+            cases = list(boot.run([selftests.line(self.every[one.program], self.every)], self.files))
+        except UserError as error:
+            return Verdict(one.name, "unknown", [], 0.0, str(error))
+        rules = sorted({report.rule for report in boot.found if not report.why})
+        seconds = round(time.monotonic() - started, 1)
+        if not rules and all(case.state == "skipped" for case in cases):
+            return Verdict(one.name, "unknown", [], seconds, f"no case of {one.program} ran")
+        return Verdict(one.name, "reported" if rules else "survived", rules, seconds, "" if rules else one.survives)
 
 
 def wanted(only: str) -> list[catalogue.Mutant]:
@@ -54,12 +109,6 @@ def wanted(only: str) -> list[catalogue.Mutant]:
     if not found:
         raise UserError(f"ONLY={only}: no mutant in {FOLDER} has such a name")
     return found
-
-
-def judge(one: catalogue.Mutant, number: int, machine: Machine, image: Path) -> Verdict:
-    """Boot with a mutant, or without one if the number is 0."""
-    more = " ".join(filter(None, [one.kernel_args, *switch(number, one.early)]))
-    return boot_one(one.name, one.suite, one.survives, machine, image, symbols.of_kernel(image), more)
 
 
 def binary_mistakes(image: Path, only: str, machine: Machine) -> Iterator[Verdict]:
@@ -111,30 +160,38 @@ def run(environ: Mapping[str, str]) -> int:
             found.append(verdict)
             print(verdict.text(), flush=True)
         return summary(found, out)
+    return sources(environ)
+
+
+def sources(environ: Mapping[str, str]) -> int:
+    """Judge the mistakes in the source; returns the exit status."""
     settings = from_environment({**environ, "ARCH": "arm64"})
     mutants = wanted(environ.get("ONLY") or "*")
-    builder = Observed(settings)
-    emulator = qemu.provide(settings.cache)
+    selftests.provide("arm64")
     out = out_of(environ) / "tlb"
-    machine = Machine(emulator, build.plugin(out), out / "mutants")
-    fits: dict[str, tuple[catalogue.Mutant, Mapping[str, str]]] = {}
-    for one in mutants:
-        if one.name not in fits and (files := one.files(builder.read)):
-            fits[one.name] = (one, files)
-    verdicts = [Verdict(name, "does not fit", []) for name in {one.name for one in mutants} - fits.keys()]
+    machine = Machine(qemu.provide(settings.cache), build.plugin(out), out / "mutants")
+    machine.out.mkdir(parents=True, exist_ok=True)
+    builder = Observed(settings, machine)
+    fits, others = catalogue.fitting(mutants, builder.read, "arm64")
+    by_name = {one.name: one for one, _ in fits}
+    verdicts = [Verdict(name, "does not fit", []) for name in others]
     with builder.alone():
-        kernel, broken = builder.make(list(fits.values()))
-        image = builder.build / "arch/arm64/boot/Image"
+        kernel, broken = builder.make(fits)
         verdicts += [Verdict(name, "does not build", []) for name in broken]
-        clean = {one.suite: one for one, _ in fits.values()}
-        for suite, one in clean.items():
-            verdict = judge(one, 0, machine, image)
-            progress.say(f"without a mistake, suites {suite}: {verdict.state}")
+        for one in {(one.suite, one.program, one.machine): one for one in by_name.values()}.values():
+            verdict = builder.judge(one, 0)
+            progress.say(f"without a mistake, {one.program or one.suite}: {verdict.state}, {verdict.seconds} s")
             if verdict.state != "survived":
-                raise UserError(f"the plugin reports {', '.join(verdict.rules)} without a mistake; see {machine.out}")
+                why = ", ".join(verdict.rules) or verdict.why
+                raise UserError(f"{one.program or one.suite} without a mistake: {why}; see {machine.out}")
         for name, number in kernel.number.items():
-            verdicts.append(judge(fits[name][0], number, machine, image))
-            print(verdicts[-1].text(), flush=True)
+            one = by_name[name]
+            verdict = builder.judge(one, number)
+            if one.equivalent:
+                state = "silent" if verdict.state == "survived" else "wrongly " + verdict.state
+                verdict = replace(verdict, state=state, why=one.equivalent)
+            verdicts.append(verdict)
+            print(verdict.text(), flush=True)
     return summary(verdicts, out)
 
 
@@ -143,9 +200,9 @@ def summary(verdicts: Sequence[Verdict], out: Path) -> int:
     (out / "mutants.json").write_text(json.dumps([asdict(one) for one in verdicts], indent=1) + "\n")
     states = [one.state for one in verdicts]
     print(", ".join(f"{states.count(state)} {state}" for state in sorted(set(states))))
-    if any(one.state == "survived" and not one.why for one in verdicts):
+    if any((one.state == "survived" and not one.why) or one.state == "wrongly reported" for one in verdicts):
         return FAILED
-    return PASSED if set(states) <= {"reported", "survived", "does not fit"} else NO_VERDICT
+    return PASSED if set(states) <= {"reported", "survived", "silent", "does not fit"} else NO_VERDICT
 
 
 def main_judge(environ: Mapping[str, str]) -> int:
