@@ -46,7 +46,7 @@
 struct migrate_late {
 	struct mm_struct *mm;
 	unsigned long addr;
-	spinlock_t *ptl;	/* only looked at */
+	spinlock_t *ptl;	/* of the table */
 	struct task_struct *task;
 	bool go;
 	bool done;
@@ -69,6 +69,7 @@ static int migrate_thread(void *data)
 	if (!late->ret)
 		late->ret = get_user(value, (unsigned int __user *)
 				     (late->addr + MIGRATE_PAGES * PAGE_SIZE));
+	/* Pairs with the load in migrate_look(): @ret comes first. */
 	smp_store_release(&late->done, true);
 	while (!kthread_should_stop())
 		cond_resched();
@@ -81,9 +82,13 @@ static void migrate_look(void *data)
 	struct migrate_late *late = data;
 	unsigned int us;
 
-	late->unlocked += !spin_is_locked(late->ptl);
+	if (spin_trylock(late->ptl)) {
+		late->unlocked++;
+		spin_unlock(late->ptl);
+	}
 	WRITE_ONCE(late->go, true);
 	for (us = 0; late->task && us < MIGRATE_WAIT_US; us++) {
+		/* Pairs with the store in migrate_thread(). */
 		if (smp_load_acquire(&late->done)) {
 			late->early++;
 			break;

@@ -90,7 +90,7 @@ static void stale_access(unsigned int *at, bool write, struct expected *saw)
 		saw->read = number;
 		return;
 	}
-	saw->value = *(volatile unsigned int *)at;
+	saw->value = __atomic_load_n(at, __ATOMIC_RELAXED);
 	if (!write)
 		return;
 	number = sigsetjmp(stale_caught, 1);
@@ -98,6 +98,11 @@ static void stale_access(unsigned int *at, bool write, struct expected *saw)
 		saw->write = number;
 	else
 		__atomic_fetch_or(at, 0, __ATOMIC_RELAXED);
+}
+
+static void write_word(char *at, unsigned int value)
+{
+	__atomic_store_n((unsigned int *)at, value, __ATOMIC_RELAXED);
 }
 
 static bool stale_agrees(const struct expected *saw, const struct expected *want, bool write)
@@ -136,15 +141,31 @@ static void *stale_read(void *argument)
 	return NULL;
 }
 
-FIXTURE(tlb_stale)
-{
+/**
+ * struct run - the threads of a case, and its memory
+ * @reader: the threads
+ * @readers: how many there are
+ * @memory: one block
+ * @kind: its kind
+ * @huge: whether it is a hugetlb page
+ * @folds: how often the block was folded before a call
+ * @uffd: the descriptor of userfaultfd, or -1
+ */
+struct run {
 	struct reader reader[READERS];
 	int readers;
+	struct memory memory;
+	enum memory_kind kind;
+	bool huge;
+	unsigned long folds;
 	int uffd;
+};
+
+FIXTURE(tlb_stale)
+{
+	struct run run;
 	struct hugetlb_pool pool;
 	bool pooled;
-	unsigned long folds;
-	struct memory memory;
 };
 
 FIXTURE_VARIANT(tlb_stale)
@@ -176,9 +197,11 @@ FIXTURE_SETUP(tlb_stale)
 	int here = sched_getcpu(), cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	cpu_set_t set;
 
-	self->memory.fd = -1;
-	self->uffd = -1;
-	self->readers = 0;
+	self->run.memory.fd = -1;
+	self->run.uffd = -1;
+	self->run.readers = 0;
+	self->run.kind = variant->kind;
+	self->run.huge = variant->huge;
 	if (!why && cpus < 2)
 		why = "needs two CPUs";
 	if (!why && variant->huge) {
@@ -194,8 +217,8 @@ FIXTURE_SETUP(tlb_stale)
 	sched_setaffinity(0, sizeof(set), &set);
 	memset(&stale, 0, sizeof(stale));
 	atomic_store(&stale.seq, 1);
-	for (int cpu = 0; cpu < cpus && self->readers < READERS; cpu++) {
-		struct reader *r = &self->reader[self->readers];
+	for (int cpu = 0; cpu < cpus && self->run.readers < READERS; cpu++) {
+		struct reader *r = &self->run.reader[self->run.readers];
 
 		if (cpu == here)
 			continue;
@@ -204,156 +227,155 @@ FIXTURE_SETUP(tlb_stale)
 		CPU_ZERO(&set);
 		CPU_SET(cpu, &set);
 		ASSERT_EQ(0, pthread_setaffinity_np(r->thread, sizeof(set), &set));
-		self->readers++;
+		self->run.readers++;
 	}
 }
 
 FIXTURE_TEARDOWN(tlb_stale)
 {
 	atomic_store(&stale.stop, true);
-	for (int i = 0; i < self->readers; i++)
-		pthread_join(self->reader[i].thread, NULL);
-	if (self->uffd >= 0)
-		close(self->uffd);
-	memory_free(&self->memory);
+	for (int i = 0; i < self->run.readers; i++)
+		pthread_join(self->run.reader[i].thread, NULL);
+	if (self->run.uffd >= 0)
+		close(self->run.uffd);
+	memory_free(&self->run.memory);
 	if (self->pooled)
 		hugetlb_pool_restore(&self->pool);
 }
 
 /* Wait until each thread has accessed all pages a few times. */
-static void stale_wait(FIXTURE_DATA(tlb_stale) *self)
+static void stale_wait(struct run *run)
 {
-	for (int i = 0; i < self->readers; i++) {
-		unsigned long until = atomic_load(&self->reader[i].rounds) + ROUNDS;
+	for (int i = 0; i < run->readers; i++) {
+		unsigned long until = atomic_load(&run->reader[i].rounds) + ROUNDS;
 
-		while (atomic_load(&self->reader[i].rounds) < until)
+		while (atomic_load(&run->reader[i].rounds) < until)
 			sched_yield();
 	}
 }
 
 /* New memory, a pattern in it, and threads that have translations of it. */
-static const char *stale_begin(FIXTURE_DATA(tlb_stale) *self,
-			       const FIXTURE_VARIANT(tlb_stale) *variant, bool writes)
+static const char *stale_begin(struct run *run, bool writes)
 {
 	unsigned int n = cont_ptes();
 	const char *why;
 
-	memory_free(&self->memory);
-	if (variant->huge) {
-		self->memory = (struct memory){ .pages = n, .fd = -1, .room_bytes = bytes(n) };
-		self->memory.room = mmap(NULL, bytes(n), PROT_READ | PROT_WRITE,
-					 MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB |
-					 order_of(bytes(n)) << MAP_HUGE_SHIFT, -1, 0);
-		self->memory.at = self->memory.room;
-		why = self->memory.room == MAP_FAILED ? "no hugetlb page" : NULL;
+	memory_free(&run->memory);
+	if (run->huge) {
+		run->memory = (struct memory){ .pages = n, .fd = -1, .room_bytes = bytes(n) };
+		run->memory.room = mmap(NULL, bytes(n), PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB |
+					order_of(bytes(n)) << MAP_HUGE_SHIFT, -1, 0);
+		run->memory.at = run->memory.room;
+		why = run->memory.room == MAP_FAILED ? "no hugetlb page" : NULL;
 	} else {
-		why = memory_map(&self->memory, variant->kind, order_of(n), 1);
+		why = memory_map(&run->memory, run->kind, order_of(n), 1);
 	}
 	if (why)
 		return why;
 	for (unsigned int page = 0; page < n; page++) {
-		*(unsigned int *)(self->memory.at + bytes(page)) = pattern(page);
+		write_word(run->memory.at + bytes(page), pattern(page));
 		stale.page[page] = (struct expected){ .value = pattern(page) };
 	}
-	stale.at = self->memory.at;
+	stale.at = run->memory.at;
 	stale.pages = n;
 	stale.writes = writes;
-	self->folds += has_contpte() && folded(&self->memory, 0);
+	run->folds += has_contpte() && folded(&run->memory, 0);
 	atomic_fetch_add(&stale.seq, 1);
-	stale_wait(self);
+	stale_wait(run);
 	atomic_fetch_add(&stale.seq, 1);
 	return NULL;
 }
 
 /* The call has returned: the threads must see what is expected now. */
-static void stale_end(FIXTURE_DATA(tlb_stale) *self)
+static void stale_end(struct run *run)
 {
 	atomic_fetch_add(&stale.seq, 1);
-	stale_wait(self);
+	stale_wait(run);
 	atomic_fetch_add(&stale.seq, 1);
 	/* An access that is under way may not meet the memory of the next call. */
-	stale_wait(self);
+	stale_wait(run);
 }
 
-static int stale_again(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+static int stale_again(struct run *run, char *at, size_t length)
 {
 	int flags = MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS;
 
-	(void)self;
+	(void)run;
 	return munmap(at, length) ||
 	       mmap(at, length, PROT_READ | PROT_WRITE, flags, -1, 0) != at;
 }
 
-static int stale_unmap(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+static int stale_unmap(struct run *run, char *at, size_t length)
 {
-	(void)self;
+	(void)run;
 	return munmap(at, length);
 }
 
-static int stale_read_only(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+static int stale_read_only(struct run *run, char *at, size_t length)
 {
-	(void)self;
+	(void)run;
 	return mprotect(at, length, PROT_READ);
 }
 
-static int stale_none(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+static int stale_none(struct run *run, char *at, size_t length)
 {
-	(void)self;
+	(void)run;
 	return mprotect(at, length, PROT_NONE);
 }
 
-static int stale_dontneed(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+static int stale_dontneed(struct run *run, char *at, size_t length)
 {
-	(void)self;
+	(void)run;
 	return madvise(at, length, MADV_DONTNEED);
 }
 
-static int stale_free(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+static int stale_free(struct run *run, char *at, size_t length)
 {
-	(void)self;
+	(void)run;
 	return madvise(at, length, MADV_FREE);
 }
 
-static int stale_pageout(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+static int stale_pageout(struct run *run, char *at, size_t length)
 {
-	(void)self;
+	(void)run;
 	return !have_swap() || madvise(at, length, MADV_PAGEOUT);
 }
 
-static int stale_move_away(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+static int stale_move_away(struct run *run, char *at, size_t length)
 {
 	char *room = mmap(NULL, 2 * length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *to = (char *)(((unsigned long)room + length - 1) & -length);
 	bool moved = mremap(at, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
 
-	(void)self;
+	(void)run;
 	return munmap(room, 2 * length) || !moved;
 }
 
-static int stale_migrate(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+static int stale_migrate(struct run *run, char *at, size_t length)
 {
 	int node = move_page(at, NULL) ? 0 : 1;
 
-	(void)self;
+	(void)run;
 	(void)length;
 	return move_page(at, &node) != node;
 }
 
-static int stale_split(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+static int stale_split(struct run *run, char *at, size_t length)
 {
 	(void)at;
 	(void)length;
-	return !split_folios(&self->memory);
+	return !split_folios(&run->memory);
 }
 
 /* Write while a child maps the page too: the page is copied. */
-static int stale_fork(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+static int stale_fork(struct run *run, char *at, size_t length)
 {
 	int go[2];
 	pid_t pid;
 	char c;
 
-	(void)self;
+	(void)run;
 	(void)length;
 	if (pipe(go))
 		return -1;
@@ -363,13 +385,13 @@ static int stale_fork(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
 		_exit(read(go[0], &c, 1) != 0);
 	}
 	close(go[0]);
-	*(volatile unsigned int *)at = 0;
+	write_word(at, 0);
 	close(go[1]);
 	return pid < 0 || child_of(pid);
 }
 
 /* Write protection by userfaultfd: a write raises SIGBUS. */
-static int stale_uffd(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
+static int stale_uffd(struct run *run, char *at, size_t length)
 {
 	struct uffdio_api api = {
 		.api = UFFD_API,
@@ -377,7 +399,7 @@ static int stale_uffd(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
 			    UFFD_FEATURE_WP_HUGETLBFS_SHMEM,
 	};
 	struct uffdio_register area = {
-		.range = { (unsigned long)self->memory.at, bytes(self->memory.pages) },
+		.range = { (unsigned long)run->memory.at, bytes(run->memory.pages) },
 		.mode = UFFDIO_REGISTER_MODE_WP,
 	};
 	struct uffdio_writeprotect protect = {
@@ -385,12 +407,12 @@ static int stale_uffd(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length)
 		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
 	};
 
-	if (self->uffd >= 0)
-		close(self->uffd);
-	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	return self->uffd < 0 || ioctl(self->uffd, UFFDIO_API, &api) ||
-	       ioctl(self->uffd, UFFDIO_REGISTER, &area) ||
-	       ioctl(self->uffd, UFFDIO_WRITEPROTECT, &protect);
+	if (run->uffd >= 0)
+		close(run->uffd);
+	run->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	return run->uffd < 0 || ioctl(run->uffd, UFFDIO_API, &api) ||
+	       ioctl(run->uffd, UFFDIO_REGISTER, &area) ||
+	       ioctl(run->uffd, UFFDIO_WRITEPROTECT, &protect);
 }
 
 /* What the threads must see after a call. */
@@ -404,7 +426,7 @@ enum after {
 
 static const struct call {
 	const char *name;
-	int (*run)(FIXTURE_DATA(tlb_stale) *self, char *at, size_t length);
+	int (*call)(struct run *run, char *at, size_t length);
 	enum after after;
 	bool writes;
 	bool anon_only;
@@ -434,7 +456,7 @@ static void stale_expect(char *at, unsigned int page, enum after after)
 		break;
 	case AFTER_WRITE:
 		want->value = 0x1000 + page;
-		*(volatile unsigned int *)at = want->value;
+		write_word(at, want->value);
 		break;
 	case AFTER_NOTHING:
 		want->read = SIGSEGV;
@@ -455,41 +477,43 @@ static void stale_expect(char *at, unsigned int page, enum after after)
 TEST_F_TIMEOUT(tlb_stale, each_call, 250)
 {
 	unsigned int n = cont_ptes(), done = 0;
+	struct run *run = &self->run;
 	unsigned long checked = 0;
 
 	for (unsigned int c = 0; c < ARRAY_SIZE(calls); c++) {
 		const struct call *call = &calls[c];
-		unsigned int step = variant->huge ? n : 1, refused = 0;
+		unsigned int step = run->huge ? n : 1, refused = 0;
 
-		if ((call->anon_only && variant->kind != ANON) || (call->no_huge && variant->huge))
+		if ((call->anon_only && run->kind != ANON) || (call->no_huge && run->huge))
 			continue;
 		for (unsigned int page = 0; page < n; page += step) {
-			const char *why = stale_begin(self, variant, call->writes);
-			char *at = self->memory.at + bytes(page);
+			const char *why = stale_begin(run, call->writes);
+			char *at = run->memory.at + bytes(page);
 
 			ASSERT_EQ(NULL, why) {
 				TH_LOG("%s: no memory: %s", call->name, why);
 			}
-			if (call->run(self, at, bytes(step))) {
+			if (call->call(run, at, bytes(step))) {
 				refused++;
-				stale_wait(self);
+				stale_wait(run);
 				continue;
 			}
 			for (unsigned int i = page; i < page + step; i++)
-				stale_expect(self->memory.at + bytes(i), i, call->after);
-			stale_end(self);
+				stale_expect(run->memory.at + bytes(i), i, call->after);
+			stale_end(run);
 			done++;
-			for (int i = 0; i < self->readers; i++) {
-				struct reader *r = &self->reader[i];
+			for (int i = 0; i < run->readers; i++) {
+				struct reader *r = &run->reader[i];
 
-				checked += r->checked;
 				EXPECT_EQ(0, r->wrong) {
-					TH_LOG("%s of page %u: CPU %d saw %lu times the old state of page %u: "
-					       "value %x, signals %d and %d; expected %x, %d, %d",
-					       call->name, page, r->cpu, r->wrong, r->page, r->saw.value,
-					       r->saw.read, r->saw.write, r->want.value, r->want.read,
-					       r->want.write);
+					TH_LOG("%s of page %u: %lu times too late", call->name,
+					       page, r->wrong);
+					TH_LOG("CPU %d, page %u: value %x, signals %d, %d", r->cpu,
+					       r->page, r->saw.value, r->saw.read, r->saw.write);
+					TH_LOG("expected value %x, signals %d, %d", r->want.value,
+					       r->want.read, r->want.write);
 				}
+				checked += r->checked;
 				r->checked = 0;
 				r->wrong = 0;
 			}
@@ -500,8 +524,8 @@ TEST_F_TIMEOUT(tlb_stale, each_call, 250)
 	}
 	DID(done, "calls");
 	DID(checked, "accesses after or before a call");
-	if (has_contpte() && !variant->huge && perf_tells())
-		DID(self->folds, "folded blocks");
+	if (has_contpte() && !run->huge && perf_tells())
+		DID(run->folds, "folded blocks");
 }
 
 TEST_HARNESS_MAIN
