@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 """The plugin reports each illegal sequence of the program without Linux by its rule, and no legal one."""
 
+import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mmcheck.core.errors import UserError
+from mmcheck.core.errors import FAILED, NO_VERDICT, PASSED, UserError
 from mmcheck.kernel import toolchain
-from mmcheck.tlb import binary, build, qemu, reports, symbols
+from mmcheck.mutants import catalogue
+from mmcheck.run import selftests
+from mmcheck.tlb import binary, build, cost, judge, main, qemu, reports, symbols
 from mmcheck.tlb.boots import Machine
 
 CACHE = Path.home() / ".cache/mmcheck"
@@ -94,3 +98,61 @@ def test_a_mistake_changes_only_its_functions(tmp_path: Path) -> None:
 def test_the_mistakes_are_many_and_have_different_names() -> None:
     names = [one.name for one in binary.load()]
     assert len(names) == len(set(names)) >= 20
+
+
+def test_each_source_mistake_names_a_suite_or_a_selftest() -> None:
+    mutants = catalogue.load(judge.FOLDER)
+    programs = {program.name for program in selftests.programs()}
+    assert len({one.name for one in mutants}) >= 30
+    for one in mutants:
+        assert bool(one.suite) != bool(one.program), one.name
+        assert not one.program or one.program in programs, one.name
+
+
+@pytest.mark.parametrize(
+    ("states", "status"),
+    [
+        (["reported", "silent", "does not fit"], PASSED),
+        (["reported", "survived"], FAILED),
+        (["reported", "wrongly reported"], FAILED),
+        (["reported", "unknown"], NO_VERDICT),
+    ],
+)
+def test_the_verdicts_decide_the_status(tmp_path: Path, states: list[str], status: int) -> None:
+    assert judge.summary([judge.Verdict(state, state, []) for state in states], tmp_path) == status
+    assert len(json.loads((tmp_path / "mutants.json").read_text())) == len(states)
+
+
+def test_a_known_survivor_passes(tmp_path: Path) -> None:
+    assert judge.summary([judge.Verdict("x", "survived", [], why="a reason")], tmp_path) == PASSED
+
+
+@pytest.mark.parametrize("other", ["IMAGE", "ONLY", "CPUS", "COMPARE"])
+def test_selftests_have_their_own_machine(other: str) -> None:
+    value = {"IMAGE": __file__, "CPUS": "2"}.get(other, "1")
+    given = {"TESTS": "tlb_stale", other: value}
+    with pytest.raises(UserError, match=f"leave out {other}=|with IMAGE= use APPEND="):
+        main.judge_variables(given)
+    main.judge_variables({"TESTS": "tlb_stale"})
+
+
+def test_an_unknown_selftest_is_refused() -> None:
+    with pytest.raises(UserError, match="no such test"):
+        main.judge_variables({"TESTS": "no_such_program"})
+
+
+def test_costs_are_printed_side_by_side() -> None:
+    text = cost.text({"with": cost.Cost(30.0, 28.0, 900.0), "without": cost.Cost(20.0, 14.0, 600.0)})
+    assert [line.split()[-3:] for line in text.splitlines()[1:]] == [
+        ["30.0", "20.0", "1.50"],
+        ["28.0", "14.0", "2.00"],
+        ["900.0", "600.0", "1.50"],
+    ]
+
+
+def test_a_boot_without_the_plugin_has_no_option_of_it(tmp_path: Path) -> None:
+    machine = Machine(Path("qemu"), None, tmp_path, more=["-cpu", "neoverse-n1"])
+    assert "-plugin" not in machine.command(Path("Image"), "", symbols.Symbols())
+    watched = replace(machine, plugin=Path("tlb.so")).command(Path("Image"), "", symbols.Symbols())
+    assert watched[watched.index("-plugin") + 1].startswith(f"tlb.so,out={tmp_path}/raw.json,ram=40000000:40000000")
+    assert watched[-4:-2] == ["-cpu", "neoverse-n1"]
