@@ -61,7 +61,9 @@ def test_a_kernel_that_is_not_there_is_said_before_it_is_asked_for() -> None:
 
 
 def test_lines_before_a_patch_set_fields(tmp_path: Path) -> None:
-    text = "Subject: a harm\nName: other\nProgram: tlb_stale\nMachine: -smp 2\n\nWhy: text\n\n--- a/mm/x.c\n+++ b/mm/x.c\n"
+    text = (
+        "Subject: a harm\nName: other\nProgram: tlb_stale\nMachine: -smp 2\n\nWhy: text\n\n--- a/mm/x.c\n+++ b/mm/x.c\n"
+    )
     (tmp_path / "one.patch").write_text(f"{text}@@ -1 +1 @@\n-a\n+b\n")
     (one,) = catalogue.load(tmp_path)
     assert (one.name, one.harm, one.program, one.machine, one.suite) == ("other", "a harm", "tlb_stale", "-smp 2", "")

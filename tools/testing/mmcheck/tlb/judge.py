@@ -25,7 +25,7 @@ from ..mutants.guest_judge import both
 from ..mutants.mutated import Builder, switch
 from ..run import selftests
 from ..run.launch import Launch
-from ..run.request import Request
+from ..run.request import Request, parse
 from ..run.session import SelftestRun
 from . import binary, build, main, programs, qemu, symbols
 from .boots import Machine
@@ -60,21 +60,26 @@ class Observed(Builder):
 
     kind = "tlb"
 
-    def __init__(self, settings: Settings, machine: Machine) -> None:
-        """`machine` boots the suites."""
+    def __init__(self, settings: Settings, machine: Machine, guest: bool) -> None:
+        """`machine` boots the suites; `guest`: whether selftests run too, which need a larger kernel."""
         super().__init__(settings)
+        self.guest = guest
         self.machine = machine
         self.every = {program.name: program for program in selftests.programs()}
         self.files: Mapping[str, Path] = {}
 
     def request(self) -> Request:
         """What to ask kunit.py for: the options that the suites need, and those that the selftests need."""
-        return both(self.settings.arch, CONFIG)
+        if self.guest:
+            return both(self.settings.arch, CONFIG)
+        asked = super().request()
+        return parse(["build", *asked.arguments, *(f"--kconfig_add={line}" for line in CONFIG)])
 
     def built(self, launch: Launch) -> None:
         """Build the selftests after the kernel."""
         self.launch = launch
-        self.files = SelftestRun(launch).build(list(self.every))
+        if self.guest:
+            self.files = SelftestRun(launch).build(list(self.every))
 
     def judge(self, one: catalogue.Mutant, number: int) -> Verdict:
         """Boot with a mutant, or without one if the number is 0."""
@@ -167,11 +172,13 @@ def sources(environ: Mapping[str, str]) -> int:
     """Judge the mistakes in the source; returns the exit status."""
     settings = from_environment({**environ, "ARCH": "arm64"})
     mutants = wanted(environ.get("ONLY") or "*")
-    selftests.provide("arm64")
+    guest = any(one.program for one in mutants)
+    if guest:
+        selftests.provide("arm64")
     out = out_of(environ) / "tlb"
     machine = Machine(qemu.provide(settings.cache), build.plugin(out), out / "mutants")
     machine.out.mkdir(parents=True, exist_ok=True)
-    builder = Observed(settings, machine)
+    builder = Observed(settings, machine, guest)
     fits, others = catalogue.fitting(mutants, builder.read, "arm64")
     by_name = {one.name: one for one, _ in fits}
     verdicts = [Verdict(name, "does not fit", []) for name in others]

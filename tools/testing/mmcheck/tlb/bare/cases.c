@@ -462,6 +462,28 @@ CASE(silent, another_task_runs_before_the_flush)
 	flush(0);
 }
 
+CASE(silent, another_task_maps_before_the_flush)
+{
+	become(TASK_A);
+	map(0, RW);
+	set(&level3[0], 0);
+	become(TASK_B);
+	set(&level3[0], (RAM + BLOCK) | RW | LEAF);
+	run_el0();
+	become(TASK_A);
+	flush(0);
+}
+
+CASE(stale_rights, another_task_maps_and_nothing_flushes)
+{
+	become(TASK_A);
+	map(0, RW);
+	set(&level3[0], 0);
+	become(TASK_B);
+	set(&level3[0], (RAM + BLOCK) | RW | LEAF);
+	become(TASK_A);
+}
+
 /* Contiguous entries */
 CASE(contiguous_mix, only_some_have_the_bit)
 {

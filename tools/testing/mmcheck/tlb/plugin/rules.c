@@ -112,6 +112,16 @@ static void clash(struct event *event, enum rule rule, struct stale *one, const 
 	one->reported = true;
 }
 
+/*
+ * Another task has cleared the entry of user space and has not returned yet. Linux unlocks the table before it
+ * invalidates what madvise() gives up, and a fault of another thread may map a new page meanwhile. The task that
+ * cleared the entry is judged when it is done.
+ */
+static bool still_busy(const struct stale *one, const struct event *event)
+{
+	return one->space < SPACE_GLOBAL && one->task && event->cpu->task && one->task != event->cpu->task;
+}
+
 static void live_over(struct stale *one, void *data)
 {
 	struct event *event = data;
@@ -138,6 +148,8 @@ static void live_over(struct stale *one, void *data)
 		return;
 	}
 	if (one->pa != pa) {
+		if (still_busy(one, event))
+			return;
 		if (!same_content(one->desc, event->desc, event->root, event->level))
 			clash(event, RULE_BBM, one, "a new entry for another address over an old translation");
 	} else if (!same_kind(one->desc, event->desc, event->root)) {
