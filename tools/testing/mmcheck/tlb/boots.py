@@ -52,19 +52,35 @@ class Machine:
         return [*command, *(["-append", append] if append else []), *more]
 
     def run(
-        self, image: Path, append: str, symbols: Symbols, more: Sequence[str] = (), until: str = ""
+        self,
+        image: Path,
+        append: str,
+        symbols: Symbols,
+        more: Sequence[str] = (),
+        until: str = "",
+        first: bool = False,
     ) -> tuple[list[reports.Report], dict[str, int], float]:
-        """Boot; returns the reports, the counts of the plugin, and the seconds. `until` is text that ends the boot."""
+        """Boot; returns the reports, the counts of the plugin, and the seconds.
+
+        until: text that ends the boot
+        first: end the boot after the first report that is not expected
+        """
         self.out.mkdir(parents=True, exist_ok=True)
         raw = self.out / "raw.json"
         raw.unlink(missing_ok=True)
         started = time.monotonic()
         lines = boot.lines(self.command(image, append, symbols, more), self.out / "console", SECONDS, SILENCE)
         said = False
+        seen = 0
         for line in lines:
             if until and until in line:
                 said = True
                 break
+            if first and raw.exists() and raw.stat().st_mtime_ns != seen:
+                seen = raw.stat().st_mtime_ns
+                if reports.unexpected(raw, symbols):
+                    break
+        del lines  # the emulator ends with them, and writes no more
         seconds = time.monotonic() - started
         if seconds > SECONDS or (until and not said):
             raise UserError(f"the boot did not end as expected; see {self.out / 'console'}")

@@ -141,7 +141,7 @@ def boot_one(
     """Boot a kernel with a mistake."""
     words = f"{main.KUNIT} kunit.filter_glob={suite} {more}".strip()
     try:
-        found, _, seconds = machine.run(image, words, known)
+        found, _, seconds = machine.run(image, words, known, first=True)
         rules = sorted({report.rule for report in found if not report.why})
         if not rules:
             main.judged(machine.out / "console", ours=True)

@@ -98,3 +98,12 @@ def read(file: Path, symbols: Symbols, known: Sequence[Suppression] = ()) -> tup
         one.why = next((suppression.why for suppression in known if suppression.about(one)), "")
         found.append(one)
     return found, last
+
+
+def unexpected(file: Path, symbols: Symbols) -> bool:
+    """Whether the plugin's file has a report that no suppression expects; False while the plugin writes the file."""
+    try:
+        found, _ = read(file, symbols, suppressions())
+    except (UserError, KeyError, TypeError):
+        return False
+    return any(not one.why for one in found)
