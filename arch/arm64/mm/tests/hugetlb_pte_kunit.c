@@ -7,14 +7,12 @@
  * may set accessed and dirty in one entry alone, so a reader of the page has to
  * read all entries.
  *
- * The cases use real tables of an address space. Two of them write entries into
- * these tables as hardware may leave them, and one makes system calls. Not
- * covered: fork, migration, larger sizes (the selftests hugetlb_block and
- * hugetlb_fork).
+ * The cases use real tables of an address space, and write entries into them as
+ * hardware may leave them. Not covered: pages of a pool, page faults, larger
+ * sizes (the selftests hugetlb_block and hugetlb_fork).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
- *	--kconfig_add CONFIG_HUGETLBFS=y --kernel_args hugepagesz=64K \
- *	--kernel_args hugepages=16 hugetlb_pte
+ *	--kconfig_add CONFIG_HUGETLBFS=y hugetlb_pte
  */
 
 #include <kunit/test.h>
@@ -22,8 +20,6 @@
 #include <linux/log2.h>
 #include <linux/mman.h>
 #include <linux/sizes.h>
-#include <linux/uaccess.h>
-#include <linux/unistd.h>
 
 #include "pgtable_kunit.h"
 
@@ -220,91 +216,6 @@ static void huge_ptep_get_and_clear_nonpresent(struct kunit *test)
 	}
 	PGTABLE_KUNIT_DID(test, nr, "pages read and taken");
 }
-
-/*
- * Two shared hugetlb pages of the size of a block. Only the system call knows
- * MAP_HUGETLB, and it needs an address space.
- */
-static unsigned long huge_shared(struct kunit *test)
-{
-	unsigned long addr, flags = MAP_SHARED | MAP_ANONYMOUS | MAP_HUGETLB |
-				    ilog2(CONT_PTE_SIZE) << MAP_HUGE_SHIFT;
-
-	addr = kunit_vm_mmap(test, NULL, 0, PAGE_SIZE, PROT_READ,
-			     MAP_PRIVATE | MAP_ANONYMOUS, 0);
-	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(addr));
-	addr = pgtable_kunit_syscall(mmap, 0, 2 * CONT_PTE_SIZE,
-				     PROT_READ | PROT_WRITE, flags, -1, 0);
-	if (IS_ERR_VALUE(addr))
-		kunit_skip(test, "no hugetlb pages of this size: use hugepagesz=64K hugepages=16");
-	return addr;
-}
-
-static unsigned int huge_word(struct kunit *test, unsigned long addr)
-{
-	unsigned int value = 0;
-
-	KUNIT_EXPECT_EQ(test, 0, get_user(value, (unsigned int __user *)addr));
-	return value;
-}
-
-/*
- * A private mapping of a file of hugetlb pages. The first write to a page
- * copies it: the process then has the copy, and the file keeps its content.
- * mprotect() to read-only and back keeps the content, and a write between fails.
- * After MADV_DONTNEED the process sees the file again. The two pages are
- * changed one after the other, and the other one never changes.
- */
-static void hugetlb_calls_keep_content(struct kunit *test)
-{
-	unsigned long shared = huge_shared(test), addr, other;
-	struct vm_area_struct *vma;
-	struct file *file = NULL;
-	unsigned int i, nr = 0;
-
-	for (i = 0; i < 2; i++)
-		KUNIT_ASSERT_EQ(test, 0, put_user(i + 1, (unsigned int __user *)
-						  (shared + i * CONT_PTE_SIZE)));
-	mmap_read_lock(current->mm);
-	vma = vma_lookup(current->mm, shared);
-	if (vma && vma->vm_file)
-		file = get_file(vma->vm_file);
-	mmap_read_unlock(current->mm);
-	KUNIT_ASSERT_NOT_NULL(test, file);
-	addr = kunit_vm_mmap(test, file, 0, 2 * CONT_PTE_SIZE,
-			     PROT_READ | PROT_WRITE, MAP_PRIVATE, 0);
-	fput(file);
-	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(addr));
-
-	for (i = 0; i < 2; i++, addr += CONT_PTE_SIZE) {
-		unsigned int __user *word = (unsigned int __user *)addr;
-
-		other = i ? addr - CONT_PTE_SIZE : addr + CONT_PTE_SIZE;
-		KUNIT_EXPECT_EQ(test, huge_word(test, other), 2 - i);
-		KUNIT_EXPECT_EQ(test, huge_word(test, addr), i + 1);
-		KUNIT_EXPECT_EQ(test, 0, put_user(i + 11, word));
-		KUNIT_EXPECT_EQ(test, huge_word(test, addr), i + 11);
-		KUNIT_EXPECT_EQ(test, huge_word(test, shared + i * CONT_PTE_SIZE),
-				i + 1);
-		KUNIT_EXPECT_EQ(test, 0,
-				pgtable_kunit_syscall(mprotect, addr, CONT_PTE_SIZE,
-						      PROT_READ));
-		KUNIT_EXPECT_EQ(test, -EFAULT, put_user(i + 21, word));
-		KUNIT_EXPECT_EQ(test, huge_word(test, addr), i + 11);
-		KUNIT_EXPECT_EQ(test, 0,
-				pgtable_kunit_syscall(mprotect, addr, CONT_PTE_SIZE,
-						      PROT_READ | PROT_WRITE));
-		KUNIT_EXPECT_EQ(test, 0, put_user(i + 31, word));
-		KUNIT_EXPECT_EQ(test, huge_word(test, addr), i + 31);
-		KUNIT_EXPECT_EQ(test, 0,
-				pgtable_kunit_syscall(madvise, addr, CONT_PTE_SIZE,
-						      MADV_DONTNEED));
-		KUNIT_EXPECT_EQ(test, huge_word(test, addr), i + 1);
-		KUNIT_EXPECT_EQ(test, huge_word(test, other), 2 - i);
-		nr++;
-	}
-	PGTABLE_KUNIT_DID(test, nr, "pages copied, protected and dropped");
-}
 #else
 static void huge_ptep_get_gathers(struct kunit *test)
 {
@@ -312,11 +223,6 @@ static void huge_ptep_get_gathers(struct kunit *test)
 }
 
 static void huge_ptep_get_and_clear_nonpresent(struct kunit *test)
-{
-	kunit_skip(test, "needs CONFIG_HUGETLBFS");
-}
-
-static void hugetlb_calls_keep_content(struct kunit *test)
 {
 	kunit_skip(test, "needs CONFIG_HUGETLBFS");
 }
@@ -332,7 +238,6 @@ static int hugetlb_pte_init(struct kunit *test)
 static struct kunit_case hugetlb_pte_cases[] = {
 	KUNIT_CASE(huge_ptep_get_gathers),
 	KUNIT_CASE(huge_ptep_get_and_clear_nonpresent),
-	KUNIT_CASE(hugetlb_calls_keep_content),
 	{}
 };
 

@@ -12,6 +12,8 @@
  * entry, and whether a write takes effect. The writes before a change put the
  * old entry into the TLB.
  *
+ * The last case frees vmalloc() memory and uses its addresses again.
+ *
  * Not covered: blocks that have to be split first (linear_map_split), and
  * lazily unmapped areas that may map the same pages.
  *
@@ -203,6 +205,51 @@ static void set_memory_x_not_alias(struct kunit *test)
 	vfree(area);
 }
 
+/*
+ * vfree() leaves its addresses in TLBs. The kernel invalidates them before it
+ * gives them to other memory: a write through an address that is used again
+ * reaches the new page. vm_unmap_aliases() makes the kernel give them out again
+ * at once. The pages of the first area are held meanwhile, so that the second
+ * area has others. Thirty-two rounds, and some must get the same address.
+ */
+static void vmalloc_same_address(struct kunit *test)
+{
+	struct page *held[PAGES];
+	unsigned int again = 0;
+
+	for (u64 round = 1; round <= 32; round++) {
+		u64 *old = vmalloc(PAGES * PAGE_SIZE), *new;
+		unsigned int i;
+
+		KUNIT_ASSERT_NOT_NULL(test, old);
+		for (i = 0; i < PAGES; i++) {
+			u64 *page = (void *)old + i * PAGE_SIZE;
+
+			WRITE_ONCE(*page, round);
+			held[i] = vmalloc_to_page(page);
+			get_page(held[i]);
+		}
+		vfree(old);
+		vm_unmap_aliases();
+		new = vmalloc(PAGES * PAGE_SIZE);
+		for (i = 0; new && i < PAGES; i++) {
+			u64 *page = (void *)new + i * PAGE_SIZE;
+			u64 *linear = page_address(vmalloc_to_page(page));
+			u64 *before = page_address(held[i]);
+
+			WRITE_ONCE(*page, ~round);
+			KUNIT_EXPECT_EQ(test, READ_ONCE(*linear), ~round);
+			KUNIT_EXPECT_EQ(test, READ_ONCE(*before), round);
+		}
+		again += new == old;
+		vfree(new);
+		for (i = 0; i < PAGES; i++)
+			put_page(held[i]);
+		KUNIT_ASSERT_NOT_NULL(test, new);
+	}
+	PGTABLE_KUNIT_DID(test, again, "addresses used again");
+}
+
 static struct kunit_suite linear_map_page_suite;
 
 static int linear_map_page_init(struct kunit *test)
@@ -214,6 +261,7 @@ static struct kunit_case linear_map_page_cases[] = {
 	KUNIT_CASE(set_direct_map_each_page),
 	KUNIT_CASE(set_memory_ro_and_alias),
 	KUNIT_CASE(set_memory_x_not_alias),
+	KUNIT_CASE(vmalloc_same_address),
 	{}
 };
 
