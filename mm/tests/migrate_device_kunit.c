@@ -166,6 +166,10 @@ static void migrate_vma_setup_flushes_locked(struct kunit *test)
 	WRITE_ONCE(tlb->look, migrate_look);
 	ret = migrate_vma_setup(&args);
 	WRITE_ONCE(tlb->look, NULL);
+	/* For "./mmcheck tlb": this thread uses memory while pages are isolated. */
+	KUNIT_EXPECT_EQ(test, 0,
+			copy_from_user_nofault(&value, (void __user *)
+					       (args.end), sizeof(value)));
 	for (i = 0; !ret && i < MIGRATE_PAGES; i++)
 		isolated += !!(args.src[i] & MIGRATE_PFN_MIGRATE);
 	if (!ret)
