@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..boot import boot, guest
+from ..boot.results import Case
 from ..core import command, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import from_environment
@@ -34,13 +35,18 @@ APART = 1_000_000
 class Walk:
     """What one machine did.
 
-    lines:  what the program printed
-    passed: whether it came to its end without a failure
+    lines: what the program printed
+    cases: its verdicts
     """
 
     seed: int
     lines: Sequence[str]
-    passed: bool
+    cases: Sequence[Case]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the machine came to its end without a failure."""
+        return all(case.state == "passed" for case in self.cases)
 
     @property
     def places(self) -> list[str]:
@@ -63,11 +69,11 @@ def one(session: SelftestRun, files: Mapping[str, Path], seed: int, seconds: int
     session.consoles.append(console)
     line = f"{seconds + 240} {PROGRAM} --machine --seed {seed} --seconds {seconds} {more}".rstrip()
     machine = Boot(session.launch, console, words=session.words, kvm=session.kvm)
-    cases = list(machine.run([line], files))
+    lost = [Case(PROGRAM, f"seed_{seed}", "failed", text=[f"the machine ended before the first call: see {console}"])]
+    cases = list(machine.run([line], files)) or lost
     text = console.read_text(errors="replace")
     lines = re.findall(r"^(?:<\d+>)?\[ *\d+\.\d+\] (# .*|ok .*|not ok .*)$", text.replace("\r", ""), re.MULTILINE)
-    passed = bool(cases) and all(case.state == "passed" for case in cases)
-    return Walk(seed, lines, passed)
+    return Walk(seed, lines, cases)
 
 
 def run(environ: Mapping[str, str]) -> int:
@@ -89,7 +95,10 @@ def run(environ: Mapping[str, str]) -> int:
         guest.disk(session.settings.out / "kselftest" / "xfs.img")
         with ThreadPoolExecutor(jobs) as pool:
             waiting = [pool.submit(one, session, files, seed + i * APART, seconds, more) for i in range(jobs)]
-            found = [future.result() for future in waiting]
+            found: list[Walk] = []
+            for future in waiting:
+                found.append(future.result())
+                session.note([case for walk in found for case in walk.cases])
     return report(found, session.folder, " ".join([COMMAND, *given(environ)]))
 
 
