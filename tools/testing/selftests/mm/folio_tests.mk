@@ -16,6 +16,7 @@ TEST_GEN_PROGS += folio_file
 TEST_GEN_PROGS += folio_fork
 TEST_GEN_PROGS += folio_hinting
 TEST_GEN_PROGS += folio_huge
+TEST_GEN_PROGS += folio_ksm
 TEST_GEN_PROGS += folio_lazyfree
 TEST_GEN_PROGS += folio_mlock
 TEST_GEN_PROGS += folio_move
