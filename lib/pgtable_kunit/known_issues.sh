@@ -110,6 +110,8 @@ issue 26 '' include/asm-generic/tlb.h '__tlb_adjust_range(' \
 	'unsigned long address, unsigned int range_size) { tlb->start = min(tlb->start, address);'
 issue 27 '' mm/migrate.c '__folio_migrate_mapping(' \
 	'if (folio_test_anon(folio) && folio_test_large(folio)) mod_mthp_stat(folio_order(folio), MTHP_STAT_NR_ANON, 1); if (folio_test_swapbacked(folio)) __folio_set_swapbacked(newfolio); return MIGRATEPAGE_SUCCESS;'
+issue 32 '' mm/ksm.c 'replace_page(' \
+	'dec_mm_counter(mm, MM_ANONPAGES); } flush_cache_page(vma, addr, pte_pfn(ptep_get(ptep)));'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

@@ -4,9 +4,8 @@
  *
  * Proves: if KSM merges pages of large folios, each page keeps its protection
  * by userfaultfd, against writes (WP) or against all accesses (RWP), and the
- * next such access traps. Each page that was written to stays soft-dirty. This
- * holds for pages that share a page of KSM, and for pages of zeros that KSM
- * maps to the zero page.
+ * next such access traps. Each page that was written to stays soft-dirty. The
+ * same holds for single pages of zeros that KSM maps to the zero page.
  *
  * How: all pages of two folios get the same content. Every second page is
  * marked. KSM runs until one frame backs all pages. pagemap then tells which
@@ -106,13 +105,14 @@ static bool has_soft_dirty(char *at)
 
 FIXTURE_SETUP(folio_ksm)
 {
-	int order = order_of(cont_ptes());
+	/* The split of a large folio maps pages of zeros to the zero page before KSM can do it. */
+	int order = variant->zeros ? 0 : order_of(cont_ptes());
 	const char *why = folio_settings(order);
 
 	self->memory.fd = -1;
 	self->uffd = -1;
 	if (!why)
-		why = memory_map(&self->memory, ANON, order, 2);
+		why = memory_map(&self->memory, ANON, order, 2 * cont_ptes() >> order);
 	if (!why && access(FOLIO_KSM "use_zero_pages", W_OK))
 		why = "CONFIG_KSM=n";
 	if (!why && variant->mark == SOFT_DIRTY && !has_soft_dirty(self->memory.at))
@@ -186,8 +186,8 @@ static unsigned int merge(const struct memory *m, bool zeros)
 
 /*
  * Every second page of two folios is marked, and KSM merges all pages. Exactly
- * these pages must stay marked, and an access to each must trap. Two folios are
- * enough for one page that becomes the page of KSM, and many that it replaces.
+ * these pages must stay marked, and an access to each must trap. One of the
+ * pages becomes the page of KSM, which replaces all others.
  *
  * Known issue 32: a page loses its mark if it got another frame. A page that
  * KSM took over keeps its mark. pte_mkdirty() sets the soft-dirty bit on x86, so
