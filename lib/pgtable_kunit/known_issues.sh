@@ -112,6 +112,8 @@ issue 27 '' mm/migrate.c '__folio_migrate_mapping(' \
 	'if (folio_test_anon(folio) && folio_test_large(folio)) mod_mthp_stat(folio_order(folio), MTHP_STAT_NR_ANON, 1); if (folio_test_swapbacked(folio)) __folio_set_swapbacked(newfolio); return MIGRATEPAGE_SUCCESS;'
 issue 32 '' mm/ksm.c 'replace_page(' \
 	'dec_mm_counter(mm, MM_ANONPAGES); } flush_cache_page(vma, addr, pte_pfn(ptep_get(ptep)));'
+issue 33 '' mm/huge_memory.c 'do_huge_pmd_wp_page(' \
+	'if (is_huge_zero_pmd(orig_pmd)) { vm_fault_t ret = do_huge_zero_wp_pmd(vmf);'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"
