@@ -114,6 +114,8 @@ issue 32 '' mm/ksm.c 'replace_page(' \
 	'dec_mm_counter(mm, MM_ANONPAGES); } flush_cache_page(vma, addr, pte_pfn(ptep_get(ptep)));'
 issue 33 '' mm/huge_memory.c 'do_huge_pmd_wp_page(' \
 	'if (is_huge_zero_pmd(orig_pmd)) { vm_fault_t ret = do_huge_zero_wp_pmd(vmf);'
+issue 34 '' mm/migrate_device.c 'migrate_vma_insert_page(' \
+	'if (!is_zero_pfn(pfn)) goto unlock_abort; flush = true;'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"
