@@ -110,6 +110,8 @@ issue 26 '' include/asm-generic/tlb.h '__tlb_adjust_range(' \
 	'unsigned long address, unsigned int range_size) { tlb->start = min(tlb->start, address);'
 issue 27 '' mm/migrate.c '__folio_migrate_mapping(' \
 	'if (folio_test_anon(folio) && folio_test_large(folio)) mod_mthp_stat(folio_order(folio), MTHP_STAT_NR_ANON, 1); if (folio_test_swapbacked(folio)) __folio_set_swapbacked(newfolio); return MIGRATEPAGE_SUCCESS;'
+issue 28 '' mm/vma.c 'copy_vma(' \
+	'faulted_in_anon_vma = true; } new_vma = vma_merge_new_range(&vmg); if (new_vma) { /* * Source vma may have been merged into new_vma */'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"
