@@ -27,6 +27,7 @@ TEST_GEN_PROGS += folio_reuse_race
 TEST_GEN_PROGS += folio_tables
 TEST_GEN_PROGS += folio_uffd
 TEST_GEN_PROGS += folio_walk
+TEST_GEN_PROGS += fork_wiped
 TEST_GEN_PROGS += hugetlb_block
 TEST_GEN_PROGS += hugetlb_fork
 TEST_GEN_PROGS += hugetlb_scan
