@@ -401,7 +401,7 @@ static pte_t device_entry(struct kunit *test, unsigned long addr, bool protect)
  * A driver moves the zero page: it gives an own page for it. An entry that
  * nobody protects gets this page. An entry that userfaultfd protects against
  * writes must stay protected, with either page. A page of the system stands for
- * a page of the device, since both go the same way. Known issue 34: the entry
+ * a page of the device, since both go the same way. Known issue 33: the entry
  * gets the driver's page, writable, and is not protected any more.
  */
 static void migrate_zero_page(struct kunit *test)
@@ -456,13 +456,13 @@ static void migrate_zero_page(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pgtable_kunit_uffd(before));
 	if (!pgtable_kunit_uffd(after) && pte_write(after) &&
 	    pte_pfn(after) == page_to_pfn(page)) {
-		pgtable_kunit_known_issue(test, 34,
+		pgtable_kunit_known_issue(test, 33,
 					  "the driver's page is not protected");
 		return;
 	}
 	KUNIT_EXPECT_TRUE(test, pgtable_kunit_uffd(after));
 	KUNIT_EXPECT_FALSE(test, pte_write(after));
-	pgtable_kunit_stale_issue(test, 34);
+	pgtable_kunit_stale_issue(test, 33);
 }
 
 static struct kunit_suite device_memory_suite;

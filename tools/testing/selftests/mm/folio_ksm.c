@@ -189,7 +189,7 @@ static unsigned int merge(const struct memory *m, bool zeros)
  * these pages must stay marked, and an access to each must trap. One of the
  * pages becomes the page of KSM, which replaces all others.
  *
- * Known issue 32: a page loses its mark if it got another frame. A page that
+ * Known issue 31: a page loses its mark if it got another frame. A page that
  * KSM took over keeps its mark. pte_mkdirty() sets the soft-dirty bit on x86, so
  * pages of zeros stay soft-dirty, and those that were clean become soft-dirty.
  */
@@ -233,9 +233,9 @@ TEST_F_TIMEOUT(folio_ksm, merge_keeps_marks, 120)
 	DID(got, "pages with another frame");
 	EXPECT_EQ(0, bad);
 	if (lost)
-		KNOWN_ISSUE(32, "a page that KSM replaces loses its mark");
+		KNOWN_ISSUE(31, "a page that KSM replaces loses its mark");
 	else if (!(variant->mark == SOFT_DIRTY && variant->zeros))
-		STALE_ISSUE(32);
+		STALE_ISSUE(31);
 }
 
 TEST_HARNESS_MAIN

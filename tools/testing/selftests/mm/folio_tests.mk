@@ -29,6 +29,7 @@ TEST_GEN_PROGS += folio_tables
 TEST_GEN_PROGS += folio_uffd
 TEST_GEN_PROGS += folio_unshare
 TEST_GEN_PROGS += folio_walk
+TEST_GEN_PROGS += fork_wiped
 TEST_GEN_PROGS += hugetlb_block
 TEST_GEN_PROGS += hugetlb_fork
 TEST_GEN_PROGS += hugetlb_scan
@@ -36,6 +37,7 @@ TEST_GEN_PROGS += hugetlb_sparse
 TEST_GEN_PROGS += linear_map_alias
 TEST_GEN_PROGS += pmd_split
 TEST_GEN_PROGS += scan_protect
+TEST_GEN_PROGS += uffd_mremap
 
 LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_listen.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_state.h $(selfdir)/mm/folio_util.h $(wildcard $(selfdir)/mm/folio_walk*.h) $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h
 CFLAGS += -I$(top_srcdir)/tools/testing/selftests

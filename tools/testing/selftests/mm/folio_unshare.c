@@ -124,7 +124,7 @@ FIXTURE_TEARDOWN(folio_unshare)
  * memory in its first half. Each page gets a frame of its own, and the protected
  * pages stay protected.
  *
- * Known issue 33: the kernel replaces the huge zero page by a huge page that is
+ * Known issue 32: the kernel replaces the huge zero page by a huge page that is
  * not protected, so all pages lose the protection.
  */
 TEST_F_TIMEOUT(folio_unshare, pin_keeps_protection, 120)
@@ -169,11 +169,11 @@ TEST_F_TIMEOUT(folio_unshare, pin_keeps_protection, 120)
 	EXPECT_EQ(m->pages, moved);
 	EXPECT_EQ(0, added);
 	if (whole && lost == m->pages)
-		KNOWN_ISSUE(33, "a copy of the huge zero page is not protected");
+		KNOWN_ISSUE(32, "a copy of the huge zero page is not protected");
 	else
 		EXPECT_EQ(0, lost);
 	if (whole && !lost)
-		STALE_ISSUE(33);
+		STALE_ISSUE(32);
 }
 
 TEST_HARNESS_MAIN

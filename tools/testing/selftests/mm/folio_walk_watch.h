@@ -5,19 +5,18 @@
 
 /* Lazily freed pages lose the protection with their content, so leave them alone. */
 /*
- * Known issue 32: a page that KSM merges loses its protection by userfaultfd.
- * STRICT=1 walks into this bug.
+ * Known issue 31: a page that KSM merges loses its protection by userfaultfd.
  */
 static bool valid_register(const struct walk_step *s)
 {
-	bool merge = getenv("STRICT") || !(walk_calls[s->call].arg & (WPREG | ASYNC));
+	bool merge = !walk_has(31) || !(walk_calls[s->call].arg & (WPREG | ASYNC));
 
 	return ALL(!(p->flags & (LAZY | PINNED))) && (merge || ALL(!(p->flags & MERGE)));
 }
 
 static bool valid_mergeable(const struct walk_step *s)
 {
-	return getenv("STRICT") || ALL(!(p->flags & (WPREG | ASYNC)));
+	return !walk_has(31) || ALL(!(p->flags & (WPREG | ASYNC)));
 }
 
 static void model_register(const struct walk_step *s, long result)
