@@ -15,7 +15,7 @@
 #include <linux/mmu_notifier.h>
 #include <linux/pgtable.h>
 
-#include "compat.h"
+#include "arch.h"
 #include "known_issue.h"
 
 /* For KUNIT_CASE_PARAM_ATTR(): a case that may take seconds. */

@@ -8,6 +8,7 @@
 
 #include <linux/rmap.h>
 
+#include "owners.h"
 #include "pgtable_kunit.h"
 
 #define MAPPED_MMS	6

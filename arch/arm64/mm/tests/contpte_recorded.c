@@ -87,9 +87,9 @@ do {									\
 })
 
 #include "contpte_recorded_names.h"
+#include "contpte_recorded.h"
 
-#define PGTABLE_KUNIT_RECORD
-#include "compat.h"
+#include "pgtable_kunit.h"
 
 #include "contpte_recorded_access_flags.h"
 
