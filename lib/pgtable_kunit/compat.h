@@ -482,7 +482,7 @@ static inline void pgtable_kunit_clear_user_highpages(struct page *page,
 	const void *name##_gen_params(const void *prev, char *desc)
 #endif
 
-#ifdef PGTABLE_KUNIT_BUILDER
+#ifdef CONFIG_ARM64
 /*
  * Undo what the arm64 page-table builder does when it allocates a table.
  * probe.mk finds out whether there is one destructor for all levels.
@@ -500,7 +500,7 @@ static inline void pgtable_kunit_table_dtor_free(struct ptdesc *ptdesc,
 #endif
 	pagetable_free(ptdesc);
 }
-#endif /* PGTABLE_KUNIT_BUILDER */
+#endif /* CONFIG_ARM64 */
 
 /*
  * Whether a large folio is mapped by more than one mm. The newer kernel keeps

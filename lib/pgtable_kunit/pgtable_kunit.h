@@ -163,25 +163,6 @@ void pgtable_kunit_tlb_stop(struct kunit *test, struct pgtable_kunit_tlb *tlb);
 
 void pgtable_kunit_compaction_off(struct kunit *test);
 
-/* Changes of the fixmap that are kept. All others are only counted. */
-#define PGTABLE_KUNIT_FIXMAPS	2048
-
-/**
- * struct pgtable_kunit_fixmap - a record of the fixmap slots of page tables
- * @nr: number of changes
- * @change: the first PGTABLE_KUNIT_FIXMAPS of them; @phys is 0 for a clear
- */
-struct pgtable_kunit_fixmap {
-	unsigned int nr;
-	struct {
-		unsigned int slot;
-		phys_addr_t phys;
-	} change[PGTABLE_KUNIT_FIXMAPS];
-};
-
-struct pgtable_kunit_fixmap *pgtable_kunit_fixmap_record(struct kunit *test);
-void pgtable_kunit_free_table(void *table, unsigned int shift);
-
 long pgtable_kunit_do_syscall(unsigned int nr, const unsigned long *arg);
 
 /* pgtable_kunit_syscall(munmap, addr, size): missing arguments are 0. */

@@ -10,7 +10,7 @@
 
 #include "contpte.h"
 #include "contpte_bbm.h"
-#include "record.h"
+#include "contpte_record.h"
 
 extern const struct pte_backend contpte_recorded_backend;
 

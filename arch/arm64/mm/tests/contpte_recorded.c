@@ -18,7 +18,7 @@
 #include <linux/compiler.h>
 #include <linux/export.h>
 
-#include "record.h"
+#include "contpte_record.h"
 
 #undef READ_ONCE
 #define READ_ONCE(x)							\

@@ -13,7 +13,7 @@
 #ifdef __ASM_PGTABLE_H
 #error "asm/pgtable.h was included before it could be recorded"
 #endif
-#include "record.h"
+#include "contpte_record.h"
 
 #ifdef TLBF_NONE
 static inline void recorded_flush_range(struct vm_area_struct *vma,

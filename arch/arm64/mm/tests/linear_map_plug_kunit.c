@@ -28,12 +28,12 @@
 #include "linear_map.h"
 
 /* Counts how often a slot of the fixmap was set. */
-static unsigned int plug_sets(struct pgtable_kunit_fixmap *fixmap,
+static unsigned int plug_sets(struct lmap_fixmap *fixmap,
 			      unsigned int slot)
 {
 	unsigned int i, sets = 0;
 
-	for (i = 0; i < min(fixmap->nr, PGTABLE_KUNIT_FIXMAPS); i++)
+	for (i = 0; i < min(fixmap->nr, LMAP_FIXMAPS); i++)
 		sets += fixmap->change[i].slot == slot &&
 			fixmap->change[i].phys;
 	return sets;
@@ -61,14 +61,14 @@ KUNIT_ARRAY_PARAM(plug, plug_sections, plug_desc);
 static void arch_add_memory_mapped(struct kunit *test)
 {
 	unsigned int sections = *(const unsigned int *)test->param_value;
-	struct pgtable_kunit_fixmap *fixmap;
+	struct lmap_fixmap *fixmap;
 	unsigned long tables = 0;
 	struct lmap_area area;
 
 	lmap_area_init(&area, test, lmap_area_large());
 	if (sections)
 		area.size = sections * BIT(SECTION_SIZE_BITS);
-	fixmap = pgtable_kunit_fixmap_record(test);
+	fixmap = lmap_fixmap_record(test);
 	KUNIT_ASSERT_EQ(test, 0, lmap_area_plug(&area));
 	if (lmap_by_pages())
 		tables = area.size / PMD_SIZE;
