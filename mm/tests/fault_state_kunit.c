@@ -337,18 +337,6 @@ static void madvise_free_keeps_markers(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, markers, "markers");
 }
 
-static struct kunit_suite fault_state_suite;
-
-static int fault_state_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &fault_state_suite);
-
-	if (err)
-		return err;
-	test->priv = user_mm_alloc(test);
-	return 0;
-}
-
 static struct kunit_case fault_state_cases[] = {
 	KUNIT_CASE_PARAM(fault_around_counts_hits, miss_kind_gen_params),
 	KUNIT_CASE(fault_around_after_folio),
@@ -359,7 +347,8 @@ static struct kunit_case fault_state_cases[] = {
 
 static struct kunit_suite fault_state_suite = {
 	.name = "fault_state",
-	.init = fault_state_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = user_mm_init,
 	.test_cases = fault_state_cases,
 };
 

@@ -72,7 +72,7 @@ struct lmap_fixture {
 #define LMAP_PMD_TABLE	LMAP_PUD_BLOCK
 #define LMAP_PTE_TABLE	PMD_SIZE
 
-int lmap_init(struct kunit *test, const struct kunit_suite *suite);
+int lmap_init(struct kunit *test);
 void lmap_create(struct lmap_fixture *f, const struct lmap_range *range);
 void lmap_check(struct lmap_fixture *f);
 void lmap_check_fixmap(struct lmap_fixture *f);

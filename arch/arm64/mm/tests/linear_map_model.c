@@ -225,13 +225,12 @@ void lmap_check(struct lmap_fixture *f)
 /**
  * lmap_init() - begin a case: an empty mm, and a record of the fixmap
  * @test: the test
- * @suite: its suite
  *
  * Return: 0 or -errno.
  */
-int lmap_init(struct kunit *test, const struct kunit_suite *suite)
+int lmap_init(struct kunit *test)
 {
-	int err = pgtable_kunit_case_init(test, suite);
+	int err = pgtable_kunit_init(test);
 	struct lmap_fixture *f;
 
 	if (err)

@@ -201,13 +201,6 @@ static void add_memory_written(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, lmap_leaf(&init_mm, (unsigned long)first).val);
 }
 
-static struct kunit_suite linear_map_plug_suite;
-
-static int linear_map_plug_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &linear_map_plug_suite);
-}
-
 static struct kunit_case linear_map_plug_cases[] = {
 	KUNIT_CASE_PARAM(arch_add_memory_mapped, plug_gen_params),
 	KUNIT_CASE(arch_add_memory_no_memory),
@@ -217,7 +210,8 @@ static struct kunit_case linear_map_plug_cases[] = {
 
 static struct kunit_suite linear_map_plug_suite = {
 	.name = "linear_map_plug",
-	.init = linear_map_plug_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = linear_map_plug_cases,
 };
 
