@@ -465,13 +465,6 @@ static void migrate_zero_page(struct kunit *test)
 	pgtable_kunit_stale_issue(test, 33);
 }
 
-static struct kunit_suite device_memory_suite;
-
-static int device_memory_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &device_memory_suite);
-}
-
 static struct kunit_case device_memory_cases[] = {
 	KUNIT_CASE_PARAM(hmm_part_of_huge_page, huge_kind_gen_params),
 	KUNIT_CASE_PARAM(migrate_collect_once, collect_kind_gen_params),
@@ -481,7 +474,8 @@ static struct kunit_case device_memory_cases[] = {
 
 static struct kunit_suite device_memory_suite = {
 	.name = "device_memory",
-	.init = device_memory_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = device_memory_cases,
 };
 

@@ -465,18 +465,6 @@ static void fault_removes_async_protection(struct kunit *test)
 }
 #endif /* CONFIG_ARM64 */
 
-static struct kunit_suite fault_state_suite;
-
-static int fault_state_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &fault_state_suite);
-
-	if (err)
-		return err;
-	test->priv = user_mm_alloc(test);
-	return 0;
-}
-
 static struct kunit_case fault_state_cases[] = {
 	KUNIT_CASE_PARAM(fault_around_counts_hits, miss_kind_gen_params),
 	KUNIT_CASE(fault_around_after_folio),
@@ -490,7 +478,8 @@ static struct kunit_case fault_state_cases[] = {
 
 static struct kunit_suite fault_state_suite = {
 	.name = "fault_state",
-	.init = fault_state_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = user_mm_init,
 	.test_cases = fault_state_cases,
 };
 

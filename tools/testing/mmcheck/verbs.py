@@ -245,7 +245,10 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             {"KDIR": "the kernel tree that has the overlay"},
         ),
         "series": Verb(
-            "the overlay as patches for git am, in out/series", "dev.series.main", "KERNEL KDIR", "--kdir ~/linux"
+            "the overlay as patches for git am, in out/series or, with CORE=1, out/series-core",
+            "dev.series.main",
+            "KERNEL KDIR CORE",
+            "--kdir ~/linux",
         ),
     },
     "This repository": {

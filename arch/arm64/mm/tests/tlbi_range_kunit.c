@@ -103,13 +103,6 @@ static void flush_tlb_range_op_steps_add_up(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, pages - 1, "ranges invalidated");
 }
 
-static struct kunit_suite tlbi_range_suite;
-
-static int tlbi_range_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &tlbi_range_suite);
-}
-
 static struct kunit_case tlbi_range_cases[] = {
 	KUNIT_CASE(flush_tlb_range_op_steps_add_up),
 	{}
@@ -117,7 +110,8 @@ static struct kunit_case tlbi_range_cases[] = {
 
 static struct kunit_suite tlbi_range_suite = {
 	.name = "tlbi_range",
-	.init = tlbi_range_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = tlbi_range_cases,
 };
 

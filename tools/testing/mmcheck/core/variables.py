@@ -15,6 +15,7 @@ NAMES: Mapping[str, str] = {
     "BOOT": "no: only write and check the mails; build and boot nothing",
     "BUDGET": "with MATRIX=selftests, seconds that programs may run for each mutant",
     "COMMAND": "the program to run and its arguments, or a line for the shell",
+    "CORE": "1: only the suites for contpte, folio_pte_batch() and the bits of entries, for the given kernel alone",
     "CPUS": "how many CPUs the machine of make tlb has (1)",
     "FEATURES": "atomic_rmw, or nothing: code that mmcheck adds besides the tests (atomic_rmw; nothing with KDIR=)",
     "FILES": "files of the kernel, separated by commas: run only what tests these files",
