@@ -11,15 +11,20 @@ NAMES: Mapping[str, str] = {
     "AUDIT": "1: audit page tables and folios after each selftest, in the virtual machine",
     "B": "folder with other results of make bench",
     "BAD": "a commit of KDIR= where a test fails",
+    "BASELINE": "a file with the known failures of your tree, which do not make a run fail",
     "BEFORE": "no: run only the kernel with the patches",
     "BOOT": "no: only write and check the mails; build and boot nothing",
     "BUDGET": "with MATRIX=selftests, seconds that programs may run for each mutant",
+    "CASE": "a case of a KUnit suite, as suite.case",
     "COMMAND": "the program to run and its arguments, or a line for the shell",
     "CORE": "1: only the suites for contpte, folio_pte_batch() and the bits of entries, for the given kernel alone",
     "CPUS": "how many CPUs the machine of make tlb has (1)",
+    "DRY_RUN": "1: print what would be done, and do nothing",
     "FEATURES": "atomic_rmw, or nothing: code that mmcheck adds besides the tests (atomic_rmw; nothing with KDIR=)",
     "FILES": "files of the kernel, separated by commas: run only what tests these files",
     "FROM": "your name and address for the patches: 'Name <name@example.org>'",
+    "GDB": "the debugger; no: only print how to attach one (gdb-multiarch, or gdb)",
+    "GDB_ARGS": "further arguments of the debugger: '--batch -ex bt -ex continue'",
     "GENERATED": "1: mutants that rules generate, in place of the catalogue's",
     "GOOD": "a commit of KDIR= where this test passes",
     "HOST": "1: run the selftests on this machine, not in a virtual one; needs root",
@@ -50,6 +55,7 @@ NAMES: Mapping[str, str] = {
     "SUITE": "upstream: the kernel's own mm selftests in place of these",
     "TARGETS": "mm, the only value",
     "TESTS": "selftests to run: programs, or suite.variant.case, or globs of these: 'folio_fork *.xfs.*' (all)",
+    "VERSION": "the version to release, as 1.2.0",
 }
 """Each variable that a verb reads. The option of KERNEL_ARGS is --kernel-args, for example."""
 
