@@ -5,78 +5,31 @@ A module is imported only when its verb runs, so help is quick. What a verb does
 """
 
 import argparse
-import ast
-import importlib
 import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NoReturn
 
 from .core.errors import PASSED, UserError
 from .core.variables import NAMES, SWITCHES, option, statuses
+from .verb import Verb
 
 KERNEL = "KERNEL KDIR PATCH ARCH PAGES FEATURES"
-
-
-@dataclass(frozen=True)
-class Verb:
-    """A command.
-
-    says:     what it does, as one line of a list
-    module:   "name" with a function main(), or "name:function"; it takes the environment and returns the exit status
-    reads:    the variables that it reads, except O and INSTALL
-    example:  arguments that make sense
-    other:    by variable, its meaning if that is special for this verb
-    words:    the variables that plain arguments set, in their order
-    fails:    the meaning of exit status 1, or "" if the command never returns it
-    skips:    whether it returns 4 if all tests were skipped
-    """
-
-    says: str
-    module: str
-    reads: str = ""
-    example: str = ""
-    other: Mapping[str, str] = field(default_factory=dict)
-    words: str = ""
-    fails: str = ""
-    skips: bool = False
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """The variables that it reads, and what they mean."""
-        return {name: self.other.get(name, NAMES[name]) for name in (*self.reads.split(), "O", "INSTALL")}
-
-    @property
-    def about(self) -> str:
-        """The docstring of its module, read without an import."""
-        name = self.module.partition(":")[0]
-        file = Path(__file__).parent.joinpath(*name.split(".")).with_suffix(".py")
-        file = file if file.exists() else file.with_suffix("") / "__init__.py"
-        return ast.get_docstring(ast.parse(file.read_text())) or ""
-
-    def run(self, environ: Mapping[str, str]) -> int:
-        """Import the module, and run the command; returns the exit status."""
-        name, _, function = self.module.partition(":")
-        status: int = getattr(importlib.import_module(f"{__package__}.{name}"), function or "main")(environ)
-        return status
-
 
 GROUPS: Mapping[str, Mapping[str, Verb]] = {
     "Test a kernel": {
         "run": Verb(
             "the KUnit suites; takes what kunit.py run takes",
             "run.launcher",
-            f"{KERNEL} JOBS",
+            f"{KERNEL} BASELINE JOBS",
             "--arch=arm64 'contpte*'",
             fails="a test failed",
         ),
         "kselftest": Verb(
             "the selftests, in a virtual machine",
             "run.kselftest",
-            f"{KERNEL} TARGETS TESTS SUITE HOST AUDIT STRICT KERNEL_ARGS KCONFIG_ADD",
+            f"{KERNEL} BASELINE TARGETS TESTS SUITE HOST AUDIT STRICT KERNEL_ARGS KCONFIG_ADD",
             "--arch arm64 --tests folio_fork",
             fails="a test failed",
             skips=True,
@@ -102,7 +55,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         "matrix": Verb(
             "kernels x architectures x page sizes x flavours, one table",
             "study.matrix",
-            "ONLY FILES KDIR PATCH JOBS MATRIX",
+            "ONLY FILES KDIR PATCH BASELINE JOBS MATRIX",
             "--only '7.3 arm64 *'",
             {"ONLY": "globs of cells, separated by commas: what to run"},
             fails="a test failed, or skips.toml does not allow a skip",
@@ -169,6 +122,13 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "--a 'kunit 6.12.117-1_deb12u1-arm64-4K' --b 'kunit 7.3.4-1_bpo13+1-arm64-4K'",
             {"A": "a run: its folder below O/runs/, or its name in make results", "B": "another run"},
             fails="a case fails in B and not in A, or ran in A and not in B",
+        ),
+        "baseline": Verb(
+            "adds the failures of the last runs to a file; a run with this file fails only for other failures",
+            "report.baseline",
+            "BASELINE A",
+            "--baseline baseline.toml",
+            {"A": "one run: its folder below O/runs/, or its name in make results", "BASELINE": "the file"},
         ),
         "report": Verb("one HTML page of all results, failures first", "report"),
         "kcidb": Verb("the results as a submission to KCIDB, in a file", "report.kcidb", "ORIGIN KDIR"),

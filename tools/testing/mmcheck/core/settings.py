@@ -12,7 +12,7 @@ from .errors import UserError
 PROJECT = Path(__file__).resolve().parents[4]
 """The root of this repository, which is the overlay."""
 
-VARIABLES = ("KERNEL", "KDIR", "PATCH", "ARCH", "PAGES", "FEATURES", "O")
+VARIABLES = ("KERNEL", "KDIR", "PATCH", "ARCH", "PAGES", "FEATURES", "BASELINE", "O")
 PAGE_SIZES = ("4K", "16K", "64K")
 FEATURES = ("atomic_rmw",)
 """Features that the overlay can add to a kernel in addition to its tests."""

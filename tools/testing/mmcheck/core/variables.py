@@ -11,6 +11,7 @@ NAMES: Mapping[str, str] = {
     "AUDIT": "1: audit page tables and folios after each selftest, in the virtual machine",
     "B": "folder with other results of make bench",
     "BAD": "a commit of KDIR= where a test fails",
+    "BASELINE": "a file with the known failures of your tree, which do not make a run fail",
     "BEFORE": "no: run only the kernel with the patches",
     "BOOT": "no: only write and check the mails; build and boot nothing",
     "BUDGET": "with MATRIX=selftests, seconds that programs may run for each mutant",

@@ -20,6 +20,7 @@ bundle     kernel and selftests for a lab
 cell       one kernel to test: a cell of the matrix, or a run of `make check`
 record     the record of a run: O/runs/ID/run.json
 skips      which skips a cell may have
+baseline   the known failures of the user's own tree
 closing    the paragraph that ends a run
 doctor     what this machine has, and what it lacks
 """

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..boot.results import Case
+from ..boot.results import KNOWN, Case
 from ..core import progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import from_environment
@@ -63,11 +63,15 @@ class Difference:
 
 
 def states(cases: Iterable[Case]) -> dict[str, str]:
-    """The state of each case by its full name; the worst, if several cases share a name."""
+    """The state of each case by its full name; the worst, if several cases share a name.
+
+    A known failure is a failure here: two runs are compared, and no list of known failures.
+    """
     found: dict[str, str] = {}
     for case in cases:
         name = f"{case.suite}.{case.name}".rstrip(".")
-        found[name] = max(found.get(name, "passed"), case.state, key=lambda state: RANK[state])
+        state = "failed" if case.state == KNOWN else case.state
+        found[name] = max(found.get(name, "passed"), state, key=lambda state: RANK[state])
     return found
 
 

@@ -15,7 +15,7 @@ from ..core import command, progress
 from ..core.errors import UserError
 from ..core.settings import VARIABLES, from_environment
 from ..kernel import source, toolchain
-from . import closing, selftests, upstream
+from . import baseline, closing, selftests, upstream
 from .cell import NAME
 from .prepare import prepare
 from .selftests import Program
@@ -82,13 +82,14 @@ def run(environ: Mapping[str, str]) -> int:
     every = selftests.programs()
     wanted = [] if suite else selftests.chosen(every, environ.get("TESTS") or "")
     source.judge(from_environment(environ))
+    known = baseline.named(environ)
     selftests.provide(environ["ARCH"])
     words = ["STRICT=1"] if environ.get("STRICT") == "1" else []
     words += ["AUDIT=1"] if environ.get("AUDIT") == "1" else []
     words += (environ.get("KERNEL_ARGS") or "").split()
     request = selftests.request(environ["ARCH"], suite, configuration(environ))
     session = SelftestRun(prepare(request, environ), words)
-    session.launch.cell = environ.get(NAME, "")
+    session.launch.cell, session.launch.baseline = environ.get(NAME, ""), known
     session.launch.scope = environ.get("TESTS") or suite
     session.launch.repeat = " ".join([COMMAND, *given(environ, "TESTS")])
     host = environ.get("HOST") == "1"
@@ -99,6 +100,7 @@ def run(environ: Mapping[str, str]) -> int:
             found = upstream.run(session, environ.get("TESTS") or "")
         else:
             found = session.run(wanted, every, session.build([program.name for program in every]))
+    found = session.launch.known(found)
     return report(found, session, every, environ, upstream.KNOWN if suite else {})
 
 
@@ -119,8 +121,8 @@ def report(
         if case.state == "failed":
             reasons = (text for glob, text in known.items() if fnmatch.fnmatch(name, glob))
             why |= {closing.name(case): reason for reason in itertools.islice(reasons, 1)}
-        elif case.state == "passed" and case.text:
-            progress.say(f"{name}: {case.text[0]}")
+        for line in case.remarks:
+            progress.say(f"{name}: {line}")
     if text := audits(found):
         progress.say(text)
     rerun = {closing.name(case): again(case, every, environ) for case in found if case.state == "failed"}

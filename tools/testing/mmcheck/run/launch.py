@@ -19,7 +19,7 @@ from ..core.errors import INTERRUPTED, UserError
 from ..core.settings import PROJECT, VARIABLES
 from ..kernel import identity, toolchain
 from ..kernel.make import LOG
-from . import channel, closing, record, skips
+from . import baseline, channel, closing, record, skips
 from .merge import merge, merge_junit
 from .request import Request
 from .workspace import Workspace
@@ -40,6 +40,7 @@ class Launch:
         self.origin = self.cell = self.repeat = ""
         self.scope = self.request.known.glob or ""
         self.cases: list[results.Case] = []
+        self.baseline: baseline.Baseline | None = None
         self.globs: list[str] = []
         self.jobs = 1
         self.aside = False
@@ -61,10 +62,10 @@ class Launch:
             self.globs = self.spread()
             with record.kept(self.settings.out, self.facts("kunit"), self.complete) as recorder:
                 status = self.verdict(self.call(self.request.verb, self.request.arguments).returncode)
-                self.cases = self.read()
+                self.cases = self.known(self.read())
                 recorder.record.cases = self.cases
             self.say_stale()
-            return status
+            return baseline.status(status, self.cases)
 
     def spread(self) -> list[str]:
         """Globs by which the suites run in several boots at a time; [] for one boot.
@@ -105,6 +106,7 @@ class Launch:
             source=self.origin or identity.labelled(self.label),
             emulator=identity.emulator(settings.arch),
             command=self.repeat,
+            baseline=str(self.baseline.file) if self.baseline else "",
         )
 
     def identify(self, about: record.Record, consoles: Sequence[Path]) -> None:
@@ -124,6 +126,11 @@ class Launch:
         if not self.log.exists():
             return []
         return results.kunit(console.lines(self.log.read_bytes()))
+
+    def known(self, cases: Sequence[results.Case]) -> list[results.Case]:
+        """The cases of a run, as the baseline judges them."""
+        own = self.settings
+        return self.baseline.judge(cases, own.arch, own.pages) if self.baseline else list(cases)
 
     def defaults(self) -> list[str]:
         """Arguments that our suites need and that the user did not give, for the kernel's kunit.py."""
@@ -227,8 +234,8 @@ class Launch:
     def say_stale(self) -> None:
         """Print the cases that passed although a known issue predicts a failure; kunit.py does not show their text."""
         for case in self.cases:
-            if case.state == "passed" and case.text:
-                progress.say(f"{case.suite}.{case.name}: {case.text[0]}")
+            for line in case.remarks:
+                progress.say(f"{case.full}: {line}")
 
     def resume(self, boot: console.Console) -> None:
         """After a boot that ended early: boot again for each suite that has not begun."""

@@ -113,6 +113,7 @@ class SelftestRun:
 
     def note(self, found: Sequence[results.Case]) -> None:
         """Save the verdicts so far."""
+        found = self.launch.known(found)
         results.save(found, self.title, self.folder)
         if self.recorder:
             self.recorder.note(found)

@@ -67,6 +67,7 @@ NOT_RUN = {
     "./mmcheck patches --kernel 7.3 --from 'Name <name@example.org>'": "see test_sendable.py",
     "./mmcheck patterns --kernel 7.3 --other 6.12": "needs two kernels; see test_patterns.py",
     "./mmcheck compare": "needs two runs; see test_compare.py",
+    "./mmcheck baseline": "named without a file",
     f"./mmcheck compare {verbs.VERBS['compare'].example}": "needs two runs; see test_compare.py",
     **{f"./mmcheck {verb}": "see make" for verb in ("check", "check-host", "check-report", "htmldocs")},
     **{f"./mmcheck {verb}": "see make" for verb in ("bench-launcher", "report-pictures")},

@@ -190,7 +190,7 @@ def test_a_program_that_ends_the_kernel_at_once_is_begun_once(
     session.folder, session.words, session.title = tmp_path, (), "x"
     session.kvm, session.memory, session.recorder, session.consoles = False, 0, None, []
     session.settings = from_environment({"O": str(tmp_path), "HOME": str(tmp_path)})
-    monkeypatch.setattr(session, "launch", SimpleNamespace(hold=contextlib.nullcontext), raising=False)
+    monkeypatch.setattr(session, "launch", SimpleNamespace(hold=contextlib.nullcontext, known=list), raising=False)
     every = [ONE, TWO, Program("folio_three", ("folio_three.a",))]
     found = session.run(every, every, {})
     assert Dying.lists == [["folio_one", "folio_two", "folio_three"], ["folio_two", "folio_three"],
