@@ -77,6 +77,14 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             words="SERIES",
             fails="a test fails that did not fail without the series, or no longer runs",
         ),
+        "debug": Verb(
+            "boots a kernel that stops where a KUnit case begins, with gdb attached",
+            "run.debug",
+            f"{KERNEL} CASE GDB GDB_ARGS KERNEL_ARGS",
+            "contpte.set_ptes_to_table_end --arch arm64",
+            {"ARCH": "arm64 or x86_64 (this machine's)"},
+            words="CASE",
+        ),
         "bundle": Verb(
             "kernel and selftests for a lab: image, initramfs, disk", "run.bundle", f"{KERNEL} TESTS", "--arch arm64"
         ),

@@ -11,6 +11,7 @@ channel    the way on which our `make` tells its progress
 merge      one file of the verdicts of several boots
 kselftest  make kselftest
 audit      ./mmcheck audit: a program in the virtual machine, with an audit after it
+debug      a kernel that stops where a case begins, with gdb attached
 walk       random lives of address spaces, in virtual machines
 selftests  the programs of this project, their cases, and the machine that each needs
 session    builds a kernel and selftests, and runs them in virtual machines, or here

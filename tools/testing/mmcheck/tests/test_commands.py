@@ -86,6 +86,7 @@ PLACEHOLDERS = {
     "/path/to/linux": "../linux",
     "/path/to/patches": "../patches",
     "/srv/mmcheck": "../srv",
+    "SUITE.CASE": "set_ptes.set_ptes_atomic",
     "my_suite": "contpte",
     "my_suite.my_case": "contpte.*",
     "my_test": "folio_move",
@@ -237,6 +238,7 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
         stand_ins.program(home / f"bin/qemu-system-{name}", "emulator", package)
     for name in ("lcov", "genhtml"):
         stand_ins.install(home / "bin" / name, stand_ins.LCOV)
+    stand_ins.install(home / "bin/gdb-multiarch", "#!/bin/sh\n")
     (home / ".gitconfig").write_text("[user]\n\tname = Jane Doe\n\temail = jane@example.org\n")
     environment = {"PATH": f"{home / 'bin'}:{os.environ['PATH']}", "HOME": str(home), "CI_PROJECT_DIR": str(copy)}
     environment |= {"GITHUB_STEP_SUMMARY": str(home / "summary"), "GIT_CONFIG_NOSYSTEM": "1", "NOTICE": "1"}
