@@ -225,6 +225,12 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         "report-pictures": Verb(
             "the pictures of the report's page in Documentation/", "dev.look:main_pictures", fails="Chromium failed"
         ),
+        "release": Verb(
+            "checks this commit, tags it as a version, and packs sources and selftests",
+            "dev.release",
+            "VERSION ARCH KERNEL DRY_RUN",
+            "--version 1.2.0 --dry-run",
+        ),
         "htmldocs": Verb("Documentation/ as HTML", "dev.htmldocs"),
     },
 }

@@ -18,6 +18,7 @@ NAMES: Mapping[str, str] = {
     "CASE": "a case of a KUnit suite, as suite.case",
     "COMMAND": "the program to run and its arguments, or a line for the shell",
     "CPUS": "how many CPUs the machine of make tlb has (1)",
+    "DRY_RUN": "1: print what would be done, and do nothing",
     "FEATURES": "atomic_rmw, or nothing: code that mmcheck adds besides the tests (atomic_rmw; nothing with KDIR=)",
     "FILES": "files of the kernel, separated by commas: run only what tests these files",
     "FROM": "your name and address for the patches: 'Name <name@example.org>'",
@@ -53,6 +54,7 @@ NAMES: Mapping[str, str] = {
     "SUITE": "upstream: the kernel's own mm selftests in place of these",
     "TARGETS": "mm, the only value",
     "TESTS": "selftests to run: programs, or suite.variant.case, or globs of these: 'folio_fork *.xfs.*' (all)",
+    "VERSION": "the version to release, as 1.2.0",
 }
 """Each variable that a verb reads. The option of KERNEL_ARGS is --kernel-args, for example."""
 

@@ -24,6 +24,7 @@ from ..run.cell import NAME, Cell, flavours, make
 from ..run.prepare import prepare
 from ..run.request import parse
 from ..study import selection
+from . import checked
 
 HERE = Path(__file__).parents[1]
 SCRIPTS = (
@@ -267,6 +268,7 @@ def run(environ: Mapping[str, str], kernels: bool) -> int:
     """Run the tests of the host side and, if `kernels`, those on kernels; returns the exit status."""
     tally = Tally()
     out = out_of(environ)
+    commit = checked.commit()
     host(tally, out)
     if kernels:
         styled: set[Path] = set()
@@ -279,6 +281,7 @@ def run(environ: Mapping[str, str], kernels: bool) -> int:
         for cell in SELFTESTS:
             selftests(tally, cell, out)
     tally.close()
+    checked.keep(out, commit, tally.passed, len(tally.failures), kernels)
     return FAILED if tally.failures else PASSED
 
 

@@ -17,6 +17,7 @@ selftests  the programs of this project, their cases, and the machine that each 
 session    builds a kernel and selftests, and runs them in virtual machines, or here
 ktap       KTAP on standard output
 upstream   the kernel's own mm selftests in the same machine
+selftest_tar  the selftests as a tarball with run_kselftest.sh
 bundle     kernel and selftests for a lab
 cell       one kernel to test: a cell of the matrix, or a run of `make check`
 record     the record of a run: O/runs/ID/run.json

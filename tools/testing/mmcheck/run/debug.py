@@ -35,6 +35,7 @@ WORDS = ("nokaslr", "arm64.nopauth", "pgtable_kunit.timeout=86400")
 """For the kernel's command line: addresses as in vmlinux, also on the stack, where arm64 signs them; and a day for each
 case. Other architectures ignore the second word."""
 
+HELP = "./mmcheck debug --help"
 DEBUGGERS = ("gdb-multiarch", "gdb")
 
 
@@ -56,7 +57,7 @@ def place(arch: str, case: str) -> str:
     suite, _, function = case.partition(".")
     every = {name: (file, cases) for name, file, cases in suites(arch)}
     if not re.fullmatch(r"\w+\.\w+", case):
-        raise UserError(f"{case or 'CASE='}: give one case as SUITE.CASE, without a parameter")
+        raise UserError(f"{case or 'CASE='}: give one case as SUITE.CASE, without a parameter; see {HELP}")
     if suite not in every:
         raise UserError(f"{case}: {arch} has no suite {suite}; there are {', '.join(sorted(every))}")
     file, cases = every[suite]

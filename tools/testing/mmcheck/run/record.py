@@ -28,6 +28,9 @@ KEPT = 10
 PAUSE = 5
 """At least this many seconds pass between two writes of one record, but for the last."""
 
+SCHEMA = "1.0"
+"""The version of run.schema.json. A new field raises the second number, any other change the first."""
+
 STATES = ("running", "passed", "failed", "skipped", "none")
 """The states of a run. "none" means no verdict; `why` has the reason."""
 
@@ -60,6 +63,7 @@ class Record:
     logs:      names of the files in its folder
     cases:     each case with its verdict
     baseline:  the file with the known failures of the tree, or ""
+    schema:    the version of this form, SCHEMA
     """
 
     id: str
@@ -86,10 +90,16 @@ class Record:
     logs: list[str] = field(default_factory=list)
     cases: list[Case] = field(default_factory=list)
     baseline: str = ""
+    schema: str = SCHEMA
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> "Record":
-        """The record with the content of a file; fields of later versions are ignored."""
+        """The record with the content of a file; fields of later versions are ignored.
+
+        Raises ValueError for a form that this version cannot read.
+        """
+        if str(content.get("schema", SCHEMA)).partition(".")[0] != SCHEMA.partition(".")[0]:
+            raise ValueError(f"schema {content['schema']}")
         known = {entry.name: content[entry.name] for entry in fields(cls) if entry.name in content}
         return cls(**{**known, "cases": [Case(**case) for case in content.get("cases", [])]})
 

@@ -126,6 +126,17 @@ class SelftestRun:
         self.programs(target, ["USERLDFLAGS=-static", *(str(target / name) for name in names)])
         return {name: target / name for name in names}
 
+    def static(self, names: Sequence[str]) -> dict[str, Path]:
+        """Build only the static programs `names`, without a kernel; returns them."""
+        target = self.folder / "static"
+        target.mkdir(exist_ok=True)
+        self.make("headers", self.launch.tree, "headers", f"O={target}")
+        headers = f"KHDR_INCLUDES=-isystem {target / 'usr/include'}"
+        files = {name: target / name for name in names}
+        words = [headers, NO_MODULES, "USERLDFLAGS=-static", *map(str, files.values())]
+        self.make("selftests", self.launch.tree / FOLDER, f"OUTPUT={target}", *words)
+        return files
+
     def kernel(self) -> None:
         """Build the kernel, and the kernel headers that programs need."""
         self.launch.aside = True

@@ -132,13 +132,13 @@ def test_a_bundle_is_what_a_lab_boots(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(guest, "disk", lambda path: path.write_text("disk"))
     session = SimpleNamespace(
         settings=settings.from_environment({"ARCH": "arm64", "O": str(tmp_path)}),
-        launch=SimpleNamespace(build=build),
-        build=lambda names: {name: Path("/programs") / name for name in names},
+        launch=SimpleNamespace(build=build, tree=tmp_path),
+        build=lambda names: {name: tmp_path / "programs" / name for name in names},
     )
     bundle.pack(cast(SelftestRun, session), "", target)
     names = {Path(url).name for image in load("lava.yaml")["actions"][0]["deploy"]["images"].values()
              for key, url in image.items() if key == "url"}  # fmt: skip
-    assert {path.name for path in target.iterdir()} == names | {"cmdline", "programs", ours.MARKER}
+    assert {path.name for path in target.iterdir()} == names | {"cmdline", "programs", "kselftest.tar.gz", ours.MARKER}
     run = [line.split()[1] for line in (target / "programs").read_text().splitlines()]
     assert run == [one.name for one in selftests.programs() if one.name not in selftests.MACHINES]
     bundle.pack(cast(SelftestRun, session), "folio_race", target)
