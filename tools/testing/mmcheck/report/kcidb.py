@@ -31,6 +31,9 @@ ISSUE_VERSION = 1
 EXCERPT = 16384
 """Characters of a log that the schema allows."""
 
+LARGEST = 4 << 20
+"""Bytes of a submission. Larger ones are split, since servers refuse or drop them."""
+
 STATUS = {"passed": "PASS", "failed": "FAIL", "skipped": "SKIP", results.KNOWN: "FAIL"}
 SUITES = {"kunit": "kunit", "kselftest": "kselftest.mm"}
 """The place of each kind of suites in KCIDB's tree of tests."""
@@ -222,6 +225,49 @@ class Submission:
             yield item
 
 
+def encoded(whole: Item) -> bytes:
+    """A submission as the content of a file."""
+    return json.dumps(whole, indent=1).encode()
+
+
+def split(whole: Item, most: int = LARGEST) -> Iterator[Item]:
+    """The submission in parts of at most `most` bytes. Servers drop a larger one.
+
+    Each part can be sent alone: it has the builds and checkouts of its tests, and their incidents and issues. Items
+    that are in several parts have the same ID and content there.
+    """
+    incidents: dict[str, list[Item]] = {}
+    for incident in whole.get("incidents", []):
+        incidents.setdefault(incident["test_id"], []).append(incident)
+    queue = [whole["tests"]]
+    first = True
+    while queue:
+        tests = queue.pop(0)
+        own = part(whole, tests, [one for test in tests for one in incidents.get(test["id"], [])], first)
+        if len(tests) > 1 and len(encoded(own)) > most:
+            half = len(tests) // 2
+            queue[:0] = [tests[:half], tests[half:]]
+            continue
+        first = False
+        yield own
+
+
+def part(whole: Item, tests: Sequence[Item], incidents: Sequence[Item], first: bool) -> Item:
+    """These tests with all that they refer to. The first part also has the builds without tests."""
+    tested = {test["build_id"] for test in whole["tests"]}
+    used = {test["build_id"] for test in tests}
+    builds = [one for one in whole["builds"] if one["id"] in used or (first and one["id"] not in tested)]
+    trees, met = {one["checkout_id"] for one in builds}, {one["issue_id"] for one in incidents}
+    found = {
+        "version": whole["version"],
+        "checkouts": [one for one in whole["checkouts"] if one["id"] in trees],
+        "builds": builds,
+        "tests": list(tests),
+    }
+    issues = [one for one in whole.get("issues", []) if one["id"] in met]
+    return {**found, "issues": issues, "incidents": list(incidents)} if issues else found
+
+
 def path(kind: str, case: results.Case) -> str:
     """The place of a case in KCIDB's tree of tests: `kunit.contpte.fold`. A parameter adds one level."""
     name, _, parameter = case.name.partition(": ")
@@ -255,10 +301,15 @@ def run(environ: Mapping[str, str]) -> int:
     if not re.fullmatch(r"[a-z0-9_]+", origin):
         raise UserError(f"ORIGIN={origin}: KCIDB allows lower-case letters, digits and underscores")
     whole = Submission(settings.out, origin, settings.kdir).whole()
-    file = settings.out / "kcidb.json"
-    disk.replace(file, json.dumps(whole, indent=1).encode())
+    for old in settings.out.glob("kcidb-*.json"):
+        old.unlink()
+    parts = list(split(whole))
+    for number, part in enumerate(parts, 1):
+        name = f"kcidb-{number}.json" if number > 1 else "kcidb.json"
+        disk.replace(settings.out / name, encoded(part))
     counts = ", ".join(f"{len(whole[name])} {name}" for name in ("checkouts", "builds", "tests"))
-    progress.say(f"{counts} in {file}")
+    more = f", and kcidb-2.json to kcidb-{len(parts)}.json beside it: send each" if len(parts) > 1 else ""
+    progress.say(f"{counts} in {settings.out / 'kcidb.json'}{more}")
     return 0
 
 

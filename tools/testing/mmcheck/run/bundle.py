@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..boot import boot, guest
 from ..core import command, ours, progress
+from ..core.errors import UserError
 from ..core.settings import from_environment
 from ..kernel import source, toolchain
 from . import selftest_tar, selftests
@@ -26,6 +27,8 @@ def pack(session: SelftestRun, tests: str, target: Path) -> None:
     every = selftests.programs()
     wanted = selftests.chosen(every, tests or " ".join(one.name for one in every if one.name not in selftests.MACHINES))
     files = session.build([program.name for program in every])
+    if bad := [program.name for program in wanted if program.name in session.broken]:
+        raise UserError(f"{', '.join(bad)} do not build: see the lines above, or choose others with TESTS=")
     settings, build = session.settings, session.launch.build
     ours.empty(target)
     listing, initrd, drive = target / "programs", target / "initramfs.cpio", target / "xfs.img"
