@@ -19,10 +19,11 @@ GDB = """#!/bin/sh
 case "$*" in
 *"set architecture"*) case "$*" in *{knows}*) exit 0;; *) echo 'Undefined item: "x".' >&2; exit 0;; esac;;
 esac
+until grep -q -e "-S -gdb" "$FAKE_CALLS.qemu"; do sleep 0.1; done  # the end of gdb ends the machine
 echo "$0 $*" >> "$FAKE_CALLS.gdb"
 exit {status}
 """
-QEMU = '#!/bin/sh\necho "$*" >> "$FAKE_CALLS.qemu"\ncase "$*" in *-version*) exit 0;; esac\necho console\n'
+QEMU = '#!/bin/sh\ncase "$*" in *-version*) exit 0;; esac\necho console\necho "$*" >> "$FAKE_CALLS.qemu"\n'
 
 
 def install(user: User, name: str, text: str) -> None:
