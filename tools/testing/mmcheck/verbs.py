@@ -27,7 +27,7 @@ class Verb:
 
     says:     what it does, as one line of a list
     module:   "name" with a function main(), or "name:function"; it takes the environment and returns the exit status
-    reads:    the variables that it reads, except O and INSTALL
+    reads:    the variables that it reads, except O, INSTALL and DRY_RUN
     example:  arguments that make sense
     other:    by variable, its meaning if that is special for this verb
     words:    the variables that plain arguments set, in their order
@@ -47,7 +47,7 @@ class Verb:
     @property
     def variables(self) -> dict[str, str]:
         """The variables that it reads, and what they mean."""
-        return {name: self.other.get(name, NAMES[name]) for name in (*self.reads.split(), "O", "INSTALL")}
+        return {name: self.other.get(name, NAMES[name]) for name in (*self.reads.split(), "O", "INSTALL", "DRY_RUN")}
 
     @property
     def about(self) -> str:
@@ -291,8 +291,9 @@ def parser(name: str) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     for variable, about in verb.variables.items():
-        switch = variable in SWITCHES
-        value = {"nargs": "?", "const": "1"} if switch else {}
+        value = {"nargs": "?", "const": "1"} if variable in SWITCHES else {}
+        if variable == "DRY_RUN":  # the word after it is never its value
+            value = {"action": "store_const", "const": "1"}
         made.add_argument(
             option(variable),
             dest=variable,

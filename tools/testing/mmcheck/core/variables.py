@@ -16,6 +16,7 @@ NAMES: Mapping[str, str] = {
     "BUDGET": "with MATRIX=selftests, seconds that programs may run for each mutant",
     "COMMAND": "the program to run and its arguments, or a line for the shell",
     "CPUS": "how many CPUs the machine of make tlb has (1)",
+    "DRY_RUN": "1: print what would be run and written, and run and write nothing",
     "FEATURES": "atomic_rmw, or nothing: code that mmcheck adds besides the tests (atomic_rmw; nothing with KDIR=)",
     "FILES": "files of the kernel, separated by commas: run only what tests these files",
     "FROM": "your name and address for the patches: 'Name <name@example.org>'",

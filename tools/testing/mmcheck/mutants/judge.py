@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from ..boot import boot, console
 from ..boot.boot import Verdict
-from ..core import disk, progress
+from ..core import disk, dry, progress
 from ..core.errors import UserError
 from ..core.settings import Settings
 from ..kernel import shadow, toolchain
@@ -184,6 +184,8 @@ class Session(Builder):
         """
         mutants, absent = catalogue.fitting(every, self.read, self.settings.arch)
         toolchain.provide(toolchain.named([mutant.machine for mutant, _ in mutants]))
+        count = sum(only is None or mutant.name in only for mutant, _ in mutants)
+        dry.instead("judge", f"{count} mutants in one kernel, each by one boot or more; {len(absent)} do not fit")
         self.folder.mkdir(parents=True, exist_ok=True)
         if not mutants:
             return [Result(name, "does not fit") for name in absent]

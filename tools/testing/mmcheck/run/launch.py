@@ -134,8 +134,8 @@ class Launch:
             result.append(f"--cross_compile={prefix}")
         if not known.kunitconfig:
             folders = ("mm/tests", f"arch/{settings.arch}/mm/tests")
-            files = [self.tree / folder / ".kunitconfig" for folder in folders]
-            result += [f"--kunitconfig={file}" for file in files if file.exists()]
+            own = [f"{folder}/.kunitconfig" for folder in folders]
+            result += [f"--kunitconfig={self.tree / name}" for name in own if (PROJECT / name).exists()]
         if not known.timeout and self.request.boots:
             result.append(f"--timeout={TIMEOUT}")
         if settings.arch == "arm64" and self.request.boots and not known.qemu_config:

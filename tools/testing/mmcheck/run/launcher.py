@@ -23,13 +23,14 @@ All verbs and arguments are those of the kernel's own kunit.py: see kunit.py run
 Relative paths start in the current folder.
 
 from the environment:
-{variables.listed("KERNEL", "KDIR", "PATCH", "PAGES", "FEATURES", "JOBS", "O", "INSTALL")}
+{variables.listed("KERNEL", "KDIR", "PATCH", "PAGES", "FEATURES", "JOBS", "O", "INSTALL", "DRY_RUN")}
 
 arguments of this repository:
   --apply FILE  apply a patch, an mbox, or A..B of the git tree KDIR=, to a private copy (like PATCH=)
   --base NAME   run the tests on a second kernel first, and compare: "unpatched", or a commit of the git tree KDIR=.
                 The status is 1 if a test fails that did not fail there, or no longer runs
   --no-install  the same as INSTALL=no
+  --dry-run     the same as DRY_RUN=1
 
 {variables.statuses()}
 """
@@ -100,4 +101,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 def main(arguments: Sequence[str]) -> int:
     """The command."""
     kept = "run it again to continue from here"
+    if "--dry-run" in arguments:
+        os.environ["DRY_RUN"] = "1"
+        arguments = [argument for argument in arguments if argument != "--dry-run"]
     return command.run("kunit.py", lambda environ: run(arguments, environ), os.environ, kept)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..boot import boot, guest
-from ..core import command, disk, progress
+from ..core import command, disk, dry, progress
 from ..core.errors import UserError
 from ..core.settings import Settings, from_environment
 from ..kernel import shadow, source, toolchain
@@ -235,7 +235,8 @@ class Session:
             with progress.Progress(f"coverage of linux {self.label}", len(BOOTS)) as shown:
                 traces = []
                 for number, more in enumerate(BOOTS):
-                    traces.append(self.run(build, number, more))
+                    with dry.part():
+                        traces.append(self.run(build, number, more))
                     shown.advance(number + 1)
             found = read(self.html(traces).read_text(), self.files)
             disk.replace(self.folder / "coverage.json", json.dumps(self.summary(found), indent=1).encode())

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core import command, git, ours
+from ..core import command, dry, git, ours
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, from_environment
 from ..kernel import shadow, source, toolchain
@@ -152,7 +152,9 @@ def run(environ: Mapping[str, str]) -> int:
     kernel = source.obtain(settings)
     found = patched.known(kernel, settings, environ)
     folder = settings.out / "patches" / kernel.label
-    mails = written(found, kernel, person, folder)
+    mails: list[Mail] = []
+    if not dry.instead("mail", f"{len(found)} patches into {folder}, each checked by git am and checkpatch.pl"):
+        mails = written(found, kernel, person, folder)
     proofs: dict[int, Proof] = {}
     others: list[str] = []
     if boots == "yes":
