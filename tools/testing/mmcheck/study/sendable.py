@@ -92,14 +92,16 @@ def mail(
             faults.append("git am refuses the patch")
     # The tree has no history in which checkpatch.pl could look up a commit.
     options = ["--strict", "--terse", "--no-summary", "--ignore", "UNKNOWN_COMMIT_ID"]
-    said = _perl(tree, "scripts/checkpatch.pl", *options, str(target))
+    # checkpatch.pl writes a file where it runs.
+    with tempfile.TemporaryDirectory(prefix="mmcheck-") as name:
+        said = _perl(Path(name), str(tree / "scripts/checkpatch.pl"), f"--root={tree}", *options, str(target))
     faults += [line.removeprefix(f"{target}:") for line in said if re.search("(ERROR|WARNING|CHECK):", line)]
     return Mail(issue, target, tuple(faults))
 
 
-def _perl(tree: Path, *words: str) -> list[str]:
-    """The lines that a script of a kernel tree prints."""
-    return subprocess.run(["perl", *words], cwd=tree, capture_output=True, text=True).stdout.splitlines()
+def _perl(folder: Path, *words: str) -> list[str]:
+    """The lines that a script of a kernel tree prints in a folder."""
+    return subprocess.run(["perl", *words], cwd=folder, capture_output=True, text=True).stdout.splitlines()
 
 
 def written(issues: Sequence[Issue], kernel: source.Source, person: tuple[str, str], folder: Path) -> list[Mail]:

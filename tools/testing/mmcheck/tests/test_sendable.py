@@ -36,7 +36,9 @@ Fixes: 0123456789ab ("mm: count")
 """
 CHECKPATCH = """\
 my $text = do { local $/; open(my $f, "<", $ARGV[-1]); <$f> };
-print "$ARGV[-1]:7: WARNING: a bad word\\n" if $text =~ /zero/ and -e "strict";
+my ($root) = map { /^--root=(.*)/ } @ARGV;
+print "$ARGV[-1]:7: WARNING: a bad word\\n" if $text =~ /zero/ and -e "$root/strict";
+open(my $cache, ">", ".checkpatch-camelcase.date.0");
 """
 MAINTAINER = """\
 print grep(/nol/, @ARGV) ? "M. Maintainer <m\\@example.org>\\n" : "list\\@example.org\\n";
@@ -67,6 +69,7 @@ def mailed(folder: Path) -> sendable.Mail:
 
 def test_a_patch_becomes_a_mail(tmp_path: Path) -> None:
     assert not mailed(tmp_path).faults
+    assert not list(tmp_path.rglob(".checkpatch-*")), "the tree is only read"
     text = (tmp_path / "mail").read_text()
     assert text.startswith("From 0000000") and f"\nFrom: {AUTHOR}\n" in text
     assert "\nSubject: [PATCH] mm: count from one\nTo: M. Maintainer <m@example.org>\nCc: list@example.org\n" in text
