@@ -17,7 +17,7 @@ from ..core import command, progress
 from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
 from ..core.settings import from_environment
 from ..run import closing
-from . import catalogue, guest_judge, guest_matrix, killmatrix, matrix_run, rules, sample
+from . import catalogue, guest_judge, guest_matrix, killmatrix, matrix_run, rules, sample, suite_matrix
 from .catalogue import Mutant
 from .judge import KILLED, STATES, Result, Session
 
@@ -83,7 +83,7 @@ def run(environ: Mapping[str, str]) -> int:
     if rules:
         session = foreign(settings, int(jobs), "+generated")
         session.hints = killmatrix.hints()
-        with session.alone():
+        with session.recorded(repeat(environ)):
             return by_rules(session, only, environ)
     wanted: list[tuple[type[Session], list[Mutant]]] = [
         (Session, [m for m in mutants if not m.program]),
@@ -104,16 +104,17 @@ def run(environ: Mapping[str, str]) -> int:
             continue
         session = kind(settings, int(jobs))
         session.hints = killmatrix.hints()
-        with session.alone():
-            if isinstance(session, guest_matrix.GuestMatrixSession):
-                session.budget = float(environ.get("BUDGET") or session.budget)
-                print(matrix_run.whole(session, own, environ, guest_matrix.Programs))
-                continue
-            if matrix:
-                print(matrix_run.whole(session, own, environ))
-                continue
+        if matrix:
+            with session.alone():
+                rule: matrix_run.MakeRule = suite_matrix.Cases
+                if isinstance(session, guest_matrix.GuestMatrixSession):
+                    session.budget = float(environ.get("BUDGET") or session.budget)
+                    rule = guest_matrix.Programs
+                print(matrix_run.whole(session, own, environ, rule))
+            continue
+        with session.recorded(repeat(environ)):
             results = [excused(result, own, session) for result in session.run(own)]
-            session.save([result for result in results if result.state != "does not fit"])
+            session.end([result for result in results if result.state != "does not fit"], status(results))
         folders.append(session.folder)
         found += results
     if not found:
@@ -122,6 +123,15 @@ def run(environ: Mapping[str, str]) -> int:
     for line in ending(found, folders, environ):
         print(line)
     return status(found)
+
+
+KIND = ("GENERATED", "MUTANTS")
+"""The variables that say which mutants there are."""
+
+
+def repeat(environ: Mapping[str, str]) -> str:
+    """The line that does the same again."""
+    return closing.make("mutants", environ, **{name: environ[name] for name in (*KIND, "ONLY") if environ.get(name)})
 
 
 def ending(
@@ -135,7 +145,7 @@ def ending(
     wrong = [r.name for r in found if r.state == "false alarm"]
     without = [r.name for r in found if r.state in NOTHING and not r.argument]
     again = alive or wrong or without
-    kind = {name: environ[name] for name in ("GENERATED", "MUTANTS") if environ.get(name)}
+    kind = {name: environ[name] for name in KIND if environ.get(name)}
     return closing.lines(
         f"{verdict}: {noticed} of {len(judged)} mutants noticed",
         [
@@ -144,7 +154,7 @@ def ending(
             closing.named("mutants without a verdict", without),
             *more,
         ],
-        f"{', '.join(map(str, folders))} (consoles, mutants.json)",
+        f"{', '.join(map(str, folders))} (consoles)",
         closing.make("mutants", environ, **kind, ONLY=again[0]) if again else "",
     )
 
@@ -162,7 +172,7 @@ def by_rules(session: Session, only: str, environ: Mapping[str, str]) -> int:
         # What a selftest noticed before has not survived because no selftest ran.
         before = sample.verdicts(path)
         results = [r for r in results if r.state != "survived" or before.get(r.name, ("survived",))[0] not in KILLED]
-    session.save(results)
+    session.end(results, status(results))
     by_name = {mutant.name: mutant for mutant in judged}
     survivors = [by_name[result.name] for result in results if result.state == "survived"]
     sample.list_survivors(path, survivors, session.read, {r.name for r in results} - {m.name for m in survivors})

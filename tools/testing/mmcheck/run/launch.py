@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -93,19 +92,20 @@ class Launch:
     def facts(self, kind: str) -> record.Record:
         """What is known of a run before it begins."""
         settings = self.settings
-        return record.Record(
-            id="-".join([time.strftime("%Y%m%dT%H%M%S"), kind, self.build.name]),
-            name=self.cell or " ".join(filter(None, [kind, self.build.name, self.scope])),
-            kind=kind,
+        found = record.facts(
+            kind,
+            self.build.name,
+            self.scope,
             label=self.label,
             arch=settings.arch,
             pages=settings.pages if settings.arch == "arm64" else "",
-            build=self.build.name,
             cell=self.cell,
             source=self.origin or identity.labelled(self.label),
             emulator=identity.emulator(settings.arch),
             command=self.repeat,
         )
+        found.name = self.cell or found.name
+        return found
 
     def identify(self, about: record.Record, consoles: Sequence[Path]) -> None:
         """Note what only a build and a boot tell: the configuration, and the names of kernel and compiler."""

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..boot import boot, guest
+from ..boot.console import lines as read_lines
+from ..boot.console import plain
 from ..boot.results import Case
 from ..core import command, progress
 from ..core.errors import FAILED, PASSED, UserError
@@ -65,14 +67,13 @@ def number(name: str, given: str | None, default: int) -> int:
 
 def one(session: SelftestRun, files: Mapping[str, Path], seed: int, seconds: int, more: str) -> Walk:
     """Boot one machine, and walk in it."""
-    console = session.folder / f"walk-{seed}.log"
-    session.consoles.append(console)
+    log = session.folder / f"walk-{seed}.log"
+    session.consoles.append(log)
     line = f"{seconds + 240} {PROGRAM} --machine --seed {seed} --seconds {seconds} {more}".rstrip()
-    machine = Boot(session.launch, console, words=session.words, kvm=session.kvm)
-    lost = [Case(PROGRAM, f"seed_{seed}", "failed", text=[f"the machine ended before the first call: see {console}"])]
+    machine = Boot(session.launch, log, words=session.words, kvm=session.kvm)
+    lost = [Case(PROGRAM, f"seed_{seed}", "failed", text=[f"the machine ended before the first call: see {log}"])]
     cases = list(machine.run([line], files)) or lost
-    text = console.read_text(errors="replace")
-    lines = re.findall(r"^(?:<\d+>)?\[ *\d+\.\d+\] (# .*|ok .*|not ok .*)$", text.replace("\r", ""), re.MULTILINE)
+    lines = [line for line in map(plain, read_lines(log.read_bytes())) if line.startswith(("# ", "ok ", "not ok "))]
     return Walk(seed, lines, cases)
 
 

@@ -8,25 +8,25 @@ user.email. ONLY= chooses issues by number, and then only their tests run: the o
 A patch passes if all this is true: `git am` applies it to the kernel's files, checkpatch.pl --strict reports nothing,
 the kernel builds with it, and `make known-issues` shows that it fixes its issue. On one machine (arm64 with 4K pages,
 or what ARCH= and PAGES= say) all tests run without the patches and with them: a test that no issue names must keep its
-verdict. BOOT=no leaves out all builds and boots. patches.json next to the mails has the whole result.
+verdict. BOOT=no leaves out all builds and boots. The record of the run has the whole result.
 """
 
 import email.utils
-import json
 import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..core import command, dry, git, ours
 from ..core.errors import FAILED, PASSED, UserError
-from ..core.settings import PROJECT, from_environment
+from ..core.settings import PROJECT, Settings, from_environment
 from ..kernel import shadow, source, toolchain
 from ..kernel.known_issues import Issue
 from ..mutants import catalogue
-from ..run import closing
+from ..run import closing, record
 from . import patched
 from .proof import Proof
 
@@ -132,15 +132,15 @@ def line(one: Mail, proof: Proof | None) -> str:
     return f"{one.issue.number:3} {'passes' if passes else 'FAILS':7} {one.issue.title} ({'; '.join(seen)})"
 
 
-def record(mails: Sequence[Mail], proofs: Mapping[int, Proof], others: Sequence[str]) -> str:
-    """The result as JSON."""
+def data(mails: Sequence[Mail], proofs: Mapping[int, Proof], others: Sequence[str]) -> dict[str, Any]:
+    """The result for the record."""
     patches = []
     for one in mails:
         proof = proofs.get(one.issue.number)
         wrong = [*one.faults, *([proof.wrong] if proof and proof.wrong else [])]
         seen = {"machine": proof.machine, "without": proof.before, "with": proof.after} if proof else None
         patches.append({"issue": one.issue.number, "mail": one.path.name, "wrong": wrong, "seen": seen})
-    return json.dumps({"patches": patches, "other tests": list(others)}, indent=1) + "\n"
+    return {"patches": patches, "other tests": list(others)}
 
 
 def run(environ: Mapping[str, str]) -> int:
@@ -154,15 +154,34 @@ def run(environ: Mapping[str, str]) -> int:
     kernel = source.obtain(settings)
     found = patched.known(kernel, settings, environ)
     folder = settings.out / "patches" / kernel.label
+    where = {"label": kernel.label, "arch": settings.arch, "pages": settings.pages if settings.arch == "arm64" else ""}
+    facts = record.facts("patches", "-".join(filter(None, where.values())), environ.get("ONLY", ""), **where)
+    facts.command = closing.make("patches", environ)
+    with record.kept(settings.out, facts) as recorder:
+        status, result = checked(kernel, found, settings, environ, folder, person, boots == "yes")
+        recorder.put(result)
+        recorder.record.state = record.outcome(status)
+    return status
+
+
+def checked(
+    kernel: source.Source,
+    found: Sequence[Issue],
+    settings: Settings,
+    environ: Mapping[str, str],
+    folder: Path,
+    person: tuple[str, str],
+    boots: bool,
+) -> tuple[int, dict[str, Any]]:
+    """Write, check and prove the patches, and print the result; returns the exit status and the data of the record."""
     mails: list[Mail] = []
     if not dry.instead("mail", f"{len(found)} patches into {folder}, each checked by git am and checkpatch.pl"):
         mails = written(found, kernel, person, folder)
     proofs: dict[int, Proof] = {}
     others: list[str] = []
-    if boots == "yes":
+    if boots:
         results, others = patched.prove(kernel, found, settings, environ, whole=not environ.get("ONLY"))
         proofs = {proof.issue.number: proof for proof in results}
-    (folder / "patches.json").write_text(record(mails, proofs, others))
     bad = []
     for one in mails:
         proof = proofs.get(one.issue.number)
@@ -179,7 +198,7 @@ def run(environ: Mapping[str, str]) -> int:
         closing.make("patches", environ, ONLY=str(bad[0])) if bad else "",
     ):
         print(text)
-    return FAILED if bad or others else PASSED
+    return (FAILED if bad or others else PASSED), data(mails, proofs, others)
 
 
 def main(environ: Mapping[str, str]) -> int:

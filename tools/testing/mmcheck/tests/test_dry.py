@@ -19,7 +19,7 @@ from mmcheck.kernel import known_issues
 
 from . import stand_ins
 from .conftest import fake_tree
-from .seeded import recorded
+from .seeded import of_command, recorded
 from .test_series import MAINTAINERS
 
 PROGRAMS = (
@@ -67,7 +67,7 @@ SAYS = {
     "patterns": "only reads",
     "coverage --arch arm64": r"/out/tree/6\.12\.1-1\+coverage, .*(^boot +qemu-system-aarch64 .*){2}^run +lcov ",
     "bench --only folio_bench": KUNIT + r".*^boot +qemu-system-aarch64 .*folio_bench",
-    "bench-compare --a {home}/a.json --b {home}/a.json": "only reads",
+    "bench-compare --a {home}/out --b {home}/out": "only reads",
     "bench-launcher": r"^run .*kunit\.py build --arch=arm64\n.*^run +cp -a ",
     "graft --kdir {home}/linux": r"^write +{home}/linux: [1-9]\d* files",
     "ungraft --kdir {home}/linux": "only reads",
@@ -112,7 +112,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "1"], ["commit", "-q", "--allow-empty", "-m", "2"]):
         subprocess.run([*git, *words], cwd=home / "linux", check=True)
     (home / "fix.patch").write_text(stand_ins.PATCH.replace("-2,4 +2,4", "-1,5 +1,5").replace("@@\n", "@@\n \n"))
-    (home / "a.json").write_text('{"numbers": {"a": [{"run": "b", "what": "c", "fields": {"ns": 1}}]}, "tables": []}')
+    of_command(
+        home / "out", "bench", {"numbers": {"a": [{"run": "b", "what": "c", "fields": {"ns": 1}}]}, "tables": []}
+    )
     (home / ".gitconfig").write_text("[user]\n\tname = Jane Doe\n\temail = jane@example.org\n")
     (home / "tmp").mkdir()
     recorded(home / "out", "linux-um", [Case("a", "b", "passed")])

@@ -2,7 +2,6 @@
 """Patches of known issues as mails."""
 
 import dataclasses
-import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from mmcheck.core.errors import UserError
 from mmcheck.kernel import source, toolchain
 from mmcheck.kernel.known_issues import Issue
 from mmcheck.kernel.source import Source
+from mmcheck.run import record
 from mmcheck.study import patched, sendable
 from mmcheck.study.proof import Proof
 
@@ -111,7 +111,7 @@ def test_each_patch_has_one_line_and_an_entry_in_the_record(tmp_path: Path) -> N
     assert sendable.line(mail, bad).startswith("  1 FAILS ")
     faulty = dataclasses.replace(mail, faults=("git am refuses it",))
     assert sendable.line(faulty, good).startswith("  1 FAILS ")
-    entry = json.loads(sendable.record([faulty], {1: bad}, ["x.y: failed with the patches"]))
+    entry = sendable.data([faulty], {1: bad}, ["x.y: failed with the patches"])
     assert entry["other tests"] == ["x.y: failed with the patches"]
     assert entry["patches"][0]["wrong"] == ["git am refuses it", "no test fails without the patch"]
     assert entry["patches"][0]["seen"]["with"] == {"s.c": "stale", "known-issue-1": "passed"}
@@ -142,7 +142,9 @@ def test_a_patch_must_also_fix_its_issue_and_nothing_else(
     environ = kernel(tmp_path, monkeypatch)
     monkeypatch.setattr(patched, "prove", lambda *_, whole: ([proof(before, after)], others if whole else []))
     assert sendable.run(environ) == status
-    assert json.loads((tmp_path / "out/patches/linux-x/patches.json").read_text())["other tests"] == others
+    (one,) = record.latest(tmp_path / "out", ("patches",))
+    assert (one.data["other tests"], one.state) == (others, "failed" if status else "passed")
+    assert one.command.startswith("make patches") and not record.latest(tmp_path / "out")
 
 
 def test_other_tests_do_not_run_if_other_issues_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
