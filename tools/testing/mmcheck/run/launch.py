@@ -50,7 +50,7 @@ class Launch:
 
     def run(self) -> int:
         """Run what was asked for; returns the exit status. Raises UserError if there is no verdict."""
-        if self.request.verb == "parse" or self.request.known.help:
+        if self.request.verb == "parse":
             return self.judged(self.call(self.request.verb, self.request.arguments).returncode)
         self.build.parent.mkdir(parents=True, exist_ok=True)
         with self.hold():

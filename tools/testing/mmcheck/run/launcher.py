@@ -3,6 +3,8 @@
 
 import argparse
 import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -79,9 +81,11 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         settings = from_environment(environ, "um")
         source.judge(settings)
         print(HELP, flush=True)
-        if not source.here(settings):
-            print(f"The arguments of the kernel's own kunit.py are shown once linux {settings.kernel} is downloaded.")
-            return 0
+        if kernel := source.here(settings):
+            theirs = [sys.executable, "-B", str(kernel.path / "tools/testing/kunit/kunit.py"), *arguments]
+            return subprocess.run(theirs, stdin=subprocess.DEVNULL).returncode
+        print(f"The arguments of the kernel's own kunit.py are shown once linux {settings.kernel} is downloaded.")
+        return 0
     if mine.apply:
         environ = {**environ, "PATCH": patch_of(mine.apply, environ)}
     if mine.base:

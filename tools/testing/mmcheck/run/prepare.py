@@ -26,7 +26,7 @@ def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
     # Use --arch, as the kernel's kunit.py does, and not ARCH, which kernel developers export for make.
     settings = from_environment(environ, known.arch[-1] if known.arch else "um")
     source.judge(settings, own_machine=bool(known.qemu_config))
-    if request.verb != "parse" and not known.help:
+    if request.verb != "parse":
         llvm = any("LLVM=" in o for o in known.make_options or [])
         needs = toolchain.requirements(settings.arch, bool(known.cross_compile) or llvm)
         toolchain.provide([*needs, *(toolchain.LLVM if llvm else ()), *toolchain.named(known.qemu_args or [])])
