@@ -216,7 +216,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         "bench": Verb(
             "counts and ratios: batches, owners, clearing, write faults",
             "study.bench",
-            f"{KERNEL} ONLY MIB REPEATS",
+            f"{KERNEL} ONLY MIB REPEATS JOBS",
             "--only folio_bench",
             {"ONLY": "one benchmark: folio_bench, atomic_rmw_bench, folio_zero_order, clear_pages or linear_map"},
         ),

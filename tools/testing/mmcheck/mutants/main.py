@@ -15,7 +15,7 @@ from pathlib import Path
 from ..boot import guest
 from ..core import command, progress
 from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
-from ..core.settings import from_environment
+from ..core.settings import from_environment, whole
 from ..run import closing
 from . import catalogue, guest_judge, guest_matrix, killmatrix, matrix_run, rules, sample, suite_matrix
 from .catalogue import Mutant
@@ -67,9 +67,7 @@ def chosen(mutant: Mutant, only: str) -> bool:
 
 def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
-    jobs = environ.get("JOBS") or str(os.cpu_count() or 1)
-    if not jobs.isdigit() or jobs == "0":
-        raise UserError(f"JOBS={jobs}: use a whole number above 0 (the number of boots that run at a time)")
+    jobs = whole(environ, "JOBS", os.cpu_count() or 1, "the number of boots that run at a time")
     folder = Path(environ["MUTANTS"]) if environ.get("MUTANTS") else catalogue.FOLDER
     settings = from_environment({"ARCH": "arm64", **environ})
     only = environ.get("ONLY") or "*"
@@ -81,7 +79,7 @@ def run(environ: Mapping[str, str]) -> int:
     both = settings.arch in guest.DEBIAN and environ.get("SELFTESTS") != "no"
     foreign = guest_judge.BothSession if both else Session
     if rules:
-        session = foreign(settings, int(jobs), "+generated")
+        session = foreign(settings, jobs, "+generated")
         session.hints = killmatrix.hints()
         with session.recorded(repeat(environ)):
             return by_rules(session, only, environ)
@@ -102,7 +100,7 @@ def run(environ: Mapping[str, str]) -> int:
     for kind, own in wanted:
         if not own:
             continue
-        session = kind(settings, int(jobs))
+        session = kind(settings, jobs)
         session.hints = killmatrix.hints()
         if matrix:
             with session.alone():

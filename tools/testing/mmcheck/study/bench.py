@@ -17,7 +17,7 @@ from pathlib import Path
 from ..boot import boot, guest, linear_map
 from ..core import command, dry, progress
 from ..core.errors import UserError
-from ..core.settings import from_environment
+from ..core.settings import from_environment, whole
 from ..kernel import shadow, source
 from ..mutants import catalogue
 from ..run import closing, record
@@ -218,8 +218,8 @@ def run(environ: Mapping[str, str]) -> int:
             "KDIR= is set, but make bench compares packaged kernels; "
             "for your tree run kunit.py with --kernel_args folio_bench.mib=1024"
         )
-    mib, repeats = (_whole(environ, name, default) for name, default in (("MIB", 1024), ("REPEATS", 25)))
-    jobs = _whole(environ, "JOBS", os.cpu_count() or 1)
+    mib, repeats = (whole(environ, name, default) for name, default in (("MIB", 1024), ("REPEATS", 25)))
+    jobs = whole(environ, "JOBS", os.cpu_count() or 1)
     only = environ.get("ONLY", "")
     (settings.out / "bench").mkdir(parents=True, exist_ok=True)
     for kernel in KERNELS:
@@ -260,13 +260,6 @@ def measured(
     if only in ("", "linear_map"):
         found["linear_map"] = run_linear_map(environ, out)
     return found
-
-
-def _whole(environ: Mapping[str, str], name: str, default: int) -> int:
-    value = environ.get(name) or str(default)
-    if not value.isdigit() or value == "0":
-        raise UserError(f"{name}={value}: use a whole number above 0")
-    return int(value)
 
 
 def main(environ: Mapping[str, str]) -> int:

@@ -129,7 +129,7 @@ def test_help_names_every_variable_that_the_verb_reads(verb: str) -> None:
     module = verbs.VERBS[verb].module.partition(":")[0]
     place = module.replace(".", "/")
     path = next(path for path in (COMMANDS / f"{place}.py", COMMANDS / place / "__init__.py") if path.exists())
-    read = set(re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', path.read_text()))
+    read = set(re.findall(r'(?:environ(?:\.get\(|\[)|whole\(environ, )"([A-Z_]+)"', path.read_text()))
     if re.search(r"from_environment|\bprepare\(", path.read_text()) and verb not in FIXED:
         read |= set(verbs.KERNEL.split())
     if module == "study.bench":
@@ -313,7 +313,7 @@ def test_all_variables_that_are_read_are_known() -> None:
     sources = "".join(
         path.read_text() for path in PROJECT.glob("tools/testing/mmcheck/**/*.py") if "tests" not in path.parts
     )
-    read = set(re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', sources)) | {"MIB", "REPEATS"}
+    read = set(re.findall(r'(?:environ(?:\.get\(|\[)|whole\(environ, )"([A-Z_]+)"', sources)) | {"MIB", "REPEATS"}
     foreign = {"MAKEFLAGS", "NO_COLOR", "TERM", "XDG_CACHE_HOME", "HOME", "PATH"}
     assert {name for name in read if not name.startswith("MMCHECK_")} - foreign == set(variables.NAMES)
 
