@@ -16,7 +16,7 @@ class Verb:
 
     says:     what it does, as one line of a list
     module:   "name" with a function main(), or "name:function"; it takes the environment and returns the exit status
-    reads:    the variables that it reads, except O and INSTALL
+    reads:    the variables that it reads, except O, INSTALL and DRY_RUN
     example:  arguments that make sense
     other:    by variable, its meaning if that is special for this verb
     words:    the variables that plain arguments set, in their order
@@ -36,7 +36,7 @@ class Verb:
     @property
     def variables(self) -> dict[str, str]:
         """The variables that it reads, and what they mean."""
-        return {name: self.other.get(name, NAMES[name]) for name in (*self.reads.split(), "O", "INSTALL")}
+        return {name: self.other.get(name, NAMES[name]) for name in (*self.reads.split(), "O", "INSTALL", "DRY_RUN")}
 
     @property
     def about(self) -> str:

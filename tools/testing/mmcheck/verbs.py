@@ -184,7 +184,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         "bench": Verb(
             "counts and ratios: batches, owners, clearing, write faults",
             "study.bench",
-            f"{KERNEL} ONLY MIB REPEATS",
+            f"{KERNEL} ONLY MIB REPEATS JOBS",
             "--only folio_bench",
             {"ONLY": "one benchmark: folio_bench, atomic_rmw_bench, folio_zero_order, clear_pages or linear_map"},
         ),
@@ -231,7 +231,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         "release": Verb(
             "checks this commit, tags it as a version, and packs sources and selftests",
             "dev.release",
-            "VERSION ARCH KERNEL DRY_RUN",
+            "VERSION ARCH KERNEL",
             "--version 1.2.0 --dry-run",
         ),
         "htmldocs": Verb("Documentation/ as HTML", "dev.htmldocs"),
@@ -268,8 +268,9 @@ def parser(name: str) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     for variable, about in verb.variables.items():
-        switch = variable in SWITCHES
-        value = {"nargs": "?", "const": "1"} if switch else {}
+        value = {"nargs": "?", "const": "1"} if variable in SWITCHES else {}
+        if variable == "DRY_RUN":  # the word after it is never its value
+            value = {"action": "store_const", "const": "1"}
         made.add_argument(
             option(variable),
             dest=variable,

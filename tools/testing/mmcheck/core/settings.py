@@ -68,6 +68,14 @@ def features(environ: Mapping[str, str], own_tree: bool) -> tuple[str, ...]:
     return tuple(sorted(set(wanted.replace(",", " ").split())))
 
 
+def whole(environ: Mapping[str, str], name: str, default: int, what: str = "") -> int:
+    """A variable as a whole number above 0; `what` is counted. Raises UserError if it is no such number."""
+    given = environ.get(name) or str(default)
+    if not re.fullmatch(r"0*[1-9][0-9]{0,14}", given):
+        raise UserError(f"{name}={given}: use a whole number above 0{f' ({what})' if what else ''}")
+    return int(given)
+
+
 def out_of(environ: Mapping[str, str]) -> Path:
     """Where results and build folders are: O=, or out/ in this repository."""
     out = Path(environ.get("O") or PROJECT / "out").absolute()

@@ -19,7 +19,7 @@ NAMES: Mapping[str, str] = {
     "COMMAND": "the program to run and its arguments, or a line for the shell",
     "CORE": "1: only the suites for contpte, folio_pte_batch() and the bits of entries, for the given kernel alone",
     "CPUS": "how many CPUs the machine of make tlb has (1)",
-    "DRY_RUN": "1: print what would be done, and do nothing",
+    "DRY_RUN": "1: print what would be run and written, and run and write nothing",
     "FEATURES": "atomic_rmw, or nothing: code that mmcheck adds besides the tests (atomic_rmw; nothing with KDIR=)",
     "FILES": "files of the kernel, separated by commas: run only what tests these files",
     "FROM": "your name and address for the patches: 'Name <name@example.org>'",

@@ -15,7 +15,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from ..boot import linear_map, results
-from ..core import command, ours, progress
+from ..core import command, dry, ours, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, out_of
 from ..kernel import graft, probes, toolchain
@@ -115,6 +115,8 @@ def tools(out: Path, wanted: Path = HERE / "requirements.txt", name: str = "venv
     folder = out / name
     stamp = folder / wanted.name
     if not stamp.exists() or stamp.read_bytes() != wanted.read_bytes():
+        if dry.instead("install", f"the checkers of {wanted.name} into {folder}"):
+            return folder / "bin"
         progress.say(f"installing the checkers of {wanted.name} into out/{name}")
         ours.empty(folder)
         venv.create(folder, with_pip=True)
@@ -273,11 +275,12 @@ def run(environ: Mapping[str, str], kernels: bool) -> int:
     if kernels:
         styled: set[Path] = set()
         for one in RUNS:
-            tree = kernel(tally, one, out)
-            if tree not in styled:
-                style(tally, tree, one.kernel)
-                probe(tally, tree, one.kernel)
-                styled.add(tree)
+            with dry.part():
+                tree = kernel(tally, one, out)
+                if tree not in styled:
+                    style(tally, tree, one.kernel)
+                    probe(tally, tree, one.kernel)
+                    styled.add(tree)
         for cell in SELFTESTS:
             selftests(tally, cell, out)
     tally.close()

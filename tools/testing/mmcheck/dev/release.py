@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core import command, disk, git, ours, progress
+from ..core import command, disk, dry, git, ours, progress
 from ..core.errors import PASSED, UserError
 from ..core.settings import PROJECT, out_of
 from ..run import selftest_tar
@@ -131,7 +131,7 @@ def run(environ: Mapping[str, str]) -> int:
     it = plan(version, out, PROJECT)
     for step in it.steps(folder):
         progress.say(f"release {version}: {step}")
-    if environ.get("DRY_RUN") == "1":
+    if dry.instead("release", f"{it.tag}, and its files into {folder}"):
         return PASSED
     ours.empty(folder)
     name = f"mmcheck-{version}"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..boot.results import KNOWN, Case
-from ..core import progress
+from ..core import dry, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import from_environment
 from ..kernel import checkout
@@ -119,13 +119,14 @@ def both(
     """
     cases: list[Sequence[Case]] = []
     for word, variables in (("before", base_of(name, environ)), ("after", environ)):
-        try:
-            launch = prepared(variables)
-            progress.say(f"{word}: linux {launch.label}")
-            launch.run()
-        except UserError as error:
-            raise UserError(f"{word}: {error}") from None
-        cases.append(launch.cases)
+        with dry.part():
+            try:
+                launch = prepared(variables)
+                progress.say(f"{word}: linux {launch.label}")
+                launch.run()
+            except UserError as error:
+                raise UserError(f"{word}: {error}") from None
+            cases.append(launch.cases)
     return difference(*cases), launch
 
 

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -52,7 +51,7 @@ class Launch:
 
     def run(self) -> int:
         """Run what was asked for; returns the exit status. Raises UserError if there is no verdict."""
-        if self.request.verb == "parse" or self.request.known.help:
+        if self.request.verb == "parse":
             return self.judged(self.call(self.request.verb, self.request.arguments).returncode)
         self.build.parent.mkdir(parents=True, exist_ok=True)
         with self.hold():
@@ -94,20 +93,21 @@ class Launch:
     def facts(self, kind: str) -> record.Record:
         """What is known of a run before it begins."""
         settings = self.settings
-        return record.Record(
-            id="-".join([time.strftime("%Y%m%dT%H%M%S"), kind, self.build.name]),
-            name=self.cell or " ".join(filter(None, [kind, self.build.name, self.scope])),
-            kind=kind,
+        found = record.facts(
+            kind,
+            self.build.name,
+            self.scope,
             label=self.label,
             arch=settings.arch,
             pages=settings.pages if settings.arch == "arm64" else "",
-            build=self.build.name,
             cell=self.cell,
             source=self.origin or identity.labelled(self.label),
             emulator=identity.emulator(settings.arch),
             command=self.repeat,
             baseline=str(self.baseline.file) if self.baseline else "",
         )
+        found.name = self.cell or found.name
+        return found
 
     def identify(self, about: record.Record, consoles: Sequence[Path]) -> None:
         """Note what only a build and a boot tell: the configuration, and the names of kernel and compiler."""
@@ -141,8 +141,8 @@ class Launch:
             result.append(f"--cross_compile={prefix}")
         if not known.kunitconfig:
             folders = ("mm/tests", f"arch/{settings.arch}/mm/tests")
-            files = [self.tree / folder / ".kunitconfig" for folder in folders]
-            result += [f"--kunitconfig={file}" for file in files if file.exists()]
+            own = [f"{folder}/.kunitconfig" for folder in folders]
+            result += [f"--kunitconfig={self.tree / name}" for name in own if (PROJECT / name).exists()]
         if not known.timeout and self.request.boots:
             result.append(f"--timeout={TIMEOUT}")
         if settings.arch == "arm64" and self.request.boots and not known.qemu_config:

@@ -3,6 +3,8 @@
 
 import argparse
 import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -23,7 +25,7 @@ All verbs and arguments are those of the kernel's own kunit.py: see kunit.py run
 Relative paths start in the current folder.
 
 from the environment:
-{variables.listed("KERNEL", "KDIR", "PATCH", "PAGES", "FEATURES", "BASELINE", "JOBS", "O", "INSTALL")}
+{variables.listed("KERNEL", "KDIR", "PATCH", "PAGES", "FEATURES", "BASELINE", "JOBS", "O", "INSTALL", "DRY_RUN")}
 
 arguments of this repository:
   --apply FILE  apply a patch, an mbox, or A..B of the git tree KDIR=, to a private copy (like PATCH=)
@@ -31,6 +33,7 @@ arguments of this repository:
                 The status is 1 if a test fails that did not fail there, or no longer runs
   --baseline FILE  the same as BASELINE=FILE
   --no-install  the same as INSTALL=no
+  --dry-run     the same as DRY_RUN=1
 
 {variables.statuses()}
 """
@@ -80,9 +83,11 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         settings = from_environment(environ, "um")
         source.judge(settings)
         print(HELP, flush=True)
-        if not source.here(settings):
-            print(f"The arguments of the kernel's own kunit.py are shown once linux {settings.kernel} is downloaded.")
-            return 0
+        if kernel := source.here(settings):
+            theirs = [sys.executable, "-B", str(kernel.path / "tools/testing/kunit/kunit.py"), *arguments]
+            return subprocess.run(theirs, stdin=subprocess.DEVNULL).returncode
+        print(f"The arguments of the kernel's own kunit.py are shown once linux {settings.kernel} is downloaded.")
+        return 0
     if mine.apply:
         environ = {**environ, "PATCH": patch_of(mine.apply, environ)}
     if mine.baseline:
@@ -108,4 +113,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 def main(arguments: Sequence[str]) -> int:
     """The command."""
     kept = "run it again to continue from here"
+    if "--dry-run" in arguments:
+        os.environ["DRY_RUN"] = "1"
+        arguments = [argument for argument in arguments if argument != "--dry-run"]
     return command.run("kunit.py", lambda environ: run(arguments, environ), os.environ, kept)

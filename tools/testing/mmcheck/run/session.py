@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..boot import boot, guest, results
-from ..core import lock, progress
+from ..core import dry, lock, progress
 from ..core.errors import UserError
 from ..core.settings import VARIABLES
 from ..kernel import toolchain
@@ -225,6 +225,8 @@ class SelftestRun:
                     found.append(case)
                     printer.case(case)
                     self.note(found)
+                if dry.on():
+                    break
                 if len(found) == before and self.kvm:
                     progress.say(f"linux {self.launch.label} does not come up under KVM: emulating the machine")
                     self.kvm = False

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from ..boot import boot, results
 from ..core import command, disk, process, progress
-from ..core.errors import PASSED, UserError
-from ..core.settings import PROJECT, Settings, from_environment
+from ..core.errors import PASSED
+from ..core.settings import PROJECT, Settings, from_environment, whole
 from ..kernel import graft, identity, shadow, source, toolchain
 from ..run import baseline, closing, record, selftests, skips
 from ..run.cell import NAME, Cell
@@ -332,14 +332,13 @@ class Runner:
 def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
-    jobs = environ.get("JOBS") or str(max(1, min(os.cpu_count() or 1, memory // GIB_PER_BUILD)))
-    if not jobs.isdigit() or jobs == "0":
-        raise UserError(f"JOBS={jobs}: use a whole number above 0 (the number of cells that run at a time)")
+    usual = max(1, min(os.cpu_count() or 1, memory // GIB_PER_BUILD))
+    jobs = whole(environ, "JOBS", usual, "the number of cells that run at a time")
     cells, only = selection.chosen(environ)
     runner = Runner(cells, environ, only)
     runner.prepare()
     runner.load()
-    status = runner.run(int(jobs))
+    status = runner.run(jobs)
     for text in runner.ending():
         print(text)
     return status

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 
 from ..boot import guest, results
-from ..core import command, progress
+from ..core import command, dry, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, Settings, from_environment
 from ..kernel import known_issues, shadow, source, toolchain
@@ -45,6 +45,8 @@ def fixed(issues: Sequence[Issue], read: Callable[[str], str]) -> tuple[list[Iss
 
     version = known_issues.version_of(read)
     found = [issue for issue in issues if issue.shown(version, read)]
+    if dry.instead("patch", f"known issues {', '.join(str(issue.number) for issue in found)} in a private copy"):
+        return found, {issue.file: b"" for issue in found}
     for issue in found:
         for name in issue.patch:
             new = catalogue.patch(PROJECT / name).files(patched)

@@ -24,7 +24,7 @@ from mmcheck.core.settings import PROJECT, VARIABLES
 
 from . import stand_ins
 from .conftest import fake_tree
-from .seeded import recorded
+from .seeded import of_command, recorded
 from .test_ci import load
 from .test_series import MAINTAINERS
 
@@ -248,12 +248,10 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
     subprocess.run(
         "git init -q && git add -A && git commit -qm base", cwd=copy, shell=True, env=environment, check=True
     )
-    for folder in ("out/bench", "other/out/bench"):
-        (copy / folder).mkdir(parents=True)
     recorded(copy / "out", "linux-um", [results.Case("a", "b", "passed")])
     numbers = {"folio_bench": [{"run": "7.3 arm64 4K", "what": "fork 64K", "fields": {"ns": 9}}]}
     for folder in ("out", "other/out"):
-        (copy / folder / "bench/bench.json").write_text(json.dumps({"numbers": numbers, "tables": []}))
+        of_command(copy / folder, "bench", {"numbers": numbers, "tables": []})
     for name in ("mmcheck/fix.patch", "mmcheck/fix.mbox", "patches/fix.patch"):
         (home / name).parent.mkdir(exist_ok=True)
         (home / name).write_text(stand_ins.PATCH)

@@ -2,9 +2,9 @@
 """Patches of known issues as mails."""
 
 import dataclasses
-import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +14,7 @@ from mmcheck.core.settings import from_environment
 from mmcheck.kernel import source, toolchain
 from mmcheck.kernel.known_issues import Issue
 from mmcheck.kernel.source import Source
+from mmcheck.run import record
 from mmcheck.study import patched, sendable
 from mmcheck.study.proof import Proof
 
@@ -38,7 +39,9 @@ Fixes: 0123456789ab ("mm: count")
 """
 CHECKPATCH = """\
 my $text = do { local $/; open(my $f, "<", $ARGV[-1]); <$f> };
-print "$ARGV[-1]:7: WARNING: a bad word\\n" if $text =~ /zero/ and -e "strict";
+my ($root) = map { /^--root=(.*)/ } @ARGV;
+print "$ARGV[-1]:7: WARNING: a bad word\\n" if $text =~ /zero/ and -e "$root/strict";
+open(my $cache, ">", ".checkpatch-camelcase.date.0");
 """
 MAINTAINER = """\
 print grep(/nol/, @ARGV) ? "M. Maintainer <m\\@example.org>\\n" : "list\\@example.org\\n";
@@ -69,6 +72,7 @@ def mailed(folder: Path) -> sendable.Mail:
 
 def test_a_patch_becomes_a_mail(tmp_path: Path) -> None:
     assert not mailed(tmp_path).faults
+    assert not list(tmp_path.rglob(".checkpatch-*")), "the tree is only read"
     text = (tmp_path / "mail").read_text()
     assert text.startswith("From 0000000") and f"\nFrom: {AUTHOR}\n" in text
     assert "\nSubject: [PATCH] mm: count from one\nTo: M. Maintainer <m@example.org>\nCc: list@example.org\n" in text
@@ -110,8 +114,8 @@ def test_each_patch_has_one_line_and_an_entry_in_the_record(tmp_path: Path) -> N
     assert sendable.line(mail, bad).startswith("  1 FAILS ")
     faulty = dataclasses.replace(mail, faults=("git am refuses it",))
     assert sendable.line(faulty, good).startswith("  1 FAILS ")
-    table = sendable.Table([faulty], tmp_path, {1: bad}, ["x.y: failed with the patches"])
-    entry = json.loads(table.record(complete=True))
+    table = sendable.Table([faulty], lambda _: None, {1: bad}, ["x.y: failed with the patches"])
+    entry = table.data()
     assert entry["other tests"] == ["x.y: failed with the patches"]
     assert entry["patches"][0]["wrong"] == ["git am refuses it", "no test fails without the patch"]
     assert entry["patches"][0]["seen"]["with"] == {"s.c": "stale", "known-issue-1": "passed"}
@@ -142,7 +146,9 @@ def test_a_patch_must_also_fix_its_issue_and_nothing_else(
     environ = kernel(tmp_path, monkeypatch)
     monkeypatch.setattr(patched, "prove", lambda *_, whole: [([proof(before, after)], others if whole else [])])
     assert sendable.run(environ) == status
-    assert json.loads((tmp_path / "out/patches/linux-x/patches.json").read_text())["other tests"] == others
+    (one,) = record.latest(tmp_path / "out", ("patches",))
+    assert (one.data["other tests"], one.state) == (others, "failed" if status else "passed")
+    assert one.command.startswith("make patches") and not record.latest(tmp_path / "out")
 
 
 def test_other_tests_do_not_run_if_other_issues_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +162,11 @@ def test_an_interrupt_keeps_the_lines_of_the_machines_that_have_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     environ = kernel(tmp_path, monkeypatch)
-    result = tmp_path / "out/patches/linux-x/patches.json"
+
+    def kept() -> dict[str, Any]:
+        (found,) = record.data(tmp_path / "out", "patches").values()
+        return found
+
     first = dataclasses.replace(
         patched.known(Source(tmp_path, "x", fixed=False), from_environment(environ), environ)[0], title="The count"
     )
@@ -164,7 +174,7 @@ def test_an_interrupt_keeps_the_lines_of_the_machines_that_have_ended(
     monkeypatch.setattr(patched, "known", lambda *_: [second, first])
 
     def proofs(*_: object, whole: bool) -> Iterator[tuple[list[Proof], list[str]]]:
-        assert json.loads(result.read_text())["patches"][1]["seen"] is None
+        assert kept()["patches"][1]["seen"] is None
         yield [proof("passed", "stale")], ["arm64 4K: a.b: failed with the patches"]
         # The next machine: what the first one showed is printed and written by now.
         assert capsys.readouterr().out.splitlines() == [
@@ -176,15 +186,13 @@ def test_an_interrupt_keeps_the_lines_of_the_machines_that_have_ended(
     monkeypatch.setattr(patched, "prove", proofs)
     with pytest.raises(KeyboardInterrupt):
         sendable.run(environ)
-    kept = json.loads(result.read_text())
-    assert kept["complete"] is False
-    assert [entry["seen"] and entry["seen"]["machine"] for entry in kept["patches"]] == [None, "arm64 4K"]
-    assert kept["other tests"] == ["arm64 4K: a.b: failed with the patches"]
+    assert [entry["seen"] and entry["seen"]["machine"] for entry in kept()["patches"]] == [None, "arm64 4K"]
+    assert kept()["other tests"] == ["arm64 4K: a.b: failed with the patches"]
     # A run to the end has a line for each patch, and says so.
     every = [proof("failed", "stale"), dataclasses.replace(proof("failed", "stale"), issue=second, machine="um")]
     monkeypatch.setattr(patched, "prove", lambda *_, whole: [([one], []) for one in every])
     assert sendable.run(environ) == 0
-    assert json.loads(result.read_text())["complete"] is True
+    assert all(entry["seen"] for entry in kept()["patches"])
     assert [line[:10] for line in capsys.readouterr().out.splitlines()[:2]] == ["  1 passes", "  2 passes"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from mmcheck.core.errors import UserError
 from mmcheck.kernel import toolchain
-from mmcheck.tlb import binary, build, qemu, reports, symbols
+from mmcheck.tlb import binary, build, main, qemu, reports, symbols
 from mmcheck.tlb.boots import Machine
 
 CACHE = Path.home() / ".cache/mmcheck"
@@ -94,3 +94,16 @@ def test_a_mistake_changes_only_its_functions(tmp_path: Path) -> None:
 def test_the_mistakes_are_many_and_have_different_names() -> None:
     names = [one.name for one in binary.load()]
     assert len(names) == len(set(names)) >= 20
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("[ 1.0] Kernel panic - not syncing: no init\n", "the kernel died: no init"),
+        ("KTAP version 1\n1..1\n    # Subtest: a\n", "no suite ran to its end"),
+    ],
+)
+def test_a_boot_that_shows_nothing_has_no_verdict(tmp_path: Path, said: str, why: str) -> None:
+    (tmp_path / "console").write_text(said)
+    with pytest.raises(UserError, match=why):
+        main.judged(tmp_path / "console", ours=True)

@@ -8,10 +8,10 @@ report has names. out/tlb/report.json has the report. Documentation/mmcheck/tlb.
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..boot import console as consoles
 from ..core import command, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import from_environment, out_of
@@ -44,10 +44,10 @@ def text(found: Sequence[reports.Report], counts: Mapping[str, int]) -> str:
 
 def judged(console: Path, ours: bool) -> None:
     """Raise UserError if a boot shows nothing: the kernel died, or ours ran no suite."""
-    said = console.read_text(errors="replace")
-    if "Kernel panic - not syncing" in said:
-        raise UserError(f"the kernel died; see {console}")
-    if ours and not re.search(r"^ok \d+ ", said, re.MULTILINE):
+    said = consoles.read(console)
+    if said.reason:
+        raise UserError(f"the kernel died: {said.reason}; see {console}")
+    if ours and not said.finished:
         raise UserError(f"no suite ran to its end; see {console}, or choose others by ONLY=")
 
 
