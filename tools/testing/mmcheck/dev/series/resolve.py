@@ -97,8 +97,9 @@ class Definition:
     names: tuple[str, ...]
 
     def used_in(self, text: str) -> bool:
-        """Whether `text` has one of the names."""
-        return any(re.search(rf"\b{name}\b", text) for name in self.names)
+        """Whether `text` has one of the names, possibly put together by the preprocessor."""
+        parts = [n.removeprefix("PGTABLE_KUNIT_") for n in self.names] if "PGTABLE_KUNIT_##" in text else []
+        return any(re.search(rf"\b{name}\b", text) for name in (*self.names, *parts))
 
 
 def definitions(text: str) -> list[Definition]:
