@@ -5,11 +5,11 @@ PYTHON ?= python3
 export PYTHONPATH := $(CURDIR)/tools/testing
 export PYTHONDONTWRITEBYTECODE := 1
 export KERNEL KDIR PATCH INSTALL ARCH PAGES O TARGETS TESTS SUITE HOST STRICT KERNEL_ARGS KCONFIG_ADD ORIGIN FROM
-export GOOD BAD SERIES SEED SECONDS AUDIT
+export VERSION DRY_RUN CASE GDB GDB_ARGS BASELINE GOOD BAD SERIES SEED SECONDS AUDIT
 
-VERBS := kselftest matrix bisect radar walk audit tlb tlb-mutants bundle doctor completion results compare report kcidb \
+VERBS := kselftest matrix bisect radar walk audit debug tlb tlb-mutants bundle doctor completion results compare baseline report kcidb \
 	mutants known-issues patches patterns coverage bench bench-compare bench-launcher graft ungraft series \
-	check check-host check-report report-pictures htmldocs
+	check check-host check-report report-pictures release htmldocs
 
 help:
 	@$(PYTHON) tools/testing/mmcheck --help

@@ -9,112 +9,6 @@
 #ifndef _PGTABLE_KUNIT_COMPAT_H
 #define _PGTABLE_KUNIT_COMPAT_H
 
-#ifdef PGTABLE_KUNIT_RECORD
-/*
- * For the one object that compiles arm64's page-table code a second time. Its
- * TLB invalidations and its check of the BBM level go to the recorder. So these
- * macros have to come before any header that uses them.
- */
-#include <linux/cpufeature.h>
-#include <asm/tlbflush.h>
-#ifdef __ASM_PGTABLE_H
-#error "asm/pgtable.h was included before it could be recorded"
-#endif
-#include "record.h"
-
-#ifdef TLBF_NONE
-static inline void recorded_flush_range(struct vm_area_struct *vma,
-					unsigned long start, unsigned long end,
-					unsigned long stride, int level,
-					tlbf_t tlbf)
-{
-	unsigned int flags = 0;
-
-	if (tlbf & TLBF_NOWALKCACHE)
-		flags |= PGTABLE_KUNIT_LAST_LEVEL;
-	if (tlbf & TLBF_NOSYNC)
-		flags |= PGTABLE_KUNIT_NOSYNC;
-	if (tlbf & TLBF_NOBROADCAST)
-		flags |= PGTABLE_KUNIT_LOCAL;
-	if (tlbf & TLBF_NONOTIFY)
-		flags |= PGTABLE_KUNIT_NONOTIFY;
-	pgtable_kunit_record_flush(vma->vm_mm, start, end, stride, level,
-				   flags);
-}
-
-static inline void recorded___flush_page(struct vm_area_struct *vma,
-					 unsigned long addr, tlbf_t tlbf)
-{
-	recorded_flush_range(vma, addr, addr + PAGE_SIZE, PAGE_SIZE, 3,
-			     tlbf | TLBF_NOWALKCACHE);
-}
-
-static inline void recorded_flush_page(struct vm_area_struct *vma,
-				       unsigned long addr)
-{
-	recorded___flush_page(vma, addr, TLBF_NONE);
-}
-
-#define __flush_tlb_page	recorded___flush_page
-#else
-static inline void recorded_flush(struct vm_area_struct *vma,
-				  unsigned long start, unsigned long end,
-				  unsigned long stride, bool last_level,
-				  int level, unsigned int flags)
-{
-	if (last_level)
-		flags |= PGTABLE_KUNIT_LAST_LEVEL;
-	pgtable_kunit_record_flush(vma->vm_mm, start, end, stride, level,
-				   flags);
-}
-
-static inline void recorded_flush_range(struct vm_area_struct *vma,
-					unsigned long start, unsigned long end,
-					unsigned long stride, bool last_level,
-					int level)
-{
-	recorded_flush(vma, start, end, stride, last_level, level, 0);
-}
-
-static inline void recorded_flush_range_nosync(struct vm_area_struct *vma,
-					       unsigned long start,
-					       unsigned long end,
-					       unsigned long stride,
-					       bool last_level, int level)
-{
-	recorded_flush(vma, start, end, stride, last_level, level,
-		       PGTABLE_KUNIT_NOSYNC);
-}
-
-static inline void recorded_flush_page(struct vm_area_struct *vma,
-				       unsigned long addr)
-{
-	recorded_flush(vma, addr, addr + PAGE_SIZE, PAGE_SIZE, true, 3, 0);
-}
-
-static inline void recorded_flush_page_nosync(struct vm_area_struct *vma,
-					      unsigned long addr)
-{
-	recorded_flush(vma, addr, addr + PAGE_SIZE, PAGE_SIZE, true, 3,
-		       PGTABLE_KUNIT_NOSYNC);
-}
-
-#define __flush_tlb_range_nosync	recorded_flush_range_nosync
-#define flush_tlb_page_nosync		recorded_flush_page_nosync
-#endif /* TLBF_NONE */
-
-static inline void recorded_flush_mm(struct mm_struct *mm)
-{
-	pgtable_kunit_record_flush(mm, 0, -PAGE_SIZE, PAGE_SIZE,
-				   TLBI_TTL_UNKNOWN, 0);
-}
-
-#define __flush_tlb_range	recorded_flush_range
-#define flush_tlb_page		recorded_flush_page
-#define flush_tlb_mm		recorded_flush_mm
-#define system_supports_bbml3	pgtable_kunit_record_bbml3
-#endif /* PGTABLE_KUNIT_RECORD */
-
 #include <kunit/test.h>
 #include <linux/highmem.h>
 #include <linux/mm.h>
@@ -125,63 +19,6 @@ static inline void recorded_flush_mm(struct mm_struct *mm)
 #if __has_include("linux/leafops.h")
 #include <linux/leafops.h>
 #endif
-
-/*
- * Writing and clearing one entry exactly as given. On arm64 the public
- * functions add and remove the contiguous bit themselves; the private ones do
- * not. Both update the counts of CONFIG_PAGE_TABLE_CHECK.
- */
-#ifdef CONFIG_ARM64
-#define pgtable_kunit_raw_get(ptep)		__ptep_get(ptep)
-#define pgtable_kunit_raw_set(mm, addr, ptep, pte) \
-	__set_ptes(mm, addr, ptep, pte, 1)
-#define pgtable_kunit_raw_clear(mm, addr, ptep) \
-	__ptep_get_and_clear(mm, addr, ptep)
-#else
-#define pgtable_kunit_raw_get(ptep)		ptep_get(ptep)
-#define pgtable_kunit_raw_set(mm, addr, ptep, pte) \
-	set_pte_at(mm, addr, ptep, pte)
-#define pgtable_kunit_raw_clear(mm, addr, ptep) \
-	ptep_get_and_clear(mm, addr, ptep)
-#endif
-
-/* An empty entry, which is not zero everywhere. */
-static inline pte_t pgtable_kunit_none(void)
-{
-#ifdef CONFIG_S390
-	return __pte(_PAGE_INVALID);
-#else
-	return __pte(0);
-#endif
-}
-
-/*
- * An entry without the bits that do not describe the mapping: the bit of a
- * contiguous block, and UML's bit for an entry that the host does not know yet.
- */
-static inline pte_t pgtable_kunit_plain(pte_t pte)
-{
-#if defined(CONFIG_ARM64)
-	return pte_present(pte) ? clear_pte_bit(pte, __pgprot(PTE_CONT)) : pte;
-#elif defined(_PAGE_NEEDSYNC)
-	return __pte(pte_val(pte) & ~_PAGE_NEEDSYNC);
-#elif defined(_PAGE_NEWPAGE)
-	return __pte(pte_val(pte) & ~(_PAGE_NEWPAGE | _PAGE_NEWPROT));
-#else
-	return pte;
-#endif
-}
-
-/* Is the entry part of a contiguous block? */
-static inline bool pgtable_kunit_folded(pte_t pte)
-{
-#ifdef CONFIG_ARM64
-	return pte_valid_cont(pte);
-#else
-	return false;
-#endif
-}
-
 /* With BBM level 3, arm64 converts a contiguous block without a flush. */
 #ifdef ARM64_HAS_BBML3
 #define pgtable_kunit_convert_flushes()		(!system_supports_bbml3())
@@ -231,22 +68,26 @@ pgtable_kunit_flush_tlb_range(struct vm_area_struct *vma, unsigned long start,
 }
 #endif /* CONFIG_ARM64 */
 
-/* Reading the young bit of a migration entry. */
-#ifdef _LINUX_LEAFOPS_H
-#define pgtable_kunit_migration_young(pte) \
-	softleaf_is_migration_young(softleaf_from_pte(pte))
+#ifdef CONFIG_UML
+/* UML's bits of an entry that the host does not know yet. */
+#ifdef _PAGE_NEEDSYNC
+#define PGTABLE_KUNIT_UM_BITS			_PAGE_NEEDSYNC
 #else
-#define pgtable_kunit_migration_young(pte) \
-	is_migration_entry_young(pte_to_swp_entry(pte))
+#define PGTABLE_KUNIT_UM_BITS			(_PAGE_NEWPAGE | _PAGE_NEWPROT)
 #endif
+#endif /* CONFIG_UML */
 
-/* Type and offset of an entry that is not present. */
+/* Entries that are not present: type and offset, and a young migration entry. */
 #ifdef _LINUX_LEAFOPS_H
 #define pgtable_kunit_swp_entry(pte)		softleaf_from_pte(pte)
 #define pgtable_kunit_pmd_swp_entry(pmd)	softleaf_from_pmd(pmd)
+#define pgtable_kunit_migration_young(pte) \
+	softleaf_is_migration_young(softleaf_from_pte(pte))
 #else
 #define pgtable_kunit_swp_entry(pte)		pte_to_swp_entry(pte)
 #define pgtable_kunit_pmd_swp_entry(pmd)	pmd_to_swp_entry(pmd)
+#define pgtable_kunit_migration_young(pte) \
+	is_migration_entry_young(pte_to_swp_entry(pte))
 #endif
 
 /*
@@ -329,97 +170,47 @@ pgtable_kunit_make_exclusive(struct mm_struct *mm, unsigned long addr)
  * are inline, so probe.mk has to look for them. If the kernel has no function
  * for ranges, @nr must be 1.
  */
-static inline pte_t
-pgtable_kunit_get_and_clear_ptes(struct mm_struct *mm, unsigned long addr,
-				 pte_t *ptep, unsigned int nr)
-{
 #ifdef PGTABLE_KUNIT_HAS_CLEAR_PTES
-	return get_and_clear_ptes(mm, addr, ptep, nr);
+#define pgtable_kunit_get_and_clear_ptes	get_and_clear_ptes
+#define pgtable_kunit_clear_ptes		clear_ptes
 #else
-	return get_and_clear_full_ptes(mm, addr, ptep, nr, 0);
+#define pgtable_kunit_get_and_clear_ptes(mm, addr, ptep, nr) \
+	get_and_clear_full_ptes(mm, addr, ptep, nr, 0)
+#define pgtable_kunit_clear_ptes(mm, addr, ptep, nr) \
+	clear_full_ptes(mm, addr, ptep, nr, 0)
 #endif
-}
-
-static inline void
-pgtable_kunit_clear_ptes(struct mm_struct *mm, unsigned long addr, pte_t *ptep,
-			 unsigned int nr)
-{
-#ifdef PGTABLE_KUNIT_HAS_CLEAR_PTES
-	clear_ptes(mm, addr, ptep, nr);
-#else
-	clear_full_ptes(mm, addr, ptep, nr, 0);
-#endif
-}
 
 #ifdef PGTABLE_KUNIT_HAS_MODIFY_PROT_PTES
 #define PGTABLE_KUNIT_MODIFY_PROT_RANGES	true
+#define pgtable_kunit_modify_prot_start		modify_prot_start_ptes
+#define pgtable_kunit_modify_prot_commit	modify_prot_commit_ptes
 #else
 #define PGTABLE_KUNIT_MODIFY_PROT_RANGES	false
+#define pgtable_kunit_modify_prot_start(vma, addr, ptep, nr) \
+	((void)(nr), ptep_modify_prot_start(vma, addr, ptep))
+#define pgtable_kunit_modify_prot_commit(vma, addr, ptep, old_pte, pte, nr) \
+	((void)(nr), ptep_modify_prot_commit(vma, addr, ptep, old_pte, pte))
 #endif
-
-static inline pte_t
-pgtable_kunit_modify_prot_start(struct vm_area_struct *vma, unsigned long addr,
-				pte_t *ptep, unsigned int nr)
-{
-#ifdef PGTABLE_KUNIT_HAS_MODIFY_PROT_PTES
-	return modify_prot_start_ptes(vma, addr, ptep, nr);
-#else
-	return ptep_modify_prot_start(vma, addr, ptep);
-#endif
-}
-
-static inline void
-pgtable_kunit_modify_prot_commit(struct vm_area_struct *vma, unsigned long addr,
-				 pte_t *ptep, pte_t old_pte, pte_t pte,
-				 unsigned int nr)
-{
-#ifdef PGTABLE_KUNIT_HAS_MODIFY_PROT_PTES
-	modify_prot_commit_ptes(vma, addr, ptep, old_pte, pte, nr);
-#else
-	ptep_modify_prot_commit(vma, addr, ptep, old_pte, pte);
-#endif
-}
 
 #ifdef PGTABLE_KUNIT_HAS_YOUNG_PTES
 #define PGTABLE_KUNIT_YOUNG_RANGES		true
+#define pgtable_kunit_test_and_clear_young	test_and_clear_young_ptes
+#define pgtable_kunit_clear_flush_young		clear_flush_young_ptes
 #else
 #define PGTABLE_KUNIT_YOUNG_RANGES		false
+#define pgtable_kunit_test_and_clear_young(vma, addr, ptep, nr) \
+	((void)(nr), ptep_test_and_clear_young(vma, addr, ptep))
+#define pgtable_kunit_clear_flush_young(vma, addr, ptep, nr) \
+	((void)(nr), ptep_clear_flush_young(vma, addr, ptep))
 #endif
-
-static inline bool
-pgtable_kunit_test_and_clear_young(struct vm_area_struct *vma,
-				   unsigned long addr, pte_t *ptep,
-				   unsigned int nr)
-{
-#ifdef PGTABLE_KUNIT_HAS_YOUNG_PTES
-	return test_and_clear_young_ptes(vma, addr, ptep, nr);
-#else
-	return ptep_test_and_clear_young(vma, addr, ptep);
-#endif
-}
-
-static inline bool
-pgtable_kunit_clear_flush_young(struct vm_area_struct *vma, unsigned long addr,
-				pte_t *ptep, unsigned int nr)
-{
-#ifdef PGTABLE_KUNIT_HAS_YOUNG_PTES
-	return clear_flush_young_ptes(vma, addr, ptep, nr);
-#else
-	return ptep_clear_flush_young(vma, addr, ptep);
-#endif
-}
 
 /* The older kernel also takes whether the whole mm goes away. */
-static inline void
-pgtable_kunit_clear_nonpresent(struct mm_struct *mm, unsigned long addr,
-			       pte_t *ptep, unsigned int nr, int full)
-{
 #ifdef PGTABLE_KUNIT_HAS_CLEAR_NONPRESENT
-	clear_nonpresent_ptes(mm, addr, ptep, nr);
+#define pgtable_kunit_clear_nonpresent(mm, addr, ptep, nr, full) \
+	((void)(full), clear_nonpresent_ptes(mm, addr, ptep, nr))
 #else
-	clear_not_present_full_ptes(mm, addr, ptep, nr, full);
+#define pgtable_kunit_clear_nonpresent		clear_not_present_full_ptes
 #endif
-}
 
 /* A file in memory: the type for "no flags" differs. */
 #ifdef EMPTY_VMA_FLAGS
@@ -438,72 +229,37 @@ pgtable_kunit_clear_nonpresent(struct mm_struct *mm, unsigned long addr,
 #endif
 
 /* Does create_pgd_mapping() keep entries that exist already? */
-#ifdef PGTABLE_KUNIT_HAS_KEPT_TABLES
-#define PGTABLE_KUNIT_KEEPS_TABLES		true
-#else
-#define PGTABLE_KUNIT_KEEPS_TABLES		false
-#endif
+#define PGTABLE_KUNIT_KEEPS_TABLES \
+	__is_defined(PGTABLE_KUNIT_HAS_KEPT_TABLES)
 
 /*
  * A page of a large folio whose other owner has gone: does a write reuse or
  * copy it?
  */
-#ifdef PGTABLE_KUNIT_HAS_REUSED_FOLIOS
-#define PGTABLE_KUNIT_REUSES_FOLIOS		true
-#else
-#define PGTABLE_KUNIT_REUSES_FOLIOS		false
-#endif
+#define PGTABLE_KUNIT_REUSES_FOLIOS \
+	__is_defined(PGTABLE_KUNIT_HAS_REUSED_FOLIOS)
 
 /*
  * A write to the huge zero page: does it allocate another huge page, or 512
  * small ones?
  */
-#ifdef PGTABLE_KUNIT_HAS_HUGE_ZERO_WP
-#define PGTABLE_KUNIT_REPLACES_HUGE_ZERO	true
-#else
-#define PGTABLE_KUNIT_REPLACES_HUGE_ZERO	false
-#endif
+#define PGTABLE_KUNIT_REPLACES_HUGE_ZERO \
+	__is_defined(PGTABLE_KUNIT_HAS_HUGE_ZERO_WP)
 
 /* Reclaim unmaps the pages of a folio by batches, or one by one. */
-#ifdef PGTABLE_KUNIT_HAS_UNMAP_BATCHES
-#define PGTABLE_KUNIT_UNMAPS_BATCHES		true
-#else
-#define PGTABLE_KUNIT_UNMAPS_BATCHES		false
-#endif
+#define PGTABLE_KUNIT_UNMAPS_BATCHES \
+	__is_defined(PGTABLE_KUNIT_HAS_UNMAP_BATCHES)
 
 /* mremap() moves the pages of a folio by batches, or one by one. */
-#ifdef PGTABLE_KUNIT_HAS_MREMAP_BATCHES
-#define PGTABLE_KUNIT_MREMAP_BATCHES		true
-#else
-#define PGTABLE_KUNIT_MREMAP_BATCHES		false
-#endif
+#define PGTABLE_KUNIT_MREMAP_BATCHES \
+	__is_defined(PGTABLE_KUNIT_HAS_MREMAP_BATCHES)
 
 /*
  * A fault on a file that finds its pages subtracts each of them from the misses
  * of readahead, or 1 for its own page.
  */
-#ifdef PGTABLE_KUNIT_HAS_MISSES_PER_PAGE
-#define PGTABLE_KUNIT_MISSES_PER_PAGE		true
-#else
-#define PGTABLE_KUNIT_MISSES_PER_PAGE		false
-#endif
-
-#ifdef PGTABLE_KUNIT_GENERIC
-/*
- * For the one object that compiles the generic functions a second time: from
- * here on, the functions that the tree has for ranges are the generic ones.
- */
-#include "pte_range_functions.h"
-
-#ifdef PGTABLE_KUNIT_HAS_MODIFY_PROT_PTES
-#define pgtable_kunit_modify_prot_start	generic_modify_prot_start_ptes
-#define pgtable_kunit_modify_prot_commit	generic_modify_prot_commit_ptes
-#endif
-#ifdef PGTABLE_KUNIT_HAS_YOUNG_PTES
-#define pgtable_kunit_test_and_clear_young generic_test_and_clear_young_ptes
-#define pgtable_kunit_clear_flush_young	generic_clear_flush_young_ptes
-#endif
-#endif /* PGTABLE_KUNIT_GENERIC */
+#define PGTABLE_KUNIT_MISSES_PER_PAGE \
+	__is_defined(PGTABLE_KUNIT_HAS_MISSES_PER_PAGE)
 
 /**
  * struct pgtable_kunit_batch - the result of a batch, the same on every kernel
@@ -626,15 +382,22 @@ pgtable_kunit_folio_pte_batch_nr(struct folio *folio, unsigned long addr,
 #endif
 
 /*
- * The memory cgroup of a slot of a swap device: each device has a map. Some
- * kernels end a batch of swap entries where the memory cgroup changes. The
- * Makefile checks whether this kernel does, and whether the map can be written
- * entry by entry.
+ * The memory cgroup of a slot of a swap device: each device has a map, which is
+ * empty at first. Some kernels end a batch of swap entries where the memory
+ * cgroup changes. The Makefile checks whether this kernel does, and whether the
+ * map can be written entry by entry.
  */
 #if __has_include("linux/swap_cgroup.h")
 #include <linux/swap_cgroup.h>
-#define PGTABLE_KUNIT_SWAP_CGROUP		1
+#define pgtable_kunit_swap_cgroup_on(type, nr)	swap_cgroup_swapon(type, nr)
+#define pgtable_kunit_swap_cgroup_off(type)	swap_cgroup_swapoff(type)
+#else
+#define pgtable_kunit_swap_cgroup_on(type, nr)	0
+#define pgtable_kunit_swap_cgroup_off(type)	do { } while (0)
 #endif
+
+#define PGTABLE_KUNIT_SWAP_BATCH_CGROUP \
+	__is_defined(PGTABLE_KUNIT_HAS_SWAP_BATCH_CGROUP)
 
 /*
  * Newer kernels hide all files from kernel threads. What follows sees the files
@@ -645,29 +408,6 @@ pgtable_kunit_folio_pte_batch_nr(struct folio *folio, unsigned long addr,
 #define pgtable_kunit_with_files()	scoped_with_init_fs()
 #else
 #define pgtable_kunit_with_files()
-#endif
-
-/* Give a device a map for @nr slots, which all belong to no memory cgroup. */
-static inline int pgtable_kunit_swap_cgroup_on(int type, unsigned long nr)
-{
-#ifdef PGTABLE_KUNIT_SWAP_CGROUP
-	return swap_cgroup_swapon(type, nr);
-#else
-	return 0;
-#endif
-}
-
-static inline void pgtable_kunit_swap_cgroup_off(int type)
-{
-#ifdef PGTABLE_KUNIT_SWAP_CGROUP
-	swap_cgroup_swapoff(type);
-#endif
-}
-
-#ifdef PGTABLE_KUNIT_HAS_SWAP_BATCH_CGROUP
-#define PGTABLE_KUNIT_SWAP_BATCH_CGROUP		true
-#else
-#define PGTABLE_KUNIT_SWAP_BATCH_CGROUP		false
 #endif
 
 /* False if the kernel has no such function. */
@@ -687,11 +427,8 @@ static inline bool pgtable_kunit_swap_cgroup_record(swp_entry_t entry,
  * folio_zero_user() uses these. The Makefile checks for both, and whether a
  * page fault asks the page allocator if it has already cleared the folio.
  */
-#ifdef PGTABLE_KUNIT_HAS_CLEAR_RANGES
-#define PGTABLE_KUNIT_CLEAR_RANGES		true
-#else
-#define PGTABLE_KUNIT_CLEAR_RANGES		false
-#endif
+#define PGTABLE_KUNIT_CLEAR_RANGES \
+	__is_defined(PGTABLE_KUNIT_HAS_CLEAR_RANGES)
 
 static inline void pgtable_kunit_clear_pages(void *addr, unsigned int nr)
 {
@@ -719,24 +456,11 @@ static inline void pgtable_kunit_clear_user_highpages(struct page *page,
 #endif
 }
 
-#ifdef PGTABLE_KUNIT_HAS_ZERO_EXTENTS
-#define PGTABLE_KUNIT_ZERO_EXTENTS		true
-#else
-#define PGTABLE_KUNIT_ZERO_EXTENTS		false
-#endif
+#define PGTABLE_KUNIT_ZERO_EXTENTS \
+	__is_defined(PGTABLE_KUNIT_HAS_ZERO_EXTENTS)
 
-#ifdef PGTABLE_KUNIT_HAS_NEEDS_ZEROING
-#define PGTABLE_KUNIT_NEEDS_ZEROING		true
-#else
-#define PGTABLE_KUNIT_NEEDS_ZEROING		false
-#endif
-
-/* On these architectures the page allocator clears single pages for a fault. */
-#ifdef vma_alloc_zeroed_movable_folio
-#define PGTABLE_KUNIT_ALLOC_ZEROED		true
-#else
-#define PGTABLE_KUNIT_ALLOC_ZEROED		false
-#endif
+#define PGTABLE_KUNIT_NEEDS_ZEROING \
+	__is_defined(PGTABLE_KUNIT_HAS_NEEDS_ZEROING)
 
 /* Larger folios cannot be cleared this way: with DEBUG_VM the kernel warns. */
 #if defined(MAX_FOLIO_ORDER) && defined(CONFIG_DEBUG_VM)
@@ -744,37 +468,6 @@ static inline void pgtable_kunit_clear_user_highpages(struct page *page,
 #else
 #define PGTABLE_KUNIT_MAX_FOLIO_ORDER		UINT_MAX
 #endif
-
-/*
- * For a probe at the first instruction of a function that clears: how many
- * pages it clears.
- */
-static inline unsigned int pgtable_kunit_clear_nr(const char *function,
-						  struct pt_regs *regs)
-{
-#ifdef CONFIG_X86
-	if (!strcmp(function, "__clear_pages_unrolled"))
-		return regs->cx >> PAGE_SHIFT;
-#endif
-	return 1;
-}
-
-/*
- * For a probe at the first instruction of a function that returns how many
- * bytes it could not copy: return 1 at once. On architectures where copying
- * cannot fail, do nothing. Return: what the handler of a kprobe returns.
- */
-static inline int pgtable_kunit_return_error(struct pt_regs *regs)
-{
-#ifdef CONFIG_X86
-	regs->ax = 1;
-	regs->ip = *(unsigned long *)regs->sp;
-	regs->sp += sizeof(unsigned long);
-	return 1;
-#else
-	return 0;
-#endif
-}
 
 /*
  * name_gen_params(), a generator of test parameters that are not an array. The
@@ -789,7 +482,7 @@ static inline int pgtable_kunit_return_error(struct pt_regs *regs)
 	const void *name##_gen_params(const void *prev, char *desc)
 #endif
 
-#ifdef PGTABLE_KUNIT_BUILDER
+#ifdef CONFIG_ARM64
 /*
  * Undo what the arm64 page-table builder does when it allocates a table.
  * probe.mk finds out whether there is one destructor for all levels.
@@ -807,7 +500,7 @@ static inline void pgtable_kunit_table_dtor_free(struct ptdesc *ptdesc,
 #endif
 	pagetable_free(ptdesc);
 }
-#endif /* PGTABLE_KUNIT_BUILDER */
+#endif /* CONFIG_ARM64 */
 
 /*
  * Whether a large folio is mapped by more than one mm. The newer kernel keeps
@@ -843,134 +536,16 @@ enum pgtable_kunit_shared {
 #define pgtable_kunit_average_mapcount(folio)	((void)(folio), 0)
 #endif
 
-/**
- * struct pgtable_kunit_owners - what a large folio records of the mms that map
- *   it
- * @mapcount: number of mappings
- * @id: of two owners, 0 for none
- * @count: how many mappings each has
- * @shared: there may be more than one owner
- * @locked: another CPU is changing this
- */
-struct pgtable_kunit_owners {
-	int mapcount;
-	unsigned int id[2];
-	int count[2];
-	bool shared;
-	bool locked;
-};
-
-#ifdef CONFIG_MM_ID
-#define PGTABLE_KUNIT_MM_ID_MAX			MM_ID_MAX
-
-static inline struct pgtable_kunit_owners
-pgtable_kunit_owners(const struct folio *folio)
-{
-	return (struct pgtable_kunit_owners){
-		.mapcount = folio_large_mapcount(folio),
-		.id = { folio_mm_id(folio, 0), folio_mm_id(folio, 1) },
-		.count = {
-			folio->_mm_id_mapcount[0] + 1,
-			folio->_mm_id_mapcount[1] + 1,
-		},
-		.shared = folio->_mm_ids & FOLIO_MM_IDS_SHARED_BIT,
-		.locked = folio->_mm_ids & FOLIO_MM_IDS_LOCK_BIT,
-	};
-}
-
-static inline void
-pgtable_kunit_restore_owners(struct folio *folio,
-			     const struct pgtable_kunit_owners *owners)
-{
-	int i;
-
-	atomic_set(&folio->_large_mapcount, owners->mapcount - 1);
-	for (i = 0; i < 2; i++) {
-		folio->_mm_id_mapcount[i] = owners->count[i] - 1;
-		folio->_mm_id[i] = owners->id[i];
-	}
-	if (owners->shared)
-		folio->_mm_ids |= FOLIO_MM_IDS_SHARED_BIT;
-	if (owners->locked)
-		folio->_mm_ids |= FOLIO_MM_IDS_LOCK_BIT;
-}
-
-static inline unsigned int pgtable_kunit_mm_id(const struct mm_struct *mm)
-{
-	return mm->mm_id;
-}
-
-static inline void pgtable_kunit_set_mm_id(struct mm_struct *mm, unsigned int id)
-{
-	mm->mm_id = id;
-}
-
-#define pgtable_kunit_set_mapcount		folio_set_large_mapcount
-#define pgtable_kunit_add_mapcount		folio_add_return_large_mapcount
-#define pgtable_kunit_sub_mapcount		folio_sub_return_large_mapcount
-#define pgtable_kunit_lock_mapcount		folio_lock_large_mapcount
-#define pgtable_kunit_unlock_mapcount		folio_unlock_large_mapcount
-#else
-#define PGTABLE_KUNIT_MM_ID_MAX			0
-
-static inline struct pgtable_kunit_owners
-pgtable_kunit_owners(const struct folio *folio)
-{
-	return (struct pgtable_kunit_owners){};
-}
-
-static inline void
-pgtable_kunit_restore_owners(struct folio *folio,
-			     const struct pgtable_kunit_owners *owners)
-{
-}
-
-static inline unsigned int pgtable_kunit_mm_id(const struct mm_struct *mm)
-{
-	return 0;
-}
-
-static inline void pgtable_kunit_set_mm_id(struct mm_struct *mm, unsigned int id)
-{
-}
-
-static inline void pgtable_kunit_set_mapcount(struct folio *folio, int nr,
-					      struct vm_area_struct *vma)
-{
-}
-
-static inline int pgtable_kunit_add_mapcount(struct folio *folio, int nr,
-					     struct vm_area_struct *vma)
-{
-	return 0;
-}
-
-static inline int pgtable_kunit_sub_mapcount(struct folio *folio, int nr,
-					     struct vm_area_struct *vma)
-{
-	return 0;
-}
-
-static inline void pgtable_kunit_lock_mapcount(struct folio *folio)
-{
-}
-
-static inline void pgtable_kunit_unlock_mapcount(struct folio *folio)
-{
-}
-#endif /* CONFIG_MM_ID */
-
 /* Fork: the newer kernel takes the VMA that gets the new mappings. */
-static inline void pgtable_kunit_dup_file_rmap(struct folio *folio,
-					       struct page *page, int nr,
-					       struct vm_area_struct *dst)
-{
 #ifdef PGTABLE_KUNIT_HAS_DUP_RMAP_VMA
-	folio_dup_file_rmap_ptes(folio, page, nr, dst);
+#define pgtable_kunit_dup_file_rmap		folio_dup_file_rmap_ptes
+#define pgtable_kunit_dup_anon_rmap		folio_try_dup_anon_rmap_ptes
 #else
-	folio_dup_file_rmap_ptes(folio, page, nr);
+#define pgtable_kunit_dup_file_rmap(folio, page, nr, dst) \
+	((void)(dst), folio_dup_file_rmap_ptes(folio, page, nr))
+#define pgtable_kunit_dup_anon_rmap(folio, page, nr, dst, src) \
+	((void)(dst), folio_try_dup_anon_rmap_ptes(folio, page, nr, src))
 #endif
-}
 
 static inline void pgtable_kunit_dup_file_rmap_pmd(struct folio *folio,
 						   struct vm_area_struct *dst)
@@ -979,18 +554,6 @@ static inline void pgtable_kunit_dup_file_rmap_pmd(struct folio *folio,
 	folio_dup_file_rmap_pmd(folio, &folio->page, dst);
 #else
 	folio_dup_file_rmap_pmd(folio, &folio->page);
-#endif
-}
-
-static inline int pgtable_kunit_dup_anon_rmap(struct folio *folio,
-					      struct page *page, int nr,
-					      struct vm_area_struct *dst,
-					      struct vm_area_struct *src)
-{
-#ifdef PGTABLE_KUNIT_HAS_DUP_RMAP_VMA
-	return folio_try_dup_anon_rmap_ptes(folio, page, nr, dst, src);
-#else
-	return folio_try_dup_anon_rmap_ptes(folio, page, nr, src);
 #endif
 }
 

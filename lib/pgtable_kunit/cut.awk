@@ -2,8 +2,8 @@
 #
 # Cuts functions out of a C file, for tests that compile them a second time:
 #
-#	awk -v function_name='foo[a-z_]*' -f cut.awk FILE
-#	awk -v guards='foo bar' -v optional='new' -f cut.awk FILE
+#	awk -v function_name='foo[a-z_]*' -f SCRIPT FILE
+#	awk -v guards='foo bar' -v optional='new' -f SCRIPT FILE
 #
 # The first prints the function that such a name is defined for, from the line
 # of its name to the brace that closes its body. The second prints what is

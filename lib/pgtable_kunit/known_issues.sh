@@ -35,7 +35,9 @@ issue()
 	if [ -n "$fixed_in" ] && ! older "$fixed_in"; then
 		return
 	fi
-	text=$(cat "$tree/$file" 2>/dev/null | tr -s '[:space:]' ' ')
+	text=$(for one in $file; do
+		cat "$tree/$one" 2>/dev/null
+	done | tr -s '[:space:]' ' ')
 	case $text in
 	*"$name"*) ;;
 	*)
@@ -110,6 +112,19 @@ issue 26 '' include/asm-generic/tlb.h '__tlb_adjust_range(' \
 	'unsigned long address, unsigned int range_size) { tlb->start = min(tlb->start, address);'
 issue 27 '' mm/migrate.c '__folio_migrate_mapping(' \
 	'if (folio_test_anon(folio) && folio_test_large(folio)) mod_mthp_stat(folio_order(folio), MTHP_STAT_NR_ANON, 1); if (folio_test_swapbacked(folio)) __folio_set_swapbacked(newfolio); return MIGRATEPAGE_SUCCESS;'
+issue 28 '' mm/vma.c 'copy_vma(' \
+	'faulted_in_anon_vma = true; } new_vma = vma_merge_new_range(&vmg); if (new_vma) { /* * Source vma may have been merged into new_vma */'
+issue 29 '' mm/memory.c 'do_wp_page(' \
+	'pte = pte_clear_uffd(ptep_get(vmf->pte)); set_pte_at(vma->vm_mm, vmf->address, vmf->pte, pte);' \
+	'pte = pte_clear_uffd_wp(ptep_get(vmf->pte)); set_pte_at(vma->vm_mm, vmf->address, vmf->pte, pte);'
+issue 30 '' 'kernel/fork.c mm/mmap.c' 'tmp->anon_vma = NULL;' \
+	'tmp->anon_vma = NULL; } else if (anon_vma_fork(tmp, mpnt))'
+issue 31 '' mm/ksm.c 'replace_page(' \
+	'dec_mm_counter(mm, MM_ANONPAGES); } flush_cache_page(vma, addr, pte_pfn(ptep_get(ptep)));'
+issue 32 '' mm/huge_memory.c 'do_huge_pmd_wp_page(' \
+	'if (is_huge_zero_pmd(orig_pmd)) { vm_fault_t ret = do_huge_zero_wp_pmd(vmf);'
+issue 33 '' mm/migrate_device.c 'migrate_vma_insert_page(' \
+	'if (!is_zero_pfn(pfn)) goto unlock_abort; flush = true;'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

@@ -11,11 +11,12 @@
 #define _PGTABLE_KUNIT_H
 
 #include <kunit/test.h>
+#include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
 #include <linux/pgtable.h>
 
-#include "compat.h"
+#include "arch.h"
 #include "known_issue.h"
 
 /* For KUNIT_CASE_PARAM_ATTR(): a case that may take seconds. */
@@ -40,6 +41,23 @@
 	KUNIT_EXPECT_GT_MSG(__test, __did, 0UL,				\
 			    "no %s: this case proves nothing", __what);	\
 } while (0)
+
+/* No race runs longer than this. */
+#define PGTABLE_KUNIT_RACE_LIMIT	(20 * HZ)
+
+/**
+ * pgtable_kunit_race_on() - whether a race is not over yet
+ * @start: jiffies when it began
+ * @length: how many jiffies it runs at least
+ * @met: each side has met what it has to meet; without it the race goes on
+ */
+static inline bool pgtable_kunit_race_on(unsigned long start,
+					 unsigned long length, bool met)
+{
+	unsigned long passed = jiffies - start;
+
+	return passed < length || (!met && passed < PGTABLE_KUNIT_RACE_LIMIT);
+}
 
 /* After this many failures a loop over combinations ends. */
 #define PGTABLE_KUNIT_ENOUGH	3
@@ -163,25 +181,6 @@ void pgtable_kunit_tlb_stop(struct kunit *test, struct pgtable_kunit_tlb *tlb);
 
 void pgtable_kunit_compaction_off(struct kunit *test);
 
-/* Changes of the fixmap that are kept. All others are only counted. */
-#define PGTABLE_KUNIT_FIXMAPS	2048
-
-/**
- * struct pgtable_kunit_fixmap - a record of the fixmap slots of page tables
- * @nr: number of changes
- * @change: the first PGTABLE_KUNIT_FIXMAPS of them; @phys is 0 for a clear
- */
-struct pgtable_kunit_fixmap {
-	unsigned int nr;
-	struct {
-		unsigned int slot;
-		phys_addr_t phys;
-	} change[PGTABLE_KUNIT_FIXMAPS];
-};
-
-struct pgtable_kunit_fixmap *pgtable_kunit_fixmap_record(struct kunit *test);
-void pgtable_kunit_free_table(void *table, unsigned int shift);
-
 long pgtable_kunit_do_syscall(unsigned int nr, const unsigned long *arg);
 
 /* pgtable_kunit_syscall(munmap, addr, size): missing arguments are 0. */
@@ -191,6 +190,17 @@ long pgtable_kunit_do_syscall(unsigned int nr, const unsigned long *arg);
 	pgtable_kunit_do_syscall(__NR_##name, __arg);			\
 })
 
+/*
+ * Each suite has .suite_init = pgtable_kunit_suite_init, and an .init that calls
+ * pgtable_kunit_init() first. A suite that counts the combinations that it tries
+ * in pgtable_kunit_tried also has .exit = pgtable_kunit_exit.
+ */
+extern unsigned int pgtable_kunit_tried;
+
+int pgtable_kunit_suite_init(struct kunit_suite *suite);
+int pgtable_kunit_init(struct kunit *test);
+int pgtable_kunit_table_init(struct kunit *test);
+void pgtable_kunit_exit(struct kunit *test);
 int pgtable_kunit_case_init(struct kunit *test, const struct kunit_suite *suite);
 
 #endif /* _PGTABLE_KUNIT_H */

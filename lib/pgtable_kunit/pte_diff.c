@@ -7,7 +7,7 @@
 #include <linux/mm.h>
 #include <linux/pgtable.h>
 
-#include "compat.h"
+#include "arch.h"
 #include "pgtable_kunit.h"
 
 /**

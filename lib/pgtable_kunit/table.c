@@ -225,3 +225,18 @@ bool pgtable_kunit_table_check(struct pgtable_kunit_table *table,
 	va_end(args);
 	return false;
 }
+
+/**
+ * pgtable_kunit_table_init() - the init of a suite: a table in test->priv
+ * @test: the test
+ *
+ * Return: 0, or an error number.
+ */
+int pgtable_kunit_table_init(struct kunit *test)
+{
+	int err = pgtable_kunit_init(test);
+
+	if (!err)
+		test->priv = pgtable_kunit_table_alloc(test);
+	return err;
+}

@@ -334,3 +334,18 @@ struct user_mm *user_mm_alloc(struct kunit *test)
 	u->rss = get_mm_counter_sum(u->mm, MM_ANONPAGES);
 	return u;
 }
+
+/**
+ * user_mm_init() - the init of a suite: an address space in test->priv
+ * @test: the test
+ *
+ * Return: 0, or an error number.
+ */
+int user_mm_init(struct kunit *test)
+{
+	int err = pgtable_kunit_init(test);
+
+	if (!err)
+		test->priv = user_mm_alloc(test);
+	return err;
+}

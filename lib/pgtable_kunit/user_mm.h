@@ -76,6 +76,7 @@ struct user_mm {
 #define USER_ADDR		ALIGN(TASK_SIZE / 4, PMD_SIZE)
 
 struct user_mm *user_mm_alloc(struct kunit *test);
+int user_mm_init(struct kunit *test);
 void user_mm_populate(struct user_mm *u, unsigned int order);
 void user_mm_unmap(struct user_mm *u);
 void user_mm_check(struct user_mm *u);

@@ -59,16 +59,19 @@ static void case_exit(void *data)
 		KUNIT_FAIL(test, "the kernel has warned: see its log");
 }
 
-static bool case_is_slow(struct kunit *test, const struct kunit_suite *suite)
+/* The suite that runs. */
+static const struct kunit_suite *suite_now;
+
+static const struct kunit_case *case_of(struct kunit *test,
+					const struct kunit_suite *suite)
 {
 	const struct kunit_case *test_case;
 
 	for (test_case = suite->test_cases; test_case->run_case; test_case++) {
 		if (!strcmp(test_case->name, test->name))
-			return test_case->attr.speed == KUNIT_SPEED_SLOW ||
-			       test_case->attr.speed == KUNIT_SPEED_VERY_SLOW;
+			return test_case;
 	}
-	return false;
+	return NULL;
 }
 
 /**
@@ -76,22 +79,56 @@ static bool case_is_slow(struct kunit *test, const struct kunit_suite *suite)
  * @test: the test
  * @suite: its suite
  *
- * The init function of each suite must call this first. The case fails if it
- * makes the kernel warn. It is ended as a hang if it takes longer than the
- * parameter pgtable_kunit.timeout says.
+ * For the init function of a suite whose suite_init is not
+ * pgtable_kunit_suite_init().
  *
  * Return: 0, or an error number.
  */
 int pgtable_kunit_case_init(struct kunit *test, const struct kunit_suite *suite)
 {
+	const struct kunit_case *test_case = case_of(test, suite);
+
+	/* A suite without suite_init runs after a suite that has it. */
+	if (!test_case) {
+		kunit_err(test, "its suite needs .suite_init = pgtable_kunit_suite_init\n");
+		return -EINVAL;
+	}
 	watched.suite = suite->name;
 	watched.name = test->name;
 	watched.task = get_task_struct(current);
 	watched.seconds = timeout;
-	if (case_is_slow(test, suite))
+	if (test_case->attr.speed == KUNIT_SPEED_SLOW ||
+	    test_case->attr.speed == KUNIT_SPEED_VERY_SLOW)
 		watched.seconds *= SLOW_FACTOR;
 	watched.warned = test_taint(TAINT_WARN);
 	mod_timer(&watchdog, jiffies + watched.seconds * HZ);
 
 	return kunit_add_action_or_reset(test, case_exit, test);
+}
+
+/**
+ * pgtable_kunit_suite_init() - the suite_init of a suite
+ * @suite: the suite
+ *
+ * Return: 0
+ */
+int pgtable_kunit_suite_init(struct kunit_suite *suite)
+{
+	suite_now = suite;
+	return 0;
+}
+
+/**
+ * pgtable_kunit_init() - the init of a suite: watch over a test case
+ * @test: the test
+ *
+ * An init function that a suite has of its own must call this first. The case
+ * fails if it makes the kernel warn. It is ended as a hang if it takes longer
+ * than the parameter pgtable_kunit.timeout says.
+ *
+ * Return: 0, or an error number.
+ */
+int pgtable_kunit_init(struct kunit *test)
+{
+	return pgtable_kunit_case_init(test, suite_now);
 }

@@ -261,13 +261,6 @@ static void decoder_assembled_word(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_rmw_insn(word->insn), word->atomic);
 }
 
-static struct kunit_suite atomic_rmw_insn_suite;
-
-static int atomic_rmw_insn_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &atomic_rmw_insn_suite);
-}
-
 static struct kunit_case atomic_rmw_insn_cases[] = {
 	KUNIT_CASE_PARAM(decoder_assembled_word, rmw_word_gen_params),
 	KUNIT_CASE(decoder_class_combinations),
@@ -278,7 +271,8 @@ static struct kunit_case atomic_rmw_insn_cases[] = {
 
 static struct kunit_suite atomic_rmw_insn_suite = {
 	.name = "atomic_rmw_insn",
-	.init = atomic_rmw_insn_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = atomic_rmw_insn_cases,
 };
 

@@ -436,13 +436,6 @@ static void clear_bench(struct kunit *test)
 	clear_extent_check(extent, 0, extent->nr, "the benchmark");
 }
 
-static struct kunit_suite clear_pages_suite;
-
-static int clear_pages_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &clear_pages_suite);
-}
-
 static struct kunit_case clear_pages_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(clear_every_range, clear_op_gen_params,
 			      PGTABLE_KUNIT_SLOW),
@@ -456,7 +449,8 @@ static struct kunit_case clear_pages_cases[] = {
 
 static struct kunit_suite clear_pages_suite = {
 	.name = "clear_pages",
-	.init = clear_pages_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = clear_pages_cases,
 };
 

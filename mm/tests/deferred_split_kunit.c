@@ -253,18 +253,6 @@ static void migrate_queues_before_mapping(struct kunit *test)
 }
 #endif
 
-static struct kunit_suite deferred_split_suite;
-
-static int deferred_split_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &deferred_split_suite);
-
-	if (err)
-		return err;
-	test->priv = user_mm_alloc(test);
-	return 0;
-}
-
 static struct kunit_case deferred_split_cases[] = {
 	KUNIT_CASE(shrink_meets_locked_folio),
 	KUNIT_CASE(shrink_splits_zeros),
@@ -274,7 +262,8 @@ static struct kunit_case deferred_split_cases[] = {
 
 static struct kunit_suite deferred_split_suite = {
 	.name = "deferred_split",
-	.init = deferred_split_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = user_mm_init,
 	.test_cases = deferred_split_cases,
 };
 

@@ -4,8 +4,9 @@
  *
  * A fault on a file tells readahead whether the page was cached. A fault that
  * fails frees its folio. MADV_FREE keeps markers, and the next fault depends on
- * them. Each case makes faults in its own address space, and checks counters of
- * the kernel.
+ * them. A fault that removes a protection does not lose an access flag. Each
+ * case makes faults in its own address space. Most cases check counters of the
+ * kernel.
  *
  * Not covered: the entries themselves (folio_reclaim, swap_in, and the selftests
  * folio_file and folio_tables).
@@ -15,8 +16,10 @@
  */
 
 #include <kunit/test.h>
+#include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/kprobes.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/pagemap.h>
@@ -26,6 +29,7 @@
 #include <linux/swapops.h>
 #include <linux/uaccess.h>
 #include <linux/unistd.h>
+#include <linux/userfaultfd.h>
 #include <linux/vmstat.h>
 
 #include "user_mm.h"
@@ -337,29 +341,145 @@ static void madvise_free_keeps_markers(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, markers, "markers");
 }
 
-static struct kunit_suite fault_state_suite;
+#ifdef CONFIG_ARM64
+/* Who faults where, and the entry as it is when the fault makes it writable. */
+static struct {
+	struct task_struct *task;
+	unsigned long addr;
+	unsigned int calls;
+	pte_t pte;
+} async_seen;
 
-static int fault_state_init(struct kunit *test)
+static int async_access_flags(struct kprobe *kprobe, struct pt_regs *regs)
 {
-	int err = pgtable_kunit_case_init(test, &fault_state_suite);
+	pte_t *ptep = (pte_t *)regs_get_kernel_argument(regs, 2);
 
-	if (err)
-		return err;
-	test->priv = user_mm_alloc(test);
+	if (current == async_seen.task &&
+	    regs_get_kernel_argument(regs, 1) == async_seen.addr) {
+		async_seen.pte = __ptep_get(ptep);
+		async_seen.calls++;
+	}
 	return 0;
 }
+
+/* An ioctl() of userfaultfd. Its argument is copied to the page after all others. */
+static int async_ioctl(struct file *file, unsigned int cmd, void *arg, size_t size)
+{
+	void __user *scratch = fault_word(FAULT_PAGES);
+
+	if (copy_to_user(scratch, arg, size))
+		return -EFAULT;
+	return file->f_op->unlocked_ioctl(file, cmd, (unsigned long)scratch);
+}
+
+/* Map all pages, make their entries old, and protect them against writes. */
+static struct file *async_protect(struct kunit *test)
+{
+	struct uffdio_api api = {
+		.api = UFFD_API,
+		.features = UFFD_FEATURE_WP_ASYNC,
+	};
+	struct uffdio_register memory = {
+		.range = { USER_ADDR, FAULT_PAGES * PAGE_SIZE },
+		.mode = UFFDIO_REGISTER_MODE_WP,
+	};
+	struct uffdio_writeprotect protect = {
+		.range = memory.range,
+		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
+	};
+	struct file *file;
+	long fd;
+
+	KUNIT_ASSERT_EQ(test, USER_ADDR,
+			vm_mmap(NULL, USER_ADDR, (FAULT_PAGES + 1) * PAGE_SIZE,
+				PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, 0));
+	fd = pgtable_kunit_syscall(userfaultfd, UFFD_USER_MODE_ONLY);
+	KUNIT_ASSERT_GE(test, fd, 0);
+	file = fget(fd);
+	close_fd(fd);
+	KUNIT_ASSERT_EQ(test, 0, async_ioctl(file, UFFDIO_API, &api, sizeof(api)));
+	KUNIT_ASSERT_EQ(test, 0, async_ioctl(file, UFFDIO_REGISTER, &memory, sizeof(memory)));
+	KUNIT_ASSERT_EQ(test, 0,
+			async_ioctl(file, UFFDIO_WRITEPROTECT, &protect, sizeof(protect)));
+	KUNIT_ASSERT_EQ(test, 0,
+			pgtable_kunit_syscall(madvise, USER_ADDR, FAULT_PAGES * PAGE_SIZE,
+					      MADV_COLD));
+	return file;
+}
+
+/*
+ * A write to a page with asynchronous protection removes the protection by
+ * itself. The entry stays valid meanwhile, so the CPU may set its access flag at
+ * any time, and the kernel must not write an entry that is old over it. A write
+ * is an access, so the entry is to be young from then on. The case looks at the
+ * entry when the same fault makes it writable. Known issue 29: it is old there.
+ */
+static void fault_removes_async_protection(struct kunit *test)
+{
+	struct kprobe kprobe = {
+		.symbol_name = "__ptep_set_access_flags",
+		.pre_handler = async_access_flags,
+	};
+	struct user_mm *u = test->priv;
+	struct file *file = async_protect(test);
+	unsigned int i, old = 0;
+	int err = register_kprobe(&kprobe);
+
+	if (err == -ENOENT) {
+		memset(&kprobe, 0, sizeof(kprobe));
+		kprobe.symbol_name = "__ptep_set_access_flags_anysz";
+		kprobe.pre_handler = async_access_flags;
+		err = register_kprobe(&kprobe);
+	}
+	KUNIT_ASSERT_EQ(test, 0, err);
+	memset(&async_seen, 0, sizeof(async_seen));
+	async_seen.task = current;
+	for (i = 0; i < FAULT_PAGES; i++) {
+		unsigned long addr = (unsigned long)fault_word(i);
+		pte_t pte = user_mm_pte(u, addr);
+
+		KUNIT_EXPECT_TRUE(test, pgtable_kunit_uffd(pte));
+		KUNIT_EXPECT_FALSE(test, pte_young(pte));
+		async_seen.addr = addr;
+		KUNIT_EXPECT_EQ(test, 0, put_user(i, fault_word(i)));
+		KUNIT_EXPECT_EQ(test, i + 1, async_seen.calls);
+		KUNIT_EXPECT_TRUE(test, pte_valid(async_seen.pte));
+		KUNIT_EXPECT_FALSE(test, pgtable_kunit_uffd(async_seen.pte));
+		old += !pte_young(async_seen.pte);
+		pte = user_mm_pte(u, addr);
+		KUNIT_EXPECT_TRUE(test, pte_write(pte));
+		KUNIT_EXPECT_TRUE(test, pte_young(pte));
+	}
+	unregister_kprobe(&kprobe);
+	fput(file);
+	KUNIT_EXPECT_EQ(test, 0, vm_munmap(USER_ADDR, (FAULT_PAGES + 1) * PAGE_SIZE));
+	PGTABLE_KUNIT_DID(test, async_seen.calls, "entries made writable");
+	if (old == FAULT_PAGES) {
+		pgtable_kunit_known_issue(test, 29,
+					  "a fault writes an old entry over a valid one");
+	} else {
+		KUNIT_EXPECT_EQ(test, 0, old);
+		pgtable_kunit_stale_issue(test, 29);
+	}
+}
+#endif /* CONFIG_ARM64 */
 
 static struct kunit_case fault_state_cases[] = {
 	KUNIT_CASE_PARAM(fault_around_counts_hits, miss_kind_gen_params),
 	KUNIT_CASE(fault_around_after_folio),
 	KUNIT_CASE_PARAM(fault_in_dying_mm_frees_folio, dying_order_gen_params),
 	KUNIT_CASE_PARAM(madvise_free_keeps_markers, free_marker_gen_params),
+#ifdef CONFIG_ARM64
+	KUNIT_CASE(fault_removes_async_protection),
+#endif
 	{}
 };
 
 static struct kunit_suite fault_state_suite = {
 	.name = "fault_state",
-	.init = fault_state_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = user_mm_init,
 	.test_cases = fault_state_cases,
 };
 

@@ -351,8 +351,6 @@ static void bench_huge_pages(struct kunit *test)
 	bench_layout(test, &(struct bench_layout){ "huge", .huge = true });
 }
 
-static struct kunit_suite folio_bench_suite;
-
 static void bench_free(void *pfn)
 {
 	kvfree(pfn);
@@ -360,7 +358,7 @@ static void bench_free(void *pfn)
 
 static int folio_bench_init(struct kunit *test)
 {
-	int err = pgtable_kunit_case_init(test, &folio_bench_suite);
+	int err = pgtable_kunit_init(test);
 	struct bench *b;
 
 	if (err)
@@ -395,6 +393,7 @@ static struct kunit_case folio_bench_cases[] = {
 
 static struct kunit_suite folio_bench_suite = {
 	.name = "folio_bench",
+	.suite_init = pgtable_kunit_suite_init,
 	.init = folio_bench_init,
 	.exit = folio_bench_exit,
 	.test_cases = folio_bench_cases,

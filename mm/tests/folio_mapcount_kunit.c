@@ -284,13 +284,6 @@ static void mm_alloc_fails(struct kunit *test)
 	KUNIT_EXPECT_GE_MSG(test, same, i - 1, "IDs are lost");
 }
 
-static struct kunit_suite mapcount_suite;
-
-static int mapcount_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &mapcount_suite);
-}
-
 static struct kunit_case mapcount_cases[] = {
 	KUNIT_CASE_PARAM(folio_mapped_shared_by_mapcount,
 			 mapcount_folio_gen_params),
@@ -302,7 +295,8 @@ static struct kunit_case mapcount_cases[] = {
 
 static struct kunit_suite mapcount_suite = {
 	.name = "folio_mapcount",
-	.init = mapcount_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = mapcount_cases,
 };
 

@@ -87,6 +87,23 @@ struct mapped_mms *mapped_mms_fake(struct kunit *test)
 }
 
 /**
+ * mapped_fake_init() - the init of a suite: such mms in test->priv
+ * @test: the test
+ *
+ * Return: 0, or an error number.
+ */
+int mapped_fake_init(struct kunit *test)
+{
+	int err = pgtable_kunit_init(test);
+
+	if (err)
+		return err;
+	mapped_needs_ids(test);
+	test->priv = mapped_mms_fake(test);
+	return 0;
+}
+
+/**
  * mapped_mms_real() - real mms, with IDs from the kernel
  * @test: the test that is to own them
  */

@@ -8,6 +8,7 @@
 
 #include <linux/rmap.h>
 
+#include "owners.h"
 #include "pgtable_kunit.h"
 
 #define MAPPED_MMS	6
@@ -53,6 +54,7 @@ struct mapped_model {
 };
 
 struct mapped_mms *mapped_mms_fake(struct kunit *test);
+int mapped_fake_init(struct kunit *test);
 struct mapped_mms *mapped_mms_real(struct kunit *test);
 void mapped_mms_ids(struct mapped_mms *mms, const unsigned int *ids);
 void mapped_new_anon(struct mapped_mms *mms, struct folio *folio, rmap_t flags);

@@ -20,9 +20,6 @@
 
 #include "folio_mapped.h"
 
-/* How long a race runs. */
-#define RACE_JIFFIES	(HZ / 2)
-
 /**
  * struct mapped_racer - one of several mms that map a folio at the same time
  * @folio: the folio
@@ -90,11 +87,11 @@ static void folio_mapcount_race(struct kunit *test)
 {
 	struct folio *folio = pgtable_kunit_folio_alloc(test, 4);
 	struct mapped_racer racers[3] = {};
-	unsigned long end = jiffies + RACE_JIFFIES, limit = jiffies + 20 * HZ;
 	unsigned int here = raw_smp_processor_id(), cpu = here;
 	struct mapped_mms *mms = test->priv;
 	struct task_struct *tasks[2];
 	struct mapped_model model = {};
+	unsigned long start;
 	int i;
 
 	if (num_online_cpus() < 2)
@@ -120,8 +117,8 @@ static void folio_mapcount_race(struct kunit *test)
 		kthread_bind(tasks[i], cpu);
 		wake_up_process(tasks[i]);
 	}
-	while (time_before(jiffies, end) ||
-	       (time_before(jiffies, limit) && !mapped_race_all_met(racers))) {
+	start = jiffies;
+	while (pgtable_kunit_race_on(start, HZ / 2, mapped_race_all_met(racers))) {
 		mapped_race_round(&racers[2]);
 		cond_resched();
 	}
@@ -140,19 +137,6 @@ static void folio_mapcount_race(struct kunit *test)
 	mapped_check(test, &model, folio, "nobody");
 }
 
-static struct kunit_suite mapped_race_suite;
-
-static int mapped_race_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &mapped_race_suite);
-
-	if (err)
-		return err;
-	mapped_needs_ids(test);
-	test->priv = mapped_mms_fake(test);
-	return 0;
-}
-
 static struct kunit_case mapped_race_cases[] = {
 	KUNIT_CASE(folio_mapcount_race),
 	{}
@@ -160,7 +144,8 @@ static struct kunit_case mapped_race_cases[] = {
 
 static struct kunit_suite mapped_race_suite = {
 	.name = "folio_mapped_race",
-	.init = mapped_race_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = mapped_fake_init,
 	.test_cases = mapped_race_cases,
 };
 

@@ -52,8 +52,6 @@ struct rmap_folio {
 	int entire[MAPPED_MMS];
 };
 
-static unsigned int combinations;
-
 static void rmap_ptes(struct kunit *test, struct rmap_folio *f, int mm, int first,
 		      int nr, int times)
 {
@@ -155,7 +153,7 @@ static bool rmap_check(struct kunit *test, struct rmap_folio *f, const char *wha
 	int total = mapped_total(&f->model), i, pages;
 	bool right = true, said;
 
-	combinations++;
+	pgtable_kunit_tried++;
 	right &= folio_mapcount(folio) == total;
 	right &= folio_mapped(folio) == (total > 0);
 	right &= folio_entire_mapcount(folio) == rmap_entire_total(f);
@@ -515,7 +513,7 @@ static void folio_dup_file_rmap_pmd_entire(struct kunit *test)
 	mapped_unlock();
 	rmap_pmd(test, &f, 0, -1);
 	KUNIT_EXPECT_FALSE(test, folio_mapped(f.folio));
-	combinations++;
+	pgtable_kunit_tried++;
 
 	if (entire == 1 && mapcount == nr + 1) {
 		pgtable_kunit_known_issue(test, 6,
@@ -528,31 +526,27 @@ static void folio_dup_file_rmap_pmd_entire(struct kunit *test)
 	pgtable_kunit_stale_issue(test, 6);
 }
 
-static struct kunit_suite rmap_suite;
-
 static int rmap_suite_init(struct kunit_suite *suite)
 {
 	seed = seed ?: get_random_u32();
-	return 0;
+	return pgtable_kunit_suite_init(suite);
 }
 
 static int rmap_init(struct kunit *test)
 {
-	int err = pgtable_kunit_case_init(test, &rmap_suite);
+	int err = pgtable_kunit_init(test);
 
 	if (err)
 		return err;
 	test->priv = mapped_mms_real(test);
-	combinations = 0;
 	return 0;
 }
 
 static void rmap_exit(struct kunit *test)
 {
-	if (combinations)
+	if (pgtable_kunit_tried)
 		kunit_info(test, "seed %lu\n", seed);
-	if (test->status == KUNIT_SUCCESS)
-		PGTABLE_KUNIT_DID(test, combinations, "combinations");
+	pgtable_kunit_exit(test);
 }
 
 static struct kunit_case rmap_cases[] = {

@@ -29,8 +29,6 @@
 #define ALL	1000
 
 /* How many steps the case has made. */
-static unsigned int combinations;
-
 /**
  * struct mapped_step - one step of a script
  * @mm: the mm that maps or unmaps: A, B, C
@@ -252,7 +250,7 @@ static void folio_mapcount_script(struct kunit *test)
 					got = pgtable_kunit_sub_mapcount(folio, -nr,
 									 vma);
 				KUNIT_EXPECT_EQ(test, got, mapped_total(&model));
-				combinations++;
+				pgtable_kunit_tried++;
 				if (!mapped_step_check(test, step, folio, id) ||
 				    !mapped_check(test, &model, folio,
 						  "%c maps %d pages", step->mm, nr))
@@ -261,6 +259,7 @@ static void folio_mapcount_script(struct kunit *test)
 			KUNIT_EXPECT_FALSE(test, folio_mapped(folio));
 		}
 	}
+	pgtable_kunit_exit(test);
 }
 
 /*
@@ -433,27 +432,6 @@ static void folio_mapcount_misuse(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, warnings, 1);
 }
 
-static struct kunit_suite mapped_suite;
-
-static int mapped_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &mapped_suite);
-
-	if (err)
-		return err;
-	mapped_needs_ids(test);
-	test->priv = mapped_mms_fake(test);
-	combinations = 0;
-	return 0;
-}
-
-static void mapped_exit(struct kunit *test)
-{
-	if (combinations)
-		kunit_info(test, "%u combinations\n", combinations);
-	combinations = 0;
-}
-
 static struct kunit_case mapped_cases[] = {
 	KUNIT_CASE_PARAM(folio_mapcount_script, mapped_script_gen_params),
 	KUNIT_CASE(folio_mapcount_order_1),
@@ -465,8 +443,8 @@ static struct kunit_case mapped_cases[] = {
 
 static struct kunit_suite mapped_suite = {
 	.name = "folio_mapped_shared",
-	.init = mapped_init,
-	.exit = mapped_exit,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = mapped_fake_init,
 	.test_cases = mapped_cases,
 };
 

@@ -299,23 +299,10 @@ static void folio_mapcount_random(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, alone, "steps after which one mm is left");
 }
 
-static struct kunit_suite mapped_walk_suite;
-
 static int mapped_walk_suite_init(struct kunit_suite *suite)
 {
 	seed = seed ?: get_random_u32();
-	return 0;
-}
-
-static int mapped_walk_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &mapped_walk_suite);
-
-	if (err)
-		return err;
-	mapped_needs_ids(test);
-	test->priv = mapped_mms_fake(test);
-	return 0;
+	return pgtable_kunit_suite_init(suite);
 }
 
 static struct kunit_case mapped_walk_cases[] = {
@@ -328,7 +315,7 @@ static struct kunit_case mapped_walk_cases[] = {
 static struct kunit_suite mapped_walk_suite = {
 	.name = "folio_mapped_shared_walk",
 	.suite_init = mapped_walk_suite_init,
-	.init = mapped_walk_init,
+	.init = mapped_fake_init,
 	.test_cases = mapped_walk_cases,
 };
 

@@ -417,11 +417,9 @@ static void folio_rmap_pmd_races(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, got[3], -pages);
 }
 
-static struct kunit_suite page_mapcount_suite;
-
 static int page_mapcount_init(struct kunit *test)
 {
-	int err = pgtable_kunit_case_init(test, &page_mapcount_suite);
+	int err = pgtable_kunit_init(test);
 
 	test->priv = err ? NULL : mapped_mms_real(test);
 	return err;
@@ -439,6 +437,7 @@ static struct kunit_case page_mapcount_cases[] = {
 
 static struct kunit_suite page_mapcount_suite = {
 	.name = "folio_page_mapcount",
+	.suite_init = pgtable_kunit_suite_init,
 	.init = page_mapcount_init,
 	.test_cases = page_mapcount_cases,
 };

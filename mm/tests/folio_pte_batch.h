@@ -44,9 +44,6 @@ KUNIT_ARRAY_PARAM_DESC(batch_order, batch_orders, desc);
 /* Batches longer than this are only tried with few combinations of flags. */
 #define BATCH_LONG		32U
 
-/* How many batches the case has asked for. */
-static unsigned int combinations;
-
 /* Two folios must fit into a block, and one folio into the table. */
 static inline bool batch_order_fits(unsigned int order)
 {
@@ -108,13 +105,6 @@ static inline void batch_replace(struct pgtable_kunit_table *table, int idx,
 	pgtable_kunit_raw_clear(table->mm, pgtable_kunit_table_addr(table, idx),
 				table->pte + idx);
 	pgtable_kunit_table_set(table, idx, pte);
-}
-
-static inline void batch_exit(struct kunit *test)
-{
-	if (test->status == KUNIT_SUCCESS)
-		PGTABLE_KUNIT_DID(test, combinations, "combinations");
-	combinations = 0;
 }
 
 #endif /* _MM_TESTS_FOLIO_PTE_BATCH_H */

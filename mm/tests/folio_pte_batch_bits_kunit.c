@@ -138,7 +138,7 @@ static bool state_expect(struct kunit *test, struct folio *folio,
 							     max_nr),
 			    "%s: order %u, from entry %u, at most %u",
 			    what, folio_order(folio), idx, max_nr);
-	combinations++;
+	pgtable_kunit_tried++;
 
 	for (flags = 0; flags < PGTABLE_KUNIT_BATCH_FLAGS; flags += step) {
 		struct pgtable_kunit_batch batch;
@@ -152,7 +152,7 @@ static bool state_expect(struct kunit *test, struct folio *folio,
 
 		batch = pgtable_kunit_folio_pte_batch(folio, addr, ptep, max_nr,
 						      flags);
-		combinations++;
+		pgtable_kunit_tried++;
 		copy = want ? pte_same(pte_unmerged(batch.pte),
 				       pte_unmerged(first)) :
 			      pte_val(batch.pte) == pte_val(first);
@@ -500,7 +500,7 @@ static bool bit_expect(struct kunit *test, struct folio *folio, unsigned int idx
 		batch = pgtable_kunit_folio_pte_batch(folio, addr,
 						      table->pte + idx, max_nr,
 						      flags);
-		combinations++;
+		pgtable_kunit_tried++;
 		KUNIT_EXPECT_EQ_MSG(test, batch.nr, want,
 				    "entry %u is %016llx, not %016llx: from entry %u, at most %u, flags %#x",
 				    odd, (unsigned long long)pte_val(pte),
@@ -561,18 +561,6 @@ static void folio_pte_batch_each_bit(struct kunit *test)
 	}
 }
 
-static struct kunit_suite folio_pte_batch_bits_suite;
-
-static int folio_pte_batch_bits_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &folio_pte_batch_bits_suite);
-
-	if (err)
-		return err;
-	test->priv = pgtable_kunit_table_alloc(test);
-	return 0;
-}
-
 static struct kunit_case folio_pte_batch_bits_cases[] = {
 	KUNIT_CASE_PARAM(folio_pte_batch_differing_bit, batch_bit_gen_params),
 	KUNIT_CASE(folio_pte_batch_all_states),
@@ -583,8 +571,9 @@ static struct kunit_case folio_pte_batch_bits_cases[] = {
 
 static struct kunit_suite folio_pte_batch_bits_suite = {
 	.name = "folio_pte_batch_bits",
-	.init = folio_pte_batch_bits_init,
-	.exit = batch_exit,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_table_init,
+	.exit = pgtable_kunit_exit,
 	.test_cases = folio_pte_batch_bits_cases,
 };
 

@@ -61,7 +61,7 @@ static bool batch_expect(struct kunit *test, struct folio *folio, int idx,
 	KUNIT_EXPECT_EQ_MSG(test, nr, want,
 			    "%s: order %u, from entry %d, at most %u",
 			    what, folio_order(folio), idx, max_nr);
-	combinations++;
+	pgtable_kunit_tried++;
 	for (flags = 0; flags < PGTABLE_KUNIT_BATCH_FLAGS && nr == want;
 	     flags += step) {
 		nr = pgtable_kunit_folio_pte_batch(folio, addr,
@@ -71,7 +71,7 @@ static bool batch_expect(struct kunit *test, struct folio *folio, int idx,
 				    "%s: order %u, from entry %d, at most %u, flags %#x",
 				    what, folio_order(folio), idx, max_nr,
 				    flags);
-		combinations++;
+		pgtable_kunit_tried++;
 	}
 	return nr == want;
 }
@@ -504,21 +504,9 @@ static void folio_pte_batch_misuse(struct kunit *test)
 	warnings = pgtable_kunit_count_warnings(test, misuse->call, &call);
 	if (warnings < 0)
 		kunit_skip(test, "no kunit_warning_suppress()");
-	combinations++;
+	pgtable_kunit_tried++;
 	KUNIT_EXPECT_EQ(test, warnings, misuse->warnings);
 	pgtable_kunit_table_check(call.table, "%s", misuse->desc);
-}
-
-static struct kunit_suite folio_pte_batch_suite;
-
-static int folio_pte_batch_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &folio_pte_batch_suite);
-
-	if (err)
-		return err;
-	test->priv = pgtable_kunit_table_alloc(test);
-	return 0;
 }
 
 static struct kunit_case folio_pte_batch_cases[] = {
@@ -535,8 +523,9 @@ static struct kunit_case folio_pte_batch_cases[] = {
 
 static struct kunit_suite folio_pte_batch_suite = {
 	.name = "folio_pte_batch",
-	.init = folio_pte_batch_init,
-	.exit = batch_exit,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_table_init,
+	.exit = pgtable_kunit_exit,
 	.test_cases = folio_pte_batch_cases,
 };
 

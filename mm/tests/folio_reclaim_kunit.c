@@ -558,18 +558,6 @@ static void reclaim_write_desc(const bool *write, char *desc)
 
 KUNIT_ARRAY_PARAM(reclaim_write, reclaim_writes, reclaim_write_desc);
 
-static struct kunit_suite folio_reclaim_suite;
-
-static int folio_reclaim_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &folio_reclaim_suite);
-
-	if (err)
-		return err;
-	test->priv = user_mm_alloc(test);
-	return 0;
-}
-
 static struct kunit_case folio_reclaim_cases[] = {
 	KUNIT_CASE_PARAM(folio_referenced_ages_every_entry,
 			 reclaim_pattern_gen_params),
@@ -589,7 +577,8 @@ static struct kunit_case folio_reclaim_cases[] = {
 
 static struct kunit_suite folio_reclaim_suite = {
 	.name = "folio_reclaim",
-	.init = folio_reclaim_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = user_mm_init,
 	.test_cases = folio_reclaim_cases,
 };
 

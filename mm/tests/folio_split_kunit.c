@@ -228,13 +228,6 @@ static void split_fails_late(struct kunit *test)
 }
 #endif
 
-static struct kunit_suite folio_split_suite;
-
-static int folio_split_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &folio_split_suite);
-}
-
 static struct kunit_case folio_split_cases[] = {
 #ifdef CONFIG_MMU_NOTIFIER
 	KUNIT_CASE_PARAM(split_fails_late, split_kind_gen_params),
@@ -246,7 +239,8 @@ static struct kunit_case folio_split_cases[] = {
 
 static struct kunit_suite folio_split_suite = {
 	.name = "folio_split",
-	.init = folio_split_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = folio_split_cases,
 };
 

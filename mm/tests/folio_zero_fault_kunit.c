@@ -293,13 +293,6 @@ static void fault_clears_once(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, f.dirty, "calls that cleared dirty pages");
 }
 
-static struct kunit_suite folio_zero_fault_suite;
-
-static int folio_zero_fault_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &folio_zero_fault_suite);
-}
-
 static struct kunit_case folio_zero_fault_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(fault_leaves_nothing, fault_init_gen_params,
 			      PGTABLE_KUNIT_SLOW),
@@ -310,7 +303,8 @@ static struct kunit_case folio_zero_fault_cases[] = {
 
 static struct kunit_suite folio_zero_fault_suite = {
 	.name = "folio_zero_fault",
-	.init = folio_zero_fault_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = folio_zero_fault_cases,
 };
 

@@ -440,13 +440,6 @@ static void folio_zero_user_might_sleep(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, calls, "calls");
 }
 
-static struct kunit_suite folio_zero_order_suite;
-
-static int folio_zero_order_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &folio_zero_order_suite);
-}
-
 static struct kunit_case folio_zero_order_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(folio_zero_user_order, order_size_gen_params,
 			      PGTABLE_KUNIT_SLOW),
@@ -461,7 +454,8 @@ static struct kunit_case folio_zero_order_cases[] = {
 
 static struct kunit_suite folio_zero_order_suite = {
 	.name = "folio_zero_order",
-	.init = folio_zero_order_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = folio_zero_order_cases,
 };
 

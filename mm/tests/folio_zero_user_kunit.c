@@ -200,13 +200,6 @@ static void copy_user_large_folio_every_order(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, calls, "calls");
 }
 
-static struct kunit_suite folio_zero_user_suite;
-
-static int folio_zero_user_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &folio_zero_user_suite);
-}
-
 static struct kunit_case folio_zero_user_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(folio_zero_user_every_order, zero_order_gen_params,
 			      PGTABLE_KUNIT_SLOW),
@@ -218,7 +211,8 @@ static struct kunit_case folio_zero_user_cases[] = {
 
 static struct kunit_suite folio_zero_user_suite = {
 	.name = "folio_zero_user",
-	.init = folio_zero_user_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = folio_zero_user_cases,
 };
 

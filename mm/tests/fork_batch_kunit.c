@@ -458,18 +458,6 @@ static void fork_child_takes_pages_over(struct kunit *test)
 					      fork_parent_unmaps));
 }
 
-static struct kunit_suite fork_batch_suite;
-
-static int fork_batch_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &fork_batch_suite);
-
-	if (err)
-		return err;
-	test->priv = user_mm_alloc(test);
-	return 0;
-}
-
 static struct kunit_case fork_batch_cases[] = {
 	KUNIT_CASE_PARAM(fork_whole_folios, fork_order_gen_params),
 	KUNIT_CASE_SLOW(fork_part_of_folio),
@@ -485,7 +473,8 @@ static struct kunit_case fork_batch_cases[] = {
 
 static struct kunit_suite fork_batch_suite = {
 	.name = "fork_batch",
-	.init = fork_batch_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = user_mm_init,
 	.test_cases = fork_batch_cases,
 };
 

@@ -320,13 +320,6 @@ static void fork_inserted_pages(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, f->mapped, "pages copied");
 }
 
-static struct kunit_suite fork_mixed_suite;
-
-static int fork_mixed_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &fork_mixed_suite);
-}
-
 static struct kunit_case fork_mixed_cases[] = {
 	KUNIT_CASE_PARAM(fork_inserted_pages, mixed_kind_gen_params),
 	{}
@@ -334,7 +327,8 @@ static struct kunit_case fork_mixed_cases[] = {
 
 static struct kunit_suite fork_mixed_suite = {
 	.name = "fork_mixed",
-	.init = fork_mixed_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = fork_mixed_cases,
 };
 

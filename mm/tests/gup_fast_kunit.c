@@ -245,18 +245,6 @@ static void pin_longterm_of_file(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, pins, "pins");
 }
 
-static struct kunit_suite gup_fast_suite;
-
-static int gup_fast_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &gup_fast_suite);
-
-	if (err)
-		return err;
-	test->priv = user_mm_alloc(test);
-	return 0;
-}
-
 static struct kunit_case gup_fast_cases[] = {
 	KUNIT_CASE_PARAM(gup_fast_every_range, gup_order_gen_params),
 	KUNIT_CASE_PARAM(gup_fast_stops, gup_stop_gen_params),
@@ -267,7 +255,8 @@ static struct kunit_case gup_fast_cases[] = {
 
 static struct kunit_suite gup_fast_suite = {
 	.name = "gup_fast",
-	.init = gup_fast_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = user_mm_init,
 	.test_cases = gup_fast_cases,
 };
 

@@ -218,18 +218,6 @@ static void look_around_marks_dirty_folios(struct kunit *test)
 					   LRU_GEN_PAGES * PAGE_SIZE));
 }
 
-static struct kunit_suite lru_gen_suite;
-
-static int lru_gen_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &lru_gen_suite);
-
-	if (err)
-		return err;
-	test->priv = user_mm_alloc(test);
-	return 0;
-}
-
 static struct kunit_case lru_gen_cases[] = {
 	KUNIT_CASE_PARAM(look_around_marks_dirty_folios,
 			 lru_gen_kind_gen_params),
@@ -238,7 +226,8 @@ static struct kunit_case lru_gen_cases[] = {
 
 static struct kunit_suite lru_gen_suite = {
 	.name = "lru_gen",
-	.init = lru_gen_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = user_mm_init,
 	.test_cases = lru_gen_cases,
 };
 

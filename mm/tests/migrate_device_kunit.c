@@ -192,13 +192,6 @@ static void migrate_vma_setup_flushes_locked(struct kunit *test)
 	}
 }
 
-static struct kunit_suite migrate_device_suite;
-
-static int migrate_device_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &migrate_device_suite);
-}
-
 static struct kunit_case migrate_device_cases[] = {
 	KUNIT_CASE(migrate_vma_setup_flushes_locked),
 	{}
@@ -206,7 +199,8 @@ static struct kunit_case migrate_device_cases[] = {
 
 static struct kunit_suite migrate_device_suite = {
 	.name = "migrate_device",
-	.init = migrate_device_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = migrate_device_cases,
 };
 

@@ -348,13 +348,6 @@ static void state_is_fine(struct kunit *test)
 	audit_none(test, audit, true, "after the child");
 }
 
-static struct kunit_suite audit_suite;
-
-static int audit_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &audit_suite);
-}
-
 static struct kunit_case audit_cases[] = {
 	KUNIT_CASE_PARAM(rule_notices, audit_plant_gen_params),
 	KUNIT_CASE_PARAM(state_is_fine, audit_state_gen_params),
@@ -363,7 +356,8 @@ static struct kunit_case audit_cases[] = {
 
 static struct kunit_suite audit_suite = {
 	.name = "mm_audit",
-	.init = audit_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = audit_cases,
 };
 

@@ -70,7 +70,6 @@ static void freed_page(struct audit_place *p, bool on)
 
 	if (on)
 		refs = folio_ref_count(p->folio);
-	page_ref_unfreeze(&p->folio->page, 1);
 	set_page_count(&p->folio->page, on ? 0 : refs);
 }
 

@@ -58,13 +58,6 @@ static void failure_names_properties(struct kunit *test)
 			   ": -young -dirty other page");
 }
 
-static struct kunit_suite pgtable_probe_suite;
-
-static int pgtable_probe_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &pgtable_probe_suite);
-}
-
 static struct kunit_case pgtable_probe_cases[] = {
 	KUNIT_CASE(probe_finds_its_place),
 	KUNIT_CASE(failure_names_properties),
@@ -73,7 +66,8 @@ static struct kunit_case pgtable_probe_cases[] = {
 
 static struct kunit_suite pgtable_probe_suite = {
 	.name = "pgtable_probe",
-	.init = pgtable_probe_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = pgtable_probe_cases,
 };
 

@@ -6,8 +6,8 @@
  * architecture.
  */
 
-#define PGTABLE_KUNIT_GENERIC
 #include "pte_range.h"
+#include "pte_range_functions.h"
 
 /* The architecture has a function of its own, so the generic one is another. */
 static bool generic_own(enum pte_op_id id)
@@ -53,6 +53,18 @@ static bool generic_own(enum pte_op_id id)
 #define clear_full_ptes		generic_clear_full_ptes
 #define wrprotect_ptes		generic_wrprotect_ptes
 #define clear_young_dirty_ptes	generic_clear_young_dirty_ptes
+#ifdef PGTABLE_KUNIT_HAS_MODIFY_PROT_PTES
+#undef pgtable_kunit_modify_prot_start
+#undef pgtable_kunit_modify_prot_commit
+#define pgtable_kunit_modify_prot_start	generic_modify_prot_start_ptes
+#define pgtable_kunit_modify_prot_commit	generic_modify_prot_commit_ptes
+#endif
+#ifdef PGTABLE_KUNIT_HAS_YOUNG_PTES
+#undef pgtable_kunit_test_and_clear_young
+#undef pgtable_kunit_clear_flush_young
+#define pgtable_kunit_test_and_clear_young generic_test_and_clear_young_ptes
+#define pgtable_kunit_clear_flush_young	generic_clear_flush_young_ptes
+#endif
 #define PTE_OP_TABLE		generic_ops
 #include "pte_op_table.h"
 

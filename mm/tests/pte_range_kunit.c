@@ -131,7 +131,7 @@ static void range_fill(struct pte_ctx *c, unsigned int first,
 /* Every range, with one odd entry. */
 static bool range_each(struct pte_ctx *c, const struct pte_case *pc,
 		       unsigned int first, const struct range_odd *odd,
-		       unsigned int at, unsigned int *combinations)
+		       unsigned int at)
 {
 	struct pte_step step = {
 		.op = pc->id, .flags = pc->flags,
@@ -146,7 +146,7 @@ static bool range_each(struct pte_ctx *c, const struct pte_case *pc,
 			range_fill(c, first, odd, at);
 			if (!pte_step_legal(&c->model, &step))
 				continue;
-			(*combinations)++;
+			pgtable_kunit_tried++;
 			if (pte_op_run(c, &step, true))
 				continue;
 			kunit_err(c->test, "%s, entry %u alone: %s\n", pc->desc,
@@ -179,7 +179,7 @@ static void range_op_every_range(struct kunit *test)
 		&pte_range_generic_backend : &pte_arch_backend;
 	const struct pte_case pc = pte_case_get(backend, test->param_value -
 						(generic ? RANGE_GENERIC : 0));
-	unsigned int end, i, at, combinations = 0, failed = 0;
+	unsigned int end, i, at, failed = 0;
 	struct pte_ctx *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, c);
@@ -198,21 +198,12 @@ static void range_op_every_range(struct kunit *test)
 			/* The end of the table does not depend on bits. */
 			done = end;
 			for (at = 0; at < RANGE_WINDOW; at++) {
-				if (!range_each(c, &pc, firsts[end], odd, at,
-						&combinations) &&
+				if (!range_each(c, &pc, firsts[end], odd, at) &&
 				    ++failed == PGTABLE_KUNIT_ENOUGH)
 					return;
 			}
 		}
 	}
-	PGTABLE_KUNIT_DID(test, combinations, "combinations");
-}
-
-static struct kunit_suite pte_range_suite;
-
-static int pte_range_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &pte_range_suite);
 }
 
 static struct kunit_case pte_range_cases[] = {
@@ -222,7 +213,9 @@ static struct kunit_case pte_range_cases[] = {
 
 static struct kunit_suite pte_range_suite = {
 	.name = "pte_range",
-	.init = pte_range_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
+	.exit = pgtable_kunit_exit,
 	.test_cases = pte_range_cases,
 };
 

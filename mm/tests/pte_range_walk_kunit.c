@@ -70,18 +70,11 @@ static void generic_functions_match_model(struct kunit *test)
 	range_walk(test, &pte_range_generic_backend);
 }
 
-static struct kunit_suite pte_range_walk_suite;
-
 static int pte_range_walk_suite_init(struct kunit_suite *suite)
 {
 	range_walk_reported = false;
 	range_walk_first_seed = seed ?: get_random_u32();
-	return 0;
-}
-
-static int pte_range_walk_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &pte_range_walk_suite);
+	return pgtable_kunit_suite_init(suite);
 }
 
 static struct kunit_case pte_range_walk_cases[] = {
@@ -95,7 +88,7 @@ static struct kunit_case pte_range_walk_cases[] = {
 static struct kunit_suite pte_range_walk_suite = {
 	.name = "pte_range_walk",
 	.suite_init = pte_range_walk_suite_init,
-	.init = pte_range_walk_init,
+	.init = pgtable_kunit_init,
 	.test_cases = pte_range_walk_cases,
 };
 

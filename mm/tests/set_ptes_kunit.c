@@ -240,18 +240,6 @@ static void pte_advance_pfn_carries(struct kunit *test)
 	kunit_info(test, "page frame numbers of %u bits\n", bits);
 }
 
-static struct kunit_suite set_ptes_suite;
-
-static int set_ptes_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &set_ptes_suite);
-
-	if (err)
-		return err;
-	test->priv = pgtable_kunit_table_alloc(test);
-	return 0;
-}
-
 static struct kunit_case set_ptes_cases[] = {
 	KUNIT_CASE_PARAM(set_ptes_consecutive_pages, set_kind_gen_params),
 	KUNIT_CASE_PARAM(set_ptes_atomic, set_kind_gen_params),
@@ -261,7 +249,8 @@ static struct kunit_case set_ptes_cases[] = {
 
 static struct kunit_suite set_ptes_suite = {
 	.name = "set_ptes",
-	.init = set_ptes_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_table_init,
 	.test_cases = set_ptes_cases,
 };
 

@@ -361,18 +361,6 @@ static void swap_in_stays_in_vma(struct kunit *test)
 	swap_in_end(s);
 }
 
-static struct kunit_suite swap_in_suite;
-
-static int swap_in_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &swap_in_suite);
-
-	if (err)
-		return err;
-	test->priv = user_mm_alloc(test);
-	return 0;
-}
-
 static struct kunit_case swap_in_cases[] = {
 	KUNIT_CASE_PARAM(swap_in_at_lowest_address, swap_in_kind_gen_params),
 	KUNIT_CASE_PARAM(swap_in_maps_whole_folio, swap_in_page_gen_params),
@@ -382,7 +370,8 @@ static struct kunit_case swap_in_cases[] = {
 
 static struct kunit_suite swap_in_suite = {
 	.name = "swap_in",
-	.init = swap_in_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = user_mm_init,
 	.test_cases = swap_in_cases,
 };
 

@@ -46,9 +46,6 @@
 #define SWP_UFFD	BIT(2)
 #define SWP_BITS	(SWP_SOFT | SWP_EXCLUSIVE | SWP_UFFD)
 
-/* How many calls the case has made. */
-static unsigned int combinations;
-
 static pte_t swap_pte(unsigned int type, unsigned long offset, unsigned int bits)
 {
 	pte_t pte = swp_entry_to_pte(swp_entry(type, offset));
@@ -110,7 +107,7 @@ static bool swap_expect(struct kunit *test, int idx, int max_nr, int want,
 			    "%s: from entry %d, at most %d, first %016llx",
 			    what, idx, max_nr,
 			    (unsigned long long)pte_val(ptep_get(ptep)));
-	combinations++;
+	pgtable_kunit_tried++;
 	return nr == want;
 }
 
@@ -396,7 +393,7 @@ static bool swap_moves(struct kunit *test, unsigned int type,
 			continue;
 		pte = swap_pte(type, offset, bits);
 		moved = pte_move_swp_offset(pte, delta);
-		combinations++;
+		pgtable_kunit_tried++;
 		if (swap_decodes(moved, type, offset + delta, bits) &&
 		    pte_same(pte_move_swp_offset(moved, -delta), pte) &&
 		    (delta != 1 || pte_same(pte_next_swp_offset(pte), moved)))
@@ -438,25 +435,6 @@ static void pte_move_swp_offset_keeps_rest(struct kunit *test)
 	kunit_info(test, "offsets have %u bits\n", fls64(max));
 }
 
-static struct kunit_suite swap_pte_batch_suite;
-
-static int swap_pte_batch_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &swap_pte_batch_suite);
-
-	if (err)
-		return err;
-	test->priv = pgtable_kunit_table_alloc(test);
-	return 0;
-}
-
-static void swap_pte_batch_exit(struct kunit *test)
-{
-	if (test->status == KUNIT_SUCCESS)
-		PGTABLE_KUNIT_DID(test, combinations, "combinations");
-	combinations = 0;
-}
-
 static struct kunit_case swap_pte_batch_cases[] = {
 	KUNIT_CASE_PARAM(swap_pte_batch_odd_entry, swap_odd_gen_params),
 	KUNIT_CASE(swap_pte_batch_limit),
@@ -469,8 +447,9 @@ static struct kunit_case swap_pte_batch_cases[] = {
 
 static struct kunit_suite swap_pte_batch_suite = {
 	.name = "swap_pte_batch",
-	.init = swap_pte_batch_init,
-	.exit = swap_pte_batch_exit,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_table_init,
+	.exit = pgtable_kunit_exit,
 	.test_cases = swap_pte_batch_cases,
 };
 

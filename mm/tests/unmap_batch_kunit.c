@@ -330,18 +330,6 @@ static void split_into_filled_table(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, splits, "PMDs split");
 }
 
-static struct kunit_suite unmap_batch_suite;
-
-static int unmap_batch_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &unmap_batch_suite);
-
-	if (err)
-		return err;
-	test->priv = user_mm_alloc(test);
-	return 0;
-}
-
 static struct kunit_case unmap_batch_cases[] = {
 	KUNIT_CASE_PARAM(zap_marks_used_once, unmap_order_gen_params),
 	KUNIT_CASE_PARAM(zap_dirty_mapped_till_flush, unmap_order_gen_params),
@@ -351,7 +339,8 @@ static struct kunit_case unmap_batch_cases[] = {
 
 static struct kunit_suite unmap_batch_suite = {
 	.name = "unmap_batch",
-	.init = unmap_batch_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = user_mm_init,
 	.test_cases = unmap_batch_cases,
 };
 

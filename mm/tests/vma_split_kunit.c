@@ -218,11 +218,9 @@ static void vma_split_and_call(struct kunit *test)
 		PGTABLE_KUNIT_DID(test, f->effects, "pages that the advice reached");
 }
 
-static struct kunit_suite vma_split_suite;
-
 static int vma_split_init(struct kunit *test)
 {
-	int err = pgtable_kunit_case_init(test, &vma_split_suite);
+	int err = pgtable_kunit_init(test);
 	struct split_fixture *f;
 
 	if (err)
@@ -245,6 +243,7 @@ static struct kunit_case vma_split_cases[] = {
 
 static struct kunit_suite vma_split_suite = {
 	.name = "vma_split",
+	.suite_init = pgtable_kunit_suite_init,
 	.init = vma_split_init,
 	.test_cases = vma_split_cases,
 };

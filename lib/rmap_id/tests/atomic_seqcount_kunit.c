@@ -213,13 +213,6 @@ static void atomic_seqcount_write_in_irq(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, irq.may_write);
 }
 
-static struct kunit_suite atomic_seqcount_suite;
-
-static int atomic_seqcount_case_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &atomic_seqcount_suite);
-}
-
 static struct kunit_case atomic_seqcount_cases[] = {
 	KUNIT_CASE(atomic_seqcount_write_shared),
 	KUNIT_CASE(atomic_seqcount_write_exclusive),
@@ -231,7 +224,8 @@ static struct kunit_case atomic_seqcount_cases[] = {
 
 static struct kunit_suite atomic_seqcount_suite = {
 	.name = "atomic_seqcount",
-	.init = atomic_seqcount_case_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = atomic_seqcount_cases,
 };
 

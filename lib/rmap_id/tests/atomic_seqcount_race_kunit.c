@@ -438,13 +438,6 @@ static void rmap_id_exclusive_race(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, atomic64_read(&object->sum[i]), 0);
 }
 
-static struct kunit_suite seqcount_race_suite;
-
-static int seqcount_race_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &seqcount_race_suite);
-}
-
 static struct kunit_case seqcount_race_cases[] = {
 	KUNIT_CASE_PARAM(atomic_seqcount_waits, cnt_wait_gen_params),
 	KUNIT_CASE(atomic_seqcount_attempt_in_flight),
@@ -455,7 +448,8 @@ static struct kunit_case seqcount_race_cases[] = {
 
 static struct kunit_suite seqcount_race_suite = {
 	.name = "atomic_seqcount_race",
-	.init = seqcount_race_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = seqcount_race_cases,
 };
 

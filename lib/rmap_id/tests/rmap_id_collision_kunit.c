@@ -288,12 +288,10 @@ static void rmap_id_base_power_of_two(struct kunit *test)
 	}
 }
 
-static struct kunit_suite collision_suite;
-
 static int collision_init(struct kunit *test)
 {
 	combinations = 0;
-	return pgtable_kunit_case_init(test, &collision_suite);
+	return pgtable_kunit_init(test);
 }
 
 static struct kunit_case collision_cases[] = {
@@ -307,6 +305,7 @@ static struct kunit_case collision_cases[] = {
 
 static struct kunit_suite collision_suite = {
 	.name = "rmap_id_collision",
+	.suite_init = pgtable_kunit_suite_init,
 	.init = collision_init,
 	.test_cases = collision_cases,
 };

@@ -480,18 +480,16 @@ static void rmap_id_alloc_all(struct kunit *test)
 	combinations += max;
 }
 
-static struct kunit_suite rmap_id_suite;
-
 static int rmap_id_suite_init(struct kunit_suite *suite)
 {
 	seed = seed ?: get_random_u32();
-	return 0;
+	return pgtable_kunit_suite_init(suite);
 }
 
 static int rmap_id_case_init(struct kunit *test)
 {
 	combinations = 0;
-	return pgtable_kunit_case_init(test, &rmap_id_suite);
+	return pgtable_kunit_init(test);
 }
 
 static void rmap_id_case_exit(struct kunit *test)

@@ -11,6 +11,7 @@ patterns  places in a kernel that look like an earlier bug
 study     what takes many runs: matrix, coverage, benchmarks, the patches of known issues
 report    what is read afterwards: summaries, the HTML page, KCIDB
 dev       this repository: its checks, its documents, the overlay as a patch series
+verb      what a command is
 verbs     the commands: what each does, its module, its variables, --help
 completion  the functions with which bash completes verbs and options
 """

@@ -3,12 +3,13 @@
 
 from collections.abc import Mapping
 
+from .core import command
 from .core.errors import PASSED
 from .core.variables import option
 from .verbs import VERBS
 
 
-def main(_: Mapping[str, str]) -> int:
+def run(_: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
     cases = [
         f"{name}) words='{' '.join([*map(option, verb.variables), '--no-install', '--help'])}';;"
@@ -32,3 +33,8 @@ def main(_: Mapping[str, str]) -> int:
         )
     )
     return PASSED
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("completion", run, environ)

@@ -5,78 +5,31 @@ A module is imported only when its verb runs, so help is quick. What a verb does
 """
 
 import argparse
-import ast
-import importlib
 import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NoReturn
 
 from .core.errors import PASSED, UserError
 from .core.variables import NAMES, SWITCHES, option, statuses
+from .verb import Verb
 
 KERNEL = "KERNEL KDIR PATCH ARCH PAGES FEATURES"
-
-
-@dataclass(frozen=True)
-class Verb:
-    """A command.
-
-    says:     what it does, as one line of a list
-    module:   "name" with a function main(), or "name:function"; it takes the environment and returns the exit status
-    reads:    the variables that it reads, except O and INSTALL
-    example:  arguments that make sense
-    other:    by variable, its meaning if that is special for this verb
-    words:    the variables that plain arguments set, in their order
-    fails:    the meaning of exit status 1, or "" if the command never returns it
-    skips:    whether it returns 4 if all tests were skipped
-    """
-
-    says: str
-    module: str
-    reads: str = ""
-    example: str = ""
-    other: Mapping[str, str] = field(default_factory=dict)
-    words: str = ""
-    fails: str = ""
-    skips: bool = False
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """The variables that it reads, and what they mean."""
-        return {name: self.other.get(name, NAMES[name]) for name in (*self.reads.split(), "O", "INSTALL")}
-
-    @property
-    def about(self) -> str:
-        """The docstring of its module, read without an import."""
-        name = self.module.partition(":")[0]
-        file = Path(__file__).parent.joinpath(*name.split(".")).with_suffix(".py")
-        file = file if file.exists() else file.with_suffix("") / "__init__.py"
-        return ast.get_docstring(ast.parse(file.read_text())) or ""
-
-    def run(self, environ: Mapping[str, str]) -> int:
-        """Import the module, and run the command; returns the exit status."""
-        name, _, function = self.module.partition(":")
-        status: int = getattr(importlib.import_module(f"{__package__}.{name}"), function or "main")(environ)
-        return status
-
 
 GROUPS: Mapping[str, Mapping[str, Verb]] = {
     "Test a kernel": {
         "run": Verb(
             "the KUnit suites; takes what kunit.py run takes",
             "run.launcher",
-            f"{KERNEL} JOBS",
+            f"{KERNEL} BASELINE JOBS",
             "--arch=arm64 'contpte*'",
             fails="a test failed",
         ),
         "kselftest": Verb(
             "the selftests, in a virtual machine",
             "run.kselftest",
-            f"{KERNEL} TARGETS TESTS SUITE HOST AUDIT STRICT KERNEL_ARGS KCONFIG_ADD",
+            f"{KERNEL} BASELINE TARGETS TESTS SUITE HOST AUDIT STRICT KERNEL_ARGS KCONFIG_ADD",
             "--arch arm64 --tests folio_fork",
             fails="a test failed",
             skips=True,
@@ -102,7 +55,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         "matrix": Verb(
             "kernels x architectures x page sizes x flavours, one table",
             "study.matrix",
-            "ONLY FILES KDIR PATCH JOBS MATRIX",
+            "ONLY FILES KDIR PATCH BASELINE JOBS MATRIX",
             "--only '7.3 arm64 *'",
             {"ONLY": "globs of cells, separated by commas: what to run"},
             fails="a test failed, or skips.toml does not allow a skip",
@@ -123,6 +76,14 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             {"ONLY": "a glob of suites and cases, as kunit.py takes it", "BOOT": "no: only read the source"},
             words="SERIES",
             fails="a test fails that did not fail without the series, or no longer runs",
+        ),
+        "debug": Verb(
+            "boots a kernel that stops where a KUnit case begins, with gdb attached",
+            "run.debug",
+            f"{KERNEL} CASE GDB GDB_ARGS KERNEL_ARGS",
+            "contpte.set_ptes_to_table_end --arch arm64",
+            {"ARCH": "arm64 or x86_64 (this machine's)"},
+            words="CASE",
         ),
         "bundle": Verb(
             "kernel and selftests for a lab: image, initramfs, disk", "run.bundle", f"{KERNEL} TESTS", "--arch arm64"
@@ -170,6 +131,13 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             {"A": "a run: its folder below O/runs/, or its name in make results", "B": "another run"},
             fails="a case fails in B and not in A, or ran in A and not in B",
         ),
+        "baseline": Verb(
+            "adds the failures of the last runs to a file; a run with this file fails only for other failures",
+            "report.baseline",
+            "BASELINE A",
+            "--baseline baseline.toml",
+            {"A": "one run: its folder below O/runs/, or its name in make results", "BASELINE": "the file"},
+        ),
         "report": Verb("one HTML page of all results, failures first", "report"),
         "kcidb": Verb("the results as a submission to KCIDB, in a file", "report.kcidb", "ORIGIN KDIR"),
     },
@@ -216,7 +184,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         "bench": Verb(
             "counts and ratios: batches, owners, clearing, write faults",
             "study.bench",
-            f"{KERNEL} ONLY MIB REPEATS",
+            f"{KERNEL} ONLY MIB REPEATS JOBS",
             "--only folio_bench",
             {"ONLY": "one benchmark: folio_bench, atomic_rmw_bench, folio_zero_order, clear_pages or linear_map"},
         ),
@@ -245,7 +213,10 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             {"KDIR": "the kernel tree that has the overlay"},
         ),
         "series": Verb(
-            "the overlay as patches for git am, in out/series", "dev.series.main", "KERNEL KDIR", "--kdir ~/linux"
+            "the overlay as patches for git am, in out/series or, with CORE=1, out/series-core",
+            "dev.series.main",
+            "KERNEL KDIR CORE",
+            "--kdir ~/linux",
         ),
     },
     "This repository": {
@@ -256,6 +227,12 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         ),
         "report-pictures": Verb(
             "the pictures of the report's page in Documentation/", "dev.look:main_pictures", fails="Chromium failed"
+        ),
+        "release": Verb(
+            "checks this commit, tags it as a version, and packs sources and selftests",
+            "dev.release",
+            "VERSION ARCH KERNEL",
+            "--version 1.2.0 --dry-run",
         ),
         "htmldocs": Verb("Documentation/ as HTML", "dev.htmldocs"),
     },
@@ -291,8 +268,9 @@ def parser(name: str) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     for variable, about in verb.variables.items():
-        switch = variable in SWITCHES
-        value = {"nargs": "?", "const": "1"} if switch else {}
+        value = {"nargs": "?", "const": "1"} if variable in SWITCHES else {}
+        if variable == "DRY_RUN":  # the word after it is never its value
+            value = {"action": "store_const", "const": "1"}
         made.add_argument(
             option(variable),
             dest=variable,

@@ -87,13 +87,11 @@ static void rmw_fill_orders(struct kunit *test)
 	}
 }
 
-static struct kunit_suite atomic_rmw_bench_suite;
-
 static int atomic_rmw_bench_init(struct kunit *test)
 {
 	if (!mib)
 		kunit_skip(test, "boot with atomic_rmw_bench.mib=16");
-	return rmw_init(test, &atomic_rmw_bench_suite);
+	return rmw_init(test);
 }
 
 static struct kunit_case atomic_rmw_bench_cases[] = {
@@ -104,6 +102,7 @@ static struct kunit_case atomic_rmw_bench_cases[] = {
 
 static struct kunit_suite atomic_rmw_bench_suite = {
 	.name = "atomic_rmw_bench",
+	.suite_init = pgtable_kunit_suite_init,
 	.init = atomic_rmw_bench_init,
 	.test_cases = atomic_rmw_bench_cases,
 };

@@ -538,13 +538,6 @@ static void fault_flags_decoded(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, pagefault_disabled());
 }
 
-static struct kunit_suite atomic_rmw_fault_suite;
-
-static int atomic_rmw_fault_init(struct kunit *test)
-{
-	return rmw_init(test, &atomic_rmw_fault_suite);
-}
-
 static struct kunit_case atomic_rmw_fault_cases[] = {
 	KUNIT_CASE_PARAM(anonymous_faults, rmw_op_gen_params),
 	KUNIT_CASE(anonymous_64m_halves_faults),
@@ -564,7 +557,8 @@ static struct kunit_case atomic_rmw_fault_cases[] = {
 
 static struct kunit_suite atomic_rmw_fault_suite = {
 	.name = "atomic_rmw_fault",
-	.init = atomic_rmw_fault_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = rmw_init,
 	.test_cases = atomic_rmw_fault_cases,
 };
 

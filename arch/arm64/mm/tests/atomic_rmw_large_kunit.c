@@ -258,13 +258,6 @@ static void load_cost(struct kunit *test)
 	}
 }
 
-static struct kunit_suite atomic_rmw_large_suite;
-
-static int atomic_rmw_large_init(struct kunit *test)
-{
-	return rmw_init(test, &atomic_rmw_large_suite);
-}
-
 static struct kunit_case atomic_rmw_large_cases[] = {
 	KUNIT_CASE(huge_page_faults),
 	KUNIT_CASE(huge_page_without_zero_page),
@@ -278,7 +271,8 @@ static struct kunit_case atomic_rmw_large_cases[] = {
 
 static struct kunit_suite atomic_rmw_large_suite = {
 	.name = "atomic_rmw_large",
-	.init = atomic_rmw_large_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = rmw_init,
 	.test_cases = atomic_rmw_large_cases,
 };
 

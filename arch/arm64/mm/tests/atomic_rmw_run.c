@@ -224,13 +224,12 @@ void rmw_expect(struct kunit *test, unsigned int reads, unsigned int writes)
 /**
  * rmw_init() - begin a case: anonymous memory, readable and writable
  * @test: the test
- * @suite: its suite
  *
  * Return: 0 or -errno.
  */
-int rmw_init(struct kunit *test, const struct kunit_suite *suite)
+int rmw_init(struct kunit *test)
 {
-	int err = pgtable_kunit_case_init(test, suite);
+	int err = pgtable_kunit_init(test);
 	struct rmw_fixture *f;
 
 	if (err)

@@ -38,7 +38,7 @@ struct rmw_fixture {
 	void *data;
 };
 
-int rmw_init(struct kunit *test, const struct kunit_suite *suite);
+int rmw_init(struct kunit *test);
 int rmw_prepare(struct user_run *run);
 void rmw_run(struct kunit *test, u32 insn, unsigned long size,
 	     unsigned long step);

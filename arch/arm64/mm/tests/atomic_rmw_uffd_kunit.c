@@ -169,13 +169,6 @@ static void write_protect_message_access(struct kunit *test)
 		 UFFD_PAGEFAULT_FLAG_WRITE | UFFD_PAGEFAULT_FLAG_WP);
 }
 
-static struct kunit_suite atomic_rmw_uffd_suite;
-
-static int atomic_rmw_uffd_init(struct kunit *test)
-{
-	return rmw_init(test, &atomic_rmw_uffd_suite);
-}
-
 static struct kunit_case atomic_rmw_uffd_cases[] = {
 	KUNIT_CASE(missing_message_access),
 	KUNIT_CASE(write_protect_message_access),
@@ -184,7 +177,8 @@ static struct kunit_case atomic_rmw_uffd_cases[] = {
 
 static struct kunit_suite atomic_rmw_uffd_suite = {
 	.name = "atomic_rmw_uffd",
-	.init = atomic_rmw_uffd_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = rmw_init,
 	.test_cases = atomic_rmw_uffd_cases,
 };
 

@@ -123,6 +123,7 @@ void contpte_model_unfold_partial(struct pte_ctx *f, int start,
 __printf(2, 3)
 bool contpte_check(struct pte_ctx *f, const char *fmt, ...);
 struct pte_ctx *contpte_fixture_alloc(struct kunit *test);
+int contpte_init(struct kunit *test);
 void contpte_ctx_init(struct pte_ctx *c, struct kunit *test);
 void contpte_kernel_mm(struct pte_ctx *f, struct mm_struct *mm);
 

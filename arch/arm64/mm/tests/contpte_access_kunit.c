@@ -203,18 +203,6 @@ static void ptep_set_access_flags_protnone(struct kunit *test)
 	contpte_check(f, "PROT_NONE");
 }
 
-static struct kunit_suite contpte_access_suite;
-
-static int contpte_access_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &contpte_access_suite);
-
-	if (err)
-		return err;
-	test->priv = contpte_fixture_alloc(test);
-	return 0;
-}
-
 static struct kunit_case contpte_access_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(ptep_set_access_flags_folded,
 			      access_state_gen_params, PGTABLE_KUNIT_SLOW),
@@ -226,7 +214,8 @@ static struct kunit_case contpte_access_cases[] = {
 
 static struct kunit_suite contpte_access_suite = {
 	.name = "contpte_access",
-	.init = contpte_access_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = contpte_init,
 	.test_cases = contpte_access_cases,
 };
 

@@ -290,18 +290,6 @@ static void checker_knows_flush(struct kunit *test)
 	contpte_reset(o->f);
 }
 
-static struct kunit_suite contpte_bbm_suite;
-
-static int contpte_bbm_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &contpte_bbm_suite);
-
-	if (err)
-		return err;
-	test->priv = contpte_order_alloc(test);
-	return 0;
-}
-
 static struct kunit_case contpte_bbm_cases[] = {
 	KUNIT_CASE_PARAM(checker_knows_sequence, bbm_sequence_gen_params),
 	KUNIT_CASE_PARAM(checker_knows_flush, bbm_flush_gen_params),
@@ -311,7 +299,8 @@ static struct kunit_case contpte_bbm_cases[] = {
 
 static struct kunit_suite contpte_bbm_suite = {
 	.name = "contpte_bbm",
-	.init = contpte_bbm_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = contpte_order_init,
 	.test_cases = contpte_bbm_cases,
 };
 

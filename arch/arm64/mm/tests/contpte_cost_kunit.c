@@ -76,18 +76,6 @@ static void wrprotect_ptes_of_one_reads_once(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, calls, "entries write-protected");
 }
 
-static struct kunit_suite contpte_cost_suite;
-
-static int contpte_cost_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &contpte_cost_suite);
-
-	if (err)
-		return err;
-	test->priv = contpte_order_alloc(test);
-	return 0;
-}
-
 static struct kunit_case contpte_cost_cases[] = {
 	KUNIT_CASE(set_pte_at_out_of_step_reads_itself),
 	KUNIT_CASE(wrprotect_ptes_of_one_reads_once),
@@ -96,7 +84,8 @@ static struct kunit_case contpte_cost_cases[] = {
 
 static struct kunit_suite contpte_cost_suite = {
 	.name = "contpte_cost",
-	.init = contpte_cost_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = contpte_order_init,
 	.test_cases = contpte_cost_cases,
 };
 

@@ -313,18 +313,6 @@ static void set_pte_at_again_and_again(struct kunit *test)
 	pgtable_kunit_table_check(f->table, "after 1000 times");
 }
 
-static struct kunit_suite contpte_fold_suite;
-
-static int contpte_fold_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &contpte_fold_suite);
-
-	if (err)
-		return err;
-	test->priv = contpte_fixture_alloc(test);
-	return 0;
-}
-
 static struct kunit_case contpte_fold_cases[] = {
 	KUNIT_CASE(set_pte_at_ascending),
 	KUNIT_CASE(set_pte_at_descending),
@@ -342,7 +330,8 @@ static struct kunit_case contpte_fold_cases[] = {
 
 static struct kunit_suite contpte_fold_suite = {
 	.name = "contpte_fold",
-	.init = contpte_fold_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = contpte_init,
 	.test_cases = contpte_fold_cases,
 };
 

@@ -433,18 +433,6 @@ static void ptep_get_lockless_sees_one_state(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, disturbed, "reads of a block that changes");
 }
 
-static struct kunit_suite contpte_hw_suite;
-
-static int contpte_hw_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &contpte_hw_suite);
-
-	if (err)
-		return err;
-	test->priv = contpte_order_alloc(test);
-	return 0;
-}
-
 static struct kunit_case contpte_hw_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(hardware_update_kept, contpte_order_op_gen_params,
 			      PGTABLE_KUNIT_SLOW),
@@ -454,7 +442,8 @@ static struct kunit_case contpte_hw_cases[] = {
 
 static struct kunit_suite contpte_hw_suite = {
 	.name = "contpte_hw",
-	.init = contpte_hw_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = contpte_order_init,
 	.test_cases = contpte_hw_cases,
 };
 

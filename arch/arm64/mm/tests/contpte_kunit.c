@@ -369,18 +369,6 @@ static void flush_tlb_range_too_long(struct kunit *test)
 	}
 }
 
-static struct kunit_suite contpte_suite;
-
-static int contpte_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &contpte_suite);
-
-	if (err)
-		return err;
-	test->priv = contpte_fixture_alloc(test);
-	return 0;
-}
-
 static struct kunit_case contpte_cases[] = {
 	KUNIT_CASE_SLOW(set_ptes_range),
 	KUNIT_CASE(set_ptes_to_table_end),
@@ -397,6 +385,7 @@ static struct kunit_case contpte_cases[] = {
 
 static struct kunit_suite contpte_suite = {
 	.name = "contpte",
+	.suite_init = pgtable_kunit_suite_init,
 	.init = contpte_init,
 	.test_cases = contpte_cases,
 };

@@ -269,18 +269,6 @@ static void kernel_mm_never_converted(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, calls, "functions");
 }
 
-static struct kunit_suite contpte_mixed_suite;
-
-static int contpte_mixed_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &contpte_mixed_suite);
-
-	if (err)
-		return err;
-	test->priv = contpte_fixture_alloc(test);
-	return 0;
-}
-
 static struct kunit_case contpte_mixed_cases[] = {
 	KUNIT_CASE_PARAM(get_and_clear_full_ptes_mixed, mixed_flags_gen_params),
 	KUNIT_CASE_PARAM(wrprotect_ptes_mixed, mixed_flags_gen_params),
@@ -294,7 +282,8 @@ static struct kunit_case contpte_mixed_cases[] = {
 
 static struct kunit_suite contpte_mixed_suite = {
 	.name = "contpte_mixed",
-	.init = contpte_mixed_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = contpte_init,
 	.test_cases = contpte_mixed_cases,
 };
 

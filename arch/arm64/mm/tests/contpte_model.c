@@ -286,3 +286,18 @@ struct pte_ctx *contpte_fixture_alloc(struct kunit *test)
 	contpte_ctx_init(f, test);
 	return f;
 }
+
+/**
+ * contpte_init() - the init of a suite: a window in a table in test->priv
+ * @test: the test
+ *
+ * Return: 0, or an error number.
+ */
+int contpte_init(struct kunit *test)
+{
+	int err = pgtable_kunit_init(test);
+
+	if (!err)
+		test->priv = contpte_fixture_alloc(test);
+	return err;
+}

@@ -50,11 +50,7 @@ static void after_step(struct pgtable_kunit_record *rec,
 		contpte_bbm_write(o->bbm, step->idx, __pte(step->new));
 }
 
-/**
- * contpte_order_alloc() - make a fixture
- * @test: the test that is to own it
- */
-struct contpte_order *contpte_order_alloc(struct kunit *test)
+static struct contpte_order *contpte_order_alloc(struct kunit *test)
 {
 	struct contpte_order *o = kunit_kzalloc(test, sizeof(*o), GFP_KERNEL);
 
@@ -436,4 +432,19 @@ unsigned int contpte_order_first_write(struct contpte_order *o)
 			return at + 1;
 	}
 	return at;
+}
+
+/**
+ * contpte_order_init() - the init of a suite: a recorder in test->priv
+ * @test: the test
+ *
+ * Return: 0, or an error number.
+ */
+int contpte_order_init(struct kunit *test)
+{
+	int err = pgtable_kunit_init(test);
+
+	if (!err)
+		test->priv = contpte_order_alloc(test);
+	return err;
 }

@@ -10,7 +10,7 @@
 
 #include "contpte.h"
 #include "contpte_bbm.h"
-#include "record.h"
+#include "contpte_record.h"
 
 extern const struct pte_backend contpte_recorded_backend;
 
@@ -55,7 +55,7 @@ struct contpte_order {
 	void *data;
 };
 
-struct contpte_order *contpte_order_alloc(struct kunit *test);
+int contpte_order_init(struct kunit *test);
 bool contpte_order_next(struct contpte_order_call *call);
 void contpte_order_fill(struct contpte_order *o, unsigned int mask, bool used);
 bool contpte_order_hardware(struct contpte_order *o, int idx, bool dirty);

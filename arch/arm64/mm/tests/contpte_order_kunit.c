@@ -401,18 +401,6 @@ static void ptep_get_of_batches(struct kunit *test)
 	}
 }
 
-static struct kunit_suite contpte_order_suite;
-
-static int contpte_order_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &contpte_order_suite);
-
-	if (err)
-		return err;
-	test->priv = contpte_order_alloc(test);
-	return 0;
-}
-
 static struct kunit_case contpte_order_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(op_order, contpte_order_op_gen_params,
 			      PGTABLE_KUNIT_SLOW),
@@ -428,6 +416,7 @@ static struct kunit_case contpte_order_cases[] = {
 
 static struct kunit_suite contpte_order_suite = {
 	.name = "contpte_order",
+	.suite_init = pgtable_kunit_suite_init,
 	.init = contpte_order_init,
 	.test_cases = contpte_order_cases,
 };

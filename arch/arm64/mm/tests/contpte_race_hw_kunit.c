@@ -319,14 +319,13 @@ static void race_hw_check_alone(struct kunit *test, struct race_hw *hw,
  */
 static void range_op_races_hw(struct kunit *test)
 {
-	unsigned long limit = jiffies + RACE_ANSWER_JIFFIES;
-	unsigned long end = jiffies + RACE_JIFFIES(10);
 	const struct race_hw_op *op = test->param_value;
 	struct pte_ctx *f = test->priv;
 	struct race_hw_seen seen = {};
 	struct task_struct *task;
 	struct race_hw *hw;
 	bool ok = true;
+	unsigned long start;
 	unsigned int i;
 
 	race_needs_cpus(test);
@@ -335,9 +334,9 @@ static void range_op_races_hw(struct kunit *test)
 	hw->f = f;
 	task = race_thread(test, race_next_cpu(-1), race_hw_thread, hw);
 
-	while (ok && (time_before(jiffies, end) ||
-		      ((!seen.young || !seen.dirty) &&
-		       time_before(jiffies, limit)))) {
+	start = jiffies;
+	while (ok && pgtable_kunit_race_on(start, RACE_JIFFIES(10),
+					   seen.young && seen.dirty)) {
 		pte_t returned;
 
 		race_hw_fill(hw, op);
@@ -520,18 +519,6 @@ static void range_op_hw_at_each_instruction(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, seen.dirty, "entries made dirty");
 }
 
-static struct kunit_suite contpte_race_hw_suite;
-
-static int contpte_race_hw_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &contpte_race_hw_suite);
-
-	if (err)
-		return err;
-	test->priv = contpte_fixture_alloc(test);
-	return 0;
-}
-
 static struct kunit_case contpte_race_hw_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(range_op_hw_at_each_instruction,
 			      race_hw_op_gen_params, PGTABLE_KUNIT_SLOW),
@@ -541,7 +528,8 @@ static struct kunit_case contpte_race_hw_cases[] = {
 
 static struct kunit_suite contpte_race_hw_suite = {
 	.name = "contpte_race_hw",
-	.init = contpte_race_hw_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = contpte_init,
 	.test_cases = contpte_race_hw_cases,
 };
 

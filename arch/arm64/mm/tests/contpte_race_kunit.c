@@ -564,11 +564,9 @@ static void ptep_get_lockless_races_fold(struct kunit *test)
 	pgtable_kunit_table_check(f->table, "after the race");
 }
 
-static struct kunit_suite contpte_race_suite;
-
 static int contpte_race_init(struct kunit *test)
 {
-	int err = pgtable_kunit_case_init(test, &contpte_race_suite);
+	int err = pgtable_kunit_init(test);
 
 	if (err)
 		return err;
@@ -589,6 +587,7 @@ static struct kunit_case contpte_race_cases[] = {
 
 static struct kunit_suite contpte_race_suite = {
 	.name = "contpte_race",
+	.suite_init = pgtable_kunit_suite_init,
 	.init = contpte_race_init,
 	.test_cases = contpte_race_cases,
 };

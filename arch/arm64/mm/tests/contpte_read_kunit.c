@@ -134,18 +134,6 @@ static void ptep_get_unfolded(struct kunit *test)
 	contpte_check(f, "unfolded");
 }
 
-static struct kunit_suite contpte_read_suite;
-
-static int contpte_read_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &contpte_read_suite);
-
-	if (err)
-		return err;
-	test->priv = contpte_fixture_alloc(test);
-	return 0;
-}
-
 static struct kunit_case contpte_read_cases[] = {
 	KUNIT_CASE_PARAM(ptep_get_folded, read_kind_gen_params),
 	KUNIT_CASE_PARAM(ptep_get_unfolded, read_kind_gen_params),
@@ -154,7 +142,8 @@ static struct kunit_case contpte_read_cases[] = {
 
 static struct kunit_suite contpte_read_suite = {
 	.name = "contpte_read",
-	.init = contpte_read_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = contpte_init,
 	.test_cases = contpte_read_cases,
 };
 

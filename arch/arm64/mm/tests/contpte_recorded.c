@@ -18,7 +18,7 @@
 #include <linux/compiler.h>
 #include <linux/export.h>
 
-#include "record.h"
+#include "contpte_record.h"
 
 #undef READ_ONCE
 #define READ_ONCE(x)							\
@@ -87,9 +87,9 @@ do {									\
 })
 
 #include "contpte_recorded_names.h"
+#include "contpte_recorded.h"
 
-#define PGTABLE_KUNIT_RECORD
-#include "compat.h"
+#include "pgtable_kunit.h"
 
 #include "contpte_recorded_access_flags.h"
 

@@ -435,11 +435,9 @@ static void mremap_invalidates_once(struct kunit *test)
 	vma_check(f, "moved");
 }
 
-static struct kunit_suite contpte_vma_suite;
-
 static int contpte_vma_init(struct kunit *test)
 {
-	int err = pgtable_kunit_case_init(test, &contpte_vma_suite);
+	int err = pgtable_kunit_init(test);
 	struct vma_fixture *f;
 
 	if (err)
@@ -466,6 +464,7 @@ static struct kunit_case contpte_vma_cases[] = {
 
 static struct kunit_suite contpte_vma_suite = {
 	.name = "contpte_vma",
+	.suite_init = pgtable_kunit_suite_init,
 	.init = contpte_vma_init,
 	.test_cases = contpte_vma_cases,
 };

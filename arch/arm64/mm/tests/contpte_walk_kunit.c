@@ -192,18 +192,16 @@ static void walk_shortens_sequence(struct kunit *test)
 	}
 }
 
-static struct kunit_suite contpte_walk_suite;
-
 static int contpte_walk_suite_init(struct kunit_suite *suite)
 {
 	walk_reported = false;
 	walk_first_seed = seed ?: get_random_u32();
-	return 0;
+	return pgtable_kunit_suite_init(suite);
 }
 
 static int contpte_walk_init(struct kunit *test)
 {
-	int err = pgtable_kunit_case_init(test, &contpte_walk_suite);
+	int err = pgtable_kunit_init(test);
 	struct walk *w;
 
 	if (err)

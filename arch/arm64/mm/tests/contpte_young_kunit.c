@@ -156,18 +156,6 @@ static void young_op_beside_nonpresent(struct kunit *test)
 	}
 }
 
-static struct kunit_suite contpte_young_suite;
-
-static int contpte_young_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &contpte_young_suite);
-
-	if (err)
-		return err;
-	test->priv = contpte_fixture_alloc(test);
-	return 0;
-}
-
 static struct kunit_case contpte_young_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(young_op_matches_model, young_op_gen_params,
 			      PGTABLE_KUNIT_SLOW),
@@ -177,7 +165,8 @@ static struct kunit_case contpte_young_cases[] = {
 
 static struct kunit_suite contpte_young_suite = {
 	.name = "contpte_young",
-	.init = contpte_young_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = contpte_init,
 	.test_cases = contpte_young_cases,
 };
 

@@ -30,10 +30,29 @@ struct lmap_range {
 	bool pages_only;
 };
 
+/* Changes of the fixmap that are kept. All others are only counted. */
+#define LMAP_FIXMAPS	2048
+
+/**
+ * struct lmap_fixmap - a record of the fixmap slots of page tables
+ * @nr: number of changes
+ * @change: the first LMAP_FIXMAPS of them; @phys is 0 for a clear
+ */
+struct lmap_fixmap {
+	unsigned int nr;
+	struct {
+		unsigned int slot;
+		phys_addr_t phys;
+	} change[LMAP_FIXMAPS];
+};
+
+struct lmap_fixmap *lmap_fixmap_record(struct kunit *test);
+void lmap_free_table(void *table, unsigned int shift);
+
 struct lmap_fixture {
 	struct kunit *test;
 	struct mm_struct *mm;
-	struct pgtable_kunit_fixmap *fixmap;
+	struct lmap_fixmap *fixmap;
 	struct lmap_level level[LMAP_MAX_LEVELS];	/* from the top */
 	unsigned int levels;
 	unsigned int tables[LMAP_MAX_LEVELS];	/* that exist, by level */
@@ -53,7 +72,7 @@ struct lmap_fixture {
 #define LMAP_PMD_TABLE	LMAP_PUD_BLOCK
 #define LMAP_PTE_TABLE	PMD_SIZE
 
-int lmap_init(struct kunit *test, const struct kunit_suite *suite);
+int lmap_init(struct kunit *test);
 void lmap_create(struct lmap_fixture *f, const struct lmap_range *range);
 void lmap_check(struct lmap_fixture *f);
 void lmap_check_fixmap(struct lmap_fixture *f);

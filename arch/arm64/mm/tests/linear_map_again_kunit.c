@@ -158,13 +158,6 @@ static void __init create_pgd_mapping_dirty_pages(struct kunit *test)
 	lmap_check_fixmap(f);
 }
 
-static struct kunit_suite linear_map_again_suite;
-
-static int linear_map_again_init(struct kunit *test)
-{
-	return lmap_init(test, &linear_map_again_suite);
-}
-
 static struct kunit_case __refdata linear_map_again_cases[] = {
 	KUNIT_CASE(create_pgd_mapping_existing_table),
 	KUNIT_CASE(create_pgd_mapping_same_range),
@@ -176,7 +169,8 @@ static struct kunit_case __refdata linear_map_again_cases[] = {
 
 static struct kunit_suite linear_map_again_suite = {
 	.name = "linear_map_again",
-	.init = linear_map_again_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = lmap_init,
 	.test_cases = linear_map_again_cases,
 };
 

@@ -404,13 +404,6 @@ static void free_page_not_mapped(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, freed, "pages that were freed");
 }
 
-static struct kunit_suite linear_map_booted_suite;
-
-static int linear_map_booted_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &linear_map_booted_suite);
-}
-
 static struct kunit_case linear_map_booted_cases[] = {
 	KUNIT_CASE(memory_mapped_to_itself),
 	KUNIT_CASE(nothing_else_mapped),
@@ -424,7 +417,8 @@ static struct kunit_case linear_map_booted_cases[] = {
 
 static struct kunit_suite linear_map_booted_suite = {
 	.name = "linear_map_booted",
-	.init = linear_map_booted_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = linear_map_booted_cases,
 };
 

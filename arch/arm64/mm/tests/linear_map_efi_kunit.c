@@ -129,13 +129,11 @@ static void runtime_service_called(struct kunit *test)
 	KUNIT_EXPECT_LE(test, time.month, 12);
 }
 
-static struct kunit_suite linear_map_efi_suite;
-
 static int linear_map_efi_init(struct kunit *test)
 {
 	if (!efi_enabled(EFI_RUNTIME_SERVICES))
 		kunit_skip(test, "needs a machine with firmware");
-	return pgtable_kunit_case_init(test, &linear_map_efi_suite);
+	return pgtable_kunit_init(test);
 }
 
 static struct kunit_case linear_map_efi_cases[] = {
@@ -147,6 +145,7 @@ static struct kunit_case linear_map_efi_cases[] = {
 
 static struct kunit_suite linear_map_efi_suite = {
 	.name = "linear_map_efi",
+	.suite_init = pgtable_kunit_suite_init,
 	.init = linear_map_efi_init,
 	.test_cases = linear_map_efi_cases,
 };

@@ -120,13 +120,6 @@ static void __init create_pgd_mapping_range(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, f->fixmap->nr, "changes of the fixmap");
 }
 
-static struct kunit_suite linear_map_suite;
-
-static int linear_map_init(struct kunit *test)
-{
-	return lmap_init(test, &linear_map_suite);
-}
-
 static struct kunit_case __refdata linear_map_cases[] = {
 	KUNIT_CASE_PARAM(create_pgd_mapping_range, lmap_range_gen_params),
 	{}
@@ -134,7 +127,8 @@ static struct kunit_case __refdata linear_map_cases[] = {
 
 static struct kunit_suite linear_map_suite = {
 	.name = "linear_map",
-	.init = linear_map_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = lmap_init,
 	.test_cases = linear_map_cases,
 };
 

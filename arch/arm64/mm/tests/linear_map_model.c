@@ -130,7 +130,7 @@ static void lmap_check_table(struct lmap_fixture *f, unsigned int level,
 		lmap_check_table(f, level + 1, next, virt, PTRS_PER_PTE);
 		f->tables[level + 1]++;
 		table[i] = 0;
-		pgtable_kunit_free_table(next, f->level[level + 1].shift);
+		lmap_free_table(next, f->level[level + 1].shift);
 	}
 }
 
@@ -150,11 +150,11 @@ static void lmap_free(void *data)
 void lmap_check_fixmap(struct lmap_fixture *f)
 {
 	unsigned int sets[FIX_PGD - FIX_PTE + 1] = {}, open[LMAP_MAX_LEVELS];
-	struct pgtable_kunit_fixmap *fixmap = f->fixmap;
+	struct lmap_fixmap *fixmap = f->fixmap;
 	struct kunit *test = f->test;
 	unsigned int depth = 0, i;
 
-	KUNIT_ASSERT_LE_MSG(test, fixmap->nr, PGTABLE_KUNIT_FIXMAPS,
+	KUNIT_ASSERT_LE_MSG(test, fixmap->nr, LMAP_FIXMAPS,
 			    "%s: %u changes of the fixmap, %u tables of PTEs",
 			    f->range->desc, fixmap->nr,
 			    f->tables[f->levels - 1]);
@@ -225,13 +225,12 @@ void lmap_check(struct lmap_fixture *f)
 /**
  * lmap_init() - begin a case: an empty mm, and a record of the fixmap
  * @test: the test
- * @suite: its suite
  *
  * Return: 0 or -errno.
  */
-int lmap_init(struct kunit *test, const struct kunit_suite *suite)
+int lmap_init(struct kunit *test)
 {
-	int err = pgtable_kunit_case_init(test, suite);
+	int err = pgtable_kunit_init(test);
 	struct lmap_fixture *f;
 
 	if (err)
@@ -247,6 +246,6 @@ int lmap_init(struct kunit *test, const struct kunit_suite *suite)
 	KUNIT_ASSERT_NOT_NULL(test, f->mm);
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, lmap_free, f->mm));
-	f->fixmap = pgtable_kunit_fixmap_record(test);
+	f->fixmap = lmap_fixmap_record(test);
 	return 0;
 }

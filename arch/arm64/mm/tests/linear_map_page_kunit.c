@@ -253,13 +253,6 @@ static void vmalloc_same_address(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, nr, "areas freed, and others allocated");
 }
 
-static struct kunit_suite linear_map_page_suite;
-
-static int linear_map_page_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &linear_map_page_suite);
-}
-
 static struct kunit_case linear_map_page_cases[] = {
 	KUNIT_CASE(set_direct_map_each_page),
 	KUNIT_CASE(set_memory_ro_and_alias),
@@ -270,7 +263,8 @@ static struct kunit_case linear_map_page_cases[] = {
 
 static struct kunit_suite linear_map_page_suite = {
 	.name = "linear_map_page",
-	.init = linear_map_page_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = linear_map_page_cases,
 };
 

@@ -28,12 +28,12 @@
 #include "linear_map.h"
 
 /* Counts how often a slot of the fixmap was set. */
-static unsigned int plug_sets(struct pgtable_kunit_fixmap *fixmap,
+static unsigned int plug_sets(struct lmap_fixmap *fixmap,
 			      unsigned int slot)
 {
 	unsigned int i, sets = 0;
 
-	for (i = 0; i < min(fixmap->nr, PGTABLE_KUNIT_FIXMAPS); i++)
+	for (i = 0; i < min(fixmap->nr, LMAP_FIXMAPS); i++)
 		sets += fixmap->change[i].slot == slot &&
 			fixmap->change[i].phys;
 	return sets;
@@ -61,14 +61,14 @@ KUNIT_ARRAY_PARAM(plug, plug_sections, plug_desc);
 static void arch_add_memory_mapped(struct kunit *test)
 {
 	unsigned int sections = *(const unsigned int *)test->param_value;
-	struct pgtable_kunit_fixmap *fixmap;
+	struct lmap_fixmap *fixmap;
 	unsigned long tables = 0;
 	struct lmap_area area;
 
 	lmap_area_init(&area, test, lmap_area_large());
 	if (sections)
 		area.size = sections * BIT(SECTION_SIZE_BITS);
-	fixmap = pgtable_kunit_fixmap_record(test);
+	fixmap = lmap_fixmap_record(test);
 	KUNIT_ASSERT_EQ(test, 0, lmap_area_plug(&area));
 	if (lmap_by_pages())
 		tables = area.size / PMD_SIZE;
@@ -201,13 +201,6 @@ static void add_memory_written(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, lmap_leaf(&init_mm, (unsigned long)first).val);
 }
 
-static struct kunit_suite linear_map_plug_suite;
-
-static int linear_map_plug_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &linear_map_plug_suite);
-}
-
 static struct kunit_case linear_map_plug_cases[] = {
 	KUNIT_CASE_PARAM(arch_add_memory_mapped, plug_gen_params),
 	KUNIT_CASE(arch_add_memory_no_memory),
@@ -217,7 +210,8 @@ static struct kunit_case linear_map_plug_cases[] = {
 
 static struct kunit_suite linear_map_plug_suite = {
 	.name = "linear_map_plug",
-	.init = linear_map_plug_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = linear_map_plug_cases,
 };
 

@@ -155,13 +155,11 @@ static void set_memory_valid_part_of_invalid(struct kunit *test)
 	lmap_area_unplug(&area);
 }
 
-static struct kunit_suite linear_map_split_suite;
-
 static int linear_map_split_init(struct kunit *test)
 {
 	if (!can_set_direct_map())
 		kunit_skip(test, "pages of this boot never change their permissions");
-	return pgtable_kunit_case_init(test, &linear_map_split_suite);
+	return pgtable_kunit_init(test);
 }
 
 static struct kunit_case linear_map_split_cases[] = {
@@ -173,6 +171,7 @@ static struct kunit_case linear_map_split_cases[] = {
 
 static struct kunit_suite linear_map_split_suite = {
 	.name = "linear_map_split",
+	.suite_init = pgtable_kunit_suite_init,
 	.init = linear_map_split_init,
 	.test_cases = linear_map_split_cases,
 };

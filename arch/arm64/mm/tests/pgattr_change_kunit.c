@@ -83,13 +83,6 @@ static void pgattr_change_is_safe_rule(struct kunit *test)
 			change->safe);
 }
 
-static struct kunit_suite pgattr_change_suite;
-
-static int pgattr_change_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &pgattr_change_suite);
-}
-
 static struct kunit_case pgattr_change_cases[] = {
 	KUNIT_CASE_PARAM(pgattr_change_is_safe_rule, pgattr_change_gen_params),
 	{}
@@ -97,7 +90,8 @@ static struct kunit_case pgattr_change_cases[] = {
 
 static struct kunit_suite pgattr_change_suite = {
 	.name = "pgattr_change",
-	.init = pgattr_change_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = pgattr_change_cases,
 };
 

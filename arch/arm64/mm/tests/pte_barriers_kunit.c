@@ -138,18 +138,6 @@ static void set_ptes_in_lazy_mode(struct kunit *test)
 }
 #endif
 
-static struct kunit_suite pte_barriers_suite;
-
-static int pte_barriers_init(struct kunit *test)
-{
-	int err = pgtable_kunit_case_init(test, &pte_barriers_suite);
-
-	if (err)
-		return err;
-	test->priv = pgtable_kunit_table_alloc(test);
-	return 0;
-}
-
 static struct kunit_case pte_barriers_cases[] = {
 	KUNIT_CASE(set_ptes_in_lazy_mode),
 	{}
@@ -157,7 +145,8 @@ static struct kunit_case pte_barriers_cases[] = {
 
 static struct kunit_suite pte_barriers_suite = {
 	.name = "pte_barriers",
-	.init = pte_barriers_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_table_init,
 	.test_cases = pte_barriers_cases,
 };
 

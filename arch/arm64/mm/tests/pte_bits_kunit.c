@@ -512,13 +512,6 @@ static void pte_present_evaluates_once(struct kunit *test)
 	pgtable_kunit_stale_issue(test, 3);
 }
 
-static struct kunit_suite pte_bits_suite;
-
-static int pte_bits_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &pte_bits_suite);
-}
-
 static struct kunit_case pte_bits_cases[] = {
 	KUNIT_CASE_PARAM(pte_helper_changes_bits, helper_gen_params),
 	KUNIT_CASE_PARAM(pte_predicate_reads_bits, predicate_gen_params),
@@ -532,7 +525,8 @@ static struct kunit_case pte_bits_cases[] = {
 
 static struct kunit_suite pte_bits_suite = {
 	.name = "pte_bits",
-	.init = pte_bits_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = pte_bits_cases,
 };
 

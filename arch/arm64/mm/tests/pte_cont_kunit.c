@@ -377,13 +377,6 @@ static void pmdp_test_and_clear_young_alone(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, aged, "PMDs aged");
 }
 
-static struct kunit_suite pte_cont_suite;
-
-static int pte_cont_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &pte_cont_suite);
-}
-
 static struct kunit_case pte_cont_cases[] = {
 	KUNIT_CASE(pte_cont_addr_end_of_block),
 	KUNIT_CASE(cont_pte_geometry),
@@ -397,7 +390,8 @@ static struct kunit_case pte_cont_cases[] = {
 
 static struct kunit_suite pte_cont_suite = {
 	.name = "pte_cont",
-	.init = pte_cont_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = pte_cont_cases,
 };
 

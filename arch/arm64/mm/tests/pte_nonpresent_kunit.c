@@ -466,13 +466,6 @@ static void folio_referenced_device_exclusive(struct kunit *test)
 
 #endif /* CONFIG_DEVICE_PRIVATE */
 
-static struct kunit_suite pte_nonpresent_suite;
-
-static int pte_nonpresent_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &pte_nonpresent_suite);
-}
-
 static struct kunit_case pte_nonpresent_cases[] = {
 	KUNIT_CASE_PARAM(set_pte_at_nonpresent, nonpresent_kind_gen_params),
 	KUNIT_CASE(set_pte_at_offset_bits),
@@ -487,7 +480,8 @@ static struct kunit_case pte_nonpresent_cases[] = {
 
 static struct kunit_suite pte_nonpresent_suite = {
 	.name = "pte_nonpresent",
-	.init = pte_nonpresent_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = pte_nonpresent_cases,
 };
 

@@ -220,13 +220,6 @@ static void tlb_flush_unshared_table(struct kunit *test)
 #endif
 }
 
-static struct kunit_suite tlb_gather_suite;
-
-static int tlb_gather_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &tlb_gather_suite);
-}
-
 static struct kunit_case tlb_gather_cases[] = {
 	KUNIT_CASE(tlb_flush_level_of_entries),
 	KUNIT_CASE_PARAM(tlb_flush_unshared_table, gather_full_gen_params),
@@ -235,7 +228,8 @@ static struct kunit_case tlb_gather_cases[] = {
 
 static struct kunit_suite tlb_gather_suite = {
 	.name = "tlb_gather",
-	.init = tlb_gather_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = tlb_gather_cases,
 };
 

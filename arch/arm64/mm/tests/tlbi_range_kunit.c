@@ -137,7 +137,6 @@ static void madvise_largest_range(struct kunit *test)
 			(unsigned int __user *)(addr + size / 2),
 			(unsigned int __user *)(addr + size - PAGE_SIZE),
 		};
-
 		unsigned int __user *after = (unsigned int __user *)(addr + size);
 
 		for (page = 0; page < ARRAY_SIZE(at); page++)
@@ -158,13 +157,6 @@ static void madvise_largest_range(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, nr, "pages freed");
 }
 
-static struct kunit_suite tlbi_range_suite;
-
-static int tlbi_range_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &tlbi_range_suite);
-}
-
 static struct kunit_case tlbi_range_cases[] = {
 	KUNIT_CASE(flush_tlb_range_op_steps_add_up),
 	KUNIT_CASE(madvise_largest_range),
@@ -173,7 +165,8 @@ static struct kunit_case tlbi_range_cases[] = {
 
 static struct kunit_suite tlbi_range_suite = {
 	.name = "tlbi_range",
-	.init = tlbi_range_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = tlbi_range_cases,
 };
 

@@ -333,13 +333,6 @@ NAPOT_SKIPPED(napot_set_and_clear)
 NAPOT_SKIPPED(napot_translates)
 #endif
 
-static struct kunit_suite napot_pte_suite;
-
-static int napot_pte_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &napot_pte_suite);
-}
-
 static struct kunit_case napot_pte_cases[] = {
 	KUNIT_CASE(napot_get_and_clear_nonpresent),
 	KUNIT_CASE(napot_clear_nonpresent),
@@ -351,7 +344,8 @@ static struct kunit_case napot_pte_cases[] = {
 
 static struct kunit_suite napot_pte_suite = {
 	.name = "napot_pte",
-	.init = napot_pte_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.test_cases = napot_pte_cases,
 };
 

@@ -255,13 +255,6 @@ static void get_and_clear_keeps_dirty(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, i, "entries taken");
 }
 
-static struct kunit_suite pte_walker_suite;
-
-static int pte_walker_init(struct kunit *test)
-{
-	return pgtable_kunit_case_init(test, &pte_walker_suite);
-}
-
 static struct kunit_case pte_walker_cases[] = {
 	KUNIT_CASE(walker_plain_write_loses),
 	KUNIT_CASE(wrprotect_keeps_dirty),
@@ -272,7 +265,8 @@ static struct kunit_case pte_walker_cases[] = {
 
 static struct kunit_suite pte_walker_suite = {
 	.name = "pte_walker",
-	.init = pte_walker_init,
+	.suite_init = pgtable_kunit_suite_init,
+	.init = pgtable_kunit_init,
 	.exit = walker_exit,
 	.test_cases = pte_walker_cases,
 };

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..core import dry
 from ..core.errors import UserError
 from ..core.lock import held
 from ..kernel import toolchain
@@ -46,7 +47,7 @@ def packages(arch: str, names: Sequence[str], cache: Path) -> Path:
     """The folder with the unpacked Debian packages `names` for `arch`. Packages that are missing there are fetched."""
     target = cache / "guest" / arch
     missing = [name for name in names if not (target / name).exists()]
-    if missing:
+    if missing and not dry.instead("fetch", f"{', '.join(missing)} into {target}"):
         with held(cache / "lock", "it fetches programs for the virtual machine"):
             archive = Archive(cache / f"apt-{arch}", DEBIAN[arch])
             archive.fetch([name for name in missing if not (target / name).exists()], target)

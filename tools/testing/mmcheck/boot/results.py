@@ -14,6 +14,9 @@ from . import console
 from .console import UNNAMED, Console
 
 STATES = ("passed", "failed", "skipped")
+KNOWN = "known"
+"""The state of a failure that the user's baseline lists. Only run/baseline.py gives it."""
+
 NO_END = "the console does not say how it ended"
 OUTSIDE = "it failed outside of its cases"
 
@@ -30,7 +33,7 @@ class Case:
 
     suite:   a KUnit suite, or a program of the selftests
     name:    the case; "" is the suite itself, if it failed outside of its cases
-    state:   one of STATES
+    state:   one of STATES, or KNOWN
     seconds: by the clock of the kernel that ran it
     text:    the reason of a skip; the output of test and kernel for a failure; for a pass, lines on stale known issues
     splat:   whether the kernel warned or died
@@ -42,6 +45,16 @@ class Case:
     seconds: float = 0.0
     text: list[str] = field(default_factory=list)
     splat: bool = False
+
+    @property
+    def full(self) -> str:
+        """Its full name, `suite.case`; only the suite if it failed outside of its cases."""
+        return f"{self.suite}.{self.name}" if self.name else self.suite
+
+    @property
+    def remarks(self) -> list[str]:
+        """What to print about a case that passed: a known issue is stale, a known failure is fixed."""
+        return list(dict.fromkeys([*self.text[:1], *self.text[-1:]])) if self.state == "passed" else []
 
 
 class Reader:
@@ -218,9 +231,9 @@ def reason(said: Sequence[str]) -> str:
 
 
 def counts(cases: Iterable[Case]) -> dict[str, int]:
-    """How many cases have each state."""
+    """How many cases have each state; KNOWN is counted only if there are any."""
     states = [case.state for case in cases]
-    return {state: states.count(state) for state in STATES}
+    return {state: states.count(state) for state in (*STATES, KNOWN) if state in STATES or state in states}
 
 
 def summary(cases: Sequence[Case]) -> str:
@@ -231,11 +244,14 @@ def summary(cases: Sequence[Case]) -> str:
 def status(cases: Sequence[Case]) -> int:
     """The exit status of kselftest: 0, or 1 if a case failed, or 4 if all were skipped."""
     number = counts(cases)
-    return 1 if number["failed"] else 0 if number["passed"] else 4
+    return 1 if number["failed"] else 0 if number["passed"] or number.get(KNOWN) else 4
 
 
 def junit(cases: Sequence[Case], title: str) -> bytes:
-    """The cases as JUnit XML: one testsuite per suite, with times, classes, and the text of failures."""
+    """The cases as JUnit XML: one testsuite per suite, with times, classes, and the text of failures.
+
+    A known failure is a skip: JUnit has no other state that leaves a pipeline green and shows the reason.
+    """
     root = ElementTree.Element("testsuites", {"name": title, **_totals(cases)})
     for suite in dict.fromkeys(case.suite for case in cases):
         own = [case for case in cases if case.suite == suite]
@@ -247,6 +263,9 @@ def junit(cases: Sequence[Case], title: str) -> bytes:
             text = printable("\n".join(case.text))
             if case.state == "skipped":
                 ElementTree.SubElement(test, "skipped", message=text)
+            elif case.state == KNOWN:
+                ElementTree.SubElement(test, "skipped", message=printable(case.text[0]))
+                ElementTree.SubElement(test, "system-out").text = text
             elif case.state == "failed":
                 first = printable(case.text[0]) if case.text else ""
                 kind = "splat" if case.splat else "failure"
@@ -261,7 +280,7 @@ def _totals(cases: Sequence[Case]) -> dict[str, str]:
     return {
         "tests": str(len(cases)),
         "failures": str(number["failed"]),
-        "skipped": str(number["skipped"]),
+        "skipped": str(number["skipped"] + number.get(KNOWN, 0)),
         "time": f"{seconds:.3f}",
     }
 

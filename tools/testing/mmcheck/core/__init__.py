@@ -3,6 +3,7 @@
 
 command    what all commands share: errors, interrupts, exit statuses
 disk       writes files in one step
+dry        DRY_RUN=1: says what a command would do, and does nothing
 errors     exit statuses, and the error whose cause the user can change
 git        temporary repositories, and questions to repositories of the user
 lock       one run at a time in one folder

@@ -11,7 +11,9 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from . import dry
 from .errors import INTERRUPTED, NO_VERDICT, UserError
+from .settings import out_of
 from .variables import NAMES
 
 LOG = "mmcheck-error.log"
@@ -34,7 +36,8 @@ def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, 
     try:
         check_names(given_to_make(environ.get("MAKEFLAGS", "")))
         # An empty FEATURES= means no features.
-        return body({key: value for key, value in environ.items() if value or key == "FEATURES"})
+        given = {key: value for key, value in environ.items() if value or key == "FEATURES"}
+        return dry.listed(lambda: body(given), out_of(given)) if dry.wanted(given) else body(given)
     except UserError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return NO_VERDICT

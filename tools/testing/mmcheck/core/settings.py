@@ -12,7 +12,7 @@ from .errors import UserError
 PROJECT = Path(__file__).resolve().parents[4]
 """The root of this repository, which is the overlay."""
 
-VARIABLES = ("KERNEL", "KDIR", "PATCH", "ARCH", "PAGES", "FEATURES", "O")
+VARIABLES = ("KERNEL", "KDIR", "PATCH", "ARCH", "PAGES", "FEATURES", "BASELINE", "O")
 PAGE_SIZES = ("4K", "16K", "64K")
 FEATURES = ("atomic_rmw",)
 """Features that the overlay can add to a kernel in addition to its tests."""
@@ -66,6 +66,14 @@ def features(environ: Mapping[str, str], own_tree: bool) -> tuple[str, ...]:
         if name not in FEATURES:
             raise UserError(f"FEATURES={name}: use {', '.join(FEATURES)}, or nothing")
     return tuple(sorted(set(wanted.replace(",", " ").split())))
+
+
+def whole(environ: Mapping[str, str], name: str, default: int, what: str = "") -> int:
+    """A variable as a whole number above 0; `what` is counted. Raises UserError if it is no such number."""
+    given = environ.get(name) or str(default)
+    if not re.fullmatch(r"0*[1-9][0-9]{0,14}", given):
+        raise UserError(f"{name}={given}: use a whole number above 0{f' ({what})' if what else ''}")
+    return int(given)
 
 
 def out_of(environ: Mapping[str, str]) -> Path:

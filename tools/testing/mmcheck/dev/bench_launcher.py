@@ -9,6 +9,7 @@ edit    our run after an edit of arch/arm64/mm/contpte.c in KDIR, against plain 
         grafted tree
 """
 
+import dataclasses
 import os
 import shutil
 import statistics
@@ -33,7 +34,7 @@ class Bench:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.settings = from_environment(environ, "arm64")
         toolchain.provide(toolchain.requirements("arm64", own_compiler=False))
-        self.kernel = source.from_archive(self.settings.kernel, self.settings.cache)
+        self.kernel = source.obtain(dataclasses.replace(self.settings, kdir=None))
         self.scratch = self.settings.out / "bench-launcher"
         owned.empty(self.scratch)
         self.log = (self.scratch / "log").open("w")
@@ -80,6 +81,7 @@ class Bench:
         for tree in trees:
             progress.say(f"copying {self.kernel.path} to {tree}")
             self.seconds(["cp", "-a", "--reflink=auto", self.kernel.path, tree])
+            (tree / "arch/arm64/mm/contpte.c").chmod(0o644)
         kdir, by_hand = trees
         graft.graft(by_hand)
         arguments = [f"--kunitconfig={by_hand / 'mm/tests/.kunitconfig'}"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from ..boot import linear_map, results
-from ..core import command, ours, progress
+from ..core import command, dry, ours, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, out_of
 from ..kernel import graft, probes, toolchain
@@ -24,6 +24,7 @@ from ..run.cell import NAME, Cell, flavours, make
 from ..run.prepare import prepare
 from ..run.request import parse
 from ..study import selection
+from . import checked
 
 HERE = Path(__file__).parents[1]
 SCRIPTS = (
@@ -114,6 +115,8 @@ def tools(out: Path, wanted: Path = HERE / "requirements.txt", name: str = "venv
     folder = out / name
     stamp = folder / wanted.name
     if not stamp.exists() or stamp.read_bytes() != wanted.read_bytes():
+        if dry.instead("install", f"the checkers of {wanted.name} into {folder}"):
+            return folder / "bin"
         progress.say(f"installing the checkers of {wanted.name} into out/{name}")
         ours.empty(folder)
         venv.create(folder, with_pip=True)
@@ -267,18 +270,21 @@ def run(environ: Mapping[str, str], kernels: bool) -> int:
     """Run the tests of the host side and, if `kernels`, those on kernels; returns the exit status."""
     tally = Tally()
     out = out_of(environ)
+    commit = checked.commit()
     host(tally, out)
     if kernels:
         styled: set[Path] = set()
         for one in RUNS:
-            tree = kernel(tally, one, out)
-            if tree not in styled:
-                style(tally, tree, one.kernel)
-                probe(tally, tree, one.kernel)
-                styled.add(tree)
+            with dry.part():
+                tree = kernel(tally, one, out)
+                if tree not in styled:
+                    style(tally, tree, one.kernel)
+                    probe(tally, tree, one.kernel)
+                    styled.add(tree)
         for cell in SELFTESTS:
             selftests(tally, cell, out)
     tally.close()
+    checked.keep(out, commit, tally.passed, len(tally.failures), kernels)
     return FAILED if tally.failures else PASSED
 
 

@@ -2,6 +2,7 @@
 """A kernel to build.
 
 archive       kernel source packages, through apt
+seal          notices a change of an unpacked source in the cache
 source        an unpacked kernel, from the archive or from the user
 tarball       kernels from elsewhere: a tarball, its URL, a remote git repository
 checkout      commits of the user's git tree, in a private folder

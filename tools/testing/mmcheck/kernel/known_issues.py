@@ -12,13 +12,14 @@ an issue:
     upstream  what upstream did about the issue
     fixes     the commit that introduced the issue
     fixed_in  the first version without the issue, if there is one: a newer tree with the code has a regression
-    file      the file that has the faulty code
+    file      the file that has the faulty code; two names with a blank between them if kernels have it in either of two
     name      a text that the file must have; if it is missing, the answer is unknown
     config    options that KUnit needs to meet the issue, in addition to the usual options of the suites
     where     the machine on which a test meets it, if not `arm64 4K`: an architecture, with the pages of arm64
     faulty    texts of the faulty code, with each run of white space as one blank; one text is enough
 """
 
+import contextlib
 import re
 import shlex
 import sys
@@ -85,7 +86,9 @@ issue()
 	if [ -n "$fixed_in" ] && ! older "$fixed_in"; then
 		return
 	fi
-	text=$(cat "$tree/$file" 2>/dev/null | tr -s '[:space:]' ' ')
+	text=$(for one in $file; do
+		cat "$tree/$one" 2>/dev/null
+	done | tr -s '[:space:]' ' ')
 	case $text in
 	*"$name"*) ;;
 	*)
@@ -147,10 +150,10 @@ class Issue:
         """Whether a tree of this version has the issue; None if this is unknown. `read` returns the text of a file."""
         if self.fixed_in and version >= parsed(self.fixed_in):
             return False
-        try:
-            text = " ".join(read(self.file).split())
-        except OSError:
-            return None
+        text = ""
+        for file in self.file.split():
+            with contextlib.suppress(OSError):
+                text += " ".join(read(file).split()) + " "
         return any(faulty in text for faulty in self.faulty) if self.name in text else None
 
 
@@ -179,7 +182,7 @@ def script(issues: Sequence[Issue]) -> str:
     """The text of the script that checks a tree."""
     lines = []
     for issue in issues:
-        first = f"issue {issue.number} {issue.fixed_in or repr('')} {issue.file} {shlex.quote(issue.name)}"
+        first = f"issue {issue.number} {issue.fixed_in or repr('')} {shlex.quote(issue.file)} {shlex.quote(issue.name)}"
         lines.append(" \\\n\t".join([first, *(shlex.quote(text) for text in issue.faulty)]))
     return HEAD + "\n".join(lines) + "\n" + TAIL
 
@@ -197,7 +200,7 @@ def rows(issue: Issue) -> str:
         "since": issue.fixes,
         "patch": files,
         "reproducer": f"`{program}`" if (PROJECT / program).exists() else "",
-        "seen in a tree by": f"the faulty code in `{issue.file}`"
+        "seen in a tree by": f"the faulty code in `{issue.file.replace(' ', '` or `')}`"
         + (f", in versions before {issue.fixed_in}" if issue.fixed_in else ""),
     }
     body = "\n".join(f"| {name} | {text} |" for name, text in named.items() if text)

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from ..core import progress
+from ..core import dry, progress
 from ..core.errors import UserError
 from ..core.lock import held
 from ..core.settings import Settings, is_place
-from . import patch, tarball, toolchain
+from . import patch, seal, tarball, toolchain
 from .archive import Archive, newest
 
 NEEDED = 1_900_000_000
@@ -107,8 +107,17 @@ def here(settings: Settings) -> Source | None:
 def obtain(settings: Settings) -> Source:
     """The source that the user asked for; downloads and unpacks it the first time."""
     judge(settings)
-    if settings.kdir is not None:
-        return from_folder(settings.kdir)
+    found = here(settings) or _fetched(settings)
+    if found.fixed:
+        seal.verify(found.path, settings.cache)
+    return found
+
+
+def _fetched(settings: Settings) -> Source:
+    """A source that is not on this machine yet, or that is in a tarball."""
+    if dry.instead("fetch", f"linux {settings.kernel} into {settings.cache / 'src'}"):
+        name = Path(settings.kernel).name.removeprefix("linux-")
+        return Source(settings.cache / "src" / f"linux-{name}", name, fixed=True)
     take = from_place if is_place(settings.kernel) else from_archive
     found = take(settings.kernel, settings.cache)
     fit(found)

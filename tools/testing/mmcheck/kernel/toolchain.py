@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core import progress
+from ..core import dry, progress
 from ..core.errors import UserError
 
 
@@ -226,6 +226,8 @@ def provide(needs: Sequence[str]) -> None:
     if not shutil.which("apt-get"):
         raise UserError(f"missing {', '.join(absent)}; {elsewhere(absent)}")
     packages = sorted({package(need) for need in absent})
+    if dry.instead("install", " ".join(packages)):
+        return
     command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
     # Another run may be installing something right now: wait for it.
     patient = ["apt-get", "-o", "DPkg::Lock::Timeout=300", *command[1:]]

@@ -8,20 +8,21 @@ first failure. If the kernel dies or hangs, a few other suites may still fail.
 """
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import fnmatch
 import hashlib
-import json
-from collections.abc import Container, Mapping, Sequence, Set
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Any
 
 from ..boot import boot, console
 from ..boot.boot import Verdict
-from ..core import disk, progress
+from ..core import dry, progress
 from ..core.errors import UserError
 from ..core.settings import Settings
-from ..kernel import shadow, toolchain
-from ..run import selftests
+from ..kernel import identity, shadow, toolchain
+from ..run import record, selftests
 from . import catalogue, reach
 from .catalogue import Mutant
 from .mutated import Builder, Kernel, own_kernel, switch
@@ -74,7 +75,7 @@ class Session(Builder):
         super().__init__(settings)
         pages = f"-{settings.pages}" if settings.arch == "arm64" else ""
         self.folder = settings.out / "mutants" / f"{self.label}{name}-{settings.arch}{pages}"
-        self.report = self.folder / "mutants.json"
+        self.recorder: record.Recorder | None = None
         self.jobs, self.name = jobs, name
         self.reach = reach.Reach()
         self.noted: dict[str, list[int]] = {}
@@ -168,13 +169,32 @@ class Session(Builder):
         places = [place for file, name in changes for place in ((file, name[0]), ("", name[0]))]
         return list(dict.fromkeys(suite for place in places for suite in self.hints.get(place, [])))
 
+    @contextlib.contextmanager
+    def recorded(self, repeat: str = "") -> Iterator[None]:
+        """Record the verdicts of the block, and keep other runs away until its end; `repeat`: the line to do it again.
+
+        The data of the record has the verdicts of earlier runs too, on mutants that are not part of this run.
+        """
+        facts = record.facts(
+            "mutants",
+            self.folder.name,
+            label=self.label,
+            arch=self.settings.arch,
+            pages=self.settings.pages if self.settings.arch == "arm64" else "",
+            source=identity.origin(self.source),
+            emulator=identity.program(self.settings.arch),
+            command=repeat,
+        )
+        with self.alone(), record.kept(self.settings.out, facts) as self.recorder:
+            yield
+
+    def last(self) -> dict[str, Any]:
+        """The data of this run, or else of the last one that has any."""
+        return record.data(self.settings.out, "mutants").get(f"mutants {self.folder.name}", {})
+
     def known(self) -> dict[str, str]:
         """The suite that noticed each mutant last time."""
-        try:
-            results = json.loads(self.report.read_text())["mutants"]
-        except (OSError, ValueError, KeyError):
-            return {}
-        return {r["name"]: r["where"].partition(".")[0] for r in results if r.get("where")}
+        return {r["name"]: r["where"].partition(".")[0] for r in self.last().get("mutants", []) if r.get("where")}
 
     def run(self, every: Sequence[Mutant], only: Container[str] | None = None) -> list[Result]:
         """Build the kernel, and judge its mutants; returns the results in the order of the catalogue.
@@ -184,6 +204,8 @@ class Session(Builder):
         """
         mutants, absent = catalogue.fitting(every, self.read, self.settings.arch)
         toolchain.provide(toolchain.named([mutant.machine for mutant, _ in mutants]))
+        count = sum(only is None or mutant.name in only for mutant, _ in mutants)
+        dry.instead("judge", f"{count} mutants in one kernel, each by one boot or more; {len(absent)} do not fit")
         self.folder.mkdir(parents=True, exist_ok=True)
         if not mutants:
             return [Result(name, "does not fit") for name in absent]
@@ -274,24 +296,30 @@ class Session(Builder):
     def unfinished(self, mark: str) -> list[Result]:
         """The verdicts that an unfinished run on this same kernel has left."""
         try:
-            whole = json.loads(self.report.read_text())
+            whole = self.last()
             names = whole["names"] if whole["unfinished"] == mark else []
             return [Result(**result) for result in whole["mutants"] if result["name"] in names]
-        except (OSError, ValueError, KeyError, TypeError):
+        except (KeyError, TypeError):
             return []
 
+    def end(self, results: Sequence[Result], status: int) -> None:
+        """Record all verdicts; `status` is the exit status of the command."""
+        self.save(results)
+        if self.recorder:
+            self.recorder.record.state = record.outcome(status)
+
     def save(self, results: Sequence[Result], unfinished: str = "", forget: Set[str] = frozenset()) -> None:
-        """Write what is known so far, keeping the verdicts on mutants that are not part of this run.
+        """Record what is known so far, keeping the verdicts on mutants that are not part of this run.
 
         unfinished: the fingerprint of the kernel, while mutants still wait for a verdict
         forget:     mutants whose verdicts of earlier runs are dropped
         """
         names = [result.name for result in results]
-        try:
-            kept = [r for r in json.loads(self.report.read_text())["mutants"] if r["name"] not in {*names, *forget}]
-        except (OSError, ValueError, KeyError):
-            kept = []
+        if not self.recorder:
+            return
+        before = self.recorder.record.data or self.last()
+        kept = [r for r in before.get("mutants", []) if r["name"] not in {*names, *forget}]
         whole = {"kernel": self.label + self.name, "arch": self.settings.arch, "pages": self.settings.pages}
         mutants = [*kept, *(dataclasses.asdict(result) for result in results)]
         state = {"unfinished": unfinished, "names": names}
-        disk.replace(self.report, json.dumps({**whole, **state, "mutants": mutants}, indent=1).encode())
+        self.recorder.put({**whole, **state, "mutants": mutants})

@@ -15,9 +15,9 @@ from pathlib import Path
 from ..boot import guest
 from ..core import command, progress
 from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
-from ..core.settings import from_environment
+from ..core.settings import from_environment, whole
 from ..run import closing
-from . import catalogue, guest_judge, guest_matrix, killmatrix, matrix_run, rules, sample
+from . import catalogue, guest_judge, guest_matrix, killmatrix, matrix_run, rules, sample, suite_matrix
 from .catalogue import Mutant
 from .judge import KILLED, STATES, Result, Session
 
@@ -67,9 +67,7 @@ def chosen(mutant: Mutant, only: str) -> bool:
 
 def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
-    jobs = environ.get("JOBS") or str(os.cpu_count() or 1)
-    if not jobs.isdigit() or jobs == "0":
-        raise UserError(f"JOBS={jobs}: use a whole number above 0 (the number of boots that run at a time)")
+    jobs = whole(environ, "JOBS", os.cpu_count() or 1, "the number of boots that run at a time")
     folder = Path(environ["MUTANTS"]) if environ.get("MUTANTS") else catalogue.FOLDER
     settings = from_environment({"ARCH": "arm64", **environ})
     only = environ.get("ONLY") or "*"
@@ -81,9 +79,9 @@ def run(environ: Mapping[str, str]) -> int:
     both = settings.arch in guest.DEBIAN and environ.get("SELFTESTS") != "no"
     foreign = guest_judge.BothSession if both else Session
     if rules:
-        session = foreign(settings, int(jobs), "+generated")
+        session = foreign(settings, jobs, "+generated")
         session.hints = killmatrix.hints()
-        with session.alone():
+        with session.recorded(repeat(environ)):
             return by_rules(session, only, environ)
     wanted: list[tuple[type[Session], list[Mutant]]] = [
         (Session, [m for m in mutants if not m.program]),
@@ -102,18 +100,19 @@ def run(environ: Mapping[str, str]) -> int:
     for kind, own in wanted:
         if not own:
             continue
-        session = kind(settings, int(jobs))
+        session = kind(settings, jobs)
         session.hints = killmatrix.hints()
-        with session.alone():
-            if isinstance(session, guest_matrix.GuestMatrixSession):
-                session.budget = float(environ.get("BUDGET") or session.budget)
-                print(matrix_run.whole(session, own, environ, guest_matrix.Programs))
-                continue
-            if matrix:
-                print(matrix_run.whole(session, own, environ))
-                continue
+        if matrix:
+            with session.alone():
+                rule: matrix_run.MakeRule = suite_matrix.Cases
+                if isinstance(session, guest_matrix.GuestMatrixSession):
+                    session.budget = float(environ.get("BUDGET") or session.budget)
+                    rule = guest_matrix.Programs
+                print(matrix_run.whole(session, own, environ, rule))
+            continue
+        with session.recorded(repeat(environ)):
             results = [excused(result, own, session) for result in session.run(own)]
-            session.save([result for result in results if result.state != "does not fit"])
+            session.end([result for result in results if result.state != "does not fit"], status(results))
         folders.append(session.folder)
         found += results
     if not found:
@@ -122,6 +121,15 @@ def run(environ: Mapping[str, str]) -> int:
     for line in ending(found, folders, environ):
         print(line)
     return status(found)
+
+
+KIND = ("GENERATED", "MUTANTS")
+"""The variables that say which mutants there are."""
+
+
+def repeat(environ: Mapping[str, str]) -> str:
+    """The line that does the same again."""
+    return closing.make("mutants", environ, **{name: environ[name] for name in (*KIND, "ONLY") if environ.get(name)})
 
 
 def ending(
@@ -135,7 +143,7 @@ def ending(
     wrong = [r.name for r in found if r.state == "false alarm"]
     without = [r.name for r in found if r.state in NOTHING and not r.argument]
     again = alive or wrong or without
-    kind = {name: environ[name] for name in ("GENERATED", "MUTANTS") if environ.get(name)}
+    kind = {name: environ[name] for name in KIND if environ.get(name)}
     return closing.lines(
         f"{verdict}: {noticed} of {len(judged)} mutants noticed",
         [
@@ -144,7 +152,7 @@ def ending(
             closing.named("mutants without a verdict", without),
             *more,
         ],
-        f"{', '.join(map(str, folders))} (consoles, mutants.json)",
+        f"{', '.join(map(str, folders))} (consoles)",
         closing.make("mutants", environ, **kind, ONLY=again[0]) if again else "",
     )
 
@@ -162,7 +170,7 @@ def by_rules(session: Session, only: str, environ: Mapping[str, str]) -> int:
         # What a selftest noticed before has not survived because no selftest ran.
         before = sample.verdicts(path)
         results = [r for r in results if r.state != "survived" or before.get(r.name, ("survived",))[0] not in KILLED]
-    session.save(results)
+    session.end(results, status(results))
     by_name = {mutant.name: mutant for mutant in judged}
     survivors = [by_name[result.name] for result in results if result.state == "survived"]
     sample.list_survivors(path, survivors, session.read, {r.name for r in results} - {m.name for m in survivors})

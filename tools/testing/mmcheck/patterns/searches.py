@@ -59,7 +59,6 @@ _QUESTIONS = re.compile(
     r"|folio_maybe_\w+|folio_is_zone_device|mm_is_user|is_(?:huge_)?zero_\w+|check_stable_address_space"
     r"|contpte_(?:try_unfold|align)\w*|(?:PAGE_|PTR_)?ALIGN(?:_DOWN)?)\("
 )
-_ONE_SIZE = re.compile(r"\bPGDIR_SIZE\b|\bHPAGE_SIZE\b|\bhugetlb_pmd_shared\(|\bptdesc_pmd_is_shared\(")
 _BELOW = re.compile(r"(\w*(?:addr|address|start)\w*)\s*-\s*\(?\s*\(?\w[\w().>-]*\s*(?:<<\s*PAGE_SHIFT|\*\s*PAGE_SIZE)")
 
 

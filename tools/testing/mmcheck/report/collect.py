@@ -11,7 +11,7 @@ from ..boot import results
 from ..core import command, progress
 from ..core.errors import FAILED, NO_VERDICT, UserError
 from ..core.settings import out_of
-from ..run import record
+from ..run import baseline, record
 
 
 def run(out: Path) -> int:
@@ -23,14 +23,16 @@ def run(out: Path) -> int:
     every: list[results.Case] = []
     for one in found:
         number = results.counts(one.cases)
-        print(f"{one.name:{width}}  {'  '.join(f'{number[state]:5} {state}' for state in results.STATES)}")
+        print(f"{one.name:{width}}  {'  '.join(f'{count:5} {state}' for state, count in number.items())}")
         if one.state == "none":
             print(f"    NO VERDICT: {one.why or 'no test ran'}")
         for case in one.cases:
             if case.state == "failed":
                 print(f"    FAILED {case.suite}.{case.name}: {results.reason(case.text)}")
-            elif case.state == "passed" and case.text:
-                print(f"    STALE {case.suite}.{case.name}: {case.text[0]}")
+            elif case.state == results.KNOWN:
+                print(f"    KNOWN {case.suite}.{case.name}: {case.text[0]}")
+            for line in case.remarks:
+                print(f"    {'FIXED' if line.startswith(baseline.FIXED) else 'STALE'} {case.suite}.{case.name}: {line}")
             every.append(results.Case(f"{one.name} {case.suite}", *list(vars(case).values())[1:]))
     folder = out / "results"
     folder.mkdir(exist_ok=True)

@@ -20,7 +20,7 @@ ABSENT = "did not run"
 
 def found(out: Path, variable: str, name: str) -> record.Record:
     """The record that a variable names. Raises UserError if there is none."""
-    runs = [one for one in record.every(out) if one.state != "running"]
+    runs = [one for one in record.every(out) if one.state != "running" and one.kind in record.TESTS]
     own = [one for one in runs if name in (one.id, one.name)]
     if not own:
         names = ", ".join(sorted({one.name for one in runs})) or "none"

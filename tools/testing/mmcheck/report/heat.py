@@ -10,7 +10,7 @@ from ..core import progress
 from ..mutants.killmatrix import ranges
 from .failures import LINE
 from .history import History
-from .model import LETTER, label, plural, scope
+from .model import LETTER, RANK, label, plural, scope
 from .records import Input, Run
 
 ABSENT = "."
@@ -116,8 +116,8 @@ def _suite(
         by_track: dict[str, set[int]] = {}
         for case in own:
             number = names[case.name]
-            if states[number] == ABSENT or LETTER[case.state] == "f":
-                states[number] = LETTER[case.state]
+            letter, before = LETTER[case.state], states[number]
+            states[number] = letter if before == ABSENT else min(before, letter, key=RANK.index)
             if words := _said(case):
                 by_text.setdefault(texts.setdefault(words, len(texts)), set()).add(number)
             if track := changed.get(cells_by_column[column], {}).get(label(case)):
@@ -138,6 +138,8 @@ def _said(case: results.Case) -> str:
     """The text of a case in a list of cases. The whole text of a failure is on its card."""
     if case.state == "failed":
         return results.reason(case.text)[:LINE]
+    if case.state == results.KNOWN:
+        return case.text[0][:LINE]
     return " ".join(case.text).strip()
 
 

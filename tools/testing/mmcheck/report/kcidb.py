@@ -31,7 +31,10 @@ ISSUE_VERSION = 1
 EXCERPT = 16384
 """Characters of a log that the schema allows."""
 
-STATUS = {"passed": "PASS", "failed": "FAIL", "skipped": "SKIP"}
+LARGEST = 4 << 20
+"""Bytes of a submission. Larger ones are split, since servers refuse or drop them."""
+
+STATUS = {"passed": "PASS", "failed": "FAIL", "skipped": "SKIP", results.KNOWN: "FAIL"}
 SUITES = {"kunit": "kunit", "kselftest": "kselftest.mm"}
 """The place of each kind of suites in KCIDB's tree of tests."""
 
@@ -75,41 +78,55 @@ class Submission:
         }
 
     def known(self, tests: Sequence[Item]) -> Item:
-        """The known issues that `tests` met or that are stale, and an incident for each."""
+        """The known issues that `tests` met or that are stale, and an incident for each.
+
+        A failure that the baseline lists is a failure here too, and an issue of its own.
+        """
         table = {issue.number: issue for issue in known_issues.load()}
         incidents: list[Item] = []
         for test in tests:
             said = test["misc"].get("reason", "") if test["status"] == "SKIP" else test["misc"].get("stale", "")
             pattern = known_issues.MET if test["status"] == "SKIP" else known_issues.STALE
             for match in pattern.finditer(said):
-                number = int(match[1])
-                incidents.append(
-                    {
-                        "id": self.id("incident", str(number), test["id"].partition(":")[2]),
-                        "origin": self.origin,
-                        "issue_id": self.id("issue", str(number)),
-                        "issue_version": ISSUE_VERSION,
-                        "test_id": test["id"],
-                        "present": test["status"] == "SKIP",
-                        "comment": excerpt(said),
-                    }
-                )
-        met = sorted({int(incident["issue_id"].rpartition(":")[2]) for incident in incidents})
-        issues = [
-            {
-                "id": self.id("issue", str(number)),
-                "version": ISSUE_VERSION,
-                "origin": self.origin,
-                "comment": f"{table[number].title}: {table[number].effect}",
-                "culprit": {"code": True, "tool": False, "harness": False},
-                "misc": {"upstream": table[number].upstream, "fixes": table[number].fixes},
-            }
-            for number in met
-            if number in table
-        ]
+                incidents.append(self.incident(match[1], test, test["status"] == "SKIP", said))
+        own: dict[str, Item] = {}
+        for test in tests:
+            if why := test["misc"].get("known"):
+                number = "known-" + disk.digest(f"{test['path']} {why}".encode())[:12]
+                own[number] = self.issue(number, f"{test['comment']}: {why}")
+                incidents.append(self.incident(number, test, True, why))
+        for incident in incidents:
+            number = incident["issue_id"].rpartition(":")[2]
+            if number.isdigit() and int(number) in table:
+                it = table[int(number)]
+                about = self.issue(number, f"{it.title}: {it.effect}")
+                own[number] = {**about, "misc": {"upstream": it.upstream, "fixes": it.fixes}}
+        issues = [own[number] for number in sorted(own)]
         listed = {issue["id"] for issue in issues}
         incidents = [incident for incident in incidents if incident["issue_id"] in listed]
         return {"issues": issues, "incidents": incidents} if issues else {}
+
+    def issue(self, number: str, comment: str) -> Item:
+        """A bug of the kernel."""
+        return {
+            "id": self.id("issue", number),
+            "version": ISSUE_VERSION,
+            "origin": self.origin,
+            "comment": excerpt(comment),
+            "culprit": {"code": True, "tool": False, "harness": False},
+        }
+
+    def incident(self, number: str, test: Item, present: bool, comment: str) -> Item:
+        """Says that `test` met the issue, or that the issue is stale there."""
+        return {
+            "id": self.id("incident", number, test["id"].partition(":")[2]),
+            "origin": self.origin,
+            "issue_id": self.id("issue", number),
+            "issue_version": ISSUE_VERSION,
+            "test_id": test["id"],
+            "present": present,
+            "comment": excerpt(comment),
+        }
 
     def id(self, *parts: str) -> str:
         """The ID of an item."""
@@ -196,7 +213,9 @@ class Submission:
             if case.seconds:  # 0 if the console has no time stamps
                 item["duration"] = case.seconds
             text = excerpt("\n".join(case.text))
-            if case.state == "failed":
+            if case.state == results.KNOWN:
+                item["misc"]["known"] = case.text[0]
+            if case.state in ("failed", results.KNOWN):
                 item["log_excerpt"] = text or "no reason given"
                 item["misc"]["splat"] = case.splat
             elif case.state == "skipped":
@@ -204,6 +223,49 @@ class Submission:
             elif text:
                 item["misc"]["stale"] = text
             yield item
+
+
+def encoded(whole: Item) -> bytes:
+    """A submission as the content of a file."""
+    return json.dumps(whole, indent=1).encode()
+
+
+def split(whole: Item, most: int = LARGEST) -> Iterator[Item]:
+    """The submission in parts of at most `most` bytes. Servers drop a larger one.
+
+    Each part can be sent alone: it has the builds and checkouts of its tests, and their incidents and issues. Items
+    that are in several parts have the same ID and content there.
+    """
+    incidents: dict[str, list[Item]] = {}
+    for incident in whole.get("incidents", []):
+        incidents.setdefault(incident["test_id"], []).append(incident)
+    queue = [whole["tests"]]
+    first = True
+    while queue:
+        tests = queue.pop(0)
+        own = part(whole, tests, [one for test in tests for one in incidents.get(test["id"], [])], first)
+        if len(tests) > 1 and len(encoded(own)) > most:
+            half = len(tests) // 2
+            queue[:0] = [tests[:half], tests[half:]]
+            continue
+        first = False
+        yield own
+
+
+def part(whole: Item, tests: Sequence[Item], incidents: Sequence[Item], first: bool) -> Item:
+    """These tests with all that they refer to. The first part also has the builds without tests."""
+    tested = {test["build_id"] for test in whole["tests"]}
+    used = {test["build_id"] for test in tests}
+    builds = [one for one in whole["builds"] if one["id"] in used or (first and one["id"] not in tested)]
+    trees, met = {one["checkout_id"] for one in builds}, {one["issue_id"] for one in incidents}
+    found = {
+        "version": whole["version"],
+        "checkouts": [one for one in whole["checkouts"] if one["id"] in trees],
+        "builds": builds,
+        "tests": list(tests),
+    }
+    issues = [one for one in whole.get("issues", []) if one["id"] in met]
+    return {**found, "issues": issues, "incidents": list(incidents)} if issues else found
 
 
 def path(kind: str, case: results.Case) -> str:
@@ -239,10 +301,15 @@ def run(environ: Mapping[str, str]) -> int:
     if not re.fullmatch(r"[a-z0-9_]+", origin):
         raise UserError(f"ORIGIN={origin}: KCIDB allows lower-case letters, digits and underscores")
     whole = Submission(settings.out, origin, settings.kdir).whole()
-    file = settings.out / "kcidb.json"
-    disk.replace(file, json.dumps(whole, indent=1).encode())
+    for old in settings.out.glob("kcidb-*.json"):
+        old.unlink()
+    parts = list(split(whole))
+    for number, part in enumerate(parts, 1):
+        name = f"kcidb-{number}.json" if number > 1 else "kcidb.json"
+        disk.replace(settings.out / name, encoded(part))
     counts = ", ".join(f"{len(whole[name])} {name}" for name in ("checkouts", "builds", "tests"))
-    progress.say(f"{counts} in {file}")
+    more = f", and kcidb-2.json to kcidb-{len(parts)}.json beside it: send each" if len(parts) > 1 else ""
+    progress.say(f"{counts} in {settings.out / 'kcidb.json'}{more}")
     return 0
 
 

@@ -8,7 +8,7 @@ import sys
 import venv
 from pathlib import Path
 
-from ..core import ours, progress
+from ..core import dry, ours, progress
 from ..core.errors import UserError
 from ..kernel import toolchain
 
@@ -26,6 +26,8 @@ def provide(out: Path) -> None:
         if os.environ.get("INSTALL") == "no":
             raise UserError(f"make report needs jinja2, and INSTALL=no forbids installing it; install with: {line}")
         toolchain.provide([toolchain.ENSUREPIP])
+        if dry.instead("install", f"jinja2 into {folder}"):
+            return
         progress.say(f"installing jinja2, the library for the page's template, into {folder}")
         ours.empty(folder)
         venv.create(folder, with_pip=True)

@@ -11,7 +11,9 @@ from ..kernel import known_issues
 from ..run import skips
 from .records import Input, Run
 
-LETTER = {"passed": "p", "failed": "f", "skipped": "s"}
+LETTER = {"passed": "p", "failed": "f", "skipped": "s", results.KNOWN: "k"}
+RANK = "fkps"
+"""The letters, the worst first."""
 
 
 def plural(number: int, what: str) -> str:
@@ -31,14 +33,13 @@ def label(case: results.Case) -> str:
 
 def states(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
     """By run and case, the first letter of its state. A case that ran twice has the worse state."""
-    rank = "fps"
     found: dict[str, dict[str, str]] = {}
     for run in runs:
         own = found.setdefault(run.name, {})
         for case in run.cases:
             letter = LETTER[case.state]
             old = own.get(label(case), letter)
-            own[label(case)] = min(old, letter, key=rank.index)
+            own[label(case)] = min(old, letter, key=RANK.index)
     return found
 
 
@@ -48,12 +49,14 @@ class Tests:
 
     passed:  tests that passed in a cell and failed in none
     failed:  tests that failed in a cell
+    known:   tests that failed in a cell, always as the baseline says
     skipped: tests that were skipped in every cell
     """
 
     passed: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
     skipped: set[str] = field(default_factory=set)
+    known: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, now: Mapping[str, Mapping[str, str]]) -> "Tests":
@@ -63,15 +66,15 @@ class Tests:
             for case, state in cases.items():
                 seen.setdefault(case, set()).add(state)
         result = cls()
+        kinds = dict(zip(RANK, (result.failed, result.known, result.passed, result.skipped), strict=True))
         for case, letters in seen.items():
-            kind = result.failed if "f" in letters else result.passed if "p" in letters else result.skipped
-            kind.add(case)
+            kinds[min(letters, key=RANK.index)].add(case)
         return result
 
     @property
     def number(self) -> int:
         """How many there are."""
-        return len(self.passed) + len(self.failed) + len(self.skipped)
+        return len(self.passed) + len(self.failed) + len(self.known) + len(self.skipped)
 
 
 @dataclass
@@ -136,7 +139,7 @@ def issues(runs: Iterable[Run]) -> list[Met]:
     table = {issue.number: Met(issue) for issue in known_issues.load()}
     for run in runs:
         for case in run.cases:
-            for line in case.text if case.state != "failed" else []:
+            for line in case.text if case.state not in ("failed", results.KNOWN) else []:
                 for pattern, kind in ((known_issues.MET, "met"), (known_issues.STALE, "stale")):
                     match = pattern.search(line)
                     if match and int(match[1]) in table:

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: GPL-2.0
 // The heat map, its search, and the list of cases. All data are in the page.
 const data = JSON.parse(document.getElementById("data").textContent);
-const words = { p: "passed", f: "failed", s: "skipped", ".": "not in this cell" };
+const words = { p: "passed", f: "failed", s: "skipped", k: "known to fail", ".": "not in this cell" };
 const heat = document.getElementById("heat"), detail = document.getElementById("detail");
 const find = document.getElementById("find"), found = document.getElementById("found");
 const LISTED = 200;
@@ -40,10 +40,10 @@ function states(suite, column, number) {
   return own && own.has(number) ? own.get(number).split(" ").map(one => [Number(one.slice(0, -1)), one.slice(-1)]) : [];
 }
 function sum(letters) {
-  return ["f", "p", "s"].filter(l => letters.includes(l)).map(l => count(letters, l) + " " + words[l]).join(", ");
+  return ["f", "k", "p", "s"].filter(l => letters.includes(l)).map(l => count(letters, l) + " " + words[l]).join(", ");
 }
 function shade(letters) {
-  if (letters.includes("f")) return "f";
+  for (const letter of ["f", "k"]) if (letters.includes(letter)) return letter;
   if (!letters.includes("s")) return "p";
   return letters.includes("p") ? "s" : "a";
 }
@@ -102,19 +102,19 @@ function table(heads, rows) {
   return make("div", { className: "wide", tabIndex: 0, role: "region", "aria-label": "List of cases" },
     make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)));
 }
-function state(letter) { return make("td", { className: "state " + ({ f: "bad", p: "good", s: "warn" })[letter] }, words[letter]); }
+function state(letter) { return make("td", { className: "state " + ({ f: "bad", p: "good", s: "warn", k: "warn" })[letter] }, words[letter]); }
 // The result of a search: each test once, with the number of cells in each state.
 function list(hits) {
   const rows = hits.map(([suite, number]) => {
     const all = Object.values(suite.s).map(letters => letters[number]).join("");
-    return make("tr", {}, make("td", {}, link(full(suite, number))), state(all.includes("f") ? "f" : all.includes("p") ? "p" : "s"), make("td", {}, sum(all)));
+    return make("tr", {}, make("td", {}, link(full(suite, number))), state([..."fkps"].find(letter => all.includes(letter))), make("td", {}, sum(all)));
   });
   detail.replaceChildren(...(hits.length ? [make("h3", {}, "Tests found"), table(["test", "verdict", "cells"], rows)] : []));
 }
 // The cases of a suite in one cell.
 function cases(suite, column) {
   const cell = data.cells[column], letters = suite.s[column];
-  const order = [...suite.c.keys()].filter(n => letters[n] !== ".").sort((a, b) => "fsp".indexOf(letters[a]) - "fsp".indexOf(letters[b]) || a - b);
+  const order = [...suite.c.keys()].filter(n => letters[n] !== ".").sort((a, b) => "fksp".indexOf(letters[a]) - "fksp".indexOf(letters[b]) || a - b);
   const rows = order.map(n => make("tr", {}, make("td", {}, link(full(suite, n))), state(letters[n]),
     make("td", {}, said(suite, column, n), track(suite, column, n) ? make("div", { className: "soft" }, track(suite, column, n)) : null)));
   detail.replaceChildren(make("h3", {}, title(suite) + " on " + cell.n), make("p", {}, sum(letters)), table(["case", "verdict", "what it says"], rows));

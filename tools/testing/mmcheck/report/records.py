@@ -100,14 +100,15 @@ class Input:
     runs:     cells and other runs, in the order of the table of cells
     planned:  names of the cells of the table, whether they ran or not
     places:   row and column of each cell by name
-    mutants, coverage, bench: the files of these commands
+    mutants, coverage, bench: what these commands found last, on each kernel
     """
 
     def __init__(self, out: Path) -> None:
         self.out = out
-        self.mutants = [content for file in sorted(out.glob("mutants/*/mutants.json")) if (content := load(file))]
-        self.coverage = [content for file in sorted(out.glob("coverage/*/coverage.json")) if (content := load(file))]
-        self.bench = [content for file in sorted(out.glob("bench/*.json")) if (content := load(file))]
+        self.mutants, self.coverage, self.bench = (
+            [content for _, content in sorted(record.data(out, kind).items())]
+            for kind in ("mutants", "coverage", "bench")
+        )
         self.places: dict[str, tuple[str, str]] = {}
         self.newest = 0.0
         found = {run.name: run for run in (*self._checked(), *self._matrix(load(out / "matrix/matrix.json") or {}))}

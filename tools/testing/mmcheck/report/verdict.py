@@ -29,7 +29,7 @@ def changed(data: Input, history: History, now: Mapping[str, Mapping[str, str]])
     fixed, same = [], 0
     for run in data.runs:
         own = now[run.name]
-        fixed += [name for name, state in own.items() if state == "p" and history.was(run.name, name) == "f"]
+        fixed += [name for name, state in own.items() if state == "p" and history.was(run.name, name) in ("f", "k")]
         before = history.before.get(run.name, {})
         same += bool(before) and all(before.get(name) == state for name, state in own.items())
     return list(dict.fromkeys(fixed)), same
@@ -55,6 +55,8 @@ def verdict(
         parts.append(plural(old, "failure"))
     if not bad:
         parts.append(f"nothing failed, {len(tests.passed)} of {plural(tests.number, 'test')} passed")
+    if tests.known:
+        parts.append(f"{plural(len(tests.known), 'test')} known to fail")
     if fixed:
         parts.append(f"{fixed} fixed")
     if none:

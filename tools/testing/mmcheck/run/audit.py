@@ -14,13 +14,9 @@ from pathlib import Path
 from ..boot import boot
 from ..core import command, progress
 from ..core.errors import UserError
-from ..core.settings import from_environment
-from ..kernel import source, toolchain
-from . import kselftest, selftests
-from .cell import NAME
-from .prepare import prepare
+from ..kernel import toolchain
+from . import kselftest
 from .selftests import Program
-from .session import SelftestRun
 
 MACHINE = {"x86_64": 62, "arm64": 183}
 """The number of each architecture in the header of a program."""
@@ -68,13 +64,7 @@ def run(environ: Mapping[str, str]) -> int:
     if environ["ARCH"] not in MACHINE:
         raise UserError(f"ARCH={environ['ARCH']}: this command boots only {', '.join(MACHINE)}")
     name, text, files = script(environ.get("COMMAND") or "", environ["ARCH"])
-    source.judge(from_environment(environ))
-    selftests.provide(environ["ARCH"])
-    words = ["AUDIT=1", *(environ.get("KERNEL_ARGS") or "").split()]
-    request = selftests.request(environ["ARCH"], "", kselftest.configuration(environ))
-    session = SelftestRun(prepare(request, environ), words)
-    session.launch.cell = environ.get(NAME, "")
-    session.launch.repeat = " ".join(["./mmcheck audit", "--", environ["COMMAND"]])
+    session = kselftest.session_of(environ, " ".join(["./mmcheck audit", "--", environ["COMMAND"]]))
     with session.recorded():
         session.kernel()
         wrapper = session.folder / "audited"

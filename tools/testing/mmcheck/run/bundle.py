@@ -3,7 +3,8 @@
 
 The bundle is not booted here. In the lab it does what the machine of `make kselftest` does: it runs the programs,
 prints the verdicts on its console, and turns itself off. TESTS= chooses the programs. Without TESTS= the bundle has all
-programs except those that need a special machine.
+programs except those that need a special machine. kselftest.tar.gz has the same programs for machines with a root file
+system of their own, in the form of kselftest's gen_tar.
 """
 
 import gzip
@@ -13,9 +14,10 @@ from pathlib import Path
 
 from ..boot import boot, guest
 from ..core import command, ours, progress
+from ..core.errors import UserError
 from ..core.settings import from_environment
 from ..kernel import source, toolchain
-from . import selftests
+from . import selftest_tar, selftests
 from .prepare import prepare
 from .session import SelftestRun
 
@@ -25,6 +27,8 @@ def pack(session: SelftestRun, tests: str, target: Path) -> None:
     every = selftests.programs()
     wanted = selftests.chosen(every, tests or " ".join(one.name for one in every if one.name not in selftests.MACHINES))
     files = session.build([program.name for program in every])
+    if bad := [program.name for program in wanted if program.name in session.broken]:
+        raise UserError(f"{', '.join(bad)} do not build: see the lines above, or choose others with TESTS=")
     settings, build = session.settings, session.launch.build
     ours.empty(target)
     listing, initrd, drive = target / "programs", target / "initramfs.cpio", target / "xfs.img"
@@ -40,6 +44,8 @@ def pack(session: SelftestRun, tests: str, target: Path) -> None:
     shutil.copyfile(build / boot.IMAGES[settings.arch], target / "Image")
     words = guest.command(settings.arch, build, initrd, drive, cpus=1, accelerated=False)[-1]
     (target / "cmdline").write_text(f"{words}\n")
+    chosen = {program.name: files[program.name] for program in wanted}
+    selftest_tar.pack(session.launch.tree, chosen, target / "kselftest.tar.gz")
 
 
 def run(environ: Mapping[str, str]) -> int:
@@ -53,7 +59,7 @@ def run(environ: Mapping[str, str]) -> int:
     session = SelftestRun(prepare(selftests.request(environ["ARCH"]), environ))
     with session.launch.hold():
         pack(session, environ.get("TESTS", ""), target)
-    progress.say(f"Image, initramfs.cpio.gz, xfs.img.gz and the kernel's cmdline are in {target}")
+    progress.say(f"Image, initramfs.cpio.gz, xfs.img.gz, cmdline, and kselftest.tar.gz for boards are in {target}")
     return 0
 
 

@@ -84,8 +84,8 @@ class Cell:
         return ["./tools/testing/kunit/kunit.py", "run", f"--arch={self.arch}", *self.arguments, *more]
 
     def line(self, environ: Mapping[str, str]) -> str:
-        """The command line that runs this cell alone; `environ` may have KDIR, PATCH and O."""
-        given = {**self.variables, **{name: environ.get(name, "") for name in ("KDIR", "PATCH", "O")}}
+        """The command line that runs this cell alone; `environ` may have KDIR, PATCH, BASELINE and O."""
+        given = {**self.variables, **{name: environ.get(name, "") for name in ("KDIR", "PATCH", "BASELINE", "O")}}
         words = [f"{name}={shlex.quote(value)}" for name, value in given.items() if value or name == "FEATURES"]
         return " ".join([*words, shlex.join(self.command())])
 

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ..boot.results import Case
+from ..boot.results import KNOWN, Case
 from ..core.settings import VARIABLES
 from ..kernel import known_issues
+from . import baseline
 
 NAMED = 5
 """At most this many failures are named; the log has all."""
@@ -118,7 +119,7 @@ def seed(case: Case) -> list[str]:
 
 def compare(arguments: Sequence[str], environ: Mapping[str, str]) -> str:
     """The line that runs the same tests on another kernel, to see whether they fail there too."""
-    own = {name: value for name, value in environ.items() if name not in ("KDIR", "PATCH", "KERNEL")}
+    own = {name: value for name, value in environ.items() if name not in ("KDIR", "PATCH", "KERNEL", "BASELINE")}
     if not (environ.get("KDIR") or environ.get("PATCH")):
         own["KERNEL"] = "6.12" if environ.get("KERNEL", "").startswith("7") else "7.3"
     return f"{again(arguments, own)}  # do they fail on this kernel too?"
@@ -137,13 +138,15 @@ def paragraph(
     count = {state: sum(case.state == state for case in cases) for state in ("passed", "failed", "skipped")}
     issues = met(cases)
     numbers = f", known issue {', '.join(map(str, issues))} among them" if issues else ""
-    verdict = "FAILED" if count["failed"] else "passed" if count["passed"] else "nothing was tested"
+    known = [name(case) for case in cases if case.state == KNOWN]
+    verdict = "FAILED" if count["failed"] else "passed" if count["passed"] or known else "nothing was tested"
+    old = f", {len(known)} known to this tree" if known else ""
     failed = [case for case in cases if case.state == "failed"]
     # A random walk prints the shortest sequence of calls that fails, so it is the best case to repeat.
     failed.sort(key=lambda case: (bool(predicted(case)), not seed(case)))
     return lines(
-        f"{verdict}: {count['failed']} failed, {count['passed']} passed, {count['skipped']} skipped{numbers}",
-        [*failures(cases, why or {}), reasons(cases)],
+        f"{verdict}: {count['failed']} failed, {count['passed']} passed, {count['skipped']} skipped{numbers}{old}",
+        [*failures(cases, why or {}), *baseline.notes(cases), named("known to this tree", known), reasons(cases)],
         log,
         again[name(failed[0])] if failed else "",
     )

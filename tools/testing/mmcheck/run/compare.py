@@ -4,8 +4,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..boot.results import Case
-from ..core import progress
+from ..boot.results import KNOWN, Case
+from ..core import dry, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import from_environment
 from ..kernel import checkout
@@ -63,11 +63,15 @@ class Difference:
 
 
 def states(cases: Iterable[Case]) -> dict[str, str]:
-    """The state of each case by its full name; the worst, if several cases share a name."""
+    """The state of each case by its full name; the worst, if several cases share a name.
+
+    A known failure is a failure here: two runs are compared, and no list of known failures.
+    """
     found: dict[str, str] = {}
     for case in cases:
         name = f"{case.suite}.{case.name}".rstrip(".")
-        found[name] = max(found.get(name, "passed"), case.state, key=lambda state: RANK[state])
+        state = "failed" if case.state == KNOWN else case.state
+        found[name] = max(found.get(name, "passed"), state, key=lambda state: RANK[state])
     return found
 
 
@@ -115,13 +119,14 @@ def both(
     """
     cases: list[Sequence[Case]] = []
     for word, variables in (("before", base_of(name, environ)), ("after", environ)):
-        try:
-            launch = prepared(variables)
-            progress.say(f"{word}: linux {launch.label}")
-            launch.run()
-        except UserError as error:
-            raise UserError(f"{word}: {error}") from None
-        cases.append(launch.cases)
+        with dry.part():
+            try:
+                launch = prepared(variables)
+                progress.say(f"{word}: linux {launch.label}")
+                launch.run()
+            except UserError as error:
+                raise UserError(f"{word}: {error}") from None
+            cases.append(launch.cases)
     return difference(*cases), launch
 
 

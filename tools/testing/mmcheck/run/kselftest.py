@@ -15,7 +15,7 @@ from ..core import command, progress
 from ..core.errors import UserError
 from ..core.settings import VARIABLES, from_environment
 from ..kernel import source, toolchain
-from . import closing, selftests, upstream
+from . import baseline, closing, selftests, upstream
 from .cell import NAME
 from .prepare import prepare
 from .selftests import Program
@@ -48,6 +48,18 @@ def configuration(environ: Mapping[str, str]) -> list[str]:
     return [*(environ.get("KCONFIG_ADD") or "").split(), *([AUDITOR] if environ.get("AUDIT") == "1" else [])]
 
 
+def session_of(environ: Mapping[str, str], repeat: str, suite: str = "") -> SelftestRun:
+    """The run of selftests that the variables ask for, ready to build; `repeat`: the line that repeats it."""
+    source.judge(from_environment(environ))
+    selftests.provide(environ["ARCH"])
+    words = ["STRICT=1"] * (environ.get("STRICT") == "1") + ["AUDIT=1"] * (environ.get("AUDIT") == "1")
+    words += (environ.get("KERNEL_ARGS") or "").split()
+    request = selftests.request(environ["ARCH"], suite, configuration(environ))
+    session = SelftestRun(prepare(request, environ), words)
+    session.launch.cell, session.launch.repeat = environ.get(NAME, ""), repeat
+    return session
+
+
 def audits(found: Sequence[results.Case]) -> str:
     """How many audits there were, and how long they took; "" if there were none."""
     own = [case for case in found if case.name == AUDIT]
@@ -62,10 +74,7 @@ def audits(found: Sequence[results.Case]) -> str:
 def cases_of(environ: Mapping[str, str]) -> list[results.Case]:
     """Run all programs of this repository on the kernel that `environ` names."""
     every = selftests.programs()
-    selftests.provide(environ["ARCH"])
-    session = SelftestRun(prepare(selftests.request(environ["ARCH"], "", configuration(environ)), environ))
-    session.launch.cell = environ.get(NAME, "")
-    session.launch.repeat = " ".join([COMMAND, *given(environ)])
+    session = session_of(environ, " ".join([COMMAND, *given(environ)]))
     with session.recorded():
         return session.run(every, every, session.build([program.name for program in every]))
 
@@ -81,16 +90,10 @@ def run(environ: Mapping[str, str]) -> int:
         raise UserError(f"SUITE={suite}: use SUITE=upstream, or no SUITE= for the tests of this repository")
     every = selftests.programs()
     wanted = [] if suite else selftests.chosen(every, environ.get("TESTS") or "")
-    source.judge(from_environment(environ))
-    selftests.provide(environ["ARCH"])
-    words = ["STRICT=1"] if environ.get("STRICT") == "1" else []
-    words += ["AUDIT=1"] if environ.get("AUDIT") == "1" else []
-    words += (environ.get("KERNEL_ARGS") or "").split()
-    request = selftests.request(environ["ARCH"], suite, configuration(environ))
-    session = SelftestRun(prepare(request, environ), words)
-    session.launch.cell = environ.get(NAME, "")
+    known = baseline.named(environ)
+    session = session_of(environ, " ".join([COMMAND, *given(environ, "TESTS")]), suite)
+    session.launch.baseline = known
     session.launch.scope = environ.get("TESTS") or suite
-    session.launch.repeat = " ".join([COMMAND, *given(environ, "TESTS")])
     host = environ.get("HOST") == "1"
     with session.recorded(host):
         if host:
@@ -99,6 +102,7 @@ def run(environ: Mapping[str, str]) -> int:
             found = upstream.run(session, environ.get("TESTS") or "")
         else:
             found = session.run(wanted, every, session.build([program.name for program in every]))
+    found = session.launch.known(found)
     return report(found, session, every, environ, upstream.KNOWN if suite else {})
 
 
@@ -119,8 +123,8 @@ def report(
         if case.state == "failed":
             reasons = (text for glob, text in known.items() if fnmatch.fnmatch(name, glob))
             why |= {closing.name(case): reason for reason in itertools.islice(reasons, 1)}
-        elif case.state == "passed" and case.text:
-            progress.say(f"{name}: {case.text[0]}")
+        for line in case.remarks:
+            progress.say(f"{name}: {line}")
     if text := audits(found):
         progress.say(text)
     rerun = {closing.name(case): again(case, every, environ) for case in found if case.state == "failed"}

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -19,7 +18,7 @@ from ..core.errors import INTERRUPTED, UserError
 from ..core.settings import PROJECT, VARIABLES
 from ..kernel import identity, toolchain
 from ..kernel.make import LOG
-from . import channel, closing, record, skips
+from . import baseline, channel, closing, record, skips
 from .merge import merge, merge_junit
 from .request import Request
 from .workspace import Workspace
@@ -40,6 +39,7 @@ class Launch:
         self.origin = self.cell = self.repeat = ""
         self.scope = self.request.known.glob or ""
         self.cases: list[results.Case] = []
+        self.baseline: baseline.Baseline | None = None
         self.globs: list[str] = []
         self.jobs = 1
         self.aside = False
@@ -51,7 +51,7 @@ class Launch:
 
     def run(self) -> int:
         """Run what was asked for; returns the exit status. Raises UserError if there is no verdict."""
-        if self.request.verb == "parse" or self.request.known.help:
+        if self.request.verb == "parse":
             return self.judged(self.call(self.request.verb, self.request.arguments).returncode)
         self.build.parent.mkdir(parents=True, exist_ok=True)
         with self.hold():
@@ -61,10 +61,10 @@ class Launch:
             self.globs = self.spread()
             with record.kept(self.settings.out, self.facts("kunit"), self.complete) as recorder:
                 status = self.verdict(self.call(self.request.verb, self.request.arguments).returncode)
-                self.cases = self.read()
+                self.cases = self.known(self.read())
                 recorder.record.cases = self.cases
             self.say_stale()
-            return status
+            return baseline.status(status, self.cases)
 
     def spread(self) -> list[str]:
         """Globs by which the suites run in several boots at a time; [] for one boot.
@@ -93,19 +93,21 @@ class Launch:
     def facts(self, kind: str) -> record.Record:
         """What is known of a run before it begins."""
         settings = self.settings
-        return record.Record(
-            id="-".join([time.strftime("%Y%m%dT%H%M%S"), kind, self.build.name]),
-            name=self.cell or " ".join(filter(None, [kind, self.build.name, self.scope])),
-            kind=kind,
+        found = record.facts(
+            kind,
+            self.build.name,
+            self.scope,
             label=self.label,
             arch=settings.arch,
             pages=settings.pages if settings.arch == "arm64" else "",
-            build=self.build.name,
             cell=self.cell,
             source=self.origin or identity.labelled(self.label),
             emulator=identity.emulator(settings.arch),
             command=self.repeat,
+            baseline=str(self.baseline.file) if self.baseline else "",
         )
+        found.name = self.cell or found.name
+        return found
 
     def identify(self, about: record.Record, consoles: Sequence[Path]) -> None:
         """Note what only a build and a boot tell: the configuration, and the names of kernel and compiler."""
@@ -125,6 +127,11 @@ class Launch:
             return []
         return results.kunit(console.lines(self.log.read_bytes()))
 
+    def known(self, cases: Sequence[results.Case]) -> list[results.Case]:
+        """The cases of a run, as the baseline judges them."""
+        own = self.settings
+        return self.baseline.judge(cases, own.arch, own.pages) if self.baseline else list(cases)
+
     def defaults(self) -> list[str]:
         """Arguments that our suites need and that the user did not give, for the kernel's kunit.py."""
         known, settings = self.request.known, self.settings
@@ -134,8 +141,8 @@ class Launch:
             result.append(f"--cross_compile={prefix}")
         if not known.kunitconfig:
             folders = ("mm/tests", f"arch/{settings.arch}/mm/tests")
-            files = [self.tree / folder / ".kunitconfig" for folder in folders]
-            result += [f"--kunitconfig={file}" for file in files if file.exists()]
+            own = [f"{folder}/.kunitconfig" for folder in folders]
+            result += [f"--kunitconfig={self.tree / name}" for name in own if (PROJECT / name).exists()]
         if not known.timeout and self.request.boots:
             result.append(f"--timeout={TIMEOUT}")
         if settings.arch == "arm64" and self.request.boots and not known.qemu_config:
@@ -227,8 +234,8 @@ class Launch:
     def say_stale(self) -> None:
         """Print the cases that passed although a known issue predicts a failure; kunit.py does not show their text."""
         for case in self.cases:
-            if case.state == "passed" and case.text:
-                progress.say(f"{case.suite}.{case.name}: {case.text[0]}")
+            for line in case.remarks:
+                progress.say(f"{case.full}: {line}")
 
     def resume(self, boot: console.Console) -> None:
         """After a boot that ended early: boot again for each suite that has not begun."""

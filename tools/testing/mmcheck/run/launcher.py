@@ -3,6 +3,8 @@
 
 import argparse
 import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from ..core import command, disk, ours, progress, variables
 from ..core.errors import NO_VERDICT, UserError
 from ..core.settings import from_environment, out_of
 from ..kernel import checkout, source
-from . import closing, compare
+from . import baseline, closing, compare
 from .cell import NAME
 from .prepare import prepare
 from .request import VERBS, parse
@@ -23,13 +25,15 @@ All verbs and arguments are those of the kernel's own kunit.py: see kunit.py run
 Relative paths start in the current folder.
 
 from the environment:
-{variables.listed("KERNEL", "KDIR", "PATCH", "PAGES", "FEATURES", "JOBS", "O", "INSTALL")}
+{variables.listed("KERNEL", "KDIR", "PATCH", "PAGES", "FEATURES", "BASELINE", "JOBS", "O", "INSTALL", "DRY_RUN")}
 
 arguments of this repository:
   --apply FILE  apply a patch, an mbox, or A..B of the git tree KDIR=, to a private copy (like PATCH=)
   --base NAME   run the tests on a second kernel first, and compare: "unpatched", or a commit of the git tree KDIR=.
                 The status is 1 if a test fails that did not fail there, or no longer runs
+  --baseline FILE  the same as BASELINE=FILE
   --no-install  the same as INSTALL=no
+  --dry-run     the same as DRY_RUN=1
 
 {variables.statuses()}
 """
@@ -40,6 +44,7 @@ def own(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--apply", default="")
     parser.add_argument("--base", default="")
+    parser.add_argument("--baseline", default="")
     parser.add_argument("--no-install", action="store_true")
     try:
         return parser.parse_known_args(arguments)
@@ -78,18 +83,26 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         settings = from_environment(environ, "um")
         source.judge(settings)
         print(HELP, flush=True)
-        if not source.here(settings):
-            print(f"The arguments of the kernel's own kunit.py are shown once linux {settings.kernel} is downloaded.")
-            return 0
+        if kernel := source.here(settings):
+            theirs = [sys.executable, "-B", str(kernel.path / "tools/testing/kunit/kunit.py"), *arguments]
+            return subprocess.run(theirs, stdin=subprocess.DEVNULL).returncode
+        print(f"The arguments of the kernel's own kunit.py are shown once linux {settings.kernel} is downloaded.")
+        return 0
     if mine.apply:
         environ = {**environ, "PATCH": patch_of(mine.apply, environ)}
+    if mine.baseline:
+        environ = {**environ, "BASELINE": mine.baseline}
+    known = baseline.named(environ)
+    if known and request.boots and (mine.base or request.known.run_isolated):
+        option = "--base, which compares two kernels" if mine.base else "--run_isolated, which keeps no full log"
+        raise UserError(f"BASELINE={known.file} does not work with {option}: use one of them")
     if mine.base:
         if not request.boots:
             raise UserError("--base compares verdicts: use it with run")
         repeat = closing.again(typed, {**environ, "PATCH": ""} if mine.apply else environ)
         return compare.run(mine.base, environ, lambda variables: prepare(request, variables), repeat)
     launch = prepare(request, environ)
-    launch.cell = environ.get(NAME, "")
+    launch.cell, launch.baseline = environ.get(NAME, ""), known
     launch.repeat = closing.again(arguments, environ)
     status = launch.run()
     for line in [*launch.skipped(environ), *launch.closing(environ)]:
@@ -100,4 +113,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 def main(arguments: Sequence[str]) -> int:
     """The command."""
     kept = "run it again to continue from here"
+    if "--dry-run" in arguments:
+        os.environ["DRY_RUN"] = "1"
+        arguments = [argument for argument in arguments if argument != "--dry-run"]
     return command.run("kunit.py", lambda environ: run(arguments, environ), os.environ, kept)

@@ -4,20 +4,11 @@
 from collections.abc import Mapping
 
 from ..core import progress
-from ..core.errors import UserError
-from ..core.settings import from_environment
+from ..core.settings import from_environment, whole
 from ..kernel import identity, probes, shadow, source, toolchain
 from .launch import Launch
 from .request import Request
 from .workspace import RunSpec, Workspace, compiler
-
-
-def jobs(environ: Mapping[str, str]) -> int:
-    """How many boots of one run may go on at a time: $JOBS, or one."""
-    given = environ.get("JOBS") or "1"
-    if not given.isdigit() or given == "0":
-        raise UserError(f"JOBS={given}: use a whole number above 0 (the number of boots at a time)")
-    return int(given)
 
 
 def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
@@ -26,7 +17,7 @@ def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
     # Use --arch, as the kernel's kunit.py does, and not ARCH, which kernel developers export for make.
     settings = from_environment(environ, known.arch[-1] if known.arch else "um")
     source.judge(settings, own_machine=bool(known.qemu_config))
-    if request.verb != "parse" and not known.help:
+    if request.verb != "parse":
         llvm = any("LLVM=" in o for o in known.make_options or [])
         needs = toolchain.requirements(settings.arch, bool(known.cross_compile) or llvm)
         toolchain.provide([*needs, *(toolchain.LLVM if llvm else ()), *toolchain.named(known.qemu_args or [])])
@@ -39,6 +30,6 @@ def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
     if unknown := [name for name, value in answers.items() if value == "unknown"]:
         progress.say(probes.warning(unknown))
     launch = Launch(space)
-    launch.jobs = jobs(environ)
+    launch.jobs = whole(environ, "JOBS", 1, "the number of boots at a time")
     launch.origin = identity.origin(kernel) + (f", with {settings.patch.name}" if settings.patch else "")
     return launch

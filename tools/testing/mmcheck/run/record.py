@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The record of a run: O/runs/ID/run.json, with the consoles beside it.
 
-Each boot of suites and each run of selftests writes one. The commands that read results read only these records.
-run.schema.json describes the file.
+Each boot of suites and each run of selftests writes one, and so do mutants, coverage, bench and patches. The commands
+that read results read only these records. run.schema.json describes the file.
 """
 
 import contextlib
@@ -10,15 +10,15 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..boot.results import Case, counts
+from ..boot.results import KNOWN, Case, counts
 from ..core import disk
-from ..core.errors import UserError
+from ..core.errors import FAILED, PASSED, SKIPPED, UserError
 
 FILE = "run.json"
 
@@ -27,6 +27,12 @@ KEPT = 10
 
 PAUSE = 5
 """At least this many seconds pass between two writes of one record, but for the last."""
+
+SCHEMA = "1.0"
+"""The version of run.schema.json. A new field raises the second number, any other change the first."""
+
+TESTS = ("kunit", "kselftest")
+"""The kinds of runs whose results are cases. Other commands have results in a form of their own, as `data`."""
 
 STATES = ("running", "passed", "failed", "skipped", "none")
 """The states of a run. "none" means no verdict; `why` has the reason."""
@@ -38,7 +44,7 @@ class Record:
 
     id:        the name of its folder
     name:      what was run: kind and build folder, or the cell; a later run of the same name replaces it in summaries
-    kind:      "kunit" or "kselftest"
+    kind:      one of TESTS, or "mutants", "coverage", "bench" or "patches"
     cell:      the cell of the matrix or of `make check`; "" for other runs
     label:     the kernel: package or version, and how its working copy differs
     arch:      as in --arch=
@@ -59,6 +65,9 @@ class Record:
     why:       the reason, if there is no verdict
     logs:      names of the files in its folder
     cases:     each case with its verdict
+    baseline:  the file with the known failures of the tree, or ""
+    schema:    the version of this form, SCHEMA
+    data:      what a command finds that is no case; the command says what is in it
     """
 
     id: str
@@ -84,12 +93,31 @@ class Record:
     why: str = ""
     logs: list[str] = field(default_factory=list)
     cases: list[Case] = field(default_factory=list)
+    baseline: str = ""
+    schema: str = SCHEMA
+    data: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> "Record":
-        """The record with the content of a file; fields of later versions are ignored."""
+        """The record with the content of a file; fields of later versions are ignored.
+
+        Raises ValueError for a form that this version cannot read.
+        """
+        if str(content.get("schema", SCHEMA)).partition(".")[0] != SCHEMA.partition(".")[0]:
+            raise ValueError(f"schema {content['schema']}")
         known = {entry.name: content[entry.name] for entry in fields(cls) if entry.name in content}
         return cls(**{**known, "cases": [Case(**case) for case in content.get("cases", [])]})
+
+
+def facts(kind: str, build: str, scope: str = "", **more: Any) -> Record:
+    """What is known of a run before it begins; `scope`: which part of the tests it runs, or "" for all."""
+    name = " ".join(filter(None, [kind, build, scope]))
+    return Record("-".join([time.strftime("%Y%m%dT%H%M%S"), kind, build]), name, kind, build=build, **more)
+
+
+def outcome(status: int) -> str:
+    """The state of a run whose command ends with this exit status."""
+    return {PASSED: "passed", FAILED: "failed", SKIPPED: "skipped"}.get(status, "none")
 
 
 NO_TEST = "has no test that matches"
@@ -97,8 +125,9 @@ NO_TEST = "has no test that matches"
 
 
 def state(cases: Sequence[Case]) -> str:
-    """The state of a run that ended with these cases."""
+    """The state of a run that ended with these cases. A run with only known failures has passed."""
     number = counts(cases)
+    number["passed"] += number.get(KNOWN, 0)
     return next((name for name in ("failed", "passed", "skipped") if number[name]), "none")
 
 
@@ -132,6 +161,11 @@ class Recorder:
         if time.monotonic() - self._written >= PAUSE:
             self._write()
 
+    def put(self, data: dict[str, Any]) -> None:
+        """Keep what a command has found so far."""
+        self.record.data = data
+        self._write()
+
     def keep(self, files: Iterable[Path]) -> None:
         """Keep files beside the record. A link is enough, since runs replace these files and do not change them."""
         for file in files:
@@ -157,8 +191,11 @@ class Recorder:
 
 
 @contextlib.contextmanager
-def kept(out: Path, facts: Record, complete: Callable[[Recorder], None]) -> Iterator[Recorder]:
-    """Record the block. `complete` adds to the record at the end. A block that ran nothing leaves no record."""
+def kept(out: Path, facts: Record, complete: Callable[[Recorder], None] = lambda recorder: None) -> Iterator[Recorder]:
+    """Record the block. `complete` adds to the record at the end. A block that ran nothing leaves no record.
+
+    The state is what the block has set, or else follows from the cases.
+    """
     recorder = Recorder(out, facts)
     why = ""
     try:
@@ -172,7 +209,8 @@ def kept(out: Path, facts: Record, complete: Callable[[Recorder], None]) -> Iter
     finally:
         if recorder.folder.exists():
             complete(recorder)
-            recorder.end("none" if why else state(facts.cases), why)
+            said = facts.state if facts.state != "running" else state(facts.cases)
+            recorder.end("none" if why else said, why)
 
 
 def every(out: Path) -> Iterator[Record]:
@@ -204,10 +242,15 @@ def of_process(out: Path, process: int, since: float) -> Record | None:
     return own[-1] if own and datetime.fromisoformat(own[-1].began).timestamp() >= int(since) else None
 
 
-def latest(out: Path) -> list[Record]:
+def latest(out: Path, kinds: Container[str] = TESTS) -> list[Record]:
     """The last record of each name that is not running, sorted by name."""
-    found = {record.name: record for record in every(out) if record.state != "running"}
+    found = {record.name: record for record in every(out) if record.state != "running" and record.kind in kinds}
     return [found[name] for name in sorted(found)]
+
+
+def data(out: Path, kind: str) -> dict[str, dict[str, Any]]:
+    """By name, the data of the last run of a command that found something."""
+    return {record.name: record.data for record in every(out) if record.kind == kind and record.data}
 
 
 def prune(folder: Path, name: str) -> None:

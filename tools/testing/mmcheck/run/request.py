@@ -42,7 +42,7 @@ class Request:
     def boots(self) -> bool:
         """Whether tests are run and their verdicts printed."""
         lists = any(vars(self.known)[option[2:]] for option in LIST_OPTIONS)
-        return self.verb in ("run", "exec") and not lists and not self.known.help
+        return self.verb in ("run", "exec") and not lists
 
 
 def parse(arguments: Sequence[str]) -> Request:

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..boot import boot, guest, results
-from ..core import lock, progress
+from ..core import dry, lock, progress
 from ..core.errors import UserError
 from ..core.settings import VARIABLES
 from ..kernel import toolchain
@@ -20,6 +21,12 @@ from . import record
 from .ktap import Printer
 from .launch import Launch
 from .selftests import FOLDER, SECONDS, USUAL, Machine, Program, line, machine_of, remaining
+
+ERROR_LINES = 20
+"""At most this many lines of the compiler are kept about a program that does not build."""
+
+_BROKEN = re.compile(r"^make[^:]*: \*\*\* \[(?:[^\]]*: )?(\S+)\] Error", re.MULTILINE)
+"""The target that make could not build."""
 
 NO_MODULES = "TEST_GEN_MODS_DIR="
 """Build no modules: their build would follow our symbolic links, and write into the user's tree."""
@@ -100,6 +107,8 @@ class SelftestRun:
         self.memory = 0
         self.recorder: record.Recorder | None = None
         self.consoles: list[Path] = []
+        self.broken: dict[str, list[str]] = {}
+        """Programs that do not build, each with what the compiler said."""
 
     @contextlib.contextmanager
     def recorded(self, host: bool = False) -> Iterator[None]:
@@ -124,17 +133,40 @@ class SelftestRun:
 
     def note(self, found: Sequence[results.Case]) -> None:
         """Save the verdicts so far."""
+        found = self.launch.known(found)
         results.save(found, self.title, self.folder)
         if self.recorder:
             self.recorder.note(found)
 
     def build(self, names: Sequence[str]) -> dict[str, Path]:
-        """Build the kernel and the programs `names`; returns the programs."""
+        """Build the kernel and the programs `names`; returns the programs. `broken` has those that do not build.
+
+        Raises UserError if none of them builds.
+        """
         self.kernel()
         target = self.folder / "programs"
         target.mkdir(exist_ok=True)
-        self.programs(target, ["USERLDFLAGS=-static", *(str(target / name) for name in names)])
-        return {name: target / name for name in names}
+        try:
+            self.programs(target, ["-k", "USERLDFLAGS=-static", *(str(target / name) for name in names)])
+        except UserError:
+            self.broken = broken(self.folder / "selftests.log", names)
+            if not self.broken or len(self.broken) == len(names):
+                raise
+            progress.say(f"{', '.join(self.broken)} do not build, and fail; the other selftests run")
+        for name in self.broken:
+            (target / name).unlink(missing_ok=True)
+        return {name: target / name for name in names if name not in self.broken}
+
+    def static(self, names: Sequence[str]) -> dict[str, Path]:
+        """Build only the static programs `names`, without a kernel; returns them."""
+        target = self.folder / "static"
+        target.mkdir(exist_ok=True)
+        self.make("headers", self.launch.tree, "headers", f"O={target}")
+        headers = f"KHDR_INCLUDES=-isystem {target / 'usr/include'}"
+        files = {name: target / name for name in names}
+        words = [headers, NO_MODULES, "USERLDFLAGS=-static", *map(str, files.values())]
+        self.make("selftests", self.launch.tree / FOLDER, f"OUTPUT={target}", *words)
+        return files
 
     def kernel(self) -> None:
         """Build the kernel, and the kernel headers that programs need."""
@@ -184,6 +216,12 @@ class SelftestRun:
         found: list[results.Case] = []
         boots = 0
         print("KTAP version 1", flush=True)
+        for program in wanted:
+            if program.name in self.broken:
+                found.append(results.Case(program.name, "", "failed", text=self.broken[program.name]))
+                printer.case(found[-1])
+                self.note(found)
+        wanted = [program for program in wanted if program.name not in self.broken]
         for needs in sorted({machine_of(program.name) for program in wanted}):
             todo = [program for program in wanted if machine_of(program.name) == needs]
             while todo:
@@ -198,6 +236,8 @@ class SelftestRun:
                     found.append(case)
                     printer.case(case)
                     self.note(found)
+                if dry.on():
+                    break
                 if len(found) == before and self.kvm:
                     progress.say(f"linux {self.launch.label} does not come up under KVM: emulating the machine")
                     self.kvm = False
@@ -254,3 +294,14 @@ class SelftestRun:
         )
         if done.returncode == 0 and done.stdout.strip():
             case.text = done.stdout.splitlines()
+
+
+def broken(log: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    """Those of the programs `names` that `make -k` could not build, each with the lines of `log` about it."""
+    said = log.read_text(errors="replace")
+    failed = {Path(target).name for target in _BROKEN.findall(said)}
+    found = {}
+    for name in (name for name in names if name in failed):
+        lines = [line for line in said.splitlines() if re.search(rf"\b{re.escape(name)}(\.c\b|\])", line)]
+        found[name] = ["it does not build", *lines[:ERROR_LINES]]
+    return found

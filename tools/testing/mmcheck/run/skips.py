@@ -183,7 +183,7 @@ def command(line: Line, arch: str, environ: Mapping[str, str]) -> str:
     given = {name: value for name, value in environ.items() if name != "ARCH"}
     if "KERNEL" in own:
         # The cases need another kernel than the user's own tree, and the patch is for that tree.
-        given = {name: value for name, value in given.items() if name not in ("KDIR", "PATCH")}
+        given = {name: value for name, value in given.items() if name not in ("KDIR", "PATCH", "BASELINE")}
     wanted = next((word.partition("=")[2] for word in arguments if word.startswith("--arch=")), "")
     if wanted not in ("", "arm64"):
         given.pop("PAGES", None)

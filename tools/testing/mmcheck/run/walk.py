@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..boot import boot, guest
+from ..boot.console import lines as read_lines
+from ..boot.console import plain
+from ..boot.results import Case
 from ..core import command, progress
-from ..core.errors import FAILED, PASSED, UserError
-from ..core.settings import from_environment
-from ..kernel import source, toolchain
-from . import selftests
-from .cell import NAME
-from .kselftest import configuration, given
-from .prepare import prepare
+from ..core.errors import FAILED, PASSED
+from ..core.settings import whole
+from ..kernel import toolchain
+from .kselftest import given, session_of
 from .session import Boot, SelftestRun
 
 PROGRAM = "folio_walk"
@@ -34,13 +34,18 @@ APART = 1_000_000
 class Walk:
     """What one machine did.
 
-    lines:  what the program printed
-    passed: whether it came to its end without a failure
+    lines: what the program printed
+    cases: its verdicts
     """
 
     seed: int
     lines: Sequence[str]
-    passed: bool
+    cases: Sequence[Case]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the machine came to its end without a failure."""
+        return all(case.state == "passed" for case in self.cases)
 
     @property
     def places(self) -> list[str]:
@@ -49,48 +54,35 @@ class Walk:
         return re.findall(r"seed \d+ fails in step \d+: ([\w-]+:)", text)
 
 
-def number(name: str, given: str | None, default: int) -> int:
-    """The value `given` for the variable `name` as a whole number. Raises UserError if it is none."""
-    text = given or str(default)
-    if not re.fullmatch(r"\d{1,15}", text) or (text == "0" and name != "SEED"):
-        raise UserError(f"{name}={text}: use a whole number above 0")
-    return int(text)
-
-
 def one(session: SelftestRun, files: Mapping[str, Path], seed: int, seconds: int, more: str) -> Walk:
     """Boot one machine, and walk in it."""
-    console = session.folder / f"walk-{seed}.log"
-    session.consoles.append(console)
+    log = session.folder / f"walk-{seed}.log"
+    session.consoles.append(log)
     line = f"{seconds + 240} {PROGRAM} --machine --seed {seed} --seconds {seconds} {more}".rstrip()
-    machine = Boot(session.launch, console, words=session.words, kvm=session.kvm)
-    cases = list(machine.run([line], files))
-    text = console.read_text(errors="replace")
-    lines = re.findall(r"^(?:<\d+>)?\[ *\d+\.\d+\] (# .*|ok .*|not ok .*)$", text.replace("\r", ""), re.MULTILINE)
-    passed = bool(cases) and all(case.state == "passed" for case in cases)
-    return Walk(seed, lines, passed)
+    machine = Boot(session.launch, log, words=session.words, kvm=session.kvm)
+    lost = [Case(PROGRAM, f"seed_{seed}", "failed", text=[f"the machine ended before the first call: see {log}"])]
+    cases = list(machine.run([line], files)) or lost
+    lines = [line for line in map(plain, read_lines(log.read_bytes())) if line.startswith(("# ", "ok ", "not ok "))]
+    return Walk(seed, lines, cases)
 
 
 def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
     environ = {**environ, "ARCH": environ.get("ARCH") or toolchain.own_arch()}
-    seconds, jobs = number("SECONDS", environ.get("SECONDS"), 60), number("JOBS", environ.get("JOBS"), 1)
-    seed = number("SEED", environ.get("SEED"), secrets.randbelow(10**9))
-    source.judge(from_environment(environ))
-    selftests.provide(environ["ARCH"])
-    words = ["STRICT=1"] if environ.get("STRICT") == "1" else []
-    words += (environ.get("KERNEL_ARGS") or "").split()
-    request = selftests.request(environ["ARCH"], "", configuration(environ))
-    session = SelftestRun(prepare(request, environ), words)
-    session.launch.cell = environ.get(NAME, "")
-    session.launch.repeat = " ".join([COMMAND, *given(environ)])
+    seconds, jobs = whole(environ, "SECONDS", 60), whole(environ, "JOBS", 1)
+    seed = 0 if environ.get("SEED") == "0" else whole(environ, "SEED", secrets.randbelow(10**9) + 1)
+    session = session_of(environ, " ".join([COMMAND, *given(environ)]))
     more = "--keep-going" if environ.get("ALL") == "1" else ""
     with session.recorded():
         files = session.build([PROGRAM])
         guest.disk(session.settings.out / "kselftest" / "xfs.img")
         with ThreadPoolExecutor(jobs) as pool:
             waiting = [pool.submit(one, session, files, seed + i * APART, seconds, more) for i in range(jobs)]
-            found = [future.result() for future in waiting]
-    return report(found, session.folder, " ".join([COMMAND, *given(environ)]))
+            found: list[Walk] = []
+            for future in waiting:
+                found.append(future.result())
+                session.note([case for walk in found for case in walk.cases])
+    return report(found, session.folder, session.launch.repeat)
 
 
 def report(found: Sequence[Walk], folder: Path, repeat: str) -> int:

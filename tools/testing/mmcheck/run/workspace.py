@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core import disk, progress
+from ..core import disk, dry, progress
 from ..core.errors import UserError
 from ..core.lock import held
 from ..core.settings import Settings
@@ -100,6 +100,9 @@ class Workspace:
         files, settings = self.spec.files, self.settings
         if files is not None and settings.patch:
             raise UserError(f"PATCH={settings.patch}: only kunit.py, kselftest, bundle and matrix apply a patch")
+        tree = f"{self.tree}, a working copy of linux {self.kernel.label} in {self.kernel.path}"
+        if dry.instead("tree", tree + f" with {settings.patch}" * bool(settings.patch)):
+            return
         others = files if files is not None else patched(self.kernel, settings)
         with held(settings.out / "lock" / f"{self.label}.tree", "it prepares the working copy"):
             shadow.make(self.kernel, self.tree, features=settings.features, others=others)

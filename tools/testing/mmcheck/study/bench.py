@@ -9,18 +9,18 @@ each run; instructions vary by up to 1 %. Clearing is measured in nanoseconds, u
 import concurrent.futures
 import contextlib
 import dataclasses
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..boot import boot, guest, linear_map
-from ..core import command, disk, progress
+from ..core import command, dry, progress
 from ..core.errors import UserError
-from ..core.settings import from_environment
+from ..core.settings import from_environment, whole
 from ..kernel import shadow, source
 from ..mutants import catalogue
+from ..run import closing, record
 from ..run.cell import Cell
 from ..run.launch import Launch
 from ..run.prepare import prepare
@@ -39,6 +39,9 @@ LARGE = ("clear_pages.bench_mib=1024",)
 
 BY_CALLS = "clearcpuid=erms,rep_good"
 """For x86_64: makes the kernel clear memory by function calls, which can be counted, not by one inlined instruction."""
+
+CHOICE = ("ONLY", "MIB", "REPEATS")
+"""The variables that say what is measured."""
 
 TIMEOUT = 3600
 """Seconds for a boot."""
@@ -131,6 +134,8 @@ def boot_cell(part: Part, cell: Cell, folder: Path, out: Path) -> list[Number]:
         verdict = boot.follow(line, log, TIMEOUT, silence)
         if verdict.state == "passed":
             break
+    if dry.on():
+        return []
     own = bench_numbers.numbers(str(cell), log.read_text(errors="replace").splitlines())
     if verdict.state != "passed" or not own:
         state = "no number" if verdict.state == "passed" else verdict.state
@@ -213,12 +218,35 @@ def run(environ: Mapping[str, str]) -> int:
             "KDIR= is set, but make bench compares packaged kernels; "
             "for your tree run kunit.py with --kernel_args folio_bench.mib=1024"
         )
-    mib, repeats = (_whole(environ, name, default) for name, default in (("MIB", 1024), ("REPEATS", 25)))
-    jobs = _whole(environ, "JOBS", os.cpu_count() or 1)
+    mib, repeats = (whole(environ, name, default) for name, default in (("MIB", 1024), ("REPEATS", 25)))
+    jobs = whole(environ, "JOBS", os.cpu_count() or 1)
     only = environ.get("ONLY", "")
     (settings.out / "bench").mkdir(parents=True, exist_ok=True)
     for kernel in KERNELS:
         source.obtain(dataclasses.replace(settings, kernel=kernel))
+    names = [*dict.fromkeys(part.name for part in parts(mib, repeats)), "linear_map"]
+    if only not in ("", *names):
+        raise UserError(f"ONLY={only}: use {', '.join(names)}")
+    facts = record.facts("bench", "bench", only, label=" and ".join(KERNELS), arch="arm64 and x86_64", pages="")
+    facts.command = closing.make("bench", environ, **{name: environ[name] for name in CHOICE if environ.get(name)})
+    with record.kept(settings.out, facts) as recorder:
+        found = measured(settings.out, environ, only, mib, repeats, jobs)
+        shown = bench_numbers.tables(found)
+        numbers = {name: [dataclasses.asdict(number) for number in own] for name, own in found.items()}
+        recorder.put({"numbers": numbers, "tables": [dataclasses.asdict(table) for table in shown]})
+        facts.state = "passed"
+    forms = plot.save({table.title: table.svg for table in shown}, settings.out / "bench")
+    print(bench_numbers.ktap(found))
+    for table in shown:
+        print("\n".join(f"# {line}" for line in bench_numbers.text(table).splitlines()))
+    progress.say(f"plots as {forms} in {settings.out / 'bench'}, the numbers in {recorder.folder}")
+    return 0
+
+
+def measured(
+    out: Path, environ: Mapping[str, str], only: str, mib: int, repeats: int, jobs: int
+) -> dict[str, list[Number]]:
+    """The numbers of all parts, or of the part `only`."""
     found: dict[str, list[Number]] = {}
     for part in parts(mib, repeats):
         if only in ("", part.name):
@@ -226,31 +254,12 @@ def run(environ: Mapping[str, str]) -> int:
                 progress.say(
                     "clear_pages: this machine emulates x86_64, so the times are the emulator's, not a processor's"
                 )
-            own = run_part(part, {**environ, "KDIR": ""}, settings.out, jobs)
-            found[part.name] = bench_numbers.merged(found.get(part.name, []), own)
+            with dry.part():
+                own = run_part(part, {**environ, "KDIR": ""}, out, jobs)
+                found[part.name] = bench_numbers.merged(found.get(part.name, []), own)
     if only in ("", "linear_map"):
-        found["linear_map"] = run_linear_map(environ, settings.out)
-    if not found:
-        raise UserError(f"ONLY={only}: use {', '.join(p.name for p in parts(mib, repeats))} or linear_map")
-    shown = bench_numbers.tables(found)
-    content = {
-        "numbers": {name: [dataclasses.asdict(number) for number in own] for name, own in found.items()},
-        "tables": [dataclasses.asdict(table) for table in shown],
-    }
-    disk.replace(settings.out / "bench/bench.json", json.dumps(content, indent=1).encode())
-    forms = plot.save({table.title: table.svg for table in shown}, settings.out / "bench")
-    print(bench_numbers.ktap(found))
-    for table in shown:
-        print("\n".join(f"# {line}" for line in bench_numbers.text(table).splitlines()))
-    progress.say(f"bench.json and plots as {forms} in {settings.out / 'bench'}")
-    return 0
-
-
-def _whole(environ: Mapping[str, str], name: str, default: int) -> int:
-    value = environ.get(name) or str(default)
-    if not value.isdigit() or value == "0":
-        raise UserError(f"{name}={value}: use a whole number above 0")
-    return int(value)
+        found["linear_map"] = run_linear_map(environ, out)
+    return found
 
 
 def main(environ: Mapping[str, str]) -> int:

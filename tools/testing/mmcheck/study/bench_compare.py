@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """make bench-compare: the numbers in which two results of make bench differ, side by side.
 
-A= and B= each name a folder O=, or the bench/bench.json in it. Counts have to be the same. Times may differ by the
-spread between runs, or by a few per cent.
+A= and B= each name a folder O=, or the run.json of a run. Counts have to be the same. Times may differ by the spread
+between runs, or by a few per cent.
 """
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from ..core import command
 from ..core.errors import UserError
+from ..run import record
 from . import bench_numbers
 
 NOT_COMPARED = ("spread", "ns_min", "ns_max", "runs", "mib")
@@ -25,16 +25,17 @@ A time that is derived from instructions depends on where the timer interrupts: 
 def load(path: str) -> dict[tuple[str, str, str], dict[str, int]]:
     """The numbers of one result, by part, operation and kernel."""
     file = Path(path)
-    file = file / "bench/bench.json" if file.is_dir() else file
+    found: dict[tuple[str, str, str], dict[str, int]] = {}
     try:
-        content: dict[str, Any] = json.loads(file.read_text())
-        return {
-            (name, number["what"], number["run"]): number["fields"]
-            for name, own in content["numbers"].items()
-            for number in own
-        }
+        runs = record.data(file, "bench").values() if file.is_dir() else [json.loads(file.read_text())["data"]]
+        for one in runs:
+            for name, own in one["numbers"].items():
+                found |= {(name, number["what"], number["run"]): number["fields"] for number in own}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise UserError(f"{path}: no result of make bench (an O= folder, or its bench/bench.json)") from None
+        found = {}
+    if not found:
+        raise UserError(f"{path}: no result of make bench (an O= folder, or a run.json in its runs/)")
+    return found
 
 
 def verdict(name: str, a: Mapping[str, int], b: Mapping[str, int]) -> str:

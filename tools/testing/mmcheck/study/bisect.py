@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ..core import command, disk, progress
+from ..core import command, disk, dry, progress
 from ..core.errors import PASSED, UserError
 from ..core.settings import from_environment
 from ..kernel import checkout, identity
@@ -139,6 +139,8 @@ def judged(words: Sequence[str], environ: Mapping[str, str]) -> Result:
     since = time.monotonic()
     states: dict[str, str] = {}
     why = ""
+    if dry.instead("run", closing.again(words, environ)):
+        return Result({}, "", 0.0)
     try:
         launch = prepare(parse(words), environ)
         launch.aside = True

@@ -8,7 +8,6 @@ test.
 """
 
 import fnmatch
-import json
 import re
 import shutil
 import subprocess
@@ -17,14 +16,15 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..boot import boot, guest
-from ..core import command, disk, progress
+from ..core import command, dry, progress
 from ..core.errors import UserError
 from ..core.settings import Settings, from_environment
 from ..kernel import shadow, source, toolchain
 from ..mutants import schemata
-from ..run import workspace
+from ..run import record, workspace
 from ..run.launch import Launch
 from ..run.request import parse
 
@@ -230,19 +230,22 @@ class Session:
         One lock covers all of it: another run would rebuild the kernel, and write to the same disk.
         """
         space = self.space()
-        with space.hold():
+        facts = Launch(space).facts("coverage")
+        with space.hold(), record.kept(self.settings.out, facts) as recorder:
             build = self.build(space)
             with progress.Progress(f"coverage of linux {self.label}", len(BOOTS)) as shown:
                 traces = []
                 for number, more in enumerate(BOOTS):
-                    traces.append(self.run(build, number, more))
+                    with dry.part():
+                        traces.append(self.run(build, number, more))
                     shown.advance(number + 1)
             found = read(self.html(traces).read_text(), self.files)
-            disk.replace(self.folder / "coverage.json", json.dumps(self.summary(found), indent=1).encode())
+            recorder.put(self.summary(found))
+            recorder.record.state = "passed"
             return found
 
-    def summary(self, found: Sequence[Function]) -> dict[str, object]:
-        """The content of coverage.json."""
+    def summary(self, found: Sequence[Function]) -> dict[str, Any]:
+        """The data of the record."""
         functions = [
             {"file": f.file, "name": f.name, "lines": share(f.lines.values()), "branches": share(f.branches.values())}
             | {"missed": f.missed, "one_way": f.one_way, "reason": reason(f, self.files)}
@@ -296,7 +299,7 @@ def run(environ: Mapping[str, str]) -> int:
     session = Session(from_environment({"ARCH": "arm64", **environ}))
     found = session.measure()
     print(table(found, session.files))
-    progress.say(f"HTML, coverage.info and coverage.json in {session.folder}")
+    progress.say(f"HTML and coverage.info in {session.folder}")
     return 0
 
 

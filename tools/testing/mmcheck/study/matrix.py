@@ -20,10 +20,10 @@ from pathlib import Path
 
 from ..boot import boot, results
 from ..core import command, disk, process, progress
-from ..core.errors import PASSED, UserError
-from ..core.settings import PROJECT, Settings, from_environment
+from ..core.errors import PASSED
+from ..core.settings import PROJECT, Settings, from_environment, whole
 from ..kernel import graft, identity, shadow, source, toolchain
-from ..run import closing, record, selftests, skips
+from ..run import baseline, closing, record, selftests, skips
 from ..run.cell import NAME, Cell
 from ..run.request import parse
 from ..run.workspace import RunSpec, Workspace
@@ -35,6 +35,7 @@ GIB_PER_BUILD = 4
 NO_SUITE = "this kernel has no such suite"
 """The reason if a change selects a suite that this kernel lacks."""
 
+SHOWN = (*results.STATES, results.KNOWN)
 NAMED = 10
 """At most this many failed cases of a cell are named; its results.json has all."""
 
@@ -49,6 +50,7 @@ class Runner:
         """`only`: the suites and programs to run, or None for all."""
         self.cells, self.environ, self.only = list(cells), environ, only
         self.settings = from_environment({**environ, "ARCH": "", "PAGES": ""})
+        self.known = baseline.named(environ)
         self.folder = self.settings.out / "matrix"
         self.folder.mkdir(parents=True, exist_ok=True)
         self.report = self.folder / "matrix.json"
@@ -87,7 +89,7 @@ class Runner:
         patched = f", with {settings.patch.name}" if settings.patch else ""
         self._origins[cell] = identity.origin(kernel) + patched
         self._builds[cell] = Workspace(RunSpec(settings, request), kernel).build
-        digest = hashlib.sha256(f"{cell} {cell.command('run')} {self.only}".encode())
+        digest = hashlib.sha256(f"{cell} {cell.command('run')} {self.only} {self.known}".encode())
         digest.update(shadow.fingerprint(kernel, features=settings.features).encode())
         for name in graft.overlay_files():
             if name.startswith(graft.SELFTESTS):
@@ -246,6 +248,8 @@ class Runner:
         environment |= {"O": str(self.settings.out), NAME: str(cell) * (not self.only), **cell.variables, **variables}
         if self.settings.patch:
             environment["PATCH"] = str(self.settings.patch)
+        if self.known:
+            environment["BASELINE"] = str(self.known.file.absolute())
         last = ""
         with subprocess.Popen(
             process.mortal(command),
@@ -309,8 +313,8 @@ class Runner:
         """The paragraph that ends the run."""
         every = {cell: self.records[str(cell)] for cell in self.cells}
         of = {state: [cell for cell, record in every.items() if record.state == state] for state in STATES}
-        counts = {state: sum(record.counts.get(state, 0) for record in every.values()) for state in results.STATES}
-        text = ", ".join(f"{number} {state}" for state, number in counts.items())
+        counts = {state: sum(record.counts.get(state, 0) for record in every.values()) for state in SHOWN}
+        text = ", ".join(f"{number} {state}" for state, number in counts.items() if number or state in results.STATES)
         verdict = "FAILED" if of["failed"] else "NO VERDICT" if of["none"] else "passed"
         bad = [*of["failed"], *of["none"]]
         return closing.lines(
@@ -328,14 +332,13 @@ class Runner:
 def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
-    jobs = environ.get("JOBS") or str(max(1, min(os.cpu_count() or 1, memory // GIB_PER_BUILD)))
-    if not jobs.isdigit() or jobs == "0":
-        raise UserError(f"JOBS={jobs}: use a whole number above 0 (the number of cells that run at a time)")
+    usual = max(1, min(os.cpu_count() or 1, memory // GIB_PER_BUILD))
+    jobs = whole(environ, "JOBS", usual, "the number of cells that run at a time")
     cells, only = selection.chosen(environ)
     runner = Runner(cells, environ, only)
     runner.prepare()
     runner.load()
-    status = runner.run(int(jobs))
+    status = runner.run(jobs)
     for text in runner.ending():
         print(text)
     return status

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core import command, git
+from ..core import command, dry, git
 from ..core.errors import PASSED, UserError
 from ..core.settings import Settings, from_environment
 from ..kernel import identity, known_issues, patch, probes, shadow, source
@@ -144,8 +144,9 @@ def run(environ: Mapping[str, str]) -> int:
     space = workspace.Workspace(workspace.RunSpec(settings, request))
     space.prepare()
     print(f"{given} changes {', '.join(files)}")
-    for line in change(space.kernel, settings, space.tree).lines():
-        print(line)
+    with dry.part():
+        for line in change(space.kernel, settings, space.tree).lines():
+            print(line)
     if environ.get("BOOT") == "no":
         return PASSED
 

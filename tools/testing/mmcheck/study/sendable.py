@@ -8,25 +8,28 @@ user.email. ONLY= chooses issues by number, and then only their tests run: the o
 A patch passes if all this is true: `git am` applies it to the kernel's files, checkpatch.pl --strict reports nothing,
 the kernel builds with it, and `make known-issues` shows that it fixes its issue. On one machine (arm64 with 4K pages,
 or what ARCH= and PAGES= say) all tests run without the patches and with them: a test that no issue names must keep its
-verdict. BOOT=no leaves out all builds and boots. patches.json next to the mails has the whole result.
+verdict. BOOT=no leaves out all builds and boots.
+
+Each patch is printed as soon as the tests on its machine have ended. The record of the run has the whole result, and
+after an interrupt all that was known.
 """
 
 import email.utils
-import json
 import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from ..core import command, git, ours
+from ..core import command, dry, git, ours
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, from_environment
 from ..kernel import shadow, source, toolchain
 from ..kernel.known_issues import Issue
 from ..mutants import catalogue
-from ..run import closing
+from ..run import closing, record
 from . import patched
 from .proof import Proof
 
@@ -92,14 +95,16 @@ def mail(
             faults.append("git am refuses the patch")
     # The tree has no history in which checkpatch.pl could look up a commit.
     options = ["--strict", "--terse", "--no-summary", "--ignore", "UNKNOWN_COMMIT_ID"]
-    said = _perl(tree, "scripts/checkpatch.pl", *options, str(target))
+    # checkpatch.pl writes a file where it runs.
+    with tempfile.TemporaryDirectory(prefix="mmcheck-") as name:
+        said = _perl(Path(name), str(tree / "scripts/checkpatch.pl"), f"--root={tree}", *options, str(target))
     faults += [line.removeprefix(f"{target}:") for line in said if re.search("(ERROR|WARNING|CHECK):", line)]
     return Mail(issue, target, tuple(faults))
 
 
-def _perl(tree: Path, *words: str) -> list[str]:
-    """The lines that a script of a kernel tree prints."""
-    return subprocess.run(["perl", *words], cwd=tree, capture_output=True, text=True).stdout.splitlines()
+def _perl(folder: Path, *words: str) -> list[str]:
+    """The lines that a script of a kernel tree prints in a folder."""
+    return subprocess.run(["perl", *words], cwd=folder, capture_output=True, text=True).stdout.splitlines()
 
 
 def written(issues: Sequence[Issue], kernel: source.Source, person: tuple[str, str], folder: Path) -> list[Mail]:
@@ -130,15 +135,52 @@ def line(one: Mail, proof: Proof | None) -> str:
     return f"{one.issue.number:3} {'passes' if passes else 'FAILS':7} {one.issue.title} ({'; '.join(seen)})"
 
 
-def record(mails: Sequence[Mail], proofs: Mapping[int, Proof], others: Sequence[str]) -> str:
-    """The result as JSON."""
-    patches = []
-    for one in mails:
-        proof = proofs.get(one.issue.number)
-        wrong = [*one.faults, *([proof.wrong] if proof and proof.wrong else [])]
-        seen = {"machine": proof.machine, "without": proof.before, "with": proof.after} if proof else None
-        patches.append({"issue": one.issue.number, "mail": one.path.name, "wrong": wrong, "seen": seen})
-    return json.dumps({"patches": patches, "other tests": list(others)}, indent=1) + "\n"
+@dataclass
+class Table:
+    """The result, which grows with each machine.
+
+    mails:  all patches
+    keep:   keeps the result so far
+    proofs: what the tests say about a patch, by the number of its issue
+    others: what is wrong with tests that no issue names
+    """
+
+    mails: Sequence[Mail]
+    keep: Callable[[dict[str, Any]], None]
+    proofs: dict[int, Proof] = field(default_factory=dict)
+    others: list[str] = field(default_factory=list)
+
+    def wrong(self, one: Mail) -> list[str]:
+        """What is wrong with a patch, as far as it is known."""
+        proof = self.proofs.get(one.issue.number)
+        return [*one.faults, *([proof.wrong] if proof and proof.wrong else [])]
+
+    def bad(self) -> list[int]:
+        """The issues whose patches fail."""
+        return [one.issue.number for one in self.mails if self.wrong(one)]
+
+    def note(self, proofs: Sequence[Proof], others: Sequence[str]) -> None:
+        """Add what the tests of one machine say: print its patches, and keep all that is known."""
+        self.proofs |= {proof.issue.number: proof for proof in proofs}
+        self.others += others
+        self.say([one for one in self.mails if one.issue.number in [proof.issue.number for proof in proofs]])
+        self.keep(self.data())
+
+    def say(self, mails: Sequence[Mail]) -> None:
+        """Print the lines of some patches."""
+        for one in mails:
+            print(line(one, self.proofs.get(one.issue.number)), flush=True)
+            for fault in self.wrong(one):
+                print(f"    {fault}", flush=True)
+
+    def data(self) -> dict[str, Any]:
+        """The result for the record."""
+        patches = []
+        for one in self.mails:
+            proof = self.proofs.get(one.issue.number)
+            seen = {"machine": proof.machine, "without": proof.before, "with": proof.after} if proof else None
+            patches.append({"issue": one.issue.number, "mail": one.path.name, "wrong": self.wrong(one), "seen": seen})
+        return {"patches": patches, "other tests": self.others}
 
 
 def run(environ: Mapping[str, str]) -> int:
@@ -152,30 +194,33 @@ def run(environ: Mapping[str, str]) -> int:
     kernel = source.obtain(settings)
     found = patched.known(kernel, settings, environ)
     folder = settings.out / "patches" / kernel.label
-    mails = written(found, kernel, person, folder)
-    proofs: dict[int, Proof] = {}
-    others: list[str] = []
-    if boots == "yes":
-        results, others = patched.prove(kernel, found, settings, environ, whole=not environ.get("ONLY"))
-        proofs = {proof.issue.number: proof for proof in results}
-    (folder / "patches.json").write_text(record(mails, proofs, others))
-    bad = []
-    for one in mails:
-        proof = proofs.get(one.issue.number)
-        print(line(one, proof))
-        faults = [*one.faults, *([proof.wrong] if proof and proof.wrong else [])]
-        bad += [one.issue.number] if faults else []
-        for fault in faults:
-            print(f"    {fault}")
+    where = {"label": kernel.label, "arch": settings.arch, "pages": settings.pages if settings.arch == "arm64" else ""}
+    facts = record.facts("patches", "-".join(filter(None, where.values())), environ.get("ONLY", ""), **where)
+    facts.command = closing.make("patches", environ)
+    mails: list[Mail] = []
+    with record.kept(settings.out, facts) as recorder:
+        if not dry.instead("mail", f"{len(found)} patches into {folder}, each checked by git am and checkpatch.pl"):
+            mails = written(found, kernel, person, folder)
+        table = Table(mails, recorder.put)
+        recorder.put(table.data())
+        if boots == "yes":
+            for proofs, others in patched.prove(kernel, found, settings, environ, whole=not environ.get("ONLY")):
+                table.note(proofs, others)
+        else:
+            table.say(mails)
+        recorder.put(table.data())
+        bad = table.bad()
+        status = FAILED if bad or table.others else PASSED
+        recorder.record.state = record.outcome(status)
     for text in closing.lines(
-        f"{'FAILED' if bad or others else 'passed'}: {len(mails) - len(bad)} of {len(mails)} patches for linux "
+        f"{'FAILED' if bad or table.others else 'passed'}: {len(mails) - len(bad)} of {len(mails)} patches for linux "
         f"{kernel.label} pass all checks",
-        [*others, "" if proofs else "nothing was booted: BOOT=no"],
+        [*table.others, "" if table.proofs else "nothing was booted: BOOT=no"],
         folder,
         closing.make("patches", environ, ONLY=str(bad[0])) if bad else "",
     ):
         print(text)
-    return FAILED if bad or others else PASSED
+    return status
 
 
 def main(environ: Mapping[str, str]) -> int:

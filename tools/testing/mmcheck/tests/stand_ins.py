@@ -243,6 +243,8 @@ def emulator(words: Sequence[str]) -> int:
     if "-version" in words:
         return 0
     values = dict(itertools.pairwise(words))
+    if "-S" in words and "-chardev" not in values:  # waits for a debugger, which is a stand-in too
+        return 0
     if "-gdb" in values:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(values["-chardev"].rpartition("path=")[2])

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Numbers of the benchmark suites, their tables, and what is said of two results."""
 
-import json
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,6 +10,8 @@ from mmcheck.core.errors import UserError
 from mmcheck.study import bench, bench_compare, bench_numbers, plot
 from mmcheck.study.bench_numbers import Number
 
+from .seeded import of_command
+
 CONSOLE = """\
 [    1.000000]     # bench_single_pages: number fork single mib=64 ns=1000 faults=0 copies=0 invalidations=1
 [    1.000000]     # clear_bench: number clear_pages 64K ns_median=10 spread=2 ns_min=9 ns_max=30 runs=25
@@ -19,10 +20,9 @@ CONSOLE = """\
 
 
 def save(folder: Path, name: str, **fields: int) -> str:
-    file = folder / name
     number = {"run": "7.3 arm64 4K", "what": "fork single", "fields": fields}
-    file.write_text(json.dumps({"numbers": {"folio_bench": [number]}, "tables": []}))
-    return str(file)
+    of_command(folder / name, "bench", {"numbers": {"folio_bench": [number]}, "tables": []})
+    return str(folder / name)
 
 
 def bars(svg: str) -> list[float]:

@@ -119,6 +119,55 @@ def test_the_lava_job_reads_the_verdicts_that_the_machine_prints() -> None:
     assert [states[case.state] for case in cases] == [word for name, word in found if name != "folio_one"]
 
 
+KSELFTEST = """\
+TAP version 13
+1..2
+# timeout set to 300
+# selftests: mm: folio_one
+# TAP version 13
+# ok 1 folio_one.anon.good
+# ok 2 folio_one.anon.missing # SKIP CONFIG_MEM_SOFT_DIRTY=n
+# not ok 3 folio_one.anon.bad
+# # Totals: pass:1 fail:1
+not ok 1 selftests: mm: folio_one # exit=1
+# selftests: mm: old
+ok 2 selftests: mm: old # SKIP
+"""
+
+
+def test_the_job_for_boards_reads_what_run_kselftest_prints(tmp_path: Path) -> None:
+    (definition,) = load("lava-board.yaml")["actions"][2]["test"]["definitions"]
+    steps = definition["repository"]["run"]["steps"]
+    assert any("./run_kselftest.sh -c mm " in step for step in steps)
+    log = tmp_path / "kselftest.log"
+    log.write_text(KSELFTEST)
+    (step,) = [step for step in steps if step.startswith("awk")]
+    tool = tmp_path / "lava-test-case"
+    tool.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/said\n')
+    tool.chmod(0o755)
+    script = step.replace("/tmp/kselftest.log", str(log))
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(["sh", "-e", "-c", script], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert (tmp_path / "said").read_text().splitlines() == [
+        "folio_one.anon.good --result pass",
+        "folio_one.anon.missing --result skip",
+        "folio_one.anon.bad --result fail",
+        "folio_one --result fail",
+        "old --result skip",
+    ]
+
+
+def test_each_job_for_kernelci_is_scheduled() -> None:
+    whole = load("kernelci.yml")
+    assert {entry["job"] for entry in whole["scheduler"]} == set(whole["jobs"])
+    for job in whole["jobs"].values():
+        assert job["kind"] == "job" and job["template"] == "generic.jinja2"
+        assert job["params"]["test_method"] == "kselftest" and job["params"]["collections"] == "mm"
+    for entry in whole["scheduler"]:
+        assert set(entry) == {"job", "event", "runtime", "platforms"}
+
+
 def test_a_bundle_is_what_a_lab_boots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build, target = tmp_path / "build", tmp_path / "bundle"
     image = build / "arch/arm64/boot/Image"
@@ -132,13 +181,14 @@ def test_a_bundle_is_what_a_lab_boots(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(guest, "disk", lambda path: path.write_text("disk"))
     session = SimpleNamespace(
         settings=settings.from_environment({"ARCH": "arm64", "O": str(tmp_path)}),
-        launch=SimpleNamespace(build=build),
-        build=lambda names: {name: Path("/programs") / name for name in names},
+        launch=SimpleNamespace(build=build, tree=tmp_path),
+        broken={},
+        build=lambda names: {name: tmp_path / "programs" / name for name in names},
     )
     bundle.pack(cast(SelftestRun, session), "", target)
     names = {Path(url).name for image in load("lava.yaml")["actions"][0]["deploy"]["images"].values()
              for key, url in image.items() if key == "url"}  # fmt: skip
-    assert {path.name for path in target.iterdir()} == names | {"cmdline", "programs", ours.MARKER}
+    assert {path.name for path in target.iterdir()} == names | {"cmdline", "programs", "kselftest.tar.gz", ours.MARKER}
     run = [line.split()[1] for line in (target / "programs").read_text().splitlines()]
     assert run == [one.name for one in selftests.programs() if one.name not in selftests.MACHINES]
     bundle.pack(cast(SelftestRun, session), "folio_race", target)

@@ -112,7 +112,7 @@ def test_mutants_end_with_a_verdict() -> None:
     assert said == [
         "FAILED: 1 of 2 mutants noticed",
         "not noticed: alive",
-        "log: out/mutants (consoles, mutants.json)",
+        "log: out/mutants (consoles)",
         "next: make mutants ARCH=arm64 ONLY=alive",
     ]
     assert mutants.ending([RESULT["failed"]], [Path("out")], {})[0] == "passed: 1 of 1 mutants noticed"
@@ -134,7 +134,7 @@ def test_mutants_by_rules_end_with_the_score_of_the_sample(
     judged = SimpleNamespace(
         read=lambda _: "",
         run=ran,
-        save=lambda _: None,
+        end=lambda *_: None,
         folder=Path("out/mutants"),
         source=SimpleNamespace(label="7.3.4"),
         settings=SimpleNamespace(arch="arm64"),
@@ -146,7 +146,7 @@ def test_mutants_by_rules_end_with_the_score_of_the_sample(
         "the whole sample: 1 of 2 noticed (50.0 %), 1 by a failing test; 0 are equivalent, 2 are judged",
         "the catalogue: 9 of 10 noticed (90.0 %)",
         f"survivors: write into {tmp_path / '7.3-arm64.toml'} why each of them is harmless",
-        "log: out/mutants (consoles, mutants.json)",
+        "log: out/mutants (consoles)",
         "next: make mutants KERNEL=7.3 GENERATED=1 ONLY=swap_f_012345",
     ]
 
@@ -161,7 +161,7 @@ def test_without_selftests_a_verdict_of_a_selftest_stays(tmp_path: Path, monkeyp
     judged = SimpleNamespace(
         read=lambda _: "",
         run=lambda every, only: [judge.Result(mutant.name, "survived") for mutant in every],
-        save=lambda _: None,
+        end=lambda *_: None,
         folder=Path("out/mutants"),
         source=SimpleNamespace(label="7.3.4"),
         settings=SimpleNamespace(arch="arm64"),

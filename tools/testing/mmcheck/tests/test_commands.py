@@ -24,7 +24,7 @@ from mmcheck.core.settings import PROJECT, VARIABLES
 
 from . import stand_ins
 from .conftest import fake_tree
-from .seeded import recorded
+from .seeded import of_command, recorded
 from .test_ci import load
 from .test_series import MAINTAINERS
 
@@ -67,6 +67,10 @@ NOT_RUN = {
     "./mmcheck patches --kernel 7.3 --from 'Name <name@example.org>'": "see test_sendable.py",
     "./mmcheck patterns --kernel 7.3 --other 6.12": "needs two kernels; see test_patterns.py",
     "./mmcheck compare": "needs two runs; see test_compare.py",
+    "./mmcheck baseline": "named without a file",
+    "make release VERSION=1.2.0": "needs a verdict of make check; see test_release.py",
+    "make release VERSION=1.2.0 DRY_RUN=1": "needs a verdict of make check; see test_release.py",
+    "./mmcheck release --version 1.2.0 --dry-run": "needs a verdict of make check; see test_release.py",
     f"./mmcheck compare {verbs.VERBS['compare'].example}": "needs two runs; see test_compare.py",
     **{f"./mmcheck {verb}": "see make" for verb in ("check", "check-host", "check-report", "htmldocs")},
     **{f"./mmcheck {verb}": "see make" for verb in ("bench-launcher", "report-pictures")},
@@ -85,6 +89,7 @@ PLACEHOLDERS = {
     "/path/to/linux": "../linux",
     "/path/to/patches": "../patches",
     "/srv/mmcheck": "../srv",
+    "SUITE.CASE": "set_ptes.set_ptes_atomic",
     "my_suite": "contpte",
     "my_suite.my_case": "contpte.*",
     "my_test": "folio_move",
@@ -236,18 +241,17 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
         stand_ins.program(home / f"bin/qemu-system-{name}", "emulator", package)
     for name in ("lcov", "genhtml"):
         stand_ins.install(home / "bin" / name, stand_ins.LCOV)
+    stand_ins.install(home / "bin/gdb-multiarch", "#!/bin/sh\n")
     (home / ".gitconfig").write_text("[user]\n\tname = Jane Doe\n\temail = jane@example.org\n")
     environment = {"PATH": f"{home / 'bin'}:{os.environ['PATH']}", "HOME": str(home), "CI_PROJECT_DIR": str(copy)}
     environment |= {"GITHUB_STEP_SUMMARY": str(home / "summary"), "GIT_CONFIG_NOSYSTEM": "1", "NOTICE": "1"}
     subprocess.run(
         "git init -q && git add -A && git commit -qm base", cwd=copy, shell=True, env=environment, check=True
     )
-    for folder in ("out/bench", "other/out/bench"):
-        (copy / folder).mkdir(parents=True)
     recorded(copy / "out", "linux-um", [results.Case("a", "b", "passed")])
     numbers = {"folio_bench": [{"run": "7.3 arm64 4K", "what": "fork 64K", "fields": {"ns": 9}}]}
     for folder in ("out", "other/out"):
-        (copy / folder / "bench/bench.json").write_text(json.dumps({"numbers": numbers, "tables": []}))
+        of_command(copy / folder, "bench", {"numbers": numbers, "tables": []})
     for name in ("mmcheck/fix.patch", "mmcheck/fix.mbox", "patches/fix.patch"):
         (home / name).parent.mkdir(exist_ok=True)
         (home / name).write_text(stand_ins.PATCH)

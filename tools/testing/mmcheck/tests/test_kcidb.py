@@ -130,3 +130,46 @@ def test_the_command(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "lower-case letters" in capsys.readouterr().err
     with pytest.raises(UserError, match="no results in"):
         Submission(out / "empty").whole()
+
+
+def test_a_large_submission_is_split_and_each_part_stands_alone(tmp_path: Path) -> None:
+    met = [results.Case("met", f"a{n}", "skipped", text=["known issue 3: x"]) for n in range(3)]
+    for number in range(3):
+        cases = [results.Case("s", f"c{n}", "failed", text=[f"{number} " * 250]) for n in range(40)] + met
+        recorded(tmp_path, f"6.12-arm64-{4 << number * 2}K", cases, began=BEGAN)
+    recorded(tmp_path, "7.3-um", [], built=False, why="does not build")
+    whole = Submission(tmp_path).whole()
+    size = 20000
+    parts = list(kcidb.split(whole, size))
+    assert len(parts) > 3 and all(len(kcidb.encoded(part)) <= size for part in parts)
+    assert [test for part in parts for test in part["tests"]] == whole["tests"]
+    assert [one for part in parts for one in part.get("incidents", [])] == whole["incidents"]
+    for name in ("checkouts", "builds"):
+        found = {one["id"] for part in parts for one in part[name]}
+        assert found == {one["id"] for one in whole[name]}
+    for part in parts:
+        builds = {one["id"] for one in part["builds"]}
+        issues = {one["id"] for one in part.get("issues", [])}
+        assert {test["build_id"] for test in part["tests"]} <= builds
+        assert {one["checkout_id"] for one in part["builds"]} == {one["id"] for one in part["checkouts"]}
+        assert {one["issue_id"] for one in part.get("incidents", [])} == issues
+    assert list(kcidb.split(whole)) == [whole]
+
+
+def test_a_test_that_is_larger_than_a_part_is_sent(tmp_path: Path) -> None:
+    recorded(tmp_path, "7.3-um", [results.Case("s", "c", "failed", text=["x" * 500])])
+    whole = Submission(tmp_path).whole()
+    assert list(kcidb.split(whole, 100)) == [whole]
+
+
+def test_the_command_writes_the_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [results.Case("s", f"c{n}", "failed", text=["x" * 500]) for n in range(40)]
+    recorded(tmp_path, "7.3-um", cases)
+    (tmp_path / "kcidb-9.json").write_text("old")
+    split = kcidb.split
+    monkeypatch.setattr(kcidb, "split", lambda whole: split(whole, 20000))
+    assert kcidb.run({"O": str(tmp_path)}) == 0
+    names = sorted(file.name for file in tmp_path.glob("kcidb*.json"))
+    assert names == ["kcidb-2.json", "kcidb.json"]
+    count = sum(len(json.loads((tmp_path / name).read_text())["tests"]) for name in names)
+    assert count == 40

@@ -34,7 +34,8 @@ def faulty(version: str = "6.12") -> dict[str, str]:
     files: dict[str, str] = {}
     for issue in ISSUES:
         code = issue.faulty[0].replace("; ", ";\n\t").replace("{ ", "{\n\t\t")
-        files[issue.file] = files.get(issue.file, "") + f"{issue.name}\n{code}\n"
+        file = issue.file.split()[-1]
+        files[file] = files.get(file, "") + f"{issue.name}\n{code}\n"
     major, minor = version.split(".")
     return files | {"Makefile": f"VERSION = {major}\nPATCHLEVEL = {minor}\nSUBLEVEL = 4\n"}
 
@@ -101,9 +102,19 @@ def test_a_tree_as_new_as_the_fix_has_not_whatever_its_code(
 def test_a_tree_with_other_code_has_not(tmp_path: Path, issue: Issue) -> None:
     files = faulty()
     code = issue.faulty[0].replace("; ", ";\n\t").replace("{ ", "{\n\t\t")
-    write(tmp_path, files | {issue.file: files[issue.file].replace(code, "")})
+    file = issue.file.split()[-1]
+    write(tmp_path, files | {file: files[file].replace(code, "")})
     assert by_script(tmp_path) == (bits(issue.number), "")
     assert by_table(tmp_path) == bits(issue.number)
+
+
+def test_the_code_may_be_in_either_of_two_files(tmp_path: Path) -> None:
+    issue = next(issue for issue in ISSUES if " " in issue.file)
+    old, new = issue.file.split()
+    files = faulty()
+    write(tmp_path, files | {new: "", old: files.get(old, "") + files[new]})
+    assert by_script(tmp_path) == (bits(), "")
+    assert by_table(tmp_path) == bits()
 
 
 def test_a_tree_of_which_nobody_can_tell_has_not_and_it_is_said(tmp_path: Path) -> None:

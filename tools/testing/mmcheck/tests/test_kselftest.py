@@ -188,9 +188,9 @@ def test_a_program_that_ends_the_kernel_at_once_is_begun_once(
     Dying.lists.clear()
     session = SelftestRun.__new__(SelftestRun)
     session.folder, session.words, session.title = tmp_path, (), "x"
-    session.kvm, session.memory, session.recorder, session.consoles = False, 0, None, []
+    session.kvm, session.memory, session.recorder, session.consoles, session.broken = False, 0, None, [], {}
     session.settings = from_environment({"O": str(tmp_path), "HOME": str(tmp_path)})
-    monkeypatch.setattr(session, "launch", SimpleNamespace(hold=contextlib.nullcontext), raising=False)
+    monkeypatch.setattr(session, "launch", SimpleNamespace(hold=contextlib.nullcontext, known=list), raising=False)
     every = [ONE, TWO, Program("folio_three", ("folio_three.a",))]
     found = session.run(every, every, {})
     assert Dying.lists == [["folio_one", "folio_two", "folio_three"], ["folio_two", "folio_three"],
@@ -200,3 +200,54 @@ def test_a_program_that_ends_the_kernel_at_once_is_begun_once(
     assert {(case.suite, case.name) for case in found if case.state == "passed"} == {
         ("folio_two", "a"), ("folio_two", "b"), ("folio_three", "a")}  # fmt: skip
     assert "not ok 1 folio_one" in capsys.readouterr().out
+
+
+LOG = """\
+folio_two.c: In function 'x':
+folio_two.c:12:3: error: 'y' undeclared (first use in this function)
+make[1]: *** [../lib.mk:222: /out/programs/folio_two] Error 1
+make[1]: Target 'all' not remade because of errors.
+"""
+
+
+def test_a_program_that_does_not_build_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise UserError("the selftests do not build")
+
+    run = SelftestRun.__new__(SelftestRun)
+    for name, value in (("folder", tmp_path), ("kernel", lambda: None), ("programs", fails), ("broken", {})):
+        monkeypatch.setattr(run, name, value, raising=False)
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "programs/folio_two").write_text("of an earlier build")
+    (tmp_path / "selftests.log").write_text(LOG)
+    assert run.build(["folio_one", "folio_two"]) == {"folio_one": tmp_path / "programs/folio_one"}
+    assert not (tmp_path / "programs/folio_two").exists()
+    said = run.broken["folio_two"]
+    assert said[0] == "it does not build" and "folio_two.c:12:3: error: 'y' undeclared" in said[2]
+    for text in (LOG.replace("folio_two]", "vm_util.o]"), LOG + LOG.replace("folio_two", "folio_one")):
+        (tmp_path / "selftests.log").write_text(text)
+        with pytest.raises(UserError, match="do not build"):
+            run.build(["folio_one", "folio_two"])
+
+
+class Living(Dying):
+    """Boots of a machine that lives."""
+
+    lists: ClassVar[list[list[str]]] = []
+    deadly = late = ""
+
+
+def test_the_others_run_if_one_does_not_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mmcheck.run.session.Boot", Living)
+    monkeypatch.setattr("mmcheck.run.session.machine_of", lambda _: selftests.USUAL)
+    session = SelftestRun.__new__(SelftestRun)
+    session.folder, session.words, session.title = tmp_path, (), "x"
+    session.kvm, session.memory, session.recorder, session.consoles = False, 0, None, []
+    session.broken = {"folio_two": ["it does not build"]}
+    monkeypatch.setattr(session, "launch", SimpleNamespace(hold=contextlib.nullcontext, known=list), raising=False)
+    found = session.run([ONE, TWO], [ONE, TWO], {})
+    assert [(case.suite, case.state) for case in found] == [("folio_two", "failed"), ("folio_one", "passed")]
+    assert Living.lists == [["folio_one"]]
+    assert "not ok 1 folio_two" in capsys.readouterr().out and results.status(found) == 1

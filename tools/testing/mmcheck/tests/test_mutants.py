@@ -18,7 +18,7 @@ from mmcheck.core.settings import PROJECT, from_environment
 from mmcheck.kernel.source import Source
 from mmcheck.mutants import catalogue, judge, mutated, reach, schemata
 from mmcheck.mutants import main as mutants
-from mmcheck.run import workspace
+from mmcheck.run import record, workspace
 
 from .waiting import until
 
@@ -305,8 +305,15 @@ class Judged(judge.Session):
         self.settings = from_environment({"ARCH": "arm64", "O": str(out), "HOME": str(out)})
         self.source = Source(out, "linux", fixed=True)
         self.label, self.folder, self.jobs, self.fails = "linux", out, 1, fails
-        self.report = out / "mutants.json"
+        self.recorder = None
         self.seen: list[str] = []
+
+    def alone(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    def again(self, mutants: Sequence[catalogue.Mutant], kernel: mutated.Kernel) -> list[judge.Result]:
+        with self.recorded():
+            return self.judge_all(mutants, kernel)
 
     def judge(self, mutant: catalogue.Mutant, number: int, likely: Sequence[str]) -> judge.Result:
         if mutant.name == self.fails:
@@ -375,20 +382,23 @@ def test_after_an_interrupt_the_rest_is_judged(tmp_path: Path) -> None:
     own = [catalogue.Mutant(name, "all", (), lambda _: {}) for name in ("one", "two", "three")]
     kernel = mutated.Kernel({mutant.name: place for place, mutant in enumerate(own, 1)}, {"a.c": b"x"})
     with pytest.raises(KeyboardInterrupt):
-        Judged(tmp_path, "two").judge_all(own, kernel)
+        Judged(tmp_path, "two").again(own, kernel)
     boot.stop.clear()
     again = Judged(tmp_path)
-    assert {result.name for result in again.judge_all(own, kernel)} == {"one", "two", "three"}
+    assert {result.name for result in again.again(own, kernel)} == {"one", "two", "three"}
     assert "one" not in again.seen and "two" in again.seen
-    again.save([judge.Result(mutant.name, "failed") for mutant in own])
+    with again.recorded():
+        again.end([judge.Result(mutant.name, "failed") for mutant in own], 0)
+    (one,) = record.latest(tmp_path, ("mutants",))
+    assert (one.state, one.data["unfinished"], len(one.data["mutants"])) == ("passed", "", 3)
     other = Judged(tmp_path)
-    other.judge_all(own, kernel)
+    other.again(own, kernel)
     assert sorted(other.seen) == ["one", "three", "two"]
     changed = Judged(tmp_path, "one")
     with pytest.raises(KeyboardInterrupt):
-        changed.judge_all(own, mutated.Kernel(kernel.number, {"a.c": b"y"}))
+        changed.again(own, mutated.Kernel(kernel.number, {"a.c": b"y"}))
     boot.stop.clear()
-    assert len(Judged(tmp_path).judge_all(own, kernel)) == 3
+    assert len(Judged(tmp_path).again(own, kernel)) == 3
 
 
 TWICE = """

@@ -13,12 +13,13 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from mmcheck.boot.results import Case
+from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT
 from mmcheck.run import record
 from mmcheck.run.record import Record, Recorder
 
 from .conftest import User
-from .seeded import recorded
+from .seeded import of_command, recorded
 
 SCHEMA = json.loads((PROJECT / "tools/testing/mmcheck/run/run.schema.json").read_text())
 CASES = [Case("contpte", "a", "passed", 0.5), Case("contpte", "b", "failed", 0.1, ["entry 0 is 1"], splat=True)]
@@ -111,6 +112,22 @@ def test_logs_stay_when_the_next_run_replaces_them(tmp_path: Path) -> None:
     log.unlink()
     log.write_text("second")
     assert one.logs == ["test.log"] and (tmp_path / "runs" / one.id / "test.log").read_text() == "first"
+
+
+@pytest.mark.parametrize("kind", ["mutants", "coverage", "bench", "patches"])
+def test_what_is_no_case_is_recorded_as_data(tmp_path: Path, kind: str) -> None:
+    of_command(tmp_path, kind, {"found": 1})
+    of_command(tmp_path, kind, {"found": 2})
+    of_command(tmp_path, kind, {"found": 3}, "a part")
+    with (
+        pytest.raises(UserError),
+        record.kept(tmp_path, record.facts(kind, "linux-um", label="linux", arch="um", pages="")),
+    ):
+        raise UserError("it does not build")
+    assert [content["state"] for content in files(tmp_path)].count("passed") == 3
+    assert record.data(tmp_path, kind) == {f"{kind} linux-um": {"found": 2}, f"{kind} linux-um a part": {"found": 3}}
+    assert [one.state for one in record.latest(tmp_path, (kind,))] == ["none", "passed"]
+    assert record.latest(tmp_path) == [], "the readers of cases leave it out"
 
 
 def test_kunit_py_writes_a_record(user: User) -> None:

@@ -78,13 +78,13 @@ def fill(out: Path) -> None:
     ]
     function = {"file": "mm/a.c", "name": "f", "lines": [3, 4], "branches": [0, 0]}
     table = {"title": "faults", "head": ["what", "#faults"], "rows": [["64K", 1]], "svg": "<svg></svg>"}
-    for name, content in {
-        "mutants/k/mutants.json": {"kernel": "linux-7.3", "arch": "arm64", "pages": "4K", "mutants": mutants},
-        "coverage/k/coverage.json": {"kernel": "linux-7.3", "arch": "arm64", "functions": [function]},
-        "bench/a.json": {"tables": [table]},
-    }.items():
-        seeded.make((out / name).parent)
-        (out / name).write_text(json.dumps(content))
+    found: dict[str, dict[str, Any]] = {
+        "mutants": {"kernel": "linux-7.3", "arch": "arm64", "pages": "4K", "mutants": mutants},
+        "coverage": {"kernel": "linux-7.3", "arch": "arm64", "functions": [function]},
+        "bench": {"tables": [table]},
+    }
+    for kind, content in found.items():
+        seeded.of_command(out, kind, content)
 
 
 def test_the_page_has_everything_the_verdict_first(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_the_kill_matrix_says_what_notices_nothing_and_what_is_fragile(
 
 def test_one_file_of_another_command_that_is_damaged_is_left_out(tmp_path: Path) -> None:
     fill(tmp_path)
-    (tmp_path / "bench/a.json").write_text("{")
+    next(tmp_path.glob("runs/*-bench-*/run.json")).write_text("{")
     assert records.Input(tmp_path).bench == []
     (tmp_path / "matrix/matrix.json").write_text("{")
     assert records.Input(tmp_path).runs == []

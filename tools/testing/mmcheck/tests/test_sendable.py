@@ -2,16 +2,19 @@
 """Patches of known issues as mails."""
 
 import dataclasses
-import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mmcheck.core import git
 from mmcheck.core.errors import UserError
+from mmcheck.core.settings import from_environment
 from mmcheck.kernel import source, toolchain
 from mmcheck.kernel.known_issues import Issue
 from mmcheck.kernel.source import Source
+from mmcheck.run import record
 from mmcheck.study import patched, sendable
 from mmcheck.study.proof import Proof
 
@@ -36,7 +39,9 @@ Fixes: 0123456789ab ("mm: count")
 """
 CHECKPATCH = """\
 my $text = do { local $/; open(my $f, "<", $ARGV[-1]); <$f> };
-print "$ARGV[-1]:7: WARNING: a bad word\\n" if $text =~ /zero/ and -e "strict";
+my ($root) = map { /^--root=(.*)/ } @ARGV;
+print "$ARGV[-1]:7: WARNING: a bad word\\n" if $text =~ /zero/ and -e "$root/strict";
+open(my $cache, ">", ".checkpatch-camelcase.date.0");
 """
 MAINTAINER = """\
 print grep(/nol/, @ARGV) ? "M. Maintainer <m\\@example.org>\\n" : "list\\@example.org\\n";
@@ -67,6 +72,7 @@ def mailed(folder: Path) -> sendable.Mail:
 
 def test_a_patch_becomes_a_mail(tmp_path: Path) -> None:
     assert not mailed(tmp_path).faults
+    assert not list(tmp_path.rglob(".checkpatch-*")), "the tree is only read"
     text = (tmp_path / "mail").read_text()
     assert text.startswith("From 0000000") and f"\nFrom: {AUTHOR}\n" in text
     assert "\nSubject: [PATCH] mm: count from one\nTo: M. Maintainer <m@example.org>\nCc: list@example.org\n" in text
@@ -108,7 +114,8 @@ def test_each_patch_has_one_line_and_an_entry_in_the_record(tmp_path: Path) -> N
     assert sendable.line(mail, bad).startswith("  1 FAILS ")
     faulty = dataclasses.replace(mail, faults=("git am refuses it",))
     assert sendable.line(faulty, good).startswith("  1 FAILS ")
-    entry = json.loads(sendable.record([faulty], {1: bad}, ["x.y: failed with the patches"]))
+    table = sendable.Table([faulty], lambda _: None, {1: bad}, ["x.y: failed with the patches"])
+    entry = table.data()
     assert entry["other tests"] == ["x.y: failed with the patches"]
     assert entry["patches"][0]["wrong"] == ["git am refuses it", "no test fails without the patch"]
     assert entry["patches"][0]["seen"]["with"] == {"s.c": "stale", "known-issue-1": "passed"}
@@ -137,16 +144,56 @@ def test_a_patch_must_also_fix_its_issue_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, after: str, others: list[str], status: int
 ) -> None:
     environ = kernel(tmp_path, monkeypatch)
-    monkeypatch.setattr(patched, "prove", lambda *_, whole: ([proof(before, after)], others if whole else []))
+    monkeypatch.setattr(patched, "prove", lambda *_, whole: [([proof(before, after)], others if whole else [])])
     assert sendable.run(environ) == status
-    assert json.loads((tmp_path / "out/patches/linux-x/patches.json").read_text())["other tests"] == others
+    (one,) = record.latest(tmp_path / "out", ("patches",))
+    assert (one.data["other tests"], one.state) == (others, "failed" if status else "passed")
+    assert one.command.startswith("make patches") and not record.latest(tmp_path / "out")
 
 
 def test_other_tests_do_not_run_if_other_issues_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     environ = {**kernel(tmp_path, monkeypatch), "ONLY": "1"}
     others = ["arm64 4K: a.b: failed with the patches"]
-    monkeypatch.setattr(patched, "prove", lambda *_, whole: ([proof("failed", "stale")], others if whole else []))
+    monkeypatch.setattr(patched, "prove", lambda *_, whole: [([proof("failed", "stale")], others if whole else [])])
     assert sendable.run(environ) == 0
+
+
+def test_an_interrupt_keeps_the_lines_of_the_machines_that_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environ = kernel(tmp_path, monkeypatch)
+
+    def kept() -> dict[str, Any]:
+        (found,) = record.data(tmp_path / "out", "patches").values()
+        return found
+
+    first = dataclasses.replace(
+        patched.known(Source(tmp_path, "x", fixed=False), from_environment(environ), environ)[0], title="The count"
+    )
+    second = dataclasses.replace(first, number=2, where="um")
+    monkeypatch.setattr(patched, "known", lambda *_: [second, first])
+
+    def proofs(*_: object, whole: bool) -> Iterator[tuple[list[Proof], list[str]]]:
+        assert kept()["patches"][1]["seen"] is None
+        yield [proof("passed", "stale")], ["arm64 4K: a.b: failed with the patches"]
+        # The next machine: what the first one showed is printed and written by now.
+        assert capsys.readouterr().out.splitlines() == [
+            "  1 FAILS   The count (git am, checkpatch; 1 of 1 tests on arm64 4K; reproducer)",
+            "    no test fails without the patch",
+        ]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(patched, "prove", proofs)
+    with pytest.raises(KeyboardInterrupt):
+        sendable.run(environ)
+    assert [entry["seen"] and entry["seen"]["machine"] for entry in kept()["patches"]] == [None, "arm64 4K"]
+    assert kept()["other tests"] == ["arm64 4K: a.b: failed with the patches"]
+    # A run to the end has a line for each patch, and says so.
+    every = [proof("failed", "stale"), dataclasses.replace(proof("failed", "stale"), issue=second, machine="um")]
+    monkeypatch.setattr(patched, "prove", lambda *_, whole: [([one], []) for one in every])
+    assert sendable.run(environ) == 0
+    assert all(entry["seen"] for entry in kept()["patches"])
+    assert [line[:10] for line in capsys.readouterr().out.splitlines()[:2]] == ["  1 passes", "  2 passes"]
 
 
 def test_the_mails_alone_boot_nothing(

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -128,7 +129,7 @@ def test_help_names_every_variable_that_the_verb_reads(verb: str) -> None:
     module = verbs.VERBS[verb].module.partition(":")[0]
     place = module.replace(".", "/")
     path = next(path for path in (COMMANDS / f"{place}.py", COMMANDS / place / "__init__.py") if path.exists())
-    read = set(re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', path.read_text()))
+    read = set(re.findall(r'(?:environ(?:\.get\(|\[)|whole\(environ, )"([A-Z_]+)"', path.read_text()))
     if re.search(r"from_environment|\bprepare\(", path.read_text()) and verb not in FIXED:
         read |= set(verbs.KERNEL.split())
     if module == "study.bench":
@@ -145,10 +146,28 @@ def test_help_has_the_exit_statuses_that_the_verb_returns(verb: str) -> None:
     assert "\n  130 interrupted" in said
 
 
+QUICK = 0.2
+"""Seconds that help may take."""
+
+
+@pytest.mark.parametrize("verb", ["", *sorted(verbs.VERBS)])
+def test_help_is_quick(user: User, verb: str) -> None:
+    took = []
+    for _ in range(3):
+        before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+        words = [sys.executable, str(COMMANDS), *([verb] if verb else []), "--help"]
+        done = subprocess.run(words, env=user.environment, capture_output=True, text=True)
+        # The machine may be busy, so count the time on a CPU.
+        took.append(sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before)
+        assert done.returncode == 0 and done.stdout.startswith("usage: "), done.stderr
+    assert min(took) < QUICK
+    assert not Path(user.environment["O"]).exists(), "help writes nothing"
+
+
 def test_help_imports_no_command(tmp_path: Path) -> None:
     done = python(["-X", "importtime", "tools/testing/mmcheck", "mutants", "--help"])
     imported = set(re.findall(r"\| +mmcheck\.([\w.]+)$", done.stderr, re.MULTILINE))
-    assert imported == {"verbs", "core", "core.errors", "core.variables"}
+    assert imported == {"verb", "verbs", "core", "core.errors", "core.variables"}
 
 
 def test_options_variables_and_the_environment_mean_the_same() -> None:
@@ -294,7 +313,7 @@ def test_all_variables_that_are_read_are_known() -> None:
     sources = "".join(
         path.read_text() for path in PROJECT.glob("tools/testing/mmcheck/**/*.py") if "tests" not in path.parts
     )
-    read = set(re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', sources)) | {"MIB", "REPEATS"}
+    read = set(re.findall(r'(?:environ(?:\.get\(|\[)|whole\(environ, )"([A-Z_]+)"', sources)) | {"MIB", "REPEATS"}
     foreign = {"MAKEFLAGS", "NO_COLOR", "TERM", "XDG_CACHE_HOME", "HOME", "PATH"}
     assert {name for name in read if not name.startswith("MMCHECK_")} - foreign == set(variables.NAMES)
 

@@ -156,3 +156,16 @@ def test_a_boot_without_the_plugin_has_no_option_of_it(tmp_path: Path) -> None:
     watched = replace(machine, plugin=Path("tlb.so")).command(Path("Image"), "", symbols.Symbols())
     assert watched[watched.index("-plugin") + 1].startswith(f"tlb.so,out={tmp_path}/raw.json,ram=40000000:40000000")
     assert watched[-4:-2] == ["-cpu", "neoverse-n1"]
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("[ 1.0] Kernel panic - not syncing: no init\n", "the kernel died: no init"),
+        ("KTAP version 1\n1..1\n    # Subtest: a\n", "no suite ran to its end"),
+    ],
+)
+def test_a_boot_that_shows_nothing_has_no_verdict(tmp_path: Path, said: str, why: str) -> None:
+    (tmp_path / "console").write_text(said)
+    with pytest.raises(UserError, match=why):
+        main.judged(tmp_path / "console", ours=True)

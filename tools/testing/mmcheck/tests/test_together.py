@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mmcheck.core.settings import PROJECT
+from mmcheck.run import record
 
 from . import stand_ins
 from .conftest import fake_tree
@@ -93,8 +94,8 @@ def test_two_runs_with_other_mutants_do_not_mix(environment: dict[str, str], tmp
         until(lambda: list((tmp_path / "out").glob("mutants/*/one_0.log")), one)
         with start(environment, "mutants", MUTANTS=str(tmp_path / "two")) as two:
             said = [child.communicate(timeout=60) for child in (one, two)]
-    report = next((tmp_path / "out").glob("mutants/*/mutants.json"))
-    states = {result["name"]: result["state"] for result in json.loads(report.read_text())["mutants"]}
+    (found,) = record.data(tmp_path / "out", "mutants").values()
+    states = {result["name"]: result["state"] for result in found["mutants"]}
     want = {f"one_{number}": ("failed", "survived")[number % 2] for number in range(COUNT)}
     want |= {f"two_{number}": ("survived", "failed")[number % 2] for number in range(COUNT)}
     assert states == want, said
@@ -107,8 +108,8 @@ def test_a_kill_matrix_waits_for_a_run_with_other_mutants(environment: dict[str,
         until(lambda: list((tmp_path / "out").glob("mutants/*/one_0.log")), one)
         with start(environment, "mutants", MUTANTS=str(tmp_path / "two"), MATRIX="1") as two:
             said = [child.communicate(timeout=60) for child in (one, two)]
-    report = next((tmp_path / "out").glob("mutants/*/mutants.json"))
-    states = {result["name"]: result["state"] for result in json.loads(report.read_text())["mutants"]}
+    (found,) = record.data(tmp_path / "out", "mutants").values()
+    states = {result["name"]: result["state"] for result in found["mutants"]}
     assert states == {f"one_{number}": ("failed", "survived")[number % 2] for number in range(COUNT)}, said
     assert two.returncode == 0 and "waiting for another run" in said[1][1], said
     assert list((tmp_path / "out/matrix").glob("*-arm64.json"))
@@ -122,6 +123,7 @@ def test_two_runs_of_coverage_do_not_share_a_disk(environment: dict[str, str], t
     with start(environment, "coverage") as one, start(environment, "coverage") as two:
         said = [child.communicate(timeout=60) for child in (one, two)]
     assert (one.returncode, two.returncode) == (0, 0), said
+    assert [one.state for one in record.latest(tmp_path / "out", ("coverage",))] == ["passed"]
     runs = [number for number, _ in itertools.groupby(calls.read_text().split())]
     assert sorted(runs) == sorted([str(one.pid), str(two.pid)])
 

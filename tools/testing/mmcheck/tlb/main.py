@@ -10,12 +10,12 @@ Documentation/mmcheck/tlb.rst explains the rules.
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..boot import console as consoles
 from ..core import command, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import from_environment, out_of
@@ -49,10 +49,10 @@ def text(found: Sequence[reports.Report], counts: Mapping[str, int]) -> str:
 
 def judged(console: Path, ours: bool) -> None:
     """Raise UserError if a boot shows nothing: the kernel died, or ours ran no suite."""
-    said = console.read_text(errors="replace")
-    if "Kernel panic - not syncing" in said:
-        raise UserError(f"the kernel died; see {console}")
-    if ours and not re.search(r"^ok \d+ ", said, re.MULTILINE):
+    said = consoles.read(console)
+    if said.reason:
+        raise UserError(f"the kernel died: {said.reason}; see {console}")
+    if ours and not said.finished:
         raise UserError(f"no suite ran to its end; see {console}, or choose others by ONLY=")
 
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from ..core import dry
 from ..core.errors import UserError
 from ..core.lock import held
 from ..kernel.archive import Archive
@@ -31,6 +32,8 @@ def version(program: str | Path) -> int:
 
 def provide(cache: Path) -> Path:
     """The path of a QEMU that is new enough. Raises UserError if there is none."""
+    if dry.instead("fetch", f"QEMU {OLDEST} into {cache}, if this machine has none"):
+        return Path(NAME)
     system = shutil.which(NAME)
     if system and Path(system).parent.resolve() != BIN and version(system) >= OLDEST:
         return Path(system)

@@ -141,6 +141,18 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
+static void write_program(uint64_t seed, const struct walk_step *steps, uint32_t nr)
+{
+	FILE *f = option.program ? fopen(option.program, "w") : NULL;
+
+	if (f) {
+		walk_print_program(f, seed, steps, nr);
+		fclose(f);
+	} else if (option.program) {
+		printf("# %s: %s\n", option.program, strerror(errno));
+	}
+}
+
 static void report(uint64_t seed, bool hang)
 {
 	static struct walk_step steps[WALK_STEPS];
@@ -157,14 +169,7 @@ static void report(uint64_t seed, bool hang)
 		       walk->verdict.rule, walk->verdict.text);
 	}
 	walk_print_words(steps, nr);
-	if (option.program) {
-		FILE *f = fopen(option.program, "w");
-
-		if (f) {
-			walk_print_program(f, seed, steps, nr);
-			fclose(f);
-		}
-	}
+	write_program(seed, steps, nr);
 	fflush(stdout);
 }
 

@@ -267,6 +267,7 @@ void walk_catch_signals(void);
 
 /* folio_walk_check.c */
 void walk_fail(const char *rule, const char *format, ...);
+bool walk_has(int issue);
 bool walk_known(int issue);
 void walk_lost_hugetlb(const struct walk_page *p, bool lost);
 void walk_check_begin(void);

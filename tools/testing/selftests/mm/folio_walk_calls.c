@@ -179,11 +179,11 @@ static void draw_mremap(struct walk_step *s)
 /*
  * Whether the moved pages may be merged with a mapping that userfaultfd watches.
  * mremap() then takes the registration from the whole merged mapping, so pages
- * that did not move lose it too. STRICT=1 walks into this bug.
+ * that did not move lose it too: known issue 28. STRICT=1 walks into this bug.
  */
 static bool beside_uffd(const struct walk_step *s)
 {
-	if (getenv("STRICT") || ALL(!(p->flags & UFFD)))
+	if (!walk_has(28) || ALL(!(p->flags & UFFD)))
 		return false;
 	return (s->to && page_of(s->proc, s->to - 1)->flags & UFFD) ||
 	       (s->to + s->tolen < WALK_PAGES && page_of(s->proc, s->to + s->tolen)->flags & UFFD);
@@ -191,12 +191,12 @@ static bool beside_uffd(const struct walk_step *s)
 
 /*
  * A child that gets a moved mapping by MADV_WIPEONFORK has its offset, but no
- * pages. 7.3 expects that the offset of such a mapping is its address, and warns
- * when it merges the mapping. STRICT=1 walks into this bug.
+ * pages: known issue 30. 7.3 expects that the offset of such a mapping is its
+ * address, and warns when it merges the mapping. STRICT=1 walks into this bug.
  */
 static bool valid_wipe(const struct walk_step *s)
 {
-	return getenv("STRICT") || ALL(!(p->flags & MOVED));
+	return !walk_has(30) || ALL(!(p->flags & MOVED));
 }
 
 static bool valid_mremap(const struct walk_step *s)
@@ -218,7 +218,7 @@ static bool valid_mremap(const struct walk_step *s)
 	if (flags & MREMAP_DONTUNMAP && !ALL(!(p->flags & (LOCKED | PINNED))))
 		return false;
 	if (flags & MREMAP_FIXED) {
-		if (beside_uffd(s) || (!getenv("STRICT") && !ALL(!(p->flags & WIPE))))
+		if (beside_uffd(s) || (walk_has(30) && !ALL(!(p->flags & WIPE))))
 			return false;
 		if (s->to < s->at + s->len && s->at < s->to + s->tolen)
 			return false;

@@ -99,8 +99,8 @@ static void print_settings(FILE *out, uint64_t seed)
  * @steps: the sequence
  * @nr: how many steps
  *
- * The program reads the pages of the failing step at the end, and prints their
- * stamps and pagemap entries, with what the model expects.
+ * At the end of the program each process reads the page that failed, and prints
+ * its content and its pagemap entry. The first comment has the broken rule.
  */
 void walk_print_program(FILE *out, uint64_t seed, const struct walk_step *steps, uint32_t nr)
 {

@@ -4,9 +4,19 @@
 #define FOLIO_WALK_WATCH_H
 
 /* Lazily freed pages lose the protection with their content, so leave them alone. */
+/*
+ * Known issue 31: a page that KSM merges loses its protection by userfaultfd.
+ */
 static bool valid_register(const struct walk_step *s)
 {
-	return ALL(!(p->flags & (LAZY | PINNED)));
+	bool merge = !walk_has(31) || !(walk_calls[s->call].arg & (WPREG | ASYNC));
+
+	return ALL(!(p->flags & (LAZY | PINNED))) && (merge || ALL(!(p->flags & MERGE)));
+}
+
+static bool valid_mergeable(const struct walk_step *s)
+{
+	return !walk_has(31) || ALL(!(p->flags & (WPREG | ASYNC)));
 }
 
 static void model_register(const struct walk_step *s, long result)

@@ -8,5 +8,7 @@ overlay      the files of the overlay, and how they depend on one another
 steps        which patch adds which sources
 message      commit messages, from the comments in the sources
 maintainers  our entry in MAINTAINERS
+core         make series CORE=1: the sources of the shorter series
+resolve      sources for one kernel tree alone
 cover        the cover letter
 """

@@ -64,16 +64,16 @@ def figures(out: Path, names: Set[str]) -> str:
     return "\n".join(table) if runs else ""
 
 
-def letter(overlay: Overlay, steps: Sequence[Step], base: str, commit: str, table: str) -> str:
-    """The text of the cover letter, its subject first."""
-    subject, *paragraphs = TEXT.rstrip().split("\n\n")
+def letter(overlay: Overlay, steps: Sequence[Step], base: str, commit: str, table: str, text: str = TEXT) -> str:
+    """The text of the cover letter, its subject first. It begins with `text`."""
+    subject, *paragraphs = text.rstrip().split("\n\n")
     blocks = [subject, *(message.wrapped(text) for text in paragraphs)]
     for title, kind in (("KUnit suites:", "_kunit.c"), ("Selftests:", f"{graft.SELFTESTS}/")):
         suites = [(step.name, step.heads[0]) for step in steps if step.name and kind in step.heads[0]]
         about = [
             message.wrapped(f"{name}: {' '.join(message.head(overlay.texts[path])[0])}", "- ") for name, path in suites
         ]
-        blocks += [title, "\n".join(about)]
+        blocks += [title, "\n".join(about)] if about else []
     if gone := [suite_name(overlay.texts[n]) or Path(n).stem for n in sorted(overlay.left_out) if is_suite(n)]:
         features = ", ".join(graft.FEATURES)
         blocks.append(
@@ -82,7 +82,9 @@ def letter(overlay: Overlay, steps: Sequence[Step], base: str, commit: str, tabl
                 f"kernel ({features}), or has the same Kconfig symbol as a suite that uses such a feature."
             )
         )
-    blocks += ["To run them:", RUN.rstrip()]
+    has_programs = any(f"{graft.SELFTESTS}/" in step.heads[0] for step in steps)
+    commands = RUN if has_programs else RUN.rpartition("  make kselftest")[0]
+    blocks += ["To run them:", commands.rstrip()]
     if table:
         blocks += ["Cases by their verdicts:", table]
     blocks.append(f"Made for Linux {base}.")

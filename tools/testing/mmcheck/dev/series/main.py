@@ -16,7 +16,7 @@ from ...core import command, git, ours
 from ...core.errors import UserError
 from ...core.settings import PROJECT, from_environment
 from ...kernel import graft, source
-from . import cover, maintainers, message
+from . import core, cover, maintainers, message
 from .overlay import Overlay
 from .steps import Step, plan
 
@@ -53,13 +53,15 @@ def base_files(tree: Path, overlay: Overlay) -> dict[str, str]:
         raise UserError(f"{error.filename}: {error.strerror}; mmcheck must add lines to it") from None
 
 
-def make(tree: Path, target: Path, person: tuple[str, str], date: str, out: Path) -> list[Path]:
+def make(
+    tree: Path, target: Path, person: tuple[str, str], date: str, out: Path, overlay: Overlay, text: str
+) -> list[Path]:
     """Write the patches for `tree` into the new folder `target`; returns them in their order, the cover letter first.
 
-    out: the folder with results of runs, which the cover letter counts
+    out:  the folder with results of runs, which the cover letter counts
+    text: how the cover letter begins
     """
     base = version(tree)
-    overlay = Overlay()
     files = base_files(tree, overlay)
     steps = plan(overlay)
     signed = f"{person[0]} <{person[1]}>"
@@ -71,7 +73,7 @@ def make(tree: Path, target: Path, person: tuple[str, str], date: str, out: Path
             said = message.compose(step.subject, {name: overlay.texts[name] for name in step.heads})
             repository.commit(state, f"{said}\n\nSigned-off-by: {signed}\n")
         table = cover.figures(out, {step.name for step in steps if step.name})
-        letter = cover.letter(overlay, steps, base, git.commit_of(tree), table)
+        letter = cover.letter(overlay, steps, base, git.commit_of(tree), table, text)
         repository.git("config", "branch.series.description", letter)
         covered = ("--cover-letter", "--cover-from-description=subject")
         plain = ("--zero-commit", "--no-signature", "--no-renames", "--abbrev=12", "--quiet")
@@ -106,18 +108,22 @@ def run(environ: Mapping[str, str]) -> int:
     if not date:
         raise UserError(f"{PROJECT} has no git history, but patches get their date from it; use a clone")
     tree = source.obtain(settings).path
+    short = environ.get("CORE") == "1"
+    overlay, text = (core.Core(tree), core.TEXT) if short else (Overlay(), cover.TEXT)
     try:
-        target = settings.out / "series"
+        target = settings.out / ("series-core" if short else "series")
         ours.claim(target)
         with tempfile.TemporaryDirectory(prefix=".series-", dir=settings.out) as folder:
-            made = make(tree, Path(folder) / "new", person, date, settings.out)
+            made = make(tree, Path(folder) / "new", person, date, settings.out, overlay, text)
             (Path(folder) / "new" / ours.MARKER).touch()
             if target.exists():
                 target.rename(Path(folder) / "old")
             (Path(folder) / "new").rename(target)
     except OSError as error:
         raise UserError(f"cannot write {settings.out}: {error.strerror}; choose another O=") from None
-    print(f"{len(made) - 1} patches and a cover letter; to apply them: git am --empty=drop {target}/*.patch")
+    added = re.findall(r"^\+(?!\+\+ )", "".join(path.read_text() for path in target.glob("*.patch")), re.MULTILINE)
+    print(f"{len(made) - 1} patches that add {len(added):,} lines, and a cover letter")
+    print(f"to apply them: git am --empty=drop {target}/*.patch")
     return 0
 
 

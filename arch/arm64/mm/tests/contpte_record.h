@@ -10,8 +10,8 @@
  * This file is included before any header that knows a pte_t, and must not need
  * it.
  */
-#ifndef _PGTABLE_KUNIT_RECORD_H
-#define _PGTABLE_KUNIT_RECORD_H
+#ifndef _CONTPTE_RECORD_H
+#define _CONTPTE_RECORD_H
 
 #include <linux/types.h>
 
@@ -108,4 +108,4 @@ void pgtable_kunit_record_flush(struct mm_struct *mm, unsigned long start,
 				int level, unsigned int flags);
 bool pgtable_kunit_record_bbml3(void);
 
-#endif /* _PGTABLE_KUNIT_RECORD_H */
+#endif /* _CONTPTE_RECORD_H */

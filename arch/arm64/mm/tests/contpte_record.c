@@ -3,8 +3,8 @@
  * Recorder of accesses to page-table entries.
  */
 
+#include "contpte_record.h"
 #include "pgtable_kunit.h"
-#include "record.h"
 
 /* Entries in the table and in the guards on either side of it. */
 #define FIRST		(-(int)PTRS_PER_PTE)

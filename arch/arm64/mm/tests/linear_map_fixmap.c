@@ -8,19 +8,19 @@
 #include <linux/slab.h>
 #include <asm/fixmap.h>
 
-#include "pgtable_kunit.h"
+#include "linear_map.h"
 
-static struct pgtable_kunit_fixmap *fixmap_record;
+static struct lmap_fixmap *fixmap_record;
 
 /* __set_fixmap(slot, phys, prot): no prot means clear */
 static int fixmap_change(struct kprobe *probe, struct pt_regs *regs)
 {
-	struct pgtable_kunit_fixmap *fixmap = fixmap_record;
+	struct lmap_fixmap *fixmap = fixmap_record;
 	unsigned int slot = regs_get_kernel_argument(regs, 0);
 
 	if (slot < FIX_PTE || slot > FIX_PGD)
 		return 0;
-	if (fixmap->nr < PGTABLE_KUNIT_FIXMAPS) {
+	if (fixmap->nr < LMAP_FIXMAPS) {
 		fixmap->change[fixmap->nr].slot = slot;
 		fixmap->change[fixmap->nr].phys =
 			regs_get_kernel_argument(regs, 2) ?
@@ -40,12 +40,12 @@ static void fixmap_stop(void *data)
 }
 
 /**
- * pgtable_kunit_fixmap_record() - record the fixmap slots of page tables
+ * lmap_fixmap_record() - record the fixmap slots of page tables
  * @test: the test that is to own the recorder
  *
  * To start over, set the count of the record to 0.
  */
-struct pgtable_kunit_fixmap *pgtable_kunit_fixmap_record(struct kunit *test)
+struct lmap_fixmap *lmap_fixmap_record(struct kunit *test)
 {
 	fixmap_record = kunit_kzalloc(test, sizeof(*fixmap_record), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, fixmap_record);
@@ -61,11 +61,11 @@ struct pgtable_kunit_fixmap *pgtable_kunit_fixmap_record(struct kunit *test)
 }
 
 /**
- * pgtable_kunit_free_table() - free a table that create_pgd_mapping() made
+ * lmap_free_table() - free a table that create_pgd_mapping() made
  * @table: the table
  * @shift: log2 of the size that one of its entries maps
  */
-void pgtable_kunit_free_table(void *table, unsigned int shift)
+void lmap_free_table(void *table, unsigned int shift)
 {
 	pgtable_kunit_table_dtor_free(virt_to_ptdesc(table), shift);
 }

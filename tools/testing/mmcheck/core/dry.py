@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-2.0
+"""DRY_RUN=1: prints what a command would run and write, and runs and writes nothing.
+
+The command's own code runs in a process that can neither start programs nor write files. Each program seems to succeed
+and to print nothing. A file that is written is in memory, and is lost. What a command does next may depend on results.
+Then the list ends, and the last line says so.
+"""
+
+import builtins
+import contextlib
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from .disk import SUFFIX
+from .errors import PASSED, UserError
+from .settings import VARIABLES
+
+ALIKE = 20
+"""At most this many steps in a row of one program are printed."""
+
+NAMED = 8
+"""At most this many files outside of O= are named."""
+
+LONG = 600
+"""A longer word of a command is shortened."""
+
+KNOWN = ("install", "judge", "patch", "mail")
+"""Steps whose results do not matter for what comes next."""
+
+QUESTION = re.compile(
+    r"dpkg --compare-versions .*"
+    r"|git( --no-optional-locks| -[cC] \S+)*"
+    r" (rev-parse|log|describe|status|diff|symbolic-ref|ls-files|format-patch --stdout|config \S+$)( .*)?"
+)
+"""Commands that only read. These run, unless their folder does not exist."""
+
+SILENT = ("-version", "--version")
+"""A program with one of these words is not listed, and neither is a script that reads the source."""
+
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+
+REFUSED = (
+    *("os.exec", "os.posix_spawn", "os.fork", "os.forkpty", "os.system", "socket.connect", "os.mkdir", "os.rename"),
+    *("os.remove", "os.rmdir", "os.symlink", "os.link", "os.chmod", "os.chown", "os.truncate", "os.utime"),
+)
+"""What Python reports before it does it, and what must not happen here."""
+
+
+class _Plan:
+    """What one dry run found so far.
+
+    steps:  a word for each step, and its text
+    files:  the files and folders that would be written
+    parted: whether a step came whose result is not known
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[str, str]] = []
+        self.files: dict[Path, None] = {}
+        self.parted = self.ended = False
+
+    def wrote(self, path: Path) -> None:
+        """Note a file or a folder."""
+        if path.suffix != SUFFIX:
+            self.files[path.parent.resolve() / path.name] = None
+
+
+_plan: _Plan | None = None
+_question = threading.local()
+
+
+def on() -> bool:
+    """Whether this is a dry run."""
+    return _plan is not None
+
+
+def wanted(environ: Mapping[str, str]) -> bool:
+    """Whether the variables ask for a dry run. Raises UserError for a value that may mean yes or no."""
+    given = environ.get("DRY_RUN", "")
+    if given not in ("", "0", "1"):
+        raise UserError(f"DRY_RUN={given}: use DRY_RUN=1, or leave it out")
+    return given == "1"
+
+
+def instead(word: str, text: str) -> bool:
+    """Whether this is a dry run; it then lists the step, and the caller leaves it out."""
+    if _plan:
+        _plan.steps.append((word, text))
+        _plan.parted |= word not in KNOWN
+    return on()
+
+
+@contextlib.contextmanager
+def part() -> Iterator[None]:
+    """A part of a command that does not need the parts before it. In a dry run an error ends only this part."""
+    try:
+        yield
+    except Exception:
+        if not (_plan and _plan.parted):
+            raise
+        _plan.ended = True
+
+
+def listed(body: Callable[[], int], out: Path) -> int:
+    """Print what `body` would do; returns the exit status. `out`: O=."""
+    global _plan
+    plan = _plan = _Plan()
+    silent = io.TextIOWrapper(io.BytesIO(), write_through=True)
+    try:
+        with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent), _pretended(), part():
+            tempfile.gettempdir()  # the first call tries to write there
+            body()
+    finally:
+        _plan = None
+    print("dry run: nothing is built, booted, fetched, installed or written", flush=True)
+    for word, text in _short(plan.steps):
+        print(f"{word:8}{text}")
+    places = _places(plan.files, out)
+    for name in places:
+        print(f"write   {name}")
+    if not (plan.steps or places or plan.ended):
+        print("        this command only reads")
+    if plan.ended:
+        print("...     what comes next depends on the results")
+    return PASSED
+
+
+def _short(steps: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The steps without repetitions, and without most of a long row of the same program."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for word, text in dict.fromkeys(steps):
+        kind = (word, text.partition(" ")[0] if word in ("run", "boot") else text)
+        counts[kind] += 1
+        if counts[kind] <= ALIKE:
+            yield word, text
+    for (word, name), count in counts.items():
+        if count > ALIKE:
+            yield word, f"{name} ... {count - ALIKE} more times"
+
+
+def _places(files: Iterable[Path], out: Path) -> list[str]:
+    """Files and folders directly below the folders of O= that would be written to, and other files."""
+    here, temporary = out.resolve(), Path(tempfile.gettempdir()).resolve()
+    below = {file.relative_to(here).parts[:2] for file in files if file.is_relative_to(here)} - {()}
+    below = {parts[:1] if parts[0] == "lock" else parts for parts in below}
+    below -= {parts[:number] for parts in below for number in range(len(parts))}
+    outside = (file for file in files if not file.is_relative_to(here) and file not in here.parents)
+    other = sorted(str(file) for file in outside if not file.is_relative_to(temporary))
+    if len(other) > NAMED:
+        other = [f"{os.path.commonpath(other)}: {len(other)} files"]
+    return [*(str(out.joinpath(*parts)) for parts in sorted(below)), *other]
+
+
+class _Program(subprocess.Popen[Any]):
+    """A program that seems to end well and to print nothing. A question is asked."""
+
+    def __init__(self, args: Any, *more: Any, **options: Any) -> None:
+        words = [os.fspath(word) for word in args] if not isinstance(args, str) else ["sh", "-c", args]
+        question = QUESTION.fullmatch(" ".join(words))
+        if question and Path(options.get("cwd") or ".").is_dir():
+            _question.asked = True
+            try:
+                super().__init__(args, *more, **options)
+            finally:
+                _question.asked = False
+            return
+        self._child_created = False
+        self.args, self.returncode, self.pid = args, 0, 0
+        text = any(options.get(name) for name in ("text", "universal_newlines", "encoding", "errors"))
+        pipes = [options.get(name) == subprocess.PIPE for name in ("stdin", "stdout", "stderr")]
+        self.text_mode = text
+        self.stdin = _REAL["open"](os.devnull, "w" if text else "wb") if pipes[0] else None
+        self.stdout, self.stderr = (_silence(text) if pipe else None for pipe in pipes[1:])
+        self._communication_started = False
+        if _plan and not question and not set(SILENT) & set(words) and words[0] != "sh":
+            _plan.steps.append(_step(words, options.get("env")))
+            _plan.parted = True
+
+    def wait(self, timeout: float | None = None) -> int:
+        return super().wait(timeout) if self._child_created else 0
+
+    def communicate(self, input: Any = None, timeout: float | None = None) -> tuple[Any, Any]:
+        if self._child_created:
+            return super().communicate(input, timeout)
+        none = "" if self.text_mode else b""
+        return (none if self.stdout else None), (none if self.stderr else None)
+
+
+def _silence(text: bool) -> Any:
+    """The end of a pipe from which nothing comes."""
+    end, start = os.pipe()
+    os.close(start)
+    return _REAL["open"](end, "r" if text else "rb")
+
+
+def _step(words: list[str], environ: Mapping[str, str] | None) -> tuple[str, str]:
+    """A word for a program, and its command line with the variables of mmcheck that are set only for it."""
+    if Path(words[0]).name == "setpriv":
+        words = words[words.index("--") + 1 :]
+    given = {**(environ or {}), **{word.partition("=")[0]: "" for word in words}}
+    own = [f"{n}={shlex.quote(given[n])}" for n in VARIABLES if given.get(n) and given[n] != os.environ.get(n)]
+    machine = Path(words[0]).name.startswith("qemu-system") or Path(words[0]).name == "linux"
+    words = [f"{word.splitlines()[0][:LONG]}..." if "\n" in word or len(word) > LONG else word for word in words]
+    return "boot" if machine else "run", " ".join([*own, shlex.join(words).replace("\n", " ")])
+
+
+def _open(file: Any, mode: str = "r", *more: Any, **options: Any) -> Any:
+    if isinstance(file, int) or not set(mode) & set("wax+") or file == os.devnull:
+        return _REAL["open"](file, mode, *more, **options)
+    _note(file)
+    options.pop("opener", None)
+    return _REAL["open"](os.memfd_create("mmcheck"), mode.replace("x", "w"), *more, **options)
+
+
+def _os_open(path: Any, flags: int, *more: Any, **options: Any) -> int:
+    if not flags & WRITES or path == os.devnull:
+        descriptor: int = _REAL["os.open"](path, flags, *more, **options)
+        return descriptor
+    _note(path)
+    return os.memfd_create("mmcheck")
+
+
+def _note(*paths: Any, **_: Any) -> None:
+    """Note the last path among the arguments of a function of `os`, and do nothing."""
+    if _plan:
+        _plan.wrote(Path([path for path in paths if isinstance(path, str | os.PathLike)][-1]))
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """Do nothing."""
+
+
+_REAL: dict[str, Any] = {"open": builtins.open, "os.open": os.open}
+_NOTED = ("mkdir", "unlink", "remove", "rmdir", "rename", "replace", "symlink", "link", "chmod", "utime", "mkfifo")
+_REPLACED: tuple[tuple[Any, str, Any], ...] = (
+    *((os, name, _note) for name in _NOTED),
+    *((os, name, _nothing) for name in ("kill", "killpg")),
+    (os, "open", _os_open),
+    (io, "open", _open),
+    (builtins, "open", _open),
+    (shutil, "rmtree", _note),
+    (subprocess, "Popen", _Program),
+)
+"""Functions that write or start something, and what stands for them."""
+
+
+@contextlib.contextmanager
+def _pretended() -> Iterator[None]:
+    """Replace the functions that write or start something. The hook refuses what comes from elsewhere."""
+    if not hasattr(_refuse, "there"):
+        sys.addaudithook(_refuse)
+        setattr(_refuse, "there", True)  # noqa: B010 (a function has no such attribute for mypy)
+    before = [(place, name, getattr(place, name)) for place, name, _ in _REPLACED]
+    for place, name, new in _REPLACED:
+        setattr(place, name, new)
+    try:
+        yield
+    finally:
+        for place, name, old in before:
+            setattr(place, name, old)
+
+
+def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
+    """Raise an error if this process is about to do something in a dry run."""
+    if not _plan or getattr(_question, "asked", False):
+        return
+    writes = event == "open" and not isinstance(arguments[0], int) and bool(int(arguments[2] or 0) & WRITES)
+    if event in REFUSED or event == "subprocess.Popen" or (writes and arguments[0] != os.devnull):
+        raise RuntimeError(f"a dry run refuses {event} {arguments[:1]}")

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Adds the failures of the last runs below O= to the file BASELINE=, as known failures of this tree.
+
+It only adds entries, and keeps what the file has. A= names one run; without it all last runs count. A run that gets
+the file with BASELINE= then passes, as long as nothing else fails. Put your reasons into the file.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from ..boot import results
+from ..core import command, progress
+from ..core.errors import PASSED, UserError
+from ..core.settings import out_of
+from ..run import baseline, record
+from .compare import found
+
+LENGTH = 200
+"""At most this many characters of what a test says become the reason."""
+
+FAILING = ("failed", results.KNOWN)
+
+
+def entries(runs: Sequence[record.Record]) -> list[baseline.Entry]:
+    """An entry for each case that failed in one of the runs."""
+    most: Counter[str] = Counter()
+    where: dict[str, set[tuple[str, str]]] = {}
+    said: dict[str, results.Case] = {}
+    for one in runs:
+        failed = [case for case in one.cases if case.state in FAILING]
+        most |= Counter(case.full for case in failed)
+        for case in failed:
+            where.setdefault(case.full, set()).add((one.arch, one.pages))
+            said[case.full] = max(case, said.get(case.full, case), key=lambda it: it.splat)
+    return [
+        baseline.entry(
+            name,
+            results.reason(case.text[case.state == results.KNOWN :])[:LENGTH],
+            most[name],
+            case.splat,
+            {arch for arch, _ in where[name]},
+            {pages for _, pages in where[name]} if all(pages for _, pages in where[name]) else (),
+        )
+        for name, case in said.items()
+    ]
+
+
+def fixed(runs: Sequence[record.Record]) -> Iterable[str]:
+    """The lines about entries that are fixed, each once."""
+    lines = (line for one in runs for case in one.cases for line in case.remarks)
+    return dict.fromkeys(line for line in lines if line.startswith(baseline.FIXED))
+
+
+def run(environ: Mapping[str, str]) -> int:
+    """The command; returns the exit status."""
+    out = out_of(environ)
+    if not environ.get("BASELINE"):
+        raise UserError("BASELINE= is missing: give the file that lists the known failures, for example baseline.toml")
+    file = Path(environ["BASELINE"]).expanduser().absolute()
+    old = baseline.load(file) if file.exists() else baseline.Baseline(file)
+    runs = [found(out, "A", environ["A"])] if environ.get("A") else record.latest(out)
+    if not runs:
+        raise UserError(f"no results in {out}: run kunit.py or make kselftest first, or set O=")
+    for one in runs:
+        if one.state == "none":
+            progress.say(f"{one.name} is left out: it has no verdict ({one.why or 'no test ran'})")
+    runs = [one for one in runs if one.state != "none"]
+    if not runs:
+        raise UserError(f"no run below {out} has a verdict: run the tests again, or set O=")
+    new = old.missing(entries(runs))
+    if new or not file.exists():
+        baseline.add(file, new)
+    for entry in new:
+        print(f"{entry.case}: {entry.why}")
+    for line in fixed(runs):
+        progress.say(line)
+    progress.say(f"{len(new)} failures added to {file}" if new else f"{file} already lists all failures")
+    return PASSED
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """The command."""
+    return command.run("baseline", run, environ)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The parts of folio_walk that need no kernel under test."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from mmcheck.core.settings import PROJECT
+
+FOLDER = PROJECT / "tools/testing/selftests/mm"
+
+PRINTER = """
+#define main walk_main_of_the_selftest
+#include "folio_walk.c"
+#undef main
+
+int main(void)
+{
+	static struct walk_step steps[128];
+	uint32_t i;
+
+	walk_psize = sysconf(_SC_PAGESIZE);
+	walk = calloc(1, sizeof(*walk));
+	walk->unit = 512;
+	for (i = 0; i < walk_nr_calls; i++)
+		steps[i] = (struct walk_step){ .call = i, .at = 16, .len = 16, .to = 64, .tolen = 16 };
+	walk_print_program(stdout, 1, steps, walk_nr_calls);
+	return 0;
+}
+"""
+"""Prints a sequence with each call once as a C program."""
+
+
+def test_a_program_with_each_call_compiles_without_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "printer.c").write_text(PRINTER)
+    sources = sorted(path for path in FOLDER.glob("folio_walk*.c") if path.name != "folio_walk.c")
+    subprocess.run(["gcc", f"-I{FOLDER}", "-o", "printer", "printer.c", *sources], cwd=tmp_path, check=True)
+    made = subprocess.run(["./printer"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert len(re.findall(r"^\tcase \d+:", made, re.MULTILINE)) >= 75
+    (tmp_path / "made.c").write_text(made)
+    strict = ["gcc", "-Wall", "-Wextra", "-Werror", "-c", "made.c"]
+    done = subprocess.run(strict, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KSM replaces a page with an equal one. What was noted of the page must stay.
+ *
+ * Proves: if KSM merges pages of large folios, each page keeps its protection
+ * by userfaultfd, against writes (WP) or against all accesses (RWP), and the
+ * next such access traps. Each page that was written to stays soft-dirty. The
+ * same holds for single pages of zeros that KSM maps to the zero page.
+ *
+ * How: all pages of two folios get the same content. Every second page is
+ * marked. KSM runs until one frame backs all pages. pagemap then tells which
+ * pages are still marked, and each page is accessed.
+ *
+ * Does not prove: which pages KSM merges (ksm_tests does).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_ksm
+ */
+#include "folio_did.h"
+#include "folio_known.h"
+#include "folio_listen.h"
+
+/* Documentation/admin-guide/mm/pagemap.rst; all protections of userfaultfd share one bit. */
+#define PM_UFFD BIT_ULL(57)
+
+/* include/uapi/linux/userfaultfd.h of 7.3 */
+#define FEATURE_RWP BIT_ULL(17)
+#define REGISTER_RWP BIT_ULL(3)
+#define RWPROTECT _IOWR(UFFDIO, 0x09, struct uffdio_writeprotect)
+
+enum mark { WP, RWP, SOFT_DIRTY };
+
+FIXTURE(folio_ksm)
+{
+	struct memory memory;
+	int uffd;
+};
+
+FIXTURE_VARIANT(folio_ksm)
+{
+	enum mark mark;
+	bool zeros;
+};
+
+FIXTURE_VARIANT_ADD(folio_ksm, wp)
+{
+	.mark = WP,
+};
+
+FIXTURE_VARIANT_ADD(folio_ksm, wp_zeros)
+{
+	.mark = WP,
+	.zeros = true,
+};
+
+FIXTURE_VARIANT_ADD(folio_ksm, rwp)
+{
+	.mark = RWP,
+};
+
+FIXTURE_VARIANT_ADD(folio_ksm, rwp_zeros)
+{
+	.mark = RWP,
+	.zeros = true,
+};
+
+FIXTURE_VARIANT_ADD(folio_ksm, soft_dirty)
+{
+	.mark = SOFT_DIRTY,
+};
+
+FIXTURE_VARIANT_ADD(folio_ksm, soft_dirty_zeros)
+{
+	.mark = SOFT_DIRTY,
+	.zeros = true,
+};
+
+/* Let userfaultfd watch the memory. An access to a protected page raises SIGBUS. */
+static const char *watch(int *uffd, const struct memory *m, enum mark mark)
+{
+	struct uffdio_api api = {
+		.api = UFFD_API,
+		.features = UFFD_FEATURE_SIGBUS |
+			    (mark == RWP ? FEATURE_RWP : UFFD_FEATURE_PAGEFAULT_FLAG_WP),
+	};
+	struct uffdio_register arguments = {
+		.range = { (unsigned long)m->at, bytes(m->pages) },
+		.mode = mark == RWP ? REGISTER_RWP : UFFDIO_REGISTER_MODE_WP,
+	};
+
+	*uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	if (*uffd >= 0 && !ioctl(*uffd, UFFDIO_API, &api) &&
+	    !ioctl(*uffd, UFFDIO_REGISTER, &arguments))
+		return NULL;
+	return mark == RWP ? "userfaultfd cannot protect against reads" :
+			     "no write protection by userfaultfd";
+}
+
+/* Whether this kernel notes which pages were written to. */
+static bool has_soft_dirty(char *at)
+{
+	write_num("/proc/self/clear_refs", 4);
+	*at = 0;
+	return pagemap_has(at, PM_SOFT_DIRTY);
+}
+
+FIXTURE_SETUP(folio_ksm)
+{
+	/* The split of a large folio maps pages of zeros to the zero page before KSM can do it. */
+	int order = variant->zeros ? 0 : order_of(cont_ptes());
+	const char *why = folio_settings(order);
+
+	self->memory.fd = -1;
+	self->uffd = -1;
+	if (!why)
+		why = memory_map(&self->memory, ANON, order, 2 * cont_ptes() >> order);
+	if (!why && access(FOLIO_KSM "use_zero_pages", W_OK))
+		why = "CONFIG_KSM=n";
+	if (!why && variant->mark == SOFT_DIRTY && !has_soft_dirty(self->memory.at))
+		why = "no soft-dirty bits";
+	if (!why && variant->mark != SOFT_DIRTY)
+		why = watch(&self->uffd, &self->memory, variant->mark);
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(folio_ksm)
+{
+	if (self->uffd >= 0)
+		close(self->uffd);
+	memory_free(&self->memory);
+}
+
+static bool marked(unsigned int page)
+{
+	return page % 2;
+}
+
+/* Mark every second page. Returns whether that worked. */
+static bool mark_pages(int uffd, const struct memory *m, enum mark mark)
+{
+	unsigned int page;
+
+	if (mark == SOFT_DIRTY)
+		write_num("/proc/self/clear_refs", 4);
+	for (page = 0; page < m->pages; page++) {
+		struct uffdio_writeprotect one = {
+			.range = { (unsigned long)m->at + bytes(page), bytes(1) },
+			.mode = 1,
+		};
+
+		if (!marked(page))
+			continue;
+		if (mark == SOFT_DIRTY)
+			try_access(m->at + bytes(page), true);
+		else if (ioctl(uffd, mark == RWP ? RWPROTECT : UFFDIO_WRITEPROTECT, &one))
+			return false;
+	}
+	return true;
+}
+
+/* How many pages have the frame of the last page. */
+static unsigned int with_one_frame(const struct memory *m)
+{
+	unsigned long last = pfn_of(m->at + bytes(m->pages - 1));
+	unsigned int page, count = 0;
+
+	for (page = 0; page < m->pages; page++)
+		count += pfn_of(m->at + bytes(page)) == last;
+	return count;
+}
+
+/* Let KSM run until one frame backs all pages, or for half a minute. Returns for how many. */
+static unsigned int merge(const struct memory *m, bool zeros)
+{
+	if (madvise(m->at, bytes(m->pages), MADV_MERGEABLE))
+		return 0;
+	write_num(FOLIO_KSM "use_zero_pages", zeros);
+	write_num(FOLIO_KSM "pages_to_scan", 1000);
+	write_num(FOLIO_KSM "sleep_millisecs", 10);
+	write_num(FOLIO_KSM "run", 1);
+	for (int i = 0; i < 300 && with_one_frame(m) < m->pages; i++)
+		usleep(100000);
+	write_num(FOLIO_KSM "run", 0);
+	return with_one_frame(m);
+}
+
+/*
+ * Every second page of two folios is marked, and KSM merges all pages. Exactly
+ * these pages must stay marked, and an access to each must trap. One of the
+ * pages becomes the page of KSM, which replaces all others.
+ *
+ * Known issue 31: a page loses its mark if it got another frame. A page that
+ * KSM took over keeps its mark. pte_mkdirty() sets the soft-dirty bit on x86, so
+ * pages of zeros stay soft-dirty, and those that were clean become soft-dirty.
+ */
+TEST_F_TIMEOUT(folio_ksm, merge_keeps_marks, 120)
+{
+	__u64 bit = variant->mark == SOFT_DIRTY ? PM_SOFT_DIRTY : PM_UFFD;
+	struct memory *m = &self->memory;
+	unsigned int page, lost = 0, bad = 0, got = 0;
+	unsigned long before[2 * 512];
+
+	ASSERT_GE(ARRAY_SIZE(before), m->pages);
+	memset(m->at, variant->zeros ? 0 : 0xee, bytes(m->pages));
+	ASSERT_TRUE(mark_pages(self->uffd, m, variant->mark));
+	for (page = 0; page < m->pages; page++) {
+		before[page] = pfn_of(m->at + bytes(page));
+		ASSERT_EQ(marked(page), pagemap_has(m->at + bytes(page), bit));
+	}
+	ASSERT_EQ(m->pages, merge(m, variant->zeros));
+	for (page = 0; page < m->pages; page++) {
+		char *at = m->at + bytes(page);
+		bool moved = pfn_of(at) != before[page];
+		bool kept = pagemap_has(at, bit);
+
+		got += moved;
+		lost += moved && marked(page) && !kept;
+		if (kept != marked(page) && !(moved && marked(page))) {
+			if (variant->mark == SOFT_DIRTY && variant->zeros)
+				continue;
+			bad++;
+			TH_LOG("page %u: frame %s, mark %d", page, moved ? "new" : "old", kept);
+		}
+		if (self->uffd < 0)
+			continue;
+		EXPECT_EQ(kept && variant->mark == RWP ? SIGBUS : 0, try_access(at, false)) {
+			TH_LOG("read of page %u", page);
+		}
+		EXPECT_EQ(kept ? SIGBUS : 0, try_access(at, true)) {
+			TH_LOG("write to page %u", page);
+		}
+	}
+	DID(got, "pages with another frame");
+	EXPECT_EQ(0, bad);
+	if (lost)
+		KNOWN_ISSUE(31, "a page that KSM replaces loses its mark");
+	else if (!(variant->mark == SOFT_DIRTY && variant->zeros))
+		STALE_ISSUE(31);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A mapping that a child gets empty, by MADV_WIPEONFORK, is like a new mapping.
+ *
+ * Proves: the child can merge the mapping with a new one beside it, also if its parent had
+ * moved the mapping. The kernel merges anonymous mappings only if their page offsets fit.
+ * Without pages the offset has to be the address.
+ *
+ * How: the parent maps pages, writes to them, and moves them to another address with
+ * mremap(). The child takes back the advice, maps a page right after the mapping, and
+ * counts the mappings in /proc/self/maps. As a control nothing is moved.
+ *
+ * Does not prove: that the child reads zeros (folio_fork.wipeonfork_part does).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=fork_wiped
+ */
+#include "folio_known.h"
+#include "folio_util.h"
+
+#define PAGES 3
+
+FIXTURE(fork_wiped)
+{
+	char *area;
+	char *at;
+};
+
+FIXTURE_VARIANT(fork_wiped)
+{
+	bool moved;
+};
+
+FIXTURE_VARIANT_ADD(fork_wiped, moved)
+{
+	.moved = true,
+};
+
+/* The control: the offset is still the address. */
+FIXTURE_VARIANT_ADD(fork_wiped, in_place)
+{
+	.moved = false,
+};
+
+FIXTURE_SETUP(fork_wiped)
+{
+	self->area = mmap(NULL, bytes(4 * PAGES), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, self->area);
+	self->at = self->area + bytes(PAGES / 2);
+	ASSERT_EQ(self->at, mmap(self->at, bytes(PAGES), PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+	memset(self->at, 1, bytes(PAGES));
+	ASSERT_EQ(0, madvise(self->at, bytes(PAGES), MADV_WIPEONFORK));
+	if (variant->moved) {
+		char *to = self->at + bytes(PAGES + 2);
+
+		ASSERT_EQ(to, mremap(self->at, bytes(PAGES), bytes(PAGES),
+				     MREMAP_MAYMOVE | MREMAP_FIXED, to));
+		self->at = to;
+	}
+}
+
+FIXTURE_TEARDOWN(fork_wiped)
+{
+	munmap(self->area, bytes(4 * PAGES));
+}
+
+/* How many mappings there are in a range, 0 if this cannot be read. */
+static unsigned int mappings(const char *at, unsigned int pages)
+{
+	unsigned long start, end, from = (unsigned long)at;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned int count = 0;
+	char line[512];
+
+	while (maps && fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx", &start, &end) == 2)
+			count += start < from + bytes(pages) && end > from;
+	if (maps)
+		fclose(maps);
+	return count;
+}
+
+/* The child maps one more page; returns how many mappings there are, or 100 after an error. */
+static unsigned int extend(char *at)
+{
+	char *last = at + bytes(PAGES);
+
+	if (madvise(at, bytes(PAGES), MADV_KEEPONFORK) || mappings(at, PAGES) != 1 ||
+	    mmap(last, bytes(1), PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != last)
+		return 100;
+	return mappings(at, PAGES + 1);
+}
+
+/*
+ * The mapping of the child and the new page become one mapping. Known issue 30: they stay
+ * two mappings if the parent had moved the mapping.
+ */
+TEST_F(fork_wiped, merges_with_new_page)
+{
+	pid_t child = fork();
+	int status;
+
+	ASSERT_LE(0, child);
+	if (!child)
+		_exit(extend(self->at));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	ASSERT_TRUE(WIFEXITED(status));
+	TH_LOG("did 1 fork, %d mappings", WEXITSTATUS(status));
+	if (variant->moved && WEXITSTATUS(status) == 2) {
+		KNOWN_ISSUE(30, "a wiped mapping has the offset of its old address");
+		return;
+	}
+	EXPECT_EQ(1, WEXITSTATUS(status));
+	if (variant->moved)
+		STALE_ISSUE(30);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pages that userfaultfd watches stay watched when mremap() moves a page beside them.
+ *
+ * Proves: without UFFD_FEATURE_EVENT_REMAP, mremap() takes the registration from the page
+ * that it moves, and from no other page. This holds for pages that are missing and for
+ * pages that are protected against writes, wherever the moved page goes.
+ *
+ * How: a range of 16 pages is registered. mremap() moves one of them over another one, or
+ * right before the range, or right after it. There the kernel may merge the moved page
+ * with its neighbours into one mapping, because no page was ever mapped. Then each page is
+ * touched. With UFFD_FEATURE_SIGBUS a page that is watched raises SIGBUS. As a control the
+ * page moves to a place where it has no neighbour that is registered, and in another
+ * variant a page of the range was mapped before, so that the kernel cannot merge.
+ *
+ * Does not prove: that a monitor gets the right events (uffd-unit-tests does).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=uffd_mremap
+ */
+#include <setjmp.h>
+#include <signal.h>
+
+#include "folio_listen.h"
+
+#define PAGES 16
+#define ALL ((1U << PAGES) - 1)
+/* The page that moves. */
+#define SOURCE 10
+
+FIXTURE(uffd_mremap)
+{
+	char *area;
+	char *at;
+	int uffd;
+};
+
+/*
+ * @to: where the page goes, in pages from the start of the range
+ * @merges: whether a kernel with known issue 28 loses the registration
+ * @mapped: whether a page of the range was mapped before
+ */
+FIXTURE_VARIANT(uffd_mremap)
+{
+	int to;
+	bool merges;
+	bool mapped;
+};
+
+FIXTURE_VARIANT_ADD(uffd_mremap, inside)
+{
+	.to = 4,
+	.merges = true,
+};
+
+/* 6.12 loses no registration here. */
+FIXTURE_VARIANT_ADD(uffd_mremap, before)
+{
+	.to = -1,
+};
+
+FIXTURE_VARIANT_ADD(uffd_mremap, after)
+{
+	.to = PAGES,
+	.merges = true,
+};
+
+/* The control: a page that is not registered lies between the moved page and the range. */
+FIXTURE_VARIANT_ADD(uffd_mremap, apart)
+{
+	.to = -2,
+};
+
+/* The control: the range has an anon_vma, so the offset of the moved page does not change. */
+FIXTURE_VARIANT_ADD(uffd_mremap, mapped)
+{
+	.to = 4,
+	.mapped = true,
+};
+
+FIXTURE_SETUP(uffd_mremap)
+{
+	struct uffdio_api api = {
+		.api = UFFD_API,
+		.features = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_WP_UNPOPULATED,
+	};
+
+	self->area = mmap(NULL, bytes(PAGES + 4), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, self->area);
+	self->at = self->area + bytes(2);
+	ASSERT_EQ(self->at, mmap(self->at, bytes(PAGES), PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+	if (variant->mapped) {
+		*self->at = 1;
+		ASSERT_EQ(0, madvise(self->at, bytes(PAGES), MADV_DONTNEED));
+	}
+	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	if (self->uffd < 0 || ioctl(self->uffd, UFFDIO_API, &api))
+		SKIP(return, "userfaultfd cannot raise SIGBUS, or cannot protect missing pages");
+}
+
+FIXTURE_TEARDOWN(uffd_mremap)
+{
+	if (self->uffd >= 0)
+		close(self->uffd);
+	munmap(self->area, bytes(PAGES + 4));
+}
+
+static sigjmp_buf back;
+
+static void on_sigbus(int signal)
+{
+	siglongjmp(back, signal);
+}
+
+/* Whether a read or a write of a page raises SIGBUS. */
+static bool traps(char *at, bool write)
+{
+	if (sigsetjmp(back, 1))
+		return true;
+	if (write)
+		memset(at, 1, 1);
+	read_byte(at);
+	return false;
+}
+
+/* The pages of the range that trap, bit N for page N. Leaves out the pages in @without. */
+static unsigned int watched(FIXTURE_DATA(uffd_mremap) * self, bool write, unsigned int without)
+{
+	unsigned int found = 0;
+
+	signal(SIGBUS, on_sigbus);
+	for (unsigned int page = 0; page < PAGES; page++)
+		if (!(without & 1U << page) && traps(self->at + bytes(page), write))
+			found |= 1U << page;
+	signal(SIGBUS, SIG_DFL);
+	return found;
+}
+
+/*
+ * Move the page. Returns the pages that are still watched, of those that did not move,
+ * or -1 if all of them are still watched.
+ */
+static int move_and_look(struct __test_metadata *_metadata, FIXTURE_DATA(uffd_mremap) * self,
+			 int page, bool write)
+{
+	char *to = self->at + bytes(page);
+	unsigned int gone = 1U << SOURCE, left;
+
+	if (page >= 0 && page < PAGES)
+		gone |= 1U << page;
+	ASSERT_EQ(to, mremap(self->at + bytes(SOURCE), bytes(1), bytes(1),
+			     MREMAP_MAYMOVE | MREMAP_FIXED, to));
+	left = watched(self, write, gone);
+	signal(SIGBUS, on_sigbus);
+	EXPECT_FALSE(traps(to, write)) {
+		TH_LOG("the moved page is still registered");
+	}
+	signal(SIGBUS, SIG_DFL);
+	TH_LOG("did %d looks at pages that did not move", PAGES - __builtin_popcount(gone));
+	return left == (ALL & ~gone) ? -1 : left;
+}
+
+/*
+ * All pages are missing. Before mremap() a read of each of them traps, afterwards a read of
+ * each page that did not move. Known issue 28: afterwards no read traps.
+ */
+TEST_F(uffd_mremap, missing_neighbours)
+{
+	struct uffdio_register arguments = {
+		.range = { (unsigned long)self->at, bytes(PAGES) },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int left;
+
+	ASSERT_EQ(0, ioctl(self->uffd, UFFDIO_REGISTER, &arguments));
+	ASSERT_EQ(ALL, watched(self, false, 0));
+	left = move_and_look(_metadata, self, variant->to, false);
+	if (variant->merges && !left) {
+		KNOWN_ISSUE(28, "mremap() of one page takes the registration of all pages");
+		return;
+	}
+	EXPECT_EQ(-1, left);
+	if (variant->merges)
+		STALE_ISSUE(28);
+}
+
+/*
+ * All pages are missing and protected. After mremap() a write to each page that did not
+ * move traps. Known issue 28: no write traps.
+ */
+TEST_F(uffd_mremap, protected_neighbours)
+{
+	int left;
+
+	ASSERT_EQ(0, listen_to(self->uffd, self->at, bytes(PAGES)));
+	ASSERT_EQ(0, protect(self->uffd, self->at, PAGES, true));
+	for (unsigned int page = 0; page < PAGES; page++)
+		ASSERT_TRUE(pagemap_has(self->at + bytes(page), PM_UFFD_WP));
+	left = move_and_look(_metadata, self, variant->to, true);
+	if (variant->merges && !left) {
+		KNOWN_ISSUE(28, "mremap() of one page takes the registration of all pages");
+		return;
+	}
+	EXPECT_EQ(-1, left);
+	if (variant->merges)
+		STALE_ISSUE(28);
+}
+
+TEST_HARNESS_MAIN
