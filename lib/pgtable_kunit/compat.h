@@ -212,6 +212,18 @@ pgtable_kunit_make_exclusive(struct mm_struct *mm, unsigned long addr)
 #define pgtable_kunit_clear_nonpresent		clear_not_present_full_ptes
 #endif
 
+/*
+ * arm64's hugetlbpage.c: the newer kernel invalidates in steps of an entry, only
+ * last-level entries, and breaks a block only if it was valid. The older kernel
+ * invalidates in steps of a page, also tables, whatever it replaces. Without the
+ * contiguous bit it invalidates one page, which hits the entry of any level.
+ */
+#ifdef PGTABLE_KUNIT_HAS_HUGE_ANYSZ
+#define PGTABLE_KUNIT_HUGE_EXACT		true
+#else
+#define PGTABLE_KUNIT_HUGE_EXACT		false
+#endif
+
 /* A file in memory: the type for "no flags" differs. */
 #ifdef EMPTY_VMA_FLAGS
 #define pgtable_kunit_shmem_file(name, size) \

@@ -125,6 +125,8 @@ issue 32 '' mm/huge_memory.c 'do_huge_pmd_wp_page(' \
 	'if (is_huge_zero_pmd(orig_pmd)) { vm_fault_t ret = do_huge_zero_wp_pmd(vmf);'
 issue 33 '' mm/migrate_device.c 'migrate_vma_insert_page(' \
 	'if (!is_zero_pfn(pfn)) goto unlock_abort; flush = true;'
+issue 34 6.14 arch/arm64/include/asm/hugetlb.h 'flush_hugetlb_tlb_range(' \
+	'else __flush_tlb_range(vma, start, end, PAGE_SIZE, false, 0);'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

@@ -71,9 +71,9 @@
 			 PTE_UXN | PTE_GP | PTE_PO_IDX_MASK)
 
 /* The first entry of a block. */
-static int block_of(int idx)
+static int block_of(struct contpte_bbm *bbm, int idx)
 {
-	return ALIGN_DOWN(idx, CONT_PTES);
+	return ALIGN_DOWN(idx, bbm->block);
 }
 
 static void broken(struct contpte_bbm *bbm, enum contpte_bbm_rule rule, int idx)
@@ -85,11 +85,12 @@ static void broken(struct contpte_bbm *bbm, enum contpte_bbm_rule rule, int idx)
 }
 
 /* What a TLB caches for page @page if it walks the valid entry at @idx. */
-static pteval_t translation(pte_t pte, int idx, int page)
+static pteval_t translation(struct contpte_bbm *bbm, pte_t pte, int idx,
+			    int page)
 {
 	pte = pte_mkold(pte_mkclean(pte));
 	if (pte_cont(pte))
-		pte = pte_advance_pfn(pte, page - idx);
+		pte = pte_advance_pfn(pte, (page - idx) * (int)bbm->pages);
 	return pte_val(pte) & ~PTE_SWBITS_MASK;
 }
 
@@ -116,10 +117,11 @@ static void cache(struct contpte_bbm *bbm, int page, pteval_t val)
 }
 
 /* The pages that a walk of an entry translates: [*first, *end). */
-static void covered(pte_t pte, int idx, int *first, int *end)
+static void covered(struct contpte_bbm *bbm, pte_t pte, int idx, int *first,
+		    int *end)
 {
-	*first = pte_cont(pte) ? block_of(idx) : idx;
-	*end = *first + (pte_cont(pte) ? CONT_PTES : 1);
+	*first = pte_cont(pte) ? block_of(bbm, idx) : idx;
+	*end = *first + (pte_cont(pte) ? bbm->block : 1);
 }
 
 static void walk(struct contpte_bbm *bbm, int idx)
@@ -129,11 +131,11 @@ static void walk(struct contpte_bbm *bbm, int idx)
 
 	if (!pte_valid(pte))
 		return;
-	for (covered(pte, idx, &page, &end); page < end; page++)
-		cache(bbm, page, translation(pte, idx, page));
+	for (covered(bbm, pte, idx, &page, &end); page < end; page++)
+		cache(bbm, page, translation(bbm, pte, idx, page));
 	if (pte_cont(pte))
-		bbm->walked[idx / CONT_PTES] = translation(pte, idx,
-							   block_of(idx));
+		bbm->walked[idx / bbm->block] =
+			translation(bbm, pte, idx, block_of(bbm, idx));
 }
 
 /*
@@ -142,16 +144,16 @@ static void walk(struct contpte_bbm *bbm, int idx)
 static bool walked(struct contpte_bbm *bbm, int idx, pte_t pte)
 {
 	return pte_valid_cont(pte) &&
-	       translation(pte, idx, block_of(idx)) ==
-	       bbm->walked[idx / CONT_PTES];
+	       translation(bbm, pte, idx, block_of(bbm, idx)) ==
+	       bbm->walked[idx / bbm->block];
 }
 
 static void set_entry(struct contpte_bbm *bbm, int idx, pte_t pte)
 {
 	pte_t old = bbm->pte[idx];
 
-	bbm->valid[idx / CONT_PTES] += pte_valid(pte) - pte_valid(old);
-	bbm->cont[idx / CONT_PTES] += pte_valid_cont(pte) - pte_valid_cont(old);
+	bbm->valid[idx / bbm->block] += pte_valid(pte) - pte_valid(old);
+	bbm->cont[idx / bbm->block] += pte_valid_cont(pte) - pte_valid_cont(old);
 	bbm->pte[idx] = pte;
 }
 
@@ -163,10 +165,25 @@ static void set_entry(struct contpte_bbm *bbm, int idx, pte_t pte)
  */
 void contpte_bbm_start(struct contpte_bbm *bbm, const pte_t *pte, bool bbml3)
 {
+	contpte_bbm_start_level(bbm, pte, CONT_PTES, 1);
+	bbm->bbml3 = bbml3;
+}
+
+/**
+ * contpte_bbm_start_level() - begin with a window of entries of any level
+ * @bbm: the checker
+ * @pte: the entries; the TLB may have cached each of them
+ * @block: number of entries in a contiguous block; it divides the window
+ * @pages: number of pages that an entry maps
+ */
+void contpte_bbm_start_level(struct contpte_bbm *bbm, const pte_t *pte,
+			     unsigned int block, unsigned int pages)
+{
 	int i;
 
 	memset(bbm, 0, sizeof(*bbm));
-	bbm->bbml3 = bbml3;
+	bbm->block = block;
+	bbm->pages = pages;
 	for (i = 0; i < CONTPTE_WINDOW; i++) {
 		bbm->was[i] = pte[i];
 		set_entry(bbm, i, pte[i]);
@@ -180,8 +197,8 @@ void contpte_bbm_start(struct contpte_bbm *bbm, const pte_t *pte, bool bbml3)
  */
 static bool mixed(struct contpte_bbm *bbm, int idx, pte_t pte)
 {
-	unsigned int valid = bbm->valid[idx / CONT_PTES];
-	unsigned int cont = bbm->cont[idx / CONT_PTES];
+	unsigned int valid = bbm->valid[idx / bbm->block];
+	unsigned int cont = bbm->cont[idx / bbm->block];
 	pte_t old = bbm->pte[idx];
 
 	if (pte_cont(pte))
@@ -195,8 +212,8 @@ static void check_write(struct contpte_bbm *bbm, int idx, pte_t pte)
 	unsigned int i;
 	int page, end;
 
-	if (pte_valid(old) && differ(bbm, translation(old, idx, idx),
-				     translation(pte, idx, idx))) {
+	if (pte_valid(old) && differ(bbm, translation(bbm, old, idx, idx),
+				     translation(bbm, pte, idx, idx))) {
 		broken(bbm, CONTPTE_BBM_IN_PLACE, idx);
 		return;
 	}
@@ -204,12 +221,12 @@ static void check_write(struct contpte_bbm *bbm, int idx, pte_t pte)
 		broken(bbm, CONTPTE_BBM_MIXED, idx);
 		return;
 	}
-	if (pte_cont(pte) && (pte_pfn(pte) ^ idx) % CONT_PTES) {
+	if (pte_cont(pte) && (pte_pfn(pte) / bbm->pages ^ idx) % bbm->block) {
 		broken(bbm, CONTPTE_BBM_MISALIGNED, idx);
 		return;
 	}
-	for (covered(pte, idx, &page, &end); page < end; page++) {
-		pteval_t val = translation(pte, idx, page);
+	for (covered(bbm, pte, idx, &page, &end); page < end; page++) {
+		pteval_t val = translation(bbm, pte, idx, page);
 
 		for (i = 0; i < bbm->tlb[page].nr; i++) {
 			if (differ(bbm, bbm->tlb[page].cached[i], val)) {
@@ -256,14 +273,14 @@ void contpte_bbm_flush(struct contpte_bbm *bbm, int idx)
 		return;
 	bbm->steps++;
 	bbm->tlb[idx].nr = 0;
-	bbm->walked[idx / CONT_PTES] = 0;
+	bbm->walked[idx / bbm->block] = 0;
 	if (pte_valid(bbm->pte[idx]))
-		cache(bbm, idx, translation(bbm->pte[idx], idx, idx));
-	if (!bbm->cont[idx / CONT_PTES])
+		cache(bbm, idx, translation(bbm, bbm->pte[idx], idx, idx));
+	if (!bbm->cont[idx / bbm->block])
 		return;
-	for (i = block_of(idx); i < block_of(idx) + CONT_PTES; i++) {
+	for (i = block_of(bbm, idx); i < block_of(bbm, idx) + bbm->block; i++) {
 		if (pte_valid_cont(bbm->pte[i]))
-			cache(bbm, idx, translation(bbm->pte[i], i, idx));
+			cache(bbm, idx, translation(bbm, bbm->pte[i], i, idx));
 	}
 }
 
@@ -272,10 +289,10 @@ static void check_block(struct contpte_bbm *bbm, int first)
 	const pte_t *pte = bbm->pte;
 	int i;
 
-	for (i = first + 1; i < first + CONT_PTES; i++) {
+	for (i = first + 1; i < first + bbm->block; i++) {
 		if (pte_valid_cont(pte[i]) == pte_valid_cont(pte[first]) &&
-		    (!pte_valid_cont(pte[i]) || translation(pte[i], i, first) ==
-		     translation(pte[first], first, first)))
+		    (!pte_valid_cont(pte[i]) || translation(bbm, pte[i], i, first) ==
+		     translation(bbm, pte[first], first, first)))
 			continue;
 		broken(bbm, CONTPTE_BBM_PARTIAL, i);
 		return;
@@ -288,9 +305,9 @@ static void check_page(struct contpte_bbm *bbm, int page)
 	unsigned int i;
 
 	if (pte_valid(bbm->was[page]))
-		was = translation(bbm->was[page], page, page);
+		was = translation(bbm, bbm->was[page], page, page);
 	if (pte_valid(bbm->pte[page]))
-		val = translation(bbm->pte[page], page, page);
+		val = translation(bbm, bbm->pte[page], page, page);
 	for (i = 0; i < bbm->tlb[page].nr; i++) {
 		if ((bbm->tlb[page].cached[i] ^ val) & ~ignore)
 			broken(bbm, CONTPTE_BBM_STALE, page);
@@ -309,7 +326,7 @@ void contpte_bbm_end(struct contpte_bbm *bbm, int start, int end)
 {
 	int i;
 
-	for (i = 0; i < CONTPTE_WINDOW; i += CONT_PTES)
+	for (i = 0; i < CONTPTE_WINDOW; i += bbm->block)
 		check_block(bbm, i);
 	for (i = 0; i < CONTPTE_WINDOW; i++) {
 		if (i < start || i >= end)

@@ -5,7 +5,12 @@
 #ifndef _ARM64_MM_TESTS_CONTPTE_BBM_H
 #define _ARM64_MM_TESTS_CONTPTE_BBM_H
 
+#include <linux/minmax.h>
+
 #include "contpte.h"
+
+/* Blocks of the window: a block of another level has fewer entries. */
+#define CONTPTE_BBM_BLOCKS	(CONTPTE_WINDOW / MIN(CONT_PTES, CONT_PMDS))
 
 /* Translations of one page that a TLB may hold at the same time. */
 #define CONTPTE_BBM_CACHED	6
@@ -24,6 +29,8 @@ enum contpte_bbm_rule {
 
 /**
  * struct contpte_bbm - the entries of a window, and a TLB in its worst case
+ * @block: number of entries in a contiguous block
+ * @pages: number of pages that an entry maps
  * @bbml3: the CPUs have BBM level 3
  * @rule: the first rule that was broken
  * @idx: the entry that broke it
@@ -37,15 +44,17 @@ enum contpte_bbm_rule {
  * @tlb: the translations of each page that some TLB may hold
  */
 struct contpte_bbm {
+	unsigned int block;
+	unsigned int pages;
 	bool bbml3;
 	enum contpte_bbm_rule rule;
 	int idx;
 	unsigned int steps;
 	pte_t was[CONTPTE_WINDOW];
 	pte_t pte[CONTPTE_WINDOW];
-	unsigned int valid[CONTPTE_BLOCKS];
-	unsigned int cont[CONTPTE_BLOCKS];
-	pteval_t walked[CONTPTE_BLOCKS];
+	unsigned int valid[CONTPTE_BBM_BLOCKS];
+	unsigned int cont[CONTPTE_BBM_BLOCKS];
+	pteval_t walked[CONTPTE_BBM_BLOCKS];
 	struct {
 		unsigned int nr;
 		pteval_t cached[CONTPTE_BBM_CACHED];
@@ -53,6 +62,8 @@ struct contpte_bbm {
 };
 
 void contpte_bbm_start(struct contpte_bbm *bbm, const pte_t *pte, bool bbml3);
+void contpte_bbm_start_level(struct contpte_bbm *bbm, const pte_t *pte,
+			     unsigned int block, unsigned int pages);
 void contpte_bbm_write(struct contpte_bbm *bbm, int idx, pte_t pte);
 void contpte_bbm_flush(struct contpte_bbm *bbm, int idx);
 void contpte_bbm_end(struct contpte_bbm *bbm, int start, int end);

@@ -27,6 +27,7 @@ struct pgtable_kunit_table;
 #define PGTABLE_KUNIT_NOSYNC		0x2	/* does not wait for the end */
 #define PGTABLE_KUNIT_LOCAL		0x4	/* only on this CPU */
 #define PGTABLE_KUNIT_NONOTIFY		0x8	/* not in secondary TLBs */
+#define PGTABLE_KUNIT_KERNEL		0x10	/* not of one process only */
 
 enum pgtable_kunit_step_kind {
 	PGTABLE_KUNIT_READ,		/* or a cmpxchg() that failed */

@@ -102,7 +102,25 @@ static inline void recorded_flush_mm(struct mm_struct *mm)
 				   TLBI_TTL_UNKNOWN, 0);
 }
 
+static inline void recorded_flush_tlb_range(struct vm_area_struct *vma,
+					    unsigned long start,
+					    unsigned long end)
+{
+	pgtable_kunit_record_flush(vma->vm_mm, start, end, PAGE_SIZE,
+				   TLBI_TTL_UNKNOWN, 0);
+}
+
+static inline void recorded_flush_kernel_range(unsigned long start,
+					       unsigned long end)
+{
+	pgtable_kunit_record_flush(&init_mm, start, end, PAGE_SIZE,
+				   TLBI_TTL_UNKNOWN, PGTABLE_KUNIT_LAST_LEVEL |
+				   PGTABLE_KUNIT_KERNEL);
+}
+
 #define __flush_tlb_range	recorded_flush_range
+#define flush_tlb_range		recorded_flush_tlb_range
+#define flush_tlb_kernel_range	recorded_flush_kernel_range
 #define flush_tlb_page		recorded_flush_page
 #define flush_tlb_mm		recorded_flush_mm
 #define system_supports_bbml3	pgtable_kunit_record_bbml3

@@ -91,6 +91,62 @@ static void set_direct_map_each_page(struct kunit *test)
 	__free_pages(page, ORDER);
 }
 
+/*
+ * Before the kernel knows all CPUs, it does not use what only some of them may
+ * have, such as break-before-make level 3.
+ */
+static struct {
+	bool known;		/* the kernel knows the CPUs */
+	unsigned long size;	/* of the entry that maps the page at first */
+	int hide;
+	bool hidden;
+	int show;
+	bool shown;
+} early;
+
+static int __init hide_early(void)
+{
+	struct page *page;
+	unsigned long addr;
+
+	if (!can_set_direct_map())
+		return 0;
+	page = alloc_pages(GFP_KERNEL, 0);
+	if (!page)
+		return 0;
+	addr = (unsigned long)page_address(page);
+	early.known = system_capabilities_finalized();
+	early.size = lmap_leaf(&init_mm, addr).size;
+	early.hide = set_direct_map_invalid_noflush(page);
+	flush_tlb_kernel_range(addr, addr + PAGE_SIZE);
+	early.hidden = !kernel_page_present(page) && !can_write(page_address(page));
+	early.show = set_direct_map_default_noflush(page);
+	early.shown = kernel_page_present(page) && can_write(page_address(page));
+	if (early.shown)
+		__free_pages(page, 0);
+	return 0;
+}
+early_initcall(hide_early);
+
+/*
+ * A page becomes inaccessible and accessible again while only the first CPU
+ * runs, as drivers of a confidential guest need it early. A block that maps the
+ * page is split. Before commit f12b435de2f2 the kernel split no block as long as
+ * it did not know all CPUs, and the change failed.
+ */
+static void set_direct_map_early(struct kunit *test)
+{
+	if (!can_set_direct_map())
+		kunit_skip(test, "this boot never changes single pages of the linear map");
+	KUNIT_EXPECT_FALSE_MSG(test, early.known, "the change was not early");
+	KUNIT_EXPECT_EQ(test, early.hide, 0);
+	KUNIT_EXPECT_TRUE(test, early.hidden);
+	KUNIT_EXPECT_EQ(test, early.show, 0);
+	KUNIT_EXPECT_TRUE(test, early.shown);
+	PGTABLE_KUNIT_DID(test, early.size / PAGE_SIZE,
+			  "pages of the entry that mapped the page");
+}
+
 /* Pages of an area, one bit each. */
 #define ALL GENMASK(PAGES - 1, 0)
 
@@ -255,6 +311,7 @@ static void vmalloc_same_address(struct kunit *test)
 
 static struct kunit_case linear_map_page_cases[] = {
 	KUNIT_CASE(set_direct_map_each_page),
+	KUNIT_CASE(set_direct_map_early),
 	KUNIT_CASE(set_memory_ro_and_alias),
 	KUNIT_CASE(set_memory_x_not_alias),
 	KUNIT_CASE(vmalloc_same_address),
