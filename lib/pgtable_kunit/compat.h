@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between the kernels that the page-table suites run on.
- *
- * Differences between kernels that the page-table suites have to know about are
- * in no other file. Each probe checks whether the tree has a feature, and no
- * probe checks a version number, because distributions backport.
+ * What differs between the kernels that the page-table suites run on. Each
+ * probe checks whether the tree has a feature, and no probe checks a version
+ * number, because distributions backport.
  */
 #ifndef _PGTABLE_KUNIT_COMPAT_H
 #define _PGTABLE_KUNIT_COMPAT_H
@@ -44,10 +42,7 @@
 #endif
 
 #ifdef CONFIG_ARM64
-/*
- * Invalidate in steps of @stride; the older kernel has another function for
- * @sync.
- */
+/* Invalidate in steps of @stride; 6.12 has another function for @sync. */
 static inline void
 pgtable_kunit_flush_tlb_range(struct vm_area_struct *vma, unsigned long start,
 			      unsigned long end, unsigned long stride,
