@@ -34,6 +34,7 @@ PROGRAMS = (
         "patch",
     ),
     *("lcov", "genhtml", "apt-get", "apt-cache", "perl", "tar", "xz", "shellcheck", "chromium", "setpriv"),
+    "gdb-multiarch",
 )
 CALLED = '#!/bin/sh\necho "$0 $@" >>"$CALLS"\nexit 1\n'
 
@@ -54,6 +55,10 @@ SAYS = {
     "tlb": r"^fetch +QEMU 10 .*^run +gcc .*^tree .*^run .*^boot +qemu-system-aarch64 .* -plugin ",
     "tlb-mutants": r"^run +gcc .*/out/tree/6\.12\.1-1\+tlb, .*^boot .* -plugin ",
     "doctor": "only reads",
+    "baseline --baseline {home}/known.toml": r"^write +{home}/known\.toml$",
+    "debug contpte.set_ptes_to_table_end --arch arm64": KUNIT
+    + r".*^boot +qemu-system-aarch64 .*^run +gdb-multiarch .*",
+    "release --version 1.2.0": r"^release: ",
     "completion": "only reads",
     "results": FOLDER.format("results/results.json"),
     "compare --a 'kunit linux-um' --b 'kunit linux-um'": "only reads",
@@ -83,7 +88,7 @@ SAYS = {
 ISSUE = known_issues.load()[12]
 """The issue that the kernels here have."""
 
-ERRORS = ("audit --arch arm64 -- /bin/true",)
+ERRORS = ("audit --arch arm64 -- /bin/true", "release --version 1.2.0")
 """Commands that are refused, dry or not."""
 
 

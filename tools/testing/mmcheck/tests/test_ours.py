@@ -38,7 +38,7 @@ def test_no_folder_of_others_below_o_is_emptied(
     monkeypatch.setattr("mmcheck.kernel.source.from_archive", lambda *_: Source(tree, "x", fixed=True))
     monkeypatch.setattr("mmcheck.kernel.toolchain.provide", lambda *_: None)
     monkeypatch.setattr("mmcheck.core.git.author", lambda: "x")
-    session = SimpleNamespace(settings=settings, launch=SimpleNamespace(build=tmp_path), build=lambda _: {})
+    session = SimpleNamespace(settings=settings, launch=SimpleNamespace(build=tmp_path), build=lambda _: {}, broken=set())
     environ = {"O": str(tmp_path), "HOME": str(tmp_path), "KDIR": str(tree)}
     does: dict[str, Callable[[], object]] = {
         "venv": lambda: check.tools(tmp_path),
