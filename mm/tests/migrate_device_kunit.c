@@ -166,7 +166,7 @@ static void migrate_vma_setup_flushes_locked(struct kunit *test)
 	WRITE_ONCE(tlb->look, migrate_look);
 	ret = migrate_vma_setup(&args);
 	WRITE_ONCE(tlb->look, NULL);
-	/* For "make tlb": this thread uses memory while pages are isolated. */
+	/* For `make tlb`: this thread uses memory while pages are isolated. */
 	KUNIT_EXPECT_EQ(test, 0,
 			copy_from_user_nofault(&value, (void __user *)
 					       (args.end), sizeof(value)));

@@ -266,7 +266,7 @@ static void set_memory_x_not_alias(struct kunit *test)
  * gives them to other memory: a write through an address that is used again
  * reaches the new page. vm_unmap_aliases() makes the kernel give them out
  * again. The pages of the first area are held meanwhile, so that the second area
- * has others. 64 rounds; "make tlb" reports an address that comes again while
+ * has others. 64 rounds; `make tlb` reports an address that comes again while
  * a TLB may hold it.
  */
 #define AREAS 64

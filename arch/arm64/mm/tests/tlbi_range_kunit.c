@@ -112,7 +112,7 @@ static void flush_tlb_range_op_steps_add_up(struct kunit *test)
  * After MADV_DONTNEED of memory of the largest size, every page is new. The
  * first and the last page have content before, so the kernel invalidates a
  * range of 2097152 pages. With the mistake of the case above, the last page
- * kept its translation. "make tlb" reports this when the case reads the
+ * kept its translation. `make tlb` reports this when the case reads the
  * page after the range. QEMU computes the length of the largest range with 32
  * bits and gets 0, so it keeps the translation even if the kernel is right. So
  * the case empties the TLB before it reads the range. The sizes are the largest,

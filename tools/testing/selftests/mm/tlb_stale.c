@@ -18,7 +18,7 @@
  *
  * Does not prove: anything of a stale translation that a TLB has dropped by
  * chance. An emulated TLB ignores the contiguous bit and the level of an
- * invalidation ("make tlb" does not).
+ * invalidation (`make tlb` does not).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=tlb_stale
  */
