@@ -116,7 +116,7 @@ FIXTURE_SETUP(folio_ksm)
 	if (!why && access(FOLIO_KSM "use_zero_pages", W_OK))
 		why = "CONFIG_KSM=n";
 	if (!why && variant->mark == SOFT_DIRTY && !has_soft_dirty(self->memory.at))
-		why = "no soft-dirty bits";
+		why = "CONFIG_MEM_SOFT_DIRTY=n";
 	if (!why && variant->mark != SOFT_DIRTY)
 		why = watch(&self->uffd, &self->memory, variant->mark);
 	if (why)
