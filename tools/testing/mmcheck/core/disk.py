@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Writes files in one step, and compares their content."""
 
+import glob
 import os
+import threading
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,8 +21,11 @@ def same(path: Path, content: bytes) -> bool:
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Write `path` in one step, and keep its mode: the file has the old content or the new, never a part."""
-    temporary = path.with_name(path.name + SUFFIX)
+    """Write `path` in one step, and keep its mode: the file has the old content or the new, never a part.
+
+    Several processes and threads may write the same path.
+    """
+    temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}{SUFFIX}")
     with temporary.open("wb") as file:
         file.write(content)
         file.flush()
@@ -28,3 +33,9 @@ def replace(path: Path, content: bytes) -> None:
     if path.exists():
         temporary.chmod(path.stat().st_mode & 0o7777)
     temporary.replace(path)
+
+
+def tidy(path: Path) -> None:
+    """Remove what replace() left beside `path` if its process was killed."""
+    for temporary in path.parent.glob(f"{glob.escape(path.name)}.*{SUFFIX}"):
+        temporary.unlink(missing_ok=True)

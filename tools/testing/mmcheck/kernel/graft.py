@@ -269,7 +269,7 @@ def ungraft(tree: Path) -> str:
     for name in journal.copied:
         (tree / name).unlink(missing_ok=True)
     for name in [*journal.copied, *journal.edited, JOURNAL]:
-        (tree / f"{name}{disk.SUFFIX}").unlink(missing_ok=True)
+        disk.tidy(tree / name)
     for folder in reversed(journal.folders):
         if (tree / folder).is_dir() and not any((tree / folder).iterdir()):
             (tree / folder).rmdir()

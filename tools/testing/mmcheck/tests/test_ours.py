@@ -5,13 +5,14 @@ import io
 import subprocess
 import tarfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
-from mmcheck.core import ours
+from mmcheck.core import disk, ours
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT, from_environment
 from mmcheck.dev import bench_launcher, check
@@ -38,7 +39,9 @@ def test_no_folder_of_others_below_o_is_emptied(
     monkeypatch.setattr("mmcheck.kernel.source.from_archive", lambda *_: Source(tree, "x", fixed=True))
     monkeypatch.setattr("mmcheck.kernel.toolchain.provide", lambda *_: None)
     monkeypatch.setattr("mmcheck.core.git.author", lambda: "x")
-    session = SimpleNamespace(settings=settings, launch=SimpleNamespace(build=tmp_path), build=lambda _: {}, broken=set())
+    session = SimpleNamespace(
+        settings=settings, launch=SimpleNamespace(build=tmp_path), build=lambda _: {}, broken=set()
+    )
     environ = {"O": str(tmp_path), "HOME": str(tmp_path), "KDIR": str(tree)}
     does: dict[str, Callable[[], object]] = {
         "venv": lambda: check.tools(tmp_path),
@@ -165,3 +168,24 @@ def test_two_at_once_make_one_disk(tmp_path: Path) -> None:
     assert [child.wait(timeout=30) for child in children] == [0, 0]
     assert (tmp_path / "mkfs.calls").read_text() == "x\n"
     assert (tmp_path / "xfs.img").read_text() == "made\n"
+
+
+def test_two_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
+    file = tmp_path / "a[1].json"
+
+    def write(content: bytes) -> None:
+        for _ in range(200):
+            disk.replace(file, content)
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(write, content) for content in (b"one", b"other")]:
+            done.result()
+    assert file.read_bytes() in (b"one", b"other") and list(tmp_path.iterdir()) == [file]
+
+
+def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
+    file = tmp_path / "a[1].json"
+    file.write_text("mine")
+    (tmp_path / f"{file.name}.7-7{disk.SUFFIX}").write_text("half")
+    disk.tidy(file)
+    assert list(tmp_path.iterdir()) == [file]
