@@ -399,7 +399,7 @@ pgtable_kunit_folio_pte_batch_nr(struct folio *folio, unsigned long addr,
 #define pgtable_kunit_swap_cgroup_on(type, nr)	swap_cgroup_swapon(type, nr)
 #define pgtable_kunit_swap_cgroup_off(type)	swap_cgroup_swapoff(type)
 #else
-#define pgtable_kunit_swap_cgroup_on(type, nr)	0
+#define pgtable_kunit_swap_cgroup_on(type, nr)	((void)(type), (void)(nr), 0)
 #define pgtable_kunit_swap_cgroup_off(type)	do { } while (0)
 #endif
 
