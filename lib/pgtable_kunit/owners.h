@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What a large folio and an mm record of each other. The fields are private to
- * mm/: no suite but those of owners reads or writes them.
+ * mm/. Only the suites on mapcounts and MM-IDs read or write them.
  */
 #ifndef _PGTABLE_KUNIT_OWNERS_H
 #define _PGTABLE_KUNIT_OWNERS_H

@@ -342,7 +342,7 @@ static void madvise_free_keeps_markers(struct kunit *test)
 }
 
 #ifdef CONFIG_ARM64
-/* Who faults where, and the entry as it is when the fault makes it writable. */
+/* The task that faults, the address, and the entry that the fault makes writable. */
 static struct {
 	struct task_struct *task;
 	unsigned long addr;

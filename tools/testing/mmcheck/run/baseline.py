@@ -134,7 +134,7 @@ class Baseline:
         return dataclasses.replace(case, text=[*case.text, f"{NOTE}{why}"])
 
     def _fixed(self, entry: Entry, failed: int) -> str:
-        """What to do about an entry of which fewer cases fail than it lists."""
+        """What to do about an entry that lists more failures than there are."""
         if failed:
             return f"{FIXED}{failed} of {entry.most} failures of {entry.case} are left; lower fails in {self.file.name}"
         return f"{FIXED}remove {entry.case} from {self.file.name}"

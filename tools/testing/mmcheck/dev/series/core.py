@@ -2,8 +2,8 @@
 """make series CORE=1: the part of the overlay that is about contiguous PTEs, for one kernel tree alone.
 
 It has the library of synthetic tables, the suites on folio_pte_batch(), on contpte, on the bits of an entry, the
-random walk, and the checker of break-before-make. The sources are those of the overlay, made simpler: for one kernel
-tree alone (see resolve), without the watchdog, and without the list of known issues: a test that meets one fails.
+random walk, and the checker of break-before-make. The overlay's sources are made simpler: they fit one kernel tree (see
+resolve), and lack the watchdog and the list of known issues. A test that meets a known issue fails.
 """
 
 import re
@@ -152,7 +152,7 @@ def _simple(text: str) -> str:
 
 
 def texts(project: Path, tree: Path) -> dict[str, str]:
-    """The files of the series, simpler than those of the overlay."""
+    """The files of the series, made from the files of the overlay."""
     full = Overlay(project)
     folder = Path(resolve.WRAPPERS).parent
     chosen = [*SUITES, *(f"{folder}/{name}.c" for name in LIBRARY), f"{folder}/walk_run.c"]

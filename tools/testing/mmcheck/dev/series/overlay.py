@@ -36,7 +36,7 @@ class Overlay:
     """The files of the overlay, and how they depend on one another."""
 
     def __init__(self, project: Path = PROJECT, texts: Mapping[str, str] | None = None) -> None:
-        """texts: the files, if they are not those of the project."""
+        """texts: the files; without it, the files of the project."""
         self.texts = dict(texts or {name: (project / name).read_text() for name in graft.overlay_files(project)})
         self.makefiles = {
             name: Makefile(name, text, self.texts.keys())
