@@ -43,15 +43,25 @@ def test_known_issues_are_those_that_tests_name() -> None:
 
 
 def bodies() -> dict[str, str]:
-    """The text of each case, by `suite.case`, with known issues written alike."""
+    """The text of each case and of the functions that a selftest hands its verdict to, by `suite.case`.
+
+    Known issues are written alike.
+    """
     found: dict[str, str] = {}
     for suite, text in suites().items():
         for case in re.findall(r"KUNIT_CASE\w*\((\w+)", text):
             for part in text.split(f"static void {case}(struct kunit ")[1:]:
                 found[f"{suite}.{case}"] = found.get(f"{suite}.{case}", "") + part.partition("\n}\n")[0]
     for path in PROJECT.glob("tools/testing/selftests/mm/*.c"):
-        for match in re.finditer(r"^TEST_F\w*\((\w+), (\w+)", path.read_text(), re.MULTILINE):
-            found[f"{match[1]}.{match[2]}"] = path.read_text()[match.start() :].partition("\n}\n")[0]
+        text = path.read_text()
+        helpers = {
+            match[1]: text[match.start() :].partition("\n}\n")[0]
+            for match in re.finditer(r"^static void (\w+)\(struct __test_metadata ", text, re.MULTILINE)
+        }
+        for match in re.finditer(r"^TEST_F\w*\((\w+), (\w+)", text, re.MULTILINE):
+            body = text[match.start() :].partition("\n}\n")[0]
+            called = [helpers[name] for name in set(re.findall(r"(\w+)\(_metadata", body)) & set(helpers)]
+            found[f"{match[1]}.{match[2]}"] = "\n".join([body, *called])
     return {name: re.sub(r"pgtable_kunit_known_issue\(test,\s*", "KNOWN_ISSUE(", body) for name, body in found.items()}
 
 
