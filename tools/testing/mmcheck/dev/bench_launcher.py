@@ -72,7 +72,7 @@ class Bench:
     def again(self) -> tuple[float, float]:
         """Seconds from command to verdict with nothing changed: ours, theirs."""
         tree = self.scratch / "out/tree" / self.kernel.label
-        build = self.scratch / "out/build" / f"{self.kernel.label}-arm64-4K"
+        build = tree / f"{self.kernel.label}-arm64-4K"
         return self.rounds(lambda: self.ours("run"), lambda: self.theirs(tree, "exec", build))
 
     def edit(self) -> tuple[float, float]:

@@ -24,7 +24,6 @@ from .source import Source, generated
 COPIED = "tools/testing/kunit"
 """kunit.py finds its tree by its own path, with links resolved, so it must be a copy and not a link."""
 
-
 LOCAL_CONFIG = ("local_config.mk", "local_config.h", "local_config.h_gen")
 """Files in which the mm selftests record the libraries of this machine. The working copy has them empty, since the
 programs are static and run on another machine."""
@@ -40,6 +39,7 @@ def make(
     """Make `target` a working copy of `source` with the overlay and `features` grafted, or bring it up to date.
 
     others: by name in the tree, files with their own content, or None for a file that is left out
+    A folder whose name begins with the name of `target` and "-" is a build folder, and stays.
     Files that are right already are not touched, so that make sees no change in their time stamps.
     """
     files: dict[str, Path | bytes] = {name: project / name for name in graft.overlay_files(project)}
@@ -100,7 +100,8 @@ def _fill(
             wanted[parts[depth]] = file if len(parts) == depth + 1 else None
 
     for entry in os.scandir(target):
-        if entry.name not in wanted:
+        build = prefix == "" and entry.name.startswith(f"{target.name}-")
+        if entry.name not in wanted and not build:
             _remove(Path(entry.path))
     for name, content in wanted.items():
         path = target / name

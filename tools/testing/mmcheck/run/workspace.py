@@ -57,7 +57,8 @@ class Workspace:
 
     label: the name of the working copy: kernel, features, digest of the patch, variant
     tree:  the working copy
-    build: the build folder; its name also has the architecture, the pages, and a digest of the configuration
+    build: the build folder; its name also has the architecture, the pages, and a digest of the configuration. It is in
+           the working copy, where kbuild calls the source "..": so ccache finds what another working copy compiled
     stamp: what is built; if it is the same as the last time, nothing is built; "" if that is not known
 
     Kernels of one variant share both folders, since another folder costs a whole build. So while one of them is in
@@ -70,10 +71,13 @@ class Workspace:
         self.label = "+".join(filter(None, [label_of(self.kernel, spec.settings), spec.variant]))
         self.tree = self.settings.out / "tree" / self.label
         given = spec.request.known.build_dir
-        self.build = Path(given[-1]) if given else self.settings.out / "build" / self._name()
+        self.build = Path(given[-1]) if given else self.tree / self._name()
 
     def _name(self) -> str:
-        """The name of the build folder. Each configuration has one, since a change of configuration rebuilds all."""
+        """The name of the build folder, which begins with the name of the working copy.
+
+        Each configuration has one, since a change of configuration rebuilds all.
+        """
         known = self.spec.request.known
         parts = [self.label, self.settings.arch]
         if self.settings.arch == "arm64":

@@ -51,6 +51,18 @@ def test_made_twice_nothing_changes(source: Source, tmp_path: Path, project: Pat
     assert state(copy) == before
 
 
+def test_build_folders_stay(source: Source, tmp_path: Path, project: Path) -> None:
+    copy = tmp_path / "copy"
+    shadow.make(source, copy, project)
+    for name in ("copy-arm64-4K/mm", "other-arm64-4K/mm", "mm/copy-um"):
+        (copy / name).mkdir(parents=True)
+        (copy / name / "memory.o").touch()
+    shadow.make(source, copy, project)
+    assert (copy / "copy-arm64-4K/mm/memory.o").exists()
+    assert not (copy / "other-arm64-4K").exists()
+    assert not (copy / "mm/copy-um").exists()
+
+
 def test_files_that_come_and_go(source: Source, tmp_path: Path, project: Path) -> None:
     copy = tmp_path / "copy"
     shadow.make(source, copy, project)

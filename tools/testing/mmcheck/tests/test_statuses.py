@@ -281,7 +281,7 @@ def test_a_package_that_is_not_known_elsewhere_is_not_guessed(monkeypatch: pytes
 def test_variables_of_the_shell_do_not_change_what_is_run(user: User, tmp_path: Path) -> None:
     assert user.kunit("run", ARCH="arm64").returncode == 0
     assert "--arch=um" in user.calls()[-1]["arguments"]  # type: ignore[operator]
-    build = tmp_path / "out/build/linux-um"
+    build = tmp_path / "out/tree/linux/linux-um"
     build.mkdir(parents=True, exist_ok=True)
     (build / "test.log").write_text(FAILS.replace("not ok", "ok"))
     for verb in ("report", "results", "kcidb"):
