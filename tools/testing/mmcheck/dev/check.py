@@ -27,6 +27,9 @@ from ..study import selection
 from . import checked
 
 HERE = Path(__file__).parents[1]
+PARALLEL = ("--numprocesses=auto", "--dist=worksteal")
+"""Most tests wait for programs that they start, so each CPU gets a part of them."""
+
 SCRIPTS = (
     ".ci/run",
     "mmcheck",
@@ -127,11 +130,11 @@ def tools(out: Path, wanted: Path = HERE / "requirements.txt", name: str = "venv
     return folder / "bin"
 
 
-def pytest(tally: Tally, programs: Path, report: Path, *files: Path) -> None:
-    """Run `files`, or all tests of the host side, and count the verdicts. Writes JUnit XML to `report`."""
+def pytest(tally: Tally, programs: Path, report: Path, *words: str | Path) -> None:
+    """Run pytest with `words`, and count the verdicts. Writes JUnit XML to `report`. Without a file all tests run."""
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
-    status = _run([programs / "pytest", f"--junit-xml={report}", *files])
+    status = _run([programs / "pytest", f"--junit-xml={report}", *words])
     if report.exists():
         for case in ElementTree.parse(report).iter("testcase"):
             name = f"{case.get('classname')}.{case.get('name')}"
@@ -148,7 +151,7 @@ def host(tally: Tally, out: Path) -> None:
     """The tests and the style of the host side."""
     toolchain.provide([toolchain.ENSUREPIP, "git", "shellcheck", *toolchain.BUILD])
     programs = tools(out)
-    pytest(tally, programs, out / "check" / "pytest.xml")
+    pytest(tally, programs, out / "check" / "pytest.xml", *PARALLEL)
     shims = [f"tools/testing/mmcheck/bin/{name}" for name in ("make", "qemu-system-x86_64")]
     python = ["tools/testing/mmcheck", "tools/testing/kunit/kunit.py", *shims]
     tally.add("ruff check", _run([programs / "ruff", "check", "-q", *python]) == 0)
