@@ -27,7 +27,7 @@
 static int in_swap(const char *at, long size)
 {
 	int fd = open("/proc/self/pagemap", O_RDONLY);
-	uint64_t entry = 0;
+	unsigned long long entry = 0;
 
 	if (pread(fd, &entry, sizeof(entry), (uintptr_t)at / size * sizeof(entry)) < 0)
 		entry = 0;
@@ -89,7 +89,9 @@ int main(void)
 	swapon("/dev/ram0", 0);
 	madvise(old, SWAPPED * size, MADV_PAGEOUT);
 	for (page = 0; page < PAGES; page++) {
-		if (in_swap(old + page * size, size) != (page < SWAPPED)) {
+		int swapped = page < SWAPPED;
+
+		if (in_swap(old + page * size, size) != swapped) {
 			printf("cannot tell: needs swap\n");
 			return 4;
 		}
@@ -110,7 +112,7 @@ int main(void)
 		else
 			of_memory += written(new + page * size, size) == 1;
 	}
-	printf("%s: of the moved pages, %d of %d from memory were written to, and %d of %d from swap\n",
+	printf("%s: PAGEMAP_SCAN reports %d of %d pages from memory, and %d of %d from swap\n",
 	       of_memory == of_swap ? "OK" : "BUG", of_memory, PAGES - SWAPPED, of_swap, SWAPPED);
 	return of_memory != of_swap;
 }
