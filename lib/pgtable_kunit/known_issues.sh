@@ -127,6 +127,16 @@ issue 33 '' mm/migrate_device.c 'migrate_vma_insert_page(' \
 	'if (!is_zero_pfn(pfn)) goto unlock_abort; flush = true;'
 issue 34 6.14 arch/arm64/include/asm/hugetlb.h 'flush_hugetlb_tlb_range(' \
 	'else __flush_tlb_range(vma, start, end, PAGE_SIZE, false, 0);'
+issue 36 '' mm/madvise.c 'madvise_free_pte_range(' \
+	'return 0; } /* If populated return >0 so we abort the operation + zap. */ return 1;'
+issue 37 '' mm/userfaultfd.c 'move_swap_pte(' \
+	'orig_src_pte = pte_swp_mksoft_dirty(orig_src_pte); /* Re-arm RWP on the moved swap entry' \
+	'orig_src_pte = pte_swp_mksoft_dirty(orig_src_pte); #endif set_pte_at(mm, dst_addr, dst_pte, orig_src_pte);'
+issue 38 '' 'mm/userfaultfd.c mm/khugepaged.c' 'mfill_atomic_pte_poison(' \
+	'goto out_unlock; if (is_vm_hugetlb_page(dst_vma)) return 0; ops = vma_uffd_ops(dst_vma);' \
+	'if (unlikely(vma->anon_vma || userfaultfd_wp(vma))) { skipped_uffd = true;'
+issue 39 '' mm/userfaultfd.c 'mfill_atomic_pte_zeropage(' \
+	'ret = -EEXIST; if (!pte_none(ptep_get(dst_pte))) goto out_unlock; set_pte_at(dst_vma->vm_mm, dst_addr, dst_pte, _dst_pte); /* No need to invalidate'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

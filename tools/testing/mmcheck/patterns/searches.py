@@ -59,6 +59,9 @@ _QUESTIONS = re.compile(
     r"|folio_maybe_\w+|folio_is_zone_device|mm_is_user|is_(?:huge_)?zero_\w+|check_stable_address_space"
     r"|contpte_(?:try_unfold|align)\w*|(?:PAGE_|PTR_)?ALIGN(?:_DOWN)?)\("
 )
+_FRESH = re.compile(
+    r"\b(folio_mk_p(?:te|md)|mk_p(?:te|md)|pfn_p(?:te|md)|m(?:k|ake)_huge_p(?:te|md))\((?:[^;]*?\bvm_page_prot|\w*vma)"
+)
 _BELOW = re.compile(r"(\w*(?:addr|address|start)\w*)\s*-\s*\(?\s*\(?\w[\w().>-]*\s*(?:<<\s*PAGE_SHIFT|\*\s*PAGE_SIZE)")
 
 
@@ -141,11 +144,20 @@ def _wrap(function: Function) -> Iterator[tuple[int, str]]:
         yield match.start(), " ".join(match[0].split())
 
 
+def _fresh(function: Function) -> Iterator[tuple[int, str]]:
+    """Find a new entry, made from a page and a VMA, in a function that does not name the bits of the old entry."""
+    lacks = [name for name, bit in (("uffd", "uffd"), ("soft-dirty", "soft_dirty")) if bit not in function.text]
+    match = _FRESH.search(function.text)
+    if match and lacks:
+        yield match.start(), f"{match[1]} without {', '.join(lacks)}"
+
+
 SEARCHES: dict[str, Callable[[Function], Iterator[tuple[int, str]]]] = {
     "present": _present,
     "batch": _batch,
     "level": _level,
     "wrap": _wrap,
+    "fresh": _fresh,
 }
 """The patterns that a single tree is searched for."""
 

@@ -41,6 +41,15 @@ static void first(unsigned long addr, int nr)
 {
 	unsigned long start = addr - (nr << PAGE_SHIFT);
 }
+
+static void replace(struct vm_area_struct *vma, pte_t old)
+{
+	pte_t new = mk_pte(page, READ_ONCE(vma->vm_page_prot));
+
+	if (pte_soft_dirty(old))
+		new = pte_mksoft_dirty(new);
+	set_pte_at(mm, addr, ptep, new);
+}
 """
 
 RIGHT = """\
@@ -51,6 +60,17 @@ static int old_one(struct vm_area_struct *vma, pte_t *ptep)
 	if (!pte_present(pte))
 		return 0;
 	return pte_young(pte);
+}
+
+static void replace(struct vm_area_struct *vma, pte_t old)
+{
+	pte_t new = mk_pte(page, vma->vm_page_prot);
+
+	if (pte_soft_dirty(old))
+		new = pte_mksoft_dirty(new);
+	if (pte_uffd(old))
+		new = pte_mkuffd(new);
+	set_pte_at(mm, addr, ptep, new);
 }
 """
 
@@ -66,6 +86,7 @@ def test_each_pattern_is_found_in_its_line() -> None:
         ("batch", "step", "nr = folio_nr_pages(folio) - idx;"),
         ("level", "hugetlb_mask", "return PGDIR_SIZE - PUD_SIZE;"),
         ("wrap", "first", "unsigned long start = addr - (nr << PAGE_SHIFT);"),
+        ("fresh", "replace", "pte_t new = mk_pte(page, READ_ONCE(vma->vm_page_prot));"),
     ]
 
 
