@@ -127,6 +127,8 @@ issue 33 '' mm/migrate_device.c 'migrate_vma_insert_page(' \
 	'if (!is_zero_pfn(pfn)) goto unlock_abort; flush = true;'
 issue 34 6.14 arch/arm64/include/asm/hugetlb.h 'flush_hugetlb_tlb_range(' \
 	'else __flush_tlb_range(vma, start, end, PAGE_SIZE, false, 0);'
+issue 35 '' arch/arm64/mm/mmu.c 'ptep_modify_prot_start(' \
+	'pte_t *ptep, pte_t old_pte, pte_t pte, unsigned int nr) { set_ptes(vma->vm_mm, addr, ptep, pte, nr); }'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"
