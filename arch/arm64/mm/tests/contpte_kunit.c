@@ -354,7 +354,8 @@ static void prot_commit(struct pte_ctx *f, unsigned int start,
  *
  * A TLB that has both an old and a new translation of an address may raise a
  * TLB conflict abort. So an entry whose size changes needs an invalidation
- * while it is empty. Runs that keep their size are tried too: they need none.
+ * while it is empty [contpte 233]. Runs that keep their size are tried too: they
+ * need none.
  */
 static void modify_prot_size_breaks_first(struct kunit *test)
 {
