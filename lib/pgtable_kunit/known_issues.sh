@@ -127,6 +127,8 @@ issue 33 '' mm/migrate_device.c 'migrate_vma_insert_page(' \
 	'if (!is_zero_pfn(pfn)) goto unlock_abort; flush = true;'
 issue 34 6.14 arch/arm64/include/asm/hugetlb.h 'flush_hugetlb_tlb_range(' \
 	'else __flush_tlb_range(vma, start, end, PAGE_SIZE, false, 0);'
+issue 35 '' arch/arm64/mm/mmu.c 'ptep_modify_prot_start(' \
+	'pte_t *ptep, pte_t old_pte, pte_t pte, unsigned int nr) { set_ptes(vma->vm_mm, addr, ptep, pte, nr); }'
 issue 36 '' mm/madvise.c 'madvise_free_pte_range(' \
 	'return 0; } /* If populated return >0 so we abort the operation + zap. */ return 1;'
 issue 37 '' mm/userfaultfd.c 'move_swap_pte(' \

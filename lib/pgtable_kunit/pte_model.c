@@ -308,10 +308,30 @@ static void model_wrprotect(struct pte_model *m, unsigned int idx,
 	}
 }
 
+/*
+ * mprotect() writes a block where the range covers one, and single entries
+ * elsewhere. If the old translations may have another size, they must be gone
+ * from the TLB first.
+ */
+static bool model_prot_flushes(const struct pte_model *m,
+			       const struct pte_step *step)
+{
+	unsigned int block = ALIGN(step->idx, MODEL_BLOCK);
+
+	if (!m->prot_flushes || m->quiet || step->flags & PTE_STEP_NOACCESS ||
+	    m->entry[step->idx].kind != MODEL_VALID ||
+	    block + MODEL_BLOCK > m->end)
+		return false;
+	if (m->entry[block].cont)
+		return (step->idx | m->end) % MODEL_BLOCK;
+	return true;
+}
+
 static void model_modify_prot(struct pte_model *m,
 			      const struct pte_step *step)
 {
 	struct pte_model_entry *e = &m->changed;
+	bool flush = model_prot_flushes(m, step);
 
 	model_clear(m, step->idx, step->nr);
 	*e = m->ret;
@@ -319,6 +339,8 @@ static void model_modify_prot(struct pte_model *m,
 	e->write = e->kind == MODEL_VALID && step->flags & PTE_STEP_WRITE;
 	e->sw_dirty = model_dirty(e);
 	e->hw_dirty = e->write && e->sw_dirty;
+	if (flush)
+		model_flush(m, m->start, m->end, MODEL_FLUSH_PROT);
 	model_set(m, step->idx, step->nr, e);
 }
 

@@ -99,6 +99,7 @@ static inline bool pte_step_writes(const struct pte_step *step)
 /* Why a function invalidates. */
 enum pte_model_flush {
 	MODEL_FLUSH_CONVERT,	/* between clear and set of a block */
+	MODEL_FLUSH_PROT,	/* between clear and set, by mprotect() */
 	MODEL_FLUSH_YOUNG,	/* what was young, without a wait for the end */
 	MODEL_FLUSH_FAULT,	/* after an access fault */
 };
@@ -127,6 +128,7 @@ enum pte_model_returns {
  * @folds: blocks are folded when they can be
  * @kernel: the mapping is the kernel's, so blocks are never converted
  * @quiet: the CPU converts blocks without TLB invalidations
+ * @prot_flushes: mprotect() invalidates where the size of translations changes
  * @has: what entries can say
  * @set_max: how many entries can be set with one call
  * @none_max: the same for entries that are PROT_NONE
@@ -147,6 +149,7 @@ struct pte_model {
 	bool folds;
 	bool kernel;
 	bool quiet;
+	bool prot_flushes;
 	unsigned int has;
 	unsigned int set_max;
 	unsigned int none_max;

@@ -290,6 +290,134 @@ static void modify_prot_erratum(struct kunit *test)
 		PGTABLE_KUNIT_DID(test, flushes, "invalidations for the erratum");
 }
 
+/* Entries that mprotect() takes out at once, and puts back in two parts. */
+static const struct prot_part {
+	const char *desc;
+	bool folded;
+	unsigned int start;
+	unsigned int first;
+	unsigned int second;
+} prot_parts[] = {
+	{ "folded, two halves", true, 0, CONT_PTES / 2, CONT_PTES / 2 },
+	{ "folded, first page alone", true, 0, 1, CONT_PTES - 1 },
+	{ "folded, last page alone", true, 0, CONT_PTES - 1, 1 },
+	{ "folded, one and a half blocks", true, CONT_PTES / 2, CONT_PTES,
+	  CONT_PTES / 2 },
+	{ "folded, one block", true, 0, CONT_PTES, 0 },
+	{ "folded, half a block", true, 0, CONT_PTES / 2, 0 },
+	{ "single, one block", false, 0, CONT_PTES, 0 },
+	{ "single, one and a half blocks", false, CONT_PTES / 2,
+	  CONT_PTES + CONT_PTES / 2, 0 },
+	{ "single, two halves", false, 0, CONT_PTES / 2, CONT_PTES / 2 },
+};
+
+/* Which entries were empty when the TLB lost their translations. */
+struct prot_look {
+	struct pte_ctx *f;
+	bool broken[2 * CONT_PTES];
+};
+
+static void prot_look(void *data)
+{
+	struct prot_look *look = data;
+	struct pte_ctx *f = look->f;
+	unsigned int i, last = f->tlb->nr - 1;
+
+	if (last >= PGTABLE_KUNIT_FLUSHES)
+		return;
+	for (i = 0; i < ARRAY_SIZE(look->broken); i++) {
+		if (contpte_addr(f, i) >= f->tlb->range[last].start &&
+		    contpte_addr(f, i) < f->tlb->range[last].end &&
+		    pte_none(pgtable_kunit_raw_get(contpte_ptep(f, i))))
+			look->broken[i] = true;
+	}
+}
+
+static void prot_commit(struct pte_ctx *f, unsigned int start,
+			unsigned int done, unsigned int nr, pte_t old, pte_t pte)
+{
+	if (nr)
+		pgtable_kunit_modify_prot_commit(&f->vma,
+						 contpte_addr(f, start + done),
+						 contpte_ptep(f, start + done),
+						 pte_advance_pfn(old, done),
+						 pte_advance_pfn(pte, done), nr);
+}
+
+/*
+ * mprotect() takes a run of entries out, and puts it back in parts if only some
+ * pages may become writable. A block that comes back in parts is
+ * no longer folded, and single entries that come back as a whole block are:
+ *
+ *	out:   |cccccccccccccccc|	|nnnnnnnn nnnnnnnn|
+ *	back:  |nnnnnnnn|nnnnnnnn|	|cccccccccccccccc|
+ *
+ * A TLB that has both an old and a new translation of an address may raise a
+ * TLB conflict abort. So an entry whose size changes needs an invalidation
+ * while it is empty [contpte 233]. Runs that keep their size are tried too: they
+ * need none.
+ */
+static void modify_prot_size_breaks_first(struct kunit *test)
+{
+	struct pte_ctx *f = test->priv;
+	struct prot_look look = { .f = f };
+	unsigned int p, i, changed = 0, missed = 0;
+	const char *where = "";
+
+	contpte_skip_unless_folds(test);
+	if (!PGTABLE_KUNIT_MODIFY_PROT_RANGES)
+		kunit_skip(test, "this kernel takes out one entry at a time");
+	if (f->model.quiet)
+		kunit_skip(test, "this CPU has BBM level 3");
+
+	for (p = 0; p < ARRAY_SIZE(prot_parts); p++) {
+		const struct prot_part *part = &prot_parts[p];
+		unsigned int start = part->start, nr = part->first + part->second;
+		pte_t old, pte;
+
+		contpte_reset(f);
+		for (i = 0; i < 2 * CONT_PTES; i += CONT_PTES)
+			contpte_fill(f, i, i, part->folded, CONTPTE_NOWHERE,
+				     CONTPTE_NOWHERE);
+		memset(look.broken, 0, sizeof(look.broken));
+		f->tlb->look_data = &look;
+		f->tlb->look = prot_look;
+		old = pgtable_kunit_modify_prot_start(&f->vma,
+						      contpte_addr(f, start),
+						      contpte_ptep(f, start), nr);
+		pte = pte_wrprotect(old);
+		prot_commit(f, start, 0, part->first, old, old);
+		prot_commit(f, start, part->first, part->second, old, pte);
+		f->tlb->look = NULL;
+
+		for (i = start; i < start + nr; i++) {
+			unsigned int block = ALIGN_DOWN(i, CONT_PTES);
+			/* A block that is taken out in part was unfolded. */
+			bool was = part->folded && block >= start &&
+				   block + CONT_PTES <= start + nr;
+
+			if (pte_cont(pgtable_kunit_raw_get(contpte_ptep(f, i))) == was)
+				continue;
+			changed++;
+			if (!look.broken[i]) {
+				missed++;
+				where = part->desc;
+			}
+		}
+	}
+	contpte_reset(f);
+	PGTABLE_KUNIT_DID(test, changed, "entries of another size");
+	if (missed == changed)
+		pgtable_kunit_known_issue(test, 35,
+					  "%u entries change their size without an invalidation",
+					  missed);
+	else if (missed)
+		KUNIT_FAIL(test, "%s: %u of %u entries change their size without an invalidation",
+			   where, missed, changed);
+	else
+		pgtable_kunit_stale_issue(test, 35);
+}
+
 static const unsigned long flush_strides[] = { PAGE_SIZE, CONT_PTE_SIZE, PMD_SIZE };
 
 /* Invalidate in each form. Other users of the table must be notified. */
@@ -378,6 +506,7 @@ static struct kunit_case contpte_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(range_op_matches_model, contpte_op_gen_params,
 			      PGTABLE_KUNIT_SLOW),
 	KUNIT_CASE(modify_prot_erratum),
+	KUNIT_CASE(modify_prot_size_breaks_first),
 	KUNIT_CASE(flush_tlb_range_rounds),
 	KUNIT_CASE(flush_tlb_range_too_long),
 	{}

@@ -277,6 +277,40 @@ static void mprotect_part(struct kunit *test)
 }
 
 /*
+ * A block that becomes read-only in two halves, the second half first, is not
+ * folded. When it becomes writable as a whole, it is folded, and each page has
+ * its content and takes a write [contpte 223]. Here the translations of single
+ * pages must be gone from the TLB before the block is written. `make tlb` with
+ * this suite looks at that.
+ */
+static void mprotect_halves_then_whole(struct kunit *test)
+{
+	struct vma_fixture *f = test->priv;
+	unsigned int first = CONT_PTES, middle = first + CONT_PTES / 2, i;
+
+	KUNIT_EXPECT_EQ(test, 0, pgtable_kunit_syscall(mprotect, vma_addr(f, middle),
+						       CONT_PTE_SIZE / 2, PROT_READ));
+	KUNIT_EXPECT_EQ(test, 0, pgtable_kunit_syscall(mprotect, vma_addr(f, first),
+						       CONT_PTE_SIZE / 2, PROT_READ));
+	for (i = first; i < first + CONT_PTES; i++) {
+		f->page[i].write = false;
+		f->page[i].folded = false;
+	}
+	vma_check(f, "two halves read-only");
+
+	KUNIT_EXPECT_EQ(test, 0, pgtable_kunit_syscall(mprotect, vma_addr(f, first),
+						       CONT_PTE_SIZE, PROT_READ | PROT_WRITE));
+	for (i = first; i < first + CONT_PTES; i++) {
+		f->page[i].write = true;
+		f->page[i].folded = CONTPTE_FOLDS;
+	}
+	vma_check(f, "one block writable");
+	for (i = first; i < first + CONT_PTES; i++)
+		KUNIT_EXPECT_EQ_MSG(test, 0, vma_write(f, i), "write to page %u", i);
+	vma_check(f, "writes");
+}
+
+/*
  * If a VMA is split in the middle of a block, the entries stay: the block spans
  * two VMAs, and is still folded [contpte 225]. If one VMA loses its pages, the
  * pages in the other VMA stay mapped, unfolded [192]:
@@ -456,6 +490,7 @@ static struct kunit_case contpte_vma_cases[] = {
 	KUNIT_CASE_PARAM(munmap_part, vma_part_gen_params),
 	KUNIT_CASE_PARAM(madvise_dontneed_part, vma_part_gen_params),
 	KUNIT_CASE_PARAM(mprotect_part, vma_part_gen_params),
+	KUNIT_CASE(mprotect_halves_then_whole),
 	KUNIT_CASE(madvise_splits_vma_in_block),
 	KUNIT_CASE(mremap_invalidates_once),
 	KUNIT_CASE_PARAM(mincore_part, vma_part_gen_params),
