@@ -128,7 +128,7 @@ issue 33 '' mm/migrate_device.c 'migrate_vma_insert_page(' \
 issue 34 6.14 arch/arm64/include/asm/hugetlb.h 'flush_hugetlb_tlb_range(' \
 	'else __flush_tlb_range(vma, start, end, PAGE_SIZE, false, 0);'
 issue 36 '' mm/madvise.c 'madvise_free_pte_range(' \
-	'return 0; } /* If populated return >0 so we abort the operation + zap. */ return 1;'
+	'if (is_guard_pte_marker(pteval)) { (*nr_pages)++; return 0; } /* If populated return >0 so we abort the operation + zap. */'
 issue 37 '' mm/userfaultfd.c 'move_swap_pte(' \
 	'orig_src_pte = pte_swp_mksoft_dirty(orig_src_pte); /* Re-arm RWP on the moved swap entry' \
 	'orig_src_pte = pte_swp_mksoft_dirty(orig_src_pte); #endif set_pte_at(mm, dst_addr, dst_pte, orig_src_pte);'
