@@ -130,7 +130,7 @@ issue 34 6.14 arch/arm64/include/asm/hugetlb.h 'flush_hugetlb_tlb_range(' \
 issue 35 '' arch/arm64/mm/mmu.c 'ptep_modify_prot_start(' \
 	'pte_t *ptep, pte_t old_pte, pte_t pte, unsigned int nr) { set_ptes(vma->vm_mm, addr, ptep, pte, nr); }'
 issue 36 '' mm/madvise.c 'madvise_free_pte_range(' \
-	'return 0; } /* If populated return >0 so we abort the operation + zap. */ return 1;'
+	'if (is_guard_pte_marker(pteval)) { (*nr_pages)++; return 0; } /* If populated return >0 so we abort the operation + zap. */'
 issue 37 '' mm/userfaultfd.c 'move_swap_pte(' \
 	'orig_src_pte = pte_swp_mksoft_dirty(orig_src_pte); /* Re-arm RWP on the moved swap entry' \
 	'orig_src_pte = pte_swp_mksoft_dirty(orig_src_pte); #endif set_pte_at(mm, dst_addr, dst_pte, orig_src_pte);'

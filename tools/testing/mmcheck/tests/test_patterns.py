@@ -166,7 +166,7 @@ def test_a_tree_is_read_where_page_tables_are(tmp_path: Path) -> None:
     for name in ("mm/x.c", "drivers/x.c", "arch/riscv/mm/x.c"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text(RIGHT)
-    assert [f.file for f in tree(tmp_path)] == ["arch/riscv/mm/x.c", "mm/x.c"]
+    assert {f.file for f in tree(tmp_path)} == {"arch/riscv/mm/x.c", "mm/x.c"}
 
 
 def test_the_first_verdict_counts() -> None:

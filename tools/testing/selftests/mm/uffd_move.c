@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * UFFDIO_MOVE treats the protection of a page in swap as it treats that of a page in memory.
+ * UFFDIO_MOVE treats a protected page in swap as it treats a protected page in memory.
  *
  * Proves: a protected page that is in swap is protected at its new place only if a page in
  * memory is, and never at a place that is not registered for write protection. The content
