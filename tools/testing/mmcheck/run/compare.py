@@ -8,7 +8,7 @@ from ..boot.results import KNOWN, Case
 from ..core import dry, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import from_environment
-from ..kernel import checkout
+from ..kernel import checkout, toolchain
 from . import closing
 from .launch import Launch
 
@@ -117,6 +117,7 @@ def both(
     prepared: prepares the run that the user asked for, with the variables that it gets
     Raises UserError if one of the kernels has no verdict.
     """
+    toolchain.advise()
     cases: list[Sequence[Case]] = []
     for word, variables in (("before", base_of(name, environ)), ("after", environ)):
         with dry.part():

@@ -76,6 +76,7 @@ class Runner:
             llvm = cell.flavour == "clang"
             needs = [*toolchain.requirements(cell.arch, own_compiler=llvm), *toolchain.named(cell.arguments)]
             toolchain.provide([*needs, *(toolchain.LLVM if llvm else ())])
+        toolchain.advise()
         self.marks = {cell: self.fingerprint(cell) for cell in self.cells}
 
     def settings_of(self, cell: Cell) -> Settings:
