@@ -174,9 +174,10 @@ def run(environ: Mapping[str, str]) -> int:
     search = Bisection(tree, lambda: judged(words, own), memory)
     toolchain.advise()
     since = time.monotonic()
-    wanted = search.ends(good, bad)
-    print(closing.named("looking for the first commit that fails", wanted), flush=True)
-    found = search.search(good, bad, wanted)
+    with tree.hold():
+        wanted = search.ends(good, bad)
+        print(closing.named("looking for the first commit that fails", wanted), flush=True)
+        found = search.search(good, bad, wanted)
     minutes, seconds = divmod(round(time.monotonic() - since), 60)
     cost = f"{search.tested} commits tested in {minutes}m{seconds:02}s, {len(memory.found)} results kept"
     if len(found) > 1:
