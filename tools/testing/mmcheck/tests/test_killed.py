@@ -57,6 +57,9 @@ known_issues.load = lambda: [bug]
 """What is missing on this machine is not looked for, and there is one known issue."""
 
 KINDS = ("kunit", "kselftest", "mutants", "coverage", "patches", "matrix", "tlb", "tlb-mutants", "kill-matrix")
+FOLDER = r"/\S*/|-[0-9a-f]{8}\b"
+"""Folders, and the digest of a folder in the name of a tree. These differ from test to test."""
+
 DIFFERS = ("seconds", "done", "runs", "fingerprint", "mark", "unfinished", "names")
 
 
@@ -226,7 +229,7 @@ def ended(child: subprocess.Popen[str]) -> tuple[int, str]:
     said, errors = child.communicate(timeout=300)
     ending = re.findall(r"^(?:mmcheck: )?((?:passed|FAILED|NO VERDICT|\d+ passed).*)$", said + errors, re.MULTILINE)
     assert child.returncode in (0, 1), said + errors
-    return child.returncode, ending[-1] if ending else ""
+    return child.returncode, re.sub(FOLDER, "", ending[-1]) if ending else ""
 
 
 def verdicts(verb: str, environment: Mapping[str, str]) -> tuple[tuple[int, str], list[object]]:
@@ -236,9 +239,7 @@ def verdicts(verb: str, environment: Mapping[str, str]) -> tuple[tuple[int, str]
     found: list[object] = []
     for one in record.latest(Path(environment["O"]), KINDS):
         states = {f"{case.suite}.{case.name}": case.state for case in one.cases}
-        # The name of a checkout has a digest of its folder.
-        name = re.sub(r"-[0-9a-f]{8}\b", "", one.name)
-        found.append((name, one.state, states, seen(one.data)))
+        found.append((re.sub(FOLDER, "", one.name), one.state, states, seen(one.data)))
     return how, found
 
 
@@ -246,7 +247,9 @@ def seen(data: object) -> object:
     """The data of a record without what differs from run to run: times, names of records, digests."""
     if isinstance(data, dict):
         return {key: seen(value) for key, value in data.items() if key not in DIFFERS}
-    return [seen(value) for value in data] if isinstance(data, list) else data
+    if isinstance(data, list):
+        return [seen(value) for value in data]
+    return re.sub(FOLDER, "", data) if isinstance(data, str) else data
 
 
 def test_each_verb_is_killed_or_says_why_not() -> None:
