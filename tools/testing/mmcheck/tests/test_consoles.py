@@ -70,7 +70,7 @@ def test_a_kernel_that_says_nothing_more_ends_with_these_verdicts(name: str, tmp
 
 
 def test_a_kernel_that_never_stops_talking_ends_at_its_limit(tmp_path: Path) -> None:
-    talks = ["sh", "-c", f"cat {FOLDER}/killed-in-case.log; while echo x; do sleep 0.1; done"]
+    talks = ["sh", "-c", f"cat {FOLDER}/killed-in-case.log; for i in $(seq 400); do echo x; sleep 0.1; done"]
     began = time.monotonic()
     verdict = boot.follow(talks, tmp_path / "log", 3, silence=60)
     assert verdict.state == "hang" and 3 <= time.monotonic() - began < LIMIT
