@@ -194,6 +194,9 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         "bench-launcher": Verb(
             "times of the launcher, compared with plain kunit.py",
             "dev.bench_launcher",
+            "REPEATS",
+            "--repeats 3",
+            {"REPEATS": "how often to measure everything (1)"},
             fails="a time is over its limit",
         ),
     },

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """Commits of the user's git tree, in a private folder below O=. The user's repository is only read."""
 
+import contextlib
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
 from ..core import git, ours, progress
 from ..core.errors import UserError
+from ..core.lock import held
 from . import toolchain
 
 
@@ -46,12 +49,24 @@ class Checkout:
             raise UserError(f"KDIR={kdir}: git cannot read this repository")
         label = f"{re.sub(r'[^A-Za-z0-9._-]', '_', kdir.name)}-{sha256(str(kdir.resolve()).encode()).hexdigest()[:8]}"
         self.folder = ours.claim(out / "checkout" / f"{name}-{label}")
-        self.git("init", "-q")
-        information = self.folder / ".git"
-        (information / "objects/info/alternates").write_text(f"{objects}\n")
-        (information / "info/exclude").write_text(f"{ours.MARKER}\n")
-        if Path(shallow).is_file():
-            (information / "shallow").write_bytes(Path(shallow).read_bytes())
+        self.lock, self.objects, self.shallow = out / "lock" / f"{self.folder.name}.checkout", objects, Path(shallow)
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep other runs away from the work tree during the block, and first undo what a killed run left half done."""
+        with held(self.lock, f"it uses {self.folder}"):
+            information = self.folder / ".git"
+            for stale in information.rglob("*.lock"):
+                stale.unlink()
+            self.git("init", "-q")
+            (information / "objects/info/alternates").write_text(f"{self.objects}\n")
+            (information / "info/exclude").write_text(f"{ours.MARKER}\n")
+            if self.shallow.is_file():
+                (information / "shallow").write_bytes(self.shallow.read_bytes())
+            # Without a commit yet, git reset ends with status 128.
+            self.git("reset", "-q", "--hard", accept=(0, 128))
+            self.git("clean", "-ffdxq", "-e", ours.MARKER)
+            yield
 
     def git(self, *arguments: str, accept: tuple[int, ...] = (0,)) -> str:
         """The output of git in the work tree. Raises UserError for an exit status that is not in `accept`."""

@@ -77,10 +77,3 @@ def emulator(arch: str) -> str:
 def revision() -> str:
     """The commit of this repository, or ""."""
     return describe(PROJECT)
-
-
-def of(source_words: str, arch: str, consoles: Iterable[Path]) -> dict[str, str]:
-    """Kernel, compiler, source and emulator of one cell; the names are those of report.records.Run."""
-    kernel, compiler = banner(consoles)
-    found = {"kernel": kernel, "compiler": compiler, "source": source_words, "emulator": emulator(arch)}
-    return {name: words for name, words in found.items() if words}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Architectures, and the programs that building and booting for them needs."""
 
+import functools
 import os
 import platform
 import shutil
@@ -157,6 +158,9 @@ LLVM = ("clang", "ld.lld", "llvm-ar")
 """Programs that LLVM=1 needs in addition."""
 
 
+NO_CCACHE = "ccache is missing, so each kernel is compiled whole: install ccache, then similar kernels take seconds"
+
+
 def cross_prefix(arch: str) -> str:
     """The prefix of the compiler for `arch` on this machine; empty if the machine's own compiler builds for `arch`."""
     known = ARCHITECTURES.get(arch)
@@ -250,6 +254,13 @@ def provide(needs: Sequence[str]) -> None:
         said = [line for line in (done.stderr + done.stdout).splitlines() if line.startswith("E:")]
         reason = f" ({said[0][2:].strip()})" if said else ""
         raise UserError(f"could not install {', '.join(still)}{reason}; try: {' '.join(command)}")
+
+
+@functools.cache
+def advise() -> None:
+    """Say once that ccache is missing. This is for commands that build several kernels."""
+    if not shutil.which("ccache"):
+        progress.say(NO_CCACHE)
 
 
 def elsewhere(absent: Sequence[str]) -> str:

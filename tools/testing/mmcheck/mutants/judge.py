@@ -170,13 +170,14 @@ class Session(Builder):
         return list(dict.fromkeys(suite for place in places for suite in self.hints.get(place, [])))
 
     @contextlib.contextmanager
-    def recorded(self, repeat: str = "") -> Iterator[None]:
+    def recorded(self, repeat: str = "", kind: str = "mutants") -> Iterator[None]:
         """Record the verdicts of the block, and keep other runs away until its end; `repeat`: the line to do it again.
 
         The data of the record has the verdicts of earlier runs too, on mutants that are not part of this run.
+        kind: of the record: "mutants" or "kill-matrix"
         """
         facts = record.facts(
-            "mutants",
+            kind,
             self.folder.name,
             label=self.label,
             arch=self.settings.arch,
@@ -188,9 +189,9 @@ class Session(Builder):
         with self.alone(), record.kept(self.settings.out, facts) as self.recorder:
             yield
 
-    def last(self) -> dict[str, Any]:
+    def last(self, kind: str = "mutants") -> dict[str, Any]:
         """The data of this run, or else of the last one that has any."""
-        return record.data(self.settings.out, "mutants").get(f"mutants {self.folder.name}", {})
+        return record.data(self.settings.out, kind).get(f"{kind} {self.folder.name}", {})
 
     def known(self) -> dict[str, str]:
         """The suite that noticed each mutant last time."""

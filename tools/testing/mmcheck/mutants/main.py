@@ -16,7 +16,7 @@ from ..boot import guest
 from ..core import command, progress
 from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
 from ..core.settings import from_environment, whole
-from ..run import closing
+from ..run import closing, record
 from . import catalogue, guest_judge, guest_matrix, killmatrix, matrix_run, rules, sample, suite_matrix
 from .catalogue import Mutant
 from .judge import KILLED, STATES, Result, Session
@@ -103,12 +103,14 @@ def run(environ: Mapping[str, str]) -> int:
         session = kind(settings, jobs)
         session.hints = killmatrix.hints()
         if matrix:
-            with session.alone():
+            with session.recorded(repeat(environ), matrix_run.KIND):
                 rule: matrix_run.MakeRule = suite_matrix.Cases
                 if isinstance(session, guest_matrix.GuestMatrixSession):
                     session.budget = float(environ.get("BUDGET") or session.budget)
                     rule = guest_matrix.Programs
                 print(matrix_run.whole(session, own, environ, rule))
+                assert session.recorder
+                session.recorder.record.state = record.outcome(PASSED)
             continue
         with session.recorded(repeat(environ)):
             results = [excused(result, own, session) for result in session.run(own)]
@@ -129,7 +131,8 @@ KIND = ("GENERATED", "MUTANTS")
 
 def repeat(environ: Mapping[str, str]) -> str:
     """The line that does the same again."""
-    return closing.make("mutants", environ, **{name: environ[name] for name in (*KIND, "ONLY") if environ.get(name)})
+    names = (*KIND, "MATRIX", "ALL", "BUDGET", "SELFTESTS", "ONLY")
+    return closing.make("mutants", environ, **{name: environ[name] for name in names if environ.get(name)})
 
 
 def ending(

@@ -8,14 +8,12 @@ a kernel of its own, in which all cases run.
 
 import concurrent.futures
 import dataclasses
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from ..boot import boot
-from ..core import disk, progress
+from ..core import progress
 from ..core.lock import held
 from . import catalogue, suite_matrix
 from .catalogue import Mutant
@@ -40,36 +38,34 @@ class Rule(Protocol):
 MakeRule = Callable[[Session, Kernel], Rule]
 
 
-@dataclass
+KIND = "kill-matrix"
+"""The kind of the records."""
+
+
 class Kept:
-    """The rows of one kernel, kept for a later run on the same kernel."""
+    """The rows of one kernel, in the record of the run. A later run on the same kernel finds them there."""
 
-    path: Path
-    mark: str
-
-    @classmethod
-    def of(cls, session: Session, kernel: Kernel, name: str = "matrix") -> "Kept":
-        """The place for the rows of a kernel of this session."""
+    def __init__(self, session: Session, kernel: Kernel, name: str = "all") -> None:
+        """`name`: the mutant that has this kernel alone, or "all"."""
         limits = [suite_matrix.SLOW, suite_matrix.ENOUGH, suite_matrix.FLOOD, suite_matrix.SILENCE, suite_matrix.BOOTS]
-        return cls(session.folder / f"{name}.json", " ".join(map(str, [session.fingerprint(kernel), *limits])))
+        self.session, self.name = session, name
+        self.mark = " ".join(map(str, [session.fingerprint(kernel), *limits]))
 
     def load(self) -> dict[str, Row]:
         """Read what save() wrote, if it is for the same kernel."""
-        try:
-            whole = json.loads(self.path.read_text())
-            return {name: Row(**row) for name, row in whole["rows"].items()} if whole["mark"] == self.mark else {}
-        except (OSError, ValueError, KeyError, TypeError):
-            return {}
+        whole = self.session.last(KIND).get(self.name, {})
+        return {name: Row(**row) for name, row in whole["rows"].items()} if whole.get("mark") == self.mark else {}
 
     def save(self, rows: Mapping[str, Row]) -> None:
         """Write the rows."""
         content = {"mark": self.mark, "rows": {name: dataclasses.asdict(row) for name, row in rows.items()}}
-        disk.replace(self.path, json.dumps(content).encode())
+        if recorder := self.session.recorder:
+            recorder.put({**(recorder.record.data or self.session.last(KIND)), self.name: content})
 
 
 def run(session: Session, every: Sequence[Mutant], kernel: Kernel, rule: MakeRule = Cases) -> dict[str, Row]:
     """Find the rows of `every`, with several boots at a time. Rows that were found before an interrupt are kept."""
-    kept = Kept.of(session, kernel)
+    kept = Kept(session, kernel)
     rows = {name: row for name, row in kept.load().items() if name in kernel.number}
     todo = [mutant for mutant in every if mutant.name in kernel.number and mutant.name not in rows]
     if rows:
@@ -103,7 +99,7 @@ def run_alone(session: Session, mutants: Sequence[tuple[Mutant, Mapping[str, str
     rows: dict[str, Row] = {}
     for mutant, files in sorted(mutants, key=lambda found: found[0].paths, reverse=True):
         kernel = own_kernel(mutant, files, usual)
-        kept = Kept.of(session, kernel, f"matrix-{mutant.name}")
+        kept = Kept(session, kernel, mutant.name)
         if found := kept.load():
             rows |= found
             continue

@@ -140,6 +140,7 @@ class Builder:
         self.settings = settings
         source.judge(settings)
         toolchain.provide([*toolchain.requirements(settings.arch, own_compiler=False), "patch"])
+        toolchain.advise()
         self.source = source.obtain(settings)
         self.label = "+".join([self.source.label, *settings.unusual, self.kind])
         self.read = shadow.reader(self.source.path, settings.features)

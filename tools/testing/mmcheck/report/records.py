@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Reads the results of the other commands below O=. It does not judge them, and runs nothing."""
 
-import json
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,12 +9,15 @@ from typing import Any
 
 from ..boot import results
 from ..core.errors import UserError
-from ..kernel import identity, toolchain
+from ..kernel import toolchain
 from ..run import record
 from ..run.cell import TABLE, Cell, flavours, make, slug
 from ..study import selection
 
 JSON = dict[str, Any]
+
+CELLS = "matrix"
+"""The kind of the records in which make matrix keeps cells."""
 
 _SLUG = re.compile(r"(?:(\d+\.\d+)-)?([a-z]\w*?)(?:-(4K|16K|64K))?(-selftests)?(?:-(\w+))?")
 
@@ -85,15 +87,6 @@ def cell_named(name: str) -> Cell | None:
     return make(match[1] or "", match[2], match[3] or "4K", flavour, known[flavour], bool(match[4]))
 
 
-def load(path: Path) -> JSON | None:
-    """The content of a JSON file; None if it cannot be read."""
-    try:
-        content: JSON = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return None
-    return content
-
-
 class Input:
     """All that was found below one O=.
 
@@ -111,13 +104,13 @@ class Input:
         )
         self.places: dict[str, tuple[str, str]] = {}
         self.newest = 0.0
-        found = {run.name: run for run in (*self._checked(), *self._matrix(load(out / "matrix/matrix.json") or {}))}
-        for run in found.values():
+        cells = self._cells()
+        for run in cells:
             if run.cell:
                 self.places[run.name] = run.cell.place
         self.planned = self._planned() if self.places else []
         order = {name: place for place, name in enumerate(self.planned)}
-        self.runs = sorted(found.values(), key=lambda run: order.get(run.name, len(order)))
+        self.runs = sorted(cells, key=lambda run: order.get(run.name, len(order)))
         self.runs += self._others()
         if not (self.runs or self.mutants or self.coverage or self.bench):
             raise UserError(f"no results in {out}: run make matrix, mutants, coverage or bench first, or set O=")
@@ -131,34 +124,19 @@ class Input:
         table = [str(cell) for cell in cells]
         return [*table, *(name for name in self.places if name not in table)]
 
-    def _matrix(self, whole: JSON) -> list[Run]:
-        commands, found = whole.get("commands", {}), []
-        for name, place in whole.get("places", {}).items():
-            self.places[name] = (place[0], place[1])
-        for name, content_of in whole.get("cells", {}).items():
-            file = self.out / "matrix" / slug(name) / "results.json"
-            content = load(file) if content_of["state"] != "none" else None
-            cell = cell_named(slug(name))
-            run = Run(name, [results.Case(**case) for case in (content or {"cases": []})["cases"]], cell)
-            run.command = commands.get(name) or (cell.line({}) if cell else "")
-            run.arch = cell.arch if cell else _arch(name)
-            run.state, run.why = str(content_of["state"]), str(content_of.get("why", ""))
-            run.seconds = float(content_of.get("seconds", 0))
-            run.log = f"matrix/{slug(name)}.log"
-            for name_of, words in content_of.get("identity", {}).items():
-                setattr(run, name_of, str(words))
-            run.emulator = run.emulator or identity.program(run.arch)
-            self._note(file)
-            found.append(run)
-        return found
-
-    def _checked(self) -> list[Run]:
-        """The cells of make check."""
-        return [
-            self._recorded(one, str(cell), cell)
-            for one in record.latest(self.out)
-            if one.cell and (cell := cell_named(slug(one.cell)))
-        ]
+    def _cells(self) -> list[Run]:
+        """The last run of each cell, by make matrix or make check."""
+        found: dict[str, record.Record] = {}
+        every = [one for one in record.every(self.out) if one.cell and one.kind in (*record.TESTS, CELLS)]
+        parts = {part for one in every for part in one.data.get("runs", ())}
+        for one in sorted(every, key=when):
+            if one.state != "running" and one.id not in parts:
+                found[one.cell] = one
+        for name, one in found.items():
+            if "place" in one.data:
+                row, column = one.data["place"]
+                self.places[name] = (row, column)
+        return [self._recorded(one, name, cell_named(slug(name))) for name, one in found.items()]
 
     def _others(self) -> list[Run]:
         """The runs that belong to no cell and are newer than all cells; all such runs if there is no cell."""
@@ -170,12 +148,12 @@ class Input:
 
     def _recorded(self, one: record.Record, name: str, cell: Cell | None = None) -> Run:
         """A run as its record has it."""
-        self.newest = max(self.newest, when(one) if cell else 0.0)
+        self.newest = max(self.newest, when(one) if one.cell else 0.0)
         return Run(
             name,
             one.cases,
             cell,
-            command=cell.line({}) if cell else one.command,
+            command=one.command if one.kind == CELLS or not cell else cell.line({}),
             arch=one.arch,
             state="passed" if one.state == "skipped" else one.state,
             why=one.why,
@@ -187,15 +165,7 @@ class Input:
             emulator=one.emulator,
         )
 
-    def _note(self, file: Path) -> None:
-        if file.exists():
-            self.newest = max(self.newest, file.stat().st_mtime)
-
 
 def when(one: record.Record) -> float:
     """The time at which a run ended, in seconds since the epoch."""
     return datetime.fromisoformat(one.began).timestamp() + one.seconds
-
-
-def _arch(name: str) -> str:
-    return next((word for word in name.split(" ") if word in toolchain.ARCHITECTURES), "")

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """kunit.py run --base: the same tests on two kernels. The difference between them is the verdict."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..boot.results import KNOWN, Case
 from ..core import dry, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import from_environment
-from ..kernel import checkout
+from ..kernel import checkout, toolchain
 from . import closing
 from .launch import Launch
 
@@ -93,20 +94,23 @@ def difference(before: Iterable[Case], after: Iterable[Case]) -> Difference:
     return Difference(**{key: tuple(names) for key, names in found.items()}, same=same)
 
 
-def base_of(name: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that choose the kernel `name` to compare with. Raises UserError if there is no such kernel."""
+@contextlib.contextmanager
+def base_of(name: str, environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """The variables that choose the kernel `name` to compare with, for a block. Raises UserError if there is none."""
     without = {key: value for key, value in environ.items() if key != "PATCH"}
     if name == UNPATCHED:
         if not environ.get("PATCH"):
             raise UserError(f"--base {UNPATCHED} needs a patch: add --apply FILE")
-        return without
+        yield without
+        return
     settings = from_environment(without, "arm64")
     if not settings.kdir:
         raise UserError(f"--base {name}: a packaged kernel has no commits; use --base {UNPATCHED}, or set KDIR=")
     commit = checkout.commit(settings.kdir, name)
     tree = checkout.Checkout(settings.kdir, settings.out, "base")
-    tree.go(commit)
-    return {**without, "KDIR": str(tree.folder)}
+    with tree.hold():
+        tree.go(commit)
+        yield {**without, "KDIR": str(tree.folder)}
 
 
 def both(
@@ -117,9 +121,10 @@ def both(
     prepared: prepares the run that the user asked for, with the variables that it gets
     Raises UserError if one of the kernels has no verdict.
     """
+    toolchain.advise()
     cases: list[Sequence[Case]] = []
-    for word, variables in (("before", base_of(name, environ)), ("after", environ)):
-        with dry.part():
+    for word, kernel in (("before", base_of(name, environ)), ("after", contextlib.nullcontext(environ))):
+        with kernel as variables, dry.part():
             try:
                 launch = prepared(variables)
                 progress.say(f"{word}: linux {launch.label}")

@@ -78,7 +78,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
     if shutil.which("ccache"):
         yield Finding("ccache", "has", "ready")
     else:
-        yield Finding("ccache", "lacks", "a build for another configuration takes as long as the first; install ccache")
+        yield Finding("ccache", "lacks", f"{toolchain.NO_CCACHE}; bisect, mutants, patches and --base build many")
     if guest.has_kvm(toolchain.own_arch()):
         yield Finding("KVM", "has", f"/dev/kvm is there for {toolchain.own_arch()}; if it does not work, QEMU emulates")
     else:

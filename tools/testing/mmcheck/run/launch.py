@@ -184,10 +184,12 @@ class Launch:
         ours = PROJECT / "tools/testing/mmcheck/bin"
         drop = {*VARIABLES, "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "KBUILD_OUTPUT", "INSTALL"}
         environment = {name: value for name, value in os.environ.items() if name not in drop}
+        # A debugger takes the folder of the sources from the objects, so these must be of this checkout.
+        debugged = any("CONFIG_DEBUG_INFO" in line for line in self.request.known.kconfig_add or [])
         return {
             # With a base folder ccache recognizes the same file in another checkout.
             "CCACHE_BASEDIR": str(self.settings.out),
-            "CCACHE_NOHASHDIR": "1",
+            **({} if debugged else {"CCACHE_NOHASHDIR": "1"}),
             **environment,
             "PATH": f"{ours}:{environment.get('PATH', os.defpath)}",
             "PYTHONDONTWRITEBYTECODE": "1",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The record of a run: O/runs/ID/run.json, with the consoles beside it.
 
-Each boot of suites and each run of selftests writes one, and so do mutants, coverage, bench and patches. The commands
-that read results read only these records. run.schema.json describes the file.
+Each boot of suites and each run of selftests writes one, and so do matrix, mutants, coverage, bench, patches, tlb and
+tlb-mutants. The commands that read results read only these records. run.schema.json describes the file.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ class Record:
 
     id:        the name of its folder
     name:      what was run: kind and build folder, or the cell; a later run of the same name replaces it in summaries
-    kind:      one of TESTS, or "mutants", "coverage", "bench" or "patches"
+    kind:      one of TESTS, or what else run.schema.json lists
     cell:      the cell of the matrix or of `make check`; "" for other runs
     label:     the kernel: package or version, and how its working copy differs
     arch:      as in --arch=

@@ -28,6 +28,9 @@ ERROR_LINES = 20
 _BROKEN = re.compile(r"^make[^:]*: \*\*\* \[(?:[^\]]*: )?(\S+)\] Error", re.MULTILINE)
 """The target that make could not build."""
 
+_ABOVE = re.compile(r"/\S*/\.\./(?=[\w./-]+:\d)")
+"""The build folder before the path of a source file. It may be the folder of another checkout, from ccache."""
+
 NO_MODULES = "TEST_GEN_MODS_DIR="
 """Build no modules: their build would follow our symbolic links, and write into the user's tree."""
 
@@ -293,7 +296,7 @@ class SelftestRun:
             env={**os.environ, "CROSS_COMPILE": toolchain.cross_prefix(self.settings.arch)},
         )
         if done.returncode == 0 and done.stdout.strip():
-            case.text = done.stdout.splitlines()
+            case.text = [_ABOVE.sub("", line) for line in done.stdout.splitlines()]
 
 
 def broken(log: Path, names: Sequence[str]) -> dict[str, list[str]]:

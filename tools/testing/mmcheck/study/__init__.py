@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What takes many runs.
 
+child          one command of this repository as a process of its own
 matrix         kernels x architectures x page sizes x flavours
-verdict        what became of a cell of the matrix
 selection      which cells and suites to run: all, or those that a change can affect
 bisect         the first commit that makes a test fail
 radar          what a series does to the tests, and what the tests say of it

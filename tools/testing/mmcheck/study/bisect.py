@@ -21,7 +21,7 @@ from pathlib import Path
 from ..core import command, disk, dry, progress
 from ..core.errors import PASSED, UserError
 from ..core.settings import from_environment
-from ..kernel import checkout, identity
+from ..kernel import checkout, identity, toolchain
 from ..run import closing, compare
 from ..run.prepare import prepare
 from ..run.request import parse
@@ -172,10 +172,12 @@ def run(environ: Mapping[str, str]) -> int:
     what = [*words, settings.pages, *settings.unusual, identity.revision()]
     memory = Memory(settings.out / "bisect" / f"{tree.folder.name}-{disk.digest(repr(what).encode())[:8]}.json")
     search = Bisection(tree, lambda: judged(words, own), memory)
+    toolchain.advise()
     since = time.monotonic()
-    wanted = search.ends(good, bad)
-    print(closing.named("looking for the first commit that fails", wanted), flush=True)
-    found = search.search(good, bad, wanted)
+    with tree.hold():
+        wanted = search.ends(good, bad)
+        print(closing.named("looking for the first commit that fails", wanted), flush=True)
+        found = search.search(good, bad, wanted)
     minutes, seconds = divmod(round(time.monotonic() - since), 60)
     cost = f"{search.tested} commits tested in {minutes}m{seconds:02}s, {len(memory.found)} results kept"
     if len(found) > 1:

@@ -3,41 +3,48 @@
 
 matrix.toml says what to run. A cell is one command of this repository. If a cell fails, its command is printed. After
 an interrupt the next run continues with the cells that have no verdict yet. The cells that were slowest in the last run
-go first.
+go first. Each cell has a record of its own, and so has the whole run.
 """
 
 import concurrent.futures
-import dataclasses
+import contextlib
 import hashlib
-import json
 import os
 import re
-import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..boot import boot, results
-from ..core import command, disk, process, progress
-from ..core.errors import PASSED
+from ..core import command, progress
+from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
 from ..core.settings import PROJECT, Settings, from_environment, whole
-from ..kernel import graft, identity, shadow, source, toolchain
+from ..kernel import graft, shadow, source, toolchain
 from ..run import baseline, closing, record, selftests, skips
 from ..run.cell import NAME, Cell
+from ..run.record import Record
 from ..run.request import parse
 from ..run.workspace import RunSpec, Workspace
-from . import selection
-from .verdict import STATES, Record
+from . import child, selection
+
+KIND = "matrix"
+"""The kind of the records of cells, and of the record of a whole run."""
 
 GIB_PER_BUILD = 4
+
+CHOICE = ("ONLY", "FILES", "MATRIX")
+"""The variables that choose cells."""
 
 NO_SUITE = "this kernel has no such suite"
 """The reason if a change selects a suite that this kernel lacks."""
 
+STATES = {"failed": FAILED, "none": NO_VERDICT, "passed": PASSED}
+"""Verdicts on a cell, the worst first, and the exit status of each. "none" means that no test has run."""
+
 SHOWN = (*results.STATES, results.KNOWN)
 NAMED = 10
-"""At most this many failed cases of a cell are named; its results.json has all."""
+"""At most this many failed cases of a cell are named; its record has all."""
 
 _STEP = re.compile(r"^mmcheck: building .*? \[(\d+/~?\d+)\]")
 _SUITE = re.compile(r"=== (\w+) \(\d+ subtests?\) ===")
@@ -53,13 +60,11 @@ class Runner:
         self.known = baseline.named(environ)
         self.folder = self.settings.out / "matrix"
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.report = self.folder / "matrix.json"
         self.records: dict[str, Record] = {}
         self._lock = threading.Condition()
         self._busy: dict[Cell, Path] = {}
         self._steps: dict[Cell, str] = {}
-        self._builds: dict[Cell, Path] = {}
-        self._origins: dict[Cell, str] = {}
+        self._spaces: dict[Cell, Workspace] = {}
 
     def prepare(self) -> None:
         """Provide kernels and tools, and take the fingerprint of each cell."""
@@ -71,6 +76,7 @@ class Runner:
             llvm = cell.flavour == "clang"
             needs = [*toolchain.requirements(cell.arch, own_compiler=llvm), *toolchain.named(cell.arguments)]
             toolchain.provide([*needs, *(toolchain.LLVM if llvm else ())])
+        toolchain.advise()
         self.marks = {cell: self.fingerprint(cell) for cell in self.cells}
 
     def settings_of(self, cell: Cell) -> Settings:
@@ -78,7 +84,7 @@ class Runner:
         return from_environment({**self.environ, **cell.variables, "ARCH": cell.arch})
 
     def fingerprint(self, cell: Cell) -> str:
-        """A digest of all that may change the verdicts; notes the build folder, too."""
+        """A digest of all that may change the verdicts; notes the workspace, too."""
         settings = self.settings_of(cell)
         kernel = source.obtain(settings)
         request = (
@@ -86,9 +92,7 @@ class Runner:
             if cell.selftests
             else parse(cell.command()[1:])
         )
-        patched = f", with {settings.patch.name}" if settings.patch else ""
-        self._origins[cell] = identity.origin(kernel) + patched
-        self._builds[cell] = Workspace(RunSpec(settings, request), kernel).build
+        self._spaces[cell] = Workspace(RunSpec(settings, request), kernel)
         digest = hashlib.sha256(f"{cell} {cell.command('run')} {self.only} {self.known}".encode())
         digest.update(shadow.fingerprint(kernel, features=settings.features).encode())
         for name in graft.overlay_files():
@@ -97,36 +101,43 @@ class Runner:
         return digest.hexdigest()
 
     def load(self) -> None:
-        """Read the records of a run that did not finish."""
-        try:
-            whole = json.loads(self.report.read_text())
-            self.before = {name: Record(**record) for name, record in whole["cells"].items()}
-        except (OSError, ValueError, KeyError, TypeError):
-            self.before, whole = {}, {"complete": True}
-        if not whole["complete"]:
-            for cell in self.cells:
-                old = self.before.get(str(cell))
-                if old and str(cell) in whole.get("done", ()) and old.fingerprint == self.marks[cell]:
-                    self.records[str(cell)] = old
+        """Read the verdicts of earlier runs. If the last run did not finish, its verdicts on these cells count."""
+        every = [one for one in record.every(self.settings.out) if one.kind == KIND]
+        self.before = {one.data["cell"]: one for one in every if "cell" in one.data}
+        last = next((one for one in reversed(every) if "cell" not in one.data), None)
+        if last and last.state == "none" and not last.data.get("complete"):
+            marks = {(str(cell), self.marks[cell]) for cell in self.cells}
+            done = [one for one in every if one.id in last.data.get("done", ())]
+            same = [one for one in done if (one.data["cell"], one.data["fingerprint"]) in marks]
+            self.records = {one.data["cell"]: one for one in same}
 
-    def save(self, complete: bool) -> None:
-        """Write what is known; records of other cells stay."""
-        whole: dict[str, object] = {"complete": complete, "done": list(self.records)}
-        whole["cells"] = {name: dataclasses.asdict(record) for name, record in {**self.before, **self.records}.items()}
-        whole["commands"] = {str(cell): cell.line(self.environ) for cell in self.cells}
-        whole["places"] = {str(cell): cell.place for cell in self.cells}
-        disk.replace(self.report, json.dumps(whole, indent=1).encode())
+    def known_so_far(self, complete: bool = False) -> dict[str, object]:
+        """The data of the record of the whole run: `done` are the records of its cells."""
+        return {"complete": complete, "done": [one.id for one in self.records.values()]}
 
     def run(self, jobs: int) -> int:
-        """Run all cells that have no record; returns the exit status."""
+        """Run all cells that have no verdict; returns the exit status."""
+        arches = dict.fromkeys(cell.arch for cell in self.cells)
+        facts = record.facts(KIND, "all", label=f"{len(self.cells)} cells", arch=", ".join(arches), pages="")
+        chosen = {name: self.environ[name] for name in CHOICE if self.environ.get(name)}
+        facts.command = closing.make("matrix", self.environ, **chosen)
+        with record.kept(self.settings.out, facts) as self.recorder:
+            self._run(jobs)
+            states = {one.state for one in self.records.values()}
+            facts.state = next(state for state in STATES if state in states)
+            facts.data = self.known_so_far(complete=True)
+        return STATES[facts.state]
+
+    def _run(self, jobs: int) -> None:
         todo = [cell for cell in self.cells if str(cell) not in self.records]
         if len(todo) < len(self.cells):
             progress.say(f"resuming: {len(self.cells) - len(todo)}/{len(self.cells)} done")
         for cell in self.cells:
             if str(cell) in self.records:
                 self.say(cell)
-        todo.sort(key=lambda cell: -self.before.get(str(cell), Record("none")).seconds)
-        self.save(complete=False)
+        seconds = {name: one.seconds for name, one in self.before.items()}
+        todo.sort(key=lambda cell: -seconds.get(str(cell), 0))
+        self.recorder.put(self.known_so_far())
         with (
             progress.Progress("matrix", len(self.cells)) as self.shown,
             concurrent.futures.ThreadPoolExecutor(jobs) as pool,
@@ -146,19 +157,12 @@ class Runner:
                     self._lock.notify_all()
                 pool.shutdown(wait=True)
                 raise
-        self.save(complete=True)
-        states = {self.records[str(cell)].state for cell in self.cells}
-        return next((STATES[state] for state in ("failed", "none") if state in states), PASSED)
 
     def work(self, todo: list[Cell]) -> None:
         """Run cells one after the other, each when no other cell uses its build folder."""
         while cell := self.take(todo):
-            started = time.monotonic()
             try:
-                record = self.judge(cell)
-                record.seconds = round(time.monotonic() - started, 1)
-                record.fingerprint = self.marks[cell]
-                record.identity = identity.of(self._origins[cell], cell.arch, self.consoles(cell))
+                one = self.judge(cell)
             finally:
                 with self._lock:
                     del self._busy[cell]
@@ -167,8 +171,8 @@ class Runner:
             if boot.stop.is_set():
                 return
             with self._lock:
-                self.records[str(cell)] = record
-                self.save(complete=False)
+                self.records[str(cell)] = one
+                self.recorder.put(self.known_so_far())
                 self.say(cell)
 
     def take(self, todo: list[Cell]) -> Cell | None:
@@ -176,45 +180,54 @@ class Runner:
         with self._lock:
             while todo:
                 for cell in todo:
-                    if self._builds[cell] not in self._busy.values():
+                    if self._spaces[cell].build not in self._busy.values():
                         todo.remove(cell)
-                        self._busy[cell] = self._builds[cell]
+                        self._busy[cell] = self._spaces[cell].build
                         return cell
                 self._lock.wait()
         return None
 
     def judge(self, cell: Cell) -> Record:
-        """Build and boot one cell."""
-        cases: list[results.Case] = []
-        last = ""
-        with (self.folder / f"{cell.slug}.log").open("w") as log:
-            for command, variables in self.commands(cell):
-                began = time.time()
-                status, last, pid = self.follow(cell, command, variables, log.fileno())
-                one = record.of_process(self.settings.out, pid, began)
-                if one is None and record.NO_TEST in last:
-                    # This kernel lacks the suite. This is a skip, although kunit.py has no verdict.
-                    cases.append(results.Case(command[-1], "", "skipped", text=[NO_SUITE]))
-                    continue
-                cases += one.cases if one else []
-                if status not in (0, 1, 4) or (status == 1 and not any(case.state == "failed" for case in cases)):
-                    return Record("none", why=last)
-        if not cases:
-            return Record("none", why=f"no test ran: {last}")
-        cases = self.gated(cell, cases)
-        folder = self.folder / cell.slug
-        folder.mkdir(exist_ok=True)
-        results.save(cases, str(cell), folder)
-        number = results.counts(cases)
-        failures = [f"{case.suite}.{case.name}".rstrip(".") for case in cases if case.state == "failed"]
-        return Record("failed" if failures else "passed", number, failures=failures[:NAMED])
+        """Build and boot one cell; returns its record."""
+        space, log = self._spaces[cell], self.folder / f"{cell.slug}.log"
+        facts = record.facts(KIND, cell.slug, " ".join(self.only or ()), label=space.label, arch=cell.arch, pages="")
+        facts.pages = cell.pages if cell.arch == "arm64" else ""
+        facts.build, facts.command = space.build.name, cell.line(self.environ)
+        facts.cell = "" if self.only else str(cell)
+        facts.data = {"cell": str(cell), "place": cell.place, "fingerprint": self.marks[cell], "runs": []}
+        log.unlink(missing_ok=True)  # the record of an earlier run may have a link to it
+        with contextlib.suppress(UserError), record.kept(self.settings.out, facts, lambda one: one.keep([log])):
+            with log.open("w") as file:
+                facts.cases = self.cases_of(cell, facts, file.fileno())
+            facts.cases = self.gated(cell, facts.cases)
+            facts.state = "failed" if results.counts(facts.cases)["failed"] else "passed"
+        return facts
 
-    def consoles(self, cell: Cell) -> list[Path]:
-        """The consoles in which the kernel of a cell names itself."""
-        folder = self._builds[cell]
-        if cell.selftests:
-            return sorted((self.settings.out / "kselftest" / folder.name).glob("console-*.log"))
-        return [folder / "test.log"]
+    def cases_of(self, cell: Cell, facts: Record, log: int) -> list[results.Case]:
+        """Run the commands of a cell; returns all cases. Raises UserError if there is no verdict.
+
+        `facts` gets what the records of these runs say of the kernel, and the cases up to then.
+        """
+        last = ""
+        for words, variables in self.commands(cell):
+            began = time.time()
+            status, last, pid = self.follow(cell, words, variables, log)
+            one = record.of_process(self.settings.out, pid, began)
+            if one is None and record.NO_TEST in last:
+                # This kernel lacks the suite. This is a skip, although kunit.py has no verdict.
+                facts.cases.append(results.Case(words[-1], "", "skipped", text=[NO_SUITE]))
+                continue
+            if one:
+                facts.data["runs"].append(one.id)
+                for name in ("config", "source", "version", "compiler", "emulator", "built"):
+                    setattr(facts, name, getattr(one, name))
+            new = one.cases if one else []
+            facts.cases += new
+            if status not in (0, 1, 4) or (status == 1 and not any(case.state == "failed" for case in new)):
+                raise UserError(last)
+        if not facts.cases:
+            raise UserError(f"no test ran: {last}")
+        return facts.cases
 
     def gated(self, cell: Cell, cases: Sequence[results.Case]) -> list[results.Case]:
         """The cases; a skip that skips.toml does not allow is a failure. Prints these failures, and unused lines."""
@@ -250,36 +263,8 @@ class Runner:
             environment["PATCH"] = str(self.settings.patch)
         if self.known:
             environment["BASELINE"] = str(self.known.file.absolute())
-        last = ""
-        with subprocess.Popen(
-            process.mortal(command),
-            cwd=PROJECT,
-            env={name: value for name, value in environment.items() if value or name == "FEATURES"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            process_group=0,
-        ) as child:
-            assert child.stdout
-            ended = threading.Event()
-            threading.Thread(target=self._guard, args=(child, ended), daemon=True).start()
-            for line in child.stdout:
-                os.write(log, line)
-                text = line.decode(errors="replace").strip()
-                last = text or last
-                self.step(cell, text)
-            ended.set()
-            return child.wait(), last, child.pid
-
-    @staticmethod
-    def _guard(child: subprocess.Popen[bytes], ended: threading.Event) -> None:
-        """End the child after an interrupt. SIGTERM comes first, so that the child can end its own children."""
-        while not ended.wait(0.2):
-            if boot.stop.is_set():
-                child.terminate()
-                if not ended.wait(15):
-                    process.end(child)
-                return
+        given = {name: value for name, value in environment.items() if value or name == "FEATURES"}
+        return child.follow(command, given, log, lambda text: self.step(cell, text))
 
     def step(self, cell: Cell, text: str) -> None:
         """Note what a cell is doing."""
@@ -299,21 +284,25 @@ class Runner:
 
     def say(self, cell: Cell) -> None:
         """One line for a cell that has its verdict."""
-        record = self.records[str(cell)]
+        one = self.records[str(cell)]
         width = max(len(str(cell)) for cell in self.cells)
         if hasattr(self, "shown"):
             self.shown.clear()
-        print(f"{cell!s:{width}}  {progress.duration(record.seconds):>7}  {record}", flush=True)
-        for name in record.failures:
+        text = f"no verdict: {one.why}" if one.state == "none" else results.summary(one.cases)
+        verdict = f"FAILED: {text}" if one.state == "failed" else text
+        print(f"{cell!s:{width}}  {progress.duration(one.seconds):>7}  {verdict}", flush=True)
+        failed = [case.full for case in one.cases if case.state == "failed"]
+        for name in failed[:NAMED]:
             print(f"{'':{width}}           FAILED {name}", flush=True)
-        if record.state != "passed":
+        if one.state != "passed":
             print(f"{'':{width}}           again: {cell.line(self.environ)}", flush=True)
 
     def ending(self) -> list[str]:
         """The paragraph that ends the run."""
         every = {cell: self.records[str(cell)] for cell in self.cells}
-        of = {state: [cell for cell, record in every.items() if record.state == state] for state in STATES}
-        counts = {state: sum(record.counts.get(state, 0) for record in every.values()) for state in SHOWN}
+        of = {state: [cell for cell, one in every.items() if one.state == state] for state in STATES}
+        cases = [case for one in every.values() for case in one.cases]
+        counts = {state: sum(case.state == state for case in cases) for state in SHOWN}
         text = ", ".join(f"{number} {state}" for state, number in counts.items() if number or state in results.STATES)
         verdict = "FAILED" if of["failed"] else "NO VERDICT" if of["none"] else "passed"
         bad = [*of["failed"], *of["none"]]
@@ -322,9 +311,9 @@ class Runner:
             [
                 closing.named("cells with new failures (not known issues)", map(str, of["failed"])),
                 closing.named("cells without a verdict", map(str, of["none"])),
-                closing.reasons([case for cell in every for case in results.load(self.folder / cell.slug)]),
+                closing.reasons(cases),
             ],
-            f"{self.folder} (one folder for each cell)",
+            f"{self.folder} (one file for each cell)",
             bad[0].line(self.environ) if bad else closing.make("report", {"O": self.environ.get("O") or ""}),
         )
 

@@ -223,6 +223,7 @@ def prove(
     places = machines(issues, settings, bool(environ.get("ARCH") or environ.get("PAGES")))
     needs = [need for place in places for need in toolchain.requirements(place.arch, own_compiler=False)]
     toolchain.provide([*dict.fromkeys(needs), "patch"])
+    toolchain.advise()
     found, files = fixed(issues, shadow.reader(kernel.path, settings.features))
     bits = hex(sum(1 << issue.number for issue in found))
     named = [test for issue in issues for test in [*issue.tests, reproducer(issue)]]

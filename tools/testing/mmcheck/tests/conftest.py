@@ -23,6 +23,7 @@ root = Path(__file__).resolve().parents[3]
 with open(os.environ["FAKE_CALLS"], "a") as calls:
     call = {"verb": verb, "arguments": rest, "root": str(root), "kernel": os.environ.get("KERNEL")}
     call["spread"] = os.environ.get("MMCHECK_SPREAD")
+    call["shares"] = os.environ.get("CCACHE_NOHASHDIR")
     calls.write(json.dumps(call) + "\\n")
 os.chdir(root)
 options = dict(a.split("=", 1) for a in rest if a.startswith("--") and "=" in a)

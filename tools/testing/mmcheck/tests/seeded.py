@@ -7,7 +7,9 @@ made up, so that pictures of the page can be made in seconds.
 
 import json
 import re
+import shutil
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +62,12 @@ def cases_of(cell: Cell, lines: list[skips.Line]) -> list[results.Case]:
     return found
 
 
-def identity_of(cell: Cell) -> dict[str, str]:
+def facts_of(cell: Cell) -> dict[str, str]:
     """What the console says of a kernel, with the names of its package and of an emulator."""
     version, package = VERSIONS[cell.kernel]
     _, compiler = identity.banner([CONSOLE])
     emulator = "User Mode Linux" if cell.arch == "um" else "QEMU 7.2.22"
-    return {"kernel": version, "source": f"package {package}", "compiler": compiler, "emulator": emulator}
+    return {"version": version, "source": f"package {package}", "compiler": compiler, "emulator": emulator}
 
 
 def cells() -> list[Cell]:
@@ -75,24 +77,26 @@ def cells() -> list[Cell]:
 
 def write(out: Path, runs: Mapping[str, list[results.Case]], none: Mapping[str, str]) -> None:
     """What make matrix leaves below `out`: cases by cell, and by cell without a verdict why."""
-    every = cells()
-    records: dict[str, object] = {}
-    for number, cell in enumerate(every):
-        if (cases := runs.get(str(cell))) is None:
+    for old in out.glob("runs/*-matrix-*"):
+        shutil.rmtree(old)
+    for number, cell in enumerate(cells()):
+        cases, why = runs.get(str(cell), []), none.get(str(cell), "")
+        if not cases and not why:
             continue
-        results.save(cases, str(cell), make(out / "matrix" / cell.slug))
-        count = results.counts(cases)
-        state = "failed" if count["failed"] else "passed"
-        records[str(cell)] = {"state": state, "counts": count, "seconds": 61.0 + number, "identity": identity_of(cell)}
-    records |= {name: {"state": "none", "counts": {}, "seconds": 9.0, "why": why} for name, why in none.items()}
-    whole = {
-        "complete": True,
-        "cells": records,
-        "places": {str(cell): cell.place for cell in every},
-        "commands": {str(cell): cell.line({}) for cell in every},
-    }
-    make(out / "matrix")
-    (out / "matrix/matrix.json").write_text(json.dumps(whole))
+        pages = cell.pages if cell.arch == "arm64" else ""
+        one = record.facts("matrix", cell.slug, label=cell.kernel, arch=cell.arch, pages=pages, cell=str(cell))
+        one.command, one.cases = cell.line({}), cases
+        one.data = {"cell": str(cell), "place": cell.place, "fingerprint": "", "runs": []}
+        for name, words in ({} if why else facts_of(cell)).items():
+            setattr(one, name, words)
+        recorder = record.Recorder(out, one)
+        log = make(out / "matrix") / f"{cell.slug}.log"
+        log.unlink(missing_ok=True)
+        log.touch()
+        recorder.keep([log])
+        recorder.end("none" if why else record.state(cases), why)
+        one.seconds = 9.0 if why else 61.0 + number
+        (recorder.folder / record.FILE).write_text(json.dumps(asdict(one)))
 
 
 def fill(out: Path, failing: bool, missing: bool) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from mmcheck.boot.results import Case
 from mmcheck.core.settings import PROJECT
+from mmcheck.kernel import checkout
 from mmcheck.run.compare import difference
 from mmcheck.study.bisect import Result, term
 
@@ -225,3 +226,44 @@ def test_bad_comparisons_have_no_verdict(user: User, history: Path, arguments: l
     done = user.kunit("run", "--arch=arm64", *arguments)
     assert done.returncode == 125, done.stderr
     assert says in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_checkout_that_was_killed_half_way_is_undone(history: Path, tmp_path: Path) -> None:
+    first, last = git(history, "rev-list", "--max-parents=0", "HEAD").strip(), git(history, "rev-parse", "HEAD").strip()
+    tree = checkout.Checkout(history, tmp_path / "out", "bisect")
+    with tree.hold():
+        tree.go(first)
+    text = (tree.folder / "mm/memory.c").read_text()
+    # git writes files before it moves HEAD.
+    (tree.folder / "mm/memory.c").write_text((history / "mm/memory.c").read_text())
+    (tree.folder / "mm/new.c").write_text("int new;\n")
+    (tree.folder / "mm/ctype.o").write_text("an ignored file")
+    (tree.folder / ".git/index.lock").touch()
+    (tree.folder / ".git/HEAD.lock").touch()
+    again = checkout.Checkout(history, tmp_path / "out", "bisect")
+    with again.hold():
+        assert (tree.folder / "mm/memory.c").read_text() == text
+        assert not (tree.folder / "mm/new.c").exists() and not (tree.folder / "mm/ctype.o").exists()
+        assert again.git("rev-parse", "HEAD").strip() == first
+        again.go(last)
+    assert (tree.folder / "mm/memory.c").read_text() == (history / "mm/memory.c").read_text()
+
+
+def test_two_bisects_of_one_tree_do_not_change_it_under_each_other(user: User, history: Path) -> None:
+    words = [sys.executable, str(PROJECT / "tools/testing/mmcheck"), "bisect", "HEAD~39", "HEAD"]
+    environment = {**user.environment, "PYTHONPATH": str(PROJECT / "tools/testing")}
+    children = [
+        subprocess.Popen(
+            [*words, "--only", only],
+            cwd=user.home,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for only in ("one.a", "one.c")
+    ]
+    said = [child.communicate(timeout=300) for child in children]
+    assert [child.returncode for child in children] == [0, 0], said
+    assert sum("waiting for another run" in errors for _, errors in said) == 1
+    assert all("the first bad commit is" in out for out, _ in said)

@@ -4,6 +4,7 @@
 import json
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,30 @@ def test_a_console_has_its_verdicts(name: str) -> None:
 def test_a_mutant_with_this_console_is_judged(name: str, tmp_path: Path) -> None:
     verdict = boot.follow(["cat", str(FOLDER / f"{name}.log")], tmp_path / "log", 10)
     assert verdict.state == TABLE[name]["judged"]
+
+
+HANGS = [name for name, entry in TABLE.items() if not entry["ends"]]
+SILENCE, LIMIT = 0.5, 20.0
+"""Seconds without a line after which a kernel hangs, and after which this test gives up."""
+
+
+@pytest.mark.parametrize("name", HANGS)
+def test_a_kernel_that_says_nothing_more_ends_with_these_verdicts(name: str, tmp_path: Path) -> None:
+    machine = ["sh", "-c", f"cat {FOLDER / name}.log; exec sleep 60"]
+    began = time.monotonic()
+    said = list(boot.lines(machine, tmp_path / "log", LIMIT, SILENCE))
+    assert time.monotonic() - began < LIMIT
+    failed = {f"{case.suite}.{case.name}": case.splat for case in results.kunit(said) if case.state == "failed"}
+    # The last line of a console may have no end.
+    whole = content(name).endswith(b"\n") or not content(name)
+    assert failed == TABLE[name]["failed"] or not whole
+
+
+def test_a_kernel_that_never_stops_talking_ends_at_its_limit(tmp_path: Path) -> None:
+    talks = ["sh", "-c", f"cat {FOLDER}/killed-in-case.log; for i in $(seq 400); do echo x; sleep 0.1; done"]
+    began = time.monotonic()
+    verdict = boot.follow(talks, tmp_path / "log", 3, silence=60)
+    assert verdict.state == "hang" and 3 <= time.monotonic() - began < LIMIT
 
 
 def signs(line: bytes) -> bool:

@@ -92,6 +92,7 @@ def test_gdb_attaches_and_runs_to_the_case(user: User) -> None:
     assert f"kunit.filter_glob={CASE} nokaslr arm64.nopauth " in qemu
     (build,) = [call for call in user.calls() if call["verb"] == "build"]
     assert "--kconfig_add=CONFIG_GDB_SCRIPTS=y" in str(build["arguments"])
+    assert build["shares"] is None, "objects of another checkout name the sources of that checkout"
     (log,) = Path(user.environment["O"]).glob("tree/*/*/debug.log")
     assert log.read_text() == "console\n"
 

@@ -2,13 +2,17 @@
 """make doctor: what the machine lacks."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from mmcheck.core.settings import from_environment
+from mmcheck.core.settings import PROJECT, from_environment
 from mmcheck.kernel import toolchain
 from mmcheck.run import doctor
+
+from .conftest import User
 
 
 @pytest.fixture
@@ -71,3 +75,35 @@ def test_a_full_disk_is_a_lack(home: dict[str, str], monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(doctor, "free", lambda folder: 1)
     settings = from_environment(home)
     assert [finding.state for finding in doctor.findings(settings) if finding.what.startswith("disk")] == ["lacks"] * 2
+
+
+WITHOUT_CCACHE = """\
+import shutil
+which = shutil.which
+shutil.which = lambda name, *more, **options: None if name == "ccache" else which(name, *more, **options)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["matrix", "--matrix", "{home}/table.toml"], 1),
+        (["mutants", "--arch", "arm64", "--only", "zap_*"], 1),
+        (["kselftest", "--arch", "arm64", "--tests", "folio_fork"], 0),
+    ],
+    ids=("matrix", "mutants", "kselftest"),
+)
+def test_commands_that_build_many_kernels_recommend_ccache(
+    user: User, tmp_path: Path, words: list[str], said: int
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_CCACHE)
+    (tmp_path / "table.toml").write_text('[[cells]]\narches = ["arm64"]\n')
+    done = subprocess.run(
+        [sys.executable, "tools/testing/mmcheck", *(word.format(home=tmp_path) for word in words)],
+        env={**user.environment, "PYTHONPATH": str(tmp_path), "INSTALL": "no"},
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stderr.count(toolchain.NO_CCACHE) == said, done.stderr

@@ -8,50 +8,122 @@ import itertools
 import os
 import random
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from mmcheck import verbs
+from mmcheck.boot.results import Case
 from mmcheck.core.settings import PROJECT
 from mmcheck.run import record
 
 from . import stand_ins
 from .conftest import fake_tree, state
+from .seeded import of_command, recorded
+from .test_bisect import KUNIT_PY, git
+from .test_sendable import CHECKPATCH, MAINTAINER
+from .test_series import MAINTAINERS
 
-MOMENTS = int(os.environ.get("MOMENTS", "5"))
-"""At how many moments each command is killed."""
+MOMENTS = int(os.environ.get("MOMENTS", "2"))
+"""At how many random moments each command is killed. `MOMENTS=20` takes an hour."""
 
 SETUP = """\
 from mmcheck.boot import guest
-from mmcheck.kernel import toolchain
+from mmcheck.kernel import known_issues, toolchain
 from mmcheck.mutants import killmatrix
 from mmcheck.study import coverage
+from mmcheck.tlb import judge, qemu, reports
 from pathlib import Path
 import os
 toolchain.missing = lambda _: []
 guest.MKFS, guest.DISK = "mkfs", 1
 coverage.DISK = 1
 killmatrix.FOLDER = Path(os.environ["O"], "killmatrix")
+qemu.provide = lambda _: Path("qemu-system-aarch64")
+judge.FOLDER = Path(os.environ["MUTANTS"])
+reports.read = lambda *_: ([], {"table_stores": 1, "tlbi": 0, "dsb": 0, "dropped": 0})
+tests, patch = ("contpte.set_ptes_range",), (os.environ["HOME"] + "/issue.patch",)
+bug = known_issues.Issue(99, "A", "6.12", "", tests, "", patch, "", "", "mm/mincore.c", "", ("return 1;",))
+known_issues.load = lambda: [bug]
 """
-"""What is missing on this machine is not looked for."""
+"""What is missing on this machine is not looked for, and there is one known issue."""
+
+KINDS = ("kunit", "kselftest", "mutants", "coverage", "patches", "matrix", "tlb", "tlb-mutants", "kill-matrix")
+FOLDER = r"/\S*/|-[0-9a-f]{8}\b"
+"""Folders, and the digest of a folder in the name of a tree. These differ from test to test."""
+
+DIFFERS = ("seconds", "done", "runs", "fingerprint", "mark", "unfinished", "names")
+
+
+@dataclass(frozen=True)
+class Command:
+    """What is typed, with which variables, and how it ends.
+
+    status: a case or a mutant of the stand-ins fails where it is 1
+    """
+
+    words: str
+    status: int = 0
+    variables: Mapping[str, str] = field(default_factory=dict)
+
 
 COMMANDS = {
-    "run": ["tools/testing/kunit/kunit.py", "run", "--arch=arm64", "contpte*"],
-    "kselftest": ["tools/testing/mmcheck", "kselftest", "--arch", "arm64", "--tests", "contpte_fold folio_mlock"],
-    "mutants": ["tools/testing/mmcheck", "mutants", "--arch", "arm64", "--jobs", "2"],
-    "matrix": ["tools/testing/mmcheck", "matrix"],
-    "coverage": ["tools/testing/mmcheck", "coverage"],
+    "run": Command("run --arch=arm64 contpte*"),
+    "kselftest": Command("kselftest --arch arm64 --tests 'contpte_fold folio_mlock'", 1, {"FAILS": "1"}),
+    "audit": Command("audit --arch arm64 -- echo"),
+    "walk": Command("walk --arch arm64 --seed 1 --seconds 1"),
+    "matrix": Command("matrix", 0, {"MATRIX": "{home}/table.toml"}),
+    "bisect": Command("bisect HEAD~3 HEAD", 0, {"KDIR": "{home}/history"}),
+    "radar": Command("radar {home}/fix.patch", 1, {"KDIR": "{home}/history"}),
+    "debug": Command("debug contpte.set_ptes_to_table_end --arch arm64"),
+    "bundle": Command("bundle --arch arm64 --tests contpte_fold"),
+    "tlb": Command("tlb --only contpte"),
+    "tlb-mutants": Command("tlb-mutants", 1),
+    "doctor": Command("doctor --json"),
+    "completion": Command("completion"),
+    "results": Command("results"),
+    "compare": Command("compare --a 'kunit linux-um' --b 'kunit linux-um'"),
+    "baseline": Command("baseline --baseline {out}/known.toml"),
+    "report": Command("report"),
+    "kcidb": Command("kcidb"),
+    "mutants": Command("mutants --arch arm64 --jobs 2", 1),
+    "kill-matrix": Command("mutants --arch arm64 --jobs 2 --matrix 1"),
+    "known-issues": Command("known-issues", 1),
+    "patches": Command("patches --from 'A <a@example.org>'", 1),
+    "patterns": Command("patterns", 0, {"ONLY": "new"}),
+    "coverage": Command("coverage"),
+    "bench": Command("bench --only folio_bench", 0, {"KDIR": ""}),
+    "bench-compare": Command("bench-compare --a {out} --b {out}"),
+    "series": Command("series"),
 }
-KILLED = ("run", "kselftest", "mutants", "matrix")
-SHARED = ("run", "mutants", "coverage", "matrix")
-"""Commands that share kernels with each other, or with another run of the same command."""
+"""A name for each command; most of them are verbs."""
 
-STATUS = {"run": 0, "kselftest": 1, "mutants": 1, "matrix": 0}
-"""What each command returns: in the selftests the first case fails, and one of two mutants survives."""
+WITHOUT = {
+    "graft": "writes to the user's tree; test_graft.py ends it at each write",
+    "ungraft": "as graft",
+    "bench-launcher": "times real builds; it keeps nothing but a folder of its own, which it makes anew",
+    **dict.fromkeys(("check", "check-host", "check-report"), "runs these tests; the runs in it are those above"),
+    "report-pictures": "needs a browser",
+    "htmldocs": "runs sphinx, which makes all anew",
+    "release": "needs a verdict of make check; see test_release.py",
+}
+"""Verbs that are not killed here, and why."""
+
+PAIRS = [
+    *itertools.combinations_with_replacement(("run", "mutants", "coverage", "matrix"), 2),
+    *itertools.combinations_with_replacement(("kselftest", "walk", "audit"), 2),
+    *itertools.combinations_with_replacement(("tlb", "tlb-mutants"), 2),
+    *(("tlb", "run"), ("known-issues", "known-issues"), ("known-issues", "run"), ("mutants", "kill-matrix")),
+]
+"""Commands that share kernels or folders with each other, or with another run of the same command."""
 
 ENTRY = """\
 [[mutant]]
@@ -74,13 +146,33 @@ def environment(tmp_path: Path) -> dict[str, str]:
     with (tree / "tools/testing/selftests/mm/Makefile").open("a") as makefile:
         makefile.write(stand_ins.SELFTESTS)
     package = PROJECT / "tools/testing"
+    (tree / "MAINTAINERS").write_text(MAINTAINERS)
+    for name, text in (("checkpatch.pl", CHECKPATCH), ("get_maintainer.pl", MAINTAINER)):
+        stand_ins.install(tree / "scripts" / name, text)
     stand_ins.program(tree / "tools/testing/kunit/kunit.py", "kunit", package)
-    stand_ins.program(tmp_path / "bin/qemu-system-aarch64", "emulator", package)
-    stand_ins.install(tmp_path / "bin/mkfs", "#!/bin/sh\n")
+    for arch in ("aarch64", "x86_64"):
+        stand_ins.program(tmp_path / f"bin/qemu-system-{arch}", "emulator", package)
+    for name in ("mkfs", "gdb-multiarch"):
+        stand_ins.install(tmp_path / "bin" / name, "#!/bin/sh\n")
     for name in ("lcov", "genhtml"):
         stand_ins.install(tmp_path / "bin" / name, stand_ins.LCOV)
     for name in stand_ins.GUEST:
         (tmp_path / ".cache/mmcheck/guest/arm64" / name).mkdir(parents=True)
+    code = "".join(text for name, text in stand_ins.mutated(package).items() if name.startswith("mm/"))
+    for kernel in ("6.12.1-1", "7.3.1-1"):
+        shutil.copytree(tree, tmp_path / f".cache/mmcheck/src/linux-{kernel}")
+        (tmp_path / f".cache/mmcheck/src/linux-{kernel}/mm/memory.c").write_text(code)
+    past = fake_tree(tmp_path / "history")
+    (past / "tools/testing/kunit/kunit.py").write_text(KUNIT_PY)
+    (past / "Makefile").write_text(stand_ins.MAKEFILE)
+    for number in range(4):
+        words = "fails-a" if number > 1 else ""
+        (past / "mm/memory.c").write_text(f"/* {words} , {number} */\n")
+        git(past, "init", "-q") if not number else None
+        git(past, "add", "-A")
+        git(past, "commit", "-q", "-m", f"change {number}")
+    (tmp_path / "fix.patch").write_text(FIX)
+    (tmp_path / "issue.patch").write_text(f"Subject: [PATCH] mm: x\n\nIt is wrong.\n\n---\n{stand_ins.PATCH}")
     (tmp_path / "sitecustomize.py").write_text(SETUP)
     (tmp_path / "table.toml").write_text('[[cells]]\narches = ["arm64"]\n[[cells]]\narches = ["x86_64"]\n')
     (tmp_path / "mutants").mkdir()
@@ -88,6 +180,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {
         "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
         "PYTHONPATH": f"{tmp_path}:{package}",
+        "PYTHONDONTWRITEBYTECODE": "1",
         "HOME": str(tmp_path),
         "KDIR": str(tree),
         "O": str(tmp_path / "out"),
@@ -98,19 +191,32 @@ def environment(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def start(verb: str, environment: dict[str, str]) -> subprocess.Popen[str]:
+FIX = """\
+--- a/mm/memory.c
++++ b/mm/memory.c
+@@ -1 +1 @@
+-/* fails-a , 3 */
++/* fails-c , 3 */
+"""
+
+
+def seeded(out: Path) -> None:
+    """What earlier runs have left."""
+    recorded(out, "linux-um", [Case("a", "b", "passed")])
+    numbers = {"folio_bench": [{"run": "b", "what": "c", "fields": {"ns": 1}}]}
+    of_command(out, "bench", {"numbers": numbers, "tables": []})
+
+
+def start(name: str, environment: Mapping[str, str]) -> subprocess.Popen[str]:
     """Begin a command."""
-    own = {
-        "run": {},
-        "kselftest": {"FAILS": "1"},
-        "mutants": {},
-        "coverage": {},
-        "matrix": {"MATRIX": f"{environment['HOME']}/table.toml"},
-    }
+    command, places = COMMANDS[name], {"home": environment["HOME"], "out": environment["O"]}
+    program = "tools/testing/kunit/kunit.py" if name == "run" else "tools/testing/mmcheck"
+    words = [word.format(**places) for word in shlex.split(command.words)]
     return subprocess.Popen(
-        [sys.executable, *COMMANDS[verb]],
-        env={**environment, **own[verb]},
+        [sys.executable, program, *words],
+        env={**environment, **{key: value.format(**places) for key, value in command.variables.items()}},
         cwd=PROJECT,
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -119,42 +225,57 @@ def start(verb: str, environment: dict[str, str]) -> subprocess.Popen[str]:
 
 
 def ended(child: subprocess.Popen[str]) -> tuple[int, str]:
-    """The exit status of a command, and its last verdict."""
-    said, errors = child.communicate(timeout=120)
-    ending = re.findall(r"^(?:mmcheck: )?((?:passed|FAILED|NO VERDICT|HTML).*)$", said + errors, re.MULTILINE)
-    assert ending, said + errors
-    return child.returncode, ending[-1]
+    """The exit status of a command, and its last verdict, or "" if it says none."""
+    said, errors = child.communicate(timeout=300)
+    ending = re.findall(r"^(?:mmcheck: )?((?:passed|FAILED|NO VERDICT|\d+ passed).*)$", said + errors, re.MULTILINE)
+    assert child.returncode in (0, 1), said + errors
+    return child.returncode, re.sub(FOLDER, "", ending[-1]) if ending else ""
 
 
-def verdicts(verb: str, environment: dict[str, str]) -> tuple[tuple[int, str], list[tuple[str, str, dict[str, str]]]]:
+def verdicts(verb: str, environment: Mapping[str, str]) -> tuple[tuple[int, str], list[object]]:
     """Run a command; returns how it ended, and what the last records say."""
     with start(verb, environment) as child:
         how = ended(child)
-    found = [
-        (one.name, one.state, {f"{case.suite}.{case.name}": case.state for case in one.cases})
-        for one in record.latest(Path(environment["O"]))
-    ]
+    found: list[object] = []
+    for one in record.latest(Path(environment["O"]), KINDS):
+        states = {f"{case.suite}.{case.name}": case.state for case in one.cases}
+        found.append((re.sub(FOLDER, "", one.name), one.state, states, seen(one.data)))
     return how, found
 
 
-@pytest.mark.parametrize("verb", KILLED)
-def test_a_killed_command_does_no_harm(verb: str, environment: dict[str, str], tmp_path: Path) -> None:
-    tree = Path(environment["KDIR"])
-    before = state(tree)
+def seen(data: object) -> object:
+    """The data of a record without what differs from run to run: times, names of records, digests."""
+    if isinstance(data, dict):
+        return {key: seen(value) for key, value in data.items() if key not in DIFFERS}
+    if isinstance(data, list):
+        return [seen(value) for value in data]
+    return re.sub(FOLDER, "", data) if isinstance(data, str) else data
+
+
+def test_each_verb_is_killed_or_says_why_not() -> None:
+    assert {command.words.split()[0] for command in COMMANDS.values()} | WITHOUT.keys() == set(verbs.VERBS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_killed_command_does_no_harm(name: str, environment: dict[str, str], tmp_path: Path) -> None:
+    trees = [Path(environment["KDIR"]), tmp_path / "history"]
+    before = [state(tree) for tree in trees]
+    seeded(tmp_path / "out")
     began = time.monotonic()
-    want = verdicts(verb, environment)
+    want = verdicts(name, environment)
     took = time.monotonic() - began
-    assert want[0][0] == STATUS[verb], want
-    rng = random.Random(verb)
+    assert want[0][0] == COMMANDS[name].status, want
+    rng = random.Random(name)
     for number in range(MOMENTS):
         moment = took * (number + rng.random()) / MOMENTS
-        if number % 2:  # a first run builds, a later one does not
+        if number % 2 == 0:  # a first run builds, a later one does not
             environment = {**environment, "O": str(tmp_path / f"out-{number}")}
-        with start(verb, environment) as child:
+            seeded(tmp_path / f"out-{number}")
+        with start(name, environment) as child:
             time.sleep(moment)
             child.send_signal(signal.SIGKILL)
-        assert verdicts(verb, environment) == want, f"killed after {moment:.2f} s of {took:.2f} s"
-    assert state(tree) == before
+        assert verdicts(name, environment) == want, f"killed after {moment:.2f} s of {took:.2f} s"
+    assert [state(tree) for tree in trees] == before
 
 
 def test_a_killed_run_is_seen_by_the_next(environment: dict[str, str]) -> None:
@@ -171,8 +292,14 @@ def test_a_killed_run_is_seen_by_the_next(environment: dict[str, str]) -> None:
     assert not record.alive(one)
 
 
-@pytest.mark.parametrize("pair", list(itertools.combinations_with_replacement(SHARED, 2)), ids="-".join)
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 def test_two_commands_say_what_they_say_alone(pair: tuple[str, str], environment: dict[str, str]) -> None:
-    want = [verdicts(verb, environment)[0] for verb in pair]
+    for name in pair:
+        if name not in ALONE:
+            ALONE[name] = verdicts(name, environment)[0]
     with start(pair[0], environment) as one, start(pair[1], environment) as two:
-        assert [ended(one), ended(two)] == want
+        assert [ended(one), ended(two)] == [ALONE[name] for name in pair]
+
+
+ALONE: dict[str, tuple[int, str]] = {}
+"""How each command ends if no other runs. It is the same in each test."""

@@ -14,6 +14,9 @@ from mmcheck.core.settings import from_environment
 from mmcheck.kernel.source import Source
 from mmcheck.mutants import catalogue, guest_judge, judge, killmatrix, matrix_run, mutated, reach, suite_matrix
 from mmcheck.mutants.killmatrix import Matrix, Row
+from mmcheck.run import record
+
+from .test_record import files
 
 TRACE = """\
 [    1.0] # mmcheck_reached: 9
@@ -150,6 +153,8 @@ class Booted(judge.Session):
         cases = ["one.a", "one.b", "one.c", "two.d"]
         self.reach = reach.Reach(cases, [0.0] * 4, [[1], [1], [1], [2]], 0.1)
         self.noted = {"m": [1], "n": [7]}
+        about = record.facts(matrix_run.KIND, out.name, label="linux", arch="arm64", pages="4K")
+        self.recorder = record.Recorder(out, about)
 
     def fingerprint(self, kernel: mutated.Kernel) -> str:
         return "mark"
@@ -178,6 +183,9 @@ def test_after_a_death_the_next_boot_goes_on(tmp_path: Path, monkeypatch: pytest
     assert rows["m"].cases == {"one.b": "splat", "one.c": "failed"}
     assert rows["m"].reached == 3 and not rows["m"].cut
     assert ["mmcheck_cases=7" in " ".join(calls[0]), "mmcheck_cases=4" in " ".join(calls[1])] == [True, True]
+    # The rows are in the record, which is all that a later run has.
+    (content,) = files(tmp_path)
+    assert content["data"]["all"]["rows"].keys() == {"m"}
     again = consoles(monkeypatch)
     assert matrix_run.run(Booted(tmp_path), [MUTANT], KERNEL) == rows and not again
 

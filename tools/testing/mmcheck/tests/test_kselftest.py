@@ -251,3 +251,25 @@ def test_the_others_run_if_one_does_not_build(
     assert [(case.suite, case.state) for case in found] == [("folio_two", "failed"), ("folio_one", "passed")]
     assert Living.lists == [["folio_one"]]
     assert "not ok 1 folio_two" in capsys.readouterr().out and results.status(found) == 1
+
+
+DECODER = """\
+cat >/dev/null
+echo "pc : f (/a/other/tree/linux/linux-arm64/../mm/memory.c:12 (discriminator 2) $2/../mm/./rmap.c:3)"
+echo "lr : 0xffff/../x is no source file, and (arch/arm64/mm/contpte.c:4) is one"
+"""
+"""Says what decode_stacktrace.sh says of a kernel whose objects ccache had from another checkout."""
+
+
+def test_a_splat_names_files_of_the_tree(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts/decode_stacktrace.sh").write_text(DECODER)
+    session = SelftestRun.__new__(SelftestRun)
+    session.launch = SimpleNamespace(tree=tmp_path, build=tmp_path / "linux-arm64")  # type: ignore[assignment]
+    session.settings = from_environment({"ARCH": "arm64", "HOME": str(tmp_path)})
+    case = results.Case("a", "b", "failed", text=["pc : f+0x1/0x2"], splat=True)
+    session.decode(case)
+    assert case.text == [
+        "pc : f (mm/memory.c:12 (discriminator 2) mm/./rmap.c:3)",
+        "lr : 0xffff/../x is no source file, and (arch/arm64/mm/contpte.c:4) is one",
+    ]

@@ -309,3 +309,8 @@ def test_other_features_have_a_working_copy_of_their_own(user: User) -> None:
         roots.add(str(user.calls()[-1]["root"]))
     assert len(roots) == 2
     assert user.kunit("run", "--arch=arm64", FEATURES="nothing").returncode == 125
+
+
+def test_ccache_may_take_objects_of_another_checkout(user: User) -> None:
+    user.kunit("run", "--arch=arm64")
+    assert user.calls()[0]["shares"] == "1"

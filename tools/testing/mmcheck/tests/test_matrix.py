@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,14 @@ from mmcheck.core import progress
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT
 from mmcheck.mutants import catalogue
+from mmcheck.run import record
 from mmcheck.run.cell import TABLE as CELLS
 from mmcheck.run.cell import Cell
+from mmcheck.run.record import Record
 from mmcheck.study import matrix, selection
 
 from .conftest import User
+from .test_record import files
 from .waiting import until
 
 TABLE = """\
@@ -48,10 +52,10 @@ def run(user: User, tmp_path: Path, **variables: str) -> subprocess.CompletedPro
     )
 
 
-def record(user: User) -> dict[str, dict[str, object]]:
-    whole = json.loads((Path(user.environment["O"]) / "matrix/matrix.json").read_text())
-    cells: dict[str, dict[str, object]] = whole["cells"]
-    return cells
+def last(user: User) -> dict[str, Record]:
+    """The last record of each cell, and of the whole run as ""."""
+    found = record.latest(Path(user.environment["O"]), ("matrix",))
+    return {one.data.get("cell", ""): one for one in found}
 
 
 def test_a_cell_says_what_to_type() -> None:
@@ -89,10 +93,14 @@ def test_cells_are_run_and_counted(user: User, tmp_path: Path) -> None:
         "passed: 3 of 3 cells passed: 3 passed, 0 failed, 3 skipped",
         "3 skipped: 3 no",
     ]
-    assert re.match(r"log: .*/matrix \(one folder for each cell\)", lines[-2])
+    assert re.match(r"log: .*/matrix \(one file for each cell\)", lines[-2])
     assert re.match(r"next: make report O=/", lines[-1])
     assert len(user.calls()) == 3
-    assert {cell["state"] for cell in record(user).values()} == {"passed"}
+    assert {one.state for one in last(user).values()} == {"passed"} and len(last(user)) == 4
+    whole, cell = last(user)[""], last(user)["arm64 64K"]
+    assert sorted(whole.data["done"]) == sorted(one.id for name, one in last(user).items() if name)
+    assert len(cell.cases) == 2 and len(cell.data["runs"]) == 1 and cell.cell == "arm64 64K" and cell.logs
+    files(Path(user.environment["O"]))
 
 
 def test_a_failure_says_how_to_see_it_again(user: User, tmp_path: Path) -> None:
@@ -120,7 +128,9 @@ def test_a_kernel_that_does_not_build_is_no_verdict(user: User, tmp_path: Path) 
     assert done.returncode == 125
     assert "no verdict: kunit.py: linux" in done.stdout
     assert "does not build" in done.stdout
-    assert {cell["state"] for cell in record(user).values()} == {"none"}
+    found = last(user)
+    assert {one.state for one in found.values()} == {"none"} and found[""].data["complete"]
+    assert "does not build" in found["arm64 64K"].why and not found["arm64 64K"].built
 
 
 def test_the_moving_line_says_what_each_cell_does(user: User) -> None:
@@ -139,7 +149,6 @@ def test_after_an_interrupt_the_rest_is_run(user: User, tmp_path: Path) -> None:
     (tmp_path / "table.toml").write_text(TABLE)
     environment = {**user.environment, "MATRIX": str(tmp_path / "table.toml"), "PYTHONPATH": "tools/testing"}
     assert run(user, tmp_path, ONLY="arm64 64K").returncode == 0
-    out = Path(user.environment["O"]) / "matrix/matrix.json"
     child = subprocess.Popen(
         [sys.executable, "tools/testing/mmcheck", "matrix"],
         env={**environment, "FAKE_MAKE_HANGS": "1", "JOBS": "1"},
@@ -156,17 +165,22 @@ def test_after_an_interrupt_the_rest_is_run(user: User, tmp_path: Path) -> None:
     assert child.returncode == 130, said
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
-    whole = json.loads(out.read_text())
-    assert not whole["complete"]
-    # One has its verdict from before the interrupt: it is not run again.
-    whole["cells"]["arm64 4K"] = whole["cells"]["arm64 64K"] | {"fingerprint": "of another tree"}
-    out.write_text(json.dumps(whole))
+    whole = last(user)[""]
+    assert (whole.state, whole.why, whole.data["complete"]) == ("none", "interrupted", False)
+    # Two have their verdicts from before the interrupt, one of them about another tree.
+    out = Path(user.environment["O"])
+    old = last(user)["arm64 64K"]
+    other = record.Recorder(out, record.facts("matrix", "x", label="x", arch="arm64", pages="4K"))
+    other.record.data = old.data | {"cell": "arm64 4K", "fingerprint": "of another tree"}
+    other.end("passed")
+    whole.data["done"] = [old.id, other.record.id]
+    (out / "runs" / whole.id / record.FILE).write_text(json.dumps(asdict(whole)))
     before = len(user.calls())
     done = run(user, tmp_path)
     assert done.returncode == 0, done.stderr
     assert "resuming: 1/3 done" in done.stderr
     assert len(user.calls()) == before + 2
-    assert json.loads(out.read_text())["complete"]
+    assert last(user)[""].data["complete"]
 
 
 def test_a_change_picks_its_suites(tmp_path: Path) -> None:

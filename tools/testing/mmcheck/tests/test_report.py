@@ -131,7 +131,7 @@ def test_the_page_of_a_failure_shows_all_that_is_known_of_it(tmp_path: Path) -> 
         "Source: package 7.3.4-1~bpo13+1",
         "Compiler: aarch64-linux-gnu-gcc (Debian 12.2.0-14) 12.2.0",
         "Emulator: QEMU 7.2.22",
-        "matrix/7.3-arm64-4K.log",
+        "-matrix-7.3-arm64-4K/7.3-arm64-4K.log",
     ):
         assert part in words, part
     assert card.count('class="field differs"') == 2 and '<span class="name">read-only</span>' in card
@@ -245,5 +245,6 @@ def test_one_file_of_another_command_that_is_damaged_is_left_out(tmp_path: Path)
     fill(tmp_path)
     next(tmp_path.glob("runs/*-bench-*/run.json")).write_text("{")
     assert records.Input(tmp_path).bench == []
-    (tmp_path / "matrix/matrix.json").write_text("{")
-    assert records.Input(tmp_path).runs == []
+    whole = len(records.Input(tmp_path).runs)
+    next(tmp_path.glob("runs/*-matrix-*/run.json")).write_text("{")
+    assert len(records.Input(tmp_path).runs) == whole - 1

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The plugin reports each illegal sequence of the program without Linux by its rule, and no legal one."""
 
-import json
 import re
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from mmcheck.mutants import catalogue
 from mmcheck.run import selftests
 from mmcheck.tlb import binary, build, cost, judge, main, qemu, reports, symbols
 from mmcheck.tlb.boots import Machine
+
+from .test_record import files
 
 CACHE = Path.home() / ".cache/mmcheck"
 RULES = re.findall(r'\[RULE_\w+\] = "([a-z-]+)"', (build.HERE / "plugin/rules.c").read_text())
@@ -118,13 +120,12 @@ def test_each_source_mistake_names_a_suite_or_a_selftest() -> None:
         (["reported", "unknown"], NO_VERDICT),
     ],
 )
-def test_the_verdicts_decide_the_status(tmp_path: Path, states: list[str], status: int) -> None:
-    assert judge.summary([judge.Verdict(state, state, []) for state in states], tmp_path) == status
-    assert len(json.loads((tmp_path / "mutants.json").read_text())) == len(states)
+def test_the_verdicts_decide_the_status(states: list[str], status: int) -> None:
+    assert judge.summary([judge.Verdict(state, state, []) for state in states]) == status
 
 
-def test_a_known_survivor_passes(tmp_path: Path) -> None:
-    assert judge.summary([judge.Verdict("x", "survived", [], why="a reason")], tmp_path) == PASSED
+def test_a_known_survivor_passes() -> None:
+    assert judge.summary([judge.Verdict("x", "survived", [], why="a reason")]) == PASSED
 
 
 @pytest.mark.parametrize("other", ["IMAGE", "ONLY", "CPUS", "COMPARE"])
@@ -163,9 +164,68 @@ def test_a_boot_without_the_plugin_has_no_option_of_it(tmp_path: Path) -> None:
     [
         ("[ 1.0] Kernel panic - not syncing: no init\n", "the kernel died: no init"),
         ("KTAP version 1\n1..1\n    # Subtest: a\n", "no suite ran to its end"),
+        ("KTAP version 1\n1..2\n    # Subtest: a\nok 1 a\n    # Subtest: b\n", "only 1 of 2 suites ran to their end"),
     ],
 )
 def test_a_boot_that_shows_nothing_has_no_verdict(tmp_path: Path, said: str, why: str) -> None:
     (tmp_path / "console").write_text(said)
     with pytest.raises(UserError, match=why):
         main.judged(tmp_path / "console", ours=True)
+
+
+@pytest.fixture
+def stubbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Of somebody with an image. The emulator writes one report and the console of one suite."""
+
+    def boot(
+        machine: Machine, image: Path, *_: object, **__: object
+    ) -> tuple[list[reports.Report], dict[str, int], float]:
+        (tmp_path / "booted").write_text(f"{image.read_text()}\n")
+        (machine.out / "console").write_text("KTAP version 1\n1..1\n    # Subtest: a\n    ok 1 b\nok 1 a\n")
+        raw = {"rule": "missing", "asid": -1, "va": 0, "level": 3, "cpu": 0, "old": 0, "new": 0}
+        counts = {"table_stores": 1, "tlbi": 0, "dsb": 0, "dropped": 0}
+        return [reports.Report("missing", "no TLBI", 1, raw, ["f"], ["g"])], counts, 1.0
+
+    (tmp_path / "Image").write_text("image")
+    (tmp_path / "System.map").write_text("ffff T f\n")
+    monkeypatch.setattr(Machine, "run", boot)
+    monkeypatch.setattr(toolchain, "provide", lambda _: None)
+    monkeypatch.setattr(qemu, "provide", lambda _: Path("qemu"))
+    monkeypatch.setattr(build, "plugin", lambda out: out.mkdir(parents=True, exist_ok=True) or out / "tlb.so")
+    return {"O": str(tmp_path / "out"), "IMAGE": str(tmp_path / "Image"), "HOME": str(tmp_path)}
+
+
+def test_the_record_has_the_report(tmp_path: Path, stubbed: dict[str, str]) -> None:
+    assert main.run(stubbed) == FAILED
+    (content,) = files(tmp_path / "out")
+    assert (content["kind"], content["state"], content["source"]) == ("tlb", "failed", f"file {tmp_path / 'Image'}")
+    assert [one["rule"] for one in content["data"]["reports"]] == ["missing"] and content["logs"] == ["console"]
+    assert content["command"].endswith(f" IMAGE={tmp_path / 'Image'}")
+
+
+def test_a_boot_that_died_is_recorded_without_a_verdict(
+    tmp_path: Path, stubbed: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(machine: Machine, *_: object, **__: object) -> cost.Outcome:
+        (machine.out / "console").write_text("[ 1.0] Kernel panic - not syncing: no init\n")
+        return [], {"table_stores": 1, "tlbi": 0, "dsb": 0, "dropped": 0}, 1.0
+
+    monkeypatch.setattr(Machine, "run", dies)
+    with pytest.raises(UserError, match="the kernel died: no init"):
+        main.run(stubbed)
+    (content,) = files(tmp_path / "out")
+    assert content["state"] == "none" and content["why"].startswith("the kernel died") and content["logs"]
+
+
+def test_the_verdicts_on_mistakes_are_recorded_one_by_one(
+    tmp_path: Path, stubbed: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def verdicts(*_: object) -> Iterator[judge.Verdict]:
+        yield judge.Verdict("one", "reported", ["missing"])
+        assert [one["name"] for one in files(tmp_path / "out")[0]["data"]["mutants"]] == ["one"]
+        yield judge.Verdict("two", "survived", [])
+
+    monkeypatch.setattr(judge, "binary_mistakes", verdicts)
+    assert judge.run(stubbed) == FAILED
+    (content,) = files(tmp_path / "out")
+    assert (content["kind"], content["state"], len(content["data"]["mutants"])) == ("tlb-mutants", "failed", 2)

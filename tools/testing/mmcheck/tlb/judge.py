@@ -11,7 +11,6 @@ mutants/instructions.toml. Each of them replaces instructions in a copy of the i
 """
 
 import fnmatch
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,11 +18,13 @@ from pathlib import Path
 
 from ..core import command, progress
 from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
-from ..core.settings import Settings, from_environment, out_of
+from ..core.lock import held
+from ..core.settings import Settings, from_environment
+from ..kernel import identity
 from ..mutants import catalogue
 from ..mutants.guest_judge import both
 from ..mutants.mutated import Builder, switch
-from ..run import selftests
+from ..run import closing, record, selftests
 from ..run.launch import Launch
 from ..run.request import Request, parse
 from ..run.session import SelftestRun
@@ -150,41 +151,52 @@ def boot_one(
     return Verdict(name, "reported" if rules else "survived", rules, seconds, "" if rules else survives)
 
 
+KIND = "tlb-mutants"
+
+
 def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
     main.only_arm64(environ)
-    if given := environ.get("IMAGE"):
-        settings = from_environment(environ, "arm64")
-        if not Path(given).is_file():
-            raise UserError(f"IMAGE={given}: no such file")
-        out = out_of(environ) / "tlb"
+    environ = {**environ, "ARCH": "arm64"}
+    settings, given = from_environment(environ), environ.get("IMAGE")
+    if given and not Path(given).is_file():
+        raise UserError(f"IMAGE={given}: no such file")
+    if not given:
+        wanted(environ.get("ONLY") or "*")
+    label = Path(given).name if given else "linux"
+    about = record.facts(KIND, "arm64", environ.get("ONLY") or "", label=label, arch="arm64", pages="")
+    chosen = {name: environ[name] for name in ("ONLY", "IMAGE") if environ.get(name)}
+    about.command, about.emulator = closing.make(KIND, environ, **chosen), "QEMU 10"
+    about.source = f"file {given}" if given else ""
+    out = settings.out / "tlb"
+    with held(settings.out / "lock" / "tlb", f"it uses {out}"), record.kept(settings.out, about) as recorder:
         machine = Machine(qemu.provide(settings.cache), build.plugin(out), out / "mutants")
         machine.out.mkdir(parents=True, exist_ok=True)
         found = []
-        for verdict in binary_mistakes(Path(given), environ.get("ONLY") or "*", machine):
+        every = binary_mistakes(Path(given), environ.get("ONLY") or "*", machine) if given else None
+        for verdict in every or sources(environ, machine, about):
             found.append(verdict)
             print(verdict.text(), flush=True)
-        return summary(found, out)
-    return sources(environ)
+            recorder.put({"mutants": [asdict(one) for one in found]})
+        status = summary(found)
+        about.state = record.outcome(status)
+    return status
 
 
-def sources(environ: Mapping[str, str]) -> int:
-    """Judge the mistakes in the source; returns the exit status."""
-    settings = from_environment({**environ, "ARCH": "arm64"})
+def sources(environ: Mapping[str, str], machine: Machine, about: record.Record) -> Iterator[Verdict]:
+    """The verdict on each mistake in the source; notes the kernel in `about`."""
     mutants = wanted(environ.get("ONLY") or "*")
     guest = any(one.program for one in mutants)
     if guest:
         selftests.provide("arm64")
-    out = out_of(environ) / "tlb"
-    machine = Machine(qemu.provide(settings.cache), build.plugin(out), out / "mutants")
-    machine.out.mkdir(parents=True, exist_ok=True)
-    builder = Observed(settings, machine, guest)
+    builder = Observed(from_environment(environ), machine, guest)
+    about.label, about.source, about.pages = builder.label, identity.origin(builder.source), builder.settings.pages
     fits, others = catalogue.fitting(mutants, builder.read, "arm64")
     by_name = {one.name: one for one, _ in fits}
-    verdicts = [Verdict(name, "does not fit", []) for name in others]
+    yield from (Verdict(name, "does not fit", []) for name in others)
     with builder.alone():
         kernel, broken = builder.make(fits)
-        verdicts += [Verdict(name, "does not build", []) for name in broken]
+        yield from (Verdict(name, "does not build", []) for name in broken)
         for one in {(one.suite, one.program, one.machine): one for one in by_name.values()}.values():
             verdict = builder.judge(one, 0)
             progress.say(f"without a mistake, {one.program or one.suite}: {verdict.state}, {verdict.seconds} s")
@@ -197,14 +209,11 @@ def sources(environ: Mapping[str, str]) -> int:
             if one.equivalent:
                 state = "silent" if verdict.state == "survived" else "wrongly " + verdict.state
                 verdict = replace(verdict, state=state, why=one.equivalent)
-            verdicts.append(verdict)
-            print(verdict.text(), flush=True)
-    return summary(verdicts, out)
+            yield verdict
 
 
-def summary(verdicts: Sequence[Verdict], out: Path) -> int:
-    """Write and print the verdicts; returns the exit status."""
-    (out / "mutants.json").write_text(json.dumps([asdict(one) for one in verdicts], indent=1) + "\n")
+def summary(verdicts: Sequence[Verdict]) -> int:
+    """Print how many verdicts there are of each kind; returns the exit status."""
     states = [one.state for one in verdicts]
     print(", ".join(f"{states.count(state)} {state}" for state in sorted(set(states))))
     if any((one.state == "survived" and not one.why) or one.state == "wrongly reported" for one in verdicts):

@@ -5,12 +5,12 @@ Boots a kernel in QEMU 10 with a plugin that models a TLB which forgets nothing:
 architecture allows a CPU to cache, until an invalidation really removes it. Without IMAGE= the kernel is built with the
 KUnit suites, and ONLY= chooses suites by a glob. With TESTS= the kernel runs selftests in place of suites. IMAGE= boots
 any arm64 kernel. If a file System.map is beside it, the report has names. COMPARE=1 boots the same kernel a second time
-at the same moment, without the plugin, and prints what the plugin costs. out/tlb/report.json has the report.
+at the same moment, without the plugin, and prints what the plugin costs. The record of the run has the report.
 Documentation/mmcheck/tlb.rst explains the rules.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,24 +18,41 @@ from typing import Any
 from ..boot import console as consoles
 from ..core import command, progress
 from ..core.errors import FAILED, PASSED, UserError
-from ..core.settings import from_environment, out_of
-from ..kernel import source, toolchain
-from ..run import kselftest, selftests
+from ..core.lock import held
+from ..core.settings import from_environment
+from ..kernel import identity, source, toolchain
+from ..run import closing, kselftest, record, selftests
+from ..run.launch import Launch
 from ..run.prepare import prepare
 from ..run.request import parse
 from . import build, cost, programs, qemu, reports, symbols
 from .boots import Machine
 
+KIND = "tlb"
+"""The kind of the records, and the folder of the last boot below O=."""
+
+CHOICE = ("ONLY", "TESTS", "IMAGE", "INITRD", "APPEND", "CPUS", "KERNEL_ARGS")
+"""The variables that choose what is booted."""
+
 KUNIT = "console=ttyAMA0 kunit.enable=1 kunit_shutdown=reboot"
 
 
-def kernel(environ: Mapping[str, str]) -> Path:
-    """The image of the KUnit kernel that the variables name, built if need be."""
+@contextlib.contextmanager
+def kernel(environ: Mapping[str, str], about: record.Record) -> Iterator[Path]:
+    """The image of the KUnit kernel that the variables name, built if need be. Other runs leave it for the block."""
     launch = prepare(parse(["build", "--arch=arm64"]), environ)
     launch.aside = True
-    if launch.run():
-        raise UserError(f"linux {launch.label} does not build: see the lines above")
-    return launch.build / "arch/arm64/boot/Image"
+    with launch.hold():
+        if launch.run():
+            raise UserError(f"linux {launch.label} does not build: see the lines above")
+        named(about, launch)
+        yield launch.build / "arch/arm64/boot/Image"
+
+
+def named(about: record.Record, launch: Launch) -> None:
+    """Note which kernel was built."""
+    about.label, about.source, about.pages = launch.label, launch.origin, launch.settings.pages
+    launch.identify(about, [])
 
 
 def text(found: Sequence[reports.Report], counts: Mapping[str, int]) -> str:
@@ -54,6 +71,8 @@ def judged(console: Path, ours: bool) -> None:
         raise UserError(f"the kernel died: {said.reason}; see {console}")
     if ours and not said.finished:
         raise UserError(f"no suite ran to its end; see {console}, or choose others by ONLY=")
+    if ours and not said.complete:
+        raise UserError(f"only {len(said.finished)} of {said.planned} suites ran to their end; see {console}")
 
 
 def only_arm64(environ: Mapping[str, str]) -> None:
@@ -79,27 +98,26 @@ def judge_variables(environ: Mapping[str, str]) -> None:
                 raise UserError(f"TESTS= runs selftests in their own machine: leave out {name}=")
 
 
-def run_programs(environ: Mapping[str, str]) -> int:
+def run_programs(environ: Mapping[str, str], recorder: record.Recorder) -> int:
     """The command with TESTS=; returns the exit status."""
-    environ = {**environ, "ARCH": "arm64"}
     settings = from_environment(environ)
-    source.judge(settings)
     selftests.provide("arm64")
     toolchain.provide(["gcc", "/usr/include/stdio.h"])
-    out = out_of(environ) / "tlb"
-    emulator, plugin = qemu.provide(settings.cache), build.plugin(out)
+    emulator, plugin = qemu.provide(settings.cache), build.plugin(settings.out / KIND)
     launch = prepare(selftests.request("arm64", "", kselftest.configuration(environ)), environ)
     words = (environ.get("APPEND") or "").split()
     session = programs.WatchedRun(launch, emulator, plugin, words)
     with session.launch.hold():
         found, counts, cases = session.watch(selftests.chosen(selftests.programs(), environ["TESTS"]))
+        named(recorder.record, launch)
+        recorder.keep(session.consoles)
     failed = [case for case in cases if case.state == "failed"]
-    result = {"counts": counts, "reports": [one.json() for one in found]}
-    (out / "report.json").write_text(json.dumps(result, indent=1) + "\n")
+    recorder.record.cases = cases
+    recorder.put({"counts": counts, "reports": [one.json() for one in found]})
     print(text(found, counts))
     for case in failed:
         progress.say(f"{case.suite}.{case.name} fails under the plugin: {(case.text or ['no message'])[0]}")
-    progress.say(f"{len(cases)} cases, {len(failed)} failed; see {session.folder} and {out / 'report.json'}")
+    progress.say(f"{len(cases)} cases, {len(failed)} failed; see {session.folder} and {recorder.folder}")
     return FAILED if failed or any(not one.why for one in found) else PASSED
 
 
@@ -107,18 +125,28 @@ def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
     only_arm64(environ)
     judge_variables(environ)
-    if environ.get("TESTS"):
-        return run_programs(environ)
-    settings = from_environment(environ, "arm64")
+    environ = {**environ, "ARCH": "arm64"}
+    settings = from_environment(environ)
     given = environ.get("IMAGE")
-    cpus = environ.get("CPUS") or "1"
     if not given:
         source.judge(settings)
+    what = environ.get("TESTS") or environ.get("ONLY") or ""
+    about = record.facts(KIND, "arm64", what, label=Path(given).name if given else "linux", arch="arm64", pages="")
+    about.source, about.emulator = f"file {given}" if given else "", "QEMU 10"
+    about.command = closing.make(KIND, environ, **{name: environ[name] for name in CHOICE if environ.get(name)})
+    with held(settings.out / "lock" / KIND, f"it uses {settings.out / KIND}"), record.kept(settings.out, about) as own:
+        status = run_programs(environ, own) if environ.get("TESTS") else run_suites(environ, own)
+        about.state = record.outcome(status)
+    return status
+
+
+def run_suites(environ: Mapping[str, str], recorder: record.Recorder) -> int:
+    """The command without TESTS=; returns the exit status."""
+    settings = from_environment(environ)
+    given = environ.get("IMAGE")
     toolchain.provide(["gcc", "/usr/include/stdio.h"])
-    emulator = qemu.provide(settings.cache)
-    out = out_of(environ) / "tlb"
-    machine = Machine(emulator, build.plugin(out), out, int(cpus))
-    image = Path(given) if given else kernel(environ)
+    emulator, out = qemu.provide(settings.cache), settings.out / KIND
+    machine = Machine(emulator, build.plugin(out), out, int(environ.get("CPUS") or "1"))
     append = f"console=ttyAMA0 panic=-1 nokaslr {environ.get('APPEND', '')}" if given else KUNIT
     if only := environ.get("ONLY"):
         append += f" kunit.filter_glob={only}"
@@ -126,19 +154,24 @@ def run(environ: Mapping[str, str]) -> int:
         append += f" {environ['APPEND']}"
     more = ["-initrd", environ["INITRD"]] if environ.get("INITRD") else []
     costs: dict[str, cost.Cost] = {}
-    with progress.Progress(f"booting {image.name} with the plugin"):
+    console = out / "console"
+    with (
+        contextlib.nullcontext(Path(given)) if given else kernel(environ, recorder.record) as image,
+        progress.Progress(f"booting {image.name} with the plugin"),
+    ):
         if environ.get("COMPARE") == "1":
             (found, counts, seconds), costs = cost.both(machine, image, append, symbols.of_kernel(image), more)
         else:
             found, counts, seconds = machine.run(image, append, symbols.of_kernel(image), more)
-    judged(out / "console", ours=not given)
+    recorder.record.version, recorder.record.compiler = identity.banner([console])
+    recorder.keep([console])
+    judged(console, ours=not given)
     result: dict[str, Any] = {"seconds": seconds, "counts": counts, "reports": [one.json() for one in found]}
-    result |= {"costs": {name: asdict(one) for name, one in costs.items()}} if costs else {}
-    (out / "report.json").write_text(json.dumps(result, indent=1) + "\n")
+    recorder.put(result | {"costs": {name: asdict(one) for name, one in costs.items()}} if costs else result)
     print(text(found, counts))
     if costs:
         print(cost.text(costs))
-    progress.say(f"{seconds} s; the console is {out / 'console'}, the report {out / 'report.json'}")
+    progress.say(f"{seconds} s; the console is {console}, the report {recorder.folder / record.FILE}")
     return FAILED if any(not one.why for one in found) else PASSED
 
 

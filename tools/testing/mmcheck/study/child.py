@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One command of this repository as a process of its own. It ends after an interrupt, and if we are killed."""
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from ..boot import boot
+from ..core import process
+from ..core.settings import PROJECT
+
+
+def follow(
+    command: Sequence[str], environ: Mapping[str, str], log: int, heard: Callable[[str], None]
+) -> tuple[int, str, int]:
+    """Run a command, write what it says to the file `log`, and pass each line to `heard`.
+
+    Returns its exit status, its last line, and the number of its process.
+    """
+    last = ""
+    with subprocess.Popen(
+        process.mortal(command),
+        cwd=PROJECT,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        process_group=0,
+    ) as child:
+        assert child.stdout
+        ended = threading.Event()
+        threading.Thread(target=_guard, args=(child, ended), daemon=True).start()
+        for line in child.stdout:
+            os.write(log, line)
+            text = line.decode(errors="replace").strip()
+            last = text or last
+            heard(text)
+        ended.set()
+        return child.wait(), last, child.pid
+
+
+def _guard(child: subprocess.Popen[bytes], ended: threading.Event) -> None:
+    """End the child after an interrupt. SIGTERM comes first, so that the child can end its own children."""
+    while not ended.wait(0.2):
+        if boot.stop.is_set():
+            child.terminate()
+            if not ended.wait(15):
+                process.end(child)
+            return
