@@ -149,7 +149,7 @@ class Recorder:
             with contextlib.suppress(FileExistsError):
                 self.folder.mkdir(parents=True)
                 break
-        self.record = record
+        self.record, self._like = record, f"*{record.id.partition('-')[2]}*"
         self._since = self._written = time.monotonic()
         record.id, record.process = self.folder.name, os.getpid()
         record.began = record.began or datetime.now(UTC).isoformat(timespec="seconds")
@@ -182,7 +182,7 @@ class Recorder:
         """The run has ended."""
         self.record.state, self.record.why = state, why
         self._write()
-        prune(self.folder.parent, self.record.name)
+        prune(self.folder.parent, self.record.name, self._like)
 
     def _write(self) -> None:
         self._written = time.monotonic()
@@ -213,10 +213,10 @@ def kept(out: Path, facts: Record, complete: Callable[[Recorder], None] = lambda
             recorder.end("none" if why else said, why)
 
 
-def every(out: Path) -> Iterator[Record]:
-    """The records below `out`, oldest first. A run whose process is gone has no verdict."""
+def every(out: Path, like: str = "*") -> Iterator[Record]:
+    """The records below `out`, oldest first. A run whose process is gone has no verdict. `like`: a glob of IDs."""
     found = []
-    for file in (out / "runs").glob(f"*/{FILE}"):
+    for file in (out / "runs").glob(f"{like}/{FILE}"):
         with contextlib.suppress(OSError, ValueError, TypeError):
             found.append(Record.of({**json.loads(file.read_text()), "id": file.parent.name}))
     for record in sorted(found, key=lambda record: (record.began, record.id)):
@@ -253,8 +253,8 @@ def data(out: Path, kind: str) -> dict[str, dict[str, Any]]:
     return {record.name: record.data for record in every(out) if record.kind == kind and record.data}
 
 
-def prune(folder: Path, name: str) -> None:
-    """Remove old records of `name`."""
-    own = [record for record in every(folder.parent) if record.name == name and record.state != "running"]
+def prune(folder: Path, name: str, like: str = "*") -> None:
+    """Remove old records of `name`; all of them have an ID that the glob `like` matches."""
+    own = [record for record in every(folder.parent, like) if record.name == name and record.state != "running"]
     for record in own[:-KEPT]:
         shutil.rmtree(folder / record.id, ignore_errors=True)
