@@ -133,4 +133,7 @@ void lmap_area_unplug(struct lmap_area *area);
 bool lmap_area_check(struct lmap_area *area, const char *when);
 bool lmap_area_check_empty(struct lmap_area *area, const char *when);
 
+void lmap_alloc_watch(struct kunit *test);
+unsigned int lmap_alloc_fail(unsigned int nth);
+
 #endif /* _ARM64_MM_TESTS_LINEAR_MAP_H */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Memory that a test plugs in, so that only the test uses this part of the
- * linear map, and a model of its entries.
+ * linear map, and a model of its entries. Allocations that fail.
  */
 
+#include <linux/kprobes.h>
 #include <linux/memblock.h>
 #include <linux/memory_hotplug.h>
 
@@ -186,4 +187,63 @@ bool lmap_area_check_empty(struct lmap_area *area, const char *when)
 		addr = got.addr + got.size;
 	}
 	return true;
+}
+
+/* Which allocation must fail, and how many allocations there were. */
+static struct {
+	struct task_struct *task;
+	unsigned int fail;
+	unsigned int nr;
+} lmap_alloc;
+
+static int lmap_alloc_enter(struct kprobe *probe, struct pt_regs *regs)
+{
+	if (current != lmap_alloc.task || ++lmap_alloc.nr != lmap_alloc.fail)
+		return 0;
+	/* Return at once, without a page. */
+	regs->regs[0] = 0;
+	instruction_pointer_set(regs, procedure_link_pointer(regs));
+	return 1;
+}
+
+NOKPROBE_SYMBOL(lmap_alloc_enter);
+
+static struct kprobe lmap_alloc_probe;
+
+static void lmap_alloc_stop(void *data)
+{
+	unregister_kprobe(&lmap_alloc_probe);
+}
+
+/**
+ * lmap_alloc_watch() - count the page allocations of this thread
+ * @test: the test, at the end of which the counting ends
+ */
+void lmap_alloc_watch(struct kunit *test)
+{
+	lmap_alloc.task = current;
+	lmap_alloc.fail = 0;
+	lmap_alloc_probe = (struct kprobe){
+		/* All ways to allocate pages end here. */
+		.symbol_name = "__alloc_frozen_pages_noprof",
+		.pre_handler = lmap_alloc_enter,
+	};
+	KUNIT_ASSERT_EQ(test, 0, register_kprobe(&lmap_alloc_probe));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, lmap_alloc_stop,
+							   NULL));
+}
+
+/**
+ * lmap_alloc_fail() - let one allocation of this thread fail
+ * @nth: 1 is the next allocation, 0 is none
+ *
+ * Return: the number of allocations since the last call.
+ */
+unsigned int lmap_alloc_fail(unsigned int nth)
+{
+	unsigned int nr = lmap_alloc.nr;
+
+	lmap_alloc.nr = 0;
+	WRITE_ONCE(lmap_alloc.fail, nth);
+	return nr;
 }

@@ -17,7 +17,6 @@
  * pages of the memory, apart from their allocation.
  */
 
-#include <linux/kprobes.h>
 #include <linux/memblock.h>
 #include <linux/memory.h>
 #include <linux/memory_hotplug.h>
@@ -80,33 +79,6 @@ static void arch_add_memory_mapped(struct kunit *test)
 	lmap_area_check_empty(&area, "unplugged");
 }
 
-/* Which allocation must fail, and how many allocations there were. */
-static struct {
-	struct task_struct *task;
-	unsigned int fail;
-	unsigned int nr;
-} plug_alloc;
-
-static int plug_alloc_fail(struct kprobe *probe, struct pt_regs *regs)
-{
-	if (current != plug_alloc.task ||
-	    ++plug_alloc.nr != plug_alloc.fail)
-		return 0;
-	/* Return at once, without a page. */
-	regs->regs[0] = 0;
-	instruction_pointer_set(regs, procedure_link_pointer(regs));
-	return 1;
-}
-
-NOKPROBE_SYMBOL(plug_alloc_fail);
-
-static struct kprobe plug_probe;
-
-static void plug_probe_off(void *data)
-{
-	unregister_kprobe(&plug_probe);
-}
-
 /*
  * More allocations than a section needs: at most 64 tables, and its struct pages.
  */
@@ -121,7 +93,7 @@ static void plug_probe_off(void *data)
 static void arch_add_memory_no_memory(struct kunit *test)
 {
 	struct lmap_area area;
-	unsigned int failed = 0, i;
+	unsigned int failed = 0, allocations, i;
 	int err = -ENOMEM;
 
 #ifndef PGTABLE_KUNIT_HAS_TABLES_FAIL
@@ -129,20 +101,11 @@ static void arch_add_memory_no_memory(struct kunit *test)
 #endif
 
 	lmap_area_init(&area, test, BIT(SECTION_SIZE_BITS));
-	plug_alloc.task = current;
-	plug_probe = (struct kprobe){
-		/* All ways to allocate pages end here. */
-		.symbol_name = "__alloc_frozen_pages_noprof",
-		.pre_handler = plug_alloc_fail,
-	};
-	KUNIT_ASSERT_EQ(test, 0, register_kprobe(&plug_probe));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, plug_probe_off,
-							   NULL));
+	lmap_alloc_watch(test);
 	for (i = 1; i < PLUG_ALLOCATIONS; i++) {
-		plug_alloc.nr = 0;
-		WRITE_ONCE(plug_alloc.fail, i);
+		lmap_alloc_fail(i);
 		err = lmap_area_plug(&area);
-		WRITE_ONCE(plug_alloc.fail, 0);
+		allocations = lmap_alloc_fail(0);
 		if (err) {
 			failed++;
 			KUNIT_EXPECT_EQ_MSG(test, err, -ENOMEM, "allocation %u", i);
@@ -151,7 +114,7 @@ static void arch_add_memory_no_memory(struct kunit *test)
 			lmap_area_unplug(&area);
 		}
 		if (!lmap_area_check_empty(&area, err ? "failed" : "unplugged") ||
-		    plug_alloc.nr < i)
+		    allocations < i)
 			break;
 	}
 	KUNIT_EXPECT_EQ_MSG(test, err, 0, "with %u allocations", i);

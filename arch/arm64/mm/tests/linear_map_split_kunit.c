@@ -23,6 +23,8 @@
 #include <linux/kernel.h>
 #include <linux/mm.h>
 #include <linux/set_memory.h>
+#include <linux/uaccess.h>
+#include <asm/tlbflush.h>
 
 #include "linear_map.h"
 
@@ -155,6 +157,136 @@ static void set_memory_valid_part_of_invalid(struct kunit *test)
 	lmap_area_unplug(&area);
 }
 
+/* A call of set_memory_valid() for two pages, of two blocks. */
+struct split_call {
+	unsigned long start;
+	int err;
+};
+
+static void split_hide_two(void *data)
+{
+	struct split_call *call = data;
+
+	call->err = set_memory_valid(call->start, 2, false);
+}
+
+/*
+ * The ends of a range are in two blocks: each needs a table, and so does the
+ * larger block around them. No memory is left for one of the tables. The call
+ * returns -ENOMEM, changes no permission, and leaves a map in which each page
+ * has its address: the blocks that it had split before stay split, in whole
+ * contiguous blocks. The next call completes the split [linear map 34].
+ *
+ *	 2M        2M        2M
+ *	|---------|---------|---------|	fails: blocks that are not contiguous
+ *	|-----xxxx|---------|---------|	or contiguous pages up to the first end
+ *	         ^ range ^
+ */
+static void set_memory_valid_no_memory(struct kunit *test)
+{
+	unsigned int failed = 0, nth;
+	struct lmap_area area;
+
+	if (lmap_by_pages())
+		kunit_skip(test, "single pages map the memory");
+	lmap_alloc_watch(test);
+	for (nth = 1; nth < 8; nth++) {
+		struct split_call call = {};
+		unsigned int first_end, tables;
+
+		lmap_area_init(&area, test, lmap_area_large());
+		/* A table for the entry around both blocks, if there is one. */
+		first_end = area.size >= PUD_SIZE && pud_sect_supported() ? 2 : 1;
+		KUNIT_ASSERT_EQ(test, 0, lmap_area_plug(&area));
+		call.start = area.virt + PMD_SIZE - PAGE_SIZE;
+		lmap_alloc_fail(nth);
+		if (pgtable_kunit_count_warnings(test, split_hide_two, &call) < 0) {
+			lmap_alloc_fail(0);
+			lmap_area_unplug(&area);
+			kunit_skip(test, "no kunit_warning_suppress()");
+		}
+		tables = lmap_alloc_fail(0);
+		if (!call.err) {
+			KUNIT_EXPECT_EQ_MSG(test, tables, first_end + 1,
+					    "tables that the split needs");
+			lmap_area_unplug(&area);
+			break;
+		}
+		failed++;
+		KUNIT_EXPECT_EQ(test, call.err, -ENOMEM);
+		if (nth > first_end)
+			area.cut[area.nr_cuts++] = call.start;
+		else if (nth == first_end)
+			area.cut[area.nr_cuts++] = area.virt + PMD_SIZE;
+		lmap_area_check(&area, "without memory");
+
+		area.nr_cuts = 0;
+		split_cut(&area, call.start, 2 * PAGE_SIZE);
+		split_change(&area, call.start, 2 * PAGE_SIZE, false);
+		area.invalid = call.start;
+		area.invalid_end = call.start + 2 * PAGE_SIZE;
+		lmap_area_check(&area, "with memory again");
+		lmap_area_unplug(&area);
+		lmap_area_check_empty(&area, "unplugged");
+	}
+	PGTABLE_KUNIT_DID(test, failed, "failed allocations");
+	KUNIT_EXPECT_EQ(test, failed, nth - 1);
+}
+
+/* Pages of one block of the booted map, or of two. */
+#define LIVE_ORDER	min_t(unsigned int, PMD_ORDER + 1, MAX_PAGE_ORDER)
+#define LIVE_MOST	SZ_64M
+
+static u64 live_tag(unsigned long i)
+{
+	return (i << 16) + 0x1234;
+}
+
+/*
+ * Pages of memory in use become inaccessible, and accessible again: at the ends
+ * of contiguous blocks and in the middle. After each change all other pages of
+ * the block have their content, which the CPU reads through entries that have
+ * just been split.
+ */
+static void set_direct_map_live_block(struct kunit *test)
+{
+	unsigned long nr = BIT(LIVE_ORDER), hide[] = {
+		0, 1, CONT_PTES - 1, nr / 2 + 1, nr - 1,
+	};
+	unsigned long entries = 0, old_size = 0, wrong = 0;
+	struct page *page;
+
+	if (nr * PAGE_SIZE > LIVE_MOST)
+		kunit_skip(test, "a block is too large for this machine");
+	page = alloc_pages(GFP_KERNEL, LIVE_ORDER);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	for (unsigned long i = 0; i < nr; i++)
+		WRITE_ONCE(*(u64 *)page_address(page + i), live_tag(i));
+	for (unsigned int h = 0; h < ARRAY_SIZE(hide); h++) {
+		unsigned long addr = (unsigned long)page_address(page + hide[h]);
+
+		old_size = max(old_size, lmap_leaf(&init_mm, addr).size);
+		KUNIT_EXPECT_EQ(test, 0, set_direct_map_invalid_noflush(page + hide[h]));
+		flush_tlb_kernel_range(addr, addr + PAGE_SIZE);
+		KUNIT_EXPECT_EQ(test, lmap_leaf(&init_mm, addr).size, PAGE_SIZE);
+		for (unsigned long i = 0; i < nr; i++) {
+			u64 got = 0;
+
+			if (copy_from_kernel_nofault(&got, page_address(page + i),
+						     sizeof(got)))
+				got = 0;
+			wrong += got != (i == hide[h] ? 0 : live_tag(i));
+			entries++;
+		}
+		KUNIT_EXPECT_EQ(test, 0, set_direct_map_default_noflush(page + hide[h]));
+		wrong += READ_ONCE(*(u64 *)addr) != live_tag(hide[h]);
+	}
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+	kunit_info(test, "the largest entry had %lu bytes\n", old_size);
+	__free_pages(page, LIVE_ORDER);
+	PGTABLE_KUNIT_DID(test, entries, "pages read");
+}
+
 static int linear_map_split_init(struct kunit *test)
 {
 	if (!can_set_direct_map())
@@ -166,6 +298,8 @@ static struct kunit_case linear_map_split_cases[] = {
 	KUNIT_CASE_PARAM(set_memory_valid_range, split_gen_params),
 	KUNIT_CASE_PARAM(set_memory_valid_large_range, split_large_gen_params),
 	KUNIT_CASE(set_memory_valid_part_of_invalid),
+	KUNIT_CASE(set_memory_valid_no_memory),
+	KUNIT_CASE(set_direct_map_live_block),
 	{}
 };
 

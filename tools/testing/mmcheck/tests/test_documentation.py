@@ -44,6 +44,8 @@ ELSEWHERE = {
     "pte_walker": "the hardware's part in single entries",
     "rmap_id": "a library of this project, which no kernel calls",
     "rmap_id_collision": "a library of this project, which no kernel calls",
+    "vmap_area": "mappings of the kernel, which is no batch of a folio",
+    "vmap_block": "mappings of the kernel, which is no batch of a folio",
 }
 """Suites of which no case has to stand among the contracts of batches, and why."""
 
