@@ -13,7 +13,8 @@ The verdict is about the mutants that fit this version of the kernel (see mutant
 
 `make functions KERNEL=7.3` reads source text only. It prints a summary and what is not tested, and writes the table
 below O=. Documentation/mmcheck/ has these tables for some kernels. `python3 -m mmcheck.study.functions` in
-tools/testing gives the functions of these tables their present verdicts; with the path of another table it does it for that one.
+tools/testing gives the functions of these tables their present verdicts; with the path of another table it does it for
+that one.
 """
 
 import fnmatch
