@@ -16,7 +16,6 @@
  */
 
 #include <kunit/test.h>
-#include <linux/huge_mm.h>
 #include <linux/mm.h>
 #include <linux/pgtable.h>
 

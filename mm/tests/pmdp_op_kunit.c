@@ -22,7 +22,6 @@
 #include <asm/pgalloc.h>
 #include <asm/tlb.h>
 #include <kunit/test.h>
-#include <linux/huge_mm.h>
 #include <linux/mm.h>
 #include <linux/pgtable.h>
 #include <linux/sched/mm.h>
