@@ -8,7 +8,7 @@ export KERNEL KDIR PATCH INSTALL ARCH PAGES O TARGETS TESTS SUITE HOST STRICT KE
 export VERSION DRY_RUN CASE GDB GDB_ARGS BASELINE GOOD BAD SERIES SEED SECONDS AUDIT
 
 VERBS := kselftest matrix bisect radar walk audit debug tlb tlb-mutants bundle doctor completion results compare baseline report kcidb \
-	mutants known-issues patches patterns coverage bench bench-compare bench-launcher graft ungraft series \
+	mutants known-issues patches patterns functions coverage bench bench-compare bench-launcher graft ungraft series \
 	check check-host check-report report-pictures release htmldocs
 
 help:

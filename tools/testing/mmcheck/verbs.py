@@ -176,6 +176,13 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "--kernel 7.3 --other 6.12",
             {"ONLY": "print only the candidates with this verdict: shown, open, refuted or new"},
         ),
+        "functions": Verb(
+            "the functions for ranges of entries and large folios: which of them do the tests prove?",
+            "study.functions",
+            f"{KERNEL} ONLY",
+            "--kernel 7.3",
+            {"ONLY": "a glob of the verdicts to list: tested, named or not (not)"},
+        ),
         "coverage": Verb(
             "lines and branches of the code under test that the suites run", "study.coverage", KERNEL, "--arch arm64"
         ),

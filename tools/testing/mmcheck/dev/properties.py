@@ -43,6 +43,9 @@ suite is named `suite.case`, a case of a selftest `fixture.case`.
 If the usual kernel skips a case, its row says where the case runs. `check` and `matrix` are `make check` and `make
 matrix`; the words after them name a cell: kernel, architecture, page size, flavour.
 tools/testing/mmcheck/run/skips.toml lists what each cell skips. Any other skip fails the cell.
+
+Documentation/mmcheck/functions-7.3.tsv and functions-6.12.tsv list the kernel's functions instead: for each function
+for ranges of entries or large folios, whether a test notices a mistake in it. `make functions` does it for any kernel.
 """
 
 STATES = {

@@ -86,10 +86,14 @@ def load(folder: Path) -> list[Mutant]:
 
 def misfits(tree: Path, table: Path = MISFITS) -> list[str]:
     """The names of the mutants that, as `table` says, do not fit the version of the kernel in `tree`."""
+    return list(tomllib.loads(table.read_text()).get(version(tree), []))
+
+
+def version(tree: Path) -> str:
+    """The first two numbers of the version of a kernel tree."""
     head = (tree / "Makefile").read_text()
-    version = [re.search(rf"^{name} = (\d+)$", head, re.MULTILINE) for name in ("VERSION", "PATCHLEVEL")]
-    kernel = ".".join(match[1] for match in version if match)
-    return list(tomllib.loads(table.read_text()).get(kernel, []))
+    numbers = [re.search(rf"^{name} = (\d+)$", head, re.MULTILINE) for name in ("VERSION", "PATCHLEVEL")]
+    return ".".join(match[1] for match in numbers if match)
 
 
 def hints(folder: Path) -> list[tuple[tuple[str, str], str, str]]:

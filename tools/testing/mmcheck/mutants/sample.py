@@ -23,7 +23,7 @@ FOLDER = catalogue.FOLDER / "generated"
 SEED = 19
 SAMPLE = 300
 
-_NAME = re.compile(r"(?:boundary|constant|drop_call|drop_merge|level|negate|swap)_(\w+)_[0-9a-f]{6}")
+NAME = re.compile(r"(?:boundary|constant|drop_call|drop_merge|level|negate|swap)_(\w+)_[0-9a-f]{6}")
 
 
 def draw(mutants: Sequence[Mutant], count: int = SAMPLE, seed: int = SEED) -> list[Mutant]:
@@ -85,7 +85,7 @@ def noticed(folder: Path = FOLDER) -> Iterator[tuple[str, str]]:
     """For each mutant that was noticed, as recorded: its function, and the suite or selftest that noticed it."""
     for path in sorted(folder.glob("*.json")):
         for name, (_, where) in json.loads(path.read_text())["verdicts"].items():
-            if where and (match := _NAME.fullmatch(name)):
+            if where and (match := NAME.fullmatch(name)):
                 yield match[1], where.partition(".")[0]
 
 

@@ -41,9 +41,12 @@ ELSEWHERE = {
     "mm_audit": "the auditor of this project, which no kernel calls",
     "napot_pte": "entries of hugetlb, which is no batch of a folio",
     "pgtable_probe": "whether the suites know what the kernel has",
+    "pmd_leaf": "single entries of huge pages",
+    "pmdp_op": "single entries of huge pages",
     "pte_walker": "the hardware's part in single entries",
     "rmap_id": "a library of this project, which no kernel calls",
     "rmap_id_collision": "a library of this project, which no kernel calls",
+    "softleaf": "single entries that are not present",
     "vmap_area": "mappings of the kernel, which is no batch of a folio",
     "vmap_block": "mappings of the kernel, which is no batch of a folio",
 }

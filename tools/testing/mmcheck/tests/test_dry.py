@@ -70,6 +70,7 @@ SAYS = {
     "known-issues --only 13": r"^patch +known issues 13 .*" + KUNIT + r".*/out/tree/6\.12\.1-1\+fixed",
     "patches --only 13 --from 'A <a@example.org>'": r"^mail +1 patches .*^patch .*" + KUNIT,
     "patterns": "only reads",
+    "functions": r"^write +.*/out/functions-6\.12\.tsv",
     "coverage --arch arm64": r"/out/tree/6\.12\.1-1\+coverage, .*(^boot +qemu-system-aarch64 .*){2}^run +lcov ",
     "bench --only folio_bench": KUNIT + r".*^boot +qemu-system-aarch64 .*folio_bench",
     "bench-compare --a {home}/out --b {home}/out": "only reads",
