@@ -19,6 +19,9 @@
  * Does not prove: anything of a stale translation that a TLB has dropped by
  * chance. An emulated TLB ignores the contiguous bit and the level of an
  * invalidation (`make tlb` does not).
+ * The kernel unfolds a block before it changes one page, and the invalidation
+ * for this hides a missing one for the page. The test notices if both are
+ * missing.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=tlb_stale
  */
