@@ -97,7 +97,7 @@ COMMANDS = {
     "mutants": Command("mutants --arch arm64 --jobs 2", 1),
     "kill-matrix": Command("mutants --arch arm64 --jobs 2 --matrix 1"),
     "known-issues": Command("known-issues", 1),
-    "patches": Command("patches --from 'A <a@example.org>'", 1),
+    "patches": Command("patches --only 99 --from 'A <a@example.org>'", 1),
     "patterns": Command("patterns", 0, {"ONLY": "new"}),
     "coverage": Command("coverage"),
     "bench": Command("bench --only folio_bench", 0, {"KDIR": ""}),
