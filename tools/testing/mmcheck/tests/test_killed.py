@@ -173,6 +173,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         git(past, "commit", "-q", "-m", f"change {number}")
     (tmp_path / "fix.patch").write_text(FIX)
     (tmp_path / "issue.patch").write_text(f"Subject: [PATCH] mm: x\n\nIt is wrong.\n\n---\n{stand_ins.PATCH}")
+    (tmp_path / ".gitconfig").write_text("[user]\n\tname = Jane Doe\n\temail = jane@example.org\n")
     (tmp_path / "sitecustomize.py").write_text(SETUP)
     (tmp_path / "table.toml").write_text('[[cells]]\narches = ["arm64"]\n[[cells]]\narches = ["x86_64"]\n')
     (tmp_path / "mutants").mkdir()
