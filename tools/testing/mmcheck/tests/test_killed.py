@@ -97,7 +97,7 @@ COMMANDS = {
     "mutants": Command("mutants --arch arm64 --jobs 2", 1),
     "kill-matrix": Command("mutants --arch arm64 --jobs 2 --matrix 1"),
     "known-issues": Command("known-issues", 1),
-    "patches": Command("patches --from 'A <a@example.org>'", 1),
+    "patches": Command("patches --only 99 --from 'A <a@example.org>'", 1),
     "patterns": Command("patterns", 0, {"ONLY": "new"}),
     "coverage": Command("coverage"),
     "bench": Command("bench --only folio_bench", 0, {"KDIR": ""}),
@@ -173,6 +173,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         git(past, "commit", "-q", "-m", f"change {number}")
     (tmp_path / "fix.patch").write_text(FIX)
     (tmp_path / "issue.patch").write_text(f"Subject: [PATCH] mm: x\n\nIt is wrong.\n\n---\n{stand_ins.PATCH}")
+    (tmp_path / ".gitconfig").write_text("[user]\n\tname = Jane Doe\n\temail = jane@example.org\n")
     (tmp_path / "sitecustomize.py").write_text(SETUP)
     (tmp_path / "table.toml").write_text('[[cells]]\narches = ["arm64"]\n[[cells]]\narches = ["x86_64"]\n')
     (tmp_path / "mutants").mkdir()
