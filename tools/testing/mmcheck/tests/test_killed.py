@@ -158,10 +158,13 @@ def environment(tmp_path: Path) -> dict[str, str]:
         stand_ins.install(tmp_path / "bin" / name, stand_ins.LCOV)
     for name in stand_ins.GUEST:
         (tmp_path / ".cache/mmcheck/guest/arm64" / name).mkdir(parents=True)
-    code = "".join(text for name, text in stand_ins.mutated(package).items() if name.startswith("mm/"))
     for kernel in ("6.12.1-1", "7.3.1-1"):
-        shutil.copytree(tree, tmp_path / f".cache/mmcheck/src/linux-{kernel}")
-        (tmp_path / f".cache/mmcheck/src/linux-{kernel}/mm/memory.c").write_text(code)
+        packaged = tmp_path / f".cache/mmcheck/src/linux-{kernel}"
+        shutil.copytree(tree, packaged)
+        for name, text in stand_ins.mutated(package).items():
+            (packaged / name).parent.mkdir(parents=True, exist_ok=True)
+            with (packaged / name).open("a") as code:
+                code.write(text)
     past = fake_tree(tmp_path / "history")
     (past / "tools/testing/kunit/kunit.py").write_text(KUNIT_PY)
     (past / "Makefile").write_text(stand_ins.MAKEFILE)
