@@ -158,10 +158,12 @@ def environment(tmp_path: Path) -> dict[str, str]:
         stand_ins.install(tmp_path / "bin" / name, stand_ins.LCOV)
     for name in stand_ins.GUEST:
         (tmp_path / ".cache/mmcheck/guest/arm64" / name).mkdir(parents=True)
+    # The code that the counters of bench change.
+    shutil.copytree(package / "mmcheck/mutants/counters", tmp_path / "counted/mmcheck/mutants")
     for kernel in ("6.12.1-1", "7.3.1-1"):
         packaged = tmp_path / f".cache/mmcheck/src/linux-{kernel}"
         shutil.copytree(tree, packaged)
-        for name, text in stand_ins.mutated(package).items():
+        for name, text in stand_ins.mutated(tmp_path / "counted").items():
             (packaged / name).parent.mkdir(parents=True, exist_ok=True)
             with (packaged / name).open("a") as code:
                 code.write(text)
