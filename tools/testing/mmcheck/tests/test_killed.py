@@ -100,6 +100,7 @@ COMMANDS = {
     "patches": Command("patches --only 99 --from 'A <a@example.org>'", 1),
     "patterns": Command("patterns", 0, {"ONLY": "new"}),
     "coverage": Command("coverage"),
+    "functions": Command("functions"),
     "bench": Command("bench --only folio_bench", 0, {"KDIR": ""}),
     "bench-compare": Command("bench-compare --a {out} --b {out}"),
     "series": Command("series"),
