@@ -61,8 +61,8 @@ static unsigned long huge_unit(unsigned long size)
  * Compare the entries of an area of vmalloc_huge() with the pages that the area
  * has. Returns how many large entries and blocks there are.
  */
-static unsigned long huge_check(struct kunit *test, struct vm_struct *vm,
-				unsigned long unit)
+static unsigned long vmalloc_huge_check(struct kunit *test, struct vm_struct *vm,
+					unsigned long unit)
 {
 	unsigned long units = 0, nr = unit / PAGE_SIZE;
 
@@ -108,7 +108,7 @@ static void vmalloc_huge_size(struct kunit *test)
 
 	start = (unsigned long)mem;
 	end = start + (unsigned long)vm->nr_pages * PAGE_SIZE;
-	units = huge_check(test, vm, unit);
+	units = vmalloc_huge_check(test, vm, unit);
 	if (unit == PMD_SIZE || (unit == CONT_PTE_SIZE && VMAP_BLOCK_CONT))
 		KUNIT_EXPECT_EQ(test, units, (end - start) / unit);
 	else

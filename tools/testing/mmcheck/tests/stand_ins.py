@@ -282,6 +282,8 @@ def programs(listing: str, bad: bool) -> Iterator[str]:
         yield f"[    1.0] # selftests: mm: {name}"
         for number, case in enumerate([case for case in cases if case != "-r"] or every, 1):
             assert case in every, case
+            if bad:
+                yield f"[    1.1] # {name}.c:1:{case.rpartition('.')[2]}:Expected 1 (1) == 2 (2)"
             yield f"[    1.1] {'not ok' if bad else 'ok'} {number} {case}"
             bad = False
         yield f"[    1.2] ok {place} selftests: mm: {name}"
