@@ -242,8 +242,9 @@ static const struct huge_op huge_ops[] = {
 	HUGE_OP(pmdp_set_wrprotect, PROTECTED, NOTHING, NEVER, 0),
 	HUGE_OP(pmdp_test_and_clear_young, OLD, WAS_YOUNG, NEVER, 0),
 	HUGE_OP(pmdp_clear_flush_young, OLD, WAS_YOUNG, IF_YOUNG, 0),
+	/* s390 calls pmd_mkdirty(), which adds the soft-dirty bit too. */
 	HUGE_OP(pmdp_set_access_flags, ENTRY, CHANGED, ANY,
-		HUGE_YOUNG | HUGE_DIRTY | HUGE_WRITE),
+		HUGE_YOUNG | HUGE_DIRTY | HUGE_WRITE | HUGE_SOFT),
 	HUGE_OP(pmdp_invalidate, HIDDEN, BEFORE, ALWAYS, 0),
 	HUGE_OP(pmdp_invalidate_ad, HIDDEN, BEFORE, ANY, 0),
 #ifdef pmdp_establish
