@@ -217,7 +217,7 @@ static void lmap_alloc_stop(void *data)
 
 /**
  * lmap_alloc_watch() - count the page allocations of this thread
- * @test: the test, at the end of which the counting ends
+ * @test: the test; the counting ends when this test ends
  */
 void lmap_alloc_watch(struct kunit *test)
 {
