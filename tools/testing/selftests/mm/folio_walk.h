@@ -48,6 +48,7 @@ enum walk_flags {
 	PINNED = 1 << 13,	/* must keep its frame, struct walk_page.pfn */
 	INHERITED = 1 << 14,	/* from fork(), and not written to since then */
 	MOVED = 1 << 15,	/* by mremap() */
+	SOFT = 1 << 16,		/* written to since soft-dirty bits were cleared */
 	UFFD = MISS | WPREG | ASYNC | WP,
 };
 
@@ -55,7 +56,7 @@ struct walk_page {
 	uint64_t val;		/* what the page contains; 0 stands for zeros */
 	uint64_t pfn;
 	uint32_t off;		/* page of the object */
-	uint16_t flags;
+	uint32_t flags;
 	uint8_t kind;
 	uint8_t prot;
 	int8_t obj;
@@ -237,9 +238,11 @@ void walk_seed(uint64_t seed);
 uint64_t m_val(const struct walk_page *p);
 bool m_beyond(const struct walk_page *p);
 bool m_unsure(const struct walk_page *p);
+bool m_soft_dirty(const struct walk_page *p);
 int m_signal(const struct walk_page *p, bool write);
 void m_write(struct walk_page *p, uint64_t val);
 void m_zap(struct walk_page *p);
+void m_drop(struct walk_page *p);
 void m_fork(int parent, int child);
 void m_truncate(int obj, uint32_t size);
 void m_own(struct walk_page *p);

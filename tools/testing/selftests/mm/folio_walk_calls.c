@@ -297,7 +297,7 @@ static void model_zap(const struct walk_step *s, long result)
 	(void)result;
 	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
 		if (p->kind != SHARED)
-			m_zap(p);
+			m_drop(p);
 }
 
 /* madvise(2), MADV_FREE: the old content or zeros, until the next write. */
@@ -322,16 +322,19 @@ static void model_guard(const struct walk_step *s, long result)
 	}
 }
 
+/* Known issue 36: on protected pages of a memory file, MADV_GUARD_INSTALL never returns. */
 static bool valid_guard(const struct walk_step *s)
 {
-	return has(HAS_FILE_GUARD) || ALL(p->kind == ANON);
+	if (!has(HAS_FILE_GUARD))
+		return ALL(p->kind == ANON);
+	return !walk_has(36) || ALL(p->kind == ANON || !(p->flags & WP));
 }
 
 static void model_flag(const struct walk_step *s, long result)
 {
 	static const struct {
 		int advice;
-		uint16_t set, clear;
+		uint32_t set, clear;
 	} effect[] = {
 		{ MADV_DONTFORK, NOFORK, 0 },	{ MADV_DOFORK, 0, NOFORK },
 		{ MADV_WIPEONFORK, WIPE, 0 },	{ MADV_KEEPONFORK, 0, WIPE },
@@ -480,6 +483,16 @@ static bool valid_thp(const struct walk_step *s)
 static void draw_refs(struct walk_step *s)
 {
 	s->x = has(HAS_SOFT_DIRTY) && walk_below(2) ? 4 : 1;
+}
+
+/* soft-dirty.rst: 4 clears the bits of the whole process. */
+static void model_refs(const struct walk_step *s, long result)
+{
+	uint32_t i;
+
+	(void)result;
+	for (i = 0; s->x == 4 && i < WALK_PAGES; i++)
+		page_of(s->proc, i)->flags &= ~SOFT;
 }
 
 static void draw_reclaim(struct walk_step *s)

@@ -132,6 +132,8 @@ static const char *broken(struct walk_page *p, uint64_t e)
 	/* userfaultfd(2), ioctl_userfaultfd(2): the bit stays until a call or a write clears it. */
 	if (!(p->flags & WP) != !(e & PM_UFFD_WP))
 		return p->flags & WP ? "uffd-wp-lost" : "uffd-wp-unasked";
+	if (has(HAS_SOFT_DIRTY) && m_soft_dirty(p) && there && !(e & PM_SOFT_DIRTY))
+		return "soft-dirty-lost";
 	if (p->flags & GUARD && e & PM_PRESENT)
 		return "guard-present";
 	if (has(HAS_GUARD_BIT) && !(p->flags & GUARD) != !(e & PM_GUARD))

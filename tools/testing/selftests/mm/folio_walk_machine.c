@@ -232,6 +232,9 @@ static void probe_memory(void)
 	uint64_t entry = 0;
 
 	memset(p, 1, 2 * walk_psize);
+	/* New memory is soft-dirty, if the kernel has such a bit. */
+	if (pread(map, &entry, 8, (uintptr_t)p / walk_psize * 8) == 8)
+		set(HAS_SOFT_DIRTY, entry & PM_SOFT_DIRTY);
 	set(HAS_SCAN, ioctl(map, PAGEMAP_SCAN, &arg) >= 0);
 	set(HAS_GUARD, !madvise(p, walk_psize, MADV_GUARD_INSTALL));
 	if (pread(map, &entry, 8, (uintptr_t)p / walk_psize * 8) == 8)

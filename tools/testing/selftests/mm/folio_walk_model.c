@@ -79,7 +79,7 @@ void m_write(struct walk_page *p, uint64_t val)
 		walk->object[p->obj].val[p->off] = val;
 	} else {
 		p->val = val;
-		p->flags |= OWN;
+		p->flags |= OWN | SOFT;
 		p->flags &= ~(LAZY | INHERITED);
 	}
 	if (p->flags & ASYNC)
@@ -95,11 +95,33 @@ void m_own(struct walk_page *p)
 	}
 }
 
-/* madvise(2), MADV_DONTNEED: zeros or the file again. Guards stay. */
+/* Anonymous memory again: zeros, without protection. Guards stay. */
 void m_zap(struct walk_page *p)
 {
-	p->flags &= ~(OWN | LAZY | WP | PINNED | INHERITED);
+	p->flags &= ~(OWN | LAZY | WP | PINNED | INHERITED | SOFT);
 	p->val = 0;
+}
+
+/*
+ * madvise(2), MADV_DONTNEED: zeros or the file again. ioctl_userfaultfd(2): the
+ * protection of a page of a file stays when its entry is removed.
+ */
+void m_drop(struct walk_page *p)
+{
+	uint32_t wp = p->kind >= PRIVATE ? p->flags & WP : 0;
+
+	m_zap(p);
+	p->flags |= wp;
+}
+
+/*
+ * soft-dirty.rst: a page that was written to since the bits were cleared is
+ * soft-dirty. Known issue 31: KSM drops the bit.
+ */
+bool m_soft_dirty(const struct walk_page *p)
+{
+	return p->flags & SOFT && p->kind == ANON && !(p->flags & (LAZY | HUGETLB)) &&
+	       !(p->flags & MERGE && walk_has(31));
 }
 
 /*
@@ -121,7 +143,7 @@ void m_fork(int parent, int child)
 			m_zap(p);
 			p->flags &= ~GUARD;
 		}
-		p->flags &= ~(LOCKED | ONFAULT | UFFD | PINNED);
+		p->flags &= ~(LOCKED | ONFAULT | UFFD | PINNED | SOFT);
 		p->flags |= INHERITED;
 	}
 }
@@ -141,7 +163,7 @@ void m_truncate(int obj, uint32_t size)
 			struct walk_page *p = page_of(proc, i);
 
 			if (p->kind >= PRIVATE && p->obj == obj && p->off >= size)
-				m_zap(p);
+				m_drop(p);
 		}
 	}
 }
@@ -149,7 +171,7 @@ void m_truncate(int obj, uint32_t size)
 /* Whether the model has no reason to see two mappings in a range. */
 bool m_one_vma(int proc, uint32_t at, uint32_t len)
 {
-	const uint16_t same = (uint16_t)~(OWN | LAZY | GUARD | WP | PINNED | INHERITED | MOVED);
+	const uint32_t same = ~(OWN | LAZY | GUARD | WP | PINNED | INHERITED | MOVED | SOFT);
 	const struct walk_page *first = page_of(proc, at);
 	uint32_t i;
 

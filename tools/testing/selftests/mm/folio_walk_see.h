@@ -12,6 +12,7 @@
 #define PM_GUARD BITS(58)
 #define PM_UFFD_WP BITS(57)
 #define PM_EXCLUSIVE BITS(56)
+#define PM_SOFT_DIRTY BITS(55)
 #define PM_PFN ((1ULL << 55) - 1)
 
 int walk_pagemap(int proc);

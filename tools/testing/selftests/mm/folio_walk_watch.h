@@ -3,8 +3,8 @@
 #ifndef FOLIO_WALK_WATCH_H
 #define FOLIO_WALK_WATCH_H
 
-/* Lazily freed pages lose the protection with their content, so leave them alone. */
 /*
+ * Lazily freed pages lose the protection with their content, so leave them alone.
  * Known issue 31: a page that KSM merges loses its protection by userfaultfd.
  */
 static bool valid_register(const struct walk_step *s)
@@ -12,6 +12,14 @@ static bool valid_register(const struct walk_step *s)
 	bool merge = !walk_has(31) || !(walk_calls[s->call].arg & (WPREG | ASYNC));
 
 	return ALL(!(p->flags & (LAZY | PINNED))) && (merge || ALL(!(p->flags & MERGE)));
+}
+
+/* ioctl_userfaultfd(2): only the asynchronous mode protects pages of any file. */
+static bool valid_register_file(const struct walk_step *s)
+{
+	bool any = walk_calls[s->call].arg & ASYNC;
+
+	return ALL(!(p->flags & PINNED) && (any || walk->object[p->obj].shmem));
 }
 
 static bool valid_mergeable(const struct walk_step *s)
@@ -55,10 +63,10 @@ static bool valid_copy(const struct walk_step *s)
 				   (!s->x || p->flags & WPREG));
 }
 
-/* UFFDIO_ZEROPAGE finds that a protected page exists, which UFFDIO_COPY does not. */
+/* Known issue 39: UFFDIO_ZEROPAGE says that a missing page exists if it is protected. */
 static bool valid_zero(const struct walk_step *s)
 {
-	return valid_copy(s) && ALL(!(p->flags & WP));
+	return valid_copy(s) && (!walk_has(39) || ALL(!(p->flags & WP)));
 }
 
 static void draw_zero(struct walk_step *s)
