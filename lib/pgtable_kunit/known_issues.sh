@@ -139,6 +139,8 @@ issue 38 '' 'mm/userfaultfd.c mm/khugepaged.c' 'mfill_atomic_pte_poison(' \
 	'if (unlikely(vma->anon_vma || userfaultfd_wp(vma))) { skipped_uffd = true;'
 issue 39 '' mm/userfaultfd.c 'mfill_atomic_pte_zeropage(' \
 	'ret = -EEXIST; if (!pte_none(ptep_get(dst_pte))) goto out_unlock; set_pte_at(dst_vma->vm_mm, dst_addr, dst_pte, _dst_pte); /* No need to invalidate'
+issue 40 '' mm/memory.c 'wp_page_copy(' \
+	'if (unlikely(unshare)) { if (pte_soft_dirty(vmf->orig_pte)) entry = pte_mksoft_dirty(entry);'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

@@ -84,13 +84,13 @@ struct walk_step {
 	uint8_t prot;
 	uint64_t val;
 	uint64_t check;		/* seed of the checks after the step */
+	bool skipped;		/* it made no sense in its state */
 };
 
 struct walk_verdict {
 	bool failed;
 	int known;		/* number of a known issue, or 0 */
 	uint32_t step;
-	uint32_t skipped;	/* steps that made no sense in their state */
 	uint64_t checks;
 	char rule[40];
 	char text[360];

@@ -300,6 +300,28 @@ static void model_zap(const struct walk_step *s, long result)
 			m_drop(p);
 }
 
+/* Whether another process has the page since a fork(): nobody else writes the same value. */
+static bool elsewhere(const struct walk_step *s, const struct walk_page *p)
+{
+	int proc;
+	uint32_t i;
+
+	for (proc = 0; proc < WALK_PROCS && p->val; proc++) {
+		if (proc == s->proc || !walk->box[proc].alive)
+			continue;
+		for (i = 0; i < WALK_PAGES; i++)
+			if (page_of(proc, i)->flags & OWN && page_of(proc, i)->val == p->val)
+				return true;
+	}
+	return false;
+}
+
+/* Known issue 40: MADV_FREE may take a page from the other processes that share it. */
+static bool valid_free(const struct walk_step *s)
+{
+	return !walk_has(40) || ALL(!elsewhere(s, p));
+}
+
 /* madvise(2), MADV_FREE: the old content or zeros, until the next write. */
 static void model_free(const struct walk_step *s, long result)
 {
@@ -502,96 +524,7 @@ static void draw_reclaim(struct walk_step *s)
 
 #include "folio_walk_watch.h"
 
-/* Ranges of a file. */
-static void draw_file(struct walk_step *s)
-{
-	s->len = 1 + walk_below(3 * walk->cont);
-	draw_object(s);
-}
-
-static bool valid_file(const struct walk_step *s)
-{
-	return valid_object(s) && s->len && s->off + s->len <= WALK_OBJ_PAGES;
-}
-
-static void model_pwrite(const struct walk_step *s, long result)
-{
-	struct walk_object *o = &walk->object[s->obj];
-	uint32_t i;
-
-	(void)result;
-	for (i = 0; i < s->len; i++)
-		o->val[s->off + i] = s->val + i;
-	if (s->off + s->len > o->size)
-		o->size = s->off + s->len;
-}
-
-static void model_punch(const struct walk_step *s, long result)
-{
-	uint32_t i;
-
-	(void)result;
-	for (i = 0; i < s->len; i++)
-		walk->object[s->obj].val[s->off + i] = 0;
-}
-
-static void draw_truncate(struct walk_step *s)
-{
-	s->len = 1;
-	draw_object(s);
-	s->len = 0;
-	if (walk_below(3))
-		s->off = WALK_OBJ_PAGES - walk_below(walk->cont);
-}
-
-static bool valid_truncate(const struct walk_step *s)
-{
-	return s->obj >= 0 && walk->object[s->obj].fd >= 0 && s->off <= WALK_OBJ_PAGES;
-}
-
-static void model_truncate(const struct walk_step *s, long result)
-{
-	(void)result;
-	m_truncate(s->obj, s->off);
-}
-
-static void draw_direct(struct walk_step *s)
-{
-	draw_object(s);
-}
-
-/* open(2), O_DIRECT: the file may not be mapped at the same time. */
-static bool valid_direct(const struct walk_step *s)
-{
-	struct walk_object *o;
-	int proc;
-	uint32_t i;
-
-	if (!valid_object(s))
-		return false;
-	o = &walk->object[s->obj];
-	if (o->direct < 0 || s->off + s->len > o->size)
-		return false;
-	for (proc = 0; proc < WALK_PROCS; proc++)
-		for (i = 0; i < WALK_PAGES; i++)
-			if (page_of(proc, i)->kind >= PRIVATE && page_of(proc, i)->obj == s->obj)
-				return false;
-	return ALL(!(p->flags & LAZY));
-}
-
-static void model_direct_read(const struct walk_step *s, long result)
-{
-	(void)result;
-	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
-		m_write(p, walk->object[s->obj].val[s->off + nth(s, p)]);
-}
-
-static void model_direct_write(const struct walk_step *s, long result)
-{
-	(void)result;
-	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
-		walk->object[s->obj].val[s->off + nth(s, p)] = m_val(p);
-}
+#include "folio_walk_file.h"
 
 /* proc_pid_mem(5): writes to private memory ignore its permissions, as ptrace(2) does. */
 static bool valid_force(const struct walk_step *s)

@@ -85,10 +85,9 @@ static void driver(uint64_t seed, uint32_t steps, const struct walk_step *given,
 		/* The step is in the log before it runs, so it is known if it never returns. */
 		walk->now = i;
 		walk->nr_steps = i + 1;
-		if (given && !walk_fits(s)) {
-			walk->verdict.skipped++;
+		s->skipped = given && !walk_fits(s);
+		if (s->skipped)
 			continue;
-		}
 		if (walk_verbose) {
 			printf("# %u: %s\n", i, walk_words(s, words, sizeof(words)));
 			fflush(stdout);
@@ -165,6 +164,23 @@ static time_t now(void)
 	return t.tv_sec;
 }
 
+/*
+ * Leave out the steps that the last life skipped: the C program would wait for a
+ * process that does not exist. Returns how many steps are left.
+ */
+static uint32_t without_skipped(struct walk_step *steps, uint32_t nr)
+{
+	uint32_t i, left = 0, failed = walk->verdict.step;
+
+	for (i = 0; i < nr; i++) {
+		if (i < walk->nr_steps && walk->steps[i].skipped)
+			walk->verdict.step -= i < failed;
+		else
+			steps[left++] = steps[i];
+	}
+	return left;
+}
+
 /**
  * walk_shrink() - leave out steps and shorten ranges while the failure stays
  * @seed: of the life that failed
@@ -218,7 +234,7 @@ uint32_t walk_shrink(uint64_t seed, struct walk_step *steps, uint32_t nr, unsign
 	/* The verdict to report is of the sequence to report. */
 	for (i = 0; i < 8 && tries; i++)
 		if (still(steps, nr, 1))
-			return nr;
+			return without_skipped(steps, nr);
 	walk->verdict = first;
 	return nr;
 }
