@@ -139,7 +139,17 @@ issue 38 '' 'mm/userfaultfd.c mm/khugepaged.c' 'mfill_atomic_pte_poison(' \
 	'if (unlikely(vma->anon_vma || userfaultfd_wp(vma))) { skipped_uffd = true;'
 issue 39 '' mm/userfaultfd.c 'mfill_atomic_pte_zeropage(' \
 	'ret = -EEXIST; if (!pte_none(ptep_get(dst_pte))) goto out_unlock; set_pte_at(dst_vma->vm_mm, dst_addr, dst_pte, _dst_pte); /* No need to invalidate'
-issue 40 '' mm/memory.c 'wp_page_copy(' \
+issue 40 '' mm/khugepaged.c 'collapse_pte_mapped_thp(' \
+	'if (userfaultfd_protected(vma)) return SCAN_PTE_UFFD; folio = filemap_lock_folio(' \
+	'if (userfaultfd_wp(vma)) return SCAN_PTE_UFFD_WP; folio = filemap_lock_folio('
+issue 41 '' mm/memory.c 'zap_install_uffd_wp_if_needed(' \
+	'if (unlikely(userfaultfd_pte_wp(vma, ptent))) *any_skipped = zap_install_uffd_wp_if_needed(vma, addr, pte, nr, details, ptent);' \
+	'if (unlikely(userfaultfd_pte_wp(vma, ptent))) zap_install_uffd_wp_if_needed(vma, addr, pte, nr, details, ptent);'
+issue 42 '' mm/memory.c 'zap_install_uffd_wp_if_needed(' \
+	'if (vma_is_anonymous(vma) || !userfaultfd_wp(vma)) return false; /* A uffd-wp wr-protected normal pte */ if (unlikely(pte_present(pte) && pte_uffd(pte)))'
+issue 43 '' mm/madvise.c 'madvise_dontneed_free(' \
+	'if (!is_valid_guard_vma(vma, /* allow_locked = */false)) return -EINVAL; /* * Set atomically'
+issue 44 '' mm/memory.c 'wp_page_copy(' \
 	'if (unlikely(unshare)) { if (pte_soft_dirty(vmf->orig_pte)) entry = pte_mksoft_dirty(entry);'
 
 if [ -z "$2" ]; then
