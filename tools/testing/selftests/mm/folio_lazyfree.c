@@ -205,7 +205,7 @@ static bool merge_and_unmerge(struct memory *m)
  * that it ran. The parent must find its content in the first half. 16 pages are
  * a whole large folio, which MADV_FREE does not split.
  *
- * Known issue 44: a page that was copied without a write has a clean entry, and
+ * Known issue 45: a page that was copied without a write has a clean entry, and
  * its folio is clean too. So the child makes it lazyfree, and reclaim drops it.
  */
 TEST_F_TIMEOUT(freed_by_child, parent_keeps_content, 120)
@@ -245,11 +245,11 @@ TEST_F_TIMEOUT(freed_by_child, parent_keeps_content, 120)
 	if (variant->pinned || variant->merged)
 		DID(copied, "pages copied without a write");
 	if (lost && lost == copied)
-		KNOWN_ISSUE(44, "a child gives up pages of its parent");
+		KNOWN_ISSUE(45, "a child gives up pages of its parent");
 	else
 		EXPECT_EQ(0, lost);
 	if (!lost && copied)
-		STALE_ISSUE(44);
+		STALE_ISSUE(45);
 }
 
 TEST_HARNESS_MAIN

@@ -316,10 +316,10 @@ static bool elsewhere(const struct walk_step *s, const struct walk_page *p)
 	return false;
 }
 
-/* Known issue 44: MADV_FREE may take a page from the other processes that share it. */
+/* Known issue 45: MADV_FREE may take a page from the other processes that share it. */
 static bool valid_free(const struct walk_step *s)
 {
-	return !walk_has(44) || ALL(!elsewhere(s, p));
+	return !walk_has(45) || ALL(!elsewhere(s, p));
 }
 
 /* madvise(2), MADV_FREE: the old content or zeros, until the next write. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 44: MADV_FREE in a child drops pages of its parent.
+ * Known issue 45: MADV_FREE in a child drops pages of its parent.
  *
  * A child shares the pages, while the parent reads them with process_vm_readv(). This pins
  * the pages, and copies them for the parent. The next child calls MADV_FREE and ends. Then
