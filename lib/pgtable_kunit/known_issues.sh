@@ -149,7 +149,10 @@ issue 42 '' mm/memory.c 'zap_install_uffd_wp_if_needed(' \
 	'if (vma_is_anonymous(vma) || !userfaultfd_wp(vma)) return false; /* A uffd-wp wr-protected normal pte */ if (unlikely(pte_present(pte) && pte_uffd(pte)))'
 issue 43 '' mm/madvise.c 'madvise_dontneed_free(' \
 	'if (!is_valid_guard_vma(vma, /* allow_locked = */false)) return -EINVAL; /* * Set atomically'
-issue 44 '' mm/memory.c 'wp_page_copy(' \
+issue 44 '' mm/userfaultfd.c 'move_swap_pte(' \
+	'spin_unlock(dst_ptl); if (!pte_none(orig_dst_pte)) { ret = -EEXIST;' \
+	'spin_unlock(dst_ptl); if (!pte_none(orig_dst_pte)) { err = -EEXIST;'
+issue 45 '' mm/memory.c 'wp_page_copy(' \
 	'if (unlikely(unshare)) { if (pte_soft_dirty(vmf->orig_pte)) entry = pte_mksoft_dirty(entry);'
 
 if [ -z "$2" ]; then

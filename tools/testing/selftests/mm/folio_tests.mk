@@ -42,6 +42,7 @@ TEST_GEN_PROGS += uffd_discard
 TEST_GEN_PROGS += uffd_guard
 TEST_GEN_PROGS += uffd_minor
 TEST_GEN_PROGS += uffd_move
+TEST_GEN_PROGS += uffd_move_hole
 TEST_GEN_PROGS += uffd_mremap
 TEST_GEN_PROGS += uffd_poison
 TEST_GEN_PROGS += uffd_remove
