@@ -2,7 +2,6 @@
 """A command of this repository: what it says, reads and runs."""
 
 import ast
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,13 +14,14 @@ class Verb:
     """A command.
 
     says:     what it does, as one line of a list
-    module:   "name" with a function main(), or "name:function"; it takes the environment and returns the exit status
+    module:   "name" with a function run(), or "name:function"; it takes the environment and returns the exit status
     reads:    the variables that it reads, except O, INSTALL and DRY_RUN
     example:  arguments that make sense
     other:    by variable, its meaning if that is special for this verb
     words:    the variables that plain arguments set, in their order
     fails:    the meaning of exit status 1, or "" if the command never returns it
     skips:    whether it returns 4 if all tests were skipped
+    kept:     what to print after an interrupt about files that stay
     """
 
     says: str
@@ -32,6 +32,7 @@ class Verb:
     words: str = ""
     fails: str = ""
     skips: bool = False
+    kept: str = ""
 
     @property
     def variables(self) -> dict[str, str]:
@@ -45,9 +46,3 @@ class Verb:
         file = Path(__file__).parent.joinpath(*name.split(".")).with_suffix(".py")
         file = file if file.exists() else file.with_suffix("") / "__init__.py"
         return ast.get_docstring(ast.parse(file.read_text())) or ""
-
-    def run(self, environ: Mapping[str, str]) -> int:
-        """Import the module, and run the command; returns the exit status."""
-        name, _, function = self.module.partition(":")
-        status: int = getattr(importlib.import_module(f"{__package__}.{name}"), function or "main")(environ)
-        return status

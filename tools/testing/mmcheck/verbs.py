@@ -5,6 +5,7 @@ A module is imported only when its verb runs, so help is quick. What a verb does
 """
 
 import argparse
+import importlib
 import os
 import re
 import shlex
@@ -33,6 +34,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "--arch arm64 --tests folio_fork",
             fails="a test failed",
             skips=True,
+            kept="the results so far are kept",
         ),
         "audit": Verb(
             "a program in a virtual machine, and an audit of page tables and folios after it",
@@ -40,6 +42,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             f"{KERNEL} COMMAND KERNEL_ARGS KCONFIG_ADD",
             "--arch arm64 -- ./program -n 3",
             fails="the program or the audit failed",
+            kept="the results so far are kept",
         ),
         "walk": Verb(
             "random lives of address spaces, each step compared with a model",
@@ -51,6 +54,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
                 "JOBS": "how many machines at a time, each with seeds of its own (1)",
             },
             fails="the kernel broke a rule, or died",
+            kept="the consoles so far are kept",
         ),
         "matrix": Verb(
             "kernels x architectures x page sizes x flavours, one table",
@@ -59,6 +63,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "--only '7.3 arm64 *'",
             {"ONLY": "globs of cells, separated by commas: what to run"},
             fails="a test failed, or skips.toml does not allow a skip",
+            kept="run it again to continue from here",
         ),
         "bisect": Verb(
             "the first commit of a git tree that makes a test fail",
@@ -67,6 +72,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "v6.12 HEAD --kdir ~/linux --only 'contpte*'",
             {"ONLY": "a glob of suites and cases, as kunit.py takes it"},
             words="GOOD BAD",
+            kept="run it again to continue from here",
         ),
         "radar": Verb(
             "what a series does to the tests, and what the tests say of it",
@@ -100,7 +106,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
         ),
         "tlb-mutants": Verb(
             "does the plugin report mistakes that are put into the kernel?",
-            "tlb.judge:main_judge",
+            "tlb.judge",
             f"{KERNEL} ONLY IMAGE",
             "--only 'bug_*'",
             {"ONLY": "globs of names of mutants, separated by blanks", "ARCH": "arm64, the only value"},
@@ -152,6 +158,7 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
                 "MATRIX": "1: find every case that notices, not only the first; selftests: the same for the selftests",
             },
             fails="a mutant survived without a known reason, or a test failed for an equivalent mutant",
+            kept="run it again to continue from here",
         ),
         "known-issues": Verb(
             "do the tests of each known issue fail without its patch, and pass with it?",
@@ -214,13 +221,15 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
             "KDIR FEATURES",
             "--kdir ~/linux",
             {"KDIR": "the kernel tree that gets the overlay"},
+            kept="run ungraft to restore the tree",
         ),
         "ungraft": Verb(
             "remove the overlay again, byte for byte",
-            "kernel.graft:main_ungraft",
+            "kernel.graft:run_ungraft",
             "KDIR",
             "--kdir ~/linux",
             {"KDIR": "the kernel tree that has the overlay"},
+            kept="run it again to restore the tree",
         ),
         "series": Verb(
             "the overlay as patches for git am, in out/series or, with CORE=1, out/series-core",
@@ -231,12 +240,12 @@ GROUPS: Mapping[str, Mapping[str, Verb]] = {
     },
     "This repository": {
         "check": Verb("all tests of this repository, as CI runs them", "dev.check", fails="a test failed"),
-        "check-host": Verb("the tests that need no kernel", "dev.check:main_host", fails="a test failed"),
+        "check-host": Verb("the tests that need no kernel", "dev.check:run_host", fails="a test failed"),
         "check-report": Verb(
             "tests of the report's page in Chromium: looks, keyboard, accessibility", "dev.look", fails="a test failed"
         ),
         "report-pictures": Verb(
-            "the pictures of the report's page in Documentation/", "dev.look:main_pictures", fails="Chromium failed"
+            "the pictures of the report's page in Documentation/", "dev.look:run_pictures", fails="Chromium failed"
         ),
         "release": Verb(
             "checks this commit, tags it as a version, and packs sources and selftests",
@@ -314,6 +323,15 @@ def chosen(name: str, arguments: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def run(name: str, environ: Mapping[str, str]) -> int:
+    """Import the module of a verb, and run the command; returns the exit status."""
+    module, _, function = VERBS[name].module.partition(":")
+    body = getattr(importlib.import_module(f"{__package__}.{module}"), function or "run")
+    from .core import command
+
+    return command.run(name, body, environ, VERBS[name].kept)
+
+
 def main(arguments: Sequence[str]) -> int:
     """The command; returns the exit status. Raises UserError for an unknown verb or argument."""
     name, *rest = arguments or ["--help"]
@@ -333,4 +351,4 @@ def main(arguments: Sequence[str]) -> int:
         # One word is a line for the shell, as it is.
         os.environ["COMMAND"] = given[0] if len(given) == 1 else shlex.join(given)
     os.environ.update(chosen(name, rest))
-    return VERBS[name].run(os.environ)
+    return run(name, os.environ)

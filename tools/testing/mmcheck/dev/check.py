@@ -15,7 +15,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from ..boot import linear_map, results
-from ..core import command, dry, ours, progress
+from ..core import dry, ours, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, out_of
 from ..kernel import graft, probes, toolchain
@@ -269,8 +269,8 @@ def _run(command: Sequence[str | Path]) -> int:
     return subprocess.run(command, cwd=PROJECT, stdin=subprocess.DEVNULL).returncode
 
 
-def run(environ: Mapping[str, str], kernels: bool) -> int:
-    """Run the tests of the host side and, if `kernels`, those on kernels; returns the exit status."""
+def run(environ: Mapping[str, str], kernels: bool = True) -> int:
+    """The command: the tests of the host side and, if `kernels`, the tests on kernels; returns the exit status."""
     tally = Tally()
     out = out_of(environ)
     commit = checked.commit()
@@ -291,11 +291,6 @@ def run(environ: Mapping[str, str], kernels: bool) -> int:
     return FAILED if tally.failures else PASSED
 
 
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("check", lambda given: run(given, kernels=True), environ)
-
-
-def main_host(environ: Mapping[str, str]) -> int:
+def run_host(environ: Mapping[str, str]) -> int:
     """`check-host`."""
-    return command.run("check-host", lambda given: run(given, kernels=False), environ)
+    return run(environ, kernels=False)

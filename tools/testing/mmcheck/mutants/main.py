@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..boot import guest
-from ..core import command, progress
+from ..core import progress
 from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
 from ..core.settings import from_environment, whole
 from ..run import closing, record
@@ -208,8 +208,3 @@ def by_hand(session: Session) -> tuple[int, int] | None:
     same = {mutant.name for mutant in catalogue.load(catalogue.FOLDER) if mutant.equivalent}
     rows = [row for name, row in matrix.rows.items() if name not in same]
     return (sum(bool(row.cases) for row in rows), len(rows)) if rows else None
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("mutants", run, environ, "run it again to continue from here")

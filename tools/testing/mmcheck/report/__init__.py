@@ -7,16 +7,16 @@ report of new results adds a line to O/report/history.jsonl. The next report is 
 
 import datetime
 from collections.abc import Mapping
-from pathlib import Path
 
-from ..core import command, disk, progress
+from ..core import disk, progress
 from ..core.settings import out_of
 from . import history, model
 from .records import Input
 
 
-def run(out: Path) -> int:
+def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
+    out = out_of(environ)
     data = Input(out)
     # Import page.py late: the template library that it imports may have to be installed first.
     from .library import provide
@@ -34,8 +34,3 @@ def run(out: Path) -> int:
     history.write(file, past.lines)
     progress.say(f"{folder / 'index.html'}")
     return 0
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("report", lambda given: run(out_of(given)), environ)

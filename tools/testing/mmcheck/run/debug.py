@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 
 from ..boot import boot
-from ..core import command, lock, process, progress
+from ..core import lock, process, progress
 from ..core.errors import PASSED, UserError
 from ..core.settings import PROJECT, from_environment
 from ..kernel import graft, source, toolchain
@@ -170,8 +170,3 @@ def run(environ: Mapping[str, str]) -> int:
             if child.poll():
                 raise UserError(f"the emulator ended with status {child.returncode}: see {log}")
     return PASSED
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("debug", run, environ)

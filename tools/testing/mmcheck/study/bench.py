@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..boot import boot, guest, linear_map
-from ..core import command, dry, progress
+from ..core import dry, progress
 from ..core.errors import UserError
 from ..core.settings import from_environment, whole
 from ..kernel import shadow, source
@@ -260,8 +260,3 @@ def measured(
     if only in ("", "linear_map"):
         found["linear_map"] = run_linear_map(environ, out)
     return found
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("bench", run, environ)

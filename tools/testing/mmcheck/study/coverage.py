@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..boot import boot, guest
-from ..core import command, dry, progress
+from ..core import dry, progress
 from ..core.errors import UserError
 from ..core.settings import Settings, from_environment
 from ..kernel import shadow, source, toolchain
@@ -301,8 +301,3 @@ def run(environ: Mapping[str, str]) -> int:
     print(table(found, session.files))
     progress.say(f"HTML and coverage.info in {session.folder}")
     return 0
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("coverage", run, environ)

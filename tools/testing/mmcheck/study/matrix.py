@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..boot import boot, results
-from ..core import command, progress
+from ..core import progress
 from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
 from ..core.settings import PROJECT, Settings, from_environment, whole
 from ..kernel import graft, shadow, source, toolchain
@@ -331,8 +331,3 @@ def run(environ: Mapping[str, str]) -> int:
     for text in runner.ending():
         print(text)
     return status
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("matrix", run, environ, "run it again to continue from here")

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 
 from ..boot import guest, results
-from ..core import command, dry, progress
+from ..core import dry, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, Settings, from_environment
 from ..kernel import known_issues, shadow, source, toolchain
@@ -294,8 +294,3 @@ def report(proofs: Sequence[Proof], label: str, settings: Settings, environ: Map
     ):
         print(line)
     return FAILED if bad else PASSED
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("known-issues", run, environ)

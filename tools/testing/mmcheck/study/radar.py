@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core import command, dry, git
+from ..core import dry, git
 from ..core.errors import PASSED, UserError
 from ..core.settings import Settings, from_environment
 from ..kernel import identity, known_issues, patch, probes, shadow, source
@@ -164,8 +164,3 @@ def run(environ: Mapping[str, str]) -> int:
     for line in mail(found, launch, identity.origin(space.kernel)):
         print(f"  {line}")
     return found.status
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("radar", run, environ)

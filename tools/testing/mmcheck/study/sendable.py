@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..core import command, dry, git, ours
+from ..core import dry, git, ours
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, from_environment
 from ..kernel import shadow, source, toolchain
@@ -221,8 +221,3 @@ def run(environ: Mapping[str, str]) -> int:
     ):
         print(text)
     return status
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("patches", run, environ)

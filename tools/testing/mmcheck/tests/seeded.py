@@ -150,7 +150,7 @@ def page(out: Path, failing: bool, missing: bool) -> Path:
     """The report of that; where something fails, after one of a day when nothing did."""
     if failing:
         fill(out, False, missing)
-        report.run(out)
+        report.run({"O": str(out)})
     fill(out, failing, missing)
-    report.run(out)
+    report.run({"O": str(out)})
     return out / "report/index.html"

@@ -33,14 +33,15 @@ suite = "contpte"
 SCRIPT = """\
 import os, sys
 from pathlib import Path
+from mmcheck import verbs
 from mmcheck.kernel import toolchain
-from mmcheck.mutants import killmatrix, main
+from mmcheck.mutants import killmatrix
 from mmcheck.study import coverage
 
 toolchain.missing = lambda _: []
 killmatrix.FOLDER = Path(os.environ["O"], "matrix")
 coverage.DISK = 1
-sys.exit({"mutants": main, "coverage": coverage}[sys.argv[1]].main(os.environ))
+sys.exit(verbs.run(sys.argv[1], os.environ))
 """
 
 

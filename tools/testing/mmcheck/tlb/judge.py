@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ..core import command, progress
+from ..core import progress
 from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
 from ..core.lock import held
 from ..core.settings import Settings, from_environment
@@ -219,8 +219,3 @@ def summary(verdicts: Sequence[Verdict]) -> int:
     if any((one.state == "survived" and not one.why) or one.state == "wrongly reported" for one in verdicts):
         return FAILED
     return PASSED if set(states) <= {"reported", "survived", "silent", "does not fit"} else NO_VERDICT
-
-
-def main_judge(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("tlb-mutants", run, environ)

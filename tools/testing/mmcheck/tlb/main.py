@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..boot import console as consoles
-from ..core import command, progress
+from ..core import progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.lock import held
 from ..core.settings import from_environment
@@ -173,8 +173,3 @@ def run_suites(environ: Mapping[str, str], recorder: record.Recorder) -> int:
         print(cost.text(costs))
     progress.say(f"{seconds} s; the console is {console}, the report {recorder.folder / record.FILE}")
     return FAILED if any(not one.why for one in found) else PASSED
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("tlb", run, environ)
