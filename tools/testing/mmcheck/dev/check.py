@@ -210,10 +210,10 @@ def gate(tally: Tally, run: Run, found: Sequence[results.Case]) -> None:
     verdict = skips.judge(run, found, suites=selection.expected(run) if found else [])
     for case in verdict.wrong:
         print(f"{run}: {'; '.join(case.text)}")
-        tally.add(f"{run}: {skips.name(case)}: a skip that skips.toml does not allow", False)
+        tally.add(f"{run}: {case.full}: a skip that skips.toml does not allow", False)
     for case in verdict.cases:
         if case.state == "skipped":
-            tally.skips.append(f"{run}: {skips.name(case)}: {' '.join(case.text)}")
+            tally.skips.append(f"{run}: {case.full}: {' '.join(case.text)}")
     tell(run, verdict)
 
 

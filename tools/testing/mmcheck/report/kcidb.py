@@ -195,7 +195,7 @@ class Submission:
         build = self.build_id(one)
         number: dict[str, int] = {}
         for case in one.cases:
-            name = f"{case.suite}.{case.name}".rstrip(".")
+            name = case.full
             number[name] = number.get(name, 0) + 1
             again = [str(number[name])] if number[name] > 1 else []
             item: Item = {
