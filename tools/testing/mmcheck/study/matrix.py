@@ -33,9 +33,6 @@ KIND = "matrix"
 
 GIB_PER_BUILD = 4
 
-CHOICE = ("ONLY", "FILES", "MATRIX")
-"""The variables that choose cells."""
-
 NO_SUITE = "this kernel has no such suite"
 """The reason if a change selects a suite that this kernel lacks."""
 
@@ -119,8 +116,7 @@ class Runner:
         """Run all cells that have no verdict; returns the exit status."""
         arches = dict.fromkeys(cell.arch for cell in self.cells)
         facts = record.facts(KIND, "all", label=f"{len(self.cells)} cells", arch=", ".join(arches), pages="")
-        chosen = {name: self.environ[name] for name in CHOICE if self.environ.get(name)}
-        facts.command = closing.make("matrix", self.environ, **chosen)
+        facts.command = closing.make("matrix", self.environ, "ONLY", "FILES", "MATRIX")
         with record.kept(self.settings.out, facts) as self.recorder:
             self._run(jobs)
             states = {one.state for one in self.records.values()}

@@ -110,7 +110,7 @@ def suites(files: Sequence[str]) -> list[str]:
 def mail(found: compare.Difference, launch: Launch, kernel: str) -> list[str]:
     """Text for a mail about the series."""
     settings = launch.settings
-    where = f"{settings.arch} {settings.pages}" if settings.arch == "arm64" else settings.arch
+    where = f"{settings.arch} {settings.page_size}".rstrip()
     ran = sum(case.state != "skipped" for case in launch.cases)
     verdict, *details = found.lines()
     lines = [

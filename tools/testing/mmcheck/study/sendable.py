@@ -194,7 +194,7 @@ def run(environ: Mapping[str, str]) -> int:
     kernel = source.obtain(settings)
     found = patched.known(kernel, settings, environ)
     folder = settings.out / "patches" / kernel.label
-    where = {"label": kernel.label, "arch": settings.arch, "pages": settings.pages if settings.arch == "arm64" else ""}
+    where = {"label": kernel.label, "arch": settings.arch, "pages": settings.page_size}
     facts = record.facts("patches", "-".join(filter(None, where.values())), environ.get("ONLY", ""), **where)
     facts.command = closing.make("patches", environ)
     mails: list[Mail] = []

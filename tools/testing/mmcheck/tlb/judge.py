@@ -165,8 +165,7 @@ def run(environ: Mapping[str, str]) -> int:
         wanted(environ.get("ONLY") or "*")
     label = Path(given).name if given else "linux"
     about = record.facts(KIND, "arm64", environ.get("ONLY") or "", label=label, arch="arm64", pages="")
-    chosen = {name: environ[name] for name in ("ONLY", "IMAGE") if environ.get(name)}
-    about.command, about.emulator = closing.make(KIND, environ, **chosen), "QEMU 10"
+    about.command, about.emulator = closing.make(KIND, environ, "ONLY", "IMAGE"), "QEMU 10"
     about.source = f"file {given}" if given else ""
     out = settings.out / "tlb"
     with held(settings.out / "lock" / "tlb", f"it uses {out}"), record.kept(settings.out, about) as recorder:
