@@ -8,21 +8,13 @@ from pathlib import Path
 
 from .core.variables import NAMES
 
+KERNEL = ("KERNEL", "KDIR", "PATCH", "ARCH", "PAGES", "FEATURES")
+"""The variables that choose a kernel."""
+
 
 @dataclass(frozen=True)
 class Verb:
-    """A command.
-
-    says:     what it does, as one line of a list
-    module:   "name" with a function run(), or "name:function"; it takes the environment and returns the exit status
-    reads:    the variables that it reads, except O, INSTALL and DRY_RUN
-    example:  arguments that make sense
-    other:    by variable, its meaning if that is special for this verb
-    words:    the variables that plain arguments set, in their order
-    fails:    the meaning of exit status 1, or "" if the command never returns it
-    skips:    whether it returns 4 if all tests were skipped
-    kept:     what to print after an interrupt about files that stay
-    """
+    """A command; the head of verbs.toml explains the fields."""
 
     says: str
     module: str
@@ -37,7 +29,8 @@ class Verb:
     @property
     def variables(self) -> dict[str, str]:
         """The variables that it reads, and what they mean."""
-        return {name: self.other.get(name, NAMES[name]) for name in (*self.reads.split(), "O", "INSTALL", "DRY_RUN")}
+        read = self.reads.replace("KERNEL...", " ".join(KERNEL)).split()
+        return {name: self.other.get(name, NAMES[name]) for name in (*read, "O", "INSTALL", "DRY_RUN")}
 
     @property
     def about(self) -> str:

@@ -17,6 +17,7 @@ from mmcheck.core import command, variables
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT
 from mmcheck.kernel import toolchain
+from mmcheck.verb import KERNEL
 
 from .conftest import User
 
@@ -131,7 +132,7 @@ def test_help_names_every_variable_that_the_verb_reads(verb: str) -> None:
     path = next(path for path in (COMMANDS / f"{place}.py", COMMANDS / place / "__init__.py") if path.exists())
     read = set(re.findall(r'(?:environ(?:\.get\(|\[)|whole\(environ, )"([A-Z_]+)"', path.read_text()))
     if re.search(r"from_environment|\bprepare\(", path.read_text()) and verb not in FIXED:
-        read |= set(verbs.KERNEL.split())
+        read |= set(KERNEL)
     if module == "study.bench":
         read = {"A", "B"} if verb == "bench-compare" else read - {"A", "B"} | {"MIB", "REPEATS"}
     assert read <= set(verbs.VERBS[verb].variables)
