@@ -8,17 +8,16 @@ import contextlib
 import json
 import os
 import subprocess
-import venv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
 from ..boot import linear_map, results
-from ..core import dry, ours, progress
+from ..core import dry, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, out_of
-from ..kernel import graft, probes, toolchain
+from ..kernel import graft, library, probes, toolchain
 from ..run import kselftest, skips
 from ..run.cell import NAME, Cell, flavours, make
 from ..run.prepare import prepare
@@ -115,19 +114,8 @@ class Tally:
 
 def tools(out: Path, wanted: Path = HERE / "requirements.txt", name: str = "venv") -> Path:
     """A folder with the programs of `wanted`, made on first use."""
-    folder = out / name
-    stamp = folder / wanted.name
-    if not stamp.exists() or stamp.read_bytes() != wanted.read_bytes():
-        if dry.instead("install", f"the checkers of {wanted.name} into {folder}"):
-            return folder / "bin"
-        progress.say(f"installing the checkers of {wanted.name} into out/{name}")
-        ours.empty(folder)
-        venv.create(folder, with_pip=True)
-        if _run([folder / "bin/pip", "install", "-q", "--disable-pip-version-check", "-r", wanted]):
-            raise UserError(f"pip could not install {wanted}; check the network and the package index that pip uses")
-        stamp.write_bytes(wanted.read_bytes())
-    (folder / ours.MARKER).touch()
-    return folder / "bin"
+    library.installed(out / name, wanted, f"the checkers of {wanted.name}")
+    return out / name / "bin"
 
 
 def pytest(tally: Tally, programs: Path, report: Path, *words: str | Path) -> None:

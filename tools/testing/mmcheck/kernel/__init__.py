@@ -14,5 +14,6 @@ toolchain     architectures, compilers, emulators and the packages that bring th
 make          the `make` that kunit.py finds first: shows progress, uses ccache, skips a build without changes
 probes        what the probes of the library find in a tree
 known_issues  the known kernel bugs, and the files that derive from their table
+library       Python packages that the standard library lacks
 identity      what a result was measured on
 """
