@@ -3,7 +3,6 @@
 
 from collections.abc import Mapping
 
-from .core import command
 from .core.errors import PASSED
 from .core.variables import option
 from .verbs import VERBS
@@ -33,8 +32,3 @@ def run(_: Mapping[str, str]) -> int:
         )
     )
     return PASSED
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("completion", run, environ)

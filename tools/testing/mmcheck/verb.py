@@ -2,27 +2,19 @@
 """A command of this repository: what it says, reads and runs."""
 
 import ast
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from .core.variables import NAMES
 
+KERNEL = ("KERNEL", "KDIR", "PATCH", "ARCH", "PAGES", "FEATURES")
+"""The variables that choose a kernel."""
+
 
 @dataclass(frozen=True)
 class Verb:
-    """A command.
-
-    says:     what it does, as one line of a list
-    module:   "name" with a function main(), or "name:function"; it takes the environment and returns the exit status
-    reads:    the variables that it reads, except O, INSTALL and DRY_RUN
-    example:  arguments that make sense
-    other:    by variable, its meaning if that is special for this verb
-    words:    the variables that plain arguments set, in their order
-    fails:    the meaning of exit status 1, or "" if the command never returns it
-    skips:    whether it returns 4 if all tests were skipped
-    """
+    """A command; the head of verbs.toml explains the fields."""
 
     says: str
     module: str
@@ -32,11 +24,13 @@ class Verb:
     words: str = ""
     fails: str = ""
     skips: bool = False
+    kept: str = ""
 
     @property
     def variables(self) -> dict[str, str]:
         """The variables that it reads, and what they mean."""
-        return {name: self.other.get(name, NAMES[name]) for name in (*self.reads.split(), "O", "INSTALL", "DRY_RUN")}
+        read = self.reads.replace("KERNEL...", " ".join(KERNEL)).split()
+        return {name: self.other.get(name, NAMES[name]) for name in (*read, "O", "INSTALL", "DRY_RUN")}
 
     @property
     def about(self) -> str:
@@ -45,9 +39,3 @@ class Verb:
         file = Path(__file__).parent.joinpath(*name.split(".")).with_suffix(".py")
         file = file if file.exists() else file.with_suffix("") / "__init__.py"
         return ast.get_docstring(ast.parse(file.read_text())) or ""
-
-    def run(self, environ: Mapping[str, str]) -> int:
-        """Import the module, and run the command; returns the exit status."""
-        name, _, function = self.module.partition(":")
-        status: int = getattr(importlib.import_module(f"{__package__}.{name}"), function or "main")(environ)
-        return status

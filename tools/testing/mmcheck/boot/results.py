@@ -295,11 +295,3 @@ def save(cases: Sequence[Case], title: str, folder: Path) -> None:
     whole = {"title": title, **counts(cases), "cases": [asdict(case) for case in cases]}
     disk.replace(folder / "results.json", json.dumps(whole, indent=1).encode())
     disk.replace(folder / "results.xml", junit(cases, title))
-
-
-def load(folder: Path) -> list[Case]:
-    """The cases that save() wrote into `folder`; none if it has not."""
-    try:
-        return [Case(**case) for case in json.loads((folder / "results.json").read_text())["cases"]]
-    except FileNotFoundError:
-        return []

@@ -10,15 +10,21 @@ from . import disk
 from .errors import UserError
 
 
+def environment(**more: str) -> dict[str, str]:
+    """The variables for git without any of the user's settings, and `more`."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {**ours, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8", **more}
+
+
 class Repository:
     """A git repository for the length of the work, without any of the user's settings."""
 
     def __init__(self, folder: Path, person: tuple[str, str], date: str) -> None:
         self.folder = folder
-        ours = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        self._environment = environment()
         for role in ("AUTHOR", "COMMITTER"):
-            ours |= {f"GIT_{role}_NAME": person[0], f"GIT_{role}_EMAIL": person[1], f"GIT_{role}_DATE": date}
-        self._environment = {**ours, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8"}
+            for kind, value in (("NAME", person[0]), ("EMAIL", person[1]), ("DATE", date)):
+                self._environment[f"GIT_{role}_{kind}"] = value
         self.git("init", "-q", "-b", "series")
         self.git("config", "core.fsync", "none")
 

@@ -42,6 +42,11 @@ class Settings:
     cache: Path
 
     @property
+    def page_size(self) -> str:
+        """The size of a page on arm64; "" for an architecture that has only one."""
+        return self.pages if self.arch == "arm64" else ""
+
+    @property
     def unusual(self) -> tuple[str, ...]:
         """How this working copy differs from the usual one of its kernel: features and patch."""
         usual = self.features == features({}, own_tree=bool(self.kdir) or is_place(self.kernel))

@@ -22,8 +22,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ..core import command, progress
 from ..core import ours as owned
+from ..core import progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, from_environment, whole
 from ..kernel import graft, source, toolchain
@@ -155,8 +155,3 @@ def run(environ: Mapping[str, str]) -> int:
         unit = " s more" if more else "x"
         print(f"{name:8}{values[0]:.2f} to {values[-1]:.2f}{unit} in {repeats} runs; missed in {missed.count(name)}")
     return FAILED if missed else PASSED
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("bench-launcher", run, environ)

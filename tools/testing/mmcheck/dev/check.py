@@ -8,17 +8,16 @@ import contextlib
 import json
 import os
 import subprocess
-import venv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
 from ..boot import linear_map, results
-from ..core import command, dry, ours, progress
+from ..core import dry, progress
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, out_of
-from ..kernel import graft, probes, toolchain
+from ..kernel import graft, library, probes, toolchain
 from ..run import kselftest, skips
 from ..run.cell import NAME, Cell, flavours, make
 from ..run.prepare import prepare
@@ -115,19 +114,8 @@ class Tally:
 
 def tools(out: Path, wanted: Path = HERE / "requirements.txt", name: str = "venv") -> Path:
     """A folder with the programs of `wanted`, made on first use."""
-    folder = out / name
-    stamp = folder / wanted.name
-    if not stamp.exists() or stamp.read_bytes() != wanted.read_bytes():
-        if dry.instead("install", f"the checkers of {wanted.name} into {folder}"):
-            return folder / "bin"
-        progress.say(f"installing the checkers of {wanted.name} into out/{name}")
-        ours.empty(folder)
-        venv.create(folder, with_pip=True)
-        if _run([folder / "bin/pip", "install", "-q", "--disable-pip-version-check", "-r", wanted]):
-            raise UserError(f"pip could not install {wanted}; check the network and the package index that pip uses")
-        stamp.write_bytes(wanted.read_bytes())
-    (folder / ours.MARKER).touch()
-    return folder / "bin"
+    library.installed(out / name, wanted, f"the checkers of {wanted.name}")
+    return out / name / "bin"
 
 
 def pytest(tally: Tally, programs: Path, report: Path, *words: str | Path) -> None:
@@ -210,10 +198,10 @@ def gate(tally: Tally, run: Run, found: Sequence[results.Case]) -> None:
     verdict = skips.judge(run, found, suites=selection.expected(run) if found else [])
     for case in verdict.wrong:
         print(f"{run}: {'; '.join(case.text)}")
-        tally.add(f"{run}: {skips.name(case)}: a skip that skips.toml does not allow", False)
+        tally.add(f"{run}: {case.full}: a skip that skips.toml does not allow", False)
     for case in verdict.cases:
         if case.state == "skipped":
-            tally.skips.append(f"{run}: {skips.name(case)}: {' '.join(case.text)}")
+            tally.skips.append(f"{run}: {case.full}: {' '.join(case.text)}")
     tell(run, verdict)
 
 
@@ -269,8 +257,8 @@ def _run(command: Sequence[str | Path]) -> int:
     return subprocess.run(command, cwd=PROJECT, stdin=subprocess.DEVNULL).returncode
 
 
-def run(environ: Mapping[str, str], kernels: bool) -> int:
-    """Run the tests of the host side and, if `kernels`, those on kernels; returns the exit status."""
+def run(environ: Mapping[str, str], kernels: bool = True) -> int:
+    """The command: the tests of the host side and, if `kernels`, the tests on kernels; returns the exit status."""
     tally = Tally()
     out = out_of(environ)
     commit = checked.commit()
@@ -291,11 +279,6 @@ def run(environ: Mapping[str, str], kernels: bool) -> int:
     return FAILED if tally.failures else PASSED
 
 
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("check", lambda given: run(given, kernels=True), environ)
-
-
-def main_host(environ: Mapping[str, str]) -> int:
+def run_host(environ: Mapping[str, str]) -> int:
     """`check-host`."""
-    return command.run("check-host", lambda given: run(given, kernels=False), environ)
+    return run(environ, kernels=False)

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..core import command, progress
+from ..core import progress
 from ..core.errors import UserError
 from ..core.settings import PROJECT, out_of
 from .check import tools
@@ -30,8 +30,3 @@ def run(environ: Mapping[str, str]) -> int:
         raise UserError("Sphinx warned: see the lines above")
     progress.say(f"the pages are in {target}: begin with {target / 'mmcheck/index.html'}")
     return 0
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("htmldocs", run, environ)

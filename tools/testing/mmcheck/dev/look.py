@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..core import command, progress
+from ..core import progress
 from ..core.settings import PROJECT, out_of
 from ..kernel import toolchain
 from . import check
@@ -26,29 +26,20 @@ def programs(out: Path) -> Path:
     return check.tools(out, WANTED, "venv-browser")
 
 
-def tests(out: Path) -> int:
-    """Run the tests; returns the exit status."""
+def run(environ: Mapping[str, str]) -> int:
+    """The command: the tests; returns the exit status."""
+    out = out_of(environ)
     tally = check.Tally()
     check.pytest(tally, programs(out), out / "check/report.xml", TESTS / "test_browser.py")
     tally.close()
     return 1 if tally.failures else 0
 
 
-def pictures(out: Path) -> int:
-    """Make the pictures; returns the exit status."""
-    python = programs(out) / "python"
+def run_pictures(environ: Mapping[str, str]) -> int:
+    """`report-pictures`; returns the exit status."""
+    python = programs(out_of(environ)) / "python"
     environment = {**os.environ, "PYTHONPATH": str(PROJECT / "tools/testing"), "PYTHONDONTWRITEBYTECODE": "1"}
     status = subprocess.run([python, "-m", "mmcheck.tests.browser"], env=environment, cwd=PROJECT).returncode
     if not status:
         progress.say("look at the pictures before you commit them")
     return 1 if status else 0
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """`check-report`."""
-    return command.run("check-report", lambda given: tests(out_of(given)), environ)
-
-
-def main_pictures(environ: Mapping[str, str]) -> int:
-    """`report-pictures`."""
-    return command.run("report-pictures", lambda given: pictures(out_of(given)), environ)

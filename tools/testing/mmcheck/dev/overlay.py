@@ -2,31 +2,14 @@
 """The suites and cases of the overlay, and the rows of catalogues that their comments cite."""
 
 import re
-from pathlib import Path
 
 from ..core.settings import PROJECT
-
-
-def files(suffix: str) -> list[Path]:
-    """The files of the suites whose names end in `suffix`."""
-    return [path for folder in ("mm", "arch/*/mm", "lib/*") for path in PROJECT.glob(f"{folder}/tests/*{suffix}")]
-
-
-def suites() -> dict[str, str]:
-    """The text of each suite in the tree, by its name."""
-    found = {}
-    for path in files("_kunit.c"):
-        text = path.read_text()
-        suite = re.search(r'^\t\.name = "(\w+)"', text, re.MULTILINE)
-        assert suite, path
-        found[suite.group(1)] = text
-    return found
+from ..kernel import suites
 
 
 def cases() -> set[str]:
     """`suite.case` of every suite in the tree, and `fixture.case` of every selftest."""
-    ours = {f"{suite}.{case}" for suite, text in suites().items() for case in re.findall(r"KUNIT_CASE\w*\((\w+)", text)}
-    return ours | set(selftests())
+    return {f"{one.name}.{case}" for one in suites.suites() for case in one.cases} | set(selftests())
 
 
 def selftests() -> dict[str, str]:
@@ -71,9 +54,9 @@ def comment_above(text: str, case: str) -> str:
 def citations(catalogue: str) -> dict[int, set[str]]:
     """By row of a catalogue, the cases whose comment cites it."""
     comments = selftests()
-    for suite, text in suites().items():
-        for case in re.findall(r"KUNIT_CASE\w*\((\w+)", text):
-            comments[f"{suite}.{case}"] = comment_above(text, case)
+    for one in suites.suites():
+        for case in one.cases:
+            comments[f"{one.name}.{case}"] = comment_above(one.text, case)
     found: dict[int, set[str]] = {}
     for case, comment in comments.items():
         for row in cited(comment, catalogue):

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core import command, disk, dry, git, ours, progress
+from ..core import disk, dry, git, ours, progress
 from ..core.errors import PASSED, UserError
 from ..core.settings import PROJECT, out_of
 from ..run import selftest_tar
@@ -145,8 +145,3 @@ def run(environ: Mapping[str, str]) -> int:
     (folder / "sha256sums").write_text(sums)
     progress.say(f"{it.tag} is tagged, and {folder} has the files; publish with: git push --follow-tags")
     return PASSED
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("release", run, environ)

@@ -8,10 +8,12 @@ tarball       kernels from elsewhere: a tarball, its URL, a remote git repositor
 checkout      commits of the user's git tree, in a private folder
 patch         PATCH=: a change of the kernel, applied to the private copy
 graft         copies the overlay into a tree, and removes it again
+suites        the KUnit suites in the overlay
 shadow        the private working copy: symbolic links into a source, grafted
 toolchain     architectures, compilers, emulators and the packages that bring them
 make          the `make` that kunit.py finds first: shows progress, uses ccache, skips a build without changes
 probes        what the probes of the library find in a tree
 known_issues  the known kernel bugs, and the files that derive from their table
+library       Python packages that the standard library lacks
 identity      what a result was measured on
 """

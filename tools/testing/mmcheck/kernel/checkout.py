@@ -2,7 +2,6 @@
 """Commits of the user's git tree, in a private folder below O=. The user's repository is only read."""
 
 import contextlib
-import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -70,11 +69,9 @@ class Checkout:
 
     def git(self, *arguments: str, accept: tuple[int, ...] = (0,)) -> str:
         """The output of git in the work tree. Raises UserError for an exit status that is not in `accept`."""
-        own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        own |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8"}
         command = ["git", "-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", *arguments]
         done = subprocess.run(
-            command, cwd=self.folder, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True
+            command, cwd=self.folder, env=git.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True
         )
         if done.returncode not in accept:
             said = " ".join((done.stderr or done.stdout).split())

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..core import command, disk
+from ..core import disk
 from ..core.errors import PASSED, UserError
 from ..core.settings import PROJECT
 
@@ -277,8 +277,8 @@ def ungraft(tree: Path) -> str:
     return f"{tree}: ungrafted"
 
 
-def run(verb: str, environ: Mapping[str, str]) -> int:
-    """`graft` or `ungraft`, with the tree in $KDIR; returns the exit status."""
+def run(environ: Mapping[str, str], verb: str = "graft") -> int:
+    """The command, on the tree $KDIR; returns the exit status."""
     from ..core.settings import features
     from .source import from_folder
 
@@ -294,11 +294,6 @@ def run(verb: str, environ: Mapping[str, str]) -> int:
     return PASSED
 
 
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("graft", lambda given: run("graft", given), environ, "run ungraft to restore the tree")
-
-
-def main_ungraft(environ: Mapping[str, str]) -> int:
+def run_ungraft(environ: Mapping[str, str]) -> int:
     """`ungraft`."""
-    return command.run("ungraft", lambda given: run("ungraft", given), environ, "run it again to restore the tree")
+    return run(environ, "ungraft")

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """PATCH=: a patch for the kernel, applied to the private copy and never to the user's tree."""
 
-import os
 import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
+from ..core import git
 from ..core.errors import UserError
 from . import toolchain
 
@@ -81,12 +81,10 @@ def apply(path: Path, content: Callable[[str], bytes]) -> dict[str, bytes | None
             except OSError:
                 continue  # a new file
         # Run git outside of any repository: within one it would ignore files that are not below the root.
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-        environment |= {"GIT_CEILING_DIRECTORIES": str(Path(folder).parent), "LC_ALL": "C.UTF-8"}
         done = subprocess.run(
             ["git", "apply", "--whitespace=nowarn", str(path.absolute())],
             cwd=folder,
-            env=environment,
+            env=git.environment(GIT_CEILING_DIRECTORIES=str(Path(folder).parent)),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -118,17 +118,13 @@ def _fetched(settings: Settings) -> Source:
     if dry.instead("fetch", f"linux {settings.kernel} into {settings.cache / 'src'}"):
         name = Path(settings.kernel).name.removeprefix("linux-")
         return Source(settings.cache / "src" / f"linux-{name}", name, fixed=True)
-    take = from_place if is_place(settings.kernel) else from_archive
-    found = take(settings.kernel, settings.cache)
+    if is_place(settings.kernel):
+        with locked(settings.cache):
+            found = package_source(tarball.obtain(settings.kernel, settings.cache / "src"))
+    else:
+        found = from_archive(settings.kernel, settings.cache)
     fit(found)
     return found
-
-
-def from_place(kernel: str, cache: Path) -> Source:
-    """The kernel in a tarball or in a remote repository. It is fetched if the cache lacks it."""
-    sources = cache / "src"
-    with locked(cache):
-        return package_source(tarball.obtain(kernel, sources))
 
 
 @contextlib.contextmanager
@@ -202,15 +198,8 @@ def unpack(deb: Path, target: Path) -> None:
     if listing.returncode or not member:
         deb.unlink()
         raise UserError(f"{deb.name} is damaged and was removed; run again to fetch it anew")
-    temporary = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=target.parent))
-    temporary.chmod(0o755)
-    try:
+    with tarball.unpacking(target) as temporary:
         pump(deb, member.group(2), int(member.group(1)), temporary)
-        temporary.rename(target)
-    except BaseException:
-        progress.say("removing the incomplete source")
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
 
 
 def no_space(folder: Path) -> UserError:

@@ -5,6 +5,7 @@ A checksum or a signature beside the tarball is checked. It may be for the tarba
 kernel.org has it. Nothing is kept of a tarball that is damaged or that has a wrong checksum or a bad signature.
 """
 
+import contextlib
 import re
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -33,6 +34,20 @@ SECONDS = 60
 
 Beside = Callable[[str], bytes | None]
 """The content of a file beside the tarball, or None if there is no such file."""
+
+
+@contextlib.contextmanager
+def unpacking(target: Path) -> Iterator[Path]:
+    """A new folder that becomes `target` at the end of the block; an error or an interrupt removes it."""
+    temporary = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=target.parent))
+    temporary.chmod(0o755)
+    try:
+        yield temporary
+        temporary.rename(target)
+    except BaseException:
+        progress.say("removing the incomplete source")
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
 
 
 def judge(given: str) -> None:
@@ -176,9 +191,7 @@ def _unpack(given: str, file: Path, target: Path) -> None:
     """Unpack a tarball as the folder `target`, all of it or nothing."""
     if file.name.rpartition(".")[2] in PROGRAMS:
         _unpacker(file.name)
-    temporary = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=target.parent))
-    temporary.chmod(0o755)
-    try:
+    with unpacking(target) as temporary:
         with progress.Progress(f"unpacking {file.name}"):
             command = ["tar", "-x", "--strip-components=1", "--no-same-owner", "-C", str(temporary), "-f", str(file)]
             done = subprocess.run(command, capture_output=True, text=True)
@@ -187,10 +200,6 @@ def _unpack(given: str, file: Path, target: Path) -> None:
             raise UserError(f"KERNEL={given} cannot be unpacked: {why}; nothing was kept")
         if not (temporary / "Kconfig").is_file():
             raise UserError(f"KERNEL={given}: this is no kernel tree (it has no Kconfig at its top); nothing was kept")
-        temporary.rename(target)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
 
 
 def _from_git(given: str, sources: Path) -> Path:
@@ -213,17 +222,10 @@ def _from_git(given: str, sources: Path) -> Path:
     target = sources / f"linux-git-{commit[:12]}"
     if target.exists():
         return target
-    temporary = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=sources))
-    temporary.chmod(0o755)
-    try:
-        with progress.Progress(f"fetching {name} of {url}"):
-            for words in (["init", "-q"], ["fetch", "-q", "--depth=1", url, commit], ["checkout", "-q", "FETCH_HEAD"]):
-                done = subprocess.run(["git", "-C", temporary, *words], capture_output=True, text=True)
-                if done.returncode:
-                    why = (done.stderr.strip().splitlines() or ["git failed"])[0]
-                    raise UserError(f"KERNEL={given}: {why}; nothing was kept")
-        temporary.rename(target)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+    with unpacking(target) as temporary, progress.Progress(f"fetching {name} of {url}"):
+        for words in (["init", "-q"], ["fetch", "-q", "--depth=1", url, commit], ["checkout", "-q", "FETCH_HEAD"]):
+            done = subprocess.run(["git", "-C", temporary, *words], capture_output=True, text=True)
+            if done.returncode:
+                why = (done.stderr.strip().splitlines() or ["git failed"])[0]
+                raise UserError(f"KERNEL={given}: {why}; nothing was kept")
     return target

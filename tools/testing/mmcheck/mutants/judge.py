@@ -73,8 +73,8 @@ class Session(Builder):
     def __init__(self, settings: Settings, jobs: int, name: str = "") -> None:
         """`name` keeps the results apart from others of the same kernel."""
         super().__init__(settings)
-        pages = f"-{settings.pages}" if settings.arch == "arm64" else ""
-        self.folder = settings.out / "mutants" / f"{self.label}{name}-{settings.arch}{pages}"
+        parts = filter(None, [self.label + name, settings.arch, settings.page_size])
+        self.folder = settings.out / "mutants" / "-".join(parts)
         self.recorder: record.Recorder | None = None
         self.jobs, self.name = jobs, name
         self.reach = reach.Reach()
@@ -181,7 +181,7 @@ class Session(Builder):
             self.folder.name,
             label=self.label,
             arch=self.settings.arch,
-            pages=self.settings.pages if self.settings.arch == "arm64" else "",
+            pages=self.settings.page_size,
             source=identity.origin(self.source),
             emulator=identity.program(self.settings.arch),
             command=repeat,

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..boot import guest
-from ..core import command, progress
+from ..core import progress
 from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
 from ..core.settings import from_environment, whole
 from ..run import closing, record
@@ -131,8 +131,7 @@ KIND = ("GENERATED", "MUTANTS")
 
 def repeat(environ: Mapping[str, str]) -> str:
     """The line that does the same again."""
-    names = (*KIND, "MATRIX", "ALL", "BUDGET", "SELFTESTS", "ONLY")
-    return closing.make("mutants", environ, **{name: environ[name] for name in names if environ.get(name)})
+    return closing.make("mutants", environ, *KIND, "MATRIX", "ALL", "BUDGET", "SELFTESTS", "ONLY")
 
 
 def ending(
@@ -146,7 +145,6 @@ def ending(
     wrong = [r.name for r in found if r.state == "false alarm"]
     without = [r.name for r in found if r.state in NOTHING and not r.argument]
     again = alive or wrong or without
-    kind = {name: environ[name] for name in KIND if environ.get(name)}
     return closing.lines(
         f"{verdict}: {noticed} of {len(judged)} mutants noticed",
         [
@@ -156,7 +154,7 @@ def ending(
             *more,
         ],
         f"{', '.join(map(str, folders))} (consoles)",
-        closing.make("mutants", environ, **kind, ONLY=again[0]) if again else "",
+        closing.make("mutants", environ, *KIND, ONLY=again[0]) if again else "",
     )
 
 
@@ -208,8 +206,3 @@ def by_hand(session: Session) -> tuple[int, int] | None:
     same = {mutant.name for mutant in catalogue.load(catalogue.FOLDER) if mutant.equivalent}
     rows = [row for name, row in matrix.rows.items() if name not in same]
     return (sum(bool(row.cases) for row in rows), len(rows)) if rows else None
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("mutants", run, environ, "run it again to continue from here")

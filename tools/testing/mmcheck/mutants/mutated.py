@@ -178,9 +178,9 @@ class Builder:
         self.build = launch.build
         (launch.build / LOG).unlink(missing_ok=True)
         with contextlib.suppress(UserError):
-            if launch.run() == 0:
-                self.built(launch)
-                return True
+            launch.run()
+            self.built(launch)
+            return True
         return False
 
     def log(self) -> str:

@@ -7,55 +7,21 @@ The rules know nothing of the tests. Each is applied to every place where it fit
 import hashlib
 import itertools
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from ..boot import linear_map
 from . import schemata
 from .catalogue import Mutant, Read
 
-UNDER_TEST: dict[str, str] = {
-    "arch/arm64/include/asm/atomic_rmw.h": r".*",
-    "arch/arm64/include/asm/atomic_rmw_insn.h": r".*",
-    "arch/arm64/include/asm/pgtable.h": r"(?!__check_safe).*(_ptes|ptep?_|pmdp_|set_pte|set_pmd).*",
-    "arch/arm64/include/asm/tlbflush.h": r".*flush_tlb_range.*",
-    "arch/arm64/kernel/mte.c": r"mte_sync_tags",
-    "arch/arm64/mm/contpte.c": r".*",
-    "arch/arm64/mm/fault.c": r"tag_clear_highpages?|__ptep_set_access_flags.*",
-    "arch/arm64/mm/mmu.c": r"(alloc_init|init_(pte|pmd|pud)|__create_pgd|create_|split_|pgattr_change|pte_range_has).*"
-    r"|map_mem|modify_prot_start_ptes",
-    "arch/arm64/mm/pageattr.c": r"(?!realm_|__set_memory_enc).*",
-    "fs/proc/internal.h": r"folio_average_page_mapcount",
-    "fs/proc/task_mmu.c": r"__folio_page_mapped_exclusively",
-    "include/linux/highmem.h": r"clear_user_(high)?pages",
-    "include/linux/mm.h": r"folio_mapcount|folio_maybe_mapped_shared|clear_pages",
-    "include/linux/pgtable.h": r".*_ptes$|pte_advance_pfn|pte_batch_hint",
-    "include/linux/rmap.h": r".*(mapcount|mm_id|mm_ids|rmap_list).*|__folio_(try_)?dup_.*rmap",
-    "kernel/fork.c": r"mm_(alloc|free)_id",
-    "mm/filemap.c": r"filemap_map_(pages|(order0_)?folio.*)|set_pte_range",
-    "mm/gup.c": r"gup_fast_pte_range",
-    "mm/huge_memory.c": r"__split_huge_pmd_locked",
-    "mm/internal.h": r".*batch.*|pte_move_swp_offset|gup_must_unshare",
-    "mm/madvise.c": r"madvise_(cold_or_pageout|free)_pte_range",
-    "mm/memory.c": r"(folio_zero_user|clear_|process_huge_page|(__)?copy_present|zap_present|(__)?wp_can_reuse"
-    r"|set_pte_range|alloc_anon_folio|map_anon_folio|do_anonymous_page|finish_fault|numa_rebuild_large_mapping|copy_subpage"
-    r"|copy_user_gigantic_page|vma_needs_copy).*",
-    "mm/migrate.c": r"remove_migration_pte|try_to_map_unused_to_zeropage",
-    "mm/mincore.c": r"mincore_pte_range",
-    "mm/mmu_gather.c": r"tlb_flush_rmap_batch|__tlb_remove_folio_pages_size",
-    "mm/mprotect.c": r".*batch.*|change_pte_range|(maybe|can)_change_pte_writable",
-    "mm/mremap.c": r".*batch.*|move_ptes",
-    "mm/rmap.c": r"__?folio_(add|remove)_.*|folio_add_new_anon_rmap|folio_referenced_one|folio_unmap_pte_batch"
-    r"|try_to_unmap_one|ttu_anon_lazyfree_folio",
-    "mm/util.c": r".*batch.*",
+TABLE = Path(__file__).with_name("under_test.toml")
+UNDER_TEST: Mapping[str, str] = {
+    file: re.sub(r"\s", "", names) for file, names in tomllib.loads(TABLE.read_text()).items()
 }
-"""By file, the functions that mutants change. They read or write a run of entries, count the mappings of a large folio,
-clear several pages, build the linear map, or force write faults.
-
-The catalogue also changes other functions (system calls, allocators, hugetlb). The tests check only one property of
-each of these, so the table leaves them out.
-"""
+"""By file, a regular expression of the functions that mutants change."""
 
 _LEVELS = {
     "CONT_PTES": "(CONT_PTES / 2)",

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core import command
 from ..core.errors import PASSED, UserError
 from ..core.settings import from_environment
 from ..kernel import source
@@ -89,8 +88,3 @@ def run(environ: Mapping[str, str]) -> int:
     count = Counter(what for _, what, _ in found)
     print(", ".join(f"{count[name]} {name}" for name in (*VERDICTS, NEW)))
     return PASSED
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("patterns", run, environ)

@@ -6,22 +6,43 @@ report of new results adds a line to O/report/history.jsonl. The next report is 
 """
 
 import datetime
+import importlib.util
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..core import command, disk, progress
+from ..core import disk, progress
+from ..core.errors import UserError
 from ..core.settings import out_of
+from ..kernel import library, toolchain
 from . import history, model
 from .records import Input
 
+WANTED = Path(__file__).with_name("requirements.txt")
 
-def run(out: Path) -> int:
+
+def provide(out: Path) -> None:
+    """Make sure that jinja2 can be imported. If Python lacks it, it is installed below `out` on first use."""
+    if importlib.util.find_spec("jinja2"):
+        return
+    folder = out / "report" / "venv"
+    if os.environ.get("INSTALL") == "no" and not library.present(folder, WANTED):
+        line = f"python3 -m pip install -r {WANTED}"
+        raise UserError(f"make report needs jinja2, and INSTALL=no forbids installing it; install with: {line}")
+    if not library.present(folder, WANTED):
+        toolchain.provide([toolchain.ENSUREPIP])
+    if library.installed(folder, WANTED, "jinja2, the library for the page's template,"):
+        sys.path[:0] = map(str, folder.glob("lib/python3*/site-packages"))
+        importlib.invalidate_caches()
+
+
+def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
+    out = out_of(environ)
     data = Input(out)
-    # Import page.py late: the template library that it imports may have to be installed first.
-    from .library import provide
-
     provide(out)
+    # Import page.py late: the template library that it imports may have to be installed first.
     from .page import render
 
     folder = out / "report"
@@ -34,8 +55,3 @@ def run(out: Path) -> int:
     history.write(file, past.lines)
     progress.say(f"{folder / 'index.html'}")
     return 0
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("report", lambda given: run(out_of(given)), environ)

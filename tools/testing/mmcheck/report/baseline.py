@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ..boot import results
-from ..core import command, progress
+from ..core import progress
 from ..core.errors import PASSED, UserError
 from ..core.settings import out_of
 from ..run import baseline, record
@@ -77,8 +77,3 @@ def run(environ: Mapping[str, str]) -> int:
         progress.say(line)
     progress.say(f"{len(new)} failures added to {file}" if new else f"{file} already lists all failures")
     return PASSED
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("baseline", run, environ)

@@ -5,17 +5,17 @@ Reads the last record of each run. Writes all cases to results.json and results.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from ..boot import results
-from ..core import command, progress
+from ..core import progress
 from ..core.errors import FAILED, NO_VERDICT, UserError
 from ..core.settings import out_of
 from ..run import baseline, record
 
 
-def run(out: Path) -> int:
+def run(environ: Mapping[str, str]) -> int:
     """The command; returns the exit status."""
+    out = out_of(environ)
     found = record.latest(out)
     if not found:
         raise UserError(f"no results in {out}: run kunit.py or make kselftest first, or set O=")
@@ -40,8 +40,3 @@ def run(out: Path) -> int:
     progress.say(f"{results.summary(every)}; results.json and results.xml in {folder}")
     status = results.status(every)
     return NO_VERDICT if status != FAILED and any(one.state == "none" for one in found) else status
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("results", lambda given: run(out_of(given)), environ)

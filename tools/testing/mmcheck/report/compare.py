@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..boot import results
-from ..core import command
 from ..core.errors import UserError
 from ..core.settings import out_of
 from ..run import compare, record
@@ -52,8 +51,3 @@ def run(environ: Mapping[str, str]) -> int:
         for which, it in (("A", one), ("B", two)):
             print(f"{which}: {it.state}: {results.summary(it.cases)}: {it.source or it.label}, {it.id}")
     return compare.difference(one.cases, two.cases).status
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("compare", run, environ)

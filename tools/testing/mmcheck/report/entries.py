@@ -2,97 +2,17 @@
 """Finds page-table entries in the output of a test, and names their bits, so that the page can draw them."""
 
 import re
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 _PAIR = re.compile(r"^(.*?)(?: is|,)? ([0-9a-f]{16}), expected ([0-9a-f]{16})(?: \((\d+) differ\))?")
 _INDEX = re.compile(r"\bentry (-?\d+)(?:, outside of the table)?$")
 
-Names = tuple[tuple[str, int, int], ...]
-"""Each field of an entry: its name, its highest and its lowest bit."""
-
-ARM64: Names = (
-    ("overlay key", 62, 60),
-    ("uffd", 58, 58),
-    ("special", 56, 56),
-    ("dirty", 55, 55),
-    ("no user exec", 54, 54),
-    ("no kernel exec", 53, 53),
-    ("contiguous", 52, 52),
-    ("writable", 51, 51),
-    ("guarded", 50, 50),
-    ("page frame", 49, 12),
-    ("not global", 11, 11),
-    ("young", 10, 10),
-    ("shareable or frame", 9, 8),  # with LPA2 the highest bits of the frame
-    ("read-only", 7, 7),
-    ("user", 6, 6),
-    ("memory type", 4, 2),
-    ("type", 1, 1),
-    ("valid", 0, 0),
-)
-ARM64_SWAP: Names = (
-    ("offset", 61, 12),
-    ("not global", 11, 11),
-    ("swap type", 10, 6),
-    ("uffd", 3, 3),
-    ("exclusive", 2, 2),
-    ("valid", 0, 0),
-)
-X86: Names = (
-    ("no exec", 63, 63),
-    ("protection key", 62, 59),
-    ("page frame", 51, 12),
-    ("soft-dirty", 11, 11),
-    ("uffd", 10, 10),
-    ("special", 9, 9),
-    ("global", 8, 8),
-    ("PAT", 7, 7),
-    ("dirty", 6, 6),
-    ("young", 5, 5),
-    ("no cache", 4, 4),
-    ("write-through", 3, 3),
-    ("user", 2, 2),
-    ("writable", 1, 1),
-    ("present", 0, 0),
-)
-RISCV: Names = (
-    ("page frame", 53, 10),
-    ("special", 8, 8),
-    ("dirty", 7, 7),
-    ("young", 6, 6),
-    ("global", 5, 5),
-    ("user", 4, 4),
-    ("executable", 3, 3),
-    ("writable", 2, 2),
-    ("readable", 1, 1),
-    ("present", 0, 0),
-)
-S390: Names = (
-    ("page frame", 63, 12),
-    ("invalid", 10, 10),
-    ("protected", 9, 9),
-    ("no exec", 8, 8),
-    ("unused", 7, 7),
-    ("special", 6, 6),
-    ("write", 5, 5),
-    ("read", 4, 4),
-    ("dirty", 3, 3),
-    ("young", 2, 2),
-    ("soft-dirty", 1, 1),
-    ("present", 0, 0),
-)
-UM: Names = (
-    ("page frame", 63, 12),
-    ("dirty", 8, 8),
-    ("young", 7, 7),
-    ("user", 6, 6),
-    ("writable", 5, 5),
-    ("PROT_NONE", 4, 4),
-    ("needs sync", 1, 1),
-    ("present", 0, 0),
-)
-LAYOUTS = {"arm64": ARM64, "x86_64": X86, "riscv": RISCV, "s390": S390, "um": UM}
+TABLE = Path(__file__).with_suffix(".toml")
+LAYOUTS: Mapping[str, Mapping[str, str]] = tomllib.loads(TABLE.read_text())
+"""By architecture, the name of each field of an entry by its bits, the highest first."""
 
 
 @dataclass(frozen=True)
@@ -152,17 +72,16 @@ def value(word: int, high: int, low: int) -> str:
 
 def fields(got: int, want: int, arch: str) -> tuple[Field, ...]:
     """All bits of two words, with their names on `arch`. A bit without a name is left out if it is 0 in both words."""
-    layout = LAYOUTS.get(arch, ())
-    if arch == "arm64" and not ((got | want) & 1 or want & 1 << 11):
-        layout = ARM64_SWAP
+    swap = arch == "arm64" and not ((got | want) & 1 or want & 1 << 11)
+    layout = LAYOUTS.get(f"{arch}-swap" if swap else arch, {})
     found = []
     high = 63
-    for name, top, low in (*layout, ("", -1, -1)):
+    for bits, name in {**layout, "-1": ""}.items():
+        top, low = (int(bits.split(":")[at]) for at in (0, -1))
         for bit in range(high, top, -1):
             if (got | want) >> bit & 1:
                 found.append(Field(f"bit {bit}", str(bit), value(got, bit, bit), value(want, bit, bit)))
         if name:
-            bits = str(top) if top == low else f"{top}:{low}"
             found.append(Field(name, bits, value(got, top, low), value(want, top, low)))
         high = low - 1
     return tuple(found)

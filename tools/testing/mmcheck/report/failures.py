@@ -10,7 +10,7 @@ from ..kernel import known_issues
 from ..run import closing
 from . import entries
 from .history import History
-from .model import label, plural
+from .model import plural
 from .records import Input, Run
 
 TEXT_LINES = 80
@@ -42,26 +42,20 @@ class Failure:
     said:   what the test printed, cut to TEXT_LINES
     splat:  whether the kernel warned or died
     issues: known issues that name this test, and were not accepted as the reason
-    log:    the file with the console, below O=
-    kernel, compiler, source, emulator, arch: those of the run that printed most
+    seen:   the run that printed most about it
     verdict: whether a test failed; otherwise a cell has no verdict
     """
 
     name: str
     runs: list[str]
     new: list[str] | None
+    seen: Run
     entry: entries.Entry | None = None
     walk: entries.Walk | None = None
     again: str = ""
     said: list[str] = field(default_factory=list)
     splat: bool = False
     issues: list[known_issues.Issue] = field(default_factory=list)
-    log: str = ""
-    kernel: str = ""
-    compiler: str = ""
-    source: str = ""
-    emulator: str = ""
-    arch: str = ""
     verdict: bool = True
 
     @property
@@ -81,12 +75,13 @@ class Failure:
     @property
     def mail(self) -> str:
         """Text for a mail to the list."""
-        lists = ", ".join(filter(None, (LISTS.get(self.arch), "linux-kernel@vger.kernel.org")))
+        lists = ", ".join(filter(None, (LISTS.get(self.seen.arch), "linux-kernel@vger.kernel.org")))
         lines = ["To: linux-mm@kvack.org", f"Cc: {lists}"]
-        lines += [f"Subject: [BUG] {self.name} fails on {self.kernel or self.runs[0]}", "", "Hi,", ""]
+        lines += [f"Subject: [BUG] {self.name} fails on {self.seen.version or self.runs[0]}", "", "Hi,", ""]
         lines += [f"mmcheck reports a failure of {self.name} on:", ""]
         lines += [f"  {name}" for name in self.runs]
-        known = {"Kernel": self.kernel, "Source": self.source, "Compiler": self.compiler, "Emulator": self.emulator}
+        it = self.seen
+        known = {"Kernel": it.version, "Source": it.source, "Compiler": it.compiler, "Emulator": it.emulator}
         lines += ["", *(f"{name}: {words}" for name, words in known.items() if words)]
         if self.entry:
             lines += ["", f"  {self.entry.title} is {self.entry.got}, expected {self.entry.want}"]
@@ -106,11 +101,11 @@ def failures(data: Input, history: History) -> list[Failure]:
     for run in data.runs:
         if run.state == "none":
             name = f"No verdict on {run.name}"
-            found[name] = Failure(name, [run.name], None, again=run.command, said=[run.why], log=run.log, verdict=False)
+            found[name] = Failure(name, [run.name], None, run, again=run.command, said=[run.why], verdict=False)
         for case in run.cases:
             if case.state == "failed":
-                name = label(case)
-                failure = found.setdefault(name, Failure(name, [], [] if history.compares else None))
+                name = case.full
+                failure = found.setdefault(name, Failure(name, [], [] if history.compares else None, run))
                 if run.name not in failure.runs:
                     failure.runs.append(run.name)
                 if failure.new is not None and history.was(run.name, name) != "f" and run.name not in failure.new:
@@ -118,18 +113,11 @@ def failures(data: Input, history: History) -> list[Failure]:
                 if len(case.text) > len(failure.said):
                     _describe(failure, run, case, table)
                 elif not failure.again:
-                    _place(failure, run, case)
+                    failure.seen, failure.again = run, run.again(case)
     fresh = [one for one in found.values() if one.verdict and (one.new or one.new is None)]
     none = [one for one in found.values() if not one.verdict]
     rest = [one for one in found.values() if one.verdict and one not in fresh]
     return [one for part in (fresh, none, rest) for one in sorted(part, key=lambda one: -len(one.runs))]
-
-
-def _place(failure: Failure, run: Run, case: results.Case) -> None:
-    """Note where a failure was seen, and the line that repeats it."""
-    failure.again, failure.log = run.again(case), run.log
-    failure.kernel, failure.compiler, failure.arch = run.kernel, run.compiler, run.arch
-    failure.source, failure.emulator = run.source, run.emulator
 
 
 def _describe(failure: Failure, run: Run, case: results.Case, table: Sequence[known_issues.Issue]) -> None:
@@ -139,7 +127,7 @@ def _describe(failure: Failure, run: Run, case: results.Case, table: Sequence[kn
     lines = [line[:LINE] for line in case.text[:TEXT_LINES]]
     failure.said = [*lines, *([f"and {more} more lines in {run.log}"] if more > 0 else [])]
     failure.splat = case.splat
-    _place(failure, run, case)
+    failure.seen, failure.again = run, run.again(case)
     seed = [word for value in closing.seed(case) for word in ("--kernel_args", value)]
     if failure.again and seed and "kunit.py" in failure.again:
         head, _, glob = failure.again.rpartition(" ")

@@ -10,7 +10,7 @@ from ..core import progress
 from ..mutants.killmatrix import ranges
 from .failures import LINE
 from .history import History
-from .model import LETTER, RANK, label, plural, scope
+from .model import LETTER, RANK, plural, scope
 from .records import Input, Run
 
 ABSENT = "."
@@ -120,7 +120,7 @@ def _suite(
             states[number] = letter if before == ABSENT else min(before, letter, key=RANK.index)
             if words := _said(case):
                 by_text.setdefault(texts.setdefault(words, len(texts)), set()).add(number)
-            if track := changed.get(cells_by_column[column], {}).get(label(case)):
+            if track := changed.get(cells_by_column[column], {}).get(case.full):
                 by_track.setdefault(" ".join(f"{when}{state}" for when, state in track), set()).add(number)
         letters[str(column)] = "".join(states)
         if by_text:
@@ -147,7 +147,7 @@ def _cell(name: str, run: Run | None) -> dict[str, str]:
     if run is None:
         return {"n": name, "k": "missing", "w": "not run", "a": "", "l": "", "i": ""}
     square = _square(name, run)
-    made = "; ".join(filter(None, (run.kernel, run.source, run.compiler, run.emulator)))
+    made = "; ".join(filter(None, (run.version, run.source, run.compiler, run.emulator)))
     return {"n": name, "k": square.kind, "w": square.words, "a": run.command, "l": run.log, "i": made}
 
 

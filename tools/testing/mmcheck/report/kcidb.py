@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..boot import results
-from ..core import command, disk, git, progress
+from ..core import disk, git, progress
 from ..core.errors import UserError
 from ..core.settings import PROJECT, from_environment
 from ..kernel import graft, identity, known_issues, source
@@ -195,7 +195,7 @@ class Submission:
         build = self.build_id(one)
         number: dict[str, int] = {}
         for case in one.cases:
-            name = f"{case.suite}.{case.name}".rstrip(".")
+            name = case.full
             number[name] = number.get(name, 0) + 1
             again = [str(number[name])] if number[name] > 1 else []
             item: Item = {
@@ -311,8 +311,3 @@ def run(environ: Mapping[str, str]) -> int:
     more = f", and kcidb-2.json to kcidb-{len(parts)}.json beside it: send each" if len(parts) > 1 else ""
     progress.say(f"{counts} in {settings.out / 'kcidb.json'}{more}")
     return 0
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("kcidb", run, environ)

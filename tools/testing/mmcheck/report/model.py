@@ -26,11 +26,6 @@ def scope(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def label(case: results.Case) -> str:
-    """The name of a case on the page."""
-    return f"{case.suite}.{case.name}" if case.name else case.suite
-
-
 def states(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
     """By run and case, the first letter of its state. A case that ran twice has the worse state."""
     found: dict[str, dict[str, str]] = {}
@@ -38,8 +33,8 @@ def states(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
         own = found.setdefault(run.name, {})
         for case in run.cases:
             letter = LETTER[case.state]
-            old = own.get(label(case), letter)
-            own[label(case)] = min(old, letter, key=RANK.index)
+            old = own.get(case.full, letter)
+            own[case.full] = min(old, letter, key=RANK.index)
     return found
 
 
@@ -99,8 +94,8 @@ def reasons(data: Input, tests: Tests) -> list[Reason]:
     found: dict[tuple[str, str], Reason] = {}
     for run in data.runs:
         variables = _variables(run)
-        likely = skips.likely(table, run.kernel, run.arch, variables.get("PAGES") or "4K")
-        own = [line for line in table if line.holds(run.cell)] if run.cell else likely
+        likely = skips.likely(table, run.version, run.arch, variables.get("PAGES") or "4K")
+        own = [line for line in table if line.holds(run.spec)] if run.spec else likely
         for case in run.cases:
             if case.state != "skipped" or any(map(known_issues.MET.match, case.text)):
                 continue
@@ -113,9 +108,9 @@ def reasons(data: Input, tests: Tests) -> list[Reason]:
             better = not reason.unskip or (run.arch == "arm64" and "--arch=arm64" not in reason.unskip)
             if line and line.unskip and not line.selftests and better:
                 reason.unskip = skips.command(line, run.arch, variables)
-            names = reason.lost if label(case) in tests.skipped else reason.some
-            if label(case) not in names:
-                names.append(label(case))
+            names = reason.lost if case.full in tests.skipped else reason.some
+            if case.full not in names:
+                names.append(case.full)
     return sorted(found.values(), key=lambda one: (-len(one.lost), -len(one.some), one.why))
 
 
@@ -143,5 +138,5 @@ def issues(runs: Iterable[Run]) -> list[Met]:
                 for pattern, kind in ((known_issues.MET, "met"), (known_issues.STALE, "stale")):
                     match = pattern.search(line)
                     if match and int(match[1]) in table:
-                        getattr(table[int(match[1])], kind).append(f"{run.name}: {label(case)}")
+                        getattr(table[int(match[1])], kind).append(f"{run.name}: {case.full}")
     return [one for one in table.values() if one.met or one.stale]

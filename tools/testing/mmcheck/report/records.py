@@ -2,7 +2,7 @@
 """Reads the results of the other commands below O=. It does not judge them, and runs nothing."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -23,42 +23,23 @@ _SLUG = re.compile(r"(?:(\d+\.\d+)-)?([a-z]\w*?)(?:-(4K|16K|64K))?(-selftests)?(
 
 
 @dataclass
-class Run:
-    """One cell, or one run outside of the matrix.
+class Run(record.Record):
+    """One cell, or one run outside of the matrix: its record, with the name that the page gives it.
 
-    name:    what the page calls it
-    cases:   each with its verdict
-    cell:    its cell, if the name says which
-    command: the line that runs it again, or ""
-    arch:    as in --arch=, or ""
-    state:   "passed", "failed" or "none" (no verdict)
-    why:     the reason, if there is no verdict
-    seconds: how long it took, or 0
-    log:     the file with its console, below O=
-    kernel:  the version that the console names
-    compiler: as the console names it
-    source:  the package or the tree that the kernel was built from
-    emulator: what booted the kernel
+    spec: its cell, if the name says which
     """
 
-    name: str
-    cases: list[results.Case] = field(default_factory=list)
-    cell: Cell | None = None
-    command: str = ""
-    arch: str = ""
-    state: str = "passed"
-    why: str = ""
-    seconds: float = 0.0
-    log: str = ""
-    kernel: str = ""
-    compiler: str = ""
-    source: str = ""
-    emulator: str = ""
+    spec: Cell | None = None
+
+    @property
+    def log(self) -> str:
+        """The file with its console, below O=; "" if there is none."""
+        return f"runs/{self.id}/{self.logs[0]}" if self.logs else ""
 
     @property
     def selftests(self) -> bool:
         """Whether it ran selftests, not KUnit suites."""
-        return self.cell.selftests if self.cell else "kselftest" in self.command
+        return self.spec.selftests if self.spec else "kselftest" in self.command
 
     def again(self, case: results.Case) -> str:
         """The line that runs one case again, or ""."""
@@ -106,8 +87,8 @@ class Input:
         self.newest = 0.0
         cells = self._cells()
         for run in cells:
-            if run.cell:
-                self.places[run.name] = run.cell.place
+            if run.spec:
+                self.places[run.name] = run.spec.place
         self.planned = self._planned() if self.places else []
         order = {name: place for place, name in enumerate(self.planned)}
         self.runs = sorted(cells, key=lambda run: order.get(run.name, len(order)))
@@ -146,24 +127,12 @@ class Input:
             if not one.cell and (not self.places or when(one) > self.newest)
         ]
 
-    def _recorded(self, one: record.Record, name: str, cell: Cell | None = None) -> Run:
+    def _recorded(self, one: record.Record, name: str, spec: Cell | None = None) -> Run:
         """A run as its record has it."""
         self.newest = max(self.newest, when(one) if one.cell else 0.0)
-        return Run(
-            name,
-            one.cases,
-            cell,
-            command=one.command if one.kind == CELLS or not cell else cell.line({}),
-            arch=one.arch,
-            state="passed" if one.state == "skipped" else one.state,
-            why=one.why,
-            seconds=one.seconds,
-            log=f"runs/{one.id}/{one.logs[0]}" if one.logs else "",
-            kernel=one.version,
-            compiler=one.compiler,
-            source=one.source,
-            emulator=one.emulator,
-        )
+        command = one.command if one.kind == CELLS or not spec else spec.line({})
+        state = "passed" if one.state == "skipped" else one.state
+        return Run(**{**vars(one), "name": name, "command": command, "state": state}, spec=spec)
 
 
 def when(one: record.Record) -> float:

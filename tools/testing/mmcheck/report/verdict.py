@@ -77,14 +77,14 @@ def verdict(
 
 def full_name(run: Run) -> str:
     """The name of a run with the whole version of its kernel: `7.3.4 arm64 4K`."""
-    short = run.cell.kernel if run.cell else ""
-    return run.kernel + run.name.removeprefix(short) if short and run.kernel.startswith(f"{short}.") else run.name
+    short = run.spec.kernel if run.spec else ""
+    return run.version + run.name.removeprefix(short) if short and run.version.startswith(f"{short}.") else run.name
 
 
 def identity(data: Input) -> list[tuple[str, str]]:
     """What was tested, with what, for how long."""
     seconds = sum(run.seconds for run in data.runs)
-    named = {"Kernel": "kernel", "Source": "source", "Compiler": "compiler", "Emulator": "emulator"}
+    named = {"Kernel": "version", "Source": "source", "Compiler": "compiler", "Emulator": "emulator"}
     found = []
     for title, name in named.items():
         every = dict.fromkeys(str(getattr(run, name)) for run in data.runs)

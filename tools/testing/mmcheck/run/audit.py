@@ -11,8 +11,7 @@ import struct
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..boot import boot
-from ..core import command, progress
+from ..core import progress
 from ..core.errors import UserError
 from ..kernel import toolchain
 from . import kselftest
@@ -76,11 +75,3 @@ def run(environ: Mapping[str, str]) -> int:
             for line in case.text:
                 progress.say(f"{case.suite}.{case.name}: {line}")
     return kselftest.report(found, session, [], environ, {})
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    status = command.run("audit", run, environ, "the results so far are kept")
-    if status == 130:
-        boot.stop.set()
-    return status

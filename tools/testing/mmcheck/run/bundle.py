@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..boot import boot, guest
-from ..core import command, ours, progress
+from ..core import ours, progress
 from ..core.errors import UserError
 from ..core.settings import from_environment
 from ..kernel import source, toolchain
@@ -61,8 +61,3 @@ def run(environ: Mapping[str, str]) -> int:
         pack(session, environ.get("TESTS", ""), target)
     progress.say(f"Image, initramfs.cpio.gz, xfs.img.gz, cmdline, and kselftest.tar.gz for boards are in {target}")
     return 0
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("bundle", run, environ)

@@ -42,9 +42,12 @@ def named(what: str, names: Iterable[str]) -> str:
     return f"{what}: {', '.join(every[:NAMED])}{more}" if every else ""
 
 
-def make(verb: str, environ: Mapping[str, str], **variables: str) -> str:
-    """The line `make verb` with `variables`, and with the variables of `environ` that choose kernel and output."""
-    given = {**{name: environ[name] for name in VARIABLES if environ.get(name)}, **variables}
+def make(verb: str, environ: Mapping[str, str], *names: str, **variables: str) -> str:
+    """The line `make verb` with `variables`, and with the variables of `environ` that choose kernel and output.
+
+    names: further variables of `environ`
+    """
+    given = {**{name: environ[name] for name in (*VARIABLES, *names) if environ.get(name)}, **variables}
     return " ".join([f"make {verb}", *(f"{name}={shlex.quote(value)}" for name, value in given.items())])
 
 

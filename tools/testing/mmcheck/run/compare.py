@@ -70,9 +70,8 @@ def states(cases: Iterable[Case]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for case in cases:
-        name = f"{case.suite}.{case.name}".rstrip(".")
         state = "failed" if case.state == KNOWN else case.state
-        found[name] = max(found.get(name, "passed"), state, key=lambda state: RANK[state])
+        found[case.full] = max(found.get(case.full, "passed"), state, key=lambda state: RANK[state])
     return found
 
 

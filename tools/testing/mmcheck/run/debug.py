@@ -19,10 +19,10 @@ from pathlib import Path
 from types import FrameType
 
 from ..boot import boot
-from ..core import command, lock, process, progress
+from ..core import lock, process, progress
 from ..core.errors import PASSED, UserError
-from ..core.settings import PROJECT, from_environment
-from ..kernel import graft, source, toolchain
+from ..core.settings import from_environment
+from ..kernel import source, suites, toolchain
 from .prepare import prepare
 from .request import parse
 
@@ -39,31 +39,20 @@ HELP = "./mmcheck debug --help"
 DEBUGGERS = ("gdb-multiarch", "gdb")
 
 
-def suites(arch: str) -> Iterator[tuple[str, Path, list[str]]]:
-    """The suites for an architecture, each with its file and its cases."""
-    for name in graft.overlay_files():
-        if name.endswith("_kunit.c") and name.startswith(("mm/", "lib/", f"arch/{arch}/")):
-            text = (PROJECT / name).read_text()
-            cases = list(dict.fromkeys(re.findall(r"KUNIT_CASE\w*\((\w+)", text)))
-            for suite in re.findall(r'^\t\.name = "(\w+)"', text, re.MULTILINE):
-                yield suite, PROJECT / name, cases
-
-
 def place(arch: str, case: str) -> str:
     """Where gdb is to stop for `SUITE.CASE`: `file:function`, since many suites have a function of the same name.
 
     Raises UserError if there is no such case.
     """
     suite, _, function = case.partition(".")
-    every = {name: (file, cases) for name, file, cases in suites(arch)}
+    every = {one.name: one for one in suites.suites(arch)}
     if not re.fullmatch(r"\w+\.\w+", case):
         raise UserError(f"{case or 'CASE='}: give one case as SUITE.CASE, without a parameter; see {HELP}")
     if suite not in every:
         raise UserError(f"{case}: {arch} has no suite {suite}; there are {', '.join(sorted(every))}")
-    file, cases = every[suite]
-    if function not in cases:
-        raise UserError(f"{case}: the suite {suite} has no such case; there are {', '.join(cases)}")
-    return f"{file.name}:{function}"
+    if function not in every[suite].cases:
+        raise UserError(f"{case}: the suite {suite} has no such case; there are {', '.join(every[suite].cases)}")
+    return f"{Path(every[suite].file).name}:{function}"
 
 
 def debugger(arch: str, wanted: str) -> str:
@@ -170,8 +159,3 @@ def run(environ: Mapping[str, str]) -> int:
             if child.poll():
                 raise UserError(f"the emulator ended with status {child.returncode}: see {log}")
     return PASSED
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("debug", run, environ)

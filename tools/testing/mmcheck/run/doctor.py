@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ..boot import guest, sandbox
-from ..core import command
 from ..core.errors import NO_VERDICT, PASSED, UserError
 from ..core.settings import Settings, from_environment
 from ..kernel import identity, known_issues, probes, shadow, source, toolchain
@@ -144,8 +143,3 @@ def run(environ: Mapping[str, str]) -> int:
             print(f"{finding.what:{width}}  {finding.state:5}  {finding.says}")
     can = any(finding.state == "has" for finding in found if finding.what.startswith("suites on"))
     return PASSED if can else NO_VERDICT
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("doctor", run, environ)

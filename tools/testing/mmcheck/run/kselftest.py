@@ -10,8 +10,8 @@ import itertools
 import shlex
 from collections.abc import Mapping, Sequence
 
-from ..boot import boot, results
-from ..core import command, progress
+from ..boot import results
+from ..core import progress
 from ..core.errors import UserError
 from ..core.settings import VARIABLES, from_environment
 from ..kernel import source, toolchain
@@ -132,11 +132,3 @@ def report(
     for text in closing.paragraph(found, log, rerun, why):
         progress.say(text)
     return results.status(found)
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    status = command.run("kselftest", run, environ, "the results so far are kept")
-    if status == 130:
-        boot.stop.set()
-    return status

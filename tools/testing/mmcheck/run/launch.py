@@ -99,7 +99,7 @@ class Launch:
             self.scope,
             label=self.label,
             arch=settings.arch,
-            pages=settings.pages if settings.arch == "arm64" else "",
+            pages=settings.page_size,
             cell=self.cell,
             source=self.origin or identity.labelled(self.label),
             emulator=identity.emulator(settings.arch),

@@ -174,8 +174,7 @@ class SelftestRun:
     def kernel(self) -> None:
         """Build the kernel, and the kernel headers that programs need."""
         self.launch.aside = True
-        if self.launch.run():
-            raise UserError(f"linux {self.launch.label} does not build for {self.settings.arch}: see the lines above")
+        self.launch.run()
         self.make("headers", self.launch.tree, "headers", f"O={self.launch.build}")
 
     def programs(self, target: Path, arguments: Sequence[str]) -> None:

@@ -60,7 +60,7 @@ class Line:
 
     def allows(self, case: results.Case) -> bool:
         """Whether the line is about `case`, in any state. The line must hold for the cell."""
-        return any(fnmatch.fnmatchcase(name(case), glob) for glob in self.cases)
+        return any(fnmatch.fnmatchcase(case.full, glob) for glob in self.cases)
 
     def explains(self, case: results.Case) -> bool:
         """Whether the line is about `case` and has the reason of its skip."""
@@ -71,11 +71,6 @@ def fits(values: Sequence[str], value: str) -> bool:
     """Whether `value` is one of `values`, or differs from all of those with "!"."""
     others = [word[1:] for word in values if word.startswith("!")]
     return value in values or (bool(others) and value not in others)
-
-
-def name(case: results.Case) -> str:
-    """The name of a case in the table."""
-    return f"{case.suite}.{case.name}" if case.name else case.suite
 
 
 def load(path: Path = TABLE) -> list[Line]:
@@ -139,7 +134,7 @@ def judge(
     for case in [*cases, *missing]:
         if case.state == "skipped" and not known(case, cell) and not any(line.explains(case) for line in own):
             said = " ".join(case.text).strip() or "no reason given"
-            text = [f"skipped: {said}", f"skips.toml allows no such skip of {name(case)} on {cell}"]
+            text = [f"skipped: {said}", f"skips.toml allows no such skip of {case.full} on {cell}"]
             case = dataclasses.replace(case, state="failed", text=text)
             verdict.wrong.append(case)
         elif case in missing:

@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..boot import boot, guest
+from ..boot import guest
 from ..boot.console import lines as read_lines
 from ..boot.console import plain
 from ..boot.results import Case
-from ..core import command, progress
+from ..core import progress
 from ..core.errors import FAILED, PASSED
 from ..core.settings import whole
 from ..kernel import toolchain
@@ -99,11 +99,3 @@ def report(found: Sequence[Walk], folder: Path, repeat: str) -> int:
         progress.say(f"next: {repeat} SEED={walk.seed}")
     progress.say(f"{len(found) - len(failed)} machines passed, {len(failed)} failed; log: {folder} (walk-*.log)")
     return FAILED if failed else PASSED
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    status = command.run("walk", run, environ, "the consoles so far are kept")
-    if status == 130:
-        boot.stop.set()
-    return status

@@ -79,13 +79,11 @@ class Workspace:
         Each configuration has one, since a change of configuration rebuilds all.
         """
         known = self.spec.request.known
-        parts = [self.label, self.settings.arch]
-        if self.settings.arch == "arm64":
-            parts.append(self.settings.pages)
+        parts = [self.label, self.settings.arch, self.settings.page_size]
         config = [*(known.kunitconfig or []), *(known.kconfig_add or [])]
         if config:
             parts.append(disk.digest("\n".join(config).encode())[:8])
-        return "-".join(parts)
+        return "-".join(filter(None, parts))
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:

@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..core import command
 from ..core.errors import UserError
 from ..run import record
 from . import bench_numbers
@@ -75,8 +74,3 @@ def run(environ: Mapping[str, str]) -> int:
         raise UserError("no results to compare; name two folders, as in A=out B=other/out")
     print(compare(environ["A"], environ["B"]))
     return 0
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("bench-compare", run, environ)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ..core import command, disk, dry, progress
+from ..core import disk, dry, progress
 from ..core.errors import PASSED, UserError
 from ..core.settings import from_environment
 from ..kernel import checkout, identity, toolchain
@@ -192,8 +192,3 @@ def run(environ: Mapping[str, str]) -> int:
     ):
         print(line)
     return PASSED
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("bisect", run, environ, "run it again to continue from here")

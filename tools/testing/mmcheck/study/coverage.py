@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from ..boot import boot, guest
-from ..core import command, dry, progress
+from ..core import dry, progress
 from ..core.errors import UserError
 from ..core.settings import Settings, from_environment
 from ..kernel import shadow, source, toolchain
 from ..mutants import schemata
+from ..mutants.killmatrix import ranges
 from ..run import record, workspace
 from ..run.launch import Launch
 from ..run.request import parse
@@ -159,13 +160,6 @@ class Session:
         spec = workspace.RunSpec(self.settings, request, "coverage", self.makefiles())
         return workspace.Workspace(spec, self.source)
 
-    def build(self, space: workspace.Workspace) -> Path:
-        """Build the kernel; returns its build folder."""
-        space.prepare()
-        if Launch(space).run():
-            raise UserError(f"linux {self.label} does not build for {self.settings.arch}: see the lines above")
-        return space.build
-
     def run(self, build: Path, number: int, more: Sequence[str]) -> Path:
         """Boot once; returns the tracefile with what ran."""
         disk, initrd = self.folder / "counters.img", self.folder / "init.cpio"
@@ -230,14 +224,16 @@ class Session:
         One lock covers all of it: another run would rebuild the kernel, and write to the same disk.
         """
         space = self.space()
-        facts = Launch(space).facts("coverage")
+        launch = Launch(space)
+        facts = launch.facts("coverage")
         with space.hold(), record.kept(self.settings.out, facts) as recorder:
-            build = self.build(space)
+            space.prepare()
+            launch.run()
             with progress.Progress(f"coverage of linux {self.label}", len(BOOTS)) as shown:
                 traces = []
                 for number, more in enumerate(BOOTS):
                     with dry.part():
-                        traces.append(self.run(build, number, more))
+                        traces.append(self.run(space.build, number, more))
                     shown.advance(number + 1)
             found = read(self.html(traces).read_text(), self.files)
             recorder.put(self.summary(found))
@@ -275,23 +271,12 @@ def table(found: Sequence[Function], files: Sequence[Wanted]) -> str:
         for function in own:
             line, branch = share(function.lines.values()), share(function.branches.values())
             text = f"  {function.name:{width - 2}}        {percent(line):15}           {percent(branch):15}"
-            missed = [f"not run: {_spans(function.missed)}"] if function.missed else []
-            missed += [f"one way only: {_spans(function.one_way)}"] if function.one_way else []
+            missed = [f"not run: {ranges(function.missed)}"] if function.missed else []
+            missed += [f"one way only: {ranges(function.one_way)}"] if function.one_way else []
             lines.append(f"{text}  {'; '.join(missed)}".rstrip())
             if why := reason(function, files):
                 lines.append(f"    {why}")
     return "\n".join(lines)
-
-
-def _spans(numbers: Sequence[int]) -> str:
-    """`1 2 3 7` as `1-3 7`."""
-    spans: list[list[int]] = []
-    for number in numbers:
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return " ".join(f"{a}-{b}" if a != b else str(a) for a, b in spans)
 
 
 def run(environ: Mapping[str, str]) -> int:
@@ -301,8 +286,3 @@ def run(environ: Mapping[str, str]) -> int:
     print(table(found, session.files))
     progress.say(f"HTML and coverage.info in {session.folder}")
     return 0
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("coverage", run, environ)

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ..core import command, disk
+from ..core import disk
 from ..core.errors import PASSED
 from ..core.settings import PROJECT, from_environment
 from ..kernel import source
@@ -200,11 +200,6 @@ def run(environ: Mapping[str, str]) -> int:
     disk.replace(path, table(found).encode())
     print(f"table: {path}")
     return PASSED
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("functions", run, environ)
 
 
 if __name__ == "__main__":

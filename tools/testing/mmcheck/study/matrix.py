@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..boot import boot, results
-from ..core import command, progress
+from ..core import progress
 from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
 from ..core.settings import PROJECT, Settings, from_environment, whole
 from ..kernel import graft, shadow, source, toolchain
@@ -32,9 +32,6 @@ KIND = "matrix"
 """The kind of the records of cells, and of the record of a whole run."""
 
 GIB_PER_BUILD = 4
-
-CHOICE = ("ONLY", "FILES", "MATRIX")
-"""The variables that choose cells."""
 
 NO_SUITE = "this kernel has no such suite"
 """The reason if a change selects a suite that this kernel lacks."""
@@ -119,8 +116,7 @@ class Runner:
         """Run all cells that have no verdict; returns the exit status."""
         arches = dict.fromkeys(cell.arch for cell in self.cells)
         facts = record.facts(KIND, "all", label=f"{len(self.cells)} cells", arch=", ".join(arches), pages="")
-        chosen = {name: self.environ[name] for name in CHOICE if self.environ.get(name)}
-        facts.command = closing.make("matrix", self.environ, **chosen)
+        facts.command = closing.make("matrix", self.environ, "ONLY", "FILES", "MATRIX")
         with record.kept(self.settings.out, facts) as self.recorder:
             self._run(jobs)
             states = {one.state for one in self.records.values()}
@@ -331,8 +327,3 @@ def run(environ: Mapping[str, str]) -> int:
     for text in runner.ending():
         print(text)
     return status
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("matrix", run, environ, "run it again to continue from here")

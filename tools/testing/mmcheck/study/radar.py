@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core import command, dry, git
+from ..core import dry, git
 from ..core.errors import PASSED, UserError
 from ..core.settings import Settings, from_environment
 from ..kernel import identity, known_issues, patch, probes, shadow, source
@@ -110,7 +110,7 @@ def suites(files: Sequence[str]) -> list[str]:
 def mail(found: compare.Difference, launch: Launch, kernel: str) -> list[str]:
     """Text for a mail about the series."""
     settings = launch.settings
-    where = f"{settings.arch} {settings.pages}" if settings.arch == "arm64" else settings.arch
+    where = f"{settings.arch} {settings.page_size}".rstrip()
     ran = sum(case.state != "skipped" for case in launch.cases)
     verdict, *details = found.lines()
     lines = [
@@ -164,8 +164,3 @@ def run(environ: Mapping[str, str]) -> int:
     for line in mail(found, launch, identity.origin(space.kernel)):
         print(f"  {line}")
     return found.status
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("radar", run, environ)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ..core import progress
 from ..core.errors import UserError
-from ..core.settings import PROJECT
-from ..kernel import graft, patch
+from ..kernel import patch
+from ..kernel import suites as kernel_suites
 from ..mutants import catalogue
 from ..run import selftests
 from ..run.cell import TABLE, Cell, flavours, make
@@ -67,29 +67,15 @@ def suites(files: Sequence[str], mutants: Sequence[catalogue.Mutant]) -> list[st
     return sorted(set(found))
 
 
-def elsewhere(files: Sequence[str], arch: str) -> bool:
-    """Whether all of `files` belong to other architectures."""
-    folder = {"x86_64": "x86"}.get(arch, arch)
-    return all(file.startswith("arch/") and not file.startswith(f"arch/{folder}/") for file in files)
-
-
-def suites_of(arch: str) -> list[str]:
-    """The KUnit suites for an architecture, by the folders of their sources."""
-    found = []
-    for name in graft.overlay_files():
-        if name.endswith("_kunit.c") and not elsewhere([name], arch):
-            found += re.findall(r'^\t\.name = "(\w+)"', (PROJECT / name).read_text(), re.MULTILINE)
-    return found
-
-
 def expected(cell: Cell) -> list[str]:
     """The suites that a cell should have, if it runs all."""
-    return [] if cell.selftests or own_glob(cell) else suites_of(cell.arch)
+    return [] if cell.selftests or own_glob(cell) else [one.name for one in kernel_suites.suites(cell.arch)]
 
 
 def wanted(cell: Cell, only: Sequence[str]) -> list[str]:
     """The suites and programs of `only` that a cell has."""
-    names = [program.name for program in selftests.programs()] if cell.selftests else suites_of(cell.arch)
+    every = selftests.programs() if cell.selftests else kernel_suites.suites(cell.arch)
+    names = [one.name for one in every]
     own = [glob for glob in only if fnmatch.filter(names, glob)]
     if glob := own_glob(cell):
         return [glob] if any(fnmatch.fnmatch(name, glob) for name in own) else []
@@ -116,7 +102,7 @@ def chosen(environ: Mapping[str, str]) -> tuple[list[Cell], list[str] | None]:
     if files is None:
         return found, None
     names = suites(files, catalogue.load(catalogue.FOLDER))
-    found = [cell for cell in found if not elsewhere(files, cell.arch)]
+    found = [cell for cell in found if not kernel_suites.elsewhere(files, cell.arch)]
     if names is not None:
         progress.say(f"suites selected for {', '.join(files)}: {', '.join(names)}")
         found = [cell for cell in found if wanted(cell, names)]

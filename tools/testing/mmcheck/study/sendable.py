@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..core import command, dry, git, ours
+from ..core import dry, git, ours
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, from_environment
 from ..kernel import shadow, source, toolchain
@@ -194,7 +194,7 @@ def run(environ: Mapping[str, str]) -> int:
     kernel = source.obtain(settings)
     found = patched.known(kernel, settings, environ)
     folder = settings.out / "patches" / kernel.label
-    where = {"label": kernel.label, "arch": settings.arch, "pages": settings.pages if settings.arch == "arm64" else ""}
+    where = {"label": kernel.label, "arch": settings.arch, "pages": settings.page_size}
     facts = record.facts("patches", "-".join(filter(None, where.values())), environ.get("ONLY", ""), **where)
     facts.command = closing.make("patches", environ)
     mails: list[Mail] = []
@@ -221,8 +221,3 @@ def run(environ: Mapping[str, str]) -> int:
     ):
         print(text)
     return status
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("patches", run, environ)

@@ -108,6 +108,11 @@ def fake_tree(root: Path) -> Path:
     return root
 
 
+def files(suffix: str) -> list[Path]:
+    """The files of the suites whose names end in `suffix`."""
+    return [path for folder in ("mm", "arch/*/mm", "lib/*") for path in PROJECT.glob(f"{folder}/tests/*{suffix}")]
+
+
 def fake_project(root: Path) -> Path:
     """An overlay of four files."""
     for name in ("Kconfig.kunit", "lib/pgtable_kunit/Makefile", "mm/tests/Makefile", "arch/arm64/mm/tests/a_kunit.c"):

@@ -6,7 +6,6 @@ made up, so that pictures of the page can be made in seconds.
 """
 
 import json
-import re
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -15,8 +14,7 @@ from typing import Any
 
 from mmcheck import report
 from mmcheck.boot import results
-from mmcheck.core.settings import PROJECT
-from mmcheck.kernel import graft, identity, known_issues
+from mmcheck.kernel import identity, known_issues, suites
 from mmcheck.run import record, skips
 from mmcheck.run.cell import TABLE, Cell
 from mmcheck.study import selection
@@ -30,30 +28,16 @@ NEVER = ("riscv", "debug", "kasan", "clang")
 """Of these no cell was run, where `missing` says so."""
 
 
-def suites() -> dict[str, tuple[str, list[str]]]:
-    """The KUnit suites of this tree: by name, the file and the cases."""
-    found = {}
-    for name in graft.overlay_files():
-        if name.endswith("_kunit.c"):
-            text = (PROJECT / name).read_text()
-            cases = list(dict.fromkeys(re.findall(r"^\tKUNIT_CASE\w*\((\w+)", text, re.MULTILINE)))
-            for suite in re.findall(r'^\t\.name = "(\w+)"', text, re.MULTILINE):
-                found[suite] = (name, cases or ["runs"])
-    return found
-
-
 def cases_of(cell: Cell, lines: list[skips.Line]) -> list[results.Case]:
     """What a cell without a failure says."""
     found = []
     own = [line for line in lines if line.holds(cell)]
     met = {test: issue for issue in known_issues.load() for test in issue.tests if cell.kernel in issue.kernels}
-    for suite, (file, names) in suites().items():
-        if selection.elsewhere([file], cell.arch):
-            continue
-        for name in names:
-            case = results.Case(suite, name, "passed", 0.01)
+    for suite in suites.suites(cell.arch):
+        for name in suite.cases:
+            case = results.Case(suite.name, name, "passed", 0.01)
             line = next((line for line in own if line.allows(case)), None)
-            issue = met.get(f"{suite}.{name}")
+            issue = met.get(case.full)
             if line:
                 case.state, case.text = "skipped", [line.says.replace("*", "x")]
             elif issue:
@@ -150,7 +134,7 @@ def page(out: Path, failing: bool, missing: bool) -> Path:
     """The report of that; where something fails, after one of a day when nothing did."""
     if failing:
         fill(out, False, missing)
-        report.run(out)
+        report.run({"O": str(out)})
     fill(out, failing, missing)
-    report.run(out)
+    report.run({"O": str(out)})
     return out / "report/index.html"

@@ -12,7 +12,6 @@ from mmcheck import verbs
 from mmcheck.boot import guest, results
 from mmcheck.core.errors import UserError
 from mmcheck.run import audit, kselftest
-from mmcheck.verb import Verb
 
 
 def program(path: Path, machine: int, kinds: list[int], mode: int = 0o755) -> Path:
@@ -69,11 +68,11 @@ def test_bad_lines_are_refused(line: str, complaint: str) -> None:
 def test_words_after_two_dashes_are_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    def run(_: Verb, environ: Mapping[str, str]) -> int:
+    def run(_: str, environ: Mapping[str, str]) -> int:
         seen.append(environ["COMMAND"])
         return 0
 
-    monkeypatch.setattr(Verb, "run", run)
+    monkeypatch.setattr(verbs, "run", run)
     monkeypatch.setenv("COMMAND", "")
     for given, wanted in ((["./a", "-n", "x y"], "./a -n 'x y'"), (["cat /a | wc"], "cat /a | wc")):
         verbs.main(["audit", "--arch", "arm64", "--", *given])

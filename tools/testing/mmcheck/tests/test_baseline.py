@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
+from mmcheck import verbs
 from mmcheck.boot import results
 from mmcheck.boot.results import Case
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT
-from mmcheck.report import baseline as command
 from mmcheck.report import collect, kcidb
 from mmcheck.run import baseline, compare, record
 from mmcheck.run.baseline import Baseline, Entry
@@ -141,7 +141,7 @@ def test_a_missing_file_names_the_command(tmp_path: Path) -> None:
 
 
 def run_baseline(out: Path, file: Path, **more: str) -> int:
-    return command.main({"O": str(out), "BASELINE": str(file), **more})
+    return verbs.run("baseline", {"O": str(out), "BASELINE": str(file), **more})
 
 
 def test_what_the_command_writes_makes_the_same_run_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,7 +175,7 @@ def test_the_command_only_adds(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 def test_the_command_needs_a_file_and_a_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "known.toml"
-    assert command.main({"O": str(tmp_path)}) == 125
+    assert verbs.run("baseline", {"O": str(tmp_path)}) == 125
     assert run_baseline(tmp_path, file) == 125
     recorded(tmp_path, "linux-um", [], built=False, why="does not build")
     assert run_baseline(tmp_path, file) == 125
@@ -191,7 +191,7 @@ def test_readers_of_results_show_it(tmp_path: Path, capsys: pytest.CaptureFixtur
     recorded(tmp_path, "linux-um", cases)
     content = json.loads(next(tmp_path.glob("runs/*/run.json")).read_text())
     jsonschema.validate(content, json.loads((PROJECT / "tools/testing/mmcheck/run/run.schema.json").read_text()))
-    assert collect.run(tmp_path) == 0
+    assert collect.run({"O": str(tmp_path)}) == 0
     said = capsys.readouterr()
     assert "1 known\n" in said.out and "    KNOWN s.a: known to this tree: old\n" in said.out
     assert "    FIXED s.b: fixed: remove s.b from known.toml\n" in said.out
@@ -225,7 +225,7 @@ def test_the_page_shows_it(tmp_path: Path) -> None:
     seeded.recorded(tmp_path, "linux-um", judged([Entry("s.a", "old")], [bad("a"), good("c")]))
     from mmcheck import report
 
-    assert report.run(tmp_path) == 0
+    assert report.run({"O": str(tmp_path)}) == 0
     page = (tmp_path / "report/index.html").read_text()
     assert "nothing failed, 1 of 2 tests passed, 1 test known to fail" in page
     assert "1 known to fail in this tree" in page and '"s":{"0":"kp"}' in page

@@ -6,8 +6,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from mmcheck import verbs
 from mmcheck.core.errors import UserError
-from mmcheck.study import bench, bench_compare, bench_numbers, plot
+from mmcheck.study import bench_compare, bench_numbers, plot
 from mmcheck.study.bench_numbers import Number
 
 from .seeded import of_command
@@ -115,5 +116,5 @@ def test_what_is_no_result_is_one_line(tmp_path: Path, content: str) -> None:
     (tmp_path / "x").write_text(content)
     with pytest.raises(UserError, match="no result of make bench"):
         bench_compare.load(str(tmp_path / "x"))
-    assert bench_compare.main({"A": "x"}) == 125
-    assert bench.main({"MIB": "many"}) == 125
+    assert verbs.run("bench-compare", {"A": "x"}) == 125
+    assert verbs.run("bench", {"MIB": "many"}) == 125

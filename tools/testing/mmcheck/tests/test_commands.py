@@ -38,6 +38,9 @@ TYPED = rf"(?:{re.escape(KUNIT_PY)} |make |{re.escape(DIRECT)})[a-z]"
 HELP = [f"./mmcheck {name} {verb.example}".strip() for name, verb in verbs.VERBS.items()]
 """The examples of `./mmcheck VERB --help`."""
 
+OF_HELP = ("verbs.toml", "variables.toml")
+"""The tables of the commands. Their words name commands; what is executed of them is HELP."""
+
 BISECT = "./mmcheck bisect v6.12 HEAD --kdir ~/linux"
 INSTALL = "apt-get update && apt-get install -y --no-install-recommends ca-certificates ccache git make python3"
 NOT_RUN = {
@@ -180,7 +183,8 @@ def documents() -> list[Path]:
     text = [*PROJECT.glob("*.md"), *PROJECT.glob("ci/*.md"), *PROJECT.glob("Documentation/**/*.rst")]
     code = [path for folder in ("mm", "arch", "lib") for path in PROJECT.glob(f"{folder}/**/*") if path.is_file()]
     code += [path for end in ("c", "h", "mk") for path in PROJECT.glob(f"tools/testing/selftests/**/*.{end}")]
-    return [*text, *code, PROJECT / "Kconfig.kunit", *PROJECT.glob("tools/testing/mmcheck/**/*.toml")]
+    tables = [path for path in PROJECT.glob("tools/testing/mmcheck/**/*.toml") if path.name not in OF_HELP]
+    return [*text, *code, PROJECT / "Kconfig.kunit", *tables]
 
 
 def commands(path: Path) -> list[list[str]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mmcheck import verbs
 from mmcheck.boot.results import Case
 from mmcheck.report import compare
 
@@ -21,7 +22,7 @@ def both(tmp_path: Path, new: str) -> dict[str, str]:
 
 
 def test_what_differs_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare.main(both(tmp_path, "failed")) == 1
+    assert verbs.run("compare", both(tmp_path, "failed")) == 1
     first, second, *ends = capsys.readouterr().out.splitlines()
     assert first.split() == ["contpte.a", "passed", "failed"]
     assert second.split(maxsplit=2) == ["one.gone", "skipped", compare.ABSENT]
@@ -29,11 +30,11 @@ def test_what_differs_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_no_new_failure_is_no_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare.main({**both(tmp_path, "passed"), "JSON": "1"}) == 0
+    assert verbs.run("compare", {**both(tmp_path, "passed"), "JSON": "1"}) == 0
     assert json.loads(capsys.readouterr().out)["changed"] == [["one.gone", "skipped", compare.ABSENT]]
 
 
 def test_an_unknown_run_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare.main({**both(tmp_path, "passed"), "B": "x"}) == 125
+    assert verbs.run("compare", {**both(tmp_path, "passed"), "B": "x"}) == 125
     assert "B=x: no run below" in capsys.readouterr().err
-    assert compare.main({"O": str(tmp_path), "A": "x"}) == 125
+    assert verbs.run("compare", {"O": str(tmp_path), "A": "x"}) == 125

@@ -9,6 +9,7 @@ import pytest
 
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT
+from mmcheck.kernel import suites
 from mmcheck.run import debug
 
 from .conftest import User
@@ -47,10 +48,10 @@ def run(user: User, *words: str, **more: str) -> subprocess.CompletedProcess[str
 @pytest.mark.parametrize("arch", sorted(debug.ARCHES))
 def test_each_case_is_a_function_of_its_file(arch: str) -> None:
     number = 0
-    for _, file, cases in debug.suites(arch):
-        for case in cases:
+    for one in suites.suites(arch):
+        for case in one.cases:
             number += 1
-            assert re.search(rf"^static void (?:\w+ )?{case}\(struct kunit", file.read_text(), re.MULTILINE), case
+            assert re.search(rf"^static void (?:\w+ )?{case}\(struct kunit", one.text, re.MULTILINE), case
     assert number > 100
     assert debug.place("arm64", CASE) == "contpte_kunit.c:set_ptes_to_table_end"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mmcheck import verbs
 from mmcheck.core.settings import PROJECT, from_environment
 from mmcheck.kernel import toolchain
 from mmcheck.run import doctor
@@ -24,7 +25,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 def test_an_empty_machine_can_run_nothing(home: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert doctor.main({**home, "JSON": "1"}) == 125
+    assert verbs.run("doctor", {**home, "JSON": "1"}) == 125
     found = {finding["what"]: finding for finding in json.loads(capsys.readouterr().out)}
     assert found["suites on arm64"]["state"] == "lacks"
     assert "qemu-system-aarch64" in found["suites on arm64"]["says"]
@@ -40,7 +41,7 @@ def test_what_is_there(
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     (Path(home["HOME"]) / ".cache/mmcheck/src/linux-7.3.1").mkdir(parents=True)
-    assert doctor.main(home) == 0
+    assert verbs.run("doctor", home) == 0
     lines = {line.partition("  ")[0]: line for line in capsys.readouterr().out.splitlines()}
     assert "has    ready" in lines["suites on arm64"]
     assert "sudo apt-get install --no-install-recommends gcc-riscv64-linux-gnu" in lines["suites on riscv"]
@@ -55,7 +56,7 @@ def test_what_of_a_tree_can_be_tested(home: dict[str, str], tree: Path, capsys: 
     ):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text(text)
-    doctor.main({**home, "KDIR": str(tree), "JSON": "1"})
+    verbs.run("doctor", {**home, "KDIR": str(tree), "JSON": "1"})
     found = json.loads(capsys.readouterr().out)
     probes = {entry["state"]: entry["says"] for entry in found if entry["what"] == "probes"}
     assert "get_and_clear_ptes" in probes["has"] and "clear_nonpresent_ptes" in probes["lacks"]
@@ -66,7 +67,7 @@ def test_what_of_a_tree_can_be_tested(home: dict[str, str], tree: Path, capsys: 
 
 
 def test_a_kernel_that_is_not_here_is_not_fetched(home: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert doctor.main({**home, "KERNEL": "7.3"}) == 125
+    assert verbs.run("doctor", {**home, "KERNEL": "7.3"}) == 125
     assert capsys.readouterr().err == "doctor: KERNEL=7.3 is not on this machine yet: any run with it fetches it\n"
     assert not (Path(home["HOME"]) / ".cache/mmcheck/src").exists()
 

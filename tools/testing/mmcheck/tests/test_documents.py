@@ -5,8 +5,9 @@ import re
 from pathlib import Path
 
 from mmcheck.core.settings import PROJECT
-from mmcheck.dev.overlay import files, suites
-from mmcheck.kernel import known_issues
+from mmcheck.kernel import known_issues, suites
+
+from .conftest import files
 
 
 def test_suites_stay_readable() -> None:
@@ -48,10 +49,11 @@ def bodies() -> dict[str, str]:
     Known issues are written alike.
     """
     found: dict[str, str] = {}
-    for suite, text in suites().items():
-        for case in re.findall(r"KUNIT_CASE\w*\((\w+)", text):
-            for part in text.split(f"static void {case}(struct kunit ")[1:]:
-                found[f"{suite}.{case}"] = found.get(f"{suite}.{case}", "") + part.partition("\n}\n")[0]
+    for one in suites.suites():
+        for case in one.cases:
+            for part in one.text.split(f"static void {case}(struct kunit ")[1:]:
+                name = f"{one.name}.{case}"
+                found[name] = found.get(name, "") + part.partition("\n}\n")[0]
     for path in PROJECT.glob("tools/testing/selftests/mm/*.c"):
         text = path.read_text()
         helpers = {

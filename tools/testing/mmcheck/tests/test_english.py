@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from mmcheck.core.settings import PROJECT
-from mmcheck.dev.overlay import files
+
+from .conftest import files
 
 REFUSED = {
     r"\bcures?d?\b": "fix",

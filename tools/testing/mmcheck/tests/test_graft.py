@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mmcheck import verbs
 from mmcheck.core.errors import UserError
 from mmcheck.kernel import graft
 
@@ -146,8 +147,8 @@ def test_a_line_that_is_there_already_stays(tree: Path, project: Path) -> None:
 
 
 def test_main_says_what_to_do(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert graft.main({}) == 125
+    assert verbs.run("graft", {}) == 125
     assert "make graft KDIR=/path/to/linux" in capsys.readouterr().err
     (tree / graft.JOURNAL).write_text("{")
-    assert graft.main_ungraft({"KDIR": str(tree)}) == 125
+    assert verbs.run("ungraft", {"KDIR": str(tree)}) == 125
     assert "is damaged" in capsys.readouterr().err

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mmcheck import verbs
 from mmcheck.boot import results
 from mmcheck.core.errors import UserError
 from mmcheck.kernel import source
@@ -123,10 +124,10 @@ def test_the_commit_of_the_users_own_tree_is_in_the_checkout(out: Path, tree: Pa
 
 def test_the_command(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     environment = {"O": str(out), "HOME": os.environ["HOME"], "ORIGIN": "lab_1"}
-    assert kcidb.main(environment) == 0
+    assert verbs.run("kcidb", environment) == 0
     assert "2 checkouts, 2 builds, 8 tests" in capsys.readouterr().err
     assert json.loads((out / "kcidb.json").read_text())["version"] == {"major": 5, "minor": 0}
-    assert kcidb.main({**environment, "ORIGIN": "My Lab"}) == 125
+    assert verbs.run("kcidb", {**environment, "ORIGIN": "My Lab"}) == 125
     assert "lower-case letters" in capsys.readouterr().err
     with pytest.raises(UserError, match="no results in"):
         Submission(out / "empty").whole()

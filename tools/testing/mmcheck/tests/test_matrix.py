@@ -15,6 +15,7 @@ import pytest
 from mmcheck.core import progress
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT
+from mmcheck.kernel import suites
 from mmcheck.mutants import catalogue
 from mmcheck.run import record
 from mmcheck.run.cell import TABLE as CELLS
@@ -190,7 +191,7 @@ def test_a_change_picks_its_suites(tmp_path: Path) -> None:
     assert files == ["arch/arm64/mm/contpte.c"]
     names = selection.suites(files, catalogue.load(catalogue.FOLDER))
     assert names and "linear_map" not in names
-    assert selection.elsewhere(files, "um") and not selection.elsewhere(files, "arm64")
+    assert suites.elsewhere(files, "um") and not suites.elsewhere(files, "arm64")
     assert selection.suites(["mm/no_such_file.c"], []) is None
     with pytest.raises(UserError, match="no suite tests drivers"):
         selection.suites(["drivers/net/dummy.c"], [])

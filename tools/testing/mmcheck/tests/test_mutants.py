@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from mmcheck import verbs
 from mmcheck.boot import boot
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT, from_environment
@@ -83,7 +84,7 @@ def test_the_first_of_a_name_that_fits_is_taken(tmp_path: Path) -> None:
 
 
 def test_a_name_that_no_mutant_has_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert mutants.main({"ONLY": "no_such_mutant"}) == 125
+    assert verbs.run("mutants", {"ONLY": "no_such_mutant"}) == 125
     assert "ONLY=no_such_mutant: no mutant in" in capsys.readouterr().err
 
 

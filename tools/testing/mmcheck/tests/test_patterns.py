@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck import patterns
+from mmcheck import patterns, verbs
 from mmcheck.core.errors import UserError
 from mmcheck.patterns.searches import Function, functions, gaps, guards, search, tree
 
@@ -190,5 +190,5 @@ def test_a_verdict_that_means_nothing_is_refused(tmp_path: Path) -> None:
 
 
 def test_only_takes_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
-    assert patterns.main({"ONLY": "some"}) == 125
+    assert verbs.run("patterns", {"ONLY": "some"}) == 125
     assert "ONLY=some: use one of shown, open, refuted, new" in capsys.readouterr().err

@@ -9,8 +9,9 @@ import pytest
 
 from mmcheck.core.settings import PROJECT
 from mmcheck.dev import check
-from mmcheck.dev.overlay import files
 from mmcheck.kernel import probes
+
+from .conftest import files
 
 
 def tree(root: Path, value: str) -> Path:

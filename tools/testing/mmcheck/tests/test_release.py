@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mmcheck import verbs
 from mmcheck.core.errors import UserError
 from mmcheck.dev import checked, release
 from mmcheck.run import selftest_tar
@@ -110,7 +111,7 @@ def test_a_release_is_a_commit_a_tag_and_files(project: Path, out: Path, monkeyp
     monkeypatch.setattr(selftest_tar, "write", fake_programs)
     before = git(project, "rev-parse", "HEAD")
     dry = {"VERSION": "1.1.0", "O": str(out), "DRY_RUN": "1"}
-    assert release.main(dry) == 0
+    assert verbs.run("release", dry) == 0
     assert git(project, "rev-parse", "HEAD") == before and not (out / "release").exists()
     assert release.run({**dry, "DRY_RUN": ""}) == 0
     assert git(project, "rev-parse", "v1.1.0^{commit}") == git(project, "rev-parse", "HEAD")

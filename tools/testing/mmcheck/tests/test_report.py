@@ -89,7 +89,7 @@ def fill(out: Path) -> None:
 
 def test_the_page_has_everything_the_verdict_first(tmp_path: Path) -> None:
     fill(tmp_path)
-    report.run(tmp_path)
+    report.run({"O": str(tmp_path)})
     text, _ = understood(tmp_path / "report/index.html")
     titles = ["Failures", "Cells", "Tests", "Skips", "Known issues", "Mutants", "Coverage", "Benchmarks", "History"]
     places = [text.index(f">{title}", text.index("</nav>")) for title in titles]
@@ -139,7 +139,7 @@ def test_the_page_of_a_failure_shows_all_that_is_known_of_it(tmp_path: Path) -> 
 
 def test_the_data_of_the_page_are_whole(tmp_path: Path) -> None:
     fill(tmp_path)
-    report.run(tmp_path)
+    report.run({"O": str(tmp_path)})
     content = data((tmp_path / "report/index.html").read_text())
     names = [cell["n"] for cell in content["cells"]]
     assert names[:3] == ["7.3 arm64 4K", "7.3 um", "6.12 um"]
@@ -157,7 +157,7 @@ def test_a_suite_and_a_selftest_of_one_name_have_two_rows(tmp_path: Path) -> Non
     again = "make kselftest TARGETS=mm ARCH=arm64"
     own = [results.Case("contpte_fold", "xfs.a", "failed"), results.Case("contpte_fold", "xfs.b", "skipped")]
     seeded.recorded(tmp_path, "linux-arm64-4K", own, kind="kselftest", command=again, id="another")
-    report.run(tmp_path)
+    report.run({"O": str(tmp_path)})
     text, _ = understood(tmp_path / "report/index.html")
     content = data(text)
     assert [(suite["n"], suite["k"], suite["c"]) for suite in content["suites"]] == [
@@ -175,7 +175,7 @@ def test_the_page_says_how_to_run_what_was_skipped(tmp_path: Path) -> None:
     again = "KDIR=/l ./tools/testing/kunit/kunit.py run --arch=arm64"
     own = [race, odd, results.Case("s", "c", "passed")]
     seeded.recorded(tmp_path, "linux-arm64-4K", own, version="6.12.117", command=again)
-    report.run(tmp_path)
+    report.run({"O": str(tmp_path)})
     words = plain((tmp_path / "report/index.html").read_text())
     assert "2 tests did not run. This is no failure: each needs another kernel" in words
     assert "The commands below run 1 of them. make matrix runs many configurations." in words
@@ -196,7 +196,7 @@ def test_a_page_of_a_whole_matrix_stays_small(tmp_path: Path, monkeypatch: pytes
                 case.text = case.text or (long if failing and number == 0 else [])
             cases[str(cell)] = own
         seeded.write(tmp_path, cases, {})
-        report.run(tmp_path)
+        report.run({"O": str(tmp_path)})
         size = (tmp_path / "report/index.html").stat().st_size
         assert 100_000 < size < LIMIT, (failing, size)
         print(f"{size} bytes, failing: {failing}")
@@ -217,7 +217,7 @@ def test_markdown_of_known_issues_is_html() -> None:
 
 def test_nothing_to_report_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no results in"):
-        report.run(tmp_path)
+        report.run({"O": str(tmp_path)})
 
 
 def test_the_kill_matrix_says_what_notices_nothing_and_what_is_fragile(

@@ -38,9 +38,9 @@ def test_an_entry_of_the_table_goes_before_a_value_that_a_function_returned() ->
 @pytest.mark.parametrize("arch", sorted(entries.LAYOUTS))
 def test_each_bit_is_drawn_once_from_the_highest_down(arch: str) -> None:
     names = entries.LAYOUTS[arch]
-    ends = [end for _, high, low in names for end in (high, low)]
-    assert ends == sorted(ends, reverse=True) and all(high >= low for _, high, low in names)
-    assert len({low for _, _, low in names}) == len(names) == len({name for name, _, _ in names})
+    ends = [int(bits.split(":")[at]) for bits in names for at in (0, -1)]
+    assert ends == sorted(ends, reverse=True) and all(0 <= end < 64 for end in ends)
+    assert len(set(names.values())) == len(names) == len({bits.split(":")[-1] for bits in names})
     drawn = entries.fields((1 << 64) - 1, 0, arch)
     bits: list[int] = []
     for field in drawn:

@@ -194,8 +194,8 @@ def test_the_page_says_what_was_tested(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_run_outside_of_the_cells_is_shown_as_recorded(tmp_path: Path) -> None:
     one = recorded(tmp_path, "7.3.4-arm64-4K", [GOOD], version="7.3.4", source="package 7.3.4-1", command="x")
     (run,) = Input(tmp_path).runs
-    assert (run.name, run.kernel, run.source, run.command) == (one.name, one.version, one.source, one.command)
-    assert (run.cases, run.state, run.cell) == ([GOOD], "passed", None)
+    assert (run.name, run.version, run.source, run.command) == (one.name, one.version, one.source, one.command)
+    assert (run.cases, run.state, run.spec) == ([GOOD], "passed", None)
 
 
 def test_a_tree_has_its_commit_and_is_not_written_to(tmp_path: Path, tree: Path) -> None:
@@ -231,4 +231,4 @@ def test_the_cells_of_make_check_are_cells_too(tmp_path: Path) -> None:
     recorded(tmp_path, "7.3.4-arm64-16K", [GOOD, BAD], cell="7.3 arm64 16K", name="7.3 arm64 16K")
     (run,) = Input(tmp_path).runs
     assert (run.name, run.state, run.cases) == ("7.3 arm64 16K", "failed", [GOOD, BAD])
-    assert run.cell and run.command == run.cell.line({})
+    assert run.spec and run.command == run.spec.line({})

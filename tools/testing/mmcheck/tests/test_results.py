@@ -151,20 +151,20 @@ def test_cases_of_kunit_are_not_lost_where_they_have_parameters() -> None:
 def test_what_ran_is_collected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recorded(tmp_path, "6.12-arm64", results.kunit(KUNIT.splitlines()))
     recorded(tmp_path, "6.12-arm64", [results.Case("folio_one", "a", "passed")], "kselftest")
-    assert collect.run(tmp_path) == 1
+    assert collect.run({"O": str(tmp_path)}) == 1
     said = capsys.readouterr().out
     assert "kunit 6.12-arm64" in said
     assert "FAILED contpte.with_parameters: two: entry 0 is 1, expected 2" in said
     whole = json.loads((tmp_path / "results/results.json").read_text())
     assert (whole["passed"], whole["failed"], whole["skipped"]) == (3, 1, 1)
     with pytest.raises(UserError, match="no results in"):
-        collect.run(tmp_path / "empty")
+        collect.run({"O": str(tmp_path / "empty")})
 
 
 def test_a_run_without_a_verdict_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recorded(tmp_path, "6.12-um", [results.Case("one", "a", "passed")])
     recorded(tmp_path, "7.3-um", [], built=False, why="linux 7.3 does not build")
-    assert collect.run(tmp_path) == 125
+    assert collect.run({"O": str(tmp_path)}) == 125
     assert "NO VERDICT: linux 7.3 does not build" in capsys.readouterr().out
 
 

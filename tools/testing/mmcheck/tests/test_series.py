@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mmcheck import verbs
 from mmcheck.core import ours
 from mmcheck.core.errors import UserError
 from mmcheck.dev.series import main, maintainers, message
@@ -75,7 +76,7 @@ def command(tmp_path: Path, linux: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     monkeypatch.chdir(tmp_path)
 
     def run(**variables: str) -> int:
-        return main.main({"KDIR": str(linux), "O": str(tmp_path / "out"), "HOME": str(tmp_path), **variables})
+        return verbs.run("series", {"KDIR": str(linux), "O": str(tmp_path / "out"), "HOME": str(tmp_path), **variables})
 
     yield run
 

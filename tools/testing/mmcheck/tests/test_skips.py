@@ -16,8 +16,7 @@ from mmcheck.boot.results import Case
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT, from_environment
 from mmcheck.dev import check
-from mmcheck.dev.overlay import suites
-from mmcheck.kernel import toolchain
+from mmcheck.kernel import suites, toolchain
 from mmcheck.run import closing, request, selftests, skips
 from mmcheck.run.cell import TABLE, Cell, flavours
 from mmcheck.study import matrix, selection
@@ -227,9 +226,7 @@ def test_the_table_names_cells_that_there_are() -> None:
 
 
 def test_the_table_names_cases_that_there_are() -> None:
-    kunit = set(suites()) | {
-        f"{suite}.{case}" for suite, text in suites().items() for case in re.findall(r"KUNIT_CASE\w*\(\s*(\w+)", text)
-    }
+    kunit = {name for one in suites.suites() for name in (one.name, *(f"{one.name}.{case}" for case in one.cases))}
     programs = {
         f"{program.name}.{case.removeprefix(f'{program.name}.')}"
         for program in selftests.programs()

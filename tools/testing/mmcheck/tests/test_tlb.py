@@ -3,6 +3,7 @@
 
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,13 @@ from mmcheck.tlb import binary, build, cost, judge, main, qemu, reports, symbols
 from mmcheck.tlb.boots import Machine
 
 from .test_record import files
+
+BARE = (
+    *("-O1", "-Wall", "-Wextra", "-Werror", "-Wno-parentheses", "-march=armv8.4-a", "-mgeneral-regs-only"),
+    *("-ffreestanding", "-nostdlib", "-static", "-fno-pic", "-no-pie", "-fno-omit-frame-pointer"),
+    *("-fno-tree-loop-distribute-patterns", "-Wl,--build-id=none", "-Wl,--no-warn-rwx-segments"),
+)
+"""The options of the compiler for the program without Linux."""
 
 CACHE = Path.home() / ".cache/mmcheck"
 RULES = re.findall(r'\[RULE_\w+\] = "([a-z-]+)"', (build.HERE / "plugin/rules.c").read_text())
@@ -38,8 +46,11 @@ def emulator() -> Path:
 def verdicts(emulator: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """By case, the rules that reported it; reports of no case are under ""."""
     out = tmp_path_factory.mktemp("tlb")
-    program = build.bare(out)
-    known = symbols.of_program(program, f"{toolchain.cross_prefix('arm64')}nm")
+    program, prefix = out / "bare.elf", toolchain.cross_prefix("arm64")
+    sources = (build.HERE / "bare").glob("*.[cS]")
+    subprocess.run([f"{prefix}gcc", *BARE, "-T", build.HERE / "bare/bare.lds", "-o", program, *sources], check=True)
+    named = subprocess.run([f"{prefix}nm", program], capture_output=True, text=True, check=True)
+    known = symbols.Symbols(named.stdout.splitlines())
     found: dict[str, set[str]] = {name: set() for name in known.names if name.startswith("case_")}
     reported, counts, seconds = Machine(emulator, build.plugin(out), out).run(program, "", known)
     assert counts["eret"] >= len(found) and seconds < 60

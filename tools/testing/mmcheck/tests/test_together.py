@@ -33,14 +33,19 @@ suite = "contpte"
 SCRIPT = """\
 import os, sys
 from pathlib import Path
+from mmcheck import verbs
 from mmcheck.kernel import toolchain
-from mmcheck.mutants import killmatrix, main
+from mmcheck.mutants import killmatrix
 from mmcheck.study import coverage
+from mmcheck.tlb import binary, qemu, reports
 
 toolchain.missing = lambda _: []
+qemu.provide = lambda _: Path("qemu-system-aarch64")
+reports.read = lambda *_: ([], {"table_stores": 1, "tlbi": 0, "dsb": 0, "dropped": 0})
+binary.load = lambda: [binary.Mistake("one", (), "drop every TLBI", "contpte")]
 killmatrix.FOLDER = Path(os.environ["O"], "matrix")
 coverage.DISK = 1
-sys.exit({"mutants": main, "coverage": coverage}[sys.argv[1]].main(os.environ))
+sys.exit(verbs.run(sys.argv[1], os.environ))
 """
 
 
@@ -156,3 +161,27 @@ def test_a_cell_of_selftests_shows_what_failed(environment: dict[str, str], tmp_
     assert re.search(r"^ +FAILED \w+\.\S+$", done.stdout, re.MULTILINE), done.stdout
     (cell,) = [one for one in record.latest(tmp_path / "out", ("matrix",)) if one.cell]
     assert cell.state == "failed" and any(case.state == "failed" and case.text for case in cell.cases)
+
+
+@pytest.mark.parametrize("verb", ["tlb", "tlb-mutants"])
+def test_two_boots_of_one_image_have_a_console_each(verb: str, environment: dict[str, str], tmp_path: Path) -> None:
+    """No kernel is built here, so only the lock of these commands keeps them apart."""
+    image = tmp_path / "Image"
+    image.write_text(f"{PROJECT}\n")
+    (tmp_path / "System.map").write_text("ffff800080000000 T _text\n")
+    out = tmp_path / "out"
+
+    def boot(suite: str, seconds: str) -> subprocess.Popen[str]:
+        words = f"kunit.enable=1 kunit.filter_glob={suite}"
+        return start(environment, verb, KDIR="", IMAGE=str(image), APPEND=words, SLOW=seconds)
+
+    with boot("contpte", "5") as one:
+        until(lambda: list(out.glob("tlb/**/console")), one)
+        with boot("set_ptes", "0") as two:
+            said = [child.communicate(timeout=60) for child in (one, two)]
+    assert (one.returncode, two.returncode) == (0, 0), said
+    if verb == "tlb":  # the other command keeps no console
+        consoles = {run.process: (out / "runs" / run.id / "console").read_text() for run in record.every(out)}
+        ran = [re.findall("# Subtest: (.*)", consoles[child.pid]) for child in (one, two)]
+        assert ran == [["contpte"], ["set_ptes"]]
+    assert "waiting for another run" in said[1][1], said

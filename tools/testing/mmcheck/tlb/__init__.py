@@ -2,7 +2,7 @@
 """A TLB that forgets nothing: shows missing, short, late or misdirected invalidations of an arm64 kernel.
 
 qemu      provides QEMU 10: the system's, or one that is unpacked below the cache
-build     builds the plugin of QEMU (plugin/), and the program without Linux (bare/)
+build     builds the plugin of QEMU (plugin/)
 symbols   names of kernel addresses; the functions of a kernel that the plugin observes
 reports   what the plugin found: text, JSON, suppressions
 boots     boots a kernel or a program with the plugin

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ..core import command, progress
+from ..core import progress
 from ..core.errors import FAILED, NO_VERDICT, PASSED, UserError
 from ..core.lock import held
 from ..core.settings import Settings, from_environment
@@ -165,8 +165,7 @@ def run(environ: Mapping[str, str]) -> int:
         wanted(environ.get("ONLY") or "*")
     label = Path(given).name if given else "linux"
     about = record.facts(KIND, "arm64", environ.get("ONLY") or "", label=label, arch="arm64", pages="")
-    chosen = {name: environ[name] for name in ("ONLY", "IMAGE") if environ.get(name)}
-    about.command, about.emulator = closing.make(KIND, environ, **chosen), "QEMU 10"
+    about.command, about.emulator = closing.make(KIND, environ, "ONLY", "IMAGE"), "QEMU 10"
     about.source = f"file {given}" if given else ""
     out = settings.out / "tlb"
     with held(settings.out / "lock" / "tlb", f"it uses {out}"), record.kept(settings.out, about) as recorder:
@@ -219,8 +218,3 @@ def summary(verdicts: Sequence[Verdict]) -> int:
     if any((one.state == "survived" and not one.why) or one.state == "wrongly reported" for one in verdicts):
         return FAILED
     return PASSED if set(states) <= {"reported", "survived", "silent", "does not fit"} else NO_VERDICT
-
-
-def main_judge(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("tlb-mutants", run, environ)

@@ -2,7 +2,6 @@
 """Names of kernel addresses, from System.map, and the functions that the plugin observes."""
 
 import bisect
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -59,8 +58,3 @@ def of_kernel(image: Path) -> Symbols:
             if name.startswith("System.map") and (folder / name).exists():
                 return Symbols((folder / name).read_text().splitlines())
     return Symbols()
-
-
-def of_program(program: Path, nm: str) -> Symbols:
-    """From the symbol table of a program."""
-    return Symbols(subprocess.run([nm, program], capture_output=True, text=True, check=True).stdout.splitlines())

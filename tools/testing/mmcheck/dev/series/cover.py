@@ -8,8 +8,9 @@ from pathlib import Path
 from ...boot import results
 from ...core.errors import UserError
 from ...kernel import graft
+from ...kernel.suites import name as suite_name
 from . import message
-from .overlay import Overlay, is_suite, suite_name
+from .overlay import Overlay, is_suite
 from .steps import Step
 
 TEXT = """\

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
-from ...core import command, git, ours
+from ...core import git, ours
 from ...core.errors import UserError
 from ...core.settings import PROJECT, from_environment
 from ...kernel import graft, source
@@ -125,8 +125,3 @@ def run(environ: Mapping[str, str]) -> int:
     print(f"{len(made) - 1} patches that add {len(added):,} lines, and a cover letter")
     print(f"to apply them: git am --empty=drop {target}/*.patch")
     return 0
-
-
-def main(environ: Mapping[str, str]) -> int:
-    """The command."""
-    return command.run("series", run, environ)

@@ -148,9 +148,3 @@ def is_c(name: str) -> bool:
 def is_suite(name: str) -> bool:
     """Whether a source is a KUnit suite, a module that has only to link, or a selftest."""
     return name.endswith(("_kunit.c", "_link.c")) or (name.startswith(graft.SELFTESTS) and name.endswith(".c"))
-
-
-def suite_name(text: str) -> str:
-    """The name of the KUnit suite in a source; "" if there is none."""
-    match = re.search(r'^\t\.name = "(\w+)"', text, re.MULTILINE)
-    return match[1] if match else ""

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...kernel.suites import name as suite_name
 from . import message
-from .overlay import SUBJECTS, Overlay, is_suite, suite_name
+from .overlay import SUBJECTS, Overlay, is_suite
 
 Parts = Mapping[str, Set[str]]
 """Sources of libraries that only some suites need, each with the symbols of those suites."""
