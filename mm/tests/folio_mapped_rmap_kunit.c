@@ -32,6 +32,17 @@ static ulong seed;
 module_param(seed, ulong, 0444);
 MODULE_PARM_DESC(seed, "seed of the walk, 0 for another one each boot");
 
+/* For one page; older kernels do not take the VMA of the child. */
+#ifdef PGTABLE_KUNIT_HAS_DUP_RMAP_VMA
+#define rmap_dup_file_pte		folio_dup_file_rmap_pte
+#define rmap_dup_anon_pte		folio_try_dup_anon_rmap_pte
+#else
+#define rmap_dup_file_pte(folio, page, dst) \
+	((void)(dst), folio_dup_file_rmap_pte(folio, page))
+#define rmap_dup_anon_pte(folio, page, dst, src) \
+	((void)(dst), folio_try_dup_anon_rmap_pte(folio, page, src))
+#endif
+
 /* Steps of each random walk. */
 #define STEPS		20000
 
@@ -340,8 +351,9 @@ static void folio_mapcount_is_sum(struct kunit *test)
 
 /*
  * Fork: first A alone maps a new anonymous folio. A child then maps as many
- * pages, and unmaps page by page while a grandchild comes and goes. Each step
- * matches the model. At the end only A maps the folio [mapped 1-4, 7, 8].
+ * pages, the last one by the function for one page. It unmaps page by page
+ * while a grandchild comes and goes. Each step matches the model. At the end
+ * only A maps the folio [mapped 1-4, 7, 8].
  */
 static void folio_try_dup_anon_rmap_fork(struct kunit *test)
 {
@@ -362,8 +374,11 @@ static void folio_try_dup_anon_rmap_fork(struct kunit *test)
 		mapped_fork_begin(mms, mm - 1);
 		KUNIT_EXPECT_EQ(test, 0,
 				pgtable_kunit_dup_anon_rmap(f.folio, &f.folio->page,
-							    nr, mms->vma[mm],
+							    nr - 1, mms->vma[mm],
 							    mms->vma[mm - 1]));
+		KUNIT_EXPECT_EQ(test, 0,
+				rmap_dup_anon_pte(f.folio, folio_page(f.folio, nr - 1),
+						  mms->vma[mm], mms->vma[mm - 1]));
 		mapped_fork_end(mms, mm - 1);
 		for (i = 0; i < nr; i++) {
 			f.page[mm][i]++;
@@ -389,8 +404,8 @@ static void folio_try_dup_anon_rmap_fork(struct kunit *test)
 }
 
 /*
- * Fork of a file mapping: the child gets the same number of mappings [mapped 3,
- * 4].
+ * Fork of a file mapping: the child gets the same number of mappings, the last
+ * one by the function for one page [mapped 3, 4].
  */
 static void folio_dup_file_rmap_fork(struct kunit *test)
 {
@@ -402,7 +417,8 @@ static void folio_dup_file_rmap_fork(struct kunit *test)
 	rmap_ptes(test, &f, 0, 2, 5, 1);
 	rmap_check(test, &f, "A maps 5 pages");
 	mapped_lock();
-	pgtable_kunit_dup_file_rmap(f.folio, folio_page(f.folio, 3), 4, mms->vma[1]);
+	pgtable_kunit_dup_file_rmap(f.folio, folio_page(f.folio, 3), 3, mms->vma[1]);
+	rmap_dup_file_pte(f.folio, folio_page(f.folio, 6), mms->vma[1]);
 	mapped_unlock();
 	for (i = 3; i < 7; i++)
 		f.page[1][i]++;

@@ -7,7 +7,8 @@
  * to agree. An error maps pages of another owner. The case calls the real
  * function on a synthetic table. It compares each entry with an entry that was
  * made from its page alone, so it trusts neither function. It does the same
- * with pte_advance_pfn(), for pages that no machine has.
+ * with pte_advance_pfn(), for pages that no machine has. A further case calls
+ * functions that change one entry, and are in no table of functions.
  *
  * Not covered: contiguous entries (contpte), entries that are not empty.
  *
@@ -189,6 +190,130 @@ static void set_ptes_atomic(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, calls, "calls");
 }
 
+/**
+ * struct set_one - a function that changes one entry
+ * @desc: its name
+ * @call: calls it. Returns the entry that the function returned, or that the
+ *	caller had read before
+ * @sets: it writes the new entry; otherwise it clears the entry
+ * @flushes: it invalidates the translation
+ */
+struct set_one {
+	const char *desc;
+	pte_t (*call)(struct vm_area_struct *vma, unsigned long addr, pte_t *ptep,
+		      pte_t new);
+	bool sets;
+	bool flushes;
+};
+
+static pte_t one_clear(struct vm_area_struct *vma, unsigned long addr,
+		       pte_t *ptep, pte_t new)
+{
+	pte_t pte = ptep_get(ptep);
+
+	ptep_clear(vma->vm_mm, addr, ptep);
+	return pte;
+}
+
+static pte_t one_clear_flush(struct vm_area_struct *vma, unsigned long addr,
+			     pte_t *ptep, pte_t new)
+{
+	return ptep_clear_flush(vma, addr, ptep);
+}
+
+static pte_t one_modify_prot(struct vm_area_struct *vma, unsigned long addr,
+			     pte_t *ptep, pte_t new)
+{
+	pte_t pte = ptep_modify_prot_start(vma, addr, ptep);
+
+	ptep_modify_prot_commit(vma, addr, ptep, pte, new);
+	return pte;
+}
+
+static const struct set_one set_ones[] = {
+	{ "ptep_clear", one_clear },
+	{ "ptep_clear_flush", one_clear_flush, .flushes = true },
+	{ "ptep_modify_prot_commit", one_modify_prot, .sets = true },
+};
+
+/* Did the last call invalidate the page, if it must, and nothing else? */
+static bool set_one_flushed(const struct pgtable_kunit_tlb *tlb, bool must,
+			    unsigned long addr)
+{
+	if (!tlb)
+		return true;
+	return tlb->nr == must && (!must || (tlb->range[0].start == addr &&
+					     tlb->range[0].end == addr + PAGE_SIZE));
+}
+
+/*
+ * The functions on one entry, as page faults, khugepaged and writeback call
+ * them: each returns the old entry, and leaves none or the new one. The entries
+ * before and after it stay. Only ptep_clear_flush() invalidates the translation,
+ * and only if the CPU may have it, so not for PROT_NONE. The invalidations
+ * are compared on arm64.
+ */
+static void ptep_changes_one_entry(struct kunit *test)
+{
+	const struct set_kind *kind = test->param_value;
+	struct pgtable_kunit_table *table = test->priv;
+	struct folio *folio = pgtable_kunit_folio_alloc(test, SET_ORDER);
+	struct vm_area_struct *vma = kunit_kzalloc(test, sizeof(*vma), GFP_KERNEL);
+	unsigned int places[] = { 0, 3, PTRS_PER_PTE - 1 }, i, place, calls = 0;
+	struct pgtable_kunit_tlb *tlb = NULL;
+
+	KUNIT_ASSERT_NOT_NULL(test, vma);
+	vma->vm_mm = table->mm;
+	if (IS_ENABLED(CONFIG_ARM64))
+		tlb = pgtable_kunit_tlb_record(test, table->mm);
+	for (i = 0; i < ARRAY_SIZE(set_ones); i++) {
+		const struct set_one *one = &set_ones[i];
+
+		for (place = 0; place < ARRAY_SIZE(places); place++) {
+			int idx = places[place];
+			unsigned long addr = pgtable_kunit_table_addr(table, idx);
+			pte_t before, after, ret, new;
+
+			pgtable_kunit_table_reset(table);
+			if (idx)
+				pgtable_kunit_table_set(table, idx - 1,
+							set_pte_for(folio_pfn(folio), kind));
+			pgtable_kunit_table_set(table, idx,
+						set_pte_for(folio_pfn(folio) + 1, kind));
+			if (idx < PTRS_PER_PTE - 1)
+				pgtable_kunit_table_set(table, idx + 1,
+							set_pte_for(folio_pfn(folio) + 2, kind));
+			before = ptep_get(table->pte + idx);
+			new = pte_mkold(pte_wrprotect(before));
+			if (tlb)
+				tlb->nr = 0;
+			ret = one->call(vma, addr, table->pte + idx, new);
+			calls++;
+			after = ptep_get(table->pte + idx);
+			KUNIT_EXPECT_TRUE_MSG(test, one->sets ?
+					      pte_same(pgtable_kunit_plain(after),
+						       pgtable_kunit_plain(new)) :
+					      pte_none(after), "%s at %d: %llx",
+					      one->desc, idx, (u64)pte_val(after));
+			table->want[idx] = table->pte[idx];
+			KUNIT_EXPECT_TRUE_MSG(test, pte_same(pgtable_kunit_plain(ret),
+							     pgtable_kunit_plain(before)),
+					      "%s at %d", one->desc, idx);
+			KUNIT_EXPECT_TRUE_MSG(test,
+					      set_one_flushed(tlb, one->flushes &&
+							      kind->vm_flags != VM_NONE, addr),
+					      "%s at %d: %u invalidations", one->desc,
+					      idx, tlb ? tlb->nr : 0);
+			if (!pgtable_kunit_table_check(table, "%s at %d", one->desc, idx))
+				return;
+		}
+	}
+	pgtable_kunit_table_reset(table);
+	if (tlb)
+		pgtable_kunit_tlb_stop(test, tlb);
+	PGTABLE_KUNIT_DID(test, calls, "calls");
+}
+
 /* The first bit that a page frame number cannot have. */
 static unsigned int set_pfn_bits(void)
 {
@@ -243,6 +368,7 @@ static void pte_advance_pfn_carries(struct kunit *test)
 static struct kunit_case set_ptes_cases[] = {
 	KUNIT_CASE_PARAM(set_ptes_consecutive_pages, set_kind_gen_params),
 	KUNIT_CASE_PARAM(set_ptes_atomic, set_kind_gen_params),
+	KUNIT_CASE_PARAM(ptep_changes_one_entry, set_kind_gen_params),
 	KUNIT_CASE_PARAM(pte_advance_pfn_carries, set_kind_gen_params),
 	{}
 };

@@ -70,6 +70,26 @@ static void __init create_pgd_mapping_same_range(struct kunit *test)
 	lmap_check_fixmap(f);
 }
 
+/* Map @page by pages, and then @block around it by blocks. */
+static void __init again_over_table(struct kunit *test,
+				    const struct lmap_range *page,
+				    const struct lmap_range *block)
+{
+	struct lmap_fixture *f = test->priv;
+
+	if (!PGTABLE_KUNIT_KEEPS_TABLES)
+		kunit_skip(test, "needs create_pgd_mapping() to keep tables");
+
+	f->before = page;
+	f->range = block;
+	lmap_create(f, page);
+	f->fixmap->nr = 0;
+	lmap_create(f, block);
+
+	lmap_check(f);
+	lmap_check_fixmap(f);
+}
+
 /*
  * A call maps a block where a table exists. The table stays, and the contiguous
  * block around an existing page gets no contiguous bit [linear map 23]. A live
@@ -85,19 +105,26 @@ static void __init create_pgd_mapping_block_over_table(struct kunit *test)
 	static const struct lmap_range block = {
 		"block over a table", 0, 0, PMD_SIZE, false
 	};
-	struct lmap_fixture *f = test->priv;
 
-	if (!PGTABLE_KUNIT_KEEPS_TABLES)
-		kunit_skip(test, "needs create_pgd_mapping() to keep tables");
+	again_over_table(test, &page, &block);
+}
 
-	f->before = &page;
-	f->range = &block;
-	lmap_create(f, &page);
-	f->fixmap->nr = 0;
-	lmap_create(f, &block);
+/*
+ * The same for a contiguous block of PMDs: one of them is a table already, and
+ * not the first one. The others become blocks without the contiguous bit
+ * [linear map 23], since the CPU may use all of a contiguous block as one entry.
+ */
+static void __init create_pgd_mapping_blocks_beside_table(struct kunit *test)
+{
+	static const struct lmap_range page = {
+		"page", PMD_SIZE + 3 * CONT_PTE_SIZE + 5 * PAGE_SIZE,
+		PMD_SIZE + 3 * CONT_PTE_SIZE + 5 * PAGE_SIZE, PAGE_SIZE, true
+	};
+	static const struct lmap_range block = {
+		"blocks beside a table", 0, 0, CONT_PMD_SIZE, false
+	};
 
-	lmap_check(f);
-	lmap_check_fixmap(f);
+	again_over_table(test, &page, &block);
 }
 
 /*
@@ -162,6 +189,7 @@ static struct kunit_case __refdata linear_map_again_cases[] = {
 	KUNIT_CASE(create_pgd_mapping_existing_table),
 	KUNIT_CASE(create_pgd_mapping_same_range),
 	KUNIT_CASE(create_pgd_mapping_block_over_table),
+	KUNIT_CASE(create_pgd_mapping_blocks_beside_table),
 	KUNIT_CASE(create_pgd_mapping_unaligned),
 	KUNIT_CASE(create_pgd_mapping_dirty_pages),
 	{}

@@ -188,6 +188,38 @@ static unsigned int expect_read_only(struct kunit *test, char *area,
 }
 
 /*
+ * One call makes several pages inaccessible in the linear map, and one call
+ * makes them accessible again: all pages, the first page, two pages in the
+ * middle, or the last page. The pages beside them stay accessible. The caller
+ * does not invalidate the TLB after it took pages away.
+ */
+static void set_direct_map_valid_range(struct kunit *test)
+{
+#ifdef PGTABLE_KUNIT_HAS_DIRECT_MAP_VALID
+	struct page *page;
+
+	if (!can_set_direct_map())
+		kunit_skip(test, "this boot never changes single pages of the linear map");
+	page = alloc_pages(GFP_KERNEL, ORDER);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	for (unsigned int i = 0; i < ARRAY_SIZE(ranges); i++) {
+		unsigned int first = ranges[i].first, nr = ranges[i].nr;
+
+		expect_hidden(test, page, 0, 0);
+		KUNIT_EXPECT_EQ(test, 0,
+				set_direct_map_valid_noflush(page + first, nr, false));
+		expect_hidden(test, page, first, first + nr);
+		KUNIT_EXPECT_EQ(test, 0,
+				set_direct_map_valid_noflush(page + first, nr, true));
+	}
+	expect_hidden(test, page, 0, 0);
+	__free_pages(page, ORDER);
+#else
+	kunit_skip(test, "no set_direct_map_valid_noflush()");
+#endif
+}
+
+/*
  * set_memory_ro() makes pages of vmalloc() read-only, and set_memory_rw() makes
  * them writable again. The range is all pages, the first page, two pages in the
  * middle, or the last page. With rodata=full these pages change in the linear
@@ -312,6 +344,7 @@ static void vmalloc_same_address(struct kunit *test)
 static struct kunit_case linear_map_page_cases[] = {
 	KUNIT_CASE(set_direct_map_each_page),
 	KUNIT_CASE(set_direct_map_early),
+	KUNIT_CASE(set_direct_map_valid_range),
 	KUNIT_CASE(set_memory_ro_and_alias),
 	KUNIT_CASE(set_memory_x_not_alias),
 	KUNIT_CASE(vmalloc_same_address),

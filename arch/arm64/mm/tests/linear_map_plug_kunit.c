@@ -13,8 +13,7 @@
  *	--kconfig_add=CONFIG_MEMORY_HOTPLUG=y \
  *	--kconfig_add=CONFIG_MEMORY_HOTREMOVE=y --kernel_args mem=512M
  *
- * Not covered: memory that is given to the page allocator (MEM_ONLINE); the struct
- * pages of the memory, apart from their allocation.
+ * Not covered: memory that is given to the page allocator (MEM_ONLINE).
  */
 
 #include <linux/memblock.h>
@@ -77,6 +76,117 @@ static void arch_add_memory_mapped(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, area.leaves, "entries");
 	lmap_area_unplug(&area);
 	lmap_area_check_empty(&area, "unplugged");
+}
+
+/*
+ * The struct pages of memory that is plugged in are mapped: with 4K pages by
+ * blocks, with other pages by single pages. If they were mapped by pages, each
+ * use of a struct page would need more TLB entries. The kernel uses pages if it
+ * gets no memory for a block, so the case first makes sure that there is memory.
+ */
+static void arch_add_memory_struct_pages(struct kunit *test)
+{
+	bool blocks = IS_ENABLED(CONFIG_ARM64_4K_PAGES);
+	unsigned long addr, end, wrong = 0, entries = 0;
+	struct lmap_area area;
+	struct page *block;
+
+	if (blocks) {
+		block = alloc_pages(GFP_KERNEL, PMD_ORDER);
+		KUNIT_ASSERT_NOT_NULL(test, block);
+		__free_pages(block, PMD_ORDER);
+	}
+	lmap_area_init(&area, test, BIT(SECTION_SIZE_BITS));
+	KUNIT_ASSERT_EQ(test, 0, lmap_area_plug(&area));
+	addr = (unsigned long)pfn_to_page(PHYS_PFN(area.phys));
+	end = (unsigned long)pfn_to_page(PHYS_PFN(area.phys + area.size));
+	while (addr < end) {
+		struct lmap_leaf leaf = lmap_leaf(&init_mm, addr);
+
+		wrong += !(leaf.val & PTE_VALID) ||
+			 leaf.size != (blocks ? PMD_SIZE : PAGE_SIZE);
+		addr = leaf.addr + leaf.size;
+		entries++;
+	}
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+	lmap_area_unplug(&area);
+	PGTABLE_KUNIT_DID(test, entries, "entries");
+}
+
+#ifdef PGTABLE_KUNIT_HAS_REFUSES_SPLITS
+/* Is this address within an entry, or within a contiguous block? */
+static bool plug_within_entry(unsigned long addr)
+{
+	struct lmap_leaf leaf = lmap_leaf(&init_mm, addr);
+
+	if (!leaf.val)
+		return false;
+	return !IS_ALIGNED(addr, leaf.val & PTE_CONT ? leaf.cont : leaf.size);
+}
+
+/* Does the kernel let this memory go offline? */
+static bool plug_can_go(unsigned long pfn, unsigned long nr)
+{
+	struct memory_notify arg = { .start_pfn = pfn, .nr_pages = nr };
+	int ret = memory_notify(MEM_GOING_OFFLINE, &arg);
+
+	/* Some users of the notifier wait from the first call to this one. */
+	memory_notify(MEM_CANCEL_OFFLINE, &arg);
+	return !notifier_to_errno(ret);
+}
+
+static unsigned int plug_offline(struct kunit *test, unsigned long size)
+{
+	const unsigned long at[] = {
+		0, PAGE_SIZE, CONT_PTE_SIZE, PMD_SIZE, CONT_PMD_SIZE,
+		BIT(SECTION_SIZE_BITS), size / 2, size - PMD_SIZE,
+		size - PAGE_SIZE, size,
+	};
+	unsigned int start, end, refused = 0;
+	struct lmap_area area;
+
+	lmap_area_init(&area, test, size);
+	KUNIT_ASSERT_EQ(test, 0, lmap_area_plug(&area));
+	for (start = 0; start < ARRAY_SIZE(at); start++) {
+		for (end = 0; end < ARRAY_SIZE(at); end++) {
+			unsigned long first = PHYS_PFN(area.phys + at[start]);
+			unsigned long last = PHYS_PFN(area.phys + at[end]);
+			bool splits;
+
+			if (at[start] >= at[end] || at[end] > size)
+				continue;
+			splits = plug_within_entry(area.virt + at[start]) ||
+				 plug_within_entry(area.virt + at[end]) ||
+				 plug_within_entry((unsigned long)pfn_to_page(first)) ||
+				 plug_within_entry((unsigned long)pfn_to_page(last));
+			refused += splits;
+			KUNIT_EXPECT_EQ_MSG(test, plug_can_go(first, last - first), !splits,
+					    "size %lx: from %lx to %lx", size,
+					    at[start], at[end]);
+		}
+	}
+	lmap_area_unplug(&area);
+	return refused;
+}
+#endif
+
+/*
+ * Memory may go offline only if the kernel need not split an entry to unmap it:
+ * an entry of the linear map or an entry of the struct pages. A split of a live
+ * entry could let two translations of one address exist. The case asks for
+ * ranges from and to each size of entries, in one section and in memory that has
+ * entries of all sizes. All of the memory may always go.
+ */
+static void memory_offline_within_entry(struct kunit *test)
+{
+#ifdef PGTABLE_KUNIT_HAS_REFUSES_SPLITS
+	unsigned int refused = plug_offline(test, BIT(SECTION_SIZE_BITS));
+
+	PGTABLE_KUNIT_DID(test, refused + plug_offline(test, lmap_area_large()),
+			  "ranges refused");
+#else
+	kunit_skip(test, "this kernel lets parts of an entry go offline");
+#endif
 }
 
 /*
@@ -166,6 +276,8 @@ static void add_memory_written(struct kunit *test)
 
 static struct kunit_case linear_map_plug_cases[] = {
 	KUNIT_CASE_PARAM(arch_add_memory_mapped, plug_gen_params),
+	KUNIT_CASE(arch_add_memory_struct_pages),
+	KUNIT_CASE(memory_offline_within_entry),
 	KUNIT_CASE(arch_add_memory_no_memory),
 	KUNIT_CASE(add_memory_written),
 	{}

@@ -21,9 +21,11 @@
  */
 
 #include <linux/kernel.h>
+#include <linux/kfence.h>
 #include <linux/mm.h>
 #include <linux/set_memory.h>
 #include <linux/uaccess.h>
+#include <asm/kfence.h>
 #include <asm/tlbflush.h>
 
 #include "linear_map.h"
@@ -287,6 +289,81 @@ static void set_direct_map_live_block(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, entries, "pages read");
 }
 
+#if defined(CONFIG_KFENCE) && defined(PGTABLE_KUNIT_HAS_KFENCE_SPLITS)
+/* Let KFENCE begin with its pool at @pool, and forget the pool. */
+static bool kfence_begin(unsigned long pool)
+{
+	bool ok;
+
+	__kfence_pool = (char *)pool;
+	ok = arch_kfence_init_pool();
+	__kfence_pool = NULL;
+	return ok;
+}
+
+/* Check each page of an area. Returns how many are in the pool. */
+static unsigned int kfence_check(struct lmap_area *area, unsigned long pool)
+{
+	unsigned long end = area->virt + area->size, addr;
+	unsigned int pages = 0, wrong = 0;
+
+	for (addr = area->virt; addr < end; addr += PAGE_SIZE) {
+		struct lmap_leaf leaf = lmap_leaf(&init_mm, addr);
+
+		wrong += !(leaf.val & PTE_VALID) ||
+			 lmap_leaf_phys(&leaf) + addr - leaf.addr !=
+			 area->phys + addr - area->virt;
+		if (addr < pool || addr >= pool + KFENCE_POOL_SIZE)
+			continue;
+		pages++;
+		wrong += leaf.size != PAGE_SIZE || leaf.val & PTE_CONT;
+	}
+	KUNIT_EXPECT_EQ(area->test, wrong, 0);
+	return pages;
+}
+#endif
+
+/*
+ * KFENCE may begin long after the boot. Its pool is then in memory that blocks
+ * map, and it takes pages away even in an interrupt, where nothing can split a
+ * block. So the kernel splits the blocks first: single pages, which are not
+ * contiguous, map all of the pool. All other pages keep their address. The pool
+ * begins in the middle of a block. In the second round this block is split
+ * into contiguous pages before.
+ */
+static void kfence_pool_late(struct kunit *test)
+{
+#if defined(CONFIG_KFENCE) && defined(PGTABLE_KUNIT_HAS_KFENCE_SPLITS)
+	unsigned int pages = 0;
+
+	if (__kfence_pool || kfence_early_init)
+		kunit_skip(test, "KFENCE began at boot");
+	if (lmap_by_pages())
+		kunit_skip(test, "single pages map the memory");
+	for (unsigned int round = 0; round < 2; round++) {
+		struct lmap_area area;
+		unsigned long pool;
+
+		lmap_area_init(&area, test, lmap_area_large());
+		KUNIT_ASSERT_EQ(test, 0, lmap_area_plug(&area));
+		pool = area.virt + PMD_SIZE / 2;
+		if (round) {
+			split_change(&area, area.virt + PMD_SIZE - PAGE_SIZE,
+				     PAGE_SIZE, false);
+			split_change(&area, area.virt + PMD_SIZE - PAGE_SIZE,
+				     PAGE_SIZE, true);
+		}
+		KUNIT_EXPECT_TRUE(test, kfence_begin(pool));
+		pages += kfence_check(&area, pool);
+		lmap_area_unplug(&area);
+		lmap_area_check_empty(&area, "unplugged");
+	}
+	PGTABLE_KUNIT_DID(test, pages, "pages of the pool");
+#else
+	kunit_skip(test, "needs CONFIG_KFENCE, and a kernel that splits blocks for it");
+#endif
+}
+
 static int linear_map_split_init(struct kunit *test)
 {
 	if (!can_set_direct_map())
@@ -300,6 +377,7 @@ static struct kunit_case linear_map_split_cases[] = {
 	KUNIT_CASE(set_memory_valid_part_of_invalid),
 	KUNIT_CASE(set_memory_valid_no_memory),
 	KUNIT_CASE(set_direct_map_live_block),
+	KUNIT_CASE(kfence_pool_late),
 	{}
 };
 

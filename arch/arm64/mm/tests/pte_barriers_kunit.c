@@ -8,8 +8,9 @@
  * lost, memory that was just mapped causes a fault. If the flag is never set,
  * the kernel saves no barriers.
  *
- * The cases use synthetic tables and check the flag, since no emulator shows a
- * missing barrier. Older kernels postpone nothing, and the suite is skipped.
+ * The first case uses a synthetic table and checks the flag, since no emulator
+ * shows a missing barrier. The second one writes an entry without a lock. Older
+ * kernels postpone nothing and write no such entry, and the suite is skipped.
  * Not covered: how the kernel counts nested sections, which its own
  * lazy_mmu_mode_kunit tests.
  *
@@ -20,6 +21,8 @@
 #include <kunit/test.h>
 #include <linux/bottom_half.h>
 #include <linux/log2.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
 
 #include "pgtable_kunit.h"
 
@@ -138,8 +141,89 @@ static void set_ptes_in_lazy_mode(struct kunit *test)
 }
 #endif
 
+#ifdef ptep_try_set
+/* Rounds: each of them writes an entry, and replaces it. */
+#define TRY_ROUNDS	64
+
+static int try_entry(pte_t *ptep, unsigned long addr, void *data)
+{
+	*(pte_t **)data = ptep;
+	return 0;
+}
+
+/* What the kernel reads at an address; 0 if it cannot. */
+static u64 try_read(unsigned long addr)
+{
+	u64 value = 0;
+
+	if (copy_from_kernel_nofault(&value, (void *)addr, sizeof(value)))
+		return 0;
+	return value;
+}
+
+/*
+ * ptep_try_set() writes an entry only if there is none: otherwise it returns
+ * false, and the old entry stays. A handler of kernel faults writes entries like
+ * this without a lock, so the address must work right away, even in lazy MMU
+ * mode. Before another page takes the place, flush_tlb_before_set() removes the
+ * old translation. The CPU reads through the entry before and after each change,
+ * so it has the old translation if nothing invalidates it. The task keeps the
+ * CPU meanwhile, since a switch of tasks may empty the TLB.
+ */
+static void ptep_try_set_once(struct kunit *test)
+{
+	struct vm_struct *vm = get_vm_area(PAGE_SIZE, VM_SPARSE);
+	unsigned int replaced = 0, failed = 0;
+	unsigned long addr;
+	struct page *page[2];
+	pte_t *ptep = NULL;
+
+	KUNIT_ASSERT_NOT_NULL(test, vm);
+	addr = (unsigned long)vm->addr;
+	for (int i = 0; i < 2; i++) {
+		u64 *word = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+
+		KUNIT_ASSERT_NOT_NULL(test, word);
+		*word = i + 1;
+		page[i] = virt_to_page(word);
+	}
+	KUNIT_ASSERT_EQ(test, 0, apply_to_page_range(&init_mm, addr, PAGE_SIZE,
+						     try_entry, &ptep));
+	for (int round = 0; round < TRY_ROUNDS; round++) {
+		pte_t first = mk_pte(page[round & 1], PAGE_KERNEL);
+		pte_t other = mk_pte(page[!(round & 1)], PAGE_KERNEL);
+		u64 want = (round & 1) + 1;
+
+		preempt_disable();
+		lazy_mmu_mode_enable();
+		failed += !ptep_try_set(ptep, first) || barriers_owed();
+		lazy_mmu_mode_disable();
+		failed += try_read(addr) != want;
+		failed += ptep_try_set(ptep, other);
+		failed += !pte_same(__ptep_get(ptep), first) || try_read(addr) != want;
+		ptep_get_and_clear(&init_mm, addr, ptep);
+		flush_tlb_before_set(addr);
+		failed += !ptep_try_set(ptep, other);
+		failed += try_read(addr) != 3 - want;
+		replaced += pte_same(ptep_get_and_clear(&init_mm, addr, ptep), other);
+		flush_tlb_before_set(addr);
+		preempt_enable();
+	}
+	free_vm_area(vm);
+	KUNIT_EXPECT_EQ(test, failed, 0);
+	KUNIT_EXPECT_EQ(test, replaced, TRY_ROUNDS);
+	PGTABLE_KUNIT_DID(test, replaced, "entries replaced");
+}
+#else
+static void ptep_try_set_once(struct kunit *test)
+{
+	kunit_skip(test, "no ptep_try_set()");
+}
+#endif
+
 static struct kunit_case pte_barriers_cases[] = {
 	KUNIT_CASE(set_ptes_in_lazy_mode),
+	KUNIT_CASE(ptep_try_set_once),
 	{}
 };
 

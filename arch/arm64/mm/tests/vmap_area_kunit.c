@@ -17,6 +17,7 @@
  */
 
 #include <linux/mm.h>
+#include <linux/mman.h>
 #include <linux/set_memory.h>
 #include <linux/uaccess.h>
 
@@ -277,11 +278,75 @@ static void set_memory_refuses(struct kunit *test)
 	vfree((void *)addr[2]);
 }
 
+/* Pages that user space sees. */
+#define SEEN		4
+
+static int see_pages(unsigned long user, void *mem, unsigned long skip,
+		     unsigned long nr)
+{
+	struct vm_area_struct *vma;
+	int err = -EFAULT;
+
+	mmap_write_lock(current->mm);
+	vma = vma_lookup(current->mm, user);
+	if (vma)
+		err = remap_vmalloc_range_partial(vma, user, mem, skip, nr * PAGE_SIZE);
+	mmap_write_unlock(current->mm);
+	return err;
+}
+
+/*
+ * A driver gives a part of its vmalloc() memory to user space: page i of the
+ * mapping is page skip + i of the area. User space reads the content of these
+ * pages, and the kernel reads what user space writes. A range that ends after
+ * the area is refused, as is memory that was not allocated for user space.
+ */
+static void remap_vmalloc_range_part(struct kunit *test)
+{
+	u64 *mem = vmalloc_user(SEEN * PAGE_SIZE), *own = vmalloc(PAGE_SIZE), value;
+	const unsigned long words = PAGE_SIZE / sizeof(u64);
+	unsigned int seen = 0;
+
+	KUNIT_ASSERT_TRUE(test, mem && own);
+	for (unsigned long skip = 0; skip < SEEN; skip++) {
+		for (unsigned long nr = 1; nr <= SEEN; nr++) {
+			unsigned long user = kunit_vm_mmap(test, NULL, 0, SEEN * PAGE_SIZE,
+							   PROT_READ | PROT_WRITE,
+							   MAP_SHARED | MAP_ANONYMOUS, 0);
+			bool fits = skip + nr <= SEEN;
+
+			KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(user));
+			KUNIT_EXPECT_EQ(test, -EINVAL, see_pages(user, own, 0, 1));
+			for (unsigned long i = 0; i < SEEN; i++)
+				mem[i * words] = i + 1;
+			KUNIT_EXPECT_EQ_MSG(test, see_pages(user, mem, skip, nr),
+					    fits ? 0 : -EINVAL, "skip %lu, %lu pages",
+					    skip, nr);
+			for (unsigned long i = 0; fits && i < nr; i++) {
+				u64 __user *word = (u64 __user *)(user + i * PAGE_SIZE);
+
+				KUNIT_ASSERT_EQ(test, 0, get_user(value, word));
+				KUNIT_EXPECT_EQ_MSG(test, value, skip + i + 1,
+						    "skip %lu, page %lu", skip, i);
+				KUNIT_ASSERT_EQ(test, 0, put_user(value + 100, word));
+				KUNIT_EXPECT_EQ(test, mem[(skip + i) * words],
+						skip + i + 101);
+				seen++;
+			}
+			KUNIT_EXPECT_EQ(test, 0, vm_munmap(user, SEEN * PAGE_SIZE));
+		}
+	}
+	vfree(mem);
+	vfree(own);
+	PGTABLE_KUNIT_DID(test, seen, "pages seen by user space");
+}
+
 static struct kunit_case vmap_area_cases[] = {
 	KUNIT_CASE_PARAM(vmalloc_huge_size, huge_gen_params),
 	KUNIT_CASE(vmap_orders),
 	KUNIT_CASE(vm_area_map_pages_part),
 	KUNIT_CASE(set_memory_refuses),
+	KUNIT_CASE(remap_vmalloc_range_part),
 	{}
 };
 
