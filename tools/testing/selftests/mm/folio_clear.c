@@ -25,11 +25,11 @@
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear
  */
-#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <sched.h>
 
 #include "folio_clear.h"
+#include "folio_listen.h"
 
 /* Each round allocates this many bytes, or one folio if a folio is larger. */
 #define ROOM (4UL << 20)
@@ -354,7 +354,6 @@ FIXTURE_VARIANT_ADD(clear_uffd, shmem)
 
 FIXTURE_SETUP(clear_uffd)
 {
-	struct uffdio_api api = { .api = UFFD_API };
 	cpu_set_t one;
 	const char *why = folio_settings(order_of(cont_ptes()));
 
@@ -362,8 +361,8 @@ FIXTURE_SETUP(clear_uffd)
 	self->uffd = -1;
 	if (why)
 		SKIP(return, "%s", why);
-	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (self->uffd < 0 || ioctl(self->uffd, UFFDIO_API, &api))
+	self->uffd = listener(0);
+	if (self->uffd < 0)
 		SKIP(return, "no userfaultfd");
 	self->source = aligned_alloc(psize(), bytes(1));
 	ASSERT_NE(NULL, self->source);

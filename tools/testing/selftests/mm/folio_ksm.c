@@ -77,19 +77,14 @@ FIXTURE_VARIANT_ADD(folio_ksm, soft_dirty_zeros)
 /* Let userfaultfd watch the memory. An access to a protected page raises SIGBUS. */
 static const char *watch(int *uffd, const struct memory *m, enum mark mark)
 {
-	struct uffdio_api api = {
-		.api = UFFD_API,
-		.features = UFFD_FEATURE_SIGBUS |
-			    (mark == RWP ? FEATURE_RWP : UFFD_FEATURE_PAGEFAULT_FLAG_WP),
-	};
 	struct uffdio_register arguments = {
 		.range = { (unsigned long)m->at, bytes(m->pages) },
 		.mode = mark == RWP ? REGISTER_RWP : UFFDIO_REGISTER_MODE_WP,
 	};
 
-	*uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (*uffd >= 0 && !ioctl(*uffd, UFFDIO_API, &api) &&
-	    !ioctl(*uffd, UFFDIO_REGISTER, &arguments))
+	*uffd = listener(UFFD_FEATURE_SIGBUS |
+			 (mark == RWP ? FEATURE_RWP : UFFD_FEATURE_PAGEFAULT_FLAG_WP));
+	if (*uffd >= 0 && !ioctl(*uffd, UFFDIO_REGISTER, &arguments))
 		return NULL;
 	return mark == RWP ? "userfaultfd cannot protect against reads" :
 			     "no write protection by userfaultfd";

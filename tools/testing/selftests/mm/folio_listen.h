@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Helpers for tests that write-protect pages by userfaultfd. */
+/* Helpers for tests that watch memory by userfaultfd. */
 #ifndef FOLIO_LISTEN_H
 #define FOLIO_LISTEN_H
 
 #include <linux/userfaultfd.h>
 
 #include "folio_util.h"
+
+/* Open userfaultfd with these features. Returns the descriptor, or -1 if the kernel lacks one. */
+static inline int listener(__u64 features)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = features };
+	int uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	if (uffd < 0 || !ioctl(uffd, UFFDIO_API, &api))
+		return uffd;
+	close(uffd);
+	return -1;
+}
 
 /* Register a range for write protection. Returns 0 or -errno. */
 static inline int listen_to(int uffd, char *at, size_t length)

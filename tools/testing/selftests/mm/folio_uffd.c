@@ -44,10 +44,6 @@ FIXTURE_VARIANT_ADD(folio_uffd, shmem)
 
 FIXTURE_SETUP(folio_uffd)
 {
-	struct uffdio_api api = {
-		.api = UFFD_API,
-		.features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM,
-	};
 	int order = order_of(cont_ptes());
 	const char *why = folio_settings(order);
 
@@ -58,8 +54,8 @@ FIXTURE_SETUP(folio_uffd)
 	if (why)
 		SKIP(return, "%s", why);
 	self->contpte = has_contpte();
-	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (self->uffd < 0 || ioctl(self->uffd, UFFDIO_API, &api))
+	self->uffd = listener(UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM);
+	if (self->uffd < 0)
 		SKIP(return, "no write protection by userfaultfd");
 	if (listen_to(self->uffd, self->memory.at, bytes(self->memory.pages)))
 		SKIP(return, "no write protection by userfaultfd for this memory");
@@ -439,9 +435,6 @@ static int look_and_write(const struct memory *m, const unsigned long *frames, u
  */
 TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 {
-	struct uffdio_api api = { .api = UFFD_API,
-		.features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM |
-			    UFFD_FEATURE_EVENT_FORK };
 	struct memory *m = &self->memory;
 	unsigned int page = cont_ptes() / 2;
 	struct forked forked = { .child = -1 };
@@ -452,9 +445,9 @@ TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 	pid_t child;
 
 	close(self->uffd);
-	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	ASSERT_LE(0, self->uffd);
-	if (ioctl(self->uffd, UFFDIO_API, &api))
+	self->uffd = listener(UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM |
+			      UFFD_FEATURE_EVENT_FORK);
+	if (self->uffd < 0)
 		SKIP(return, "userfaultfd has no fork events");
 	ASSERT_EQ(0, listen_to(self->uffd, m->at, bytes(m->pages)));
 	/*

@@ -63,17 +63,6 @@ FIXTURE_VARIANT_ADD(folio_unshare, huge_forked)
 	.huge = true,
 };
 
-static bool watch(int uffd, const struct memory *m)
-{
-	struct uffdio_api api = {
-		.api = UFFD_API,
-		.features = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_PAGEFAULT_FLAG_WP,
-	};
-
-	return uffd >= 0 && !ioctl(uffd, UFFDIO_API, &api) &&
-	       !listen_to(uffd, m->at, bytes(m->pages));
-}
-
 /* Map all pages to the zero page. Returns whether each of them is. */
 static bool map_zeros(const struct memory *m)
 {
@@ -104,8 +93,9 @@ FIXTURE_SETUP(folio_unshare)
 		SKIP(return, "%s", why);
 	if (!variant->forked && !map_zeros(&self->memory))
 		SKIP(return, "no zero page of this size");
-	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (!watch(self->uffd, &self->memory))
+	self->uffd = listener(UFFD_FEATURE_SIGBUS | UFFD_FEATURE_PAGEFAULT_FLAG_WP);
+	if (self->uffd < 0 ||
+	    listen_to(self->uffd, self->memory.at, bytes(self->memory.pages)))
 		SKIP(return, "no write protection by userfaultfd");
 	ASSERT_EQ(0, pipe(self->go));
 }

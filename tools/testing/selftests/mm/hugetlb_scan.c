@@ -68,11 +68,6 @@ static void write_all(FIXTURE_DATA(hugetlb_scan) * self)
 
 FIXTURE_SETUP(hugetlb_scan)
 {
-	struct uffdio_api api = {
-		.api = UFFD_API,
-		.features = UFFD_FEATURE_WP_ASYNC | UFFD_FEATURE_WP_UNPOPULATED |
-			    UFFD_FEATURE_WP_HUGETLBFS_SHMEM,
-	};
 	const char *why;
 
 	self->at = MAP_FAILED;
@@ -89,9 +84,9 @@ FIXTURE_SETUP(hugetlb_scan)
 			order_of(self->size) << MAP_HUGE_SHIFT, -1, 0);
 	if (self->at == MAP_FAILED)
 		SKIP(return, "all hugetlb pages of %zuK are in use", self->size >> 10);
-	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (self->uffd < 0 || ioctl(self->uffd, UFFDIO_API, &api) ||
-	    listen_to(self->uffd, self->at, PAGES * self->size))
+	self->uffd = listener(UFFD_FEATURE_WP_ASYNC | UFFD_FEATURE_WP_UNPOPULATED |
+			      UFFD_FEATURE_WP_HUGETLBFS_SHMEM);
+	if (self->uffd < 0 || listen_to(self->uffd, self->at, PAGES * self->size))
 		SKIP(return, "no asynchronous write protection by userfaultfd");
 	self->pagemap = open("/proc/self/pagemap", O_RDONLY);
 	ASSERT_LE(0, self->pagemap);

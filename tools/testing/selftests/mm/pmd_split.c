@@ -263,11 +263,10 @@ TEST_F(pmd_split, keeps_dirty)
  */
 TEST_F(pmd_split, keeps_uffd)
 {
-	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP };
+	int uffd = listener(UFFD_FEATURE_PAGEFAULT_FLAG_WP);
 	struct memory *m = &self->memory;
-	int uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 
-	if (uffd < 0 || ioctl(uffd, UFFDIO_API, &api))
+	if (uffd < 0)
 		SKIP(return, "no write protection by userfaultfd");
 	for (int on = 0; on < 2; on++) {
 		ASSERT_TRUE(again(m));

@@ -76,21 +76,15 @@ FIXTURE_VARIANT_ADD(scan_protect, written)
 
 FIXTURE_SETUP(scan_protect)
 {
-	struct uffdio_api api = {
-		.api = UFFD_API,
-		.features = UFFD_FEATURE_WP_ASYNC | UFFD_FEATURE_WP_UNPOPULATED |
-			    UFFD_FEATURE_WP_HUGETLBFS_SHMEM,
-	};
-
 	self->uffd = -1;
 	self->pagemap = -1;
 	self->file = memory_file(SHMEM, PAGES);
 	ASSERT_LE(0, self->file);
 	self->at = mmap(NULL, bytes(PAGES), PROT_READ | PROT_WRITE, MAP_PRIVATE, self->file, 0);
 	ASSERT_NE(MAP_FAILED, self->at);
-	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (self->uffd < 0 || ioctl(self->uffd, UFFDIO_API, &api) ||
-	    listen_to(self->uffd, self->at, bytes(PAGES)))
+	self->uffd = listener(UFFD_FEATURE_WP_ASYNC | UFFD_FEATURE_WP_UNPOPULATED |
+			      UFFD_FEATURE_WP_HUGETLBFS_SHMEM);
+	if (self->uffd < 0 || listen_to(self->uffd, self->at, bytes(PAGES)))
 		SKIP(return, "no asynchronous write protection by userfaultfd");
 	self->pagemap = open("/proc/self/pagemap", O_RDONLY);
 	ASSERT_LE(0, self->pagemap);

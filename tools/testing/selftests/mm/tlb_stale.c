@@ -25,11 +25,11 @@
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=tlb_stale
  */
-#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "folio_listen.h"
 #include "folio_state.h"
 #include "hugetlb_pool.h"
 
@@ -396,26 +396,13 @@ static int stale_fork(struct run *run, char *at, size_t length)
 /* Write protection by userfaultfd: a write raises SIGBUS. */
 static int stale_uffd(struct run *run, char *at, size_t length)
 {
-	struct uffdio_api api = {
-		.api = UFFD_API,
-		.features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_SIGBUS |
-			    UFFD_FEATURE_WP_HUGETLBFS_SHMEM,
-	};
-	struct uffdio_register area = {
-		.range = { (unsigned long)run->memory.at, bytes(run->memory.pages) },
-		.mode = UFFDIO_REGISTER_MODE_WP,
-	};
-	struct uffdio_writeprotect protect = {
-		.range = { (unsigned long)at, length },
-		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
-	};
-
 	if (run->uffd >= 0)
 		close(run->uffd);
-	run->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	return run->uffd < 0 || ioctl(run->uffd, UFFDIO_API, &api) ||
-	       ioctl(run->uffd, UFFDIO_REGISTER, &area) ||
-	       ioctl(run->uffd, UFFDIO_WRITEPROTECT, &protect);
+	run->uffd = listener(UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_SIGBUS |
+			     UFFD_FEATURE_WP_HUGETLBFS_SHMEM);
+	return run->uffd < 0 ||
+	       listen_to(run->uffd, run->memory.at, bytes(run->memory.pages)) ||
+	       protect(run->uffd, at, length / psize(), true);
 }
 
 /* What the threads must see after a call. */

@@ -79,11 +79,6 @@ FIXTURE_VARIANT_ADD(uffd_mremap, mapped)
 
 FIXTURE_SETUP(uffd_mremap)
 {
-	struct uffdio_api api = {
-		.api = UFFD_API,
-		.features = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_WP_UNPOPULATED,
-	};
-
 	self->area = mmap(NULL, bytes(PAGES + 4), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, self->area);
 	self->at = self->area + bytes(2);
@@ -93,8 +88,8 @@ FIXTURE_SETUP(uffd_mremap)
 		*self->at = 1;
 		ASSERT_EQ(0, madvise(self->at, bytes(PAGES), MADV_DONTNEED));
 	}
-	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (self->uffd < 0 || ioctl(self->uffd, UFFDIO_API, &api))
+	self->uffd = listener(UFFD_FEATURE_SIGBUS | UFFD_FEATURE_WP_UNPOPULATED);
+	if (self->uffd < 0)
 		SKIP(return, "userfaultfd cannot raise SIGBUS, or cannot protect missing pages");
 }
 

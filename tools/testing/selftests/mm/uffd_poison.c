@@ -84,7 +84,6 @@ static int poison(int uffd, char *at)
  */
 FIXTURE_SETUP(uffd_poison)
 {
-	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_POISON };
 	struct uffdio_register where = { .mode = UFFDIO_REGISTER_MODE_MISSING };
 	size_t length = read_pmd_pagesize();
 	const char *why = folio_settings(0);
@@ -92,8 +91,8 @@ FIXTURE_SETUP(uffd_poison)
 
 	self->area = NULL;
 	self->fd = -1;
-	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (!why && (self->uffd < 0 || ioctl(self->uffd, UFFDIO_API, &api)))
+	self->uffd = listener(UFFD_FEATURE_POISON);
+	if (!why && self->uffd < 0)
 		why = "userfaultfd cannot mark pages as lost";
 	if (!why && (!length || length > MOST_BYTES))
 		why = "no huge pages, or too large ones";
