@@ -180,7 +180,7 @@ def test_one_build_names_all_that_do_not_compile(monkeypatch: pytest.MonkeyPatch
             self.build = Path("/nonexistent")
 
         def run(self) -> int:
-            return 1
+            raise UserError("linux does not build")  # as the launch of a kernel does
 
     monkeypatch.setattr(mutated, "Launch", Launch)
     monkeypatch.setattr(workspace.Workspace, "prepare", lambda _: None)
