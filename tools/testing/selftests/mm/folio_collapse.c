@@ -369,7 +369,7 @@ TEST_F_TIMEOUT(folio_collapse, blocks, 60)
 	struct memory *m = &self->memory;
 	unsigned int size = cont_ptes(), hole = 3 * size + 1, made = 0;
 
-	if (variant->file || !kernel_has("mthp_collapse"))
+	if (variant->file || folio_statistic(size, "collapse_exceed_none_pte") < 0)
 		SKIP(return, "needs anonymous memory, and a khugepaged that makes blocks");
 	ASSERT_TRUE(make_hole(m, hole, 1));
 	let_khugepaged(m, order_of(size), 0);
