@@ -18,6 +18,7 @@
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_advice
  */
 #include "folio_owner.h"
+#include "folio_state.h"
 
 FIXTURE(folio_advice)
 {
@@ -48,19 +49,7 @@ FIXTURE_VARIANT_ADD(folio_advice, free)
 /* How many folios of this order the machine has split so far, or -1. */
 static long splits(const struct memory *m)
 {
-	char path[128];
-	FILE *f;
-	long value;
-
-	snprintf(path, sizeof(path), FOLIO_THP "/hugepages-%zukB/stats/split",
-		 bytes(1U << m->order) / 1024);
-	f = fopen(path, "r");
-	if (!f)
-		return -1;
-	if (fscanf(f, "%ld", &value) != 1)
-		value = -1;
-	fclose(f);
-	return value;
+	return folio_statistic(1U << m->order, "split");
 }
 
 FIXTURE_SETUP(folio_advice)

@@ -299,4 +299,27 @@ TEST_F(mlock_twice, munlock_of_two_runs)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
+/*
+ * Two mappings of a memory file lock one folio. The folio stays locked until
+ * both locks are gone: munlock() takes the first lock, and munmap() takes the
+ * second one.
+ */
+TEST_F(mlock_twice, locks_are_counted)
+{
+	struct memory *m = &self->memory;
+	size_t length = bytes(m->pages);
+	unsigned long before = mlocked();
+
+	ASSERT_EQ(0, mlock(m->at, length));
+	ASSERT_EQ(0, mlock(self->other, length));
+	ASSERT_EQ(0, munlock(m->at, length));
+	EXPECT_TRUE(kernel_flags(m->at) & FOLIO_MLOCKED);
+	EXPECT_EQ(before + length / 1024, mlocked());
+	ASSERT_EQ(0, munmap(self->other, length));
+	self->other = MAP_FAILED;
+	EXPECT_FALSE(kernel_flags(m->at) & FOLIO_MLOCKED);
+	EXPECT_EQ(before, mlocked());
+	DID(2, "locks");
+}
+
 TEST_HARNESS_MAIN

@@ -14,6 +14,7 @@
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_move
  */
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 
 #include "folio_owner.h"
 #include "folio_state.h"
@@ -174,22 +175,34 @@ TEST_F_TIMEOUT(folio_move, one_dirty_page, 200)
 	DID(away, "pages swapped out again after a write");
 }
 
+/* How many pages of swap are free. */
+static unsigned long free_swap(void)
+{
+	struct sysinfo info;
+
+	return sysinfo(&info) ? 0 : info.freeswap * info.mem_unit / psize();
+}
+
 /*
  * [contpte 202] Two folios are swapped out, and munmap() removes the middle
- * half of their pages. The other pages come back with their content. If
- * munmap() left swap entries in the table, the kernel would warn when the
- * process exits.
+ * half of their pages, which frees their swap slots. The other pages come back
+ * with their content. If munmap() left swap entries in the table, the kernel
+ * would warn when the process exits.
  */
 TEST_F(folio_move, munmap_in_swap)
 {
 	struct memory *m = &self->memory;
 	unsigned int half = m->pages / 2;
+	unsigned long before;
 
 	if (!have_swap())
 		SKIP(return, "no swap");
 	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
 	DID(swapped_out(m), "pages swapped out");
+	before = free_swap();
 	ASSERT_EQ(0, munmap(m->at + bytes(half / 2), bytes(half)));
+	if (variant->kind == ANON)
+		EXPECT_LT(before + half / 2, free_swap());
 	for (unsigned int page = 0; page < m->pages; page++) {
 		bool gone = page >= half / 2 && page < half / 2 + half;
 		char *at = m->at + bytes(page);
@@ -197,6 +210,53 @@ TEST_F(folio_move, munmap_in_swap)
 		EXPECT_EQ(gone ? SIGSEGV : 0, try_access(at, false));
 		EXPECT_TRUE(gone || page_is(at, pattern(page)));
 	}
+}
+
+/*
+ * [contpte 219] Both folios are swapped out as a whole, and one page of the
+ * second folio is dropped. A read of one page brings back the whole first
+ * folio. A read of the second folio brings back its pages one by one, and the
+ * page that was dropped is zero.
+ */
+TEST_F(folio_move, swap_in_folio)
+{
+	struct memory *m = &self->memory;
+	unsigned int size = 1U << m->order, gone = size + size / 2;
+
+	if (variant->kind != ANON || !swaps_large() || !have_swap())
+		SKIP(return, "needs anonymous memory, and swap of large folios");
+	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
+	ASSERT_EQ(m->pages, swapped_out(m));
+	ASSERT_EQ(0, madvise(m->at + bytes(gone), bytes(1), MADV_DONTNEED));
+	read_byte(m->at + bytes(size / 2));
+	EXPECT_EQ(size, present(m, 0, size));
+	EXPECT_TRUE(is_folio(m, 0));
+	read_byte(m->at + bytes(size));
+	EXPECT_EQ(0, present(m, gone, 1));
+	EXPECT_TRUE(page_is(m->at + bytes(gone), 0));
+	memset(m->at + bytes(gone), pattern(gone), bytes(1));
+	EXPECT_EQ(-1, wrong_page(m, 0));
+	DID(size, "pages brought back by one fault");
+}
+
+/*
+ * All pages are swapped out, and then swapoff() brings them back. All pages have
+ * their content, and the next writes stay.
+ */
+TEST_F(folio_move, swap_off)
+{
+	struct memory *m = &self->memory;
+
+	if (!have_swap())
+		SKIP(return, "no swap");
+	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
+	DID(swapped_out(m), "pages swapped out");
+	ASSERT_EQ(0, swapoff("/dev/ram0"));
+	EXPECT_EQ(0, swapped_out(m));
+	EXPECT_EQ(-1, wrong_page(m, 0));
+	fill(m, 1);
+	EXPECT_EQ(-1, wrong_page(m, 1));
+	ASSERT_TRUE(have_swap());
 }
 
 /*
@@ -321,7 +381,7 @@ TEST_F(folio_move, migrate_keeps_referenced)
 
 /*
  * [contpte 228] A write to debugfs splits the folios. All pages have their
- * content, and hold what is written to them afterwards.
+ * content, and hold what is written to them afterwards, also in swap.
  */
 TEST_F(folio_move, split_folio)
 {
@@ -332,6 +392,8 @@ TEST_F(folio_move, split_folio)
 	EXPECT_FALSE(is_folio(m, 0));
 	EXPECT_EQ(-1, wrong_page(m, 0));
 	fill(m, 1);
+	if (have_swap())
+		ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
 	EXPECT_EQ(-1, wrong_page(m, 1));
 }
 

@@ -182,15 +182,47 @@ TEST_F_TIMEOUT(folio_numa, fault_moves_folio, 120)
 		SKIP(return, NO_PERF);
 }
 
+/* One number of a line of numa_maps: "dirty", or "N" with @node. Returns -1 if there is none. */
+static long numa_pages(const char *at, const char *name, int node)
+{
+	FILE *f = fopen("/proc/self/numa_maps", "r");
+	char line[512], begin[32], word[32], *found;
+	long value = -1;
+
+	snprintf(begin, sizeof(begin), "%lx ", (unsigned long)at);
+	snprintf(word, sizeof(word), node < 0 ? " %s=" : " %s%d=", name, node);
+	while (f && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, begin, strlen(begin)))
+			continue;
+		found = strstr(line, word);
+		value = found ? atol(found + strlen(word)) : -1;
+	}
+	if (f)
+		fclose(f);
+	return value;
+}
+
+/*
+ * /proc/PID/numa_maps says on which node the pages are and how many of them are
+ * dirty. It counts each page of a folio, and no page twice.
+ */
+TEST_F(folio_numa, numa_maps)
+{
+	struct watched *w = &self->watched;
+	struct memory *m = &w->memory;
+
+	EXPECT_EQ(m->pages, numa_pages(m->at, "N", w->there));
+	EXPECT_EQ(-1, numa_pages(m->at, "N", w->here));
+	EXPECT_EQ(m->pages, numa_pages(m->at, "dirty", -1));
+	if (variant->kind == ANON)
+		EXPECT_EQ(m->pages, numa_pages(m->at, "anon", -1));
+	DID(m->pages, "pages on the other node");
+}
+
 /* The number of large folios of this size that count as partially mapped. */
 static long mapped_in_part(const struct memory *m)
 {
-	char path[128], value[32] = "-1";
-
-	snprintf(path, sizeof(path), FOLIO_THP "/hugepages-%zukB/stats/nr_anon_partially_mapped",
-		 bytes(1U << m->order) >> 10);
-	read_file(path, value, sizeof(value));
-	return atol(value);
+	return folio_statistic(1U << m->order, "nr_anon_partially_mapped");
 }
 
 /* Whether at least one folio is still whole. */

@@ -97,6 +97,22 @@ static inline bool perf_missing(struct __test_metadata *_metadata, bool contpte)
 	return contpte && __test_passed(_metadata) && !perf_tells();
 }
 
+/**
+ * folio_statistic() - a counter that the kernel has for each size of folios
+ * @pages: the number of pages in a folio
+ * @name: "nr_anon", "split"
+ *
+ * Return: the value, or -1 if the kernel does not have this counter
+ */
+static inline long folio_statistic(unsigned int pages, const char *name)
+{
+	char path[128], value[32] = "-1";
+
+	snprintf(path, sizeof(path), FOLIO_THP "/hugepages-%zukB/stats/%s", bytes(pages) >> 10,
+		 name);
+	return read_file(path, value, sizeof(value)) ? atol(value) : -1;
+}
+
 /* How many of the @pages pages from page @first on are mapped. */
 static inline unsigned int present(const struct memory *m, unsigned int first, unsigned int pages)
 {

@@ -25,6 +25,12 @@
 
 #define FOLIOS 2
 
+/* include/uapi/asm-generic/mman-common.h; older headers lack it. */
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#define MADV_GUARD_REMOVE 103
+#endif
+
 FIXTURE(folio_tables)
 {
 	struct memory memory;
@@ -183,6 +189,51 @@ TEST_F(folio_tables, dontneed)
 	EXPECT_EQ(0, smaps_pages(m->at, "Rss"));
 }
 
+/* Map memory that is aligned to its length, @step lengths after the start of @room. */
+static char *map_aligned(char *room, size_t length, int step)
+{
+	char *at = (char *)(((unsigned long)room + length - 1) & -length) + step * length;
+
+	return mmap(at, length, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+/*
+ * MADV_DONTNEED of all that a page table maps. A guard page in it stays a guard
+ * page. All other pages are zero, and can be written to. The second time the
+ * table is empty afterwards, and the kernel may free it.
+ */
+TEST_F(folio_tables, dontneed_of_table)
+{
+	size_t table = (size_t)psize() * psize() / sizeof(long);
+	char *room, *at, *guard;
+
+	if (variant->shared)
+		SKIP(return, "needs anonymous memory");
+	room = mmap(NULL, 3 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, room);
+	at = map_aligned(room, table, 0);
+	ASSERT_NE(MAP_FAILED, at);
+	guard = at + table / 2;
+	if (madvise(guard, bytes(1), MADV_GUARD_INSTALL))
+		SKIP(return, "no guard pages");
+	for (int round = 0; round < 2; round++) {
+		at[0] = 1;
+		at[table - 1] = 1;
+		ASSERT_EQ(0, madvise(at, table, MADV_DONTNEED));
+		EXPECT_EQ(round ? 0 : SIGSEGV, try_access(guard, false));
+		EXPECT_TRUE(page_is(at, 0));
+		EXPECT_TRUE(page_is(at + table - psize(), 0));
+		for (size_t page = 0; page < table; page += 64 * psize())
+			if (at + page != guard)
+				ASSERT_EQ(0, try_access(at + page, true));
+		if (!round)
+			ASSERT_EQ(0, madvise(guard, bytes(1), MADV_GUARD_REMOVE));
+	}
+	munmap(room, 3 * table);
+	DID(2, "tables of pages dropped");
+}
+
 /*
  * One call of mremap() moves both folios by half a table, into one page table.
  * Another call moves them back. They stay whole folios, and each page keeps its
@@ -203,6 +254,44 @@ TEST_F(folio_tables, mremap)
 	m->at = back;
 	EXPECT_TRUE(is_folio(m, 0) && is_folio(m, m->pages / FOLIOS));
 	EXPECT_TRUE(unchanged(back, m->pages));
+}
+
+/*
+ * mremap() moves all that one page table maps, and all that a table of such
+ * tables maps. The kernel moves the table and no entries. The first page, a page
+ * in the middle and the last page keep their content, and nothing is left at
+ * the old place.
+ */
+TEST_F(folio_tables, mremap_of_tables)
+{
+	size_t entries = psize() / sizeof(long), length = bytes(entries), moved = 0;
+
+	if (variant->shared)
+		SKIP(return, "needs anonymous memory");
+	for (int level = 0; level < 2; level++, length *= entries) {
+		size_t used[] = { 0, length / 2, length - psize() };
+		char *room, *from, *to;
+
+		if (length > 1UL << 40)
+			break;
+		room = mmap(NULL, 3 * length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		ASSERT_NE(MAP_FAILED, room);
+		from = map_aligned(room, length, 0);
+		ASSERT_NE(MAP_FAILED, from);
+		for (unsigned int i = 0; i < ARRAY_SIZE(used); i++)
+			memset(from + used[i], pattern(i), bytes(1));
+		to = from + length;
+		ASSERT_EQ(to, mremap(from, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to));
+		for (unsigned int i = 0; i < ARRAY_SIZE(used); i++) {
+			EXPECT_TRUE(page_is(to + used[i], pattern(i))) {
+				TH_LOG("level %d, page %u", level, i);
+			}
+			EXPECT_EQ(SIGSEGV, try_access(from + used[i], false));
+		}
+		munmap(room, 3 * length);
+		moved++;
+	}
+	DID(moved, "moves of tables");
 }
 
 /*

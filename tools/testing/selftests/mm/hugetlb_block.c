@@ -4,7 +4,7 @@
  *
  * Proves: these pages are mapped with the contiguous bit, like folded blocks.
  * They are still mapped with this bit after fork(), copy-on-write, mprotect(),
- * migration, and munmap() of a neighbour.
+ * migration, UFFDIO_COPY, and munmap() or poison of a neighbour.
  *
  * Does not prove: other properties of hugetlb (hugetlb-madvise and other tests
  * in this folder do).
@@ -12,6 +12,7 @@
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_block
  */
 #include "folio_known.h"
+#include "folio_listen.h"
 #include "folio_state.h"
 #include "hugetlb_tables.h"
 
@@ -75,7 +76,7 @@ static void check(struct __test_metadata *_metadata, char *memory, int gone)
 /* The exit status of the child in fork_and_write. */
 enum { RIGHT, WRONG_SHARED, WRONG_OWN, NOT_MAPPED, NO_MEMORY = 128 + SIGBUS };
 
-/* In the child: write to the two blocks in the middle, then check all four. */
+/* In the child: write to one page of each block in the middle, then check all pages. */
 static int write_and_look(char *at)
 {
 	unsigned int n = cont_ptes();
@@ -84,9 +85,10 @@ static int write_and_look(char *at)
 		if (pfn_of(at + bytes(block * n)) == -1UL)
 			return NOT_MAPPED;
 	}
-	memset(at + bytes(n), 0, bytes(2 * n));
+	memset(at + bytes(n), 0, bytes(1));
+	memset(at + bytes(2 * n), 0, bytes(1));
 	for (unsigned int page = 0; page < BLOCKS * n; page++) {
-		bool own = page >= n && page < 3 * n;
+		bool own = page == n || page == 2 * n;
 
 		if (!page_is(at + bytes(page), own ? 0 : pattern(page)))
 			return own ? WRONG_OWN : WRONG_SHARED;
@@ -183,15 +185,69 @@ TEST_F(hugetlb_block, munmap_one)
 		SKIP(return, NO_PERF);
 }
 
-/* How many anonymous folios of the size of a block sysfs counts, or -1. */
-static long blocks_counted(void)
+/*
+ * [contpte 211] One of the four blocks is missing, and userfaultfd fills it. It
+ * gets all the pages of the copy, and is folded like the other blocks.
+ */
+TEST_F(hugetlb_block, uffd_copy)
 {
-	char path[128], value[32] = "-1";
+	size_t size = bytes(cont_ptes());
+	char *source = aligned_alloc(psize(), size);
+	struct uffdio_register where = {
+		.range = { (unsigned long)self->at, BLOCKS * size },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	struct uffdio_copy copy = {
+		.dst = (unsigned long)self->at + size,
+		.src = (unsigned long)source,
+		.len = size,
+	};
+	int uffd = listener(UFFD_FEATURE_SIGBUS | UFFD_FEATURE_MISSING_HUGETLBFS);
 
-	snprintf(path, sizeof(path), FOLIO_THP "/hugepages-%zukB/stats/nr_anon",
-		 bytes(cont_ptes()) >> 10);
-	read_file(path, value, sizeof(value));
-	return atol(value);
+	if (uffd < 0)
+		SKIP(return, "userfaultfd cannot watch hugetlb pages");
+	ASSERT_NE(NULL, source);
+	memcpy(source, self->at + size, size);
+	ASSERT_EQ(0, ioctl(uffd, UFFDIO_REGISTER, &where));
+	ASSERT_EQ(0, madvise(self->at + size, size, MADV_DONTNEED));
+	ASSERT_EQ(SIGBUS, try_access(self->at + size, false));
+	ASSERT_EQ(0, ioctl(uffd, UFFDIO_COPY, &copy));
+	close(uffd);
+	check(_metadata, self->at, -1);
+	DID(cont_ptes(), "pages copied");
+	free(source);
+	if (perf_missing(_metadata, true))
+		SKIP(return, NO_PERF);
+}
+
+/* The kernel also sends SIGBUS when it poisons a page. */
+static void on_poison(int number)
+{
+	(void)number;
+}
+
+/*
+ * [contpte 211] One of the four blocks is poisoned. An access to any of its
+ * pages raises SIGBUS. The other blocks stay folded and keep their content. The
+ * case runs only in the virtual machine, since the machine cannot use the bad
+ * frame any more.
+ */
+TEST_F(hugetlb_block, poison_one)
+{
+	unsigned int n = cont_ptes(), bad = 0;
+
+	if (access("/tests/list", F_OK))
+		SKIP(return, "runs only in the virtual machine");
+	signal(SIGBUS, on_poison);
+	if (madvise(self->at + bytes(2 * n), bytes(1), MADV_HWPOISON))
+		SKIP(return, "CONFIG_MEMORY_FAILURE=n");
+	for (unsigned int page = 2 * n; page < 3 * n; page++)
+		bad += try_access(self->at + bytes(page), false) == SIGBUS;
+	EXPECT_EQ(n, bad);
+	DID(bad, "pages that raise SIGBUS");
+	check(_metadata, self->at, 2);
+	if (perf_missing(_metadata, true))
+		SKIP(return, NO_PERF);
 }
 
 /*
@@ -202,7 +258,7 @@ static long blocks_counted(void)
 TEST_F(hugetlb_block, migrate_not_counted)
 {
 	unsigned int n = cont_ptes();
-	long before = blocks_counted(), moves = 0, more;
+	long before = folio_statistic(n, "nr_anon"), moves = 0, more;
 
 	if (before < 0)
 		SKIP(return, "the kernel has no statistics of this size");
@@ -217,7 +273,7 @@ TEST_F(hugetlb_block, migrate_not_counted)
 	}
 	DID(moves, "moves of blocks");
 	EXPECT_EQ(BLOCKS, moves);
-	more = blocks_counted() - before;
+	more = folio_statistic(n, "nr_anon") - before;
 	if (more == moves) {
 		KNOWN_ISSUE(27, "each hugetlb page that migrates counts as a huge page");
 	} else {

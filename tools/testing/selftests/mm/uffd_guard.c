@@ -5,13 +5,14 @@
  * Proves: MADV_GUARD_INSTALL returns, each page of its range is then a guard page, and each
  * page outside is as before. This holds whatever the entries were: empty, a page, a
  * protected page, or the marker that userfaultfd leaves where a protected page is missing.
+ * After MADV_GUARD_REMOVE each page can be read.
  *
  * How: a range of single pages is protected against writes by userfaultfd, and half of it
  * becomes guard pages. Some variants touch the pages first. A timer ends the call if it
  * does not end by itself. As a control one variant protects nothing, and one has anonymous
  * memory.
  *
- * Does not prove: what a page is after MADV_GUARD_REMOVE.
+ * Does not prove: whether a page is protected after MADV_GUARD_REMOVE.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 KERNEL=7.3 TESTS=uffd_guard
  */
@@ -27,6 +28,9 @@
 /* include/uapi/asm-generic/mman-common.h; older headers lack it. */
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
+#endif
+#ifndef MADV_GUARD_REMOVE
+#define MADV_GUARD_REMOVE 103
 #endif
 
 FIXTURE(uffd_guard)
@@ -89,18 +93,14 @@ FIXTURE_VARIANT_ADD(uffd_guard, private)
 
 FIXTURE_SETUP(uffd_guard)
 {
-	struct uffdio_api api = {
-		.api = UFFD_API,
-		.features = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_WP_UNPOPULATED |
-			    UFFD_FEATURE_WP_HUGETLBFS_SHMEM,
-	};
 	const char *why = folio_settings(0);
 	int flags = MAP_FIXED | (variant->shared ? MAP_SHARED : MAP_PRIVATE);
 
 	self->area = NULL;
 	self->fd = -1;
-	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (!why && (self->uffd < 0 || ioctl(self->uffd, UFFDIO_API, &api)))
+	self->uffd = listener(UFFD_FEATURE_SIGBUS | UFFD_FEATURE_WP_UNPOPULATED |
+			      UFFD_FEATURE_WP_HUGETLBFS_SHMEM);
+	if (!why && self->uffd < 0)
 		why = "userfaultfd cannot protect the pages of files in memory";
 	if (why)
 		SKIP(return, "%s", why);
@@ -153,7 +153,8 @@ static int install_guards(char *at, unsigned int pages)
 
 /*
  * The guard pages raise SIGSEGV. Each other page can be read. A write to it raises SIGBUS
- * if it is protected.
+ * if it is protected. After MADV_GUARD_REMOVE a shared mapping has the content of its file,
+ * and a private one has zeros.
  *
  * Known issue 36: userfaultfd leaves a marker when a protected page of a file is removed,
  * and the call removes the marker again and again, in vain.
@@ -188,6 +189,15 @@ TEST_F(uffd_guard, protected_pages)
 	}
 	DID(guards, "guard pages");
 	EXPECT_EQ(GUARDED, guards);
+	ASSERT_EQ(0, madvise(self->at, bytes(GUARDED), MADV_GUARD_REMOVE));
+	for (page = 0; page < GUARDED; page++) {
+		char *at = self->at + bytes(page);
+
+		ASSERT_EQ(0, try_access(at, false)) {
+			TH_LOG("page %u after MADV_GUARD_REMOVE", page);
+		}
+		EXPECT_TRUE(page_is(at, variant->shared && variant->touched ? pattern(page) : 0));
+	}
 	if (variant->file && !variant->bare)
 		STALE_ISSUE(36);
 }

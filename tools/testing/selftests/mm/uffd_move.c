@@ -12,6 +12,10 @@
  * too. The first page shows what the kernel does with a page in memory. The second half was
  * never protected: it is the control.
  *
+ * Further cases move memory of each kind by one call: single pages, pages of zeros, blocks
+ * and a huge page. They prove that exactly these pages move, that reclaim finds them at the
+ * new place, and that no page that exists is replaced.
+ *
  * Does not prove: that access tracking (RWP) begins anew at the new place.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=uffd_move
@@ -22,6 +26,8 @@
 
 #define PAGES 16
 #define PROTECTED (PAGES / 2)
+/* Larger huge pages (512M with 64K pages) do not fit into a small machine. */
+#define LARGEST (64UL << 20)
 /* The page that stays in memory, as an example. */
 #define EXAMPLE 0
 
@@ -68,17 +74,13 @@ FIXTURE_VARIANT_ADD(uffd_move, swapped_tracked)
 
 FIXTURE_SETUP(uffd_move)
 {
-	struct uffdio_api api = {
-		.api = UFFD_API,
-		.features = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_PAGEFAULT_FLAG_WP |
-			    UFFD_FEATURE_MOVE,
-	};
 	const char *why = folio_settings(0);
 
 	self->from.fd = -1;
 	self->to.fd = -1;
-	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (!why && (self->uffd < 0 || ioctl(self->uffd, UFFDIO_API, &api)))
+	self->uffd = listener(UFFD_FEATURE_SIGBUS | UFFD_FEATURE_PAGEFAULT_FLAG_WP |
+			      UFFD_FEATURE_MOVE);
+	if (!why && self->uffd < 0)
 		why = "userfaultfd cannot move pages, or cannot protect them";
 	if (!why && variant->swapped && !have_swap())
 		why = "no swap";
@@ -99,16 +101,22 @@ FIXTURE_TEARDOWN(uffd_move)
 	memory_free(&self->to);
 }
 
-/* Move one page. Returns 0 or -errno. */
-static int move(int uffd, char *to, char *from)
+/* Move pages. Returns 0 or -errno. */
+static int move_pages(int uffd, char *to, char *from, unsigned int pages)
 {
 	struct uffdio_move arguments = {
 		.dst = (unsigned long)to,
 		.src = (unsigned long)from,
-		.len = psize(),
+		.len = bytes(pages),
 	};
 
 	return ioctl(uffd, UFFDIO_MOVE, &arguments) ? -errno : 0;
+}
+
+/* Move one page. Returns 0 or -errno. */
+static int move(int uffd, char *to, char *from)
+{
+	return move_pages(uffd, to, from, 1);
 }
 
 /* Whether a page of this variant is in swap when it moves. */
@@ -161,6 +169,7 @@ TEST_F(uffd_move, swap_as_memory)
 		else
 			added += marked;
 		EXPECT_EQ(in_swap(variant, page), pagemap_has(at, PM_IN_SWAP));
+		EXPECT_FALSE(pagemap_has(self->from.at + bytes(page), PM_PRESENT | PM_IN_SWAP));
 		EXPECT_TRUE(page_is(at, pattern(page))) {
 			TH_LOG("content of page %u", page);
 		}
@@ -178,6 +187,125 @@ TEST_F(uffd_move, swap_as_memory)
 		EXPECT_EQ(example ? PROTECTED - 1 : 0, kept);
 	if (variant->swapped && !kept)
 		STALE_ISSUE(37);
+}
+
+FIXTURE(moved)
+{
+	struct memory from;
+	struct memory to;
+	int uffd;
+};
+
+/*
+ * @order: SINGLE, BLOCK or HUGE
+ * @zeros: whether the pages are the zero page
+ */
+FIXTURE_VARIANT(moved)
+{
+	enum { SINGLE, BLOCK, HUGE } order;
+	bool zeros;
+};
+
+FIXTURE_VARIANT_ADD(moved, single)
+{
+};
+
+FIXTURE_VARIANT_ADD(moved, zeros)
+{
+	.zeros = true,
+};
+
+FIXTURE_VARIANT_ADD(moved, block)
+{
+	.order = BLOCK,
+};
+
+FIXTURE_VARIANT_ADD(moved, huge)
+{
+	.order = HUGE,
+};
+
+/* The new place is registered for missing pages, and one page longer than what moves. */
+FIXTURE_SETUP(moved)
+{
+	unsigned int size[] = { 1, cont_ptes(), read_pmd_pagesize() / psize() };
+	int order = size[variant->order] ? order_of(size[variant->order]) : 0;
+	struct uffdio_register where = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	const char *why = folio_settings(order);
+	size_t length;
+
+	self->from.fd = -1;
+	self->to.fd = -1;
+	self->uffd = listener(UFFD_FEATURE_SIGBUS | UFFD_FEATURE_MOVE);
+	if (!why && self->uffd < 0)
+		why = "userfaultfd cannot move pages";
+	if (!why && bytes(1U << order) > LARGEST)
+		why = "no huge pages that fit into this machine";
+	if (!why)
+		why = memory_map(&self->from, ANON, order, order ? 2 : PAGES);
+	if (!why)
+		why = memory_map(&self->to, ANON, order, order ? 2 : PAGES);
+	if (why)
+		SKIP(return, "%s", why);
+	length = bytes(self->to.pages);
+	ASSERT_EQ(0, madvise(self->to.at, length, MADV_DONTNEED));
+	if (variant->zeros)
+		ASSERT_EQ(0, madvise(self->from.at, length, MADV_DONTNEED));
+	for (unsigned int page = 0; page < self->from.pages; page++)
+		read_byte(self->from.at + bytes(page));
+	where.range = (struct uffdio_range){ (unsigned long)self->to.at, length };
+	ASSERT_EQ(0, ioctl(self->uffd, UFFDIO_REGISTER, &where));
+	/* khugepaged must not rebuild folios. */
+	folio_settings(0);
+}
+
+FIXTURE_TEARDOWN(moved)
+{
+	if (self->uffd >= 0)
+		close(self->uffd);
+	memory_free(&self->from);
+	memory_free(&self->to);
+}
+
+/*
+ * The first half moves by one call. Each of its pages has its content at the new place, and
+ * there is nothing at the old place. The second half stays. A second call finds that there
+ * is a page at the new place, and none at the old place. Then all pages go to swap and come
+ * back: reclaim finds them at their new place.
+ */
+TEST_F(moved, whole)
+{
+	struct memory *from = &self->from, *to = &self->to;
+	unsigned int half = from->pages / 2, page, swapped = 0;
+	char *hole = to->at + bytes(half);
+
+	ASSERT_EQ(0, move_pages(self->uffd, to->at, from->at, half));
+	for (page = 0; page < from->pages; page++) {
+		char *old = from->at + bytes(page), *new = to->at + bytes(page);
+		unsigned char value = variant->zeros ? 0 : pattern(page);
+
+		EXPECT_EQ(page >= half, pagemap_has(old, PM_PRESENT)) {
+			TH_LOG("old place of page %u", page);
+		}
+		EXPECT_EQ(page < half, pagemap_has(new, PM_PRESENT)) {
+			TH_LOG("new place of page %u", page);
+		}
+		EXPECT_TRUE(page_is(page < half ? new : old, value)) {
+			TH_LOG("content of page %u", page);
+		}
+		EXPECT_EQ(page < half ? 0 : SIGBUS, try_access(new, false));
+	}
+	EXPECT_EQ(-EEXIST, move(self->uffd, to->at, from->at + bytes(half)));
+	EXPECT_EQ(-ENOENT, move(self->uffd, hole, from->at));
+	DID(half, "pages moved");
+	if (variant->zeros || !have_swap())
+		return;
+	ASSERT_EQ(0, madvise(to->at, bytes(half), MADV_PAGEOUT));
+	for (page = 0; page < half; page++)
+		swapped += pagemap_has(to->at + bytes(page), PM_IN_SWAP);
+	EXPECT_EQ(half, swapped);
+	for (page = 0; page < half; page++)
+		EXPECT_TRUE(page_is(to->at + bytes(page), pattern(page)));
 }
 
 TEST_HARNESS_MAIN

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Single pages become large folios: MADV_COLLAPSE and khugepaged.
+ *
+ * Proves: a collapse keeps content, also if pages are in swap, if there are
+ * holes, and if a file is mapped twice. It fills no hole that userfaultfd
+ * watches. khugepaged keeps to max_ptes_none, and makes blocks only where all
+ * pages of a block exist. The new folio is on the node of most of its pages.
+ *
+ * How: one page table maps single pages with a pattern in each. The cases
+ * prepare this memory, collapse it, and look at smaps, pagemap and content.
+ *
+ * Does not prove: which memory khugepaged chooses first (khugepaged does);
+ * max_ptes_shared (folio_advice); what happens to poisoned pages (uffd_poison).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_collapse
+ */
+#include <sys/stat.h>
+
+#include "folio_listen.h"
+#include "folio_owner.h"
+#include "folio_state.h"
+
+/* Larger huge pages (512M with 64K pages) do not fit into a small machine. */
+#define LARGEST (64UL << 20)
+
+/* include/uapi/asm-generic/mman-common.h; older headers lack it. */
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+FIXTURE(folio_collapse)
+{
+	struct memory memory;
+	char *other;
+	int uffd;
+};
+
+/* @file: whether the memory is a shared mapping of a file in memory */
+FIXTURE_VARIANT(folio_collapse)
+{
+	bool file;
+};
+
+FIXTURE_VARIANT_ADD(folio_collapse, anon)
+{
+};
+
+FIXTURE_VARIANT_ADD(folio_collapse, file)
+{
+	.file = true,
+};
+
+/* Map the file once more at the place @at. Returns whether that worked. */
+static bool map_file(const struct memory *m, char *at)
+{
+	return mmap(at, bytes(m->pages), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, m->fd,
+		    0) == at;
+}
+
+/* There is room for a second mapping after the first one. */
+FIXTURE_SETUP(folio_collapse)
+{
+	size_t length = read_pmd_pagesize();
+	const char *why = folio_settings(0);
+	struct memory *m = &self->memory;
+
+	*m = (struct memory){ .fd = -1 };
+	self->uffd = -1;
+	if (!why && (!length || length > LARGEST))
+		why = "no huge pages that fit into this machine";
+	if (why)
+		SKIP(return, "%s", why);
+	m->pages = length / psize();
+	m->room_bytes = 3 * length;
+	m->room = mmap(NULL, m->room_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, m->room);
+	m->at = (char *)(((unsigned long)m->room + length - 1) & -length);
+	self->other = m->at + length;
+	if (variant->file) {
+		m->fd = memory_file(SHMEM, m->pages);
+		ASSERT_LE(0, m->fd);
+		ASSERT_TRUE(map_file(m, m->at));
+	} else {
+		ASSERT_EQ(0, mprotect(m->at, length, PROT_READ | PROT_WRITE));
+	}
+	for (unsigned int page = 0; page < m->pages; page++)
+		memset(m->at + bytes(page), pattern(page), bytes(1));
+	ASSERT_TRUE(is_folio(m, 0));
+}
+
+FIXTURE_TEARDOWN(folio_collapse)
+{
+	if (self->uffd >= 0)
+		close(self->uffd);
+	memory_free(&self->memory);
+}
+
+/* How many pages of the mapping at @at belong to a huge page that one PMD maps. */
+static long huge_pages(const struct memory *m, const char *at)
+{
+	return smaps_pages(at, m->fd < 0 ? "AnonHugePages" : "ShmemPmdMapped");
+}
+
+/* Make one huge page of the mapping at @at. Returns 0 or -errno. */
+static int collapse(const struct memory *m, char *at)
+{
+	return madvise(at, bytes(m->pages), MADV_COLLAPSE) ? -errno : 0;
+}
+
+/* Drop the pages of a mapping, and of its file. */
+static bool make_hole(const struct memory *m, unsigned int first, unsigned int pages)
+{
+	return !madvise(m->at + bytes(first), bytes(pages),
+			m->fd < 0 ? MADV_DONTNEED : MADV_REMOVE);
+}
+
+/* The first page with wrong content, or -1. @pages pages from @first on are a hole. */
+static int wrong_page(const struct memory *m, const char *at, unsigned int first,
+		      unsigned int pages)
+{
+	for (unsigned int page = 0; page < m->pages; page++) {
+		bool hole = page >= first && page < first + pages;
+
+		if (!page_is(at + bytes(page), hole ? 0 : pattern(page)))
+			return page;
+	}
+	return -1;
+}
+
+/* A third of the pages goes to swap. The huge page has the content of all pages. */
+TEST_F(folio_collapse, from_swap)
+{
+	struct memory *m = &self->memory;
+
+	if (!have_swap())
+		SKIP(return, "no swap");
+	ASSERT_EQ(0, madvise(m->at + bytes(m->pages / 3), bytes(m->pages / 3), MADV_PAGEOUT));
+	DID(swapped_out(m), "pages swapped out");
+	ASSERT_EQ(0, collapse(m, m->at));
+	EXPECT_EQ(m->pages, huge_pages(m, m->at));
+	EXPECT_EQ(0, swapped_out(m));
+	m->order = order_of(m->pages);
+	EXPECT_TRUE(is_folio(m, 0));
+	EXPECT_EQ(-1, wrong_page(m, m->at, 0, 0));
+}
+
+/*
+ * Some pages are missing. MADV_COLLAPSE fills the hole with zeros. Anonymous
+ * memory counts as written to.
+ */
+TEST_F(folio_collapse, with_hole)
+{
+	struct memory *m = &self->memory;
+	unsigned int first = m->pages / 4 + 1, pages = m->pages / 2;
+
+	ASSERT_TRUE(make_hole(m, first, pages));
+	ASSERT_EQ(0, present(m, first, pages));
+	ASSERT_EQ(0, collapse(m, m->at));
+	EXPECT_EQ(m->pages, huge_pages(m, m->at));
+	if (!variant->file)
+		EXPECT_EQ(m->pages, smaps_pages(m->at, "Private_Dirty"));
+	EXPECT_EQ(-1, wrong_page(m, m->at, first, pages));
+	DID(pages, "pages of zeros");
+}
+
+/*
+ * A file is one huge page. MADV_REMOVE of a part in the middle gives exactly
+ * this memory back, and no other page changes.
+ */
+TEST_F(folio_collapse, hole_frees_memory)
+{
+	struct memory *m = &self->memory;
+	unsigned int first = m->pages / 4 + 1, pages = m->pages / 4;
+	struct stat file;
+
+	if (!variant->file)
+		SKIP(return, "needs a file");
+	ASSERT_EQ(0, collapse(m, m->at));
+	ASSERT_EQ(0, fstat(m->fd, &file));
+	ASSERT_EQ(bytes(m->pages), 512 * file.st_blocks);
+	ASSERT_TRUE(make_hole(m, first, pages));
+	ASSERT_EQ(0, fstat(m->fd, &file));
+	EXPECT_EQ(bytes(m->pages - pages), 512 * file.st_blocks);
+	EXPECT_EQ(-1, wrong_page(m, m->at, first, pages));
+	DID(pages, "pages of a hole");
+}
+
+/*
+ * userfaultfd watches a missing page. The kernel must not fill it: the collapse
+ * fails, and an access to the page still raises SIGBUS. After the page is
+ * filled the collapse succeeds.
+ */
+TEST_F(folio_collapse, watched_hole)
+{
+	struct memory *m = &self->memory;
+	unsigned int hole = m->pages / 2;
+	struct uffdio_register where = {
+		.range = { (unsigned long)m->at, bytes(m->pages) },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+
+	self->uffd = listener(UFFD_FEATURE_SIGBUS);
+	if (self->uffd < 0)
+		SKIP(return, "userfaultfd cannot raise SIGBUS");
+	ASSERT_EQ(0, ioctl(self->uffd, UFFDIO_REGISTER, &where));
+	ASSERT_TRUE(make_hole(m, hole, 1));
+	ASSERT_EQ(SIGBUS, try_access(m->at + bytes(hole), false));
+	EXPECT_NE(0, collapse(m, m->at));
+	EXPECT_EQ(0, huge_pages(m, m->at));
+	EXPECT_EQ(SIGBUS, try_access(m->at + bytes(hole), false));
+	ASSERT_EQ(0, ioctl(self->uffd, UFFDIO_UNREGISTER, &where.range));
+	EXPECT_EQ(-1, wrong_page(m, m->at, hole, 1));
+	ASSERT_EQ(0, collapse(m, m->at));
+	EXPECT_EQ(m->pages, huge_pages(m, m->at));
+	DID(1, "refused collapses");
+}
+
+/* A number of kB in /proc/self/status, in pages; -1 if there is no such line. */
+static long status_pages(const char *name)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[128];
+	long kib = -1;
+
+	while (f && kib < 0 && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)))
+			sscanf(line + strlen(name), ": %ld", &kib);
+	if (f)
+		fclose(f);
+	return kib < 0 ? -1 : kib * 1024 / psize();
+}
+
+/*
+ * A file is mapped twice. The first collapse makes the huge page of the file.
+ * The second mapping then maps each of its pages by an entry. The second
+ * collapse replaces these entries by one PMD, and the process still counts the
+ * pages once for each mapping.
+ */
+TEST_F(folio_collapse, second_mapping)
+{
+	struct memory *m = &self->memory;
+	long before = status_pages("RssShmem");
+
+	if (!variant->file)
+		SKIP(return, "needs a file");
+	ASSERT_TRUE(map_file(m, self->other));
+	ASSERT_EQ(0, collapse(m, m->at));
+	ASSERT_EQ(0, madvise(self->other, bytes(m->pages), MADV_NOHUGEPAGE));
+	ASSERT_EQ(-1, wrong_page(m, self->other, 0, 0));
+	ASSERT_EQ(0, huge_pages(m, self->other));
+	ASSERT_EQ(m->pages, smaps_pages(self->other, "Rss"));
+	ASSERT_EQ(0, madvise(self->other, bytes(m->pages), MADV_HUGEPAGE));
+	ASSERT_EQ(0, collapse(m, self->other));
+	EXPECT_EQ(m->pages, huge_pages(m, self->other));
+	EXPECT_EQ(-1, wrong_page(m, self->other, 0, 0));
+	EXPECT_EQ(before + m->pages, status_pages("RssShmem"));
+	DID(m->pages, "entries replaced by a PMD");
+}
+
+/*
+ * The pages are on one node, and the CPU prefers the other node for new memory.
+ * The huge page is on the node of the pages.
+ */
+TEST_F(folio_collapse, stays_on_node)
+{
+	struct memory *m = &self->memory;
+	unsigned int collapsed = 0;
+
+	if (variant->file)
+		SKIP(return, "needs anonymous memory");
+	for (int node = 0; node < 2; node++) {
+		unsigned long there = 1UL << node;
+		size_t length = bytes(m->pages);
+
+		if (syscall(__NR_mbind, m->at, length, MPOL_BIND, &there, 8 * sizeof(there),
+			    MPOL_MF_MOVE | MPOL_MF_STRICT))
+			SKIP(return, "needs two NUMA nodes");
+		ASSERT_EQ(0, syscall(__NR_mbind, m->at, length, MPOL_DEFAULT, NULL, 0L, 0));
+		ASSERT_EQ(node, move_page(m->at, NULL));
+		ASSERT_EQ(0, collapse(m, m->at));
+		EXPECT_EQ(m->pages, huge_pages(m, m->at));
+		EXPECT_EQ(node, move_page(m->at + bytes(m->pages - 1), NULL));
+		EXPECT_EQ(-1, wrong_page(m, m->at, 0, 0));
+		collapsed++;
+		/* Single pages again, for the other node. */
+		ASSERT_TRUE(split_folios(m));
+	}
+	DID(collapsed, "collapses");
+}
+
+/* A counter of /proc/vmstat, or -1. */
+static long event_count(const char *name)
+{
+	char word[64];
+	long value, found = -1;
+	FILE *f = fopen("/proc/vmstat", "r");
+
+	while (f && found < 0 && fscanf(f, "%63s %ld", word, &value) == 2)
+		if (!strcmp(word, name))
+			found = value;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* How often khugepaged has scanned all memory. */
+static unsigned long scans(void)
+{
+	return read_num(FOLIO_THP "/khugepaged/full_scans");
+}
+
+/*
+ * Let khugepaged make folios of one order, until it has scanned the memory four
+ * times, or made a huge page. It takes only pages that were accessed.
+ */
+static void let_khugepaged(const struct memory *m, int order, unsigned int max_ptes_none)
+{
+	unsigned long until = scans() + 4;
+	struct thp_settings settings;
+
+	thp_read_settings(&settings);
+	for (int i = 0; i < NR_ORDERS; i++)
+		settings.hugepages[i].enabled = i == order ? THP_MADVISE : THP_NEVER;
+	settings.khugepaged = (struct khugepaged_settings){
+		.defrag = true,
+		.alloc_sleep_millisecs = 10,
+		.scan_sleep_millisecs = 10,
+		.max_ptes_none = max_ptes_none,
+		.pages_to_scan = 8 * m->pages,
+	};
+	thp_write_settings(&settings);
+	madvise(m->at, bytes(m->pages), MADV_HUGEPAGE);
+	for (int i = 0; i < 200 && scans() < until && !huge_pages(m, m->at); i++) {
+		m->at[0] = pattern(0);
+		usleep(50000);
+	}
+	folio_settings(0);
+}
+
+/*
+ * max_ptes_none says how many missing pages khugepaged may fill. It makes no
+ * huge page if one page more is missing.
+ */
+TEST_F_TIMEOUT(folio_collapse, max_ptes_none, 60)
+{
+	struct memory *m = &self->memory;
+	unsigned int pages = m->pages / 2, first = m->pages / 4 + 1;
+	long refused = event_count("thp_scan_exceed_none_pte");
+
+	if (variant->file)
+		SKIP(return, "needs anonymous memory");
+	ASSERT_TRUE(make_hole(m, first, pages));
+	let_khugepaged(m, order_of(m->pages), pages - 1);
+	EXPECT_EQ(0, huge_pages(m, m->at));
+	EXPECT_LT(refused, event_count("thp_scan_exceed_none_pte"));
+	let_khugepaged(m, order_of(m->pages), pages);
+	EXPECT_EQ(m->pages, huge_pages(m, m->at));
+	EXPECT_EQ(-1, wrong_page(m, m->at, first, pages));
+	DID(pages, "pages filled");
+}
+
+/*
+ * khugepaged may make blocks, and no huge page. One page is missing. Each block
+ * but the block with the missing page becomes a folio.
+ */
+TEST_F_TIMEOUT(folio_collapse, blocks, 60)
+{
+	struct memory *m = &self->memory;
+	unsigned int size = cont_ptes(), hole = 3 * size + 1, made = 0;
+
+	if (variant->file || folio_statistic(size, "collapse_exceed_none_pte") < 0)
+		SKIP(return, "needs anonymous memory, and a khugepaged that makes blocks");
+	ASSERT_TRUE(make_hole(m, hole, 1));
+	let_khugepaged(m, order_of(size), 0);
+	m->order = order_of(size);
+	for (unsigned int page = 0; page < m->pages; page += size) {
+		bool whole = is_folio(m, page);
+
+		made += whole;
+		EXPECT_EQ(page != 3 * size, whole) {
+			TH_LOG("the block at page %u", page);
+		}
+	}
+	EXPECT_EQ(0, huge_pages(m, m->at));
+	EXPECT_EQ(0, present(m, hole, 1));
+	EXPECT_EQ(-1, wrong_page(m, m->at, hole, 1));
+	DID(made, "blocks");
+}
+
+TEST_HARNESS_MAIN

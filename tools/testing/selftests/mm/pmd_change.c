@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Calls on a whole huge page that one PMD maps.
+ *
+ * Proves: mremap() moves the PMD, and userfaultfd does not protect the new
+ * place. mprotect() beside a child leaves each process its content. PAGEMAP_SCAN
+ * finds the huge page and protects all of it. If a process unmaps a part of a
+ * huge page, the statistics say so, and the kernel splits the huge page when
+ * memory is short.
+ *
+ * Does not prove: what a split does to the entries (pmd_split); advice
+ * (folio_huge).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=pmd_change
+ */
+#include <linux/fs.h>
+
+#include "folio_listen.h"
+#include "folio_owner.h"
+#include "folio_state.h"
+
+/* Larger huge pages (512M with 64K pages) do not fit into a small machine. */
+#define LARGEST (64UL << 20)
+
+FIXTURE(pmd_change)
+{
+	struct memory memory;
+	int uffd;
+};
+
+FIXTURE_SETUP(pmd_change)
+{
+	size_t size = read_pmd_pagesize();
+	const char *why;
+	int order;
+
+	self->memory.fd = -1;
+	self->uffd = -1;
+	if (!size || size > LARGEST)
+		SKIP(return, "no huge pages that fit into this machine");
+	order = order_of(size / psize());
+	why = folio_settings(order);
+	if (!why)
+		why = memory_map(&self->memory, ANON, order, 1);
+	if (why)
+		SKIP(return, "%s", why);
+	/* khugepaged must not rebuild the huge page. */
+	folio_settings(0);
+}
+
+FIXTURE_TEARDOWN(pmd_change)
+{
+	if (self->uffd >= 0)
+		close(self->uffd);
+	memory_free(&self->memory);
+}
+
+/*
+ * The huge page is protected by userfaultfd, and moves to the next place of its
+ * size. One PMD maps it there too. It is not protected there, since the new
+ * place is not registered.
+ */
+TEST_F(pmd_change, mremap)
+{
+	struct memory *m = &self->memory;
+	size_t length = bytes(m->pages);
+	char *from = m->at, *to = from + length;
+
+	self->uffd = listener(UFFD_FEATURE_PAGEFAULT_FLAG_WP);
+	if (self->uffd < 0)
+		SKIP(return, "no write protection by userfaultfd");
+	ASSERT_EQ(0, listen_to(self->uffd, from, length));
+	ASSERT_EQ(0, protect(self->uffd, from, m->pages, true));
+	ASSERT_TRUE(pagemap_has(from, PM_UFFD_WP));
+	ASSERT_EQ(to, mremap(from, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to));
+	m->at = to;
+	EXPECT_EQ(m->pages, smaps_pages(to, "AnonHugePages"));
+	EXPECT_TRUE(is_folio(m, 0));
+	EXPECT_EQ(SIGSEGV, try_access(from, false));
+	for (unsigned int page = 0; page < m->pages; page++)
+		EXPECT_FALSE(pagemap_has(to + bytes(page), PM_UFFD_WP));
+	EXPECT_EQ(-1, foreign_page(to, 0, m->pages));
+	for (unsigned int page = 0; page < m->pages; page++)
+		ASSERT_EQ(0, try_access(to + bytes(page), true));
+	DID(1, "huge pages moved");
+}
+
+/*
+ * A child maps the huge page too. mprotect() takes the right to write and gives
+ * it back. What the parent then writes does not reach the child.
+ */
+TEST_F(pmd_change, mprotect_beside_child)
+{
+	struct memory *m = &self->memory;
+	unsigned int right = 0;
+	pid_t child;
+	int go[2];
+
+	ASSERT_EQ(0, pipe(go));
+	child = waiting_child(go, NULL, m);
+	ASSERT_LT(0, child);
+	ASSERT_EQ(0, mprotect(m->at, bytes(m->pages), PROT_READ));
+	ASSERT_EQ(SIGSEGV, try_access(m->at, true));
+	ASSERT_EQ(0, mprotect(m->at, bytes(m->pages), PROT_READ | PROT_WRITE));
+	memset(m->at, 0, bytes(m->pages));
+	for (unsigned int page = 0; page < m->pages; page++)
+		right += child_has(child, m->at + bytes(page), pattern(page));
+	EXPECT_EQ(m->pages, right);
+	DID(right, "pages that the child kept");
+	EXPECT_TRUE(end_child(child));
+	close(go[0]);
+	close(go[1]);
+}
+
+#ifdef PAGEMAP_SCAN
+/* Scan and protect the pages that were written to. Returns how many there were, or -1. */
+static long scan(const char *at, unsigned int pages)
+{
+	struct page_region region = {};
+	struct pm_scan_arg arguments = {
+		.size = sizeof(arguments),
+		.flags = PM_SCAN_WP_MATCHING | PM_SCAN_CHECK_WPASYNC,
+		.start = (unsigned long)at,
+		.end = (unsigned long)at + bytes(pages),
+		.vec = (unsigned long)&region,
+		.vec_len = 1,
+		.category_mask = PAGE_IS_WRITTEN,
+		.return_mask = PAGE_IS_WRITTEN,
+	};
+	int fd = open("/proc/self/pagemap", O_RDONLY);
+	long found = ioctl(fd, PAGEMAP_SCAN, &arguments);
+
+	close(fd);
+	return found < 0 ? -1 : (long)((region.end - region.start) / psize());
+}
+#endif
+
+/*
+ * One scan finds all pages of the huge page as written to, and protects all of
+ * them. The next scan finds none. The huge page is not split.
+ */
+TEST_F(pmd_change, scan)
+{
+#ifdef PAGEMAP_SCAN
+	struct memory *m = &self->memory;
+
+	self->uffd = listener(UFFD_FEATURE_WP_ASYNC | UFFD_FEATURE_WP_UNPOPULATED);
+	if (self->uffd < 0 || listen_to(self->uffd, m->at, bytes(m->pages)))
+		SKIP(return, "no asynchronous write protection by userfaultfd");
+	ASSERT_EQ(m->pages, scan(m->at, m->pages));
+	for (unsigned int page = 0; page < m->pages; page++)
+		EXPECT_TRUE(pagemap_has(m->at + bytes(page), PM_UFFD_WP));
+	EXPECT_EQ(0, scan(m->at, m->pages));
+	EXPECT_EQ(m->pages, smaps_pages(m->at, "AnonHugePages"));
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+	DID(m->pages, "pages found");
+#else
+	SKIP(return, "no PAGEMAP_SCAN");
+#endif
+}
+
+/*
+ * Half of the huge page is dropped: it is now one folio that is mapped in part.
+ * In the first round the process drops the rest too. In the second round the
+ * kernel's shrinkers split the folio, and the pages that are left keep their
+ * content. Both times no folio counts as mapped in part in the end.
+ */
+TEST_F(pmd_change, mapped_in_part)
+{
+	struct memory *m = &self->memory;
+	long parts = folio_statistic(m->pages, "nr_anon_partially_mapped");
+	unsigned int half = m->pages / 2;
+
+	if (parts < 0)
+		SKIP(return, "the kernel has no statistics of this size");
+	for (int round = 0; round < 2; round++) {
+		long folios = folio_statistic(m->pages, "nr_anon");
+
+		ASSERT_EQ(0, madvise(m->at, bytes(half), MADV_DONTNEED));
+		EXPECT_EQ(parts + 1, folio_statistic(m->pages, "nr_anon_partially_mapped"));
+		EXPECT_EQ(folios, folio_statistic(m->pages, "nr_anon"));
+		if (round)
+			write_text("/proc/sys/vm/drop_caches", "2");
+		else
+			ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_DONTNEED));
+		EXPECT_EQ(parts, folio_statistic(m->pages, "nr_anon_partially_mapped"));
+		EXPECT_EQ(folios - 1, folio_statistic(m->pages, "nr_anon"));
+		if (round) {
+			EXPECT_EQ(-1, foreign_page(m->at + bytes(half), half, half));
+			break;
+		}
+		/* A new huge page for the second round. */
+		folio_settings(m->order);
+		for (unsigned int page = 0; page < m->pages; page++)
+			memset(m->at + bytes(page), pattern(page), bytes(1));
+		folio_settings(0);
+		ASSERT_TRUE(is_folio(m, 0));
+	}
+	DID(half, "pages dropped");
+}
+
+/* The statistics count a folio that is split as split, and no longer as a folio. */
+TEST_F(pmd_change, split)
+{
+	struct memory *m = &self->memory;
+	long folios = folio_statistic(m->pages, "nr_anon");
+	long splits = folio_statistic(m->pages, "split");
+
+	if (folios < 0 || !split_folios(m))
+		SKIP(return, "no debugfs, or no statistics of this size");
+	EXPECT_EQ(folios - 1, folio_statistic(m->pages, "nr_anon"));
+	EXPECT_EQ(splits + 1, folio_statistic(m->pages, "split"));
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+	DID(1, "splits");
+}
+
+TEST_HARNESS_MAIN
