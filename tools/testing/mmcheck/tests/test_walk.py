@@ -3,9 +3,17 @@
 
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+
+from mmcheck.boot.results import Case
+from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT
+from mmcheck.run import walk
 
 FOLDER = PROJECT / "tools/testing/selftests/mm"
 
@@ -41,3 +49,31 @@ def test_a_program_with_each_call_compiles_without_a_warning(tmp_path: Path) -> 
     strict = ["gcc", "-Wall", "-Wextra", "-Werror", "-c", "made.c"]
     done = subprocess.run(strict, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("emulated", [True, False])
+def test_a_machine_that_does_not_start_under_kvm_is_emulated(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, emulated: bool
+) -> None:
+    tried: list[bool] = []
+
+    class Boot:
+        def __init__(self, _launch: object, log: Path, *, words: object, kvm: bool) -> None:
+            self.kvm = kvm
+            tried.append(kvm)
+            log.write_text("# 1 lives\n")
+
+        def run(self, *_: object) -> Iterator[Case]:
+            if emulated and not self.kvm:
+                yield Case("folio_walk", "seed_7", "passed")
+
+    monkeypatch.setattr(walk, "Boot", Boot)
+    session: Any = SimpleNamespace(
+        folder=tmp_path, consoles=[], words=(), kvm=True, launch=SimpleNamespace(label="7.3.4")
+    )
+    if emulated:
+        assert walk.one(session, {}, 7, 60, "").passed
+    else:
+        with pytest.raises(UserError, match="ended before the first call"):
+            walk.one(session, {}, 7, 60, "")
+    assert tried == [True, False]
