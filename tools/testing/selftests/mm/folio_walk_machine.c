@@ -249,9 +249,14 @@ static void probe_memory(void)
 	close(map);
 }
 
-/* hugetlb pages: the smallest size that fits into the arena often enough. */
+/*
+ * hugetlb pages: the smallest size that fits into the arena often enough. A write
+ * to a page that a child shares raises SIGBUS if the pool is empty. So the pool
+ * has a page for each place in each process, and some for migration.
+ */
 static void probe_hugetlb(void)
 {
+	unsigned long wanted;
 	char path[128], text[32];
 	DIR *d = opendir("/sys/kernel/mm/hugepages");
 	struct dirent *e;
@@ -268,10 +273,10 @@ static void probe_hugetlb(void)
 	if (!has(HAS_MACHINE))
 		return;
 	snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%lukB/nr_hugepages", best);
-	snprintf(text, sizeof(text), "%lu",
-		 (unsigned long)WALK_PROCS * WALK_PAGES / walk->unit / 4);
+	wanted = WALK_PROCS * WALK_PAGES / walk->unit + 4;
+	snprintf(text, sizeof(text), "%lu", wanted);
 	walk_write_text(path, text);
-	set(HAS_HUGETLB, walk_read_number(path) >= WALK_PAGES / walk->unit / 4);
+	set(HAS_HUGETLB, walk_read_number(path) >= (long)wanted);
 }
 
 /* debugfs may not be mounted: mount it where only this process sees it. */
