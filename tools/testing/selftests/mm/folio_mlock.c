@@ -302,7 +302,8 @@ TEST_F(mlock_twice, munlock_of_two_runs)
 /*
  * Two mappings of a memory file lock one folio. The folio stays locked until
  * both locks are gone: munlock() takes the first lock, and munmap() takes the
- * second one.
+ * second one. Both mappings have all entries before they are locked, since 6.12
+ * does not count the lock of a large folio that a fault maps.
  */
 TEST_F(mlock_twice, locks_are_counted)
 {
@@ -310,6 +311,8 @@ TEST_F(mlock_twice, locks_are_counted)
 	size_t length = bytes(m->pages);
 	unsigned long before = mlocked();
 
+	for (unsigned int page = 0; page < m->pages; page++)
+		read_byte(self->other + bytes(page));
 	ASSERT_EQ(0, mlock(m->at, length));
 	ASSERT_EQ(0, mlock(self->other, length));
 	ASSERT_EQ(0, munlock(m->at, length));
