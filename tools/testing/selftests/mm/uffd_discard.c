@@ -125,11 +125,6 @@ static const char *map(FIXTURE_DATA(uffd_discard) * self,
 
 FIXTURE_SETUP(uffd_discard)
 {
-	struct uffdio_api api = {
-		.api = UFFD_API,
-		.features = UFFD_FEATURE_WP_ASYNC | UFFD_FEATURE_WP_UNPOPULATED |
-			    UFFD_FEATURE_WP_HUGETLBFS_SHMEM,
-	};
 	const char *why = folio_settings(0);
 
 	self->at = MAP_FAILED;
@@ -137,8 +132,9 @@ FIXTURE_SETUP(uffd_discard)
 	self->pool.folder[0] = 0;
 	self->file = -1;
 	self->pagemap = open("/proc/self/pagemap", O_RDONLY);
-	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (!why && (self->uffd < 0 || ioctl(self->uffd, UFFDIO_API, &api)))
+	self->uffd = listener(UFFD_FEATURE_WP_ASYNC | UFFD_FEATURE_WP_UNPOPULATED |
+			      UFFD_FEATURE_WP_HUGETLBFS_SHMEM);
+	if (!why && self->uffd < 0)
 		why = "no asynchronous write protection by userfaultfd";
 	if (!why && variant->swapped && !have_swap())
 		why = "no swap";

@@ -46,16 +46,12 @@ FIXTURE_VARIANT_ADD(uffd_minor, registered)
 
 FIXTURE_SETUP(uffd_minor)
 {
-	struct uffdio_api api = {
-		.api = UFFD_API,
-		.features = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_MINOR_SHMEM,
-	};
 	const char *why = folio_settings(0);
 
 	self->file.area = NULL;
 	self->file.fd = -1;
-	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (!why && (self->uffd < 0 || ioctl(self->uffd, UFFDIO_API, &api)))
+	self->uffd = listener(UFFD_FEATURE_SIGBUS | UFFD_FEATURE_MINOR_SHMEM);
+	if (!why && self->uffd < 0)
 		why = "userfaultfd reports no minor faults";
 	if (!why)
 		why = shared_file_map(&self->file);

@@ -32,15 +32,12 @@ FIXTURE(uffd_move_hole)
 
 FIXTURE_SETUP(uffd_move_hole)
 {
-	struct uffdio_api api = {
-		.api = UFFD_API,
-		.features = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_WP_UNPOPULATED | UFFD_FEATURE_MOVE,
-	};
 	const char *why = folio_settings(0);
 
 	self->area = NULL;
-	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (!why && (self->uffd < 0 || ioctl(self->uffd, UFFDIO_API, &api)))
+	self->uffd = listener(UFFD_FEATURE_SIGBUS | UFFD_FEATURE_WP_UNPOPULATED |
+			      UFFD_FEATURE_MOVE);
+	if (!why && self->uffd < 0)
 		why = "userfaultfd cannot move pages, or cannot protect missing pages";
 	if (why)
 		SKIP(return, "%s", why);

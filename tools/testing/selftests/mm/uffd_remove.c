@@ -77,19 +77,15 @@ struct call {
 
 FIXTURE_SETUP(uffd_remove)
 {
-	struct uffdio_api api = {
-		.api = UFFD_API,
-		.features = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_EVENT_REMOVE |
-			    UFFD_FEATURE_MISSING_SHMEM,
-	};
 	struct uffdio_register where = { .mode = UFFDIO_REGISTER_MODE_MISSING };
 	int flags = MAP_FIXED | (variant->file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS);
 	const char *why = folio_settings(0);
 
 	self->area = NULL;
 	self->fd = -1;
-	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (!why && (self->uffd < 0 || ioctl(self->uffd, UFFDIO_API, &api)))
+	self->uffd = listener(UFFD_FEATURE_SIGBUS | UFFD_FEATURE_EVENT_REMOVE |
+			      UFFD_FEATURE_MISSING_SHMEM);
+	if (!why && self->uffd < 0)
 		why = "userfaultfd sends no events";
 	if (why)
 		SKIP(return, "%s", why);

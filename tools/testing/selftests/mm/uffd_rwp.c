@@ -80,16 +80,12 @@ FIXTURE_VARIANT_ADD(uffd_rwp, collapsed)
 
 FIXTURE_SETUP(uffd_rwp)
 {
-	struct uffdio_api api = {
-		.api = UFFD_API,
-		.features = UFFD_FEATURE_SIGBUS | FEATURE_RWP,
-	};
 	const char *why = folio_settings(0);
 
 	self->file.area = NULL;
 	self->file.fd = -1;
-	self->uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (!why && (self->uffd < 0 || ioctl(self->uffd, UFFDIO_API, &api)))
+	self->uffd = listener(UFFD_FEATURE_SIGBUS | FEATURE_RWP);
+	if (!why && self->uffd < 0)
 		why = "userfaultfd cannot protect against reads";
 	if (!why && variant->event == SWAP && !have_swap())
 		why = "no swap";
