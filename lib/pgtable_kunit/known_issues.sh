@@ -154,6 +154,8 @@ issue 44 '' mm/userfaultfd.c 'move_swap_pte(' \
 	'spin_unlock(dst_ptl); if (!pte_none(orig_dst_pte)) { err = -EEXIST;'
 issue 45 '' mm/memory.c 'wp_page_copy(' \
 	'if (unlikely(unshare)) { if (pte_soft_dirty(vmf->orig_pte)) entry = pte_mksoft_dirty(entry);'
+issue 46 '' mm/memory.c 'wp_page_copy(' \
+	'if (pte_uffd(vmf->orig_pte)) entry = pte_mkuffd(entry); } else {'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

@@ -5,11 +5,14 @@
  * Proves: if KSM merges pages of large folios, each page keeps its protection
  * by userfaultfd, against writes (WP) or against all accesses (RWP), and the
  * next such access traps. Each page that was written to stays soft-dirty. The
- * same holds for single pages of zeros that KSM maps to the zero page.
+ * same holds for single pages of zeros that KSM maps to the zero page. If
+ * MADV_UNMERGEABLE gives each page a frame of its own again, each page keeps
+ * its content, and its protection by userfaultfd.
  *
  * How: all pages of two folios get the same content. Every second page is
  * marked. KSM runs until one frame backs all pages. pagemap then tells which
- * pages are still marked, and each page is accessed.
+ * pages are still marked, and each page is accessed. ksm_unmerge marks the
+ * pages after KSM merged them.
  *
  * Does not prove: which pages KSM merges (ksm_tests does).
  *
@@ -98,22 +101,30 @@ static bool has_soft_dirty(char *at)
 	return pagemap_has(at, PM_SOFT_DIRTY);
 }
 
-FIXTURE_SETUP(folio_ksm)
+/* Map two folios, or single pages if they will be zeros. Returns why it cannot be done. */
+static const char *prepare(struct memory *m, int *uffd, enum mark mark, bool zeros)
 {
 	/* The split of a large folio maps pages of zeros to the zero page before KSM can do it. */
-	int order = variant->zeros ? 0 : order_of(cont_ptes());
+	int order = zeros ? 0 : order_of(cont_ptes());
 	const char *why = folio_settings(order);
 
-	self->memory.fd = -1;
-	self->uffd = -1;
+	m->fd = -1;
+	*uffd = -1;
 	if (!why)
-		why = memory_map(&self->memory, ANON, order, 2 * cont_ptes() >> order);
+		why = memory_map(m, ANON, order, 2 * cont_ptes() >> order);
 	if (!why && access(FOLIO_KSM "use_zero_pages", W_OK))
 		why = "CONFIG_KSM=n";
-	if (!why && variant->mark == SOFT_DIRTY && !has_soft_dirty(self->memory.at))
+	if (!why && mark == SOFT_DIRTY && !has_soft_dirty(m->at))
 		why = "CONFIG_MEM_SOFT_DIRTY=n";
-	if (!why && variant->mark != SOFT_DIRTY)
-		why = watch(&self->uffd, &self->memory, variant->mark);
+	if (!why && mark != SOFT_DIRTY)
+		why = watch(uffd, m, mark);
+	return why;
+}
+
+FIXTURE_SETUP(folio_ksm)
+{
+	const char *why = prepare(&self->memory, &self->uffd, variant->mark, variant->zeros);
+
 	if (why)
 		SKIP(return, "%s", why);
 }
@@ -231,6 +242,111 @@ TEST_F_TIMEOUT(folio_ksm, merge_keeps_marks, 120)
 		KNOWN_ISSUE(31, "a page that KSM replaces loses its mark");
 	else if (!(variant->mark == SOFT_DIRTY && variant->zeros))
 		STALE_ISSUE(31);
+}
+
+FIXTURE(ksm_unmerge)
+{
+	struct memory memory;
+	int uffd;
+};
+
+FIXTURE_VARIANT(ksm_unmerge)
+{
+	enum mark mark;
+	bool zeros;
+};
+
+FIXTURE_VARIANT_ADD(ksm_unmerge, wp)
+{
+	.mark = WP,
+};
+
+FIXTURE_VARIANT_ADD(ksm_unmerge, wp_zeros)
+{
+	.mark = WP,
+	.zeros = true,
+};
+
+FIXTURE_VARIANT_ADD(ksm_unmerge, rwp)
+{
+	.mark = RWP,
+};
+
+FIXTURE_VARIANT_ADD(ksm_unmerge, rwp_zeros)
+{
+	.mark = RWP,
+	.zeros = true,
+};
+
+FIXTURE_SETUP(ksm_unmerge)
+{
+	const char *why = prepare(&self->memory, &self->uffd, variant->mark, variant->zeros);
+
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(ksm_unmerge)
+{
+	if (self->uffd >= 0)
+		close(self->uffd);
+	memory_free(&self->memory);
+}
+
+/*
+ * KSM merges all pages of two folios, and then every second page is protected.
+ * MADV_UNMERGEABLE must give each page a frame of its own, also the protected
+ * ones: the kernel copies the page, and no program accesses it. The protection
+ * stays, and an access traps. After the protection ends, the content is there.
+ *
+ * Known issue 46: the pages that are protected against all accesses stay merged.
+ */
+TEST_F_TIMEOUT(ksm_unmerge, protection_stays, 120)
+{
+	const unsigned char value = variant->zeros ? 0 : 0x5a;
+	struct memory *m = &self->memory;
+	struct uffdio_writeprotect off = {
+		.range = { (unsigned long)m->at, bytes(m->pages) },
+	};
+	unsigned int page, other, alone = 0, shared = 0, bad = 0;
+	unsigned long frames[2 * 512];
+
+	ASSERT_GE(ARRAY_SIZE(frames), m->pages);
+	memset(m->at, value, bytes(m->pages));
+	ASSERT_EQ(m->pages, merge(m, variant->zeros));
+	ASSERT_TRUE(mark_pages(self->uffd, m, variant->mark));
+	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_UNMERGEABLE));
+	for (page = 0; page < m->pages; page++)
+		frames[page] = pfn_of(m->at + bytes(page));
+	for (page = 0; page < m->pages; page++) {
+		unsigned int with = 0;
+
+		for (other = 0; other < m->pages; other++)
+			with += frames[other] == frames[page];
+		alone += with == 1;
+		shared += with > 1 && marked(page);
+		bad += with > 1 && !marked(page);
+	}
+	EXPECT_EQ(0, bad);
+	for (page = 0; page < m->pages; page++) {
+		char *at = m->at + bytes(page);
+
+		EXPECT_EQ(marked(page), pagemap_has(at, PM_UFFD));
+		EXPECT_EQ(marked(page) && variant->mark == RWP ? SIGBUS : 0,
+			  try_access(at, false));
+		EXPECT_EQ(marked(page) ? SIGBUS : 0, try_access(at, true));
+	}
+	ASSERT_EQ(0, ioctl(self->uffd, variant->mark == RWP ? RWPROTECT : UFFDIO_WRITEPROTECT,
+			   &off));
+	for (page = 0; page < m->pages; page++)
+		EXPECT_TRUE(page_is(m->at + bytes(page), value));
+	DID(alone, "pages with a frame of their own");
+	if (variant->mark == RWP && shared == m->pages / 2)
+		KNOWN_ISSUE(46, "pages that are protected against all accesses stay merged");
+	else
+		EXPECT_EQ(0, shared);
+	if (variant->mark == RWP && !shared)
+		STALE_ISSUE(46);
 }
 
 TEST_HARNESS_MAIN
