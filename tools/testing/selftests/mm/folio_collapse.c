@@ -19,10 +19,8 @@
 
 #include "folio_listen.h"
 #include "folio_owner.h"
+#include "folio_pmd.h"
 #include "folio_state.h"
-
-/* Larger huge pages (512M with 64K pages) do not fit into a small machine. */
-#define LARGEST (64UL << 20)
 
 /* include/uapi/asm-generic/mman-common.h; older headers lack it. */
 #ifndef MADV_COLLAPSE
@@ -61,14 +59,14 @@ static bool map_file(const struct memory *m, char *at)
 /* There is room for a second mapping after the first one. */
 FIXTURE_SETUP(folio_collapse)
 {
-	size_t length = read_pmd_pagesize();
+	size_t length = bytes(pmd_pages());
 	const char *why = folio_settings(0);
 	struct memory *m = &self->memory;
 
 	*m = (struct memory){ .fd = -1 };
 	self->uffd = -1;
-	if (!why && (!length || length > LARGEST))
-		why = "no huge pages that fit into this machine";
+	if (!why && !length)
+		why = NO_HUGE_PAGES;
 	if (why)
 		SKIP(return, "%s", why);
 	m->pages = length / psize();

@@ -13,6 +13,7 @@
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_huge
  */
 #include "folio_owner.h"
+#include "folio_pmd.h"
 #include "folio_state.h"
 
 FIXTURE(folio_huge)
@@ -23,18 +24,11 @@ FIXTURE(folio_huge)
 
 FIXTURE_SETUP(folio_huge)
 {
-	size_t size = read_pmd_pagesize();
 	struct memory *m = &self->memory;
-	const char *why;
+	const char *why = huge_page_map(m);
 
-	m->fd = -1;
-	if (!size || size > 64 << 20)
-		SKIP(return, "no huge pages, or huge pages of more than 64 MiB");
-	why = folio_settings(order_of(size / psize()));
 	if (!why && !have_swap())
 		why = "no swap";
-	if (!why)
-		why = memory_map(m, ANON, order_of(size / psize()), 1);
 	if (why)
 		SKIP(return, "%s", why);
 	ASSERT_EQ(m->pages, smaps_pages(m->at, "AnonHugePages"));

@@ -95,12 +95,10 @@ FIXTURE_SETUP(folio_numa)
 		order = 0;
 		folios = cont_ptes();
 	} else if (variant->order == PMD) {
-		size_t size = read_pmd_pagesize();
-
 		self->watched.memory.fd = -1;
-		if (!size || size > LARGEST)
-			SKIP(return, "no huge pages that fit into this machine");
-		order = order_of(size / psize());
+		if (!pmd_pages())
+			SKIP(return, NO_HUGE_PAGES);
+		order = order_of(pmd_pages());
 		folios = 1;
 	}
 	why = watched_setup(&self->watched, variant->kind, order, folios);

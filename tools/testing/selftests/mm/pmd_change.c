@@ -17,10 +17,8 @@
 
 #include "folio_listen.h"
 #include "folio_owner.h"
+#include "folio_pmd.h"
 #include "folio_state.h"
-
-/* Larger huge pages (512M with 64K pages) do not fit into a small machine. */
-#define LARGEST (64UL << 20)
 
 FIXTURE(pmd_change)
 {
@@ -30,18 +28,9 @@ FIXTURE(pmd_change)
 
 FIXTURE_SETUP(pmd_change)
 {
-	size_t size = read_pmd_pagesize();
-	const char *why;
-	int order;
+	const char *why = huge_page_map(&self->memory);
 
-	self->memory.fd = -1;
 	self->uffd = -1;
-	if (!size || size > LARGEST)
-		SKIP(return, "no huge pages that fit into this machine");
-	order = order_of(size / psize());
-	why = folio_settings(order);
-	if (!why)
-		why = memory_map(&self->memory, ANON, order, 1);
 	if (why)
 		SKIP(return, "%s", why);
 	/* khugepaged must not rebuild the huge page. */
