@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 46: MADV_UNMERGEABLE leaves pages merged that are protected against all
+ * Known issue 46: MADV_UNMERGEABLE stops at the first page that is protected against all
  * accesses (RWP).
  *
- * Let KSM merge sixteen equal pages, protect eight of them by UFFDIO_RWPROTECT, and call
+ * Let KSM merge sixteen equal pages, protect the first by UFFDIO_RWPROTECT, and call
  * MADV_UNMERGEABLE. Each page must then have a frame of its own.
  * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
  * cannot tell.
@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #define PAGES 16
-#define PROTECTED 8
 /* include/uapi/linux/userfaultfd.h of 7.3; older headers lack these. */
 #define FEATURE_RWP 0x20000
 #define REGISTER_RWP 0x8
@@ -68,12 +67,12 @@ static unsigned long long frame(const char *at, long size)
 	return entry & ((1ULL << 55) - 1);
 }
 
-/* How many of the first `count` pages share their frame with another page. */
-static int merged(const char *at, long size, int count)
+/* How many pages share their frame with another page. */
+static int merged(const char *at, long size)
 {
 	int page, other, shared = 0;
 
-	for (page = 0; page < count; page++)
+	for (page = 0; page < PAGES; page++)
 		for (other = 0; other < PAGES; other++)
 			if (other != page &&
 			    frame(at + other * size, size) == frame(at + page * size, size)) {
@@ -97,7 +96,7 @@ int main(void)
 	for (page = 0; page < PAGES && at != MAP_FAILED; page++)
 		memset(at + page * size, 0x5a, size);
 	area.range = (struct uffdio_range){ (uintptr_t)at, PAGES * size };
-	on.range = (struct uffdio_range){ (uintptr_t)at, PROTECTED * size };
+	on.range = (struct uffdio_range){ (uintptr_t)at, size };
 	if (at == MAP_FAILED || uffd < 0 || ioctl(uffd, UFFDIO_API, &api) ||
 	    ioctl(uffd, UFFDIO_REGISTER, &area) || !frame(at, size)) {
 		printf("cannot tell: needs root, and UFFDIO_RWPROTECT\n");
@@ -116,9 +115,9 @@ int main(void)
 	madvise(at, PAGES * size, MADV_MERGEABLE);
 	for (unsigned int i = 0; i < NR; i++)
 		set(settings[i].path, settings[i].value);
-	for (int i = 0; i < 600 && merged(at, size, PAGES) < PAGES; i++)
+	for (int i = 0; i < 600 && merged(at, size) < PAGES; i++)
 		usleep(100000);
-	if (merged(at, size, PAGES) < PAGES) {
+	if (merged(at, size) < PAGES) {
 		printf("cannot tell: KSM does not merge the pages within a minute\n");
 		return 4;
 	}
@@ -127,8 +126,7 @@ int main(void)
 		printf("cannot tell: UFFDIO_RWPROTECT or MADV_UNMERGEABLE failed\n");
 		return 4;
 	}
-	left = merged(at, size, PROTECTED);
-	printf("%s: %d of %d protected pages are still merged\n", left ? "BUG" : "OK", left,
-	       PROTECTED);
+	left = merged(at, size);
+	printf("%s: %d of %d pages are still merged\n", left ? "BUG" : "OK", left, PAGES);
 	return left != 0;
 }
