@@ -156,6 +156,8 @@ issue 45 '' mm/memory.c 'wp_page_copy(' \
 	'if (unlikely(unshare)) { if (pte_soft_dirty(vmf->orig_pte)) entry = pte_mksoft_dirty(entry);'
 issue 46 '' mm/memory.c 'wp_page_copy(' \
 	'if (pte_uffd(vmf->orig_pte)) entry = pte_mkuffd(entry); } else {'
+issue 47 '' mm/userfaultfd.c 'move_zeropage_pte(' \
+	'ptep_clear_flush(src_vma, src_addr, src_pte); set_pte_at(mm, dst_addr, dst_pte, zero_pte);'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

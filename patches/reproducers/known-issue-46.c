@@ -121,7 +121,7 @@ int main(void)
 		printf("cannot tell: KSM does not merge the pages within a minute\n");
 		return 4;
 	}
-	restore();
+	set(KSM "run", "0");
 	if (ioctl(uffd, RWPROTECT, &on) || madvise(at, PAGES * size, MADV_UNMERGEABLE)) {
 		printf("cannot tell: UFFDIO_RWPROTECT or MADV_UNMERGEABLE failed\n");
 		return 4;
