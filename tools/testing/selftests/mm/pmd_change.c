@@ -86,6 +86,37 @@ TEST_F(pmd_change, mremap)
 }
 
 /*
+ * mprotect() takes the right to write from the huge page, then all rights, and
+ * gives them back. Each page refuses what it must refuse. No other process maps
+ * the huge page, so no write at the end costs a fault. One PMD still maps it.
+ */
+TEST_F(pmd_change, mprotect)
+{
+	struct memory *m = &self->memory;
+	size_t length = bytes(m->pages);
+	unsigned int refused = 0;
+	long before;
+
+	ASSERT_EQ(0, mprotect(m->at, length, PROT_READ));
+	for (unsigned int page = 0; page < m->pages; page++)
+		refused += try_access(m->at + bytes(page), true) == SIGSEGV;
+	EXPECT_EQ(m->pages, refused);
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+	ASSERT_EQ(0, mprotect(m->at, length, PROT_NONE));
+	for (unsigned int page = 0; page < m->pages; page++)
+		refused += try_access(m->at + bytes(page), false) == SIGSEGV;
+	EXPECT_EQ(2 * m->pages, refused);
+	ASSERT_EQ(0, mprotect(m->at, length, PROT_READ | PROT_WRITE));
+	faults_begin(&before);
+	for (unsigned int page = 0; page < m->pages; page++)
+		m->at[bytes(page)] = pattern(page);
+	EXPECT_EQ(0, faults() - before);
+	EXPECT_EQ(m->pages, smaps_pages(m->at, "AnonHugePages"));
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+	DID(refused, "accesses refused");
+}
+
+/*
  * A child maps the huge page too. mprotect() takes the right to write and gives
  * it back. What the parent then writes does not reach the child.
  */
