@@ -245,4 +245,28 @@ TEST_F(pmd_change, split)
 	DID(1, "splits");
 }
 
+/*
+ * The second half of the huge page is zeros when the kernel splits it. Each page
+ * of zeros becomes the zero page, so the process uses half as much memory. All
+ * pages keep their content, and a write to a page of zeros changes this page
+ * alone.
+ */
+TEST_F(pmd_change, split_of_zeros)
+{
+	struct memory *m = &self->memory;
+	unsigned int half = m->pages / 2;
+
+	memset(m->at + bytes(half), 0, bytes(half));
+	ASSERT_EQ(m->pages, smaps_pages(m->at, "Rss"));
+	if (!split_folios(m))
+		SKIP(return, "no debugfs, or the kernel cannot split this folio");
+	EXPECT_EQ(half, smaps_pages(m->at, "Rss"));
+	DID(m->pages - smaps_pages(m->at, "Rss"), "pages of zeros freed");
+	for (unsigned int page = half; page < m->pages; page++) {
+		EXPECT_TRUE(page_is(m->at + bytes(page), 0));
+		memset(m->at + bytes(page), pattern(page), bytes(1));
+	}
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+}
+
 TEST_HARNESS_MAIN
