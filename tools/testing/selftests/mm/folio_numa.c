@@ -525,4 +525,19 @@ TEST_F_TIMEOUT(folio_numa, mbind_beside_pin, 60)
 	close(fd);
 }
 
+/*
+ * mbind() with MPOL_MF_STRICT alone moves nothing. It returns -EIO if a page is
+ * on another node, and 0 if all pages are on the right one.
+ */
+TEST_F(folio_numa, mbind_strict)
+{
+	struct watched *w = &self->watched;
+	struct memory *m = &w->memory;
+
+	EXPECT_EQ(-EIO, bind_to(m->at, m->pages, 1UL << w->here, MPOL_MF_STRICT));
+	EXPECT_EQ(-1, page_elsewhere(m, 0, m->pages, w->there));
+	EXPECT_EQ(0, bind_to(m->at, m->pages, 1UL << w->there, MPOL_MF_STRICT));
+	DID(m->pages, "pages on the other node");
+}
+
 TEST_HARNESS_MAIN
