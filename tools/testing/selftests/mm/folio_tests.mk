@@ -27,6 +27,7 @@ TEST_GEN_PROGS += folio_race
 TEST_GEN_PROGS += folio_reuse
 TEST_GEN_PROGS += folio_reuse_race
 TEST_GEN_PROGS += folio_ring
+TEST_GEN_PROGS += folio_swap
 TEST_GEN_PROGS += folio_tables
 TEST_GEN_PROGS += folio_uffd
 TEST_GEN_PROGS += folio_unshare
