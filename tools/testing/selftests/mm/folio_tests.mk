@@ -38,6 +38,7 @@ TEST_GEN_PROGS += hugetlb_fork
 TEST_GEN_PROGS += hugetlb_scan
 TEST_GEN_PROGS += hugetlb_sparse
 TEST_GEN_PROGS += linear_map_alias
+TEST_GEN_PROGS += page_poison
 TEST_GEN_PROGS += pmd_change
 TEST_GEN_PROGS += pmd_split
 TEST_GEN_PROGS += scan_protect
