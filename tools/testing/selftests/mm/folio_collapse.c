@@ -185,6 +185,30 @@ TEST_F(folio_collapse, hole_frees_memory)
 }
 
 /*
+ * A file is one huge page. MADV_REMOVE drops the page right after its first
+ * half. The first half stays one large folio, because the kernel splits at the
+ * hole, and no more than it must. 6.12 splits all of it into single pages.
+ */
+TEST_F(folio_collapse, hole_splits_no_more)
+{
+	unsigned int pages = self->memory.pages, half = pages / 2, large = 0;
+	struct memory *m = &self->memory;
+
+	if (!variant->file)
+		SKIP(return, "needs a file");
+	ASSERT_EQ(0, collapse(m, m->at));
+	ASSERT_TRUE(make_hole(m, half, 1));
+	EXPECT_EQ(-1, wrong_page(m, m->at, half, 1));
+	for (unsigned int page = 0; page < pages; page++)
+		large += !!(kernel_flags(m->at + bytes(page)) & (FOLIO_HEAD | FOLIO_TAIL));
+	if (!large)
+		SKIP(return, "a hole splits a huge page of a file into single pages");
+	m->order = order_of(half);
+	EXPECT_TRUE(is_folio(m, 0));
+	DID(large, "pages that are still in large folios");
+}
+
+/*
  * userfaultfd watches a missing page. The kernel must not fill it: the collapse
  * fails, and an access to the page still raises SIGBUS. After the page is
  * filled the collapse succeeds.

@@ -21,6 +21,11 @@
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_tables
  */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <time.h>
+
 #include "folio_state.h"
 
 #define FOLIOS 2
@@ -29,6 +34,9 @@
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #define MADV_GUARD_REMOVE 103
+#endif
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
 #endif
 
 FIXTURE(folio_tables)
@@ -232,6 +240,87 @@ TEST_F(folio_tables, dontneed_of_table)
 	}
 	munmap(room, 3 * table);
 	DID(2, "tables of pages dropped");
+}
+
+/* The anonymous memory of this process in pages. */
+static long anon_pages(void)
+{
+	char line[128];
+	long kib = 0;
+	FILE *f = fopen("/proc/self/status", "r");
+
+	while (f && fgets(line, sizeof(line), f))
+		sscanf(line, "RssAnon: %ld", &kib);
+	if (f)
+		fclose(f);
+	return kib * 1024 / psize();
+}
+
+/*
+ * A thread that writes to the first pages of a table until it must stop. When it
+ * wakes up, the kernel stops to drop pages of the table, and lets it run.
+ */
+#define TOUCHED 16
+
+static struct {
+	char *at;
+	atomic_bool stop;
+	unsigned long rounds;
+} toucher;
+
+static void *touch(void *unused)
+{
+	struct sched_param first = { .sched_priority = 1 };
+
+	pthread_setschedparam(pthread_self(), SCHED_FIFO, &first);
+	for (; !atomic_load(&toucher.stop); toucher.rounds++) {
+		for (unsigned int page = 0; page < TOUCHED; page++)
+			toucher.at[bytes(page)] = 1;
+		usleep(100);
+	}
+	return unused;
+}
+
+/*
+ * A thread reads all that a page table maps, and drops it by MADV_DONTNEED, for
+ * five seconds. Another thread writes to the first pages meanwhile, also while
+ * the kernel drops the others. The kernel must not free a table that has entries
+ * again: their pages would be lost to the machine, and still count as memory of
+ * the process.
+ */
+TEST_F_TIMEOUT(folio_tables, dontneed_beside_faults, 60)
+{
+	size_t table = (size_t)psize() * psize() / sizeof(long);
+	unsigned long dropped = 0;
+	time_t end = time(NULL) + 5;
+	pthread_t thread;
+	char *room, *at;
+	long before;
+
+	if (variant->shared)
+		SKIP(return, "needs anonymous memory");
+	if (table > 64 << 20)
+		SKIP(return, "a page table maps more than 64 MiB");
+	room = mmap(NULL, 3 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, room);
+	at = map_aligned(room, table, 0);
+	ASSERT_NE(MAP_FAILED, at);
+	ASSERT_EQ(NULL, folio_settings(0));
+	before = anon_pages();
+	toucher.at = at;
+	ASSERT_EQ(0, pthread_create(&thread, NULL, touch, NULL));
+	for (; time(NULL) < end; dropped++) {
+		ASSERT_EQ(0, madvise(at, table, MADV_POPULATE_READ));
+		ASSERT_EQ(0, madvise(at, table, MADV_DONTNEED));
+	}
+	atomic_store(&toucher.stop, true);
+	pthread_join(thread, NULL);
+	ASSERT_EQ(0, madvise(at, table, MADV_DONTNEED));
+	/* The other thread has a stack, and the kernel counts in batches. */
+	EXPECT_GT(before + 4 * TOUCHED, anon_pages());
+	munmap(room, 3 * table);
+	DID(dropped, "times all pages of a table dropped");
+	DID(toucher.rounds, "rounds of the other thread");
 }
 
 /*

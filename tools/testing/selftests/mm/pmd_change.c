@@ -75,6 +75,37 @@ TEST_F(pmd_change, mremap)
 }
 
 /*
+ * mprotect() takes the right to write from the huge page, then all rights, and
+ * gives them back. Each page refuses what it must refuse. No other process maps
+ * the huge page, so no write at the end costs a fault. One PMD still maps it.
+ */
+TEST_F(pmd_change, mprotect)
+{
+	struct memory *m = &self->memory;
+	size_t length = bytes(m->pages);
+	unsigned int refused = 0;
+	long before;
+
+	ASSERT_EQ(0, mprotect(m->at, length, PROT_READ));
+	for (unsigned int page = 0; page < m->pages; page++)
+		refused += try_access(m->at + bytes(page), true) == SIGSEGV;
+	EXPECT_EQ(m->pages, refused);
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+	ASSERT_EQ(0, mprotect(m->at, length, PROT_NONE));
+	for (unsigned int page = 0; page < m->pages; page++)
+		refused += try_access(m->at + bytes(page), false) == SIGSEGV;
+	EXPECT_EQ(2 * m->pages, refused);
+	ASSERT_EQ(0, mprotect(m->at, length, PROT_READ | PROT_WRITE));
+	faults_begin(&before);
+	for (unsigned int page = 0; page < m->pages; page++)
+		m->at[bytes(page)] = pattern(page);
+	EXPECT_EQ(0, faults() - before);
+	EXPECT_EQ(m->pages, smaps_pages(m->at, "AnonHugePages"));
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+	DID(refused, "accesses refused");
+}
+
+/*
  * A child maps the huge page too. mprotect() takes the right to write and gives
  * it back. What the parent then writes does not reach the child.
  */
@@ -201,6 +232,30 @@ TEST_F(pmd_change, split)
 	EXPECT_EQ(splits + 1, folio_statistic(m->pages, "split"));
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 	DID(1, "splits");
+}
+
+/*
+ * The second half of the huge page is zeros when the kernel splits it. Each page
+ * of zeros becomes the zero page, so the process uses half as much memory. All
+ * pages keep their content, and a write to a page of zeros changes this page
+ * alone.
+ */
+TEST_F(pmd_change, split_of_zeros)
+{
+	struct memory *m = &self->memory;
+	unsigned int half = m->pages / 2;
+
+	memset(m->at + bytes(half), 0, bytes(half));
+	ASSERT_EQ(m->pages, smaps_pages(m->at, "Rss"));
+	if (!split_folios(m))
+		SKIP(return, "no debugfs, or the kernel cannot split this folio");
+	EXPECT_EQ(half, smaps_pages(m->at, "Rss"));
+	DID(m->pages - smaps_pages(m->at, "Rss"), "pages of zeros freed");
+	for (unsigned int page = half; page < m->pages; page++) {
+		EXPECT_TRUE(page_is(m->at + bytes(page), 0));
+		memset(m->at + bytes(page), pattern(page), bytes(1));
+	}
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
 TEST_HARNESS_MAIN
