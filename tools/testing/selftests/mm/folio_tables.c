@@ -323,6 +323,58 @@ TEST_F_TIMEOUT(folio_tables, dontneed_beside_faults, 60)
 	DID(toucher.rounds, "rounds of the other thread");
 }
 
+/* The size of the page tables of this process in kB. */
+static long table_size(void)
+{
+	char line[128];
+	FILE *file = fopen("/proc/self/status", "r");
+	long size = -1;
+
+	while (file && fgets(line, sizeof(line), file))
+		sscanf(line, "VmPTE: %ld", &size);
+	if (file)
+		fclose(file);
+	return size;
+}
+
+/*
+ * MADV_DONTNEED of the single pages of many tables, more than the kernel frees
+ * at once. So it frees pages in between, and looks again whether such a table is
+ * empty. Afterwards all tables are gone, or none is. All pages are zero and can
+ * be written to.
+ */
+TEST_F(folio_tables, dontneed_of_many_tables)
+{
+	size_t table = (size_t)psize() * psize() / sizeof(long), length = 24 * table;
+	long filled, left, lost;
+	char *room, *at;
+
+	if (variant->shared || length > 64UL << 20)
+		SKIP(return, "needs anonymous memory, and small tables");
+	room = mmap(NULL, length + table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0);
+	ASSERT_NE(MAP_FAILED, room);
+	ASSERT_EQ(0, madvise(room, length + table, MADV_NOHUGEPAGE));
+	at = (char *)(((unsigned long)room + table - 1) & -table);
+	left = table_size();
+	for (size_t page = 0; page < length; page += psize())
+		at[page] = 1;
+	filled = table_size();
+	ASSERT_LE(24 * (psize() >> 10), filled - left);
+	ASSERT_EQ(0, madvise(at, length, MADV_DONTNEED));
+	lost = filled - table_size();
+	if (lost)
+		EXPECT_LE(24 * (psize() >> 10), lost);
+	for (size_t page = 0; page < length; page += psize()) {
+		ASSERT_EQ(0, at[page]) {
+			TH_LOG("page %zu", page / psize());
+		}
+		at[page] = 2;
+	}
+	munmap(room, length + table);
+	DID(filled, "kB of tables");
+}
+
 /*
  * One call of mremap() moves both folios by half a table, into one page table.
  * Another call moves them back. They stay whole folios, and each page keeps its
@@ -381,6 +433,40 @@ TEST_F(folio_tables, mremap_of_tables)
 		moved++;
 	}
 	DID(moved, "moves of tables");
+}
+
+/*
+ * mremap() moves memory that begins in the middle of a page table, and nothing
+ * else is in the table. The kernel moves all that the table maps, so it begins
+ * at the table's start, for both places. The pages at the ends and beside the
+ * end of the table keep their content, and nothing is left at the old place.
+ */
+TEST_F(folio_tables, mremap_from_middle_of_table)
+{
+	size_t table = (size_t)psize() * psize() / sizeof(long), length = table + table / 2;
+	size_t used[] = { 0, table / 2 - psize(), table / 2, length - psize() };
+	char *room, *from, *to;
+
+	if (variant->shared)
+		SKIP(return, "needs anonymous memory");
+	room = mmap(NULL, 6 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, room);
+	from = (char *)(((unsigned long)room + table - 1) & -table) + table / 2;
+	to = from + 2 * table;
+	munmap(room, 6 * table);
+	ASSERT_EQ(from, mmap(from, length, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
+	for (unsigned int i = 0; i < ARRAY_SIZE(used); i++)
+		memset(from + used[i], pattern(i), bytes(1));
+	ASSERT_EQ(to, mremap(from, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to));
+	for (unsigned int i = 0; i < ARRAY_SIZE(used); i++) {
+		EXPECT_TRUE(page_is(to + used[i], pattern(i))) {
+			TH_LOG("page %u", i);
+		}
+		EXPECT_EQ(SIGSEGV, try_access(from + used[i], false));
+	}
+	munmap(to, length);
+	DID(ARRAY_SIZE(used), "pages moved");
 }
 
 /*
