@@ -219,6 +219,7 @@ def test_a_table_entry_that_no_test_meets_does_not_hold() -> None:
         ({"a.b": "failed"}, {"a.b": "passed"}, ["a.b: failed without the patches, passed with them"]),
         ({"a.b": "passed"}, {}, ["a.b: passed without the patches, did not run with them"]),
         (None, {"a.b": "failed", "a.c": "passed"}, ["a.b: failed with the patches"]),
+        ({"folio_walk.seed_1": "failed"}, {"folio_walk.seed_1": "passed"}, []),
     ],
 )
 def test_patches_change_no_other_verdict(before: dict[str, str] | None, after: dict[str, str], bad: list[str]) -> None:
