@@ -35,6 +35,7 @@ TEST_GEN_PROGS += folio_walk
 TEST_GEN_PROGS += fork_wiped
 TEST_GEN_PROGS += hugetlb_block
 TEST_GEN_PROGS += hugetlb_fork
+TEST_GEN_PROGS += hugetlb_private
 TEST_GEN_PROGS += hugetlb_scan
 TEST_GEN_PROGS += hugetlb_sparse
 TEST_GEN_PROGS += linear_map_alias
