@@ -43,6 +43,7 @@ TEST_GEN_PROGS += page_poison
 TEST_GEN_PROGS += pmd_change
 TEST_GEN_PROGS += pmd_split
 TEST_GEN_PROGS += scan_protect
+TEST_GEN_PROGS += shmem_swap
 TEST_GEN_PROGS += tlb_stale
 TEST_GEN_PROGS += uffd_discard
 TEST_GEN_PROGS += uffd_guard
