@@ -23,12 +23,12 @@
 #define THP "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"
 
 static sigjmp_buf back;
-static volatile sig_atomic_t reading;
+static int reading;
 
 /* madvise() itself raises the signal, too. */
 static void fault(int number)
 {
-	if (reading)
+	if (__atomic_load_n(&reading, __ATOMIC_SEQ_CST))
 		siglongjmp(back, number);
 }
 
@@ -37,13 +37,13 @@ static int lost(const char *at)
 	char content;
 
 	if (sigsetjmp(back, 1)) {
-		reading = 0;
+		__atomic_store_n(&reading, 0, __ATOMIC_SEQ_CST);
 		return 1;
 	}
-	reading = 1;
+	__atomic_store_n(&reading, 1, __ATOMIC_SEQ_CST);
 	memcpy(&content, at, 1);
 	__asm__ volatile("" : : "r" (content) : "memory");
-	reading = 0;
+	__atomic_store_n(&reading, 0, __ATOMIC_SEQ_CST);
 	return 0;
 }
 
