@@ -107,7 +107,7 @@ int main(void)
 		if (at[page * size] != 1)
 			return 4;
 	read = number("/proc/vmstat", "pswpin ") - before - in;
-	printf("%s: MADV_WILLNEED reads %ld of %ld pages; mincore() reports %ld; later reads: %ld\n",
+	printf("%s: MADV_WILLNEED reads %ld of %ld pages; mincore() reports %ld; later reads %ld\n",
 	       reported == pages && !read ? "OK" : "BUG", in, pages, reported, read);
 	return reported != pages || read;
 }
