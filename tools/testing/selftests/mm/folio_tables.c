@@ -242,18 +242,20 @@ TEST_F(folio_tables, dontneed_of_table)
 	DID(2, "tables of pages dropped");
 }
 
-/* The anonymous memory of this process in pages. */
-static long anon_pages(void)
+/* A number of kB in /proc/self/status, or -1 if there is no such line. */
+static long status_kib(const char *name)
 {
+	FILE *file = fopen("/proc/self/status", "r");
+	size_t length = strlen(name);
 	char line[128];
-	long kib = 0;
-	FILE *f = fopen("/proc/self/status", "r");
+	long kib = -1;
 
-	while (f && fgets(line, sizeof(line), f))
-		sscanf(line, "RssAnon: %ld", &kib);
-	if (f)
-		fclose(f);
-	return kib * 1024 / psize();
+	while (file && kib < 0 && fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, length) && line[length] == ':')
+			kib = atol(line + length + 1);
+	if (file)
+		fclose(file);
+	return kib;
 }
 
 /*
@@ -306,7 +308,8 @@ TEST_F_TIMEOUT(folio_tables, dontneed_beside_faults, 60)
 	at = map_aligned(room, table, 0);
 	ASSERT_NE(MAP_FAILED, at);
 	ASSERT_EQ(NULL, folio_settings(0));
-	before = anon_pages();
+	before = status_kib("RssAnon");
+	ASSERT_LT(0, before);
 	toucher.at = at;
 	ASSERT_EQ(0, pthread_create(&thread, NULL, touch, NULL));
 	for (; time(NULL) < end; dropped++) {
@@ -317,24 +320,10 @@ TEST_F_TIMEOUT(folio_tables, dontneed_beside_faults, 60)
 	pthread_join(thread, NULL);
 	ASSERT_EQ(0, madvise(at, table, MADV_DONTNEED));
 	/* The other thread has a stack, and the kernel counts in batches. */
-	EXPECT_GT(before + 4 * TOUCHED, anon_pages());
+	EXPECT_GT(before + (4 * bytes(TOUCHED) >> 10), status_kib("RssAnon"));
 	munmap(room, 3 * table);
 	DID(dropped, "times all pages of a table dropped");
 	DID(toucher.rounds, "rounds of the other thread");
-}
-
-/* The size of the page tables of this process in kB. */
-static long table_size(void)
-{
-	char line[128];
-	FILE *file = fopen("/proc/self/status", "r");
-	long size = -1;
-
-	while (file && fgets(line, sizeof(line), file))
-		sscanf(line, "VmPTE: %ld", &size);
-	if (file)
-		fclose(file);
-	return size;
 }
 
 /*
@@ -356,13 +345,13 @@ TEST_F(folio_tables, dontneed_of_many_tables)
 	ASSERT_NE(MAP_FAILED, room);
 	ASSERT_EQ(0, madvise(room, length + table, MADV_NOHUGEPAGE));
 	at = (char *)(((unsigned long)room + table - 1) & -table);
-	left = table_size();
+	left = status_kib("VmPTE");
 	for (size_t page = 0; page < length; page += psize())
 		at[page] = 1;
-	filled = table_size();
+	filled = status_kib("VmPTE");
 	ASSERT_LE(24 * (psize() >> 10), filled - left);
 	ASSERT_EQ(0, madvise(at, length, MADV_DONTNEED));
-	lost = filled - table_size();
+	lost = filled - status_kib("VmPTE");
 	if (lost)
 		EXPECT_LE(24 * (psize() >> 10), lost);
 	for (size_t page = 0; page < length; page += psize()) {
