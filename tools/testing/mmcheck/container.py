@@ -20,6 +20,7 @@ from .core.errors import FAILED, INTERRUPTED, NO_VERDICT, PASSED, SKIPPED, UserE
 from .core.settings import PROJECT
 from .core.variables import NAMES
 from .kernel import toolchain
+from .run import request
 
 OPTION = "--container"
 ENGINES = ("podman", "docker")
@@ -54,6 +55,12 @@ def main(engine: str, arguments: Sequence[str], given: Mapping[str, str]) -> int
         return run([program, "run", *words, image(program), str(PROJECT / "mmcheck"), *arguments])
 
     return command.run("container", body, given)
+
+
+def of_kunit(arguments: Sequence[str]) -> dict[str, str]:
+    """The variables that arguments of kunit.py stand for. kunit.py reads these arguments in the container."""
+    arch = request.parse(["run", *arguments]).known.arch
+    return {**({"ARCH": arch[-1]} if arch else {}), **({"DRY_RUN": "1"} if "--dry-run" in arguments else {})}
 
 
 def found(engine: str) -> str:

@@ -125,9 +125,8 @@ def main(arguments: Sequence[str]) -> int:
     if box == "--container":
         from . import container
 
-        # The kernel's own kunit.py reads the other arguments of `run`.
-        found = {"DRY_RUN": "1"} if "--dry-run" in rest else {}
-        return container.main(engine, [name, *rest], os.environ | (found if name == "run" else read(name, rest)))
+        found = container.of_kunit(rest) if name == "run" else read(name, rest)
+        return container.main(engine, [name, *rest], os.environ | found)
     if name == "run":
         # The kernel's own kunit.py reads these arguments, and --help too.
         from .run import launcher

@@ -31,9 +31,9 @@ from .test_series import MAINTAINERS
 KUNIT_PY = "./tools/testing/kunit/kunit.py"
 DIRECT = "./mmcheck "
 VERBS = "|".join(sorted((*verbs.VERBS, "help"), reverse=True))
-OURS = rf"(?:{re.escape(KUNIT_PY)} [a-z]|(?:make|{re.escape(DIRECT.strip())}) (?:{VERBS})\b(?![-:]))"
+OURS = rf"(?:{re.escape(KUNIT_PY)} [a-z]|(?:make|{re.escape(DIRECT.strip())}(?: --container)?) (?:{VERBS})\b(?![-:]))"
 """How a command of this repository begins."""
-TYPED = rf"(?:{re.escape(KUNIT_PY)} |make |{re.escape(DIRECT)})[a-z]"
+TYPED = rf"(?:{re.escape(KUNIT_PY)} |make |{re.escape(DIRECT)}(?:--container )?)[a-z]"
 """The same where nothing else is meant, whether there is such a command or not."""
 HELP = [f"./mmcheck {name} {verb.example}".strip() for name, verb in verbs.VERBS.items()]
 """The examples of `./mmcheck VERB --help`."""
@@ -47,6 +47,8 @@ NOT_RUN = {
     "make check": "runs this test",
     "make check-host": "runs this test",
     "make htmldocs": "see test_documentation.py",
+    "./mmcheck --container run --arch=arm64": "needs an image; see test_container.py",
+    "./mmcheck --container kselftest --arch arm64 --kdir ~/linux": "needs an image; see test_container.py",
     "make bench-launcher": "times real builds, and fails where they are slow",
     "tuxrun --device qemu-lava --job-definition ci/lava.yaml --shared ../srv --results results.json": "a container",
     'git clone --depth=1 --branch "$LINUX_REF" "$LINUX_URL" linux': "needs a server; the tree is there",

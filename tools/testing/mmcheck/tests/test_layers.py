@@ -40,7 +40,7 @@ def imported(path: Path) -> Iterator[str]:
 
 def test_the_list_of_packages_is_complete() -> None:
     packages = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"}
-    assert set(layers(mmcheck.__doc__ or "")) == packages | {"verb", "verbs", "completion"}
+    assert set(layers(mmcheck.__doc__ or "")) == packages | {"verb", "container", "verbs", "completion"}
 
 
 @pytest.mark.parametrize("package", sorted(path.parent for path in ROOT.glob("*/**/__init__.py")), ids=lambda p: p.name)
