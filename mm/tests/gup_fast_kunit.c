@@ -49,7 +49,7 @@ static struct user_mm *gup_populate(struct kunit *test, unsigned int order)
 static int gup_take(struct user_mm *u, unsigned int first, unsigned int nr,
 		    unsigned int flags)
 {
-	struct page *pages[USER_PAGES];
+	static struct page *pages[USER_PAGES];	/* too large for the stack */
 	int got, i;
 
 	got = get_user_pages_fast_only(u->page[first].addr, nr, flags, pages);
