@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping
 
+from .container import OPTION
 from .core.errors import PASSED
 from .core.variables import option
 from .verbs import VERBS
@@ -19,12 +20,14 @@ def run(_: Mapping[str, str]) -> int:
         "\n".join(
             [
                 "_mmcheck() {",
-                "\tlocal words",
-                '\tcase "${COMP_WORDS[1]}" in',
+                "\tlocal words at=1",
+                f'\t[[ "${{COMP_WORDS[1]}}" != {OPTION}* ]] || at=2',
+                '\tcase "${COMP_WORDS[at]}" in',
                 *(f"\t{case}" for case in cases),
                 f"\t*) words='{' '.join(VERBS)}';;",
                 "\tesac",
-                f"\t[ \"$COMP_CWORD\" -eq 1 ] && words='{' '.join(VERBS)}'",
+                f"\t[ \"$COMP_CWORD\" -eq $at ] && words='{' '.join(VERBS)}'",
+                f"\t[ \"$COMP_CWORD\" -eq 1 ] && words='{' '.join([*VERBS, OPTION])}'",
                 '\tmapfile -t COMPREPLY < <(compgen -W "$words" -- "$2")',
                 "}",
                 "complete -o default -F _mmcheck mmcheck ./mmcheck",

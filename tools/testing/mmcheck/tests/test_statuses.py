@@ -327,6 +327,9 @@ def test_all_variables_that_are_read_are_known() -> None:
         ("./mmcheck kself", ["kselftest"]),
         ("./mmcheck matrix --fi", ["--files"]),
         ("./mmcheck bundle --te", ["--tests"]),
+        ("./mmcheck --cont", ["--container"]),
+        ("./mmcheck --container kself", ["kselftest"]),
+        ("./mmcheck --container bundle --te", ["--tests"]),
     ],
 )
 def test_bash_completes_verbs_and_options(words: str, want: list[str]) -> None:
