@@ -158,6 +158,9 @@ LLVM = ("clang", "ld.lld", "llvm-ar")
 """Programs that LLVM=1 needs in addition."""
 
 
+BOX = "./mmcheck --container"
+"""How a command runs on a system that lacks the packages."""
+
 NO_CCACHE = "ccache is missing, so each kernel is compiled whole: install ccache, then similar kernels take seconds"
 
 
@@ -267,7 +270,7 @@ def elsewhere(absent: Sequence[str]) -> str:
     """How to install programs and files on a machine without apt-get."""
     manager = next((program for program in MANAGERS if shutil.which(program)), None)
     if not manager:
-        return "install these by the package manager of this system"
+        return f"install these by the package manager of this system, or use {BOX}"
     install, names = MANAGERS[manager]
     known: set[str] = set()
     unknown: list[str] = []
@@ -280,5 +283,5 @@ def elsewhere(absent: Sequence[str]) -> str:
             unknown.append(need)
     said = [f"install with: sudo {install} {' '.join(sorted(known))}"] if known else []
     if unknown:
-        said.append(f"mmcheck does not know which package has {', '.join(unknown)}")
+        said.append(f"mmcheck does not know which package has {', '.join(unknown)}, but {BOX} needs none")
     return "; ".join(said)
