@@ -264,7 +264,7 @@ def test_install_no_installs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("dnf", "install with: sudo dnf install elfutils-libelf-devel flex gcc-aarch64-linux-gnu qemu-system-aarch64"),
         ("pacman", "install with: sudo pacman -S aarch64-linux-gnu-gcc flex libelf qemu-system-aarch64"),
-        ("", "install these by the package manager of this system"),
+        ("", "install these by the package manager of this system, or use ./mmcheck --container"),
     ],
 )
 def test_other_systems_are_not_told_of_apt(monkeypatch: pytest.MonkeyPatch, manager: str, said: str) -> None:
@@ -278,7 +278,8 @@ def test_other_systems_are_not_told_of_apt(monkeypatch: pytest.MonkeyPatch, mana
 
 def test_a_package_that_is_not_known_elsewhere_is_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: name if name == "pacman" else None)
-    assert toolchain.elsewhere(["s390x-linux-gnu-gcc"]) == "mmcheck does not know which package has s390x-linux-gnu-gcc"
+    said = toolchain.elsewhere(["s390x-linux-gnu-gcc"])
+    assert said == "mmcheck does not know which package has s390x-linux-gnu-gcc, but ./mmcheck --container needs none"
 
 
 def test_variables_of_the_shell_do_not_change_what_is_run(user: User, tmp_path: Path) -> None:
