@@ -150,7 +150,12 @@ def options(engine: str, environ: Mapping[str, str]) -> list[str]:
         found.append("--device=/dev/kvm")
     if engine == "docker" and os.getuid():  # podman gives the files that root writes in the container to the user
         found.append(f"--user={os.getuid()}:{os.getgid()}")
-    fixed = {"O": str(out_of(environ)), "XDG_CACHE_HOME": str(cache_of(environ)), "HOME": str(Path.home())}
+    fixed = {
+        toolchain.BOXED: str(PROJECT / "out/container"),
+        "O": str(out_of(environ)),
+        "XDG_CACHE_HOME": str(cache_of(environ)),
+        "HOME": str(Path.home()),
+    }
     passed = {name: os.environ[name] for name in (*NAMES, *PROXIES, "TERM") if name in os.environ}
     return [*found, *(f"--env={name}={value}" for name, value in {**passed, **fixed}.items())]
 

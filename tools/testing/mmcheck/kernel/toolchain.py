@@ -161,6 +161,9 @@ LLVM = ("clang", "ld.lld", "llvm-ar")
 BOX = "./mmcheck --container"
 """How a command runs on a system that lacks the packages."""
 
+BOXED = "MMCHECK_CONTAINER"
+"""The variable that is set in the container. Its value is O= of commands that are given no O=."""
+
 NO_CCACHE = "ccache is missing, so each kernel is compiled whole: install ccache, then similar kernels take seconds"
 
 

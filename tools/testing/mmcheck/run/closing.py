@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The paragraph that ends a run: the verdict, the new failures, the place of the log, and the next command."""
 
+import os
 import re
 import shlex
 from collections import Counter
@@ -10,6 +11,7 @@ from pathlib import Path
 from ..boot.results import KNOWN, Case
 from ..core.settings import VARIABLES
 from ..kernel import known_issues
+from ..kernel.toolchain import BOX, BOXED
 from . import baseline
 
 NAMED = 5
@@ -48,7 +50,10 @@ def make(verb: str, environ: Mapping[str, str], *names: str, **variables: str) -
     names: further variables of `environ`
     """
     given = {**{name: environ[name] for name in (*VARIABLES, *names) if environ.get(name)}, **variables}
-    return " ".join([f"make {verb}", *(f"{name}={shlex.quote(value)}" for name, value in given.items())])
+    if boxed := os.environ.get(BOXED):
+        given = {name: value for name, value in given.items() if (name, value) != ("O", boxed)}
+    words = f"{BOX} {verb}" if boxed else f"make {verb}"
+    return " ".join([words, *(f"{name}={shlex.quote(value)}" for name, value in given.items())])
 
 
 def command(arguments: Sequence[str], glob: str, environ: Mapping[str, str]) -> str:
@@ -58,9 +63,11 @@ def command(arguments: Sequence[str], glob: str, environ: Mapping[str, str]) -> 
 
 def again(arguments: Sequence[str], environ: Mapping[str, str]) -> str:
     """The line that runs kunit.py with `arguments` and with the variables of `environ` that matter."""
+    boxed = os.environ.get(BOXED, "")
     given = [name for name in VARIABLES if environ.get(name) or (name == "FEATURES" and name in environ)]
+    given = [name for name in given if not boxed or (name, environ[name]) != ("O", boxed)]
     variables = [f"{name}={shlex.quote(environ[name]) if environ[name] else ''}" for name in given]
-    return " ".join([*variables, KUNIT_PY, *map(shlex.quote, arguments)])
+    return " ".join([*variables, BOX if boxed else KUNIT_PY, *map(shlex.quote, arguments)])
 
 
 def name(case: Case) -> str:

@@ -13,6 +13,7 @@ import pytest
 from mmcheck import container
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT
+from mmcheck.run import closing
 
 ENGINE = f"""#!{sys.executable}
 import os, signal, sys, time
@@ -74,7 +75,7 @@ def test_the_command_runs_in_the_container(box: Box) -> None:
     for place in (PROJECT, box.root / "out", box.root / "home", box.root / "home/.cache/mmcheck"):
         assert f" -v {place}:{place} " in run
     assert f" -v {box.root}/linux:{box.root}/linux:ro " in run
-    assert f"--env=O={box.root}/out" in run
+    assert f"--env=O={box.root}/out" in run and f"--env=MMCHECK_CONTAINER={PROJECT}/out/container" in run
 
 
 def test_files_that_the_command_names_are_shared(box: Box) -> None:
@@ -152,6 +153,14 @@ def test_an_interrupt_reaches_the_command(box: Box) -> None:
     process.send_signal(signal.SIGTERM)  # only to mmcheck; a ^C would also reach the engine
     _, said = process.communicate(timeout=30)
     assert (process.returncode, said) == (130, "container: interrupted\n")
+
+
+def test_commands_to_run_next_use_the_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MMCHECK_CONTAINER", "/p/out/container")
+    given = {"O": "/p/out/container", "PAGES": "16K"}
+    assert closing.again(["run", "--arch=arm64"], given) == "PAGES=16K ./mmcheck --container run --arch=arm64"
+    assert closing.make("report", given) == "./mmcheck --container report PAGES=16K"
+    assert closing.make("report", {"O": "/p/out"}) == "./mmcheck --container report O=/p/out"
 
 
 def test_engines(monkeypatch: pytest.MonkeyPatch) -> None:
