@@ -154,6 +154,30 @@ issue 44 '' mm/userfaultfd.c 'move_swap_pte(' \
 	'spin_unlock(dst_ptl); if (!pte_none(orig_dst_pte)) { err = -EEXIST;'
 issue 45 '' mm/memory.c 'wp_page_copy(' \
 	'if (unlikely(unshare)) { if (pte_soft_dirty(vmf->orig_pte)) entry = pte_mksoft_dirty(entry);'
+issue 46 '' mm/memory.c 'wp_page_copy(' \
+	'if (pte_uffd(vmf->orig_pte)) entry = pte_mkuffd(entry); } else {'
+issue 47 '' mm/userfaultfd.c 'move_zeropage_pte(' \
+	'ptep_clear_flush(src_vma, src_addr, src_pte); set_pte_at(mm, dst_addr, dst_pte, zero_pte);'
+issue 48 '' mm/hugetlb.c '__unmap_hugepage_range(' \
+	'if (huge_pte_none(pte)) { spin_unlock(ptl); continue; } /* * Migrating hugepage or HWPoisoned hugepage is already'
+issue 49 '' mm/mremap.c 'move_vma(' \
+	'return (vrm->flags & MREMAP_DONTUNMAP) && vma_test(vrm->vma, VMA_LOCKED_BIT);' \
+	'if ((flags & MREMAP_DONTUNMAP) && (vma->vm_flags & VM_LOCKED)) { vma_iter_init(&vmi, mm, old_addr);' \
+	'MADV_UNMERGEABLE, &dummy); if (err) return err; return 0; }'
+issue 50 '' mm/hugetlb.c 'hugetlb_mfill_atomic_pte(' \
+	'pte_t *actual_pte = hugetlb_walk(dst_vma, dst_addr, PMD_SIZE);'
+issue 51 '' mm/shmem.c 'shmem_get_partial_folio(' \
+	'folio = NULL; shmem_get_folio(inode, index, 0, &folio, SGP_READ); return folio;'
+issue 52 '' mm/madvise.c 'madvise_inject_error(' \
+	'size = page_size(compound_head(page));'
+issue 53 '' mm/madvise.c 'shmem_swapin_range(' \
+	'xas_pause(&xas); rcu_read_unlock(); folio = read_swap_cache_async('
+issue 54 '' mm/shmem.c 'shmem_partial_swap_usage(' \
+	'swapped += 1 << xas_get_order(&xas);'
+issue 55 '' include/linux/ksm.h 'ksm_fork(' \
+	'atomic_long_add(nr_ksm_zero_pages, &ksm_zero_pages);'
+issue 56 '' arch/arm64/include/asm/pgtable.h 'pte_mkcont(' \
+	'pte = set_pte_bit(pte, __pgprot(PTE_CONT)); return set_pte_bit(pte, __pgprot(PTE_TYPE_PAGE));'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

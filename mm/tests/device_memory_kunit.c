@@ -5,8 +5,7 @@
  * A driver mirrors page tables with hmm_range_fault(), and moves memory to its
  * device with migrate_vma_setup(). Both functions fill an array of the driver
  * with one value for each page of a range. Each value must belong to its page,
- * and no value may be written past the end of the array. If the driver gives a
- * page for the zero page, the entry keeps its protection by userfaultfd.
+ * and no value may be written past the end of the array.
  *
  * There is no device here: the test writes the entry of a huge page of device
  * memory by hand, and the entry names a folio of the test. Not covered: faults
@@ -369,106 +368,9 @@ static void migrate_collect_once(struct kunit *test)
 		pgtable_kunit_stale_issue(test, 19);
 }
 
-static const struct zero_kind {
-	const char *desc;
-	bool protect;
-} zero_kinds[] = {
-	{ "unprotected", false },
-	{ "protected", true },
-};
-
-KUNIT_ARRAY_PARAM_DESC(zero_kind, zero_kinds, desc);
-
-/* The entry at @addr. If @protect, userfaultfd protects it from now on. */
-static pte_t device_entry(struct kunit *test, unsigned long addr, bool protect)
-{
-	struct mm_struct *mm = current->mm;
-	pte_t *ptep, pte = __pte(0);
-	spinlock_t *ptl;	/* of the table */
-
-	ptep = pte_offset_map_lock(mm, pmd_off(mm, addr), addr, &ptl);
-	KUNIT_EXPECT_NOT_NULL(test, ptep);
-	if (!ptep)
-		return pte;
-	if (protect)
-		set_pte_at(mm, addr, ptep, pgtable_kunit_mkuffd(ptep_get(ptep)));
-	pte = ptep_get(ptep);
-	pte_unmap_unlock(ptep, ptl);
-	return pte;
-}
-
-/*
- * A driver moves the zero page: it gives an own page for it. An entry that
- * nobody protects gets this page. An entry that userfaultfd protects against
- * writes must stay protected, with either page. A page of the system stands for
- * a page of the device, since both go the same way. Known issue 33: the entry
- * gets the driver's page, writable, and is not protected any more.
- */
-static void migrate_zero_page(struct kunit *test)
-{
-	const struct zero_kind *kind = test->param_value;
-	unsigned long src = 0, dst = 0, addr = device_mmap(test);
-	struct migrate_vma args = {
-		.flags = MIGRATE_VMA_SELECT_SYSTEM,
-		.start = addr,
-		.end = addr + PAGE_SIZE,
-		.src = &src,
-		.dst = &dst,
-	};
-	struct mm_struct *mm = current->mm;
-	struct page *page;
-	pte_t before, after;
-	int value, ret;
-
-	if (!pgtable_kunit_uffd(pgtable_kunit_mkuffd(__pte(0))))
-		kunit_skip(test, "no write protection by userfaultfd");
-	pgtable_kunit_thp_set(test, 0, false);
-	KUNIT_ASSERT_EQ(test, 0, get_user(value, (int __user *)addr));
-	page = alloc_page(GFP_HIGHUSER | __GFP_ZERO);
-	KUNIT_ASSERT_NOT_NULL(test, page);
-
-	mmap_write_lock(mm);
-	args.vma = vma_lookup(mm, addr);
-	if (kind->protect)
-		vm_flags_set(args.vma, VM_UFFD_WP);
-	before = device_entry(test, addr, kind->protect);
-	ret = migrate_vma_setup(&args);
-	if (ret) {
-		put_page(page);
-	} else {
-		lock_page(page);
-		dst = migrate_pfn(page_to_pfn(page));
-		migrate_vma_pages(&args);
-		migrate_vma_finalize(&args);
-	}
-	after = device_entry(test, addr, false);
-	vm_flags_clear(args.vma, VM_UFFD_WP);
-	mmap_write_unlock(mm);
-
-	KUNIT_ASSERT_EQ(test, ret, 0);
-	KUNIT_EXPECT_TRUE(test, is_zero_pfn(pte_pfn(before)));
-	KUNIT_EXPECT_TRUE(test, pte_present(after));
-	if (!kind->protect) {
-		KUNIT_EXPECT_EQ(test, pte_pfn(after), page_to_pfn(page));
-		KUNIT_EXPECT_TRUE(test, pte_write(after));
-		return;
-	}
-	KUNIT_EXPECT_TRUE(test, pgtable_kunit_uffd(before));
-	if (!pgtable_kunit_uffd(after) && pte_write(after) &&
-	    pte_pfn(after) == page_to_pfn(page)) {
-		pgtable_kunit_known_issue(test, 33,
-					  "the driver's page is not protected");
-		return;
-	}
-	KUNIT_EXPECT_TRUE(test, pgtable_kunit_uffd(after));
-	KUNIT_EXPECT_FALSE(test, pte_write(after));
-	pgtable_kunit_stale_issue(test, 33);
-}
-
 static struct kunit_case device_memory_cases[] = {
 	KUNIT_CASE_PARAM(hmm_part_of_huge_page, huge_kind_gen_params),
 	KUNIT_CASE_PARAM(migrate_collect_once, collect_kind_gen_params),
-	KUNIT_CASE_PARAM(migrate_zero_page, zero_kind_gen_params),
 	{}
 };
 

@@ -465,6 +465,29 @@ static void fault_removes_async_protection(struct kunit *test)
 }
 #endif /* CONFIG_ARM64 */
 
+/*
+ * A write fault sets an entry that is young and dirty. MADV_POPULATE_WRITE makes
+ * the fault, and no CPU uses the entry. So hardware that manages the access flag
+ * does not make the entry young.
+ */
+static void new_page_is_young(struct kunit *test)
+{
+	struct user_mm *u = test->priv;
+	pte_t pte;
+
+	KUNIT_ASSERT_EQ(test, USER_ADDR,
+			vm_mmap(NULL, USER_ADDR, PAGE_SIZE, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, 0));
+	KUNIT_ASSERT_EQ(test, 0,
+			pgtable_kunit_syscall(madvise, USER_ADDR, PAGE_SIZE,
+					      MADV_POPULATE_WRITE));
+	pte = user_mm_pte(u, USER_ADDR);
+	KUNIT_EXPECT_TRUE(test, pte_present(pte));
+	KUNIT_EXPECT_TRUE(test, pte_young(pte));
+	KUNIT_EXPECT_TRUE(test, pte_dirty(pte));
+	KUNIT_EXPECT_EQ(test, 0, vm_munmap(USER_ADDR, PAGE_SIZE));
+}
+
 static struct kunit_case fault_state_cases[] = {
 	KUNIT_CASE_PARAM(fault_around_counts_hits, miss_kind_gen_params),
 	KUNIT_CASE(fault_around_after_folio),
@@ -473,6 +496,7 @@ static struct kunit_case fault_state_cases[] = {
 #ifdef CONFIG_ARM64
 	KUNIT_CASE(fault_removes_async_protection),
 #endif
+	KUNIT_CASE(new_page_is_young),
 	{}
 };
 

@@ -22,6 +22,7 @@
 #include <linux/swap.h>
 #include <linux/uaccess.h>
 
+#include "../internal.h"
 #include "pgtable_kunit.h"
 
 #ifdef CONFIG_MMU_NOTIFIER
@@ -221,6 +222,47 @@ static void split_fails_late(struct kunit *test)
 	split_check_contents(test, f);
 	folio_put(f->folio);
 }
+
+#ifdef PGTABLE_KUNIT_HAS_SPLIT_UNMAPPED
+/*
+ * A driver splits a folio that it has isolated and that nobody maps any more.
+ * With one more reference the split fails, and the folio stays as it was.
+ * Without it, each page becomes a folio of its own: locked, with one reference,
+ * not on any list, and with the content that it had.
+ */
+static void folio_split_unmapped_pages(struct kunit *test)
+{
+	const struct split_kind *kind = test->param_value;
+	struct split_fixture *f = split_fixture(test);
+	unsigned int i, nr = BIT(f->order), wrong = 0;
+	struct page *first = &f->folio->page;
+
+	KUNIT_ASSERT_TRUE(test, folio_isolate_lru(f->folio));
+	KUNIT_ASSERT_EQ(test, 0, vm_munmap(f->addr, PAGE_SIZE << f->order));
+	folio_lock(f->folio);
+	KUNIT_EXPECT_EQ(test, folio_ref_count(f->folio), 2);
+	KUNIT_EXPECT_EQ(test, folio_split_unmapped(f->folio, 0), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, folio_order(f->folio), f->order);
+	folio_put(f->folio);
+	if (kind->part)
+		KUNIT_EXPECT_TRUE(test, folio_test_partially_mapped(f->folio));
+	KUNIT_ASSERT_EQ(test, folio_split_unmapped(f->folio, 0), 0);
+	for (i = 0; i < nr; i++) {
+		struct page *page = first + i;
+		struct folio *folio = page_folio(page);
+
+		wrong += folio_page(folio, 0) != page || folio_order(folio) ||
+			 !folio_test_locked(folio) || folio_test_lru(folio) ||
+			 folio_ref_count(folio) != 1 || folio_mapped(folio) ||
+			 *(unsigned int *)page_address(page) != 1000 + i;
+		folio_unlock(folio);
+		folio_put(folio);
+	}
+	KUNIT_EXPECT_EQ_MSG(test, wrong, 0, "pages that are not as expected");
+	KUNIT_EXPECT_EQ(test, split_nr_marked(f->order), f->marked);
+	PGTABLE_KUNIT_DID(test, nr, "pages of their own");
+}
+#endif
 #else
 static void split_fails_late(struct kunit *test)
 {
@@ -231,6 +273,9 @@ static void split_fails_late(struct kunit *test)
 static struct kunit_case folio_split_cases[] = {
 #ifdef CONFIG_MMU_NOTIFIER
 	KUNIT_CASE_PARAM(split_fails_late, split_kind_gen_params),
+#ifdef PGTABLE_KUNIT_HAS_SPLIT_UNMAPPED
+	KUNIT_CASE_PARAM(folio_split_unmapped_pages, split_kind_gen_params),
+#endif
 #else
 	KUNIT_CASE(split_fails_late),
 #endif

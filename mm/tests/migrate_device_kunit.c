@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How migrate_vma_setup() invalidates TLBs.
+ * How migrate_vma_setup() and migrate_vma_pages() change entries.
  *
  * A driver calls migrate_vma_setup() to move pages to its device. The function
  * replaces the entries of these pages by migration entries, and invalidates the
  * old translations. Another thread may change the same entries as soon as their
  * table is unlocked. So the invalidation has to be complete by then.
  *
- * The case looks at the lock when the kernel invalidates, and lets another
- * thread try. Not covered: what the driver gets (device_memory), huge pages.
+ * The first case looks at the lock when the kernel invalidates, and lets another
+ * thread try. In the second case the driver gives a page for the zero page, and
+ * the entry must keep its protection by userfaultfd. Not covered: what the
+ * driver gets (device_memory), huge pages.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	--kconfig_add=CONFIG_MEMORY_HOTPLUG=y \
@@ -192,8 +194,109 @@ static void migrate_vma_setup_flushes_locked(struct kunit *test)
 	}
 }
 
+static const struct zero_kind {
+	const char *desc;
+	bool protect;
+} zero_kinds[] = {
+	{ "unprotected", false },
+	{ "protected", true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(zero_kind, zero_kinds, desc);
+
+/* The entry at @addr. If @protect, userfaultfd protects it from now on. */
+static pte_t device_entry(struct kunit *test, unsigned long addr, bool protect)
+{
+	struct mm_struct *mm = current->mm;
+	pte_t *ptep, pte = __pte(0);
+	spinlock_t *ptl;	/* of the table */
+
+	ptep = pte_offset_map_lock(mm, pmd_off(mm, addr), addr, &ptl);
+	KUNIT_EXPECT_NOT_NULL(test, ptep);
+	if (!ptep)
+		return pte;
+	if (protect)
+		set_pte_at(mm, addr, ptep, pgtable_kunit_mkuffd(ptep_get(ptep)));
+	pte = ptep_get(ptep);
+	pte_unmap_unlock(ptep, ptl);
+	return pte;
+}
+
+/*
+ * A driver moves the zero page: it gives an own page for it. An entry that
+ * nobody protects gets this page. An entry that userfaultfd protects against
+ * writes must stay protected, with either page. A page of the system stands for
+ * a page of the device, since both go the same way. Known issue 33: the entry
+ * gets the driver's page, writable, and is not protected any more.
+ */
+static void migrate_zero_page(struct kunit *test)
+{
+	const struct zero_kind *kind = test->param_value;
+	unsigned long src = 0, dst = 0, addr;
+	struct migrate_vma args = {
+		.flags = MIGRATE_VMA_SELECT_SYSTEM,
+		.src = &src,
+		.dst = &dst,
+	};
+	struct mm_struct *mm;
+	struct page *page;
+	pte_t before, after;
+	int value, ret;
+
+	if (!pgtable_kunit_uffd(pgtable_kunit_mkuffd(__pte(0))))
+		kunit_skip(test, "no write protection by userfaultfd");
+	addr = kunit_vm_mmap(test, NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(addr));
+	mm = current->mm;
+	args.start = addr;
+	args.end = addr + PAGE_SIZE;
+	pgtable_kunit_thp_set(test, 0, false);
+	KUNIT_ASSERT_EQ(test, 0, get_user(value, (int __user *)addr));
+	page = alloc_page(GFP_HIGHUSER | __GFP_ZERO);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+
+	mmap_write_lock(mm);
+	args.vma = vma_lookup(mm, addr);
+	if (kind->protect)
+		vm_flags_set(args.vma, VM_UFFD_WP);
+	before = device_entry(test, addr, kind->protect);
+	ret = migrate_vma_setup(&args);
+	if (ret) {
+		put_page(page);
+	} else {
+		lock_page(page);
+		dst = migrate_pfn(page_to_pfn(page));
+		migrate_vma_pages(&args);
+		migrate_vma_finalize(&args);
+	}
+	after = device_entry(test, addr, false);
+	vm_flags_clear(args.vma, VM_UFFD_WP);
+	mmap_write_unlock(mm);
+
+	KUNIT_ASSERT_EQ(test, ret, 0);
+	KUNIT_EXPECT_TRUE(test, is_zero_pfn(pte_pfn(before)));
+	KUNIT_EXPECT_TRUE(test, pte_present(after));
+	if (!kind->protect) {
+		KUNIT_EXPECT_EQ(test, pte_pfn(after), page_to_pfn(page));
+		KUNIT_EXPECT_TRUE(test, pte_write(after));
+		return;
+	}
+	KUNIT_EXPECT_TRUE(test, pgtable_kunit_uffd(before));
+	if (!pgtable_kunit_uffd(after) && pte_write(after) &&
+	    pte_pfn(after) == page_to_pfn(page)) {
+		pgtable_kunit_known_issue(test, 33,
+					  "the driver's page is not protected");
+		return;
+	}
+	KUNIT_EXPECT_TRUE(test, pgtable_kunit_uffd(after));
+	KUNIT_EXPECT_FALSE(test, pte_write(after));
+	pgtable_kunit_stale_issue(test, 33);
+}
+
 static struct kunit_case migrate_device_cases[] = {
 	KUNIT_CASE(migrate_vma_setup_flushes_locked),
+	KUNIT_CASE_PARAM(migrate_zero_page, zero_kind_gen_params),
 	{}
 };
 
@@ -206,5 +309,5 @@ static struct kunit_suite migrate_device_suite = {
 
 kunit_test_suite(migrate_device_suite);
 
-MODULE_DESCRIPTION("KUnit tests for the TLB invalidations of migrate_vma_setup()");
+MODULE_DESCRIPTION("KUnit tests for the entries of pages that a driver migrates");
 MODULE_LICENSE("GPL");

@@ -25,6 +25,7 @@
 #include <linux/uaccess.h>
 #include <linux/unistd.h>
 
+#include "../internal.h"
 #include "user_mm.h"
 
 static const unsigned int unmap_orders[] = { 0, 2, USER_BLOCK_ORDER };
@@ -330,7 +331,57 @@ static void split_into_filled_table(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, splits, "PMDs split");
 }
 
+#if defined(CONFIG_ARCH_WANT_BATCHED_UNMAP_TLB_FLUSH) && defined(CONFIG_MMU_NOTIFIER)
+/* The half of the counter with the invalidations that were made. */
+#define UNMAP_MADE_SHIFT	16
+
+/*
+ * Reclaim counts in the address space each time that it puts an invalidation
+ * off. A system call that changes entries later invalidates the whole address
+ * space if the count has changed since the last time, and then notes the count.
+ * Otherwise it invalidates nothing. The counts differ by one or more, or not at
+ * all.
+ */
+static void flush_tlb_batched_pending_once(struct kunit *test)
+{
+	static const unsigned int counts[][2] = {
+		{ 0, 0 }, { 1, 0 }, { 7, 0 }, { 7, 6 }, { 7, 7 }, { 1, 7 },
+	};
+	struct user_mm *u = test->priv;
+	struct pgtable_kunit_tlb *tlb = pgtable_kunit_tlb_record(test, u->mm);
+	unsigned int i, round, made = 0;
+
+	for (i = 0; i < ARRAY_SIZE(counts); i++) {
+		unsigned int put_off = counts[i][0], before = counts[i][1];
+		bool want = put_off != before;
+
+		atomic_set(&u->mm->tlb_flush_batched,
+			   put_off | before << UNMAP_MADE_SHIFT);
+		for (round = 0; round < 2; round++) {
+			tlb->nr = 0;
+			flush_tlb_batched_pending(u->mm);
+			KUNIT_EXPECT_EQ_MSG(test, tlb->nr, want && !round,
+					    "%u put off, %u made, call %u",
+					    put_off, before, round);
+			if (tlb->nr)
+				KUNIT_EXPECT_GE(test, tlb->range[0].end,
+						TASK_SIZE);
+			made += tlb->nr;
+			KUNIT_EXPECT_EQ(test,
+					atomic_read(&u->mm->tlb_flush_batched),
+					put_off | put_off << UNMAP_MADE_SHIFT);
+		}
+	}
+	atomic_set(&u->mm->tlb_flush_batched, 0);
+	pgtable_kunit_tlb_stop(test, tlb);
+	PGTABLE_KUNIT_DID(test, made, "invalidations of the address space");
+}
+#endif
+
 static struct kunit_case unmap_batch_cases[] = {
+#if defined(CONFIG_ARCH_WANT_BATCHED_UNMAP_TLB_FLUSH) && defined(CONFIG_MMU_NOTIFIER)
+	KUNIT_CASE(flush_tlb_batched_pending_once),
+#endif
 	KUNIT_CASE_PARAM(zap_marks_used_once, unmap_order_gen_params),
 	KUNIT_CASE_PARAM(zap_dirty_mapped_till_flush, unmap_order_gen_params),
 	KUNIT_CASE(split_into_filled_table),

@@ -49,13 +49,13 @@ static int writable(char *at)
 {
 	if (sigsetjmp(back, 1))
 		return 0;
-	*(volatile char *)at = 1;
+	__atomic_store_n(at, 1, __ATOMIC_SEQ_CST);
 	return 1;
 }
 
 static char touch(char *at)
 {
-	return *(volatile char *)at;
+	return __atomic_load_n(at, __ATOMIC_SEQ_CST);
 }
 
 static int set(const char *path, const char *value, char *old, size_t length)

@@ -72,7 +72,8 @@ static void huge_sizes_of_page_size(struct kunit *test)
  * arch_make_huge_pte() gives an entry the bits of its size: a block has another
  * type than a page, and a part of a block has the contiguous bit. All other bits
  * stay. A PROT_NONE entry stays invalid: the bit that makes it valid belongs to
- * the type. A size that does not exist changes nothing.
+ * the type. A size that does not exist changes nothing. Known issue 56: contiguous
+ * PROT_NONE entries become valid.
  */
 static void arch_make_huge_pte_of_size(struct kunit *test)
 {
@@ -81,7 +82,7 @@ static void arch_make_huge_pte_of_size(struct kunit *test)
 	};
 	struct huge_ctx *h = huge_ctx_alloc(test);
 	const pteval_t bits = HUGE_TYPE_PAGE | PTE_CONT;
-	unsigned int i, nr = 0;
+	unsigned int i, nr = 0, valid = 0;
 
 	for (i = 0; i < 2 * ARRAY_SIZE(kinds); i++) {
 		struct huge_state state = {
@@ -93,6 +94,11 @@ static void arch_make_huge_pte_of_size(struct kunit *test)
 
 		arg = __pte((pte_val(want) & ~bits) | HUGE_TYPE_PAGE);
 		is = huge_ops.make(arg, ilog2(h->size->size), VM_HUGETLB);
+		if (state.kind == HUGE_PROT_NONE && h->size->size == CONT_PTE_SIZE &&
+		    pte_val(is) == (pte_val(want) | PTE_VALID)) {
+			valid++;
+			continue;
+		}
 		KUNIT_EXPECT_EQ_MSG(test, pte_val(is), pte_val(want), "%s", desc);
 		/* A caller may pass what the function returned before. */
 		is = huge_ops.make(is, ilog2(h->size->size), VM_HUGETLB);
@@ -101,6 +107,11 @@ static void arch_make_huge_pte_of_size(struct kunit *test)
 		nr++;
 	}
 	PGTABLE_KUNIT_DID(test, nr, "entries");
+	if (valid)
+		pgtable_kunit_known_issue(test, 56, "%u PROT_NONE entries become valid",
+					  valid);
+	else if (h->size->size == CONT_PTE_SIZE)
+		pgtable_kunit_stale_issue(test, 56);
 }
 
 /*

@@ -77,6 +77,21 @@ static void cont_pte_geometry(struct kunit *test)
 }
 
 /*
+ * An entry with the contiguous bit maps a part of a block, and the profiler
+ * reports the size of the block. An entry without it maps a page or a huge page.
+ */
+static void leaf_size_of_block(struct kunit *test)
+{
+	pte_t pte = pfn_pte(0, PAGE_KERNEL);
+	pmd_t pmd = pmd_mkhuge(pfn_pmd(0, PAGE_KERNEL));
+
+	KUNIT_EXPECT_EQ(test, pte_leaf_size(pte), PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, pte_leaf_size(pte_mkcont(pte)), CONT_PTE_SIZE);
+	KUNIT_EXPECT_EQ(test, pmd_leaf_size(pmd), PMD_SIZE);
+	KUNIT_EXPECT_EQ(test, pmd_leaf_size(pmd_mkcont(pmd)), CONT_PMD_SIZE);
+}
+
+/*
  * set_pte() and set_pte_at() do not write a contiguous bit that leaked from a
  * getter, whether the entry is valid or PROT_NONE [contpte 82]. The private
  * function __set_ptes(), for mappings that manage the contiguous bit
@@ -380,6 +395,7 @@ static void pmdp_test_and_clear_young_alone(struct kunit *test)
 static struct kunit_case pte_cont_cases[] = {
 	KUNIT_CASE(pte_cont_addr_end_of_block),
 	KUNIT_CASE(cont_pte_geometry),
+	KUNIT_CASE(leaf_size_of_block),
 	KUNIT_CASE(set_pte_leaked_bit),
 	KUNIT_CASE(pte_batch_hint_to_block_end),
 	KUNIT_CASE_PARAM(nonvalid_cont_is_no_block, nonvalid_op_gen_params),

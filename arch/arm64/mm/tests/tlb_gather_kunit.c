@@ -142,6 +142,47 @@ static void tlb_flush_level_of_entries(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, did, "invalidations");
 }
 
+/*
+ * The kernel notes a batch of entries that it cleared, and later a batch at a
+ * higher or lower address. The range to invalidate begins with the first page of
+ * both and ends with the last page of both. Batches are up to a table long.
+ */
+static void tlb_remove_tlb_entries_range(struct kunit *test)
+{
+	static const unsigned int sizes[] = {
+		1, 2, CONT_PTES - 1, CONT_PTES, CONT_PTES + 1, PTRS_PER_PTE,
+	};
+	unsigned int i, k, did = 0;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		for (k = 0; k < ARRAY_SIZE(sizes); k++) {
+			unsigned long end = GATHER_ADDR + sizes[i] * PAGE_SIZE;
+			unsigned long low = GATHER_ADDR - 2 * PMD_SIZE;
+			struct mmu_gather tlb = {
+				.mm = current->active_mm,
+				.start = TASK_SIZE,
+			};
+			pte_t none = __pte(0);
+
+			tlb_remove_tlb_entries(&tlb, &none, sizes[i],
+					       GATHER_ADDR);
+			KUNIT_EXPECT_EQ(test, tlb.start, GATHER_ADDR);
+			KUNIT_EXPECT_EQ_MSG(test, tlb.end, end, "%u entries",
+					    sizes[i]);
+			KUNIT_EXPECT_TRUE(test, tlb.cleared_ptes);
+			tlb_remove_tlb_entries(&tlb, &none, sizes[k], low);
+			KUNIT_EXPECT_EQ(test, tlb.start, low);
+			KUNIT_EXPECT_EQ(test, tlb.end, end);
+			tlb_remove_tlb_entries(&tlb, &none, sizes[k], end);
+			KUNIT_EXPECT_EQ(test, tlb.start, low);
+			KUNIT_EXPECT_EQ(test, tlb.end,
+					end + sizes[k] * PAGE_SIZE);
+			did += 3;
+		}
+	}
+	PGTABLE_KUNIT_DID(test, did, "batches noted");
+}
+
 static const bool gather_full[] = { false, true };
 
 static void gather_full_desc(const bool *full, char *desc)
@@ -222,6 +263,7 @@ static void tlb_flush_unshared_table(struct kunit *test)
 
 static struct kunit_case tlb_gather_cases[] = {
 	KUNIT_CASE(tlb_flush_level_of_entries),
+	KUNIT_CASE(tlb_remove_tlb_entries_range),
 	KUNIT_CASE_PARAM(tlb_flush_unshared_table, gather_full_gen_params),
 	{}
 };

@@ -278,6 +278,79 @@ static void set_memory_refuses(struct kunit *test)
 	vfree((void *)addr[2]);
 }
 
+/* Pages of the range that apply_to_page_range() walks. */
+#define APPLIED		8
+
+/**
+ * struct applied - the calls for a range of pages
+ * @next: the address of the next call
+ * @step: how far a call is from the next call
+ * @calls: how many calls there were
+ * @stop: the call that fails
+ * @wrong: calls for a wrong address or a wrong entry
+ * @set: the content of entries that the calls write, or NULL
+ */
+struct applied {
+	unsigned long next, step;
+	unsigned int calls, stop, wrong;
+	struct page *set;
+};
+
+static int apply_note(pte_t *ptep, unsigned long addr, void *data)
+{
+	struct applied *a = data;
+
+	a->wrong += addr != a->next ||
+		    ptep != pte_offset_kernel(pmd_off_k(addr), addr);
+	a->next += a->step;
+	if (++a->calls == a->stop)
+		return -EINTR;
+	if (a->set && a->calls % 2)
+		__set_pte(ptep, mk_pte(a->set, PAGE_KERNEL));
+	return 0;
+}
+
+/*
+ * apply_to_page_range() calls its function once for each page of a range that
+ * ends in another page table than it begins, with the address and the entry of
+ * the page. apply_to_existing_page_range() calls it only for entries that are not
+ * empty, every second one here. The first call that fails ends both.
+ */
+static void apply_to_page_range_calls(struct kunit *test)
+{
+	struct vm_struct *vm = get_vm_area(3 * PMD_SIZE, VM_SPARSE);
+	struct page *page = chosen_memory(test);
+	struct applied a = { .step = PAGE_SIZE, .set = page };
+	unsigned long start, size = APPLIED * PAGE_SIZE;
+
+	KUNIT_ASSERT_NOT_NULL(test, vm);
+	start = ALIGN((unsigned long)vm->addr, PMD_SIZE) + PMD_SIZE - 3 * PAGE_SIZE;
+	a.next = start;
+	KUNIT_EXPECT_EQ(test, 0, apply_to_page_range(&init_mm, start, size,
+						     apply_note, &a));
+	KUNIT_EXPECT_EQ(test, a.calls, APPLIED);
+	KUNIT_EXPECT_EQ(test, a.wrong, 0);
+
+	a = (struct applied){ .next = start, .step = 2 * PAGE_SIZE };
+	KUNIT_EXPECT_EQ(test, 0, apply_to_existing_page_range(&init_mm, start, size,
+							      apply_note, &a));
+	KUNIT_EXPECT_EQ(test, a.calls, APPLIED / 2);
+	KUNIT_EXPECT_EQ(test, a.wrong, 0);
+
+	a = (struct applied){ .next = start, .step = PAGE_SIZE, .stop = 2 };
+	KUNIT_EXPECT_EQ(test, -EINTR, apply_to_page_range(&init_mm, start, size,
+							  apply_note, &a));
+	KUNIT_EXPECT_EQ(test, a.calls, 2);
+	a = (struct applied){ .next = start, .step = 2 * PAGE_SIZE, .stop = 3 };
+	KUNIT_EXPECT_EQ(test, -EINTR,
+			apply_to_existing_page_range(&init_mm, start, size,
+						     apply_note, &a));
+	KUNIT_EXPECT_EQ(test, a.calls, 3);
+	KUNIT_EXPECT_EQ(test, a.wrong, 0);
+	free_vm_area(vm);
+	PGTABLE_KUNIT_DID(test, APPLIED, "calls for a page");
+}
+
 /* Pages that user space sees. */
 #define SEEN		4
 
@@ -346,6 +419,7 @@ static struct kunit_case vmap_area_cases[] = {
 	KUNIT_CASE(vmap_orders),
 	KUNIT_CASE(vm_area_map_pages_part),
 	KUNIT_CASE(set_memory_refuses),
+	KUNIT_CASE(apply_to_page_range_calls),
 	KUNIT_CASE(remap_vmalloc_range_part),
 	{}
 };

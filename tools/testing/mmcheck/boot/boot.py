@@ -58,6 +58,8 @@ def command(arch: str, build: Path, arguments: Sequence[str]) -> list[str]:
     if arch == "arm64":
         qemu += ["-machine", "virt", "-cpu", toolchain.ARM64_CPU]
     console = {"arm64": "ttyAMA0", "x86_64": "ttyS0"}[arch]
+    if arch == "x86_64":
+        common.append("no_timer_check")  # otherwise the kernel panics if the emulator is slow at a certain moment
     return [*qemu, "-serial", "stdio", "-kernel", image, "-append", " ".join([f"console={console}", *common])]
 
 

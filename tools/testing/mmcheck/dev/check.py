@@ -149,8 +149,9 @@ def host(tally: Tally, out: Path) -> None:
 
 
 def style(tally: Tally, tree: Path, label: str) -> None:
-    """scripts/checkpatch.pl --strict of the kernel in `tree` on each C file of the overlay."""
-    for name in graft.overlay_files():
+    """scripts/checkpatch.pl --strict of the kernel in `tree` on each C file of the overlay, and on each reproducer."""
+    reproducers = sorted(str(path.relative_to(PROJECT)) for path in PROJECT.glob("patches/reproducers/*.c"))
+    for name in [*graft.overlay_files(), *reproducers]:
         if name.endswith((".c", ".h")):
             command = [str(tree / "scripts/checkpatch.pl"), "--strict", "--no-summary", "--terse", "--no-tree"]
             done = subprocess.run([*command, "-f", PROJECT / name], capture_output=True, text=True, cwd=tree)

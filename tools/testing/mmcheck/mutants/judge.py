@@ -36,6 +36,9 @@ UNCHANGED = 900
 SECOND = 3
 """After a death or a hang of the kernel, at most this many other suites and selftests may give a better verdict."""
 
+AGAIN = 2
+"""How often a kernel boots again that dies before any suite begins."""
+
 KILLED = ("failed", "splat", "hang", "none")
 STATES = {
     "failed": "noticed by a test",
@@ -99,7 +102,14 @@ class Session(Builder):
         arguments += mutant.kernel_args.split() if glob else []
         command = boot.command(self.settings.arch, self.build, arguments)
         more = mutant.machine.split() if glob and self.settings.arch != "um" else []
-        return boot.follow([*command, *more], log, TIMEOUT, suites=suites)
+        verdict = boot.follow([*command, *more], log, TIMEOUT, suites=suites)
+        if number and not mutant.early:
+            for _ in range(AGAIN):
+                if verdict.where or verdict.state not in KILLED:
+                    break
+                # The mutant is switched on just before the tests. So a busy machine may be the cause: look again.
+                verdict = boot.follow([*command, *more], log, TIMEOUT, suites=suites)
+        return verdict
 
     def has(self, glob: str) -> bool:
         """Whether the kernel has a suite that `glob` matches. True for "", and while its suites are not known yet."""

@@ -9,7 +9,8 @@ not      neither
 
 A mutant counts if the kill matrix has a case that notices it. If no kill matrix has the mutant, the catalogue counts:
 its entry names the suite or selftest that notices it, and no reason why none does. `make mutants` checks these entries.
-The verdict is about the mutants that fit this version of the kernel (see mutants/misfits.toml).
+The verdict is about the mutants that fit this version of the kernel (see mutants/misfits.toml). If no test can notice a
+mutant of a function, functions.toml says why, and so does the table.
 
 `make functions KERNEL=7.3` reads source text only. It prints a summary and what is not tested, and writes the table
 below O=. Documentation/mmcheck/ has these tables for some kernels. `python3 -m mmcheck.study.functions` in
@@ -39,7 +40,7 @@ DOCUMENTS = PROJECT / "Documentation/mmcheck"
 NAME = "functions-{}.tsv"
 VERDICTS = ("tested", "named", "not")
 TESTS = ("lib/**/*.[ch]", "mm/tests/*.[ch]", "arch/*/mm/tests/*.[ch]", "tools/testing/selftests/mm/*.[ch]")
-HEAD = "family\tfunction\tverdict"
+HEAD = "family\tfunction\tverdict\treason"
 
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(", re.MULTILINE)
 
@@ -76,6 +77,13 @@ def families(table: Path = TABLE) -> tuple[Family, ...]:
         wanted, unwanted = (re.compile(re.sub(r"\s+", "", entry.get(key, ""))) for key in ("functions", "except"))
         found.append(Family(entry["name"], tuple(places), wanted, unwanted))
     return tuple(found)
+
+
+@cache
+def reasons(table: Path = TABLE) -> dict[str, str]:
+    """For functions that no test can prove: why not."""
+    whole = tomllib.loads(table.read_text())
+    return {name: entry["why"] for entry in whole.get("reason", []) for name in entry["functions"]}
 
 
 def defined(tree: Path) -> list[tuple[str, str]]:
@@ -156,7 +164,11 @@ def verdicts(functions: Sequence[tuple[str, str]], kernel: str) -> dict[tuple[st
 
 def table(found: Mapping[tuple[str, str], str]) -> str:
     """The table as text."""
-    return "\n".join([HEAD, *(f"{family}\t{name}\t{what}" for (family, name), what in found.items()), ""])
+    lines = []
+    for (family, name), what in found.items():
+        why = reasons().get(name, "") if what == "not" else ""
+        lines.append("\t".join([family, name, what] + [why] * bool(why)))
+    return "\n".join([HEAD, *lines, ""])
 
 
 def listed(path: Path) -> list[tuple[str, str]]:
@@ -194,7 +206,8 @@ def run(environ: Mapping[str, str]) -> int:
     only = environ.get("ONLY") or "not"
     for (family, name), what in found.items():
         if fnmatch.fnmatchcase(what, only):
-            print(f"{what:8}{family}: {name}")
+            why = reasons().get(name, "") if what == "not" else ""
+            print(f"{what:8}{family}: {name}" + (f": {why}" if why else ""))
     print("\n".join(summary(found)))
     path = settings.out / NAME.format(kernel)
     disk.replace(path, table(found).encode())

@@ -33,6 +33,19 @@ from .proof import Proof, changed, reproducer
 REPRODUCERS = PROJECT / "patches/reproducers"
 
 
+def form(issue: Issue, version: tuple[int, int], read: catalogue.Read) -> tuple[str, Mapping[str, str]]:
+    """The patch of an issue that fits a tree, and the files as it changes them; an empty name if none fits.
+
+    A patch whose name ends with the tree's version goes first. Another one may apply too, but not build.
+    """
+    own = f"-{version[0]}.{version[1]}.patch"
+    for name in sorted(issue.patch, key=lambda name: not name.endswith(own)):
+        new = catalogue.patch(PROJECT / name).files(read)
+        if new:
+            return name, new
+    return "", {}
+
+
 def fixed(issues: Sequence[Issue], read: Callable[[str], str]) -> tuple[list[Issue], dict[str, bytes]]:
     """The issues that a tree has, and its files as the patches of these issues change them.
 
@@ -48,12 +61,9 @@ def fixed(issues: Sequence[Issue], read: Callable[[str], str]) -> tuple[list[Iss
     if dry.instead("patch", f"known issues {', '.join(str(issue.number) for issue in found)} in a private copy"):
         return found, {issue.file: b"" for issue in found}
     for issue in found:
-        for name in issue.patch:
-            new = catalogue.patch(PROJECT / name).files(patched)
-            if new:
-                files |= new
-                break
-        else:
+        name, new = form(issue, version, patched)
+        files |= new
+        if not new:
             raise UserError(f"known issue {issue.number}: no patch fits; there are {', '.join(issue.patch)}")
         if issue.shown(version, patched) is not False:
             raise UserError(f"known issue {issue.number}: with {name} the tree still seems to have the faulty code")

@@ -35,9 +35,13 @@ def wrong(before: Mapping[str, str] | None, after: Mapping[str, str], alone: str
     return ""
 
 
+MEETS_ANY = "folio_walk."
+"""The walk avoids the known issues that a kernel has. With STRICT=1 it avoids none, so it may fail by any of them."""
+
+
 def changed(before: Mapping[str, str] | None, after: Mapping[str, str]) -> list[str]:
     """What is wrong with cases that no issue names, by their states without the patches and with them."""
-    old = before or {}
+    old = {name: state for name, state in (before or {}).items() if not name.startswith(MEETS_ANY) or state != "failed"}
     bad = [f"{name}: failed with the patches" for name, state in after.items() if state == "failed"]
     for name, state in old.items():
         new = after.get(name, "did not run")

@@ -26,7 +26,7 @@ from typing import Any
 from ..core import dry, git, ours
 from ..core.errors import FAILED, PASSED, UserError
 from ..core.settings import PROJECT, from_environment
-from ..kernel import shadow, source, toolchain
+from ..kernel import known_issues, shadow, source, toolchain
 from ..kernel.known_issues import Issue
 from ..mutants import catalogue
 from ..run import closing, record
@@ -110,12 +110,13 @@ def _perl(folder: Path, *words: str) -> list[str]:
 def written(issues: Sequence[Issue], kernel: source.Source, person: tuple[str, str], folder: Path) -> list[Mail]:
     """Write the patch of each issue that fits the kernel as a mail into `folder`, and check it."""
     read = shadow.reader(kernel.path, ())
+    version = known_issues.version_of(read)
     ours.empty(folder)
     folder.mkdir(parents=True, exist_ok=True)
     mails = []
     for issue in issues:
         target = folder / f"known-issue-{issue.number}.patch"
-        fitting = next((name for name in issue.patch if catalogue.patch(PROJECT / name).files(read)), "")
+        fitting, _ = patched.form(issue, version, read)
         if fitting:
             mails.append(mail(issue, PROJECT / fitting, read, kernel.path, person, target))
         else:

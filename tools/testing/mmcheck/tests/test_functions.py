@@ -104,3 +104,17 @@ def test_there_are_tables_and_every_family_has_functions() -> None:
     for name in names:
         listed = {family for family, _ in functions.listed(PROJECT / "Documentation/mmcheck" / name)}
         assert listed == {family.name for family in functions.families()}
+
+
+def test_each_function_of_the_newest_kernel_without_a_test_has_a_reason() -> None:
+    path = PROJECT / "Documentation/mmcheck/functions-7.3.tsv"
+    found = functions.verdicts(functions.listed(path), "7.3")
+    untested = {name for (_, name), what in found.items() if what == "not"}
+    assert untested == functions.reasons().keys()
+    assert len(untested) < 30
+
+
+def test_a_table_gives_the_reason_of_a_function_without_a_test() -> None:
+    name = "vmap_try_huge_p4d"
+    rows = functions.table({("vmalloc", name): "not", ("vmalloc", "vunmap_pte_range"): "tested"}).splitlines()
+    assert rows[1:] == [f"vmalloc\t{name}\tnot\t{functions.reasons()[name]}", "vmalloc\tvunmap_pte_range\ttested"]

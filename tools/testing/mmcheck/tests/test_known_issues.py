@@ -123,10 +123,12 @@ def test_a_tree_of_which_nobody_can_tell_has_not_and_it_is_said(tmp_path: Path) 
     files["mm/filemap.c"] = files["mm/filemap.c"].replace("filemap_map_pages(", "filemap_map(")
     write(tmp_path, files)
     number, said = by_script(tmp_path)
-    assert number == bits(9, 10) == by_table(tmp_path)
+    assert number == bits(9, 10, 48, 50) == by_table(tmp_path)
     assert said.splitlines() == [
         "known issue 9: unknown, no filemap_map_pages( in mm/filemap.c",
         "known issue 10: unknown, no copy_hugetlb_page_range( in mm/hugetlb.c",
+        "known issue 48: unknown, no __unmap_hugepage_range( in mm/hugetlb.c",
+        "known issue 50: unknown, no hugetlb_mfill_atomic_pte( in mm/hugetlb.c",
     ]
 
 
@@ -167,6 +169,9 @@ def test_a_patch_fixes_what_the_table_sees(tmp_path: Path, monkeypatch: pytest.M
     found, files = patched.fixed([issue("other.patch", "good.patch")], tree_of("f(); bad();\n"))
     assert [one.number for one in found] == [1] and files == {"mm/one.c": b"f(); good();\n"}
     assert patched.fixed([issue("good.patch")], tree_of("f(); good();\n")) == ([], {})
+    (tmp_path / "good-7.3.patch").write_text((tmp_path / "good.patch").read_text().replace("good()", "own()"))
+    _, files = patched.fixed([issue("good.patch", "good-7.3.patch")], tree_of("f(); bad();\n"))
+    assert files == {"mm/one.c": b"f(); own();\n"}, "the form for the tree's version comes first"
     with pytest.raises(UserError, match=r"no patch fits; there are other.patch"):
         patched.fixed([issue("other.patch")], tree_of("f(); bad();\n"))
     with pytest.raises(UserError, match="still seems to have the faulty code"):
@@ -216,6 +221,7 @@ def test_a_table_entry_that_no_test_meets_does_not_hold() -> None:
         ({"a.b": "failed"}, {"a.b": "passed"}, ["a.b: failed without the patches, passed with them"]),
         ({"a.b": "passed"}, {}, ["a.b: passed without the patches, did not run with them"]),
         (None, {"a.b": "failed", "a.c": "passed"}, ["a.b: failed with the patches"]),
+        ({"folio_walk.seed_1": "failed"}, {"folio_walk.seed_1": "passed"}, []),
     ],
 )
 def test_patches_change_no_other_verdict(before: dict[str, str] | None, after: dict[str, str], bad: list[str]) -> None:

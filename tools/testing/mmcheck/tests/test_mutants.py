@@ -339,6 +339,19 @@ def test_the_suite_of_a_mutant_has_its_machine(tmp_path: Path, monkeypatch: pyte
     assert ["rodata=off" in call and call.endswith("-smp 2") for call in calls] == [True, False]
 
 
+@pytest.mark.parametrize(("early", "boots", "state"), [(False, 2, "passed"), (True, 1, "splat")])
+def test_a_death_before_the_mutant_is_switched_on_says_nothing(
+    early: bool, boots: int, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdicts = [boot.Verdict("splat", "", 1.0), boot.Verdict("passed", "", 1.0)]
+    left = iter(verdicts)
+    monkeypatch.setattr(boot, "follow", lambda *_, **__: next(left))
+    session = Judged(tmp_path)
+    session.build = tmp_path
+    assert session.boot(catalogue.Mutant("m", "", (), lambda _: {}, early=early), 5, "two").state == state
+    assert len(list(left)) == len(verdicts) - boots
+
+
 def test_a_kernel_that_dies_on_the_machine_of_its_suite_is_noticed(tmp_path: Path) -> None:
     session = Judged(tmp_path)
     session.boot = lambda mutant, number, glob, without=(): boot.Verdict("none" if glob else "passed", "", 1.0)  # type: ignore[method-assign]

@@ -57,6 +57,7 @@ def tree(folder: Path) -> Path:
         "scripts/checkpatch.pl": CHECKPATCH,
         "scripts/get_maintainer.pl": MAINTAINER,
         "issue.patch": PATCH,
+        "Makefile": "VERSION = 7\nPATCHLEVEL = 3\n",
     }.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
@@ -126,6 +127,7 @@ def kernel(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     where = tree(fake_tree(folder / "linux"))
     issue = dataclasses.replace(ISSUE, patch=("issue.patch",), tests=("s.c",), faulty=("count = 0;",), name="count")
     monkeypatch.setattr(sendable, "PROJECT", where)
+    monkeypatch.setattr(patched, "PROJECT", where)
     monkeypatch.setattr(toolchain, "provide", lambda needs: None)
     monkeypatch.setattr(source, "obtain", lambda settings: Source(where, "linux-x", fixed=False))
     monkeypatch.setattr(patched, "known", lambda *_: [issue])

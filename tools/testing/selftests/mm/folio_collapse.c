@@ -19,10 +19,8 @@
 
 #include "folio_listen.h"
 #include "folio_owner.h"
+#include "folio_pmd.h"
 #include "folio_state.h"
-
-/* Larger huge pages (512M with 64K pages) do not fit into a small machine. */
-#define LARGEST (64UL << 20)
 
 /* include/uapi/asm-generic/mman-common.h; older headers lack it. */
 #ifndef MADV_COLLAPSE
@@ -61,14 +59,14 @@ static bool map_file(const struct memory *m, char *at)
 /* There is room for a second mapping after the first one. */
 FIXTURE_SETUP(folio_collapse)
 {
-	size_t length = read_pmd_pagesize();
+	size_t length = bytes(pmd_pages());
 	const char *why = folio_settings(0);
 	struct memory *m = &self->memory;
 
 	*m = (struct memory){ .fd = -1 };
 	self->uffd = -1;
-	if (!why && (!length || length > LARGEST))
-		why = "no huge pages that fit into this machine";
+	if (!why && !length)
+		why = NO_HUGE_PAGES;
 	if (why)
 		SKIP(return, "%s", why);
 	m->pages = length / psize();
@@ -184,6 +182,30 @@ TEST_F(folio_collapse, hole_frees_memory)
 	EXPECT_EQ(bytes(m->pages - pages), 512 * file.st_blocks);
 	EXPECT_EQ(-1, wrong_page(m, m->at, first, pages));
 	DID(pages, "pages of a hole");
+}
+
+/*
+ * A file is one huge page. MADV_REMOVE drops the page right after its first
+ * half. The first half stays one large folio, because the kernel splits at the
+ * hole, and no more than it must. 6.12 splits all of it into single pages.
+ */
+TEST_F(folio_collapse, hole_splits_no_more)
+{
+	unsigned int pages = self->memory.pages, half = pages / 2, large = 0;
+	struct memory *m = &self->memory;
+
+	if (!variant->file)
+		SKIP(return, "needs a file");
+	ASSERT_EQ(0, collapse(m, m->at));
+	ASSERT_TRUE(make_hole(m, half, 1));
+	EXPECT_EQ(-1, wrong_page(m, m->at, half, 1));
+	for (unsigned int page = 0; page < pages; page++)
+		large += !!(kernel_flags(m->at + bytes(page)) & (FOLIO_HEAD | FOLIO_TAIL));
+	if (!large)
+		SKIP(return, "a hole splits a huge page of a file into single pages");
+	m->order = order_of(half);
+	EXPECT_TRUE(is_folio(m, 0));
+	DID(large, "pages that are still in large folios");
 }
 
 /*

@@ -290,13 +290,12 @@ FIXTURE_VARIANT_ADD(hinting_huge_page, folio_split)
 
 FIXTURE_SETUP(hinting_huge_page)
 {
-	size_t size = read_pmd_pagesize();
 	const char *why;
 
 	self->watched.memory.fd = -1;
-	if (!size || size > LARGEST)
-		SKIP(return, "no huge pages that fit into this machine");
-	why = watched_setup(&self->watched, ANON, order_of(size / psize()), 1);
+	if (!pmd_pages())
+		SKIP(return, NO_HUGE_PAGES);
+	why = watched_setup(&self->watched, ANON, order_of(pmd_pages()), 1);
 	if (why)
 		SKIP(return, "%s", why);
 }

@@ -67,6 +67,24 @@ static bool all_present(const char *at, unsigned int pages)
 	return true;
 }
 
+/*
+ * The locked memory of the machine in KiB. A write to stat_refresh first updates
+ * the total with the counts of each CPU.
+ */
+static unsigned long mlocked(void)
+{
+	char line[128];
+	unsigned long kib = 0;
+	FILE *f = fopen("/proc/meminfo", "r");
+
+	write_text("/proc/sys/vm/stat_refresh", "1");
+	while (f && fgets(line, sizeof(line), f))
+		sscanf(line, "Mlocked: %lu", &kib);
+	if (f)
+		fclose(f);
+	return kib;
+}
+
 FIXTURE(folio_mlock)
 {
 	struct memory memory;
@@ -183,6 +201,35 @@ TEST_F(folio_mlock, moved_to_one_table)
 	EXPECT_EQ(-1, foreign_page(at, 0, m->pages));
 }
 
+/*
+ * The process dropped one page in the middle of the folio, and locks all of the
+ * mapping. It does not map the whole folio, so mlock() must not count the folio
+ * as locked. The pages that are mapped stay in memory nevertheless. munlock()
+ * and munmap() leave the count as it was.
+ */
+TEST_F(folio_mlock, hole)
+{
+	struct memory *m = &self->memory;
+	unsigned int hole = m->pages / 2, last = m->pages - 1;
+	unsigned long before = mlocked();
+	size_t length = bytes(m->pages);
+
+	ASSERT_EQ(0, madvise(m->at + bytes(hole), bytes(1), MADV_DONTNEED));
+	ASSERT_EQ(0, mlock2(m->at, length, MLOCK_ONFAULT));
+	EXPECT_FALSE(kernel_flags(m->at) & FOLIO_MLOCKED);
+	EXPECT_FALSE(kernel_flags(m->at + bytes(last)) & FOLIO_MLOCKED);
+	EXPECT_EQ(before, mlocked());
+	ASSERT_TRUE(reclaim_all());
+	EXPECT_TRUE(all_present(m->at, hole));
+	EXPECT_TRUE(all_present(m->at + bytes(hole + 1), last - hole));
+	EXPECT_EQ(-1, foreign_page(m->at, 0, hole));
+	EXPECT_EQ(-1, foreign_page(m->at + bytes(hole + 1), hole + 1, last - hole));
+	DID(last, "pages locked in place");
+	ASSERT_EQ(0, munlock(m->at, length));
+	EXPECT_FALSE(kernel_flags(m->at) & FOLIO_MLOCKED);
+	EXPECT_EQ(before, mlocked());
+}
+
 FIXTURE(mlock_twice)
 {
 	struct memory memory;
@@ -215,24 +262,6 @@ FIXTURE_TEARDOWN(mlock_twice)
 		munmap(self->other, length);
 	memory_free(&self->memory);
 	reclaim_end();
-}
-
-/*
- * The locked memory of the machine in KiB. A write to stat_refresh first updates
- * the total with the counts of each CPU.
- */
-static unsigned long mlocked(void)
-{
-	char line[128];
-	unsigned long kib = 0;
-	FILE *f = fopen("/proc/meminfo", "r");
-
-	write_text("/proc/sys/vm/stat_refresh", "1");
-	while (f && fgets(line, sizeof(line), f))
-		sscanf(line, "Mlocked: %lu", &kib);
-	if (f)
-		fclose(f);
-	return kib;
 }
 
 /*

@@ -15,10 +15,8 @@
 #include <time.h>
 
 #include "folio_owner.h"
+#include "folio_pmd.h"
 #include "folio_state.h"
-
-/* Larger huge pages (512M with 64K pages) do not fit into a small machine. */
-#define LARGEST (64UL << 20)
 
 /* A test gives up after this many seconds of CPU time without a scan. */
 #define PATIENCE 30

@@ -95,12 +95,10 @@ FIXTURE_SETUP(folio_numa)
 		order = 0;
 		folios = cont_ptes();
 	} else if (variant->order == PMD) {
-		size_t size = read_pmd_pagesize();
-
 		self->watched.memory.fd = -1;
-		if (!size || size > LARGEST)
-			SKIP(return, "no huge pages that fit into this machine");
-		order = order_of(size / psize());
+		if (!pmd_pages())
+			SKIP(return, NO_HUGE_PAGES);
+		order = order_of(pmd_pages());
 		folios = 1;
 	}
 	why = watched_setup(&self->watched, variant->kind, order, folios);
@@ -523,6 +521,45 @@ TEST_F_TIMEOUT(folio_numa, mbind_beside_pin, 60)
 	EXPECT_EQ(-1, page_elsewhere(m, size, m->pages - size, w->here));
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 	close(fd);
+}
+
+/*
+ * mbind() with MPOL_MF_STRICT alone moves nothing. It returns -EIO if a page is
+ * on another node, and 0 if all pages are on the right one.
+ */
+TEST_F(folio_numa, mbind_strict)
+{
+	struct watched *w = &self->watched;
+	struct memory *m = &w->memory;
+
+	EXPECT_EQ(-EIO, bind_to(m->at, m->pages, 1UL << w->here, MPOL_MF_STRICT));
+	EXPECT_EQ(-1, page_elsewhere(m, 0, m->pages, w->there));
+	EXPECT_EQ(0, bind_to(m->at, m->pages, 1UL << w->there, MPOL_MF_STRICT));
+	DID(m->pages, "pages on the other node");
+}
+
+/*
+ * The process dropped one page of each folio, so two runs of entries map the
+ * folio. mbind() moves all pages that are left, and reports no failure: it must
+ * not count a folio as unmovable when it meets the second run.
+ */
+TEST_F_TIMEOUT(folio_numa, mbind_beside_hole, 60)
+{
+	struct watched *w = &self->watched;
+	struct memory *m = &w->memory;
+	unsigned int half = half_of(m), moved = 0;
+
+	for (unsigned int i = half; i < m->pages; i += 2 * half)
+		ASSERT_EQ(0, madvise(m->at + bytes(i), bytes(1), MADV_DONTNEED));
+	EXPECT_EQ(0, bind_to(m->at, m->pages, 1UL << w->here, MPOL_MF_MOVE | MPOL_MF_STRICT));
+	for (unsigned int i = 0; i < m->pages; i += half) {
+		unsigned int hole = i / half % 2, left = half - hole;
+
+		EXPECT_EQ(-1, page_elsewhere(m, i + hole, left, w->here));
+		EXPECT_EQ(-1, foreign_page(m->at + bytes(i + hole), i + hole, left));
+		moved += left;
+	}
+	DID(moved, "pages moved beside holes");
 }
 
 TEST_HARNESS_MAIN

@@ -319,4 +319,87 @@ TEST_F(folio_permission, idle_beside_none)
 		EXPECT_TRUE(page_is(other + bytes(page), pattern(page)));
 }
 
+FIXTURE(never_written)
+{
+	char *at;
+	int fd;
+};
+
+FIXTURE_VARIANT(never_written)
+{
+	bool file;
+};
+
+/* Anonymous memory: each page is the zero page. */
+FIXTURE_VARIANT_ADD(never_written, anon)
+{
+	.file = false,
+};
+
+/* A private mapping of a memory file: each page is in the page cache. */
+FIXTURE_VARIANT_ADD(never_written, file)
+{
+	.file = true,
+};
+
+FIXTURE_SETUP(never_written)
+{
+	int flags = MAP_PRIVATE | (variant->file ? 0 : MAP_ANONYMOUS);
+	unsigned int pages = cont_ptes();
+	const char *why = folio_settings(0);
+
+	self->at = MAP_FAILED;
+	self->fd = -1;
+	if (why)
+		SKIP(return, "%s", why);
+	if (variant->file) {
+		self->fd = memory_file(SHMEM, pages);
+		ASSERT_LE(0, self->fd);
+	}
+	self->at = mmap(NULL, bytes(pages), PROT_READ | PROT_WRITE, flags, self->fd, 0);
+	ASSERT_NE(MAP_FAILED, self->at);
+}
+
+FIXTURE_TEARDOWN(never_written)
+{
+	if (self->at != MAP_FAILED)
+		munmap(self->at, bytes(cont_ptes()));
+	if (self->fd >= 0)
+		close(self->fd);
+}
+
+/*
+ * The process has only read private memory, so the frames are not its own.
+ * mprotect() takes the right to write and gives it back. Each write must copy
+ * its page nevertheless: the other pages and the file stay zero.
+ */
+TEST_F(never_written, mprotect)
+{
+	unsigned int pages = cont_ptes(), copies = 0;
+	char *at = self->at, *content = malloc(bytes(1));
+
+	ASSERT_NE(NULL, content);
+	for (unsigned int page = 0; page < pages; page++)
+		read_byte(at + bytes(page));
+	ASSERT_EQ(0, mprotect(at, bytes(pages), PROT_READ));
+	ASSERT_EQ(0, mprotect(at, bytes(pages), PROT_READ | PROT_WRITE));
+	for (unsigned int page = 0; page < pages; page++) {
+		unsigned long before = pfn_of(at + bytes(page));
+
+		EXPECT_TRUE(page_is(at + bytes(page), 0));
+		memset(at + bytes(page), pattern(page), bytes(1));
+		copies += pfn_of(at + bytes(page)) != before;
+	}
+	EXPECT_EQ(pages, copies);
+	for (unsigned int page = 0; page < pages; page++) {
+		EXPECT_TRUE(page_is(at + bytes(page), pattern(page)));
+		if (!variant->file)
+			continue;
+		ASSERT_EQ(psize(), pread(self->fd, content, psize(), bytes(page)));
+		EXPECT_TRUE(page_is(content, 0));
+	}
+	DID(copies, "pages copied");
+	free(content);
+}
+
 TEST_HARNESS_MAIN

@@ -83,4 +83,41 @@ TEST_F(folio_ring, each_request)
 	munmap(requests, length);
 }
 
+/*
+ * The process maps the requests so often that the mappings, one beside the
+ * other, fill a page table. Each page of each mapping is there, also the page
+ * in the last entry of a table: the kernel maps pages in batches, and each batch
+ * ends there.
+ */
+TEST_F(folio_ring, over_table_end)
+{
+	unsigned int length = self->requests * sizeof(struct io_uring_sqe), ends = 0;
+	unsigned int missing = 0, pages = length / psize(), entries = psize() / sizeof(long);
+	unsigned int maps = 2 * entries / pages + 2;
+	char **at = calloc(maps, sizeof(*at));
+
+	ASSERT_NE(NULL, at);
+	for (unsigned int map = 0; map < maps; map++) {
+		at[map] = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, self->fd,
+			       IORING_OFF_SQES);
+		ASSERT_NE(MAP_FAILED, at[map]);
+		for (unsigned int page = 0; page < pages; page++) {
+			char *here = at[map] + bytes(page);
+
+			ends += (unsigned long)here / psize() % entries == entries - 1;
+			missing += try_access(here, false) != 0;
+			if (missing)
+				continue;
+			if (!map)
+				*here = pattern(page);
+			EXPECT_EQ((char)pattern(page), *here);
+		}
+	}
+	EXPECT_EQ(0, missing);
+	for (unsigned int map = 0; map < maps; map++)
+		munmap(at[map], length);
+	free(at);
+	DID(ends, "pages in the last entry of a page table");
+}
+
 TEST_HARNESS_MAIN

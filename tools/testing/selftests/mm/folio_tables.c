@@ -21,6 +21,11 @@
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_tables
  */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <time.h>
+
 #include "folio_state.h"
 
 #define FOLIOS 2
@@ -29,6 +34,9 @@
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #define MADV_GUARD_REMOVE 103
+#endif
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
 #endif
 
 FIXTURE(folio_tables)
@@ -234,6 +242,128 @@ TEST_F(folio_tables, dontneed_of_table)
 	DID(2, "tables of pages dropped");
 }
 
+/* A number of kB in /proc/self/status, or -1 if there is no such line. */
+static long status_kib(const char *name)
+{
+	FILE *file = fopen("/proc/self/status", "r");
+	size_t length = strlen(name);
+	char line[128];
+	long kib = -1;
+
+	while (file && kib < 0 && fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, length) && line[length] == ':')
+			kib = atol(line + length + 1);
+	if (file)
+		fclose(file);
+	return kib;
+}
+
+/*
+ * A thread that writes to the first pages of a table until it must stop. When it
+ * wakes up, the kernel stops to drop pages of the table, and lets it run.
+ */
+#define TOUCHED 16
+
+static struct {
+	char *at;
+	atomic_bool stop;
+	unsigned long rounds;
+} toucher;
+
+static void *touch(void *unused)
+{
+	struct sched_param first = { .sched_priority = 1 };
+
+	pthread_setschedparam(pthread_self(), SCHED_FIFO, &first);
+	for (; !atomic_load(&toucher.stop); toucher.rounds++) {
+		for (unsigned int page = 0; page < TOUCHED; page++)
+			toucher.at[bytes(page)] = 1;
+		usleep(100);
+	}
+	return unused;
+}
+
+/*
+ * A thread reads all that a page table maps, and drops it by MADV_DONTNEED, for
+ * five seconds. Another thread writes to the first pages meanwhile, also while
+ * the kernel drops the others. The kernel must not free a table that has entries
+ * again: their pages would be lost to the machine, and still count as memory of
+ * the process.
+ */
+TEST_F_TIMEOUT(folio_tables, dontneed_beside_faults, 60)
+{
+	size_t table = (size_t)psize() * psize() / sizeof(long);
+	unsigned long dropped = 0;
+	time_t end = time(NULL) + 5;
+	pthread_t thread;
+	char *room, *at;
+	long before;
+
+	if (variant->shared)
+		SKIP(return, "needs anonymous memory");
+	if (table > 64 << 20)
+		SKIP(return, "a page table maps more than 64 MiB");
+	room = mmap(NULL, 3 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, room);
+	at = map_aligned(room, table, 0);
+	ASSERT_NE(MAP_FAILED, at);
+	ASSERT_EQ(NULL, folio_settings(0));
+	before = status_kib("RssAnon");
+	ASSERT_LT(0, before);
+	toucher.at = at;
+	ASSERT_EQ(0, pthread_create(&thread, NULL, touch, NULL));
+	for (; time(NULL) < end; dropped++) {
+		ASSERT_EQ(0, madvise(at, table, MADV_POPULATE_READ));
+		ASSERT_EQ(0, madvise(at, table, MADV_DONTNEED));
+	}
+	atomic_store(&toucher.stop, true);
+	pthread_join(thread, NULL);
+	ASSERT_EQ(0, madvise(at, table, MADV_DONTNEED));
+	/* The other thread has a stack, and the kernel counts in batches. */
+	EXPECT_GT(before + (4 * bytes(TOUCHED) >> 10), status_kib("RssAnon"));
+	munmap(room, 3 * table);
+	DID(dropped, "times all pages of a table dropped");
+	DID(toucher.rounds, "rounds of the other thread");
+}
+
+/*
+ * MADV_DONTNEED of the single pages of many tables, more than the kernel frees
+ * at once. So it frees pages in between, and looks again whether such a table is
+ * empty. Afterwards all tables are gone, or none is. All pages are zero and can
+ * be written to.
+ */
+TEST_F(folio_tables, dontneed_of_many_tables)
+{
+	size_t table = (size_t)psize() * psize() / sizeof(long), length = 24 * table;
+	long filled, left, lost;
+	char *room, *at;
+
+	if (variant->shared || length > 64UL << 20)
+		SKIP(return, "needs anonymous memory, and small tables");
+	room = mmap(NULL, length + table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0);
+	ASSERT_NE(MAP_FAILED, room);
+	ASSERT_EQ(0, madvise(room, length + table, MADV_NOHUGEPAGE));
+	at = (char *)(((unsigned long)room + table - 1) & -table);
+	left = status_kib("VmPTE");
+	for (size_t page = 0; page < length; page += psize())
+		at[page] = 1;
+	filled = status_kib("VmPTE");
+	ASSERT_LE(24 * (psize() >> 10), filled - left);
+	ASSERT_EQ(0, madvise(at, length, MADV_DONTNEED));
+	lost = filled - status_kib("VmPTE");
+	if (lost)
+		EXPECT_LE(24 * (psize() >> 10), lost);
+	for (size_t page = 0; page < length; page += psize()) {
+		ASSERT_EQ(0, at[page]) {
+			TH_LOG("page %zu", page / psize());
+		}
+		at[page] = 2;
+	}
+	munmap(room, length + table);
+	DID(filled, "kB of tables");
+}
+
 /*
  * One call of mremap() moves both folios by half a table, into one page table.
  * Another call moves them back. They stay whole folios, and each page keeps its
@@ -292,6 +422,40 @@ TEST_F(folio_tables, mremap_of_tables)
 		moved++;
 	}
 	DID(moved, "moves of tables");
+}
+
+/*
+ * mremap() moves memory that begins in the middle of a page table, and nothing
+ * else is in the table. The kernel moves all that the table maps, so it begins
+ * at the table's start, for both places. The pages at the ends and beside the
+ * end of the table keep their content, and nothing is left at the old place.
+ */
+TEST_F(folio_tables, mremap_from_middle_of_table)
+{
+	size_t table = (size_t)psize() * psize() / sizeof(long), length = table + table / 2;
+	size_t used[] = { 0, table / 2 - psize(), table / 2, length - psize() };
+	char *room, *from, *to;
+
+	if (variant->shared)
+		SKIP(return, "needs anonymous memory");
+	room = mmap(NULL, 6 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, room);
+	from = (char *)(((unsigned long)room + table - 1) & -table) + table / 2;
+	to = from + 2 * table;
+	munmap(room, 6 * table);
+	ASSERT_EQ(from, mmap(from, length, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
+	for (unsigned int i = 0; i < ARRAY_SIZE(used); i++)
+		memset(from + used[i], pattern(i), bytes(1));
+	ASSERT_EQ(to, mremap(from, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to));
+	for (unsigned int i = 0; i < ARRAY_SIZE(used); i++) {
+		EXPECT_TRUE(page_is(to + used[i], pattern(i))) {
+			TH_LOG("page %u", i);
+		}
+		EXPECT_EQ(SIGSEGV, try_access(from + used[i], false));
+	}
+	munmap(to, length);
+	DID(ARRAY_SIZE(used), "pages moved");
 }
 
 /*

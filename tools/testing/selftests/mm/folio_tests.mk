@@ -27,6 +27,7 @@ TEST_GEN_PROGS += folio_race
 TEST_GEN_PROGS += folio_reuse
 TEST_GEN_PROGS += folio_reuse_race
 TEST_GEN_PROGS += folio_ring
+TEST_GEN_PROGS += folio_swap
 TEST_GEN_PROGS += folio_tables
 TEST_GEN_PROGS += folio_uffd
 TEST_GEN_PROGS += folio_unshare
@@ -34,12 +35,15 @@ TEST_GEN_PROGS += folio_walk
 TEST_GEN_PROGS += fork_wiped
 TEST_GEN_PROGS += hugetlb_block
 TEST_GEN_PROGS += hugetlb_fork
+TEST_GEN_PROGS += hugetlb_private
 TEST_GEN_PROGS += hugetlb_scan
 TEST_GEN_PROGS += hugetlb_sparse
 TEST_GEN_PROGS += linear_map_alias
+TEST_GEN_PROGS += page_poison
 TEST_GEN_PROGS += pmd_change
 TEST_GEN_PROGS += pmd_split
 TEST_GEN_PROGS += scan_protect
+TEST_GEN_PROGS += shmem_swap
 TEST_GEN_PROGS += tlb_stale
 TEST_GEN_PROGS += uffd_discard
 TEST_GEN_PROGS += uffd_guard
@@ -52,7 +56,7 @@ TEST_GEN_PROGS += uffd_remove
 TEST_GEN_PROGS += uffd_rwp
 TEST_GEN_PROGS += uffd_zeropage
 
-LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_listen.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_shared.h $(selfdir)/mm/folio_state.h $(selfdir)/mm/folio_util.h $(wildcard $(selfdir)/mm/folio_walk*.h) $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h
+LOCAL_HDRS += $(selfdir)/mm/folio_clear.h $(selfdir)/mm/folio_did.h $(selfdir)/mm/folio_known.h $(selfdir)/mm/folio_listen.h $(selfdir)/mm/folio_nodes.h $(selfdir)/mm/folio_owner.h $(selfdir)/mm/folio_pmd.h $(selfdir)/mm/folio_shared.h $(selfdir)/mm/folio_state.h $(selfdir)/mm/folio_util.h $(wildcard $(selfdir)/mm/folio_walk*.h) $(selfdir)/mm/hugetlb_pool.h $(selfdir)/mm/hugetlb_tables.h
 CFLAGS += -I$(top_srcdir)/tools/testing/selftests
 
 # linear_map_alias has to know this, and only the kernel's source can tell it.

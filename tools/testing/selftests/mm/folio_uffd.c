@@ -168,6 +168,29 @@ TEST_F_TIMEOUT(folio_uffd, unprotect_whole, 120)
 }
 
 /*
+ * All pages are protected, and then unprotected. The kernel gives back the right
+ * to write to a private mapping in the same call, because all pages belong to
+ * this process alone. So no write costs a fault.
+ */
+TEST_F(folio_uffd, unprotect_gives_write_back)
+{
+	struct memory *m = &self->memory;
+	long before;
+
+	if (variant->kind != ANON)
+		SKIP(return, "needs private memory");
+	ASSERT_EQ(0, protect(self->uffd, m->at, m->pages, true));
+	ASSERT_EQ(0, protect(self->uffd, m->at, m->pages, false));
+	faults_begin(&before);
+	for (unsigned int page = 0; page < m->pages; page++)
+		m->at[bytes(page)] = 0x77;
+	EXPECT_EQ(0, faults() - before);
+	for (unsigned int page = 0; page < m->pages; page++)
+		EXPECT_EQ(0x77, m->at[bytes(page)]);
+	DID(m->pages, "writes");
+}
+
+/*
  * [contpte 198] [bug B26] Two folios are swapped out and read back: in the
  * first round one page is protected, in the second round all pages but one are
  * protected. Each page stays protected or unprotected, in swap and after the

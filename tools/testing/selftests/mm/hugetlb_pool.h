@@ -13,12 +13,14 @@
 
 /*
  * The pool of one size. @used: the number of pages that were in use or reserved
- * at first. @before: the number of pages in the pool at first.
+ * at first. @before: the number of pages in the pool at first. @beyond: by how
+ * many pages the pool could grow at first if a process needs them.
  */
 struct hugetlb_pool {
 	char folder[128];
 	unsigned long used;
 	unsigned long before;
+	unsigned long beyond;
 };
 
 static inline int hugetlb_by_size(const void *one, const void *other)
@@ -51,21 +53,34 @@ static inline unsigned long hugetlb_pool_count(const struct hugetlb_pool *pool, 
 	return read_num(path);
 }
 
+static inline void hugetlb_pool_set(const struct hugetlb_pool *pool, const char *name,
+				    unsigned long value)
+{
+	char path[160];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", pool->folder, name);
+	f = fopen(path, "w");
+	if (f) {
+		fprintf(f, "%lu", value);
+		fclose(f);
+	}
+}
+
 /*
  * Ask for a pool of @pages pages. The pool may stay smaller: some kernels
  * cannot make gigantic pages.
  */
 static inline void hugetlb_pool_resize(const struct hugetlb_pool *pool, unsigned long pages)
 {
-	char path[160];
-	FILE *f;
+	hugetlb_pool_set(pool, "nr_hugepages", pages);
+}
 
-	snprintf(path, sizeof(path), "%s/nr_hugepages", pool->folder);
-	f = fopen(path, "w");
-	if (f) {
-		fprintf(f, "%lu", pages);
-		fclose(f);
-	}
+/* How many pages a mapping without a reservation can get. */
+static inline long hugetlb_pool_left(const struct hugetlb_pool *pool)
+{
+	return hugetlb_pool_count(pool, "free_hugepages") -
+	       hugetlb_pool_count(pool, "resv_hugepages");
 }
 
 /**
@@ -86,6 +101,7 @@ static inline const char *hugetlb_pool_have(struct hugetlb_pool *pool, size_t si
 		return "no hugetlb pages of this size, or not root";
 	}
 	pool->before = hugetlb_pool_count(pool, "nr_hugepages");
+	pool->beyond = hugetlb_pool_count(pool, "nr_overcommit_hugepages");
 	pool->used = pool->before - hugetlb_pool_count(pool, "free_hugepages") +
 		     hugetlb_pool_count(pool, "resv_hugepages");
 	hugetlb_pool_resize(pool, pool->used + pages);
@@ -94,11 +110,33 @@ static inline const char *hugetlb_pool_have(struct hugetlb_pool *pool, size_t si
 	return NULL;
 }
 
-/* Restore the size of the pool, if hugetlb_pool_have() found one. */
+/**
+ * hugetlb_pool_have_just() - provide unused pages, and no page beyond them
+ * @pool: is filled in, for hugetlb_pool_restore()
+ * @size: the size of a page, in bytes
+ * @pages: how many unused pages the pool must have
+ *
+ * Return: NULL, or the reason why there is no such pool
+ */
+static inline const char *hugetlb_pool_have_just(struct hugetlb_pool *pool, size_t size,
+						 unsigned long pages)
+{
+	const char *why = hugetlb_pool_have(pool, size, pages);
+
+	if (why)
+		return why;
+	hugetlb_pool_set(pool, "nr_overcommit_hugepages", 0);
+	return hugetlb_pool_left(pool) == (long)pages ? NULL : "another process uses the pool";
+}
+
+/* Restore the pool, if hugetlb_pool_have() found one. */
 static inline void hugetlb_pool_restore(const struct hugetlb_pool *pool)
 {
-	if (pool->folder[0])
-		hugetlb_pool_resize(pool, pool->before);
+	if (!pool->folder[0])
+		return;
+	hugetlb_pool_resize(pool, pool->before);
+	if (pool->beyond)
+		hugetlb_pool_set(pool, "nr_overcommit_hugepages", pool->beyond);
 }
 
 #endif /* HUGETLB_POOL_H */

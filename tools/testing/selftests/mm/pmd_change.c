@@ -17,10 +17,8 @@
 
 #include "folio_listen.h"
 #include "folio_owner.h"
+#include "folio_pmd.h"
 #include "folio_state.h"
-
-/* Larger huge pages (512M with 64K pages) do not fit into a small machine. */
-#define LARGEST (64UL << 20)
 
 FIXTURE(pmd_change)
 {
@@ -30,18 +28,9 @@ FIXTURE(pmd_change)
 
 FIXTURE_SETUP(pmd_change)
 {
-	size_t size = read_pmd_pagesize();
-	const char *why;
-	int order;
+	const char *why = huge_page_map(&self->memory);
 
-	self->memory.fd = -1;
 	self->uffd = -1;
-	if (!size || size > LARGEST)
-		SKIP(return, "no huge pages that fit into this machine");
-	order = order_of(size / psize());
-	why = folio_settings(order);
-	if (!why)
-		why = memory_map(&self->memory, ANON, order, 1);
 	if (why)
 		SKIP(return, "%s", why);
 	/* khugepaged must not rebuild the huge page. */
@@ -83,6 +72,37 @@ TEST_F(pmd_change, mremap)
 	for (unsigned int page = 0; page < m->pages; page++)
 		ASSERT_EQ(0, try_access(to + bytes(page), true));
 	DID(1, "huge pages moved");
+}
+
+/*
+ * mprotect() takes the right to write from the huge page, then all rights, and
+ * gives them back. Each page refuses what it must refuse. No other process maps
+ * the huge page, so no write at the end costs a fault. One PMD still maps it.
+ */
+TEST_F(pmd_change, mprotect)
+{
+	struct memory *m = &self->memory;
+	size_t length = bytes(m->pages);
+	unsigned int refused = 0;
+	long before;
+
+	ASSERT_EQ(0, mprotect(m->at, length, PROT_READ));
+	for (unsigned int page = 0; page < m->pages; page++)
+		refused += try_access(m->at + bytes(page), true) == SIGSEGV;
+	EXPECT_EQ(m->pages, refused);
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+	ASSERT_EQ(0, mprotect(m->at, length, PROT_NONE));
+	for (unsigned int page = 0; page < m->pages; page++)
+		refused += try_access(m->at + bytes(page), false) == SIGSEGV;
+	EXPECT_EQ(2 * m->pages, refused);
+	ASSERT_EQ(0, mprotect(m->at, length, PROT_READ | PROT_WRITE));
+	faults_begin(&before);
+	for (unsigned int page = 0; page < m->pages; page++)
+		m->at[bytes(page)] = pattern(page);
+	EXPECT_EQ(0, faults() - before);
+	EXPECT_EQ(m->pages, smaps_pages(m->at, "AnonHugePages"));
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
+	DID(refused, "accesses refused");
 }
 
 /*
@@ -189,12 +209,13 @@ TEST_F(pmd_change, mapped_in_part)
 			EXPECT_EQ(-1, foreign_page(m->at + bytes(half), half, half));
 			break;
 		}
-		/* A new huge page for the second round. */
-		folio_settings(m->order);
-		for (unsigned int page = 0; page < m->pages; page++)
-			memset(m->at + bytes(page), pattern(page), bytes(1));
+		/*
+		 * A new mapping has no page table, so a fault makes a new huge
+		 * page for the second round.
+		 */
+		memory_free(m);
+		ASSERT_EQ(NULL, huge_page_map(m));
 		folio_settings(0);
-		ASSERT_TRUE(is_folio(m, 0));
 	}
 	DID(half, "pages dropped");
 }
@@ -212,6 +233,30 @@ TEST_F(pmd_change, split)
 	EXPECT_EQ(splits + 1, folio_statistic(m->pages, "split"));
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 	DID(1, "splits");
+}
+
+/*
+ * The second half of the huge page is zeros when the kernel splits it. Each page
+ * of zeros becomes the zero page, so the process uses half as much memory. All
+ * pages keep their content, and a write to a page of zeros changes this page
+ * alone.
+ */
+TEST_F(pmd_change, split_of_zeros)
+{
+	struct memory *m = &self->memory;
+	unsigned int half = m->pages / 2;
+
+	memset(m->at + bytes(half), 0, bytes(half));
+	ASSERT_EQ(m->pages, smaps_pages(m->at, "Rss"));
+	if (!split_folios(m))
+		SKIP(return, "no debugfs, or the kernel cannot split this folio");
+	EXPECT_EQ(half, smaps_pages(m->at, "Rss"));
+	DID(m->pages - smaps_pages(m->at, "Rss"), "pages of zeros freed");
+	for (unsigned int page = half; page < m->pages; page++) {
+		EXPECT_TRUE(page_is(m->at + bytes(page), 0));
+		memset(m->at + bytes(page), pattern(page), bytes(1));
+	}
+	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
 TEST_HARNESS_MAIN

@@ -19,10 +19,8 @@
 
 #include "folio_listen.h"
 #include "folio_owner.h"
+#include "folio_pmd.h"
 #include "folio_state.h"
-
-/* Larger huge pages (512M with 64K pages) do not fit into a small machine. */
-#define LARGEST (64UL << 20)
 
 FIXTURE(pmd_split)
 {
@@ -32,17 +30,8 @@ FIXTURE(pmd_split)
 
 FIXTURE_SETUP(pmd_split)
 {
-	size_t size = read_pmd_pagesize();
-	const char *why;
-	int order;
+	const char *why = huge_page_map(&self->memory);
 
-	self->memory.fd = -1;
-	if (!size || size > LARGEST)
-		SKIP(return, "no huge pages that fit into this machine");
-	order = order_of(size / psize());
-	why = folio_settings(order);
-	if (!why)
-		why = memory_map(&self->memory, ANON, order, 1);
 	if (why)
 		SKIP(return, "%s", why);
 	/* khugepaged must not rebuild the huge page. */
@@ -475,12 +464,11 @@ FIXTURE_VARIANT_ADD(fresh_folio, pmd)
 
 FIXTURE_SETUP(fresh_folio)
 {
-	size_t size = read_pmd_pagesize();
 	const char *why;
 
-	self->pages = variant->shift == PMD ? size / psize() : cont_ptes() << variant->shift;
-	if (!size || bytes(self->pages) > LARGEST)
-		SKIP(return, "no huge pages that fit into this machine");
+	self->pages = variant->shift == PMD ? pmd_pages() : cont_ptes() << variant->shift;
+	if (!self->pages)
+		SKIP(return, NO_HUGE_PAGES);
 	why = folio_settings(order_of(self->pages));
 	if (why)
 		SKIP(return, "%s", why);

@@ -8,7 +8,8 @@
  * Once the call has returned, they must see the new content, or get the signal
  * that belongs to the new permission. Each call changes one page of a folded
  * block, at each place in the block. Calls on hugetlb pages and on huge pages
- * change the whole block.
+ * change the whole block. Calls on folios that are too small for a block change
+ * the whole folio.
  *
  *	this thread	seq 2n + 1, call, write to the page, seq 2n + 2
  *	other threads	read seq, access a page, read seq
@@ -18,7 +19,8 @@
  *
  * Does not prove: anything of a stale translation that a TLB has dropped by
  * chance. An emulated TLB ignores the contiguous bit and the level of an
- * invalidation (`make tlb` does not).
+ * invalidation (`make tlb` does not). It also drops all translations if the
+ * kernel invalidates a range that is long, or if it has few translations.
  * The kernel unfolds a block before it changes one page, and the invalidation
  * for this hides a missing one for the page. The test notices if both are
  * missing.
@@ -36,6 +38,8 @@
 #define READERS 3
 /* Rounds over all pages that each thread makes before and after a call. */
 #define ROUNDS 3
+/* QEMU drops all translations for each invalidation if its TLB has fewer than 256 entries. */
+#define FILL 256
 
 static __thread sigjmp_buf stale_caught;
 
@@ -63,6 +67,7 @@ static struct {
 	struct expected page[1024];
 	atomic_uint seq;
 	atomic_bool stop;
+	char *fill;		/* other pages, which keep the TLBs full */
 } stale;
 
 /**
@@ -115,11 +120,26 @@ static bool stale_agrees(const struct expected *saw, const struct expected *want
 	return saw->value == want->value && (!write || saw->write == want->write);
 }
 
+/*
+ * Access other pages. A TLB with one entry for each value of some bits of the
+ * address would drop translations of the memory for some of them: skip these.
+ */
+static void stale_fill(void)
+{
+	for (unsigned int page = 0; page < FILL; page++) {
+		char *at = stale.fill + bytes(page);
+
+		if (((unsigned long)at - (unsigned long)stale.at) / psize() % FILL >= stale.pages)
+			read_byte(at);
+	}
+}
+
 static void *stale_read(void *argument)
 {
 	struct reader *r = argument;
 
 	while (!atomic_load(&stale.stop)) {
+		stale_fill();
 		for (unsigned int page = 0; page < stale.pages; page++) {
 			unsigned int seq = atomic_load(&stale.seq);
 			bool write = stale.writes;
@@ -148,8 +168,9 @@ static void *stale_read(void *argument)
  * struct run - the threads of a case, and its memory
  * @reader: the threads
  * @readers: how many there are
- * @memory: one block
+ * @memory: as many pages as a block has
  * @kind: its kind
+ * @order: the order of its folios
  * @huge: whether it is a hugetlb page
  * @folds: how often the block was folded before a call
  * @uffd: the descriptor of userfaultfd, or -1
@@ -159,6 +180,7 @@ struct run {
 	int readers;
 	struct memory memory;
 	enum memory_kind kind;
+	int order;
 	bool huge;
 	unsigned long folds;
 	int uffd;
@@ -175,6 +197,7 @@ FIXTURE_VARIANT(tlb_stale)
 {
 	enum memory_kind kind;
 	bool huge;	/* hugetlb pages of the size of a block */
+	bool small;	/* folios of four pages; a call changes a whole folio */
 };
 
 FIXTURE_VARIANT_ADD(tlb_stale, anon)
@@ -193,10 +216,23 @@ FIXTURE_VARIANT_ADD(tlb_stale, hugetlb)
 	.huge = true,
 };
 
+FIXTURE_VARIANT_ADD(tlb_stale, anon_small)
+{
+	.kind = ANON,
+	.small = true,
+};
+
+FIXTURE_VARIANT_ADD(tlb_stale, shmem_small)
+{
+	.kind = SHMEM,
+	.small = true,
+};
+
 FIXTURE_SETUP(tlb_stale)
 {
+	int order = variant->small ? 2 : order_of(cont_ptes());
 	struct sigaction action = { .sa_handler = stale_signal };
-	const char *why = folio_settings(order_of(cont_ptes()));
+	const char *why = folio_settings(order);
 	int here = sched_getcpu(), cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	cpu_set_t set;
 
@@ -204,6 +240,7 @@ FIXTURE_SETUP(tlb_stale)
 	self->run.uffd = -1;
 	self->run.readers = 0;
 	self->run.kind = variant->kind;
+	self->run.order = order;
 	self->run.huge = variant->huge;
 	if (!why && cpus < 2)
 		why = "needs two CPUs";
@@ -220,6 +257,9 @@ FIXTURE_SETUP(tlb_stale)
 	sched_setaffinity(0, sizeof(set), &set);
 	memset(&stale, 0, sizeof(stale));
 	atomic_store(&stale.seq, 1);
+	stale.fill = mmap(NULL, bytes(FILL), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	ASSERT_NE(MAP_FAILED, stale.fill);
 	for (int cpu = 0; cpu < cpus && self->run.readers < READERS; cpu++) {
 		struct reader *r = &self->run.reader[self->run.readers];
 
@@ -241,6 +281,8 @@ FIXTURE_TEARDOWN(tlb_stale)
 		pthread_join(self->run.reader[i].thread, NULL);
 	if (self->run.uffd >= 0)
 		close(self->run.uffd);
+	if (self->run.readers)
+		munmap(stale.fill, bytes(FILL));
 	memory_free(&self->run.memory);
 	if (self->pooled)
 		hugetlb_pool_restore(&self->pool);
@@ -272,7 +314,7 @@ static const char *stale_begin(struct run *run, bool writes)
 		run->memory.at = run->memory.room;
 		why = run->memory.room == MAP_FAILED ? "no hugetlb page" : NULL;
 	} else {
-		why = memory_map(&run->memory, run->kind, order_of(n), 1);
+		why = memory_map(&run->memory, run->kind, run->order, n >> run->order);
 	}
 	if (why)
 		return why;
@@ -421,6 +463,7 @@ static const struct call {
 	bool writes;
 	bool anon_only;
 	bool no_huge;
+	bool one_page;
 } calls[] = {
 	{ "munmap() and mmap()", stale_again, AFTER_ZERO, .no_huge = true },
 	{ "munmap()", stale_unmap, AFTER_NOTHING },
@@ -430,9 +473,10 @@ static const struct call {
 	{ "MADV_FREE", stale_free, AFTER_WRITE, .anon_only = true, .no_huge = true },
 	{ "MADV_PAGEOUT", stale_pageout, AFTER_WRITE, .no_huge = true },
 	{ "mremap()", stale_move_away, AFTER_NOTHING },
-	{ "move_pages()", stale_migrate, AFTER_WRITE },
-	{ "split of the folio", stale_split, AFTER_WRITE, .anon_only = true, .no_huge = true },
-	{ "fork() and a write", stale_fork, AFTER_WRITE, .anon_only = true },
+	{ "move_pages()", stale_migrate, AFTER_WRITE, .one_page = true },
+	{ "split of the folio", stale_split, AFTER_WRITE, .anon_only = true, .no_huge = true,
+	  .one_page = true },
+	{ "fork() and a write", stale_fork, AFTER_WRITE, .anon_only = true, .one_page = true },
 	{ "UFFDIO_WRITEPROTECT", stale_uffd, AFTER_BUS, .writes = true },
 };
 
@@ -461,8 +505,47 @@ static void stale_expect(char *at, unsigned int page, enum after after)
 }
 
 /*
- * Each call, at each page of a block. A hugetlb page is changed as a whole. Each
- * time, the threads access all pages at least three times after the call.
+ * Make one call on @nr pages from page @page on, and check what the threads see.
+ * Returns how many accesses were checked, or 0 if the kernel refused the call.
+ */
+static unsigned long stale_try(struct __test_metadata *_metadata, struct run *run,
+			       const struct call *call, unsigned int page, unsigned int nr)
+{
+	const char *why = stale_begin(run, call->writes);
+	unsigned long checked = 0;
+
+	ASSERT_EQ(NULL, why) {
+		TH_LOG("%s: no memory: %s", call->name, why);
+	}
+	if (call->call(run, run->memory.at + bytes(page), bytes(nr))) {
+		stale_wait(run);
+		return 0;
+	}
+	for (unsigned int i = page; i < page + nr; i++)
+		stale_expect(run->memory.at + bytes(i), i, call->after);
+	stale_end(run);
+	for (int i = 0; i < run->readers; i++) {
+		struct reader *r = &run->reader[i];
+
+		EXPECT_EQ(0, r->wrong) {
+			TH_LOG("%s of page %u: %lu times too late", call->name, page, r->wrong);
+			TH_LOG("CPU %d, page %u: value %x, signals %d, %d", r->cpu, r->page,
+			       r->saw.value, r->saw.read, r->saw.write);
+			TH_LOG("expected value %x, signals %d, %d", r->want.value, r->want.read,
+			       r->want.write);
+		}
+		checked += r->checked;
+		r->checked = 0;
+		r->wrong = 0;
+	}
+	return checked;
+}
+
+/*
+ * Each call, at each page of a block. A hugetlb page is changed as a whole, and
+ * so is each folio of four pages. The kernel handles these four pages in one
+ * batch, and must invalidate the translation of each. Each time, the threads
+ * access all pages at least three times after the call.
  */
 TEST_F_TIMEOUT(tlb_stale, each_call, 250)
 {
@@ -472,49 +555,27 @@ TEST_F_TIMEOUT(tlb_stale, each_call, 250)
 
 	for (unsigned int c = 0; c < ARRAY_SIZE(calls); c++) {
 		const struct call *call = &calls[c];
-		unsigned int step = run->huge ? n : 1, refused = 0;
+		unsigned int step = run->huge ? n : variant->small ? 4 : 1, refused = 0;
 
-		if ((call->anon_only && run->kind != ANON) || (call->no_huge && run->huge))
+		if ((call->anon_only && run->kind != ANON) || (call->no_huge && run->huge) ||
+		    (call->one_page && variant->small))
+			continue;
+		if (call->call == stale_pageout && !have_swap())
 			continue;
 		for (unsigned int page = 0; page < n; page += step) {
-			const char *why = stale_begin(run, call->writes);
-			char *at = run->memory.at + bytes(page);
+			unsigned long saw = stale_try(_metadata, run, call, page, step);
 
-			ASSERT_EQ(NULL, why) {
-				TH_LOG("%s: no memory: %s", call->name, why);
-			}
-			if (call->call(run, at, bytes(step))) {
-				refused++;
-				stale_wait(run);
-				continue;
-			}
-			for (unsigned int i = page; i < page + step; i++)
-				stale_expect(run->memory.at + bytes(i), i, call->after);
-			stale_end(run);
-			done++;
-			for (int i = 0; i < run->readers; i++) {
-				struct reader *r = &run->reader[i];
-
-				EXPECT_EQ(0, r->wrong) {
-					TH_LOG("%s of page %u: %lu times too late", call->name,
-					       page, r->wrong);
-					TH_LOG("CPU %d, page %u: value %x, signals %d, %d", r->cpu,
-					       r->page, r->saw.value, r->saw.read, r->saw.write);
-					TH_LOG("expected value %x, signals %d, %d", r->want.value,
-					       r->want.read, r->want.write);
-				}
-				checked += r->checked;
-				r->checked = 0;
-				r->wrong = 0;
-			}
+			refused += !saw;
+			done += !!saw;
+			checked += saw;
 		}
 		EXPECT_EQ(0, refused) {
-			TH_LOG("%s: refused for %u of %u pages", call->name, refused, n / step);
+			TH_LOG("%s: refused %u of %u times", call->name, refused, n / step);
 		}
 	}
 	DID(done, "calls");
 	DID(checked, "accesses after or before a call");
-	if (has_contpte() && !run->huge && perf_tells())
+	if (has_contpte() && !run->huge && !variant->small && perf_tells())
 		DID(run->folds, "folded blocks");
 }
 

@@ -23,11 +23,10 @@
 #include "folio_did.h"
 #include "folio_known.h"
 #include "folio_listen.h"
+#include "folio_pmd.h"
 
 #define PAGES 16
 #define PROTECTED (PAGES / 2)
-/* Larger huge pages (512M with 64K pages) do not fit into a small machine. */
-#define LARGEST (64UL << 20)
 /* The page that stays in memory, as an example. */
 #define EXAMPLE 0
 
@@ -228,7 +227,7 @@ FIXTURE_VARIANT_ADD(moved, huge)
 /* The new place is registered for missing pages, and one page longer than what moves. */
 FIXTURE_SETUP(moved)
 {
-	unsigned int size[] = { 1, cont_ptes(), read_pmd_pagesize() / psize() };
+	unsigned int size[] = { 1, cont_ptes(), pmd_pages() };
 	int order = size[variant->order] ? order_of(size[variant->order]) : 0;
 	struct uffdio_register where = { .mode = UFFDIO_REGISTER_MODE_MISSING };
 	const char *why = folio_settings(order);
@@ -239,8 +238,8 @@ FIXTURE_SETUP(moved)
 	self->uffd = listener(UFFD_FEATURE_SIGBUS | UFFD_FEATURE_MOVE);
 	if (!why && self->uffd < 0)
 		why = "userfaultfd cannot move pages";
-	if (!why && bytes(1U << order) > LARGEST)
-		why = "no huge pages that fit into this machine";
+	if (!why && !size[variant->order])
+		why = NO_HUGE_PAGES;
 	if (!why)
 		why = memory_map(&self->from, ANON, order, order ? 2 : PAGES);
 	if (!why)

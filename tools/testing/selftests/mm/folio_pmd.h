@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Huge pages that one PMD maps. */
+#ifndef FOLIO_PMD_H
+#define FOLIO_PMD_H
+
+#include "folio_util.h"
+
+/* Why a test that needs a huge page is skipped. */
+#define NO_HUGE_PAGES "no huge pages that fit into this machine"
+
+/**
+ * pmd_pages() - how many pages a huge page has
+ *
+ * Return: the number, or 0 if there are no huge pages, or if they are larger
+ * than 64 MiB. With 64K pages they have 512 MiB and do not fit into a small
+ * machine.
+ */
+static inline unsigned int pmd_pages(void)
+{
+	size_t size = read_pmd_pagesize();
+
+	return size > 64UL << 20 ? 0 : size / psize();
+}
+
+/**
+ * huge_page_map() - map one anonymous huge page, with its pattern
+ * @m: filled in; memory_free() frees it, also after an error
+ *
+ * Return: NULL, or why it cannot be done
+ */
+static inline const char *huge_page_map(struct memory *m)
+{
+	unsigned int pages = pmd_pages();
+	const char *why;
+
+	m->fd = -1;
+	if (!pages)
+		return NO_HUGE_PAGES;
+	why = folio_settings(order_of(pages));
+	return why ?: memory_map(m, ANON, order_of(pages), 1);
+}
+
+#endif /* FOLIO_PMD_H */

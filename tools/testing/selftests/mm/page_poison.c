@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One of several single pages is poisoned.
+ *
+ * Proves: an access to the poisoned page raises SIGBUS, in each process that
+ * maps it, and also later. All other pages can be read and written. No process
+ * dies of it that does not access the page.
+ *
+ * How: madvise(MADV_HWPOISON) reports a memory error of the page. The machine
+ * cannot use the bad frame any more, so the cases run only in the virtual
+ * machine.
+ *
+ * Does not prove: what happens to a page of a large folio (folio_move), and to
+ * hugetlb pages.
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=page_poison
+ */
+#include "folio_owner.h"
+#include "folio_state.h"
+
+#define PAGES 8
+
+FIXTURE(page_poison)
+{
+	struct memory memory;
+};
+
+FIXTURE_VARIANT(page_poison)
+{
+	enum memory_kind kind;
+};
+
+FIXTURE_VARIANT_ADD(page_poison, anon)
+{
+	.kind = ANON,
+};
+
+FIXTURE_VARIANT_ADD(page_poison, shmem)
+{
+	.kind = SHMEM,
+};
+
+FIXTURE_SETUP(page_poison)
+{
+	const char *why = folio_settings(0);
+
+	self->memory.fd = -1;
+	if (!why && access("/tests/list", F_OK))
+		why = "runs only in the virtual machine";
+	if (!why)
+		why = memory_map(&self->memory, variant->kind, 0, PAGES);
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(page_poison)
+{
+	memory_free(&self->memory);
+}
+
+/* How many pages raise SIGBUS. All others must have their content, and accept a write. */
+static int bad_pages(const struct memory *m)
+{
+	int bad = 0;
+
+	for (unsigned int page = 0; page < m->pages; page++) {
+		char *at = m->at + bytes(page);
+
+		if (try_access(at, false) == SIGBUS)
+			bad++;
+		else if (!page_is(at, pattern(page)) || try_access(at, true))
+			return -1;
+	}
+	return bad;
+}
+
+static void live_on(int number)
+{
+	(void)number;
+}
+
+/*
+ * Poison a page. The kernel may send SIGBUS to this process at once, since the
+ * process loses data. Returns whether the page is poisoned.
+ */
+static bool poison(char *at)
+{
+	struct sigaction action = { .sa_handler = live_on }, old;
+	int result;
+
+	sigaction(SIGBUS, &action, &old);
+	result = madvise(at, bytes(1), MADV_HWPOISON);
+	sigaction(SIGBUS, &old, NULL);
+	return !result;
+}
+
+/*
+ * A child maps all pages too, and a page is poisoned. Parent and child both get
+ * SIGBUS for this page, twice, and keep all others.
+ */
+TEST_F(page_poison, one_page)
+{
+	struct memory *m = &self->memory;
+	pid_t child;
+	int go[2];
+	char byte;
+
+	ASSERT_EQ(0, pipe(go));
+	child = fork();
+	if (!child) {
+		close(go[1]);
+		if (read(go[0], &byte, 1))
+			_exit(2);
+		_exit(bad_pages(m) != 1 || bad_pages(m) != 1);
+	}
+	if (!poison(m->at + bytes(PAGES / 2))) {
+		close(go[1]);
+		SKIP(return, "CONFIG_MEMORY_FAILURE=n");
+	}
+	EXPECT_EQ(1, bad_pages(m));
+	EXPECT_EQ(1, bad_pages(m));
+	close(go[0]);
+	close(go[1]);
+	EXPECT_EQ(0, child_of(child)) {
+		TH_LOG("status 1: the child saw another number of bad pages than 1");
+	}
+	DID(2, "processes with a bad page");
+}
+
+TEST_HARNESS_MAIN
