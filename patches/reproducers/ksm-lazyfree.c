@@ -11,7 +11,6 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -45,14 +44,14 @@ static void set(const char *path, long value)
 }
 
 /* Returns the page frame of an address, or 0. */
-static uint64_t frame(char *at)
+static unsigned long long frame(char *at)
 {
 	int fd = open("/proc/self/pagemap", O_RDONLY);
-	uint64_t entry = 0;
+	unsigned long long entry = 0;
 
 	if (fd < 0)
 		return 0;
-	if (pread(fd, &entry, 8, (uintptr_t)at / size * 8) != 8 || !(entry >> 63))
+	if (pread(fd, &entry, 8, (unsigned long)at / size * 8) != 8 || !(entry >> 63))
 		entry = 0;
 	close(fd);
 	return entry & ((1ULL << 55) - 1);
@@ -72,7 +71,7 @@ static char *new_page(void)
 }
 
 /* Waits until a page has a page frame. */
-static int wait_for(char *at, uint64_t wanted)
+static int wait_for(char *at, unsigned long long wanted)
 {
 	for (int i = 0; i < 1000; i++) {
 		if (frame(at) == wanted)
@@ -83,7 +82,7 @@ static int wait_for(char *at, uint64_t wanted)
 }
 
 /* The process that never calls MADV_FREE. Its exit code is 0 if its content is there. */
-static int other_process(uint64_t shared, int ready, int go)
+static int other_process(unsigned long long shared, int ready, int go)
 {
 	char *at = new_page(), byte;
 	int lost = 0;
@@ -103,7 +102,7 @@ static int run(void)
 {
 	char *first = new_page(), *second = new_page(), byte;
 	int ready[2], go[2], status = -1;
-	uint64_t shared = 0;
+	unsigned long long shared = 0;
 	pid_t child;
 
 	if (!first || !second || pipe(ready) || pipe(go))
@@ -147,6 +146,7 @@ int main(void)
 	int result;
 
 	size = sysconf(_SC_PAGESIZE);
+	/* One CPU, so that this process can empty the queue of the CPU. */
 	CPU_ZERO(&cpu);
 	CPU_SET(0, &cpu);
 	sched_setaffinity(0, sizeof(cpu), &cpu);
