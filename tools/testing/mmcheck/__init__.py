@@ -12,6 +12,7 @@ study     what takes many runs: matrix, coverage, benchmarks, the patches of kno
 report    what is read afterwards: summaries, the HTML page, KCIDB
 dev       this repository: its checks, its documents, the overlay as a patch series
 verb      what a command is
+container a command in a container
 verbs     the commands: what each does, its module, its variables, --help
 completion  the functions with which bash completes verbs and options
 """

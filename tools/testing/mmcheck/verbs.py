@@ -37,8 +37,11 @@ def overview() -> str:
     lines = ["usage: ./mmcheck VERB [--option VALUE ...] [NAME=VALUE ...], or make VERB [NAME=VALUE ...]", ""]
     for title, verbs in GROUPS.items():
         lines += [title, *(f"  {name:16} {verb.says}" for name, verb in verbs.items())]
-    hint = "./mmcheck VERB --help has the variables and exit statuses of a verb, and an example."
-    return "\n".join([*lines, "", hint])
+    hints = [
+        "./mmcheck VERB --help has the variables and exit statuses of a verb, and an example.",
+        "./mmcheck --container VERB does the same in a container: podman, or docker.",
+    ]
+    return "\n".join([*lines, "", *hints])
 
 
 def parser(name: str) -> argparse.ArgumentParser:
@@ -89,6 +92,16 @@ def chosen(name: str, arguments: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def read(name: str, arguments: Sequence[str]) -> dict[str, str]:
+    """The variables that the arguments of a verb set, among them what follows `--`. Raises UserError like chosen()."""
+    if "--" not in arguments or "COMMAND" not in VERBS[name].variables:
+        return chosen(name, arguments)
+    place = arguments.index("--")
+    words = arguments[place + 1 :]
+    # One word is a line for the shell, as it is.
+    return {"COMMAND": words[0] if len(words) == 1 else shlex.join(words), **chosen(name, arguments[:place])}
+
+
 def run(name: str, environ: Mapping[str, str]) -> int:
     """Import the module of a verb, and run the command; returns the exit status."""
     module, _, function = VERBS[name].module.partition(":")
@@ -104,17 +117,21 @@ def main(arguments: Sequence[str]) -> int:
     if name in ("-h", "--help", "help"):
         print(overview())
         return PASSED
+    box, _, engine = name.partition("=")
+    if box == "--container":
+        name, *rest = rest or [""]
     if name not in VERBS:
-        raise UserError(f"{name}: no such command; see ./mmcheck --help")
+        raise UserError(f"{name or box}: no such command; see ./mmcheck --help")
+    if box == "--container":
+        from . import container
+
+        # The kernel's own kunit.py reads the other arguments of `run`.
+        found = {"DRY_RUN": "1"} if "--dry-run" in rest else {}
+        return container.main(engine, [name, *rest], os.environ | (found if name == "run" else read(name, rest)))
     if name == "run":
         # The kernel's own kunit.py reads these arguments, and --help too.
         from .run import launcher
 
         return launcher.main(arguments)
-    if "--" in rest and "COMMAND" in VERBS[name].variables:
-        place = rest.index("--")
-        rest, given = rest[:place], rest[place + 1 :]
-        # One word is a line for the shell, as it is.
-        os.environ["COMMAND"] = given[0] if len(given) == 1 else shlex.join(given)
-    os.environ.update(chosen(name, rest))
+    os.environ.update(read(name, rest))
     return run(name, os.environ)

@@ -239,26 +239,6 @@ TEST_F(folio_advice, whole_beside_child)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/* Reads a size from a file such as /proc/self/status. Returns pages, or -1. */
-static long file_pages(const char *path, const char *name)
-{
-	char line[128];
-	long value = -1;
-	FILE *f = fopen(path, "r");
-
-	while (f && value < 0 && fgets(line, sizeof(line), f))
-		if (!strncmp(line, name, strlen(name)))
-			sscanf(line + strlen(name), ": %ld", &value);
-	if (f)
-		fclose(f);
-	return value < 0 ? -1 : value * 1024 / psize();
-}
-
-static long status_pages(const char *name)
-{
-	return file_pages("/proc/self/status", name);
-}
-
 /* Memory that the cases reclaim with MADV_PAGEOUT. */
 FIXTURE(reclaimed)
 {
@@ -339,11 +319,11 @@ TEST_F(reclaimed, free_in_swap)
 	out = smaps_pages(m->at, "Swap");
 	ASSERT_LT(0, out);
 	DID(out, "pages in swap");
-	before = file_pages("/proc/meminfo", "SwapFree");
+	before = size_in("/proc/meminfo", "SwapFree");
 	ASSERT_LE(0, before);
 	ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_FREE));
 	EXPECT_EQ(0, smaps_pages(m->at, "Swap"));
-	EXPECT_LT(before + out / 2, file_pages("/proc/meminfo", "SwapFree"));
+	EXPECT_LT(before + out / 2, size_in("/proc/meminfo", "SwapFree"));
 }
 
 /* A range of smaller folios that khugepaged can collapse into a huge page. */

@@ -26,6 +26,7 @@
 #include <linux/udmabuf.h>
 
 #include "folio_clear.h"
+#include "folio_state.h"
 #include "hugetlb_pool.h"
 
 /* Each round allocates this many bytes, or one page if a page is larger. */
@@ -248,22 +249,6 @@ FIXTURE(clear_heap)
 	size_t length;
 };
 
-/* A value of /proc/meminfo in bytes. */
-static size_t memory_of(const char *name)
-{
-	FILE *f = fopen("/proc/meminfo", "r");
-	unsigned long value = 0;
-	char line[128];
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (!strncmp(line, name, strlen(name)))
-			sscanf(line + strlen(name), ": %lu", &value);
-	}
-	if (f)
-		fclose(f);
-	return value << 10;
-}
-
 FIXTURE_SETUP(clear_heap)
 {
 	DIR *folder = opendir("/dev/dma_heap");
@@ -280,8 +265,9 @@ FIXTURE_SETUP(clear_heap)
 	}
 	if (folder)
 		closedir(folder);
-	self->length = memory_of("CmaTotal") / 4 * 3 & -psize();
-	if (self->heap < 0 || !self->length)
+	self->length = self->heap < 0 ? 0 :
+		       bytes(size_in("/proc/meminfo", "CmaTotal") / 4 * 3);
+	if (!self->length)
 		SKIP(return, "no CMA heap: needs CONFIG_DMABUF_HEAPS_CMA, and cma=32M at boot");
 }
 

@@ -238,21 +238,6 @@ TEST_F(folio_collapse, watched_hole)
 	DID(1, "refused collapses");
 }
 
-/* A number of kB in /proc/self/status, in pages; -1 if there is no such line. */
-static long status_pages(const char *name)
-{
-	FILE *f = fopen("/proc/self/status", "r");
-	char line[128];
-	long kib = -1;
-
-	while (f && kib < 0 && fgets(line, sizeof(line), f))
-		if (!strncmp(line, name, strlen(name)))
-			sscanf(line + strlen(name), ": %ld", &kib);
-	if (f)
-		fclose(f);
-	return kib < 0 ? -1 : kib * 1024 / psize();
-}
-
 /*
  * A file is mapped twice. The first collapse makes the huge page of the file.
  * The second mapping then maps each of its pages by an entry. The second

@@ -68,21 +68,13 @@ static bool all_present(const char *at, unsigned int pages)
 }
 
 /*
- * The locked memory of the machine in KiB. A write to stat_refresh first updates
- * the total with the counts of each CPU.
+ * The locked memory of the machine in pages. A write to stat_refresh first
+ * updates the total with the counts of each CPU.
  */
-static unsigned long mlocked(void)
+static long mlocked(void)
 {
-	char line[128];
-	unsigned long kib = 0;
-	FILE *f = fopen("/proc/meminfo", "r");
-
 	write_text("/proc/sys/vm/stat_refresh", "1");
-	while (f && fgets(line, sizeof(line), f))
-		sscanf(line, "Mlocked: %lu", &kib);
-	if (f)
-		fclose(f);
-	return kib;
+	return size_in("/proc/meminfo", "Mlocked");
 }
 
 FIXTURE(folio_mlock)
@@ -211,7 +203,7 @@ TEST_F(folio_mlock, hole)
 {
 	struct memory *m = &self->memory;
 	unsigned int hole = m->pages / 2, last = m->pages - 1;
-	unsigned long before = mlocked();
+	long before = mlocked();
 	size_t length = bytes(m->pages);
 
 	ASSERT_EQ(0, madvise(m->at + bytes(hole), bytes(1), MADV_DONTNEED));
@@ -274,7 +266,7 @@ static void lose_count(struct __test_metadata *_metadata, struct memory *m, char
 {
 	char *hole = other + bytes(m->pages / 2);
 	size_t length = bytes(m->pages);
-	unsigned long locked;
+	long locked;
 
 	ASSERT_EQ(0, mlock(other, length));
 	ASSERT_EQ(pfn_of(m->at), pfn_of(other));
@@ -283,7 +275,7 @@ static void lose_count(struct __test_metadata *_metadata, struct memory *m, char
 	ASSERT_EQ(0, madvise(hole, bytes(1), MADV_DONTNEED_LOCKED));
 	ASSERT_FALSE(pagemap_has(hole, PM_PRESENT));
 	ASSERT_EQ(0, munlock(other, length));
-	TH_LOG("Mlocked: %lu KiB with two locks, %lu with one", locked, mlocked());
+	TH_LOG("%ld pages locked with two locks, %ld with one", locked, mlocked());
 	ASSERT_FALSE(kernel_flags(m->at) & FOLIO_MLOCKED);
 }
 
@@ -298,16 +290,16 @@ TEST_F(mlock_twice, munlock_of_two_runs)
 {
 	struct memory *m = &self->memory;
 	size_t length = bytes(m->pages);
-	unsigned long before = mlocked();
+	long before = mlocked();
 
 	ASSERT_EQ(0, mlock(m->at, length));
-	ASSERT_EQ(before + length / 1024, mlocked());
+	ASSERT_EQ(before + m->pages, mlocked());
 	lose_count(_metadata, m, self->other);
 	ASSERT_TRUE(reclaim_all());
 	EXPECT_TRUE(all_present(m->at, m->pages));
 	EXPECT_EQ(0, swapped_out(m));
 	EXPECT_TRUE(kernel_flags(m->at) & FOLIO_MLOCKED);
-	EXPECT_EQ(before + length / 1024, mlocked());
+	EXPECT_EQ(before + m->pages, mlocked());
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 
 	lose_count(_metadata, m, self->other);
@@ -338,7 +330,7 @@ TEST_F(mlock_twice, locks_are_counted)
 {
 	struct memory *m = &self->memory;
 	size_t length = bytes(m->pages);
-	unsigned long before = mlocked();
+	long before = mlocked();
 
 	for (unsigned int page = 0; page < m->pages; page++)
 		read_byte(self->other + bytes(page));
@@ -346,7 +338,7 @@ TEST_F(mlock_twice, locks_are_counted)
 	ASSERT_EQ(0, mlock(self->other, length));
 	ASSERT_EQ(0, munlock(m->at, length));
 	EXPECT_TRUE(kernel_flags(m->at) & FOLIO_MLOCKED);
-	EXPECT_EQ(before + length / 1024, mlocked());
+	EXPECT_EQ(before + m->pages, mlocked());
 	ASSERT_EQ(0, munmap(self->other, length));
 	self->other = MAP_FAILED;
 	EXPECT_FALSE(kernel_flags(m->at) & FOLIO_MLOCKED);

@@ -113,6 +113,38 @@ static inline long folio_statistic(unsigned int pages, const char *name)
 	return read_file(path, value, sizeof(value)) ? atol(value) : -1;
 }
 
+/**
+ * size_in() - a size in a file such as /proc/meminfo or /proc/self/status
+ * @path: the file; each of its lines has a name, a colon and a number of KiB
+ * @name: the name of the line
+ *
+ * The test fails if the file has no such line.
+ *
+ * Return: pages
+ */
+static inline long size_in(const char *path, const char *name)
+{
+	size_t length = strlen(name);
+	FILE *file = fopen(path, "r");
+	char line[128];
+	long kib = -1;
+
+	while (file && kib < 0 && fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, length) && line[length] == ':')
+			kib = atol(line + length + 1);
+	if (file)
+		fclose(file);
+	if (kib < 0)
+		ksft_exit_fail_msg("%s has no line %s\n", path, name);
+	return kib * 1024 / psize();
+}
+
+/* A size in /proc/self/status, in pages. */
+static inline long status_pages(const char *name)
+{
+	return size_in("/proc/self/status", name);
+}
+
 /* How many of the @pages pages from page @first on are mapped. */
 static inline unsigned int present(const struct memory *m, unsigned int first, unsigned int pages)
 {

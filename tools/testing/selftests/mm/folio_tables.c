@@ -242,22 +242,6 @@ TEST_F(folio_tables, dontneed_of_table)
 	DID(2, "tables of pages dropped");
 }
 
-/* A number of kB in /proc/self/status, or -1 if there is no such line. */
-static long status_kib(const char *name)
-{
-	FILE *file = fopen("/proc/self/status", "r");
-	size_t length = strlen(name);
-	char line[128];
-	long kib = -1;
-
-	while (file && kib < 0 && fgets(line, sizeof(line), file))
-		if (!strncmp(line, name, length) && line[length] == ':')
-			kib = atol(line + length + 1);
-	if (file)
-		fclose(file);
-	return kib;
-}
-
 /*
  * A thread that writes to the first pages of a table until it must stop. When it
  * wakes up, the kernel stops to drop pages of the table, and lets it run.
@@ -308,8 +292,7 @@ TEST_F_TIMEOUT(folio_tables, dontneed_beside_faults, 60)
 	at = map_aligned(room, table, 0);
 	ASSERT_NE(MAP_FAILED, at);
 	ASSERT_EQ(NULL, folio_settings(0));
-	before = status_kib("RssAnon");
-	ASSERT_LT(0, before);
+	before = status_pages("RssAnon");
 	toucher.at = at;
 	ASSERT_EQ(0, pthread_create(&thread, NULL, touch, NULL));
 	for (; time(NULL) < end; dropped++) {
@@ -320,7 +303,7 @@ TEST_F_TIMEOUT(folio_tables, dontneed_beside_faults, 60)
 	pthread_join(thread, NULL);
 	ASSERT_EQ(0, madvise(at, table, MADV_DONTNEED));
 	/* The other thread has a stack, and the kernel counts in batches. */
-	EXPECT_GT(before + (4 * bytes(TOUCHED) >> 10), status_kib("RssAnon"));
+	EXPECT_GT(before + 4 * TOUCHED, status_pages("RssAnon"));
 	munmap(room, 3 * table);
 	DID(dropped, "times all pages of a table dropped");
 	DID(toucher.rounds, "rounds of the other thread");
@@ -345,15 +328,15 @@ TEST_F(folio_tables, dontneed_of_many_tables)
 	ASSERT_NE(MAP_FAILED, room);
 	ASSERT_EQ(0, madvise(room, length + table, MADV_NOHUGEPAGE));
 	at = (char *)(((unsigned long)room + table - 1) & -table);
-	left = status_kib("VmPTE");
+	left = status_pages("VmPTE");
 	for (size_t page = 0; page < length; page += psize())
 		at[page] = 1;
-	filled = status_kib("VmPTE");
-	ASSERT_LE(24 * (psize() >> 10), filled - left);
+	filled = status_pages("VmPTE");
+	ASSERT_LE(24, filled - left);
 	ASSERT_EQ(0, madvise(at, length, MADV_DONTNEED));
-	lost = filled - status_kib("VmPTE");
+	lost = filled - status_pages("VmPTE");
 	if (lost)
-		EXPECT_LE(24 * (psize() >> 10), lost);
+		EXPECT_LE(24, lost);
 	for (size_t page = 0; page < length; page += psize()) {
 		ASSERT_EQ(0, at[page]) {
 			TH_LOG("page %zu", page / psize());
