@@ -178,6 +178,8 @@ issue 55 '' include/linux/ksm.h 'ksm_fork(' \
 	'atomic_long_add(nr_ksm_zero_pages, &ksm_zero_pages);'
 issue 56 '' arch/arm64/include/asm/pgtable.h 'pte_mkcont(' \
 	'pte = set_pte_bit(pte, __pgprot(PTE_CONT)); return set_pte_bit(pte, __pgprot(PTE_TYPE_PAGE));'
+issue 57 '' mm/madvise.c 'madvise_free_pte_range(' \
+	'if (folio_mapcount(folio) != folio_nr_pages(folio)) { folio_unlock(folio); continue; }'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A dma-buf of memory from fallocate() has old content, and loses what is written to it.
+ * Known issue 58: a dma-buf of fallocated memory shows old content, and loses what is written.
  *
  * fallocate() gives a memfd pages without content: the kernel zeroes each page at its first use.
  * Make a dma-buf (udmabuf) from such a memfd. It must have zeros, not what some other process

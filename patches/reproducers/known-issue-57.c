@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * MADV_FREE of a page that KSM merged makes the pages of others lazyfree.
+ * Known issue 57: MADV_FREE of a page that KSM merged drops the pages of other processes.
  *
  * Let KSM merge two pages, and write to one of them. The other one is the last that maps the
  * page of KSM. Call MADV_FREE on it. Then let KSM merge a page of a child, which has the same

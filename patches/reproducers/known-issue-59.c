@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is written to a dma-buf of a memfd is lost after the dma-buf is closed.
+ * Known issue 59: what is written to a dma-buf of a memfd is lost after the dma-buf is closed.
  *
  * Make a dma-buf (udmabuf) from a memfd, write to the dma-buf, and close it. The memfd has the
  * same memory, so it must keep what was written, also if the kernel reclaims memory.
