@@ -23,8 +23,6 @@
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_lazyfree
  */
-#include <sched.h>
-
 #include "folio_did.h"
 #include "folio_known.h"
 #include "folio_owner.h"
@@ -362,14 +360,10 @@ TEST_F_TIMEOUT(freed_in_ksm, other_process_keeps_content, 120)
 	void (*const first[])(struct memory *) = { never_free, free_while_shared, free_as_last };
 	struct memory *m = &self->memory;
 	unsigned long shared;
-	cpu_set_t one;
 	bool swapped;
 	pid_t child;
 
-	/* One CPU, so that a drain of its lists finds the pages of both processes. */
-	CPU_ZERO(&one);
-	CPU_SET(sched_getcpu(), &one);
-	ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
+	ASSERT_TRUE(stay_on_cpu());
 	child = waiting_child(self->go, first[variant->advice], m);
 	ASSERT_LT(0, child);
 	shared = pfn_in(child, m->at);
