@@ -100,7 +100,7 @@ static inline bool pte_step_writes(const struct pte_step *step)
 enum pte_model_flush {
 	MODEL_FLUSH_CONVERT,	/* between clear and set of a block */
 	MODEL_FLUSH_PROT,	/* between clear and set, by mprotect() */
-	MODEL_FLUSH_YOUNG,	/* what was young, without a wait for the end */
+	MODEL_FLUSH_YOUNG,	/* removes young bits; does not wait */
 	MODEL_FLUSH_FAULT,	/* after an access fault */
 };
 

@@ -46,7 +46,7 @@ MODULE_PARM_DESC(mib, "MiB of memory to work on; 0 skips all");
 struct bench_layout {
 	const char *desc;
 	unsigned int order;
-	bool huge;		/* a huge page, of which the table maps each page */
+	bool huge;		/* a huge page; the table maps each of its pages */
 };
 
 struct bench {

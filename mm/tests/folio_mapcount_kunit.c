@@ -26,7 +26,7 @@
 /* Number of mms that exist at once. */
 #define IDS		32
 
-/* Folios of which only the mapcount is known. */
+/* Folios with only a mapcount: the owners are not known. */
 enum mapcount_kind { MAPCOUNT_SMALL, MAPCOUNT_HUGETLB, MAPCOUNT_LARGE };
 
 static const struct mapcount_folio {

@@ -429,8 +429,8 @@ static void misuse_other_folio(void *data)
 
 #ifdef CONFIG_ARM64
 /*
- * On other architectures no page can be computed for an entry that is not
- * present.
+ * Only arm64: other architectures cannot compute the page of an entry that is
+ * not present.
  */
 static void misuse_not_present(void *data)
 {

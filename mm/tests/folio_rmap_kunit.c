@@ -174,8 +174,8 @@ static void folio_mkclean_every_entry(struct kunit *test)
 
 /*
  * A file system without struct folio for its memory calls pfn_mkclean_range()
- * for page frames and one VMA. The entry of this page in this VMA becomes clean
- * and read-only, and no other. A private mapping has no entry to clean.
+ * for page frames and one VMA. Only the entry of this page in this VMA becomes
+ * clean and read-only. A private mapping has no entry to clean.
  */
 static void pfn_mkclean_range_one_page(struct kunit *test)
 {

@@ -186,7 +186,8 @@ static const struct attr_change {
 /*
  * After a change that removes a permission or a state, or that grants access in
  * a way that a fault would not find out, the translation must be invalidated.
- * After all other changes it need not. Another page always needs it.
+ * Other changes of the attributes need no invalidation. If the entry maps
+ * another page, it always needs one.
  */
 static void pte_needs_flush_of_change(struct kunit *test)
 {

@@ -33,7 +33,7 @@
 
 #define LEAF_TYPES	BIT(MAX_SWAPFILES_SHIFT)
 
-/* What an entry of a page table has beside type and offset. */
+/* The bits of an entry in addition to type and offset. */
 #define LEAF_SOFT	BIT(0)
 #define LEAF_UFFD	BIT(1)
 #define LEAF_EXCL	BIT(2)

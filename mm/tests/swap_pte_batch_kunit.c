@@ -40,7 +40,7 @@
 /* The slots extend over two pages of the map of memory cgroups. */
 #define FIRST		(PAGE_SIZE / sizeof(unsigned short) - RUN / 2)
 
-/* What a swap entry has beside type and offset. */
+/* The bits of a swap entry in addition to type and offset. */
 #define SWP_SOFT	BIT(0)
 #define SWP_EXCLUSIVE	BIT(1)
 #define SWP_UFFD	BIT(2)
@@ -268,9 +268,9 @@ static void swap_pte_batch_limit(struct kunit *test)
 }
 
 /*
- * A whole table of consecutive slots is one batch, which ends with the table:
- * the entry after it is a trap, the next slot. In large tables only some
- * entries are tried.
+ * All entries of a table hold consecutive slots. They are one batch, and the
+ * batch ends with the table. The entry after the table holds the next slot, and
+ * the function must not count it. In large tables only some entries are tried.
  */
 static void swap_pte_batch_table_end(struct kunit *test)
 {

@@ -72,7 +72,7 @@ static void split_check_tlb(struct kunit *test, struct split_fixture *f)
 	if (!f->tlb)
 		return;
 	if (f->tlb->nr > PGTABLE_KUNIT_FLUSHES) {
-		KUNIT_FAIL(test, "%s: %u invalidations are more than the test keeps",
+		KUNIT_FAIL(test, "%s: %u invalidations, more than the test can record",
 			   f->u->what, f->tlb->nr);
 		return;
 	}

@@ -28,8 +28,8 @@
 #define RARE_JIFFIES	(2 * HZ)
 
 /*
- * A thread that has to wait takes longer than this. A thread that need not wait
- * takes far less.
+ * A thread that has to wait takes longer than this time. A thread that does not
+ * have to wait takes much less time.
  */
 #define WAIT_JIFFIES	(HZ / 20)
 

@@ -163,12 +163,12 @@ static void collision_order_desc(const unsigned int *order, char *desc)
 KUNIT_ARRAY_PARAM(collision_order, collision_orders, collision_order_desc);
 
 /*
- * For each order, the search finds no owners that fit into the folio if it uses
- * as many digits as are allowed. With one more digit it finds owners, and they
- * look like one owner. Fewer digits need no search: it would have found owners
- * that differ only in these digits, with 0 in all others. If several orders
- * share an entry, the entry is right for the largest of these orders [mapped
- * 52].
+ * For each order, the search with the largest allowed number of digits finds no
+ * group of owners that looks like one owner and fits into the folio. The search
+ * with one more digit finds such a group. A search with fewer digits is not
+ * needed: the first search also covers owners that have 0 in all other digits.
+ * If several orders share an entry, the entry is right for the largest of these
+ * orders [mapped 52].
  */
 static void rmap_id_collision_limit(struct kunit *test)
 {
@@ -185,7 +185,7 @@ static void rmap_id_collision_limit(struct kunit *test)
 	KUNIT_EXPECT_LE(test, found.norm, max);
 	KUNIT_EXPECT_GT(test, found.norm, 0);
 	collision_verify(test, base, &found);
-	kunit_info(test, "%u digits of base %llu: %llu mappings look like those of one owner\n",
+	kunit_info(test, "%u digits of base %llu: %llu mappings look like one owner\n",
 		   bits + 1, base, found.norm);
 
 	KUNIT_EXPECT_GE(test, params.base, base);

@@ -360,8 +360,8 @@ static unsigned int rmw_words(struct user_run *run, u64 value, u64 step)
  * A CAS whose comparison fails writes nothing, but the kernel handles its fault
  * as a write [atomics 42]. Fresh memory stays 0. Pages that a child shares are
  * copied and keep their words. The emulator stores the old word again, so this
- * CAS faults like a CAS that writes. On a real CPU it need not. As a control, a
- * CAS whose comparison succeeds changes all words.
+ * CAS faults like a CAS that writes. A real CPU may behave differently. As a
+ * control, a CAS whose comparison succeeds changes all words.
  */
 static void cas_fails(struct kunit *test)
 {

@@ -4,8 +4,8 @@
  *
  * The fault handler calls this function to make an entry young, dirty or
  * writable. In a folded block the function gives accessed and dirty bits to all
- * entries, and unfolds the block only if the write bit changes. It may return
- * that there was nothing to do only if every entry has the flags. Otherwise
+ * entries, and unfolds the block only if the write bit changes. The function
+ * may return "nothing to do" only if every entry has the flags. If not,
  * page-table walkers that do not gather the bits of a block, as in some SMMUs,
  * would fault forever.
  *

@@ -9,7 +9,7 @@
  * page of its block, as if it was read from any of the block's entries. The checker
  * ignores the access flag and the dirty state: hardware changes them in place.
  *
- * The rules are those of the Arm ARM (DDI 0487), "Using break-before-make when
+ * The rules come from the Arm ARM (DDI 0487), "Using break-before-make when
  * updating translation table entries" and "The Contiguous bit", in terms of
  * what Linux does:
  *

@@ -8,7 +8,7 @@
  * forbids it and the entry that breaks this rule. No function of the kernel is
  * called.
  *
- * Not covered: whether the rules are those of the architecture (see
+ * Not covered: whether the rules agree with the architecture (see
  * contpte_bbm.c).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \

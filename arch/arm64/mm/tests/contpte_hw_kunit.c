@@ -179,7 +179,7 @@ static bool hw_each_use(struct contpte_order *o, const struct pte_case *pc,
  * A bit that hardware sets is in the entry afterwards, or in the value that the
  * function returns [contpte 112, 117, 140]. Exceptions are functions that drop it
  * on purpose: they clear an entry without returning its value, or make it old or
- * clean. The rules of break-before-make hold in any case.
+ * clean. The rules of break-before-make always hold.
  *
  * The range is the first, an inner or the last entry of a block, a whole block, a
  * part of a block, or two halves of two blocks, which are both unfolded. The

@@ -73,10 +73,10 @@ static void set_ptes_to_table_end(struct kunit *test)
 }
 
 /*
- * An entry that is present but not valid (PROT_NONE) must not become
- * contiguous, nor valid, even if it comes with a contiguous bit that leaked
- * from a getter [contpte 75, 76]. A valid entry must not keep a leaked bit if
- * the range does not cover its block [74].
+ * An entry that is present but not valid (PROT_NONE) must not become contiguous
+ * or valid, even if it comes with a contiguous bit that leaked from a getter
+ * [contpte 75, 76]. A valid entry must not keep a leaked bit if the range does
+ * not cover its block [74].
  */
 static void set_ptes_leaked_bit(struct kunit *test)
 {
@@ -171,10 +171,11 @@ static PGTABLE_KUNIT_GEN_PARAMS(contpte_op)
 
 /*
  * Clearing [contpte 85-87, 89-96, 100-104] and write-protecting [108-112, 120]
- * a range unfolds each block that it covers in part, once. It does not unfold
- * blocks that it covers as a whole or does not touch, and changes nothing else
- * outside of the range. In this example two blocks are unfolded, and one stays
- * folded or vanishes without an invalidation:
+ * a range unfolds each block that it covers in part, once. It does not unfold a
+ * block that lies wholly inside or wholly outside of the range. Apart from
+ * unfolding, it changes nothing outside of the range. In this example two
+ * blocks are unfolded, and one stays folded or vanishes without an
+ * invalidation:
  *
  *	entries	|cccccccc|cccccccc|cccccccc|cccccccc|
  *	range	       <------------------->

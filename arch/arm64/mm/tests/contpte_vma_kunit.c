@@ -444,7 +444,8 @@ static void mincore_part(struct kunit *test)
  * mremap() moves a folded block as a whole: the block is unfolded nowhere, and
  * the new one needs no folding. So the move needs one invalidation, whatever the
  * number of blocks. A kernel that moves one entry at a time invalidates each
- * block twice more, when its first entry leaves and its last one arrives.
+ * block two more times: when its first entry leaves, and when its last entry
+ * arrives.
  */
 static void mremap_invalidates_once(struct kunit *test)
 {

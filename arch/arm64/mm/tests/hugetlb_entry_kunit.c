@@ -51,9 +51,9 @@ static struct huge_state new_page(enum huge_kind kind, unsigned int page)
 }
 
 /*
- * The entry that a caller passes for a page. The function writes it into each
- * entry, with the address advanced, so all bits of the first entry are in all
- * of them.
+ * The entry that a caller passes for a page. The function writes this entry
+ * into all entries of the page, each with its own address. So all entries have
+ * all bits of the first entry.
  */
 static void want_set(struct huge_ctx *h, const struct huge_state *state)
 {
@@ -266,10 +266,10 @@ static bool check_merged(struct huge_ctx *h, const struct huge_state *state,
 }
 
 /*
- * huge_ptep_set_wrprotect() takes the write permission from all entries, and
- * what hardware wrote into one of them, accessed or dirty, is in the page
- * afterwards. It breaks a contiguous block. A page of one entry changes in place,
- * and the caller invalidates it.
+ * huge_ptep_set_wrprotect() takes the write permission from all entries. If
+ * hardware made one of them accessed or dirty, the page is accessed or dirty
+ * afterwards. It breaks a contiguous block. A page of one entry changes in
+ * place, and the caller invalidates it.
  */
 static void huge_ptep_set_wrprotect_keeps(struct kunit *test)
 {

@@ -111,10 +111,11 @@ static unsigned int barriers_of_one(struct kunit *test,
 /*
  * The kernel postpones the barriers of valid kernel entries in lazy MMU mode,
  * but not in a pause of the mode or in an interrupt. The end of a section
- * executes the barriers, even the end of the inner of two sections. The entry
- * itself is in the table at once [contpte 239]. The case writes one entry, as
- * many entries as a contiguous block has, a full table, and a PMD. User entries
- * and entries that are not valid need no barrier.
+ * executes the barriers. If sections are nested, the end of the inner section
+ * also executes them. The entry itself is in the table at once [contpte 239].
+ * The case writes one entry, as many entries as a contiguous block has, a full
+ * table, and a PMD. User entries and entries that are not valid need no
+ * barrier.
  */
 static void set_ptes_in_lazy_mode(struct kunit *test)
 {

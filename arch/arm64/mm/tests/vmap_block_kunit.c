@@ -322,9 +322,10 @@ static void vmap_page_range_over_table(struct kunit *test)
 }
 
 /*
- * A range of two blocks of a PMD and of what is around them: memory and
- * addresses are aligned, or the memory is a page or a contiguous block off. The
- * hole that an unmapped block leaves does not touch its neighbours.
+ * A range holds two blocks of a PMD, and pages before and after them. Memory
+ * and addresses are aligned, or the memory starts one page or one contiguous
+ * block later. When a block in the middle is unmapped, its neighbours stay
+ * mapped.
  */
 static void vmap_page_range_large(struct kunit *test)
 {

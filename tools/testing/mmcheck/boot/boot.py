@@ -114,7 +114,7 @@ def lines(
 
     They end with the console, after `timeout` seconds, or after `silence` seconds without output.
     silence: a number, or a function that is called before each wait
-    The machine is ended in any case, also if the caller stops early.
+    The machine is always ended, even if the caller stops early.
     """
     patience = silence if callable(silence) else lambda: silence
     deadline = time.monotonic() + timeout

@@ -166,7 +166,7 @@ class Session(Builder):
     def likely(self, mutant: Mutant, before: str) -> list[str]:
         """The suites to begin with: `before`, which noticed the mutant last time, and the one that the catalogue names.
 
-        Without both, the suite that noticed most mutants of the same functions.
+        If there is no such suite: the suite that noticed most mutants of the same functions.
         """
         given = [suite for suite in (before, mutant.suite) if suite]
         if given:
@@ -210,7 +210,7 @@ class Session(Builder):
     def run(self, every: Sequence[Mutant], only: Container[str] | None = None) -> list[Result]:
         """Build the kernel, and judge its mutants; returns the results in the order of the catalogue.
 
-        only: the names of the mutants to judge; None is all. The kernel has all mutants in any case, so the next run
+        only: the names of the mutants to judge; None is all. The kernel always has all mutants, so the next run
               can judge others without a build.
         """
         mutants, absent = catalogue.fitting(every, self.read, self.settings.arch)

@@ -101,7 +101,7 @@ def own_kernel(mutant: Mutant, files: Mapping[str, str], usual: Kernel) -> Kerne
 
 
 def culprits(log: str, kernel: Kernel, build: Path | None = None) -> set[str]:
-    """The mutants whose text the compiler complains about in the log of a build.
+    """The mutants that do not compile: the compiler reports errors in them in `log`.
 
     build: the build folder; in it tests compile copies of some functions, with the same marks
     """

@@ -106,8 +106,8 @@ def read(lines: Iterable[str]) -> Reach:
         running = said.suite
         match event := said.feed(raw):
             case console.Begin(_, ""):
-                # Functions that ran before the suite's name are those of its init, and count for all its cases. Before
-                # the first suite they are those of the boot, and count for none.
+                # Functions that ran before the suite's name belong to its init, and count for all its cases. Before the
+                # first suite they belong to the boot, and count for no case.
                 first = len(result.cases)
                 result.start = result.start or said.now
                 last = said.now

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The way on which our `make` tells its progress to the launcher."""
+"""The channel through which our `make` reports its progress to the launcher."""
 
 import contextlib
 import json

@@ -31,7 +31,7 @@ class Launch:
     """One run of the kernel's kunit.py in one build folder."""
 
     def __init__(self, workspace: Workspace, request: Request | None = None) -> None:
-        """`request`: what to ask kunit.py for, if it is not what the workspace was made for."""
+        """`request`: the request to kunit.py; None is the request of the workspace."""
         self.workspace, self.request = workspace, request or workspace.spec.request
         self.settings, self.tree = workspace.settings, workspace.tree
         self.label, self.build = workspace.label, workspace.build

@@ -194,7 +194,7 @@ class Recorder:
 def kept(out: Path, facts: Record, complete: Callable[[Recorder], None] = lambda recorder: None) -> Iterator[Recorder]:
     """Record the block. `complete` adds to the record at the end. A block that ran nothing leaves no record.
 
-    The state is what the block has set, or else follows from the cases.
+    The block may set the state. If it does not, the cases decide the state.
     """
     recorder = Recorder(out, facts)
     why = ""
@@ -249,7 +249,7 @@ def latest(out: Path, kinds: Container[str] = TESTS) -> list[Record]:
 
 
 def data(out: Path, kind: str) -> dict[str, dict[str, Any]]:
-    """By name, the data of the last run of a command that found something."""
+    """The data of the last run of each name that found something."""
     return {record.name: record.data for record in every(out) if record.kind == kind and record.data}
 
 

@@ -59,7 +59,7 @@ def categories(script: str) -> list[str]:
 
 
 def build(session: SelftestRun) -> dict[str, Path]:
-    """Build those of upstream's programs that can be built; returns all files that the script needs, by name."""
+    """Build the programs of upstream that can be built; returns all files that the script needs, by name."""
     session.kernel()
     target = session.folder / "upstream"
     target.mkdir(exist_ok=True)

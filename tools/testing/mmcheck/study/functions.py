@@ -14,8 +14,7 @@ mutant of a function, functions.toml says why, and so does the table.
 
 `make functions KERNEL=7.3` reads source text only. It prints a summary and what is not tested, and writes the table
 below O=. Documentation/mmcheck/ has these tables for some kernels. `python3 -m mmcheck.study.functions` in
-tools/testing gives the functions of these tables their present verdicts; with the path of another table it does it for
-that one.
+tools/testing updates the verdicts in these tables. With the path of another table it updates only that table.
 """
 
 import fnmatch
@@ -81,7 +80,7 @@ def families(table: Path = TABLE) -> tuple[Family, ...]:
 
 @cache
 def reasons(table: Path = TABLE) -> dict[str, str]:
-    """For functions that no test can prove: why not."""
+    """Why no test can prove a function, by the name of the function."""
     whole = tomllib.loads(table.read_text())
     return {name: entry["why"] for entry in whole.get("reason", []) for name in entry["functions"]}
 

@@ -435,8 +435,8 @@ TEST_F(contpte_fold, mprotect_whole_and_back)
 
 /*
  * [contpte 224] mremap() moves all four blocks. They are folded if the new
- * address is aligned to the size of a block. They are not folded if it is one
- * page off.
+ * address is aligned to the size of a block. They are not folded if it is
+ * shifted by one page.
  */
 TEST_F(contpte_fold, mremap_whole)
 {

@@ -346,8 +346,8 @@ static void let_khugepaged(const struct memory *m, int order, unsigned int max_p
 }
 
 /*
- * max_ptes_none says how many missing pages khugepaged may fill. It makes no
- * huge page if one page more is missing.
+ * max_ptes_none says how many missing pages khugepaged may fill. If one more
+ * page is missing, it makes no huge page.
  */
 TEST_F_TIMEOUT(folio_collapse, max_ptes_none, 60)
 {

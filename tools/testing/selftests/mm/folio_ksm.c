@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KSM replaces a page with an equal one. What was noted of the page must stay.
+ * KSM replaces a page with an equal one. The marks of the page must stay.
  *
  * Proves: if KSM merges pages of large folios, each page keeps its protection
  * by userfaultfd, against writes (WP) or against all accesses (RWP), and the

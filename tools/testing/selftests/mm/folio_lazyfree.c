@@ -8,7 +8,7 @@
  *
  * Proves: if a page of a lazyfree folio is pinned, reclaim unmaps the folio but
  * cannot free it. Reclaim then restores each entry with its own write
- * permission and soft-dirty bit, not with those of the first entry in the
+ * permission and soft-dirty bit, not with the bits of the first entry in the
  * batch.
  *
  *	page		0   1   2   3   4   5 ...

@@ -181,8 +181,8 @@ static long vma_pages(const struct memory *m, unsigned int page)
 
 /*
  * [contpte 234] A folio has two folded blocks. MADV_DONTFORK keeps one block
- * out of fork(), so a child shares only the other block. MADV_DOFORK then makes
- * one VMA of the two blocks again. The parent moves both blocks in one call of
+ * out of fork(), so a child shares only the other block. MADV_DOFORK then puts
+ * both blocks into one VMA again. The parent moves both blocks in one call of
  * mremap(). One batch can reach from the first block into the second. The batch
  * must not give the permission of its first entry to all entries. Otherwise a
  * write would reach the child, or a page would lose its write permission and

@@ -111,7 +111,7 @@ static inline const char *hugetlb_pool_have(struct hugetlb_pool *pool, size_t si
 }
 
 /**
- * hugetlb_pool_have_just() - provide unused pages, and no page beyond them
+ * hugetlb_pool_have_just() - provide exactly this number of unused pages
  * @pool: is filled in, for hugetlb_pool_restore()
  * @size: the size of a page, in bytes
  * @pages: how many unused pages the pool must have

@@ -3,10 +3,10 @@
  * Calls on a whole huge page that one PMD maps.
  *
  * Proves: mremap() moves the PMD, and userfaultfd does not protect the new
- * place. mprotect() beside a child leaves each process its content. PAGEMAP_SCAN
- * finds the huge page and protects all of it. If a process unmaps a part of a
- * huge page, the statistics say so, and the kernel splits the huge page when
- * memory is short.
+ * place. If a process shares a huge page with its child, calls mprotect() and
+ * writes, the child keeps its content. PAGEMAP_SCAN finds the huge page and
+ * protects all of it. If a process unmaps a part of a huge page, the statistics
+ * say so, and the kernel splits the huge page when memory is short.
  *
  * Does not prove: what a split does to the entries (pmd_split); advice
  * (folio_huge).

@@ -41,7 +41,7 @@ FIXTURE_SETUP(uffd_move_hole)
 		why = "userfaultfd cannot move pages, or cannot protect missing pages";
 	if (why)
 		SKIP(return, "%s", why);
-	/* The ranges have pages that cannot be accessed between them: nothing is merged. */
+	/* PROT_NONE pages separate the ranges, so the kernel does not merge them. */
 	self->area = mmap(NULL, bytes(2 * PAGES + 4), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			  0);
 	ASSERT_NE(MAP_FAILED, self->area);

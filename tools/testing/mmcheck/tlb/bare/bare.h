@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the cases are made of. Pages have 4K, addresses 39 bits: levels 1, 2 and 3.
+ * What the cases are made of. Pages are 4K large and addresses have 39 bits, so
+ * the tables have levels 1, 2 and 3.
  *
  * A case is CASE(RULE, NAME). RULE is the rule that must report it and no other, with _ for -, or "silent".
  */

@@ -2,8 +2,9 @@
 /*
  * The part of QEMU's plugin interface that this plugin uses.
  *
- * No package has qemu-plugin.h, so this header declares the functions. They are those of version 4 of the
- * interface, which QEMU 10.0 has. QEMU refuses a plugin whose version it does not support.
+ * No package has qemu-plugin.h, so this header declares the functions. They
+ * come from version 4 of the interface, which QEMU 10.0 has. QEMU refuses a
+ * plugin whose version it does not support.
  */
 #ifndef MMCHECK_TLB_API_H
 #define MMCHECK_TLB_API_H

@@ -199,7 +199,7 @@ static bool reborn(const struct stale *one)
 	return false;
 }
 
-/* Whether a TLBI invalidates a translation. *why is why not, if its address is hit. */
+/* Whether a TLBI invalidates a translation. If only its address fits, *why says why not. */
 bool stale_hit(const struct stale *one, const struct tlbi *op, const char **why)
 {
 	*why = NULL;

@@ -2,9 +2,11 @@
 /*
  * Copies of the tables that are in use.
  *
- * A root is known from the moment when a TTBR points to it until a TLBI has removed all that a TLB may hold of it and
- * no TTBR points to it. A table is known while a known table links it. One byte for each page of memory says whether
- * the page has a known table, so an ordinary store costs one look-up.
+ * A root becomes known when a TTBR points to it. It stays known until no TTBR
+ * points to it and a TLBI has removed everything that a TLB may hold of it. A
+ * table is known while a known table links it. One byte for each page of memory
+ * says whether the page has a known table, so an ordinary store costs one
+ * look-up.
  */
 #include <stdlib.h>
 #include <string.h>
