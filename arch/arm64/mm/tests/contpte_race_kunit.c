@@ -401,8 +401,8 @@ static int race_fold_reader(void *data)
 
 	while (!kthread_should_stop()) {
 		/*
-		 * Read state, entry, state; the writer writes in the opposite
-		 * order.
+		 * Read the state, then the entry, then the state again. The
+		 * writer changes the entry between two changes of the state.
 		 */
 		unsigned int before = smp_load_acquire(&race->seq), after;
 		pte_t got = ptep_get_lockless(contpte_ptep(f, i));

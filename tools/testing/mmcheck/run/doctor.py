@@ -117,8 +117,8 @@ def of_tree(kernel: source.Source) -> Iterator[Finding]:
     version = known_issues.version_of(read)
     shown = {issue.number: issue.shown(version, read) for issue in known_issues.load()}
     for state, shows, what in (
-        ("has", True, "the tests of these skip: KNOWN_ISSUES.md"),
-        ("lacks", False, "the tests of these must pass"),
+        ("has", True, "their tests are skipped: KNOWN_ISSUES.md"),
+        ("lacks", False, "their tests must pass"),
         ("unknown", None, "the code that shows them is not where the table looks; their tests must pass"),
     ):
         numbers = [str(number) for number, value in shown.items() if value is shows]

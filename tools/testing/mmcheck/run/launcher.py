@@ -21,7 +21,7 @@ HELP = f"""\
 usage: kunit.py run|config|build|exec|parse [--arch=ARCH] [argument of the kernel's kunit.py ...]
 
 Builds and boots a kernel with the mmcheck suites and prints their verdicts.
-All verbs and arguments are those of the kernel's own kunit.py: see kunit.py run --help.
+It takes all verbs and arguments of the kernel's own kunit.py: see kunit.py run --help.
 Relative paths start in the current folder.
 
 from the environment:
