@@ -80,7 +80,7 @@ int main(void)
 		raise(SIGSTOP);
 		_exit(0);
 	}
-	if (waitpid(child, (int[]){ 0 }, 0) != child)
+	if (waitpid(child, NULL, 0) != child)
 		return 4;
 	zero = count(child, at, 0);
 	stale = count(child, at, 10);
@@ -91,7 +91,7 @@ int main(void)
 		return 4;
 	}
 	ptrace(PTRACE_CONT, child, 0, 0);
-	waitpid(child, (int[]){ 0 }, 0);
+	waitpid(child, NULL, 0);
 	kept = count(child, at, 5);
 	kill(child, SIGKILL);
 	printf("%s: %ld of %ld tags are 0, %ld have the tag of another process; "
