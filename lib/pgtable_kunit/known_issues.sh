@@ -178,6 +178,14 @@ issue 55 '' include/linux/ksm.h 'ksm_fork(' \
 	'atomic_long_add(nr_ksm_zero_pages, &ksm_zero_pages);'
 issue 56 '' arch/arm64/include/asm/pgtable.h 'pte_mkcont(' \
 	'pte = set_pte_bit(pte, __pgprot(PTE_CONT)); return set_pte_bit(pte, __pgprot(PTE_TYPE_PAGE));'
+issue 57 '' mm/madvise.c 'madvise_free_pte_range(' \
+	'if (folio_mapcount(folio) != folio_nr_pages(folio)) { folio_unlock(folio); continue; }'
+issue 58 '' mm/gup.c 'memfd_pin_folios(' \
+	'folio = fbatch.folios[i]; if (try_grab_folio(folio, 1, FOLL_PIN)) {' \
+	'folio = page_folio(&fbatch.folios[i]->page); if (try_grab_folio(folio, 1, FOLL_PIN)) {'
+issue 59 '' drivers/dma-buf/udmabuf.c 'unpin_all_folios(' \
+	'for (i = 0; i < ubuf->nr_pinned; ++i) unpin_folio(ubuf->pinned_folios[i]);' \
+	'struct udmabuf_folio, list); unpin_folio(ubuf_folio->folio);'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

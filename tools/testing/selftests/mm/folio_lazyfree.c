@@ -3,7 +3,8 @@
  * Reclaim of lazyfree memory that somebody still needs.
  *
  * Proves: MADV_FREE gives up the memory of the process that calls it, and not
- * the memory of its parent, which has the same pages (freed_by_child).
+ * the memory of its parent, which has the same pages (freed_by_child), or the
+ * memory of a process whose page KSM merges with the page later (freed_in_ksm).
  *
  * Proves: if a page of a lazyfree folio is pinned, reclaim unmaps the folio but
  * cannot free it. Reclaim then restores each entry with its own write
@@ -250,6 +251,142 @@ TEST_F_TIMEOUT(freed_by_child, parent_keeps_content, 120)
 		EXPECT_EQ(0, lost);
 	if (!lost && copied)
 		STALE_ISSUE(45);
+}
+
+enum advice { NONE, WHILE_SHARED, AS_LAST };
+
+FIXTURE(freed_in_ksm)
+{
+	struct memory memory;
+	int go[2];
+};
+
+/* When a child calls MADV_FREE: while two mappings have the page, or as the last that has it. */
+FIXTURE_VARIANT(freed_in_ksm)
+{
+	enum advice advice;
+};
+
+FIXTURE_VARIANT_ADD(freed_in_ksm, never)
+{
+	.advice = NONE,
+};
+
+FIXTURE_VARIANT_ADD(freed_in_ksm, while_shared)
+{
+	.advice = WHILE_SHARED,
+};
+
+FIXTURE_VARIANT_ADD(freed_in_ksm, as_last)
+{
+	.advice = AS_LAST,
+};
+
+FIXTURE_SETUP(freed_in_ksm)
+{
+	const char *why = folio_settings(0);
+
+	self->memory.fd = -1;
+	if (!why && access(FOLIO_KSM "run", W_OK))
+		why = "CONFIG_KSM=n";
+	if (!why && !have_swap())
+		why = "no swap";
+	if (!why)
+		why = memory_map(&self->memory, ANON, 0, 2);
+	if (why)
+		SKIP(return, "%s", why);
+	ASSERT_EQ(0, pipe(self->go));
+}
+
+FIXTURE_TEARDOWN(freed_in_ksm)
+{
+	memory_free(&self->memory);
+}
+
+/* KSM merges both pages, and a write ends that, so that one page is left in the frame of KSM. */
+static void merge_and_leave_one(struct memory *m, bool free_shared)
+{
+	char *second = m->at + bytes(1);
+
+	if (!ksm_merge(m, m->at, second, pattern(0)))
+		_exit(1);
+	if (free_shared && madvise(m->at, bytes(1), MADV_FREE))
+		_exit(1);
+	memset(second, pattern(1), bytes(1));
+}
+
+static void never_free(struct memory *m)
+{
+	merge_and_leave_one(m, false);
+}
+
+static void free_while_shared(struct memory *m)
+{
+	merge_and_leave_one(m, true);
+}
+
+static void free_as_last(struct memory *m)
+{
+	merge_and_leave_one(m, false);
+	/* The second call empties the CPU's list of pages that become lazyfree. */
+	if (madvise(m->at, bytes(1), MADV_FREE) || madvise(m->at, bytes(1), MADV_FREE))
+		_exit(1);
+}
+
+/* The page frame of an address in another process. */
+static unsigned long pfn_in(pid_t process, char *at)
+{
+	unsigned long pfn;
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", process);
+	fd = open(path, O_RDONLY);
+	pfn = pagemap_get_pfn(fd, at);
+	close(fd);
+	return pfn;
+}
+
+/*
+ * A child has a page that KSM merged, and calls MADV_FREE. After that, KSM merges a page of the
+ * parent into the same frame. The child ends, and reclaim takes the parent's page. The parent
+ * never called MADV_FREE, so its page must go to swap, and come back with its content.
+ *
+ * Known issue 57: if the child's page was the last one in the frame, MADV_FREE made the frame
+ * lazyfree. The merge leaves it so, and reclaim drops it: the parent reads zeros.
+ */
+TEST_F_TIMEOUT(freed_in_ksm, other_process_keeps_content, 120)
+{
+	void (*const first[])(struct memory *) = { never_free, free_while_shared, free_as_last };
+	struct memory *m = &self->memory;
+	unsigned long shared;
+	bool swapped;
+	pid_t child;
+
+	ASSERT_TRUE(stay_on_cpu());
+	child = waiting_child(self->go, first[variant->advice], m);
+	ASSERT_LT(0, child);
+	shared = pfn_in(child, m->at);
+	ASSERT_TRUE(ksm_merge(m, m->at, m->at + bytes(1), pattern(0)));
+	ASSERT_EQ(shared, pfn_of(m->at)) {
+		TH_LOG("KSM did not merge the pages of the two processes");
+	}
+	memset(m->at + bytes(1), pattern(1), bytes(1));
+	ASSERT_TRUE(end_child(child));
+	ASSERT_EQ(1, mappings(m->at));
+	for (int i = 0; i < 100 && pagemap_has(m->at, PM_PRESENT); i++)
+		ASSERT_EQ(0, madvise(m->at, bytes(1), MADV_PAGEOUT));
+	DID(!pagemap_has(m->at, PM_PRESENT), "pages that reclaim took");
+	swapped = pagemap_has(m->at, PM_SWAP);
+	if (variant->advice == AS_LAST && !swapped && page_is(m->at, 0)) {
+		KNOWN_ISSUE(57, "MADV_FREE of another process drops a page that KSM merged");
+		return;
+	}
+	EXPECT_TRUE(swapped);
+	EXPECT_TRUE(page_is(m->at, pattern(0)));
+	EXPECT_TRUE(page_is(m->at + bytes(1), pattern(1)));
+	if (variant->advice == AS_LAST)
+		STALE_ISSUE(57);
 }
 
 TEST_HARNESS_MAIN

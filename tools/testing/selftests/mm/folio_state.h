@@ -9,6 +9,7 @@
 
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
+#include <sched.h>
 
 #include "folio_util.h"
 
@@ -179,6 +180,20 @@ static inline unsigned long swapped_out(const struct memory *m)
 			 pagemap_has(m->at + bytes(page), PM_SWAP);
 	free(there);
 	return count;
+}
+
+/*
+ * Keep this process and its children on one CPU. The kernel collects pages in a list of each CPU
+ * before it moves them to another LRU list. madvise() empties only the list of its own CPU, and
+ * reclaim does not find the pages of the others. Returns whether it worked.
+ */
+static inline bool stay_on_cpu(void)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	return !sched_setaffinity(0, sizeof(one), &one);
 }
 
 #endif /* FOLIO_STATE_H */

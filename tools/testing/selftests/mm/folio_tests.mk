@@ -45,6 +45,7 @@ TEST_GEN_PROGS += pmd_split
 TEST_GEN_PROGS += scan_protect
 TEST_GEN_PROGS += shmem_swap
 TEST_GEN_PROGS += tlb_stale
+TEST_GEN_PROGS += udmabuf_memfd
 TEST_GEN_PROGS += uffd_discard
 TEST_GEN_PROGS += uffd_guard
 TEST_GEN_PROGS += uffd_minor

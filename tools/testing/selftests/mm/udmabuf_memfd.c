@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A dma-buf that a driver makes of a file in memory is the same memory as the file.
+ *
+ * Proves: what the file has can be seen in the dma-buf, and what a process writes to the dma-buf
+ * can be seen in the file: in a mapping, by read(), and after a write() beside it. Where nobody
+ * wrote to the file, the dma-buf has zeros, and not the content of memory that was freed before
+ * (udmabuf_memfd). After the dma-buf is closed, and reclaim has taken all pages, the file still
+ * has what was written to the dma-buf (udmabuf_closed).
+ *
+ * How: a memfd has holes, or pages that were read, written, or allocated by fallocate(). udmabuf
+ * makes a dma-buf of it. A process writes through a mapping of the dma-buf, as a device would.
+ *
+ * Does not prove: that a device can reach the pages, or that huge pages have zeros
+ * (folio_clear_pool does).
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=udmabuf_memfd
+ */
+#include <linux/udmabuf.h>
+
+#include "folio_did.h"
+#include "folio_known.h"
+#include "folio_state.h"
+
+#define PAGES 256
+
+/* MARK is written to the dma-buf, LEFT was in memory that is free. pattern() has neither. */
+#define MARK 0xff
+#define LEFT 0xfe
+
+/* What happened to each page of the file before the driver gets it. */
+enum content { HOLE, READ, WRITTEN, ALLOCATED };
+
+/* How the file is used after a write to the dma-buf. */
+enum use { FAULT, BY_READ, BY_WRITE };
+
+/* The file, and a mapping of the dma-buf. */
+struct shared {
+	struct memory file;
+	char *dma;
+	int buffer;
+};
+
+/* Leave some content in memory that is free. */
+static void leave_content(void)
+{
+	const size_t all = 16 * bytes(PAGES);
+	char *at = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		return;
+	memset(at, LEFT, all);
+	munmap(at, all);
+}
+
+/* Make a file that may be given to the driver, and map it. Returns whether that worked. */
+static bool make_file(struct memory *m, enum content content)
+{
+	*m = (struct memory){ .pages = PAGES, .room_bytes = bytes(PAGES) };
+	m->fd = syscall(__NR_memfd_create, "udmabuf", MFD_ALLOW_SEALING);
+	if (m->fd < 0 || ftruncate(m->fd, bytes(m->pages)) ||
+	    fcntl(m->fd, F_ADD_SEALS, F_SEAL_SHRINK))
+		return false;
+	m->at = mmap(NULL, bytes(m->pages), PROT_READ, MAP_SHARED, m->fd, 0);
+	if (m->at == MAP_FAILED)
+		return false;
+	m->room = m->at;
+	if (content == ALLOCATED) {
+		leave_content();
+		return !fallocate(m->fd, 0, 0, bytes(m->pages));
+	}
+	for (unsigned int page = 0; page < m->pages; page++) {
+		char *buffer = content == WRITTEN ? malloc(bytes(1)) : NULL;
+		bool right = true;
+
+		if (content == READ)
+			read_byte(m->at + bytes(page));
+		if (buffer) {
+			memset(buffer, pattern(page), bytes(1));
+			right = pwrite(m->fd, buffer, bytes(1), bytes(page)) == (ssize_t)bytes(1);
+			free(buffer);
+		}
+		if (!right)
+			return false;
+	}
+	return true;
+}
+
+/* Let the driver make a dma-buf of the file, and map it. Returns whether that worked. */
+static bool make_buffer(struct shared *s)
+{
+	struct udmabuf_create create = { .memfd = s->file.fd, .size = bytes(s->file.pages) };
+	int device = open("/dev/udmabuf", O_RDWR);
+
+	s->buffer = ioctl(device, UDMABUF_CREATE, &create);
+	close(device);
+	if (s->buffer < 0)
+		return false;
+	s->dma = mmap(NULL, create.size, PROT_READ | PROT_WRITE, MAP_SHARED, s->buffer, 0);
+	return s->dma != MAP_FAILED;
+}
+
+static void close_buffer(struct shared *s)
+{
+	if (s->dma && s->dma != MAP_FAILED)
+		munmap(s->dma, bytes(s->file.pages));
+	if (s->buffer >= 0)
+		close(s->buffer);
+	s->dma = NULL;
+	s->buffer = -1;
+}
+
+/* Why a dma-buf cannot be made on this machine. */
+static const char *missing(struct shared *s)
+{
+	const char *why = folio_settings(0);
+
+	s->file.fd = -1;
+	s->buffer = -1;
+	if (!why && access("/dev/udmabuf", R_OK | W_OK))
+		why = "CONFIG_UDMABUF=n";
+	return why;
+}
+
+FIXTURE(udmabuf_memfd)
+{
+	struct shared shared;
+};
+
+FIXTURE_VARIANT(udmabuf_memfd)
+{
+	enum content content;
+	enum use use;
+};
+
+FIXTURE_VARIANT_ADD(udmabuf_memfd, hole)
+{
+	.content = HOLE,
+};
+
+FIXTURE_VARIANT_ADD(udmabuf_memfd, read)
+{
+	.content = READ,
+};
+
+FIXTURE_VARIANT_ADD(udmabuf_memfd, written)
+{
+	.content = WRITTEN,
+};
+
+FIXTURE_VARIANT_ADD(udmabuf_memfd, written_by_write)
+{
+	.content = WRITTEN,
+	.use = BY_WRITE,
+};
+
+FIXTURE_VARIANT_ADD(udmabuf_memfd, allocated)
+{
+	.content = ALLOCATED,
+};
+
+FIXTURE_VARIANT_ADD(udmabuf_memfd, allocated_by_read)
+{
+	.content = ALLOCATED,
+	.use = BY_READ,
+};
+
+FIXTURE_VARIANT_ADD(udmabuf_memfd, allocated_by_write)
+{
+	.content = ALLOCATED,
+	.use = BY_WRITE,
+};
+
+FIXTURE_SETUP(udmabuf_memfd)
+{
+	const char *why = missing(&self->shared);
+
+	if (why)
+		SKIP(return, "%s", why);
+	ASSERT_TRUE(stay_on_cpu());
+	ASSERT_TRUE(make_file(&self->shared.file, variant->content));
+	ASSERT_TRUE(make_buffer(&self->shared));
+}
+
+FIXTURE_TEARDOWN(udmabuf_memfd)
+{
+	close_buffer(&self->shared);
+	memory_free(&self->shared.file);
+}
+
+/* The first byte of a page of the file, or -1. BY_WRITE writes to the last byte before. */
+static int first_byte(const struct memory *m, unsigned int page, enum use use)
+{
+	unsigned char value = MARK;
+
+	if (use == FAULT)
+		return (unsigned char)read_byte(m->at + bytes(page));
+	if (use == BY_WRITE && pwrite(m->fd, &value, 1, bytes(page + 1) - 1) != 1)
+		return -1;
+	return pread(m->fd, &value, 1, bytes(page)) == 1 ? value : -1;
+}
+
+/*
+ * Each page of the dma-buf must have the content of its page of the file, which is zeros if
+ * nobody wrote to it. Then a byte is written to each page of the dma-buf. The file must have it
+ * when it is used the next time, by a page fault, read() or write().
+ *
+ * Known issue 58: the driver gets pages of fallocate() that have no content yet. The dma-buf shows
+ * what was in the memory before, which the kernel or another process may have left there. The next
+ * use of the file makes zeros of each page, and so drops what was written.
+ */
+TEST_F(udmabuf_memfd, buffer_is_the_file)
+{
+	const struct memory *m = &self->shared.file;
+	unsigned int page, wrong = 0, left = 0, lost = 0;
+
+	for (page = 0; page < m->pages; page++) {
+		char *dma = self->shared.dma + bytes(page);
+
+		wrong += !page_is(dma, variant->content == WRITTEN ? pattern(page) : 0);
+		left += page_is(dma, LEFT);
+		*dma = MARK;
+		lost += first_byte(m, page, variant->use) != MARK;
+	}
+	DID(page, "pages compared");
+	TH_LOG("%u pages have other content, %u of them from memory that is free", wrong, left);
+	TH_LOG("%u pages lost a write", lost);
+	if (variant->content == ALLOCATED && lost == m->pages) {
+		KNOWN_ISSUE(58, "a dma-buf of fallocated pages has old content, and loses writes");
+		return;
+	}
+	EXPECT_EQ(0, wrong);
+	EXPECT_EQ(0, lost);
+	if (variant->content == ALLOCATED)
+		STALE_ISSUE(58);
+}
+
+FIXTURE(udmabuf_closed)
+{
+	struct shared shared;
+};
+
+FIXTURE_VARIANT(udmabuf_closed)
+{
+	enum content content;
+};
+
+FIXTURE_VARIANT_ADD(udmabuf_closed, hole)
+{
+	.content = HOLE,
+};
+
+FIXTURE_VARIANT_ADD(udmabuf_closed, read)
+{
+	.content = READ,
+};
+
+FIXTURE_VARIANT_ADD(udmabuf_closed, written)
+{
+	.content = WRITTEN,
+};
+
+FIXTURE_SETUP(udmabuf_closed)
+{
+	const char *why = missing(&self->shared);
+
+	if (!why && !have_swap())
+		why = "no swap";
+	if (why)
+		SKIP(return, "%s", why);
+	ASSERT_TRUE(stay_on_cpu());
+	ASSERT_TRUE(make_file(&self->shared.file, variant->content));
+	ASSERT_TRUE(make_buffer(&self->shared));
+}
+
+FIXTURE_TEARDOWN(udmabuf_closed)
+{
+	close_buffer(&self->shared);
+	memory_free(&self->shared.file);
+}
+
+/*
+ * A process writes to each page of the dma-buf, and the file has it. Then the dma-buf is closed,
+ * and reclaim takes all pages of the file. The file must still have what was written.
+ *
+ * Known issue 59: the driver does not mark the pages as dirty. Where nobody wrote to the file
+ * itself, reclaim drops the pages, and the file has zeros.
+ */
+TEST_F(udmabuf_closed, file_keeps_writes)
+{
+	const struct memory *m = &self->shared.file;
+	unsigned int page, lost = 0, zeros = 0;
+
+	for (page = 0; page < m->pages; page++)
+		self->shared.dma[bytes(page)] = MARK;
+	for (page = 0; page < m->pages; page++)
+		ASSERT_EQ(MARK, first_byte(m, page, FAULT));
+	close_buffer(&self->shared);
+	for (int i = 0; i < 100 && swapped_out(m) < m->pages; i++)
+		ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
+	ASSERT_EQ(m->pages, swapped_out(m));
+	for (page = 0; page < m->pages; page++) {
+		lost += first_byte(m, page, FAULT) != MARK;
+		zeros += page_is(m->at + bytes(page), 0);
+	}
+	DID(page, "pages that reclaim took");
+	if (variant->content != WRITTEN && zeros == m->pages) {
+		KNOWN_ISSUE(59, "reclaim drops pages that were written to through a dma-buf");
+		return;
+	}
+	EXPECT_EQ(0, lost);
+	if (variant->content != WRITTEN)
+		STALE_ISSUE(59);
+}
+
+TEST_HARNESS_MAIN
