@@ -186,6 +186,12 @@ issue 58 '' mm/gup.c 'memfd_pin_folios(' \
 issue 59 '' drivers/dma-buf/udmabuf.c 'unpin_all_folios(' \
 	'for (i = 0; i < ubuf->nr_pinned; ++i) unpin_folio(ubuf->pinned_folios[i]);' \
 	'struct udmabuf_folio, list); unpin_folio(ubuf_folio->folio);'
+issue 60 '' arch/arm64/kernel/mte.c '__access_remote_tags(' \
+	'WARN_ON_ONCE(!page_mte_tagged(page) && !is_zero_page(page));'
+issue 61 '' arch/arm64/kernel/elfcore.c 'mte_dump_tag_range(' \
+	'if (!page_mte_tagged(page)) { put_page(page); dump_skip(cprm, MTE_PAGE_TAG_STORAGE);'
+issue 62 '' arch/arm64/kernel/mte.c '__access_remote_tags(' \
+	'if (mmap_read_lock_killable(mm)) return -EIO; while (len) {'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

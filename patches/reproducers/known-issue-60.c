@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ptrace() reads tags of another process, and writes tags that get lost (arm64, MTE).
+ * Known issue 60: ptrace() reads tags of another process, and writes tags that get lost (arm64).
  *
  * PROT_MTE promises that all tags are 0 at first. The kernel clears the tags of a page when it
  * maps the page as readable. Map memory as tagged but not as readable, read its tags by

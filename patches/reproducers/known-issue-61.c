@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A core dump has the tags of only a part of a huge page of hugetlb (arm64, MTE).
+ * Known issue 61: a core file has the tags of only the first page of a hugetlb page (arm64).
  *
  * Give each 16 bytes of a tagged huge page the tag 5, and dump core. The core file must have
  * this tag for all of them, as it has for other memory. Without the tags of memory a debugger
@@ -9,7 +9,7 @@
  * cannot tell. Needs root, a CPU with MTE, and a file system at /tmp.
  */
 #define _GNU_SOURCE
-#include <elf.h>
+#include <linux/elf.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -70,8 +70,8 @@ static void set_tags(char *at, long size, unsigned long tag)
 /* Returns how many tags at this address are 5 in the core file, or -1. */
 static long tags_in_core(char *core, uintptr_t at, long size)
 {
-	Elf64_Ehdr *elf = (Elf64_Ehdr *)core;
-	Elf64_Phdr *header = (Elf64_Phdr *)(core + elf->e_phoff);
+	struct elf64_hdr *elf = (struct elf64_hdr *)core;
+	struct elf64_phdr *header = (struct elf64_phdr *)(core + elf->e_phoff);
 	long i, granule, right = 0;
 	unsigned char *tags;
 

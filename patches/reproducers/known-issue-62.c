@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ptrace() cannot read the tags of memory at the address that the process uses (arm64, MTE).
+ * Known issue 62: ptrace() cannot access the tags of memory at an address with a tag (arm64).
  *
  * A system call accepts an address with a tag like the same address without a tag. A process
  * with tagged memory has such addresses only. Read and write the tags of its memory with
