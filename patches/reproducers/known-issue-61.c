@@ -31,16 +31,16 @@
 /* The beginning of a core file, and one of its program headers, as in <elf.h>. */
 struct core_start {
 	unsigned char ident[16];
-	uint16_t type, machine;
-	uint32_t version;
-	uint64_t entry, headers, sections;
-	uint32_t flags;
-	uint16_t size, header_size, nr_headers;
+	unsigned short type, machine;
+	unsigned int version;
+	unsigned long entry, headers, sections;
+	unsigned int flags;
+	unsigned short size, header_size, nr_headers;
 };
 
 struct core_header {
-	uint32_t type, flags;
-	uint64_t offset, vaddr, paddr, filesz, memsz, align;
+	unsigned int type, flags;
+	unsigned long offset, vaddr, paddr, filesz, memsz, align;
 };
 
 /* Returns the number in a line of a file, or -1. */
