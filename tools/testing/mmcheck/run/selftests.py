@@ -71,6 +71,11 @@ MACHINES = {
     "hugetlb_fork": LARGE,
     "hugetlb_sparse": LARGE,
     "known-issue-12": LARGE,
+    "known-issue-60": LARGE,
+    "known-issue-61": LARGE,
+    "known-issue-62": LARGE,
+    "mte_core": LARGE,
+    "mte_ptrace": LARGE,
     "tlb_stale": Machine(cpus=2),
 }
 """Programs and reproducers that need another machine than the usual one. Programs with equal machines share a boot."""

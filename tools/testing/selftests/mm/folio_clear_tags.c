@@ -18,57 +18,11 @@
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_tags
  */
-#include <sys/auxv.h>
-
 #include "folio_clear.h"
+#include "folio_tags.h"
 
 /* Each round allocates this many bytes, or one folio if a folio is larger. */
 #define ROOM (4UL << 20)
-
-#define GRANULE 16
-
-#ifdef __aarch64__
-#ifndef PROT_MTE
-#define PROT_MTE 0x20
-#endif
-
-static bool have_tags(void)
-{
-	return getauxval(AT_HWCAP2) & 1UL << 18;
-}
-
-static void set_tag(char *at, unsigned int tag)
-{
-	unsigned long tagged = (unsigned long)at | (unsigned long)tag << 56;
-
-	asm volatile(".arch armv8.5-a+memtag\n\tstg %0, [%0]" : : "r" (tagged) : "memory");
-}
-
-static unsigned int tag_of(const char *at)
-{
-	unsigned long tagged = 0;
-
-	asm volatile(".arch armv8.5-a+memtag\n\tldg %0, [%1]"
-		     : "+r" (tagged) : "r" (at) : "memory");
-	return tagged >> 56 & 15;
-}
-#else
-#define PROT_MTE 0
-
-static bool have_tags(void)
-{
-	return false;
-}
-
-static void set_tag(char *at, unsigned int tag)
-{
-}
-
-static unsigned int tag_of(const char *at)
-{
-	return 0;
-}
-#endif
 
 FIXTURE(folio_clear_tags)
 {

@@ -47,6 +47,8 @@
 #define FOLIO_SCAN "/sys/kernel/debug/sched/numa_balancing/"
 /* How much of a file one fault maps; the default is 64 KiB. */
 #define FOLIO_AROUND "/sys/kernel/debug/fault_around_bytes"
+/* Messages of the kernel appear on the console up to this level. */
+#define FOLIO_PRINTK "/proc/sys/kernel/printk"
 #define XFS_MAGIC 0x58465342
 
 /* Where a file system with large folios is mounted in the virtual machine. */
@@ -132,6 +134,7 @@ static struct {
 	{ FOLIO_SCAN "scan_period_max_ms" },
 	{ FOLIO_SCAN "scan_size_mb" },
 	{ FOLIO_AROUND },
+	{ FOLIO_PRINTK },
 };
 
 static pid_t folio_settings_owner;

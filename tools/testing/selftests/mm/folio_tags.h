@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The tags of memory (MTE, arm64). On other machines have_tags() is false. */
+#ifndef FOLIO_TAGS_H
+#define FOLIO_TAGS_H
+
+#include <sys/auxv.h>
+
+#include "folio_util.h"
+
+/* As many bytes of memory have one tag. */
+#define GRANULE 16
+
+#ifdef __aarch64__
+#ifndef PROT_MTE
+#define PROT_MTE 0x20
+#endif
+
+static inline bool have_tags(void)
+{
+	return getauxval(AT_HWCAP2) & 1UL << 18;
+}
+
+static inline void set_tag(char *at, unsigned int tag)
+{
+	unsigned long tagged = (unsigned long)at | (unsigned long)tag << 56;
+
+	asm volatile(".arch armv8.5-a+memtag\n\tstg %0, [%0]" : : "r" (tagged) : "memory");
+}
+
+static inline unsigned int tag_of(const char *at)
+{
+	unsigned long tagged = 0;
+
+	asm volatile(".arch armv8.5-a+memtag\n\tldg %0, [%1]"
+		     : "+r" (tagged) : "r" (at) : "memory");
+	return tagged >> 56 & 15;
+}
+#else
+#define PROT_MTE 0
+
+static inline bool have_tags(void)
+{
+	return false;
+}
+
+static inline void set_tag(char *at, unsigned int tag)
+{
+}
+
+static inline unsigned int tag_of(const char *at)
+{
+	return 0;
+}
+#endif
+
+/* Give all granules of some memory the same tag. */
+static inline void set_tags(char *at, size_t size, unsigned int tag)
+{
+	for (size_t i = 0; i < size; i += GRANULE)
+		set_tag(at + i, tag);
+}
+
+/*
+ * A known issue makes the kernel warn once until the next boot, besides what the test sees. The
+ * warning then goes to the kernel's log alone, and not to the console, where it would fail the
+ * test. quiet_end() shows all messages again; the end of the program does so too.
+ */
+static inline void quiet_begin(void)
+{
+	write_text(FOLIO_PRINTK, "1");
+}
+
+static inline void quiet_end(void)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(folio_settings_saved); i++)
+		if (!strcmp(folio_settings_saved[i].path, FOLIO_PRINTK))
+			write_text(FOLIO_PRINTK, folio_settings_saved[i].value);
+}
+
+#endif /* FOLIO_TAGS_H */
