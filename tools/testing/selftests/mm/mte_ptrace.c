@@ -49,7 +49,7 @@ static int tags_request(int request, pid_t child, char *at, unsigned char *tags,
 	struct iovec io = { tags, nr };
 	int result;
 
-	quiet_begin();
+	quiet_begin(has_issue(60) || has_issue(62));
 	result = ptrace(request, child, at, &io) ? errno : io.iov_len == nr ? 0 : -1;
 	quiet_end();
 	return result;
