@@ -192,6 +192,8 @@ issue 61 '' arch/arm64/kernel/elfcore.c 'mte_dump_tag_range(' \
 	'get_dump_page(addr, &locked); /* * get_dump_page() returns NULL when encountering an empty * page table entry that would otherwise have been filled with * the zero page. Skip the equivalent tag dump which would * have been all zeros. */ if (!page) { dump_skip(cprm, MTE_PAGE_TAG_STORAGE); continue; } /* * Pages mapped in user space as !pte_access_permitted() (e.g. * PROT_EXEC only) may not have the PG_mte_tagged flag set. */ if (!page_mte_tagged(page)) {'
 issue 62 '' arch/arm64/kernel/mte.c '__access_remote_tags(' \
 	'if (mmap_read_lock_killable(mm)) return -EIO; while (len) {'
+issue 63 '' fs/hugetlbfs/inode.c 'hugetlb_vmdelete_list(' \
+	'if (!hugetlb_vma_trylock_write(vma)) continue;'
 
 if [ -z "$2" ]; then
 	printf '0x%x\n' "$mask"

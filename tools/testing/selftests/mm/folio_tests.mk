@@ -34,6 +34,7 @@ TEST_GEN_PROGS += folio_unshare
 TEST_GEN_PROGS += folio_walk
 TEST_GEN_PROGS += fork_wiped
 TEST_GEN_PROGS += hugetlb_block
+TEST_GEN_PROGS += hugetlb_cut
 TEST_GEN_PROGS += hugetlb_fork
 TEST_GEN_PROGS += hugetlb_private
 TEST_GEN_PROGS += hugetlb_scan
