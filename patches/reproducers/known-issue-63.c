@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 63: ftruncate() of a hugetlb file must remove private pages after the new end of the file.
+ * Known issue 63: ftruncate() of a hugetlb file must remove private pages after its new end.
  *
  * One thread writes to private pages at the start of a hugetlb file and gives them up again,
  * without end. Another one writes to the last page of the same private mapping, and cuts the file

@@ -129,7 +129,7 @@ def _check(given: str, file: Path, beside: Beside) -> None:
     if expected := _checksum(file.name, beside):
         if archive.sha256(file) != expected:
             raise UserError(
-                f"KERNEL={given}: its SHA-256 differs from the checksum beside it; nothing was kept: fetch the file again"
+                f"KERNEL={given}: its SHA-256 differs from the checksum beside it; nothing was kept: fetch it again"
             )
         checked.append("checksum")
     inner = re.sub(r"(?<=\.tar)\.\w+$", "", file.name)
