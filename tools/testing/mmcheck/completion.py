@@ -3,9 +3,8 @@
 
 from collections.abc import Mapping
 
-from .container import OPTION
 from .core.errors import PASSED
-from .core.variables import option
+from .core.variables import CONTAINER, option
 from .verbs import VERBS
 
 
@@ -21,13 +20,13 @@ def run(_: Mapping[str, str]) -> int:
             [
                 "_mmcheck() {",
                 "\tlocal words at=1",
-                f'\t[[ "${{COMP_WORDS[1]}}" != {OPTION}* ]] || at=2',
+                f'\t[[ "${{COMP_WORDS[1]}}" != {CONTAINER}* ]] || at=2',
                 '\tcase "${COMP_WORDS[at]}" in',
                 *(f"\t{case}" for case in cases),
                 f"\t*) words='{' '.join(VERBS)}';;",
                 "\tesac",
                 f"\t[ \"$COMP_CWORD\" -eq $at ] && words='{' '.join(VERBS)}'",
-                f"\t[ \"$COMP_CWORD\" -eq 1 ] && words='{' '.join([*VERBS, OPTION])}'",
+                f"\t[ \"$COMP_CWORD\" -eq 1 ] && words='{' '.join([*VERBS, CONTAINER])}'",
                 '\tmapfile -t COMPREPLY < <(compgen -W "$words" -- "$2")',
                 "}",
                 "complete -o default -F _mmcheck mmcheck ./mmcheck",

@@ -17,14 +17,16 @@ from pathlib import Path
 
 from .core import command, progress, settings
 from .core.errors import FAILED, INTERRUPTED, NO_VERDICT, PASSED, SKIPPED, UserError
-from .core.settings import PROJECT
-from .core.variables import NAMES
+from .core.settings import PROJECT, Settings
+from .core.variables import CONTAINER, NAMES
 from .kernel import toolchain
 from .run import request
 
-OPTION = "--container"
 ENGINES = ("podman", "docker")
 FILE = PROJECT / "ci/Containerfile"
+RESULTS = PROJECT / "out/container"
+"""O= of commands that are given no O=."""
+
 ALWAYS = ("ca-certificates", "ccache", "python3")
 PROXIES = ("http_proxy", "https_proxy", "no_proxy")
 WRITES = ("graft", "ungraft")
@@ -45,13 +47,13 @@ def main(engine: str, arguments: Sequence[str], given: Mapping[str, str]) -> int
 
     def body(environ: dict[str, str]) -> int:
         if environ.get("HOST"):
-            raise UserError(f"HOST=1 tests the kernel of this machine: leave out {OPTION}")
-        tree = settings.from_environment(environ).kdir
-        if tree and not tree.is_dir():
-            raise UserError(f"KDIR={tree}: there is no such folder")
+            raise UserError(f"HOST=1 tests the kernel of this machine: leave out {CONTAINER}")
+        chosen = settings.from_environment({"O": str(RESULTS), **environ})
+        if chosen.kdir and not chosen.kdir.is_dir():
+            raise UserError(f"KDIR={chosen.kdir}: there is no such folder")
         program = found(engine)
-        shared = places(arguments, environ)
-        words = [*options(program, environ), *(word for place in shared for word in ("-v", place))]
+        shared = places(arguments, environ, chosen)
+        words = [*options(program, chosen), *(word for place in shared for word in ("-v", place))]
         return run([program, "run", *words, image(program), str(PROJECT / "mmcheck"), *arguments])
 
     return command.run("container", body, given)
@@ -66,7 +68,7 @@ def of_kunit(arguments: Sequence[str]) -> dict[str, str]:
 def found(engine: str) -> str:
     """The engine to use. Raises UserError if there is none."""
     if engine not in ("", *ENGINES):
-        raise UserError(f"{OPTION}={engine}: use {' or '.join(ENGINES)}")
+        raise UserError(f"{CONTAINER}={engine}: use {' or '.join(ENGINES)}")
     for name in [engine] if engine else ENGINES:
         if shutil.which(name):
             return name
@@ -99,27 +101,14 @@ def image(engine: str) -> str:
     return name
 
 
-def out_of(environ: Mapping[str, str]) -> Path:
-    """Where results go: O=, or a folder of their own."""
-    return Path(environ.get("O") or PROJECT / "out/container").absolute()
-
-
-def cache_of(environ: Mapping[str, str]) -> Path:
-    """The folder of caches, where mmcheck and ccache have folders."""
-    return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute()
-
-
-def places(arguments: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+def places(arguments: Sequence[str], environ: Mapping[str, str], chosen: Settings) -> list[str]:
     """The folders and files that the container shares with this machine, as the option -v takes them.
 
     Makes the folders that the command makes otherwise. Raises UserError for a path that the option cannot take.
     """
-    cache, here = cache_of(environ), Path.cwd()
-    own = [cache / "mmcheck", cache / "ccache", out_of(environ)]
-    for folder in own:
-        folder.mkdir(parents=True, exist_ok=True)
+    here, tree = Path.cwd(), chosen.kdir
+    own = [chosen.cache, chosen.cache.parent / "ccache", chosen.out]
     shared: list[Path] = [PROJECT, *own, *([] if here == Path("/") else [here])]
-    tree = Path(environ["KDIR"]).expanduser().absolute() if environ.get("KDIR") else None
     for word in (*arguments, *(environ[name] for name in NAMES if environ.get(name))):
         path = Path(word[word.find("=") + 1 :]).expanduser().absolute()
         known = any(path.is_relative_to(place) for place in [*shared, *map(Path, SYSTEM)])
@@ -129,7 +118,9 @@ def places(arguments: Sequence[str], environ: Mapping[str, str]) -> list[str]:
         shared.append(tree)
     for path in shared:
         if ":" in str(path):
-            raise UserError(f"{path}: {OPTION} allows no colon in a path; rename or move it")
+            raise UserError(f"{path}: {CONTAINER} allows no colon in a path; rename or move it")
+    for folder in own:
+        folder.mkdir(parents=True, exist_ok=True)
     closed = tree if arguments[0] not in WRITES else None
     return [f"{path}:{path}{':ro' if path == closed else ''}" for path in dict.fromkeys(shared)]
 
@@ -141,7 +132,7 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def options(engine: str, environ: Mapping[str, str]) -> list[str]:
+def options(engine: str, chosen: Settings) -> list[str]:
     """The options of `podman run` and `docker run`, except those for the shared folders."""
     found = ["--rm", "-i", "--network=host", "--security-opt=label=disable", f"--workdir={Path.cwd()}"]
     if sys.stdin.isatty() and sys.stdout.isatty():
@@ -151,9 +142,9 @@ def options(engine: str, environ: Mapping[str, str]) -> list[str]:
     if engine == "docker" and os.getuid():  # podman gives the files that root writes in the container to the user
         found.append(f"--user={os.getuid()}:{os.getgid()}")
     fixed = {
-        toolchain.BOXED: str(PROJECT / "out/container"),
-        "O": str(out_of(environ)),
-        "XDG_CACHE_HOME": str(cache_of(environ)),
+        toolchain.BOXED: str(RESULTS),
+        "O": str(chosen.out),
+        "XDG_CACHE_HOME": str(chosen.cache.parent),
         "HOME": str(Path.home()),
     }
     passed = {name: os.environ[name] for name in (*NAMES, *PROXIES, "TERM") if name in os.environ}

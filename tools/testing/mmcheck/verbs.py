@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from .core.errors import PASSED, UserError
-from .core.variables import NAMES, SWITCHES, option, statuses
+from .core.variables import CONTAINER, NAMES, SWITCHES, option, statuses
 from .verb import Verb
 
 GROUPS: Mapping[str, Mapping[str, Verb]] = {
@@ -39,7 +39,7 @@ def overview() -> str:
         lines += [title, *(f"  {name:16} {verb.says}" for name, verb in verbs.items())]
     hints = [
         "./mmcheck VERB --help has the variables and exit statuses of a verb, and an example.",
-        "./mmcheck --container VERB does the same in a container: podman, or docker.",
+        f"./mmcheck {CONTAINER} VERB does the same in a container: podman, or docker.",
     ]
     return "\n".join([*lines, "", *hints])
 
@@ -118,11 +118,11 @@ def main(arguments: Sequence[str]) -> int:
         print(overview())
         return PASSED
     box, _, engine = name.partition("=")
-    if box == "--container":
+    if box == CONTAINER:
         name, *rest = rest or [""]
     if name not in VERBS:
         raise UserError(f"{name or box}: no such command; see ./mmcheck --help")
-    if box == "--container":
+    if box == CONTAINER:
         from . import container
 
         found = container.of_kunit(rest) if name == "run" else read(name, rest)

@@ -8,6 +8,9 @@ from pathlib import Path
 NAMES: Mapping[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
 """Each variable that a verb reads, and what it means."""
 
+CONTAINER = "--container"
+"""The word before a verb that runs it in a container."""
+
 SWITCHES = frozenset(name for name, about in NAMES.items() if about.startswith("1:"))
 """The variables whose option needs no value."""
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..core import dry, progress
 from ..core.errors import UserError
+from ..core.variables import CONTAINER
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ LLVM = ("clang", "ld.lld", "llvm-ar")
 """Programs that LLVM=1 needs in addition."""
 
 
-BOX = "./mmcheck --container"
+BOX = f"./mmcheck {CONTAINER}"
 """How a command runs on a system that lacks the packages."""
 
 BOXED = "MMCHECK_CONTAINER"

@@ -50,10 +50,13 @@ def make(verb: str, environ: Mapping[str, str], *names: str, **variables: str) -
     names: further variables of `environ`
     """
     given = {**{name: environ[name] for name in (*VARIABLES, *names) if environ.get(name)}, **variables}
-    if boxed := os.environ.get(BOXED):
-        given = {name: value for name, value in given.items() if (name, value) != ("O", boxed)}
-    words = f"{BOX} {verb}" if boxed else f"make {verb}"
-    return " ".join([words, *(f"{name}={shlex.quote(value)}" for name, value in given.items())])
+    words = (f"{name}={shlex.quote(value)}" for name, value in given.items() if not _implied(name, value))
+    return " ".join([f"{BOX if BOXED in os.environ else 'make'} {verb}", *words])
+
+
+def _implied(name: str, value: str) -> bool:
+    """Whether a command in a container has this variable by itself."""
+    return name == "O" and value == os.environ.get(BOXED)
 
 
 def command(arguments: Sequence[str], glob: str, environ: Mapping[str, str]) -> str:
@@ -63,11 +66,10 @@ def command(arguments: Sequence[str], glob: str, environ: Mapping[str, str]) -> 
 
 def again(arguments: Sequence[str], environ: Mapping[str, str]) -> str:
     """The line that runs kunit.py with `arguments` and with the variables of `environ` that matter."""
-    boxed = os.environ.get(BOXED, "")
     given = [name for name in VARIABLES if environ.get(name) or (name == "FEATURES" and name in environ)]
-    given = [name for name in given if not boxed or (name, environ[name]) != ("O", boxed)]
+    given = [name for name in given if not _implied(name, environ[name])]
     variables = [f"{name}={shlex.quote(environ[name]) if environ[name] else ''}" for name in given]
-    return " ".join([*variables, BOX if boxed else KUNIT_PY, *map(shlex.quote, arguments)])
+    return " ".join([*variables, BOX if BOXED in os.environ else KUNIT_PY, *map(shlex.quote, arguments)])
 
 
 def name(case: Case) -> str:
