@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/elf.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,22 +27,6 @@
 #define PATTERN "/proc/sys/kernel/core_pattern"
 #define HUGEPAGES "/proc/sys/vm/nr_hugepages"
 #define MTE 0x20			/* PROT_MTE */
-#define MEMTAG 0x70000002		/* PT_AARCH64_MEMTAG_MTE */
-
-/* The beginning of a core file, and one of its program headers, as in <elf.h>. */
-struct core_start {
-	unsigned char ident[16];
-	unsigned short type, machine;
-	unsigned int version;
-	unsigned long entry, headers, sections;
-	unsigned int flags;
-	unsigned short size, header_size, nr_headers;
-};
-
-struct core_header {
-	unsigned int type, flags;
-	unsigned long offset, vaddr, paddr, filesz, memsz, align;
-};
 
 /* Returns the number in a line of a file, or -1. */
 static long number(const char *path, const char *prefix)
@@ -84,16 +69,16 @@ static void set_tags(char *at, long size, unsigned long tag)
 /* Returns how many tags at this address are 5 in the core file, or -1. */
 static long tags_in_core(char *core, uintptr_t at, long size)
 {
-	struct core_start *elf = (struct core_start *)core;
-	struct core_header *header = (struct core_header *)(core + elf->headers);
+	struct elf64_hdr *elf = (struct elf64_hdr *)core;
+	struct elf64_phdr *header = (struct elf64_phdr *)(core + elf->e_phoff);
 	long i, granule, right = 0;
 	unsigned char *tags;
 
-	for (i = 0; i < elf->nr_headers; i++, header++) {
-		if (header->type != MEMTAG || header->vaddr > at ||
-		    header->vaddr + header->memsz < at + size || !header->filesz)
+	for (i = 0; i < elf->e_phnum; i++, header++) {
+		if (header->p_type != PT_AARCH64_MEMTAG_MTE || header->p_vaddr > at ||
+		    header->p_vaddr + header->p_memsz < at + size || !header->p_filesz)
 			continue;
-		tags = (unsigned char *)core + header->offset + (at - header->vaddr) / 32;
+		tags = (unsigned char *)core + header->p_offset + (at - header->p_vaddr) / 32;
 		for (granule = 0; granule < size / 16; granule++)
 			right += (tags[granule / 2] >> (granule % 2 * 4) & 15) == 5;
 		return right;

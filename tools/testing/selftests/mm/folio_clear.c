@@ -26,10 +26,10 @@
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear
  */
 #include <poll.h>
-#include <sched.h>
 
 #include "folio_clear.h"
 #include "folio_listen.h"
+#include "folio_state.h"
 
 /* Each round allocates this many bytes, or one folio if a folio is larger. */
 #define ROOM (4UL << 20)
@@ -354,7 +354,6 @@ FIXTURE_VARIANT_ADD(clear_uffd, shmem)
 
 FIXTURE_SETUP(clear_uffd)
 {
-	cpu_set_t one;
 	const char *why = folio_settings(order_of(cont_ptes()));
 
 	self->memory.fd = -1;
@@ -366,12 +365,7 @@ FIXTURE_SETUP(clear_uffd)
 		SKIP(return, "no userfaultfd");
 	self->source = aligned_alloc(psize(), bytes(1));
 	ASSERT_NE(NULL, self->source);
-	/*
-	 * Stay on one CPU: a CPU first reuses the memory that it freed itself.
-	 */
-	CPU_ZERO(&one);
-	CPU_SET(sched_getcpu(), &one);
-	ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
+	ASSERT_TRUE(stay_on_cpu());
 }
 
 FIXTURE_TEARDOWN(clear_uffd)

@@ -183,9 +183,10 @@ static inline unsigned long swapped_out(const struct memory *m)
 }
 
 /*
- * Keep this process and its children on one CPU. The kernel collects pages in a list of each CPU
- * before it moves them to another LRU list. madvise() empties only the list of its own CPU, and
- * reclaim does not find the pages of the others. Returns whether it worked.
+ * Keep this process and its children on the present CPU. Each CPU has lists of
+ * its own: of freed pages, which it allocates first, and of pages that move to
+ * another LRU list, which madvise() empties only for its own CPU. Returns
+ * whether it worked.
  */
 static inline bool stay_on_cpu(void)
 {

@@ -110,7 +110,7 @@ static int child_writes(char *at, enum used_index index, int sought)
 	if (!used_open(&used))
 		return -1;
 	for (int i = 0; i < USED_TRIES && end != sought; i++) {
-		if (used_here() || !used_free(&used, index))
+		if (!stay_on_cpu() || !used_free(&used, index))
 			break;
 		child = fork();
 		if (!child)

@@ -105,7 +105,7 @@ FIXTURE_SETUP(hugetlb_fork)
 	why = hugetlb_pool_have(&self->pool, self->page.size, 1);
 	if (why)
 		SKIP(return, "%zuK: %s", self->page.size >> 10, why);
-	ASSERT_EQ(0, used_here());
+	ASSERT_TRUE(stay_on_cpu());
 	if (!used_open(&self->page.used))
 		SKIP(return, "no ramfs");
 	self->page.room = mmap(NULL, 2 * SPAN, PROT_NONE,

@@ -208,7 +208,7 @@ static int child_has(FIXTURE_DATA(hugetlb_sparse) * self)
 	 * matter.
 	 */
 	for (int i = 0; i < USED_TRIES && has != 1; i++) {
-		if (used_here() || !used_free(&self->used, USED_ZERO))
+		if (!stay_on_cpu() || !used_free(&self->used, USED_ZERO))
 			return -1;
 		child = fork();
 		if (!child) {

@@ -14,9 +14,9 @@
 #ifndef HUGETLB_TABLES_H
 #define HUGETLB_TABLES_H
 
-#include <sched.h>
 #include <sys/mount.h>
 
+#include "folio_state.h"
 #include "hugetlb_pool.h"
 
 /* The number of pages to free: more than the page tables of a small process. */
@@ -69,16 +69,6 @@ static inline bool used_open(struct used_pages *used)
 		return true;
 	used_close(used);
 	return false;
-}
-
-/* The kernel keeps freed pages per CPU, so stay on this CPU. */
-static inline int used_here(void)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(sched_getcpu(), &cpus);
-	return sched_setaffinity(0, sizeof(cpus), &cpus);
 }
 
 /*

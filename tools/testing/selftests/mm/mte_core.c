@@ -15,6 +15,7 @@
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=mte_core
  */
 #include <dirent.h>
+#include <linux/elf.h>
 #include <sys/stat.h>
 
 #include "folio_did.h"
@@ -25,23 +26,7 @@
 
 #define FOLDER "/tmp/mte_coreXXXXXX"
 #define PATTERN "/proc/sys/kernel/core_pattern"
-#define MEMTAG 0x70000002 /* PT_AARCH64_MEMTAG_MTE */
 #define MARK 5
-
-/* The beginning of a core file, and one of its program headers, as in <elf.h>. */
-struct core_start {
-	unsigned char ident[16];
-	uint16_t type, machine;
-	uint32_t version;
-	uint64_t entry, headers, sections;
-	uint32_t flags;
-	uint16_t size, header_size, nr_headers;
-};
-
-struct core_header {
-	uint32_t type, flags;
-	uint64_t offset, vaddr, paddr, filesz, memsz, align;
-};
 
 /* A byte of the core file has the tags of two granules. */
 #define PAGE_TAGS (psize() / GRANULE / 2)
@@ -53,7 +38,6 @@ FIXTURE(mte_core)
 	size_t size;
 	char *ordinary;
 	char *at;
-	char *core;
 };
 
 FIXTURE_VARIANT(mte_core)
@@ -159,14 +143,14 @@ static char *take_core(const char *folder)
 /* The tags of some memory in a core file, or NULL. */
 static const char *tags_in(const char *core, const char *at, size_t size)
 {
-	const struct core_start *elf = (const struct core_start *)core;
-	const struct core_header *header = (const struct core_header *)(core + elf->headers);
+	const struct elf64_hdr *elf = (const struct elf64_hdr *)core;
+	const struct elf64_phdr *header = (const struct elf64_phdr *)(core + elf->e_phoff);
 	unsigned long from = (unsigned long)at;
 
-	for (int i = 0; i < elf->nr_headers; i++, header++)
-		if (header->type == MEMTAG && header->filesz && header->vaddr <= from &&
-		    from + size <= header->vaddr + header->memsz)
-			return core + header->offset + (from - header->vaddr) / GRANULE / 2;
+	for (int i = 0; i < elf->e_phnum; i++, header++)
+		if (header->p_type == PT_AARCH64_MEMTAG_MTE && header->p_filesz &&
+		    header->p_vaddr <= from && from + size <= header->p_vaddr + header->p_memsz)
+			return core + header->p_offset + (from - header->p_vaddr) / GRANULE / 2;
 	return NULL;
 }
 
@@ -191,7 +175,7 @@ static unsigned int zero_pages(const char *tags, unsigned int pages)
 TEST_F(mte_core, has_all_tags)
 {
 	unsigned int page, pages = self->size / psize(), same = 0;
-	const char *ordinary, *tags;
+	const char *core, *ordinary, *tags;
 	int status = 0;
 	pid_t child;
 
@@ -201,11 +185,11 @@ TEST_F(mte_core, has_all_tags)
 		dump(self, variant->hugetlb);
 	waitpid(child, &status, 0);
 	quiet_end();
-	self->core = take_core(self->folder);
+	core = take_core(self->folder);
 	ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && WCOREDUMP(status));
-	ASSERT_NE(NULL, self->core);
-	ordinary = tags_in(self->core, self->ordinary, self->size);
-	tags = tags_in(self->core, self->at, self->size);
+	ASSERT_NE(NULL, core);
+	ordinary = tags_in(core, self->ordinary, self->size);
+	tags = tags_in(core, self->at, self->size);
 	ASSERT_NE(NULL, ordinary);
 	ASSERT_NE(NULL, tags);
 	ASSERT_EQ(0, zero_pages(ordinary, pages));
