@@ -15,7 +15,6 @@
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=mte_core
  */
 #include <dirent.h>
-#include <linux/elf.h>
 #include <sys/stat.h>
 
 #include "folio_did.h"
@@ -26,7 +25,26 @@
 
 #define FOLDER "/tmp/mte_coreXXXXXX"
 #define PATTERN "/proc/sys/kernel/core_pattern"
+#define MEMTAG 0x70000002 /* PT_AARCH64_MEMTAG_MTE */
 #define MARK 5
+
+/*
+ * The beginning of a core file, and one of its program headers. <linux/elf.h> cannot be included
+ * beside <elf.h>, which <sys/auxv.h> includes.
+ */
+struct core_start {
+	unsigned char ident[16];
+	uint16_t type, machine;
+	uint32_t version;
+	uint64_t entry, headers, sections;
+	uint32_t flags;
+	uint16_t size, header_size, nr_headers;
+};
+
+struct core_header {
+	uint32_t type, flags;
+	uint64_t offset, vaddr, paddr, filesz, memsz, align;
+};
 
 /* A byte of the core file has the tags of two granules. */
 #define PAGE_TAGS (psize() / GRANULE / 2)
@@ -143,14 +161,14 @@ static char *take_core(const char *folder)
 /* The tags of some memory in a core file, or NULL. */
 static const char *tags_in(const char *core, const char *at, size_t size)
 {
-	const struct elf64_hdr *elf = (const struct elf64_hdr *)core;
-	const struct elf64_phdr *header = (const struct elf64_phdr *)(core + elf->e_phoff);
+	const struct core_start *elf = (const struct core_start *)core;
+	const struct core_header *header = (const struct core_header *)(core + elf->headers);
 	unsigned long from = (unsigned long)at;
 
-	for (int i = 0; i < elf->e_phnum; i++, header++)
-		if (header->p_type == PT_AARCH64_MEMTAG_MTE && header->p_filesz &&
-		    header->p_vaddr <= from && from + size <= header->p_vaddr + header->p_memsz)
-			return core + header->p_offset + (from - header->p_vaddr) / GRANULE / 2;
+	for (int i = 0; i < elf->nr_headers; i++, header++)
+		if (header->type == MEMTAG && header->filesz && header->vaddr <= from &&
+		    from + size <= header->vaddr + header->memsz)
+			return core + header->offset + (from - header->vaddr) / GRANULE / 2;
 	return NULL;
 }
 
