@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Known failures, which are bugs of the kernel and not of the test. */
 
-#include <linux/bits.h>
+#include <linux/kernel.h>
 #include <linux/module.h>
 
 #include "known_issue.h"
@@ -11,20 +11,47 @@ module_param(strict, bool, 0644);
 MODULE_PARM_DESC(strict, "known issues fail a test instead of skipping it");
 
 /* What known_issues.sh found in the source of this kernel. */
-static ulong issues = PGTABLE_KUNIT_ISSUES;
-module_param(issues, ulong, 0444);
-MODULE_PARM_DESC(issues, "known issues that this kernel has, bit N for issue N");
+#define FOUND	PGTABLE_KUNIT_ISSUES
+
+static char *issues = FOUND;
+module_param(issues, charp, 0444);
+MODULE_PARM_DESC(issues, "known issues to judge this kernel by, as 1,3,5");
+
+/* Whether a list such as "1,3,5" has a number. */
+static bool listed(char *list, int number)
+{
+	int one;
+
+	while (get_option(&list, &one))
+		if (one == number)
+			return true;
+	return false;
+}
 
 /**
- * pgtable_kunit_has_issue() - whether the source of this kernel shows an issue
+ * pgtable_kunit_source_has_issue() - whether this kernel's source has an issue
  * @number: number of the issue in the list of known issues
+ *
+ * Use it where a test must know what the code does, and not for a verdict.
  *
  * Return: true if the source has the faulty code, and is older than the
  * fix
  */
+bool pgtable_kunit_source_has_issue(int number)
+{
+	return listed(FOUND, number);
+}
+
+/**
+ * pgtable_kunit_has_issue() - whether tests take this kernel to have an issue
+ * @number: number of the issue in the list of known issues
+ *
+ * Return: as pgtable_kunit_source_has_issue(), if the parameter issues= does
+ * not say something else
+ */
 bool pgtable_kunit_has_issue(int number)
 {
-	return issues & BIT(number);
+	return listed(issues, number);
 }
 
 /**

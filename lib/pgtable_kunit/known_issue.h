@@ -5,6 +5,7 @@
 
 #include <kunit/test.h>
 
+bool pgtable_kunit_source_has_issue(int number);
 bool pgtable_kunit_has_issue(int number);
 __printf(3, 4)
 void pgtable_kunit_known_issue(struct kunit *test, int number,

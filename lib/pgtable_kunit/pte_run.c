@@ -313,7 +313,7 @@ void pte_ctx_init(struct pte_ctx *c, struct kunit *test,
 	c->model.folds = MODEL_FOLDS;
 	c->model.quiet = !pgtable_kunit_convert_flushes();
 	c->model.prot_flushes = MODEL_FOLDS && PGTABLE_KUNIT_MODIFY_PROT_RANGES &&
-				!pgtable_kunit_has_issue(35);
+				!pgtable_kunit_source_has_issue(35);
 	c->model.set_max = MODEL_WINDOW;
 	c->model.none_max = MODEL_WINDOW;
 }

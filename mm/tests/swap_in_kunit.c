@@ -274,7 +274,7 @@ static void swap_in_at_lowest_address(struct kunit *test)
 	unsigned long addr;
 	struct swap_in *s;
 
-	if (IS_ENABLED(CONFIG_DEBUG_VM) && pgtable_kunit_has_issue(23))
+	if (IS_ENABLED(CONFIG_DEBUG_VM) && pgtable_kunit_source_has_issue(23))
 		kunit_skip(test, "known issue 23 with CONFIG_DEBUG_VM kills the kernel");
 	s = swap_in_fixture(test, kind->order);
 	addr = s->head_at;

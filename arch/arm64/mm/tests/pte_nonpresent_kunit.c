@@ -408,7 +408,7 @@ static void folio_referenced_device_exclusive(struct kunit *test)
 	if (kind->order) {
 		if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
 			kunit_skip(test, "needs CONFIG_TRANSPARENT_HUGEPAGE");
-		if (IS_ENABLED(CONFIG_DEBUG_VM) && pgtable_kunit_has_issue(4))
+		if (IS_ENABLED(CONFIG_DEBUG_VM) && pgtable_kunit_source_has_issue(4))
 			kunit_skip(test, "with known issue 4 the kernel may warn");
 		pgtable_kunit_thp_set(test, BIT(kind->order), true);
 	}

@@ -234,7 +234,7 @@ def prove(
     toolchain.provide([*dict.fromkeys(needs), "patch"])
     toolchain.advise()
     found, files = fixed(issues, shadow.reader(kernel.path, settings.features))
-    bits = hex(sum(1 << issue.number for issue in found))
+    numbers = ",".join(str(issue.number) for issue in found)
     named = [test for issue in issues for test in [*issue.tests, reproducer(issue)]]
     for place, own in places.items():
         everything = whole and place == settings
@@ -243,7 +243,7 @@ def prove(
         if both == "yes":
             before = Session(kernel, place, "pgtable_kunit.strict=1", "STRICT=1", {})
             before.run(todo)
-        after = Session(kernel, place, f"pgtable_kunit.issues={bits}", f"ISSUES={bits}", files)
+        after = Session(kernel, place, f"pgtable_kunit.issues={numbers}", f"ISSUES={numbers}", files)
         after.run(todo)
         name = f"{place.arch} {place.page_size}".rstrip()
         proofs: list[Proof] = []

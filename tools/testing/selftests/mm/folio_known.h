@@ -3,14 +3,10 @@
 #ifndef FOLIO_KNOWN_H
 #define FOLIO_KNOWN_H
 
-#include <stdbool.h>
-#include <stdlib.h>
-
 #include "kselftest_harness.h"
 
-/*
- * known_issues.sh writes this header. Bit N of FOLIO_KNOWN_ISSUES is issue N.
- */
+#include "folio_issues.h"
+/* known_issues.sh writes this header. FOLIO_KNOWN_ISSUES is a list. */
 #include "folio_known_issues.h"
 
 /**
@@ -18,13 +14,11 @@
  * @number: the number in KNOWN_ISSUES.md
  *
  * Return: true if the source has the faulty code and is older than the fix.
- * ISSUES=BITS in the environment overrides this.
+ * ISSUES=1,3,5 in the environment overrides this.
  */
 static inline bool has_issue(int number)
 {
-	const char *given = getenv("ISSUES");
-
-	return (given ? strtoul(given, NULL, 0) : FOLIO_KNOWN_ISSUES) >> number & 1;
+	return issue_listed(getenv("ISSUES") ?: FOLIO_KNOWN_ISSUES, number);
 }
 
 /**

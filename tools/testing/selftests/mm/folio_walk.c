@@ -192,7 +192,7 @@ static void run_case(uint64_t seed, unsigned int seconds, uint32_t lives)
 	uint64_t first = seed, steps = 0, checks = 0;
 	double begin = now(), spent;
 	uint32_t done = 0, bad = 0;
-	static uint64_t reported;
+	static bool reported[WALK_ISSUES];
 	char known[64] = "";
 	int issue;
 
@@ -216,14 +216,14 @@ static void run_case(uint64_t seed, unsigned int seconds, uint32_t lives)
 			if (!option.going)
 				break;
 		}
-		for (issue = 0; issue < 64; issue++) {
-			if (!((walk->known & ~reported) >> issue & 1))
+		for (issue = 0; issue < WALK_ISSUES; issue++) {
+			if (!walk->known[issue] || reported[issue])
 				continue;
+			reported[issue] = true;
 			printf("# seed %llu meets known issue %d after %.1f s and %llu steps\n",
 			       (unsigned long long)seed, issue, now() - begin,
 			       (unsigned long long)steps);
 		}
-		reported |= walk->known;
 		seed++;
 	}
 	spent = now() - begin;

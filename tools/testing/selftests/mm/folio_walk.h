@@ -21,6 +21,7 @@
 #define WALK_PROCS 4
 #define WALK_PAGES 2048
 #define WALK_OBJECTS 4
+#define WALK_ISSUES 128	/* more than known issues have numbers */
 #define WALK_OBJ_PAGES 256
 #define WALK_STEPS 4096
 #define WALK_PINS 4
@@ -152,7 +153,7 @@ struct walk {
 	uint64_t stamp;
 	uint8_t pins[WALK_PROCS];	/* which slots of a process hold pins */
 	uint64_t calls[128];
-	uint64_t known;		/* known issues that were met, one bit each */
+	bool known[WALK_ISSUES];	/* known issues that were met */
 	struct walk_verdict verdict;
 };
 

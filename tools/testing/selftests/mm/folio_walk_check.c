@@ -12,11 +12,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "folio_issues.h"
 #include "folio_walk_see.h"
 #if __has_include("folio_known_issues.h")
 #include "folio_known_issues.h"
 #else
-#define FOLIO_KNOWN_ISSUES ~0UL
+#define FOLIO_KNOWN_ISSUES NULL
 #endif
 
 static int pagemap[WALK_PROCS] = { -1, -1, -1, -1 };
@@ -46,10 +47,9 @@ void walk_fail(const char *rule, const char *format, ...)
  */
 bool walk_has(int issue)
 {
-	const char *given = getenv("ISSUES");
-	uint64_t mask = given ? strtoull(given, NULL, 0) : FOLIO_KNOWN_ISSUES;
+	const char *list = getenv("ISSUES") ?: FOLIO_KNOWN_ISSUES;
 
-	return mask >> issue & 1 && !getenv("STRICT");
+	return (!list || issue_listed(list, issue)) && !getenv("STRICT");
 }
 
 /**
@@ -64,7 +64,7 @@ bool walk_known(int issue)
 {
 	if (!walk_has(issue))
 		return false;
-	walk->known |= 1ULL << issue;
+	walk->known[issue] = true;
 	return true;
 }
 
