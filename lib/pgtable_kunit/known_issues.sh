@@ -195,6 +195,10 @@ issue 62 '' arch/arm64/kernel/mte.c '__access_remote_tags(' \
 	'if (mmap_read_lock_killable(mm)) return -EIO; while (len) {'
 issue 63 '' fs/hugetlbfs/inode.c 'hugetlb_vmdelete_list(' \
 	'if (!hugetlb_vma_trylock_write(vma)) continue;'
+issue 64 '' mm/migrate.c 'do_pages_stat_array(' \
+	'unsigned long addr = (unsigned long)(*pages);'
+issue 65 '' mm/mempolicy.c set_mempolicy_home_node \
+	'VMA_ITERATOR(vmi, mm, start); start = untagged_addr(start);'
 
 if [ -z "$2" ]; then
 	echo "$found"

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * System calls get addresses with a tag in the top byte (arm64).
+ *
+ * Proves: each call of the table below does the same with a tagged address as with the address
+ * without the tag: the same result, and the same memory after it.
+ * Documentation/arch/arm64/tagged-address-abi.rst promises this for all system calls that manage
+ * address space, except brk(), mmap(), the new address of mremap(), shmat(), shmdt(), and ioctl().
+ *
+ * How: the call is made twice, each time for new memory, with and without a tag. The test compares
+ * what the call returned and wrote, which pages exist then, what is in them, and the flags of the
+ * mapping.
+ *
+ * Does not prove: tags of addresses that the kernel reads or writes itself, as in read(), or
+ * remap_file_pages(), which refuses tagged addresses although the document does not except it.
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=tagged_address
+ */
+#include <linux/mempolicy.h>
+#include <sys/prctl.h>
+
+#include "folio_known.h"
+#include "folio_util.h"
+
+/* The call gets the pages from FIRST on. Others before and after them must stay as they are. */
+#define PAGES 8
+#define FIRST 2
+#define NR 4
+#define TAG 0x5aUL
+
+#ifndef __NR_mseal
+#define __NR_mseal 462
+#endif
+#ifndef __NR_set_mempolicy_home_node
+#define __NR_set_mempolicy_home_node 450
+#endif
+
+/*
+ * struct outcome - all that a call did
+ * @ret: what it returned, or -errno
+ * @after: the same of the call after it
+ * @out: what it wrote
+ * @present: which pages have a page-table entry for memory
+ * @content: the first byte of each page, or -1 if it cannot be read
+ * @flags: of the mapping with the first page
+ */
+struct outcome {
+	long ret;
+	long after;
+	int out[NR];
+	bool present[PAGES];
+	int content[PAGES];
+	char flags[256];
+};
+
+/* Makes a call for NR pages from @at on, and writes to out[] what the call writes. */
+typedef long operation(char *at, int *out);
+
+static long call_munmap(char *at, int *out)
+{
+	return syscall(__NR_munmap, at, bytes(NR));
+}
+
+static long call_mprotect(char *at, int *out)
+{
+	return syscall(__NR_mprotect, at, bytes(NR), PROT_READ);
+}
+
+static long call_madvise(char *at, int *out)
+{
+	return syscall(__NR_madvise, at, bytes(NR), MADV_DONTNEED);
+}
+
+static long call_process_madvise(char *at, int *out)
+{
+	struct iovec pages = { at, bytes(NR) };
+	int self = syscall(__NR_pidfd_open, getpid(), 0);
+	long ret = syscall(__NR_process_madvise, self, &pages, 1, MADV_WILLNEED, 0);
+
+	close(self);
+	return ret;
+}
+
+static long call_mlock(char *at, int *out)
+{
+	return syscall(__NR_mlock, at, bytes(NR));
+}
+
+static long call_mlock2(char *at, int *out)
+{
+	return syscall(__NR_mlock2, at, bytes(NR), MLOCK_ONFAULT);
+}
+
+static long call_munlock(char *at, int *out)
+{
+	return syscall(__NR_munlock, at, bytes(NR));
+}
+
+static long call_msync(char *at, int *out)
+{
+	return syscall(__NR_msync, at, bytes(NR), MS_SYNC);
+}
+
+static long call_mincore(char *at, int *out)
+{
+	unsigned char seen[NR];
+	long ret = syscall(__NR_mincore, at, bytes(NR), seen);
+
+	for (int page = 0; !ret && page < NR; page++)
+		out[page] = seen[page] & 1;
+	return ret;
+}
+
+/* The mapping shrinks, so that it cannot move. */
+static long call_mremap(char *at, int *out)
+{
+	return syscall(__NR_mremap, at, bytes(NR), bytes(1), 0) < 0 ? -1 : 0;
+}
+
+static long call_mbind(char *at, int *out)
+{
+	unsigned long node = 1;
+
+	return syscall(__NR_mbind, at, bytes(NR), MPOL_BIND, &node, 8 * sizeof(node), 0);
+}
+
+static long call_get_mempolicy(char *at, int *out)
+{
+	return syscall(__NR_get_mempolicy, &out[0], NULL, 0, at, MPOL_F_ADDR);
+}
+
+static long call_node_of(char *at, int *out)
+{
+	return syscall(__NR_get_mempolicy, &out[0], NULL, 0, at, MPOL_F_ADDR | MPOL_F_NODE);
+}
+
+static long call_home_node(char *at, int *out)
+{
+	return syscall(__NR_set_mempolicy_home_node, at, bytes(NR), 0, 0);
+}
+
+static long move(char *at, const int *nodes, int *out)
+{
+	void *pages[NR];
+
+	for (int page = 0; page < NR; page++)
+		pages[page] = at + bytes(page);
+	return syscall(__NR_move_pages, 0, NR, pages, nodes, out, 0);
+}
+
+static long call_move_pages(char *at, int *out)
+{
+	int nodes[NR] = {};
+
+	return move(at, nodes, out);
+}
+
+static long call_status(char *at, int *out)
+{
+	return move(at, NULL, out);
+}
+
+static long call_mseal(char *at, int *out)
+{
+	return syscall(__NR_mseal, at, bytes(NR), 0);
+}
+
+static long call_process_vm_readv(char *at, int *out)
+{
+	struct iovec to = { out, sizeof(int) * NR }, from = { at, sizeof(int) * NR };
+
+	return syscall(__NR_process_vm_readv, getpid(), &to, 1, &from, 1, 0);
+}
+
+static char *tagged(char *at)
+{
+	return (char *)((unsigned long)at | TAG << 56);
+}
+
+/* The flags of the mapping with a page, as smaps has them. */
+static void flags_of(const char *at, char *flags, size_t size)
+{
+	FILE *file = fopen("/proc/self/smaps", "r");
+	unsigned long start, end;
+	bool here = false;
+	char line[512];
+
+	flags[0] = 0;
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2 && strchr(line, '-'))
+			here = start <= (unsigned long)at && (unsigned long)at < end;
+		if (here && !strncmp(line, "VmFlags:", 8))
+			snprintf(flags, size, "%.200s", line);
+	}
+	if (file)
+		fclose(file);
+}
+
+/*
+ * Make a call for new memory; @before and @after are further calls for the same pages without a
+ * tag, or NULL. Returns false if there is no memory.
+ */
+static bool outcome_of(operation *before, operation *call, operation *after, bool tag,
+		       struct outcome *o)
+{
+	char *at = mmap(NULL, bytes(PAGES), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			-1, 0);
+	char *first = at + bytes(FIRST);
+
+	memset(o, 0, sizeof(*o));
+	if (at == MAP_FAILED)
+		return false;
+	for (unsigned int page = 0; page < PAGES; page++)
+		memset(at + bytes(page), pattern(page), bytes(1));
+	if (before && before(first, o->out))
+		return false;
+	o->ret = call(tag ? tagged(first) : first, o->out);
+	if (o->ret < 0)
+		o->ret = -errno;
+	if (after && after(first, o->out))
+		o->after = -errno;
+	for (unsigned int page = 0; page < PAGES; page++) {
+		unsigned char byte;
+		struct iovec to = { &byte, 1 }, from = { at + bytes(page), 1 };
+
+		o->present[page] = pagemap_has(at + bytes(page), PM_PRESENT);
+		o->content[page] = -1;
+		if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1)
+			o->content[page] = byte;
+	}
+	flags_of(first, o->flags, sizeof(o->flags));
+	munmap(at, bytes(PAGES));
+	return true;
+}
+
+/* Whether machine and kernel have what the test needs: NULL, or what is missing. */
+static const char *tags_setup(void)
+{
+#ifdef __aarch64__
+	const char *why = folio_settings(0);
+
+	if (!why && prctl(PR_SET_TAGGED_ADDR_CTRL, PR_TAGGED_ADDR_ENABLE, 0, 0, 0))
+		why = "the kernel accepts no tagged addresses";
+	return why;
+#else
+	return "addresses have no tags on this architecture";
+#endif
+}
+
+/* Check that a call did the same with a tag as without one. */
+static void expect_same(struct __test_metadata *_metadata, const struct outcome *plain,
+			const struct outcome *tag)
+{
+	EXPECT_EQ(plain->ret, tag->ret);
+	EXPECT_EQ(plain->after, tag->after);
+	for (int i = 0; i < NR; i++)
+		EXPECT_EQ(plain->out[i], tag->out[i]);
+	for (int page = 0; page < PAGES; page++) {
+		EXPECT_EQ(plain->present[page], tag->present[page]);
+		EXPECT_EQ(plain->content[page], tag->content[page]);
+	}
+	EXPECT_STREQ(plain->flags, tag->flags);
+}
+
+FIXTURE(tagged_address)
+{
+};
+
+/*
+ * @call: the call under test
+ * @before, @after: calls for the same pages without a tag, or NULL
+ */
+FIXTURE_VARIANT(tagged_address)
+{
+	operation *call;
+	operation *before;
+	operation *after;
+};
+
+FIXTURE_VARIANT_ADD(tagged_address, munmap)
+{
+	.call = call_munmap,
+};
+
+FIXTURE_VARIANT_ADD(tagged_address, mprotect)
+{
+	.call = call_mprotect,
+};
+
+FIXTURE_VARIANT_ADD(tagged_address, madvise)
+{
+	.call = call_madvise,
+};
+
+FIXTURE_VARIANT_ADD(tagged_address, process_madvise)
+{
+	.call = call_process_madvise,
+};
+
+FIXTURE_VARIANT_ADD(tagged_address, mlock)
+{
+	.call = call_mlock,
+};
+
+FIXTURE_VARIANT_ADD(tagged_address, mlock2)
+{
+	.call = call_mlock2,
+};
+
+FIXTURE_VARIANT_ADD(tagged_address, munlock)
+{
+	.call = call_munlock,
+	.before = call_mlock,
+};
+
+FIXTURE_VARIANT_ADD(tagged_address, msync)
+{
+	.call = call_msync,
+};
+
+FIXTURE_VARIANT_ADD(tagged_address, mincore)
+{
+	.call = call_mincore,
+};
+
+FIXTURE_VARIANT_ADD(tagged_address, mremap)
+{
+	.call = call_mremap,
+};
+
+FIXTURE_VARIANT_ADD(tagged_address, mbind)
+{
+	.call = call_mbind,
+	.after = call_get_mempolicy,
+};
+
+FIXTURE_VARIANT_ADD(tagged_address, get_mempolicy)
+{
+	.call = call_get_mempolicy,
+	.before = call_mbind,
+};
+
+FIXTURE_VARIANT_ADD(tagged_address, get_mempolicy_node)
+{
+	.call = call_node_of,
+};
+
+FIXTURE_VARIANT_ADD(tagged_address, move_pages)
+{
+	.call = call_move_pages,
+};
+
+FIXTURE_VARIANT_ADD(tagged_address, mseal)
+{
+	.call = call_mseal,
+	.after = call_mprotect,
+};
+
+FIXTURE_VARIANT_ADD(tagged_address, process_vm_readv)
+{
+	.call = call_process_vm_readv,
+};
+
+FIXTURE_SETUP(tagged_address)
+{
+	const char *why = tags_setup();
+
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(tagged_address)
+{
+}
+
+/*
+ * The call does the same with a tag as without one. It must succeed without a tag, since two
+ * failures prove nothing. It gets four pages of eight, so that a call for other pages is seen.
+ */
+TEST_F(tagged_address, same_as_untagged)
+{
+	struct outcome plain, tag;
+
+	ASSERT_TRUE(outcome_of(variant->before, variant->call, variant->after, false, &plain));
+	ASSERT_LE(0, plain.ret);
+	ASSERT_TRUE(outcome_of(variant->before, variant->call, variant->after, true, &tag));
+	expect_same(_metadata, &plain, &tag);
+}
+
+FIXTURE(tagged_node)
+{
+};
+
+FIXTURE_SETUP(tagged_node)
+{
+	const char *why = tags_setup();
+
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(tagged_node)
+{
+}
+
+/* move_pages() without nodes reports the node of each page. Known issue 64: EFAULT instead. */
+TEST_F(tagged_node, move_pages_status)
+{
+	struct outcome plain, tag;
+
+	ASSERT_TRUE(outcome_of(NULL, call_status, NULL, false, &plain));
+	ASSERT_EQ(0, plain.ret);
+	for (int page = 0; page < NR; page++)
+		ASSERT_LE(0, plain.out[page]);
+	ASSERT_TRUE(outcome_of(NULL, call_status, NULL, true, &tag));
+	if (!tag.ret && tag.out[0] == -EFAULT && tag.out[NR - 1] == -EFAULT) {
+		KNOWN_ISSUE(64, "no page is found at an address with a tag");
+		return;
+	}
+	expect_same(_metadata, &plain, &tag);
+	STALE_ISSUE(64);
+}
+
+/* The home node of bound memory can be set. Known issue 65: ENOENT instead. */
+TEST_F(tagged_node, set_mempolicy_home_node)
+{
+	struct outcome plain, tag;
+
+	ASSERT_TRUE(outcome_of(call_mbind, call_home_node, NULL, false, &plain));
+	ASSERT_EQ(0, plain.ret);
+	ASSERT_TRUE(outcome_of(call_mbind, call_home_node, NULL, true, &tag));
+	if (tag.ret == -ENOENT) {
+		KNOWN_ISSUE(65, "no mapping is found at an address with a tag");
+		return;
+	}
+	expect_same(_metadata, &plain, &tag);
+	STALE_ISSUE(65);
+}
+
+TEST_HARNESS_MAIN
