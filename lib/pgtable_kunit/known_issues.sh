@@ -199,6 +199,9 @@ issue 64 '' mm/migrate.c 'do_pages_stat_array(' \
 	'unsigned long addr = (unsigned long)(*pages);'
 issue 65 '' mm/mempolicy.c set_mempolicy_home_node \
 	'VMA_ITERATOR(vmi, mm, start); start = untagged_addr(start);'
+issue 66 '' mm/hugetlb.c '__unmap_hugepage_range(' \
+	'!folio_mapped(folio) && folio_test_anon(folio)) { folio_set_hugetlb_restore_reserve(folio);' \
+	'!folio_mapped(page_folio(page)) && folio_test_anon(page_folio(page))) { folio_set_hugetlb_restore_reserve(page_folio(page));'
 
 if [ -z "$2" ]; then
 	echo "$found"

@@ -36,6 +36,7 @@ TEST_GEN_PROGS += fork_wiped
 TEST_GEN_PROGS += hugetlb_block
 TEST_GEN_PROGS += hugetlb_cut
 TEST_GEN_PROGS += hugetlb_fork
+TEST_GEN_PROGS += hugetlb_pinned
 TEST_GEN_PROGS += hugetlb_private
 TEST_GEN_PROGS += hugetlb_scan
 TEST_GEN_PROGS += hugetlb_sparse
