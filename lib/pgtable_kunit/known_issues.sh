@@ -202,6 +202,11 @@ issue 65 '' mm/mempolicy.c set_mempolicy_home_node \
 issue 66 '' mm/hugetlb.c '__unmap_hugepage_range(' \
 	'!folio_mapped(folio) && folio_test_anon(folio)) { folio_set_hugetlb_restore_reserve(folio);' \
 	'!folio_mapped(page_folio(page)) && folio_test_anon(page_folio(page))) { folio_set_hugetlb_restore_reserve(page_folio(page));'
+issue 67 '' mm/khugepaged.c 'collapse_pte_mapped_thp(' \
+	'result = SCAN_PAGE_COMPOUND; goto drop_folio; } result = find_pmd_or_thp_or_none(mm, haddr, &pmd); switch (result) {'
+issue 68 '' mm/khugepaged.c 'collapse_pte_mapped_thp(' \
+	'clear_ptes(mm, addr, pte, nr_batch_ptes); folio_remove_rmap_ptes(folio, page, nr_batch_ptes, vma);' \
+	'ptep_clear(mm, addr, pte); folio_remove_rmap_pte(folio, page, vma); nr_ptes++;'
 
 if [ -z "$2" ]; then
 	echo "$found"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # Tests of runs of page-table entries and of large folios from user space. The Makefile in this folder includes this file.
+TEST_GEN_PROGS += collapse_shmem
 TEST_GEN_PROGS += contpte_fold
 TEST_GEN_PROGS += contpte_old
 TEST_GEN_PROGS += atomic_fault

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * MADV_COLLAPSE maps a huge page that a file in memory has already.
+ *
+ * Proves: memory from fallocate() is zero after it, and keeps what is written to it. Pages that
+ * were written to stay dirty, so reclaim does not drop them.
+ *
+ * How: the file has one huge page, which is not in a page table, or which entries map. The test
+ * makes MADV_COLLAPSE map it by one PMD, and looks at the content. The same without MADV_COLLAPSE
+ * is the control.
+ *
+ * Does not prove: the collapse of single pages (folio_collapse does), or files on a disk.
+ *
+ * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=collapse_shmem
+ */
+#include <sys/wait.h>
+
+#include "folio_did.h"
+#include "folio_known.h"
+#include "folio_pmd.h"
+#include "folio_state.h"
+
+/* include/uapi/asm-generic/mman-common.h; older headers lack it. */
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+/* What is in memory that is free, and how many huge pages of it. */
+#define LEFT 0xa5
+#define LEFT_HUGE 32
+
+FIXTURE(collapse_shmem)
+{
+	struct memory memory;
+	char *other;
+};
+
+/* @collapse: whether to use MADV_COLLAPSE */
+FIXTURE_VARIANT(collapse_shmem)
+{
+	bool collapse;
+};
+
+FIXTURE_VARIANT_ADD(collapse_shmem, control)
+{
+};
+
+FIXTURE_VARIANT_ADD(collapse_shmem, collapse)
+{
+	.collapse = true,
+};
+
+/* Map the file at @at. Returns whether that worked. */
+static bool map_pages(const struct memory *m, char *at)
+{
+	return mmap(at, bytes(m->pages), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, m->fd,
+		    0) == at;
+}
+
+/* The file has no page yet. There is room for two mappings of all of it. */
+FIXTURE_SETUP(collapse_shmem)
+{
+	struct memory *m = &self->memory;
+	unsigned int pages = pmd_pages();
+	const char *why;
+
+	*m = (struct memory){ .fd = -1, .pages = pages };
+	why = pages ? folio_settings(order_of(pages)) : NO_HUGE_PAGES;
+	if (why)
+		SKIP(return, "%s", why);
+	/* The sizes of folios have settings of their own, but not for memfd_create(). */
+	ASSERT_EQ(0, write_text(FOLIO_THP "/shmem_enabled", "always"));
+	m->order = order_of(pages);
+	m->room_bytes = 3 * bytes(pages);
+	m->room = mmap(NULL, m->room_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, m->room);
+	m->at = (char *)(((unsigned long)m->room + bytes(pages) - 1) & -bytes(pages));
+	self->other = m->at + bytes(pages);
+	m->fd = memory_file(SHMEM, pages);
+	ASSERT_LE(0, m->fd);
+}
+
+FIXTURE_TEARDOWN(collapse_shmem)
+{
+	memory_free(&self->memory);
+}
+
+/* Fill memory and free it, so that other processes get it with this content. */
+static bool leave_content(size_t length)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	if (!child) {
+		char *at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				-1, 0);
+
+		if (at != MAP_FAILED)
+			memset(at, LEFT, length);
+		_exit(at == MAP_FAILED);
+	}
+	return waitpid(child, &status, 0) == child && !status;
+}
+
+/* How many pages are not filled with @value, or with their pattern if it is negative. */
+static unsigned int differ(const struct memory *m, int value)
+{
+	unsigned int count = 0;
+
+	for (unsigned int page = 0; page < m->pages; page++)
+		count += !page_is(m->at + bytes(page), value < 0 ? pattern(page) : value);
+	return count;
+}
+
+static void fill(const struct memory *m)
+{
+	for (unsigned int page = 0; page < m->pages; page++)
+		memset(m->at + bytes(page), pattern(page), bytes(1));
+}
+
+/*
+ * fallocate() makes a huge page, and nobody has used it. All of it is zero, and what the process
+ * writes is there after an access through another mapping. Known issue 67: MADV_COLLAPSE maps the
+ * page as it is, with the content of other processes, and the access through the other mapping
+ * clears it, with all that was written.
+ */
+TEST_F(collapse_shmem, fallocated_memory_is_zero)
+{
+	struct memory *m = &self->memory;
+	unsigned int old, lost;
+	bool huge;
+
+	ASSERT_TRUE(leave_content(LEFT_HUGE * bytes(m->pages)));
+	ASSERT_EQ(0, fallocate(m->fd, 0, 0, bytes(m->pages)));
+	ASSERT_TRUE(map_pages(m, m->at));
+	if (variant->collapse)
+		madvise(m->at, bytes(m->pages), MADV_COLLAPSE);
+	huge = smaps_pages(m->at, "ShmemPmdMapped") == m->pages;
+	old = differ(m, 0);
+	fill(m);
+	ASSERT_TRUE(is_folio(m, 0));
+	ASSERT_TRUE(map_pages(m, self->other));
+	read_byte(self->other);
+	lost = differ(m, -1);
+	TH_LOG("%u pages had old content, %u lost what was written", old, lost);
+	if (variant->collapse && huge && lost == m->pages) {
+		KNOWN_ISSUE(67, "MADV_COLLAPSE maps a huge page that is not uptodate");
+		return;
+	}
+	EXPECT_EQ(0, old);
+	EXPECT_EQ(0, lost);
+	if (variant->collapse)
+		STALE_ISSUE(67);
+}
+
+/*
+ * A read puts a huge page into the file. Entries map it, since the mapping has MADV_NOHUGEPAGE,
+ * and the process writes to all pages. Reclaim does not drop them. Known issue 68: MADV_COLLAPSE
+ * and khugepaged forget the dirty bits of the entries.
+ */
+TEST_F(collapse_shmem, written_pages_stay)
+{
+	struct memory *m = &self->memory;
+	size_t length = bytes(m->pages);
+	unsigned int lost;
+
+	ASSERT_TRUE(map_pages(m, self->other));
+	read_byte(self->other);
+	ASSERT_EQ(0, munmap(self->other, length));
+	ASSERT_TRUE(map_pages(m, m->at));
+	ASSERT_EQ(0, madvise(m->at, length, MADV_NOHUGEPAGE));
+	/* A write to a page without an entry would mark the folio dirty. */
+	for (unsigned int page = 0; page < m->pages; page++)
+		read_byte(m->at + bytes(page));
+	fill(m);
+	ASSERT_TRUE(is_folio(m, 0));
+	ASSERT_EQ(0, smaps_pages(m->at, "ShmemPmdMapped"));
+	if (variant->collapse) {
+		ASSERT_EQ(0, madvise(m->at, length, MADV_HUGEPAGE));
+		ASSERT_EQ(0, madvise(m->at, length, MADV_COLLAPSE));
+		read_byte(m->at);
+		ASSERT_EQ(m->pages, smaps_pages(m->at, "ShmemPmdMapped"));
+	}
+	/* The first call may find the pages young. */
+	for (int i = 0; i < 3; i++)
+		ASSERT_EQ(0, madvise(m->at, length, MADV_PAGEOUT));
+	lost = differ(m, -1);
+	if (variant->collapse && lost == m->pages && differ(m, 0) == 0) {
+		KNOWN_ISSUE(68, "reclaim drops pages that were written to before MADV_COLLAPSE");
+		return;
+	}
+	EXPECT_EQ(0, lost);
+	if (variant->collapse)
+		STALE_ISSUE(68);
+}
+
+TEST_HARNESS_MAIN
