@@ -199,7 +199,7 @@ issue 64 '' mm/migrate.c 'do_pages_stat_array(' \
 	'unsigned long addr = (unsigned long)(*pages);'
 issue 65 '' mm/mempolicy.c set_mempolicy_home_node \
 	'VMA_ITERATOR(vmi, mm, start); start = untagged_addr(start);'
-issue 70 '' mm/madvise.c 'case MADV_DOFORK:' \
+issue 69 '' mm/madvise.c 'case MADV_DOFORK:' \
 	'case MADV_DOFORK: if (new_flags & VM_SPECIAL) return -EINVAL;'
 
 if [ -z "$2" ]; then

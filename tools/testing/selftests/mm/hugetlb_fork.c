@@ -311,7 +311,7 @@ static int child_reads(char *at)
 
 /*
  * After MADV_DONTFORK a child does not have the memory, and after MADV_DOFORK it
- * has the memory with its content. Known issue 70: MADV_DOFORK of hugetlb memory
+ * has the memory with its content. Known issue 69: MADV_DOFORK of hugetlb memory
  * fails with EINVAL, and children never have the memory again. As a control, the
  * same is done with small pages.
  */
@@ -327,13 +327,13 @@ TEST_F(hugetlb_dofork, undoes_dontfork)
 	after = child_reads(self->at);
 	EXPECT_EQ(CONTENT, self->at[0]);
 	if (huge && error == EINVAL && after == NO_MEMORY) {
-		KNOWN_ISSUE(70, "MADV_DOFORK refuses hugetlb memory");
+		KNOWN_ISSUE(69, "MADV_DOFORK refuses hugetlb memory");
 		return;
 	}
 	EXPECT_EQ(0, error);
 	EXPECT_EQ(CONTENT, after);
 	if (huge)
-		STALE_ISSUE(70);
+		STALE_ISSUE(69);
 }
 
 TEST_HARNESS_MAIN

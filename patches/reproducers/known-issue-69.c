@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 70: MADV_DOFORK refuses hugetlb memory, so MADV_DONTFORK cannot be undone.
+ * Known issue 69: MADV_DOFORK refuses hugetlb memory, so MADV_DONTFORK cannot be undone.
  *
  * Call MADV_DONTFORK and then MADV_DOFORK, and let a child of fork() read the memory: small
  * pages, and private and shared hugetlb pages. The child must have the content each time.
