@@ -207,6 +207,8 @@ issue 67 '' mm/khugepaged.c 'collapse_pte_mapped_thp(' \
 issue 68 '' mm/khugepaged.c 'collapse_pte_mapped_thp(' \
 	'clear_ptes(mm, addr, pte, nr_batch_ptes); folio_remove_rmap_ptes(folio, page, nr_batch_ptes, vma);' \
 	'ptep_clear(mm, addr, pte); folio_remove_rmap_pte(folio, page, vma); nr_ptes++;'
+issue 69 '' mm/madvise.c 'case MADV_DOFORK:' \
+	'case MADV_DOFORK: if (new_flags & VM_SPECIAL) return -EINVAL;'
 
 if [ -z "$2" ]; then
 	echo "$found"

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Private hugetlb pages whose page tables are in pages that had another use
- * before.
+ * Hugetlb pages that a child of fork() gets, also if their page tables are in
+ * pages that had another use before.
  *
- * Proves: for each hugetlb size, a child of fork() gets the parent's page, and
+ * Proves: MADV_DONTFORK keeps hugetlb memory from children, and MADV_DOFORK
+ * undoes this. For each hugetlb size, a child of fork() gets the parent's page, and
  * smaps and pagemap count the page as private if one process maps it. The
  * earlier use of the page table's memory must not matter. It could matter
  * because struct ptdesc lies over struct page: fields that the kernel does not
  * set keep old values.
  *
- * How: the test frees pages of a file just before the kernel needs page tables
+ * How: a child reports what it has at the address after each call of madvise(). As
+ * a control, memory of small pages gets the same calls.
+ *
+ * For the page tables, the test frees pages of a file just before the kernel needs page tables
  * (hugetlb_tables.h). No two of these pages have the same page->index. As a
  * control, the test frees pages whose index is 0.
  *
@@ -230,6 +234,106 @@ TEST_F(hugetlb_fork, counted_as_private)
 	EXPECT_EQ(1, used);
 	if (may_look_shared(self->page.size))
 		STALE_ISSUE(10);
+}
+
+#define CONTENT 7
+#define NO_MEMORY 100
+
+FIXTURE(hugetlb_dofork)
+{
+	struct hugetlb_pool pool;
+	size_t size;
+	char *at;
+};
+
+FIXTURE_VARIANT(hugetlb_dofork)
+{
+	int flags;
+};
+
+FIXTURE_VARIANT_ADD(hugetlb_dofork, private)
+{
+	.flags = MAP_PRIVATE | MAP_HUGETLB,
+};
+
+FIXTURE_VARIANT_ADD(hugetlb_dofork, shared)
+{
+	.flags = MAP_SHARED | MAP_HUGETLB,
+};
+
+FIXTURE_VARIANT_ADD(hugetlb_dofork, small_private)
+{
+	.flags = MAP_PRIVATE,
+};
+
+FIXTURE_VARIANT_ADD(hugetlb_dofork, small_shared)
+{
+	.flags = MAP_SHARED,
+};
+
+FIXTURE_SETUP(hugetlb_dofork)
+{
+	int flags = variant->flags | MAP_ANONYMOUS;
+	const char *why;
+
+	self->at = MAP_FAILED;
+	self->pool.folder[0] = 0;
+	self->size = psize();
+	if (flags & MAP_HUGETLB) {
+		self->size = hugetlb_size(0);
+		why = hugetlb_pool_have(&self->pool, self->size, 1);
+		if (why)
+			SKIP(return, "%s", why);
+		flags |= order_of(self->size) << MAP_HUGE_SHIFT;
+	}
+	self->at = mmap(NULL, self->size, PROT_READ | PROT_WRITE, flags, -1, 0);
+	ASSERT_NE(MAP_FAILED, self->at);
+	self->at[0] = CONTENT;
+}
+
+FIXTURE_TEARDOWN(hugetlb_dofork)
+{
+	if (self->at != MAP_FAILED)
+		munmap(self->at, self->size);
+	hugetlb_pool_restore(&self->pool);
+}
+
+/* Returns the first byte that a child of fork() has at @at, or NO_MEMORY. */
+static int child_reads(char *at)
+{
+	unsigned char in_memory;
+	pid_t child = fork();
+
+	if (!child)
+		_exit(mincore(at, psize(), &in_memory) && errno == ENOMEM ? NO_MEMORY : at[0]);
+	return child_of(child);
+}
+
+/*
+ * After MADV_DONTFORK a child does not have the memory, and after MADV_DOFORK it
+ * has the memory with its content. Known issue 69: MADV_DOFORK of hugetlb memory
+ * fails with EINVAL, and children never have the memory again. As a control, the
+ * same is done with small pages.
+ */
+TEST_F(hugetlb_dofork, undoes_dontfork)
+{
+	bool huge = variant->flags & MAP_HUGETLB;
+	int error, after;
+
+	EXPECT_EQ(CONTENT, child_reads(self->at));
+	ASSERT_EQ(0, madvise(self->at, self->size, MADV_DONTFORK));
+	EXPECT_EQ(NO_MEMORY, child_reads(self->at));
+	error = madvise(self->at, self->size, MADV_DOFORK) ? errno : 0;
+	after = child_reads(self->at);
+	EXPECT_EQ(CONTENT, self->at[0]);
+	if (huge && error == EINVAL && after == NO_MEMORY) {
+		KNOWN_ISSUE(69, "MADV_DOFORK refuses hugetlb memory");
+		return;
+	}
+	EXPECT_EQ(0, error);
+	EXPECT_EQ(CONTENT, after);
+	if (huge)
+		STALE_ISSUE(69);
 }
 
 TEST_HARNESS_MAIN
