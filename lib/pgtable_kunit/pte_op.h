@@ -98,7 +98,7 @@ enum pte_op_does {
 /* What entries a function may be called for. */
 enum pte_op_finds {
 	PTE_OP_FINDS_PAGES,	/* pages of one folio */
-	PTE_OP_FINDS_SAME,	/* the same, alike but for accessed and dirty */
+	PTE_OP_FINDS_SAME,	/* as before, except accessed and dirty */
 	PTE_OP_FINDS_NOTHING,	/* swap entries, and none */
 	PTE_OP_FINDS_ANYTHING,	/* all of it */
 };

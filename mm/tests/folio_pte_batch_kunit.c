@@ -77,7 +77,7 @@ static bool batch_expect(struct kunit *test, struct folio *folio, int idx,
 }
 
 /*
- * A folio is mapped as a whole, at the start and at the end of the table. It is
+ * A whole folio is mapped, at the start and at the end of the table. It is
  * one batch from each of its pages to its last page, or to the caller's limit
  * [contpte 150, 152]. On arm64 it consists of contiguous blocks. Their hint has
  * to be cut at the end of the batch [153], counts from the middle of a block
@@ -171,7 +171,9 @@ static void folio_pte_batch_half_folded(struct kunit *test)
 				 n / 2);
 		memcpy(table->want, table->pte, n * sizeof(pte_t));
 
-		/* A small folio may be folded as a whole, or not at all. */
+		/*
+		 * The kernel may fold all of a small folio, or nothing of it.
+		 */
 		ends = !batch_alike(table, 0, n / 2);
 		for (i = 0; i < n; i = batch_next(order, i)) {
 			unsigned int end = ends && i < n / 2 ? n / 2 : n;

@@ -360,7 +360,7 @@ static void try_to_unmap_reports_end(struct kunit *test)
  * try_to_unmap() removes all entries of a folio that its owner gave up, and
  * invalidates their translations: all with one invalidation, where the kernel
  * unmaps by batches. Otherwise each entry has its own, and the first of them
- * unfolds the block, which invalidates it as a whole.
+ * unfolds the block, which invalidates the whole block.
  */
 static void try_to_unmap_invalidates_once(struct kunit *test)
 {

@@ -176,7 +176,7 @@ static void split_check_contents(struct kunit *test, struct split_fixture *f)
  * the folio is mapped as before. It is marked as mapped in part if it was so
  * before. The next split succeeds and clears the mark. Known issue 8: a folio
  * whose pages are all mapped, by one entry each, gets the mark. A huge page
- * that one PMD maps does not: its mapping is removed as a whole.
+ * that one PMD maps does not: its mapping is removed in one step.
  */
 static void split_fails_late(struct kunit *test)
 {

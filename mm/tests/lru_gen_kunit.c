@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How the multi-generational LRU reads the entries beside the one that reclaim
+ * How the multi-generational LRU reads the entries next to the one that reclaim
  * asks about.
  *
  * lru_gen_look_around() makes up to 64 entries old, and remembers in their

@@ -7,7 +7,7 @@
  * instructions that are encoded nearby but only load (LDAPR, LD64B) or only
  * store (ST64B). 128-bit atomics (FEAT_LSE128) are left out.
  *
- * The code needs nothing but integers, and compiles on every architecture.
+ * The code needs only integers, and compiles on every architecture.
  */
 #ifndef __ASM_ATOMIC_RMW_INSN_H
 #define __ASM_ATOMIC_RMW_INSN_H

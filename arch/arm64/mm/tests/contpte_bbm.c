@@ -263,7 +263,8 @@ void contpte_bbm_write(struct contpte_bbm *bbm, int idx, pte_t pte)
  * @idx: the page's entry
  *
  * The invalidation is on all CPUs, and complete. Translations of other pages of
- * the same contiguous block may stay: hardware need not cache a block as one.
+ * the same contiguous block may stay: hardware does not have to cache a block
+ * as one entry.
  */
 void contpte_bbm_flush(struct contpte_bbm *bbm, int idx)
 {

@@ -348,7 +348,8 @@ static void prot_commit(struct pte_ctx *f, unsigned int start,
 /*
  * mprotect() takes a run of entries out, and puts it back in parts if only some
  * pages may become writable. A block that comes back in parts is
- * no longer folded, and single entries that come back as a whole block are:
+ * no longer folded, and single entries that come back as a whole block are
+ * folded:
  *
  *	out:   |cccccccccccccccc|	|nnnnnnnn nnnnnnnn|
  *	back:  |nnnnnnnn|nnnnnnnn|	|cccccccccccccccc|

@@ -50,14 +50,14 @@ static bool order_check(struct contpte_order *o, const struct pte_case *pc,
 
 /*
  * Every function follows break-before-make at every step [contpte 36]. It
- * invalidates each block that it unfolds or folds once, as a whole, on all CPUs,
- * and waits for the end. It invalidates nothing else [37, 38, 52, 85, 87, 89-95,
- * 100-104, 108, 110-112, 121, 129, 136, 141-145]. With BBM level 3 it
- * invalidates nothing at all [237]. Each entry is written at most once. If the
- * block is converted, each entry may be written two more times. Reading entries
- * one by one takes a constant number of reads for each [53, 252]. Afterwards
- * the table is as in a model, and the function returns the first entry: a
- * function that does nothing would break no rule.
+ * invalidates each block that it unfolds or folds once: all pages of the block,
+ * on all CPUs. It waits for the end. It invalidates nothing else [37, 38, 52,
+ * 85, 87, 89-95, 100-104, 108, 110-112, 121, 129, 136, 141-145]. With BBM level
+ * 3 it invalidates nothing at all [237]. Each entry is written at most once. If
+ * the block is converted, each entry may be written two more times. Reading
+ * entries one by one takes a constant number of reads for each [53, 252].
+ * Afterwards the table is as in a model, and the function returns the first
+ * entry: a function that does nothing would break no rule.
  *
  * The ranges start and end at the edges and in the middle of four blocks, of
  * which none, the even blocks, the odd blocks, or all are folded. Blocks that

@@ -153,7 +153,7 @@ static pte_t race_flawed(struct pte_ctx *f, unsigned int i,
  * reader does not wait if only accessed and dirty bits differ [60]. The wrong
  * entry is the first, the last, or one in the middle; the reader's own entry is
  * before it or after it. No other entry is young or dirty: a reader that has
- * found both bits need not read the rest.
+ * found both bits does not have to read the rest.
  */
 static void ptep_get_lockless_waits_for_block(struct kunit *test)
 {
@@ -493,12 +493,12 @@ static bool race_fold_all_read(struct race_fold *race)
 
 /*
  * Readers on other CPUs read a block without a lock. Meanwhile a writer sets it
- * entry by entry, unfolds and folds it, write-protects it as a whole and in
- * part, and clears and sets it at once. Each reader gets a value that its entry
+ * entry by entry, unfolds and folds it, write-protects all of it and a part of
+ * it, and clears and sets it at once. Each reader gets a value that its entry
  * had at some time [contpte 63]: exactly one in a stable state, one of a few on
  * the way. No reader hangs. Now and then the writer waits for the readers, at
- * each state in turn. Otherwise a large block would never be read as a whole. A
- * quarter of a second is at least some hundred rounds.
+ * each state in turn. Otherwise no reader would ever read all of a large block.
+ * A quarter of a second is at least some hundred rounds.
  */
 static void ptep_get_lockless_races_fold(struct kunit *test)
 {

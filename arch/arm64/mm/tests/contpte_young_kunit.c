@@ -146,7 +146,7 @@ static void young_op_beside_nonpresent(struct kunit *test)
 		if (folds)
 			pgtable_kunit_known_issue(test, 22,
 						  "PROT_NONE entries are contiguous%s",
-						  wide ? ", and those beside them change" : "");
+						  wide ? ", and entries next to them change" : "");
 		else
 			pgtable_kunit_stale_issue(test, 22);
 		contpte_check(f, "%s of [%u, %u), %u are not present", pc.desc,

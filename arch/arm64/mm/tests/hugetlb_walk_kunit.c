@@ -148,8 +148,8 @@ static void hugetlb_mask_last_page_of_table(struct kunit *test)
  * flush_hugetlb_tlb_range() makes one invalidation of the range, on all CPUs. Its
  * steps hit each entry. The hint names the level of the entries, or there is no
  * hint. The range is one page, or several pages. Before commit eed6bfa8b282
- * the hint for contiguous entries was level 0, and a CPU that has such a level
- * need not invalidate anything else (known issue 34).
+ * the hint for contiguous entries was level 0, and a CPU with this level does
+ * not have to invalidate anything else (known issue 34).
  */
 static void flush_hugetlb_tlb_range_level(struct kunit *test)
 {

@@ -102,7 +102,7 @@ bool lmap_by_pages(void);
 /**
  * struct lmap_area - a part of the linear map that only one test uses
  * @test: the test
- * @phys: physical address of its memory, which need not exist
+ * @phys: physical address of its memory, which does not have to exist
  * @virt: its address
  * @size: its size
  * @cut: no entry extends over one of these addresses

@@ -18,9 +18,9 @@
  *    is, and no slot is used twice at a time.
  *
  * The tables are empty before each call; suite linear_map_again has calls that
- * find entries. No test accesses the mapped memory, so it need not exist. Not
- * covered: the linear map itself (linear_map_booted), its splitting
- * (linear_map_split), failing allocations (linear_map_plug).
+ * find entries. No test accesses the mapped memory, so the memory does not have
+ * to exist. Not covered: the linear map itself (linear_map_booted), its
+ * splitting (linear_map_split), failing allocations (linear_map_plug).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	linear_map

@@ -130,7 +130,7 @@ static void set_memory_valid_large_range(struct kunit *test)
 }
 
 /*
- * A block is inaccessible as a whole. When one of its pages becomes accessible
+ * A whole block is inaccessible. When one of its pages becomes accessible
  * again, the block is split, and its other pages stay inaccessible [linear map
  * 34].
  */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The record of a run: O/runs/ID/run.json, with the consoles beside it.
+"""The record of a run: O/runs/ID/run.json, with the consoles next to it.
 
 Each boot of suites and each run of selftests writes one, and so do matrix, mutants, coverage, bench, patches, tlb and
 tlb-mutants. The commands that read results read only these records. run.schema.json describes the file.
@@ -26,7 +26,7 @@ KEPT = 10
 """How many records with one name stay. Older ones are removed."""
 
 PAUSE = 5
-"""At least this many seconds pass between two writes of one record, but for the last."""
+"""At least this many seconds pass between two writes of one record, except for the last."""
 
 SCHEMA = "1.0"
 """The version of run.schema.json. A new field raises the second number, any other change the first."""
@@ -167,7 +167,7 @@ class Recorder:
         self._write()
 
     def keep(self, files: Iterable[Path]) -> None:
-        """Keep files beside the record. A link is enough, since runs replace these files and do not change them."""
+        """Keep files next to the record. A link is enough, since runs replace these files and do not change them."""
         for file in files:
             if file.exists():
                 target = self.folder / file.name

@@ -150,7 +150,7 @@ class Session:
                 self.cases.setdefault(name, []).append(case)
 
     def states(self, without: Collection[str]) -> dict[str, str]:
-        """The state of each case by its full name, but for the tests `without`."""
+        """The state of each case by its full name, except for the tests in `without`."""
         every = {id(case): case for cases in self.cases.values() for case in cases}.values()
         return {f"{case.suite}.{case.name}": case.state for case in every if not names(case) & set(without)}
 

@@ -213,8 +213,8 @@ TEST_F(folio_move, munmap_in_swap)
 }
 
 /*
- * [contpte 219] Both folios are swapped out as a whole, and one page of the
- * second folio is dropped. A read of one page brings back the whole first
+ * [contpte 219] Both folios are swapped out without a split, and one page of
+ * the second folio is dropped. A read of one page brings back the whole first
  * folio. A read of the second folio brings back its pages one by one, and the
  * page that was dropped is zero.
  */

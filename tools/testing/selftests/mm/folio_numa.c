@@ -299,9 +299,9 @@ static int hold(const struct memory *m, int held[2])
 /*
  * [contpte 228] Each folio has an extra reference, so mbind() fails. The folios
  * stay on their node, and the size of their entries does not change. After the
- * references are dropped, mbind() moves each folio as a whole. Known issue 8:
- * the failed attempt marks a folio as partially mapped, and the later move
- * splits it.
+ * references are dropped, mbind() moves each folio without splitting it. Known
+ * issue 8: the failed attempt marks a folio as partially mapped, and the later
+ * move splits it.
  */
 TEST_F_TIMEOUT(folio_numa, move_fails, 120)
 {

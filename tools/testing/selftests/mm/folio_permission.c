@@ -5,10 +5,10 @@
  * Proves: each page of a folio keeps its own permission, although the kernel
  * may handle all pages of the folio in one batch. Some pages belong to the
  * parent alone, and the others are shared with a child. A shared page stays
- * write-protected, even beside a writable page. A write to a page that the
+ * write-protected, even next to a writable page. A write to a page that the
  * parent alone owns costs no fault. Entries of pages that cannot be accessed
- * form no block. So when their folio becomes idle, pages of other memory beside
- * them do not become old.
+ * form no block. So when their folio becomes idle, pages of other memory next
+ * to them do not become old.
  *
  * Does not prove: which entries are in which batch (KUnit: vma_split).
  *
@@ -310,7 +310,7 @@ TEST_F(folio_permission, idle_beside_none)
 		TH_LOG("the folio is not idle");
 	}
 	if (!used)
-		KNOWN_ISSUE(22, "an idle PROT_NONE folio makes pages beside it old");
+		KNOWN_ISSUE(22, "an idle PROT_NONE folio makes pages next to it old");
 	else
 		EXPECT_EQ(half, used);
 	if (used && has_contpte())

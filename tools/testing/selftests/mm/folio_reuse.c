@@ -377,9 +377,9 @@ TEST_F(folio_reuse, pin_before_fork)
  * swap entries, and will read the folio from the swap cache. So a write of the
  * parent copies. After the child has exited, the kernel frees the swap entries
  * and reuses the pages. Older kernels read back single pages. A newer kernel
- * can read back a large folio, if it swapped out the folio as a whole. In both
- * cases a write copies while the child lives, and copies nothing after the child
- * has exited.
+ * can read back a large folio, if it swapped out the folio in one piece. In
+ * both cases a write copies while the child lives, and copies nothing after the
+ * child has exited.
  */
 TEST_F(folio_reuse, in_swap_cache)
 {

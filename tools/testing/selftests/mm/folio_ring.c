@@ -84,10 +84,10 @@ TEST_F(folio_ring, each_request)
 }
 
 /*
- * The process maps the requests so often that the mappings, one beside the
+ * The process maps the requests so often that the mappings, one after the
  * other, fill a page table. Each page of each mapping is there, also the page
- * in the last entry of a table: the kernel maps pages in batches, and each batch
- * ends there.
+ * in the last entry of a table: the kernel maps pages in batches, and each
+ * batch ends there.
  */
 TEST_F(folio_ring, over_table_end)
 {

@@ -410,7 +410,7 @@ TEST_F(folio_tables, mremap_of_tables)
 /*
  * mremap() moves memory that begins in the middle of a page table, and nothing
  * else is in the table. The kernel moves all that the table maps, so it begins
- * at the table's start, for both places. The pages at the ends and beside the
+ * at the table's start, for both places. The pages at the ends and next to the
  * end of the table keep their content, and nothing is left at the old place.
  */
 TEST_F(folio_tables, mremap_from_middle_of_table)

@@ -584,7 +584,7 @@ static inline bool have_swap(void)
 }
 
 /*
- * swaps_large() - whether large folios go to swap as a whole
+ * swaps_large() - whether large folios go to swap without a split
  *
  * They do with CONFIG_THP_SWAP, which arm64 has only with pages of 4K. Without
  * it the kernel splits a folio before it swaps the folio out.

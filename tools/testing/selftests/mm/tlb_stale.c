@@ -542,8 +542,8 @@ static unsigned long stale_try(struct __test_metadata *_metadata, struct run *ru
 }
 
 /*
- * Each call, at each page of a block. A hugetlb page is changed as a whole, and
- * so is each folio of four pages. The kernel handles these four pages in one
+ * Each call, at each page of a block. Each change covers a whole hugetlb page,
+ * or a whole folio of four pages. The kernel handles these four pages in one
  * batch, and must invalidate the translation of each. Each time, the threads
  * access all pages at least three times after the call.
  */

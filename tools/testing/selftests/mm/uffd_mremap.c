@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages that userfaultfd watches stay watched when mremap() moves a page beside them.
+ * Pages that userfaultfd watches stay watched when mremap() moves a page next
+ * to them.
  *
  * Proves: without UFFD_FEATURE_EVENT_REMAP, mremap() takes the registration from the page
  * that it moves, and from no other page. This holds for pages that are missing and for

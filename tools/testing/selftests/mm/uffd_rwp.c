@@ -7,10 +7,11 @@
  * the file was collapsed. Other pages do not trap. After the protection ends, each page has
  * its content.
  *
- * How: a file in memory is mapped twice. The first mapping is registered and protected, as
- * a whole or its first half. It has single pages, or MADV_COLLAPSE made one huge page of
- * them. Then the file stays as it is, its pages go to swap, or the second mapping is
- * collapsed. As a control nothing happens to single pages.
+ * How: a file in memory is mapped twice. The whole first mapping, or its first
+ * half, is registered and protected. It has single pages, or MADV_COLLAPSE made
+ * one huge page of them. Then the file stays as it is, its pages go to swap, or
+ * the second mapping is collapsed. As a control nothing happens to single
+ * pages.
  *
  * Does not prove: anything about anonymous memory, which folio_ksm and the kernel's own
  * uffd-unit-tests protect in this way, or about asynchronous protection.
