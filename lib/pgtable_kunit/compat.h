@@ -228,7 +228,7 @@ pgtable_kunit_make_exclusive(struct mm_struct *mm, unsigned long addr)
 	shmem_file_setup(name, size, 0)
 #endif
 
-/* Table descriptors may have an access flag of their own. */
+/* Table descriptors may have their own access flag. */
 #ifdef PMD_TABLE_AF
 #define PGTABLE_KUNIT_TABLE_AF			PMD_TABLE_AF
 #else

@@ -141,7 +141,7 @@ struct pte_step;
  * struct pte_backend - versions of the functions under test
  * @name: which functions these are, then a blank; "" for the kernel's own
  * @ops: the table
- * @own: it has a version of this function of its own
+ * @own: it has its own version of this function
  * @begin: called before a function; or NULL
  * @end: called after it; or NULL
  * @ok: compare what else is known of the call with the model; or NULL, if the

@@ -412,7 +412,7 @@ static struct file *async_protect(struct kunit *test)
  * A write to a page with asynchronous protection removes the protection by
  * itself. The entry stays valid meanwhile, so the CPU may set its access flag at
  * any time, and the kernel must not write an entry that is old over it. A write
- * is an access, so the entry is to be young from then on. The case looks at the
+ * is an access, so the entry must be young from then on. The case looks at the
  * entry when the same fault makes it writable. Known issue 29: it is old there.
  */
 static void fault_removes_async_protection(struct kunit *test)

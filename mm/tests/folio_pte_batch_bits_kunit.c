@@ -344,8 +344,8 @@ static void folio_pte_batch_all_states(struct kunit *test)
  * The report on ignored bits covers the entries of the batch and no others
  * [contpte 160, 163]. Only one entry of the folio has the bit. Entries that do
  * not belong to the batch have all bits: entries after the caller's limit,
- * entries after the folio, and one entry of the folio that maps a wrong page
- * and so ends the batch.
+ * entries after the folio, and one entry of the folio that ends the batch
+ * because it maps a wrong page.
  *
  *	entries	|- - w - - *|* * *	w: writable, *: all bits
  *	batch	 <--------->		entry 5 maps the page of entry 4

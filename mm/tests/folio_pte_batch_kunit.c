@@ -324,8 +324,8 @@ static const struct batch_gap {
 
 /*
  * A batch ends before an entry that is not present or maps a wrong page
- * [contpte 157]. After this gap the folio continues normally, and so does the
- * next folio. The gap is at each index in turn, also right after the folio,
+ * [contpte 157]. After this gap the folio continues normally, and the next
+ * folio too. The gap is at each index in turn, also right after the folio,
  * where the batch ends anyway. The batch begins at the first entry, halfway,
  * and at the last entry before the gap.
  */

@@ -290,7 +290,7 @@ static void reclaim_unmap(struct reclaim_fixture *f, enum ttu_flags flags)
 /**
  * struct reclaim_listener - a user of the page tables besides the CPUs
  * @notifier: its notifier
- * @range: the last range that was to change
+ * @range: the last range that should change
  * @starts: how many changes began
  * @ends: how many of them ended, with the same range
  */

@@ -227,7 +227,7 @@ static void split_fails_late(struct kunit *test)
 /*
  * A driver splits a folio that it has isolated and that nobody maps any more.
  * With one more reference the split fails, and the folio stays as it was.
- * Without it, each page becomes a folio of its own: locked, with one reference,
+ * Without it, each page becomes a separate folio: locked, with one reference,
  * not on any list, and with the content that it had.
  */
 static void folio_split_unmapped_pages(struct kunit *test)

@@ -195,7 +195,7 @@ static int gup_child_pins(struct user_mm *u)
 
 /*
  * A pin that only reads must see what the process sees later. A page that fork()
- * shares is not taken: the child gets a copy of its own first, and that is
+ * shares is not taken: the child first gets its own copy, and this copy is
  * pinned. The parent keeps its pages.
  */
 static void pin_fast_unshares(struct kunit *test)

@@ -6,11 +6,11 @@
  * call. The contract of such a function is defined entry by entry: each entry
  * in the range changes as if it had been changed alone, the value returned
  * covers all entries of the range, and no other entry changes. Most
- * architectures use the generic loops, arm64 has functions of its own, and some
- * have a few. The same code tests them all, on real entries for real folios,
- * against a model that does not use the bits of an entry.
+ * architectures use the generic loops, arm64 has its own functions, and some
+ * architectures have a few. The same code tests them all, on real entries for
+ * real folios, against a model that does not use the bits of an entry.
  *
- * If an architecture has functions of its own, the generic functions are
+ * If an architecture has its own functions, the generic functions are
  * compiled a second time, so that they are tested everywhere. If the two
  * disagree, one of them disagrees with the model.
  *

@@ -125,7 +125,7 @@ static unsigned int range_has(void)
 /**
  * pte_range_ctx_init() - prepare a table for functions on ranges
  * @c: the context; zeroed
- * @test: the test that is to own it
+ * @test: the test that owns it
  * @backend: the functions: the architecture's or the generic ones
  *
  * The generic functions unfold a contiguous block in cases where the functions

@@ -6,10 +6,10 @@
  * reports a read. A stock kernel then maps the zero page, and the instruction
  * faults a second time, as a write. With ARM64_ATOMIC_RMW_WRITE_FAULT the
  * kernel handles the first fault as a write. Each case runs a program of a few
- * instructions in a process of its own. The case compares each fault that
- * reaches the core (its address, and whether it is a read or a write) and the
- * mappings afterwards with what is expected. It knows what to expect with the
- * option and without it.
+ * instructions in its own process. The case compares each fault that reaches
+ * the core (its address, and whether it is a read or a write) and the mappings
+ * afterwards with what is expected. It knows what to expect with the option and
+ * without it.
  *
  * An emulator with more than one CPU reports the first fault as a write. Then
  * there is nothing to test, and the suite is skipped. Not covered: compat
@@ -312,7 +312,7 @@ static void anonymous_pages_counted(struct kunit *test)
 
 /*
  * The word that CAS would write, and the first word on pages that are not
- * fresh. Each page has a word of its own, and each run has new words. Otherwise
+ * fresh. Each page has its own word, and each run has new words. Otherwise
  * a copy that the kernel did not fill might look right: its memory may still
  * hold a word of an earlier run.
  */
@@ -521,8 +521,8 @@ static void fault_flags_decoded(struct kunit *test)
 	KUNIT_ASSERT_NE(test, text, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(text));
 	/*
-	 * The kernel does not read an address again whose instruction was no
-	 * atomic, so each case has an address of its own.
+	 * The kernel reads an address only once if the instruction there is not
+	 * an atomic, so each case has its own address.
 	 */
 	addr = text + (decode - rmw_decodes) * sizeof(decode->insn);
 	KUNIT_ASSERT_EQ(test, 0, put_user((__force u32)cpu_to_le32(decode->insn),

@@ -73,10 +73,10 @@ static void set_ptes_to_table_end(struct kunit *test)
 }
 
 /*
- * An entry that is present but not valid (PROT_NONE) must not become contiguous
- * or valid, even if it comes with a contiguous bit that leaked from a getter
- * [contpte 75, 76]. A valid entry must not keep a leaked bit if the range does
- * not cover its block [74].
+ * A PROT_NONE entry (present but not valid) must not become contiguous or
+ * valid, even if a contiguous bit leaked into it from a getter [contpte 75,
+ * 76]. A valid entry must not keep a leaked bit if the range does not cover its
+ * block [74].
  */
 static void set_ptes_leaked_bit(struct kunit *test)
 {

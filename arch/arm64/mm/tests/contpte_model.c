@@ -276,7 +276,7 @@ bool contpte_check(struct pte_ctx *f, const char *fmt, ...)
 
 /**
  * contpte_fixture_alloc() - make a context
- * @test: the test that is to own it
+ * @test: the test that owns it
  */
 struct pte_ctx *contpte_fixture_alloc(struct kunit *test)
 {

@@ -15,7 +15,7 @@ static struct pgtable_kunit_record *recording;
 
 /**
  * pgtable_kunit_record_alloc() - make a recorder
- * @test: the test that is to own it
+ * @test: the test that owns it
  * @table: the table whose entries it records
  */
 struct pgtable_kunit_record *

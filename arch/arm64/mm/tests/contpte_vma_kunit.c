@@ -2,7 +2,7 @@
 /*
  * Contiguous PTEs in a real address space.
  *
- * The other suites call the functions on tables of their own. Here the kernel
+ * The other suites call the functions on their own tables. Here the kernel
  * calls them. Each case populates anonymous memory with folios of exactly one
  * block, and system calls then unmap, split or protect parts of blocks. A block
  * may span two VMAs, since splitting a VMA does not change entries. Each case
@@ -400,9 +400,9 @@ static void vma_answers_on(struct kunit *test)
 /*
  * mincore() writes one byte for each page of its range, and none for the rest
  * of a block in which the range begins or ends [contpte 236]. It collects the
- * bytes in a page of its own, and copies only as many bytes as requested. A
- * byte too many is visible only in the buffer that this case gives to the walk,
- * with room for one block before the range and one after it.
+ * bytes in its own page, and copies only as many bytes as requested. A byte too
+ * many is visible only in the buffer that this case gives to the walk, with
+ * room for one block before the range and one after it.
  */
 static void mincore_part(struct kunit *test)
 {

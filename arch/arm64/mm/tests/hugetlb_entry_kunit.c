@@ -139,7 +139,7 @@ static void set_huge_pte_at_each_kind(struct kunit *test)
 		to = i / 4 / HUGE_KINDS;
 		old = new_page(from, HUGE_PAGE);
 		new = new_page(to, page);
-		/* Memory of the kernel has a case of its own. */
+		/* A separate case tests memory of the kernel. */
 		if (to == HUGE_NONE || from == HUGE_KERNEL ||
 		    to == HUGE_KERNEL || !may_set(h, &old, &new))
 			continue;

@@ -77,7 +77,7 @@ static int __init booted_absent(char *arg)
 
 early_param("linear_map_booted.absent", booted_absent);
 
-/* Parts of the kernel itself have rules of their own. */
+/* Other rules apply to parts of the kernel itself. */
 static bool booted_in(phys_addr_t phys, const char *start, const char *end)
 {
 	return phys >= __pa_symbol(start) && phys < __pa_symbol(end);

@@ -6,8 +6,8 @@
  * On a CPU with break-before-make level 3, newer kernels map memory by blocks,
  * and split each block that the range covers in part. They split a block into
  * contiguous entries of the next level first, so that the other entries stay as
- * large as possible. Each case plugs in memory of its own, which entries of
- * every size map, and makes a range inaccessible. It compares each entry with a
+ * large as possible. Each case plugs in its own memory, mapped by entries of
+ * every size, and makes a range inaccessible. It compares each entry with a
  * model: the largest entry that contains no end of the range. If single pages
  * map the memory, no page outside of the range may change.
  *
@@ -173,11 +173,12 @@ static void split_hide_two(void *data)
 }
 
 /*
- * The ends of a range are in two blocks: each needs a table, and so does the
- * larger block around them. No memory is left for one of the tables. The call
- * returns -ENOMEM, changes no permission, and leaves a map in which each page
- * has its address: the blocks that it had split before stay split, in whole
- * contiguous blocks. The next call completes the split [linear map 34].
+ * The ends of a range are in two blocks: each of these blocks needs a table,
+ * and the larger block around them needs one too. No memory is left for one of
+ * the tables. The call returns -ENOMEM, changes no permission, and leaves a map
+ * in which each page has its address: the blocks that it had split before stay
+ * split, in whole contiguous blocks. The next call completes the split [linear
+ * map 34].
  *
  *	 2M        2M        2M
  *	|---------|---------|---------|	fails: blocks that are not contiguous

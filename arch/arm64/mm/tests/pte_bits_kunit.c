@@ -457,10 +457,10 @@ static pgprot_t kernel_prot(const struct kernel_prot *kernel)
 /*
  * The kernel's own pages take no fault to become dirty. Writable pages can be
  * written to at once, and read-only pages as soon as they are made writable.
- * This holds for entries that are read-only from the start, and for entries
- * that were made read-only by clearing one bit and setting another, as
- * set_memory_ro() does. pte_mkwrite_novma() leaves a clean entry read-only for
- * the hardware, so all these entries must be dirty.
+ * This holds for entries that are read-only from the start. It also holds for
+ * entries that were made read-only in the way of set_memory_ro(): clear one
+ * bit, set another. pte_mkwrite_novma() leaves a clean entry read-only for the
+ * hardware, so all these entries must be dirty.
  */
 static void page_kernel_is_dirty(struct kunit *test)
 {

@@ -2,8 +2,8 @@
 /*
  * Small programs that run in user space, and a record of their page faults.
  *
- * A program is an array of instructions. It runs to its end in a process of its
- * own, with memory that a callback maps. Its address space stays for checks.
+ * A program is an array of instructions. It runs to its end in its own process,
+ * with memory that a callback maps. Its address space stays for checks.
  */
 #ifndef _ARM64_MM_TESTS_USER_RUN_H
 #define _ARM64_MM_TESTS_USER_RUN_H

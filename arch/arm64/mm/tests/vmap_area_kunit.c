@@ -131,7 +131,7 @@ static void vmalloc_huge_size(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, (end - start) / unit, "units");
 }
 
-/* Pages that a case maps in an order of its own. */
+/* Pages that a case maps in its own order. */
 #define CHOSEN		(2 * CONT_PTES)
 
 static void free_chosen(void *page)

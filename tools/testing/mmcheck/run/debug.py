@@ -40,7 +40,7 @@ DEBUGGERS = ("gdb-multiarch", "gdb")
 
 
 def place(arch: str, case: str) -> str:
-    """Where gdb is to stop for `SUITE.CASE`: `file:function`, since many suites have a function of the same name.
+    """Where gdb must stop for `SUITE.CASE`: `file:function`, since many suites have a function of the same name.
 
     Raises UserError if there is no such case.
     """

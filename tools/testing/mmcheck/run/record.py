@@ -32,7 +32,7 @@ SCHEMA = "1.0"
 """The version of run.schema.json. A new field raises the second number, any other change the first."""
 
 TESTS = ("kunit", "kselftest")
-"""The kinds of runs whose results are cases. Other commands have results in a form of their own, as `data`."""
+"""The kinds of runs whose results are cases. Other commands have results in their own form, as `data`."""
 
 STATES = ("running", "passed", "failed", "skipped", "none")
 """The states of a run. "none" means no verdict; `why` has the reason."""

@@ -100,7 +100,7 @@ def known(case: results.Case, cell: Cell) -> bool:
     match = _ISSUE.match(" ".join(case.text))
     kernels, tests = issues().get(int(match[1]), ("", "")) if match else ("", "")
     whole = case.name.partition(": ")[0]
-    # The case of a selftest is `suite.case`, or `fixture.case` if the fixture has a name of its own. No variant.
+    # The case of a selftest is `suite.case`, or `fixture.case` if the fixture has its own name. No variant.
     first, last = whole.partition(".")[0], whole.rpartition(".")[2]
     names = {f"`{case.suite}.{last}`", f"`{first}.{last}`"}
     return re.search(rf"\b{re.escape(cell.kernel)}\b", kernels) is not None and any(name in tests for name in names)

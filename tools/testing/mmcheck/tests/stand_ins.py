@@ -192,7 +192,7 @@ def packet(text: str) -> bytes:
 
 
 class Stub:
-    """What QEMU says to GDB: 500 instructions to where it is to stop first, 1234 from there to the next place."""
+    """What QEMU says to GDB: 500 instructions to the first stop, 1234 from there to the next stop."""
 
     def __init__(self, connection: socket.socket, counts: bool = True) -> None:
         self.connection, self.counts = connection, counts

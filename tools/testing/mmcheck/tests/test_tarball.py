@@ -22,7 +22,7 @@ from .conftest import User, fake_tree
 
 @pytest.fixture
 def tar(tmp_path: Path) -> Path:
-    """A small kernel as a tarball, in a folder of its own."""
+    """A small kernel as a tarball, in its own folder."""
     fake_tree(tmp_path / "linux-6.99")
     folder = tmp_path / "server"
     folder.mkdir()

@@ -584,7 +584,7 @@ FIXTURE_TEARDOWN(folio_file_small)
 
 /*
  * A read fault maps up to fault_around_bytes of pages from the page cache. Here
- * each page is a folio of its own.
+ * each page is a separate folio.
  */
 TEST_F(folio_file_small, fault_around)
 {

@@ -5,7 +5,7 @@
  * Proves: mmap() of a ring maps each page of the ring at its place. The process
  * and the kernel see the same requests and the same answers.
  *
- * How: each request has a number of its own, and the requests fill many pages.
+ * How: each request has its own number, and the requests fill many pages.
  * The kernel answers each request with its number. A page that is missing, or
  * that lies at the wrong place, gives wrong numbers or SIGBUS.
  *

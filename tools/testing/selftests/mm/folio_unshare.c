@@ -111,8 +111,8 @@ FIXTURE_TEARDOWN(folio_unshare)
 
 /*
  * The pin covers all pages. All of a huge zero page is protected; of other
- * memory only the first half is protected. Each page gets a frame of its own,
- * and the protected pages stay protected.
+ * memory only the first half is protected. Each page gets its own frame, and
+ * the protected pages stay protected.
  *
  * Known issue 32: the kernel replaces the huge zero page by a huge page that is
  * not protected, so all pages lose the protection.

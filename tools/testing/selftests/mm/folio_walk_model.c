@@ -86,7 +86,7 @@ void m_write(struct walk_page *p, uint64_t val)
 		p->flags &= ~WP;
 }
 
-/* The process gets a page of its own, with the content that it had. */
+/* The process gets its own page, with the old content. */
 void m_own(struct walk_page *p)
 {
 	if (p->kind != SHARED && !(p->flags & OWN)) {

@@ -235,8 +235,8 @@ TEST_F(hugetlb_sparse, fork)
 	int has = child_has(self);
 
 	/*
-	 * The control: mprotect() of the first half makes the second half a mapping of its
-	 * own. A child then has the page.
+	 * The control: mprotect() of the first half makes the second half a
+	 * separate mapping. A child then has the page.
 	 */
 	ASSERT_EQ(0, mprotect(self->begin, self->span, PROT_NONE));
 	EXPECT_EQ(1, child_has(self));

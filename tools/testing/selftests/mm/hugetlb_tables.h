@@ -24,7 +24,7 @@
 
 /*
  * The page->index of the freed pages. USED_NUMBER: 0, 1, 2 and so on, all pages
- * in one file. USED_ZERO: always 0, each page in a file of its own.
+ * in one file. USED_ZERO: always 0, each page in its own file.
  */
 enum used_index { USED_NUMBER, USED_ZERO };
 

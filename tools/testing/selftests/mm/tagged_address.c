@@ -11,8 +11,9 @@
  * what the call returned and wrote, which pages exist then, what is in them, and the flags of the
  * mapping.
  *
- * Does not prove: tags of addresses that the kernel reads or writes itself, as in read(), or
- * remap_file_pages(), which refuses tagged addresses although the document does not except it.
+ * Does not prove: tags of addresses that the kernel itself reads or writes, as
+ * in read(). Not covered either: remap_file_pages(), which refuses tagged
+ * addresses although the document makes no exception for it.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=tagged_address
  */
