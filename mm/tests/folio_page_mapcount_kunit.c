@@ -91,10 +91,10 @@ static void mapcount_order_desc(const unsigned int *order, char *desc)
 KUNIT_ARRAY_PARAM(mapcount_order, mapcount_orders, mapcount_order_desc);
 
 /*
- * The average of the mappings of a page is the nearest whole number, the larger
- * one if two are as near, and never 0 for a folio that is mapped; mappings of the
- * whole count for each page. The case adds one mapping at a time, from none to
- * two and a half for each page [mapped 22]:
+ * The average number of mappings per page is rounded to the nearest whole
+ * number, and halves are rounded up. It is never 0 for a mapped folio. A
+ * mapping of the whole folio counts for each page. The case adds one mapping at
+ * a time, from none to two and a half for each page [mapped 22]:
  *
  *	mappings of 512 pages	0   1 .. 767   768 .. 1279   1280
  *	average			0       1            2           3

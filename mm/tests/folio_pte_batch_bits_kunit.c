@@ -116,10 +116,10 @@ static unsigned int state_end(const u8 *state, unsigned int idx,
 
 /*
  * Ask for a batch from entry @idx on, and compare it with the model: with each
- * combination of flags or, if the batch may be long, with no flag and with all.
- * The copy of the first entry keeps every bit if nothing is merged. Merging
- * changes only the merged bits, but pte_mkdirty() may also make the copy
- * soft-dirty.
+ * combination of flags, or only with no flag and with all flags if the batch
+ * may be long. The copy of the first entry keeps every bit if nothing is
+ * merged. Merging changes only the merged bits, but pte_mkdirty() may also make
+ * the copy soft-dirty.
  */
 static bool state_expect(struct kunit *test, struct folio *folio,
 			 const u8 *state, unsigned int idx, unsigned int max_nr,

@@ -487,9 +487,9 @@ KUNIT_ARRAY_PARAM_DESC(batch_misuse, batch_misuses, desc);
 /*
  * A call that breaks a rule of the contract gives one warning, and a correct
  * call gives none [contpte 166, 240]. The table stays as it is. The rules are:
- * the entry is present and maps this folio, the folio is large, the limit is at
- * least one entry, and the caller passes a copy of the entry and not the entry
- * in the table. The inline function checks the last rule. The function in
+ * the entry is present and maps this folio; the folio is large; the limit is at
+ * least one entry; the caller passes a copy of the entry, not a pointer into
+ * the table. The inline function checks the last rule. The function in
  * mm/util.c checks all others.
  */
 static void folio_pte_batch_misuse(struct kunit *test)

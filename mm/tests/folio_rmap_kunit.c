@@ -243,10 +243,10 @@ static unsigned int rmap_param_order(struct kunit *test)
 }
 
 /*
- * A device writes to a page that is pinned, so the page may not move:
- * try_to_migrate() leaves all entries of the folio as they were, and the page
- * still belongs to the process alone. After the pin is gone, the folio is
- * unmapped, and mapped again as it was.
+ * A device writes to a pinned page, so the page must not move. try_to_migrate()
+ * leaves all entries of the folio unchanged, and the page still belongs only to
+ * the process. After the pin is gone, the folio is unmapped, and mapped again
+ * as it was.
  */
 static void try_to_migrate_keeps_pinned(struct kunit *test)
 {
@@ -355,9 +355,9 @@ static void try_to_unmap_deferred(struct kunit *test)
 
 /*
  * The kernel knows all references of a folio that only page tables and the page
- * cache use, so it may freeze the folio: here all references but the one of the
- * test. The folio is anonymous memory, in each size, or a page of a file that
- * is mapped three times.
+ * cache use, so it may freeze the folio. Here it knows all references except
+ * the reference of the test. The folio is anonymous memory, in each size, or a
+ * page of a file that is mapped three times.
  */
 static void folio_expected_ref_count_all(struct kunit *test)
 {

@@ -209,9 +209,9 @@ static void pin_fast_unshares(struct kunit *test)
 }
 
 /*
- * The same for a page of a file, if the pin is for long: in a private mapping
- * the process gets its own copy first, in a shared one it is the page of the
- * file that is pinned. The fast way has no VMA, and cannot know which it is.
+ * The same for a page of a file and a long-term pin. In a private mapping the
+ * process first gets its own copy. In a shared mapping the kernel pins the page
+ * of the file. The fast way has no VMA, and cannot know which it is.
  */
 static void pin_longterm_of_file(struct kunit *test)
 {

@@ -6,10 +6,10 @@
  * number of mappings whose owner has bit k. If all mappings belonged to t, the
  * digit would be P or 0. Let d_k be the difference, with |d_k| <= P. The sums
  * are equal if d_0 + d_1 base + d_2 base^2 + ... is 0 modulo 2^64. Conversely,
- * any such differences can be made into mappings: t has the bits where d_k is
- * negative, and mapping number i = 0, 1, ... differs from t in the bits with
- * |d_k| > i. So there are P mappings that look like t's if and only if the
- * lattice of all such d has a vector other than 0 with no component above P.
+ * any such differences can be made into mappings. t has the bits with negative
+ * d_k. Mapping number i = 0, 1, ... differs from t in the bits with |d_k| > i.
+ * So there are P mappings that look like t's if and only if the lattice of all
+ * such d has a vector other than 0 with no component above P.
  *
  * A basis of the lattice can be written down. It consists of base * e_k -
  * e_(k+1) for each k, and of 2^64 in digits of that base. To make it short,

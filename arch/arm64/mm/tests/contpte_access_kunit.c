@@ -10,10 +10,10 @@
  * would fault forever.
  *
  * Each case runs the real function on real entries. It compares the table, the
- * value returned and the TLB invalidations with a model, for combinations of
- * the block's flags, the flags of one entry in it, the flags that the caller
- * wants, and their places. Not covered: hardware that sets flags at the same
- * time.
+ * returned value and the TLB invalidations with a model. It combines the flags
+ * of the block, the flags of one entry in it, the flags that the caller wants,
+ * and the positions of the entries. Not covered: hardware that sets flags at
+ * the same time.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte*'

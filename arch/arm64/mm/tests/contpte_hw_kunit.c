@@ -2,12 +2,12 @@
 /*
  * Contiguous PTEs: what hardware and other CPUs may do at any moment.
  *
- * While the kernel folds, unfolds, clears or write-protects entries under the
- * page-table lock, other CPUs use the pages, and hardware sets the access flag or
- * the dirty state of any entry that is valid. If a bit gets lost between a read
- * and a write, a page is reclaimed although it is in use, or data is never written
- * back. Tests in user space do not hit a window of one instruction. These cases
- * set the bit exactly in this window.
+ * The kernel folds, unfolds, clears or write-protects entries under the
+ * page-table lock. Meanwhile other CPUs use the pages, and hardware sets the
+ * access flag or the dirty state of any valid entry. If a bit gets lost between
+ * a read and a write, a page is reclaimed although it is in use, or data is
+ * never written back. Tests in user space do not hit a window of one
+ * instruction. These cases set the bit exactly in this window.
  *
  * The code under test is the tree's own, compiled a second time so that each
  * single access to an entry goes through a hook (contpte_recorded.c). Before one

@@ -8,7 +8,7 @@
  * missing one leaves a contiguous entry over pages that are gone.
  *
  * Each case runs the real function on real entries for all ranges in a window
- * of four blocks, and compares the whole table, the value returned and the TLB
+ * of four blocks. It compares the whole table, the returned value and the TLB
  * invalidations with a model. Where blocks are large (16K and 64K pages), the
  * ranges start and end near the edges and the middle of a block.
  *
@@ -24,8 +24,8 @@
 
 /*
  * set_ptes() of new entries sets the contiguous bit exactly for the blocks that
- * the range covers, if addresses and PFNs are aligned to a block at the same
- * time, and never invalidates anything [contpte 67, 69-72]. From entry 2 on:
+ * the range covers, if addresses and PFNs have the same alignment to blocks. It
+ * never invalidates anything [contpte 67, 69-72]. From entry 2 on:
  *
  *	entries	|..2.....|........|........|...	 (a bar each CONT_PTES)
  *	range	    <--------------------->

@@ -370,8 +370,8 @@ static pteval_t phys_in_entry(phys_addr_t phys)
  * higher bit, up to the last: above 48 bits, a plain addition to the entry
  * would go wrong. The other bits are set one by one, not at all, and all
  * together. Known issue 5: in an entry for a 64K page, bits 48 and 49 of the
- * address are also in bits 48 and 49 of the entry, which the architecture wants
- * to be 0.
+ * address are also in bits 48 and 49 of the entry. The architecture requires 0
+ * there.
  */
 static void pte_advance_pfn_all_address_bits(struct kunit *test)
 {

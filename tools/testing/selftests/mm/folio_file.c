@@ -176,7 +176,8 @@ TEST_F(folio_file, dirty_again_after_writeback)
 /*
  * [contpte 197] A private mapping has its own copy of every third page. After a
  * hole is punched into the file, the copies are unchanged and all other pages
- * are zero: the kernel skips the entry of a copy, but not the entries after it.
+ * are zero: the kernel skips only the entry of a copy, not the entries after
+ * it.
  */
 TEST_F(folio_file, punch_hole_beside_copies)
 {

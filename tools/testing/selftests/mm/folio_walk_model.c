@@ -49,9 +49,10 @@ bool m_beyond(const struct walk_page *p)
 }
 
 /*
- * A fault on a memory file maps the whole of its last folio, although mmap(2)
+ * A fault on a memory file maps the complete last folio, although mmap(2)
  * promises SIGBUS after the end of the file: "mm/memory: do not populate page
- * table entries beyond i_size" left out memory files. So leave these pages alone.
+ * table entries beyond i_size" left out memory files. So leave these pages
+ * alone.
  */
 bool m_unsure(const struct walk_page *p)
 {

@@ -2,10 +2,10 @@
 /*
  * Mappings of hugetlb whose first page table is missing.
  *
- * Proves: if the first page table of a mapping is missing, a call on the whole mapping
- * still reaches a page in the second page table: MADV_DONTNEED drops the page,
- * mprotect() protects it, and fork() copies its entry. This holds for each size of
- * hugetlb.
+ * Proves: if the first page table of a mapping is missing, a call on the whole
+ * mapping still reaches pages in the second page table. MADV_DONTNEED drops the
+ * page, mprotect() protects it, and fork() copies its entry. This holds for
+ * each size of hugetlb.
  *
  * How: the entries of the mapping need two whole page tables, one for each half.
  * Only one page in the second half is ever touched, so the first half has no table. The

@@ -153,8 +153,9 @@ static unsigned int lost_pages(const FIXTURE_DATA(uffd_poison) * self)
  * PMD. As a control the test tries to collapse the anonymous memory itself: the
  * kernel refuses that.
  *
- * Known issue 38: the kernel removes the page table of the first mapping with its marks,
- * because it takes a table of a file for one that page faults can fill again.
+ * Known issue 38: the kernel removes the page table of the first mapping
+ * together with the marks, because it assumes that page faults can refill each
+ * table of a file.
  */
 TEST_F(uffd_poison, collapse)
 {
