@@ -11,8 +11,8 @@
 
 /*
  * How much memory to allocate until two folios are neighbours. The limit is
- * more memory than is likely to be free in single pieces of that order, but at
- * most as many pieces as the function can compare.
+ * more memory than the system is likely to have free in single pieces of this
+ * order, but no more pieces than the function can compare.
  */
 #define PAIR_MEMORY	SZ_128M
 #define PAIR_TRIES_MIN	32UL

@@ -11,8 +11,8 @@
  * with one odd entry (pte_range), folded blocks (contpte), the order of
  * accesses (contpte_order), hardware in between (contpte_hw), random walks.
  *
- * The same table is compiled for each back end: for the functions as the
- * architecture has them, for the generic ones, and for arm64's code with a
+ * The same table is compiled for each back end: for the functions of the
+ * architecture, for the generic functions, and for arm64's code with a
  * recorder. A back end defines PTE_OP_TABLE and includes pte_op_table.h.
  */
 #ifndef _PGTABLE_KUNIT_PTE_OP_H

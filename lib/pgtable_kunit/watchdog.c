@@ -79,7 +79,7 @@ static const struct kunit_case *case_of(struct kunit *test,
  * @test: the test
  * @suite: its suite
  *
- * For the init function of a suite whose suite_init is not
+ * For the init function of a suite with another suite_init than
  * pgtable_kunit_suite_init().
  *
  * Return: 0, or an error number.

@@ -2,7 +2,7 @@
 /*
  * Clearing of extents: shared by several suites.
  *
- *   clear_extent.c		memory whose neighbours are known
+ *   clear_extent.c		memory with known neighbours
  *   clear_record.c		which pages are cleared or copied, in which order
  *   clear_pages_kunit.c	the functions for ranges of pages, and a benchmark
  *   folio_zero_user_kunit.c	folios: what is in them afterwards

@@ -5,10 +5,10 @@
  *
  * fork, zap, madvise and others handle all these entries with one call. If a
  * batch is too long, they free or copy pages of another owner. Each case writes
- * real entries for real folios into a synthetic page table, asks for a batch
- * with every combination of flags, and compares its length with the entries.
- * Each condition that ends a batch occurs at each position in folios of each
- * order. Nothing in the table may change.
+ * real entries for real folios into a synthetic page table. It asks for a batch
+ * with every combination of flags, and checks the length of the batch against
+ * the entries. Each condition that ends a batch occurs at each position in
+ * folios of each order. Nothing in the table may change.
  *
  * compat.h hides the two generations of the interface. Bits that differ, and
  * the report on them: folio_pte_batch_bits_kunit.c. Not covered: the callers.
@@ -80,8 +80,8 @@ static bool batch_expect(struct kunit *test, struct folio *folio, int idx,
  * A whole folio is mapped, at the start and at the end of the table. It is
  * one batch from each of its pages to its last page, or to the caller's limit
  * [contpte 150, 152]. On arm64 it consists of contiguous blocks. Their hint has
- * to be cut at the end of the batch [153], counts from the middle of a block
- * [154], and has to be added up over blocks [155].
+ * to be cut at the end of the batch [153]. It counts from the middle of a block
+ * [154]. The hints of several blocks have to be added up [155].
  */
 static void folio_pte_batch_whole_folio(struct kunit *test)
 {

@@ -3,9 +3,9 @@
  * GUP-fast: references to user pages, taken without the mmap lock.
  *
  * gup_fast_pte_range() reads entries while others may change them. It takes a
- * page only if the entry says by itself that this is right, and leaves all else
- * to the slow way, which has the VMA. get_user_pages_fast_only() never takes
- * the slow way, so each case sees what the fast way did.
+ * page only if the entry alone shows that this is right, and leaves all other
+ * pages to the slow path, which has the VMA. get_user_pages_fast_only() never
+ * takes the slow way, so each case sees what the fast way did.
  *
  * Not covered: changes by other CPUs at the same time (selftest folio_race),
  * huge pages, hugetlb.
@@ -43,8 +43,8 @@ static struct user_mm *gup_populate(struct kunit *test, unsigned int order)
 }
 
 /*
- * Reference pages @first to @first + @nr - 1 the fast way, check that they are
- * the pages of the model, and drop them. Return how many there were.
+ * Reference pages @first to @first + @nr - 1 by the fast path, check that they
+ * are the pages of the model, and drop them. Return how many there were.
  */
 static int gup_take(struct user_mm *u, unsigned int first, unsigned int nr,
 		    unsigned int flags)
@@ -63,7 +63,7 @@ static int gup_take(struct user_mm *u, unsigned int first, unsigned int nr,
 }
 
 /*
- * Each page of a range is found, whichever block it is in: one to all pages,
+ * Each page of a range is found, in each block: from one page to all pages,
  * from each place of the first block, to read and to write.
  */
 static void gup_fast_every_range(struct kunit *test)
@@ -143,9 +143,9 @@ static pte_t gup_replace(struct user_mm *u, unsigned int page,
 }
 
 /*
- * The fast way ends at an entry that needs the VMA: the pages before it are
- * found, it and the pages after it are not. The entry is at each place of the
- * second block.
+ * The fast path ends at an entry that needs the VMA: it finds the pages before
+ * this entry, but not the page of this entry and the pages after it. The entry
+ * is at each place of the second block.
  */
 static void gup_fast_stops(struct kunit *test)
 {

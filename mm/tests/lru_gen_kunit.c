@@ -6,7 +6,7 @@
  * lru_gen_look_around() makes up to 64 entries old, and remembers in their
  * folios which of them were dirty. The case calls it as folio_referenced_one()
  * does. The memory was given up with MADV_FREE: then a folio is dirty only if
- * someone says so, and reclaim drops a folio that is not.
+ * the kernel marked it dirty, and reclaim drops each folio that is not dirty.
  *
  * Not covered: generations, files, huge pages, the walk over page tables.
  *

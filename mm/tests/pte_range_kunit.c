@@ -7,7 +7,7 @@
  * in the range changes as if only this entry were changed. The returned value
  * covers all entries of the range. No other entry changes. Most architectures
  * use the generic loops, arm64 has its own functions, and some architectures
- * have a few. The same code tests them all, on real entries for real folios,
+ * have a few. The same code tests all of them, on real entries for real folios,
  * against a model that does not use the bits of an entry.
  *
  * If an architecture has its own functions, the generic functions are

@@ -251,7 +251,10 @@ static void zap_dirty_mapped_till_flush(struct kunit *test)
 }
 #endif
 
-/* A huge page whose PMD will be split, and the entry that is in the table. */
+/*
+ * A huge page with a PMD that will be split, and the entry that is in the
+ * table.
+ */
 struct unmap_split {
 	unsigned long addr;
 	int err;

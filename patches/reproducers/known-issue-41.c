@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 41: pages whose content is discarded keep their protection, so PAGEMAP_SCAN does
- * not report their new content.
+ * Known issue 41: pages keep their protection when their content is discarded,
+ * so PAGEMAP_SCAN does not report their new content.
  *
  * Write to eight pages, protect them as an incremental copy does, and discard
  * four of them. MADV_DONTNEED discards them in anonymous memory and in a

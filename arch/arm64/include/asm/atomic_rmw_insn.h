@@ -57,7 +57,7 @@ static __always_inline bool atomic_rmw_insn(u32 insn)
 {
 	if ((insn & 0x3f200c00) == 0x38200000)
 		return atomic_rmw_memory_op(insn);
-	/* CAS; CASP, both of whose pairs begin with an even register */
+	/* CAS; CASP, if both of its pairs begin with an even register */
 	return (insn & 0x3fa07c00) == 0x08a07c00 ||
 	       (insn & 0xbfa17c01) == 0x08207c00;
 }

@@ -100,7 +100,7 @@ static const struct rmw_op {
 
 KUNIT_ARRAY_PARAM_DESC(rmw_op, rmw_ops, desc);
 
-/* The next number whose bits are all in @mask. */
+/* The next number that has all its bits in @mask. */
 static u32 rmw_vary(u32 bits, u32 mask)
 {
 	return ((bits | ~mask) + 1) & mask;
@@ -357,11 +357,12 @@ static unsigned int rmw_words(struct user_run *run, u64 value, u64 step)
 }
 
 /*
- * A CAS whose comparison fails writes nothing, but the kernel handles its fault
- * as a write [atomics 42]. Fresh memory stays 0. Pages that a child shares are
- * copied and keep their words. The emulator stores the old word again, so this
- * CAS faults like a CAS that writes. A real CPU may behave differently. As a
- * control, a CAS whose comparison succeeds changes all words.
+ * If the comparison of a CAS fails, it writes nothing, but the kernel handles
+ * its fault as a write [atomics 42]. Fresh memory stays 0. Pages that a child
+ * shares are copied and keep their words. The emulator stores the old word
+ * again, so this CAS faults like a CAS that writes. A real CPU may behave
+ * differently. As a control, if the comparison succeeds, the CAS changes all
+ * words.
  */
 static void cas_fails(struct kunit *test)
 {

@@ -32,7 +32,7 @@
  *	PTE_CONT	  |cccccccc|cccccccc|
  *
  * The case tries all starts in three blocks, all ends in four, and all offsets
- * of the PFN within a block: a comparison that is off by one shows.
+ * of the PFN within a block: a comparison that is off by one is noticed.
  */
 static void set_ptes_range(struct kunit *test)
 {
@@ -240,8 +240,8 @@ static const struct erratum_prot {
 
 /*
  * On a CPU with erratum 2645198, mprotect() invalidates executable entries of
- * user space when it has taken them out and not put them back yet: once, for
- * exactly the range. On any other CPU, and for all other entries, it
+ * user space after it has taken them out and before it puts them back: once,
+ * for exactly the range. On any other CPU, and for all other entries, it
  * invalidates nothing [contpte 218]. The range is one entry, or if the kernel
  * takes out ranges, a block or a part of a block. The kernel checks only the
  * CPU's ID, so --qemu_args '-cpu max,midr=0x411fd4d0' emulates such a CPU.
@@ -355,9 +355,9 @@ static void prot_commit(struct pte_ctx *f, unsigned int start,
  *	back:  |nnnnnnnn|nnnnnnnn|	|cccccccccccccccc|
  *
  * A TLB that has both an old and a new translation of an address may raise a
- * TLB conflict abort. So an entry whose size changes needs an invalidation
- * while it is empty [contpte 233]. Runs that keep their size are tried too: they
- * need none.
+ * TLB conflict abort. So if the size of an entry changes, the entry needs an
+ * invalidation while it is empty [contpte 233]. Runs that keep their size are
+ * tried too: they need none.
  */
 static void modify_prot_size_breaks_first(struct kunit *test)
 {
@@ -444,8 +444,8 @@ static void flush_tlb_check(struct kunit *test, unsigned long start,
 
 /*
  * An invalidation covers whole steps, of a page, a block or a PMD. Other users
- * of the table (an IOMMU, a guest) are notified once, for last levels only or
- * for all, with a wait and without [contpte 210]:
+ * of the table (an IOMMU, a guest) are notified once. The case tries last
+ * levels only and all levels, with and without a wait [contpte 210]:
  *
  *	asked	    <--------->
  *	steps	|--------|--------|--------|

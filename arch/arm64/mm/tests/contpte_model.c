@@ -11,9 +11,9 @@
  * contpte_next() - the next index or number of entries worth a try
  * @i: the last one
  *
- * In a small block these are all. With larger blocks and tables, and with
- * KASAN, which makes everything many times slower, they are the places where
- * something can change: near the ends of a block, and its middle.
+ * In a small block these are all. With larger blocks and tables, and with KASAN
+ * (which is many times slower), they are only the places where something can
+ * change: near the ends of a block, and in its middle.
  */
 unsigned int contpte_next(unsigned int i)
 {

@@ -177,8 +177,8 @@ static void huge_modify_prot_commit_sets(struct kunit *test)
 }
 
 /*
- * The kernel's own mappings are in no address space of a process, so an
- * invalidation by the ID of a process may miss them. If set_huge_pte_at()
+ * The kernel's own mappings do not belong to the address space of a process, so
+ * an invalidation by the ID of a process may miss them. If set_huge_pte_at()
  * replaces a block of init_mm, it invalidates the kernel's addresses.
  */
 static void set_huge_pte_at_kernel(struct kunit *test)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the suites of the linear map share: kernel page tables in a private mm,
+ * Common parts of the linear map suites: kernel page tables in a private mm,
  * the tables that the kernel runs on, and models of both.
  */
 #ifndef _ARM64_MM_TESTS_LINEAR_MAP_H

@@ -115,8 +115,8 @@ static void nothing_else_mapped_for_firmware(struct kunit *test)
 }
 
 /*
- * The runtime service that reads the time works [linear map 37]: the code of
- * firmware runs, finds its data and its device, and returns a plausible date.
+ * The runtime service for the time works [linear map 37]: the code of firmware
+ * runs, finds its data and its device, and returns a plausible date.
  */
 static void runtime_service_called(struct kunit *test)
 {

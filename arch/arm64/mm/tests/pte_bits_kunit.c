@@ -51,7 +51,9 @@ static pteval_t bits_combination(unsigned int nr)
 	return val;
 }
 
-/* The PFN of a page whose address has many bits set, up to the highest. */
+/*
+ * The PFN of a page with many bits set in its address, up to the highest bit.
+ */
 static unsigned long bits_pfn(void)
 {
 	phys_addr_t phys = PHYS_MASK & ~(phys_addr_t)0x5a5a5a5a5a5a5a5aULL;
@@ -168,7 +170,7 @@ static pteval_t helper_want(const struct helper *helper, pteval_t val)
  * 1, 8, 114], especially no bits of the address. One rule says that a clean
  * entry is still clean after it is made writable. A kernel once broke this
  * rule. The case tries every combination of bits: the dirty state depends on
- * three of them, and a helper that tests or changes a wrong bit shows in some
+ * three of them. A helper that tests or changes a wrong bit fails for some
  * combination.
  */
 static void pte_helper_changes_bits(struct kunit *test)

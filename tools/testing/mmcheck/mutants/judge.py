@@ -323,7 +323,7 @@ class Session(Builder):
         """Record what is known so far, keeping the verdicts on mutants that are not part of this run.
 
         unfinished: the fingerprint of the kernel, while mutants still wait for a verdict
-        forget:     mutants whose verdicts of earlier runs are dropped
+        forget:     mutants that lose their verdicts of earlier runs
         """
         names = [result.name for result in results]
         if not self.recorder:

@@ -27,7 +27,7 @@ from .prepare import prepare
 from .request import parse
 
 ARCHES = {"arm64": "aarch64", "x86_64": "i386:x86-64"}
-"""The architectures whose suites this command boots in QEMU, as gdb names them."""
+"""The architectures with suites that this command boots in QEMU, by their names in gdb."""
 
 CONFIG = ("CONFIG_DEBUG_INFO_DWARF5=y", "CONFIG_GDB_SCRIPTS=y")
 

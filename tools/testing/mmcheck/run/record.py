@@ -32,7 +32,7 @@ SCHEMA = "1.0"
 """The version of run.schema.json. A new field raises the second number, any other change the first."""
 
 TESTS = ("kunit", "kselftest")
-"""The kinds of runs whose results are cases. Other commands have results in their own form, as `data`."""
+"""The kinds of runs that have cases as results. Other commands have results in their own form, as `data`."""
 
 STATES = ("running", "passed", "failed", "skipped", "none")
 """The states of a run. "none" means no verdict; `why` has the reason."""
@@ -116,7 +116,7 @@ def facts(kind: str, build: str, scope: str = "", **more: Any) -> Record:
 
 
 def outcome(status: int) -> str:
-    """The state of a run whose command ends with this exit status."""
+    """The state of a run when its command ends with this exit status."""
     return {PASSED: "passed", FAILED: "failed", SKIPPED: "skipped"}.get(status, "none")
 
 
@@ -214,7 +214,7 @@ def kept(out: Path, facts: Record, complete: Callable[[Recorder], None] = lambda
 
 
 def every(out: Path, like: str = "*") -> Iterator[Record]:
-    """The records below `out`, oldest first. A run whose process is gone has no verdict. `like`: a glob of IDs."""
+    """The records below `out`, oldest first. If the process of a run is gone, the run has no verdict. `like`: a glob of IDs."""
     found = []
     for file in (out / "runs").glob(f"{like}/{FILE}"):
         with contextlib.suppress(OSError, ValueError, TypeError):

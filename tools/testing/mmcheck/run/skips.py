@@ -159,7 +159,7 @@ def absent(cases: Sequence[results.Case], suites: Sequence[str]) -> list[results
 
 
 def likely(lines: Sequence[Line], version: str, arch: str, pages: str) -> list[Line]:
-    """The lines that may be about a run outside of the matrix, whose flavour is not known.
+    """The lines that may be about a run outside of the matrix; the flavour of such a run is not known.
 
     version, arch: of the kernel, or "". If the table does not name the version, the lines of all versions count.
     """

@@ -157,7 +157,7 @@ class Table:
         return [*one.faults, *([proof.wrong] if proof and proof.wrong else [])]
 
     def bad(self) -> list[int]:
-        """The issues whose patches fail."""
+        """The issues with failing patches."""
         return [one.issue.number for one in self.mails if self.wrong(one)]
 
     def note(self, proofs: Sequence[Proof], others: Sequence[str]) -> None:

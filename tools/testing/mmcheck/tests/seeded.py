@@ -116,7 +116,7 @@ def recorded(
 
 
 def of_command(out: Path, kind: str, data: dict[str, Any], scope: str = "") -> record.Record:
-    """Write the record of a command whose results are no cases."""
+    """Write the record of a command with results other than cases."""
     one = record.facts(kind, "linux-um", scope, label="linux", arch="um", pages="")
     with record.kept(out, one) as recorder:
         recorder.put(data)

@@ -144,7 +144,7 @@ def test_a_boot_is_read_to_its_end() -> None:
 
 
 class Booted(judge.Session):
-    """A session whose kernel says what a script says."""
+    """A session with a kernel that prints what a script prints."""
 
     def __init__(self, out: Path) -> None:
         self.settings = from_environment({"ARCH": "arm64", "O": str(out), "HOME": str(out)})

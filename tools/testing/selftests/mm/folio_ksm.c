@@ -12,9 +12,9 @@
  * count of the machine have the zero pages that the child got, and no others.
  *
  * How: all pages of two folios get the same content. Every second page is
- * marked. KSM runs until one frame backs all pages. pagemap then tells which
- * pages are still marked, and each page is accessed. ksm_unmerge marks the
- * pages after KSM merged them.
+ * marked. KSM runs until one frame backs all pages. Then pagemap shows which
+ * pages are still marked, and the test accesses each page. ksm_unmerge marks
+ * the pages after KSM merged them.
  *
  * Does not prove: which pages KSM merges (ksm_tests does).
  *

@@ -72,7 +72,7 @@ static bool in_swap(const struct memory *m, unsigned int page)
 	return !pagemap_has(m->at + bytes(page), PM_PRESENT);
 }
 
-/* The first page whose bytes are not its pattern plus @shift, or -1. */
+/* The first page with bytes that differ from its pattern plus @shift, or -1. */
 static int wrong_page(const struct memory *m, unsigned char shift)
 {
 	unsigned int page;

@@ -284,7 +284,7 @@ TEST_F_TIMEOUT(folio_numa, move_twice, 120)
  */
 static int hold(const struct memory *m, int held[2])
 {
-	/* A pipe whose size is N pages can hold N pages. */
+	/* A pipe with a size of N pages can hold N pages. */
 	if (pipe(held) || fcntl(held[1], F_SETPIPE_SZ, bytes(m->pages >> m->order)) < 0)
 		return -1;
 	for (unsigned int i = 0; i < m->pages; i += 1U << m->order) {

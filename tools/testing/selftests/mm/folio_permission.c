@@ -58,8 +58,8 @@ FIXTURE_TEARDOWN(folio_permission)
 
 /*
  * In a child: wait until @go is closed, then check all pages except @own, which
- * the child did not inherit; if @own is -1, it inherited all. Returns 0 if all
- * these pages are unchanged, 1 if not, 2 on failure.
+ * the child did not inherit; if @own is -1, it inherited all pages. Returns 0
+ * if all these pages are unchanged, 1 if not, 2 on failure.
  */
 static int child_that_waits(const struct memory *m, int go[2], int own)
 {

@@ -139,7 +139,8 @@ static void unmap_first_half(struct memory *m)
  * A process maps a folio in two halves, and a child maps only the second half.
  * A write of the parent to the first half copies on every kernel, since the
  * folio is shared. After the child has exited, the parent writes to all other
- * pages: no write copies if @copies is 0, and each write copies otherwise.
+ * pages: if @copies is 0, no write copies a page; otherwise each write copies a
+ * page.
  */
 static void write_to_halves(struct __test_metadata *_metadata, int go[2], struct memory *m,
 			    unsigned int copies)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Helpers that the selftests of large folios share: memory in folios of a
+ * Common helpers of the selftests for large folios: memory in folios of a
  * chosen order, how the kernel maps it, and settings that are restored at the
  * end.
  *

@@ -93,8 +93,8 @@ static unsigned int extend(char *at)
 }
 
 /*
- * The mapping of the child and the new page become one mapping. Known issue 30: they stay
- * two mappings if the parent had moved the mapping.
+ * The mapping of the child and the new page become one mapping. Known issue 30:
+ * they stay two mappings if the parent had moved the mapping.
  */
 TEST_F(fork_wiped, merges_with_new_page)
 {

@@ -130,8 +130,8 @@ FIXTURE_TEARDOWN(shmem_swap)
  * MADV_WILLNEED of a half of the file reads these pages from swap, and no others. mincore()
  * then reports exactly these pages. An access to all pages reads the others.
  *
- * Known issue 53: the kernel reads the first page of the folio, whatever the range is, and
- * mincore() takes this page for all pages.
+ * Known issue 53: the kernel reads the first page of the folio, for any range,
+ * and mincore() takes this page for all pages.
  */
 TEST_F(shmem_swap, willneed_part)
 {
@@ -170,8 +170,9 @@ TEST_F(shmem_swap, willneed_part)
 }
 
 /*
- * A second mapping has a half of the file. smaps says that all of its pages are in swap, and
- * counts no other page. It looks at each page of a private mapping that has a page table.
+ * A second mapping has half of the file. smaps must report that all pages of
+ * this mapping are in swap, and must count no other page. It looks at each page
+ * of a private mapping that has a page table.
  *
  * Known issue 54: smaps counts the whole folio, in a private mapping once for each page.
  */
@@ -293,8 +294,9 @@ FIXTURE_TEARDOWN(shmem_cut)
 #define SECONDS 5
 
 /*
- * Start a child that cuts the file. It gets the CPU only if no other process wants it, and it
- * holds no pipe on which another process waits for the end of this program.
+ * Start a child that cuts the file. It gets the CPU only if no other process
+ * wants it. It holds no pipe, so no other process waits for it when this
+ * program ends.
  */
 static pid_t start_cut(const struct memory *m, size_t length)
 {

@@ -121,8 +121,9 @@ static bool stale_agrees(const struct expected *saw, const struct expected *want
 }
 
 /*
- * Access other pages. A TLB with one entry for each value of some bits of the
- * address would drop translations of the memory for some of them: skip these.
+ * Access other pages. A TLB may have only one entry for each value of some
+ * address bits. Then reads at some places would drop translations of the
+ * memory: skip these places.
  */
 static void stale_fill(void)
 {
