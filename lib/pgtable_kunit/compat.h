@@ -407,8 +407,8 @@ pgtable_kunit_folio_pte_batch_nr(struct folio *folio, unsigned long addr,
 	__is_defined(PGTABLE_KUNIT_HAS_SWAP_BATCH_CGROUP)
 
 /*
- * Newer kernels hide all files from kernel threads. What follows sees the files
- * that user space will see.
+ * Newer kernels hide all files from kernel threads. The code after this sees
+ * the files that user space will see.
  */
 #include <linux/fs_struct.h>
 #ifdef scoped_with_init_fs

@@ -417,8 +417,8 @@ static void folio_move_anon_rmap_to_vma(struct kunit *test)
 
 /*
  * Only a device may access the page. Its entry names the page, and the folio is
- * dirty if the process wrote to the page, or the content would be lost. An
- * access of the CPU takes the page back, with its content.
+ * dirty if the process wrote to the page; otherwise the content would be lost.
+ * An access of the CPU takes the page back, with its content.
  */
 static void make_device_exclusive_and_back(struct kunit *test)
 {

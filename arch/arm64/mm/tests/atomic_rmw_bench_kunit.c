@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What it costs to fill memory by instructions of different kinds.
+ * The cost of filling memory with different kinds of instructions.
  *
  * A program accesses fresh memory page by page with one instruction: a load, a
  * store or an atomic. On CPUs without LSE a pair of exclusive load and store

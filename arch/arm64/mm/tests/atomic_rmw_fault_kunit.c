@@ -115,8 +115,8 @@ static u32 rmw_registers(const struct rmw_op *op)
 }
 
 /*
- * Check the faults on fresh pages. Afterwards the pages are private, unless the
- * instruction only reads.
+ * Check the faults on fresh pages. Afterwards the pages are private, except if
+ * the instruction only reads.
  */
 static bool rmw_pages_ok(struct kunit *test, const struct rmw_op *op, u32 insn)
 {
@@ -209,8 +209,8 @@ static void read_only_signal(struct kunit *test)
 }
 
 /*
- * In memory that allows no access, no fault is handled, and the signal is for a
- * forbidden read [atomics 16, 32].
+ * In memory without access rights, no fault is handled, and the signal reports
+ * a forbidden read [atomics 16, 32].
  */
 static void no_access_signal(struct kunit *test)
 {
@@ -257,7 +257,7 @@ static void anonymous_64m_halves_faults(struct kunit *test)
 	rmw_expect(test, RMW_FORCED ? 0 : pages, pages);
 }
 
-/* Memory that is only writable can be read, too [atomics 18]. */
+/* Memory that is mapped only writable can be read, too [atomics 18]. */
 static void write_only_faults(struct kunit *test)
 {
 	struct rmw_fixture *f = test->priv;

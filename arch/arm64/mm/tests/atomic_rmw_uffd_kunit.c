@@ -25,7 +25,8 @@
 #define UFFD_PAGES	18
 
 /*
- * The messages of a run: flags that all of them have, and flags that any has.
+ * The messages of a run: flags that all of them have, and flags that at least
+ * one has.
  */
 struct uffd_log {
 	struct file *file;

@@ -26,7 +26,7 @@
 /* Without CONFIG_ARM64_CONTPTE only the contiguous bit is different. */
 #define CONTPTE_FOLDS		MODEL_FOLDS
 
-/* A place in a block that means none of its entries. */
+/* The value for "no entry of the block" as a place in a block. */
 #define CONTPTE_NOWHERE		CONT_PTES
 
 unsigned int contpte_next(unsigned int i);

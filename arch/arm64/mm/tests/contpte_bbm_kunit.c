@@ -37,7 +37,7 @@
  *	.	the function returns; its range was the whole block
  *	:	the function returns; its range was the first entry
  *
- * The first step is the initial table, of which nothing is cached.
+ * The first step is the initial table; no TLB has cached it yet.
  */
 struct bbm_sequence {
 	const char *desc;

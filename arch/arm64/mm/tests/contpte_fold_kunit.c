@@ -202,7 +202,7 @@ static void set_pte_at_leaked_bit(struct kunit *test)
 /*
  * A block at a low address maps a later part of a folio, so the folio would
  * begin below address 0 [contpte 29], and the kernel's subtraction wraps. The
- * kernel may fold such a block or not, but not in part.
+ * kernel may fold such a block or not, but never only a part of it.
  */
 static void set_pte_at_low_address(struct kunit *test)
 {

@@ -71,7 +71,7 @@ static bool hw_sets_same(const struct pte_case *pc)
 	return pc->id == PTE_OP_SET_PTE_AT && pc->flags & PTE_STEP_SAME;
 }
 
-/* Has the entry the bit in the model? */
+/* Does the entry have the bit in the model? */
 static bool hw_has(const struct pte_model_entry *e, bool dirty)
 {
 	return dirty ? e->hw_dirty || e->sw_dirty : e->young;

@@ -110,7 +110,7 @@ enum huge_kind {
 	HUGE_KINDS,
 };
 
-/* A place in a block that means none of its entries. */
+/* The value for "no entry of the block" as a place in a block. */
 #define HUGE_NOWHERE		CONT_PTES
 
 /**

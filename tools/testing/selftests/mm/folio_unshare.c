@@ -9,7 +9,7 @@
  *
  * How: gup_test pins the memory. Before, a range of the memory is mapped to the
  * zero page, to the huge zero page, or to folios that a child shares. Half of
- * the range is protected. In the huge zero page all is protected, so that one
+ * the range is protected. All of the huge zero page is protected, so that one
  * PMD still maps it.
  *
  * Does not prove: that the pin sees the pages of the process (folio_reuse does).
