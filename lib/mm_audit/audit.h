@@ -22,7 +22,8 @@
  * @mappings: entries that map the folio or a part of it (head page)
  * @owners: address spaces that map the folio (head page)
  * @last: number of the address space that was the last to map it (head page)
- * @slot: entries of the address spaces whose IDs the folio has (head page)
+ * @slot: entries of the address spaces that have their ID in the folio (head
+ *   page)
  * @locked: entries in VMAs that are locked (head page)
  *
  * For a page that is a page table, @ptes counts the entries that point to it.

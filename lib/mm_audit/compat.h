@@ -25,7 +25,7 @@
 
 /*
  * The trees of VMAs that the reverse mapping walks. In the newer kernel the
- * pages of a private mapping of a file have an index of their own.
+ * pages of a private mapping of a file have their own index.
  */
 #ifdef anon_rmap_tree_foreach
 #define audit_anon_tree_foreach(avc, anon_vma, first, last)	\
@@ -137,7 +137,7 @@ static inline enum audit_leaf audit_leaf(swp_entry_t entry)
 
 /*
  * Page tables that wait for the split of a huge page. Generic code keeps them
- * in a list, in the order of their use. Architectures with a list of their own
+ * in a list, in the order of their use. Architectures that have their own list
  * are left out.
  */
 #ifndef __HAVE_ARCH_PGTABLE_DEPOSIT

@@ -82,9 +82,9 @@ struct mm_audit_violation {
 
 /**
  * struct mm_audit - an audit
- * @quiet: set by the caller if nothing but page tables and caches has
- *	references to folios: then each folio must have exactly the references
- *	that the auditor can explain
+ * @quiet: set by the caller if only page tables and caches have references to
+ *   folios: then each folio must have exactly the references that the auditor
+ *   can explain
  * @mms: number of address spaces
  * @entries: number of entries of page tables that map or refer to something
  * @folios: number of folios

@@ -2,8 +2,8 @@
 /*
  * What differs between the architectures that the page-table suites run on.
  *
- * An architecture whose empty entries are not 0, or whose entries have bits
- * that do not describe the mapping, needs a line here.
+ * An architecture needs a line here if its empty entries are not 0, or if its
+ * entries have bits that do not describe the mapping.
  */
 #ifndef _PGTABLE_KUNIT_ARCH_H
 #define _PGTABLE_KUNIT_ARCH_H

@@ -30,7 +30,7 @@ static void __ref compaction_on(void *unused)
 
 /**
  * pgtable_kunit_compaction_off() - stop moving pages while a test runs
- * @test: the test, at whose end compaction starts again
+ * @test: the test; at its end compaction starts again
  *
  * With pages of 64K a huge page is half of the memory. Then compaction works
  * most of the time, and its counters change only when a zone is done.

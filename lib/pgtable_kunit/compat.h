@@ -228,7 +228,7 @@ pgtable_kunit_make_exclusive(struct mm_struct *mm, unsigned long addr)
 	shmem_file_setup(name, size, 0)
 #endif
 
-/* Table descriptors may have an access flag of their own. */
+/* Table descriptors may have their own access flag. */
 #ifdef PMD_TABLE_AF
 #define PGTABLE_KUNIT_TABLE_AF			PMD_TABLE_AF
 #else
@@ -240,8 +240,8 @@ pgtable_kunit_make_exclusive(struct mm_struct *mm, unsigned long addr)
 	__is_defined(PGTABLE_KUNIT_HAS_KEPT_TABLES)
 
 /*
- * A page of a large folio whose other owner has gone: does a write reuse or
- * copy it?
+ * The other owner of a large folio has exited: does a write reuse or copy a
+ * page?
  */
 #define PGTABLE_KUNIT_REUSES_FOLIOS \
 	__is_defined(PGTABLE_KUNIT_HAS_REUSED_FOLIOS)
@@ -262,8 +262,8 @@ pgtable_kunit_make_exclusive(struct mm_struct *mm, unsigned long addr)
 	__is_defined(PGTABLE_KUNIT_HAS_MREMAP_BATCHES)
 
 /*
- * A fault on a file that finds its pages subtracts each of them from the misses
- * of readahead, or 1 for its own page.
+ * If a fault on a file finds its pages, it subtracts their number, or 1 for its
+ * own page, from the misses of readahead.
  */
 #define PGTABLE_KUNIT_MISSES_PER_PAGE \
 	__is_defined(PGTABLE_KUNIT_HAS_MISSES_PER_PAGE)
@@ -291,7 +291,7 @@ struct pgtable_kunit_batch {
  * The batch functions are private to mm/: a suite that calls them includes
  * mm/internal.h first. RESPECT are the bits that end a batch where they change.
  * MERGE are the bits that are reported. The older kernel gets the bits to
- * ignore, and reports on the entries after the first, or on no entry if the
+ * ignore. It reports on the entries after the first, or on no entry if the
  * caller does not ask. The newer kernel gets the bits to respect. It merges the
  * bits to report into a copy of the first entry, young and dirty at once.
  */
@@ -407,8 +407,8 @@ pgtable_kunit_folio_pte_batch_nr(struct folio *folio, unsigned long addr,
 	__is_defined(PGTABLE_KUNIT_HAS_SWAP_BATCH_CGROUP)
 
 /*
- * Newer kernels hide all files from kernel threads. What follows sees the files
- * that user space will see.
+ * Newer kernels hide all files from kernel threads. The code after this sees
+ * the files that user space will see.
  */
 #include <linux/fs_struct.h>
 #ifdef scoped_with_init_fs

@@ -9,8 +9,8 @@
 # of its name to the brace that closes its body. The second prints what is
 # between "#ifndef foo" and the #endif that belongs to it, without these two,
 # and calls foo generic_foo. Braces, strings and comments are read as C has
-# them, so that any layout will do. What is not found fails the build, but for
-# guards that only some kernels have.
+# them, so that any layout will do. The build fails for what is not found,
+# except for guards that only some kernels have.
 
 # Follows the braces of a line; prints nothing.
 function braces(text,		i, c, two)

@@ -11,8 +11,8 @@
 
 /*
  * How much memory to allocate until two folios are neighbours. The limit is
- * more memory than is likely to be free in single pieces of that order, but at
- * most as many pieces as the function can compare.
+ * more memory than the system is likely to have free in single pieces of this
+ * order, but no more pieces than the function can compare.
  */
 #define PAIR_MEMORY	SZ_128M
 #define PAIR_TRIES_MIN	32UL
@@ -33,7 +33,7 @@ static void folio_free(void *data)
 
 /**
  * pgtable_kunit_folio_alloc() - get a folio
- * @test: the test that is to own it
+ * @test: the test that owns it
  * @order: its order; its first page is aligned to its size
  */
 struct folio *pgtable_kunit_folio_alloc(struct kunit *test, unsigned int order)
@@ -48,7 +48,7 @@ struct folio *pgtable_kunit_folio_alloc(struct kunit *test, unsigned int order)
 
 /**
  * pgtable_kunit_folio_alloc_pair() - get two folios that are adjacent
- * @test: the test that is to own them
+ * @test: the test that owns them
  * @order: the order of both
  * @pair: the folios; @pair[1] begins with the page after the last of @pair[0]
  *

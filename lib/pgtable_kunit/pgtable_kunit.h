@@ -70,9 +70,9 @@ static inline bool pgtable_kunit_race_on(unsigned long start,
  * @pte: entry 0. Entries -PTRS_PER_PTE to 2 * PTRS_PER_PTE - 1 can be
  *	 accessed: the pages before and after the table are guards
  * @want: the image that the test expects, with the same indexes
- * @guard_used: the test has put entries of its own into the guards
+ * @guard_used: the test has put its own entries into the guards
  *
- * The table is a page of its own with real entries. It is not part of the page
+ * The table is a separate page with real entries. It is not part of the page
  * tables of @mm, so no hardware walks it.
  */
 struct pgtable_kunit_table {

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# What a kernel tree has of the table "probes" beside this script.
+# Prints which entries of the table "probes" (next to this script) a kernel tree
+# has.
 #
 # usage: probe.sh TREE        a line each: name, and yes, no or unknown
 #        probe.sh -D TREE     the definitions for the compiler

@@ -77,7 +77,7 @@ const void *pte_case_next(const struct pte_backend *backend, const void *prev,
  * @pc: the case
  * @old: an entry
  *
- * Return: what the way of the function says: a swap entry, the same entry but
+ * Return: depends on the kind of the function: a swap entry, the same entry but
  * old and clean, or the same entry with another page. set_ptes() gets a page.
  */
 struct pte_model_entry pte_case_entry(const struct pte_case *pc,

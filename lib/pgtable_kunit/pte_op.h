@@ -11,8 +11,8 @@
  * with one odd entry (pte_range), folded blocks (contpte), the order of
  * accesses (contpte_order), hardware in between (contpte_hw), random walks.
  *
- * The same table is compiled for each back end: for the functions as the
- * architecture has them, for the generic ones, and for arm64's code with a
+ * The same table is compiled for each back end: for the functions of the
+ * architecture, for the generic functions, and for arm64's code with a
  * recorder. A back end defines PTE_OP_TABLE and includes pte_op_table.h.
  */
 #ifndef _PGTABLE_KUNIT_PTE_OP_H
@@ -98,7 +98,7 @@ enum pte_op_does {
 /* What entries a function may be called for. */
 enum pte_op_finds {
 	PTE_OP_FINDS_PAGES,	/* pages of one folio */
-	PTE_OP_FINDS_SAME,	/* the same, alike but for accessed and dirty */
+	PTE_OP_FINDS_SAME,	/* as before, except accessed and dirty */
 	PTE_OP_FINDS_NOTHING,	/* swap entries, and none */
 	PTE_OP_FINDS_ANYTHING,	/* all of it */
 };
@@ -141,7 +141,7 @@ struct pte_step;
  * struct pte_backend - versions of the functions under test
  * @name: which functions these are, then a blank; "" for the kernel's own
  * @ops: the table
- * @own: it has a version of this function of its own
+ * @own: it has its own version of this function
  * @begin: called before a function; or NULL
  * @end: called after it; or NULL
  * @ok: compare what else is known of the call with the model; or NULL, if the

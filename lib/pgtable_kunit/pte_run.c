@@ -292,7 +292,7 @@ void pte_ctx_avoid_known(struct pte_ctx *c)
 /**
  * pte_ctx_init() - prepare a table and folios for steps
  * @c: the context; zeroed
- * @test: the test that is to own them
+ * @test: the test that owns them
  * @format: of the entries
  * @order: of the large folio
  */

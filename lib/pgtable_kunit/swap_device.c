@@ -124,7 +124,7 @@ static int swap_device_disk(struct swap_device *device)
 
 /**
  * pgtable_kunit_swap_on() - swap to a device of the test
- * @test: the test, at whose end the device goes away
+ * @test: the test; at its end the device goes away
  *
  * The thread of the test must have an address space. Its memory may be in swap
  * when the test ends.

@@ -108,7 +108,7 @@ static void table_free(void *data)
 
 /**
  * pgtable_kunit_table_alloc() - make an empty table
- * @test: the test that is to own it
+ * @test: the test that owns it
  */
 struct pgtable_kunit_table *pgtable_kunit_table_alloc(struct kunit *test)
 {

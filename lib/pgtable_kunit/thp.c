@@ -27,7 +27,7 @@ static void thp_restore(void *data)
 
 /**
  * pgtable_kunit_thp_set() - choose which folios anonymous memory gets
- * @test: the test, at whose end the settings are restored
+ * @test: the test; at its end the settings are restored
  * @orders: a bit for each order
  * @zero_page: a read may map a huge zero page
  */

@@ -36,7 +36,7 @@ static void tlb_stop(void *data)
 
 /**
  * pgtable_kunit_tlb_record() - record the TLB invalidations of an mm
- * @test: the test that is to own the recorder
+ * @test: the test that owns the recorder
  * @mm: the mm; the test must keep a reference
  *
  * To start over, set the count of the record to 0.

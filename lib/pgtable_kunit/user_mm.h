@@ -2,8 +2,8 @@
 /*
  * Anonymous memory of a real address space, and a model of it.
  *
- * The thread of the test has an address space of its own and makes system calls
- * on it. For each page the model has the entry and content that it should have;
+ * The thread of the test has its own address space and makes system calls on
+ * it. For each page the model has the entry and content that it should have;
  * user_mm_check() compares.
  */
 #ifndef _PGTABLE_KUNIT_USER_MM_H

@@ -18,7 +18,7 @@
 
 #include "pte_run.h"
 
-/* Steps of one walk; each walk has a seed of its own. */
+/* Steps of one walk; each walk has its own seed. */
 #define WALK_LENGTH		1000
 
 /**
@@ -27,7 +27,7 @@
  * @name: of the suite, and of its parameters
  * @seed: the seed of the walk
  * @rnd: the state of its random numbers
- * @plan_idx: next entry of a range that is to be filled, see walk_draw_plan()
+ * @plan_idx: next entry of the range that the plan fills, see walk_draw_plan()
  * @plan_end: the entry after its last
  * @plan_ascends: fill it entry by entry
  * @nr: number of steps so far

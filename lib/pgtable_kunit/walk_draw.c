@@ -186,8 +186,8 @@ static enum pte_op_id walk_draw_op(struct walk *w)
 
 /*
  * A plan is a range that will be filled. First its entries are cleared, batch
- * by batch, and then the range is set as a whole, or entry by entry in
- * ascending order. Other steps come in between.
+ * by batch, and then one call sets the whole range, or one call per entry sets
+ * it in ascending order. Other steps come in between.
  */
 static void walk_plan(struct walk *w)
 {

@@ -60,7 +60,7 @@ bool walk_replay_fails(struct walk *w, const struct pte_step *step,
 
 /**
  * walk_alloc() - make a walk
- * @test: the test that is to own it
+ * @test: the test that owns it
  * @name: of the suite
  *
  * Return: the walk; it has no table and no seed yet.

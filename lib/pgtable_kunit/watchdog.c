@@ -79,7 +79,7 @@ static const struct kunit_case *case_of(struct kunit *test,
  * @test: the test
  * @suite: its suite
  *
- * For the init function of a suite whose suite_init is not
+ * For the init function of a suite with another suite_init than
  * pgtable_kunit_suite_init().
  *
  * Return: 0, or an error number.
@@ -122,9 +122,9 @@ int pgtable_kunit_suite_init(struct kunit_suite *suite)
  * pgtable_kunit_init() - the init of a suite: watch over a test case
  * @test: the test
  *
- * An init function that a suite has of its own must call this first. The case
- * fails if it makes the kernel warn. It is ended as a hang if it takes longer
- * than the parameter pgtable_kunit.timeout says.
+ * If a suite has its own init function, it must call this function first. The
+ * case fails if it makes the kernel warn. It is ended as a hang if it takes
+ * longer than the parameter pgtable_kunit.timeout says.
  *
  * Return: 0, or an error number.
  */

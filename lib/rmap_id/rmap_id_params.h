@@ -5,10 +5,11 @@
  *
  * An owner has an ID of RMAP_ID_BITS bits. An object of up to n mappings adds up
  * the IDs of all its mappings. It reads an ID as a number of base n + 1: each
- * bit of the ID is one digit. A digit of the sum is the number of mappings whose
- * owner has that bit. There are at most n mappings, so no digit carries into the
- * next. All mappings belong to one owner if and only if each digit of the sum is
- * the number of mappings where the owner's ID has a 1, and 0 where it has a 0.
+ * bit of the ID is one digit. A digit of the sum is the number of mappings by
+ * owners with this bit. There are at most n mappings, so no digit carries into
+ * the next. All mappings belong to one owner if and only if each digit of the
+ * sum is the number of mappings where the owner's ID has a 1, and 0 where it
+ * has a 0.
  *
  * The sum has to fit: (n + 1)^bits - 1 < 2^64. This condition is exact: if it
  * does not hold, 2^64 itself can be written with digits of at most n. These

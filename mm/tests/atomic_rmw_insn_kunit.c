@@ -128,9 +128,9 @@ static PGTABLE_KUNIT_GEN_PARAMS(rmw_top)
 /*
  * The decoder takes a 32-bit word for an atomic exactly if some pattern matches
  * [atomics 30]. On UML the test tries all 4294967296 words. Elsewhere it tries
- * all values of the bits that are not registers, which include the 512
- * combinations of size, V, A, R, o3 and opc, each with 512 combinations of
- * registers.
+ * all values of the bits that do not name registers. These include the 512
+ * combinations of size, V, A, R, o3 and opc. Each value is tried with 512
+ * combinations of registers.
  */
 static void decoder_every_instruction(struct kunit *test)
 {

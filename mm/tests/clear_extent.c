@@ -319,7 +319,7 @@ bool clear_extent_fits(unsigned int order)
 
 /**
  * clear_extent_alloc() - get an extent
- * @test: the test that is to own it
+ * @test: the test that owns it
  * @order: log2 of its number of pages, for which clear_extent_fits() is true
  */
 struct clear_extent *clear_extent_alloc(struct kunit *test, unsigned int order)

@@ -2,7 +2,7 @@
 /*
  * Clearing of extents: shared by several suites.
  *
- *   clear_extent.c		memory whose neighbours are known
+ *   clear_extent.c		memory with known neighbours
  *   clear_record.c		which pages are cleared or copied, in which order
  *   clear_pages_kunit.c	the functions for ranges of pages, and a benchmark
  *   folio_zero_user_kunit.c	folios: what is in them afterwards
@@ -18,7 +18,7 @@
 enum clear_fill {
 	CLEAR_ONES,		/* all bits set */
 	CLEAR_WORDS,		/* no two words alike, no byte zero */
-	CLEAR_LAST_BYTE,	/* zero but for the last byte of each page */
+	CLEAR_LAST_BYTE,	/* zero except for the last byte of each page */
 	CLEAR_MARKS,		/* three words of each page: to write, and to
 				 * check, large memory often
 				 */

@@ -135,11 +135,11 @@ static const char *const clear_fill_names[] = {
 };
 
 /*
- * Every range in a window of 32 pages is cleared to its last byte, and no byte
- * of another page changes, in the window or next to it [clearing 1, 3, 5]. The
+ * Every range in a window of 32 pages is cleared to its last byte. No byte of
+ * another page changes, in the window or next to it [clearing 1, 3, 5]. The
  * ranges have each count up to 32, and each alignment that an implementation
  * may handle specially. The pages are full of ones, full of different words, or
- * zero but for their last byte [clearing 2].
+ * zero except for their last byte [clearing 2].
  */
 static void clear_every_range(struct kunit *test)
 {

@@ -160,7 +160,7 @@ static void clear_record_try(struct kunit *test, struct clear_record *record)
 
 /**
  * clear_record_alloc() - record the actions of the test's thread from now on
- * @test: the test that is to own the recorder
+ * @test: the test that owns the recorder
  * @kinds: the kinds to record
  * @max: how many events to keep
  *

@@ -227,9 +227,9 @@ static long dying_free(void)
 
 /*
  * The OOM killer takes memory away from a process that still runs. Then a fault
- * must not map a fresh page of zeros where there was data before: it fails, and
- * gives back the folio that it has allocated. The case makes so many faults
- * that lost folios are more than other tasks allocate meanwhile.
+ * must not map a new page of zeros over old data: it fails, and gives back the
+ * folio that it has allocated. The case makes so many faults that lost folios
+ * are more than other tasks allocate meanwhile.
  */
 static void fault_in_dying_mm_frees_folio(struct kunit *test)
 {
@@ -410,9 +410,9 @@ static struct file *async_protect(struct kunit *test)
 
 /*
  * A write to a page with asynchronous protection removes the protection by
- * itself. The entry stays valid meanwhile, so the CPU may set its access flag at
- * any time, and the kernel must not write an entry that is old over it. A write
- * is an access, so the entry is to be young from then on. The case looks at the
+ * itself. The entry stays valid meanwhile, so the CPU may set its access flag
+ * at any time. The kernel must not overwrite it with an old entry. A write is
+ * an access, so the entry must be young from then on. The case looks at the
  * entry when the same fault makes it writable. Known issue 29: it is old there.
  */
 static void fault_removes_async_protection(struct kunit *test)

@@ -343,8 +343,8 @@ static void bench_blocks(struct kunit *test)
 }
 
 /*
- * The cost of each operation on huge pages whose PMD was split [contpte 245,
- * 248, 251].
+ * The cost of each operation on huge pages after a split of their PMD [contpte
+ * 245, 248, 251].
  */
 static void bench_huge_pages(struct kunit *test)
 {

@@ -145,7 +145,7 @@ static void mm_alloc_distinct_ids(struct kunit *test)
 }
 
 #if defined(CONFIG_KRETPROBES) && defined(CONFIG_HAVE_FUNCTION_ARG_ACCESS_API)
-/* The thread whose allocations fail, and how many have failed. */
+/* The thread that gets failing allocations, and how many have failed. */
 static struct task_struct *mm_fails_of;
 static unsigned int mm_failed;
 

@@ -75,7 +75,7 @@ static struct mm_struct *mapped_mm_real(struct kunit *test)
 
 /**
  * mapped_mms_fake() - mms that consist only of their IDs
- * @test: the test that is to own them
+ * @test: the test that owns them
  */
 struct mapped_mms *mapped_mms_fake(struct kunit *test)
 {
@@ -105,7 +105,7 @@ int mapped_fake_init(struct kunit *test)
 
 /**
  * mapped_mms_real() - real mms, with IDs from the kernel
- * @test: the test that is to own them
+ * @test: the test that owns them
  */
 struct mapped_mms *mapped_mms_real(struct kunit *test)
 {

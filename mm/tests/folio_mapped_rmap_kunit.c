@@ -228,10 +228,10 @@ static void rmap_needs_pmd(struct kunit *test)
 
 /*
  * Each of four pages is mapped by A, by B, by both or by no mm: all 256 ways. A
- * kernel that knows owners is right each time. A kernel that guesses says "not
- * shared" if there is one mapping, decides by page 0 if there are no more
- * mappings than pages, and otherwise says "shared". A kernel that could know
- * but is configured not to says "shared" [mapped 18, 24].
+ * kernel that knows owners is right each time. A kernel that estimates says
+ * "not shared" if there is one mapping, and "shared" if there are more mappings
+ * than pages. In all other cases page 0 decides. A kernel that could know but
+ * is configured not to says "shared" [mapped 18, 24].
  */
 static void folio_mapped_shared_every_page(struct kunit *test)
 {

@@ -91,10 +91,10 @@ static void mapcount_order_desc(const unsigned int *order, char *desc)
 KUNIT_ARRAY_PARAM(mapcount_order, mapcount_orders, mapcount_order_desc);
 
 /*
- * The average of the mappings of a page is the nearest whole number, the larger
- * one if two are as near, and never 0 for a folio that is mapped; mappings of the
- * whole count for each page. The case adds one mapping at a time, from none to
- * two and a half for each page [mapped 22]:
+ * The average number of mappings per page is rounded to the nearest whole
+ * number, and halves are rounded up. It is never 0 for a mapped folio. A
+ * mapping of the whole folio counts for each page. The case adds one mapping at
+ * a time, from none to two and a half for each page [mapped 22]:
  *
  *	mappings of 512 pages	0   1 .. 767   768 .. 1279   1280
  *	average			0       1            2           3
@@ -177,10 +177,10 @@ static bool mapcount_partial(unsigned int a, unsigned int b)
 /*
  * A maps all of an anonymous folio and B has any of its pages after a fork. A
  * unmaps it, page by page or all at once, and then B does. As soon as the
- * kernel knows that a page is not mapped any more while others are, it queues
- * the folio to be split when memory is scarce, and not before. A kernel without
- * mapcounts of pages knows when there are fewer mappings than pages [mapped
- * 23]:
+ * kernel knows that one page is no longer mapped while other pages are, it
+ * queues the folio for a split when memory is scarce. It does not queue the
+ * folio earlier. A kernel without mapcounts of pages knows when there are fewer
+ * mappings than pages [mapped 23]:
  *
  *	A   . . 2 3	B   0 1 . .	all are mapped, by 4 mappings: no
  *	A   . . . 3	B   0 1 2 .	the same
@@ -324,8 +324,9 @@ static int mapcount_stat_wrong(struct kunit *test, bool anon, unsigned int order
 
 /*
  * /proc/vmstat counts the pages that are mapped, and those that a PMD maps, once
- * each. A maps a folio, a huge one by its PMD; then B maps each of its pages, A
- * unmaps it, and B unmaps one half and then the other [mapped 23]:
+ * each. A maps a folio (a huge folio by its PMD). B maps each of its pages. A
+ * unmaps the folio. Then B unmaps one half, and after that the other half
+ * [mapped 23]:
  *
  *	step		0	1	2	3	4
  *	mapped		all	all	all	half	none
@@ -355,8 +356,8 @@ static void folio_rmap_statistics(struct kunit *test)
 }
 
 /*
- * What changes in the statistics of files, in pages that are mapped plus pages
- * that a PMD maps, if another CPU is between the two counters of a huge page.
+ * How the statistics of files (mapped pages plus PMD-mapped pages) change if
+ * another CPU is between the two counters of a huge page.
  */
 static long mapcount_raced(struct mapped_mms *mms, struct folio *folio, bool add)
 {
@@ -373,10 +374,10 @@ static long mapcount_raced(struct mapped_mms *mms, struct folio *folio, bool add
 
 /*
  * A mapping by a PMD counts in _entire_mapcount and then in _nr_pages_mapped,
- * and two CPUs may meet between the two. If a remove meets an add that has not
- * reached the second counter yet, or an add meets such a remove, the pages stay
- * mapped, and the statistics must not change. The case changes the second
- * counter as the other CPU does. E is ENTIRELY_MAPPED:
+ * and two CPUs may meet between the two. If a remove runs before an add has
+ * reached the second counter, or an add runs before a remove has reached it,
+ * the pages stay mapped, and the statistics must not change. The case changes
+ * the second counter as the other CPU does. E is ENTIRELY_MAPPED:
  *
  *	add		E	all pages
  *	other CPU adds	2E

@@ -116,10 +116,10 @@ static unsigned int state_end(const u8 *state, unsigned int idx,
 
 /*
  * Ask for a batch from entry @idx on, and compare it with the model: with each
- * combination of flags or, if the batch may be long, with no flag and with all.
- * The copy of the first entry keeps every bit if nothing is merged. Merging
- * changes only the merged bits, but pte_mkdirty() may also make the copy
- * soft-dirty.
+ * combination of flags, or only with no flag and with all flags if the batch
+ * may be long. The copy of the first entry keeps every bit if nothing is
+ * merged. Merging changes only the merged bits, but pte_mkdirty() may also make
+ * the copy soft-dirty.
  */
 static bool state_expect(struct kunit *test, struct folio *folio,
 			 const u8 *state, unsigned int idx, unsigned int max_nr,
@@ -344,8 +344,8 @@ static void folio_pte_batch_all_states(struct kunit *test)
  * The report on ignored bits covers the entries of the batch and no others
  * [contpte 160, 163]. Only one entry of the folio has the bit. Entries that do
  * not belong to the batch have all bits: entries after the caller's limit,
- * entries after the folio, and one entry of the folio that maps a wrong page
- * and so ends the batch.
+ * entries after the folio, and one entry of the folio that ends the batch
+ * because it maps a wrong page.
  *
  *	entries	|- - w - - *|* * *	w: writable, *: all bits
  *	batch	 <--------->		entry 5 maps the page of entry 4

@@ -5,10 +5,10 @@
  *
  * fork, zap, madvise and others handle all these entries with one call. If a
  * batch is too long, they free or copy pages of another owner. Each case writes
- * real entries for real folios into a synthetic page table, asks for a batch
- * with every combination of flags, and compares its length with the entries.
- * Each condition that ends a batch occurs at each position in folios of each
- * order. Nothing in the table may change.
+ * real entries for real folios into a synthetic page table. It asks for a batch
+ * with every combination of flags, and checks the length of the batch against
+ * the entries. Each condition that ends a batch occurs at each position in
+ * folios of each order. Nothing in the table may change.
  *
  * compat.h hides the two generations of the interface. Bits that differ, and
  * the report on them: folio_pte_batch_bits_kunit.c. Not covered: the callers.
@@ -77,11 +77,11 @@ static bool batch_expect(struct kunit *test, struct folio *folio, int idx,
 }
 
 /*
- * A folio is mapped as a whole, at the start and at the end of the table. It is
+ * A whole folio is mapped, at the start and at the end of the table. It is
  * one batch from each of its pages to its last page, or to the caller's limit
  * [contpte 150, 152]. On arm64 it consists of contiguous blocks. Their hint has
- * to be cut at the end of the batch [153], counts from the middle of a block
- * [154], and has to be added up over blocks [155].
+ * to be cut at the end of the batch [153]. It counts from the middle of a block
+ * [154]. The hints of several blocks have to be added up [155].
  */
 static void folio_pte_batch_whole_folio(struct kunit *test)
 {
@@ -171,7 +171,9 @@ static void folio_pte_batch_half_folded(struct kunit *test)
 				 n / 2);
 		memcpy(table->want, table->pte, n * sizeof(pte_t));
 
-		/* A small folio may be folded as a whole, or not at all. */
+		/*
+		 * The kernel may fold all of a small folio, or nothing of it.
+		 */
 		ends = !batch_alike(table, 0, n / 2);
 		for (i = 0; i < n; i = batch_next(order, i)) {
 			unsigned int end = ends && i < n / 2 ? n / 2 : n;
@@ -322,8 +324,8 @@ static const struct batch_gap {
 
 /*
  * A batch ends before an entry that is not present or maps a wrong page
- * [contpte 157]. After this gap the folio continues normally, and so does the
- * next folio. The gap is at each index in turn, also right after the folio,
+ * [contpte 157]. After this gap the folio continues normally, and the next
+ * folio too. The gap is at each index in turn, also right after the folio,
  * where the batch ends anyway. The batch begins at the first entry, halfway,
  * and at the last entry before the gap.
  */
@@ -485,9 +487,9 @@ KUNIT_ARRAY_PARAM_DESC(batch_misuse, batch_misuses, desc);
 /*
  * A call that breaks a rule of the contract gives one warning, and a correct
  * call gives none [contpte 166, 240]. The table stays as it is. The rules are:
- * the entry is present and maps this folio, the folio is large, the limit is at
- * least one entry, and the caller passes a copy of the entry and not the entry
- * in the table. The inline function checks the last rule. The function in
+ * the entry is present and maps this folio; the folio is large; the limit is at
+ * least one entry; the caller passes a copy of the entry, not a pointer into
+ * the table. The inline function checks the last rule. The function in
  * mm/util.c checks all others.
  */
 static void folio_pte_batch_misuse(struct kunit *test)

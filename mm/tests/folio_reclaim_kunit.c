@@ -4,8 +4,9 @@
  *
  * folio_referenced(), try_to_unmap() and try_to_migrate() find all entries of a
  * folio, and handle runs of them at once. Each case maps a folio of anonymous
- * memory, gives its entries the bits that it needs, calls the function as
- * reclaim does (folio locked, one reference more), and checks every entry.
+ * memory, gives its entries the needed bits, and calls the function as reclaim
+ * does, with the folio locked and one more reference. Then it checks every
+ * entry.
  *
  * Not covered: files and swap (selftests folio_file, folio_move), hugetlb, the
  * multi-generational LRU.
@@ -290,7 +291,7 @@ static void reclaim_unmap(struct reclaim_fixture *f, enum ttu_flags flags)
 /**
  * struct reclaim_listener - a user of the page tables besides the CPUs
  * @notifier: its notifier
- * @range: the last range that was to change
+ * @range: the last range that should change
  * @starts: how many changes began
  * @ends: how many of them ended, with the same range
  */
@@ -358,9 +359,9 @@ static void try_to_unmap_reports_end(struct kunit *test)
 
 /*
  * try_to_unmap() removes all entries of a folio that its owner gave up, and
- * invalidates their translations: all with one invalidation, where the kernel
- * unmaps by batches. Otherwise each entry has its own, and the first of them
- * unfolds the block, which invalidates it as a whole.
+ * invalidates their translations. If the kernel unmaps by batches, one
+ * invalidation covers all. Otherwise each entry has its own, and the first of
+ * them unfolds the block, which invalidates the whole block.
  */
 static void try_to_unmap_invalidates_once(struct kunit *test)
 {

@@ -5,8 +5,8 @@
  * Writeback makes all entries of a page clean and read-only, so that the next
  * write causes a fault. Migration may not take a page that a device writes to.
  * A split or a collapse compares the references of a folio with those that the
- * kernel knows of. hugetlb counts the mappings of its folios with functions of
- * its own.
+ * kernel knows of. hugetlb counts the mappings of its folios with its own
+ * functions.
  *
  * The cases map memory in the address space of the thread, call a function, and
  * check each entry and each count.
@@ -243,10 +243,10 @@ static unsigned int rmap_param_order(struct kunit *test)
 }
 
 /*
- * A device writes to a page that is pinned, so the page may not move:
- * try_to_migrate() leaves all entries of the folio as they were, and the page
- * still belongs to the process alone. After the pin is gone, the folio is
- * unmapped, and mapped again as it was.
+ * A device writes to a pinned page, so the page must not move. try_to_migrate()
+ * leaves all entries of the folio unchanged, and the page still belongs only to
+ * the process. After the pin is gone, the folio is unmapped, and mapped again
+ * as it was.
  */
 static void try_to_migrate_keeps_pinned(struct kunit *test)
 {
@@ -355,9 +355,9 @@ static void try_to_unmap_deferred(struct kunit *test)
 
 /*
  * The kernel knows all references of a folio that only page tables and the page
- * cache use, so it may freeze the folio: here all references but the one of the
- * test. The folio is anonymous memory, in each size, or a page of a file that
- * is mapped three times.
+ * cache use, so it may freeze the folio. Here it knows all references except
+ * the reference of the test. The folio is anonymous memory, in each size, or a
+ * page of a file that is mapped three times.
  */
 static void folio_expected_ref_count_all(struct kunit *test)
 {
@@ -417,8 +417,8 @@ static void folio_move_anon_rmap_to_vma(struct kunit *test)
 
 /*
  * Only a device may access the page. Its entry names the page, and the folio is
- * dirty if the process wrote to the page, or the content would be lost. An
- * access of the CPU takes the page back, with its content.
+ * dirty if the process wrote to the page; otherwise the content would be lost.
+ * An access of the CPU takes the page back, with its content.
  */
 static void make_device_exclusive_and_back(struct kunit *test)
 {
@@ -513,8 +513,8 @@ static void huge_rmap_anon(struct kunit *test, struct folio *folio,
 #endif
 
 /*
- * hugetlb counts the mappings of its folios as a whole. A new anonymous folio
- * belongs to its process alone. It is shared after fork, and cannot be shared
+ * hugetlb counts mappings per folio, not per page. A new anonymous folio
+ * belongs to its process alone. It is shared after fork. It cannot be shared
  * while a device may write to it: then the caller must copy it, or leave it
  * where it is. A folio of a file is counted only. No table maps the folio: a
  * folio of the page allocator stands for one of hugetlb.

@@ -49,7 +49,7 @@ static const struct split_kind {
 KUNIT_ARRAY_PARAM_DESC(split_kind, split_kinds, desc);
 
 /**
- * struct split_fixture - a folio whose split will fail
+ * struct split_fixture - a folio with a split that will fail
  * @notifier: takes a reference when the folio is about to be unmapped
  * @mm: the address space
  * @addr: where the folio is mapped
@@ -175,8 +175,8 @@ static void split_check_contents(struct kunit *test, struct split_fixture *f)
  * Somebody takes a reference of a folio while it is split. The split fails, and
  * the folio is mapped as before. It is marked as mapped in part if it was so
  * before. The next split succeeds and clears the mark. Known issue 8: a folio
- * whose pages are all mapped, by one entry each, gets the mark. A huge page
- * that one PMD maps does not: its mapping is removed as a whole.
+ * gets the mark although all its pages are mapped, by one entry each. A huge
+ * page that one PMD maps does not: its mapping is removed in one step.
  */
 static void split_fails_late(struct kunit *test)
 {
@@ -227,7 +227,7 @@ static void split_fails_late(struct kunit *test)
 /*
  * A driver splits a folio that it has isolated and that nobody maps any more.
  * With one more reference the split fails, and the folio stays as it was.
- * Without it, each page becomes a folio of its own: locked, with one reference,
+ * Without it, each page becomes a separate folio: locked, with one reference,
  * not on any list, and with the content that it had.
  */
 static void folio_split_unmapped_pages(struct kunit *test)

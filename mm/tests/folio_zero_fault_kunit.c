@@ -3,12 +3,13 @@
  * Page faults on anonymous memory: whether and how often each page is cleared.
  *
  * If the page allocator has cleared a folio already (init_on_alloc=1), the
- * fault need not clear it again; older kernels do. If nothing clears the folio,
- * user space reads old data of other processes. Each case writes to memory of
- * its own address space, in folios of each size that anonymous memory can have.
- * One case checks the content of the folio. The other case records with kprobes
- * which pages were cleared, and in which order, after the allocation of the
- * folio began. Both cases run with init_on_alloc off and on.
+ * fault does not have to clear it again; older kernels clear it again. If
+ * nothing clears the folio, user space reads old data of other processes. Each
+ * case writes to memory of its own address space, in folios of each size that
+ * anonymous memory can have. One case checks the content of the folio. The
+ * other case records with kprobes which pages were cleared, and in which order,
+ * after the allocation of the folio began. Both cases run with init_on_alloc
+ * off and on.
  *
  * Not covered: user space, memory that is not anonymous, hugetlb, init_on_free.
  *

@@ -63,8 +63,8 @@ static enum clear_fill zero_fill(unsigned int nr)
 }
 
 /*
- * Pages that may be used next: both ends, the middle, and pages near these, up
- * to one more than the neighbourhood that comes last.
+ * Pages that may be used next: both ends, the middle, and pages near these.
+ * "Near" is one page more than the neighbourhood that comes last.
  */
 static int zero_hint(unsigned int nr, unsigned int i)
 {

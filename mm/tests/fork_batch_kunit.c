@@ -312,8 +312,8 @@ static int fork_child_pinned(struct user_mm *u)
 /*
  * A page in the middle of a folio is pinned for a device. The child gets a copy
  * of it at once. The parent keeps the page, also when it writes [contpte 173].
- * The kernel only knows whether a folio as a whole is pinned, so it copies all
- * pages of this folio, and none of another folio.
+ * The kernel only knows whether some page of a folio is pinned, so it copies
+ * all pages of this folio, and none of another folio.
  */
 static void fork_pinned_page(struct kunit *test)
 {

@@ -3,9 +3,9 @@
  * GUP-fast: references to user pages, taken without the mmap lock.
  *
  * gup_fast_pte_range() reads entries while others may change them. It takes a
- * page only if the entry says by itself that this is right, and leaves all else
- * to the slow way, which has the VMA. get_user_pages_fast_only() never takes
- * the slow way, so each case sees what the fast way did.
+ * page only if the entry alone shows that this is right, and leaves all other
+ * pages to the slow path, which has the VMA. get_user_pages_fast_only() never
+ * takes the slow way, so each case sees what the fast way did.
  *
  * Not covered: changes by other CPUs at the same time (selftest folio_race),
  * huge pages, hugetlb.
@@ -43,8 +43,8 @@ static struct user_mm *gup_populate(struct kunit *test, unsigned int order)
 }
 
 /*
- * Reference pages @first to @first + @nr - 1 the fast way, check that they are
- * the pages of the model, and drop them. Return how many there were.
+ * Reference pages @first to @first + @nr - 1 by the fast path, check that they
+ * are the pages of the model, and drop them. Return how many there were.
  */
 static int gup_take(struct user_mm *u, unsigned int first, unsigned int nr,
 		    unsigned int flags)
@@ -63,7 +63,7 @@ static int gup_take(struct user_mm *u, unsigned int first, unsigned int nr,
 }
 
 /*
- * Each page of a range is found, whichever block it is in: one to all pages,
+ * Each page of a range is found, in each block: from one page to all pages,
  * from each place of the first block, to read and to write.
  */
 static void gup_fast_every_range(struct kunit *test)
@@ -143,9 +143,9 @@ static pte_t gup_replace(struct user_mm *u, unsigned int page,
 }
 
 /*
- * The fast way ends at an entry that needs the VMA: the pages before it are
- * found, it and the pages after it are not. The entry is at each place of the
- * second block.
+ * The fast path ends at an entry that needs the VMA: it finds the pages before
+ * this entry, but not the page of this entry and the pages after it. The entry
+ * is at each place of the second block.
  */
 static void gup_fast_stops(struct kunit *test)
 {
@@ -195,7 +195,7 @@ static int gup_child_pins(struct user_mm *u)
 
 /*
  * A pin that only reads must see what the process sees later. A page that fork()
- * shares is not taken: the child gets a copy of its own first, and that is
+ * shares is not taken: the child first gets its own copy, and this copy is
  * pinned. The parent keeps its pages.
  */
 static void pin_fast_unshares(struct kunit *test)
@@ -209,9 +209,9 @@ static void pin_fast_unshares(struct kunit *test)
 }
 
 /*
- * The same for a page of a file, if the pin is for long: in a private mapping
- * the process gets its own copy first, in a shared one it is the page of the
- * file that is pinned. The fast way has no VMA, and cannot know which it is.
+ * The same for a page of a file and a long-term pin. In a private mapping the
+ * process first gets its own copy. In a shared mapping the kernel pins the page
+ * of the file. The fast way has no VMA, and cannot know which it is.
  */
 static void pin_longterm_of_file(struct kunit *test)
 {

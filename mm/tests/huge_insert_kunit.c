@@ -2,7 +2,7 @@
 /*
  * Huge pages that a driver maps.
  *
- * In a page fault a driver may map a huge page of its own with
+ * In a page fault a driver may map its own huge page with
  * vmf_insert_folio_pmd(), or memory without a struct page with
  * vmf_insert_pfn_pmd(). A wrong entry shows a process other memory. A wrong
  * number of mappings frees memory that is in use. The suite calls the functions

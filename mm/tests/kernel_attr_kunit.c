@@ -126,8 +126,8 @@ static void set_memory_splits_and_collapses(struct kunit *test)
 
 /*
  * A driver maps four pages of a device with write-combining. From then on each
- * mapping of these pages gets this memory type, and a mapping of one page more
- * fails, since this page has another type. After the last mapping is gone, the
+ * mapping of these pages gets this memory type. A mapping of one more page
+ * fails, since that page has another type. After the last mapping is gone, the
  * type is the type of device memory again.
  */
 static void pfnmap_tracks_memory_type(struct kunit *test)
@@ -184,10 +184,10 @@ static const struct attr_change {
 };
 
 /*
- * After a change that removes a permission or a state, or that grants access in
- * a way that a fault would not find out, the translation must be invalidated.
- * Other changes of the attributes need no invalidation. If the entry maps
- * another page, it always needs one.
+ * The translation must be invalidated after two kinds of changes: changes that
+ * remove a permission or a state, and changes that grant access without a fault
+ * noticing it. Other changes of the attributes need no invalidation. If the
+ * entry maps another page, it always needs one.
  */
 static void pte_needs_flush_of_change(struct kunit *test)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How the multi-generational LRU reads the entries beside the one that reclaim
+ * How the multi-generational LRU reads the entries next to the one that reclaim
  * asks about.
  *
  * lru_gen_look_around() makes up to 64 entries old, and remembers in their
  * folios which of them were dirty. The case calls it as folio_referenced_one()
  * does. The memory was given up with MADV_FREE: then a folio is dirty only if
- * someone says so, and reclaim drops a folio that is not.
+ * the kernel marked it dirty, and reclaim drops each folio that is not dirty.
  *
  * Not covered: generations, files, huge pages, the walk over page tables.
  *

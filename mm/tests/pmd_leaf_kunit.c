@@ -73,7 +73,10 @@ static pmd_t run_pmd_modify_write(pmd_t pmd)
 static const struct huge_helper huge_helpers[] = {
 	HUGE_HELPER(pmd_mkyoung, .set = HUGE_YOUNG),
 	HUGE_HELPER(pmd_mkold, .clear = HUGE_YOUNG),
-	/* To make dirty is to make soft-dirty on some architectures. */
+	/*
+	 * On some architectures an entry that becomes dirty becomes soft-dirty
+	 * too.
+	 */
 	HUGE_HELPER(pmd_mkdirty, .set = HUGE_DIRTY, .may = HUGE_SOFT),
 	HUGE_HELPER(pmd_mkclean, .clear = HUGE_DIRTY),
 	HUGE_HELPER(pmd_mkwrite_novma, .set = HUGE_WRITE),

@@ -9,7 +9,10 @@
 #include "pte_range.h"
 #include "pte_range_functions.h"
 
-/* The architecture has a function of its own, so the generic one is another. */
+/*
+ * The architecture has its own function, so the generic function is a different
+ * one.
+ */
 static bool generic_own(enum pte_op_id id)
 {
 	switch (id) {

@@ -3,14 +3,14 @@
  * Functions that work on a range of page-table entries: every range.
  *
  * fork, munmap, mprotect, reclaim and others change dozens of entries with one
- * call. The contract of such a function is defined entry by entry: each entry
- * in the range changes as if it had been changed alone, the value returned
- * covers all entries of the range, and no other entry changes. Most
- * architectures use the generic loops, arm64 has functions of its own, and some
- * have a few. The same code tests them all, on real entries for real folios,
+ * call. The contract of such a function is defined entry by entry. Each entry
+ * in the range changes as if only this entry were changed. The returned value
+ * covers all entries of the range. No other entry changes. Most architectures
+ * use the generic loops, arm64 has its own functions, and some architectures
+ * have a few. The same code tests all of them, on real entries for real folios,
  * against a model that does not use the bits of an entry.
  *
- * If an architecture has functions of its own, the generic functions are
+ * If an architecture has its own functions, the generic functions are
  * compiled a second time, so that they are tested everywhere. If the two
  * disagree, one of them disagrees with the model.
  *
@@ -158,14 +158,14 @@ static bool range_each(struct pte_ctx *c, const struct pte_case *pc,
 }
 
 /*
- * In the range, each entry changes as if it alone had been passed to the
- * function for one entry: set [contpte 6, 84], cleared [88, 97-99, 101, 102,
- * 105, 107], write-protected [113, 114, 116, 120], old and clean [123, 143].
- * The function returns the first entry with the merged young and dirty bits of
- * all. Outside of the range nothing changes. The case tries every range in a
- * window of a few entries. Every entry of the window is the odd one in turn, in
- * every way in which entries of a batch may differ. At the end of the table it
- * tries one of these ways:
+ * In the range, each entry changes as the function for one entry would change
+ * it: set [contpte 6, 84], cleared [88, 97-99, 101, 102, 105, 107],
+ * write-protected [113, 114, 116, 120], old and clean [123, 143]. The function
+ * returns the first entry with the merged young and dirty bits of all. Outside
+ * of the range nothing changes. The case tries every range in a window of a few
+ * entries. Every entry of the window is the odd one in turn, in every way in
+ * which entries of a batch may differ. At the end of the table it tries one of
+ * these ways:
  *
  *	entries	|a a a o a a a a|
  *	range	     <------->

@@ -125,11 +125,12 @@ static unsigned int range_has(void)
 /**
  * pte_range_ctx_init() - prepare a table for functions on ranges
  * @c: the context; zeroed
- * @test: the test that is to own it
+ * @test: the test that owns it
  * @backend: the functions: the architecture's or the generic ones
  *
- * The generic functions unfold a contiguous block where others need not, and
- * then the pages of the block do not fit their addresses.
+ * The generic functions unfold a contiguous block in cases where the functions
+ * of arm64 leave it folded, and then the pages of the block do not fit their
+ * addresses.
  */
 void pte_range_ctx_init(struct pte_ctx *c, struct kunit *test,
 			const struct pte_backend *backend)

@@ -247,11 +247,11 @@ static bool set_one_flushed(const struct pgtable_kunit_tlb *tlb, bool must,
 }
 
 /*
- * The functions on one entry, as page faults, khugepaged and writeback call
- * them: each returns the old entry, and leaves none or the new one. The entries
- * before and after it stay. Only ptep_clear_flush() invalidates the translation,
- * and only if the CPU may have it, so not for PROT_NONE. The invalidations
- * are compared on arm64.
+ * The functions for one entry, called as page faults, khugepaged and writeback
+ * call them: each returns the old entry, and leaves the entry empty or writes
+ * the new one. The entries before and after it stay. Only ptep_clear_flush()
+ * invalidates the translation, and only if the CPU may have it, so not for
+ * PROT_NONE. The invalidations are compared on arm64.
  */
 static void ptep_changes_one_entry(struct kunit *test)
 {

@@ -11,11 +11,11 @@
  *	                                                             |
  *	                                  dirty | young | page frame +
  *
- * A mistake here takes a page for a slot, a page for another page, or loses the
- * bit that saves a page from being written by two owners. The suite makes each
- * type with each bit of its offset and each combination of the other bits. It
- * decodes the entry, and asks each function that says what an entry is. A table
- * in softleaf.h says which types must get the answer yes.
+ * A mistake here confuses a page with a swap slot or with another page, or
+ * loses the bit that prevents two owners from writing to one page. The suite
+ * makes each type with each bit of its offset and each combination of the other
+ * bits. It decodes the entry, and asks each function that says what an entry
+ * is. A table in softleaf.h says which types must get the answer yes.
  *
  * The suite tests values only. Not covered: entries in a table (on arm64
  * pte_nonpresent), the code that makes such entries, hugetlb.
@@ -232,10 +232,10 @@ static void softleaf_pte_round_trip(struct kunit *test)
 KUNIT_ARRAY_PARAM_DESC(leaf_question, leaf_questions, desc);
 
 /*
- * Each function that says what an entry is says yes exactly for its types, for
- * each bit of the offset, and for markers exactly if they have one of its bits.
- * Functions on entries of page tables ignore the bits soft-dirty, exclusive and
- * uffd-wp.
+ * Each function that tests for a kind of entry returns true exactly for the
+ * types of this kind, with each bit of the offset, and for markers exactly if
+ * they have one of its bits. Functions on entries of page tables ignore the
+ * bits soft-dirty, exclusive and uffd-wp.
  */
 static void softleaf_answers(struct kunit *test)
 {
@@ -276,8 +276,8 @@ static void softleaf_answers(struct kunit *test)
 }
 
 /*
- * An empty entry and an entry that is present are no entries of this kind:
- * newer kernels decode them as none, whatever their page and protection.
+ * An empty entry and a present entry are not of this kind: newer kernels decode
+ * them as none, with any page and protection.
  */
 static void softleaf_of_present(struct kunit *test)
 {

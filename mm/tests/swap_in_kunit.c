@@ -246,7 +246,7 @@ static void swap_in_read(struct swap_in *s, unsigned int page)
 			    pte_pfn(swap_in_pte(s, page)), "page %u", page);
 }
 
-/* Each page that is not mapped yet is mapped by a fault of its own. */
+/* Each page that is not mapped yet is mapped by a separate fault. */
 static void swap_in_end(struct swap_in *s)
 {
 	unsigned int i;

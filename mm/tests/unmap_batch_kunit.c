@@ -4,10 +4,10 @@
  *
  * Zapping removes the entries of a large file folio at once. It has to note
  * once that the folio was used. It has to keep the folio mapped until no CPU
- * can write to a dirty page any more. Each case inserts a folio of its own into
- * a mapping of a file, as drivers do, so that every order is possible. It
- * writes accessed and dirty bits into the entries. One case tests the split of
- * a PMD, which writes many entries at once into a table that was put aside.
+ * can write to a dirty page any more. Each case inserts its own folio into a
+ * mapping of a file, as drivers do, so that every order is possible. It writes
+ * accessed and dirty bits into the entries. One case tests the split of a PMD,
+ * which writes many entries at once into a table that was put aside.
  *
  * Not covered: anonymous memory (fork_batch), which pages reach the file.
  *
@@ -251,7 +251,10 @@ static void zap_dirty_mapped_till_flush(struct kunit *test)
 }
 #endif
 
-/* A huge page whose PMD will be split, and the entry that is in the table. */
+/*
+ * A huge page with a PMD that will be split, and the entry that is in the
+ * table.
+ */
 struct unmap_split {
 	unsigned long addr;
 	int err;

@@ -119,7 +119,7 @@ static long split_nohugepage(struct user_mm *u, unsigned int first,
 	return split_advise(u, first, nr, MADV_NOHUGEPAGE);
 }
 
-/* Advice that fails as a whole for locked memory. */
+/* Advice that fails completely for locked memory. */
 static long split_advise_unlocked(struct user_mm *u, unsigned int first,
 				  unsigned int nr, int advice)
 {

@@ -98,7 +98,9 @@ int main(int argc, char **argv)
 			return 4;
 		munmap(begin, 2 * SPAN);
 	} else {
-		/* Unmap only the range whose page table exists: no kernel skips it. */
+		/*
+		 * Unmap only the range with a page table: no kernel skips it.
+		 */
 		munmap(page, SPAN);
 	}
 	after = free_pages();

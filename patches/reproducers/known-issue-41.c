@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 41: pages whose content is discarded keep their protection, so PAGEMAP_SCAN does
- * not report their new content.
+ * Known issue 41: pages keep their protection when their content is discarded,
+ * so PAGEMAP_SCAN does not report their new content.
  *
- * Write to eight pages, protect them as an incremental copy does, and discard four of them:
- * in anonymous memory and in a private mapping of a file with MADV_DONTNEED, in a shared one
- * with MADV_REMOVE. Read the pages, which are zeros now. PAGEMAP_SCAN must report four pages.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs root.
+ * Write to eight pages, protect them as an incremental copy does, and discard
+ * four of them. MADV_DONTNEED discards them in anonymous memory and in a
+ * private mapping of a file, MADV_REMOVE in a shared mapping. Read the pages,
+ * which are zeros now. PAGEMAP_SCAN must report four pages. Prints OK and exits
+ * with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell. Needs
+ * root.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

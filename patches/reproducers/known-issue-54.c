@@ -2,10 +2,11 @@
 /*
  * Known issue 54: smaps counts a whole huge page in swap for each part of it that is mapped.
  *
- * Write to shared memory that has huge pages, swap it out, and map a single page of it a second
- * time. smaps must report at most one page in swap for this mapping.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs root, and swap: without it the program tries /dev/ram0.
+ * Write to shared memory that has huge pages. Swap it out, and map one page of
+ * it a second time. smaps must report at most one page in swap for this
+ * mapping. Prints OK and exits with 0, or prints BUG and exits with 1. Exits
+ * with 4 if it cannot tell. Needs root, and swap: without it the program tries
+ * /dev/ram0.
  */
 #define _GNU_SOURCE
 #include <stdint.h>

@@ -137,7 +137,10 @@ int main(void)
 		}
 	}
 	unlink(CORE);
-	/* Some emulators load a part of the tags only, but for all kinds of memory. */
+	/*
+	 * Some emulators load only a part of the tags, and do so for all kinds
+	 * of memory.
+	 */
 	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT || small <= 0 || large < 0) {
 		printf("cannot tell: the core file has no tags of other memory\n");
 		return 4;

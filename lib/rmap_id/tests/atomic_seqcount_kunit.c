@@ -3,9 +3,9 @@
  * A sequence count with several writers: what a writer gets, and what readers
  * see.
  *
- * The suite uses one thread: the state is one word, and a writer that need not
- * wait can be checked step by step. Not covered: writers that wait, and races
- * (atomic_seqcount_race has both).
+ * The suite uses one thread: the state is one word, and a writer that does not
+ * have to wait can be checked step by step. Not covered: writers that wait, and
+ * races (atomic_seqcount_race has both).
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests 'atomic_seqcount'
  */

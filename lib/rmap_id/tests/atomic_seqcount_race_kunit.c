@@ -393,11 +393,11 @@ KUNIT_ARRAY_PARAM_DESC(id_race_kind, id_race_kinds, desc);
 /*
  * One owner has a mapping all the time. Two more owners map and unmap the
  * object on two CPUs: while they have a mapping, no owner is the only one. In
- * another run, all three are the same owner, which is then the only owner all
- * the time; a read in the middle of a write would show something else. At the
- * end the sums are right, so no update was lost [mapped 61]. This also holds
- * for writers that share the count: an update would be lost if a writer were
- * stopped between the read and the write of a sum.
+ * another run all three are the same owner, and this owner is the only owner
+ * all the time. A read in the middle of a write would show something else. At
+ * the end the sums are right, so no update was lost [mapped 61]. This also
+ * holds for writers that share the count: an update would be lost if a writer
+ * were stopped between the read and the write of a sum.
  */
 static void rmap_id_exclusive_race(struct kunit *test)
 {

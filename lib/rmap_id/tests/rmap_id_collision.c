@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A search for owners whose sums of IDs equal the sums of one owner.
+ * A search for several owners with the same sums of IDs as one owner.
  *
  * Take an owner t and P mappings of other owners. Digit k of the sum is the
- * number of mappings whose owner has bit k. If all mappings belonged to t, the
+ * number of mappings by owners with bit k. If all mappings belonged to t, the
  * digit would be P or 0. Let d_k be the difference, with |d_k| <= P. The sums
  * are equal if d_0 + d_1 base + d_2 base^2 + ... is 0 modulo 2^64. Conversely,
- * any such differences can be made into mappings: t has the bits where d_k is
- * negative, and mapping number i = 0, 1, ... differs from t in the bits with
- * |d_k| > i. So there are P mappings that look like t's if and only if the
- * lattice of all such d has a vector other than 0 with no component above P.
+ * any such differences can be made into mappings. t has the bits with negative
+ * d_k. Mapping number i = 0, 1, ... differs from t in the bits with |d_k| > i.
+ * So P mappings can look like the mappings of t if and only if the lattice of
+ * all such d has a nonzero vector without a component above P.
  *
  * A basis of the lattice can be written down. It consists of base * e_k -
  * e_(k+1) for each k, and of 2^64 in digits of that base. To make it short,
  * each of its vectors is reduced by each other one, as in Euclid's algorithm,
- * until nothing changes. The result need not be the shortest vector. It is the
- * shortest in all cases in which the shortest vector is known.
+ * until nothing changes. The result is not always the shortest vector. It is
+ * the shortest in all cases in which the shortest vector is known.
  */
 
 #include <kunit/test.h>

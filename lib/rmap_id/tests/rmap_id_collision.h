@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A search for owners whose sums of IDs equal the sums of one owner. */
+/* A search for several owners with the same sums of IDs as one owner. */
 #ifndef _LIB_RMAP_ID_COLLISION_H
 #define _LIB_RMAP_ID_COLLISION_H
 

@@ -3,11 +3,11 @@
  * Parameters of rmap IDs with which several owners look like one.
  *
  * If a sum does not fit into 64 bits, a digit is lost, and the sums of several
- * owners can equal the sums of one owner. rmap_id_params.h proves when that
- * cannot happen, and the cases here try it. In arithmetic of a few bits they
- * try all differences of digits. In arithmetic of 64 bits they use a search. It
- * must find such owners for every rejected parameter, and no such owners for an
- * accepted parameter.
+ * owners can equal the sums of one owner. rmap_id_params.h proves when this
+ * cannot happen. The cases here test the proof. In arithmetic of a few bits
+ * they try all differences of digits. In arithmetic of 64 bits they use a
+ * search. It must find such owners for every rejected parameter, and no such
+ * owners for an accepted parameter.
  *
  * Not covered: whether the search finds the shortest vector. For 8 digits of
  * base 513, a host-side test enumerates all vectors that are as short.
@@ -253,8 +253,8 @@ static void rmap_id_sound_small_words(struct kunit *test)
 /*
  * The base may be larger than necessary: with a power of two as base, zero bits
  * separate the bits of an ID. For folios of 2^K pages, K + 1 bits for a digit
- * are enough, and K bits are not: with base 2^K, 2^K mappings of ID 2 look like
- * one mapping of ID 1 and 2^K - 1 mappings of ID 3 [mapped 56].
+ * are enough, and K bits are not enough. With base 2^K, 2^K mappings of ID 2
+ * look like one mapping of ID 1 and 2^K - 1 mappings of ID 3 [mapped 56].
  */
 static void rmap_id_base_power_of_two(struct kunit *test)
 {

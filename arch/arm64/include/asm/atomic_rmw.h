@@ -21,9 +21,9 @@
 /*
  * The address of the last instruction that was read and is no atomic. A loop of
  * loads faults there once for each page, and reading it again would cost 4 % of
- * such a fault. If its text changes meanwhile, the fault is handled as in a
- * kernel without this option: two faults. A task that moves to another CPU uses
- * the address kept by that CPU, which does no harm either.
+ * such a fault. If the code at this address changes meanwhile, the fault is
+ * handled as in a kernel without this option: two faults. A task that moves to
+ * another CPU uses the address of that CPU, which does no harm.
  */
 static DEFINE_PER_CPU(unsigned long, atomic_rmw_in_vain);
 
@@ -42,7 +42,7 @@ static inline bool atomic_rmw_at(struct pt_regs *regs)
 }
 
 /**
- * atomic_rmw_fault_flags() - what access to handle a fault as
+ * atomic_rmw_fault_flags() - the flags for the handling of a fault
  * @vma: the VMA; it is locked, and the access that was reported is allowed
  * @flags: FAULT_FLAG_* as reported
  * @regs: registers of the task that faulted

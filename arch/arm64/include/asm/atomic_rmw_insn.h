@@ -2,12 +2,12 @@
 /*
  * Which instructions are atomic read-modify-write operations on memory.
  *
- * The list is positive, class by class as in the encoding index of the Arm ARM
- * (DDI 0487, "Loads and Stores"). It leaves out what is not allocated, and also
- * instructions that are encoded nearby but only load (LDAPR, LD64B) or only
- * store (ST64B). 128-bit atomics (FEAT_LSE128) are left out.
+ * The list has only atomics, class by class as in the encoding index of the Arm
+ * ARM (DDI 0487, "Loads and Stores"). It leaves out what is not allocated, and
+ * also instructions that are encoded nearby but only load (LDAPR, LD64B) or
+ * only store (ST64B). 128-bit atomics (FEAT_LSE128) are left out.
  *
- * The code needs nothing but integers, and compiles on every architecture.
+ * The code needs only integers, and compiles on every architecture.
  */
 #ifndef __ASM_ATOMIC_RMW_INSN_H
 #define __ASM_ATOMIC_RMW_INSN_H
@@ -49,7 +49,7 @@ static __always_inline bool atomic_rmw_memory_op(u32 insn)
  * atomic_rmw_insn() - whether an instruction reads, modifies and writes memory
  * @insn: an A64 instruction, as a number
  *
- * Conditional ones, such as CAS, count whether or not they will write.
+ * Conditional instructions, such as CAS, count even if they do not write.
  *
  * Return: whether it does all three in one atomic operation.
  */
@@ -57,7 +57,7 @@ static __always_inline bool atomic_rmw_insn(u32 insn)
 {
 	if ((insn & 0x3f200c00) == 0x38200000)
 		return atomic_rmw_memory_op(insn);
-	/* CAS; CASP, both of whose pairs begin with an even register */
+	/* CAS; CASP, if both of its pairs begin with an even register */
 	return (insn & 0x3fa07c00) == 0x08a07c00 ||
 	       (insn & 0xbfa17c01) == 0x08207c00;
 }

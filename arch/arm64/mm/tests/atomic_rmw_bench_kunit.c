@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What it costs to fill memory by instructions of different kinds.
+ * The cost of filling memory with different kinds of instructions.
  *
- * A program goes over fresh memory, page by page, with one instruction: a load,
- * a store, an atomic, or the pair of exclusive load and store that replaces an
- * atomic on CPUs without LSE. Each case prints a line for scripts ("number
- * ...") with the number of page faults, which is exact, and the time for each
- * MiB. Both are differences between runs on 2N and on N MiB, so the cost of the
- * process itself cancels out. If the emulator derives time from instructions,
- * one nanosecond is one instruction. The probe that counts the faults adds the
- * same time to each fault.
+ * A program accesses fresh memory page by page with one instruction: a load, a
+ * store or an atomic. On CPUs without LSE a pair of exclusive load and store
+ * replaces the atomic. Each case prints a line for scripts ("number ...") with
+ * the number of page faults, which is exact, and the time for each MiB. Both
+ * are differences between runs on 2N and on N MiB, so the cost of the process
+ * itself cancels out. If the emulator derives time from instructions, one
+ * nanosecond is one instruction. The probe that counts the faults adds the same
+ * time to each fault.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 atomic_rmw_bench \
  *	--kernel_args atomic_rmw_bench.mib=16 --qemu_args '-icount shift=0'

@@ -6,10 +6,10 @@
  * reports a read. A stock kernel then maps the zero page, and the instruction
  * faults a second time, as a write. With ARM64_ATOMIC_RMW_WRITE_FAULT the
  * kernel handles the first fault as a write. Each case runs a program of a few
- * instructions in a process of its own. The case compares each fault that
- * reaches the core (its address, and whether it is a read or a write) and the
- * mappings afterwards with what is expected. It knows what to expect with the
- * option and without it.
+ * instructions in its own process. The case compares each fault that reaches
+ * the core (its address, and whether it is a read or a write) and the mappings
+ * afterwards with what is expected. It knows what to expect with the option and
+ * without it.
  *
  * An emulator with more than one CPU reports the first fault as a write. Then
  * there is nothing to test, and the suite is skipped. Not covered: compat
@@ -100,7 +100,7 @@ static const struct rmw_op {
 
 KUNIT_ARRAY_PARAM_DESC(rmw_op, rmw_ops, desc);
 
-/* The next number whose bits are all in @mask. */
+/* The next number that has all its bits in @mask. */
 static u32 rmw_vary(u32 bits, u32 mask)
 {
 	return ((bits | ~mask) + 1) & mask;
@@ -115,8 +115,8 @@ static u32 rmw_registers(const struct rmw_op *op)
 }
 
 /*
- * Check the faults on fresh pages. Afterwards the pages are private, unless the
- * instruction only reads.
+ * Check the faults on fresh pages. Afterwards the pages are private, except if
+ * the instruction only reads.
  */
 static bool rmw_pages_ok(struct kunit *test, const struct rmw_op *op, u32 insn)
 {
@@ -209,8 +209,8 @@ static void read_only_signal(struct kunit *test)
 }
 
 /*
- * In memory that allows no access, no fault is handled, and the signal is for a
- * forbidden read [atomics 16, 32].
+ * In memory without access rights, no fault is handled, and the signal reports
+ * a forbidden read [atomics 16, 32].
  */
 static void no_access_signal(struct kunit *test)
 {
@@ -257,7 +257,7 @@ static void anonymous_64m_halves_faults(struct kunit *test)
 	rmw_expect(test, RMW_FORCED ? 0 : pages, pages);
 }
 
-/* Memory that is only writable can be read, too [atomics 18]. */
+/* Memory that is mapped only writable can be read, too [atomics 18]. */
 static void write_only_faults(struct kunit *test)
 {
 	struct rmw_fixture *f = test->priv;
@@ -312,7 +312,7 @@ static void anonymous_pages_counted(struct kunit *test)
 
 /*
  * The word that CAS would write, and the first word on pages that are not
- * fresh. Each page has a word of its own, and each run has new words. Otherwise
+ * fresh. Each page has its own word, and each run has new words. Otherwise
  * a copy that the kernel did not fill might look right: its memory may still
  * hold a word of an earlier run.
  */
@@ -357,11 +357,12 @@ static unsigned int rmw_words(struct user_run *run, u64 value, u64 step)
 }
 
 /*
- * A CAS whose comparison fails writes nothing, but the kernel handles its fault
- * as a write [atomics 42]. Fresh memory stays 0. Pages that a child shares are
- * copied and keep their words. The emulator stores the old word again, so this
- * CAS faults like a CAS that writes. A real CPU may behave differently. As a
- * control, a CAS whose comparison succeeds changes all words.
+ * If the comparison of a CAS fails, it writes nothing, but the kernel handles
+ * its fault as a write [atomics 42]. Fresh memory stays 0. Pages that a child
+ * shares are copied and keep their words. The emulator stores the old word
+ * again, so this CAS faults like a CAS that writes. A real CPU may behave
+ * differently. As a control, if the comparison succeeds, the CAS changes all
+ * words.
  */
 static void cas_fails(struct kunit *test)
 {
@@ -521,8 +522,8 @@ static void fault_flags_decoded(struct kunit *test)
 	KUNIT_ASSERT_NE(test, text, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(text));
 	/*
-	 * The kernel does not read an address again whose instruction was no
-	 * atomic, so each case has an address of its own.
+	 * The kernel reads an address only once if the instruction there is not
+	 * an atomic, so each case has its own address.
 	 */
 	addr = text + (decode - rmw_decodes) * sizeof(decode->insn);
 	KUNIT_ASSERT_EQ(test, 0, put_user((__force u32)cpu_to_le32(decode->insn),

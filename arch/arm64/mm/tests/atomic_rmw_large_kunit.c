@@ -3,12 +3,12 @@
  * Page faults of atomic read-modify-write instructions: more than one page.
  *
  * A read fault may map more than one page: the huge zero page, or the pages of
- * a file around the address. So an atomic whose first fault is handled as a
- * read gets other memory than an atomic whose first fault is handled as a
- * write. Mostly the read is worse; for shared files it is better. Each case
- * counts the faults, with ARM64_ATOMIC_RMW_WRITE_FAULT and without it.
+ * a file around the address. So an atomic gets different memory, depending on
+ * whether its first fault is handled as a read or as a write. In most cases it
+ * is worse to handle the fault as a read; for shared files it is better. Each
+ * case counts the faults, with ARM64_ATOMIC_RMW_WRITE_FAULT and without it.
  *
- * Not covered: hugetlb, file systems that care about writes.
+ * Not covered: hugetlb, file systems that must be notified of writes.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'atomic_rmw*'
@@ -204,7 +204,7 @@ static bool rmw_counts_instructions(void)
 	       abs_diff(ticks[1], ticks[2]) <= 1;
 }
 
-/* Ticks of a process whose program loads from @pages pages. */
+/* Ticks of a process with a program that loads from @pages pages. */
 static u64 rmw_ticks(struct kunit *test, unsigned int pages, bool places)
 {
 	u64 start = get_cycles();
@@ -237,7 +237,7 @@ static u64 rmw_load_cost(struct kunit *test, unsigned long prot, bool places)
  * all. If one load goes over memory, the kernel remembers its address: the cost
  * is at most one hundredth. If two loads at different addresses take turns, the
  * kernel decodes each of them, since it remembers only one address: the cost is
- * at most six hundredths.
+ * at most 6 %.
  */
 static void load_cost(struct kunit *test)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Programs that run atomic instructions on memory of their own. */
+/* Programs that run atomic instructions on their own memory. */
 
 #include <linux/mm.h>
 #include <linux/mman.h>

@@ -25,7 +25,8 @@
 #define UFFD_PAGES	18
 
 /*
- * The messages of a run: flags that all of them have, and flags that any has.
+ * The messages of a run: flags that all of them have, and flags that at least
+ * one has.
  */
 struct uffd_log {
 	struct file *file;
@@ -148,8 +149,8 @@ static void uffd_run(struct kunit *test, unsigned long mode, u64 flags)
 }
 
 /*
- * userfaultfd reports a missing page as a read, as the CPU does, or with the
- * option as the write that the instruction will do [atomics 22, 46]. The test
+ * userfaultfd reports a missing page as a read, like the CPU. With the option
+ * it reports the write that the instruction will do [atomics 22, 46]. The test
  * resolves the fault with the zero page. The kernel handles the write fault
  * that follows without a message.
  */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the suites for contiguous PTEs have in common: a window of four blocks
- * in a synthetic table, a folio to fill it with, and a model.
+ * Common parts of the suites for contiguous PTEs: a window of four blocks in a
+ * synthetic table, a folio for these blocks, and a model.
  *
  * A block is CONT_PTES entries, aligned to their number. It is folded if all
  * its entries have PTE_CONT. The model has the image that the table should
- * have, and the list of expected TLB invalidations in their order. There is one
- * invalidation for each block that is converted, of exactly this block, and the
- * function under test may add its own. pte_model.h has the model, pte_run.h the
- * calls. For entries with bits that the model does not know, a case changes the
+ * have, and the list of expected TLB invalidations in their order. Each block
+ * that is converted gets one invalidation of exactly this block. The function
+ * under test may add its own. pte_model.h has the model, pte_run.h the calls.
+ * For entries with bits that the model does not know, a case changes the
  * expected image itself.
  */
 #ifndef _ARM64_MM_TESTS_CONTPTE_H
@@ -26,7 +26,7 @@
 /* Without CONFIG_ARM64_CONTPTE only the contiguous bit is different. */
 #define CONTPTE_FOLDS		MODEL_FOLDS
 
-/* A place in a block that means none of its entries. */
+/* The value for "no entry of the block" as a place in a block. */
 #define CONTPTE_NOWHERE		CONT_PTES
 
 unsigned int contpte_next(unsigned int i);

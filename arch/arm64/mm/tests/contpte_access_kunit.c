@@ -10,10 +10,10 @@
  * would fault forever.
  *
  * Each case runs the real function on real entries. It compares the table, the
- * value returned and the TLB invalidations with a model, for combinations of
- * the block's flags, the flags of one entry in it, the flags that the caller
- * wants, and their places. Not covered: hardware that sets flags at the same
- * time.
+ * returned value and the TLB invalidations with a model. It combines the flags
+ * of the block, the flags of one entry in it, the flags that the caller wants,
+ * and the positions of the entries. Not covered: hardware that sets flags at
+ * the same time.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte*'
@@ -58,7 +58,7 @@ static struct pte_model_entry access_entry(const struct access_state *state,
 /* What the table has before the call. */
 struct access_block {
 	bool folded;
-	const struct access_state *state;	/* of all entries of the block but one */
+	const struct access_state *state;	/* of all entries of the block except one */
 	const struct access_state *odd_state;
 	unsigned int odd;
 };
@@ -94,7 +94,7 @@ static bool access_try(struct pte_ctx *f, const struct access_block *block,
 	access_fill(f, block);
 	if (pte_op_run(f, &step, true))
 		return true;
-	kunit_err(f->test, "entry %u of a block that is %s, but entry %u is %s, is to be %s\n",
+	kunit_err(f->test, "entry %u of a block that is %s, but entry %u is %s, not %s\n",
 		  at, block->state->desc, block->odd, block->odd_state->desc,
 		  state->desc);
 	return false;

@@ -2,16 +2,17 @@
 /*
  * Checker of break-before-make for a window of page-table entries.
  *
- * The checker sees every write of an entry and every invalidation. It keeps what a
- * TLB may hold in the worst case: hardware may walk the table at any moment and
- * cache any valid entry, and drops nothing by itself. An entry without the
- * contiguous bit is cached for its page. An entry with the bit is cached for every
- * page of its block, as if it was read from any of the block's entries. The checker
- * ignores the access flag and the dirty state: hardware changes them in place.
+ * The checker sees every write of an entry and every invalidation. It keeps
+ * what a TLB may hold in the worst case: hardware may walk the table at any
+ * moment, may cache any valid entry, and never drops an entry without an
+ * invalidation. An entry without the contiguous bit is cached for its page. An
+ * entry with the bit is cached for every page of its block, as if it was read
+ * from any of the block's entries. The checker ignores the access flag and the
+ * dirty state: hardware changes them in place.
  *
  * The rules come from the Arm ARM (DDI 0487), "Using break-before-make when
- * updating translation table entries" and "The Contiguous bit", in terms of
- * what Linux does:
+ * updating translation table entries" and "The Contiguous bit". Here they are,
+ * in the words of Linux:
  *
  * in place:	A valid entry may change its permissions, access flag and dirty
  *		state. A change of output address, memory type, shareability,
@@ -36,20 +37,20 @@
  *		contiguous, or all entries are contiguous, valid and the same,
  *		including permissions.
  *
- * stale:	When a function returns, a TLB may hold only the current
- *		translation of a page outside of the caller's range, since the
- *		caller invalidates only its range.
+ * stale: When a function returns, a TLB may hold only current translations of
+ * the pages outside of the caller's range, since the caller invalidates only
+ * its range.
  *
  * changed:	When a function returns, a page outside of the range is mapped
  *		as before, or still not mapped. Only the contiguous bit may
  *		differ.
  *
- * The checker allows one thing that looks wrong: while the entries of a whole block
- * are written one by one, hardware sees a block that is contiguous in part.
- * set_ptes() of new entries does this, and so do functions that clear or
- * write-protect old entries.
+ * The checker allows one thing that looks wrong: while the kernel writes the
+ * entries of a whole block one by one, only a part of the block is contiguous
+ * for hardware. set_ptes() of new entries does this, and so do functions that
+ * clear or write-protect old entries.
  *
- *	|cccc    |	set: pages 4 to 7 can be used already
+ *	|cccc | set: pages 4 to 7 can be used already
  *	|    cccc|	clear: pages 0 to 3 can still be used, until the flush
  *	|RRRRcccc|	write-protect: any page may be writable, until the flush
  *
@@ -263,7 +264,8 @@ void contpte_bbm_write(struct contpte_bbm *bbm, int idx, pte_t pte)
  * @idx: the page's entry
  *
  * The invalidation is on all CPUs, and complete. Translations of other pages of
- * the same contiguous block may stay: hardware need not cache a block as one.
+ * the same contiguous block may stay: hardware does not have to cache a block
+ * as one entry.
  */
 void contpte_bbm_flush(struct contpte_bbm *bbm, int idx)
 {

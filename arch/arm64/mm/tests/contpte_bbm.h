@@ -39,8 +39,8 @@ enum contpte_bbm_rule {
  * @pte: the entries
  * @valid: of each block, the number of entries that are valid
  * @cont: of each block, the number of valid entries that are contiguous
- * @walked: of each block, the translation of its first page by a contiguous
- *	entry, if this was checked for all pages of the block; otherwise 0
+ * @walked: for each block, the translation of its first page by a contiguous
+ *   entry, if all pages of the block were checked; otherwise 0
  * @tlb: the translations of each page that some TLB may hold
  */
 struct contpte_bbm {

@@ -37,7 +37,7 @@
  *	.	the function returns; its range was the whole block
  *	:	the function returns; its range was the first entry
  *
- * The first step is the initial table, of which nothing is cached.
+ * The first step is the initial table; no TLB has cached it yet.
  */
 struct bbm_sequence {
 	const char *desc;
@@ -266,10 +266,11 @@ static void bbm_fold(struct contpte_order *o, const struct bbm_flush *flush)
 }
 
 /*
- * A block is folded with an invalidation that is not enough: other CPUs do not see
- * it, it has not ended, it leaves out pages, or it is for another level or another
- * mm. The checker must reject each of these. The case also checks the recorder,
- * which must pass on each single access with the right entry.
+ * The kernel folds a block, but its invalidation is not enough: it does not
+ * reach other CPUs, it has not ended, it leaves out pages, or it is for another
+ * level or another mm. The checker must reject each of these. The case also
+ * checks the recorder, which must pass on each single access with the right
+ * entry.
  */
 static void checker_knows_flush(struct kunit *test)
 {

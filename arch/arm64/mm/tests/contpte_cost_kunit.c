@@ -27,7 +27,7 @@
  * call reads the entry that it replaces, since this entry may be folded, and
  * writes it. The call reads no other entry, even at the last address of a
  * block, or with the last page of a block of pages [contpte 14, 15]. The pages
- * are off by 1 page, by half a block, and by a block less 1 page.
+ * are off by 1 page, by half a block, and by a block minus 1 page.
  */
 static void set_pte_at_out_of_step_reads_itself(struct kunit *test)
 {

@@ -3,9 +3,9 @@
  * Contiguous PTEs: folding and unfolding by single entries.
  *
  * When set_pte_at() sets the last entry of a block, arm64 checks whether it can
- * fold the block: all entries are valid, the PFNs are consecutive and aligned
- * like the addresses, the bits are the same apart from accessed and dirty, and
- * there is one folio. If a block is folded although one condition does not
+ * fold the block. All entries must be valid and map one folio. The PFNs must be
+ * consecutive and aligned like the addresses. All bits except accessed and
+ * dirty must be the same. If a block is folded although one condition does not
  * hold, a process gets access to pages that are not its own.
  *
  * Each case writes real entries with set_pte_at() and compares table and TLB
@@ -202,7 +202,7 @@ static void set_pte_at_leaked_bit(struct kunit *test)
 /*
  * A block at a low address maps a later part of a folio, so the folio would
  * begin below address 0 [contpte 29], and the kernel's subtraction wraps. The
- * kernel may fold such a block or not, but not in part.
+ * kernel may fold such a block or not, but never only a part of it.
  */
 static void set_pte_at_low_address(struct kunit *test)
 {

@@ -2,12 +2,12 @@
 /*
  * Contiguous PTEs: what hardware and other CPUs may do at any moment.
  *
- * While the kernel folds, unfolds, clears or write-protects entries under the
- * page-table lock, other CPUs use the pages, and hardware sets the access flag or
- * the dirty state of any entry that is valid. If a bit gets lost between a read
- * and a write, a page is reclaimed although it is in use, or data is never written
- * back. Tests in user space do not hit a window of one instruction. These cases
- * set the bit exactly in this window.
+ * The kernel folds, unfolds, clears or write-protects entries under the
+ * page-table lock. Meanwhile other CPUs use the pages, and hardware sets the
+ * access flag or the dirty state of any valid entry. If a bit gets lost between
+ * a read and a write, a page is reclaimed although it is in use, or data is
+ * never written back. Tests in user space do not hit a window of one
+ * instruction. These cases set the bit exactly in this window.
  *
  * The code under test is the tree's own, compiled a second time so that each
  * single access to an entry goes through a hook (contpte_recorded.c). Before one
@@ -71,7 +71,7 @@ static bool hw_sets_same(const struct pte_case *pc)
 	return pc->id == PTE_OP_SET_PTE_AT && pc->flags & PTE_STEP_SAME;
 }
 
-/* Has the entry the bit in the model? */
+/* Does the entry have the bit in the model? */
 static bool hw_has(const struct pte_model_entry *e, bool dirty)
 {
 	return dirty ? e->hw_dirty || e->sw_dirty : e->young;
@@ -183,9 +183,9 @@ static bool hw_each_use(struct contpte_order *o, const struct pte_case *pc,
  *
  * The range is the first, an inner or the last entry of a block, a whole block, a
  * part of a block, or two halves of two blocks, which are both unfolded. The
- * blocks are folded or not. Hardware sets the bit in the entry that is accessed
- * next, where the window is shortest, or in an entry at the edges or in the middle
- * of the blocks:
+ * blocks are folded or not. Hardware sets the bit in the entry that the
+ * function accesses next (the shortest window), or in an entry at the edges or
+ * in the middle of the blocks:
  *
  *	entries	|cccccccc|cccccccc|
  *	range	     <------->
@@ -326,8 +326,8 @@ static void hw_write(struct contpte_order *o, int idx)
 }
 
 /*
- * Whether entry @i was none at one of the accesses: it was cleared before the last
- * access, and not set again before the first access.
+ * Whether entry @i was none at one of the accesses: it was cleared before the
+ * last access, and was not set again before the first access.
  */
 static bool hw_was_none(const struct hw_writer *w, unsigned int i)
 {
@@ -403,10 +403,11 @@ static bool hw_read(struct contpte_order *o, enum hw_block from, int i,
  * Another CPU changes a block during a call of ptep_get_lockless(). It clears all
  * entries of the block and sets them again, as contpte_convert() does. The reader
  * gets the state before or after the change, or none if the entry was none
- * meanwhile [contpte 54-60, 62, 63]. It never gets a mix: bits of one block with
- * the page of another, or an entry of a block that is being converted. The change
- * begins before each access of the reader in turn, and is as fast as the reader,
- * faster, or much faster. Each kind of block becomes each other kind.
+ * meanwhile [contpte 54-60, 62, 63]. It never gets a mix (bits of one block
+ * with the page of another), and never an entry of a block that is being
+ * converted. The change begins before each access of the reader in turn, and is
+ * as fast as the reader, faster, or much faster. Each kind of block becomes
+ * each other kind.
  */
 static void ptep_get_lockless_sees_one_state(struct kunit *test)
 {

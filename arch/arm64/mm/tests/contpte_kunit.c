@@ -8,7 +8,7 @@
  * missing one leaves a contiguous entry over pages that are gone.
  *
  * Each case runs the real function on real entries for all ranges in a window
- * of four blocks, and compares the whole table, the value returned and the TLB
+ * of four blocks. It compares the whole table, the returned value and the TLB
  * invalidations with a model. Where blocks are large (16K and 64K pages), the
  * ranges start and end near the edges and the middle of a block.
  *
@@ -24,15 +24,15 @@
 
 /*
  * set_ptes() of new entries sets the contiguous bit exactly for the blocks that
- * the range covers, if addresses and PFNs are aligned to a block at the same
- * time, and never invalidates anything [contpte 67, 69-72]. From entry 2 on:
+ * the range covers, if addresses and PFNs have the same alignment to blocks. It
+ * never invalidates anything [contpte 67, 69-72]. From entry 2 on:
  *
  *	entries	|..2.....|........|........|...	 (a bar each CONT_PTES)
  *	range	    <--------------------->
  *	PTE_CONT	  |cccccccc|cccccccc|
  *
  * The case tries all starts in three blocks, all ends in four, and all offsets
- * of the PFN within a block: a comparison that is off by one shows.
+ * of the PFN within a block: a comparison that is off by one is noticed.
  */
 static void set_ptes_range(struct kunit *test)
 {
@@ -73,10 +73,10 @@ static void set_ptes_to_table_end(struct kunit *test)
 }
 
 /*
- * An entry that is present but not valid (PROT_NONE) must not become contiguous
- * or valid, even if it comes with a contiguous bit that leaked from a getter
- * [contpte 75, 76]. A valid entry must not keep a leaked bit if the range does
- * not cover its block [74].
+ * A PROT_NONE entry (present but not valid) must not become contiguous or
+ * valid, even if a contiguous bit leaked into it from a getter [contpte 75,
+ * 76]. A valid entry must not keep a leaked bit if the range does not cover its
+ * block [74].
  */
 static void set_ptes_leaked_bit(struct kunit *test)
 {
@@ -240,8 +240,8 @@ static const struct erratum_prot {
 
 /*
  * On a CPU with erratum 2645198, mprotect() invalidates executable entries of
- * user space when it has taken them out and not put them back yet: once, for
- * exactly the range. On any other CPU, and for all other entries, it
+ * user space after it has taken them out and before it puts them back: once,
+ * for exactly the range. On any other CPU, and for all other entries, it
  * invalidates nothing [contpte 218]. The range is one entry, or if the kernel
  * takes out ranges, a block or a part of a block. The kernel checks only the
  * CPU's ID, so --qemu_args '-cpu max,midr=0x411fd4d0' emulates such a CPU.
@@ -348,15 +348,16 @@ static void prot_commit(struct pte_ctx *f, unsigned int start,
 /*
  * mprotect() takes a run of entries out, and puts it back in parts if only some
  * pages may become writable. A block that comes back in parts is
- * no longer folded, and single entries that come back as a whole block are:
+ * no longer folded, and single entries that come back as a whole block are
+ * folded:
  *
  *	out:   |cccccccccccccccc|	|nnnnnnnn nnnnnnnn|
  *	back:  |nnnnnnnn|nnnnnnnn|	|cccccccccccccccc|
  *
  * A TLB that has both an old and a new translation of an address may raise a
- * TLB conflict abort. So an entry whose size changes needs an invalidation
- * while it is empty [contpte 233]. Runs that keep their size are tried too: they
- * need none.
+ * TLB conflict abort. So if the size of an entry changes, the entry needs an
+ * invalidation while it is empty [contpte 233]. Runs that keep their size are
+ * tried too: they need none.
  */
 static void modify_prot_size_breaks_first(struct kunit *test)
 {
@@ -443,8 +444,8 @@ static void flush_tlb_check(struct kunit *test, unsigned long start,
 
 /*
  * An invalidation covers whole steps, of a page, a block or a PMD. Other users
- * of the table (an IOMMU, a guest) are notified once, for last levels only or
- * for all, with a wait and without [contpte 210]:
+ * of the table (an IOMMU, a guest) are notified once. The case tries last
+ * levels only and all levels, with and without a wait [contpte 210]:
  *
  *	asked	    <--------->
  *	steps	|--------|--------|--------|

@@ -74,8 +74,8 @@ static void mixed_fill(struct pte_ctx *f, const struct mixed_flags *flags,
  * entry. A read-only first entry stays read-only even if a later entry is
  * writable [99]; if the later entry is dirty, the value is dirty in software
  * [98]. Dirty does not imply young. Batches start at both ends and in the
- * middle of a block; the odd entry is at each place inside the batch and next
- * to it.
+ * middle of a block. The odd entry is at each place inside the batch and right
+ * after it.
  */
 static void get_and_clear_full_ptes_mixed(struct kunit *test)
 {

@@ -11,9 +11,9 @@
  * contpte_next() - the next index or number of entries worth a try
  * @i: the last one
  *
- * In a small block these are all. With larger blocks and tables, and with
- * KASAN, which makes everything many times slower, they are the places where
- * something can change: near the ends of a block, and its middle.
+ * In a small block these are all. With larger blocks and tables, and with KASAN
+ * (which is many times slower), they are only the places where something can
+ * change: near the ends of a block, and in its middle.
  */
 unsigned int contpte_next(unsigned int i)
 {
@@ -276,7 +276,7 @@ bool contpte_check(struct pte_ctx *f, const char *fmt, ...)
 
 /**
  * contpte_fixture_alloc() - make a context
- * @test: the test that is to own it
+ * @test: the test that owns it
  */
 struct pte_ctx *contpte_fixture_alloc(struct kunit *test)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The recorded back end: arm64's page-table code, compiled a second time
- * (contpte_recorded.c). It compares more than the others. Each call has to obey
- * break-before-make at each step, and to make exactly the invalidations of the
+ * (contpte_recorded.c). It compares more than the others. Each call must obey
+ * break-before-make at each step. It must make exactly the invalidations of the
  * model, of the right kind, and no more accesses than it needs.
  */
 #ifndef _ARM64_MM_TESTS_CONTPTE_ORDER_H

@@ -50,18 +50,18 @@ static bool order_check(struct contpte_order *o, const struct pte_case *pc,
 
 /*
  * Every function follows break-before-make at every step [contpte 36]. It
- * invalidates each block that it unfolds or folds once, as a whole, on all CPUs,
- * and waits for the end. It invalidates nothing else [37, 38, 52, 85, 87, 89-95,
- * 100-104, 108, 110-112, 121, 129, 136, 141-145]. With BBM level 3 it
- * invalidates nothing at all [237]. Each entry is written at most once. If the
- * block is converted, each entry may be written two more times. Reading entries
- * one by one takes a constant number of reads for each [53, 252]. Afterwards
- * the table is as in a model, and the function returns the first entry: a
- * function that does nothing would break no rule.
+ * invalidates each block that it unfolds or folds once: all pages of the block,
+ * on all CPUs. It waits for the end. It invalidates nothing else [37, 38, 52,
+ * 85, 87, 89-95, 100-104, 108, 110-112, 121, 129, 136, 141-145]. With BBM level
+ * 3 it invalidates nothing at all [237]. Each entry is written at most once. If
+ * the block is converted, each entry may be written two more times. Reading
+ * entries one by one takes a constant number of reads for each [53, 252].
+ * Afterwards the table is as in a model, and the function returns the first
+ * entry: a function that does nothing would break no rule.
  *
- * The ranges start and end at the edges and in the middle of four blocks, of
- * which none, the even blocks, the odd blocks, or all are folded. Blocks that
- * are not folded must not be touched, and the two ends must not be mixed up.
+ * The ranges start and end at the edges and in the middle of four blocks. None,
+ * the even blocks, the odd blocks, or all blocks are folded. Blocks that are
+ * not folded must not be touched, and the two ends must not be mixed up.
  */
 static void op_order(struct kunit *test)
 {
@@ -200,12 +200,12 @@ static void single_entry_unfolds(struct kunit *test)
 
 /*
  * A function makes entries old and invalidates them. If an entry was young, one
- * invalidation, without a wait for its end, covers the range, expanded to the
- * folded blocks at its ends. If no entry was young, there is none [contpte 124,
+ * invalidation covers the range and the folded blocks at its ends. The function
+ * does not wait for its end. If no entry was young, there is none [contpte 124,
  * 125, 231, 232]. Checking whether entries are young never invalidates [121,
  * 122]. The young entry is at either end of the range, next to it, or at either
- * end of the expanded range. Afterwards it is old inside the expanded range, and
- * young outside of it.
+ * end of the expanded range. Afterwards it is old inside the expanded range,
+ * and young outside of it.
  */
 static void young_range(struct kunit *test)
 {
@@ -377,9 +377,9 @@ static void pmdp_set_access_flags_flushes(struct kunit *test)
 /*
  * A walk of a folded table that advances by pte_batch_hint() after each
  * ptep_get() reads a block once, not once for each of its entries [contpte 53,
- * 252]. One walk begins at the first entry. Another begins in the middle of a
- * block, where the hint is the number of entries up to the end of the block
- * [147].
+ * 252]. One walk begins at the first entry. Another walk begins in the middle
+ * of a block, where the hint is the number of entries up to the end of the
+ * block [147].
  */
 static void ptep_get_of_batches(struct kunit *test)
 {

@@ -38,7 +38,7 @@ static inline unsigned int race_next_cpu(int cpu)
  * race_thread() - start a thread on another CPU
  * @test: the test
  * @cpu: the CPU
- * @fn: what the thread is to run, until kthread_should_stop()
+ * @fn: what the thread runs, until kthread_should_stop()
  * @data: its argument
  */
 static inline struct task_struct *race_thread(struct kunit *test,

@@ -2,11 +2,11 @@
 /*
  * Contiguous PTEs: the hardware on another CPU.
  *
- * An MMU sets the accessed and the dirty bit of a valid entry whenever it
- * likes, without a lock, and in any entry of a contiguous block. A function
- * that changes an entry at the same time must not lose such a bit: a lost dirty
- * bit is lost data. Hence each function changes an entry by
- * compare-and-exchange, or takes the entry out and uses the value that it gets.
+ * An MMU may set the accessed and the dirty bit of a valid entry at any time,
+ * without a lock, and in any entry of a contiguous block. A function that
+ * changes an entry at the same time must not lose such a bit: a lost dirty bit
+ * is lost data. Hence each function changes an entry by compare-and-exchange,
+ * or takes the entry out and uses the value that it gets.
  *
  * A thread on another CPU changes the entries of a block as an MMU does, and
  * notes its changes. During this the case calls one function over and over.

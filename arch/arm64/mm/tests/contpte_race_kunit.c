@@ -92,8 +92,8 @@ static bool race_read_back(struct race_read *read, unsigned long timeout)
 
 /*
  * Let the reader return: an empty entry ends its loop. A reader that does not
- * read its own entry again returns only when it finds the block that it
- * expects, whose first page is @page.
+ * read its own entry again returns only when it finds the expected block, which
+ * begins with @page.
  */
 static void race_read_end(struct pte_ctx *f, struct race_read *read,
 			  bool back, unsigned int page)
@@ -153,7 +153,7 @@ static pte_t race_flawed(struct pte_ctx *f, unsigned int i,
  * reader does not wait if only accessed and dirty bits differ [60]. The wrong
  * entry is the first, the last, or one in the middle; the reader's own entry is
  * before it or after it. No other entry is young or dirty: a reader that has
- * found both bits need not read the rest.
+ * found both bits does not have to read the rest.
  */
 static void ptep_get_lockless_waits_for_block(struct kunit *test)
 {
@@ -225,7 +225,7 @@ KUNIT_ARRAY_PARAM_DESC(race_change, race_changes, desc);
 /*
  * A waiting reader also reads its own entry again. Once its own entry is no
  * longer part of a block, the reader returns with the new value, although the
- * block is as inconsistent as before [contpte 55, 62].
+ * block is still inconsistent [contpte 55, 62].
  */
 static void ptep_get_lockless_reads_entry_again(struct kunit *test)
 {
@@ -493,12 +493,12 @@ static bool race_fold_all_read(struct race_fold *race)
 
 /*
  * Readers on other CPUs read a block without a lock. Meanwhile a writer sets it
- * entry by entry, unfolds and folds it, write-protects it as a whole and in
- * part, and clears and sets it at once. Each reader gets a value that its entry
- * had at some time [contpte 63]: exactly one in a stable state, one of a few on
- * the way. No reader hangs. Now and then the writer waits for the readers, at
- * each state in turn. Otherwise a large block would never be read as a whole. A
- * quarter of a second is at least some hundred rounds.
+ * entry by entry, unfolds and folds it, write-protects all of it and a part of
+ * it, and clears and sets it at once. Each reader gets a value that its entry
+ * had at some time [contpte 63]: exactly one value in a stable state, one of a
+ * few values during a change. No reader hangs. Now and then the writer waits
+ * for the readers, at each state in turn. Otherwise no reader would ever read
+ * all of a large block. A quarter of a second is at least some hundred rounds.
  */
 static void ptep_get_lockless_races_fold(struct kunit *test)
 {

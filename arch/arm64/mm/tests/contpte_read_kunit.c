@@ -67,8 +67,8 @@ static void read_fill(struct pte_ctx *f, const struct read_kind *kind,
  * entry of the block reads as young and dirty if some entry is, with its own
  * page [contpte 44-50, 54]. The table does not change, and the neighbouring
  * blocks, which have both bits, are ignored [52]. The case needs all pairs:
- * newer kernels stop the search once they have found both bits, and have a loop
- * of its own for each order of finding them.
+ * newer kernels stop the search once they have found both bits, and have a
+ * separate loop for each order of finding them.
  */
 static void ptep_get_folded(struct kunit *test)
 {

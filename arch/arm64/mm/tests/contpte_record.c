@@ -15,8 +15,8 @@ static struct pgtable_kunit_record *recording;
 
 /**
  * pgtable_kunit_record_alloc() - make a recorder
- * @test: the test that is to own it
- * @table: the table whose entries it records
+ * @test: the test that owns it
+ * @table: the table with the recorded entries
  */
 struct pgtable_kunit_record *
 pgtable_kunit_record_alloc(struct kunit *test,

@@ -41,7 +41,7 @@ enum pgtable_kunit_step_kind {
  * @idx: the entry, counted from the first of the table; may lie in a guard
  * @old: the entry before the step
  * @new: the entry after it
- * @mm: the mm whose translations are invalidated
+ * @mm: the mm of the invalidated translations
  * @start: first address of an invalidation
  * @end: the address after the last
  * @stride: the distance of the addresses that are invalidated

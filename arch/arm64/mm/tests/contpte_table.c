@@ -2,7 +2,7 @@
 /*
  * Contiguous PTEs: how entries of the model are written and compared.
  *
- * This file turns entries of the model into bits by masks of its own, not by
+ * This file turns entries of the model into bits by its own masks, not by
  * functions of the kernel. The table, the value returned and the TLB
  * invalidations are compared bit by bit.
  */
@@ -116,7 +116,7 @@ static const struct pte_format contpte_format = {
 /**
  * contpte_ctx_init() - prepare a table for contiguous PTEs
  * @c: the context; zeroed
- * @test: the test that is to own it
+ * @test: the test that owns it
  */
 void contpte_ctx_init(struct pte_ctx *c, struct kunit *test)
 {

@@ -2,7 +2,7 @@
 /*
  * Contiguous PTEs in a real address space.
  *
- * The other suites call the functions on tables of their own. Here the kernel
+ * The other suites call the functions on their own tables. Here the kernel
  * calls them. Each case populates anonymous memory with folios of exactly one
  * block, and system calls then unmap, split or protect parts of blocks. A block
  * may span two VMAs, since splitting a VMA does not change entries. Each case
@@ -225,12 +225,12 @@ static void madvise_dontneed_part(struct kunit *test)
 
 /*
  * Making a part read-only, and writable again, changes only this part [contpte
- * 222, 223]. A block that is changed in part is unfolded. A block that is
- * changed as a whole is folded afterwards. This also holds if the kernel
- * changes it page by page, since the last page folds the block again. After the
- * permission is restored, each page of the window is writable without a fault,
- * and takes a write. If a part of a block had lost the permission, the block
- * may be folded again, as a whole.
+ * 222, 223]. A block that is changed in part is unfolded. If the whole block
+ * changes, it is folded afterwards. This also holds if the kernel changes it
+ * page by page, since the last page folds the block again. After the permission
+ * is restored, each page of the window is writable without a fault, and takes a
+ * write. If a part of a block had lost the permission, the whole block may be
+ * folded again.
  */
 static void mprotect_part(struct kunit *test)
 {
@@ -278,7 +278,7 @@ static void mprotect_part(struct kunit *test)
 
 /*
  * A block that becomes read-only in two halves, the second half first, is not
- * folded. When it becomes writable as a whole, it is folded, and each page has
+ * folded. When all of it becomes writable, it is folded, and each page has
  * its content and takes a write [contpte 223]. Here the translations of single
  * pages must be gone from the TLB before the block is written. `make tlb` with
  * this suite looks at that.
@@ -400,9 +400,9 @@ static void vma_answers_on(struct kunit *test)
 /*
  * mincore() writes one byte for each page of its range, and none for the rest
  * of a block in which the range begins or ends [contpte 236]. It collects the
- * bytes in a page of its own, and copies only as many bytes as requested. A
- * byte too many is visible only in the buffer that this case gives to the walk,
- * with room for one block before the range and one after it.
+ * bytes in its own page, and copies only as many bytes as requested. Only the
+ * buffer of this case can show a byte too many: it has room for one block
+ * before the range and one block after it.
  */
 static void mincore_part(struct kunit *test)
 {
@@ -441,11 +441,11 @@ static void mincore_part(struct kunit *test)
 }
 
 /*
- * mremap() moves a folded block as a whole: the block is unfolded nowhere, and
- * the new one needs no folding. So the move needs one invalidation, whatever the
- * number of blocks. A kernel that moves one entry at a time invalidates each
- * block two more times: when its first entry leaves, and when its last entry
- * arrives.
+ * mremap() moves a whole folded block: the block is not unfolded at either
+ * place, and the new one needs no folding. So the move needs one invalidation,
+ * whatever the number of blocks. A kernel that moves one entry at a time
+ * invalidates each block two more times: when its first entry leaves, and when
+ * its last entry arrives.
  */
 static void mremap_invalidates_once(struct kunit *test)
 {

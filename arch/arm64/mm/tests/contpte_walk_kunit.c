@@ -49,10 +49,10 @@ static PGTABLE_KUNIT_GEN_PARAMS(walk)
 
 /*
  * The functions are called in any order that their contracts allow. The table
- * is always as if each call had changed single entries and there were no
- * blocks, apart from the bits that a block shares. The TLB is invalidated where
- * a block was converted and where a function has to do it, and nowhere else.
- * This combines all rows of [contpte] on folding, unfolding, getting, setting,
+ * always looks as if each call had changed single entries without blocks,
+ * except for the bits that a block shares. The TLB is invalidated where a block
+ * was converted and where a function has to do it, and nowhere else. This
+ * combines all rows of [contpte] on folding, unfolding, getting, setting,
  * clearing, write-protecting, ageing and access flags. 200,000 steps contain
  * thousands of folds and unfolds. They noticed each mutant of contpte.c that
  * was tried.
@@ -124,9 +124,9 @@ static bool walk_fails(void *data, const struct pte_step *step,
  * the shortest sequence. They are at either end, side by side, or far apart. In
  * some sequences, other steps can be left out only in pairs, or one after the
  * other. The case first uses a predicate instead of a walk. Then it uses real
- * walks, which go wrong at the second of two given steps if the first step
- * precedes it: the shortest sequence must be these two steps. Both steps must
- * be legal on an empty table, as a read and a set of one entry are.
+ * walks that go wrong at the second of two given steps, but only after the
+ * first of these steps. The shortest sequence must be these two steps. Both
+ * steps must be legal on an empty table, as a read and a set of one entry are.
  */
 static void walk_shortens_sequence(struct kunit *test)
 {

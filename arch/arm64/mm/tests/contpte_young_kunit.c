@@ -3,14 +3,14 @@
  * Contiguous PTEs: ageing and cleaning.
  *
  * The functions that clear the accessed or the dirty bit work on whole folded
- * blocks, and do not unfold them: the core tracks age and dirtiness per folio,
+ * blocks, and do not unfold them. The core tracks accessed and dirty per folio,
  * and a block lies within one folio. If some entries of a block kept the bit,
  * the block would never get old, since readers gather the bits of all entries.
  *
- * Each case runs the real function on real entries for all ranges in a window
- * of four blocks, folded in all ways, and compares the whole table, the value
- * returned and the TLB invalidations with a model. Not covered: the secondary
- * MMUs of the *_notify forms, and PMDs.
+ * Each case runs the real function on real entries: for all ranges in a window
+ * of four blocks, which are folded in all ways. It compares the whole table,
+ * the returned value and the TLB invalidations with a model. Not covered: the
+ * secondary MMUs of the *_notify forms, and PMDs.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte*'
@@ -146,7 +146,7 @@ static void young_op_beside_nonpresent(struct kunit *test)
 		if (folds)
 			pgtable_kunit_known_issue(test, 22,
 						  "PROT_NONE entries are contiguous%s",
-						  wide ? ", and those beside them change" : "");
+						  wide ? ", and entries next to them change" : "");
 		else
 			pgtable_kunit_stale_issue(test, 22);
 		contpte_check(f, "%s of [%u, %u), %u are not present", pc.desc,

@@ -24,7 +24,7 @@ const struct huge_size huge_sizes[HUGE_SIZES] = {
 
 /**
  * huge_vma_alloc() - make a VMA of hugetlb
- * @test: the test that is to own it
+ * @test: the test that owns it
  * @mm: its address space, which does not know it
  * @size: the size of its pages
  *
@@ -185,7 +185,7 @@ static void after_step(struct pgtable_kunit_record *rec,
 
 /**
  * huge_ctx_alloc() - make a fixture for the size in the test's parameter
- * @test: the test that is to own it
+ * @test: the test that owns it
  */
 struct huge_ctx *huge_ctx_alloc(struct kunit *test)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the suites for arm64's hugetlbpage.c have in common: a page-table tree
- * with a synthetic table at the level under test, and a second copy of the
- * file, which the recorder sees (hugetlb_recorded.c).
+ * Common parts of the suites for arm64's hugetlbpage.c: a page-table tree with
+ * a synthetic table at the level under test, and a second copy of the file,
+ * which the recorder sees (hugetlb_recorded.c).
  *
  * A huge page is one entry, or a contiguous block of entries. The table is full
  * of huge pages of one size around the page under test:
@@ -110,7 +110,7 @@ enum huge_kind {
 	HUGE_KINDS,
 };
 
-/* A place in a block that means none of its entries. */
+/* The value for "no entry of the block" as a place in a block. */
 #define HUGE_NOWHERE		CONT_PTES
 
 /**

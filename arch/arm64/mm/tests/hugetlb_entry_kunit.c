@@ -139,7 +139,7 @@ static void set_huge_pte_at_each_kind(struct kunit *test)
 		to = i / 4 / HUGE_KINDS;
 		old = new_page(from, HUGE_PAGE);
 		new = new_page(to, page);
-		/* Memory of the kernel has a case of its own. */
+		/* A separate case tests memory of the kernel. */
 		if (to == HUGE_NONE || from == HUGE_KERNEL ||
 		    to == HUGE_KERNEL || !may_set(h, &old, &new))
 			continue;
@@ -177,8 +177,8 @@ static void huge_modify_prot_commit_sets(struct kunit *test)
 }
 
 /*
- * The kernel's own mappings are in no address space of a process, so an
- * invalidation by the ID of a process may miss them. If set_huge_pte_at()
+ * The kernel's own mappings do not belong to the address space of a process, so
+ * an invalidation by the ID of a process may miss them. If set_huge_pte_at()
  * replaces a block of init_mm, it invalidates the kernel's addresses.
  */
 static void set_huge_pte_at_kernel(struct kunit *test)

@@ -7,9 +7,9 @@
  * invalidations (contpte_recorded.h). The functions get other names, so that the kernel's
  * own functions stay as they are.
  *
- * Four things that the file asks of the kernel come from the test: whether the
- * CPU has erratum 2645198, whether a table can be shared, how large the folio
- * of an entry is, and where to register a size.
+ * The file asks the kernel four questions. Here the test answers them: whether
+ * the CPU has erratum 2645198, whether a table can be shared, how large the
+ * folio of an entry is, and where to register a size.
  */
 
 #include <linux/export.h>

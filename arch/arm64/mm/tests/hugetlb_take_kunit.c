@@ -4,8 +4,8 @@
  *
  * Hardware sets accessed and dirty in one entry of a contiguous block. So a
  * function that reads or takes a page has to look at all entries of it. A page
- * that is not present has as many entries, and its first entry alone says what
- * it is: bits of the others mean something else.
+ * that is not present has as many entries, and only its first entry says what
+ * it is: the bits of the other entries mean something else.
  *
  * The fixture is the same as in hugetlb_entry. In one case hardware accesses the
  * page during the call, before each step of the function.
@@ -165,8 +165,9 @@ static void huge_take_gathers(struct kunit *test)
  * huge_ptep_get_and_clear() and huge_ptep_modify_prot_start() clear all entries
  * of a page that is not present, and return the first as it was. Before commit
  * 49c87f767774 the size came from the folio of the entry, so the other entries
- * stayed. One kind of entry has all bits of its offset set, which include those
- * that mean dirty and contiguous in a present entry; here it follows another.
+ * stayed. In one kind of entry all bits of the offset are set. In a present
+ * entry some of these bits mean dirty and contiguous. Here this entry follows
+ * another.
  */
 static void huge_take_nonpresent(struct kunit *test)
 {

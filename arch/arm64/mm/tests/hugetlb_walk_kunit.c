@@ -3,8 +3,8 @@
  * Sizes and page tables of arm64's hugetlbpage.c, and what it invalidates.
  *
  * A huge page is as large as an entry or a contiguous block of some level. The
- * functions find the entry of a page at its level, build the tables above it and
- * no table below it, and give entries the bits of their size.
+ * functions find the entry of a page at its level. They build the tables above
+ * it and no table below it. They give entries the bits of their size.
  *
  * The cases call a second copy of the file (see hugetlb_entry.h). Not covered:
  * the sharing of tables between processes, which other files do.
@@ -117,8 +117,9 @@ static void arch_make_huge_pte_of_size(struct kunit *test)
 /*
  * Where a walk finds no table, it skips the range of this table. So
  * hugetlb_mask_last_page() gives the address of the last page in a table: the
- * bits that a table of these entries translates, without those in the page.
- * Known issue 12: with five levels, 1G pages skip the range of the table above.
+ * address bits that a table of these entries translates, without the bits of
+ * the offset in the page. Known issue 12: with five levels, 1G pages skip the
+ * range of the table above.
  */
 static void hugetlb_mask_last_page_of_table(struct kunit *test)
 {
@@ -148,8 +149,8 @@ static void hugetlb_mask_last_page_of_table(struct kunit *test)
  * flush_hugetlb_tlb_range() makes one invalidation of the range, on all CPUs. Its
  * steps hit each entry. The hint names the level of the entries, or there is no
  * hint. The range is one page, or several pages. Before commit eed6bfa8b282
- * the hint for contiguous entries was level 0, and a CPU that has such a level
- * need not invalidate anything else (known issue 34).
+ * the hint for contiguous entries was level 0, and a CPU with this level does
+ * not have to invalidate anything else (known issue 34).
  */
 static void flush_hugetlb_tlb_range_level(struct kunit *test)
 {
@@ -366,10 +367,11 @@ static bool offset_build(struct mm_struct *mm, unsigned long addr,
 }
 
 /*
- * huge_pte_offset() returns the first entry of a page, whatever address of the
- * page it gets, and whatever is in the entry: nothing, a page, or something that
- * is not present. It returns NULL if the table of the entry is missing. The trees
- * begin with nothing and grow by a level, and a page is at each level.
+ * huge_pte_offset() returns the first entry of a page for each address in the
+ * page. The content of the entry makes no difference: nothing, a page, or
+ * something that is not present. It returns NULL if the table of the entry is
+ * missing. The trees begin with nothing and grow by a level, and a page is at
+ * each level.
  */
 static void huge_pte_offset_tree(struct kunit *test)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the suites of the linear map share: kernel page tables in a private mm,
+ * Common parts of the linear map suites: kernel page tables in a private mm,
  * the tables that the kernel runs on, and models of both.
  */
 #ifndef _ARM64_MM_TESTS_LINEAR_MAP_H
@@ -102,7 +102,7 @@ bool lmap_by_pages(void);
 /**
  * struct lmap_area - a part of the linear map that only one test uses
  * @test: the test
- * @phys: physical address of its memory, which need not exist
+ * @phys: physical address of its memory, which does not have to exist
  * @virt: its address
  * @size: its size
  * @cut: no entry extends over one of these addresses

@@ -3,11 +3,11 @@
  * The builder of the kernel's own page tables, where entries exist already.
  *
  * The kernel maps parts of the linear map again to change their permissions. It
- * also adds memory later, next to memory whose tables exist. Each case makes
- * two or more calls of create_pgd_mapping() into a private mm, or one call with
- * odd arguments. It compares the entries and the changes of the fixmap with the
- * model, as suite linear_map does for single calls. Not covered: calls that are
- * a BUG.
+ * also adds memory later, next to memory that already has tables. Each case
+ * makes two or more calls of create_pgd_mapping() into a private mm, or one
+ * call with odd arguments. It compares the entries and the changes of the
+ * fixmap with the model, as suite linear_map does for single calls. Not
+ * covered: calls that are a BUG.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	linear_map_again
@@ -111,8 +111,8 @@ static void __init create_pgd_mapping_block_over_table(struct kunit *test)
 
 /*
  * The same for a contiguous block of PMDs: one of them is a table already, and
- * not the first one. The others become blocks without the contiguous bit
- * [linear map 23], since the CPU may use all of a contiguous block as one entry.
+ * not the first one. The other blocks lose the contiguous bit [linear map 23],
+ * since the CPU may use all of a contiguous block as one entry.
  */
 static void __init create_pgd_mapping_blocks_beside_table(struct kunit *test)
 {

@@ -77,7 +77,7 @@ static int __init booted_absent(char *arg)
 
 early_param("linear_map_booted.absent", booted_absent);
 
-/* Parts of the kernel itself have rules of their own. */
+/* Other rules apply to parts of the kernel itself. */
 static bool booted_in(phys_addr_t phys, const char *start, const char *end)
 {
 	return phys >= __pa_symbol(start) && phys < __pa_symbol(end);
@@ -181,9 +181,9 @@ static bool booted_is_memory(phys_addr_t phys, unsigned long size)
 }
 
 /*
- * Nothing but memory is mapped [linear map 29, 31]: each byte of each entry of
- * the linear map, up to the last address of the map, is memory. So a page is
- * not mapped if firmware uses a part of the page.
+ * Only memory is mapped [linear map 29, 31]: each byte of each entry of the
+ * linear map, up to the last address of the map, is memory. So a page is not
+ * mapped if firmware uses a part of the page.
  */
 static void nothing_else_mapped(struct kunit *test)
 {
@@ -209,11 +209,11 @@ static void nothing_else_mapped(struct kunit *test)
 }
 
 /*
- * A hole in memory is not mapped: no page that has a byte of the hole is
- * mapped, and the pages next to these pages are mapped [linear map 31]. The
- * command line makes these holes. Some holes begin and end within a page, some
- * leave less than a page between them, and some are larger than a block.
- * memory_mapped_to_itself checks all other memory.
+ * A hole in memory is not mapped. A page with a byte of the hole is not mapped,
+ * but the pages next to it are [linear map 31]. The command line makes these
+ * holes. Some holes begin and end within a page, some leave less than a page
+ * between them, and some are larger than a block. memory_mapped_to_itself
+ * checks all other memory.
  */
 static void holes_not_mapped(struct kunit *test)
 {
@@ -287,11 +287,12 @@ static bool booted_single_page(const struct lmap_leaf *leaf, phys_addr_t phys)
 }
 
 /*
- * If an entry is contiguous, all entries of its block are [linear map 29, 31]:
- * they map consecutive memory, aligned to the block, with the same attributes.
- * If single pages must be able to change their permissions, on a CPU that
- * cannot split blocks, no entry is contiguous, and only entries of the kernel's
- * text are larger than a page [29, 32]. Otherwise there must be larger entries.
+ * If an entry is contiguous, all entries of its block are contiguous [linear
+ * map 29, 31]: they map consecutive memory, aligned to the block, with the same
+ * attributes. If single pages must be able to change their permissions, and the
+ * CPU cannot split blocks, no entry is contiguous, and only entries of the
+ * kernel's text are larger than a page [29, 32]. Otherwise there must be larger
+ * entries.
  */
 static void contiguous_blocks_complete(struct kunit *test)
 {

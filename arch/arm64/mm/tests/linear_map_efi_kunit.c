@@ -2,9 +2,9 @@
 /*
  * The page tables of EFI's runtime services.
  *
- * Firmware needs some memory at run time. The kernel maps this memory in an mm of
- * its own, efi_mm, with create_pgd_mapping(), before the first suite runs. The
- * suite needs a machine with firmware (package qemu-efi-aarch64 in Debian):
+ * Firmware needs some memory at run time. The kernel maps this memory in a
+ * separate mm, efi_mm, with create_pgd_mapping(), before the first suite runs.
+ * The suite needs a machine with firmware (package qemu-efi-aarch64 in Debian):
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 linear_map_efi \
  *	--kconfig_add=CONFIG_EFI=y \
@@ -115,8 +115,8 @@ static void nothing_else_mapped_for_firmware(struct kunit *test)
 }
 
 /*
- * The runtime service that reads the time works [linear map 37]: the code of
- * firmware runs, finds its data and its device, and returns a plausible date.
+ * The runtime service for the time works [linear map 37]: the code of firmware
+ * runs, finds its data and its device, and returns a plausible date.
  */
 static void runtime_service_called(struct kunit *test)
 {

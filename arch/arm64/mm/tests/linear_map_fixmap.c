@@ -41,7 +41,7 @@ static void fixmap_stop(void *data)
 
 /**
  * lmap_fixmap_record() - record the fixmap slots of page tables
- * @test: the test that is to own the recorder
+ * @test: the test that owns the recorder
  *
  * To start over, set the count of the record to 0.
  */

@@ -9,18 +9,18 @@
  * memory. Newer kernels change the slot once for each table. Each case maps a
  * range into a private mm, and compares
  *
- * - every entry of every table with a reference model, which says for an
- *    entry alone what it should be: nothing, a table, or a page or block,
- *    contiguous or not, and what attributes; so that nothing outside of the
- *    range is mapped either;
- * - the changes of the fixmap, which a kprobe records, with the tables: each
- *    is mapped once and unmapped once, inside the time that the table above
- *    is, and no slot is used twice at a time.
+ * - every entry of every table with a reference model. For each entry the model
+ *   says what it should be: nothing, a table, or a page or block, contiguous or
+ *   not, and with which attributes. So the test also finds mappings outside of
+ *   the range;
+ * - the changes of the fixmap (a kprobe records them) with the tables: each
+ *   table is mapped once and unmapped once, while the table above it is mapped,
+ *   and no slot is used twice at a time.
  *
  * The tables are empty before each call; suite linear_map_again has calls that
- * find entries. No test accesses the mapped memory, so it need not exist. Not
- * covered: the linear map itself (linear_map_booted), its splitting
- * (linear_map_split), failing allocations (linear_map_plug).
+ * find entries. No test accesses the mapped memory, so the memory does not have
+ * to exist. Not covered: the linear map itself (linear_map_booted), its
+ * splitting (linear_map_split), failing allocations (linear_map_plug).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	linear_map

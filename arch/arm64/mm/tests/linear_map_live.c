@@ -23,8 +23,8 @@ static struct lmap_leaf lmap_found(u64 val, unsigned long addr,
  * @mm: the page tables
  * @addr: the address
  *
- * Return: the entry of the last level that exists for this address, which need
- * not be valid.
+ * Return: the entry of the last level that exists for this address; it may be
+ * invalid.
  */
 struct lmap_leaf lmap_leaf(struct mm_struct *mm, unsigned long addr)
 {

@@ -190,7 +190,7 @@ static unsigned int expect_read_only(struct kunit *test, char *area,
 /*
  * One call makes several pages inaccessible in the linear map, and one call
  * makes them accessible again: all pages, the first page, two pages in the
- * middle, or the last page. The pages beside them stay accessible. The caller
+ * middle, or the last page. The pages next to them stay accessible. The caller
  * does not invalidate the TLB after it took pages away.
  */
 static void set_direct_map_valid_range(struct kunit *test)
@@ -256,12 +256,12 @@ static void set_memory_ro_and_alias(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, beside, "pages beside a range");
 	if (closed == beside && opened == beside) {
 		pgtable_kunit_known_issue(test, 21,
-					  "in the linear map %u pages beside a range change with it",
+					  "in the linear map %u pages next to a range change with it",
 					  beside);
 		return;
 	}
-	KUNIT_EXPECT_EQ_MSG(test, closed, 0, "pages beside a range became read-only");
-	KUNIT_EXPECT_EQ_MSG(test, opened, 0, "pages beside a range became writable");
+	KUNIT_EXPECT_EQ_MSG(test, closed, 0, "pages next to a range became read-only");
+	KUNIT_EXPECT_EQ_MSG(test, opened, 0, "pages next to a range became writable");
 	if (rodata_full && pgtable_kunit_has_issue(21))
 		pgtable_kunit_stale_issue(test, 21);
 }
@@ -295,11 +295,11 @@ static void set_memory_x_not_alias(struct kunit *test)
 
 /*
  * vfree() leaves its addresses in TLBs. The kernel invalidates them before it
- * gives them to other memory: a write through an address that is used again
- * reaches the new page. vm_unmap_aliases() makes the kernel give them out
- * again. The pages of the first area are held meanwhile, so that the second area
- * has others. 64 rounds; `make tlb` reports an address that comes again while
- * a TLB may hold it.
+ * gives them to other memory: a write through a reused address reaches the new
+ * page. vm_unmap_aliases() makes the kernel give them out again. The pages of
+ * the first area are held meanwhile, so that the second area has others. 64
+ * rounds; `make tlb` reports an address that comes again while a TLB may hold
+ * it.
  */
 #define AREAS 64
 

@@ -5,9 +5,9 @@
  * The code that built the linear map also extends it. The tables now come from the
  * page allocator, which may have no page left. Each case plugs in memory at
  * addresses after the machine's last memory, without giving it to the page
- * allocator, and compares all entries with a model. The memory need not exist, as
- * nothing touches it. If the kernel uses less memory than the machine has, one
- * case plugs in real memory:
+ * allocator, and compares all entries with a model. The memory does not have to
+ * exist, since nothing touches it. If the kernel uses less memory than the
+ * machine has, one case plugs in real memory:
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 linear_map_plug \
  *	--kconfig_add=CONFIG_MEMORY_HOTPLUG=y \
@@ -50,11 +50,12 @@ static void plug_desc(const unsigned int *sections, char *desc)
 KUNIT_ARRAY_PARAM(plug, plug_sections, plug_desc);
 
 /*
- * Memory that is plugged in is mapped like memory at boot [linear map 33]: each
- * page at its own address, by the largest entries and contiguous blocks that fit,
- * or by pages if the kernel mapped memory by pages at boot. The fixmap maps each
- * table of PTEs once, not once for each block. After the memory is unplugged, it
- * has no entry and no table. The last size has entries of every level.
+ * Plugged-in memory is mapped like memory at boot [linear map 33]. Each page is
+ * at its own address. The largest entries and contiguous blocks that fit map
+ * it, or pages if the kernel mapped memory by pages at boot. The fixmap maps
+ * each table of PTEs once, not once for each block. After the memory is
+ * unplugged, it has no entry and no table. The last size has entries of every
+ * level.
  */
 static void arch_add_memory_mapped(struct kunit *test)
 {
@@ -171,11 +172,11 @@ static unsigned int plug_offline(struct kunit *test, unsigned long size)
 #endif
 
 /*
- * Memory may go offline only if the kernel need not split an entry to unmap it:
- * an entry of the linear map or an entry of the struct pages. A split of a live
- * entry could let two translations of one address exist. The case asks for
- * ranges from and to each size of entries, in one section and in memory that has
- * entries of all sizes. All of the memory may always go.
+ * Memory may go offline only if the kernel can unmap it without a split of an
+ * entry: an entry of the linear map or an entry of the struct pages. A split of
+ * a live entry could let two translations of one address exist. The case asks
+ * for ranges from and to each size of entries, in one section and in memory
+ * that has entries of all sizes. All of the memory may always go.
  */
 static void memory_offline_within_entry(struct kunit *test)
 {

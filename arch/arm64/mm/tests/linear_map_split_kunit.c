@@ -6,8 +6,8 @@
  * On a CPU with break-before-make level 3, newer kernels map memory by blocks,
  * and split each block that the range covers in part. They split a block into
  * contiguous entries of the next level first, so that the other entries stay as
- * large as possible. Each case plugs in memory of its own, which entries of
- * every size map, and makes a range inaccessible. It compares each entry with a
+ * large as possible. Each case plugs in its own memory, mapped by entries of
+ * every size, and makes a range inaccessible. It compares each entry with a
  * model: the largest entry that contains no end of the range. If single pages
  * map the memory, no page outside of the range may change.
  *
@@ -33,7 +33,8 @@
 /*
  * Where a range begins and ends: the pages around the ends of entries of each
  * size, counted from the start of the memory. With 4K pages a contiguous block
- * of pages is 64K, one of blocks 32M, and all of the memory is one block of 1G.
+ * of pages is 64K, a contiguous block of PMDs is 32M, and all of the memory is
+ * one block of 1G.
  */
 static const struct split_range {
 	const char *desc;
@@ -130,7 +131,7 @@ static void set_memory_valid_large_range(struct kunit *test)
 }
 
 /*
- * A block is inaccessible as a whole. When one of its pages becomes accessible
+ * A whole block is inaccessible. When one of its pages becomes accessible
  * again, the block is split, and its other pages stay inaccessible [linear map
  * 34].
  */
@@ -173,11 +174,12 @@ static void split_hide_two(void *data)
 }
 
 /*
- * The ends of a range are in two blocks: each needs a table, and so does the
- * larger block around them. No memory is left for one of the tables. The call
- * returns -ENOMEM, changes no permission, and leaves a map in which each page
- * has its address: the blocks that it had split before stay split, in whole
- * contiguous blocks. The next call completes the split [linear map 34].
+ * The ends of a range are in two blocks: each of these blocks needs a table,
+ * and the larger block around them needs one too. No memory is left for one of
+ * the tables. The call returns -ENOMEM, changes no permission, and leaves a map
+ * in which each page has its address. The blocks that it had already split stay
+ * split, into whole contiguous blocks. The next call completes the split
+ * [linear map 34].
  *
  *	 2M        2M        2M
  *	|---------|---------|---------|	fails: blocks that are not contiguous
@@ -325,10 +327,10 @@ static unsigned int kfence_check(struct lmap_area *area, unsigned long pool)
 
 /*
  * KFENCE may begin long after the boot. Its pool is then in memory that blocks
- * map, and it takes pages away even in an interrupt, where nothing can split a
- * block. So the kernel splits the blocks first: single pages, which are not
- * contiguous, map all of the pool. All other pages keep their address. The pool
- * begins in the middle of a block. In the second round this block is split
+ * map. It removes pages from the map even in an interrupt, where nothing can
+ * split a block. So the kernel splits the blocks first: single pages, which are
+ * not contiguous, map all of the pool. All other pages keep their address. The
+ * pool begins in the middle of a block. In the second round this block is split
  * into contiguous pages before.
  */
 static void kfence_pool_late(struct kunit *test)

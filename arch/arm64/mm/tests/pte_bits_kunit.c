@@ -51,7 +51,9 @@ static pteval_t bits_combination(unsigned int nr)
 	return val;
 }
 
-/* The PFN of a page whose address has many bits set, up to the highest. */
+/*
+ * The PFN of a page with many bits set in its address, up to the highest bit.
+ */
 static unsigned long bits_pfn(void)
 {
 	phys_addr_t phys = PHYS_MASK & ~(phys_addr_t)0x5a5a5a5a5a5a5a5aULL;
@@ -168,7 +170,7 @@ static pteval_t helper_want(const struct helper *helper, pteval_t val)
  * 1, 8, 114], especially no bits of the address. One rule says that a clean
  * entry is still clean after it is made writable. A kernel once broke this
  * rule. The case tries every combination of bits: the dirty state depends on
- * three of them, and a helper that tests or changes a wrong bit shows in some
+ * three of them. A helper that tests or changes a wrong bit fails for some
  * combination.
  */
 static void pte_helper_changes_bits(struct kunit *test)
@@ -370,8 +372,8 @@ static pteval_t phys_in_entry(phys_addr_t phys)
  * higher bit, up to the last: above 48 bits, a plain addition to the entry
  * would go wrong. The other bits are set one by one, not at all, and all
  * together. Known issue 5: in an entry for a 64K page, bits 48 and 49 of the
- * address are also in bits 48 and 49 of the entry, which the architecture wants
- * to be 0.
+ * address are also in bits 48 and 49 of the entry. The architecture requires 0
+ * there.
  */
 static void pte_advance_pfn_all_address_bits(struct kunit *test)
 {
@@ -457,10 +459,10 @@ static pgprot_t kernel_prot(const struct kernel_prot *kernel)
 /*
  * The kernel's own pages take no fault to become dirty. Writable pages can be
  * written to at once, and read-only pages as soon as they are made writable.
- * This holds for entries that are read-only from the start, and for entries
- * that were made read-only by clearing one bit and setting another, as
- * set_memory_ro() does. pte_mkwrite_novma() leaves a clean entry read-only for
- * the hardware, so all these entries must be dirty.
+ * This holds for entries that are read-only from the start. It also holds for
+ * entries that were made read-only in the way of set_memory_ro(): clear one
+ * bit, set another. pte_mkwrite_novma() leaves a clean entry read-only for the
+ * hardware, so all these entries must be dirty.
  */
 static void page_kernel_is_dirty(struct kunit *test)
 {

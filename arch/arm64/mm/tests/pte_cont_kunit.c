@@ -3,9 +3,9 @@
  * The contiguous bit of one arm64 entry.
  *
  * The bit has a meaning only in a valid entry. Only the functions that work on
- * entries in a table may use it: it may leak through the getters, but a setter
- * ignores the bit in the value of its caller. In an entry that is not valid,
- * bit 52 may mean something else, and the entry is not a part of a block.
+ * entries in a table may use it: the getters may return the bit, but a setter
+ * ignores it in the caller's value. In an entry that is not valid, bit 52 may
+ * mean something else, and the entry is not a part of a block.
  *
  * The suite uses synthetic tables and values. It also runs without
  * CONFIG_ARM64_CONTPTE, where no function uses the bit. Not covered: folding
@@ -22,11 +22,11 @@
 #include "pgtable_kunit.h"
 
 /*
- * The part of a range that lies in the block of its first address ends at the
- * end of the block or of the range, whichever comes first [contpte 7]. The case
- * tries all starts in a block, and ends up to one page past the next block. The
- * block is the first, an inner one, or one of the last three of the address
- * space, where both ends can wrap to 0.
+ * The first part of a range ends at the end of its block, or at the end of the
+ * range if that comes first [contpte 7]. The case tries all starts in a block,
+ * and ends up to one page past the next block. The block is the first block, a
+ * block in the middle, or one of the last three blocks of the address space,
+ * where both ends can wrap to 0.
  */
 static void pte_cont_addr_end_of_block(struct kunit *test)
 {

@@ -390,10 +390,10 @@ static struct folio *exclusive_folio(struct kunit *test, unsigned long addr,
  * A page that only a device may access has an entry that is not present.
  * Reclaim checks whether such a page was in use, as for any other page. The
  * entry has no accessed bit, so it must not change, or the page is lost. Known
- * issue 4: the kernel clears the bit all the same, and on arm64 this bit is the
- * highest bit of the entry's type. The older kernel does not count such a page
- * as mapped, and does not search for the entry of a single page. It searches if
- * another page of the folio is mapped: here the last page.
+ * issue 4: the kernel clears the bit in spite of that, and on arm64 this bit is
+ * the highest bit of the entry's type. The older kernel does not count such a
+ * page as mapped, and does not search for the entry of a single page. It
+ * searches if another page of the folio is mapped: here the last page.
  */
 static void folio_referenced_device_exclusive(struct kunit *test)
 {

@@ -3,7 +3,7 @@
  * Which TLB entries arm64 invalidates after the kernel has unmapped a range.
  *
  * The kernel collects what it unmaps in a struct mmu_gather: the range, the
- * levels of the entries that it cleared, and whether it freed page tables or
+ * levels of the cleared entries, whether it freed page tables, and whether it
  * gave up a table of hugetlb entries that it shared with another process.
  * tlb_flush() turns that into an invalidation. The suite compiles the tree's
  * own tlb_flush() a second time, with functions that record the invalidation.

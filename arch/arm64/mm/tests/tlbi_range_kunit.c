@@ -77,7 +77,7 @@ static void tlbi_step_range(u64 arg)
 
 /*
  * The kernel invalidates a range in steps of (num + 1) << (5 * scale + 1)
- * pages, for scales from 3 down, and invalidates a last odd page on its own.
+ * pages, for scales from 3 down, and invalidates a last odd page separately.
  * The steps, as encoded in the instruction, follow each other and add up to the
  * range, and there are at most five. The case tries every size up to the
  * architecture's largest, 2097152 pages. The kernel once took this largest size

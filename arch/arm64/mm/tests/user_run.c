@@ -186,7 +186,7 @@ static void user_stop(void *data)
 
 /**
  * user_run_alloc() - make a record for runs of programs
- * @test: the test that is to own it
+ * @test: the test that owns it
  */
 struct user_run *user_run_alloc(struct kunit *test)
 {

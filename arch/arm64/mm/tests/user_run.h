@@ -2,8 +2,8 @@
 /*
  * Small programs that run in user space, and a record of their page faults.
  *
- * A program is an array of instructions. It runs to its end in a process of its
- * own, with memory that a callback maps. Its address space stays for checks.
+ * A program is an array of instructions. It runs to its end in its own process,
+ * with memory that a callback maps. Its address space stays for checks.
  */
 #ifndef _ARM64_MM_TESTS_USER_RUN_H
 #define _ARM64_MM_TESTS_USER_RUN_H
@@ -35,7 +35,7 @@ struct user_fault {
  * @prepare: maps memory, called in the new address space; returns 0 or -errno
  * @attend: called while the program runs, in the thread of the test; or NULL
  * @data: for @prepare and @attend
- * @addr: start of the memory whose faults are recorded; @prepare sets it
+ * @addr: start of the recorded memory; @prepare sets it
  * @size: its size
  * @status: how the process ended, as wait() has it
  * @err: the error if the process was not started, or 0

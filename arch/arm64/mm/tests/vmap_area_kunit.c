@@ -131,7 +131,7 @@ static void vmalloc_huge_size(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, (end - start) / unit, "units");
 }
 
-/* Pages that a case maps in an order of its own. */
+/* Pages that a case maps in its own order. */
 #define CHOSEN		(2 * CONT_PTES)
 
 static void free_chosen(void *page)
@@ -311,10 +311,10 @@ static int apply_note(pte_t *ptep, unsigned long addr, void *data)
 }
 
 /*
- * apply_to_page_range() calls its function once for each page of a range that
- * ends in another page table than it begins, with the address and the entry of
- * the page. apply_to_existing_page_range() calls it only for entries that are not
- * empty, every second one here. The first call that fails ends both.
+ * apply_to_page_range() calls its function once for each page of a range over
+ * two page tables, with the address and the entry of the page.
+ * apply_to_existing_page_range() calls it only for entries that are not empty,
+ * every second one here. The first call that fails ends both.
  */
 static void apply_to_page_range_calls(struct kunit *test)
 {

@@ -97,9 +97,9 @@ static const unsigned int lengths[] = {
 /*
  * vmap_page_range() uses a contiguous block exactly where addresses and memory
  * are aligned and the range contains all of it. The range starts at, after and
- * before the start of a block, in the addresses and in memory, and is a page, a
- * block or more, give or take a page. vunmap_range() of all of it leaves
- * nothing.
+ * before the start of a block, in the addresses and in memory. Its length is a
+ * page, a block or more, or one page less or more than that. vunmap_range() of
+ * all of it leaves nothing.
  */
 static void vmap_page_range_edges(struct kunit *test)
 {
@@ -270,10 +270,10 @@ static struct page *table_of(unsigned long addr, unsigned long size)
 
 /*
  * A block takes the place of a table that earlier pages of these addresses left.
- * The block maps all of its memory, and the kernel frees the table, and the
- * tables below it: the reference that the test holds is the last one. After the block is unmapped,
- * pages can be mapped there again. No memory has the addresses of these
- * mappings, and nothing reads them.
+ * The block maps all of its memory. The kernel frees the table and the tables
+ * below it: only the reference of the test is left. After the block is
+ * unmapped, pages can be mapped there again. No memory has the addresses of
+ * these mappings, and nothing reads them.
  */
 static void vmap_page_range_over_table(struct kunit *test)
 {

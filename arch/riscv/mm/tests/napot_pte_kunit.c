@@ -145,7 +145,7 @@ static void napot_get_and_clear_nonpresent(struct kunit *test)
 
 /*
  * huge_pte_clear() clears all 16 entries of a page that is not present, and no
- * entry beside them. munmap() calls it for migration entries, for poisoned
+ * entry next to them. munmap() calls it for migration entries, for poisoned
  * pages and for the markers of userfaultfd. Known issue 15: the function clears
  * only one entry.
  */

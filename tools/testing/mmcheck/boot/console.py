@@ -40,7 +40,7 @@ UNNAMED = "(unnamed)"
 
 @dataclass(frozen=True)
 class Event:
-    """What a line means. A line without a meaning of its own is plain Event."""
+    """What a line means. A line that means nothing else is a plain Event."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Start(Event):
 
 @dataclass(frozen=True)
 class Plan(Event):
-    """How many suites the boot is to run."""
+    """How many suites the boot runs."""
 
     suites: int
 
@@ -80,7 +80,7 @@ class End(Event):
 
     remark:  the words after it, for example "exit=1", or ""
     program: whether it is a program
-    missing: how many of its cases have no verdict, although it was to run them
+    missing: how many of its cases have no verdict, although it should have run them
     """
 
     suite: str
@@ -117,18 +117,12 @@ class Off(Said):
 class Console:
     """One console.
 
-    planned:  how many suites the last boot was to run; None if it does not say
-    finished: suites and programs that have ended
-    suite:    the suite or program that is running, or ""
-    case:     the case that is running, or ""; KUnit names only a case with parameters before its end
-    last:     the last case of `suite` with a verdict, or ""
-    expected: how many cases `suite` is to run; None if it does not say
-    seen:     how many cases of `suite` have a verdict
-    program:  whether `suite` is a program of the selftests
-    reason:   what the kernel said when it stopped, or ""
-    splats:   how often the kernel has warned
-    hung:     whether a case was a hang
-    off:      whether the machine was switched off
+    planned:  how many suites the last boot should run; None if it does not say finished: suites and programs that have
+    ended suite:    the suite or program that is running, or "" case:     the case that is running, or ""; KUnit names
+    only a case with parameters before its end last:     the last case of `suite` with a verdict, or "" expected: how
+    many cases `suite` has to run; None if it does not say seen:     how many cases of `suite` have a verdict program: 
+    whether `suite` is a program of the selftests reason:   what the kernel said when it stopped, or "" splats:   how
+    often the kernel has warned hung:     whether a case was a hang off:      whether the machine was switched off
     now:      seconds, by the clock of the kernel
     """
 

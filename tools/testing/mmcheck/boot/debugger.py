@@ -23,7 +23,7 @@ class Remote:
     """QEMU at the other end of a connection, in GDB's remote protocol."""
 
     def __init__(self, connection: socket.socket) -> None:
-        """`connection` has a time limit of its own."""
+        """`connection` has its own time limit."""
         self.connection = connection
         self.rest = b""
 

@@ -87,7 +87,8 @@ def merged(lines: Iterable[tuple[int, str | None]], parts: int) -> Iterator[str]
     """One console of the consoles of `parts` machines.
 
     lines: the number of a machine and a line of its console, in the order of their arrival; None at its end
-    If a machine ends before its plan, the plan has one suite too many, so that a reader sees that suites are missing.
+    If a machine ends before it has run its plan, the plan gets one suite too many. This shows the reader that suites
+    are missing.
     """
     every = [Part() for _ in range(parts)]
     open_parts = set(range(parts))
@@ -156,5 +157,5 @@ def run(commands: Sequence[Sequence[str]], out: TextIO) -> int:
 
 
 def encoded(chosen: Sequence[str]) -> dict[str, str]:
-    """The variable for an emulator that is to run these globs; empty if there is one machine."""
+    """The variable for an emulator that runs these globs; empty if there is one machine."""
     return {VARIABLE: json.dumps(list(chosen))} if len(chosen) > 1 else {}

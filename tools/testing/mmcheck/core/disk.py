@@ -36,6 +36,6 @@ def replace(path: Path, content: bytes) -> None:
 
 
 def tidy(path: Path) -> None:
-    """Remove what replace() left beside `path` if its process was killed."""
+    """Remove the file that replace() left next to `path` if its process was killed."""
     for temporary in path.parent.glob(f"{glob.escape(path.name)}.*{SUFFIX}"):
         temporary.unlink(missing_ok=True)

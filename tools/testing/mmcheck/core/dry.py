@@ -36,7 +36,7 @@ LONG = 600
 """A longer word of a command is shortened."""
 
 KNOWN = ("install", "judge", "patch", "mail")
-"""Steps whose results do not matter for what comes next."""
+"""Steps with results that do not matter for the next steps."""
 
 QUESTION = re.compile(
     r"dpkg --compare-versions .*"
@@ -62,7 +62,7 @@ class _Plan:
 
     steps:  a word for each step, and its text
     files:  the files and folders that would be written
-    parted: whether a step came whose result is not known
+    parted: whether there was a step with an unknown result
     """
 
     def __init__(self) -> None:

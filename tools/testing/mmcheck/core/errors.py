@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Exit statuses, and the error whose cause the user can change."""
+"""Exit statuses, and the error for causes that the user can change."""
 
 PASSED = 0
 FAILED = 1

@@ -53,7 +53,7 @@ def asked(folder: Path, *arguments: str) -> str:
 
 
 def commit_of(tree: Path) -> str:
-    """The commit of a kernel tree; "" if the tree is no repository of its own."""
+    """The commit of a kernel tree; "" if the tree is not a repository."""
     own = asked(tree, "rev-parse", "--is-inside-work-tree", "--show-cdup") == "true"
     return asked(tree, "rev-parse", "HEAD") if own else ""
 

@@ -28,7 +28,7 @@ FIRST_ESTIMATE = 60.0
 """After this many seconds the lines of work with a known `pace` say how much time is left."""
 
 EVEN = ((0.0, 0.0), (1.0, 1.0))
-"""The pace of work whose steps all take equally long."""
+"""The pace of work with steps that take equally long."""
 
 
 def share_of_time(pace: Sequence[tuple[float, float]], steps: float) -> float:

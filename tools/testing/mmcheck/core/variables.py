@@ -12,7 +12,7 @@ CONTAINER = "--container"
 """The word before a verb that runs it in a container."""
 
 SWITCHES = frozenset(name for name, about in NAMES.items() if about.startswith("1:"))
-"""The variables whose option needs no value."""
+"""The variables with an option that needs no value."""
 
 
 def statuses(fails: str = "a test failed", skips: bool = False) -> str:

@@ -3,8 +3,8 @@
 
 All checks come first, and nothing is written if one fails: the version is new, the work tree is clean, `make check` has
 passed for this commit, and CHANGELOG.md has something to release. Then the lines below "Unreleased" get the version as
-their heading, in a commit of their own. The tag is signed if git has a signing key. Two files are written to
-O/release: the sources, and the selftests as static programs with run_kselftest.sh. Nothing is pushed.
+their heading, in a separate commit. The tag is signed if git has a signing key. Two files are written to O/release: the
+sources, and the selftests as static programs with run_kselftest.sh. Nothing is pushed.
 """
 
 import re

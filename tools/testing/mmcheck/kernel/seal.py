@@ -2,7 +2,7 @@
 """Notices a change of an unpacked source in the cache.
 
 Working copies have links into the cache. So an edit of a file there may change the source of all kernels. No file of an
-unpacked source is writable, but root can write nevertheless. So a seal beside the sources has a digest of each file.
+unpacked source is writable, but root can write nevertheless. So a seal next to the sources has a digest of each file.
 Each run asks find(1) for the files that were touched since then, and reads only these.
 """
 
@@ -79,7 +79,7 @@ def touched(source: Path, seal: Path) -> list[str]:
         changed |= {name for name in known if not os.path.lexists(source / name)}
     if not changed:
         with contextlib.suppress(PermissionError):
-            os.utime(seal, (began, began))  # the next run need not read these files
+            os.utime(seal, (began, began))  # the next run does not have to read these files
     return sorted(changed)
 
 

@@ -38,7 +38,7 @@ OLDEST = (6, 12)
 """The oldest kernel that the suites are built for."""
 
 BATCHES = ("mm/internal.h", "folio_pte_batch"), ("mm/util.c", "folio_pte_batch")
-"""Where a tree has the function that nearly all suites need; a tree with the files and without it is too old."""
+"""Where a tree has the function that nearly all suites need; if the files exist but lack the function, the tree is too old."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Kernels from elsewhere: KERNEL= names a tarball, its URL, or the URL of a git repository with #REF.
 
-A checksum or a signature beside the tarball is checked. It may be for the tarball, or for the tar file inside of it, as
-kernel.org has it. Nothing is kept of a tarball that is damaged or that has a wrong checksum or a bad signature.
+A checksum or a signature next to the tarball is checked. It may be for the tarball, or for the tar file inside of it,
+as kernel.org has it. Nothing is kept of a tarball that is damaged or that has a wrong checksum or a bad signature.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ SECONDS = 60
 """The network may be silent for this long."""
 
 Beside = Callable[[str], bytes | None]
-"""The content of a file beside the tarball, or None if there is no such file."""
+"""The content of a file next to the tarball, or None if there is no such file."""
 
 
 @contextlib.contextmanager
@@ -124,12 +124,12 @@ def _download(url: str, file: Path, shown: progress.Progress) -> None:
 
 
 def _check(given: str, file: Path, beside: Beside) -> None:
-    """Check the checksum and the signature beside a tarball. Raises UserError if one is wrong."""
+    """Check the checksum and the signature next to a tarball. Raises UserError if one is wrong."""
     checked = []
     if expected := _checksum(file.name, beside):
         if archive.sha256(file) != expected:
             raise UserError(
-                f"KERNEL={given}: its SHA-256 differs from the checksum beside it; nothing was kept: fetch it again"
+                f"KERNEL={given}: its SHA-256 differs from the checksum next to it; nothing was kept: fetch it again"
             )
         checked.append("checksum")
     inner = re.sub(r"(?<=\.tar)\.\w+$", "", file.name)
@@ -144,15 +144,15 @@ def _check(given: str, file: Path, beside: Beside) -> None:
             elif not checked:
                 raise UserError(
                     f"KERNEL={given}: gpg has no key {key} to check {name}: import the key, or put {file.name}.sha256 "
-                    "with the right checksum beside the file"
+                    "with the right checksum next to the file"
                 )
             break
     what = " and ".join(checked)
-    progress.say(f"{file.name}: {what} checked" if what else f"{file.name}: no checksum and no signature is beside it")
+    progress.say(f"{file.name}: {what} checked" if what else f"{file.name}: no checksum and no signature is next to it")
 
 
 def _checksum(name: str, beside: Beside) -> str:
-    """The SHA-256 of the file `name` as a file beside it has it; "" if none has."""
+    """The SHA-256 of the file `name` as a file next to it has it; "" if none has."""
     for other in (f"{name}.sha256", *CHECKSUMS):
         text = (beside(other) or b"").decode(errors="replace")
         if other == f"{name}.sha256" and (match := re.match(r"([0-9a-f]{64})\b", text)):

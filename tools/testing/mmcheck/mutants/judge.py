@@ -28,7 +28,7 @@ from .catalogue import Mutant
 from .mutated import Builder, Kernel, own_kernel, switch
 
 TIMEOUT = 240
-"""Seconds for one boot with a mutant. Each case has a time limit of its own, which notices a hang."""
+"""Seconds for one boot with a mutant. Each case has its own time limit, which notices a hang."""
 
 UNCHANGED = 900
 """Seconds for the boot without a mutant, which runs all cases. On a busy machine this takes minutes."""
@@ -261,13 +261,13 @@ class Session(Builder):
         return results
 
     def judge_alone(self, mutants: Sequence[tuple[Mutant, Mapping[str, str]]], usual: Kernel) -> list[Result]:
-        """Judge mutants that change more than function bodies. Each gets a kernel of its own, in the same folder."""
+        """Judge mutants that change more than function bodies. Each gets its own kernel, in the same folder."""
         results = []
         for mutant, files in mutants:
             if not any(text != self.read(name) for name, text in files.items()):
                 results.append(Result(mutant.name, "survived", argument="changes nothing"))
                 continue
-            progress.say(f"{mutant.name} changes more than bodies of functions, so it gets a kernel of its own")
+            progress.say(f"{mutant.name} changes more than bodies of functions, so it gets its own kernel")
             if not self.attempt(own_kernel(mutant, files, usual)):
                 results.append(Result(mutant.name, "does not build", harm=mutant.harm))
                 continue
@@ -323,7 +323,7 @@ class Session(Builder):
         """Record what is known so far, keeping the verdicts on mutants that are not part of this run.
 
         unfinished: the fingerprint of the kernel, while mutants still wait for a verdict
-        forget:     mutants whose verdicts of earlier runs are dropped
+        forget:     mutants that lose their verdicts of earlier runs
         """
         names = [result.name for result in results]
         if not self.recorder:

@@ -3,7 +3,7 @@
 
 The result is in mutants/matrix/KERNEL-ARCH.json, with one line for each mutant. A run with ONLY=, or a run after an
 interrupt, changes only the lines of its own mutants. A mutant that changes a macro or data cannot be switched. It has
-a kernel of its own, in which all cases run.
+its own kernel, in which all cases run.
 """
 
 import concurrent.futures
@@ -92,7 +92,7 @@ def run(session: Session, every: Sequence[Mutant], kernel: Kernel, rule: MakeRul
 
 
 def run_alone(session: Session, mutants: Sequence[tuple[Mutant, Mapping[str, str]]], usual: Kernel) -> dict[str, Row]:
-    """Find the rows of mutants that change more than function bodies, each in a kernel of its own; all cases run.
+    """Find the rows of mutants that change more than function bodies, each in its own kernel; all cases run.
 
     Mutants of one file follow each other, so that fewer objects differ from one kernel to the next.
     """
@@ -103,7 +103,7 @@ def run_alone(session: Session, mutants: Sequence[tuple[Mutant, Mapping[str, str
         if found := kept.load():
             rows |= found
             continue
-        progress.say(f"{mutant.name} changes more than bodies of functions, so it gets a kernel of its own")
+        progress.say(f"{mutant.name} changes more than bodies of functions, so it gets its own kernel")
         if not session.attempt(kernel):
             progress.say(f"{mutant.name} does not build and is left out")
             continue
@@ -136,7 +136,7 @@ def merge(session: Session, rows: Mapping[str, Row]) -> Path:
     """Put the rows into the file that is checked in; returns its path. Rows of mutants that were not judged stay."""
     settings = session.settings
     path = file_of(session.source.label, settings.arch, settings.pages)
-    # Suites and selftests have kernels and locks of their own, but one file.
+    # Suites and selftests have their own kernels and locks, but one common file.
     with held(settings.out / "lock" / f"{path.stem}.killmatrix", f"it writes {path}"):
         old = Matrix.load(path)
         own = {case.partition(".")[0] for case in session.reach.cases}

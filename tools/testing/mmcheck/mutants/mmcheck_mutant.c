@@ -30,7 +30,7 @@ static int mmcheck_mutant_later;
 extern volatile unsigned char mmcheck_reached[];
 volatile unsigned char mmcheck_reached[FUNCTIONS];
 
-/* Code that runs before all other has names of its own on arm64. */
+/* The code that runs before all other code has other names on arm64. */
 extern int __pi_mmcheck_mutant;
 int __pi_mmcheck_mutant;
 extern volatile unsigned char __pi_mmcheck_reached[];

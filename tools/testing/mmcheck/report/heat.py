@@ -75,7 +75,8 @@ def embedded(data: Input, history: History) -> dict[str, Any]:
     suites: name (n), "selftest" or "" (k), its cases (c), and by number of a cell: one letter per case (s), what cases
             say (t), their tracks (h); t and h have, for each text and each track, the numbers of its cases
     texts:  each text once
-    times:  when each report was made; a track is the states of a case in turn: number of a report, letter of the state
+    times: when each report was made. A track lists the states of a case in order: number of a report, letter of the
+    state
     """
     columns = cells(data)
     texts: dict[str, int] = {}
@@ -152,7 +153,7 @@ def _cell(name: str, run: Run | None) -> dict[str, str]:
 
 
 def tracks(history: History) -> dict[str, dict[str, list[tuple[int, str]]]]:
-    """By run, the tracks of cases whose state has changed, and of cases that are new in this report and failed."""
+    """By run, the tracks of cases that changed their state, and of cases that are new in this report and failed."""
     last = len(history.times) - 1
     found: dict[str, dict[str, list[tuple[int, str]]]] = {}
     for run, own in history.tracks.items():

@@ -80,7 +80,7 @@ class Submission:
     def known(self, tests: Sequence[Item]) -> Item:
         """The known issues that `tests` met or that are stale, and an incident for each.
 
-        A failure that the baseline lists is a failure here too, and an issue of its own.
+        A failure that the baseline lists is a failure here too, and a separate issue.
         """
         table = {issue.number: issue for issue in known_issues.load()}
         incidents: list[Item] = []

@@ -57,7 +57,7 @@ class Run(record.Record):
 
 
 def cell_named(name: str) -> Cell | None:
-    """The cell whose files have this name."""
+    """The cell with files of this name."""
     match = _SLUG.fullmatch(name)
     if not match or match[2] not in toolchain.ARCHITECTURES:
         return None

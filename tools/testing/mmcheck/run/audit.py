@@ -2,7 +2,7 @@
 """`./mmcheck audit -- PROGRAM ARGS`: runs a program in a virtual machine, and audits page tables and folios after it.
 
 PROGRAM is a file of this machine, linked with -static. If there is no such file, the whole line is for the shell of
-the virtual machine. The audit is a case of its own.
+the virtual machine. The audit is a separate case.
 """
 
 import re

@@ -2,7 +2,7 @@
 """BASELINE=: the failures that the user's own tree is known to have.
 
 Only this module decides which failures a baseline accepts. It changes the state of such a case from "failed" to
-"known", and all that print, count or export cases go by the state. A failure that a baseline does not accept stays
+"known". All code that prints, counts or exports cases uses this state. A failure that a baseline does not accept stays
 "failed", and its text says why.
 """
 

@@ -3,8 +3,8 @@
 
 The bundle is not booted here. In the lab it does what the machine of `make kselftest` does: it runs the programs,
 prints the verdicts on its console, and turns itself off. TESTS= chooses the programs. Without TESTS= the bundle has all
-programs except those that need a special machine. kselftest.tar.gz has the same programs for machines with a root file
-system of their own, in the form of kselftest's gen_tar.
+programs except those that need a special machine. kselftest.tar.gz has the same programs for machines that have their
+own root file system, in the form of kselftest's gen_tar.
 """
 
 import gzip

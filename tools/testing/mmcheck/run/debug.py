@@ -27,7 +27,7 @@ from .prepare import prepare
 from .request import parse
 
 ARCHES = {"arm64": "aarch64", "x86_64": "i386:x86-64"}
-"""The architectures whose suites this command boots in QEMU, as gdb names them."""
+"""The architectures with suites that this command boots in QEMU, by their names in gdb."""
 
 CONFIG = ("CONFIG_DEBUG_INFO_DWARF5=y", "CONFIG_GDB_SCRIPTS=y")
 
@@ -40,7 +40,7 @@ DEBUGGERS = ("gdb-multiarch", "gdb")
 
 
 def place(arch: str, case: str) -> str:
-    """Where gdb is to stop for `SUITE.CASE`: `file:function`, since many suites have a function of the same name.
+    """Where gdb must stop for `SUITE.CASE`: `file:function`, since many suites have a function of the same name.
 
     Raises UserError if there is no such case.
     """

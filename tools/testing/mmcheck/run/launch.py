@@ -110,7 +110,7 @@ class Launch:
         return found
 
     def identify(self, about: record.Record, consoles: Sequence[Path]) -> None:
-        """Note what only a build and a boot tell: the configuration, and the names of kernel and compiler."""
+        """Note what is known only after a build and a boot: the configuration, and the names of kernel and compiler."""
         about.built = not self.build_failed
         about.version, about.compiler = identity.banner(consoles)
         with contextlib.suppress(OSError):

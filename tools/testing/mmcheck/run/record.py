@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The record of a run: O/runs/ID/run.json, with the consoles beside it.
+"""The record of a run: O/runs/ID/run.json, with the consoles next to it.
 
 Each boot of suites and each run of selftests writes one, and so do matrix, mutants, coverage, bench, patches, tlb and
 tlb-mutants. The commands that read results read only these records. run.schema.json describes the file.
@@ -26,13 +26,13 @@ KEPT = 10
 """How many records with one name stay. Older ones are removed."""
 
 PAUSE = 5
-"""At least this many seconds pass between two writes of one record, but for the last."""
+"""At least this many seconds pass between two writes of one record, except for the last."""
 
 SCHEMA = "1.0"
 """The version of run.schema.json. A new field raises the second number, any other change the first."""
 
 TESTS = ("kunit", "kselftest")
-"""The kinds of runs whose results are cases. Other commands have results in a form of their own, as `data`."""
+"""The kinds of runs that have cases as results. Other commands have results in their own form, as `data`."""
 
 STATES = ("running", "passed", "failed", "skipped", "none")
 """The states of a run. "none" means no verdict; `why` has the reason."""
@@ -116,7 +116,7 @@ def facts(kind: str, build: str, scope: str = "", **more: Any) -> Record:
 
 
 def outcome(status: int) -> str:
-    """The state of a run whose command ends with this exit status."""
+    """The state of a run when its command ends with this exit status."""
     return {PASSED: "passed", FAILED: "failed", SKIPPED: "skipped"}.get(status, "none")
 
 
@@ -167,7 +167,7 @@ class Recorder:
         self._write()
 
     def keep(self, files: Iterable[Path]) -> None:
-        """Keep files beside the record. A link is enough, since runs replace these files and do not change them."""
+        """Keep files next to the record. A link is enough, since runs replace these files and do not change them."""
         for file in files:
             if file.exists():
                 target = self.folder / file.name
@@ -214,7 +214,7 @@ def kept(out: Path, facts: Record, complete: Callable[[Recorder], None] = lambda
 
 
 def every(out: Path, like: str = "*") -> Iterator[Record]:
-    """The records below `out`, oldest first. A run whose process is gone has no verdict. `like`: a glob of IDs."""
+    """The records below `out`, oldest first. A run without a process has no verdict. `like`: a glob of IDs."""
     found = []
     for file in (out / "runs").glob(f"{like}/{FILE}"):
         with contextlib.suppress(OSError, ValueError, TypeError):

@@ -29,7 +29,7 @@ def wanted(every: Sequence[Program]) -> list[Program]:
 
 
 def pack(tree: Path, programs: Mapping[str, Path], target: Path) -> None:
-    """Write the tarball. `tree` is the kernel, whose run_kselftest.sh and helpers go into it."""
+    """Write the tarball. `tree` is the kernel; its run_kselftest.sh and helpers go into the tarball."""
     folder = tree / "tools/testing/selftests"
     with tarfile.open(target, "w:gz") as tar:
         files = {f"kselftest/{name}": folder / "kselftest" / name for name in HELPERS}

@@ -100,7 +100,7 @@ def known(case: results.Case, cell: Cell) -> bool:
     match = _ISSUE.match(" ".join(case.text))
     kernels, tests = issues().get(int(match[1]), ("", "")) if match else ("", "")
     whole = case.name.partition(": ")[0]
-    # The case of a selftest is `suite.case`, or `fixture.case` if the fixture has a name of its own. No variant.
+    # The case of a selftest is `suite.case`, or `fixture.case` if the fixture has its own name. No variant.
     first, last = whole.partition(".")[0], whole.rpartition(".")[2]
     names = {f"`{case.suite}.{last}`", f"`{first}.{last}`"}
     return re.search(rf"\b{re.escape(cell.kernel)}\b", kernels) is not None and any(name in tests for name in names)
@@ -159,7 +159,7 @@ def absent(cases: Sequence[results.Case], suites: Sequence[str]) -> list[results
 
 
 def likely(lines: Sequence[Line], version: str, arch: str, pages: str) -> list[Line]:
-    """The lines that may be about a run outside of the matrix, whose flavour is not known.
+    """The lines that may be about a run outside of the matrix; the flavour of such a run is not known.
 
     version, arch: of the kernel, or "". If the table does not name the version, the lines of all versions count.
     """

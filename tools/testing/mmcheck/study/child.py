@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One command of this repository as a process of its own. It ends after an interrupt, and if we are killed."""
+"""One command of this repository as a separate process. It ends after an interrupt, and if we are killed."""
 
 import os
 import subprocess

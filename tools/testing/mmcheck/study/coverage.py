@@ -76,7 +76,7 @@ def percent(part: tuple[int, int]) -> str:
 
 @dataclass(frozen=True)
 class Wanted:
-    """One file under test, its functions under test (globs), and why some of their lines need not run."""
+    """One file under test, its functions under test (globs), and why some of their lines do not have to run."""
 
     file: str
     functions: tuple[str, ...]
@@ -110,7 +110,8 @@ def read(info: str, files: Sequence[Wanted]) -> list[Function]:
             if own := _around(whole, int(line)):
                 own.lines[int(line)] = int(count)
         for line, branch, count in re.findall(r"^BRDA:(\d+),(\d+,\d+),(\S+)", block, re.MULTILINE):
-            # "-" means that the line did not run at all. The branch need not count, since the line counts already.
+            # "-" means that the line did not run at all. The branch does not have to count, since the line counts
+            # already.
             if count != "-" and (own := _around(whole, int(line))):
                 own.branches[int(line), branch] = int(count)
         found += [function for function, _ in whole if function.lines]

@@ -10,7 +10,7 @@ not      neither
 A mutant counts if the kill matrix has a case that notices it. If no kill matrix has the mutant, the catalogue counts:
 its entry names the suite or selftest that notices it, and no reason why none does. `make mutants` checks these entries.
 The verdict is about the mutants that fit this version of the kernel (see mutants/misfits.toml). If no test can notice a
-mutant of a function, functions.toml says why, and so does the table.
+mutant of a function, functions.toml and the table say why.
 
 `make functions KERNEL=7.3` reads source text only. It prints a summary and what is not tested, and writes the table
 below O=. Documentation/mmcheck/ has these tables for some kernels. `python3 -m mmcheck.study.functions` in

@@ -3,7 +3,7 @@
 
 matrix.toml says what to run. A cell is one command of this repository. If a cell fails, its command is printed. After
 an interrupt the next run continues with the cells that have no verdict yet. The cells that were slowest in the last run
-go first. Each cell has a record of its own, and so has the whole run.
+go first. Each cell has its own record. The whole run has one too.
 """
 
 import concurrent.futures

@@ -36,7 +36,7 @@ REPRODUCERS = PROJECT / "patches/reproducers"
 def form(issue: Issue, version: tuple[int, int], read: catalogue.Read) -> tuple[str, Mapping[str, str]]:
     """The patch of an issue that fits a tree, and the files as it changes them; an empty name if none fits.
 
-    A patch whose name ends with the tree's version goes first. Another one may apply too, but not build.
+    A patch with the tree's version at the end of its name goes first. Another one may apply too, but not build.
     """
     own = f"-{version[0]}.{version[1]}.patch"
     for name in sorted(issue.patch, key=lambda name: not name.endswith(own)):
@@ -150,7 +150,7 @@ class Session:
                 self.cases.setdefault(name, []).append(case)
 
     def states(self, without: Collection[str]) -> dict[str, str]:
-        """The state of each case by its full name, but for the tests `without`."""
+        """The state of each case by its full name, except for the tests in `without`."""
         every = {id(case): case for cases in self.cases.values() for case in cases}.values()
         return {f"{case.suite}.{case.name}": case.state for case in every if not names(case) & set(without)}
 

@@ -3,9 +3,9 @@
 
 SERIES is a patch, an mbox as b4 writes it, or a range A..B of the git tree KDIR=. It is applied to a private copy of
 the kernel. The command first reads the source without the series and with it, and prints what changes for the tests:
-probes whose answer changes, so cases expect something else or are skipped; mutants that no longer fit, since their code
-is gone or different; known issues that the series fixes or brings back. Then it runs the suites on both kernels. The
-verdict is the difference, and the last lines are text for a mail.
+probes that give another answer, so cases expect something else or are skipped; mutants that no longer fit, since their
+code is gone or different; known issues that the series fixes or brings back. Then it runs the suites on both kernels.
+The verdict is the difference, and the last lines are text for a mail.
 
 If the catalogue of mutants names one suite for the files that the series changes, only this suite runs. Otherwise all
 suites run. ONLY= chooses the tests: a glob of suites and cases, as kunit.py takes it. BOOT=no only reads the source.

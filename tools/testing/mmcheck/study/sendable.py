@@ -7,8 +7,8 @@ user.email. ONLY= chooses issues by number, and then only their tests run: the o
 
 A patch passes if all this is true: `git am` applies it to the kernel's files, checkpatch.pl --strict reports nothing,
 the kernel builds with it, and `make known-issues` shows that it fixes its issue. On one machine (arm64 with 4K pages,
-or what ARCH= and PAGES= say) all tests run without the patches and with them: a test that no issue names must keep its
-verdict. BOOT=no leaves out all builds and boots.
+or what ARCH= and PAGES= say) all tests run without the patches and with them: each test that no issue names must keep
+its verdict. BOOT=no leaves out all builds and boots.
 
 Each patch is printed as soon as the tests on its machine have ended. The record of the run has the whole result, and
 after an interrupt all that was known.
@@ -157,7 +157,7 @@ class Table:
         return [*one.faults, *([proof.wrong] if proof and proof.wrong else [])]
 
     def bad(self) -> list[int]:
-        """The issues whose patches fail."""
+        """The issues with failing patches."""
         return [one.issue.number for one in self.mails if self.wrong(one)]
 
     def note(self, proofs: Sequence[Proof], others: Sequence[str]) -> None:

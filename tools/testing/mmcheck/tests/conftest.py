@@ -109,7 +109,7 @@ def fake_tree(root: Path) -> Path:
 
 
 def files(suffix: str) -> list[Path]:
-    """The files of the suites whose names end in `suffix`."""
+    """The files of the suites with names that end in `suffix`."""
     return [path for folder in ("mm", "arch/*/mm", "lib/*") for path in PROJECT.glob(f"{folder}/tests/*{suffix}")]
 
 

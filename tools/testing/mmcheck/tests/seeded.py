@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Results below O= as a matrix leaves them, made from the names in this tree and from one recorded console.
 
-The console is of a kernel in which convert_prot() of contpte.c invents dirty: the failures are real, and all else is
-made up, so that pictures of the page can be made in seconds.
+The console is of a kernel in which convert_prot() of contpte.c invents dirty: the failures are real, and all other
+content is invented, so that screenshots of the page take only seconds.
 """
 
 import json
@@ -116,7 +116,7 @@ def recorded(
 
 
 def of_command(out: Path, kind: str, data: dict[str, Any], scope: str = "") -> record.Record:
-    """Write the record of a command whose results are no cases."""
+    """Write the record of a command with results other than cases."""
     one = record.facts(kind, "linux-um", scope, label="linux", arch="um", pages="")
     with record.kept(out, one) as recorder:
         recorder.put(data)

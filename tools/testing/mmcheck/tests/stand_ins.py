@@ -192,7 +192,7 @@ def packet(text: str) -> bytes:
 
 
 class Stub:
-    """What QEMU says to GDB: 500 instructions to where it is to stop first, 1234 from there to the next place."""
+    """What QEMU says to GDB: 500 instructions to the first stop, 1234 from there to the next stop."""
 
     def __init__(self, connection: socket.socket, counts: bool = True) -> None:
         self.connection, self.counts = connection, counts
@@ -276,7 +276,7 @@ def programs(listing: str, bad: bool) -> Iterator[str]:
     for place, line in enumerate(Path(files["list"]).read_text().splitlines(), 1):
         _, name, *cases = line.split()
         every = list(selftests.cases(Path(files[name]).read_text()))
-        if "--machine" in cases:  # folio_walk, whose one case is named after its seed
+        if "--machine" in cases:  # folio_walk: its one case has the name of the seed
             every = [f"seed_{cases[cases.index('--seed') + 1]}"]
             cases = []
         yield f"[    1.0] # selftests: mm: {name}"

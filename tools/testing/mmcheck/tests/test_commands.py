@@ -217,7 +217,7 @@ def scripts() -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def user(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """A copy of this repository beside a kernel tree, in the home of a user that ran a few things before."""
+    """A copy of this repository next to a kernel tree, in the home of a user that ran a few things before."""
     home = tmp_path_factory.mktemp("home")
     copy = home / "mmcheck"
     shutil.copytree(PROJECT, copy, ignore=shutil.ignore_patterns("out", ".git", "__pycache__", ".*_cache"))

@@ -43,7 +43,7 @@ NOISES = st.lists(st.tuples(st.integers(0, 80), st.sampled_from(NOISE)), max_siz
 
 
 def of_kunit(suites: Sequence[Suite]) -> Iterator[tuple[str, str]]:
-    """The lines of a boot with these suites, each with the `suite.case` whose verdict it is, or nothing."""
+    """The lines of a boot with these suites, each with its `suite.case` if it is a verdict, or nothing."""
     yield "[    0.900000] KTAP version 1", ""
     yield f"[    0.900001] 1..{len(suites)}", ""
     for place, (suite, cases) in enumerate(suites, 1):

@@ -32,7 +32,7 @@ NO_FILTER = 'case "$*" in *-version) exit 1;; esac'
 
 
 def start(tmp_path: Path, under_kvm: str, *arguments: str, there: bool = True) -> subprocess.Popen[str]:
-    """Start our emulator on a machine whose own does `under_kvm` where it is asked for KVM."""
+    """Start our emulator on a machine where the machine's own emulator does `under_kvm` if it is asked for KVM."""
     fake = tmp_path / NAME
     fake.write_text(
         f'#!/bin/sh\n{NO_FILTER}\necho "$*" >> {tmp_path}/calls\ncase "$*" in *kvm*) {under_kvm};; esac\n{SAYS}\n'

@@ -60,7 +60,7 @@ def comments(text: str) -> str:
 
 
 SAYING = {"UserError", "say", "print", "Progress", "append", "add_argument", "lines", "named"}
-"""The functions whose arguments a user reads."""
+"""The functions with arguments that a user reads."""
 
 
 def messages(source: str) -> list[str]:

@@ -110,7 +110,7 @@ COMMANDS = {
 WITHOUT = {
     "graft": "writes to the user's tree; test_graft.py ends it at each write",
     "ungraft": "as graft",
-    "bench-launcher": "times real builds; it keeps nothing but a folder of its own, which it makes anew",
+    "bench-launcher": "times real builds; it keeps only its own folder, which it makes anew",
     **dict.fromkeys(("check", "check-host", "check-report"), "runs these tests; the runs in it are those above"),
     "report-pictures": "needs a browser",
     "htmldocs": "runs sphinx, which makes all anew",

@@ -59,7 +59,7 @@ int kunit_run_tests(struct kunit_suite *suite)
 def test_what_each_case_runs() -> None:
     found = reach.read(TRACE.splitlines())
     assert found.cases == ["one.a", "one.b", "two.c"] and found.ran == ["one.a", "two.c"]
-    assert found.runs == [[1, 2, 3], [3], [4, 5]]  # the end of a suite is all its cases', and so is its begin
+    assert found.runs == [[1, 2, 3], [3], [4, 5]]  # the begin and the end of a suite belong to all its cases
     assert found.seconds == [0.5, 2.0, 0.3]
     assert found.reaching([5, 2]) == [0, 2] and not found.reaching([9])
     assert found.cost([1]) == 4.0
@@ -144,7 +144,7 @@ def test_a_boot_is_read_to_its_end() -> None:
 
 
 class Booted(judge.Session):
-    """A session whose kernel says what a script says."""
+    """A session with a kernel that prints what a script prints."""
 
     def __init__(self, out: Path) -> None:
         self.settings = from_environment({"ARCH": "arm64", "O": str(out), "HOME": str(out)})
@@ -358,5 +358,5 @@ def test_survivors_go_on_to_the_selftests_that_reach_them(monkeypatch: pytest.Mo
     assert session.judge(MUTANT, 5, []).state == "survived" and session.ran == [["a", "d"], ["c"]]
     session = BothBooted()  # one that no program reaches
     assert session.judge(catalogue.Mutant("n", "all", (), lambda _: {}), 6, []).state == "survived" and not session.ran
-    session = BothBooted()  # one in a kernel of its own
+    session = BothBooted()  # one in its own kernel
     assert session.judge(MUTANT, 0, []).state == "survived" and session.ran == [["a", "b", "d"], ["c"]]

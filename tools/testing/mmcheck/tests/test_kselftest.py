@@ -258,7 +258,7 @@ cat >/dev/null
 echo "pc : f (/a/other/tree/linux/linux-arm64/../mm/memory.c:12 (discriminator 2) $2/../mm/./rmap.c:3)"
 echo "lr : 0xffff/../x is no source file, and (arch/arm64/mm/contpte.c:4) is one"
 """
-"""Says what decode_stacktrace.sh says of a kernel whose objects ccache had from another checkout."""
+"""Says what decode_stacktrace.sh says of a kernel with objects that ccache had from another checkout."""
 
 
 def test_a_splat_names_files_of_the_tree(tmp_path: Path) -> None:

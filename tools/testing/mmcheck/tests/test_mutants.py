@@ -157,7 +157,7 @@ def test_a_copy_that_the_build_made_leads_to_its_mutant(tmp_path: Path) -> None:
 
 
 class Compiled(judge.Session):
-    """A session whose kernels do not build with some mutants, and say nothing that helps."""
+    """A session with kernels that do not build with some mutants, and print nothing that helps."""
 
     def __init__(self, *bad: str) -> None:
         self.label, self.read, self.bad, self.build = "linux", read, bad, Path()

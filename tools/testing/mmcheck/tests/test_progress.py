@@ -13,8 +13,8 @@ from mmcheck.kernel import make
 BUILDS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "builds.json").read_text())
 """First builds on two CPUs: after how many seconds how many steps were done, and the estimate of all steps.
 
-Nothing is known of the machine's other work, but it was even: a build that loses half of its CPU halfway, or finds half
-of its objects in ccache, cannot be foreseen, and is not among these.
+Nothing is known of the machine's other work, except that it was even. A build may lose half of its CPU halfway, or find
+half of its objects in ccache. Nobody can foresee that, so such builds are left out.
 """
 
 

@@ -42,7 +42,7 @@ def digits(part: int, base: int) -> int:
 
 
 def lattice(base: int, bits: int) -> list[Vector]:
-    """A basis of all differences of digits whose value is 0 modulo 2^64, made short."""
+    """A basis, with short vectors, of all differences of digits that are 0 modulo 2^64."""
     rows = [[base * (i == k) - (i == k + 1) for i in range(bits)] for k in range(bits - 1)]
     rest = WORD
     rows.append([])

@@ -144,7 +144,7 @@ def test_known_issues_are_those_of_the_kernel_and_of_the_test() -> None:
     assert skips.judge(ARM64, [Case("a", "b", "skipped", text=["known issue 99: new"])], []).wrong
     young = Case("folio_move", "anon.migrate_keeps_referenced", "skipped", text=["known issue 1: old"])
     assert not skips.judge(Cell("7.3", "arm64", selftests=True), [young], []).wrong
-    # A fixture with a name of its own: not the case of the same name in another one.
+    # A fixture with its own name, not the case of the same name in another one.
     text = ["known issue 45: a child gives up pages of its parent"]
     freed = Case("folio_lazyfree", "freed_by_child.pinned.parent_keeps_content", "skipped", text=text)
     assert not skips.judge(ARM64, [freed], []).wrong

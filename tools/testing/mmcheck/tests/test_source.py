@@ -137,7 +137,7 @@ def test_ubuntus_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_unpack_as_ubuntu_packs(tmp_path: Path) -> None:
-    """In a folder of its own, by bzip2, with a link beside it."""
+    """In its own folder, by bzip2, with a link next to it."""
     top = tmp_path / "linux-source-6.8.0"
     top.mkdir()
     (top / "Makefile").write_text("VERSION = 6\n")
@@ -160,7 +160,7 @@ def test_unpack_as_ubuntu_packs(tmp_path: Path) -> None:
 
 
 def fake_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suites: dict[str, list[Package]]) -> Archive:
-    """An archive whose suites hold these packages; "" is what the machine's own sources have."""
+    """An archive with these packages in its suites; "" is what the machine's own sources have."""
     asked = Archive(tmp_path / "apt")
     added = [""]
     monkeypatch.setattr(asked, "_update", lambda: None)

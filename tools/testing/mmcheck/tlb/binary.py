@@ -2,9 +2,8 @@
 """Mistakes in a kernel that is built already: instructions of some functions are replaced in a copy of its image.
 
 mutants/instructions.toml has the mistakes. `functions` are globs of names in System.map. `change` is one of CHANGES.
-`calls` is a glob of the functions whose calls "drop each call" drops.
-The compiler puts invalidations into many functions inline, so this needs no build, and works on any kernel whose
-System.map is beside it.
+`calls` is a glob of functions: "drop each call" drops their calls. The compiler puts invalidations into many functions
+inline, so this needs no build, and works on any kernel that has its System.map next to it.
 """
 
 import fnmatch

@@ -122,7 +122,7 @@ def binary_mistakes(image: Path, only: str, machine: Machine) -> Iterator[Verdic
     known = symbols.of_kernel(image)
     mistakes = [one for one in binary.load() if any(fnmatch.fnmatch(one.name, glob) for glob in only.split())]
     if not mistakes or not known.text:
-        raise UserError(f"ONLY={only}: no such mistake" if known.text else f"{image}: no System.map is beside it")
+        raise UserError(f"ONLY={only}: no such mistake" if known.text else f"{image}: no System.map is next to it")
     for suite in sorted({one.suite for one in mistakes}):
         verdict = boot_one("none", suite, "", machine, image, known)
         progress.say(f"without a mistake, suites {suite}: {verdict.state}, {verdict.seconds} s")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Show invalidations that are missing, short, late or misdirected, on any arm64 kernel.
 
-Boots a kernel in QEMU 10 with a plugin that models a TLB which forgets nothing: it keeps each translation that the
-architecture allows a CPU to cache, until an invalidation really removes it. Without IMAGE= the kernel is built with the
-KUnit suites, and ONLY= chooses suites by a glob. With TESTS= the kernel runs selftests in place of suites. IMAGE= boots
-any arm64 kernel. If a file System.map is beside it, the report has names. COMPARE=1 boots the same kernel a second time
-at the same moment, without the plugin, and prints what the plugin costs. The record of the run has the report.
+Boots a kernel in QEMU 10 with a plugin. The plugin models a TLB that forgets nothing: it keeps each translation that a
+CPU may cache, until an invalidation really removes it. Without IMAGE= the kernel is built with the KUnit suites, and
+ONLY= chooses suites by a glob. With TESTS= the kernel runs selftests in place of suites. IMAGE= boots any arm64 kernel.
+If a file System.map is next to it, the report has names. COMPARE=1 boots the same kernel a second time at the same
+moment, without the plugin, and prints what the plugin costs. The record of the run has the report.
 Documentation/mmcheck/tlb.rst explains the rules.
 """
 

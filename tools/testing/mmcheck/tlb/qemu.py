@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Provides QEMU 10, whose plugins can read registers and values.
+"""Provides QEMU 10: its plugins can read registers and values.
 
 If the system's QEMU is older, Debian's backports have one. It is unpacked below the cache and not installed.
 """

@@ -52,7 +52,7 @@ class Symbols:
 
 
 def of_kernel(image: Path) -> Symbols:
-    """From the System.map beside an image, or in the build folder that the image is in."""
+    """From the System.map next to an image, or in the build folder that the image is in."""
     for folder in (image.parent, *image.parents[:4]):
         for name in ("System.map", image.name.replace("vmlinuz", "System.map", 1)):
             if name.startswith("System.map") and (folder / name).exists():

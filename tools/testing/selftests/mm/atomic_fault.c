@@ -336,8 +336,8 @@ static size_t charged_by(struct __test_metadata *_metadata,
 }
 
 /*
- * [atomics 48] An atomic on each page charges each page to the memory cgroup of
- * the process, as a store does. hugetlb pages belong to another controller: for
+ * [atomics 48] An atomic on a page charges the page to the memory cgroup of the
+ * process, as a store does. hugetlb pages belong to another controller: for
  * them the case only checks that an atomic and a store charge the same number
  * of pages.
  */

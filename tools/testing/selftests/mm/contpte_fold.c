@@ -467,10 +467,10 @@ TEST_F(contpte_fold, mremap_whole)
 }
 
 /*
- * [contpte 203] The test unmaps half a block, maps it again and faults it in,
- * 100 times, at changing places in the four blocks. Each time the pages of that
- * half have the right content. In the end all pages have the right content, and
- * Rss counts each page of anonymous memory once.
+ * [contpte 203] The test unmaps half a block, maps it again and faults it in.
+ * It does this 100 times, at different places in the four blocks. Each time the
+ * pages of that half have the right content. In the end all pages have the
+ * right content, and Rss counts each page of anonymous memory once.
  */
 TEST_F(contpte_fold, munmap_and_fault_again)
 {

@@ -111,8 +111,9 @@ FIXTURE_TEARDOWN(contpte_old)
 
 /*
  * Make all blocks old, then read each block, beginning with its page @page.
- * Returns whether each block cost one fault and is referenced as a whole. The
- * other memory of the process is old too, so an access to it can add a fault.
+ * Returns whether each block cost one fault, and whether all its pages are
+ * referenced. The other memory of the process is old too, so an access to it
+ * can add a fault.
  */
 static bool one_fault_each(const struct memory *m, unsigned int page)
 {

@@ -427,9 +427,9 @@ static void keep_two_folios(struct memory *huge)
 }
 
 /*
- * [mapped 44] A child maps two folios of the range. khugepaged makes a huge
- * page if max_ptes_shared is the number of pages in these two folios, and does
- * not if it is one less. Both processes keep their content.
+ * [mapped 44] A child maps two folios of the range. If max_ptes_shared is the
+ * number of pages in these two folios, khugepaged makes a huge page. If it is
+ * one less, khugepaged does not. Both processes keep their content.
  */
 TEST_F_TIMEOUT(khugepaged, max_ptes_shared, 60)
 {

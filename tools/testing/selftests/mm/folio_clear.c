@@ -9,7 +9,7 @@
  *   write, and after MAP_POPULATE, whichever page is accessed first;
  * - memory files in folios of every order: after a fault, after fallocate(),
  *   and after a write of one byte;
- * - pages that userfaultfd provides, beside pages that faults allocate.
+ * - pages that userfaultfd provides, next to pages that faults allocate.
  *
  * How: the test fills memory, notes its frames, frees it, and allocates as much
  * memory in the same way. It repeats this until at least half of the new memory

@@ -5,8 +5,8 @@
  *
  * Proves: each byte is zero, although the same pages held other bytes before.
  * This holds for each hugetlb size of the machine, and for each way to get a
- * hugetlb page: a fault at its start, middle or end, MAP_POPULATE, files of
- * memfd_create(), fallocate(), and a driver that pins an empty file.
+ * hugetlb page: a fault at the start, middle or end of the page, MAP_POPULATE,
+ * files of memfd_create(), fallocate(), and a driver that pins an empty file.
  *
  * How: the hugetlb pool has exactly as many pages as a case uses. So the case
  * gets the same pages again, and pagemap confirms it. Each buffer of the CMA
@@ -193,9 +193,9 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_po
 }
 
 /*
- * [clearing 18, 24] Private hugetlb pages are zero after a first write, at up
- * to six places of the page in turn: the first and second base page, two in the
- * middle, and two at the end.
+ * [clearing 18, 24] Private hugetlb pages are zero after a first write. The
+ * write goes to up to six places of the page, one after the other: the first
+ * and second base page, two in the middle, and two at the end.
  */
 TEST_F_TIMEOUT(folio_clear_pool, written, 240)
 {

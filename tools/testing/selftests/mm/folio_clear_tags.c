@@ -88,7 +88,7 @@ static bool take(FIXTURE_DATA(folio_clear_tags) * self, bool of_file, int prot)
 	return true;
 }
 
-/* The number of granules whose tag is not zero. */
+/* The number of granules with a nonzero tag. */
 static size_t tagged(const struct memory *m)
 {
 	size_t count = 0;

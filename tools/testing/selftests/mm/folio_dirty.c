@@ -167,9 +167,9 @@ static unsigned long fill(struct memory *m, unsigned char *values, unsigned int 
  * are clean and read-only. mprotect() makes all pages read-only and then
  * writable: one batch has dirty and clean entries. One variant writes the pages
  * back in between. Now the test writes to all other pages, and fsync() must
- * bring each byte to the disk. Then it writes to one page again, whose entry has
- * become read-only by the writeback. A second fsync() must bring that byte to
- * the disk as well. In each of 16 rounds the test chooses different pages.
+ * bring each byte to the disk. Then it writes again to one page. The writeback
+ * has made its entry read-only. A second fsync() must bring that byte to the
+ * disk as well. In each of 16 rounds the test chooses different pages.
  */
 TEST_F_TIMEOUT(folio_dirty, mprotect_and_back, 120)
 {

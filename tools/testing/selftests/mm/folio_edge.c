@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The kernel must not read or write past the end of a page of its own.
+ * The kernel must not read or write past the end of its own page.
  *
  * Proves: mincore() writes no answer past the page in which it collects its
  * answers, and reclaim reads no entries past the end of a page table.

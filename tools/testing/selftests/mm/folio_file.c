@@ -67,10 +67,10 @@ static unsigned char in_file(const struct memory *m, unsigned int page)
 }
 
 /*
- * [contpte 188] The test writes to one page of a block whose pages are all
- * mapped. Then it unmaps and syncs the file, and drops its pages from the page
- * cache. The file has the new byte, and the old bytes in all other pages. The
- * test repeats this for each page.
+ * [contpte 188] The test writes to one page of a fully mapped block. Then it
+ * unmaps and syncs the file, and drops its pages from the page cache. The file
+ * has the new byte, and the old bytes in all other pages. The test repeats this
+ * for each page.
  */
 TEST_F_TIMEOUT(folio_file, one_dirty_page_reaches_file, 120)
 {
@@ -176,7 +176,7 @@ TEST_F(folio_file, dirty_again_after_writeback)
 /*
  * [contpte 197] A private mapping has its own copy of every third page. After a
  * hole is punched into the file, the copies are unchanged and all other pages
- * are zero: the kernel skips the entry of a copy, but not the entries after it.
+ * are zero: the kernel skips the entry of a copy and no other.
  */
 TEST_F(folio_file, punch_hole_beside_copies)
 {
@@ -584,7 +584,7 @@ FIXTURE_TEARDOWN(folio_file_small)
 
 /*
  * A read fault maps up to fault_around_bytes of pages from the page cache. Here
- * each page is a folio of its own.
+ * each page is a separate folio.
  */
 TEST_F(folio_file_small, fault_around)
 {

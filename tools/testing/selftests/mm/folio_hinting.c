@@ -51,8 +51,7 @@ static unsigned int other_page(const struct memory *m, unsigned int folio_at)
  * In each of 16 folios, the test drops one page, and then writes to the address
  * of this page. So a single page replaces the dropped page. Its place changes
  * from folio to folio. The hinting fault of the large folio must not make the
- * entry of the single page accessible: the single page costs a fault of its
- * own.
+ * entry of the single page accessible: the single page costs a separate fault.
  */
 TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
 {

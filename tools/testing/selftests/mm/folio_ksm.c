@@ -6,15 +6,15 @@
  * by userfaultfd, against writes (WP) or against all accesses (RWP), and the
  * next such access traps. Each page that was written to stays soft-dirty. The
  * same holds for single pages of zeros that KSM maps to the zero page. If
- * MADV_UNMERGEABLE gives each page a frame of its own again, each page keeps
- * its content, and its protection by userfaultfd. The process's count of zero
- * pages that KSM placed is right after UFFDIO_MOVE. After fork() this count and
- * the count of the machine have the zero pages that the child got, and no others.
+ * MADV_UNMERGEABLE gives each page its own frame again, each page keeps its
+ * content, and its protection by userfaultfd. The process's count of zero pages
+ * that KSM placed is right after UFFDIO_MOVE. After fork() this count and the
+ * count of the machine have the zero pages that the child got, and no others.
  *
  * How: all pages of two folios get the same content. Every second page is
- * marked. KSM runs until one frame backs all pages. pagemap then tells which
- * pages are still marked, and each page is accessed. ksm_unmerge marks the
- * pages after KSM merged them.
+ * marked. KSM runs until one frame backs all pages. Then pagemap shows which
+ * pages are still marked, and the test accesses each page. ksm_unmerge marks
+ * the pages after KSM merged them.
  *
  * Does not prove: which pages KSM merges (ksm_tests does).
  *
@@ -298,9 +298,9 @@ FIXTURE_TEARDOWN(ksm_unmerge)
 
 /*
  * KSM merges all pages of two folios, and then every second page is protected.
- * MADV_UNMERGEABLE must give each page a frame of its own, also the protected
- * ones: the kernel copies the page, and no program accesses it. The protection
- * stays, and an access traps. After the protection ends, the content is there.
+ * MADV_UNMERGEABLE must give each page its own frame, also the protected pages:
+ * the kernel copies the page, and no program accesses it. The protection stays,
+ * and an access traps. After the protection ends, the content is there.
  *
  * Known issue 46: the first page that is protected against all accesses, and all
  * pages after it, stay merged.
@@ -343,7 +343,7 @@ TEST_F_TIMEOUT(ksm_unmerge, protection_stays, 120)
 			   &off));
 	for (page = 0; page < m->pages; page++)
 		EXPECT_TRUE(page_is(m->at + bytes(page), value));
-	DID(alone, "pages with a frame of their own");
+	DID(alone, "pages with their own frame");
 	/* Page 1 is the first that is protected. */
 	if (variant->mark == RWP && first == 1 && alone == 1)
 		KNOWN_ISSUE(46, "all pages from the first protected page on stay merged");

@@ -20,7 +20,7 @@
 #define GROUP "/sys/fs/cgroup/folio_mlock"
 
 /*
- * Charge new memory to a group of its own: memory.reclaim takes only pages of
+ * Charge new memory to its own group: memory.reclaim takes only pages of
  * the group. Returns the reason if that is not possible, or NULL.
  */
 static const char *reclaim_setup(void)

@@ -72,7 +72,7 @@ static bool in_swap(const struct memory *m, unsigned int page)
 	return !pagemap_has(m->at + bytes(page), PM_PRESENT);
 }
 
-/* The first page whose bytes are not its pattern plus @shift, or -1. */
+/* The first page with bytes that differ from its pattern plus @shift, or -1. */
 static int wrong_page(const struct memory *m, unsigned char shift)
 {
 	unsigned int page;
@@ -213,8 +213,8 @@ TEST_F(folio_move, munmap_in_swap)
 }
 
 /*
- * [contpte 219] Both folios are swapped out as a whole, and one page of the
- * second folio is dropped. A read of one page brings back the whole first
+ * [contpte 219] Both folios are swapped out without a split, and one page of
+ * the second folio is dropped. A read of one page brings back the whole first
  * folio. A read of the second folio brings back its pages one by one, and the
  * page that was dropped is zero.
  */

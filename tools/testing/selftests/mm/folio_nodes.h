@@ -66,7 +66,7 @@ static inline int bind_to(char *at, unsigned int pages, unsigned long nodes, uns
 }
 
 /*
- * Prefer one node for all memory of this process that has no policy of its own.
+ * Prefer one node for all memory of this process that has no other policy.
  * Returns 0 or -1.
  */
 static inline int prefer(int node)

@@ -284,7 +284,7 @@ TEST_F_TIMEOUT(folio_numa, move_twice, 120)
  */
 static int hold(const struct memory *m, int held[2])
 {
-	/* A pipe whose size is N pages can hold N pages. */
+	/* A pipe with a size of N pages can hold N pages. */
 	if (pipe(held) || fcntl(held[1], F_SETPIPE_SZ, bytes(m->pages >> m->order)) < 0)
 		return -1;
 	for (unsigned int i = 0; i < m->pages; i += 1U << m->order) {
@@ -299,9 +299,9 @@ static int hold(const struct memory *m, int held[2])
 /*
  * [contpte 228] Each folio has an extra reference, so mbind() fails. The folios
  * stay on their node, and the size of their entries does not change. After the
- * references are dropped, mbind() moves each folio as a whole. Known issue 8:
- * the failed attempt marks a folio as partially mapped, and the later move
- * splits it.
+ * references are dropped, mbind() moves each folio without splitting it. Known
+ * issue 8: the failed attempt marks a folio as partially mapped, and the later
+ * move splits it.
  */
 TEST_F_TIMEOUT(folio_numa, move_fails, 120)
 {

@@ -5,10 +5,10 @@
  * Proves: each page of a folio keeps its own permission, although the kernel
  * may handle all pages of the folio in one batch. Some pages belong to the
  * parent alone, and the others are shared with a child. A shared page stays
- * write-protected, even beside a writable page. A write to a page that the
+ * write-protected, even next to a writable page. A write to a page that the
  * parent alone owns costs no fault. Entries of pages that cannot be accessed
- * form no block. So when their folio becomes idle, pages of other memory beside
- * them do not become old.
+ * form no block. So when their folio becomes idle, pages of other memory next
+ * to them do not become old.
  *
  * Does not prove: which entries are in which batch (KUnit: vma_split).
  *
@@ -58,8 +58,8 @@ FIXTURE_TEARDOWN(folio_permission)
 
 /*
  * In a child: wait until @go is closed, then check all pages except @own, which
- * the child did not inherit; if @own is -1, it inherited all. Returns 0 if all
- * these pages are unchanged, 1 if not, 2 on failure.
+ * the child did not inherit; if @own is -1, it inherited all pages. Returns 0
+ * if all these pages are unchanged, 1 if not, 2 on failure.
  */
 static int child_that_waits(const struct memory *m, int go[2], int own)
 {
@@ -310,7 +310,7 @@ TEST_F(folio_permission, idle_beside_none)
 		TH_LOG("the folio is not idle");
 	}
 	if (!used)
-		KNOWN_ISSUE(22, "an idle PROT_NONE folio makes pages beside it old");
+		KNOWN_ISSUE(22, "an idle PROT_NONE folio makes pages next to it old");
 	else
 		EXPECT_EQ(half, used);
 	if (used && has_contpte())

@@ -103,8 +103,8 @@ struct counters {
 /**
  * struct writer - a thread that counts in its own pages of the block
  * @memory: the block
- * @odd: its pages are those whose number modulo WRITERS is this; the last four
- *	pages have no writer
+ * @odd: its pages have this number modulo WRITERS; the last four pages have no
+ *   writer
  * @rounds: how often it has counted in all its pages since the block was made
  * @held: the last number other than 0 that it found in hold
  * @wrong: a page that had lost the last write, or -1

@@ -139,7 +139,8 @@ static void unmap_first_half(struct memory *m)
  * A process maps a folio in two halves, and a child maps only the second half.
  * A write of the parent to the first half copies on every kernel, since the
  * folio is shared. After the child has exited, the parent writes to all other
- * pages: no write copies if @copies is 0, and each write copies otherwise.
+ * pages: if @copies is 0, no write copies a page; otherwise each write copies a
+ * page.
  */
 static void write_to_halves(struct __test_metadata *_metadata, int go[2], struct memory *m,
 			    unsigned int copies)
@@ -377,9 +378,9 @@ TEST_F(folio_reuse, pin_before_fork)
  * swap entries, and will read the folio from the swap cache. So a write of the
  * parent copies. After the child has exited, the kernel frees the swap entries
  * and reuses the pages. Older kernels read back single pages. A newer kernel
- * can read back a large folio, if it swapped out the folio as a whole. In both
- * cases a write copies while the child lives, and copies nothing after the child
- * has exited.
+ * can read back a large folio, if it swapped out the folio in one piece. In
+ * both cases a write copies while the child lives, and copies nothing after the
+ * child has exited.
  */
 TEST_F(folio_reuse, in_swap_cache)
 {

@@ -88,7 +88,7 @@ static atomic_bool stop;
 /**
  * struct worker - a thread of the parent
  * @memory: the memory that it uses
- * @rest: a writer's pages are those whose number modulo WRITERS is this
+ * @rest: a writer's pages have this number modulo WRITERS
  * @times: how often a writer has written to all its pages, or how many pages
  *	the reader has read
  * @wrong: a page in which the thread found wrong content, or -1

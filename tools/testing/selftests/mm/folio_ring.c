@@ -5,7 +5,7 @@
  * Proves: mmap() of a ring maps each page of the ring at its place. The process
  * and the kernel see the same requests and the same answers.
  *
- * How: each request has a number of its own, and the requests fill many pages.
+ * How: each request has its own number, and the requests fill many pages.
  * The kernel answers each request with its number. A page that is missing, or
  * that lies at the wrong place, gives wrong numbers or SIGBUS.
  *
@@ -84,10 +84,10 @@ TEST_F(folio_ring, each_request)
 }
 
 /*
- * The process maps the requests so often that the mappings, one beside the
- * other, fill a page table. Each page of each mapping is there, also the page
- * in the last entry of a table: the kernel maps pages in batches, and each batch
- * ends there.
+ * The process maps the requests so often that the mappings, one after the
+ * other, fill a page table. Each page of each mapping is present, also the page
+ * in the last entry of a table: the kernel maps pages in batches, and a batch
+ * ends at the end of a table.
  */
 TEST_F(folio_ring, over_table_end)
 {

@@ -183,10 +183,10 @@ static inline unsigned long swapped_out(const struct memory *m)
 }
 
 /*
- * Keep this process and its children on the present CPU. Each CPU has lists of
- * its own: of freed pages, which it allocates first, and of pages that move to
- * another LRU list, which madvise() empties only for its own CPU. Returns
- * whether it worked.
+ * Keep this process and its children on the present CPU. Each CPU has its own
+ * lists. One has freed pages, which the CPU allocates first. The other has
+ * pages that move to another LRU list; madvise() empties this list only for its
+ * own CPU. Returns whether it worked.
  */
 static inline bool stay_on_cpu(void)
 {

@@ -271,8 +271,8 @@ static void *touch(void *unused)
  * A thread reads all that a page table maps, and drops it by MADV_DONTNEED, for
  * five seconds. Another thread writes to the first pages meanwhile, also while
  * the kernel drops the others. The kernel must not free a table that has entries
- * again: their pages would be lost to the machine, and still count as memory of
- * the process.
+ * again: the machine could never use their pages again, and they would still
+ * count as memory of the process.
  */
 TEST_F_TIMEOUT(folio_tables, dontneed_beside_faults, 60)
 {
@@ -410,7 +410,7 @@ TEST_F(folio_tables, mremap_of_tables)
 /*
  * mremap() moves memory that begins in the middle of a page table, and nothing
  * else is in the table. The kernel moves all that the table maps, so it begins
- * at the table's start, for both places. The pages at the ends and beside the
+ * at the table's start, for both places. The pages at the ends and next to the
  * end of the table keep their content, and nothing is left at the old place.
  */
 TEST_F(folio_tables, mremap_from_middle_of_table)

@@ -168,9 +168,9 @@ TEST_F_TIMEOUT(folio_uffd, unprotect_whole, 120)
 }
 
 /*
- * All pages are protected, and then unprotected. The kernel gives back the right
- * to write to a private mapping in the same call, because all pages belong to
- * this process alone. So no write costs a fault.
+ * All pages are protected, and then unprotected. The kernel gives a private
+ * mapping its write permission back in the same call, because all pages belong
+ * only to this process. So no write costs a fault.
  */
 TEST_F(folio_uffd, unprotect_gives_write_back)
 {
@@ -192,10 +192,10 @@ TEST_F(folio_uffd, unprotect_gives_write_back)
 
 /*
  * [contpte 198] [bug B26] Two folios are swapped out and read back: in the
- * first round one page is protected, in the second round all pages but one are
- * protected. Each page stays protected or unprotected, in swap and after the
- * page is read back. The second round needs fresh folios: pages that come back
- * from swap are single pages, which reclaim handles one by one.
+ * first round one page is protected, in the second round all pages except one.
+ * Each page stays protected or unprotected, in swap and after the page is read
+ * back. The second round needs fresh folios: pages that come back from swap are
+ * single pages, which reclaim handles one by one.
  */
 TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 {

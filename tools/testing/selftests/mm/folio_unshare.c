@@ -9,7 +9,7 @@
  *
  * How: gup_test pins the memory. Before, a range of the memory is mapped to the
  * zero page, to the huge zero page, or to folios that a child shares. Half of
- * the range is protected. In the huge zero page all is protected, so that one
+ * the range is protected. All of the huge zero page is protected, so that one
  * PMD still maps it.
  *
  * Does not prove: that the pin sees the pages of the process (folio_reuse does).
@@ -110,9 +110,9 @@ FIXTURE_TEARDOWN(folio_unshare)
 }
 
 /*
- * The pin covers all pages. A huge zero page is protected as a whole, all other
- * memory in its first half. Each page gets a frame of its own, and the protected
- * pages stay protected.
+ * The pin covers all pages. All of a huge zero page is protected; of other
+ * memory only the first half is protected. Each page gets its own frame, and
+ * the protected pages stay protected.
  *
  * Known issue 32: the kernel replaces the huge zero page by a huge page that is
  * not protected, so all pages lose the protection.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Helpers that the selftests of large folios share: memory in folios of a
+ * Common helpers of the selftests for large folios: memory in folios of a
  * chosen order, how the kernel maps it, and settings that are restored at the
  * end.
  *
@@ -584,7 +584,7 @@ static inline bool have_swap(void)
 }
 
 /*
- * swaps_large() - whether large folios go to swap as a whole
+ * swaps_large() - whether large folios go to swap without a split
  *
  * They do with CONFIG_THP_SWAP, which arm64 has only with pages of 4K. Without
  * it the kernel splits a folio before it swaps the folio out.

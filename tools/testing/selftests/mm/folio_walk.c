@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: random lives of several processes whose memory is in large
- * folios, and a model that knows after each step what every process must see.
+ * folio_walk: random lives of several processes with memory in large folios,
+ * and a model that knows after each step what every process must see.
  *
  * A life is some hundred random calls from up to four processes: map, fork,
  * move, protect, page out, split, migrate, pin, watch, truncate and so on.

@@ -33,7 +33,7 @@ enum walk_kind { NOTHING, ANON, PRIVATE, SHARED };
 
 /* What the model knows of one page of one process. */
 enum walk_flags {
-	OWN = 1 << 0,		/* has a page of its own, or has one in swap */
+	OWN = 1 << 0,		/* has its own page, in memory or in swap */
 	LAZY = 1 << 1,		/* MADV_FREE: the kernel may replace it by zeros */
 	GUARD = 1 << 2,		/* any access is SIGSEGV */
 	LOCKED = 1 << 3,

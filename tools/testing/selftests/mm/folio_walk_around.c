@@ -151,7 +151,7 @@ static uint32_t mapped_in_window(int proc)
 
 /*
  * transhuge.rst: nr_anon_partially_mapped counts partially mapped folios. A
- * migration of folios that are mapped as a whole makes none. (Known issue 8.)
+ * migration of fully mapped folios makes none. (Known issue 8.)
  *
  * The kernel maps the cached pages around a fault (do_fault_around()). If the
  * first fault maps one page, and a second fault all others, the first was

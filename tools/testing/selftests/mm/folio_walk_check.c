@@ -70,8 +70,8 @@ bool walk_known(int issue)
 
 /*
  * Known issue 10: a child has no entry for a private hugetlb page of its parent,
- * and reads zeros, if the page does not have the size of a PMD. The life ends,
- * since the model says something else from now on.
+ * and reads zeros, if the page is not PMD-sized. The life ends, since the model
+ * says something else from now on.
  */
 void walk_lost_hugetlb(const struct walk_page *p, bool lost)
 {

@@ -329,9 +329,10 @@ void walk_probe(void)
 	probe_uffd();
 	/*
 	 * A write to a page with asynchronous protection: do_wp_page() takes the
-	 * protection from a valid entry by set_pte_at(). On arm64 that may lose
-	 * the access flag that the hardware sets at the same time, and with
-	 * CONFIG_DEBUG_VM=y the kernel warns if the entry is old: known issue 29.
+	 * protection from a valid entry by set_pte_at(). On arm64 this may lose
+	 * the access flag if the hardware sets it at the same time. With
+	 * CONFIG_DEBUG_VM=y the kernel warns if the entry is old: known issue
+	 * 29.
 	 */
 #ifdef __aarch64__
 	set(HAS_ASYNC, !walk_has(29));

@@ -49,9 +49,10 @@ bool m_beyond(const struct walk_page *p)
 }
 
 /*
- * A fault on a memory file maps the whole of its last folio, although mmap(2)
+ * A fault on a memory file maps the complete last folio, although mmap(2)
  * promises SIGBUS after the end of the file: "mm/memory: do not populate page
- * table entries beyond i_size" left out memory files. So leave these pages alone.
+ * table entries beyond i_size" left out memory files. So leave these pages
+ * alone.
  */
 bool m_unsure(const struct walk_page *p)
 {
@@ -86,7 +87,7 @@ void m_write(struct walk_page *p, uint64_t val)
 		p->flags &= ~WP;
 }
 
-/* The process gets a page of its own, with the content that it had. */
+/* The process gets its own page, with the old content. */
 void m_own(struct walk_page *p)
 {
 	if (p->kind != SHARED && !(p->flags & OWN)) {

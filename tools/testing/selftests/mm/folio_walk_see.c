@@ -49,7 +49,7 @@ static void note(const char *rule, const struct frame *f, int proc, uint32_t pag
 /*
  * Known issue 11: for all pages of a huge page that one entry maps, pagemap says
  * what is true for the first page. So all bits are set, and the frames follow
- * each other. The first page is mapped once, which frames_right() sees.
+ * each other. The first page is mapped once; frames_right() checks this.
  */
 static bool by_first_page(int proc, uint32_t page)
 {

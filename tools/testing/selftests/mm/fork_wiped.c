@@ -2,9 +2,9 @@
 /*
  * A mapping that a child gets empty, by MADV_WIPEONFORK, is like a new mapping.
  *
- * Proves: the child can merge the mapping with a new one beside it, also if its parent had
- * moved the mapping. The kernel merges anonymous mappings only if their page offsets fit.
- * Without pages the offset has to be the address.
+ * Proves: the child can merge the mapping with a new one next to it, also if
+ * its parent had moved the mapping. The kernel merges anonymous mappings only
+ * if their page offsets fit. Without pages the offset has to be the address.
  *
  * How: the parent maps pages, writes to them, and moves them to another address with
  * mremap(). The child takes back the advice, maps a page right after the mapping, and
@@ -93,8 +93,8 @@ static unsigned int extend(char *at)
 }
 
 /*
- * The mapping of the child and the new page become one mapping. Known issue 30: they stay
- * two mappings if the parent had moved the mapping.
+ * The mapping of the child and the new page become one mapping. Known issue 30:
+ * they stay two mappings if the parent had moved the mapping.
  */
 TEST_F(fork_wiped, merges_with_new_page)
 {

@@ -97,7 +97,7 @@ static int write_and_look(char *at)
 }
 
 /*
- * Free pages whose page->index is as @index says, then fork a child: its page
+ * Free pages with a page->index as @index says. Then fork a child: its page
  * tables are in some of these pages. Do this until a child exits with @sought,
  * at most USED_TRIES times. Returns the last exit status.
  */

@@ -98,7 +98,8 @@ static void *write_and_drop(void *unused)
  * The last page of a private mapping is written to, and ftruncate() cuts the file before it. From
  * then on an access to the page raises SIGBUS, in each of the rounds of two seconds.
  *
- * Known issue 63: beside page faults of the other thread the page is still there.
+ * Known issue 63: if the other thread takes page faults meanwhile, the page is
+ * still there.
  */
 TEST_F(hugetlb_cut, last_page_is_gone)
 {

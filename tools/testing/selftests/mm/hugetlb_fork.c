@@ -15,7 +15,7 @@
  *
  * For the page tables, the test frees pages of a file just before the kernel needs page tables
  * (hugetlb_tables.h). No two of these pages have the same page->index. As a
- * control, the test frees pages whose index is 0.
+ * control, the test frees pages with index 0.
  *
  * No other mapping is near the memory, so all page tables of the memory are
  * new.
@@ -76,9 +76,9 @@ FIXTURE_VARIANT_ADD(hugetlb_fork, fourth)
 };
 
 /*
- * Free pages whose page->index is as @index says, then map a page where there
- * is no page table: its page tables are in some of the freed pages. Returns
- * whether it worked.
+ * Free pages with a page->index as @index says. Then map a page at an address
+ * without a page table: the new page tables are in some of the freed pages.
+ * Returns whether it worked.
  */
 static bool map_page(struct hugetlb_fork_page *p, enum used_index index)
 {
@@ -130,7 +130,7 @@ FIXTURE_TEARDOWN(hugetlb_fork)
 }
 
 /*
- * Free pages whose page->index is as @index says, then fork a child: its page
+ * Free pages with a page->index as @index says. Then fork a child: its page
  * tables are in some of these pages. Returns what the child finds, or -1 on
  * failure.
  */

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mappings of hugetlb whose first page table is missing.
+ * Mappings of hugetlb without their first page table.
  *
- * Proves: if the first page table of a mapping is missing, a call on the whole mapping
- * still reaches a page in the second page table: MADV_DONTNEED drops the page,
- * mprotect() protects it, and fork() copies its entry. This holds for each size of
- * hugetlb.
+ * Proves: if the first page table of a mapping is missing, a call on the whole
+ * mapping still reaches pages in the second page table. MADV_DONTNEED drops the
+ * page, mprotect() protects it, and fork() copies its entry. This holds for
+ * each size of hugetlb.
  *
  * How: the entries of the mapping need two whole page tables, one for each half.
  * Only one page in the second half is ever touched, so the first half has no table. The
  * kernel skips the range of a missing table, and takes the size of this range from
- * hugetlb_mask_last_page(). As a control, the same call is made for the second half
- * alone, whose table exists.
+ * hugetlb_mask_last_page(). As a control, the same call is made only for the
+ * second half, which has a table.
  *
  *	begin                      at
  *	|  no table                |  table: one page                 |
@@ -109,7 +109,8 @@ FIXTURE_SETUP(hugetlb_sparse)
 FIXTURE_TEARDOWN(hugetlb_sparse)
 {
 	/*
-	 * First unmap the half whose table exists: this unmaps the page on any kernel.
+	 * First unmap the half with a table: this unmaps the page on any
+	 * kernel.
 	 */
 	if (self->room != MAP_FAILED) {
 		munmap(self->at, self->span);
@@ -120,9 +121,10 @@ FIXTURE_TEARDOWN(hugetlb_sparse)
 }
 
 /*
- * Whether known issue 12 affects pages of this size. It affects pages whose entries are
- * PUDs, on arm64 kernels that were built for five levels. Only such a kernel has
- * __p4d_alloc(). With fewer levels, the two sizes that the issue confuses are equal.
+ * Whether known issue 12 affects pages of this size. It affects pages with PUDs
+ * as entries, on arm64 kernels that were built for five levels. Only such a
+ * kernel has __p4d_alloc(). With fewer levels, the two sizes that the issue
+ * confuses are equal.
  */
 static bool may_step_too_far(size_t size)
 {
@@ -235,8 +237,8 @@ TEST_F(hugetlb_sparse, fork)
 	int has = child_has(self);
 
 	/*
-	 * The control: mprotect() of the first half makes the second half a mapping of its
-	 * own. A child then has the page.
+	 * The control: mprotect() of the first half makes the second half a
+	 * separate mapping. A child then has the page.
 	 */
 	ASSERT_EQ(0, mprotect(self->begin, self->span, PROT_NONE));
 	EXPECT_EQ(1, child_has(self));

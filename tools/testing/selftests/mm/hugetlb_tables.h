@@ -24,7 +24,7 @@
 
 /*
  * The page->index of the freed pages. USED_NUMBER: 0, 1, 2 and so on, all pages
- * in one file. USED_ZERO: always 0, each page in a file of its own.
+ * in one file. USED_ZERO: always 0, each page in its own file.
  */
 enum used_index { USED_NUMBER, USED_ZERO };
 
@@ -96,9 +96,8 @@ static inline bool used_free(struct used_pages *used, enum used_index index)
 }
 
 /*
- * Whether known issue 10 affects pages of this size. It affects pages whose
- * entries are in tables of PTEs or PUDs, if the kernel can share tables of
- * PMDs.
+ * Whether known issue 10 affects pages of this size. It affects pages with
+ * entries in tables of PTEs or PUDs, if the kernel can share tables of PMDs.
  */
 static inline bool may_look_shared(size_t size)
 {

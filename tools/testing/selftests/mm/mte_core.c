@@ -29,8 +29,8 @@
 #define MARK 5
 
 /*
- * The beginning of a core file, and one of its program headers. <linux/elf.h> cannot be included
- * beside <elf.h>, which <sys/auxv.h> includes.
+ * The beginning of a core file, and one of its program headers. <linux/elf.h>
+ * cannot be included together with <elf.h>, which <sys/auxv.h> includes.
  */
 struct core_start {
 	unsigned char ident[16];

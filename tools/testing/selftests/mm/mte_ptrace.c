@@ -2,10 +2,11 @@
 /*
  * A debugger reads and writes the tags of another process (MTE, arm64).
  *
- * Proves: memory that is mapped with PROT_MTE has zero tags for a debugger too, although its
- * frames had other tags before, and also if the process itself may not read the memory. Tags
- * that the debugger writes are there when the process may read the memory (mte_ptrace_first).
- * The debugger may use an address with or without a tag (mte_ptrace_address).
+ * Proves: a debugger too reads zero tags in new memory with PROT_MTE, although
+ * its frames had other tags before. This also holds if the process itself may
+ * not read the memory. Tags that the debugger writes are there when the process
+ * may read the memory (mte_ptrace_first). The debugger may use an address with
+ * or without a tag (mte_ptrace_address).
  *
  * How: the test leaves tags in memory and frees it. A child gets the same frames, and stops. The
  * test uses PTRACE_PEEKMTETAGS and PTRACE_POKEMTETAGS. Known issues 60 and 62 also make the

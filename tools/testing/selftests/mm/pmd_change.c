@@ -107,7 +107,7 @@ TEST_F(pmd_change, mprotect)
 
 /*
  * A child maps the huge page too. mprotect() takes the right to write and gives
- * it back. What the parent then writes does not reach the child.
+ * it back. The child does not see what the parent writes after that.
  */
 TEST_F(pmd_change, mprotect_beside_child)
 {

@@ -4,11 +4,13 @@
  * pages. Calls on a part of these pages must treat each page on its own.
  *
  * Proves: MADV_WILLNEED of a part reads exactly this part, and mincore() reports it alone.
- * smaps counts the pages of a mapping that are in swap, and no page beside the mapping.
- * ftruncate() to a place inside the folio ends, and keeps what is before that place.
+ * smaps counts the pages of a mapping that are in swap, and no page next to the
+ * mapping. ftruncate() to a place inside the folio ends, and keeps what is
+ * before that place.
  *
- * How: a memfd gets a folio of 64 KiB, or a huge page, and MADV_PAGEOUT swaps it out as
- * a whole: the kernel counts that. As a control the file has single pages.
+ * How: a memfd gets a folio of 64 KiB, or a huge page, and MADV_PAGEOUT swaps
+ * it out without a split: the kernel counts that. As a control the file has
+ * single pages.
  *
  * Does not prove: that the rest of the folio is read in one piece.
  *
@@ -47,7 +49,10 @@ static const char *map_file(struct memory *m, enum size size)
 	return why ?: memory_map(m, SHMEM, order, pages >> order);
 }
 
-/* Swap out the file. Returns whether all of it is in swap, and a large folio as a whole. */
+/*
+ * Swap out the file. Returns whether all of it is in swap, and whether a large
+ * folio was swapped out without a split.
+ */
 static bool swap_out(const struct memory *m)
 {
 	long before = folio_statistic(m->pages, "swpout");
@@ -125,8 +130,8 @@ FIXTURE_TEARDOWN(shmem_swap)
  * MADV_WILLNEED of a half of the file reads these pages from swap, and no others. mincore()
  * then reports exactly these pages. An access to all pages reads the others.
  *
- * Known issue 53: the kernel reads the first page of the folio, whatever the range is, and
- * mincore() takes this page for all pages.
+ * Known issue 53: the kernel reads the first page of the folio, for any range,
+ * and mincore() takes this page for all pages.
  */
 TEST_F(shmem_swap, willneed_part)
 {
@@ -139,7 +144,7 @@ TEST_F(shmem_swap, willneed_part)
 	ASSERT_NE(NULL, there);
 	before = read_in();
 	ASSERT_EQ(0, madvise(m->at + bytes(first), bytes(count), MADV_WILLNEED));
-	/* The pages need not be there when the call returns. */
+	/* The pages do not have to be there when the call returns. */
 	for (int i = 0; i < 20 && m->pages - swapped_out(m) < count; i++)
 		usleep(100000);
 	early = read_in() - before;
@@ -165,8 +170,9 @@ TEST_F(shmem_swap, willneed_part)
 }
 
 /*
- * A second mapping has a half of the file. smaps says that all of its pages are in swap, and
- * counts no other page. It looks at each page of a private mapping that has a page table.
+ * A second mapping has half of the file. smaps must report that all pages of
+ * this mapping are in swap, and must count no other page. It looks at each page
+ * of a private mapping that has a page table.
  *
  * Known issue 54: smaps counts the whole folio, in a private mapping once for each page.
  */
@@ -200,7 +206,7 @@ TEST_F(shmem_swap, smaps_counts_part)
 	EXPECT_EQ(0, wrong_pages(m->at, m->pages));
 	DID(count, "pages in swap");
 	if (m->order && shared == size && private == (long)size * count) {
-		KNOWN_ISSUE(54, "smaps counts pages in swap beside the mapping");
+		KNOWN_ISSUE(54, "smaps counts pages in swap next to the mapping");
 		return;
 	}
 	EXPECT_EQ(count, shared);
@@ -288,8 +294,9 @@ FIXTURE_TEARDOWN(shmem_cut)
 #define SECONDS 5
 
 /*
- * Start a child that cuts the file. It gets the CPU only if no other process wants it, and it
- * holds no pipe on which another process waits for the end of this program.
+ * Start a child that cuts the file. It gets the CPU only if no other process
+ * wants it. It holds no pipe, so no other process waits for it when this
+ * program ends.
  */
 static pid_t start_cut(const struct memory *m, size_t length)
 {

@@ -2,17 +2,19 @@
 /*
  * System calls get addresses with a tag in the top byte (arm64).
  *
- * Proves: each call of the table below does the same with a tagged address as with the address
- * without the tag: the same result, and the same memory after it.
- * Documentation/arch/arm64/tagged-address-abi.rst promises this for all system calls that manage
- * address space, except brk(), mmap(), the new address of mremap(), shmat(), shmdt(), and ioctl().
+ * Proves: each call of the table below does the same with a tagged address and
+ * with the untagged address: it has the same result, and the same effect on
+ * memory. Documentation/arch/arm64/tagged-address-abi.rst promises this for all
+ * system calls that manage address space, except brk(), mmap(), the new address
+ * of mremap(), shmat(), shmdt(), and ioctl().
  *
  * How: the call is made twice, each time for new memory, with and without a tag. The test compares
  * what the call returned and wrote, which pages exist then, what is in them, and the flags of the
  * mapping.
  *
- * Does not prove: tags of addresses that the kernel reads or writes itself, as in read(), or
- * remap_file_pages(), which refuses tagged addresses although the document does not except it.
+ * Does not prove: tags of addresses that the kernel itself reads or writes, as
+ * in read(). Not covered either: remap_file_pages(), which refuses tagged
+ * addresses although the document makes no exception for it.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=tagged_address
  */

@@ -121,8 +121,9 @@ static bool stale_agrees(const struct expected *saw, const struct expected *want
 }
 
 /*
- * Access other pages. A TLB with one entry for each value of some bits of the
- * address would drop translations of the memory for some of them: skip these.
+ * Access other pages. A TLB may have only one entry for each value of some
+ * address bits. Then reads at some places would drop translations of the
+ * memory: skip these places.
  */
 static void stale_fill(void)
 {
@@ -542,8 +543,8 @@ static unsigned long stale_try(struct __test_metadata *_metadata, struct run *ru
 }
 
 /*
- * Each call, at each page of a block. A hugetlb page is changed as a whole, and
- * so is each folio of four pages. The kernel handles these four pages in one
+ * Each call, at each page of a block. Each change covers a whole hugetlb page,
+ * or a whole folio of four pages. The kernel handles these four pages in one
  * batch, and must invalidate the translation of each. Each time, the threads
  * access all pages at least three times after the call.
  */

@@ -2,11 +2,12 @@
 /*
  * A dma-buf that a driver makes of a file in memory is the same memory as the file.
  *
- * Proves: what the file has can be seen in the dma-buf, and what a process writes to the dma-buf
- * can be seen in the file: in a mapping, by read(), and after a write() beside it. Where nobody
- * wrote to the file, the dma-buf has zeros, and not the content of memory that was freed before
- * (udmabuf_memfd). After the dma-buf is closed, and reclaim has taken all pages, the file still
- * has what was written to the dma-buf (udmabuf_closed).
+ * Proves: the dma-buf shows the content of the file, and the file shows what a
+ * process writes to the dma-buf: in a mapping, by read(), and after a write()
+ * to another part. Where nobody wrote to the file, the dma-buf has zeros, and
+ * not the content of memory that was freed before (udmabuf_memfd). After the
+ * dma-buf is closed, and reclaim has taken all pages, the file still has what
+ * was written to the dma-buf (udmabuf_closed).
  *
  * How: a memfd has holes, or pages that were read, written, or allocated by fallocate(). udmabuf
  * makes a dma-buf of it. A process writes through a mapping of the dma-buf, as a device would.

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A page whose content is discarded counts as written to.
+ * A page with discarded content counts as written to.
  *
- * Proves: after MADV_DONTNEED or MADV_REMOVE took the content of a page away, PAGEMAP_SCAN
- * reports the page when it has its new content, although it was protected before. A page
- * that keeps its content is not reported.
+ * Proves: after MADV_DONTNEED or MADV_REMOVE has discarded the content of a
+ * page, PAGEMAP_SCAN reports the page when it has new content, although it was
+ * protected before. A page that keeps its content is not reported.
  *
  * How: memory has asynchronous write protection by userfaultfd. All pages are protected, as
  * an incremental copy does, and the first half is discarded. Then each page is read and
- * scanned. As a control MADV_DONTNEED drops the entries of shared memory, which keeps its
- * content, and the content of anonymous memory, whose entries the kernel always clears.
+ * scanned. As controls, MADV_DONTNEED drops the entries of shared memory, which
+ * keeps its content, and the content of anonymous memory, where the kernel
+ * always clears the entries.
  *
  * Does not prove: that a scan reports a hole of hugetlb memory that nothing read yet.
  *
@@ -176,8 +177,9 @@ static int written(const FIXTURE_DATA(uffd_discard) * self, unsigned int page)
 }
 
 /*
- * Known issue 41: the kernel keeps the protection in a marker, as it does for pages whose
- * content stays in a file. The page with the new content is then protected too.
+ * Known issue 41: the kernel keeps the protection in a marker, as it does for
+ * pages that keep their content in a file. The page with the new content is
+ * then protected too.
  */
 TEST_F(uffd_discard, counts_as_written)
 {

@@ -156,8 +156,8 @@ static int install_guards(char *at, unsigned int pages)
  * if it is protected. After MADV_GUARD_REMOVE a shared mapping has the content of its file,
  * and a private one has zeros.
  *
- * Known issue 36: userfaultfd leaves a marker when a protected page of a file is removed,
- * and the call removes the marker again and again, in vain.
+ * Known issue 36: userfaultfd leaves a marker when a protected page of a file
+ * is removed. The call removes the marker, gets a new one, and does not end.
  */
 TEST_F(uffd_guard, protected_pages)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages that userfaultfd watches stay watched when mremap() moves a page beside them.
+ * Pages that userfaultfd watches stay watched when mremap() moves a page next
+ * to them.
  *
  * Proves: without UFFD_FEATURE_EVENT_REMAP, mremap() takes the registration from the page
  * that it moves, and from no other page. This holds for pages that are missing and for
@@ -9,9 +10,10 @@
  * How: a range of 16 pages is registered. mremap() moves one of them over another one, or
  * right before the range, or right after it. There the kernel may merge the moved page
  * with its neighbours into one mapping, because no page was ever mapped. Then each page is
- * touched. With UFFD_FEATURE_SIGBUS a page that is watched raises SIGBUS. As a control the
- * page moves to a place where it has no neighbour that is registered, and in another
- * variant a page of the range was mapped before, so that the kernel cannot merge.
+ * touched. With UFFD_FEATURE_SIGBUS a page that is watched raises SIGBUS. As a
+ * control the page moves to a place without a registered neighbour. In another
+ * variant a page of the range was mapped before, so that the kernel cannot
+ * merge.
  *
  * Does not prove: that a monitor gets the right events (uffd-unit-tests does).
  *

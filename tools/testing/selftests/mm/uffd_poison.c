@@ -149,11 +149,13 @@ static unsigned int lost_pages(const FIXTURE_DATA(uffd_poison) * self)
 }
 
 /*
- * The whole file becomes one huge page, which the second mapping maps by one PMD. As a
- * control the anonymous memory itself is to be collapsed: the kernel refuses that.
+ * The whole file becomes one huge page, which the second mapping maps by one
+ * PMD. As a control the test tries to collapse the anonymous memory itself: the
+ * kernel refuses that.
  *
- * Known issue 38: the kernel removes the page table of the first mapping with its marks,
- * because it takes a table of a file for one that page faults can fill again.
+ * Known issue 38: the kernel removes the page table of the first mapping
+ * together with the marks, because it assumes that page faults can refill each
+ * table of a file.
  */
 TEST_F(uffd_poison, collapse)
 {

@@ -2,9 +2,9 @@
 /*
  * A monitor is notified of each call that takes the content of pages away.
  *
- * Proves: madvise() sends UFFD_EVENT_REMOVE with its range, and waits until the monitor has
- * read the event, whether it discards the pages, punches a hole into their file, or replaces
- * them by guard pages.
+ * Proves: madvise() sends UFFD_EVENT_REMOVE with its range, and waits until the
+ * monitor has read the event. This holds for advice that discards the pages,
+ * punches a hole into their file, or replaces them by guard pages.
  *
  * How: a range of pages is registered for missing pages. A thread calls madvise() for half of
  * it, and the test reads the event. As a control an access to a discarded page raises SIGBUS,

@@ -2,15 +2,16 @@
 /*
  * Pages of files in memory that userfaultfd protects against all accesses (RWP).
  *
- * Proves: an access to each page that was mapped when UFFDIO_RWPROTECT protected it traps,
- * also if the page belonged to a huge page, if it went to swap, and if another mapping of
- * the file was collapsed. Other pages do not trap. After the protection ends, each page has
- * its content.
+ * Proves: if a page was mapped when UFFDIO_RWPROTECT protected it, an access to
+ * the page traps. This also holds if the page was part of a huge page, if it
+ * went to swap, or if another mapping of the file was collapsed. Other pages do
+ * not trap. After the protection ends, each page has its content.
  *
- * How: a file in memory is mapped twice. The first mapping is registered and protected, as
- * a whole or its first half. It has single pages, or MADV_COLLAPSE made one huge page of
- * them. Then the file stays as it is, its pages go to swap, or the second mapping is
- * collapsed. As a control nothing happens to single pages.
+ * How: a file in memory is mapped twice. The whole first mapping, or its first
+ * half, is registered and protected. It has single pages, or MADV_COLLAPSE made
+ * one huge page of them. Then the file stays as it is, its pages go to swap, or
+ * the second mapping is collapsed. As a control nothing happens to single
+ * pages.
  *
  * Does not prove: anything about anonymous memory, which folio_ksm and the kernel's own
  * uffd-unit-tests protect in this way, or about asynchronous protection.
@@ -129,8 +130,9 @@ static int happen(enum event event, const struct shared_file *file)
 }
 
 /*
- * Known issue 42: the entries of a file become empty, and nothing remembers that they were
- * protected: when a PMD is split, when the pages go to swap, and at a collapse elsewhere.
+ * Known issue 42: the entries of a file become empty, and their protection is
+ * lost: when a PMD is split, when the pages go to swap, and when another
+ * process collapses the pages.
  */
 TEST_F(uffd_rwp, protection_stays)
 {

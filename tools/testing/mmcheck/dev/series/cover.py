@@ -31,7 +31,7 @@ Selftests check what user space can observe: contents, page sizes as perf sees t
 Nothing in the tree does that. No KUnit suite and no selftest calls one of these functions. mm/debug_vm_pgtable.c \
 checks only helpers for single entries. User space cannot see an entry that is wrong for a moment, a lost accessed bit \
 or a needless invalidation. Most of the functions are inline, private to mm/ or not exported, so a test has to be \
-built in, with page tables, folios and address spaces of its own. The first patch adds these as lib/pgtable_kunit, a \
+built in, with its own page tables, folios and address spaces. The first patch adds these as lib/pgtable_kunit, a \
 library without tests.
 
 So far only its own suites use the library lib/rmap_id.

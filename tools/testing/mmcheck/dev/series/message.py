@@ -11,7 +11,7 @@ WIDTH = 75
 
 
 def compose(subject: str, heads: Mapping[str, str]) -> str:
-    """The message of a patch, without Signed-off-by. `heads` are the sources whose head comments say what it is."""
+    """The message of a patch, without Signed-off-by. `heads` are the sources with head comments that say what it is."""
     first, *others = heads
     said = [prose(heads[first]), *(prose(heads[name], f"{Path(name).name}: ") for name in others)]
     return "\n\n".join([subject, *said])

@@ -18,9 +18,8 @@ class Step:
     """One patch.
 
     subject: its subject
-    heads:   the sources whose head comments are its message
-    sources: the C files that it adds
-    name:    the suite or program, if it is one
+    heads:   the sources that have its message in their head comments sources: the C files that it adds name:    the
+    suite or program, if it is one
     """
 
     subject: str
@@ -89,7 +88,7 @@ def _missing(overlay: Overlay, parts: Parts, wanted: Set[str], taken: Set[str]) 
 
 
 def _helpers(overlay: Overlay, suite: str, here: Iterable[str], taken: Set[str]) -> Iterator[str]:
-    """Other sources in the suite's folder that the suite's symbol builds and whose header the suite includes."""
+    """Other sources in the suite's folder, if the suite's symbol builds them and the suite includes their header."""
     headers = overlay.closure([suite])
     for name in here:
         if not is_suite(name) and name not in taken and overlay.listed[name] & overlay.listed[suite]:

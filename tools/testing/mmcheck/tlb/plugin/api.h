@@ -4,7 +4,7 @@
  *
  * No package has qemu-plugin.h, so this header declares the functions. They
  * come from version 4 of the interface, which QEMU 10.0 has. QEMU refuses a
- * plugin whose version it does not support.
+ * plugin if it does not support the plugin's version.
  */
 #ifndef MMCHECK_TLB_API_H
 #define MMCHECK_TLB_API_H

@@ -84,7 +84,7 @@ static void dead(struct event *event, int level, int slot, uint64_t table_pa, ui
 	}
 }
 
-/* A table is unlinked: so are all translations in it. */
+/* If a table is unlinked, all translations in it are unlinked too. */
 static void dead_below(struct event *event, uint64_t pa, int level)
 {
 	uint64_t size = size_of(event->root, level), va = event->va;

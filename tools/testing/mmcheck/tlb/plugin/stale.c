@@ -155,7 +155,9 @@ void stale_each(int space, uint64_t va, uint64_t size, void (*fn)(struct stale *
 	}
 }
 
-/* Call fn for each one whose frame, block or table has this page. */
+/*
+ * Call fn for each translation that has this page in its frame, block or table.
+ */
 void stale_each_frame(uint64_t pa, void (*fn)(struct stale *one, void *data), void *data)
 {
 	static const int sizes[] = { 12, 14, 16, 21, 25, 29, 30 };
@@ -264,7 +266,7 @@ static void complete_one(struct stale *one, void *data)
 			if (!one->walk && op->level != 0xff && op->level != one->level && !op->broken) {
 				one->had_level = true;
 				report(RULE_LEVEL, done->cpu, one, 0, op->pc,
-				       "a TLBI whose level hint is not the level of the translation");
+				       "a TLBI with a level hint that is not the level of the translation");
 			}
 		}
 		return;
