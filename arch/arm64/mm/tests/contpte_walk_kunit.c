@@ -33,7 +33,7 @@
 
 static ulong seed;
 module_param(seed, ulong, 0444);
-MODULE_PARM_DESC(seed, "seed of the first walk, 0 for another one each boot");
+MODULE_PARM_DESC(seed, "seed of the first walk, 0 for another seed at each boot");
 
 static ulong steps = WALK_STEPS;
 module_param(steps, ulong, 0444);
@@ -87,7 +87,7 @@ struct walk_plant {
 	enum {
 		WALK_LOOSE,	/* any can be left out */
 		WALK_PAIRS,	/* only two at a time can */
-		WALK_CHAIN,	/* none can while the step before it is there */
+		WALK_CHAIN,	/* a step cannot go before the step before it */
 	} others;
 };
 

@@ -3,8 +3,8 @@
  * Reclaim of lazyfree memory that somebody still needs.
  *
  * Proves: MADV_FREE gives up only the memory of its caller. It does not give up
- * the memory of the parent, which has the same pages (freed_by_child), or of a
- * process whose page is merged with the page by KSM later (freed_in_ksm).
+ * the memory of the parent, which has the same pages (freed_by_child), or of
+ * another process with a page that KSM merges with it later (freed_in_ksm).
  *
  * Proves: if a page of a lazyfree folio is pinned, reclaim unmaps the folio but
  * cannot free it. Reclaim then restores each entry with its own write
