@@ -85,9 +85,9 @@ struct walk_plant {
 	u16 first;
 	u16 second;
 	enum {
-		WALK_LOOSE,	/* any can be left out */
+		WALK_LOOSE,	/* each can be left out alone */
 		WALK_PAIRS,	/* only two at a time can */
-		WALK_CHAIN,	/* a step cannot go before the step before it */
+		WALK_CHAIN,	/* each only after the one before it */
 	} others;
 };
 

@@ -186,7 +186,7 @@ class Reader:
             yield case
 
     def _lost(self, why: str) -> Iterator[Case]:
-        """The suite that runs has no end, so its case has failed. A suite after which the kernel warned has failed too."""
+        """The suite that runs has no end, so its case failed. A suite after which the kernel warned failed too."""
         if self.suite:
             self.closed = True
             case = self._add(self.case, "failed", [])

@@ -84,7 +84,7 @@ def judge(settings: Settings, own_machine: bool = False) -> None:
 
 
 def fit(source: Source) -> None:
-    """Raise UserError if the kernel is too old for the suites. A kernel with a backported folio_pte_batch() is new enough too."""
+    """Raise UserError if the kernel is too old for the suites. A backported folio_pte_batch() is enough."""
     texts = [(source.path / name, word) for name, word in BATCHES]
     if all(file.exists() and word not in file.read_text(errors="replace") for file, word in texts):
         raise UserError(f"linux {source.label} is too old: it has no folio_pte_batch(), which Linux has since 6.9")

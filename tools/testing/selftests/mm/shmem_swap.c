@@ -312,7 +312,10 @@ static pid_t start_cut(const struct memory *m, size_t length)
 	_exit(ftruncate(m->fd, length) ? errno : 0);
 }
 
-/* Wait @seconds for a child. Returns whether it has ended; @status is then how. */
+/*
+ * Wait @seconds for a child. Returns whether it has ended; @status then says
+ * how.
+ */
 static bool ended(pid_t child, int seconds, int *status)
 {
 	for (int i = 0; i < seconds * 100; i++) {
