@@ -204,7 +204,10 @@ static bool folio_is_kernel(struct audit *a, struct folio *folio)
 	       atomic_read(&folio->_mapcount) == -1;
 }
 
-/* As many address spaces use a table of hugetlb pages as it says. */
+/*
+ * The share count of a table of hugetlb pages is the number of address spaces
+ * that use the table.
+ */
 static void folio_table(struct audit *a, struct page *page)
 {
 	unsigned long pfn = page_to_pfn(page);

@@ -38,7 +38,7 @@ static void mm_check_file(struct audit *a, struct vm_area_struct *vma)
 		    vma->vm_start, 0, nr, 1);
 }
 
-/* Each anon_vma that the VMA has, has the VMA. */
+/* The tree of each anon_vma of the VMA must have the VMA. */
 static void mm_check_anon(struct audit *a, struct vm_area_struct *vma)
 {
 	struct anon_vma_chain *avc, *found;
@@ -61,8 +61,8 @@ static void mm_check_anon(struct audit *a, struct vm_area_struct *vma)
 }
 
 /*
- * The other way: what the tree of a file has for these pages is a VMA of this
- * file. The first VMA of the tree stands for all of them.
+ * The other direction: each VMA that the tree of a file has for these pages is
+ * a VMA of this file. The first VMA of the tree stands for all of them.
  */
 static void mm_check_tree(struct audit *a, struct vm_area_struct *vma)
 {
@@ -115,7 +115,10 @@ void audit_mm(struct audit *a)
 			    percpu_counter_sum(&mm->rss_stat[i]),
 			    a->sum.rss[i]);
 #ifdef CONFIG_HUGETLB_PAGE
-	/* Of those who share a table, only the one that had the fault counts. */
+	/*
+	 * If several address spaces share a table, it counts only for the one
+	 * that had the fault.
+	 */
 	if (!a->sum.shared_tables)
 		audit_equal(a, MM_AUDIT_rss, "pages of hugetlb folios", 0, 0,
 			    atomic_long_read(&mm->hugetlb_usage),

@@ -2,7 +2,8 @@
 /*
  * An audit stops the machine, reads all page tables and folios, and keeps the
  * violations. It repeats itself if it finds violations, and reports only those
- * that stay the same. So it leaves out what disagrees only for a moment.
+ * that stay the same. So it does not report differences that exist only for a
+ * moment.
  */
 
 #include <linux/cgroup.h>
@@ -137,7 +138,7 @@ static void run_keep(struct mm_audit *audit, const struct mm_audit *again)
 		if (j < again->nr)
 			audit->violation[nr++] = audit->violation[i];
 	}
-	/* Those that were not kept cannot be compared one by one. */
+	/* Violations that were not kept cannot be compared one by one. */
 	audit->violations = audit->nr < MM_AUDIT_KEEP ? nr :
 			    min(audit->violations, again->violations);
 	audit->nr = nr;

@@ -32,7 +32,7 @@
 	ptep_get_and_clear(mm, addr, ptep)
 #endif
 
-/* An empty entry, which is not zero everywhere. */
+/* An empty entry, which is not zero on every architecture. */
 static inline pte_t pgtable_kunit_none(void)
 {
 #ifdef CONFIG_S390

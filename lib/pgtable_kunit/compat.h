@@ -199,7 +199,7 @@ pgtable_kunit_make_exclusive(struct mm_struct *mm, unsigned long addr)
 	((void)(nr), ptep_clear_flush_young(vma, addr, ptep))
 #endif
 
-/* The older kernel also takes whether the whole mm goes away. */
+/* The older kernel has one more argument: whether the whole mm goes away. */
 #ifdef PGTABLE_KUNIT_HAS_CLEAR_NONPRESENT
 #define pgtable_kunit_clear_nonpresent(mm, addr, ptep, nr, full) \
 	((void)(full), clear_nonpresent_ptes(mm, addr, ptep, nr))

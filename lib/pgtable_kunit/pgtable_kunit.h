@@ -49,7 +49,7 @@
  * pgtable_kunit_race_on() - whether a race is not over yet
  * @start: jiffies when it began
  * @length: how many jiffies it runs at least
- * @met: each side has met what it has to meet; without it the race goes on
+ * @met: the sides have met as often as they must; otherwise the race goes on
  */
 static inline bool pgtable_kunit_race_on(unsigned long start,
 					 unsigned long length, bool met)

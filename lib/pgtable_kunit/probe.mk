@@ -2,7 +2,7 @@
 #
 # An inline function cannot be probed for by the preprocessor. For the Makefiles
 # of the page-table suites: where their library is, and what the tree has. What
-# is looked for, and where, stands in the table "probes".
+# is looked for, and where, is in the table "probes".
 
 # The definitions for the compiler. What nobody can tell is said once.
 pgtable_kunit_probes := $(shell $(CONFIG_SHELL) \

@@ -7,8 +7,8 @@
 # usage: probe.sh TREE        a line each: name, and yes, no or unknown
 #        probe.sh -D TREE     the definitions for the compiler
 #
-# "no" takes proof: the place where the thing would be is there. What nobody can
-# tell is said on standard error.
+# "no" takes proof: the place where the thing would be is there. If the script
+# cannot tell, it says so on standard error.
 
 defines=
 if [ "$1" = -D ]; then

@@ -134,7 +134,8 @@ enum pte_model_returns {
  * @none_max: the same for entries that are PROT_NONE
  * @entry: the window
  * @flushes: number of TLB invalidations of the last step
- * @flush: first entry, the one after the last, and the reason, of each
+ * @flush: for each of them, the first entry, the entry after the last, and the
+ *   reason
  * @start: first entry that the last step may have written
  * @end: the entry after the last
  * @converts: blocks that the last step has folded or unfolded

@@ -265,13 +265,14 @@ static pte_t run_try_set(struct pte_ctx *c, enum pte_model_kind kind, unsigned i
 }
 
 /**
- * pte_ctx_avoid_known() - leave out what known issues of this kernel get wrong
+ * pte_ctx_avoid_known() - leave out steps that known issues of this kernel make
+ * wrong
  * @c: the context, complete
  *
  * Issue 2: set_ptes() of three pages maps other pages. Issue 22: set_ptes() of
  * a block that is PROT_NONE makes it contiguous. Other cases show these issues;
- * a walk would meet nothing else. A kernel with the faulty code that does not
- * do so gets all steps.
+ * a walk would meet nothing else. If a kernel has the faulty code but not this
+ * effect, it gets all steps.
  */
 void pte_ctx_avoid_known(struct pte_ctx *c)
 {

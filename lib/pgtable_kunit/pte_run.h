@@ -36,7 +36,7 @@ struct pte_format {
  * @backend: the functions under test
  * @data: of the back end
  * @pfn: of the large folio
- * @pair_pfn: of the first of the folios that share a block
+ * @pair_pfn: PFN of the first of the two folios that share a block
  * @shift: page numbers are shifted by this; with 1, pages that look aligned to
  *   their addresses are not
  * @base: entry of the table at which the window begins

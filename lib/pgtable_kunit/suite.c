@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What suites have in common at the end of a case: it must have tried a
+ * The common end of a case in all suites: the case must have tried a
  * combination.
  */
 

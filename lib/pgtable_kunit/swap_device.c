@@ -21,7 +21,7 @@
 
 #include "pgtable_kunit.h"
 
-/* The kernel gives slots to large folios by clusters of this many. */
+/* The kernel gives slots to large folios in clusters of this many slots. */
 #ifdef CONFIG_THP_SWAP
 #define SWAP_DEVICE_CLUSTER	HPAGE_PMD_NR
 #else

@@ -56,9 +56,8 @@ static void table_empty(struct pgtable_kunit_table *table)
  * pgtable_kunit_table_reset() - empty a table
  * @table: the table
  *
- * The table and the expected image become empty, and the guards hold
- * nothing but poison. Tests call this in their loops, so it also lets other
- * tasks run.
+ * The table and the expected image become empty, and the guards hold only
+ * poison. Tests call this in their loops, so it also lets other tasks run.
  */
 void pgtable_kunit_table_reset(struct pgtable_kunit_table *table)
 {

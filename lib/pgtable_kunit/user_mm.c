@@ -315,7 +315,7 @@ int user_mm_fork(struct user_mm *u, int (*child)(struct user_mm *u),
  * user_mm_alloc() - an address space for the thread of the test
  * @test: the test
  *
- * Nothing but the test moves its memory while the test runs.
+ * Only the test moves its memory while the test runs.
  */
 struct user_mm *user_mm_alloc(struct kunit *test)
 {

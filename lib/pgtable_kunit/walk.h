@@ -73,7 +73,7 @@ void walk_draw(struct walk *w, struct pte_step *step);
  */
 #define WALK_CASE	25000
 
-/* Comparing a large table takes longer, and so it does with KASAN. */
+/* Comparing a large table takes longer, and KASAN makes it slower too. */
 #define WALK_STEPS	(200000 / (PAGE_SIZE / SZ_4K) / \
 			 (IS_ENABLED(CONFIG_KASAN) ? 8 : 1))
 

@@ -117,7 +117,7 @@ static bool walk_draw_neighbour(struct walk *w, unsigned int idx,
 	return true;
 }
 
-/* Pages usually fit their addresses, or there would be no blocks. */
+/* Pages usually fit their addresses; otherwise there would be no blocks. */
 static void walk_draw_entry(struct walk *w, unsigned int idx,
 			    struct pte_model_entry *e)
 {

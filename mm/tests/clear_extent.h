@@ -69,7 +69,7 @@ enum clear_event_kind {
  * @kind: the kind of action
  * @pfn: the first page that is cleared, or copied to
  * @nr: number of pages that are cleared with one call
- * @from: the page that is copied; or the first word of what is cleared
+ * @from: the page that is copied; or the first word of the page that is cleared
  */
 struct clear_event {
 	enum clear_event_kind kind;

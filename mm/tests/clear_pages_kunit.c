@@ -167,10 +167,10 @@ static void clear_every_range(struct kunit *test)
 }
 
 /*
- * The user's address makes no difference on architectures whose caches do not
- * depend on it [clearing 3]. The addresses are 0, aligned, unaligned, beyond
- * user space, and in the last page. The run has an odd length and crosses the
- * middle of a block.
+ * The user's address makes no difference on architectures with caches that do
+ * not depend on it [clearing 3]. The addresses are 0, aligned, unaligned,
+ * beyond user space, and in the last page. The run has an odd length and
+ * crosses the middle of a block.
  */
 static void clear_any_user_address(struct kunit *test)
 {

@@ -51,13 +51,13 @@ static struct folio *deferred_get(struct kunit *test)
 
 static bool deferred_is_queued(struct folio *folio)
 {
-	/* Nobody else changes the queue here: data_race() as in the kernel. */
+	/* Nothing else changes the queue here: data_race() as in the kernel. */
 	return !data_race(list_empty(&folio->_deferred_list));
 }
 
 /*
- * Map a huge page. Only its first page has content. If a huge page has any page
- * of zeros, the shrinker shall split it.
+ * Map a huge page. Only its first page has content. Let the shrinker split a
+ * huge page that has any page of zeros.
  */
 static struct folio *deferred_fixture(struct kunit *test)
 {

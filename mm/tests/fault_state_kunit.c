@@ -103,10 +103,10 @@ static void miss_fill(struct kunit *test, struct file *file, bool workingset)
 /*
  * Readahead for page faults stops if it misses too often, and begins again if
  * faults find their pages. So a fault that finds its page makes the counter of
- * misses smaller, but never less than 0. It must not if readahead does not count
- * misses of this mapping, or if the page was evicted not long ago. An older
- * kernel subtracts each page that a fault maps, in every mapping. The case
- * starts at 0, 1, and more than there are pages.
+ * misses smaller, but never less than 0. It must not do that if readahead does
+ * not count misses of this mapping, or if the page was evicted not long ago. An
+ * older kernel subtracts each page that a fault maps, in every mapping. The
+ * case starts at 0, 1, and more than there are pages.
  */
 static void fault_around_counts_hits(struct kunit *test)
 {
@@ -207,7 +207,10 @@ static void fault_around_after_folio(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, mapped, "pages mapped");
 }
 
-/* Pages that the faults of a case allocate. A leak of half of them is seen. */
+/*
+ * Pages that the faults of a case allocate. The case notices a leak of half of
+ * them.
+ */
 #define DYING_PAGES	2048U
 
 static const unsigned int dying_orders[] = { 0, USER_BLOCK_ORDER };

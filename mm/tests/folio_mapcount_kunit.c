@@ -53,8 +53,8 @@ static void hugetlb_set(struct folio *folio, bool hugetlb)
 
 /*
  * A small folio or a hugetlb folio is shared if it is mapped more than once.
- * Large folios are always shared if the kernel could know owners but is
- * configured not to [mapped 18].
+ * Large folios are always shared if the kernel could know owners, but is
+ * configured not to track them [mapped 18].
  */
 static void folio_mapped_shared_by_mapcount(struct kunit *test)
 {

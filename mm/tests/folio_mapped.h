@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the suites on folios that several mms map share: mms with VMAs, and a
- * model that counts which mm maps what.
+ * Common parts of the suites on folios that several mms map: mms with VMAs, and
+ * a model that counts which mm maps what.
  */
 #ifndef _MM_TESTS_FOLIO_MAPPED_H
 #define _MM_TESTS_FOLIO_MAPPED_H
@@ -39,8 +39,8 @@ struct mapped_mms {
  * struct mapped_model - which mms map a folio, and what the kernel can know of
  *   it
  * @mapped: how many mappings each mm has
- * @tracked: how many of these are in one of the two slots. The first mm that
- *   finds a free slot when it maps has it until it has unmapped as many pages
+ * @tracked: how many of these are in one of the two slots. An mm that finds a
+ *   free slot when it maps keeps it until it has unmapped as many pages
  * @sticky: an mm has mapped while others had mappings; true until one slot has
  *   all mappings
  * @crowded: some mappings were in no slot, and the slots have not been exact

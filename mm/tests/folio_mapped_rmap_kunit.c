@@ -30,7 +30,7 @@
 
 static ulong seed;
 module_param(seed, ulong, 0444);
-MODULE_PARM_DESC(seed, "seed of the walk, 0 for another one each boot");
+MODULE_PARM_DESC(seed, "seed of the walk, 0 for another seed at each boot");
 
 /* For one page; older kernels do not take the VMA of the child. */
 #ifdef PGTABLE_KUNIT_HAS_DUP_RMAP_VMA
@@ -230,8 +230,8 @@ static void rmap_needs_pmd(struct kunit *test)
  * Each of four pages is mapped by A, by B, by both or by no mm: all 256 ways. A
  * kernel that knows owners is right each time. A kernel that estimates says
  * "not shared" if there is one mapping, and "shared" if there are more mappings
- * than pages. In all other cases page 0 decides. A kernel that could know but
- * is configured not to says "shared" [mapped 18, 24].
+ * than pages. In all other cases page 0 decides. A kernel that could know the
+ * owners, but is configured not to track them, says "shared" [mapped 18, 24].
  */
 static void folio_mapped_shared_every_page(struct kunit *test)
 {

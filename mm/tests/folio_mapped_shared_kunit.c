@@ -5,9 +5,8 @@
  * A folio has two slots for owners, each with the ID of an mm and the number of
  * its mappings. It also has a flag for "maybe several owners". The functions
  * that keep the slots are inline and read only the ID of an mm. So the cases
- * call them with mms that have nothing but an ID. Each step of a script names
- * the slots that it should leave. The cases also compare the folio with a
- * model.
+ * call them with mms that have only an ID. Each step of a script names the
+ * slots that it should leave. The cases also compare the folio with a model.
  *
  * Not covered: all orders of steps (folio_mapped_shared_walk), races
  * (folio_mapped_race), the rmap functions that call these functions

@@ -30,7 +30,7 @@
 
 static ulong seed;
 module_param(seed, ulong, 0444);
-MODULE_PARM_DESC(seed, "seed of the walks, 0 for another one each boot");
+MODULE_PARM_DESC(seed, "seed of the walks, 0 for another seed at each boot");
 
 static ulong steps = 100000;
 module_param(steps, ulong, 0444);

@@ -219,7 +219,7 @@ static void folio_remove_rmap_partially_mapped(struct kunit *test)
 
 /*
  * A maps a huge page by its PMD. B maps none of its pages, the last page, all
- * but the first page, or all pages. After the PMD is removed the folio is
+ * pages except the first, or all pages. After the PMD is removed the folio is
  * partly mapped, unless B maps none or all of its pages [mapped 23].
  */
 static void folio_remove_rmap_pmd_partially_mapped(struct kunit *test)
@@ -323,8 +323,8 @@ static int mapcount_stat_wrong(struct kunit *test, bool anon, unsigned int order
 }
 
 /*
- * /proc/vmstat counts the pages that are mapped, and those that a PMD maps, once
- * each. A maps a folio (a huge folio by its PMD). B maps each of its pages. A
+ * /proc/vmstat counts each mapped page once, and each page that a PMD maps
+ * once. A maps a folio (a huge folio by its PMD). B maps each of its pages. A
  * unmaps the folio. Then B unmaps one half, and after that the other half
  * [mapped 23]:
  *

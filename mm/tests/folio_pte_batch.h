@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the suites of folio_pte_batch() share: the orders of folios, the pages
- * to try, and the entries that map them.
+ * Common parts of the suites of folio_pte_batch(): the orders of folios, the
+ * pages to try, and the entries that map them.
  */
 #ifndef _MM_TESTS_FOLIO_PTE_BATCH_H
 #define _MM_TESTS_FOLIO_PTE_BATCH_H
@@ -41,7 +41,7 @@ static const struct batch_order {
 
 KUNIT_ARRAY_PARAM_DESC(batch_order, batch_orders, desc);
 
-/* Batches longer than this are only tried with few combinations of flags. */
+/* Batches longer than this are tried with only a few combinations of flags. */
 #define BATCH_LONG		32U
 
 /* Two folios must fit into a block, and one folio into the table. */

@@ -242,7 +242,7 @@ KUNIT_ARRAY_PARAM_DESC(batch_bit, batch_bits, desc);
 
 /*
  * Entries of a batch have the same bits, except those that the caller ignores.
- * In this case one entry alone has the bit, or one alone lacks it. The case
+ * In this case only one entry has the bit, or only one entry lacks it. The case
  * tries each set of bits to respect, and each position of this entry in folios
  * of each order, also the first position. The entry ends the batch or does not
  * [contpte 158-162]. If all entries have the bit, or all lack it, the batch is

@@ -492,9 +492,9 @@ static void reclaim_migrating(struct reclaim_fixture *f, unsigned int *entries,
 
 /*
  * A huge page is being migrated: its PMD is one migration entry. If another call
- * splits that PMD, each page gets a migration entry, writable just if the huge
- * page was. When the migration ends, each page is mapped as before, and has its
- * content. The huge page is writable or read-only.
+ * splits that PMD, each page gets a migration entry, writable only if the huge
+ * page was writable. When the migration ends, each page is mapped as before,
+ * and has its content. The huge page is writable or read-only.
  */
 static void split_huge_pmd_of_migration(struct kunit *test)
 {

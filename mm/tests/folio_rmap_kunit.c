@@ -516,7 +516,7 @@ static void huge_rmap_anon(struct kunit *test, struct folio *folio,
  * hugetlb counts mappings per folio, not per page. A new anonymous folio
  * belongs to its process alone. It is shared after fork. It cannot be shared
  * while a device may write to it: then the caller must copy it, or leave it
- * where it is. A folio of a file is counted only. No table maps the folio: a
+ * where it is. A folio of a file is only counted. No table maps the folio: a
  * folio of the page allocator stands for one of hugetlb.
  */
 static void hugetlb_rmap_counts(struct kunit *test)

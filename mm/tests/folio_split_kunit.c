@@ -173,10 +173,11 @@ static void split_check_contents(struct kunit *test, struct split_fixture *f)
 
 /*
  * Somebody takes a reference of a folio while it is split. The split fails, and
- * the folio is mapped as before. It is marked as mapped in part if it was so
- * before. The next split succeeds and clears the mark. Known issue 8: a folio
- * gets the mark although all its pages are mapped, by one entry each. A huge
- * page that one PMD maps does not: its mapping is removed in one step.
+ * the folio is mapped as before. It is marked as partially mapped only if it
+ * was marked before. The next split succeeds and clears the mark. Known issue
+ * 8: a folio gets the mark although all its pages are mapped, by one entry
+ * each. A huge page that one PMD maps does not: its mapping is removed in one
+ * step.
  */
 static void split_fails_late(struct kunit *test)
 {

@@ -417,7 +417,7 @@ static void fork_parent_unmaps(struct user_mm *u)
 	user_mm_unmap(u);
 }
 
-/* The pages that the child writes to are its own alone. */
+/* The pages that the child writes to belong only to the child. */
 static int fork_child_takes_over(struct user_mm *u)
 {
 	unsigned int i, wrong = 0;

@@ -278,8 +278,8 @@ static bool mixed_check(struct kunit *test, const struct mixed_fixture *f,
  * The child has the same pages of a driver's folio as the parent. In a shared
  * mapping the entries are old and clean. Each page gets a mapping and a
  * reference [contpte 176-178, 184]. All of a folio is mapped, or a part of it,
- * or two page tables map it. Known issue 2: on UML the child maps pages too far
- * on.
+ * or two page tables map it. Known issue 2: on UML the child maps later pages
+ * than it should.
  */
 static void fork_inserted_pages(struct kunit *test)
 {

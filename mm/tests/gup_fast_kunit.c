@@ -5,7 +5,7 @@
  * gup_fast_pte_range() reads entries while others may change them. It takes a
  * page only if the entry alone shows that this is right, and leaves all other
  * pages to the slow path, which has the VMA. get_user_pages_fast_only() never
- * takes the slow way, so each case sees what the fast way did.
+ * takes the slow path, so each case sees what the fast path did.
  *
  * Not covered: changes by other CPUs at the same time (selftest folio_race),
  * huge pages, hugetlb.
@@ -86,7 +86,7 @@ static void gup_fast_every_range(struct kunit *test)
 }
 
 /**
- * struct gup_stop - an entry that the fast way does not take
+ * struct gup_stop - an entry that the fast path does not take
  * @name: what it is
  * @change: make it from a present entry
  * @read: whether it is taken to read
@@ -211,7 +211,8 @@ static void pin_fast_unshares(struct kunit *test)
 /*
  * The same for a page of a file and a long-term pin. In a private mapping the
  * process first gets its own copy. In a shared mapping the kernel pins the page
- * of the file. The fast way has no VMA, and cannot know which it is.
+ * of the file. The fast path has no VMA, and cannot know which kind of mapping
+ * it is.
  */
 static void pin_longterm_of_file(struct kunit *test)
 {

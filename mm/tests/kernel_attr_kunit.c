@@ -49,7 +49,7 @@ static unsigned long attr_bits(pte_t pte)
 
 /*
  * Each page is mapped by an entry of @level. All pages have the bits @bits, but
- * page @chosen has not the bits @without. Page i of the memory is page i.
+ * page @chosen lacks the bits @without. Page i of the memory is page i.
  */
 static void attr_expect(struct kunit *test, unsigned long addr, unsigned int level,
 			unsigned long bits, unsigned int chosen,

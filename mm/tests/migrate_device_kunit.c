@@ -114,10 +114,11 @@ static spinlock_t *migrate_lock(struct mm_struct *mm, unsigned long addr)
 
 /*
  * The table is locked when migrate_vma_setup() invalidates the pages of shared
- * memory that it collects. Once it was not (60bae7370896): after an madvise()
- * of another thread, old translations of the freed page could still be used.
- * With two CPUs another thread tries that. It gets the lock only after the
- * invalidation, and each page keeps its content. Sixteen pages have one table.
+ * memory that it collects. Once the table was not locked (60bae7370896): after
+ * an madvise() of another thread, old translations of the freed page could
+ * still be used. With two CPUs another thread tries that. It gets the lock only
+ * after the invalidation, and each page keeps its content. Sixteen pages have
+ * one table.
  */
 static void migrate_vma_setup_flushes_locked(struct kunit *test)
 {
@@ -223,11 +224,12 @@ static pte_t device_entry(struct kunit *test, unsigned long addr, bool protect)
 }
 
 /*
- * A driver moves the zero page: it gives an own page for it. An entry that
- * nobody protects gets this page. An entry that userfaultfd protects against
- * writes must stay protected, with either page. A page of the system stands for
- * a page of the device, since both go the same way. Known issue 33: the entry
- * gets the driver's page, writable, and is not protected any more.
+ * A driver moves the zero page: it gives its own page in place of the zero
+ * page. An entry that nobody protects gets this page. An entry that userfaultfd
+ * protects against writes must stay protected, with either page. A page of the
+ * system stands for a page of the device, since both go the same way. Known
+ * issue 33: the entry gets the driver's page, writable, and is not protected
+ * any more.
  */
 static void migrate_zero_page(struct kunit *test)
 {

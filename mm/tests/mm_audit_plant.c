@@ -23,7 +23,7 @@ static void plant_atomic(atomic_t *count, bool on)
 		atomic_dec(count);
 }
 
-/* The page after the first: what is wrong with it is not of the head page. */
+/* The page after the first, so that the mistake is not in the head page. */
 static struct page *plant_page(struct audit_place *p)
 {
 	return folio_page(p->folio, folio_test_large(p->folio));

@@ -4,7 +4,8 @@
  *
  * Page faults, fork, mprotect and the split of a huge page change an entry with
  * these helpers before they write it. A helper that loses the dirty state loses
- * data. One that leaves the write permission lets two processes write one page.
+ * data. A helper that leaves the write permission lets two processes write one
+ * page.
  *
  * The suite makes entries in every combination of young, dirty, writable,
  * soft-dirty and uffd-wp, and calls each helper for each entry. It tests values

@@ -4,8 +4,8 @@
  *
  * Reclaim, fork, mprotect, page faults and the split of a huge page change such
  * an entry with a few functions. A function that loses the dirty state loses
- * data. One that leaves the write permission lets two processes write one
- * page, and one that changes the next entry maps a wrong page.
+ * data. A function that leaves the write permission lets two processes write
+ * one page, and a function that changes the next entry maps a wrong page.
  *
  * The suite calls each function for each entry of pmd_leaf.h, in a table of an
  * address space that no CPU runs on. It compares the entry, the returned value
@@ -285,7 +285,7 @@ static bool huge_op_returns(const struct huge_op *op, const struct huge_call *c)
 	case HUGE_WAS_YOUNG:
 		return !!c->number == !!pmd_young(c->before);
 	case HUGE_CHANGED:
-		/* riscv says so always, so that its caller updates the TLB. */
+		/* riscv always says so, so that its caller updates the TLB. */
 		return !!c->number == !pmd_same(c->entry, c->before) ||
 		       (IS_ENABLED(CONFIG_RISCV) && c->number);
 	default:

@@ -27,7 +27,10 @@
 /* Entries of a window: fewer if a table takes longer to compare. */
 #define RANGE_WINDOW	(10 - ilog2(PAGE_SIZE / SZ_1K))
 
-/* A function that takes no entry, or that no entry of this suite suits. */
+/*
+ * A function that takes no entry, or for which this suite has no suitable
+ * entry.
+ */
 static bool range_wanted(const struct pte_case *pc)
 {
 	return pc->id != PTE_OP_HINT && !(pc->flags & PTE_STEP_LESS);

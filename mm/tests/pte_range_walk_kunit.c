@@ -25,7 +25,7 @@
 
 static ulong seed;
 module_param(seed, ulong, 0444);
-MODULE_PARM_DESC(seed, "seed of the first walk, 0 for another one each boot");
+MODULE_PARM_DESC(seed, "seed of the first walk, 0 for another seed at each boot");
 
 static ulong steps = WALK_STEPS / 4;
 module_param(steps, ulong, 0444);
@@ -52,9 +52,9 @@ static void range_walk(struct kunit *test, const struct pte_backend *backend)
 }
 
 /*
- * In whatever order the functions are called, within their contracts, the table
- * matches the model, entry by entry. 50,000 steps are some thousand calls of
- * each function.
+ * The functions are called in any order that their contracts allow, and the
+ * table matches the model, entry by entry. 50,000 steps are some thousand calls
+ * of each function.
  */
 static void arch_functions_match_model(struct kunit *test)
 {

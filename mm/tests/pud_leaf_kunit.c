@@ -5,8 +5,8 @@
  * Memory of a device may be mapped by PUDs. Page faults, mprotect, reclaim and
  * munmap change such an entry with these functions, like the entry of a huge page
  * in a PMD table (pmd_leaf, pmdp_op). A function that loses the dirty state loses
- * data. One that leaves the write permission lets a process write to memory that
- * it may only read.
+ * data. A helper that leaves the write permission lets a process write to
+ * memory that it may only read.
  *
  * The suite makes entries in every combination of young, dirty and writable, and
  * calls each function for each entry. The functions for a table get a table of an

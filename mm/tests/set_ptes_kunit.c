@@ -69,7 +69,7 @@ static bool set_is_issue_2(pte_t *ptep, unsigned long pfn, unsigned int nr)
 
 /*
  * set_ptes() of each number of pages, at the start, inside and at the end of a
- * table. Entry i maps page i, with all bits of the first entry but the
+ * table. Entry i maps page i, with all bits of the first entry except the
  * contiguous bit [contpte 6]. No other entry changes [84].
  */
 static void set_ptes_consecutive_pages(struct kunit *test)

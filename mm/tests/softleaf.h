@@ -92,7 +92,9 @@ struct leaf_question {
 	unsigned long markers;
 };
 
-/* Most of the functions are inline, so each gets one that has an address. */
+/*
+ * Most of the functions are inline, so each gets a wrapper that has an address.
+ */
 #define LEAF_ASK(name)							\
 	static bool ask_##name(swp_entry_t entry)			\
 	{								\

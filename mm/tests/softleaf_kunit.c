@@ -15,7 +15,7 @@
  * loses the bit that prevents two owners from writing to one page. The suite
  * makes each type with each bit of its offset and each combination of the other
  * bits. It decodes the entry, and asks each function that says what an entry
- * is. A table in softleaf.h says which types must get the answer yes.
+ * is. A table in softleaf.h says for which types the answer must be true.
  *
  * The suite tests values only. Not covered: entries in a table (on arm64
  * pte_nonpresent), the code that makes such entries, hugetlb.
@@ -85,8 +85,8 @@ static unsigned long leaf_limit(unsigned int kind)
 }
 
 /*
- * The offsets of a type, by number: each bit alone, no bit, all bits, all but
- * the lowest. False if there are no more.
+ * The offsets of a type, by number: each bit alone, no bit, all bits, all bits
+ * except the lowest. False if there are no more.
  */
 static bool leaf_offset(unsigned int kind, unsigned int nr,
 			unsigned long *offset)
@@ -167,7 +167,7 @@ static void softleaf_types(struct kunit *test)
 #endif
 }
 
-/* Does an entry of a page table hold what it was made from? */
+/* Does an entry of a page table hold the values that it was made from? */
 static bool leaf_decodes(pte_t pte, unsigned int type, unsigned long offset,
 			 unsigned int bits)
 {
@@ -197,7 +197,7 @@ static bool leaf_clears(pte_t pte, unsigned int type, unsigned long offset,
  * An entry of a page table keeps type and offset, with each combination of the
  * bits soft-dirty, exclusive and uffd-wp. Each bit is set, found and removed
  * alone. The entry is neither present nor empty. All types, and each bit of the
- * offset alone: a field that overlaps another one shows in one of them.
+ * offset alone: a field that overlaps another one is noticed in one of them.
  */
 static void softleaf_pte_round_trip(struct kunit *test)
 {
@@ -424,7 +424,7 @@ static pmd_t leaf_pmd(unsigned int type, unsigned long offset,
 	return pmd;
 }
 
-/* Does an entry of the PMD level hold what it was made from? */
+/* Does an entry of the PMD level hold the values that it was made from? */
 static bool leaf_pmd_ok(pmd_t pmd, unsigned int type, unsigned long offset,
 			unsigned int bits)
 {
@@ -451,7 +451,7 @@ static bool leaf_pmd_ok(pmd_t pmd, unsigned int type, unsigned long offset,
  * The entry of a huge page keeps type and offset, with each combination of the
  * bits soft-dirty and uffd-wp, and each bit of the offset. It is neither
  * present nor empty nor a huge page. The functions for migration entries, for
- * pages of a device and for valid entries say yes exactly for their types.
+ * pages of a device and for valid entries return true exactly for their types.
  */
 static void softleaf_pmd_round_trip(struct kunit *test)
 {
@@ -514,8 +514,9 @@ static void softleaf_pmd_folio(struct kunit *test)
 }
 
 /*
- * An empty entry and the entry of a huge page are no entries of this kind. This
- * includes a huge page that pmdp_invalidate() has hidden from the hardware.
+ * An empty entry and the entry of a huge page are not entries of this kind.
+ * This includes a huge page that pmdp_invalidate() has hidden from the
+ * hardware.
  */
 static void softleaf_pmd_of_present(struct kunit *test)
 {

@@ -29,7 +29,10 @@
 #include "../swap.h"
 #include "user_mm.h"
 
-/* So many tables are allocated to find two that are neighbours in memory. */
+/*
+ * The number of tables that are allocated to find two that are neighbours in
+ * memory.
+ */
 #define SWAP_IN_TABLES	64
 
 /**

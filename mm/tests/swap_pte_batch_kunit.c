@@ -10,8 +10,8 @@
  * Nothing is swapped: the entries have the last types, which no device gets
  * before all others are in use.
  *
- * Not covered: the callers, and calls with an entry that is no swap entry. Such
- * calls break the contract, and VM_WARN_ON()s report them.
+ * Not covered: the callers, and calls with an entry that is not a swap entry.
+ * Such calls break the contract, and VM_WARN_ON()s report them.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests swap_pte_batch
  */
@@ -186,12 +186,13 @@ static const struct swap_odd {
 KUNIT_ARRAY_PARAM_DESC(swap_odd, swap_odds, desc);
 
 /*
- * A batch ends before an entry that is no swap entry, is of another device, has
- * a wrong slot, or differs in a bit. After this odd entry the slots continue
- * normally. The odd entry is at each position, and the batch begins before it,
- * at it, and after it. The other entries have all combinations of bits, so the
- * odd entry alone has the bit, or alone lacks it. The run ends with the table,
- * and the first entry after the table would continue the run.
+ * A batch ends before an entry that is not a swap entry, is of another device,
+ * has a wrong slot, or differs in a bit. After this odd entry the slots
+ * continue normally. The odd entry is at each position, and the batch begins
+ * before it, at it, and after it. The other entries have all combinations of
+ * bits, so only the odd entry has the bit, or only the odd entry lacks it. The
+ * run ends with the table, and the first entry after the table would continue
+ * the run.
  */
 static void swap_pte_batch_odd_entry(struct kunit *test)
 {

@@ -202,9 +202,9 @@ static void unmap_look(void *data)
 /*
  * Dirty pages of a file lose their mappings only after the TLB invalidation.
  * Until then another CPU may write to them, and the kernel may clean a folio
- * without mappings for good. At each invalidation all pages of the batch still
- * count as mapped, and afterwards none [contpte 196]. All entries are dirty, or
- * one alone. The ranges begin and end at each quarter of the folio.
+ * without mappings permanently. At each invalidation all pages of the batch
+ * still count as mapped, and afterwards none [contpte 196]. All entries are
+ * dirty, or one alone. The ranges begin and end at each quarter of the folio.
  */
 static void zap_dirty_mapped_till_flush(struct kunit *test)
 {

@@ -12,7 +12,7 @@
  * @desc: its name
  * @run: makes it on @nr pages from @first on, and changes the model; returns an
  *	 error
- * @leaves: it removes neither a page nor a permission for good
+ * @leaves: it removes no page and no permission permanently
  * @effect: of advice that keeps the contents: has it reached a page?
  */
 struct split_op {

@@ -362,8 +362,8 @@ static long split_fork(struct user_mm *u, unsigned int first, unsigned int nr)
 }
 
 /*
- * Fork, then write to the pages below. They are the parent's alone afterwards,
- * and the later pages are not.
+ * Fork, then write to the pages below. Afterwards they belong only to the
+ * parent; the later pages do not.
  */
 static long split_fork_below(struct user_mm *u, unsigned int first,
 			     unsigned int nr)

@@ -6,10 +6,9 @@
  * Move the last 8 pages of a folio of 64K to address 4096. Move the first 8 pages one by
  * one to the ends of other page tables, read-only. Wait until NUMA balancing has made
  * all 16 pages inaccessible, and read a page at the lowest addresses. After that none of
- * the first 8 pages may be writable. The order of the page tables in memory is chance,
- * so there are 16 tries of up to 30 seconds each.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell.
+ * the first 8 pages may be writable. The order of the page tables in memory is
+ * random, so there are 16 tries of up to 30 seconds each. Prints OK and exits
+ * with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
  * Needs root, 4K pages and two NUMA nodes (numa=fake=2 on the kernel's command line is
  * enough).
  */

@@ -4,11 +4,11 @@
  * neighbours (arm64).
  *
  * A part of a huge page becomes PROT_NONE, and one half of that part becomes guard pages.
- * The process then clears the accessed bits of its pages. The guard pages must stay what
- * they are: a read of one ends with SIGSEGV. Prints OK or BUG, and ends with 0 or 1; with
- * 4 if it cannot tell. Run it in a virtual machine: with the bug the kernel warns when the
- * process ends.
- * Needs Linux 6.13 or newer, and root, or huge pages that are not switched off.
+ * The process then clears the accessed bits of its pages. The guard pages must
+ * stay guard pages: a read of one ends with SIGSEGV. Prints OK or BUG, and ends
+ * with 0 or 1; with 4 if it cannot tell. Run it in a virtual machine: with the
+ * bug the kernel warns when the process ends. Needs Linux 6.13 or newer, and
+ * root, or huge pages that are not switched off.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

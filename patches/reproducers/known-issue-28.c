@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 28: mremap() of one page takes the userfaultfd registration of its neighbours.
+ * Known issue 28: mremap() of one page removes the userfaultfd registration of
+ * its neighbours.
  *
  * Register 64 pages. Then move page 40 over page 20, without UFFD_FEATURE_EVENT_REMAP.
  * Pages 0 to 19 are still missing and were not moved, so a read of page 0 must raise

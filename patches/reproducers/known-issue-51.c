@@ -4,10 +4,11 @@
  *
  * Swap out a huge page of a memfd, and cut the file in its middle, at a multiple of the page
  * size. On a kernel with the bug the call never returns. No signal ends it, not even SIGKILL.
- * Only swapoff() does, if the page is on the device that is switched off, and the program tries
- * that with /dev/ram0. So do not run this on a machine that is in use, or has other swap.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs root, and swap: without it the program tries /dev/ram0.
+ * Only swapoff() of the device with the page ends the call, and the program
+ * tries that with /dev/ram0. So do not run this on a machine that is in use, or
+ * has other swap. Prints OK and exits with 0, or prints BUG and exits with 1.
+ * Exits with 4 if it cannot tell. Needs root, and swap: without it the program
+ * tries /dev/ram0.
  */
 #define _GNU_SOURCE
 #include <signal.h>

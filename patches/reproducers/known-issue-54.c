@@ -18,7 +18,7 @@
 
 #define THP "/sys/kernel/mm/transparent_hugepage/"
 
-/* Returns the number in the first line of a file that begins so, or -1. */
+/* Returns the number in the first line of a file with this beginning, or -1. */
 static long number(const char *path, const char *prefix)
 {
 	FILE *file = fopen(path, "r");

@@ -2,11 +2,11 @@
 /*
  * Known issue 62: ptrace() cannot access the tags of memory at an address with a tag (arm64).
  *
- * A system call accepts an address with a tag like the same address without a tag. A process
- * with tagged memory has such addresses only. Read and write the tags of its memory with
- * PTRACE_PEEKMTETAGS and PTRACE_POKEMTETAGS, at the address with and without a tag.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs a CPU with MTE.
+ * A system call accepts an address with a tag like the same address without a
+ * tag. A process with tagged memory has only such addresses. Read and write the
+ * tags of its memory with PTRACE_PEEKMTETAGS and PTRACE_POKEMTETAGS, at the
+ * address with and without a tag. Prints OK and exits with 0, or prints BUG and
+ * exits with 1. Exits with 4 if it cannot tell. Needs a CPU with MTE.
  */
 #define _GNU_SOURCE
 #include <errno.h>

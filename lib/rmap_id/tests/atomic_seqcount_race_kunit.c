@@ -23,7 +23,9 @@
 #include "atomic_seqcount_test.h"
 #include "rmap_id.h"
 
-/* How long a race runs, and how long one that rarely loses an update. */
+/*
+ * How long a race runs, and how long a race runs if it rarely loses an update.
+ */
 #define RACE_JIFFIES	(HZ / 2)
 #define RARE_JIFFIES	(2 * HZ)
 

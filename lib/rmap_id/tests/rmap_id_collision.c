@@ -13,9 +13,10 @@
  *
  * A basis of the lattice can be written down. It consists of base * e_k -
  * e_(k+1) for each k, and of 2^64 in digits of that base. To make it short,
- * each of its vectors is reduced by each other one, as in Euclid's algorithm,
- * until nothing changes. The result is not always the shortest vector. It is
- * the shortest in all cases in which the shortest vector is known.
+ * each of its vectors is reduced by each other vector, as in Euclid's
+ * algorithm, until nothing changes. The result is not always the shortest
+ * vector. It is the shortest in all cases in which the shortest vector is
+ * known.
  */
 
 #include <kunit/test.h>

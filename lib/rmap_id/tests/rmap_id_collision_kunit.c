@@ -10,7 +10,7 @@
  * owners for an accepted parameter.
  *
  * Not covered: whether the search finds the shortest vector. For 8 digits of
- * base 513, a host-side test enumerates all vectors that are as short.
+ * base 513, a host-side test enumerates all equally short vectors.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests 'rmap_id*'
  */

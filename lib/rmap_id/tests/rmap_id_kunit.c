@@ -28,7 +28,7 @@
 
 static ulong seed;
 module_param(seed, ulong, 0444);
-MODULE_PARM_DESC(seed, "seed of random mappings, 0 for another one each boot");
+MODULE_PARM_DESC(seed, "seed of random mappings, 0 for another seed at each boot");
 
 /* How many objects with random owners are tried for each order. */
 #define RANDOM_OBJECTS	200
@@ -354,9 +354,9 @@ static bool id_multisets(struct kunit *test, struct rmap_id_object *object,
 
 /*
  * Owners map an object in all combinations, with up to as many mappings as one
- * owner can have. Each owner gets the right answer whether all mappings are its
- * own [mapped 51]. The case tries 15 IDs for up to 4 mappings, and 7 IDs for 8
- * and 16 mappings, since more would take too long.
+ * owner can have. Each owner gets the right answer to the question whether all
+ * mappings are its own [mapped 51]. The case tries 15 IDs for up to 4 mappings,
+ * and 7 IDs for 8 and 16 mappings, since more would take too long.
  */
 static void rmap_id_exclusive_every_multiset(struct kunit *test)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The host side of mmcheck, in packages. Each imports only itself and those above it in this list.
+"""The host side of mmcheck, in packages. Each package imports only itself and the packages above it in this list.
 
 core      settings, variables, errors, locks, progress, files
 kernel    a kernel to build: its source, the overlay in it, compilers, known issues

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """`./mmcheck VERB` does the same as `make VERB`, and keeps the exit status.
 
-make turns every exit status but 0 into 2. This hides whether a test failed or the kernel did not build.
+make turns every exit status except 0 into 2. This hides whether a test failed or the kernel did not build.
 """
 
 import sys

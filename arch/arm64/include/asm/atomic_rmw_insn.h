@@ -20,7 +20,7 @@
  *	 31 30 29   27 26 25 24 23 22 21 20   16 15 14   12 11 10 9    5 4    0
  *	| size | 1 1 1 | V | 0 0| A| R| 1|  Rs  |o3|  opc  | 0  0|  Rn  |  Rt  |
  *
- * with V, which stands for SIMD registers, 0.
+ * V is 0: V = 1 means SIMD registers.
  */
 static __always_inline bool atomic_rmw_memory_op(u32 insn)
 {

@@ -58,7 +58,7 @@ static struct pte_model_entry access_entry(const struct access_state *state,
 /* What the table has before the call. */
 struct access_block {
 	bool folded;
-	const struct access_state *state;	/* of all entries of the block except one */
+	const struct access_state *state;	/* of all entries except one */
 	const struct access_state *odd_state;
 	unsigned int odd;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Contiguous PTEs: entries that are not alike, and mms that are left alone.
+ * Contiguous PTEs: entries that differ, and mms that must not change.
  *
  * Batches of entries that are not folded may differ in accessed, dirty and
  * write bits. Clearing such a batch merges the accessed and dirty bits and no
@@ -289,5 +289,5 @@ static struct kunit_suite contpte_mixed_suite = {
 
 kunit_test_suite(contpte_mixed_suite);
 
-MODULE_DESCRIPTION("KUnit tests for contiguous PTEs: entries that are not alike");
+MODULE_DESCRIPTION("KUnit tests for contiguous PTEs: entries that differ");
 MODULE_LICENSE("GPL");

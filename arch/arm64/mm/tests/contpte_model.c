@@ -8,7 +8,7 @@
 #include "contpte.h"
 
 /**
- * contpte_next() - the next index or number of entries worth a try
+ * contpte_next() - the next index or number of entries worth testing
  * @i: the last one
  *
  * In a small block these are all. With larger blocks and tables, and with KASAN
@@ -38,8 +38,8 @@ unsigned int contpte_next(unsigned int i)
  * @idx: the first entry of the block, counted from the begin of the window
  * @page: the page of the folio that it maps
  * @folded: the entries are contiguous
- * @young: the one that is young, or CONTPTE_NOWHERE
- * @dirty: the one that is dirty, or CONTPTE_NOWHERE
+ * @young: the young entry, or CONTPTE_NOWHERE
+ * @dirty: the dirty entry, or CONTPTE_NOWHERE
  */
 void contpte_fill(struct pte_ctx *f, int idx, unsigned int page, bool folded,
 		  unsigned int young, unsigned int dirty)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The recorded back end: what is compared besides the table.
+ * The recorded back end: what is compared in addition to the table.
  */
 
 #include "contpte_order.h"
@@ -277,7 +277,7 @@ static unsigned int flush_flags(enum pte_model_flush why)
 
 /*
  * The call made exactly the invalidations of the model, in their order, page by
- * page, with the right hint at the level.
+ * page, with the right level hint.
  */
 static bool order_flushes(struct contpte_order *o, bool report,
 			  const char *desc)
@@ -360,7 +360,7 @@ bool contpte_order_ok(struct pte_ctx *c, const struct pte_step *step,
 	reads = 3 + entries + CONT_PTES * m->converts;
 	if (does == PTE_OP_AGES || does == PTE_OP_FAULTS)
 		reads += entries;
-	/* A fault that finds nothing to do has compared the block. */
+	/* A fault that has nothing to do reads the block to compare it. */
 	if (does == PTE_OP_FAULTS && !entries)
 		reads += CONT_PTES;
 	if (does == PTE_OP_READS) {
@@ -382,7 +382,7 @@ bool contpte_order_ok(struct pte_ctx *c, const struct pte_step *step,
  * The call must clear all entries, then invalidate the block once if that is
  * necessary, then set all entries.
  *
- * Return: the step after the conversion, or 0 if the order is another one.
+ * Return: the step after the conversion, or 0 if the order is wrong.
  */
 unsigned int contpte_order_converts(struct contpte_order *o, unsigned int at,
 				    int first, bool cont)

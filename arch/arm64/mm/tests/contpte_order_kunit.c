@@ -13,7 +13,8 @@
  * have cached by then (contpte_bbm.c has the rules). The number, range and kind
  * of the invalidations have to be exactly what is needed, and the number of
  * accesses may not grow with the square of a block. The cases pretend that the
- * CPU has BBM level 3, and that it has not, so both are tested on any machine.
+ * CPU has BBM level 3, and then that it does not have it, so both are tested on
+ * any machine.
  *
  * Not covered: the instructions that an invalidation consists of, the barriers
  * between CPUs, bits that hardware sets meanwhile (contpte_hw).
@@ -317,7 +318,7 @@ static bool access_check(struct contpte_order *o,
  * A fault makes entries young, dirty or writable. In a folded block one call
  * makes all entries young or dirty. If the caller wants an invalidation, one
  * invalidation of the block follows the last write [contpte 129, 130, 133]. If
- * an entry becomes writable, it is the only one: the block is unfolded first,
+ * an entry becomes writable, no other entry does: the block is unfolded first,
  * and then only the page is invalidated [134]. If no flag is new, nothing is
  * written [128, 139]. On newer kernels the invalidation after a fault is only
  * for the local CPU [238]. The invalidation by an unfold must be for all CPUs.

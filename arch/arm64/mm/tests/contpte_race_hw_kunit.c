@@ -356,7 +356,10 @@ static void range_op_races_hw(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, seen.dirty, "entries made dirty");
 }
 
-/* More functions that change entries, besides the functions in race_hw_ops. */
+/*
+ * More functions that change entries, in addition to the functions in
+ * race_hw_ops.
+ */
 static const char * const step_symbols[] = {
 	"contpte_convert",
 	"__contpte_try_fold",
@@ -462,14 +465,14 @@ static bool step_instruction(struct kunit *test, struct race_hw *hw,
 }
 
 /*
- * The case checks the same functions without chance, and on one CPU. Right
- * before one instruction of a function that changes entries, hardware sets the
- * bits of all entries, or of one entry. The case repeats this for each
- * instruction: when it runs for the first, the second and the last time. So
- * hardware comes between every read of an entry and the write that follows. If
- * only one entry gets the bits, no other entry can hide a loss. Setting or
- * removing a probe stops all CPUs, so with more than one CPU the case would
- * take minutes, and is skipped.
+ * The case checks the same functions, but does not depend on chance, and works
+ * on one CPU. Right before one instruction of a function that changes entries,
+ * hardware sets the bits of all entries, or of one entry. The case repeats this
+ * for each instruction: when it runs for the first, the second and the last
+ * time. So hardware comes between every read of an entry and the write that
+ * follows. If only one entry gets the bits, no other entry can hide a loss.
+ * Setting or removing a probe stops all CPUs, so with more than one CPU the
+ * case would take minutes, and is skipped.
  */
 static void range_op_hw_at_each_instruction(struct kunit *test)
 {

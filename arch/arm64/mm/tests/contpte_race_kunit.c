@@ -350,7 +350,7 @@ struct race_reader {
 
 struct race_fold {
 	struct pte_ctx *f;
-	unsigned int seq;	/* state * 2, + 1 on the way */
+	unsigned int seq;	/* state * 2, and + 1 during a change */
 	unsigned long rounds;
 	unsigned int nr;
 	struct race_reader readers[RACE_READERS];
@@ -378,7 +378,7 @@ static pte_t race_fold_want(struct pte_ctx *f, unsigned int state,
 }
 
 /*
- * Whether a value is possible on the way: none, or the entry's own page,
+ * Whether a value is possible during a change: none, or the entry's own page,
  * writable or not, contiguous or not, and always young. Before the only young
  * entry is written, the block is not consistent.
  */

@@ -122,7 +122,7 @@ void pgtable_kunit_record_end(const void *addr, bool wrote)
  * @start: first address
  * @end: the address after the last
  * @stride: the distance of the addresses that are invalidated
- * @level: the hint at the level of the entries
+ * @level: the level hint for the entries
  * @flags: PGTABLE_KUNIT_LAST_LEVEL and others
  *
  * Nothing is invalidated: no hardware walks the table.

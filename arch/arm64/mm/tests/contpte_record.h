@@ -8,7 +8,7 @@
  * hardware can see: each single access, in order, whatever function makes it.
  *
  * This file is included before any header that knows a pte_t, and must not need
- * it.
+ * a pte_t.
  */
 #ifndef _CONTPTE_RECORD_H
 #define _CONTPTE_RECORD_H
@@ -45,7 +45,7 @@ enum pgtable_kunit_step_kind {
  * @start: first address of an invalidation
  * @end: the address after the last
  * @stride: the distance of the addresses that are invalidated
- * @level: the hint at the level of the entries
+ * @level: the level hint for the entries
  * @flags: PGTABLE_KUNIT_LAST_LEVEL and others
  */
 struct pgtable_kunit_step {

@@ -117,9 +117,9 @@ static void vma_check(struct vma_fixture *f, const char *fmt, ...)
 }
 
 /*
- * Map four blocks, and write its number to each page. The mapping extends
- * beyond the four blocks on both sides, so that the page tables stay when the
- * blocks are unmapped.
+ * Map four blocks, and write to each page the number of the page. The mapping
+ * extends beyond the four blocks on both sides, so that the page tables stay
+ * when the blocks are unmapped.
  */
 static void vma_populate(struct vma_fixture *f)
 {

@@ -33,7 +33,7 @@
 
 static ulong seed;
 module_param(seed, ulong, 0444);
-MODULE_PARM_DESC(seed, "seed of the first walk, 0 for another one each boot");
+MODULE_PARM_DESC(seed, "seed of the first walk, 0 for another seed at each boot");
 
 static ulong steps = WALK_STEPS;
 module_param(steps, ulong, 0444);
@@ -85,9 +85,9 @@ struct walk_plant {
 	u16 first;
 	u16 second;
 	enum {
-		WALK_LOOSE,	/* any can be left out */
+		WALK_LOOSE,	/* each can be left out alone */
 		WALK_PAIRS,	/* only two at a time can */
-		WALK_CHAIN,	/* none can while the step before it is there */
+		WALK_CHAIN,	/* each only after the one before it */
 	} others;
 };
 

@@ -101,7 +101,7 @@ static void young_op_matches_model(struct kunit *test)
  *	entries	|ssssssssNNNNNNNN|	s: not present, N: PROT_NONE
  *	range	         <------>
  *
- * One entry, half of the block, and all but one are replaced.
+ * One entry, half of the block, and all entries except one are replaced.
  */
 static void young_op_beside_nonpresent(struct kunit *test)
 {
@@ -132,7 +132,7 @@ static void young_op_beside_nonpresent(struct kunit *test)
 		}
 		pte_op_call(f, pc.id, start, end - start, pc.flags, __pte(0));
 
-		/* All but one of the functions look at the contiguous bit only. */
+		/* All functions except one look only at the contiguous bit. */
 		wide = folds && pc.id != PTE_OP_FLUSH_YOUNG;
 		for (i = wide ? 0 : start; i < (wide ? CONT_PTES : end); i++) {
 			if (!pc.flags || pc.flags & PTE_STEP_YOUNG)

@@ -19,7 +19,9 @@ const struct huge_size huge_sizes[HUGE_SIZES] = {
 #endif
 };
 
-/* Page frames of no memory, from an address that all sizes divide. */
+/*
+ * Page frames without memory; their first address is a multiple of all sizes.
+ */
 #define HUGE_PFN		PHYS_PFN(BIT(40))
 
 /**
@@ -397,7 +399,7 @@ bool huge_check_quiet(struct huge_ctx *h, const char *desc)
  * @desc: the inputs of the call
  *
  * It must first clear all entries, then make one invalidation of the whole page
- * on all CPUs, and may then set all entries. The hint at the level must be right.
+ * on all CPUs, and may then set all entries. The level hint must be right.
  */
 bool huge_check_flush(struct huge_ctx *h, const char *desc)
 {
@@ -406,7 +408,7 @@ bool huge_check_flush(struct huge_ctx *h, const char *desc)
 	const struct pgtable_kunit_step *s;
 	const char *wrong = NULL;
 
-	/* Of one entry the older kernel invalidates one page of any level. */
+	/* For one entry the older kernel invalidates one page, at any level. */
 	if (!PGTABLE_KUNIT_HUGE_EXACT) {
 		step = PAGE_SIZE;
 		if (!huge_cont(h))
@@ -466,7 +468,7 @@ unsigned int huge_next_place(struct huge_ctx *h, unsigned int i)
  * @h: the context
  * @state: the state
  *
- * Return: the words, until the next but one call.
+ * Return: the words; the second next call overwrites them.
  */
 const char *huge_desc(struct huge_ctx *h, const struct huge_state *state)
 {

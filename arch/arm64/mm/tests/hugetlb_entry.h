@@ -90,7 +90,7 @@ extern const struct huge_ops huge_ops;
 /* Set by a test: the size of the page that an entry maps. */
 extern unsigned long huge_recorded_size;
 
-/* The bit of the type that a page has and a block has not. */
+/* The bit of the type that a page has and a block does not have. */
 #define HUGE_TYPE_PAGE		(PTE_TYPE_MASK & ~PTE_VALID)
 
 /* The state of a page: the kind of its entries. */

@@ -242,7 +242,8 @@ static void huge_pte_clear_all(struct kunit *test)
 
 /*
  * The page after a write protection or a fault: every entry is young or dirty if
- * one was. Only whether an entry is dirty is compared, as there are two ways.
+ * one was. The comparison only asks whether an entry is dirty, since an entry
+ * may be dirty in two ways.
  */
 static bool check_merged(struct huge_ctx *h, const struct huge_state *state,
 			 const char *desc)
@@ -311,7 +312,10 @@ static void huge_ptep_set_wrprotect_keeps(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, nr, "pages protected");
 }
 
-/* Which bits of the page the fault asks for: each less than this. */
+/*
+ * The bits of the page that the fault asks for: each combination is less than
+ * this.
+ */
 #define FAULT_FLAGS		8
 #define FAULT_WRITE		1
 #define FAULT_DIRTY		2
@@ -382,10 +386,10 @@ static bool fault_one(struct huge_ctx *h, const struct huge_state *old,
 
 /*
  * huge_ptep_set_access_flags() gives all entries the flags that a fault asks
- * for, and keeps accessed and dirty that one entry has. If one entry of a block
- * differs, it breaks the block and says so; if none does, it writes nothing. A
- * page of one entry is invalidated on this CPU only, and only if the caller says
- * that it is a write.
+ * for, and keeps the accessed and dirty bits of each entry. If one entry of a
+ * block differs, it breaks the block and says so; if none does, it writes
+ * nothing. A page of one entry is invalidated on this CPU only, and only if the
+ * caller says that it is a write.
  */
 static void huge_ptep_set_access_flags_merges(struct kunit *test)
 {

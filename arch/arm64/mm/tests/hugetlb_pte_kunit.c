@@ -71,7 +71,7 @@ static void huge_unlock(struct huge_fixture *f)
 	mmap_read_unlock(f->mm);
 }
 
-/* A place that means no entry of the block. */
+/* The value for "no entry of the block" as a place. */
 #define HUGE_NONE	CONT_PTES
 
 /*

@@ -28,8 +28,9 @@ KUNIT_ARRAY_PARAM(huge_sizes, huge_sizes, huge_size_desc);
 /**
  * struct take_op - a function that takes a page, or makes it read-only
  * @name: its name
- * @call: it; returns what was taken, or nothing
- * @flushes: it breaks a block itself; one that only takes does so for any page
+ * @call: the function; returns the page that was taken, or nothing
+ * @flushes: it breaks a block itself; functions that only take a page do so for
+ *   any page
  * @takes: the entries are empty afterwards
  */
 struct take_op {
@@ -139,9 +140,9 @@ static bool take_places(struct huge_ctx *h, const struct take_op *op,
 }
 
 /*
- * A function that takes a present page clears all of its entries. It returns the
- * first, with accessed and dirty of any. Only huge_ptep_clear_flush()
- * invalidates, and once.
+ * A function that takes a present page clears all of its entries. It returns
+ * the first entry, with the accessed and dirty bits of all entries. Only
+ * huge_ptep_clear_flush() invalidates, and once.
  */
 static void huge_take_gathers(struct kunit *test)
 {
@@ -231,10 +232,10 @@ static void huge_modify_prot_start_erratum(struct kunit *test)
 }
 
 /*
- * huge_ptep_get() returns the first entry, with accessed and dirty of any, and
- * writes nothing. An entry that is not present is returned as it is, and no
- * other is read. The address may be any address in the page: pagemap gives the
- * address at which its range starts.
+ * huge_ptep_get() returns the first entry, with the accessed and dirty bits of
+ * all entries, and writes nothing. An entry that is not present is returned as
+ * it is, and no other is read. The address may be any address in the page:
+ * pagemap gives the address at which its range starts.
  */
 static void huge_ptep_get_any_address(struct kunit *test)
 {
@@ -278,7 +279,9 @@ static void huge_ptep_get_any_address(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, nr, "pages read");
 }
 
-/* One access of the hardware during a call; false if it lost the access. */
+/*
+ * One access of the hardware during a call; false if the call lost the access.
+ */
 static bool race_one(struct huge_ctx *h, const struct take_op *op,
 		     unsigned int at, unsigned int entry, bool write)
 {

@@ -29,8 +29,7 @@ KUNIT_ARRAY_PARAM(huge_sizes, huge_sizes, huge_size_desc);
 /*
  * The sizes that the architecture defines for each page size are valid, hugetlb
  * gets them at boot, and their pages can migrate. No other size is valid, from a
- * page to all of the address space. The largest one is what memory is reserved
- * for.
+ * page to all of the address space. Memory is reserved for the largest size.
  */
 static void huge_sizes_of_page_size(struct kunit *test)
 {
@@ -305,8 +304,8 @@ static int offset_ends(enum offset_tree tree)
 }
 
 /*
- * Whether hugetlb meets the tree in a mapping with pages of this size: a page is
- * where its level is.
+ * Whether the tree can exist in a hugetlb mapping with pages of this size: each
+ * page is at its own level.
  */
 static bool offset_may_be(const struct huge_size *size, enum offset_tree tree)
 {

@@ -297,8 +297,8 @@ static void set_memory_x_not_alias(struct kunit *test)
  * vfree() leaves its addresses in TLBs. The kernel invalidates them before it
  * gives them to other memory: a write through a reused address reaches the new
  * page. vm_unmap_aliases() makes the kernel give them out again. The pages of
- * the first area are held meanwhile, so that the second area has others. 64
- * rounds; `make tlb` reports an address that comes again while a TLB may hold
+ * the first area are held meanwhile, so that the second area has other pages.
+ * 64 rounds; `make tlb` reports an address that is reused while a TLB may hold
  * it.
  */
 #define AREAS 64

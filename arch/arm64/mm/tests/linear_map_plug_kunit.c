@@ -51,11 +51,11 @@ KUNIT_ARRAY_PARAM(plug, plug_sections, plug_desc);
 
 /*
  * Plugged-in memory is mapped like memory at boot [linear map 33]. Each page is
- * at its own address. The largest entries and contiguous blocks that fit map
- * it, or pages if the kernel mapped memory by pages at boot. The fixmap maps
- * each table of PTEs once, not once for each block. After the memory is
- * unplugged, it has no entry and no table. The last size has entries of every
- * level.
+ * at its own address. It is mapped by the largest entries and contiguous blocks
+ * that fit, or by pages if the kernel mapped memory by pages at boot. The
+ * fixmap maps each table of PTEs once, not once for each block. After the
+ * memory is unplugged, it has no entry and no table. The last size has entries
+ * of every level.
  */
 static void arch_add_memory_mapped(struct kunit *test)
 {

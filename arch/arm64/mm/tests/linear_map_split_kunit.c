@@ -330,8 +330,8 @@ static unsigned int kfence_check(struct lmap_area *area, unsigned long pool)
  * map. It removes pages from the map even in an interrupt, where nothing can
  * split a block. So the kernel splits the blocks first: single pages, which are
  * not contiguous, map all of the pool. All other pages keep their address. The
- * pool begins in the middle of a block. In the second round this block is split
- * into contiguous pages before.
+ * pool begins in the middle of a block. In the second round this block is
+ * already split into contiguous pages.
  */
 static void kfence_pool_late(struct kunit *test)
 {

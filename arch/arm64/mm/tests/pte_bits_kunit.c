@@ -18,8 +18,8 @@
  * test.
  *
  * The suite tests values only. Not covered: entries in a table (pte_cont),
- * entries that are not present (pte_nonpresent), ranges (contpte), what the
- * hardware makes of them.
+ * entries that are not present (pte_nonpresent), ranges (contpte), how the
+ * hardware uses the bits.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'pte_bits'
@@ -322,7 +322,8 @@ static void pte_modify_keeps_and_takes(struct kunit *test)
 /*
  * If the PFN and the protection of an entry are put together again, they give
  * the same entry [contpte 4]. Folding, unfolding and every batch rely on that.
- * One address has all bits set, so a bit that belongs to the wrong part shows.
+ * One address has all bits set, so a bit that belongs to the wrong part is
+ * noticed.
  */
 static void pte_pgprot_identity(struct kunit *test)
 {
@@ -439,7 +440,7 @@ static const struct kernel_prot {
 
 KUNIT_ARRAY_PARAM_DESC(kernel_prot, kernel_prots, desc);
 
-/* The protections depend on the CPU, so they are no constants. */
+/* The protections depend on the CPU, so they are not constants. */
 static pgprot_t kernel_prot(const struct kernel_prot *kernel)
 {
 	switch (kernel->val) {

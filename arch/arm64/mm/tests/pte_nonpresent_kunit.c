@@ -86,7 +86,7 @@ static pteval_t round_trip(struct pgtable_kunit_table *table, pte_t pte)
 	return pte_val(raw) ^ pte_val(pte);
 }
 
-/* Whether the entry decodes to what it was made from. */
+/* Whether the entry decodes to the values that it was made from. */
 static bool decodes(pte_t pte, unsigned int type, unsigned long offset,
 		    unsigned int flags)
 {

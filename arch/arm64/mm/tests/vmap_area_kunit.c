@@ -2,8 +2,8 @@
 /*
  * Areas of vmalloc(), vmap() and vm_area_map_pages().
  *
- * vmalloc_huge() uses large entries if the size reaches one, and page by page
- * the area must still be what vmalloc_to_page() says. vmap() and
+ * vmalloc_huge() uses large entries if the area is large enough. Each page of
+ * the area must still be the page that vmalloc_to_page() returns. vmap() and
  * vm_area_map_pages() map pages that callers choose, by single pages.
  * set_memory_*() changes only areas that single pages map. Each case compares
  * every entry of an area with a model, and the content of every page with the
@@ -13,7 +13,7 @@
  *	--kconfig_add=CONFIG_HUGETLBFS=y
  *
  * Not covered: the blocks that vmap_page_range() chooses for odd addresses
- * (vmap_block), vmalloc() for other nodes, and memory that is short.
+ * (vmap_block), vmalloc() for other nodes, and a lack of memory.
  */
 
 #include <linux/mm.h>

@@ -62,7 +62,8 @@ int vmap_block_map(struct vmap_block_area *area, unsigned long offset,
 }
 
 /**
- * vmap_block_no_memory() - physical addresses of no memory and no device
+ * vmap_block_no_memory() - physical addresses without memory and without a
+ * device
  *
  * Nothing may access what is mapped there.
  */

@@ -34,7 +34,7 @@
 #define PAGES		(4 * CONT_PTES)
 #define ORDER		ilog2(PAGES)
 
-/* A page that no range maps is before and after the blocks of an area. */
+/* Before and after the blocks of an area there is a page that no range maps. */
 #define WINDOW		(6 * CONT_PTE_SIZE)
 
 static u64 tag_of(phys_addr_t phys)
@@ -272,8 +272,8 @@ static struct page *table_of(unsigned long addr, unsigned long size)
  * A block takes the place of a table that earlier pages of these addresses left.
  * The block maps all of its memory. The kernel frees the table and the tables
  * below it: only the reference of the test is left. After the block is
- * unmapped, pages can be mapped there again. No memory has the addresses of
- * these mappings, and nothing reads them.
+ * unmapped, pages can be mapped there again. There is no memory at the
+ * addresses that these mappings map, and nothing reads them.
  */
 static void vmap_page_range_over_table(struct kunit *test)
 {

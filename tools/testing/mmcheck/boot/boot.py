@@ -28,7 +28,7 @@ stop = threading.Event()
 PANIC = "Kernel panic - not syncing"
 
 LAST_WORDS = 20
-"""Seconds that a kernel has after an oops to say what became of the case. KUnit reports a case with a dead thread."""
+"""Seconds that a kernel has after an oops to report the verdict: KUnit reports a case with a dead thread."""
 
 
 @dataclass(frozen=True)

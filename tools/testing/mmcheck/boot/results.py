@@ -60,7 +60,8 @@ class Case:
 class Reader:
     """Collects the verdicts of a console, line by line. Each parameter of a case of KUnit counts: `case: parameter`.
 
-    A verdict that is lost is a failure. So is a splat: of the case that was running, or of the suite that ran last.
+    A verdict that is lost is a failure. A splat is a failure too: of the case that was running, or of the suite that
+    ran last.
 
     console: what the console said
     cases:   the cases with a verdict
@@ -185,7 +186,7 @@ class Reader:
             yield case
 
     def _lost(self, why: str) -> Iterator[Case]:
-        """The suite that runs has no end, so its case has failed. So has a suite after which the kernel warned."""
+        """The suite that runs has no end, so its case failed. A suite after which the kernel warned failed too."""
         if self.suite:
             self.closed = True
             case = self._add(self.case, "failed", [])

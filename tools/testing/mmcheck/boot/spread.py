@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Boots the suites of one run in several machines at a time, and makes one console of theirs.
+"""Boots the suites of one run in several machines at a time, and makes one console from their consoles.
 
 Each machine gets a glob of suites. A suite is printed when it has ended, with a new number. So kunit.py reads one KTAP
 document with one plan.

@@ -46,7 +46,7 @@ QUESTION = re.compile(
 """Commands that only read. These run, unless their folder does not exist."""
 
 SILENT = ("-version", "--version")
-"""A program with one of these words is not listed, and neither is a script that reads the source."""
+"""A program with one of these words is not listed; a script that reads the source is not listed either."""
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
@@ -54,7 +54,7 @@ REFUSED = (
     *("os.exec", "os.posix_spawn", "os.fork", "os.forkpty", "os.system", "socket.connect", "os.mkdir", "os.rename"),
     *("os.remove", "os.rmdir", "os.symlink", "os.link", "os.chmod", "os.chown", "os.truncate", "os.utime"),
 )
-"""What Python reports before it does it, and what must not happen here."""
+"""Actions that Python reports beforehand, and that must not happen here."""
 
 
 class _Plan:
@@ -252,7 +252,7 @@ _REPLACED: tuple[tuple[Any, str, Any], ...] = (
     (shutil, "rmtree", _note),
     (subprocess, "Popen", _Program),
 )
-"""Functions that write or start something, and what stands for them."""
+"""Functions that write or start something, and what replaces them."""
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ def statuses(fails: str = "a test failed", skips: bool = False) -> str:
         130: "interrupted",
     }
     lines = [f"  {status:<4}{meaning}" for status, meaning in found.items() if meaning]
-    return "\n".join(["exit status (make turns every status but 0 into 2):", *lines])
+    return "\n".join(["exit status (make turns every status except 0 into 2):", *lines])
 
 
 def listed(*names: str) -> str:

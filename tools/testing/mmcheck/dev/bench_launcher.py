@@ -117,7 +117,7 @@ class Bench:
 
 
 BOUNDS = {"cold": (0.75, 0), "again": (1, 2), "spread": (0.6, 0), "edit": (1.1, 0)}
-"""By row: our time may be this share of the other one, and so many seconds more."""
+"""By row: our time may be this share of the other time, plus so many seconds."""
 
 
 def once(bench: Bench) -> dict[str, tuple[float, float]]:

@@ -6,11 +6,9 @@ by section, subject and row; a row is a title, or a table of
 
     title      the property
     note       what to know about its tests: what they need, and what they leave out
-    elsewhere  what tests it besides cases: a build, or a test of the host side
-    measured   true if its cases print a figure, and do not fail by it
-    none       why no test is possible or necessary here
-    gap        the part of it that no test covers yet, and how a test could
-    mutants    mutants of the catalogue that break it
+    elsewhere what tests it in addition to cases: a build, or a test of the host side measured   true if its cases print
+    a figure, and do not fail by it none       why no test is possible or necessary here gap        the part of it that
+    no test covers yet, and how a test could mutants    mutants of the catalogue that break it
 
 A section without a catalogue has entries instead of rows, and each entry names its tests. `python3 -m
 mmcheck.dev.properties` in tools/testing writes COVERAGE.md.
@@ -167,7 +165,7 @@ def faults(sections: Sequence[Section]) -> list[str]:
                 found += [f"{row.title}: no test notices {name}: a gap" for name in row.mutants if mutants.get(name)]
         wanted = range(1, section.last + 1)
         found += [
-            f"{section.name} {n}: stands in the table {seen.count(n)} times" for n in wanted if seen.count(n) != 1
+            f"{section.name} {n}: is in the table {seen.count(n)} times" for n in wanted if seen.count(n) != 1
         ]
         found += [f"{section.name} {n}: no such row" for n in sorted({*seen, *cited} - set(wanted))]
     return found

@@ -103,7 +103,7 @@ def with_ccache(arguments: Sequence[str]) -> list[str]:
 
 
 def identity(stamp: str, arguments: Sequence[str], build: Path) -> dict[str, object]:
-    """All that the result of a build depends on, and the time stamps of the result."""
+    """Everything that the result of a build depends on, and the time stamps of the result."""
     options = sorted(a for a in arguments if "=" in a and not a.startswith("--jobs"))
     config = build / ".config"
     images = [build / name for name in IMAGES if (build / name).exists()]

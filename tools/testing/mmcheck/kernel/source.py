@@ -38,7 +38,7 @@ OLDEST = (6, 12)
 """The oldest kernel that the suites are built for."""
 
 BATCHES = ("mm/internal.h", "folio_pte_batch"), ("mm/util.c", "folio_pte_batch")
-"""Where a tree has the function that nearly all suites need; if the files exist but lack the function, the tree is too old."""
+"""Where a tree has the function that nearly all suites need; a tree without it is too old."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ class Source:
 
 
 def judge(settings: Settings, own_machine: bool = False) -> None:
-    """Raise UserError if the user asked for something that is no kernel, or cannot be booted. Nothing is fetched.
+    """Raise UserError if the user asked for something that is not a kernel, or that cannot be booted. Nothing is
+    fetched.
 
     own_machine: the user says how to boot the kernel (--qemu_config), so any architecture will do
     """
@@ -83,7 +84,7 @@ def judge(settings: Settings, own_machine: bool = False) -> None:
 
 
 def fit(source: Source) -> None:
-    """Raise UserError if the kernel is too old for the suites. A backported folio_pte_batch() is as good as its own."""
+    """Raise UserError if the kernel is too old for the suites. A backported folio_pte_batch() is enough."""
     texts = [(source.path / name, word) for name, word in BATCHES]
     if all(file.exists() and word not in file.read_text(errors="replace") for file, word in texts):
         raise UserError(f"linux {source.label} is too old: it has no folio_pte_batch(), which Linux has since 6.9")

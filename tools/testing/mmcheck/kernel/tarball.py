@@ -51,7 +51,7 @@ def unpacking(target: Path) -> Iterator[Path]:
 
 
 def judge(given: str) -> None:
-    """Raise UserError if `given` can be no kernel. Nothing is fetched."""
+    """Raise UserError if `given` cannot be a kernel. Nothing is fetched."""
     if not _is_git(given) and not SUFFIX.search(given.partition("#")[0]):
         raise UserError(f"KERNEL={given}: give a tarball (.tar.xz, .tar.gz, ...), or a git URL (.git, or with #REF)")
     if "://" not in given and not Path(given).is_file():

@@ -37,7 +37,7 @@ SECOND = 3
 """After a death or a hang of the kernel, at most this many other suites and selftests may give a better verdict."""
 
 AGAIN = 2
-"""How often a kernel boots again that dies before any suite begins."""
+"""How often a kernel boots again if it dies before any suite begins."""
 
 KILLED = ("failed", "splat", "hang", "none")
 STATES = {

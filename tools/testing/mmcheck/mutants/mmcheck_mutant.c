@@ -60,7 +60,7 @@ __setup("mmcheck_reach", mmcheck_reach_parse);
 
 static int __init mmcheck_cases_parse(char *value)
 {
-	/* What comes is part of the saved command line, which stays. */
+	/* The argument is part of the saved command line, which stays. */
 	mmcheck_cases = value;
 	return 1;
 }

@@ -308,6 +308,6 @@ def run(environ: Mapping[str, str]) -> int:
         name = f"kcidb-{number}.json" if number > 1 else "kcidb.json"
         disk.replace(settings.out / name, encoded(part))
     counts = ", ".join(f"{len(whole[name])} {name}" for name in ("checkouts", "builds", "tests"))
-    more = f", and kcidb-2.json to kcidb-{len(parts)}.json beside it: send each" if len(parts) > 1 else ""
+    more = f", and kcidb-2.json to kcidb-{len(parts)}.json next to it: send each" if len(parts) > 1 else ""
     progress.say(f"{counts} in {settings.out / 'kcidb.json'}{more}")
     return 0

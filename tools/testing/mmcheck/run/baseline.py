@@ -22,10 +22,10 @@ from ..core import disk
 from ..core.errors import FAILED, PASSED, UserError
 
 NOTE = "baseline: "
-"""How the line begins that a baseline adds to a failure that it does not accept."""
+"""The beginning of the line that a baseline adds to a failure if it does not accept the failure."""
 
 FIXED = "fixed: "
-"""How the line begins that a baseline adds to a case that passed."""
+"""The beginning of the line that a baseline adds to a case that passed."""
 
 KEYS = {"case": str, "why": str, "fails": int, "splat": bool, "arches": list, "pages": list}
 """The keys of an entry, and the type of each."""

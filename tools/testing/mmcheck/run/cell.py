@@ -79,7 +79,7 @@ class Cell:
         """The command in the root of this repository; `more` are further arguments of kunit.py."""
         if self.selftests:
             configuration = [f"KCONFIG_ADD={' '.join(self.configuration)}"] if self.configuration else []
-            # Not `make kselftest`: make turns every exit status but 0 into 2.
+            # Not `make kselftest`: make turns every exit status except 0 into 2.
             return ["./mmcheck", "kselftest", "TARGETS=mm", f"ARCH={self.arch}", *configuration]
         return ["./tools/testing/kunit/kunit.py", "run", f"--arch={self.arch}", *self.arguments, *more]
 

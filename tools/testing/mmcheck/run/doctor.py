@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What this machine has, what it lacks, and what each lack costs. Nothing is installed or fetched.
+"""What this machine has, what is missing, and what does not work without it. Nothing is installed or fetched.
 
 With KDIR= or KERNEL= it also prints what of this kernel can be tested: what the suites look for in its source, and its
 known issues. Nothing is built.

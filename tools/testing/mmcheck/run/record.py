@@ -67,7 +67,7 @@ class Record:
     cases:     each case with its verdict
     baseline:  the file with the known failures of the tree, or ""
     schema:    the version of this form, SCHEMA
-    data:      what a command finds that is no case; the command says what is in it
+    data: results of a command that are not cases; the command says what is in it
     """
 
     id: str
@@ -121,7 +121,7 @@ def outcome(status: int) -> str:
 
 
 NO_TEST = "has no test that matches"
-"""What a run says that leaves no record, since the kernel has none of the tests that it names."""
+"""The message of a run that leaves no record, since the kernel has none of the tests that it names."""
 
 
 def state(cases: Sequence[Case]) -> str:

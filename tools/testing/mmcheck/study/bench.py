@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make bench: what batches, contiguous blocks, tracking of owners, extents and forced write faults are worth.
+"""make bench: how much batches, contiguous blocks, tracking of owners, extents and forced write faults save.
 
 Runs the benchmark suites on kernels that differ in one thing, and compares their numbers. On arm64 the emulator derives
 time from the number of instructions that it executes. Page faults, copies, writes and TLB invalidations are the same in

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Which functions of a kernel for ranges of entries and large folios do the tests prove? One verdict per function.
 
-functions.toml says where a kernel defines these functions. So a function that is new in a kernel appears by itself.
+functions.toml says where a kernel defines these functions. So a new function of a kernel appears without a change here.
 
 tested   a mutant of the catalogue, or a generated one, changes this function, and a test notices this mutant
 named    no such mutant, but a test's source names the function, in code or in a comment; this proves nothing

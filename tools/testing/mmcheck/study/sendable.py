@@ -55,7 +55,7 @@ def author(given: str) -> tuple[str, str]:
 
 
 def message(text: str) -> tuple[str, str]:
-    """Subject and body of a patch of patches/: all above the line `---`."""
+    """Subject and body of a patch of patches/: everything above the line `---`."""
     head = text.partition("\n---\n")[0]
     first, _, body = head.partition("\n")
     return re.sub(r"^Subject: \[PATCH\] ", "", first), body.strip() + "\n"

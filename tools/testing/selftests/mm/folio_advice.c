@@ -420,7 +420,7 @@ static enum collapse collapse(const struct memory *huge, unsigned int limit)
 	return result;
 }
 
-/* Unmap all but the first two folios of the range. */
+/* Unmap all folios of the range except the first two. */
 static void keep_two_folios(struct memory *huge)
 {
 	munmap(huge->at + bytes(2U << huge->order), bytes(huge->pages - (2U << huge->order)));

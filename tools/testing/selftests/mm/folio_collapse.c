@@ -368,8 +368,8 @@ TEST_F_TIMEOUT(folio_collapse, max_ptes_none, 60)
 }
 
 /*
- * khugepaged may make blocks, and no huge page. One page is missing. Each block
- * but the block with the missing page becomes a folio.
+ * khugepaged may make blocks, but no huge page. One page is missing. Each block
+ * becomes a folio, except the block with the missing page.
  */
 TEST_F_TIMEOUT(folio_collapse, blocks, 60)
 {

@@ -131,7 +131,7 @@ TEST_F_TIMEOUT(folio_edge, mincore_answers, 120)
 
 /*
  * The page-table entry that a page has after MADV_FREE: writable, old and
- * clean. Returns 0 on architectures other than x86-64. There, KASAN alone
+ * clean. Returns 0 on architectures other than x86-64. There, only KASAN
  * notices if the kernel reads past a page table.
  */
 static unsigned long entry_of(unsigned long pfn, bool soft_dirty)

@@ -230,7 +230,7 @@ TEST_F(folio_exclusive, write_beside_child_with_part)
 }
 
 /*
- * [mapped 31] The child has exited, and the parent has dropped all pages but
+ * [mapped 31] The child has exited, and the parent has dropped all pages except
  * the last. Then the parent writes to the last page. Every kernel copies this
  * page if its folio is large, so that it can free the folio. Every kernel
  * reuses a single page.

@@ -3,8 +3,8 @@
  * Reclaim of lazyfree memory that somebody still needs.
  *
  * Proves: MADV_FREE gives up only the memory of its caller. It does not give up
- * the memory of the parent, which has the same pages (freed_by_child), or of a
- * process whose page is merged with the page by KSM later (freed_in_ksm).
+ * the memory of the parent, which has the same pages (freed_by_child), or of
+ * another process with a page that KSM merges with it later (freed_in_ksm).
  *
  * Proves: if a page of a lazyfree folio is pinned, reclaim unmaps the folio but
  * cannot free it. Reclaim then restores each entry with its own write
@@ -303,7 +303,10 @@ FIXTURE_TEARDOWN(freed_in_ksm)
 	memory_free(&self->memory);
 }
 
-/* KSM merges both pages, and a write ends that, so that one page is left in the frame of KSM. */
+/*
+ * KSM merges both pages. A write to one page ends the merge, so that one page
+ * is left in the frame of KSM.
+ */
 static void merge_and_leave_one(struct memory *m, bool free_shared)
 {
 	char *second = m->at + bytes(1);
@@ -353,7 +356,8 @@ static unsigned long pfn_in(pid_t process, char *at)
  * never called MADV_FREE, so its page must go to swap, and come back with its content.
  *
  * Known issue 57: if the child's page was the last one in the frame, MADV_FREE made the frame
- * lazyfree. The merge leaves it so, and reclaim drops it: the parent reads zeros.
+ * lazyfree. The merge does not change that, and reclaim drops it: the parent
+ * reads zeros.
  */
 TEST_F_TIMEOUT(freed_in_ksm, other_process_keeps_content, 120)
 {

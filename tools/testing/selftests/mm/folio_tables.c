@@ -207,9 +207,9 @@ static char *map_aligned(char *room, size_t length, int step)
 }
 
 /*
- * MADV_DONTNEED of all that a page table maps. A guard page in it stays a guard
- * page. All other pages are zero, and can be written to. The second time the
- * table is empty afterwards, and the kernel may free it.
+ * MADV_DONTNEED of everything that a page table maps. A guard page in it stays
+ * a guard page. All other pages are zero, and can be written to. The second
+ * time the table is empty afterwards, and the kernel may free it.
  */
 TEST_F(folio_tables, dontneed_of_table)
 {
@@ -243,8 +243,8 @@ TEST_F(folio_tables, dontneed_of_table)
 }
 
 /*
- * A thread that writes to the first pages of a table until it must stop. When it
- * wakes up, the kernel stops to drop pages of the table, and lets it run.
+ * A thread that writes to the first pages of a table until it must stop. When
+ * it wakes up, the kernel interrupts the drop of pages, and lets it run.
  */
 #define TOUCHED 16
 

@@ -523,7 +523,7 @@ TEST_F_TIMEOUT(folio_uffd, split_folio, 120)
 
 /*
  * [bug B30] When the kernel splits a folio, it replaces pages of zeros by the
- * zero page. All pages are zero here, and all pages but one are protected.
+ * zero page. All pages are zero here, and all pages except one are protected.
  * After the split these pages are still protected: a write to each of them
  * traps, and a write to the unprotected page does not.
  */

@@ -227,7 +227,7 @@ static void run_case(uint64_t seed, unsigned int seconds, uint32_t lives)
 		seed++;
 	}
 	spent = now() - begin;
-	/* A case that did nothing is no pass. */
+	/* A case that did nothing does not pass. */
 	bad += !steps || !checks;
 	printf("# %u lives, %llu steps, %llu checks, %.0f steps/s\n", done,
 	       (unsigned long long)steps, (unsigned long long)checks, steps / spent);

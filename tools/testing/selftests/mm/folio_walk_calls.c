@@ -178,7 +178,7 @@ static void draw_mremap(struct walk_step *s)
 
 /*
  * Whether the moved pages may be merged with a mapping that userfaultfd watches.
- * mremap() then takes the registration from the whole merged mapping, so pages
+ * mremap() then removes the registration of the whole merged mapping, so pages
  * that did not move lose it too: known issue 28. STRICT=1 walks into this bug.
  */
 static bool beside_uffd(const struct walk_step *s)

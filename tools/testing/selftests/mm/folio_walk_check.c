@@ -71,7 +71,7 @@ bool walk_known(int issue)
 /*
  * Known issue 10: a child has no entry for a private hugetlb page of its parent,
  * and reads zeros, if the page is not PMD-sized. The life ends, since the model
- * says something else from now on.
+ * no longer agrees with the kernel.
  */
 void walk_lost_hugetlb(const struct walk_page *p, bool lost)
 {
@@ -91,7 +91,10 @@ void walk_check_begin(void)
 {
 	char path[96];
 
-	/* Warnings that come once would not come in the repetition of a life. */
+	/*
+	 * A warning that the kernel gives only once would not appear when a
+	 * life is repeated.
+	 */
 	snprintf(path, sizeof(path), "%s/clear_warn_once", walk_debugfs);
 	walk_write_text(path, "1");
 	kmsg = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
@@ -222,7 +225,7 @@ static void log_failure(char *text)
 	walk_fail(rule, "%s", text);
 }
 
-/* Nothing that the kernel warns about is a pass. */
+/* A warning of the kernel is never a pass. */
 static void check_log(void)
 {
 	static const char * const bad[] = {

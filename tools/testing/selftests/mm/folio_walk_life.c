@@ -186,7 +186,7 @@ static uint32_t without_skipped(struct walk_step *steps, uint32_t nr)
  * @seed: of the life that failed
  * @steps: its steps, which are changed in place
  * @nr: how many
- * @of: is set to how often of 4 times the whole sequence failed again
+ * @of: is set to how often the whole sequence failed again in 4 repetitions
  *
  * Return: the number of steps that are left; walk->verdict is of that life
  */
@@ -231,7 +231,7 @@ uint32_t walk_shrink(uint64_t seed, struct walk_step *steps, uint32_t nr, unsign
 			}
 		}
 	}
-	/* The verdict to report is of the sequence to report. */
+	/* The reported verdict must belong to the reported sequence. */
 	for (i = 0; i < 8 && tries; i++)
 		if (still(steps, nr, 1))
 			return without_skipped(steps, nr);

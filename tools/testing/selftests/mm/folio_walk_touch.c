@@ -160,7 +160,10 @@ void walk_check_content(uint32_t at, uint32_t len)
 		struct walk_page *p = page_of(walk_me, i);
 		int want = m_signal(p, false), got;
 
-		/* Most of the arena is empty, and signals are slow: read few of such pages. */
+		/*
+		 * Most of the arena is empty, and signals are slow: read only a
+		 * few of these pages.
+		 */
 		if (m_unsure(p) || (p->kind == NOTHING && i % 32))
 			continue;
 		got = walk_peek(i, words);

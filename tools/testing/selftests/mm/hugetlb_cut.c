@@ -76,7 +76,10 @@ FIXTURE_TEARDOWN(hugetlb_cut)
 	hugetlb_pool_restore(&self->pool);
 }
 
-/* A thread that writes to all pages but the last one, and gives them up again. */
+/*
+ * A thread that writes to all pages except the last one, and gives them up
+ * again.
+ */
 static struct {
 	char *at;
 	size_t size;

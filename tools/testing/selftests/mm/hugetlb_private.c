@@ -7,10 +7,10 @@
  * each page of both parts keeps its reservation, and the reservations end with the
  * mappings. If no huge page is left, UFFDIO_COPY fails with ENOMEM.
  *
- * How: each case has just the huge pages that it needs. As controls, the test
- * makes the same holes in a file with small pages, moves the whole mapping or a
- * part of a shared mapping, and calls UFFDIO_COPY for a page that is free or
- * exists.
+ * How: each case has exactly the huge pages that it needs. As controls, the
+ * test makes the same holes in a file with small pages, moves the whole mapping
+ * or a part of a shared mapping, and calls UFFDIO_COPY for a page that is free
+ * or exists.
  *
  * Does not prove: what truncation removes; what a failed mremap() leaves.
  *

@@ -173,7 +173,10 @@ static void be_debugged(FIXTURE_DATA(mte_ptrace_first) * self, enum state state)
 	_exit(0);
 }
 
-/* Start a child on frames that had tags before. Returns whether half of its pages are such. */
+/*
+ * Start a child on frames that had tags before. Returns whether half of its
+ * pages are on such frames.
+ */
 static bool debug_child(FIXTURE_DATA(mte_ptrace_first) * self, enum state state)
 {
 	for (int tries = 0; tries < TRIES; tries++) {

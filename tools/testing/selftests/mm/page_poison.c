@@ -3,8 +3,8 @@
  * One of several single pages is poisoned.
  *
  * Proves: an access to the poisoned page raises SIGBUS, in each process that
- * maps it, and also later. All other pages can be read and written. No process
- * dies of it that does not access the page.
+ * maps it, and also later. All other pages can be read and written. A process
+ * that does not access the page does not die.
  *
  * How: madvise(MADV_HWPOISON) reports a memory error of the page. The machine
  * cannot use the bad frame any more, so the cases run only in the virtual

@@ -238,8 +238,8 @@ TEST_F(pmd_change, split)
 /*
  * The second half of the huge page is zeros when the kernel splits it. Each page
  * of zeros becomes the zero page, so the process uses half as much memory. All
- * pages keep their content, and a write to a page of zeros changes this page
- * alone.
+ * pages keep their content, and a write to a page of zeros changes only this
+ * page.
  */
 TEST_F(pmd_change, split_of_zeros)
 {

@@ -3,10 +3,10 @@
  * A large folio of shared memory is in swap, and one entry of its file stands for all of its
  * pages. Calls on a part of these pages must treat each page on its own.
  *
- * Proves: MADV_WILLNEED of a part reads exactly this part, and mincore() reports it alone.
- * smaps counts the pages of a mapping that are in swap, and no page next to the
- * mapping. ftruncate() to a place inside the folio ends, and keeps what is
- * before that place.
+ * Proves: MADV_WILLNEED of a part reads exactly this part, and mincore()
+ * reports only this part. smaps counts the pages of a mapping that are in swap,
+ * and no page next to the mapping. ftruncate() to a place inside the folio
+ * ends, and keeps what is before that place.
  *
  * How: a memfd gets a folio of 64 KiB, or a huge page, and MADV_PAGEOUT swaps
  * it out without a split: the kernel counts that. As a control the file has
@@ -312,7 +312,10 @@ static pid_t start_cut(const struct memory *m, size_t length)
 	_exit(ftruncate(m->fd, length) ? errno : 0);
 }
 
-/* Wait @seconds for a child. Returns whether it has ended; @status is then how. */
+/*
+ * Wait @seconds for a child. Returns whether it has ended; @status then says
+ * how.
+ */
 static bool ended(pid_t child, int seconds, int *status)
 {
 	for (int i = 0; i < seconds * 100; i++) {

@@ -24,7 +24,10 @@
 #include "folio_known.h"
 #include "folio_util.h"
 
-/* The call gets the pages from FIRST on. Others before and after them must stay as they are. */
+/*
+ * The call gets the pages from FIRST on. The pages before and after them must
+ * not change.
+ */
 #define PAGES 8
 #define FIRST 2
 #define NR 4
@@ -40,7 +43,7 @@
 /*
  * struct outcome - all that a call did
  * @ret: what it returned, or -errno
- * @after: the same of the call after it
+ * @after: the same for the call after it
  * @out: what it wrote
  * @present: which pages have a page-table entry for memory
  * @content: the first byte of each page, or -1 if it cannot be read
@@ -377,7 +380,8 @@ FIXTURE_TEARDOWN(tagged_address)
 
 /*
  * The call does the same with a tag as without one. It must succeed without a tag, since two
- * failures prove nothing. It gets four pages of eight, so that a call for other pages is seen.
+ * failures prove nothing. It gets four pages of eight, so that a call for other
+ * pages is noticed.
  */
 TEST_F(tagged_address, same_as_untagged)
 {

@@ -17,12 +17,12 @@
  * If an access lies between two equal and even numbers, no call was under way,
  * and the result of the access must be the expected one.
  *
- * Does not prove: anything of a stale translation that a TLB has dropped by
+ * Does not prove: anything about a stale translation that a TLB has dropped by
  * chance. An emulated TLB ignores the contiguous bit and the level of an
  * invalidation (`make tlb` does not). It also drops all translations if the
  * kernel invalidates a range that is long, or if it has few translations.
- * The kernel unfolds a block before it changes one page, and the invalidation
- * for this hides a missing one for the page. The test notices if both are
+ * The kernel unfolds a block before it changes one page, and this invalidation
+ * hides a missing invalidation of the page. The test notices if both are
  * missing.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=tlb_stale
@@ -63,7 +63,7 @@ struct expected {
 static struct {
 	char *at;
 	unsigned int pages;
-	bool writes;		/* the threads also write, what they have read */
+	bool writes;		/* the threads also write the value that they have read */
 	struct expected page[1024];
 	atomic_uint seq;
 	atomic_bool stop;

@@ -207,8 +207,9 @@ static int first_byte(const struct memory *m, unsigned int page, enum use use)
  * when it is used the next time, by a page fault, read() or write().
  *
  * Known issue 58: the driver gets pages of fallocate() that have no content yet. The dma-buf shows
- * what was in the memory before, which the kernel or another process may have left there. The next
- * use of the file makes zeros of each page, and so drops what was written.
+ * what was in the memory before, which the kernel or another process may have
+ * left there. The next use of the file fills each page with zeros, and so drops
+ * what was written.
  */
 TEST_F(udmabuf_memfd, buffer_is_the_file)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * UFFDIO_MOVE takes a missing page for one that is missing, also if it is protected.
+ * UFFDIO_MOVE treats a missing page as missing, also if it is protected.
  *
  * Proves: UFFDIO_MOVE gives a page to a missing page, as UFFDIO_COPY does, after a monitor
  * protected the missing page against writes. With UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES it skips

@@ -3,9 +3,10 @@
  * Pages that userfaultfd watches stay watched when mremap() moves a page next
  * to them.
  *
- * Proves: without UFFD_FEATURE_EVENT_REMAP, mremap() takes the registration from the page
- * that it moves, and from no other page. This holds for pages that are missing and for
- * pages that are protected against writes, wherever the moved page goes.
+ * Proves: without UFFD_FEATURE_EVENT_REMAP, mremap() removes the registration
+ * of the page that it moves, and of no other page. This holds for pages that
+ * are missing and for pages that are protected against writes, wherever the
+ * moved page goes.
  *
  * How: a range of 16 pages is registered. mremap() moves one of them over another one, or
  * right before the range, or right after it. There the kernel may merge the moved page

@@ -146,5 +146,5 @@ def is_c(name: str) -> bool:
 
 
 def is_suite(name: str) -> bool:
-    """Whether a source is a KUnit suite, a module that has only to link, or a selftest."""
+    """Whether a source is a KUnit suite, a module that only has to link, or a selftest."""
     return name.endswith(("_kunit.c", "_link.c")) or (name.startswith(graft.SELFTESTS) and name.endswith(".c"))

@@ -24,7 +24,7 @@ _DIRECTIVE = re.compile(r"#\s*(ifdef|ifndef|if|elif|else|endif)\b(.*)")
 
 
 def asker(tree: Path) -> Ask:
-    """What a tree says to conditions about probes and headers."""
+    """The answers of a tree to conditions about probes and headers."""
     found = probes.answers(tree)
     known = {f"PGTABLE_KUNIT_HAS_{row[1]}": found[row[1]] for row in probes.table() if row[0] == "build"}
     known |= {row[2]: found[row[1]] for row in probes.table() if row[0] == "cpp"}

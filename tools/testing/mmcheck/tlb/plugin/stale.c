@@ -201,7 +201,10 @@ static bool reborn(const struct stale *one)
 	return false;
 }
 
-/* Whether a TLBI invalidates a translation. If only its address fits, *why says why not. */
+/*
+ * Whether a TLBI invalidates a translation. If only its address fits, *why says
+ * why it does not hit.
+ */
 bool stale_hit(const struct stale *one, const struct tlbi *op, const char **why)
 {
 	*why = NULL;
