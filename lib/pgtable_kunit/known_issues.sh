@@ -209,6 +209,12 @@ issue 68 '' mm/khugepaged.c 'collapse_pte_mapped_thp(' \
 	'ptep_clear(mm, addr, pte); folio_remove_rmap_pte(folio, page, vma); nr_ptes++;'
 issue 69 '' mm/madvise.c 'case MADV_DOFORK:' \
 	'case MADV_DOFORK: if (new_flags & VM_SPECIAL) return -EINVAL;'
+issue 70 '' fs/hugetlbfs/inode.c 'hugetlbfs_setattr(' \
+	'trace_hugetlbfs_setattr(inode, dentry, attr); if (ia_valid & ATTR_SIZE) {' \
+	'error = setattr_prepare(idmap, dentry, attr); if (error) return error; if (ia_valid & ATTR_SIZE) {'
+issue 71 '' fs/hugetlbfs/inode.c 'hugetlbfs_file_mmap(' \
+	'if (vma_test(vma, VMA_WRITE_BIT) && inode->i_size < len) i_size_write(inode, len);' \
+	'if (vma->vm_flags & VM_WRITE && inode->i_size < len) i_size_write(inode, len);'
 
 if [ -z "$2" ]; then
 	echo "$found"
