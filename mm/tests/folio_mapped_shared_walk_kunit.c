@@ -165,8 +165,8 @@ static void states_print(struct kunit *test, const struct mapped_states *states,
 /*
  * From each state that can be reached, each of four mms maps or unmaps one to
  * three pages. There are some 10,000 states, so the case checks every order of
- * such steps, however long. After a failure it prints the steps that lead there
- * [mapped 11, 12].
+ * such steps, of any length. After a failure it prints the steps that lead
+ * there [mapped 11, 12].
  */
 static void folio_mapcount_every_order(struct kunit *test)
 {

@@ -289,7 +289,7 @@ static void reclaim_unmap(struct reclaim_fixture *f, enum ttu_flags flags)
 
 #ifdef CONFIG_MMU_NOTIFIER
 /**
- * struct reclaim_listener - a user of the page tables besides the CPUs
+ * struct reclaim_listener - a user of the page tables other than the CPUs
  * @notifier: its notifier
  * @range: the last range that should change
  * @starts: how many changes began

@@ -322,7 +322,7 @@ KUNIT_ARRAY_PARAM(swap_in_page, swap_in_pages, swap_in_page_desc);
 
 /*
  * All of a folio lies in one VMA, at its place. The first fault maps all of its
- * pages, whichever page it is for: at the edges and in the middle.
+ * pages. The case tries faults at the edges and in the middle.
  */
 static void swap_in_maps_whole_folio(struct kunit *test)
 {

@@ -163,7 +163,7 @@ static void ptep_set_access_flags_folded(struct kunit *test)
 
 /*
  * In a block that is not folded, only the faulting entry gets the flags
- * [contpte 139], whatever flags the other entries have. One page is
+ * [contpte 139]; the flags of the other entries make no difference. One page is
  * invalidated, not the block.
  */
 static void ptep_set_access_flags_unfolded(struct kunit *test)

@@ -30,8 +30,8 @@
  *		translation of an address that the entry covers: with another
  *		output address, attribute or size. The invalidation has to reach
  *		all CPUs, and the kernel has to wait for its end. Between the
- *		invalidation and the write, no entry of the block may be valid,
- *		or a TLB can cache it again.
+ *		invalidation and the write, no entry of the block may be valid;
+ *		otherwise a TLB can cache it again.
  *
  * partial:	When a function returns, either no entry of a block is
  *		contiguous, or all entries are contiguous, valid and the same,

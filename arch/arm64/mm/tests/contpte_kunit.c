@@ -154,7 +154,8 @@ static void set_pte_at_migration_entry_young(struct kunit *test)
 
 /*
  * The functions that replace, clear or write-protect pages. *_clear_ptes() only
- * call those with full=0, as contpte_order tests; every range takes a second.
+ * call the functions with full=0, as contpte_order tests; every range takes a
+ * second.
  */
 static bool op_wanted(const struct pte_case *pc)
 {

@@ -443,9 +443,9 @@ static void mincore_part(struct kunit *test)
 /*
  * mremap() moves a whole folded block: the block is not unfolded at either
  * place, and the new one needs no folding. So the move needs one invalidation,
- * whatever the number of blocks. A kernel that moves one entry at a time
- * invalidates each block two more times: when its first entry leaves, and when
- * its last entry arrives.
+ * for any number of blocks. A kernel that moves one entry at a time invalidates
+ * each block two more times: when its first entry leaves, and when its last
+ * entry arrives.
  */
 static void mremap_invalidates_once(struct kunit *test)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The parts of the page besides the verdicts on cases: mutants, coverage, benchmarks."""
+"""The parts of the page other than the verdicts on cases: mutants, coverage, benchmarks."""
 
 import html
 import re
