@@ -42,7 +42,7 @@ static const struct split_kind {
 } split_kinds[] = {
 	{ "order 2", 2, false },
 	{ "order 4", 4, false },
-	{ "order 4, all except the last page", 4, true },
+	{ "order 4, all but the last page", 4, true },
 	{ "huge page", SPLIT_HUGE, false },
 };
 

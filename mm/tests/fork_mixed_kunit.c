@@ -45,7 +45,7 @@ static const struct mixed_kind {
 	{ "order 0", 0, MIXED_ALL, 0 },
 	{ "order 1", 1, MIXED_ALL, 0 },
 	{ "order 2", 2, MIXED_ALL, 0 },
-	{ "order 2, all except the first page", 2, 0, 0 },
+	{ "order 2, all but the first page", 2, 0, 0 },
 	{ "order 4", 4, MIXED_ALL, 0 },
 	{ "order 4, all but one page", 4, 6, 0 },
 	{ "order 6", MIXED_ORDER, MIXED_ALL, 0 },

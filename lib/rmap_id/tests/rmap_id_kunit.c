@@ -353,10 +353,11 @@ static bool id_multisets(struct kunit *test, struct rmap_id_object *object,
 }
 
 /*
- * Owners map an object in all combinations, with up to as many mappings as one
- * owner can have. Each owner gets the right answer to the question whether all
- * mappings are its own [mapped 51]. The case tries 15 IDs for up to 4 mappings,
- * and 7 IDs for 8 and 16 mappings, since more would take too long.
+ * Owners map an object in all combinations, with up to the largest number of
+ * mappings that one owner can have. Each owner gets the right answer to the
+ * question whether all mappings are its own [mapped 51]. The case tries 15 IDs
+ * for up to 4 mappings, and 7 IDs for 8 and 16 mappings, since more would take
+ * too long.
  */
 static void rmap_id_exclusive_every_multiset(struct kunit *test)
 {
