@@ -19,7 +19,8 @@ enum clear_fill {
 	CLEAR_ONES,		/* all bits set */
 	CLEAR_WORDS,		/* no two words alike, no byte zero */
 	CLEAR_LAST_BYTE,	/* zero except for the last byte of each page */
-	CLEAR_MARKS,		/* three words of each page, to write and check large memory often
+	CLEAR_MARKS,		/* three words of each page, to write and check
+				 * large memory often
 				 */
 };
 

@@ -50,7 +50,7 @@
  * for hardware. set_ptes() of new entries does this, and so do functions that
  * clear or write-protect old entries.
  *
- *	|cccc | set: pages 4 to 7 can be used already
+ *	|cccc    |	set: pages 4 to 7 can be used already
  *	|    cccc|	clear: pages 0 to 3 can still be used, until the flush
  *	|RRRRcccc|	write-protect: any page may be writable, until the flush
  *

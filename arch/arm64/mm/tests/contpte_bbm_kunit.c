@@ -23,16 +23,19 @@
  * A sequence is a string of steps on one block, block 1 of the window:
  *
  *	f	invalidate the block's pages
- *	F	invalidate all of them except the last z	clear all
- *	entries		Z	all but the last n	write all, not
- *	contiguous	c	write all, contiguous N, C	only the first
- *	of them r	write all, contiguous and read-only R	only the first
- *	of them p	write all, not contiguous and read-only a	write
- *	all, contiguous and young and dirty o	write the first, not contiguous,
- *	with the page of the next block m	write all, not contiguous, with
- *	another memory type x	write all, contiguous, with the pages shifted by
- *	one .	the function returns; its range was the whole block :	the
- *	function returns; its range was the first entry
+ *	F	invalidate all of them except the last
+ *	z	clear all entries		Z	all except the last
+ *	n	write all, not contiguous	c	write all, contiguous
+ *	N, C	only the first of them
+ *	r	write all, contiguous and read-only
+ *	R	only the first of them
+ *	p	write all, not contiguous and read-only
+ *	a	write all, contiguous and young and dirty
+ *	o	write the first, not contiguous, with the page of the next block
+ *	m	write all, not contiguous, with another memory type
+ *	x	write all, contiguous, with the pages shifted by one
+ *	.	the function returns; its range was the whole block
+ *	:	the function returns; its range was the first entry
  *
  * The first step is the initial table; no TLB has cached it yet.
  */

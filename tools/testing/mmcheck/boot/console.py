@@ -117,12 +117,18 @@ class Off(Said):
 class Console:
     """One console.
 
-    planned:  how many suites the last boot should run; None if it does not say finished: suites and programs that have
-    ended suite:    the suite or program that is running, or "" case:     the case that is running, or ""; KUnit names
-    only a case with parameters before its end last:     the last case of `suite` with a verdict, or "" expected: how
-    many cases `suite` has to run; None if it does not say seen:     how many cases of `suite` have a verdict program: 
-    whether `suite` is a program of the selftests reason:   what the kernel said when it stopped, or "" splats:   how
-    often the kernel has warned hung:     whether a case was a hang off:      whether the machine was switched off
+    planned:  how many suites the last boot should run; None if it does not say
+    finished: suites and programs that have ended
+    suite:    the suite or program that is running, or ""
+    case:     the case that is running, or ""; KUnit names only a case with parameters before its end
+    last:     the last case of `suite` with a verdict, or ""
+    expected: how many cases `suite` has to run; None if it does not say
+    seen:     how many cases of `suite` have a verdict
+    program:  whether `suite` is a program of the selftests
+    reason:   what the kernel said when it stopped, or ""
+    splats:   how often the kernel has warned
+    hung:     whether a case was a hang
+    off:      whether the machine was switched off
     now:      seconds, by the clock of the kernel
     """
 

@@ -49,7 +49,8 @@ class Score:
 
     noticed:    mutants that a test, a warning of the kernel, or a hang revealed
     failing:    noticed mutants that made a test fail
-    equivalent: survivors with an answer that proves that no test can notice them survived:   the other survivors
+    equivalent: survivors with an answer that proves that no test can notice them
+    survived:   the other survivors
     """
 
     noticed: int

@@ -18,8 +18,9 @@ class Step:
     """One patch.
 
     subject: its subject
-    heads:   the sources that have its message in their head comments sources: the C files that it adds name:    the
-    suite or program, if it is one
+    heads:   the sources that have its message in their head comments
+    sources: the C files that it adds
+    name:    the suite or program, if it is one
     """
 
     subject: str
