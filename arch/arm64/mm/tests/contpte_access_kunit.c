@@ -94,7 +94,7 @@ static bool access_try(struct pte_ctx *f, const struct access_block *block,
 	access_fill(f, block);
 	if (pte_op_run(f, &step, true))
 		return true;
-	kunit_err(f->test, "entry %u of a block that is %s, but entry %u is %s, not %s\n",
+	kunit_err(f->test, "entry %u of a block that is %s, but entry %u is %s, must become %s\n",
 		  at, block->state->desc, block->odd, block->odd_state->desc,
 		  state->desc);
 	return false;

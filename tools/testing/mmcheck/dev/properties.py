@@ -166,9 +166,7 @@ def faults(sections: Sequence[Section]) -> list[str]:
             if not (row.gap or row.none):
                 found += [f"{row.title}: no test notices {name}: a gap" for name in row.mutants if mutants.get(name)]
         wanted = range(1, section.last + 1)
-        found += [
-            f"{section.name} {n}: is in the table {seen.count(n)} times" for n in wanted if seen.count(n) != 1
-        ]
+        found += [f"{section.name} {n}: is in the table {seen.count(n)} times" for n in wanted if seen.count(n) != 1]
         found += [f"{section.name} {n}: no such row" for n in sorted({*seen, *cited} - set(wanted))]
     return found
 
