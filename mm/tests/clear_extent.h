@@ -82,7 +82,7 @@ struct clear_event {
  * struct clear_record - the actions of the test's own thread
  * @nr: number of events
  * @kinds: the kinds that this machine can show
- * @max: events that are kept; more are only counted
+ * @max: events that are kept; further events are only counted
  * @event: the first @max of them
  */
 struct clear_record {

@@ -372,8 +372,8 @@ static void rmap_id_exclusive_every_multiset(struct kunit *test)
 
 /*
  * Up to six random owners together have as many mappings as one owner may have.
- * No owner looks like the only owner. In every other object, each owner differs
- * from the first owner in one bit [mapped 51].
+ * No owner looks like the only owner. In every second object, each owner
+ * differs from the first owner in one bit [mapped 51].
  */
 static void rmap_id_exclusive_random(struct kunit *test)
 {

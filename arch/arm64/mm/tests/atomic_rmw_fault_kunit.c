@@ -461,8 +461,8 @@ static void stack_grows(struct kunit *test)
 }
 
 /*
- * Faults for which the kernel reads the instruction or does not, and the flags
- * that follow.
+ * Faults with and without a read of the instruction by the kernel, and the
+ * resulting flags.
  */
 static const struct rmw_decode {
 	const char *desc;
