@@ -401,7 +401,7 @@ static void vma_answers_on(struct kunit *test)
  * mincore() writes one byte for each page of its range, and none for the rest
  * of a block in which the range begins or ends [contpte 236]. It collects the
  * bytes in its own page, and copies only as many bytes as requested. Only the
- * buffer of this case can show a byte too many: it has room for one block
+ * buffer of this case can show one byte too many: it has room for one block
  * before the range and one block after it.
  */
 static void mincore_part(struct kunit *test)

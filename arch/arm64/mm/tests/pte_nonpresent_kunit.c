@@ -11,7 +11,7 @@
  * back by every getter, decoded, and cleared. The bits of an offset are tried
  * one by one, up to the highest that its kind can have. Not covered: the code
  * that makes such entries (migration, reclaim, hugetlb); batches of such
- * entries; whether a function takes such an entry for a part of a contiguous
+ * entries; whether a function treats such an entry as a part of a contiguous
  * block (pte_cont).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
