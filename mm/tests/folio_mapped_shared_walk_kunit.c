@@ -221,8 +221,8 @@ static void folio_mapcount_every_order(struct kunit *test)
 	pgtable_kunit_restore_owners(folio, &clean);
 
 	/*
-	 * There are more states than the states in which each mm always had a
-	 * slot.
+	 * Without states in which an mm has no slot, there would be fewer
+	 * states than this.
 	 */
 	KUNIT_EXPECT_GT(test, states->nr, 1000);
 	kunit_info(test, "%u states, %u steps; %u states are shared, %u of them by one mm\n",

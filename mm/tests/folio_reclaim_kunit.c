@@ -360,8 +360,8 @@ static void try_to_unmap_reports_end(struct kunit *test)
 /*
  * try_to_unmap() removes all entries of a folio that its owner gave up, and
  * invalidates their translations. If the kernel unmaps by batches, one
- * invalidation covers all. Otherwise each entry has its own, and the first of
- * them unfolds the block, which invalidates the whole block.
+ * invalidation covers all. Otherwise each entry has its own invalidation. The
+ * first of them unfolds the block, and this invalidates the whole block.
  */
 static void try_to_unmap_invalidates_once(struct kunit *test)
 {

@@ -24,7 +24,8 @@
 #include "clear_extent.h"
 
 /*
- * The orders go one beyond the page allocator's largest: it takes another path.
+ * The largest order here is one above the page allocator's largest order: the
+ * kernel handles such a folio on another path.
  */
 #define ORDER_MAX	(MAX_PAGE_ORDER + 1)
 
