@@ -425,7 +425,7 @@ static void rmap_id_exclusive_random(struct kunit *test)
 
 /*
  * If there are as many mappings as pages, all of them may belong to one owner.
- * If there is one mapping more, one owner cannot have all of them, since an
+ * With one more mapping, one owner cannot have all of them, since an
  * owner maps each page at most once. Then the sums are not used. This happens
  * for a moment when mappings of the pages replace a huge mapping, until the
  * huge mapping is gone [mapped 53].
