@@ -116,8 +116,8 @@ void audit_mm(struct audit *a)
 			    a->sum.rss[i]);
 #ifdef CONFIG_HUGETLB_PAGE
 	/*
-	 * If several address spaces share a table, it counts only for the one
-	 * that had the fault.
+	 * If several address spaces share a table, it counts only for the
+	 * address space that had the fault.
 	 */
 	if (!a->sum.shared_tables)
 		audit_equal(a, MM_AUDIT_rss, "pages of hugetlb folios", 0, 0,

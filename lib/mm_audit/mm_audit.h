@@ -15,7 +15,7 @@ struct seq_file;
 
 /*
  * The rules. Documentation/mmcheck/mm_audit.rst has a paragraph on each. A rule
- * is only compared where the kernel and the architecture have what it compares.
+ * applies only if the kernel and the architecture have what the rule compares.
  */
 enum mm_audit_rule {
 	MM_AUDIT_freed_page,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * An audit stops the machine, reads all page tables and folios, and keeps the
- * violations. It repeats itself if it finds violations, and reports only those
- * that stay the same. So it does not report differences that exist only for a
- * moment.
+ * violations. It repeats itself if it finds violations, and reports only
+ * violations that stay the same. So it does not report differences that exist
+ * only for a moment.
  */
 
 #include <linux/cgroup.h>

@@ -210,7 +210,7 @@ pgtable_kunit_make_exclusive(struct mm_struct *mm, unsigned long addr)
 /*
  * arm64's hugetlbpage.c: the newer kernel invalidates in steps of an entry, only
  * last-level entries, and breaks a block only if it was valid. The older kernel
- * invalidates in steps of a page, also tables, whatever it replaces. Without the
+ * invalidates in steps of a page, also tables, for any old entry. Without the
  * contiguous bit it invalidates one page, which hits the entry of any level.
  */
 #ifdef PGTABLE_KUNIT_HAS_HUGE_ANYSZ

@@ -4,8 +4,7 @@
  *
  * An object keeps the number of its mappings and a few sums of the IDs of their
  * owners. They show whether all mappings belong to a given owner. No list of
- * owners is needed, however many owners there are. rmap_id_params.h has the
- * proof.
+ * owners is needed, for any number of owners. rmap_id_params.h has the proof.
  */
 #ifndef _LIB_RMAP_ID_H
 #define _LIB_RMAP_ID_H

@@ -3,8 +3,8 @@
  * Which arm64 instructions are atomic read-modify-write operations.
  *
  * arm64 can handle a read fault of such an instruction as a write fault. If the
- * decoder misses an atomic, the atomic faults twice. If the decoder takes
- * another instruction for an atomic, a read allocates memory. The decoder is
+ * decoder misses an atomic, the atomic faults twice. If the decoder treats
+ * another instruction as an atomic, a read allocates memory. The decoder is
  * plain C, so the tests run on any architecture. They compare it with bit
  * patterns from the encoding index of the Arm ARM, and with words from an
  * assembler.
@@ -126,7 +126,7 @@ static PGTABLE_KUNIT_GEN_PARAMS(rmw_top)
 }
 
 /*
- * The decoder takes a 32-bit word for an atomic exactly if some pattern matches
+ * The decoder treats a 32-bit word as an atomic exactly if some pattern matches
  * [atomics 30]. On UML the test tries all 4294967296 words. Elsewhere it tries
  * all values of the bits that do not name registers. These include the 512
  * combinations of size, V, A, R, o3 and opc. Each value is tried with 512
@@ -167,7 +167,7 @@ static void decoder_every_instruction(struct kunit *test)
 
 /*
  * The class of atomic memory operations has 512 combinations of size, V, A, R,
- * o3 and opc. The decoder takes 170 of them for atomics [atomics 30]: 128
+ * o3 and opc. The decoder recognizes 170 of them as atomics [atomics 30]: 128
  * LD<op>, 16 SWP, 24 RCW* and 2 ST64BV*.
  */
 static void decoder_class_combinations(struct kunit *test)
@@ -251,7 +251,7 @@ static const struct rmw_word {
 KUNIT_ARRAY_PARAM_DESC(rmw_word, rmw_words, desc);
 
 /*
- * The decoder takes each atomic from an assembler for an atomic [atomics 26],
+ * The decoder recognizes each atomic from an assembler [atomics 26],
  * and no other word.
  */
 static void decoder_assembled_word(struct kunit *test)

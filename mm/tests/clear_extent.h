@@ -19,8 +19,8 @@ enum clear_fill {
 	CLEAR_ONES,		/* all bits set */
 	CLEAR_WORDS,		/* no two words alike, no byte zero */
 	CLEAR_LAST_BYTE,	/* zero except for the last byte of each page */
-	CLEAR_MARKS,		/* three words of each page: to write, and to
-				 * check, large memory often
+	CLEAR_MARKS,		/* three words of each page, to write and check
+				 * large memory often
 				 */
 };
 
@@ -82,7 +82,7 @@ struct clear_event {
  * struct clear_record - the actions of the test's own thread
  * @nr: number of events
  * @kinds: the kinds that this machine can show
- * @max: events that are kept; more are only counted
+ * @max: events that are kept; further events are only counted
  * @event: the first @max of them
  */
 struct clear_record {

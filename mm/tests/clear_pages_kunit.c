@@ -2,8 +2,8 @@
 /*
  * clear_pages() and its relatives: clear a number of pages in a row.
  *
- * A page for user space must not contain another process's data, and clearing a
- * page too many destroys data. Each case fills pages with known neighbours,
+ * A page for user space must not contain another process's data, and clearing
+ * one more page destroys data. Each case fills pages with known neighbours,
  * clears some pages, and checks every byte of these pages and of the pages
  * around them. Kernels without functions for ranges clear page by page. One
  * case checks stacks of threads, which fork clears with these functions. x86_64

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What page faults change, besides the entry that they set.
+ * What page faults change, in addition to the entry that they set.
  *
  * A fault on a file tells readahead whether the page was cached. A fault that
  * fails frees its folio. MADV_FREE keeps markers, and the next fault depends on
@@ -512,5 +512,5 @@ static struct kunit_suite fault_state_suite = {
 
 kunit_test_suite(fault_state_suite);
 
-MODULE_DESCRIPTION("KUnit tests for what page faults change besides entries");
+MODULE_DESCRIPTION("KUnit tests for what page faults change in addition to entries");
 MODULE_LICENSE("GPL");

@@ -3,9 +3,9 @@
  * Mms that map a folio, and a model of what the folio knows of these mms.
  *
  * The model has no slots, locks or flags in unions: it only notes whether it
- * tracks an mm. Besides its predictions it checks what always holds, whatever
- * the slots are. The kernel never misses an owner. No slot counts more mappings
- * than there are. The answer is exact as long as each mm had a slot.
+ * tracks an mm. In addition to its predictions, it checks rules that hold for
+ * any state of the slots. The kernel never misses an owner. No slot counts more
+ * mappings than there are. The answer is exact as long as each mm had a slot.
  */
 
 #include <linux/rmap.h>

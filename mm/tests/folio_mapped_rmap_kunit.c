@@ -95,7 +95,7 @@ static void rmap_pmd(struct kunit *test, struct rmap_folio *f, int mm, int times
 	mapped_model_change(&f->model, mm, times);
 }
 
-/* The sum of @counts over all mms, for one page or for the whole. */
+/* The sum of @counts over all mms, for one page or for the whole folio. */
 static int rmap_page_total(const struct rmap_folio *f, int page)
 {
 	int mm, total = 0;

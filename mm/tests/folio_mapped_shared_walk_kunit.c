@@ -165,8 +165,8 @@ static void states_print(struct kunit *test, const struct mapped_states *states,
 /*
  * From each state that can be reached, each of four mms maps or unmaps one to
  * three pages. There are some 10,000 states, so the case checks every order of
- * such steps, however long. After a failure it prints the steps that lead there
- * [mapped 11, 12].
+ * such steps, of any length. After a failure it prints the steps that lead
+ * there [mapped 11, 12].
  */
 static void folio_mapcount_every_order(struct kunit *test)
 {
@@ -221,8 +221,8 @@ static void folio_mapcount_every_order(struct kunit *test)
 	pgtable_kunit_restore_owners(folio, &clean);
 
 	/*
-	 * There are more states than the states in which each mm always had a
-	 * slot.
+	 * Without states in which an mm has no slot, there would be fewer
+	 * states than this.
 	 */
 	KUNIT_EXPECT_GT(test, states->nr, 1000);
 	kunit_info(test, "%u states, %u steps; %u states are shared, %u of them by one mm\n",

@@ -134,8 +134,8 @@ static void folio_average_page_mapcount_rounds(struct kunit *test)
 }
 
 /*
- * How many pages are mapped by PTEs, whatever the number of their mappings. A
- * kernel without page mapcounts returns "unknown" [mapped 23].
+ * How many pages are mapped by PTEs; each page counts once. A kernel without
+ * page mapcounts returns "unknown" [mapped 23].
  */
 static void folio_nr_pages_mapped_counts(struct kunit *test)
 {

@@ -4,11 +4,11 @@
  *
  * Entries of a batch may differ in some bits, and the caller learns which bits
  * some of the entries have. If the report lacks a writable bit, fork shares a
- * page for writing. If it has a dirty bit too many, clean pages become dirty.
- * Here each entry has a state of a few bits. A model of plain loops computes
- * the length of the batch and the report, for each combination of flags. After
- * the folio the table maps the physically next folio, with all bits that can be
- * reported.
+ * page for writing. If it has a dirty bit that no entry has, clean pages become
+ * dirty. Here each entry has a state of a few bits. A model of plain loops
+ * computes the length of the batch and the report, for each combination of
+ * flags. After the folio the table maps the physically next folio, with all
+ * bits that can be reported.
  *
  * compat.h hides the two generations of the interface: one takes the bits to
  * ignore, the other the bits to respect. Everything else that ends a batch:

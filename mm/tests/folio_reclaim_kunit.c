@@ -289,7 +289,7 @@ static void reclaim_unmap(struct reclaim_fixture *f, enum ttu_flags flags)
 
 #ifdef CONFIG_MMU_NOTIFIER
 /**
- * struct reclaim_listener - a user of the page tables besides the CPUs
+ * struct reclaim_listener - a user of the page tables other than the CPUs
  * @notifier: its notifier
  * @range: the last range that should change
  * @starts: how many changes began
@@ -360,8 +360,8 @@ static void try_to_unmap_reports_end(struct kunit *test)
 /*
  * try_to_unmap() removes all entries of a folio that its owner gave up, and
  * invalidates their translations. If the kernel unmaps by batches, one
- * invalidation covers all. Otherwise each entry has its own, and the first of
- * them unfolds the block, which invalidates the whole block.
+ * invalidation covers all. Otherwise each entry has its own invalidation. The
+ * first of them unfolds the block, and this invalidates the whole block.
  */
 static void try_to_unmap_invalidates_once(struct kunit *test)
 {

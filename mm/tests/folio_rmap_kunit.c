@@ -4,9 +4,9 @@
  *
  * Writeback makes all entries of a page clean and read-only, so that the next
  * write causes a fault. Migration may not take a page that a device writes to.
- * A split or a collapse compares the references of a folio with those that the
- * kernel knows of. hugetlb counts the mappings of its folios with its own
- * functions.
+ * A split or a collapse compares the references of a folio with the references
+ * that the kernel knows of. hugetlb counts the mappings of its folios with its
+ * own functions.
  *
  * The cases map memory in the address space of the thread, call a function, and
  * check each entry and each count.

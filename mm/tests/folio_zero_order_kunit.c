@@ -26,7 +26,8 @@
 #include "clear_extent.h"
 
 /*
- * The orders go one beyond the page allocator's largest: it takes another path.
+ * The largest order here is one above the page allocator's largest order: the
+ * kernel handles such a folio on another path.
  */
 #define ORDER_MAX	(MAX_PAGE_ORDER + 1)
 
@@ -282,7 +283,7 @@ static void copy_user_large_folio_error(struct kunit *test)
 	if (!IS_ENABLED(CONFIG_ARCH_HAS_COPY_MC) || !IS_ENABLED(CONFIG_X86_64))
 		kunit_skip(test, "copies report no errors on this architecture");
 	if (IS_ENABLED(CONFIG_MEMORY_FAILURE))
-		kunit_skip(test, "the kernel would take the page for broken");
+		kunit_skip(test, "the kernel would treat the page as broken");
 	f = order_fixture(test, clear_record_alloc(test, CLEAR_EVENT_COPY,
 						   EVENTS(1U << order)), order);
 	from = clear_extent_alloc(test, order);

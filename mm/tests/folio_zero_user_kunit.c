@@ -7,8 +7,9 @@
  * empty. An error at an edge leaves stale data for user space to read, or
  * destroys the pages before or after the folio. The cases clear and copy folios
  * of every size, with the address at every edge. Then they check all bytes of
- * the folio and of the memory around it. Folios that are larger than the page
- * allocator makes are put together from neighbouring blocks.
+ * the folio and of the memory around it. Folios that are larger than the
+ * largest block of the page allocator are put together from neighbouring
+ * blocks.
  *
  * Not covered: the order (folio_zero_order), page faults (folio_zero_fault),
  * the folios of hugetlb.
@@ -23,7 +24,8 @@
 #include "clear_extent.h"
 
 /*
- * The orders go one beyond the page allocator's largest: it takes another path.
+ * The largest order here is one above the page allocator's largest order: the
+ * kernel handles such a folio on another path.
  */
 #define ORDER_MAX	(MAX_PAGE_ORDER + 1)
 

@@ -446,8 +446,8 @@ static int fork_child_takes_over(struct user_mm *u)
 
 /*
  * If only the child still maps a page, the child's write takes the page over
- * without a copy. From then on rmap finds the page by the anon_vma of the child,
- * not by the one of the parent. Small folios only: older kernels copy pages of
+ * without a copy. From then on rmap finds the page by the anon_vma of the
+ * child, not of the parent. Small folios only: older kernels copy pages of
  * large ones.
  */
 static void fork_child_takes_pages_over(struct kunit *test)

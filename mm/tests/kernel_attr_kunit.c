@@ -185,9 +185,9 @@ static const struct attr_change {
 
 /*
  * The translation must be invalidated after two kinds of changes: changes that
- * remove a permission or a state, and changes that grant access without a fault
- * noticing it. Other changes of the attributes need no invalidation. If the
- * entry maps another page, it always needs one.
+ * remove a permission or a state, and changes that grant access in a way that
+ * no fault would notice. Other changes of the attributes need no invalidation.
+ * If the entry maps another page, it always needs one.
  */
 static void pte_needs_flush_of_change(struct kunit *test)
 {

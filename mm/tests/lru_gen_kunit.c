@@ -184,7 +184,7 @@ static unsigned int lru_gen_asked(const struct lru_gen_kind *kind)
  * each folio with a dirty entry that was young becomes dirty, so that reclaim
  * keeps it. All other folios stay clean. The pages have three kinds, in runs
  * that begin with unused ones, so each kind follows each other kind. The next
- * question finds that nothing was used.
+ * call finds that nothing was used.
  */
 static void look_around_marks_dirty_folios(struct kunit *test)
 {

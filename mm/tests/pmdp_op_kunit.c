@@ -358,10 +358,10 @@ static void pmdp_op_changes_entry(struct kunit *test)
 #define HUGE_TABLES	3
 
 /*
- * A huge page keeps page tables in store for its split. Each table that was
- * deposited is withdrawn once, in whatever order, and no other table. The
- * entry of the huge page stays unchanged. Three tables: with two, a list of
- * tables that loses its middle looks right.
+ * A huge page keeps page tables in store for its split. Each deposited table is
+ * withdrawn once, in any order, and no other table is withdrawn. The entry of
+ * the huge page stays unchanged. Three tables: with two, a list of tables that
+ * loses its middle looks right.
  */
 static void pgtable_trans_huge_stores(struct kunit *test)
 {

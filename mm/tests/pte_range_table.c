@@ -38,7 +38,7 @@ static pte_t range_encode(const struct pte_ctx *c, const struct pte_model_entry 
 	return e->soft_dirty ? pte_mksoft_dirty(pte) : pte_clear_soft_dirty(pte);
 }
 
-/* The bits of an entry without those that are compared separately. */
+/* The bits of an entry, without the bits that are compared separately. */
 static pte_t range_rest(pte_t pte)
 {
 	pte = pgtable_kunit_plain(pte_clear_soft_dirty(pte));

@@ -266,8 +266,8 @@ static void swap_in_end(struct swap_in *s)
  * address 0. They are at the end of another page table, which lies right before
  * the first one in memory, and their VMA is read-only. A fault at address 0
  * maps a page of its own table, and no page of the other table. Known issue 23:
- * the address of the first page wraps, the kernel takes the entries of both
- * tables for one batch, and maps all of them, writable. With CONFIG_DEBUG_VM the
+ * the address of the first page wraps, the kernel treats the entries of both
+ * tables as one batch, and maps all of them, writable. With CONFIG_DEBUG_VM the
  * kernel notices the address and dies, so such a kernel is not tried.
  */
 static void swap_in_at_lowest_address(struct kunit *test)
@@ -322,7 +322,7 @@ KUNIT_ARRAY_PARAM(swap_in_page, swap_in_pages, swap_in_page_desc);
 
 /*
  * All of a folio lies in one VMA, at its place. The first fault maps all of its
- * pages, whichever page it is for: at the edges and in the middle.
+ * pages. The case tries faults at the edges and in the middle.
  */
 static void swap_in_maps_whole_folio(struct kunit *test)
 {

@@ -241,8 +241,8 @@ static void swap_pte_batch_odd_entry(struct kunit *test)
 }
 
 /*
- * Consecutive slots are one batch, from each slot to the caller's limit,
- * whichever bits all of them have.
+ * Consecutive slots with equal bits are one batch, from each slot to the
+ * caller's limit.
  */
 static void swap_pte_batch_limit(struct kunit *test)
 {

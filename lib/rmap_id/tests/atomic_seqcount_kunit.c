@@ -109,7 +109,7 @@ KUNIT_ARRAY_PARAM_DESC(cnt_write, cnt_writes_between, desc);
 
 /*
  * A reader retries if a write began or ended while it read. It does not retry
- * if no write began or ended meanwhile, however many writes there were before.
+ * if no write began or ended meanwhile, even after many earlier writes.
  * A reader that did not wait sees in the state that there are writers [mapped
  * 58].
  */

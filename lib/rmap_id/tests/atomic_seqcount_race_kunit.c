@@ -457,5 +457,5 @@ static struct kunit_suite seqcount_race_suite = {
 
 kunit_test_suite(seqcount_race_suite);
 
-MODULE_DESCRIPTION("KUnit tests for sequence counts with several writers, races");
+MODULE_DESCRIPTION("KUnit tests for sequence counts with several writers: races");
 MODULE_LICENSE("GPL");

@@ -62,7 +62,9 @@ static void lattice_init(struct lattice *l, u64 base, unsigned int bits)
 		l->basis[bits - 1][k] = rest;
 		quotient = div64_u64_rem(quotient, base, &rest);
 	}
-	/* The last quotient is the highest digit, however large it is. */
+	/*
+	 * The last quotient is the highest digit, of any size.
+	 */
 	l->basis[bits - 1][bits - 1] = quotient * base + rest;
 }
 

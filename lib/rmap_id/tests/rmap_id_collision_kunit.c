@@ -92,8 +92,8 @@ static void rmap_id_collision_posted(struct kunit *test)
 	collision_verify(test, 513, &found);
 
 	/*
-	 * With one mapping more, the owner that they look like has a mapping
-	 * too.
+	 * With one more mapping, the single owner that has the same sums has a
+	 * mapping too.
 	 */
 	nr = collision_owners(&found, found.norm + 1, owners);
 	KUNIT_ASSERT_EQ(test, nr, ARRAY_SIZE(posted));

@@ -353,10 +353,11 @@ static bool id_multisets(struct kunit *test, struct rmap_id_object *object,
 }
 
 /*
- * Owners map an object in all combinations, with up to as many mappings as one
- * owner can have. Each owner gets the right answer to the question whether all
- * mappings are its own [mapped 51]. The case tries 15 IDs for up to 4 mappings,
- * and 7 IDs for 8 and 16 mappings, since more would take too long.
+ * Owners map an object in all combinations, with up to the largest number of
+ * mappings that one owner can have. Each owner gets the right answer to the
+ * question whether all mappings are its own [mapped 51]. The case tries 15 IDs
+ * for up to 4 mappings, and 7 IDs for 8 and 16 mappings, since more would take
+ * too long.
  */
 static void rmap_id_exclusive_every_multiset(struct kunit *test)
 {
@@ -371,8 +372,8 @@ static void rmap_id_exclusive_every_multiset(struct kunit *test)
 
 /*
  * Up to six random owners together have as many mappings as one owner may have.
- * No owner looks like the only owner. In every other object, each owner differs
- * from the first owner in one bit [mapped 51].
+ * No owner looks like the only owner. In every second object, each owner
+ * differs from the first owner in one bit [mapped 51].
  */
 static void rmap_id_exclusive_random(struct kunit *test)
 {
@@ -424,7 +425,7 @@ static void rmap_id_exclusive_random(struct kunit *test)
 
 /*
  * If there are as many mappings as pages, all of them may belong to one owner.
- * If there is one mapping more, one owner cannot have all of them, since an
+ * With one more mapping, one owner cannot have all of them, since an
  * owner maps each page at most once. Then the sums are not used. This happens
  * for a moment when mappings of the pages replace a huge mapping, until the
  * huge mapping is gone [mapped 53].

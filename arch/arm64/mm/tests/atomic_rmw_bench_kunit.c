@@ -14,9 +14,9 @@
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 atomic_rmw_bench \
  *	--kernel_args atomic_rmw_bench.mib=16 --qemu_args '-icount shift=0'
  *
- * A case fails if a program ends with an error. It also fails if twice the
- * memory does not take twice the faults in any of three tries. It does not fail
- * because of a time.
+ * A case fails if a program ends with an error. It also fails if, in each of
+ * three tries, twice as much memory does not cause twice as many faults. It
+ * does not fail because of a time.
  */
 
 #include <kunit/test.h>

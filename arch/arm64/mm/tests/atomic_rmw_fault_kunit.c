@@ -148,7 +148,7 @@ static bool rmw_pages_ok(struct kunit *test, const struct rmw_op *op, u32 insn)
 }
 
 /*
- * On fresh anonymous memory an atomic takes two faults for each page, a read
+ * On fresh anonymous memory an atomic needs two faults for each page, a read
  * and a write. With the option it takes one fault, a write. No zero page is
  * left [atomics 1-10, 28]. Loads and stores with similar encodings fault once,
  * as a load or a store, with and without the option. The case tries all sizes
@@ -461,8 +461,8 @@ static void stack_grows(struct kunit *test)
 }
 
 /*
- * Faults for which the kernel reads the instruction or does not, and the flags
- * that follow.
+ * Faults with and without a read of the instruction by the kernel, and the
+ * resulting flags.
  */
 static const struct rmw_decode {
 	const char *desc;

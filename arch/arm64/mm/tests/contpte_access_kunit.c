@@ -94,7 +94,7 @@ static bool access_try(struct pte_ctx *f, const struct access_block *block,
 	access_fill(f, block);
 	if (pte_op_run(f, &step, true))
 		return true;
-	kunit_err(f->test, "entry %u of a block that is %s, but entry %u is %s, not %s\n",
+	kunit_err(f->test, "entry %u of a block that is %s, but entry %u is %s, must become %s\n",
 		  at, block->state->desc, block->odd, block->odd_state->desc,
 		  state->desc);
 	return false;
@@ -163,7 +163,7 @@ static void ptep_set_access_flags_folded(struct kunit *test)
 
 /*
  * In a block that is not folded, only the faulting entry gets the flags
- * [contpte 139], whatever flags the other entries have. One page is
+ * [contpte 139]; the flags of the other entries make no difference. One page is
  * invalidated, not the block.
  */
 static void ptep_set_access_flags_unfolded(struct kunit *test)

@@ -30,8 +30,8 @@
  *		translation of an address that the entry covers: with another
  *		output address, attribute or size. The invalidation has to reach
  *		all CPUs, and the kernel has to wait for its end. Between the
- *		invalidation and the write, no entry of the block may be valid,
- *		or a TLB can cache it again.
+ *		invalidation and the write, no entry of the block may be valid;
+ *		otherwise a TLB can cache it again.
  *
  * partial:	When a function returns, either no entry of a block is
  *		contiguous, or all entries are contiguous, valid and the same,
@@ -50,7 +50,7 @@
  * for hardware. set_ptes() of new entries does this, and so do functions that
  * clear or write-protect old entries.
  *
- *	|cccc | set: pages 4 to 7 can be used already
+ *	|cccc    |	set: pages 4 to 7 can be used already
  *	|    cccc|	clear: pages 0 to 3 can still be used, until the flush
  *	|RRRRcccc|	write-protect: any page may be writable, until the flush
  *

@@ -23,8 +23,8 @@
  * A sequence is a string of steps on one block, block 1 of the window:
  *
  *	f	invalidate the block's pages
- *	F	invalidate all of them but the last
- *	z	clear all entries		Z	all but the last
+ *	F	invalidate all of them except the last
+ *	z	clear all entries		Z	all except the last
  *	n	write all, not contiguous	c	write all, contiguous
  *	N, C	only the first of them
  *	r	write all, contiguous and read-only

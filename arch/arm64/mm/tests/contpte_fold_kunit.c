@@ -107,9 +107,9 @@ static void set_pte_at_descending(struct kunit *test)
 
 /*
  * If addresses and PFNs are not both aligned to a block, the block is never
- * folded, however often its last entry is set [contpte 14, 15]. The case sets
- * two blocks of entries, so that a whole block of aligned PFNs lies across a
- * block of addresses:
+ * folded, even if its last entry is set many times [contpte 14, 15]. The case
+ * sets two blocks of entries, so that a whole block of aligned PFNs lies across
+ * a block of addresses:
  *
  *	entries	|0 1 2 3|4 5 6 7|	PFN off by 1
  *	PFNs	|1 2 3|4 5 6 7|8|

@@ -154,7 +154,8 @@ static void set_pte_at_migration_entry_young(struct kunit *test)
 
 /*
  * The functions that replace, clear or write-protect pages. *_clear_ptes() only
- * call those with full=0, as contpte_order tests; every range takes a second.
+ * call the functions with full=0, as contpte_order tests; every range takes a
+ * second.
  */
 static bool op_wanted(const struct pte_case *pc)
 {
@@ -357,7 +358,7 @@ static void prot_commit(struct pte_ctx *f, unsigned int start,
  * A TLB that has both an old and a new translation of an address may raise a
  * TLB conflict abort. So if the size of an entry changes, the entry needs an
  * invalidation while it is empty [contpte 233]. Runs that keep their size are
- * tried too: they need none.
+ * tried too: they need no invalidation.
  */
 static void modify_prot_size_breaks_first(struct kunit *test)
 {

@@ -3,10 +3,10 @@
  * A module that calls the functions of asm/pgtable.h on runs of entries.
  *
  * The functions are inline, and for a contiguous block they call functions of
- * contpte.c. The functions of contpte.c have to be exported, or a driver that
- * maps memory does not link. The test is that this module links; it is never
- * loaded. Not covered: functions that invalidate, which call functions that
- * only the kernel itself may call.
+ * contpte.c. The functions of contpte.c must be exported; otherwise a driver
+ * that maps memory does not link. The test is that this module links; it is
+ * never loaded. Not covered: functions that invalidate, which call functions
+ * that only the kernel itself may call.
  *
  *   ./tools/testing/kunit/kunit.py build --arch=arm64 --kunitconfig=mm/tests \
  *	--kconfig_add CONFIG_MODULES=y --kconfig_add CONFIG_ARM64_MTE=n \

@@ -5,8 +5,8 @@
  * Batches of entries that are not folded may differ in accessed, dirty and
  * write bits. Clearing such a batch merges the accessed and dirty bits and no
  * other bits, and write-protecting it loses none of them. Each entry that is
- * not valid is handled alone, whatever bits it has. Only the kernel itself
- * folds and unfolds blocks in its own page tables.
+ * not valid is handled alone, with any bits. Only the kernel itself folds and
+ * unfolds blocks in its own page tables.
  *
  * Each case runs real functions on real entries, and compares the table, the
  * value returned and the TLB invalidations with what the comments say. Not

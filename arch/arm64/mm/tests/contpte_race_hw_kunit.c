@@ -68,7 +68,7 @@ static void race_hw_access(struct race_hw *hw, unsigned int i, bool write)
 	if (cmpxchg_relaxed(&pte_val(*ptep), pte_val(old), pte_val(new)) ==
 	    pte_val(old)) {
 		/*
-		 * Note the round after the entry is written. race_hw_check()
+		 * After the entry is written, note the round. race_hw_check()
 		 * reads the note before it reads the entry.
 		 */
 		smp_store_release(note, round);

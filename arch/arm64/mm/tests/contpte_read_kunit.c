@@ -3,8 +3,9 @@
  * Contiguous PTEs: readers.
  *
  * The hardware may set the accessed and the dirty bit in any entry of a folded
- * block, whichever page was accessed. ptep_get() and ptep_get_lockless() return
- * these bits for every entry of the block, and no bits of other blocks.
+ * block, not only in the entry of the accessed page. ptep_get() and
+ * ptep_get_lockless() return these bits for every entry of the block, and no
+ * bits of other blocks.
  *
  * Each case writes entries as hardware leaves them, reads through the public
  * functions, and compares the results with the entries. Not covered: ageing and

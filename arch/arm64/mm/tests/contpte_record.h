@@ -5,7 +5,7 @@
  * It is for an object that compiles page-table code of the tree a second time.
  * In that object READ_ONCE(), WRITE_ONCE(), xchg(), cmpxchg() and the TLB
  * invalidations go through the functions below. So the recorder sees what
- * hardware can see: each single access, in order, whatever function makes it.
+ * hardware can see: each single access, in order, from any function.
  *
  * This file is included before any header that knows a pte_t, and must not need
  * a pte_t.

@@ -401,7 +401,7 @@ static void vma_answers_on(struct kunit *test)
  * mincore() writes one byte for each page of its range, and none for the rest
  * of a block in which the range begins or ends [contpte 236]. It collects the
  * bytes in its own page, and copies only as many bytes as requested. Only the
- * buffer of this case can show a byte too many: it has room for one block
+ * buffer of this case can show one byte too many: it has room for one block
  * before the range and one block after it.
  */
 static void mincore_part(struct kunit *test)
@@ -443,9 +443,9 @@ static void mincore_part(struct kunit *test)
 /*
  * mremap() moves a whole folded block: the block is not unfolded at either
  * place, and the new one needs no folding. So the move needs one invalidation,
- * whatever the number of blocks. A kernel that moves one entry at a time
- * invalidates each block two more times: when its first entry leaves, and when
- * its last entry arrives.
+ * for any number of blocks. A kernel that moves one entry at a time invalidates
+ * each block two more times: when its first entry leaves, and when its last
+ * entry arrives.
  */
 static void mremap_invalidates_once(struct kunit *test)
 {

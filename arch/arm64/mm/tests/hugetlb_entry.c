@@ -434,7 +434,7 @@ bool huge_check_flush(struct huge_ctx *h, const char *desc)
 		else if (s->level != TLBI_TTL_UNKNOWN &&
 			 s->level != h->size->level &&
 			 (PGTABLE_KUNIT_HUGE_EXACT || huge_cont(h)))
-			wrong = "the hint at the level is wrong";
+			wrong = "the level hint is wrong";
 		else if (s->flags & ~PGTABLE_KUNIT_LAST_LEVEL ||
 			 (PGTABLE_KUNIT_HUGE_EXACT && !s->flags))
 			wrong = "it is the wrong kind of invalidation";

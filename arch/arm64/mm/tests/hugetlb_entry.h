@@ -36,7 +36,7 @@ struct huge_size {
 	int level;
 };
 
-/* Only with 4K pages an entry of a PUD maps memory of a process. */
+/* An entry of a PUD maps memory of a process only with 4K pages. */
 #ifdef CONFIG_ARM64_4K_PAGES
 #define HUGE_SIZES		4
 #else

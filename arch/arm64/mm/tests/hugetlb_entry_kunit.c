@@ -121,8 +121,9 @@ static bool set_one(struct huge_ctx *h, const struct huge_state *old,
  * set_huge_pte_at() writes all entries of a page: the address of an entry that
  * is present advances, an entry that is not present is the same in each place.
  * It breaks a contiguous block if the old entries are valid, and only then: an
- * invalidation of nothing costs time on all CPUs. The old and the new page are
- * of each kind, and the new page is another page or the same.
+ * invalidation of nothing costs time on all CPUs. The case tries each kind of
+ * old page with each kind of new page. The new page is the same page as before,
+ * or another one.
  */
 static void set_huge_pte_at_each_kind(struct kunit *test)
 {

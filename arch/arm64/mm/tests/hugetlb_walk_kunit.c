@@ -321,7 +321,10 @@ static pte_t *offset_want(const struct huge_size *size, enum offset_tree tree,
 {
 	int ends = offset_ends(tree);
 
-	/* There is the table of the entry, or none. The top table is always. */
+	/*
+	 * The table of the entry exists, or it does not. The top table always
+	 * exists.
+	 */
 	if (size->level == 1)
 		return ends <= 1 ? (pte_t *)path.pudp : NULL;
 	if (size->level == 2)

@@ -96,7 +96,9 @@ phys_addr_t lmap_leaf_phys(const struct lmap_leaf *leaf);
 u64 lmap_leaf_attributes(const struct lmap_leaf *leaf);
 bool lmap_by_pages(void);
 
-/* Addresses in a range at which entries must end, besides its own ends. */
+/*
+ * Addresses in a range at which entries must end, in addition to its own ends.
+ */
 #define LMAP_CUTS	4
 
 /**

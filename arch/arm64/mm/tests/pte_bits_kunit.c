@@ -30,7 +30,10 @@
 
 #include "pgtable_kunit.h"
 
-/* What a helper reads or changes, besides the address and the memory type. */
+/*
+ * What a helper reads or changes, in addition to the address and the memory
+ * type.
+ */
 static const pteval_t bits[] = {
 	PTE_VALID, PTE_USER, PTE_RDONLY, PTE_AF, PTE_NG, PTE_GP, PTE_WRITE,
 	PTE_CONT, PTE_PXN, PTE_UXN, PTE_DIRTY, PTE_SPECIAL,
@@ -248,8 +251,8 @@ KUNIT_ARRAY_PARAM_DESC(predicate, predicates, desc);
 /*
  * Each predicate of an entry depends only on the bits that its rule names. An
  * entry is part of a contiguous block only if it is valid and has bit 52. An
- * entry that is present but not valid is not part of a block, whatever bit 52
- * is [contpte 2, 3].
+ * entry that is present but not valid is not part of a block, with or without
+ * bit 52 [contpte 2, 3].
  */
 static void pte_predicate_reads_bits(struct kunit *test)
 {

@@ -11,7 +11,7 @@
  * back by every getter, decoded, and cleared. The bits of an offset are tried
  * one by one, up to the highest that its kind can have. Not covered: the code
  * that makes such entries (migration, reclaim, hugetlb); batches of such
- * entries; whether a function takes such an entry for a part of a contiguous
+ * entries; whether a function treats such an entry as a part of a contiguous
  * block (pte_cont).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
@@ -215,8 +215,8 @@ static swp_entry_t migration_entry(const struct migration_kind *kind,
 
 /*
  * A migration entry of each type remembers whether the page was young and
- * dirty, whatever PFN is next to these bits [contpte 80]. Known issue 1: young
- * may be PTE_CONT.
+ * dirty, with any PFN next to these bits [contpte 80]. Known issue 1: young may
+ * be PTE_CONT.
  */
 static void set_pte_at_migration_young_dirty(struct kunit *test)
 {
@@ -389,10 +389,10 @@ static struct folio *exclusive_folio(struct kunit *test, unsigned long addr,
 /*
  * A page that only a device may access has an entry that is not present.
  * Reclaim checks whether such a page was in use, as for any other page. The
- * entry has no accessed bit, so it must not change, or the page is lost. Known
- * issue 4: the kernel clears the bit in spite of that, and on arm64 this bit is
- * the highest bit of the entry's type. The older kernel does not count such a
- * page as mapped, and does not search for the entry of a single page. It
+ * entry has no accessed bit, so it must not change; otherwise the page is lost.
+ * Known issue 4: the kernel clears the bit in spite of that, and on arm64 this
+ * bit is the highest bit of the entry's type. The older kernel does not count
+ * such a page as mapped, and does not search for the entry of a single page. It
  * searches if another page of the folio is mapped: here the last page.
  */
 static void folio_referenced_device_exclusive(struct kunit *test)

@@ -80,8 +80,8 @@ static void tlbi_step_range(u64 arg)
  * pages, for scales from 3 down, and invalidates a last odd page separately.
  * The steps, as encoded in the instruction, follow each other and add up to the
  * range, and there are at most five. The case tries every size up to the
- * architecture's largest, 2097152 pages. The kernel once took this largest size
- * for zero pages, because num has one bit too few.
+ * architecture's largest, 2097152 pages. The kernel once treated this largest
+ * size as zero pages, because num has one bit too few.
  */
 static void flush_tlb_range_op_steps_add_up(struct kunit *test)
 {

@@ -45,7 +45,7 @@ KUNIT_ARRAY_PARAM_DESC(huge, huge_sizes, desc);
 
 /*
  * The unit in which an area of this size gets memory and addresses. One entry or
- * block maps a unit. Only without hugetlb, pages map contiguous pages.
+ * block maps a unit. Pages map contiguous pages only without hugetlb.
  */
 static unsigned long huge_unit(unsigned long size)
 {

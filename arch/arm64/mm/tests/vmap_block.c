@@ -138,7 +138,7 @@ static unsigned long vmap_block_next(struct vmap_block_area *area,
  * @when: for messages
  *
  * Return: whether they agree. An address that maps nothing has an empty entry,
- * whatever its level.
+ * at any level.
  */
 bool vmap_block_check(struct vmap_block_area *area, const char *when)
 {

@@ -25,7 +25,7 @@ extern struct pte_walker pte_walker;
 struct mm_struct;
 struct vm_area_struct;
 
-/* The second copies, for a file that knows a pte_t. */
+/* The copies of the functions, for a file that knows pte_t. */
 #define PTE_WALKER_FUNCTIONS						\
 void walked_wrprotect_ptes(struct mm_struct *mm, unsigned long addr,	\
 			   pte_t *ptep, unsigned int nr);		\

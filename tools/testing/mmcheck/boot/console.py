@@ -198,7 +198,7 @@ class Console:
             return self._end(name.split()[0], good, f"{match[4] or ''} {reason}".strip())
         if depth not in ((0,) if self.program else (4, 8)):
             return None
-        # A line with "not ok" is a failure, whatever comes after it.
+        # A line with "not ok" is a failure; the rest of the line makes no difference.
         state = "failed" if not good else "skipped" if match[4] else "passed"
         if depth != 8:
             self.seen, self.last, self.case = self.seen + 1, name, ""

@@ -27,7 +27,7 @@ CLEARS_PER_GIB = 512 + 1
 
 CPU = toolchain.ARM64_CPU
 BLOCKS_CPU = f"{CPU},midr=0xc00fac30"
-"""A CPU that newer kernels list as a CPU with break-before-make level 3. On it they map memory by blocks."""
+"""A CPU that newer kernels list as a CPU with break-before-make level 3. On this CPU they map memory by blocks."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Options that keep an emulator away from the rest of this machine.
 
-The kernel under test is not trusted: it may be broken in any way. So the emulator has no network, and a filter of
-system calls, if it was built with one.
+The kernel under test is not trusted: it may be broken in any way. So the emulator has no network. It also filters
+system calls, if it was built with such a filter.
 """
 
 import functools

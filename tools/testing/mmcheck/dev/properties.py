@@ -6,9 +6,11 @@ by section, subject and row; a row is a title, or a table of
 
     title      the property
     note       what to know about its tests: what they need, and what they leave out
-    elsewhere what tests it in addition to cases: a build, or a test of the host side measured   true if its cases print
-    a figure, and do not fail by it none       why no test is possible or necessary here gap        the part of it that
-    no test covers yet, and how a test could mutants    mutants of the catalogue that break it
+    elsewhere  what tests it in addition to cases: a build, or a test of the host side
+    measured   true if its cases print a figure, and do not fail by it
+    none       why no test is possible or necessary here
+    gap        the part of it that no test covers yet, and how a test could
+    mutants    mutants of the catalogue that break it
 
 A section without a catalogue has entries instead of rows, and each entry names its tests. `python3 -m
 mmcheck.dev.properties` in tools/testing writes COVERAGE.md.

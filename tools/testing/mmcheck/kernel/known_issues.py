@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The known kernel bugs: their table, the files that are generated from it, and the check which bugs a tree has.
+"""The known kernel bugs: their table, the files that are generated from it, and the check that finds the bugs of a
+tree.
 
 The table is known_issues.toml. A failure is accepted only in a tree that has the faulty code and is older than the fix.
 The script known_issues.sh checks this when kernel and selftests are built; this module writes the script. The fields of

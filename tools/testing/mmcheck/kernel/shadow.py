@@ -39,8 +39,8 @@ def make(
     """Make `target` a working copy of `source` with the overlay and `features` grafted, or bring it up to date.
 
     others: by name in the tree, files with their own content, or None for a file that is left out
-    If the name of a folder begins with the name of `target` and "-", it is a build folder, and stays. Files that are
-    right already are not touched, so that make sees no change in their time stamps.
+    If the name of a folder begins with the name of `target` and "-", it is a build folder, and stays. Files with the
+    right content are not touched, so that make sees no change in their time stamps.
     """
     files: dict[str, Path | bytes] = {name: project / name for name in graft.overlay_files(project)}
     files |= {name: text.encode() for name, text in graft.edited(source.path, features).items()}

@@ -271,8 +271,8 @@ def pump(deb: Path, member: str, size: int, target: Path) -> None:
 def generated(path: Path) -> list[str]:
     """What builds left in the tree at `path`: relative names of files that match its .gitignore files.
 
-    A tree without a build has none. git does the matching. If the tree is no repository, git gets an
-    empty index elsewhere. It writes nothing into the tree.
+    The list is empty if nothing was built in the tree. git does the matching. If the tree is no repository, git gets
+    an empty index elsewhere. It writes nothing into the tree.
     """
     signs = (".config", "include/config", "include/generated", "scripts/basic/fixdep", "vmlinux")
     if not any((path / sign).exists() for sign in signs):

@@ -3,8 +3,8 @@
 
 All mutants that change only function bodies go into one kernel (schemata.py). It is built once. Then
 it is booted for each mutant, several at a time. The first boot for a mutant runs the suites that are
-likely to notice it: those that noticed it last time, or that the catalogue names. A boot ends at the
-first failure. If the kernel dies or hangs, a few other suites may still fail.
+likely to notice it: suites that noticed it last time, or that the catalogue names. A boot ends at the first failure. If
+the kernel dies or hangs, a few other suites may still fail.
 """
 
 import concurrent.futures

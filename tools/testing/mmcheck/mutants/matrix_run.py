@@ -133,7 +133,7 @@ def whole(session: Session, every: Sequence[Mutant], environ: Mapping[str, str],
 
 
 def merge(session: Session, rows: Mapping[str, Row]) -> Path:
-    """Put the rows into the file that is checked in; returns its path. Rows of mutants that were not judged stay."""
+    """Put the rows into the file that is checked in; returns its path. The rows of all other mutants stay."""
     settings = session.settings
     path = file_of(session.source.label, settings.arch, settings.pages)
     # Suites and selftests have their own kernels and locks, but one common file.

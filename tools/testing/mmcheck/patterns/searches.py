@@ -117,7 +117,7 @@ def _present(function: Function) -> Iterator[tuple[int, str]]:
 
 
 def _batch(function: Function) -> Iterator[tuple[int, str]]:
-    """Find a loop over entries that steps by the size of a folio, or that takes one entry for several."""
+    """Find a loop over entries that steps by the size of a folio, or that treats one entry as several."""
     loops = re.search(r"\b(?:for|while)\s*\(", function.text)
     if not loops or not _WALK.search(function.text) or "folio_pte_batch" in function.text:
         return

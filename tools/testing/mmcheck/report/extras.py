@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The parts of the page besides the verdicts on cases: mutants, coverage, benchmarks."""
+"""The parts of the page other than the verdicts on cases: mutants, coverage, benchmarks."""
 
 import html
 import re
@@ -22,7 +22,7 @@ def marked(value: str) -> str:
 
 
 def grid(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table with a name for screen readers; cells are HTML. A column with a head that starts with # holds numbers."""
+    """A table with a name for screen readers; cells are HTML. A column has numbers if its head begins with #."""
     number = [" class=number" if name.startswith("#") else "" for name in head]
     lines = [f'<div class=wide tabindex=0 role=region aria-label="{text(title)}"><table><thead><tr>']
     lines += [f"<th scope=col{kind}>{text(name.lstrip('#'))}</th>" for name, kind in zip(head, number, strict=True)]

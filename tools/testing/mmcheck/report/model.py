@@ -40,7 +40,7 @@ def states(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
 
 @dataclass
 class Tests:
-    """The names of the tests. Each test counts once, however many cells have it.
+    """The names of the tests. Each test counts once, even if many cells have it.
 
     passed:  tests that passed in a cell and failed in none
     failed:  tests that failed in a cell

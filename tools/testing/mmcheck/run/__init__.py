@@ -7,7 +7,8 @@ workspace  what is built and run, the folders for it, and the lock on these
 compare    the same tests on two kernels
 prepare    provides what a run needs: tools, source, working copy
 launch     one run of the kernel's own kunit.py in one build folder
-channel the channel through which our `make` reports its progress merge      one file of the verdicts of several boots
+channel    the channel through which our `make` reports its progress
+merge      one file of the verdicts of several boots
 kselftest  make kselftest
 audit      ./mmcheck audit: a program in the virtual machine, with an audit after it
 debug      a kernel that stops where a case begins, with gdb attached

@@ -101,7 +101,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
 
 
 def of_tree(kernel: source.Source) -> Iterator[Finding]:
-    """What of a kernel can be tested."""
+    """What can be tested of a kernel."""
     yield Finding("kernel", "has", identity.origin(kernel))
     found = probes.answers(kernel.path)
     words = {row[1]: row[2] for row in probes.table()}

@@ -30,8 +30,10 @@ from the environment:
 arguments of this repository:
   --apply FILE  apply a patch, an mbox, or A..B of the git tree KDIR=, to a private copy (like PATCH=)
   --base NAME   run the tests on a second kernel first, and compare: "unpatched", or a commit of the git tree KDIR=.
-                The status is 1 if a test fails or no longer runs, but passed there --baseline FILE  the same as
-  BASELINE=FILE --no-install  the same as INSTALL=no --dry-run     the same as DRY_RUN=1
+                The status is 1 if a test fails only on your kernel, or no longer runs
+  --baseline FILE  the same as BASELINE=FILE
+  --no-install  the same as INSTALL=no
+  --dry-run     the same as DRY_RUN=1
 
 {variables.statuses()}
 """

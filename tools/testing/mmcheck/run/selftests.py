@@ -105,7 +105,7 @@ def cases(text: str) -> Iterator[str]:
 
 
 def chosen(every: Sequence[Program], globs: str) -> list[Program]:
-    """The programs of `every`, or those of their cases, that one of `globs` (separated by spaces) matches.
+    """The programs of `every`, or single cases of them, that match one of `globs` (separated by spaces).
 
     A glob names programs or cases. Raises UserError if a glob matches neither.
     """

@@ -76,7 +76,7 @@ class Workspace:
     def _name(self) -> str:
         """The name of the build folder, which begins with the name of the working copy.
 
-        Each configuration has one, since a change of configuration rebuilds all.
+        Each configuration has its own folder, since a change of configuration rebuilds all.
         """
         known = self.spec.request.known
         parts = [self.label, self.settings.arch, self.settings.page_size]

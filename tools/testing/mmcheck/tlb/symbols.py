@@ -22,7 +22,7 @@ HOOKS = {
     "exit_mmap": ("exit_mmap",),
     "exit_task": ("do_exit", "kthread_exit"),
 }
-"""What the plugin calls a function, and its names in kernels. The first arguments of the functions are alike."""
+"""What the plugin calls a function, and its names in kernels. The functions have the same first arguments."""
 
 
 class Symbols:

@@ -6,7 +6,7 @@
  * This holds for
  *
  * - anonymous folios of every order: after a write, after a read and a later
- *   write, and after MAP_POPULATE, whichever page is accessed first;
+ *   write, and after MAP_POPULATE, with each page as the first page accessed;
  * - memory files in folios of every order: after a fault, after fallocate(),
  *   and after a write of one byte;
  * - pages that userfaultfd provides, next to pages that faults allocate.

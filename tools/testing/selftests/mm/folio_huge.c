@@ -304,9 +304,9 @@ static void on_poison(int number)
 
 /*
  * MADV_HWPOISON of three pages of a folio. An access to each of the three raises SIGBUS, and
- * all other pages have their content. If the kernel can, it gets the three frames back. The
- * case runs only in the virtual machine, since otherwise the machine loses
- * them.
+ * all other pages have their content. If the kernel can, it gets the three
+ * frames back. The case runs only in the virtual machine, since any other
+ * machine can lose these frames.
  *
  * Known issue 52: of a large folio only the first page of the range is poisoned.
  */

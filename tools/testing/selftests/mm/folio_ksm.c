@@ -200,7 +200,7 @@ static unsigned int merge(const struct memory *m, bool zeros)
  *
  * Known issue 31: a page loses its mark if it got another frame. A page that
  * KSM took over keeps its mark. pte_mkdirty() sets the soft-dirty bit on x86, so
- * pages of zeros stay soft-dirty, and those that were clean become soft-dirty.
+ * pages of zeros stay soft-dirty, and clean pages of zeros become soft-dirty.
  */
 TEST_F_TIMEOUT(folio_ksm, merge_keeps_marks, 120)
 {

@@ -543,7 +543,7 @@ TEST_F_TIMEOUT(folio_uffd, split_folio_of_zeros, 120)
 		char *at = m->at + bytes(page);
 
 		EXPECT_EQ(page != odd, pagemap_has(at, PM_UFFD_WP)) {
-			TH_LOG("page %u; all pages but page %u must be protected", page, odd);
+			TH_LOG("page %u; all pages except page %u must be protected", page, odd);
 		}
 		EXPECT_TRUE(page_is(at, 0));
 		EXPECT_EQ(page != odd, traps(self->uffd, at)) {

@@ -21,7 +21,7 @@
 #define WALK_PROCS 4
 #define WALK_PAGES 2048
 #define WALK_OBJECTS 4
-#define WALK_ISSUES 128	/* more than known issues have numbers */
+#define WALK_ISSUES 128	/* larger than each number of a known issue */
 #define WALK_OBJ_PAGES 256
 #define WALK_STEPS 4096
 #define WALK_PINS 4

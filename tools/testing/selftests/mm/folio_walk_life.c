@@ -51,7 +51,7 @@ static void step(const struct walk_step *s)
 	walk_check_step(s);
 }
 
-/* The process that drives a life. Its end ends all workers. */
+/* The process that drives a life. When it ends, all workers end. */
 static void driver(uint64_t seed, uint32_t steps, const struct walk_step *given, uint32_t nr,
 		   const bool *wanted)
 {

@@ -38,7 +38,7 @@ bool walk_write_text(const char *path, const char *text)
 	return done;
 }
 
-/* The number in a file, or -1. Of "never [always]" it reads nothing. */
+/* The number in a file, or -1. From "never [always]" it reads nothing. */
 long walk_read_number(const char *path)
 {
 	FILE *f = fopen(path, "r");
@@ -119,7 +119,7 @@ void walk_restore_settings(void)
 		walk_write_text(settings[i].path, settings[i].value);
 }
 
-/* The settings that a life begins with. They depend on nothing but its seed. */
+/* The settings that a life begins with. They depend only on its seed. */
 void walk_first_settings(void)
 {
 	uint32_t anon = walk_random(), shmem = walk_random();

@@ -76,8 +76,9 @@ TEST_F(pmd_change, mremap)
 
 /*
  * mprotect() takes the right to write from the huge page, then all rights, and
- * gives them back. Each page refuses what it must refuse. No other process maps
- * the huge page, so no write at the end costs a fault. One PMD still maps it.
+ * gives them back. Each page refuses the accesses that it must refuse. No other
+ * process maps the huge page, so no write at the end costs a fault. One PMD
+ * still maps it.
  */
 TEST_F(pmd_change, mprotect)
 {

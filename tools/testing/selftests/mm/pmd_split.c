@@ -8,8 +8,7 @@
  * huge page was young, dirty, soft-dirty, protected by userfaultfd or
  * exclusive, each entry has the same state after a split. No entry gets a state
  * that the huge page did not have. A fresh huge page, or a fresh folio of
- * another size, is zero everywhere and costs one fault, whichever address is
- * touched first.
+ * another size, is zero everywhere and costs one fault, for any first address.
  *
  * Does not prove: the value of each entry (KUnit: set_ptes, contpte).
  *
@@ -480,10 +479,10 @@ FIXTURE_TEARDOWN(fresh_folio)
 
 /*
  * [clearing 23, 24] [contpte 249] A folio full of nonzero bytes is dropped, and
- * a new folio is faulted in. The new folio is zero everywhere, whichever page
- * is touched first, and one fault maps all of it. The test repeats this with
- * each page as the first page touched. If a folio has more than 32 pages, the
- * test repeats this with 32 of its pages.
+ * a new folio is faulted in. The new folio is zero everywhere, for any first
+ * page, and one fault maps all of it. The test repeats this with each page as
+ * the first page touched. If a folio has more than 32 pages, the test repeats
+ * this with 32 of its pages.
  */
 TEST_F_TIMEOUT(fresh_folio, zero_at_each_fault_address, 120)
 {

@@ -23,7 +23,7 @@
 
 enum size { SINGLE, BLOCK, HUGE };
 
-/* The part of the file that a call is about: a half, which is neither the first nor the last. */
+/* The part of the file that a call is about: the half in the middle. */
 static unsigned int first_of(const struct memory *m)
 {
 	return m->pages / 4;
@@ -131,7 +131,7 @@ FIXTURE_TEARDOWN(shmem_swap)
  * then reports exactly these pages. An access to all pages reads the others.
  *
  * Known issue 53: the kernel reads the first page of the folio, for any range,
- * and mincore() takes this page for all pages.
+ * and mincore() treats all pages like this page.
  */
 TEST_F(shmem_swap, willneed_part)
 {

@@ -63,7 +63,7 @@ struct expected {
 static struct {
 	char *at;
 	unsigned int pages;
-	bool writes;		/* the threads also write the value that they have read */
+	bool writes;		/* the threads also write what they read */
 	struct expected page[1024];
 	atomic_uint seq;
 	atomic_bool stop;

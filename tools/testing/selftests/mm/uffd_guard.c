@@ -3,9 +3,9 @@
  * MADV_GUARD_INSTALL makes guard pages of pages that userfaultfd protects.
  *
  * Proves: MADV_GUARD_INSTALL returns, each page of its range is then a guard page, and each
- * page outside is as before. This holds whatever the entries were: empty, a page, a
- * protected page, or the marker that userfaultfd leaves where a protected page is missing.
- * After MADV_GUARD_REMOVE each page can be read.
+ * page outside is as before. This holds for all kinds of entries: empty, a
+ * page, a protected page, or the marker that userfaultfd leaves where a
+ * protected page is missing. After MADV_GUARD_REMOVE each page can be read.
  *
  * How: a range of single pages is protected against writes by userfaultfd, and half of it
  * becomes guard pages. Some variants touch the pages first. A timer ends the call if it

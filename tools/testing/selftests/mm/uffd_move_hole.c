@@ -102,9 +102,9 @@ static int move(int uffd, char *to, char *from)
 /*
  * 16 pages are enough for pages and holes in both halves.
  *
- * Known issue 44: UFFDIO_MOVE takes the marker of a protected page for a page. It fails with
- * EEXIST at the new place. A hole at the old place moves to a protected page as well, so it
- * fails in the same way.
+ * Known issue 44: UFFDIO_MOVE treats the marker of a protected page as a page.
+ * It fails with EEXIST at the new place. A hole at the old place moves to a
+ * protected page as well, so it fails in the same way.
  */
 TEST_F(uffd_move_hole, missing_protected_pages)
 {

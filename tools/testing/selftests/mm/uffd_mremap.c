@@ -135,8 +135,8 @@ static unsigned int watched(FIXTURE_DATA(uffd_mremap) * self, bool write, unsign
 }
 
 /*
- * Move the page. Returns the pages that are still watched, of those that did not move,
- * or -1 if all of them are still watched.
+ * Move the page. Returns which of the pages that did not move are still
+ * watched, or -1 if all of them are.
  */
 static int move_and_look(struct __test_metadata *_metadata, FIXTURE_DATA(uffd_mremap) * self,
 			 int page, bool write)

@@ -107,8 +107,8 @@ static int give_zeros(int uffd, char *at)
 /*
  * Each page that is missing gets its page, and a second call for the same page fails.
  *
- * Known issue 39: in a private mapping UFFDIO_ZEROPAGE takes the marker of a protected page
- * for a page, and fails with EEXIST. The page is still missing.
+ * Known issue 39: in a private mapping UFFDIO_ZEROPAGE treats the marker of a
+ * protected page as a page, and fails with EEXIST. The page is still missing.
  */
 TEST_F(uffd_zeropage, missing_protected_pages)
 {

@@ -3,7 +3,8 @@
  * What the cases are made of. Pages are 4K large and addresses have 39 bits, so
  * the tables have levels 1, 2 and 3.
  *
- * A case is CASE(RULE, NAME). RULE is the rule that must report it and no other, with _ for -, or "silent".
+ * A case is CASE(RULE, NAME). RULE is the only rule that must report it, with _
+ * in place of -; or it is "silent".
  */
 #ifndef MMCHECK_TLB_BARE_H
 #define MMCHECK_TLB_BARE_H

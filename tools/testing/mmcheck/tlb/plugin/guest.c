@@ -3,8 +3,9 @@
  * Registers, memory and translation tables of the guest.
  *
  * The plugin interface reads memory only by virtual address. But it gives the host's address of an instruction.
- * The first instructions run with the MMU off, so their virtual address is the physical one. RAM is one block of
- * the host's memory, and one pair of addresses gives all others.
+ * The first instructions run with the MMU off, so their virtual address is the
+ * physical one. RAM is one block of the host's memory. So one pair of addresses
+ * is enough to convert all others.
  */
 #include <stdlib.h>
 #include <string.h>
