@@ -352,7 +352,7 @@ def test_survivors_go_on_to_the_selftests_that_reach_them(monkeypatch: pytest.Mo
         session = BothBooted()
         mutant = catalogue.Mutant("m", "all", (), lambda _: {}, early=early)
         assert session.judge(mutant, number, []).state == "survived" and session.ran == ran
-    session = BothBooted()  # what noticed mutants of the same function comes first, on its machine
+    session = BothBooted()  # tests that noticed mutants of the same function run first, on their machine
     session.kernel = mutated.Kernel({"m": 5}, {}, {"m": [("mm/f.c", ("f", 0))]})
     session.hints = {("mm/f.c", "f"): ["suite", "c"], ("", "f"): ["a"]}
     assert session.judge(MUTANT, 5, []).state == "survived" and session.ran == [["a", "d"], ["c"]]

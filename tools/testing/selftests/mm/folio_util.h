@@ -224,10 +224,7 @@ static inline const char *folio_settings(int order)
 		settings.shmem_hugepages[i].enabled = on ? SHMEM_ALWAYS : SHMEM_NEVER;
 	}
 	thp_write_settings(&settings);
-	/*
-	 * The tests count faults and read entries, so NUMA balancing must not
-	 * cause faults or change entries.
-	 */
+	/* Tests count faults and read entries: NUMA balancing must change neither. */
 	write_text(FOLIO_NUMA, "0");
 	/* Let a fault on a file map a whole block, which may exceed 64 KiB. */
 	snprintf(around, sizeof(around), "%zu", cont_ptes() * psize());
