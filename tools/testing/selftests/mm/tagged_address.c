@@ -10,7 +10,10 @@
  *
  * How: the call is made twice, each time for new memory, with and without a tag. The test compares
  * what the call returned and wrote, which pages exist then, what is in them, and the flags of the
- * mapping.
+ * mapping. Calls that only manage address space are also made without prctl().
+ *
+ * Also proves: mmap(), the new address of mremap(), and shmat() refuse a tag,
+ * and the memory at the untagged address stays.
  *
  * Does not prove: tags of addresses that the kernel itself reads or writes, as
  * in read(). Not covered either: remap_file_pages(), which refuses tagged
@@ -20,6 +23,7 @@
  */
 #include <linux/mempolicy.h>
 #include <sys/prctl.h>
+#include <sys/shm.h>
 
 #include "folio_known.h"
 #include "folio_util.h"
@@ -71,6 +75,11 @@ static long call_mprotect(char *at, int *out)
 	return syscall(__NR_mprotect, at, bytes(NR), PROT_READ);
 }
 
+static long call_pkey_mprotect(char *at, int *out)
+{
+	return syscall(__NR_pkey_mprotect, at, bytes(NR), PROT_READ, -1);
+}
+
 static long call_madvise(char *at, int *out)
 {
 	return syscall(__NR_madvise, at, bytes(NR), MADV_DONTNEED);
@@ -120,6 +129,12 @@ static long call_mincore(char *at, int *out)
 static long call_mremap(char *at, int *out)
 {
 	return syscall(__NR_mremap, at, bytes(NR), bytes(1), 0) < 0 ? -1 : 0;
+}
+
+/* The mapping grows into address space that is in use, so it moves. */
+static long call_mremap_move(char *at, int *out)
+{
+	return syscall(__NR_mremap, at, bytes(NR), bytes(2 * PAGES), MREMAP_MAYMOVE) < 0 ? -1 : 0;
 }
 
 static long call_mbind(char *at, int *out)
@@ -175,6 +190,14 @@ static long call_process_vm_readv(char *at, int *out)
 	struct iovec to = { out, sizeof(int) * NR }, from = { at, sizeof(int) * NR };
 
 	return syscall(__NR_process_vm_readv, getpid(), &to, 1, &from, 1, 0);
+}
+
+static long call_process_vm_writev(char *at, int *out)
+{
+	int zeros[NR] = {};
+	struct iovec from = { zeros, sizeof(zeros) }, to = { at, sizeof(zeros) };
+
+	return syscall(__NR_process_vm_writev, getpid(), &from, 1, &to, 1, 0);
 }
 
 static char *tagged(char *at)
@@ -292,6 +315,11 @@ FIXTURE_VARIANT_ADD(tagged_address, mprotect)
 	.call = call_mprotect,
 };
 
+FIXTURE_VARIANT_ADD(tagged_address, pkey_mprotect)
+{
+	.call = call_pkey_mprotect,
+};
+
 FIXTURE_VARIANT_ADD(tagged_address, madvise)
 {
 	.call = call_madvise,
@@ -333,6 +361,11 @@ FIXTURE_VARIANT_ADD(tagged_address, mremap)
 	.call = call_mremap,
 };
 
+FIXTURE_VARIANT_ADD(tagged_address, mremap_move)
+{
+	.call = call_mremap_move,
+};
+
 FIXTURE_VARIANT_ADD(tagged_address, mbind)
 {
 	.call = call_mbind,
@@ -366,6 +399,11 @@ FIXTURE_VARIANT_ADD(tagged_address, process_vm_readv)
 	.call = call_process_vm_readv,
 };
 
+FIXTURE_VARIANT_ADD(tagged_address, process_vm_writev)
+{
+	.call = call_process_vm_writev,
+};
+
 FIXTURE_SETUP(tagged_address)
 {
 	const char *why = tags_setup();
@@ -391,6 +429,111 @@ TEST_F(tagged_address, same_as_untagged)
 	ASSERT_LE(0, plain.ret);
 	ASSERT_TRUE(outcome_of(variant->before, variant->call, variant->after, true, &tag));
 	expect_same(_metadata, &plain, &tag);
+}
+
+/*
+ * Calls that only manage address space take a tag also if the process has not
+ * enabled tagged addresses by prctl(). process_madvise() is left out: it needs
+ * the prctl(), although the document does not say so.
+ */
+TEST_F(tagged_address, same_without_prctl)
+{
+	struct outcome plain, tag;
+
+	if (variant->call == call_process_madvise)
+		return;
+	ASSERT_EQ(0, prctl(PR_SET_TAGGED_ADDR_CTRL, 0, 0, 0, 0));
+	ASSERT_TRUE(outcome_of(variant->before, variant->call, variant->after, false, &plain));
+	ASSERT_LE(0, plain.ret);
+	ASSERT_TRUE(outcome_of(variant->before, variant->call, variant->after, true, &tag));
+	expect_same(_metadata, &plain, &tag);
+}
+
+FIXTURE(tagged_refused)
+{
+};
+
+/* @call: places memory at an address, and must refuse an address with a tag */
+FIXTURE_VARIANT(tagged_refused)
+{
+	operation *call;
+};
+
+static long call_mmap(char *at, int *out)
+{
+	return syscall(__NR_mmap, at, bytes(NR), PROT_READ,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) < 0 ? -1 : 0;
+}
+
+FIXTURE_VARIANT_ADD(tagged_refused, mmap)
+{
+	.call = call_mmap,
+};
+
+/* Moves new memory to the pages. */
+static long call_mremap_to(char *at, int *out)
+{
+	char *from = mmap(NULL, bytes(NR), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long ret = syscall(__NR_mremap, from, bytes(NR), bytes(NR), MREMAP_MAYMOVE | MREMAP_FIXED,
+			   at);
+	int error = errno;
+
+	if (ret < 0)
+		munmap(from, bytes(NR));
+	errno = error;
+	return ret < 0 ? -1 : 0;
+}
+
+FIXTURE_VARIANT_ADD(tagged_refused, mremap)
+{
+	.call = call_mremap_to,
+};
+
+static long call_shmat(char *at, int *out)
+{
+	int id = shmget(IPC_PRIVATE, bytes(NR), 0600);
+	long ret = syscall(__NR_shmat, id, at, SHM_REMAP | SHM_RDONLY) < 0 ? -1 : 0;
+	int error = errno;
+
+	shmctl(id, IPC_RMID, NULL);
+	errno = error;
+	return ret;
+}
+
+FIXTURE_VARIANT_ADD(tagged_refused, shmat)
+{
+	.call = call_shmat,
+};
+
+FIXTURE_SETUP(tagged_refused)
+{
+	const char *why = tags_setup();
+
+	if (why)
+		SKIP(return, "%s", why);
+}
+
+FIXTURE_TEARDOWN(tagged_refused)
+{
+}
+
+/*
+ * A call that places memory at an address replaces what is there. With a tag
+ * it fails, and the memory at the address without the tag stays as it was.
+ */
+TEST_F(tagged_refused, memory_stays)
+{
+	struct outcome plain, tag;
+
+	ASSERT_TRUE(outcome_of(NULL, variant->call, NULL, false, &plain));
+	ASSERT_EQ(0, plain.ret);
+	ASSERT_EQ(0, plain.content[FIRST]);
+	ASSERT_TRUE(outcome_of(NULL, variant->call, NULL, true, &tag));
+	EXPECT_GT(0, tag.ret);
+	for (unsigned int page = 0; page < PAGES; page++) {
+		EXPECT_TRUE(tag.present[page]);
+		EXPECT_EQ((unsigned char)pattern(page), tag.content[page]);
+	}
 }
 
 FIXTURE(tagged_node)
