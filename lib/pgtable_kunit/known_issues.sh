@@ -215,6 +215,8 @@ issue 70 '' fs/hugetlbfs/inode.c 'hugetlbfs_setattr(' \
 issue 71 '' fs/hugetlbfs/inode.c 'hugetlbfs_file_mmap(' \
 	'if (vma_test(vma, VMA_WRITE_BIT) && inode->i_size < len) i_size_write(inode, len);' \
 	'if (vma->vm_flags & VM_WRITE && inode->i_size < len) i_size_write(inode, len);'
+issue 72 '' mm/shmem.c 'shmem_set_folio_swapin_error(' \
+	'shmem_recalc_inode(inode, -nr_pages, -nr_pages);'
 
 if [ -z "$2" ]; then
 	echo "$found"
