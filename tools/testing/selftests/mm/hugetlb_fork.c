@@ -298,7 +298,7 @@ FIXTURE_TEARDOWN(hugetlb_dofork)
 	hugetlb_pool_restore(&self->pool);
 }
 
-/* Returns the first byte that a child of fork() has at @at, or NO_MEMORY. */
+/* Returns the first byte that a child of fork() has at @at, NO_MEMORY, or 128 + a signal. */
 static int child_reads(char *at)
 {
 	unsigned char in_memory;
@@ -309,18 +309,24 @@ static int child_reads(char *at)
 	return child_of(child);
 }
 
+/* Whether a child has the mapping, but not the page of its parent: it gets a new page or none. */
+static bool page_missed(int seen)
+{
+	return !seen || seen == 128 + SIGBUS;
+}
+
 /*
  * After MADV_DONTFORK a child does not have the memory, and after MADV_DOFORK it
  * has the memory with its content. Known issue 69: MADV_DOFORK of hugetlb memory
  * fails with EINVAL, and children never have the memory again. As a control, the
- * same is done with small pages.
+ * same is done with small pages. A child that meets known issue 10 has the
+ * private mapping without the page, and the test cannot tell more.
  */
 TEST_F(hugetlb_dofork, undoes_dontfork)
 {
 	bool huge = variant->flags & MAP_HUGETLB;
-	int error, after;
+	int error, before = child_reads(self->at), after;
 
-	EXPECT_EQ(CONTENT, child_reads(self->at));
 	ASSERT_EQ(0, madvise(self->at, self->size, MADV_DONTFORK));
 	EXPECT_EQ(NO_MEMORY, child_reads(self->at));
 	error = madvise(self->at, self->size, MADV_DOFORK) ? errno : 0;
@@ -330,6 +336,11 @@ TEST_F(hugetlb_dofork, undoes_dontfork)
 		KNOWN_ISSUE(69, "MADV_DOFORK refuses hugetlb memory");
 		return;
 	}
+	if (huge && variant->flags & MAP_PRIVATE && (page_missed(before) || page_missed(after))) {
+		KNOWN_ISSUE(10, "a page table in a reused page looks shared");
+		return;
+	}
+	EXPECT_EQ(CONTENT, before);
 	EXPECT_EQ(0, error);
 	EXPECT_EQ(CONTENT, after);
 	if (huge)
