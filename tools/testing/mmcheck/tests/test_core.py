@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from mmcheck.dev.series import core, resolve
+from mmcheck.dev.series import core, main, resolve
 from mmcheck.dev.series.overlay import SUBJECTS
 from mmcheck.dev.series.steps import plan
 
+from .conftest import fake_tree
 from .test_probes import tree
+from .test_series import MAINTAINERS, commit, git
 
 
 @pytest.fixture
@@ -24,6 +26,40 @@ def test_it_has_the_suites_and_what_they_include(series: core.Core) -> None:
     assert sorted(added) == sorted(name for name in series.texts if name.endswith((".c", ".h")))
     assert {step.heads[0] for step in steps if step.name} == set(core.SUITES)
     assert {str(Path(name).parent) for name in added} <= SUBJECTS.keys()
+
+
+def test_it_is_three_series_that_a_maintainer_can_review(series: core.Core) -> None:
+    steps = plan(series)
+    assert [step.part for step in steps] == sorted(step.part for step in steps)
+    for number, (suites, letter) in enumerate(zip(core.PARTS, core.LETTERS, strict=True)):
+        own = [step for step in steps if step.part == number]
+        assert {step.heads[0] for step in own if step.name} == set(suites)
+        assert sum(len(series.texts[name].splitlines()) for step in own for name in step.sources) < 4500
+        assert all(Path(suite).name.removesuffix("_kunit.c") in str(own) for suite in suites)
+        assert len(letter.splitlines()[0]) <= 80
+
+
+def test_each_series_gets_its_folder_and_its_cover_letter(
+    tmp_path: Path, series: core.Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "Jane Doe")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "jane@example.org")
+    linux = fake_tree(tmp_path / "linux")
+    (linux / "Makefile").write_text("VERSION = 7\nPATCHLEVEL = 3\n")
+    (linux / "MAINTAINERS").write_text(MAINTAINERS)
+    made = main.make(linux, tmp_path / "new", ("Jane", "jane@example.org"), "2026-01-01T00:00:00Z", tmp_path, series)
+    assert [len(patches) - 1 for patches in made] == [
+        sum(step.part == number for step in plan(series)) for number in range(len(core.PARTS))
+    ]
+    for patches, letter in zip(made, core.LETTERS, strict=True):
+        said = " ".join(patches[0].read_text().split())
+        assert letter.splitlines()[0] in said and f"PATCH 0/{len(patches) - 1}" in said
+    repository = tmp_path / "linux"
+    commit(repository)
+    for patches in made:
+        git(repository, "am", "-q", "--empty=drop", *map(str, patches))
+    assert git(repository, "status", "--porcelain") == ""
 
 
 def test_nothing_of_other_kernels_is_left(series: core.Core) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make series CORE=1: the part of the overlay that is about contiguous PTEs, for one kernel tree alone.
+"""make series CORE=1: the part of the overlay that is about contiguous PTEs, as three series for one kernel tree.
 
 It has the library of synthetic tables, the suites on folio_pte_batch(), on contpte, on the bits of an entry, the
 random walk, and the checker of break-before-make. The overlay's sources are made simpler: they fit one kernel tree (see
@@ -16,17 +16,26 @@ from ...core.settings import PROJECT
 from . import kconfig, resolve
 from .overlay import FIRST, Overlay
 
-SUITES = (
-    "mm/tests/folio_pte_batch_kunit.c",
-    "mm/tests/folio_pte_batch_bits_kunit.c",
-    "arch/arm64/mm/tests/pte_bits_kunit.c",
-    "arch/arm64/mm/tests/contpte_kunit.c",
-    "arch/arm64/mm/tests/contpte_fold_kunit.c",
-    "arch/arm64/mm/tests/contpte_access_kunit.c",
-    "arch/arm64/mm/tests/contpte_walk_kunit.c",
-    "arch/arm64/mm/tests/contpte_bbm_kunit.c",
-    "arch/arm64/mm/tests/contpte_order_kunit.c",
+PARTS = (
+    (
+        "arch/arm64/mm/tests/pte_bits_kunit.c",
+        "mm/tests/folio_pte_batch_kunit.c",
+        "mm/tests/folio_pte_batch_bits_kunit.c",
+    ),
+    (
+        "arch/arm64/mm/tests/contpte_kunit.c",
+        "arch/arm64/mm/tests/contpte_fold_kunit.c",
+        "arch/arm64/mm/tests/contpte_access_kunit.c",
+    ),
+    (
+        "arch/arm64/mm/tests/contpte_walk_kunit.c",
+        "arch/arm64/mm/tests/contpte_bbm_kunit.c",
+        "arch/arm64/mm/tests/contpte_order_kunit.c",
+    ),
 )
+"""The suites of each series. A series with more than about 5,000 lines finds no reviewer."""
+
+SUITES = tuple(suite for part in PARTS for suite in part)
 
 LIBRARY = ("table", "folio", "pte_diff", "suite", "tlb", "pte_op", "pte_model", "pte_run", "walk_draw", "walk_report")
 """The sources in lib/pgtable_kunit that these suites need."""
@@ -53,19 +62,41 @@ GONE = (
 )  # fmt: skip
 """Functions of the library that the suites of the series do not call."""
 
-TEXT = """\
-arm64/mm: KUnit tests for contiguous PTEs and folio_pte_batch()
+LETTERS = (
+    """\
+mm: KUnit tests for folio_pte_batch() and the bits of arm64 page-table entries
+
+fork, munmap and madvise change runs of page-table entries with one call. folio_pte_batch() finds these runs. If a run \
+is one entry too long, the caller changes another mapping. On arm64, helpers for single entries keep the accessed and \
+dirty bits in software and hardware form. A helper that loses a dirty bit loses data.
+
+No test in the tree calls folio_pte_batch(). It is private to mm/. This is the first of three series. It adds a small \
+library of synthetic page tables with guards and real folios, and the suites for both kinds of functions. They compare \
+every entry with a model, also the entries outside of the run.
+""",
+    """\
+arm64/mm: KUnit tests for contiguous PTEs
 
 On arm64, set_ptes(), wrprotect_ptes(), get_and_clear_full_ptes() and their like set and clear the contiguous bit of \
 whole blocks of page-table entries. The callers in mm do not know of it. If one entry of a block differs from the \
 others, the CPU may use either. If a function changes one entry too many, it changes another mapping.
 
-No test in the tree calls one of these functions. They are inline, private or not exported. This series adds a small \
-library of synthetic page tables with guards and real folios, and suites that call each function for each range. They \
-compare every entry with a model, also the entries outside of the range. Random walks print the shortest sequence of \
-calls that fails. A second compilation of arm64's code records each access and each TLB invalidation, and a checker \
-compares the record with the rules of break-before-make.
-"""
+No test in the tree calls one of these functions. They are inline, private or not exported. This is the second of \
+three series. It adds a model of the functions and suites that call each function for each range of a block. They \
+compare every entry of the table with the model.
+""",
+    """\
+arm64/mm: KUnit tests for the order of writes to contiguous PTEs
+
+The architecture has rules for the order in which software may change a contiguous block (break-before-make). Most \
+mistakes in this order do not change the final table, so a test that compares tables cannot see them.
+
+This is the last of three series. A second compilation of arm64's code records each access and each TLB invalidation, \
+and a checker compares the record with the rules of break-before-make. Random walks call all functions one after the \
+other, and print the shortest sequence of calls that fails.
+""",
+)
+"""How the cover letter of each series begins."""
 
 _CITED = re.compile(r"\s+\[(?:[a-z]+ )?\d+(?:[-, ]+(?:[a-z]+ )?\d+)*\]")
 _OTHER_KERNEL = re.compile(r"(?:[Oo]lder|[Nn]ewer) kernels?|[Kk]nown issue|[Ss]ome kernels|probe\.mk|compat\.h")
@@ -216,6 +247,9 @@ def _share(found: dict[str, str], header: str, aliases: Mapping[str, str]) -> No
 
 class Core(Overlay):
     """The overlay, reduced and made simpler for `tree`."""
+
+    parts = tuple(frozenset(part) for part in PARTS)
+    letters = LETTERS
 
     def __init__(self, tree: Path, project: Path = PROJECT) -> None:
         super().__init__(project, texts(project, tree))

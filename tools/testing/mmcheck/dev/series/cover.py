@@ -13,30 +13,6 @@ from . import message
 from .overlay import Overlay, is_suite
 from .steps import Step
 
-TEXT = """\
-mm: KUnit suites and selftests for batches of page-table entries
-
-fork, munmap, mprotect, madvise and reclaim change page-table entries by the dozen with one call: set_ptes(), \
-wrprotect_ptes(), get_and_clear_full_ptes() and their like, on batches that folio_pte_batch() and swap_pte_batch() \
-find. On arm64 these functions also fold and unfold contiguous blocks. A function that changes one entry too many \
-changes another mapping. A lost dirty bit means data that is never written back. A TLB that has two translations of \
-one address may use either.
-
-This series tests what these functions promise. KUnit suites call them on synthetic page tables with real folios, and \
-through system calls on real address spaces. The suites compare every entry with a model, also the entries outside of \
-the range. They check TLB invalidations, mapcounts and references. Random walks print the shortest sequence of calls \
-that fails. \
-Selftests check what user space can observe: contents, page sizes as perf sees them, numbers of page faults.
-
-Nothing in the tree does that. No KUnit suite and no selftest calls one of these functions. mm/debug_vm_pgtable.c \
-checks only helpers for single entries. User space cannot see an entry that is wrong for a moment, a lost accessed bit \
-or a needless invalidation. Most of the functions are inline, private to mm/ or not exported, so a test has to be \
-built in, with its own page tables, folios and address spaces. The first patch adds these as lib/pgtable_kunit, a \
-library without tests.
-
-So far only its own suites use the library lib/rmap_id.
-"""
-
 RUN = """\
   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests
   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests \\
@@ -65,7 +41,7 @@ def figures(out: Path, names: Set[str]) -> str:
     return "\n".join(table) if runs else ""
 
 
-def letter(overlay: Overlay, steps: Sequence[Step], base: str, commit: str, table: str, text: str = TEXT) -> str:
+def letter(overlay: Overlay, steps: Sequence[Step], base: str, commit: str, table: str, text: str) -> str:
     """The text of the cover letter, its subject first. It begins with `text`."""
     subject, *paragraphs = text.rstrip().split("\n\n")
     blocks = [subject, *(message.wrapped(text) for text in paragraphs)]

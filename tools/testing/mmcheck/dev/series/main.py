@@ -53,18 +53,18 @@ def base_files(tree: Path, overlay: Overlay) -> dict[str, str]:
         raise UserError(f"{error.filename}: {error.strerror}; mmcheck must add lines to it") from None
 
 
-def make(
-    tree: Path, target: Path, person: tuple[str, str], date: str, out: Path, overlay: Overlay, text: str
-) -> list[Path]:
-    """Write the patches for `tree` into the new folder `target`; returns them in their order, the cover letter first.
+def make(tree: Path, target: Path, person: tuple[str, str], date: str, out: Path, overlay: Overlay) -> list[list[Path]]:
+    """Write the patches for `tree` into the new folder `target`.
 
-    out:  the folder with results of runs, which the cover letter counts
-    text: how the cover letter begins
+    Returns the patches of each series in their order, the cover letter first. Several series get a folder each.
+
+    out: the folder with results of runs, which the cover letters count
     """
     base = version(tree)
     files = base_files(tree, overlay)
     steps = plan(overlay)
     signed = f"{person[0]} <{person[1]}>"
+    numbers = range(len(overlay.parts))
     with tempfile.TemporaryDirectory(prefix="mmcheck-") as folder:
         repository = git.Repository(Path(folder), person, date)
         repository.commit(files, "base")
@@ -72,13 +72,18 @@ def make(
         for step, state in zip(steps, states(tree, files, overlay, steps, signed), strict=True):
             said = message.compose(step.subject, {name: overlay.texts[name] for name in step.heads})
             repository.commit(state, f"{said}\n\nSigned-off-by: {signed}\n")
-        table = cover.figures(out, {step.name for step in steps if step.name})
-        letter = cover.letter(overlay, steps, base, git.commit_of(tree), table, text)
-        repository.git("config", "branch.series.description", letter)
-        covered = ("--cover-letter", "--cover-from-description=subject")
-        plain = ("--zero-commit", "--no-signature", "--no-renames", "--abbrev=12", "--quiet")
-        repository.git("format-patch", *covered, *plain, "-o", str(target), "base..series")
-    return sorted(target.iterdir())
+            repository.git("branch", "--force", f"part{step.part}")
+        for number in numbers:
+            own = [step for step in steps if step.part == number]
+            table = cover.figures(out, {step.name for step in own if step.name})
+            letter = cover.letter(overlay, own, base, git.commit_of(tree), table, overlay.letters[number])
+            repository.git("config", f"branch.part{number}.description", letter)
+            covered = ("--cover-letter", "--cover-from-description=subject")
+            plain = ("--zero-commit", "--no-signature", "--no-renames", "--abbrev=12", "--quiet")
+            before = f"part{number - 1}" if number else "base"
+            place = target / str(number + 1) if len(numbers) > 1 else target
+            repository.git("format-patch", *covered, *plain, "-o", str(place), f"{before}..part{number}")
+    return [sorted((target / str(number + 1) if len(numbers) > 1 else target).iterdir()) for number in numbers]
 
 
 def states(
@@ -109,19 +114,26 @@ def run(environ: Mapping[str, str]) -> int:
         raise UserError(f"{PROJECT} has no git history, but patches get their date from it; use a clone")
     tree = source.obtain(settings).path
     short = environ.get("CORE") == "1"
-    overlay, text = (core.Core(tree), core.TEXT) if short else (Overlay(), cover.TEXT)
+    overlay = core.Core(tree) if short else Overlay()
     try:
         target = settings.out / ("series-core" if short else "series")
         ours.claim(target)
         with tempfile.TemporaryDirectory(prefix=".series-", dir=settings.out) as folder:
-            made = make(tree, Path(folder) / "new", person, date, settings.out, overlay, text)
+            made = make(tree, Path(folder) / "new", person, date, settings.out, overlay)
+            counts = [_added(series) for series in made]
             (Path(folder) / "new" / ours.MARKER).touch()
             if target.exists():
                 target.rename(Path(folder) / "old")
             (Path(folder) / "new").rename(target)
     except OSError as error:
         raise UserError(f"cannot write {settings.out}: {error.strerror}; choose another O=") from None
-    added = re.findall(r"^\+(?!\+\+ )", "".join(path.read_text() for path in target.glob("*.patch")), re.MULTILINE)
-    print(f"{len(made) - 1} patches that add {len(added):,} lines, and a cover letter")
-    print(f"to apply them: git am --empty=drop {target}/*.patch")
+    for number, (series, count) in enumerate(zip(made, counts, strict=True), 1):
+        which = f"series {number}: " if len(made) > 1 else ""
+        print(f"{which}{len(series) - 1} patches that add {count:,} lines, and a cover letter")
+    print(f"to apply them: git am --empty=drop {target}{'/*' if len(made) > 1 else ''}/*.patch")
     return 0
+
+
+def _added(series: Sequence[Path]) -> int:
+    """The number of lines that the patches of a series add."""
+    return sum(len(re.findall(r"^\+(?!\+\+ )", path.read_text(), re.MULTILINE)) for path in series)

@@ -2,7 +2,7 @@
 """The files of the overlay: how they depend on one another, and what they are with some of the sources."""
 
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from pathlib import Path
 
@@ -28,6 +28,30 @@ arm64 comes before mm/tests, since vma_split calls the recorder of invalidations
 
 FIRST = ("Kconfig.kunit", "mm/tests/.kunitconfig")
 """Files of the library's patch. They are about the suites of all folders."""
+
+TEXT = """\
+mm: KUnit suites and selftests for batches of page-table entries
+
+fork, munmap, mprotect, madvise and reclaim change page-table entries by the dozen with one call: set_ptes(), \
+wrprotect_ptes(), get_and_clear_full_ptes() and their like, on batches that folio_pte_batch() and swap_pte_batch() \
+find. On arm64 these functions also fold and unfold contiguous blocks. A function that changes one entry too many \
+changes another mapping. A lost dirty bit means data that is never written back. A TLB that has two translations of \
+one address may use either.
+
+This series tests what these functions promise. KUnit suites call them on synthetic page tables with real folios, and \
+through system calls on real address spaces. The suites compare every entry with a model, also the entries outside of \
+the range. They check TLB invalidations, mapcounts and references. Random walks print the shortest sequence of calls \
+that fails. \
+Selftests check what user space can observe: contents, page sizes as perf sees them, numbers of page faults.
+
+Nothing in the tree does that. No KUnit suite and no selftest calls one of these functions. mm/debug_vm_pgtable.c \
+checks only helpers for single entries. User space cannot see an entry that is wrong for a moment, a lost accessed bit \
+or a needless invalidation. Most of the functions are inline, private to mm/ or not exported, so a test has to be \
+built in, with its own page tables, folios and address spaces. The first patch adds these as lib/pgtable_kunit, a \
+library without tests.
+
+So far only its own suites use the library lib/rmap_id.
+"""
 
 _INCLUDE = re.compile(r'^#include ["<]([^">]+)[">]', re.MULTILINE)
 
@@ -67,6 +91,16 @@ class Overlay:
         if unlisted:
             raise UserError(f"{unlisted[0]}: the Makefile in its folder does not list it")
         return merged
+
+    @cached_property
+    def parts(self) -> Sequence[Set[str]]:
+        """The suites and programs of each series, if they are sent as several series, one after the other."""
+        return [{name for name in self.listed if is_suite(name)}]
+
+    @property
+    def letters(self) -> Sequence[str]:
+        """How the cover letter of each series begins."""
+        return [TEXT]
 
     @cached_property
     def includes(self) -> dict[str, list[str]]:

@@ -2,14 +2,15 @@
 """The steps of the series: which patch adds which sources."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 from ...kernel.suites import name as suite_name
 from . import message
 from .overlay import SUBJECTS, Overlay, is_suite
 
-Parts = Mapping[str, Set[str]]
+Libraries = Mapping[str, Set[str]]
 """Sources of libraries that only some suites need, each with the symbols of those suites."""
 
 
@@ -21,37 +22,39 @@ class Step:
     heads:   the sources that have its message in their head comments
     sources: the C files that it adds
     name:    the suite or program, if it is one
+    part:    the series that it belongs to, from 0; see Overlay.parts
     """
 
     subject: str
     heads: tuple[str, ...]
     sources: tuple[str, ...]
     name: str = ""
+    part: int = 0
 
 
 def plan(overlay: Overlay) -> list[Step]:
     """The patches in their order: in each folder the library first, then each suite with what only it needs."""
     steps: list[Step] = []
     taken = set(overlay.left_out)
-    parts = _parts(overlay)
+    libraries = _libraries(overlay)
 
-    def add(subject: str, sources: Iterable[str], name: str = "") -> None:
+    def add(part: int, subject: str, sources: Iterable[str], name: str = "") -> None:
         new = sorted(overlay.closure(sources) - taken)
         taken.update(new)
-        steps.append(_step(overlay, new, subject, name))
+        steps.append(replace(_step(overlay, new, subject, name), part=part))
 
-    for folder in SUBJECTS:
+    for part, folder in product(range(len(overlay.parts)), SUBJECTS):
         here = [name for name in overlay.listed if str(Path(name).parent) == folder and name not in taken]
         suites = [name for name in here if is_suite(name)]
-        if not suites and (core := [name for name in here if name not in parts]):
-            add("", core)
-        for suite in suites:
+        if part == 0 and not suites and (core := [name for name in here if name not in libraries]):
+            add(part, "", core)
+        for suite in (suite for suite in suites if suite in overlay.parts[part]):
             wanted = overlay.listed[suite].union(*(overlay.symbols[symbol] for symbol in overlay.listed[suite]))
-            for part in _missing(overlay, parts, wanted, taken):
-                add("", part)
+            for library in _missing(overlay, libraries, wanted, taken):
+                add(part, "", library)
             what = suite_name(overlay.texts[suite]) or Path(suite).stem
             kind = "KUnit suite " if suite.endswith("_kunit.c") else ""
-            add(f"add {kind}{what}", [suite, *_helpers(overlay, suite, here, taken)], what)
+            add(part, f"add {kind}{what}", [suite, *_helpers(overlay, suite, here, taken)], what)
     return steps
 
 
@@ -68,7 +71,7 @@ def _step(overlay: Overlay, new: Sequence[str], subject: str, name: str) -> Step
     return Step(f"{prefix}: {subject}", tuple(heads), tuple(new), name)
 
 
-def _parts(overlay: Overlay) -> Parts:
+def _libraries(overlay: Overlay) -> Libraries:
     tested = {str(Path(name).parent) for name in overlay.listed if is_suite(name)}
     found: dict[str, set[str]] = {}
     for makefile in overlay.makefiles.values():
@@ -78,10 +81,10 @@ def _parts(overlay: Overlay) -> Parts:
     return found
 
 
-def _missing(overlay: Overlay, parts: Parts, wanted: Set[str], taken: Set[str]) -> list[list[str]]:
+def _missing(overlay: Overlay, libraries: Libraries, wanted: Set[str], taken: Set[str]) -> list[list[str]]:
     """The library sources to add before the suites of the symbols `wanted`: one list for each patch."""
     found: dict[str, list[str]] = {}
-    for name, symbols in parts.items():
+    for name, symbols in libraries.items():
         if name not in taken and symbols & wanted:
             new = [header for header in overlay.includes[name] if header not in taken]
             found.setdefault(min(new, default=name), []).append(name)
