@@ -172,12 +172,18 @@ static void tagged_memory_faults(struct kunit *test)
 {
 	struct rmw_fixture *f = test->priv;
 	const unsigned int pages = 18;
+	struct vm_area_struct *vma;
 
 	if (!system_supports_mte())
 		kunit_skip(test, "needs memory tagging (--qemu_args '-machine mte=on')");
 	f->prot |= PROT_MTE;
 	rmw_run(test, RMW_LDADD, pages * PAGE_SIZE, PAGE_SIZE);
 	rmw_expect(test, RMW_FORCED ? 0 : pages, pages);
+
+	mmap_read_lock(f->run->mm);
+	vma = vma_lookup(f->run->mm, f->run->addr);
+	KUNIT_EXPECT_TRUE(test, vma && (vma->vm_flags & VM_MTE));
+	mmap_read_unlock(f->run->mm);
 }
 
 /*

@@ -225,7 +225,8 @@ TEST_F(folio_mlock, hole)
 FIXTURE(mlock_twice)
 {
 	struct memory memory;
-	char *other;
+	char *room;
+	char *other;	/* in @room */
 };
 
 FIXTURE_SETUP(mlock_twice)
@@ -233,25 +234,34 @@ FIXTURE_SETUP(mlock_twice)
 	struct memory *m = &self->memory;
 	int order = order_of(cont_ptes());
 	const char *why = folio_settings(order);
+	size_t length;
+	char *other;
 
 	m->fd = -1;
-	self->other = MAP_FAILED;
+	self->room = MAP_FAILED;
 	if (!why)
 		why = reclaim_setup();
 	if (!why)
 		why = memory_map(m, SHMEM, order, 1);
 	if (why)
 		SKIP(return, "%s", why);
-	self->other = mmap(NULL, bytes(m->pages), PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
-	ASSERT_NE(MAP_FAILED, self->other);
+	/*
+	 * One page table maps all of @other, as all of @m. If a page table ended in @other,
+	 * MADV_PAGEOUT of @other would split the folio, and a split unmaps each page of a file
+	 * everywhere, also where it is locked. The page stays in memory.
+	 */
+	length = bytes(m->pages);
+	self->room = mmap(NULL, 2 * length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, self->room);
+	other = (char *)(((unsigned long)self->room + length - 1) & -length);
+	self->other = mmap(other, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, m->fd, 0);
+	ASSERT_EQ(other, self->other);
 }
 
 FIXTURE_TEARDOWN(mlock_twice)
 {
-	size_t length = bytes(self->memory.pages);
-
-	if (self->other != MAP_FAILED)
-		munmap(self->other, length);
+	if (self->room != MAP_FAILED)
+		munmap(self->room, 2 * bytes(self->memory.pages));
 	memory_free(&self->memory);
 	reclaim_end();
 }
@@ -314,7 +324,6 @@ TEST_F(mlock_twice, munlock_of_two_runs)
 	ASSERT_EQ(0, munlock(m->at, length));
 	EXPECT_EQ(before, mlocked());
 	ASSERT_EQ(0, munmap(self->other, length));
-	self->other = MAP_FAILED;
 	ASSERT_EQ(0, madvise(m->at, length, MADV_PAGEOUT));
 	DID(swapped_out(m), "pages swapped out after the last munlock()");
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
@@ -340,7 +349,6 @@ TEST_F(mlock_twice, locks_are_counted)
 	EXPECT_TRUE(kernel_flags(m->at) & FOLIO_MLOCKED);
 	EXPECT_EQ(before + m->pages, mlocked());
 	ASSERT_EQ(0, munmap(self->other, length));
-	self->other = MAP_FAILED;
 	EXPECT_FALSE(kernel_flags(m->at) & FOLIO_MLOCKED);
 	EXPECT_EQ(before, mlocked());
 	DID(2, "locks");

@@ -329,6 +329,8 @@ TEST_F(folio_uffd, mremap)
 	char *to;
 
 	ASSERT_EQ(0, protect(self->uffd, m->at, m->pages, true));
+	for (unsigned int page = 0; page < m->pages; page++)
+		ASSERT_TRUE(pagemap_has(m->at + bytes(page), PM_UFFD_WP));
 	to = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_EQ(to, mremap(m->at, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to));
 	for (unsigned int page = 0; page < m->pages; page++) {
@@ -345,8 +347,9 @@ TEST_F(folio_uffd, mremap)
 
 /*
  * [contpte 179] One page is protected, and the monitor did not ask for fork
- * events. A child inherits no protection, and its writes do not trap. A write
- * of the parent to the protected page still traps.
+ * events. A child inherits no protection, and its writes do not trap. In shared
+ * memory it writes what is there. A write of the parent to the protected page
+ * still traps.
  */
 TEST_F_TIMEOUT(folio_uffd, fork, 120)
 {
@@ -364,8 +367,7 @@ TEST_F_TIMEOUT(folio_uffd, fork, 120)
 				_exit(1);
 			if (!page_is(at, pattern(i)))
 				_exit(2);
-			if (variant->kind == ANON)
-				*at = 0;
+			*at = variant->kind == ANON ? 0 : pattern(i);
 		}
 		_exit(0);
 	}
@@ -524,13 +526,15 @@ TEST_F_TIMEOUT(folio_uffd, split_folio, 120)
 /*
  * [bug B30] When the kernel splits a folio, it replaces pages of zeros by the
  * zero page. All pages are zero here, and all pages except one are protected.
- * After the split these pages are still protected: a write to each of them
- * traps, and a write to the unprotected page does not.
+ * After the split they have one frame.
+ * These pages are still protected: a write to each of them traps, and a write to
+ * the unprotected page does not.
  */
 TEST_F_TIMEOUT(folio_uffd, split_folio_of_zeros, 120)
 {
 	struct memory *m = &self->memory;
 	unsigned int odd = cont_ptes() / 2;
+	unsigned long zero;
 
 	if (variant->kind != ANON)
 		SKIP(return, "only anonymous memory gets the zero page");
@@ -539,9 +543,11 @@ TEST_F_TIMEOUT(folio_uffd, split_folio_of_zeros, 120)
 	ASSERT_EQ(0, protect(self->uffd, m->at + bytes(odd), 1, false));
 	if (!split_folios(m))
 		SKIP(return, "no debugfs, or the kernel cannot split these folios");
+	zero = pfn_of(m->at);
 	for (unsigned int page = 0; page < m->pages; page++) {
 		char *at = m->at + bytes(page);
 
+		EXPECT_EQ(zero, pfn_of(at));
 		EXPECT_EQ(page != odd, pagemap_has(at, PM_UFFD_WP)) {
 			TH_LOG("page %u; all pages except page %u must be protected", page, odd);
 		}

@@ -433,19 +433,19 @@ TEST_F(tagged_address, same_as_untagged)
 
 /*
  * Calls that only manage address space take a tag also if the process has not
- * enabled tagged addresses by prctl(). process_madvise() is left out: it needs
- * the prctl(), although the document does not say so.
+ * enabled tagged addresses by prctl(). process_madvise() may fail with EFAULT: it
+ * needs the prctl(), although the document does not say so.
  */
 TEST_F(tagged_address, same_without_prctl)
 {
 	struct outcome plain, tag;
 
-	if (variant->call == call_process_madvise)
-		return;
 	ASSERT_EQ(0, prctl(PR_SET_TAGGED_ADDR_CTRL, 0, 0, 0, 0));
 	ASSERT_TRUE(outcome_of(variant->before, variant->call, variant->after, false, &plain));
 	ASSERT_LE(0, plain.ret);
 	ASSERT_TRUE(outcome_of(variant->before, variant->call, variant->after, true, &tag));
+	if (variant->call == call_process_madvise && tag.ret == -EFAULT)
+		tag.ret = plain.ret;
 	expect_same(_metadata, &plain, &tag);
 }
 
@@ -556,13 +556,16 @@ FIXTURE_TEARDOWN(tagged_node)
 TEST_F(tagged_node, move_pages_status)
 {
 	struct outcome plain, tag;
+	int missing = 0;
 
 	ASSERT_TRUE(outcome_of(NULL, call_status, NULL, false, &plain));
 	ASSERT_EQ(0, plain.ret);
 	for (int page = 0; page < NR; page++)
 		ASSERT_LE(0, plain.out[page]);
 	ASSERT_TRUE(outcome_of(NULL, call_status, NULL, true, &tag));
-	if (!tag.ret && tag.out[0] == -EFAULT && tag.out[NR - 1] == -EFAULT) {
+	for (int page = 0; page < NR; page++)
+		missing += tag.out[page] == -EFAULT;
+	if (!tag.ret && missing == NR) {
 		KNOWN_ISSUE(64, "no page is found at an address with a tag");
 		return;
 	}

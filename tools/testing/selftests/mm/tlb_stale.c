@@ -18,12 +18,13 @@
  * and the result of the access must be the expected one.
  *
  * Does not prove: anything about a stale translation that a TLB has dropped by
- * chance. An emulated TLB ignores the contiguous bit and the level of an
- * invalidation (`make tlb` does not). It also drops all translations if the
- * kernel invalidates a range that is long, or if it has few translations.
- * The kernel unfolds a block before it changes one page, and this invalidation
- * hides a missing invalidation of the page. The test notices if both are
- * missing.
+ * chance, or that leads to the right page: MADV_FREE and the split of a folio
+ * keep each page, and after MADV_PAGEOUT a page may return to its old place. An
+ * emulated TLB ignores the contiguous bit and the level of an invalidation
+ * (`make tlb` does not). It drops all translations if the kernel invalidates
+ * a long range, or if it has few translations. The kernel unfolds a block before
+ * it changes one page, and this invalidation hides a missing invalidation of the
+ * page. The test notices if both are missing.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=tlb_stale
  */
@@ -40,6 +41,8 @@
 #define ROUNDS 3
 /* QEMU drops all translations for each invalidation if its TLB has fewer than 256 entries. */
 #define FILL 256
+/* So often may the kernel refuse a call that another access disturbs: see each_call. */
+#define REPEATS 4
 
 static __thread sigjmp_buf stale_caught;
 
@@ -347,45 +350,42 @@ static int stale_again(struct run *run, char *at, size_t length)
 {
 	int flags = MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS;
 
-	(void)run;
 	return munmap(at, length) ||
 	       mmap(at, length, PROT_READ | PROT_WRITE, flags, -1, 0) != at;
 }
 
 static int stale_unmap(struct run *run, char *at, size_t length)
 {
-	(void)run;
 	return munmap(at, length);
 }
 
 static int stale_read_only(struct run *run, char *at, size_t length)
 {
-	(void)run;
 	return mprotect(at, length, PROT_READ);
 }
 
 static int stale_none(struct run *run, char *at, size_t length)
 {
-	(void)run;
 	return mprotect(at, length, PROT_NONE);
 }
 
 static int stale_dontneed(struct run *run, char *at, size_t length)
 {
-	(void)run;
 	return madvise(at, length, MADV_DONTNEED);
 }
 
 static int stale_free(struct run *run, char *at, size_t length)
 {
-	(void)run;
 	return madvise(at, length, MADV_FREE);
 }
 
 static int stale_pageout(struct run *run, char *at, size_t length)
 {
-	(void)run;
-	return !have_swap() || madvise(at, length, MADV_PAGEOUT);
+	bool left = madvise(at, length, MADV_PAGEOUT);
+
+	for (size_t i = 0; i < length && !left; i += psize())
+		left = pagemap_has(at + i, PM_PRESENT);
+	return left;
 }
 
 static int stale_move_away(struct run *run, char *at, size_t length)
@@ -394,7 +394,6 @@ static int stale_move_away(struct run *run, char *at, size_t length)
 	char *to = (char *)(((unsigned long)room + length - 1) & -length);
 	bool moved = mremap(at, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
 
-	(void)run;
 	return munmap(room, 2 * length) || !moved;
 }
 
@@ -402,15 +401,11 @@ static int stale_migrate(struct run *run, char *at, size_t length)
 {
 	int node = move_page(at, NULL) ? 0 : 1;
 
-	(void)run;
-	(void)length;
 	return move_page(at, &node) != node;
 }
 
 static int stale_split(struct run *run, char *at, size_t length)
 {
-	(void)at;
-	(void)length;
 	return !split_folios(&run->memory);
 }
 
@@ -421,8 +416,6 @@ static int stale_fork(struct run *run, char *at, size_t length)
 	pid_t pid;
 	char c;
 
-	(void)run;
-	(void)length;
 	if (pipe(go))
 		return -1;
 	pid = fork();
@@ -465,6 +458,7 @@ static const struct call {
 	bool anon_only;
 	bool no_huge;
 	bool one_page;
+	bool repeat;
 } calls[] = {
 	{ "munmap() and mmap()", stale_again, AFTER_ZERO, .no_huge = true },
 	{ "munmap()", stale_unmap, AFTER_NOTHING },
@@ -472,9 +466,9 @@ static const struct call {
 	{ "mprotect(PROT_NONE)", stale_none, AFTER_NOTHING },
 	{ "MADV_DONTNEED", stale_dontneed, AFTER_ZERO, .anon_only = true },
 	{ "MADV_FREE", stale_free, AFTER_WRITE, .anon_only = true, .no_huge = true },
-	{ "MADV_PAGEOUT", stale_pageout, AFTER_WRITE, .no_huge = true },
+	{ "MADV_PAGEOUT", stale_pageout, AFTER_WRITE, .no_huge = true, .repeat = true },
 	{ "mremap()", stale_move_away, AFTER_NOTHING },
-	{ "move_pages()", stale_migrate, AFTER_WRITE, .one_page = true },
+	{ "move_pages()", stale_migrate, AFTER_WRITE, .one_page = true, .repeat = true },
 	{ "split of the folio", stale_split, AFTER_WRITE, .anon_only = true, .no_huge = true,
 	  .one_page = true },
 	{ "fork() and a write", stale_fork, AFTER_WRITE, .anon_only = true, .one_page = true },
@@ -547,25 +541,37 @@ static unsigned long stale_try(struct __test_metadata *_metadata, struct run *ru
  * or a whole folio of four pages. The kernel handles these four pages in one
  * batch, and must invalidate the translation of each. Each time, the threads
  * access all pages at least three times after the call.
+ *
+ * An access may be under way when the call begins, and fault while an entry is
+ * empty. The fault then holds a reference to a folio of a file and waits for its
+ * lock, so the kernel refuses to move it. REPEATS times in all, such a call is
+ * made again, for new memory and with new translations of it.
  */
 TEST_F_TIMEOUT(tlb_stale, each_call, 250)
 {
-	unsigned int n = cont_ptes(), done = 0;
+	unsigned long checked = 0, done = 0;
+	unsigned int n = cont_ptes();
 	struct run *run = &self->run;
-	unsigned long checked = 0;
 
 	for (unsigned int c = 0; c < ARRAY_SIZE(calls); c++) {
 		const struct call *call = &calls[c];
 		unsigned int step = run->huge ? n : variant->small ? 4 : 1, refused = 0;
+		unsigned int left = call->repeat ? REPEATS : 0;
 
 		if ((call->anon_only && run->kind != ANON) || (call->no_huge && run->huge) ||
 		    (call->one_page && variant->small))
 			continue;
-		if (call->call == stale_pageout && !have_swap())
+		/* For a part of a folio of a file, MADV_PAGEOUT only splits the folio. */
+		if (call->call == stale_pageout &&
+		    (!have_swap() || (run->kind == SHMEM && !variant->small)))
 			continue;
 		for (unsigned int page = 0; page < n; page += step) {
 			unsigned long saw = stale_try(_metadata, run, call, page, step);
 
+			for (; !saw && left; left--) {
+				TH_LOG("%s of page %u: refused, once more", call->name, page);
+				saw = stale_try(_metadata, run, call, page, step);
+			}
 			refused += !saw;
 			done += !!saw;
 			checked += saw;
