@@ -17,6 +17,6 @@ def end(child: subprocess.Popen[bytes]) -> None:
 
 
 def mortal(command: Sequence[str]) -> list[str]:
-    """`command`, ended by the kernel if we are killed; the same command if this machine has no setpriv."""
+    """`command` in a form that the kernel ends if we are killed; unchanged if this machine has no setpriv."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "--", *command] if setpriv else list(command)

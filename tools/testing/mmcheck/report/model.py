@@ -44,7 +44,7 @@ class Tests:
 
     passed:  tests that passed in a cell and failed in none
     failed:  tests that failed in a cell
-    known:   tests that failed in a cell, always as the baseline says
+    known:   tests with failures that the baseline always accepts
     skipped: tests that were skipped in every cell
     """
 

@@ -214,7 +214,7 @@ class Launch:
         raise UserError(f"the kernel's kunit.py {self.request.verb} ended with status {status}: see the lines above")
 
     def skipped(self, environ: Mapping[str, str]) -> list[str]:
-        """Lines about the cases that the last boot skipped and that another command would run: how many, and how."""
+        """Lines about skipped cases of the last boot that another command runs: their number, and this command."""
         version, _ = identity.banner([self.log])
         lines = skips.likely(skips.load(), version, self.settings.arch, self.settings.pages)
         return skips.summary(self.cases, lines, self.settings.arch, environ)
