@@ -386,10 +386,10 @@ static u64 bench_clock_step(void)
 /*
  * The time to clear one page, two, four and so on up to 64M or more, page by
  * page and as one range. Each run clears all of a large extent in pieces of one
- * size, so that all sizes find the caches in the same state. A number is the
- * time for one piece. The two ways take turns, so that a disturbance affects
- * both. The case fails if memory is not clear afterwards, but never because of
- * a time.
+ * size, so that all sizes find the caches in the same state. Each printed
+ * number is the time for one piece. The two ways take turns, so that a
+ * disturbance affects both. The case fails if memory is not clear afterwards,
+ * but never because of a time.
  */
 static void clear_bench(struct kunit *test)
 {

@@ -53,7 +53,8 @@ MODULE_PARM_DESC(seed, "seed of the walk, 0 for another seed at each boot");
  * struct rmap_folio - a folio, and how often each of its pages is mapped
  * @folio: the folio
  * @model: the mms that map it
- * @page: each page by each mm; of larger folios the first pages
+ * @page: mappings of each page by each mm; for larger folios only of the first
+ * pages
  * @entire: mappings of the whole folio, by mm
  */
 struct rmap_folio {

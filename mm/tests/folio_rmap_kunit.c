@@ -298,7 +298,7 @@ static const int defer_orders[] = { 0, 2, USER_BLOCK_ORDER };
 
 KUNIT_ARRAY_PARAM(defer_order, defer_orders, rmap_order_desc);
 
-/* An erratum for which older kernels never wait once for many folios. */
+/* With this erratum, older kernels wait for each folio. */
 static bool __maybe_unused rmap_repeats_tlbi(void)
 {
 #ifdef ARM64_WORKAROUND_REPEAT_TLBI

@@ -98,7 +98,7 @@ static struct order_fixture order_fixture_of(struct kunit *test,
 			     order);
 }
 
-/* For a case with all sizes: the next size that this machine can have. */
+/* For a case with all sizes: the next size that this machine supports. */
 static const struct order_size *order_next_size(const struct order_size *size)
 {
 	for (size = size ? size + 1 : order_sizes;

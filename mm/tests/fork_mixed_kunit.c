@@ -34,7 +34,7 @@
  * @desc: in words
  * @order: of the folio
  * @hole: a page that is not mapped, or %MIXED_ALL
- * @below: how many pages are mapped by the page table before the other one
+ * @below: how many pages the first of two page tables maps
  */
 static const struct mixed_kind {
 	const char *desc;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How the multi-generational LRU reads the entries next to the one that reclaim
- * asks about.
+ * How the multi-generational LRU reads the entries next to the entry that
+ * reclaim asks about.
  *
  * lru_gen_look_around() makes up to 64 entries old, and remembers in their
  * folios which of them were dirty. The case calls it as folio_referenced_one()

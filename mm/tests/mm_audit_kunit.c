@@ -342,7 +342,7 @@ static void state_is_fine(struct kunit *test)
 	audit_none(test, audit, true, state->desc);
 	PGTABLE_KUNIT_DID(test, audit->entries, "entries");
 	PGTABLE_KUNIT_DID(test, audit->folios, "folios");
-	/* The user_mm_fork() cannot take a model that does not fit. */
+	/* The child returns at once: nothing compares it with the model. */
 	KUNIT_EXPECT_EQ(test, 0, user_mm_fork(u, audit_forked_child,
 					      audit_state_parent));
 	audit_none(test, audit, true, "after the child");

@@ -120,7 +120,10 @@ static bool hw_each_access(struct contpte_order *o, const struct pte_case *pc,
 		event.done = INT_MIN;
 		contpte_order_fill(o, call->mask, false);
 		step = contpte_order_step(o, pc, call);
-		/* The same page is new here, and may complete a block. */
+		/*
+		 * Here the function sets a new page, which may complete a
+		 * block.
+		 */
 		if (hw_sets_same(pc)) {
 			pgtable_kunit_raw_clear(o->f->table->mm,
 						contpte_addr(o->f, step.idx),

@@ -256,7 +256,7 @@ static void set_memory_ro_and_alias(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, beside, "pages beside a range");
 	if (closed == beside && opened == beside) {
 		pgtable_kunit_known_issue(test, 21,
-					  "in the linear map %u pages next to a range change with it",
+					  "%u pages next to a range change with it in the linear map",
 					  beside);
 		return;
 	}

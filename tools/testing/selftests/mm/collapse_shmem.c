@@ -2,8 +2,9 @@
 /*
  * MADV_COLLAPSE maps a huge page that a file in memory has already.
  *
- * Proves: memory from fallocate() is zero after it, and keeps what is written to it. Pages that
- * were written to stay dirty, so reclaim does not drop them.
+ * Proves: memory from fallocate() is zero after MADV_COLLAPSE, and keeps what
+ * is written to it. Pages that were written to stay dirty, so reclaim does not
+ * drop them.
  *
  * How: the file has one huge page, which is not in a page table, or which entries map. The test
  * makes MADV_COLLAPSE map it by one PMD, and looks at the content. The same without MADV_COLLAPSE
@@ -25,7 +26,7 @@
 #define MADV_COLLAPSE 25
 #endif
 
-/* What is in memory that is free, and how many bytes of it. */
+/* The content that the test leaves in free memory, and how many bytes. */
 #define LEFT 0xa5
 #define LEFT_SIZE (64UL << 20)
 

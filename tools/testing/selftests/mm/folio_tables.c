@@ -311,9 +311,9 @@ TEST_F_TIMEOUT(folio_tables, dontneed_beside_faults, 60)
 
 /*
  * MADV_DONTNEED of the single pages of many tables, more than the kernel frees
- * at once. So it frees pages in between, and looks again whether such a table is
- * empty. Afterwards all tables are gone, or none is. All pages are zero and can
- * be written to.
+ * at once. So the kernel frees pages in between, and checks again whether such
+ * a table is empty. Afterwards all tables are gone, or none is. All pages are
+ * zero and can be written to.
  */
 TEST_F(folio_tables, dontneed_of_many_tables)
 {
@@ -409,9 +409,10 @@ TEST_F(folio_tables, mremap_of_tables)
 
 /*
  * mremap() moves memory that begins in the middle of a page table, and nothing
- * else is in the table. The kernel moves all that the table maps, so it begins
- * at the table's start, for both places. The pages at the ends and next to the
- * end of the table keep their content, and nothing is left at the old place.
+ * else is in the table. The kernel moves all that the table maps, so the move
+ * begins at the start of the table, at both places. The pages at the ends and
+ * next to the end of the table keep their content, and nothing is left at the
+ * old place.
  */
 TEST_F(folio_tables, mremap_from_middle_of_table)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: the table of calls. A row has how the call is drawn, when it
+ * folio_walk: the table of calls. A row says how the call is drawn, when it
  * makes sense, how it runs, and what the model promises after it.
  */
 #define _GNU_SOURCE
@@ -480,7 +480,10 @@ static void draw_split(struct walk_step *s)
 	s->x = walk_below(4) ? 0 : 2 + walk_below(7);
 }
 
-/* The kernel warns if a split of other folios has an order, or of anonymous ones order 1. */
+/*
+ * The kernel warns about a split of anonymous folios to order 1, and of others
+ * to any order but 0.
+ */
 static bool valid_split(const struct walk_step *s)
 {
 	return !s->x || (s->x > 1 && ALL(p->kind == ANON));
@@ -507,7 +510,7 @@ static void draw_refs(struct walk_step *s)
 	s->x = has(HAS_SOFT_DIRTY) && walk_below(2) ? 4 : 1;
 }
 
-/* soft-dirty.rst: 4 clears the bits of the whole process. */
+/* soft-dirty.rst: a write of 4 clears the bits of the whole process. */
 static void model_refs(const struct walk_step *s, long result)
 {
 	uint32_t i;

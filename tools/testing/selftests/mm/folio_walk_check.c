@@ -112,7 +112,7 @@ int walk_pagemap(int proc)
 	return pagemap[proc];
 }
 
-/* Read entries of pagemap. Returns whether all came. */
+/* Read entries of pagemap. Returns whether all were read. */
 bool walk_entries(int proc, uint32_t at, uint32_t len, uint64_t *entries)
 {
 	return pread(walk_pagemap(proc), entries, len * 8, (WALK_ARENA / walk_psize + at) * 8) ==

@@ -143,7 +143,7 @@ void walk_first_settings(void)
 	}
 }
 
-/* A file that nothing else has open; each life has new ones. */
+/* A file that nothing else has open. Each life has new files. */
 static int open_file(const char *folder, struct walk_object *o)
 {
 	char path[160];

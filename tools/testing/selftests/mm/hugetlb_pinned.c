@@ -9,7 +9,8 @@
  * How: vmsplice() puts the page into a pipe. The pool has just one page for each of two mappings,
  * or one more. As controls, the same happens to a page that is in no pipe.
  *
- * Does not prove: the same for pages that a device or io_uring uses, or for files of hugetlbfs.
+ * Does not prove: anything about pages that a device or io_uring uses, or about
+ * files of hugetlbfs.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_pinned
  */

@@ -6,7 +6,7 @@
  * Proves: MADV_WILLNEED of a part reads exactly this part, and mincore()
  * reports only this part. smaps counts the pages of a mapping that are in swap,
  * and no page next to the mapping. ftruncate() to a place inside the folio
- * ends, and keeps what is before that place.
+ * returns, and keeps what is before that place.
  *
  * How: a memfd gets a folio of 64 KiB, or a huge page, and MADV_PAGEOUT swaps
  * it out without a split: the kernel counts that. As a control the file has

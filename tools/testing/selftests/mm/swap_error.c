@@ -161,7 +161,7 @@ FIXTURE_TEARDOWN(swap_error)
 {
 	memory_free(&self->memory);
 	write_text(CLUSTER, self->cluster);
-	/* The test has given the area back, if it did not fail before. */
+	/* The test has already given the area back, unless it failed. */
 	swapoff_ends(AREA);
 	EXPECT_EQ(0, partition(self->disk, BLKPG_DEL_PARTITION, 0));
 	if (self->was_swap)

@@ -432,7 +432,7 @@ TEST_F(tagged_address, same_as_untagged)
 }
 
 /*
- * Calls that only manage address space take a tag also if the process has not
+ * Calls that only manage address space accept a tag even if the process has not
  * enabled tagged addresses by prctl(). process_madvise() is left out: it needs
  * the prctl(), although the document does not say so.
  */

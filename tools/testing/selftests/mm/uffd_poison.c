@@ -11,7 +11,7 @@
  * is collapsed by MADV_COLLAPSE, or the process forks. As a control one variant has
  * anonymous memory, which fork() always copies.
  *
- * Does not prove: the same for hugetlb.
+ * Does not prove: anything about hugetlb.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=uffd_poison
  */
