@@ -7,7 +7,7 @@
  * clears some pages, and checks every byte of these pages and of the pages
  * around them. Kernels without functions for ranges clear page by page. One
  * case checks stacks of threads, which fork clears with these functions. x86_64
- * chooses one of three ways by the CPU. To test the other two:
+ * chooses one of three ways by the CPU. To test the other two ways:
  *
  *   ./tools/testing/kunit/kunit.py run --arch=x86_64 --kunitconfig=mm/tests \
  *	clear_pages --kernel_args clearcpuid=erms

@@ -216,8 +216,8 @@ static bool mapped_step_check(struct kunit *test, const struct mapped_step *step
  * The script names the slots and the answer after each step. The case tries
  * orders from 2 to the largest, and IDs up to the largest, which share words
  * with the flags. In the first round the first mapping of the new folio is set,
- * in the second round it is added. Afterwards the folio is as new [mapped 1-11,
- * 14].
+ * and in the second round it is added. Afterwards the folio is as new [mapped
+ * 1-11, 14].
  */
 static void folio_mapcount_script(struct kunit *test)
 {

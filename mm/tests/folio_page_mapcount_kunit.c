@@ -56,7 +56,8 @@ static void mapcount_remove_pmd(struct mapped_mms *mms, struct folio *folio)
 }
 
 /*
- * A new anonymous folio. The first mm maps all of it, a huge page by its PMD.
+ * A new anonymous folio. The first mm maps the whole folio. A PMD maps a huge
+ * page.
  */
 static struct folio *mapcount_anon(struct kunit *test, unsigned int order)
 {

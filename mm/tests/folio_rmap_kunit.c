@@ -309,8 +309,8 @@ static bool __maybe_unused rmap_repeats_tlbi(void)
 }
 
 /*
- * Reclaim asks try_to_unmap() to begin the invalidation of a folio, and waits
- * for the end of it once for many folios. The kernel agrees: if it waited for
+ * Reclaim asks try_to_unmap() to begin the invalidation of each folio. It waits
+ * for the end only once, for many folios. The kernel agrees: if it waited for
  * each folio, reclaim would be slow. It begins the invalidation of each page
  * before the function returns.
  */

@@ -32,8 +32,8 @@
 #define ORDER_MAX	(MAX_PAGE_ORDER + 1)
 
 /*
- * Events to keep: one call for each page with what belongs to it, and some
- * spare.
+ * How many events to keep: one call and its other events for each page, and a
+ * reserve.
  */
 #define EVENTS(nr)	(2 * (nr) + 16)
 

@@ -111,7 +111,7 @@ static void lru_gen_fixture(struct kunit *test, const struct lru_gen_kind *kind)
 
 /*
  * Take all folios off their lists, and put them into the oldest generation; or
- * undo that. The multi-generational LRU is not switched on, and the function
+ * undo both. The multi-generational LRU is not switched on, and the function
  * passes over folios that are in no generation.
  */
 static void lru_gen_isolate(struct kunit *test, const struct lru_gen_kind *kind,

@@ -4,7 +4,7 @@
  *
  * What it proves: each rule of the auditor notices the mistake that it is for,
  * and no other rule does. A case corrupts one number, bit or entry of a real
- * address space, runs an audit, and compares the rule and the numbers of the
+ * address space, runs an audit, and checks the rule and the numbers of the
  * violation. Then it corrects the mistake, and runs an audit again. Other cases
  * bring an address space into states that large folios have in practice, and
  * expect no violation.

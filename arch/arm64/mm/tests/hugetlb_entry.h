@@ -9,8 +9,8 @@
  *
  *	| page before | page under test | page after |   ...   | last page |
  *
- * The memory that the entries map does not exist. So every size can be tested,
- * up to 16G, and nothing of a folio is read.
+ * The memory that the entries map does not exist. So every size up to 16G can
+ * be tested, and the functions read no folio.
  */
 #ifndef _ARM64_MM_TESTS_HUGETLB_ENTRY_H
 #define _ARM64_MM_TESTS_HUGETLB_ENTRY_H

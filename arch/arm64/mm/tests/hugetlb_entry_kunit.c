@@ -315,7 +315,7 @@ static void huge_ptep_set_wrprotect_keeps(struct kunit *test)
 
 /*
  * The bits of the page that the fault asks for: each combination is less than
- * this.
+ * this number.
  */
 #define FAULT_FLAGS		8
 #define FAULT_WRITE		1

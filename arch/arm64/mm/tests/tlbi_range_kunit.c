@@ -78,8 +78,8 @@ static void tlbi_step_range(u64 arg)
 /*
  * The kernel invalidates a range in steps of (num + 1) << (5 * scale + 1)
  * pages, for scales from 3 down, and invalidates a last odd page separately.
- * The steps, as encoded in the instruction, follow each other and add up to the
- * range, and there are at most five. The case tries every size up to the
+ * There are at most five steps. As the instructions encode them, they follow
+ * each other and add up to the range. The case tries every size up to the
  * architecture's largest, 2097152 pages. The kernel once treated this largest
  * size as zero pages, because num has one bit too few.
  */

@@ -257,7 +257,7 @@ _REPLACED: tuple[tuple[Any, str, Any], ...] = (
 
 @contextlib.contextmanager
 def _pretended() -> Iterator[None]:
-    """Replace the functions that write or start something. The hook refuses what comes from elsewhere."""
+    """Replace the functions that write or start something. The hook refuses such calls from elsewhere."""
     if not hasattr(_refuse, "there"):
         sys.addaudithook(_refuse)
         setattr(_refuse, "there", True)  # noqa: B010 (a function has no such attribute for mypy)

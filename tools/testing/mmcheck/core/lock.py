@@ -48,6 +48,6 @@ def files() -> list[int]:
     """The files of the locks that this thread holds.
 
     If a program inherits these files, it keeps the locks until it ends, even if we are killed. A program that writes
-    into a folder needs this: otherwise the next run would use the folder at the same time.
+    into a folder must keep its locks: otherwise the next run would use the folder too.
     """
     return list(_own.__dict__.get("files", {}).values())

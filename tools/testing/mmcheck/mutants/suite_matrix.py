@@ -111,7 +111,7 @@ class Cases:
         return row
 
     def finish(self, rows: Mapping[str, Row], every: Sequence[Mutant]) -> None:
-        """Run each slow case that has noticed nothing with the mutants that row() left out, until it notices one."""
+        """If a slow case has noticed nothing, run it with the mutants that row() left out, until it notices one."""
         by_name = {mutant.name: mutant for mutant in every if not mutant.equivalent}
         useful = {case for name, row in rows.items() if name in by_name for case in row.cases}
         for case in sorted({case for row in rows.values() for case in row.spared} - useful):

@@ -70,7 +70,7 @@ class Launch:
         """Globs by which the suites run in several boots at a time; [] for one boot.
 
         With JOBS=, a run of all suites is spread by the times of the last such run. Words that choose tests, or that
-        give the machine several processors, keep it in one boot.
+        give the machine several processors, keep the run in one boot.
         """
         known = self.request.known
         words = " ".join([*(known.qemu_args or []), *(known.kernel_args or []), *(known.qemu_config or [])])

@@ -122,8 +122,8 @@ static void fill(const struct memory *m)
 /*
  * fallocate() makes a huge page, and nobody has used it. All of it is zero, and what the process
  * writes is there after an access through another mapping. Known issue 67: MADV_COLLAPSE maps the
- * page as it is, with the content of other processes, and the access through the other mapping
- * clears it, with all that was written.
+ * page as it is, with the content of other processes. The access through the
+ * other mapping then clears the page, and all that was written is lost.
  */
 TEST_F(collapse_shmem, fallocated_memory_is_zero)
 {

@@ -56,9 +56,9 @@ bool walk_has(int issue)
  * walk_known() - the walk has met exactly what a known issue predicts
  * @issue: its number in KNOWN_ISSUES.md
  *
- * Return: whether this kernel has the issue, so that it is no failure. A
- * program that was built outside of a kernel's tree cannot know that, and
- * assumes it.
+ * Return: whether this kernel has the issue. If so, what was met is no failure.
+ * A program that was built outside of a kernel's tree cannot know, and assumes
+ * that the kernel has the issue.
  */
 bool walk_known(int issue)
 {

@@ -276,7 +276,7 @@ TEST_F(pmd_split, keeps_uffd)
  * soft-dirty after a split. If the process does not write, no entry is
  * soft-dirty. The huge page must be clean: on x86_64 the split of a dirty huge
  * page may set soft-dirty, since pte_mkdirty() does. A note in
- * __split_huge_pmd_locked() allows that.
+ * __split_huge_pmd_locked() allows the kernel to do so.
  */
 TEST_F(pmd_split, keeps_soft_dirty)
 {

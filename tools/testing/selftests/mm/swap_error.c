@@ -27,7 +27,7 @@
 
 #define DISK "/dev/ram0"
 #define AREA "/dev/ram0p1"
-/* How many pages the kernel reads from swap beside the one that is needed: a power of two. */
+/* How many pages the kernel reads from swap in addition to the needed page: a power of two. */
 #define CLUSTER "/proc/sys/vm/page-cluster"
 /* The time after which swapoff() counts as endless. It takes milliseconds. */
 #define SECONDS 5
@@ -90,8 +90,8 @@ static int partition(int disk, int op, unsigned long long length)
 
 /*
  * Call swapoff() in a child, and end it with a signal if it does not return. Returns whether it
- * was successful. The child gets the CPU only if no other process wants it, and it holds no pipe
- * on which another process waits for the end of this program.
+ * was successful. The child gets the CPU only if no other process wants it. It
+ * holds no pipe on which another process waits for the end of this program.
  */
 static bool swapoff_ends(const char *area)
 {

@@ -70,7 +70,7 @@ class Overlay:
 
     @cached_property
     def includes(self) -> dict[str, list[str]]:
-        """By file of the overlay, the files of the overlay that it includes directly."""
+        """For each file of the overlay, the files of the overlay that it includes directly."""
         named: dict[str, list[str]] = {}
         for name in self.texts:
             named.setdefault(Path(name).name, []).append(name)
