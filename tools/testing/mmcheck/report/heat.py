@@ -153,9 +153,10 @@ def _cell(name: str, run: Run | None) -> dict[str, str]:
 
 
 def tracks(history: History) -> dict[str, dict[str, list[tuple[int, str]]]]:
-    """For each run, the tracks of cases that changed their state, and of cases that are new in this report and
-    failed.""" last = len(history.times) - 1 found: dict[str, dict[str, list[tuple[int, str]]]] = {} for run, own in
-    history.tracks.items():
+    """For each run, the tracks of cases that changed, and of cases that are new in this report and failed."""
+    last = len(history.times) - 1
+    found: dict[str, dict[str, list[tuple[int, str]]]] = {}
+    for run, own in history.tracks.items():
         for case, track in own.items():
             if len(track) > 1 or (last and track == [(last, "f")]):
                 found.setdefault(run, {})[case] = track
