@@ -261,8 +261,8 @@ static void folio_mapped_shared_every_page(struct kunit *test)
 
 /*
  * A maps page 0 and B maps all others, so there are no more mappings than
- * pages. A kernel that guesses wrongly sees one mm, as documented. A kernel
- * that knows owners does not [mapped 25].
+ * pages. A kernel that guesses sees only one mm, which is wrong but documented.
+ * A kernel that knows owners does not [mapped 25].
  */
 static void folio_mapped_shared_not_page_0(struct kunit *test)
 {

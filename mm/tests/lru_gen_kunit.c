@@ -182,9 +182,9 @@ static unsigned int lru_gen_asked(const struct lru_gen_kind *kind)
 /*
  * Reclaim asks about one page. The other entries of the VMA become old, and
  * each folio with a dirty entry that was young becomes dirty, so that reclaim
- * keeps it. All other folios stay clean. The pages have three kinds, in runs
- * that begin with unused ones, so each kind follows each other kind. The next
- * call finds that nothing was used.
+ * keeps it. All other folios stay clean. The pages lie in runs of three kinds.
+ * The first run is unused, and each kind comes after each of the two other
+ * kinds. The next call finds that nothing was used.
  */
 static void look_around_marks_dirty_folios(struct kunit *test)
 {

@@ -47,8 +47,8 @@
  *
  * The checker allows one thing that looks wrong: while the kernel writes the
  * entries of a whole block one by one, only a part of the block is contiguous
- * for hardware. set_ptes() of new entries does this, and so do functions that
- * clear or write-protect old entries.
+ * for hardware. set_ptes() of new entries does this. Functions that clear or
+ * write-protect old entries do it too.
  *
  *	|cccc    |	set: pages 4 to 7 can be used already
  *	|    cccc|	clear: pages 0 to 3 can still be used, until the flush

@@ -360,7 +360,7 @@ bool contpte_order_ok(struct pte_ctx *c, const struct pte_step *step,
 	reads = 3 + entries + CONT_PTES * m->converts;
 	if (does == PTE_OP_AGES || does == PTE_OP_FAULTS)
 		reads += entries;
-	/* A fault that has nothing to do reads the block to compare it. */
+	/* A fault that changes nothing reads the block, to compare it. */
 	if (does == PTE_OP_FAULTS && !entries)
 		reads += CONT_PTES;
 	if (does == PTE_OP_READS) {

@@ -15,8 +15,8 @@
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	linear_map_booted --kernel_args linear_map_booted.nomap=6K@256M
  *
- * With the second command newer kernels map by blocks, and the third gives
- * memory a hole.
+ * With the second command newer kernels map by blocks, and the third command
+ * makes a hole in memory.
  *
  * Not covered: how often the kernel changed tables while it built the map
  * (`make check` counts that on the host), and what happens after the boot

@@ -134,8 +134,8 @@ static void check_swap(struct __test_metadata *_metadata, FIXTURE_DATA(folio_swa
 /*
  * The folio is in swap only. The parent keeps one page of it, and the child all
  * others, so each slot of swap is in use, each by one process. The child reads
- * its pages. The kernel must not bring back a whole folio for it: if it tried
- * to, the fault would never end. The parent still has its page.
+ * its pages. The kernel must not bring back a whole folio for such a read: the
+ * fault would never end. The parent still has its page.
  */
 TEST_F(folio_swap, one_page_elsewhere)
 {

@@ -279,7 +279,7 @@ static void probe_hugetlb(void)
 	set(HAS_HUGETLB, walk_read_number(path) >= (long)wanted);
 }
 
-/* debugfs may not be mounted: mount it where only this process sees it. */
+/* Perhaps debugfs is not mounted: mount it where only this process sees it. */
 static void find_debugfs(void)
 {
 	char path[96];
