@@ -49,7 +49,7 @@ static unsigned int __user *fault_word(unsigned int page)
  * @prot: its protection
  * @advice: of madvise()
  * @workingset: reclaim has evicted the pages not long ago
- * @counts: whether a fault that finds its page counts, if it counts once
+ * @counts: whether a kernel that counts each fault once counts this one
  */
 static const struct miss_kind {
 	const char *desc;

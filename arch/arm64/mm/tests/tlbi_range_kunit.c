@@ -99,7 +99,7 @@ static void flush_tlb_range_op_steps_add_up(struct kunit *test)
 		if (!tlbi_steps.wrong && tlbi_steps.pages == pages &&
 		    (!ranges || tlbi_steps.steps <= 5))
 			continue;
-		KUNIT_FAIL(test, "of %lu pages %lu are invalidated, in %u steps%s",
+		KUNIT_FAIL(test, "range of %lu pages: %lu are invalidated, in %u steps%s",
 			   pages, tlbi_steps.pages, tlbi_steps.steps,
 			   tlbi_steps.wrong ? " that do not follow each other" : "");
 		if (++failed == PGTABLE_KUNIT_ENOUGH)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kill matrix of the KUnit suites: with each mutant the cases run that reach it.
+"""The kill matrix of the KUnit suites: for each mutant, all cases that reach it run.
 
 A case cannot notice code that it does not run. If the kernel dies in a case, the case has noticed, and the next boot
 continues with the case after it. A slow case does not run with the mutants that several quicker cases notice. If it

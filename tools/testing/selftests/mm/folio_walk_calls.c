@@ -463,7 +463,7 @@ static void model_vm_write(const struct walk_step *s, long result)
 		m_write(page_of(s->other, s->at + i), s->val + i);
 }
 
-/* Often one page: the first access to a new mapping says most. */
+/* The range is often one page: the first access to a new mapping shows most bugs. */
 static void draw_read(struct walk_step *s)
 {
 	if (walk_below(2))
