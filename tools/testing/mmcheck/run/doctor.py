@@ -55,7 +55,7 @@ def memory() -> int:
 
 
 def free(folder: Path) -> int:
-    """GiB that are free where a folder is, or would be."""
+    """How many GiB are free in the place of a folder, which need not exist yet."""
     while not folder.exists():
         folder = folder.parent
     return shutil.disk_usage(folder).free // GIB
