@@ -257,7 +257,10 @@ static void anonymous_64m_halves_faults(struct kunit *test)
 	rmw_expect(test, RMW_FORCED ? 0 : pages, pages);
 }
 
-/* Memory that is mapped only writable can be read, too [atomics 18]. */
+/*
+ * Memory that is mapped as writable, but not as readable, can be read too
+ * [atomics 18].
+ */
 static void write_only_faults(struct kunit *test)
 {
 	struct rmw_fixture *f = test->priv;

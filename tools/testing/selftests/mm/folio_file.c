@@ -246,7 +246,7 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 	int ends[2];
 
 	/*
-	 * The folio must be dirty: the kernel would drop a clean folio whole.
+	 * The folio must be dirty: the kernel would drop all of a clean folio.
 	 */
 	m->at[0] = pattern(0);
 	ASSERT_EQ(0, pipe(ends));

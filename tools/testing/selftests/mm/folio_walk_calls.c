@@ -300,7 +300,10 @@ static void model_zap(const struct walk_step *s, long result)
 			m_drop(p);
 }
 
-/* Whether another process has the page since a fork(): nobody else writes the same value. */
+/*
+ * Whether another process got the page by fork(): it then has the same value,
+ * which no other has.
+ */
 static bool elsewhere(const struct walk_step *s, const struct walk_page *p)
 {
 	int proc;

@@ -180,8 +180,9 @@ static bool swap_out(char *at)
 
 /*
  * A read of one page fails with EIO, and then the page is removed, or stays. swapoff() ends and
- * the other page is back. Before that, smaps counts this page, which is the only one in swap.
- * A hole has zeros. A page that stays still cannot be read.
+ * the other page is back. Before that, smaps counts the other page, which is
+ * the only page in swap. A hole has zeros. A page that stays still cannot be
+ * read.
  *
  * Known issue 72: the kernel takes the page twice from its count of pages in swap. So the count
  * is 0 while the other page is in swap. smaps shows this count, and swapoff() skips the file and
