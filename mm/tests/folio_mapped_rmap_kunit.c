@@ -352,9 +352,9 @@ static void folio_mapcount_is_sum(struct kunit *test)
 
 /*
  * Fork: first A alone maps a new anonymous folio. A child then maps as many
- * pages, the last one by the function for one page. It unmaps page by page
- * while a grandchild comes and goes. Each step matches the model. At the end
- * only A maps the folio [mapped 1-4, 7, 8].
+ * pages. It maps the last page with the function for one page. It unmaps page
+ * by page while a grandchild comes and goes. Each step matches the model. At
+ * the end only A maps the folio [mapped 1-4, 7, 8].
  */
 static void folio_try_dup_anon_rmap_fork(struct kunit *test)
 {
@@ -405,8 +405,8 @@ static void folio_try_dup_anon_rmap_fork(struct kunit *test)
 }
 
 /*
- * Fork of a file mapping: the child gets the same number of mappings, the last
- * one by the function for one page [mapped 3, 4].
+ * Fork of a file mapping: the child gets the same number of mappings, and the
+ * last mapping with the function for one page [mapped 3, 4].
  */
 static void folio_dup_file_rmap_fork(struct kunit *test)
 {

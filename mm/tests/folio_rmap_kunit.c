@@ -310,9 +310,9 @@ static bool __maybe_unused rmap_repeats_tlbi(void)
 
 /*
  * Reclaim asks try_to_unmap() to begin the invalidation of each folio. It waits
- * for the end only once, for many folios. The kernel agrees: if it waited for
- * each folio, reclaim would be slow. It begins the invalidation of each page
- * before the function returns.
+ * for the end only once, for many folios. The kernel allows this: if it waited
+ * for each folio, reclaim would be slow. It begins the invalidation of each
+ * page before the function returns.
  */
 static void try_to_unmap_deferred(struct kunit *test)
 {

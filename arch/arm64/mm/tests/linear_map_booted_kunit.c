@@ -289,8 +289,8 @@ static bool booted_single_page(const struct lmap_leaf *leaf, phys_addr_t phys)
 /*
  * If an entry is contiguous, all entries of its block are contiguous [linear
  * map 29, 31]: they map consecutive memory, aligned to the block, with the same
- * attributes. If single pages must be able to change their permissions, and the
- * CPU cannot split blocks, no entry is contiguous, and only entries of the
+ * attributes. Single pages may have to change their permissions on a CPU that
+ * cannot split blocks. Then no entry is contiguous, and only entries of the
  * kernel's text are larger than a page [29, 32]. Otherwise there must be larger
  * entries.
  */

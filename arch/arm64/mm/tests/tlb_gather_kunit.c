@@ -2,11 +2,12 @@
 /*
  * Which TLB entries arm64 invalidates after the kernel has unmapped a range.
  *
- * The kernel collects what it unmaps in a struct mmu_gather: the range, the
- * levels of the cleared entries, whether it freed page tables, and whether it
- * gave up a table of hugetlb entries that it shared with another process.
- * tlb_flush() turns that into an invalidation. The suite compiles the tree's
- * own tlb_flush() a second time, with functions that record the invalidation.
+ * The kernel collects what it unmaps in a struct mmu_gather. It notes the
+ * range, the levels of the cleared entries, and whether it freed page tables.
+ * It also notes whether it gave up a table of hugetlb entries that it shared
+ * with another process. tlb_flush() turns that into an invalidation. The suite
+ * compiles the tree's own tlb_flush() a second time, with functions that record
+ * the invalidation.
  *
  * Not covered: the instructions (tlbi_range), and who fills the structure.
  *
