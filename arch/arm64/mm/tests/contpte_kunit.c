@@ -32,7 +32,7 @@
  *	PTE_CONT	  |cccccccc|cccccccc|
  *
  * The case tries all starts in three blocks, all ends in four, and all offsets
- * of the PFN within a block: a comparison that is off by one is noticed.
+ * of the PFN within a block. So a comparison that is off by one is noticed.
  */
 static void set_ptes_range(struct kunit *test)
 {
@@ -241,9 +241,9 @@ static const struct erratum_prot {
 
 /*
  * On a CPU with erratum 2645198, mprotect() invalidates executable entries of
- * user space after it has taken them out and before it puts them back: once,
- * for exactly the range. On any other CPU, and for all other entries, it
- * invalidates nothing [contpte 218]. The range is one entry. If the kernel
+ * user space after it has taken them out and before it puts them back. It does
+ * so once, for exactly the range. On any other CPU, and for all other entries,
+ * it invalidates nothing [contpte 218]. The range is one entry. If the kernel
  * takes out ranges, the range is also a block or a part of a block. The kernel
  * checks only the CPU's ID, so --qemu_args '-cpu max,midr=0x411fd4d0' emulates
  * such a CPU.

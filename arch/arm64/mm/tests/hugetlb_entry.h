@@ -127,7 +127,9 @@ struct huge_state {
 	unsigned int dirty;
 };
 
-/* Pages that the table can map. The first ones are around the one under test. */
+/*
+ * Pages that the table can map. The first pages are around the page under test.
+ */
 #define HUGE_PAGE		1
 #define HUGE_OTHER_PAGE		3
 

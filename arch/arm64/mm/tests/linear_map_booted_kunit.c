@@ -155,7 +155,7 @@ static bool booted_maps_itself(const struct lmap_leaf *leaf, phys_addr_t phys)
 
 /*
  * Every page of memory is mapped at its own address [linear map 29, 31, 32],
- * even the kernel's own data: newer kernels remove this data from the linear
+ * even the kernel's own data. Newer kernels remove this data from the linear
  * map only after the last suite. Some pages have entries that are not valid:
  * free pages with debug_pagealloc=on, and the pages around an object of KFENCE.
  */

@@ -189,9 +189,9 @@ static unsigned int expect_read_only(struct kunit *test, char *area,
 
 /*
  * One call makes several pages inaccessible in the linear map, and one call
- * makes them accessible again: all pages, the first page, two pages in the
- * middle, or the last page. The pages next to them stay accessible. The caller
- * does not invalidate the TLB after it took pages away.
+ * makes them accessible again. These are all pages, the first page, two pages
+ * in the middle, or the last page. The pages next to them stay accessible. The
+ * caller does not invalidate the TLB after it took pages away.
  */
 static void set_direct_map_valid_range(struct kunit *test)
 {

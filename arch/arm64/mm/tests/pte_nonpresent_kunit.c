@@ -2,7 +2,7 @@
 /*
  * arm64 entries that are not present.
  *
- * Hardware ignores an entry that is not present: swap and migration entries,
+ * Hardware ignores an entry that is not present. So swap and migration entries,
  * poisoned pages, device pages and markers use its bits in their own way, even
  * the contiguous bit. The public functions for page-table entries must write
  * and read them unchanged.

@@ -211,10 +211,10 @@ static void gather_unshare(struct mmu_gather *tlb, unsigned long addr)
  * A process gives up a table of PMDs that it shares with another process, as
  * hugetlb does. When the function returns, the other process may change the
  * table or free it. So no CPU may reach the table through the first process any
- * more: there has been an invalidation that includes page tables, also if the
+ * more. There has been an invalidation that includes page tables, also if the
  * process is about to exit. Known issue 25: if the process exits, there is none
- * yet. Known issue 26: with 16K and 64K pages PUD_SIZE has more than 32 bits, and
- * the range is empty.
+ * yet. Known issue 26: with 16K and 64K pages PUD_SIZE has more than 32 bits,
+ * and the range is empty.
  */
 static void tlb_flush_unshared_table(struct kunit *test)
 {

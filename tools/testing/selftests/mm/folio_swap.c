@@ -3,10 +3,10 @@
  * Two processes have the same large folios in swap.
  *
  * Proves: a fault maps only what the process has. If a process dropped a page
- * of a folio that is in swap, its other pages come back, and the dropped page
- * reads as zeros, although another process still has it in swap. This holds
- * whether the folio is in swap only, or in memory again for the other process.
- * The other process keeps its pages, and swap is free again at the end.
+ * of a folio that is in swap, its other pages come back. The dropped page reads
+ * as zeros, although another process still has it in swap. This holds whether
+ * the folio is in swap only, or in memory again for the other process. The
+ * other process keeps its pages, and swap is free again at the end.
  *
  *	parent	| swap | swap | swap | swap |
  *	child	| swap | swap | none | swap |

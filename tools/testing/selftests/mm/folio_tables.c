@@ -270,9 +270,9 @@ static void *touch(void *unused)
 /*
  * A thread reads all that a page table maps, and drops it by MADV_DONTNEED, for
  * five seconds. Another thread writes to the first pages meanwhile, also while
- * the kernel drops the others. The kernel must not free a table that has entries
- * again: the machine could never use their pages again, and they would still
- * count as memory of the process.
+ * the kernel drops the others. The kernel must not free a table that has
+ * entries again. Otherwise the machine could never use their pages again, and
+ * they would still count as memory of the process.
  */
 TEST_F_TIMEOUT(folio_tables, dontneed_beside_faults, 60)
 {

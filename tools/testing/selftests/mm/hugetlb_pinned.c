@@ -3,7 +3,7 @@
  * A hugetlb page that a process gives up while the page is still in use elsewhere.
  *
  * Proves: after MADV_DONTNEED and munmap() such a page still counts as used. The process gets
- * another page only if the pool has one that is not reserved, another mapping
+ * another page only if the pool has one that is not reserved. Another mapping
  * gets the page that it reserved, and the number of reservations is right.
  *
  * How: vmsplice() puts the page into a pipe. The pool has just one page for each of two mappings,

@@ -454,7 +454,7 @@ TEST_F(hugetlb_filled, error_says_why)
 		return;
 	}
 	if (error == EEXIST && has_pmd_size) {
-		KNOWN_ISSUE(50, "UFFDIO_COPY takes a missing page for one that exists");
+		KNOWN_ISSUE(50, "UFFDIO_COPY treats a missing page as one that exists");
 		return;
 	}
 	EXPECT_EQ(ENOMEM, error);

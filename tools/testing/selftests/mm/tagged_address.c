@@ -3,7 +3,7 @@
  * System calls get addresses with a tag in the top byte (arm64).
  *
  * Proves: each call of the table below does the same with a tagged address and
- * with the untagged address: it has the same result, and the same effect on
+ * with the untagged address. It has the same result, and the same effect on
  * memory. Documentation/arch/arm64/tagged-address-abi.rst promises this for all
  * system calls that manage address space, except brk(), mmap(), the new address
  * of mremap(), shmat(), shmdt(), and ioctl().

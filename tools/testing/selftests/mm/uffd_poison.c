@@ -2,9 +2,9 @@
 /*
  * A page that UFFDIO_POISON marked as lost stays lost.
  *
- * Proves: such a page raises SIGBUS until its owner removes the mark, also after the kernel
- * collapsed the pages of the file into one huge page, and in a child of fork(). All other
- * pages have their content.
+ * Proves: such a page raises SIGBUS until its owner removes the mark. This also
+ * holds after the kernel collapsed the pages of the file into one huge page,
+ * and in a child of fork(). All other pages have their content.
  *
  * How: a file in memory is mapped twice. In the first mapping two pages are marked. The mark
  * is an entry of the page table, so the file itself has both pages. Then the second mapping
@@ -154,8 +154,8 @@ static unsigned int lost_pages(const FIXTURE_DATA(uffd_poison) * self)
  * kernel refuses that.
  *
  * Known issue 38: the kernel removes the page table of the first mapping
- * together with the marks, because it assumes that page faults can refill each
- * table of a file.
+ * together with the marks. It assumes that page faults can refill each table of
+ * a file.
  */
 TEST_F(uffd_poison, collapse)
 {
