@@ -208,8 +208,8 @@ static char *map_aligned(char *room, size_t length, int step)
 
 /*
  * MADV_DONTNEED of everything that a page table maps. A guard page in it stays
- * a guard page. All other pages are zero, and can be written to. The second
- * time the table is empty afterwards, and the kernel may free it.
+ * a guard page. All other pages are zero, and can be written to. After the
+ * second call the table is empty, and the kernel may free it.
  */
 TEST_F(folio_tables, dontneed_of_table)
 {

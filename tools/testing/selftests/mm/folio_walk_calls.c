@@ -156,7 +156,7 @@ static void model_mprotect(const struct walk_step *s, long result)
 	}
 }
 
-/* A destination; half of the time it has the phase that lets blocks and tables stay. */
+/* A destination. Half of the time its phase lets blocks and tables stay as they are. */
 static void draw_mremap(struct walk_step *s)
 {
 	long flags = walk_calls[s->call].arg;
