@@ -93,7 +93,7 @@ class Overlay:
 
     @cached_property
     def left_out(self) -> set[str]:
-        """The features, and sources that need one: they include it, name its symbol, or share a symbol with one that does."""
+        """Features, and sources that need one: they include it, name its symbol, or share a symbol with its user."""
         hooks = " ".join(edit.line for hooked in graft.FEATURES.values() for edit in hooked)
         feature = self.closure(name for name in self.texts if Path(name).name in re.split(r"[^\w.]", hooks))
         own = (self.kconfigs.get(name, ()) for name in feature)
