@@ -5,7 +5,7 @@
 #include <linux/nodemask.h>
 #include <linux/swap.h>
 
-/* Not self-contained in older kernels. */
+/* In older kernels this header needs others before it. */
 #include <linux/compaction.h>
 
 #include "pgtable_kunit.h"

@@ -284,7 +284,7 @@ struct pgtable_kunit_batch {
 	pte_t pte;
 };
 
-/* Each combination of the flags below is less than this. */
+/* Each combination of the flags below is less than this number. */
 #define PGTABLE_KUNIT_BATCH_FLAGS		BIT(5)
 
 /*
@@ -430,8 +430,8 @@ static inline bool pgtable_kunit_swap_cgroup_record(swp_entry_t entry,
 }
 
 /*
- * Clearing of pages. Newer kernels have functions for ranges of them, and
- * folio_zero_user() uses these. The Makefile checks for both, and whether a
+ * Clearing of pages. In newer kernels folio_zero_user() uses functions that
+ * clear a range of pages. The Makefile checks for both, and whether a
  * page fault asks the page allocator if it has already cleared the folio.
  */
 #define PGTABLE_KUNIT_CLEAR_RANGES \

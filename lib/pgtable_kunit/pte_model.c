@@ -38,7 +38,7 @@ static void model_mkdirty(const struct pte_model *m, struct pte_model_entry *e)
  * @page1: number of one page
  * @page2: number of the other
  *
- * Return: whether they do.
+ * Return: whether both pages belong to one folio.
  */
 bool pte_model_same_folio(unsigned int page1, unsigned int page2)
 {
@@ -126,7 +126,7 @@ static bool model_access_legal(const struct pte_model *m,
  * @m: the model, as it is before the step
  * @step: the step
  *
- * Return: whether it does.
+ * Return: whether the step is allowed.
  */
 bool pte_step_legal(const struct pte_model *m, const struct pte_step *step)
 {

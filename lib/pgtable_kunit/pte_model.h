@@ -30,7 +30,7 @@
 #define MODEL_FOLIO_PAGES	(2 * MODEL_WINDOW)
 #define MODEL_PAGES		(MODEL_FOLIO_PAGES + MODEL_BLOCK)
 
-/* No single step may cause more TLB invalidations. */
+/* No single step may cause more TLB invalidations than this. */
 #define MODEL_FLUSHES		(MODEL_WINDOW + 2)
 
 enum pte_model_kind {

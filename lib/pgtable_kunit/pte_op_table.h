@@ -133,7 +133,10 @@ static void call_pte_batch_hint(struct pte_call *c)
 	{ .does = PTE_OP_##_does, .finds = PTE_OP_FINDS_##_finds,	\
 	  .weight = _weight, .name = #_call, .call = call_##_call,	\
 	  .takes_range = true, .way = { __VA_ARGS__ } }
-/* A range only in newer kernels: in older kernels one entry, or nothing. */
+/*
+ * Newer kernels take a range. Older kernels take one entry, or lack the
+ * function.
+ */
 #define FOR_RANGE_IF(_has, _does, _finds, _weight, _call, ...)		\
 	{ .does = PTE_OP_##_does, .finds = PTE_OP_FINDS_##_finds,	\
 	  .weight = _weight, .name = #_call, .call = call_##_call,	\

@@ -251,7 +251,7 @@ void pte_ctx_fill(struct pte_ctx *c, unsigned int idx,
 				c->format->encode(c, entry));
 }
 
-/* Set entries of one kind, and return what the second one is. */
+/* Set entries of one kind, and return the second entry of the table. */
 static pte_t run_try_set(struct pte_ctx *c, enum pte_model_kind kind, unsigned int nr)
 {
 	const struct pte_model_entry entry = { .kind = kind };

@@ -184,7 +184,7 @@ bool pgtable_kunit_table_same(struct pgtable_kunit_table *table)
  * Compares every entry, the guards included, and fails the test with the
  * first that differs.
  *
- * Return: whether they were all as expected.
+ * Return: whether all entries were as expected.
  */
 bool pgtable_kunit_table_check(struct pgtable_kunit_table *table,
 			       const char *fmt, ...)

@@ -95,7 +95,7 @@ static void walk_draw_dirty(struct walk *w, struct pte_model_entry *e)
 	e->soft_dirty = walk_has(w, MODEL_HAS_SOFT_DIRTY, 40);
 }
 
-/* An entry that continues its neighbour, if there is one. */
+/* An entry that continues its neighbour, if it has a neighbour. */
 static bool walk_draw_neighbour(struct walk *w, unsigned int idx,
 				struct pte_model_entry *e)
 {

@@ -81,8 +81,8 @@ static void extent_fill(struct clear_extent *extent, int first, int end,
 }
 
 /*
- * Is each word as it was filled, or zero? Sets the place of the first other
- * word.
+ * Is each word as it was filled, or zero? If not, sets the place of the first
+ * word that is neither.
  */
 static bool extent_same(struct clear_extent *extent, int first, int end,
 			enum clear_fill fill, bool zero, int *bad_page,

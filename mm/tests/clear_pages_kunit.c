@@ -7,7 +7,7 @@
  * clears some pages, and checks every byte of these pages and of the pages
  * around them. Kernels without functions for ranges clear page by page. One
  * case checks stacks of threads, which fork clears with these functions. x86_64
- * chooses one of three ways by the CPU. To test the other two:
+ * chooses one of three ways by the CPU. To test the other two ways:
  *
  *   ./tools/testing/kunit/kunit.py run --arch=x86_64 --kunitconfig=mm/tests \
  *	clear_pages --kernel_args clearcpuid=erms
@@ -386,10 +386,10 @@ static u64 bench_clock_step(void)
 /*
  * The time to clear one page, two, four and so on up to 64M or more, page by
  * page and as one range. Each run clears all of a large extent in pieces of one
- * size, so that all sizes find the caches in the same state. A number is the
- * time for one piece. The two ways take turns, so that a disturbance affects
- * both. The case fails if memory is not clear afterwards, but never because of
- * a time.
+ * size, so that all sizes find the caches in the same state. Each printed
+ * number is the time for one piece. The two ways take turns, so that a
+ * disturbance affects both. The case fails if memory is not clear afterwards,
+ * but never because of a time.
  */
 static void clear_bench(struct kunit *test)
 {

@@ -124,7 +124,7 @@ static void clear_record_start(struct kunit *test, struct clear_record *record,
 }
 
 /**
- * clear_record_fail_copy() - let the copy of a page fail
+ * clear_record_fail_copy() - make the copy of a page fail
  * @pfn: the page that is copied to
  */
 void clear_record_fail_copy(unsigned long pfn)

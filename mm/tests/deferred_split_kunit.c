@@ -212,7 +212,7 @@ static int deferred_migrate(struct kunit *test, struct folio *folio)
  * the queue before it maps this page. From then on another thread can unmap a
  * part of the page, and then the page is on the queue as a partially mapped
  * page. Known issue 24: the kernel maps the page first. If another thread is
- * that fast, it warns with CONFIG_DEBUG_VM.
+ * that fast, the kernel warns with CONFIG_DEBUG_VM.
  */
 static void migrate_queues_before_mapping(struct kunit *test)
 {

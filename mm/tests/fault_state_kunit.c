@@ -49,7 +49,7 @@ static unsigned int __user *fault_word(unsigned int page)
  * @prot: its protection
  * @advice: of madvise()
  * @workingset: reclaim has evicted the pages not long ago
- * @counts: whether a fault that finds its page counts, if it counts once
+ * @counts: whether a kernel that counts each fault once counts this one
  */
 static const struct miss_kind {
 	const char *desc;
@@ -161,9 +161,9 @@ static vm_fault_t around_fault(struct user_mm *u, unsigned int page)
 
 /*
  * The page cache has a folio of four pages, and not the pages after it. A fault
- * on one of these maps this page. It is not enough that it maps pages of the
- * folio: then the program would repeat the fault for ever. The first fault finds
- * no entry. For the second, only the last page of the folio is mapped:
+ * on one of these maps this page. A fault that maps only pages of the folio is
+ * not enough: the program would repeat it for ever. The first fault finds no
+ * entry. For the second, only the last page of the folio is mapped:
  *
  *	folio	   after it		folio	   after it
  *	. . . .	   x			. . . P	   P x
@@ -232,7 +232,7 @@ static long dying_free(void)
  * The OOM killer takes memory away from a process that still runs. Then a fault
  * must not map a new page of zeros over old data: it fails, and gives back the
  * folio that it has allocated. The case makes so many faults that lost folios
- * are more than other tasks allocate meanwhile.
+ * would outnumber the folios that other tasks allocate meanwhile.
  */
 static void fault_in_dying_mm_frees_folio(struct kunit *test)
 {
@@ -300,8 +300,8 @@ static bool free_set(struct user_mm *u, unsigned long addr, pte_t pte)
 /*
  * MADV_FREE gives pages up. It removes the marker of a page that is lost, since
  * its content does not matter any more. Other markers say what has to happen at
- * the next access, and stay: a guard must go on to catch accesses. The marker is
- * at each place among three pages.
+ * the next access, and stay: a guard must continue to catch accesses. The
+ * marker is at each place among three pages.
  */
 static void madvise_free_keeps_markers(struct kunit *test)
 {
@@ -365,7 +365,10 @@ static int async_access_flags(struct kprobe *kprobe, struct pt_regs *regs)
 	return 0;
 }
 
-/* An ioctl() of userfaultfd. Its argument is copied to the page after all others. */
+/*
+ * An ioctl() of userfaultfd. Its argument is copied to the page after all other
+ * pages.
+ */
 static int async_ioctl(struct file *file, unsigned int cmd, void *arg, size_t size)
 {
 	void __user *scratch = fault_word(FAULT_PAGES);

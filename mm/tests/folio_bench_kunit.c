@@ -189,7 +189,7 @@ static const struct bench_op bench_ops[] = {
 
 KUNIT_ARRAY_PARAM_DESC(bench_ops, bench_ops, desc);
 
-/* Fresh memory of the layout, unless making it is what is measured. */
+/* Fresh memory of the layout, unless the case measures how it is made. */
 static int bench_prepare(struct kunit *test, struct bench *b,
 			 const struct bench_op *op)
 {

@@ -191,7 +191,10 @@ static int __maybe_unused mm_fail_counters(struct kretprobe_instance *ri, struct
 	return 0;
 }
 
-/* The allocations of a new mm, in their order. One CPU's counters need none. */
+/*
+ * The allocations of a new mm, in their order. With one CPU, counters need
+ * none.
+ */
 static const struct mm_step {
 	const char *desc;
 	const char *function;

@@ -39,8 +39,9 @@ struct mapped_mms {
  * struct mapped_model - which mms map a folio, and what the kernel can know of
  *   it
  * @mapped: how many mappings each mm has
- * @tracked: how many of these are in one of the two slots. An mm that finds a
- *   free slot when it maps keeps it until it has unmapped as many pages
+ * @tracked: how many of these are in one of the two slots. If an mm finds a
+ * free slot when it maps pages, it keeps the slot until it has unmapped as many
+ * pages
  * @sticky: an mm has mapped while others had mappings; true until one slot has
  *   all mappings
  * @crowded: some mappings were in no slot, and the slots have not been exact

@@ -7,7 +7,8 @@
  * So each mm maps the folio and then asks, while other mms do the same on other
  * CPUs.
  *
- * Not covered: an mm that asks without a mapping may get an outdated answer.
+ * Not covered: an mm that asks without a mapping, which may get an outdated
+ * answer.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests --arch=arm64 \
  *	--qemu_args '-smp 2' 'folio_mapped_race'

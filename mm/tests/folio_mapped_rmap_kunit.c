@@ -53,7 +53,8 @@ MODULE_PARM_DESC(seed, "seed of the walk, 0 for another seed at each boot");
  * struct rmap_folio - a folio, and how often each of its pages is mapped
  * @folio: the folio
  * @model: the mms that map it
- * @page: each page by each mm; of larger folios the first pages
+ * @page: mappings of each page by each mm; for larger folios only of the first
+ * pages
  * @entire: mappings of the whole folio, by mm
  */
 struct rmap_folio {
@@ -260,8 +261,8 @@ static void folio_mapped_shared_every_page(struct kunit *test)
 
 /*
  * A maps page 0 and B maps all others, so there are no more mappings than
- * pages. A kernel that guesses wrongly sees one mm, as documented. A kernel
- * that knows owners does not [mapped 25].
+ * pages. A kernel that guesses sees only one mm, which is wrong but documented.
+ * A kernel that knows owners does not [mapped 25].
  */
 static void folio_mapped_shared_not_page_0(struct kunit *test)
 {
@@ -351,9 +352,9 @@ static void folio_mapcount_is_sum(struct kunit *test)
 
 /*
  * Fork: first A alone maps a new anonymous folio. A child then maps as many
- * pages, the last one by the function for one page. It unmaps page by page
- * while a grandchild comes and goes. Each step matches the model. At the end
- * only A maps the folio [mapped 1-4, 7, 8].
+ * pages. It maps the last page with the function for one page. It unmaps page
+ * by page while a grandchild comes and goes. Each step matches the model. At
+ * the end only A maps the folio [mapped 1-4, 7, 8].
  */
 static void folio_try_dup_anon_rmap_fork(struct kunit *test)
 {
@@ -404,8 +405,8 @@ static void folio_try_dup_anon_rmap_fork(struct kunit *test)
 }
 
 /*
- * Fork of a file mapping: the child gets the same number of mappings, the last
- * one by the function for one page [mapped 3, 4].
+ * Fork of a file mapping: the child gets the same number of mappings, and the
+ * last mapping with the function for one page [mapped 3, 4].
  */
 static void folio_dup_file_rmap_fork(struct kunit *test)
 {

@@ -216,8 +216,8 @@ static bool mapped_step_check(struct kunit *test, const struct mapped_step *step
  * The script names the slots and the answer after each step. The case tries
  * orders from 2 to the largest, and IDs up to the largest, which share words
  * with the flags. In the first round the first mapping of the new folio is set,
- * in the second round it is added. Afterwards the folio is as new [mapped 1-11,
- * 14].
+ * and in the second round it is added. Afterwards the folio is as new [mapped
+ * 1-11, 14].
  */
 static void folio_mapcount_script(struct kunit *test)
 {
@@ -338,11 +338,11 @@ static void folio_lock_large_mapcount_one_bit(struct kunit *test)
 }
 
 /*
- * One mm maps a folio again and again, until a slot of 16 bits, as on 32 bits,
- * cannot count the mappings. Then the kernel gives up the slot. The folio
- * counts as shared as long as a mapping is in no slot, and no count goes below
- * 0 when all pages are unmapped again. With slots of 32 bits, the mm stays the
- * only owner. The number of mappings is always right [mapped 21].
+ * One mm maps a folio again and again, until a slot of 16 bits, as 32-bit
+ * kernels have, cannot count the mappings. Then the kernel gives up the slot.
+ * The folio counts as shared as long as a mapping is in no slot, and no count
+ * goes below 0 when all pages are unmapped again. With slots of 32 bits, the mm
+ * stays the only owner. The number of mappings is always right [mapped 21].
  */
 static void folio_mapcount_overflow(struct kunit *test)
 {

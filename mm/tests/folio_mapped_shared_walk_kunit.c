@@ -268,8 +268,8 @@ static void folio_mapcount_random(struct kunit *test)
 		const char *wrong;
 
 		/*
-		 * At times mms map and unmap, at times they only unmap, so that
-		 * few are left.
+		 * At times mms map and unmap, and at times they only unmap, so
+		 * that few mappings are left.
 		 */
 		if (step & 32 && !mapped)
 			continue;

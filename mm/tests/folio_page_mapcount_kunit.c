@@ -56,7 +56,8 @@ static void mapcount_remove_pmd(struct mapped_mms *mms, struct folio *folio)
 }
 
 /*
- * A new anonymous folio. The first mm maps all of it, a huge page by its PMD.
+ * A new anonymous folio. The first mm maps the whole folio. A PMD maps a huge
+ * page.
  */
 static struct folio *mapcount_anon(struct kunit *test, unsigned int order)
 {
@@ -374,10 +375,10 @@ static long mapcount_raced(struct mapped_mms *mms, struct folio *folio, bool add
 
 /*
  * A mapping by a PMD counts in _entire_mapcount and then in _nr_pages_mapped,
- * and two CPUs may meet between the two. If a remove runs before an add has
- * reached the second counter, or an add runs before a remove has reached it,
- * the pages stay mapped, and the statistics must not change. The case changes
- * the second counter as the other CPU does. E is ENTIRELY_MAPPED:
+ * and two CPUs may meet between the two. A remove may run before an add has
+ * reached the second counter, or an add may run before a remove has reached it.
+ * In both cases the pages stay mapped, and the statistics must not change. The
+ * case changes the second counter as the other CPU does. E is ENTIRELY_MAPPED:
  *
  *	add		E	all pages
  *	other CPU adds	2E

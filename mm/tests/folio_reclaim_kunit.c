@@ -163,7 +163,7 @@ static bool reclaim_hint(struct reclaim_fixture *f, unsigned int i)
  * folio_referenced() finds that a folio was in use, and makes all its entries
  * old. The next call finds no use. Entries with another protection divide the
  * folio into several batches, so the walk has to continue right after a batch.
- * 16 entries have runs of each length up to 3, and one run of all.
+ * Among 16 entries there are runs of each length up to 3, or one run of 16.
  */
 static void folio_referenced_ages_every_entry(struct kunit *test)
 {

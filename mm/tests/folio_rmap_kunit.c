@@ -298,7 +298,7 @@ static const int defer_orders[] = { 0, 2, USER_BLOCK_ORDER };
 
 KUNIT_ARRAY_PARAM(defer_order, defer_orders, rmap_order_desc);
 
-/* An erratum for which older kernels never wait once for many folios. */
+/* With this erratum, older kernels wait for each folio. */
 static bool __maybe_unused rmap_repeats_tlbi(void)
 {
 #ifdef ARM64_WORKAROUND_REPEAT_TLBI
@@ -309,10 +309,10 @@ static bool __maybe_unused rmap_repeats_tlbi(void)
 }
 
 /*
- * Reclaim asks try_to_unmap() to begin the invalidation of a folio, and waits
- * for the end of it once for many folios. The kernel agrees: if it waited for
- * each folio, reclaim would be slow. It begins the invalidation of each page
- * before the function returns.
+ * Reclaim asks try_to_unmap() to begin the invalidation of each folio. It waits
+ * for the end only once, for many folios. The kernel allows this: if it waited
+ * for each folio, reclaim would be slow. It begins the invalidation of each
+ * page before the function returns.
  */
 static void try_to_unmap_deferred(struct kunit *test)
 {

@@ -32,8 +32,8 @@
 #define ORDER_MAX	(MAX_PAGE_ORDER + 1)
 
 /*
- * Events to keep: one call for each page with what belongs to it, and some
- * spare.
+ * How many events to keep: one call and its other events for each page, and a
+ * reserve.
  */
 #define EVENTS(nr)	(2 * (nr) + 16)
 
@@ -98,7 +98,7 @@ static struct order_fixture order_fixture_of(struct kunit *test,
 			     order);
 }
 
-/* For a case with all sizes: the next size that this machine can have. */
+/* For a case with all sizes: the next size that this machine supports. */
 static const struct order_size *order_next_size(const struct order_size *size)
 {
 	for (size = size ? size + 1 : order_sizes;

@@ -66,7 +66,7 @@ static enum clear_fill zero_fill(unsigned int nr)
 
 /*
  * Pages that may be used next: both ends, the middle, and pages near these.
- * "Near" is one page more than the neighbourhood that comes last.
+ * The near pages are the neighbourhood that comes last, and one page more.
  */
 static int zero_hint(unsigned int nr, unsigned int i)
 {
@@ -97,8 +97,8 @@ static const struct zero_address {
  * The folio is cleared to its last byte, and nothing else is [clearing 7, 18].
  * The sizes go from one page to more than the page allocator has. The page that
  * is used next is at either end, so that one side is empty, or in the middle,
- * where the order changes [clearing 9, 10]. Only the bits of the address that
- * select the page count: not the bits inside the page, and not the bits above
+ * where the order changes [clearing 9, 10]. Of the address, only the bits that
+ * select the page matter: not the bits inside the page, and not the bits above
  * the folio's size [clearing 11, 12].
  */
 static void folio_zero_user_every_order(struct kunit *test)

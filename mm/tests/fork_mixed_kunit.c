@@ -34,7 +34,7 @@
  * @desc: in words
  * @order: of the folio
  * @hole: a page that is not mapped, or %MIXED_ALL
- * @below: how many pages are mapped by the page table before the other one
+ * @below: how many pages the first of two page tables maps
  */
 static const struct mixed_kind {
 	const char *desc;
@@ -217,7 +217,7 @@ static struct mixed_fixture *mixed_fixture(struct kunit *test)
 	f->folio = pgtable_kunit_folio_alloc(test, f->kind->order);
 	f->nr = folio_nr_pages(f->folio);
 
-	/* Nothing is read of the file. */
+	/* Nothing reads the file. */
 	file = pgtable_kunit_shmem_file("fork_mixed", PAGE_SIZE);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
 	addr = vm_mmap(file, 0, 3 * PMD_SIZE, PROT_READ | PROT_WRITE,

@@ -143,7 +143,7 @@ static pte_t gup_replace(struct user_mm *u, unsigned int page,
 }
 
 /*
- * The fast path ends at an entry that needs the VMA: it finds the pages before
+ * The fast path ends at an entry that needs the VMA. It finds the pages before
  * this entry, but not the page of this entry and the pages after it. The entry
  * is at each place of the second block.
  */

@@ -74,10 +74,10 @@ static void insert_expect_entry(struct kunit *test, pmd_t pmd,
 
 /*
  * The fault is somewhere in the huge page. The entry maps the whole huge page,
- * and is dirty and writable if the fault is a write. A folio gets one mapping and
- * one reference, page frames get neither. A later write makes the same entry
- * dirty. An address outside of the VMA is refused. User space reads each page,
- * and after munmap() the folio is not mapped.
+ * and is dirty and writable if the fault is a write. A folio gets one mapping
+ * and one reference, and page frames get neither. A later write makes the same
+ * entry dirty. An address outside of the VMA is refused. User space reads each
+ * page, and after munmap() the folio is not mapped.
  */
 static void vmf_insert_pmd_maps(struct kunit *test)
 {

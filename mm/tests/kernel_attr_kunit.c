@@ -161,7 +161,10 @@ static void pfnmap_tracks_memory_type(struct kunit *test)
 #define ATTR_ALL	(_PAGE_PRESENT | _PAGE_USER | _PAGE_RW | _PAGE_ACCESSED | \
 			 _PAGE_DIRTY)
 
-/* Two entries of one page, and whether a translation of the first is wrong. */
+/*
+ * Two entries of one page, and whether the second makes a translation of the
+ * first wrong.
+ */
 static const struct attr_change {
 	const char *desc;
 	pteval_t before, after;

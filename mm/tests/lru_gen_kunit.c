@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How the multi-generational LRU reads the entries next to the one that reclaim
- * asks about.
+ * How the multi-generational LRU reads the entries next to the entry that
+ * reclaim asks about.
  *
  * lru_gen_look_around() makes up to 64 entries old, and remembers in their
  * folios which of them were dirty. The case calls it as folio_referenced_one()
@@ -111,7 +111,7 @@ static void lru_gen_fixture(struct kunit *test, const struct lru_gen_kind *kind)
 
 /*
  * Take all folios off their lists, and put them into the oldest generation; or
- * undo that. The multi-generational LRU is not switched on, and the function
+ * undo both. The multi-generational LRU is not switched on, and the function
  * passes over folios that are in no generation.
  */
 static void lru_gen_isolate(struct kunit *test, const struct lru_gen_kind *kind,
@@ -182,9 +182,9 @@ static unsigned int lru_gen_asked(const struct lru_gen_kind *kind)
 /*
  * Reclaim asks about one page. The other entries of the VMA become old, and
  * each folio with a dirty entry that was young becomes dirty, so that reclaim
- * keeps it. All other folios stay clean. The pages have three kinds, in runs
- * that begin with unused ones, so each kind follows each other kind. The next
- * call finds that nothing was used.
+ * keeps it. All other folios stay clean. The pages lie in runs of three kinds.
+ * The first run is unused, and each kind comes after each of the two other
+ * kinds. The next call finds that nothing was used.
  */
 static void look_around_marks_dirty_folios(struct kunit *test)
 {

@@ -114,11 +114,11 @@ static spinlock_t *migrate_lock(struct mm_struct *mm, unsigned long addr)
 
 /*
  * The table is locked when migrate_vma_setup() invalidates the pages of shared
- * memory that it collects. Once the table was not locked (60bae7370896): after
- * an madvise() of another thread, old translations of the freed page could
- * still be used. With two CPUs another thread tries that. It gets the lock only
- * after the invalidation, and each page keeps its content. Sixteen pages have
- * one table.
+ * memory that it collects. In an earlier kernel the table was not locked
+ * (60bae7370896): after an madvise() of another thread, old translations of the
+ * freed page could still be used. With two CPUs another thread tries that. It
+ * gets the lock only after the invalidation, and each page keeps its content.
+ * Sixteen pages have one table.
  */
 static void migrate_vma_setup_flushes_locked(struct kunit *test)
 {

@@ -4,7 +4,7 @@
  *
  * What it proves: each rule of the auditor notices the mistake that it is for,
  * and no other rule does. A case corrupts one number, bit or entry of a real
- * address space, runs an audit, and compares the rule and the numbers of the
+ * address space, runs an audit, and checks the rule and the numbers of the
  * violation. Then it corrects the mistake, and runs an audit again. Other cases
  * bring an address space into states that large folios have in practice, and
  * expect no violation.
@@ -342,7 +342,7 @@ static void state_is_fine(struct kunit *test)
 	audit_none(test, audit, true, state->desc);
 	PGTABLE_KUNIT_DID(test, audit->entries, "entries");
 	PGTABLE_KUNIT_DID(test, audit->folios, "folios");
-	/* The user_mm_fork() cannot take a model that does not fit. */
+	/* The child returns at once: nothing compares it with the model. */
 	KUNIT_EXPECT_EQ(test, 0, user_mm_fork(u, audit_forked_child,
 					      audit_state_parent));
 	audit_none(test, audit, true, "after the child");

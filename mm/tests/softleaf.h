@@ -29,7 +29,7 @@
 #define LEAF_EXCLUSIVE	(LEAF_EXCLUSIVE_READ | LEAF_EXCLUSIVE_WRITE)
 #define LEAF_PFN	(LEAF_MIGRATION | LEAF_DEVICE | LEAF_EXCLUSIVE | \
 			 LEAF_HWPOISON)
-/* A PMD can be one of these. */
+/* The kinds of entries that a PMD can hold. */
 #define LEAF_PMD	(LEAF_MIGRATION | LEAF_DEVICE)
 
 /**

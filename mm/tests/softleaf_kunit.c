@@ -233,9 +233,9 @@ KUNIT_ARRAY_PARAM_DESC(leaf_question, leaf_questions, desc);
 
 /*
  * Each function that tests for a kind of entry returns true exactly for the
- * types of this kind, with each bit of the offset, and for markers exactly if
- * they have one of its bits. Functions on entries of page tables ignore the
- * bits soft-dirty, exclusive and uffd-wp.
+ * types of this kind, with each bit of the offset. For markers it returns true
+ * exactly if they have one of its bits. Functions on entries of page tables
+ * ignore the bits soft-dirty, exclusive and uffd-wp.
  */
 static void softleaf_answers(struct kunit *test)
 {

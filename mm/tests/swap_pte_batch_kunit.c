@@ -411,9 +411,9 @@ static bool swap_moves(struct kunit *test, unsigned int type,
 /*
  * An entry that is moved to another slot, forwards or back, keeps its device
  * and its bits. The offsets lie around each bit. The moves are by one entry, by
- * a few, and by the number of entries in a table, so that a carry reaches each
- * bit, but no carry leaves the field. Slot 0 is the header of a device, so no
- * entry has it.
+ * a few, and by the number of entries in a table. So a carry reaches each bit,
+ * but no carry leaves the field. Slot 0 is the header of a device, so no entry
+ * has it.
  */
 static void pte_move_swp_offset_keeps_rest(struct kunit *test)
 {

@@ -339,11 +339,11 @@ static void split_into_filled_table(struct kunit *test)
 #define UNMAP_MADE_SHIFT	16
 
 /*
- * Reclaim counts in the address space each time that it puts an invalidation
- * off. A system call that changes entries later invalidates the whole address
- * space if the count has changed since the last time, and then notes the count.
- * Otherwise it invalidates nothing. The counts differ by one or more, or not at
- * all.
+ * Each time that reclaim puts an invalidation off, it increments a count of the
+ * address space. A system call that changes entries later invalidates the whole
+ * address space if the count has changed since the last time, and then notes
+ * the count. Otherwise it invalidates nothing. The counts differ by one or
+ * more, or not at all.
  */
 static void flush_tlb_batched_pending_once(struct kunit *test)
 {

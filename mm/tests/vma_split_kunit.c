@@ -6,9 +6,9 @@
  * rest of the folio stays mapped. If the architecture folds entries, the folded
  * block may have to be unfolded, or may continue across two VMAs. Each case
  * populates three blocks of anonymous memory with a folio each. The first call
- * is for the pages from some page of the second block on, at every page in
- * turn. The second call is for the pages below that page, above it, or across
- * it. The case then compares with a model:
+ * is for the pages from one page of the second block on. The case tries every
+ * page of this block. The second call is for the pages below that page, above
+ * it, or across it. The case then compares with a model:
  *
  *	|........|...11111|11111111|	1 the first call
  *	|        |22222222|        |	2 the second: below, above, or across

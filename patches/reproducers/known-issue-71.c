@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 71: mmap() makes a hugetlb file larger that has F_SEAL_GROW, or that the process
- * may only read.
+ * Known issue 71: mmap() makes a hugetlb file larger, even if it has
+ * F_SEAL_GROW, or the process may only read.
  *
  * Map more than a file with F_SEAL_GROW has. Then let a user map more than a file
  * of root in a hugetlbfs, which this user can only read. The files must keep their sizes.

@@ -257,7 +257,10 @@ static void anonymous_64m_halves_faults(struct kunit *test)
 	rmw_expect(test, RMW_FORCED ? 0 : pages, pages);
 }
 
-/* Memory that is mapped only writable can be read, too [atomics 18]. */
+/*
+ * Memory that is mapped as writable, but not as readable, can be read too
+ * [atomics 18].
+ */
 static void write_only_faults(struct kunit *test)
 {
 	struct rmw_fixture *f = test->priv;
@@ -357,10 +360,10 @@ static unsigned int rmw_words(struct user_run *run, u64 value, u64 step)
 }
 
 /*
- * If the comparison of a CAS fails, it writes nothing, but the kernel handles
- * its fault as a write [atomics 42]. Fresh memory stays 0. Pages that a child
- * shares are copied and keep their words. The emulator stores the old word
- * again, so this CAS faults like a CAS that writes. A real CPU may behave
+ * If the comparison of a CAS fails, the CAS writes nothing, but the kernel
+ * handles its fault as a write [atomics 42]. Fresh memory stays 0. Pages that a
+ * child shares are copied and keep their words. The emulator stores the old
+ * word again, so this CAS faults like a CAS that writes. A real CPU may behave
  * differently. As a control, if the comparison succeeds, the CAS changes all
  * words.
  */

@@ -5,8 +5,9 @@
  * A read fault may map more than one page: the huge zero page, or the pages of
  * a file around the address. So an atomic gets different memory, depending on
  * whether its first fault is handled as a read or as a write. In most cases it
- * is worse to handle the fault as a read; for shared files it is better. Each
- * case counts the faults, with ARM64_ATOMIC_RMW_WRITE_FAULT and without it.
+ * is better to handle the fault as a write. For shared files it is better to
+ * handle the fault as a read. Each case counts the faults, with
+ * ARM64_ATOMIC_RMW_WRITE_FAULT and without it.
  *
  * Not covered: hugetlb, file systems that must be notified of writes.
  *

@@ -3,7 +3,7 @@
  * Checker of break-before-make for a window of page-table entries.
  *
  * The checker sees every write of an entry and every invalidation. It keeps
- * what a TLB may hold in the worst case: hardware may walk the table at any
+ * what a TLB may hold in the worst case. Hardware may walk the table at any
  * moment, may cache any valid entry, and never drops an entry without an
  * invalidation. An entry without the contiguous bit is cached for its page. An
  * entry with the bit is cached for every page of its block, as if it was read
@@ -38,8 +38,8 @@
  *		including permissions.
  *
  * stale: When a function returns, a TLB may hold only current translations of
- * the pages outside of the caller's range, since the caller invalidates only
- * its range.
+ * the pages outside of the caller's range. The caller invalidates only its
+ * range.
  *
  * changed:	When a function returns, a page outside of the range is mapped
  *		as before, or still not mapped. Only the contiguous bit may
@@ -47,8 +47,8 @@
  *
  * The checker allows one thing that looks wrong: while the kernel writes the
  * entries of a whole block one by one, only a part of the block is contiguous
- * for hardware. set_ptes() of new entries does this, and so do functions that
- * clear or write-protect old entries.
+ * for hardware. set_ptes() of new entries does this. Functions that clear or
+ * write-protect old entries do it too.
  *
  *	|cccc    |	set: pages 4 to 7 can be used already
  *	|    cccc|	clear: pages 0 to 3 can still be used, until the flush

@@ -266,7 +266,7 @@ static void bbm_fold(struct contpte_order *o, const struct bbm_flush *flush)
 }
 
 /*
- * The kernel folds a block, but its invalidation is not enough: it does not
+ * The kernel folds a block, but its invalidation is not enough. It does not
  * reach other CPUs, it has not ended, it leaves out pages, or it is for another
  * level or another mm. The checker must reject each of these. The case also
  * checks the recorder, which must pass on each single access with the right

@@ -120,7 +120,10 @@ static bool hw_each_access(struct contpte_order *o, const struct pte_case *pc,
 		event.done = INT_MIN;
 		contpte_order_fill(o, call->mask, false);
 		step = contpte_order_step(o, pc, call);
-		/* The same page is new here, and may complete a block. */
+		/*
+		 * Here the function sets a new page, which may complete a
+		 * block.
+		 */
 		if (hw_sets_same(pc)) {
 			pgtable_kunit_raw_clear(o->f->table->mm,
 						contpte_addr(o->f, step.idx),
@@ -138,7 +141,7 @@ static bool hw_each_access(struct contpte_order *o, const struct pte_case *pc,
 		(*events)++;
 		if (!hw_kept(o, &step, &before, &event)) {
 			KUNIT_FAIL(o->f->test,
-				   "%s of [%d, %d), folded blocks %#x, bbml3=%d: loses that entry %d became %s before access %u",
+				   "%s of [%d, %d), folded blocks %#x, bbml3=%d: loses the change of entry %d to %s before access %u",
 				   pc->desc, call->start, call->end, call->mask,
 				   call->bbml3, event.done,
 				   dirty ? "dirty" : "young", event.at);

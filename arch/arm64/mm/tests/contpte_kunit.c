@@ -4,8 +4,8 @@
  *
  * set_ptes() sets the contiguous bit where a range covers whole blocks. The
  * functions that clear or write-protect a range have to unfold the blocks that
- * it covers in part. Any other unfolding costs a TLB invalidation for nothing; a
- * missing one leaves a contiguous entry over pages that are gone.
+ * it covers in part. Any other unfolding costs a TLB invalidation for nothing;
+ * a missing unfolding leaves a contiguous entry over pages that are gone.
  *
  * Each case runs the real function on real entries for all ranges in a window
  * of four blocks. It compares the whole table, the returned value and the TLB
@@ -32,7 +32,7 @@
  *	PTE_CONT	  |cccccccc|cccccccc|
  *
  * The case tries all starts in three blocks, all ends in four, and all offsets
- * of the PFN within a block: a comparison that is off by one is noticed.
+ * of the PFN within a block. So a comparison that is off by one is noticed.
  */
 static void set_ptes_range(struct kunit *test)
 {
@@ -154,8 +154,8 @@ static void set_pte_at_migration_entry_young(struct kunit *test)
 
 /*
  * The functions that replace, clear or write-protect pages. *_clear_ptes() only
- * call the functions with full=0, as contpte_order tests; every range takes a
- * second.
+ * call these functions with full=0, and contpte_order tests that. They are left
+ * out here, since all ranges of a function take a second.
  */
 static bool op_wanted(const struct pte_case *pc)
 {
@@ -241,11 +241,12 @@ static const struct erratum_prot {
 
 /*
  * On a CPU with erratum 2645198, mprotect() invalidates executable entries of
- * user space after it has taken them out and before it puts them back: once,
- * for exactly the range. On any other CPU, and for all other entries, it
- * invalidates nothing [contpte 218]. The range is one entry, or if the kernel
- * takes out ranges, a block or a part of a block. The kernel checks only the
- * CPU's ID, so --qemu_args '-cpu max,midr=0x411fd4d0' emulates such a CPU.
+ * user space after it has taken them out and before it puts them back. It does
+ * so once, for exactly the range. On any other CPU, and for all other entries,
+ * it invalidates nothing [contpte 218]. The range is one entry. If the kernel
+ * takes out ranges, the range is also a block or a part of a block. The kernel
+ * checks only the CPU's ID, so --qemu_args '-cpu max,midr=0x411fd4d0' emulates
+ * such a CPU.
  */
 static void modify_prot_erratum(struct kunit *test)
 {

@@ -150,7 +150,7 @@ void contpte_kernel_mm(struct pte_ctx *f, struct mm_struct *mm)
  * The entries must not be contiguous. With known issue 22 they are, and the
  * expected image has that bit.
  *
- * Return: whether they are.
+ * Return: whether the entries are contiguous.
  */
 bool contpte_set_none(struct pte_ctx *f)
 {

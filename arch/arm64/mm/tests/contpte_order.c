@@ -247,7 +247,7 @@ static bool order_fail(struct contpte_order *o, bool report, const char *desc,
  * @report: fail the test if not
  * @desc: the inputs of the call
  *
- * Return: whether it did, and touched no entry outside of the window.
+ * Return: whether the call obeyed, and touched no entry outside of the window.
  */
 bool contpte_order_obeys(struct contpte_order *o, bool report, const char *desc)
 {
@@ -340,8 +340,8 @@ bool contpte_order_accesses(struct contpte_order *o, unsigned int reads,
  * @desc: the inputs of the call
  *
  * Each entry is read and written once, and twice more for a conversion. A
- * function that takes out entries and puts them back writes each twice. Extra
- * reads: of both ends, of each entry, and of a block to convert.
+ * function that takes out entries and puts them back writes each entry twice.
+ * Extra reads: of both ends, of each entry, and of a block to convert.
  *
  * Return: whether they agree.
  */
@@ -360,7 +360,7 @@ bool contpte_order_ok(struct pte_ctx *c, const struct pte_step *step,
 	reads = 3 + entries + CONT_PTES * m->converts;
 	if (does == PTE_OP_AGES || does == PTE_OP_FAULTS)
 		reads += entries;
-	/* A fault that has nothing to do reads the block to compare it. */
+	/* A fault that changes nothing reads the block, to compare it. */
 	if (does == PTE_OP_FAULTS && !entries)
 		reads += CONT_PTES;
 	if (does == PTE_OP_READS) {

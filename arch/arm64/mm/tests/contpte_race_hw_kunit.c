@@ -49,7 +49,7 @@ struct race_hw {
 /* An access to the page of an entry, by a CPU that finds no TLB entry. */
 static void race_hw_access(struct race_hw *hw, unsigned int i, bool write)
 {
-	/* The round first, then the entry: see race_hw_fill(). */
+	/* Read the round first, then the entry: see race_hw_fill(). */
 	unsigned int round = smp_load_acquire(&hw->round);
 	pte_t *ptep = contpte_ptep(hw->f, i);
 	unsigned int *note = write ? &hw->dirty[i] : &hw->young[i];
@@ -213,7 +213,7 @@ static void race_hw_fill(struct race_hw *hw, const struct race_hw_op *op)
 				      contpte_ptep(f, i),
 				      op->folded ? contpte_mkcont(pte) : pte);
 	}
-	/* Entries first, then the round: see race_hw_access(). */
+	/* Write the entries first, then the round: see race_hw_access(). */
 	smp_store_release(&hw->round, hw->round + 1);
 }
 

@@ -345,7 +345,7 @@ struct race_reader {
 };
 
 #define RACE_READERS	4
-/* Rounds until the writer waits for the readers again. */
+/* After this many rounds the writer waits for the readers again. */
 #define RACE_WAIT	64
 
 struct race_fold {

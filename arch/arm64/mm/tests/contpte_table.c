@@ -18,7 +18,8 @@ static pte_t contpte_encode(const struct pte_ctx *c, const struct pte_model_entr
 		return __pte(0);
 	/*
 	 * Offsets are small: bit 52 does not always survive, see known issue 1.
-	 * The type has all its bits. One is the accessed bit of other entries.
+	 * The type has all its bits. One of these bits is the accessed bit of
+	 * other entries.
 	 */
 	if (e->kind == MODEL_SWAP)
 		return __pte((BIT(MAX_SWAPFILES_SHIFT) - 1) << __SWP_TYPE_SHIFT |

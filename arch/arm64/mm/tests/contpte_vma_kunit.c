@@ -281,7 +281,7 @@ static void mprotect_part(struct kunit *test)
  * folded. When all of it becomes writable, it is folded, and each page has
  * its content and takes a write [contpte 223]. Here the translations of single
  * pages must be gone from the TLB before the block is written. `make tlb` with
- * this suite looks at that.
+ * this suite checks the TLB.
  */
 static void mprotect_halves_then_whole(struct kunit *test)
 {

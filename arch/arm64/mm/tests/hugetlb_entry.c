@@ -260,7 +260,9 @@ static pgprot_t huge_prot(enum huge_kind kind)
 	case HUGE_PROT_NONE:
 		return vm_get_page_prot(VM_SHARED);
 	case HUGE_EXEC:
-		/* Special: nobody cleans the caches of memory that is not there. */
+		/*
+		 * Special, so that nothing cleans the caches of missing memory.
+		 */
 		return __pgprot(PTE_SPECIAL |
 				pgprot_val(vm_get_page_prot(VM_READ | VM_WRITE |
 							    VM_EXEC | VM_SHARED)));
@@ -468,7 +470,7 @@ unsigned int huge_next_place(struct huge_ctx *h, unsigned int i)
  * @h: the context
  * @state: the state
  *
- * Return: the words; the second next call overwrites them.
+ * Return: the words; the call after the next one overwrites them.
  */
 const char *huge_desc(struct huge_ctx *h, const struct huge_state *state)
 {

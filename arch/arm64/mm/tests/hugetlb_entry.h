@@ -9,8 +9,8 @@
  *
  *	| page before | page under test | page after |   ...   | last page |
  *
- * The memory that the entries map does not exist. So every size can be tested,
- * up to 16G, and nothing of a folio is read.
+ * The memory that the entries map does not exist. So every size up to 16G can
+ * be tested, and the functions read no folio.
  */
 #ifndef _ARM64_MM_TESTS_HUGETLB_ENTRY_H
 #define _ARM64_MM_TESTS_HUGETLB_ENTRY_H
@@ -127,7 +127,9 @@ struct huge_state {
 	unsigned int dirty;
 };
 
-/* Pages that the table can map. The first ones are around the one under test. */
+/*
+ * Pages that the table can map. The first pages are around the page under test.
+ */
 #define HUGE_PAGE		1
 #define HUGE_OTHER_PAGE		3
 

@@ -70,9 +70,9 @@ static void want_set(struct huge_ctx *h, const struct huge_state *state)
 }
 
 /*
- * May the new page be written over the old one? A valid page is replaced by a
- * page that is not valid only after it was taken out. A single entry is also
- * taken out before another page replaces it.
+ * May the new page be written over the old one? A valid page is taken out
+ * before a page that is not valid replaces it. A single entry is also taken out
+ * before another page replaces it.
  */
 static bool may_set(struct huge_ctx *h, const struct huge_state *old,
 		    const struct huge_state *new)
@@ -315,7 +315,7 @@ static void huge_ptep_set_wrprotect_keeps(struct kunit *test)
 
 /*
  * The bits of the page that the fault asks for: each combination is less than
- * this.
+ * this number.
  */
 #define FAULT_FLAGS		8
 #define FAULT_WRITE		1
@@ -359,7 +359,7 @@ static bool fault_one(struct huge_ctx *h, const struct huge_state *old,
 		changes |= huge_young(&new) != (old->young == i) ||
 			   huge_dirty(&new) != (old->dirty == i) ||
 			   new.kind != old->kind;
-	/* Nothing is lost that was there. */
+	/* Nothing that was there is lost. */
 	if (huge_young(old))
 		new.young = 0;
 	if (huge_dirty(old))

@@ -2,10 +2,10 @@
 /*
  * arm64's hugetlbpage.c, compiled a second time for the recorder.
  *
- * The file is the tree's own. It and the inline functions that it calls access
- * entries through the recorder (contpte_record_access.h), which also gets all
- * invalidations (contpte_recorded.h). The functions get other names, so that the kernel's
- * own functions stay as they are.
+ * The file is the tree's own. This file and its inline functions access entries
+ * through the recorder (contpte_record_access.h). The recorder also gets all
+ * invalidations (contpte_recorded.h). The functions get other names, so that
+ * the kernel's own functions stay as they are.
  *
  * The file asks the kernel four questions. Here the test answers them: whether
  * the CPU has erratum 2645198, whether a table can be shared, how large the

@@ -168,7 +168,7 @@ static void huge_take_gathers(struct kunit *test)
  * 49c87f767774 the size came from the folio of the entry, so the other entries
  * stayed. In one kind of entry all bits of the offset are set. In a present
  * entry some of these bits mean dirty and contiguous. Here this entry follows
- * another.
+ * another entry.
  */
 static void huge_take_nonpresent(struct kunit *test)
 {

@@ -333,8 +333,8 @@ static pte_t *offset_want(const struct huge_size *size, enum offset_tree tree,
 }
 
 /*
- * Build the tree for the page at @addr. If the tree has an entry, it maps no
- * memory that exists, and the caller takes it out.
+ * Build the tree for the page at @addr. If the tree has an entry, this entry
+ * maps no memory that exists, and the caller removes the entry.
  */
 static bool offset_build(struct mm_struct *mm, unsigned long addr,
 			 enum offset_tree tree, unsigned long *save)

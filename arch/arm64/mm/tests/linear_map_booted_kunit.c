@@ -15,8 +15,8 @@
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	linear_map_booted --kernel_args linear_map_booted.nomap=6K@256M
  *
- * With the second command newer kernels map by blocks, and the third gives
- * memory a hole.
+ * With the second command newer kernels map by blocks, and the third command
+ * makes a hole in memory.
  *
  * Not covered: how often the kernel changed tables while it built the map
  * (`make check` counts that on the host), and what happens after the boot
@@ -155,7 +155,7 @@ static bool booted_maps_itself(const struct lmap_leaf *leaf, phys_addr_t phys)
 
 /*
  * Every page of memory is mapped at its own address [linear map 29, 31, 32],
- * even the kernel's own data: newer kernels remove this data from the linear
+ * even the kernel's own data. Newer kernels remove this data from the linear
  * map only after the last suite. Some pages have entries that are not valid:
  * free pages with debug_pagealloc=on, and the pages around an object of KFENCE.
  */
@@ -289,8 +289,8 @@ static bool booted_single_page(const struct lmap_leaf *leaf, phys_addr_t phys)
 /*
  * If an entry is contiguous, all entries of its block are contiguous [linear
  * map 29, 31]: they map consecutive memory, aligned to the block, with the same
- * attributes. If single pages must be able to change their permissions, and the
- * CPU cannot split blocks, no entry is contiguous, and only entries of the
+ * attributes. Single pages may have to change their permissions on a CPU that
+ * cannot split blocks. Then no entry is contiguous, and only entries of the
  * kernel's text are larger than a page [29, 32]. Otherwise there must be larger
  * entries.
  */

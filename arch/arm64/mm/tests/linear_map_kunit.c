@@ -34,8 +34,8 @@
  * Sizes at which a page, a contiguous block, a table or a block of the next
  * level can begin or end. Sizes follow from the page size. With 4K pages
  * LMAP_PTE_TABLE is 2M, CONT_PMD_SIZE 32M and LMAP_PMD_TABLE 1G. With 64K pages
- * they are 512M, 16G and 4T; ranges as large as a table of PMDs are then mapped
- * by blocks, since they would need too many tables.
+ * they are 512M, 16G and 4T. Ranges as large as a table of PMDs are then mapped
+ * by blocks, since pages would need too many tables.
  */
 static const struct lmap_range lmap_ranges[] = {
 	/* [linear map 1] one page, anywhere in a table */

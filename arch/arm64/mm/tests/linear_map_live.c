@@ -71,7 +71,7 @@ u64 lmap_leaf_attributes(const struct lmap_leaf *leaf)
  * lmap_by_pages() - whether this boot maps memory by single pages
  *
  * The kernel must do this if single pages change their permissions and a larger
- * entry cannot be split: either the CPU cannot do it, or the kernel cannot wait
+ * entry cannot be split. Either the CPU cannot do it, or the kernel cannot wait
  * for it.
  */
 bool lmap_by_pages(void)

@@ -189,9 +189,9 @@ static unsigned int expect_read_only(struct kunit *test, char *area,
 
 /*
  * One call makes several pages inaccessible in the linear map, and one call
- * makes them accessible again: all pages, the first page, two pages in the
- * middle, or the last page. The pages next to them stay accessible. The caller
- * does not invalidate the TLB after it took pages away.
+ * makes them accessible again. These are all pages, the first page, two pages
+ * in the middle, or the last page. The pages next to them stay accessible. The
+ * caller does not invalidate the TLB after it took pages away.
  */
 static void set_direct_map_valid_range(struct kunit *test)
 {
@@ -256,7 +256,7 @@ static void set_memory_ro_and_alias(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, beside, "pages beside a range");
 	if (closed == beside && opened == beside) {
 		pgtable_kunit_known_issue(test, 21,
-					  "in the linear map %u pages next to a range change with it",
+					  "%u pages next to a range change with it in the linear map",
 					  beside);
 		return;
 	}

@@ -176,7 +176,8 @@ static unsigned int plug_offline(struct kunit *test, unsigned long size)
  * entry: an entry of the linear map or an entry of the struct pages. A split of
  * a live entry could let two translations of one address exist. The case asks
  * for ranges from and to each size of entries, in one section and in memory
- * that has entries of all sizes. All of the memory may always go.
+ * that has entries of all sizes. All of the memory together may always go
+ * offline.
  */
 static void memory_offline_within_entry(struct kunit *test)
 {

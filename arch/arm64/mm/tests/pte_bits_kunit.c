@@ -374,10 +374,10 @@ static pteval_t phys_in_entry(phys_addr_t phys)
  * pte_advance_pfn() raises the address of an entry by n pages, and does not
  * change the other bits [contpte 5]. The case makes the address carry into each
  * higher bit, up to the last: above 48 bits, a plain addition to the entry
- * would go wrong. The other bits are set one by one, not at all, and all
- * together. Known issue 5: in an entry for a 64K page, bits 48 and 49 of the
- * address are also in bits 48 and 49 of the entry. The architecture requires 0
- * there.
+ * would go wrong. The case tries each of the other bits alone, none of them,
+ * and all of them. Known issue 5: in an entry for a 64K page, bits 48 and 49 of
+ * the address are also in bits 48 and 49 of the entry. The architecture
+ * requires 0 there.
  */
 static void pte_advance_pfn_all_address_bits(struct kunit *test)
 {

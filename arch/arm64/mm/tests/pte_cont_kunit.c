@@ -24,9 +24,9 @@
 /*
  * The first part of a range ends at the end of its block, or at the end of the
  * range if that comes first [contpte 7]. The case tries all starts in a block,
- * and ends up to one page past the next block. The block is the first block, a
- * block in the middle, or one of the last three blocks of the address space,
- * where both ends can wrap to 0.
+ * and all ends up to one page past the next block. The block is the first
+ * block, a block in the middle, or one of the last three blocks of the address
+ * space. There both ends can wrap to 0.
  */
 static void pte_cont_addr_end_of_block(struct kunit *test)
 {
@@ -231,7 +231,7 @@ static const struct nonvalid_op nonvalid_ops[] = {
 KUNIT_ARRAY_PARAM_DESC(nonvalid_op, nonvalid_ops, desc);
 
 /*
- * An entry that is not valid and has bit 52 is not a part of a block: a
+ * An entry that is not valid and has bit 52 is not a part of a block. A
  * function that reads or clears such an entry does not change the neighbours,
  * and returns exactly the bits of the entry [contpte 40, 88, 148]. The
  * neighbours here are valid, and some are young: an unfold would rewrite them.

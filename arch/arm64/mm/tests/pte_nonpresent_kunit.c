@@ -2,7 +2,7 @@
 /*
  * arm64 entries that are not present.
  *
- * Hardware ignores an entry that is not present: swap and migration entries,
+ * Hardware ignores an entry that is not present. So swap and migration entries,
  * poisoned pages, device pages and markers use its bits in their own way, even
  * the contiguous bit. The public functions for page-table entries must write
  * and read them unchanged.
@@ -215,8 +215,8 @@ static swp_entry_t migration_entry(const struct migration_kind *kind,
 
 /*
  * A migration entry of each type remembers whether the page was young and
- * dirty, with any PFN next to these bits [contpte 80]. Known issue 1: young may
- * be PTE_CONT.
+ * dirty, with any PFN next to these bits [contpte 80]. Known issue 1: the young
+ * bit may be PTE_CONT.
  */
 static void set_pte_at_migration_young_dirty(struct kunit *test)
 {

@@ -2,11 +2,12 @@
 /*
  * Which TLB entries arm64 invalidates after the kernel has unmapped a range.
  *
- * The kernel collects what it unmaps in a struct mmu_gather: the range, the
- * levels of the cleared entries, whether it freed page tables, and whether it
- * gave up a table of hugetlb entries that it shared with another process.
- * tlb_flush() turns that into an invalidation. The suite compiles the tree's
- * own tlb_flush() a second time, with functions that record the invalidation.
+ * The kernel collects what it unmaps in a struct mmu_gather. It notes the
+ * range, the levels of the cleared entries, and whether it freed page tables.
+ * It also notes whether it gave up a table of hugetlb entries that it shared
+ * with another process. tlb_flush() turns that into an invalidation. The suite
+ * compiles the tree's own tlb_flush() a second time, with functions that record
+ * the invalidation.
  *
  * Not covered: the instructions (tlbi_range), and who fills the structure.
  *
@@ -210,10 +211,10 @@ static void gather_unshare(struct mmu_gather *tlb, unsigned long addr)
  * A process gives up a table of PMDs that it shares with another process, as
  * hugetlb does. When the function returns, the other process may change the
  * table or free it. So no CPU may reach the table through the first process any
- * more: there has been an invalidation that includes page tables, also if the
+ * more. There has been an invalidation that includes page tables, also if the
  * process is about to exit. Known issue 25: if the process exits, there is none
- * yet. Known issue 26: with 16K and 64K pages PUD_SIZE has more than 32 bits, and
- * the range is empty.
+ * yet. Known issue 26: with 16K and 64K pages PUD_SIZE has more than 32 bits,
+ * and the range is empty.
  */
 static void tlb_flush_unshared_table(struct kunit *test)
 {

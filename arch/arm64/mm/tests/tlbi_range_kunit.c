@@ -78,8 +78,8 @@ static void tlbi_step_range(u64 arg)
 /*
  * The kernel invalidates a range in steps of (num + 1) << (5 * scale + 1)
  * pages, for scales from 3 down, and invalidates a last odd page separately.
- * The steps, as encoded in the instruction, follow each other and add up to the
- * range, and there are at most five. The case tries every size up to the
+ * There are at most five steps. As the instructions encode them, they follow
+ * each other and add up to the range. The case tries every size up to the
  * architecture's largest, 2097152 pages. The kernel once treated this largest
  * size as zero pages, because num has one bit too few.
  */
@@ -99,7 +99,7 @@ static void flush_tlb_range_op_steps_add_up(struct kunit *test)
 		if (!tlbi_steps.wrong && tlbi_steps.pages == pages &&
 		    (!ranges || tlbi_steps.steps <= 5))
 			continue;
-		KUNIT_FAIL(test, "of %lu pages %lu are invalidated, in %u steps%s",
+		KUNIT_FAIL(test, "range of %lu pages: %lu are invalidated, in %u steps%s",
 			   pages, tlbi_steps.pages, tlbi_steps.steps,
 			   tlbi_steps.wrong ? " that do not follow each other" : "");
 		if (++failed == PGTABLE_KUNIT_ENOUGH)

@@ -45,7 +45,8 @@ KUNIT_ARRAY_PARAM_DESC(huge, huge_sizes, desc);
 
 /*
  * The unit in which an area of this size gets memory and addresses. One entry or
- * block maps a unit. Pages map contiguous pages only without hugetlb.
+ * block maps a unit. Without hugetlb, single pages map what could be a
+ * contiguous block.
  */
 static unsigned long huge_unit(unsigned long size)
 {

@@ -10,7 +10,7 @@
 
 #include "vmap_block.h"
 
-/* With KASAN, addresses need memory for their shadow: an eighth of this. */
+/* KASAN needs shadow memory for these addresses: an eighth of their size. */
 #define VMAP_BLOCK_MOST		SZ_512M
 
 /**

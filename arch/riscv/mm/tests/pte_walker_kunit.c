@@ -67,7 +67,7 @@ static void walker_exit(struct kunit *test)
 	walker_stop();
 }
 
-/* A page that may be written to, of a folio that is mapped by 16 entries. */
+/* A writable page of a folio that 16 entries map. */
 static pte_t walked_entry(struct folio *folio, unsigned int i, bool young)
 {
 	pte_t pte = pfn_pte(folio_pfn(folio) + i, PAGE_SHARED);

@@ -4,8 +4,8 @@
 The linear map is built long before the first test runs. The code that builds it reaches each page
 table through a slot of the fixmap. __set_fixmap() changes the slot twice: to map the table and to
 unmap it. QEMU logs each execution of this function with its arguments, and counts instructions. The
-difference between two boots with different memory is the cost of the additional memory. The kernel
-needs no change for this.
+difference between two boots with different memory is the cost of the additional memory. The measurement needs no change
+of the kernel.
 """
 
 import re

@@ -24,6 +24,6 @@ def filters(emulator: str) -> bool:
 
 
 def options(emulator: str, arguments: Sequence[str] = ()) -> list[str]:
-    """What to add to a command of this emulator with these arguments. What the user asks for stays."""
+    """What to add to a command of this emulator with these arguments. Options that the user gives stay."""
     network = [] if {"-nic", "-netdev", "-net"} & set(arguments) else [*NO_NETWORK]
     return network + ([] if "-sandbox" in arguments or not filters(emulator) else [*FILTER])

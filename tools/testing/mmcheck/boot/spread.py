@@ -56,7 +56,7 @@ class Part:
     """The console of one machine, as blocks.
 
     head:    the lines before its plan
-    plan:    how many suites it runs; None if it ended before it said so
+    plan:    how many suites it runs; None if it ended before it printed this
     blocks:  the lines of each suite that ended, in order
     rest:    the lines after the last block
     """

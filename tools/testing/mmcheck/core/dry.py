@@ -137,7 +137,7 @@ def listed(body: Callable[[], int], out: Path) -> int:
 
 
 def _short(steps: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The steps without repetitions, and without most of a long row of the same program."""
+    """The steps without repetitions. If a program is run many times in a row, most of these steps are left out."""
     counts: Counter[tuple[str, str]] = Counter()
     for word, text in dict.fromkeys(steps):
         kind = (word, text.partition(" ")[0] if word in ("run", "boot") else text)
@@ -257,7 +257,7 @@ _REPLACED: tuple[tuple[Any, str, Any], ...] = (
 
 @contextlib.contextmanager
 def _pretended() -> Iterator[None]:
-    """Replace the functions that write or start something. The hook refuses what comes from elsewhere."""
+    """Replace the functions that write or start something. The hook refuses such calls from elsewhere."""
     if not hasattr(_refuse, "there"):
         sys.addaudithook(_refuse)
         setattr(_refuse, "there", True)  # noqa: B010 (a function has no such attribute for mypy)

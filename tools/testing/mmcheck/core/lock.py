@@ -47,7 +47,7 @@ def held(path: Path, what: str) -> Iterator[None]:
 def files() -> list[int]:
     """The files of the locks that this thread holds.
 
-    A program that inherits them keeps the locks until it ends too, also if we are killed. A program that writes into a
-    folder needs this: otherwise the next run would use the folder at the same time.
+    If a program inherits these files, it keeps the locks until it ends, even if we are killed. A program that writes
+    into a folder must keep its locks: otherwise the next run would use the folder too.
     """
     return list(_own.__dict__.get("files", {}).values())

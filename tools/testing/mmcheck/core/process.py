@@ -17,6 +17,6 @@ def end(child: subprocess.Popen[bytes]) -> None:
 
 
 def mortal(command: Sequence[str]) -> list[str]:
-    """`command`, ended by the kernel if we are killed; the same command if this machine has no setpriv."""
+    """`command` with a prefix: the kernel then ends it if we are killed. Without setpriv there is no prefix."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "--", *command] if setpriv else list(command)

@@ -32,7 +32,7 @@ EVEN = ((0.0, 0.0), (1.0, 1.0))
 
 
 def share_of_time(pace: Sequence[tuple[float, float]], steps: float) -> float:
-    """The share of the whole time that has passed when the share `steps` of all steps is done, from 0 to 1.
+    """How much of the whole time has passed, from 0 to 1, when the share `steps` of all steps is done.
 
     pace: pairs (share of steps, share of time), both rising from 0; between two pairs the rate is constant
     """

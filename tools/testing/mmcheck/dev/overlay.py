@@ -52,7 +52,7 @@ def comment_above(text: str, case: str) -> str:
 
 
 def citations(catalogue: str) -> dict[int, set[str]]:
-    """By row of a catalogue, the cases that cite it in their comment."""
+    """For each row of a catalogue, the cases that cite it in their comment."""
     comments = selftests()
     for one in suites.suites():
         for case in one.cases:

@@ -106,7 +106,7 @@ def run_git(project: Path, *words: str) -> None:
 
 
 def tag(it: Plan, project: Path) -> None:
-    """Commit CHANGELOG.md and make the tag. Without the tag, the commit is taken back."""
+    """Commit CHANGELOG.md and make the tag. If the tag cannot be made, the commit is taken back."""
     before = git.commit_of(project)
     git.author()
     if it.changelog:

@@ -2,8 +2,8 @@
 """Kernel source packages of the distribution, through apt.
 
 apt keeps its lists and downloads in our cache, so it does not need root. It checks signatures.
-The machine's own apt configuration says which archive to ask. If the suites in it lack the
-kernel, the backports and the development suites of that archive are asked.
+The machine's own apt configuration says which archive to ask. If the configured suites lack the kernel, the archive's
+backports and development suites are asked.
 """
 
 import hashlib

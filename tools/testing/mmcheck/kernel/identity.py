@@ -49,7 +49,7 @@ def origin(source: Source) -> str:
 
 
 def labelled(label: str) -> str:
-    """The origin of a kernel's source from the name of its build folder, for results that have no more than this."""
+    """The origin of a kernel's source from the name of its build folder, for results that have only this name."""
     label = label.partition("+")[0]
     return f"package {label}" if _PACKAGE.fullmatch(label) else f"tree {label}" if label else ""
 

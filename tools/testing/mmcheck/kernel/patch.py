@@ -19,7 +19,7 @@ def inside(name: str) -> bool:
 
 
 def names(text: str) -> list[str]:
-    """The files that a unified diff or a mail with one changes, makes and removes.
+    """The files that a unified diff (or a mail with a diff) changes, makes and removes.
 
     Hunks are skipped by their numbers of lines, since a removed line may look like the head of another file.
     """

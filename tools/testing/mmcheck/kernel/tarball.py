@@ -152,7 +152,7 @@ def _check(given: str, file: Path, beside: Beside) -> None:
 
 
 def _checksum(name: str, beside: Beside) -> str:
-    """The SHA-256 of the file `name` as a file next to it has it; "" if none has."""
+    """The SHA-256 that a file next to the file `name` gives for it; "" if there is none."""
     for other in (f"{name}.sha256", *CHECKSUMS):
         text = (beside(other) or b"").decode(errors="replace")
         if other == f"{name}.sha256" and (match := re.match(r"([0-9a-f]{64})\b", text)):

@@ -85,7 +85,7 @@ def load(folder: Path) -> list[Mutant]:
 
 
 def misfits(tree: Path, table: Path = MISFITS) -> list[str]:
-    """The names of the mutants that, as `table` says, do not fit the version of the kernel in `tree`."""
+    """The names of the mutants that do not fit the version of the kernel in `tree`, according to `table`."""
     return list(tomllib.loads(table.read_text()).get(version(tree), []))
 
 

@@ -93,4 +93,4 @@ class Programs:
         return self.session.row(mutant, self.kernel.number[mutant.name])
 
     def finish(self, rows: Mapping[str, Row], every: Sequence[Mutant]) -> None:
-        """Do nothing: row() leaves out nothing that could be run now."""
+        """Do nothing, since row() has already run all that can run."""

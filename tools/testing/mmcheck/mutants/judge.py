@@ -137,7 +137,7 @@ class Session(Builder):
         """The verdict on a mutant, given the `first` one.
 
         If the kernel died or hung, other tests may still fail in an orderly way. This tries a few suites and selftests
-        that noticed mutants of the same functions, and then all cases that reach the mutant, without those that die.
+        that noticed mutants of the same functions, and then all cases that reach the mutant, except cases that die.
         """
         if first.state == "failed":
             return Verdict(first.state, first.where, 0.0)
@@ -164,7 +164,7 @@ class Session(Builder):
         return case.partition(".")[0] in {program.name for program in selftests.programs()}
 
     def likely(self, mutant: Mutant, before: str) -> list[str]:
-        """The suites to begin with: `before`, which noticed the mutant last time, and the one that the catalogue names.
+        """The suites to begin with: `before`, which noticed the mutant last time, and the suite in the catalogue.
 
         If there is no such suite: the suite that noticed most mutants of the same functions.
         """
@@ -200,7 +200,7 @@ class Session(Builder):
             yield
 
     def last(self, kind: str = "mutants") -> dict[str, Any]:
-        """The data of this run, or else of the last one that has any."""
+        """The data of this run, or else of the last run that has data."""
         return record.data(self.settings.out, kind).get(f"{kind} {self.folder.name}", {})
 
     def known(self) -> dict[str, str]:

@@ -141,7 +141,7 @@ def merge(
     variants: Mapping[tuple[str, int], Sequence[tuple[int, str]]],
     reached: Mapping[tuple[str, int], int] | None = None,
 ) -> str:
-    """`text` with further bodies for some functions, each under a number.
+    """`text`, in which some functions get more bodies, each with its number.
 
     reached: the number that each function notes when it runs
     """

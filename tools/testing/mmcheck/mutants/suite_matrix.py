@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kill matrix of the KUnit suites: with each mutant the cases run that reach it.
+"""The kill matrix of the KUnit suites: for each mutant, all cases that reach it run.
 
 A case cannot notice code that it does not run. If the kernel dies in a case, the case has noticed, and the next boot
 continues with the case after it. A slow case does not run with the mutants that several quicker cases notice. If it
@@ -111,7 +111,7 @@ class Cases:
         return row
 
     def finish(self, rows: Mapping[str, Row], every: Sequence[Mutant]) -> None:
-        """Run each slow case that has noticed nothing with the mutants that row() left out, until it notices one."""
+        """If a slow case has noticed nothing, run it with the mutants that row() left out, until it notices one."""
         by_name = {mutant.name: mutant for mutant in every if not mutant.equivalent}
         useful = {case for name, row in rows.items() if name in by_name for case in row.cases}
         for case in sorted({case for row in rows.values() for case in row.spared} - useful):

@@ -190,7 +190,7 @@ def gaps(found: list[Function], other: list[Function]) -> list[Candidate]:
 def guards(found: list[Function], other: list[Function]) -> list[Candidate]:
     """The functions on ranges of entries that lack a check of an entry or a folio, or an ALIGN(), of the other tree.
 
-    A check that the whole file has as often as in the other tree is no candidate: another function has it.
+    If the whole file has a check as often as in the other tree, it is no candidate: another function has the check.
     """
     theirs = {(f.file, f.name): f for f in other}
     here, there = _by_file(found), _by_file(other)

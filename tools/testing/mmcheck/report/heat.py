@@ -153,7 +153,7 @@ def _cell(name: str, run: Run | None) -> dict[str, str]:
 
 
 def tracks(history: History) -> dict[str, dict[str, list[tuple[int, str]]]]:
-    """By run, the tracks of cases that changed their state, and of cases that are new in this report and failed."""
+    """For each run, the tracks of cases that changed, and of cases that are new in this report and failed."""
     last = len(history.times) - 1
     found: dict[str, dict[str, list[tuple[int, str]]]] = {}
     for run, own in history.tracks.items():

@@ -49,7 +49,7 @@ def digest(states: States) -> str:
 
 
 def changes(before: States, now: States) -> dict[str, dict[str, list[str]]]:
-    """By run and state, the cases that have another state now."""
+    """For each run and state, the cases that have another state now."""
     found: dict[str, dict[str, list[str]]] = {}
     for run, cases in now.items():
         old = before.get(run, {})

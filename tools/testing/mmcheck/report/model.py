@@ -27,7 +27,7 @@ def scope(names: Sequence[str]) -> str:
 
 
 def states(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
-    """By run and case, the first letter of its state. A case that ran twice has the worse state."""
+    """For each run and case, the first letter of its state. A case that ran twice has the worse state."""
     found: dict[str, dict[str, str]] = {}
     for run in runs:
         own = found.setdefault(run.name, {})
@@ -44,7 +44,7 @@ class Tests:
 
     passed:  tests that passed in a cell and failed in none
     failed:  tests that failed in a cell
-    known:   tests that failed in a cell, always as the baseline says
+    known:   tests with failures that the baseline always accepts
     skipped: tests that were skipped in every cell
     """
 

@@ -115,8 +115,11 @@ class Baseline:
         return found
 
     def _failed(self, case: Case, entry: Entry | None, same: int, suite: int, listed: int) -> Case:
-        """A case that failed. `same` cases of its entry failed, and `suite` cases of its suite, with `listed` entries.
+        """A case that failed.
 
+        same: the number of cases that failed and match `entry`
+        suite: the number of cases of its suite that failed
+        listed: the number of entries for its suite
         Only a suite that the baseline names gets a line about a case that is not listed.
         """
         if entry and same <= entry.most and (entry.splat or not case.splat):

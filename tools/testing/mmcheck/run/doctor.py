@@ -55,7 +55,7 @@ def memory() -> int:
 
 
 def free(folder: Path) -> int:
-    """GiB that are free where a folder is, or would be."""
+    """How many GiB are free in the place of a folder, which need not exist yet."""
     while not folder.exists():
         folder = folder.parent
     return shutil.disk_usage(folder).free // GIB
@@ -127,7 +127,7 @@ def of_tree(kernel: source.Source) -> Iterator[Finding]:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status: NO_VERDICT if this machine can run no suite as it is."""
+    """The command; returns the exit status: NO_VERDICT if this machine, in its present state, cannot run a suite."""
     found = list(findings(from_environment({**environ, "KDIR": "", "PATCH": "", "PAGES": ""})))
     if environ.get("KDIR") or environ.get("KERNEL"):
         settings = from_environment({**environ, "PATCH": "", "PAGES": ""})

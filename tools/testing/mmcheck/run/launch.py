@@ -70,7 +70,7 @@ class Launch:
         """Globs by which the suites run in several boots at a time; [] for one boot.
 
         With JOBS=, a run of all suites is spread by the times of the last such run. Words that choose tests, or that
-        give the machine several processors, keep it in one boot.
+        give the machine several processors, keep the run in one boot.
         """
         known = self.request.known
         words = " ".join([*(known.qemu_args or []), *(known.kernel_args or []), *(known.qemu_config or [])])
@@ -214,7 +214,7 @@ class Launch:
         raise UserError(f"the kernel's kunit.py {self.request.verb} ended with status {status}: see the lines above")
 
     def skipped(self, environ: Mapping[str, str]) -> list[str]:
-        """Lines about the cases that the last boot skipped and that another command would run: how many, and how."""
+        """Lines about skipped cases of the last boot that another command runs: their number, and this command."""
         version, _ = identity.banner([self.log])
         lines = skips.likely(skips.load(), version, self.settings.arch, self.settings.pages)
         return skips.summary(self.cases, lines, self.settings.arch, environ)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The record of a run: O/runs/ID/run.json, with the consoles next to it.
 
-Each boot of suites and each run of selftests writes one, and so do matrix, mutants, coverage, bench, patches, tlb and
-tlb-mutants. The commands that read results read only these records. run.schema.json describes the file.
+Each boot of suites and each run of selftests writes a record. The commands matrix, mutants, coverage, bench, patches,
+tlb and tlb-mutants write records too. The commands that read results read only these records. run.schema.json describes
+the file.
 """
 
 import contextlib
@@ -243,13 +244,13 @@ def of_process(out: Path, process: int, since: float) -> Record | None:
 
 
 def latest(out: Path, kinds: Container[str] = TESTS) -> list[Record]:
-    """The last record of each name that is not running, sorted by name."""
+    """For each name, the last record that is not running; sorted by name."""
     found = {record.name: record for record in every(out) if record.state != "running" and record.kind in kinds}
     return [found[name] for name in sorted(found)]
 
 
 def data(out: Path, kind: str) -> dict[str, dict[str, Any]]:
-    """The data of the last run of each name that found something."""
+    """For each name, the data of the last run that found something."""
     return {record.name: record.data for record in every(out) if record.kind == kind and record.data}
 
 

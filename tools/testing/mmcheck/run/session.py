@@ -299,7 +299,7 @@ class SelftestRun:
 
 
 def broken(log: Path, names: Sequence[str]) -> dict[str, list[str]]:
-    """Those of the programs `names` that `make -k` could not build, each with the lines of `log` about it."""
+    """The programs among `names` that `make -k` could not build, each with its lines of `log`."""
     said = log.read_text(errors="replace")
     failed = {Path(target).name for target in _BROKEN.findall(said)}
     found = {}

@@ -68,7 +68,7 @@ class Line:
 
 
 def fits(values: Sequence[str], value: str) -> bool:
-    """Whether `value` is one of `values`, or differs from all of those with "!"."""
+    """Whether `value` is one of `values`, or differs from each of `values` that begins with "!"."""
     others = [word[1:] for word in values if word.startswith("!")]
     return value in values or (bool(others) and value not in others)
 
@@ -89,7 +89,7 @@ def load(path: Path = TABLE) -> list[Line]:
 
 
 def issues(path: Path = ISSUES) -> dict[int, tuple[str, str]]:
-    """By number, the kernels that have a known issue, and the row of tests that meet it."""
+    """For each number, the kernels that have this known issue, and the row of tests that meet it."""
     pattern = r"^## (\d+)\..*?^\| kernels \| (.*?)(?:;|\. | \|$).*?^\| tests? \| (.*?) \|$"
     found = re.findall(pattern, path.read_text(), re.MULTILINE | re.DOTALL)
     return {int(number): (kernels, tests) for number, kernels, tests in found}

@@ -38,7 +38,7 @@ def patched(kernel: source.Source, settings: Settings) -> dict[str, bytes | None
 
 @dataclass(frozen=True)
 class RunSpec:
-    """What is built and run. Only command lines read the environment; all other code takes this.
+    """What is built and run. Only command lines read the environment; all other code takes this object.
 
     settings: kernel or tree, architecture, pages, features, patch, and where results go
     request:  configuration, tests and machine, as arguments of kunit.py

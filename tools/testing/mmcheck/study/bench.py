@@ -166,9 +166,8 @@ def run_part(part: Part, environ: Mapping[str, str], out: Path, jobs: int) -> li
 
 
 def _changed(space: Workspace, changes: Sequence[catalogue.Mutant]) -> Workspace:
-    """The workspace of a kernel with `changes`. Of changes with one name the first that fits is applied.
-
-    Raises UserError if none of one name fits.
+    """The workspace of a kernel with `changes`. If several changes have one name, the first that fits is applied.
+    Raises UserError if none of them fits.
     """
     texts: dict[str, str] = {}
     usual = shadow.reader(space.kernel.path, space.settings.features)

@@ -71,7 +71,7 @@ def fixed(issues: Sequence[Issue], read: Callable[[str], str]) -> tuple[list[Iss
 
 
 def machines(issues: Sequence[Issue], settings: Settings, chosen: bool) -> dict[Settings, list[Issue]]:
-    """Where to test each issue: on its own machine, or on the machine of `settings` if the user has `chosen` that."""
+    """Where to test each issue: on its own machine, or on the machine of `settings` if the user has `chosen` one."""
     found: dict[Settings, list[Issue]] = {}
     for issue in issues:
         arch, pages = (settings.arch, settings.pages) if chosen else issue.machine

@@ -8,7 +8,7 @@ from ..kernel.known_issues import Issue
 
 
 def reproducer(issue: Issue) -> str:
-    """The name that the reproducer of an issue has, if there is one."""
+    """The name of an issue's reproducer, if there is one."""
     return f"known-issue-{issue.number}"
 
 

@@ -33,7 +33,7 @@ def watched(plugin: Path, out: Path, symbols: Symbols, memory: int) -> list[str]
 class Machine:
     """What boots: the emulator, the plugin (or None to measure without it), a folder for results.
 
-    more: further options of the emulator; if an option is given twice, this one counts
+    more: further options of the emulator; if an option is given twice, the option in `more` counts
     """
 
     qemu: Path

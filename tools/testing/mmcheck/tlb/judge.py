@@ -4,7 +4,7 @@
 mutants/ has mistakes in the form of the mutants catalogue: invalidations that are dropped, shortened, misdirected or
 late. One kernel contains all mistakes. Each boot enables one mistake, and runs the suites or the selftest that its
 entry names. The boot passes if the plugin reports something new. A boot without a mistake must report nothing
-new, and neither must a boot with an entry that has `equivalent`: such an entry changes code, but makes no mistake.
+new. The same holds for an entry that has `equivalent`: such an entry changes code, but makes no mistake.
 
 IMAGE= names the image of a kernel with the KUnit suites. Then no kernel is built, and the mistakes come from
 mutants/instructions.toml. Each of them replaces instructions in a copy of the image.

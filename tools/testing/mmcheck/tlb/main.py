@@ -39,7 +39,7 @@ KUNIT = "console=ttyAMA0 kunit.enable=1 kunit_shutdown=reboot"
 
 @contextlib.contextmanager
 def kernel(environ: Mapping[str, str], about: record.Record) -> Iterator[Path]:
-    """The image of the KUnit kernel that the variables name, built if need be. Other runs leave it for the block."""
+    """The image of the KUnit kernel that the variables name, built if need be. Other runs leave it alone meanwhile."""
     launch = prepare(parse(["build", "--arch=arm64"]), environ)
     launch.aside = True
     with launch.hold():

@@ -2,8 +2,9 @@
 /*
  * MADV_COLLAPSE maps a huge page that a file in memory has already.
  *
- * Proves: memory from fallocate() is zero after it, and keeps what is written to it. Pages that
- * were written to stay dirty, so reclaim does not drop them.
+ * Proves: memory from fallocate() is zero after MADV_COLLAPSE, and keeps what
+ * is written to it. Pages that were written to stay dirty, so reclaim does not
+ * drop them.
  *
  * How: the file has one huge page, which is not in a page table, or which entries map. The test
  * makes MADV_COLLAPSE map it by one PMD, and looks at the content. The same without MADV_COLLAPSE
@@ -25,7 +26,7 @@
 #define MADV_COLLAPSE 25
 #endif
 
-/* What is in memory that is free, and how many bytes of it. */
+/* The content that the test leaves in free memory, and how many bytes. */
 #define LEFT 0xa5
 #define LEFT_SIZE (64UL << 20)
 
@@ -121,8 +122,8 @@ static void fill(const struct memory *m)
 /*
  * fallocate() makes a huge page, and nobody has used it. All of it is zero, and what the process
  * writes is there after an access through another mapping. Known issue 67: MADV_COLLAPSE maps the
- * page as it is, with the content of other processes, and the access through the other mapping
- * clears it, with all that was written.
+ * page as it is, with the content of other processes. The access through the
+ * other mapping then clears the page, and all that was written is lost.
  */
 TEST_F(collapse_shmem, fallocated_memory_is_zero)
 {

@@ -4,14 +4,14 @@
  * advice on part of a large folio, khugepaged, and moves of KSM pages.
  *
  * Proves: advice on part of a folio splits the folio if the kernel considers it
- * private to one process, and changes nothing if not. Advice on a whole folio
- * splits no folio, except for MADV_PAGEOUT in a kernel that swaps single pages.
- * Linux 6.15 and later track at most two of the processes that map a folio. They
- * call a folio shared even if only a third process still maps it. Older kernels
- * look at the first page: they can miss a process that maps only later pages.
- * khugepaged counts shared pages exactly. A KSM page that one process maps twice
- * is shared. The zero page is private to no process. Other processes always keep
- * their content.
+ * private to one process. Otherwise advice changes nothing. Advice on a whole
+ * folio splits no folio, except for MADV_PAGEOUT in a kernel that swaps single
+ * pages. Linux 6.15 and later track at most two of the processes that map a
+ * folio. They call a folio shared even if only a third process still maps it.
+ * Older kernels look at the first page: they can miss a process that maps only
+ * later pages. khugepaged counts shared pages exactly. A KSM page that one
+ * process maps twice is shared. The zero page is private to no process. Other
+ * processes always keep their content.
  *
  * Does not prove: the counting itself (KUnit: folio_mapped_*).
  *

@@ -265,8 +265,8 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear) *
 /*
  * [clearing 23, 24] Anonymous memory is zero after a first write. This write
  * goes to one page of each folio. The test repeats this with up to ten
- * different pages: at the start, middle and end of the folio, where the ranges
- * that the kernel clears begin and end.
+ * different pages, at the start, middle and end of the folio. The ranges that
+ * the kernel clears begin and end there.
  */
 TEST_F_TIMEOUT(folio_clear, written, 240)
 {

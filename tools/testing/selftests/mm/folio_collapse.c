@@ -186,8 +186,8 @@ TEST_F(folio_collapse, hole_frees_memory)
 
 /*
  * A file is one huge page. MADV_REMOVE drops the page right after its first
- * half. The first half stays one large folio, because the kernel splits at the
- * hole, and no more than it must. 6.12 splits all of it into single pages.
+ * half. The first half stays one large folio, because the kernel splits only as
+ * much as the hole needs. 6.12 splits all of it into single pages.
  */
 TEST_F(folio_collapse, hole_splits_no_more)
 {

@@ -176,7 +176,7 @@ TEST_F(folio_file, dirty_again_after_writeback)
 /*
  * [contpte 197] A private mapping has its own copy of every third page. After a
  * hole is punched into the file, the copies are unchanged and all other pages
- * are zero: the kernel skips the entry of a copy and no other.
+ * are zero. The kernel skips the entry of a copy and no other.
  */
 TEST_F(folio_file, punch_hole_beside_copies)
 {
@@ -246,7 +246,7 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 	int ends[2];
 
 	/*
-	 * The folio must be dirty: the kernel would drop a clean folio whole.
+	 * The folio must be dirty: the kernel would drop all of a clean folio.
 	 */
 	m->at[0] = pattern(0);
 	ASSERT_EQ(0, pipe(ends));

@@ -308,7 +308,8 @@ static void on_poison(int number)
  * frames back. The case runs only in the virtual machine, since any other
  * machine can lose these frames.
  *
- * Known issue 52: of a large folio only the first page of the range is poisoned.
+ * Known issue 52: in a large folio, the kernel poisons only the first page of
+ * the range.
  */
 TEST_F(folio_poison, each_page)
 {

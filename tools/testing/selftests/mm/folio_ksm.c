@@ -178,7 +178,10 @@ static unsigned int with_one_frame(const struct memory *m)
 	return count;
 }
 
-/* Let KSM run until one frame backs all pages, or for half a minute. Returns for how many. */
+/*
+ * Let KSM run until one frame backs all pages, or for half a minute. Returns
+ * how many pages have it.
+ */
 static unsigned int merge(const struct memory *m, bool zeros)
 {
 	if (madvise(m->at, bytes(m->pages), MADV_MERGEABLE))
@@ -500,8 +503,9 @@ static long all_zero_pages(void)
 
 /*
  * KSM maps pages of zeros to the zero page, and the process forks. The child's count must be
- * the pages of zeros that it got. The count of the machine must have them as long as the child
- * lives, and must be as at first after all memory is discarded.
+ * the pages of zeros that it got. The count of the machine must include them
+ * while the child lives. After all memory is discarded, it must have its first
+ * value again.
  *
  * Known issue 55: the child counts all pages of its parent. The pages that it did not get stay
  * in the count of the machine.
@@ -542,8 +546,8 @@ TEST_F_TIMEOUT(ksm_fork, child_counts_zero_pages, 120)
 
 /*
  * A fork() that fails changes no count. It copies the pages of zeros, and then meets a mapping
- * that is larger than memory and swap. Two mappings of three quarters of that are accepted, and
- * merged.
+ * that is larger than memory and swap. The kernel accepts two mappings of three
+ * quarters of that size, and merges them.
  *
  * Known issue 55: the end of the child subtracts the pages of zeros that were never added.
  */

@@ -261,7 +261,7 @@ FIXTURE(freed_in_ksm)
 	int go[2];
 };
 
-/* When a child calls MADV_FREE: while two mappings have the page, or as the last that has it. */
+/* When a child calls MADV_FREE: while two mappings have the page, or while only one has it. */
 FIXTURE_VARIANT(freed_in_ksm)
 {
 	enum advice advice;

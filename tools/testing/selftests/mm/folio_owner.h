@@ -174,8 +174,8 @@ static inline unsigned int copied_part(char *at, unsigned int first, unsigned in
 }
 
 /*
- * Write its pattern to each page of the memory. Returns how many of the pages
- * got another frame.
+ * Fill each page of the memory with the pattern of this page. Returns how many
+ * of the pages got another frame.
  */
 static inline unsigned int copied(struct memory *m)
 {

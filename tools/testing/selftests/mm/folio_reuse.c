@@ -115,8 +115,9 @@ static bool shared_for_a_while(int go[2], struct memory *m)
 
 /*
  * [mapped 37] A child shares the folio and exits, then the parent writes to
- * each page. A kernel that tracks owners copies no page, an older kernel copies
- * all pages. The variants have folios from order 2 to the order of a huge page.
+ * each page. A kernel that tracks owners copies no page, and an older kernel
+ * copies all pages. The variants have folios from order 2 to the order of a
+ * huge page.
  */
 TEST_F(folio_reuse, alone)
 {
@@ -313,8 +314,8 @@ TEST_F(folio_reuse, pin_beside_child)
 
 /*
  * [mapped 32] [mapped 35] A child shares the folio and exits, then a device
- * pins one page. A kernel that tracks owners pins this page without a copy, an
- * older kernel pins a copy. While the pin lasts, a write to another page
+ * pins one page. A kernel that tracks owners pins this page without a copy, and
+ * an older kernel pins a copy. While the pin lasts, a write to another page
  * copies, since the folio has more references than mappings. After the pin is
  * gone, a kernel that tracks owners reuses the remaining pages.
  */

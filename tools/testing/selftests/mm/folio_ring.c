@@ -86,7 +86,7 @@ TEST_F(folio_ring, each_request)
 /*
  * The process maps the requests so often that the mappings, one after the
  * other, fill a page table. Each page of each mapping is present, also the page
- * in the last entry of a table: the kernel maps pages in batches, and a batch
+ * in the last entry of a table. The kernel maps pages in batches, and a batch
  * ends at the end of a table.
  */
 TEST_F(folio_ring, over_table_end)

@@ -3,10 +3,10 @@
  * Two processes have the same large folios in swap.
  *
  * Proves: a fault maps only what the process has. If a process dropped a page
- * of a folio that is in swap, its other pages come back, and the dropped page
- * reads as zeros, although another process still has it in swap. This holds
- * whether the folio is in swap only, or in memory again for the other process.
- * The other process keeps its pages, and swap is free again at the end.
+ * of a folio that is in swap, its other pages come back. The dropped page reads
+ * as zeros, although another process still has it in swap. This holds whether
+ * the folio is in swap only, or in memory again for the other process. The
+ * other process keeps its pages, and swap is free again at the end.
  *
  *	parent	| swap | swap | swap | swap |
  *	child	| swap | swap | none | swap |
@@ -134,8 +134,8 @@ static void check_swap(struct __test_metadata *_metadata, FIXTURE_DATA(folio_swa
 /*
  * The folio is in swap only. The parent keeps one page of it, and the child all
  * others, so each slot of swap is in use, each by one process. The child reads
- * its pages. The kernel must not bring back a whole folio for it: if it tried
- * to, the fault would never end. The parent still has its page.
+ * its pages. The kernel must not bring back a whole folio for such a read: the
+ * fault would never end. The parent still has its page.
  */
 TEST_F(folio_swap, one_page_elsewhere)
 {

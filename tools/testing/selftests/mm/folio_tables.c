@@ -208,8 +208,8 @@ static char *map_aligned(char *room, size_t length, int step)
 
 /*
  * MADV_DONTNEED of everything that a page table maps. A guard page in it stays
- * a guard page. All other pages are zero, and can be written to. The second
- * time the table is empty afterwards, and the kernel may free it.
+ * a guard page. All other pages are zero, and can be written to. After the
+ * second call the table is empty, and the kernel may free it.
  */
 TEST_F(folio_tables, dontneed_of_table)
 {
@@ -270,9 +270,9 @@ static void *touch(void *unused)
 /*
  * A thread reads all that a page table maps, and drops it by MADV_DONTNEED, for
  * five seconds. Another thread writes to the first pages meanwhile, also while
- * the kernel drops the others. The kernel must not free a table that has entries
- * again: the machine could never use their pages again, and they would still
- * count as memory of the process.
+ * the kernel drops the others. The kernel must not free a table that has
+ * entries again. Otherwise the machine could never use their pages again, and
+ * they would still count as memory of the process.
  */
 TEST_F_TIMEOUT(folio_tables, dontneed_beside_faults, 60)
 {
@@ -311,9 +311,9 @@ TEST_F_TIMEOUT(folio_tables, dontneed_beside_faults, 60)
 
 /*
  * MADV_DONTNEED of the single pages of many tables, more than the kernel frees
- * at once. So it frees pages in between, and looks again whether such a table is
- * empty. Afterwards all tables are gone, or none is. All pages are zero and can
- * be written to.
+ * at once. So the kernel frees pages in between, and checks again whether such
+ * a table is empty. Afterwards all tables are gone, or none is. All pages are
+ * zero and can be written to.
  */
 TEST_F(folio_tables, dontneed_of_many_tables)
 {
@@ -409,9 +409,10 @@ TEST_F(folio_tables, mremap_of_tables)
 
 /*
  * mremap() moves memory that begins in the middle of a page table, and nothing
- * else is in the table. The kernel moves all that the table maps, so it begins
- * at the table's start, for both places. The pages at the ends and next to the
- * end of the table keep their content, and nothing is left at the old place.
+ * else is in the table. The kernel moves all that the table maps, so the move
+ * begins at the start of the table, at both places. The pages at the ends and
+ * next to the end of the table keep their content, and nothing is left at the
+ * old place.
  */
 TEST_F(folio_tables, mremap_from_middle_of_table)
 {

@@ -192,10 +192,10 @@ TEST_F(folio_uffd, unprotect_gives_write_back)
 
 /*
  * [contpte 198] [bug B26] Two folios are swapped out and read back: in the
- * first round one page is protected, in the second round all pages except one.
- * Each page stays protected or unprotected, in swap and after the page is read
- * back. The second round needs fresh folios: pages that come back from swap are
- * single pages, which reclaim handles one by one.
+ * first round one page is protected, and in the second round all pages except
+ * one are protected. Each page stays protected or unprotected, in swap and
+ * after the page is read back. The second round needs fresh folios: pages that
+ * come back from swap are single pages, which reclaim handles one by one.
  */
 TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 {

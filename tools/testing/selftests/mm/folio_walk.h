@@ -85,7 +85,7 @@ struct walk_step {
 	uint8_t prot;
 	uint64_t val;
 	uint64_t check;		/* seed of the checks after the step */
-	bool skipped;		/* it made no sense in its state */
+	bool skipped;		/* the step made no sense in its state */
 };
 
 struct walk_verdict {

@@ -151,11 +151,12 @@ static uint32_t mapped_in_window(int proc)
 
 /*
  * transhuge.rst: nr_anon_partially_mapped counts partially mapped folios. A
- * migration of fully mapped folios makes none. (Known issue 8.)
+ * migration of fully mapped folios makes no partially mapped folio. (Known
+ * issue 8.)
  *
  * The kernel maps the cached pages around a fault (do_fault_around()). If the
- * first fault maps one page, and a second fault all others, the first was
- * wrong. (Known issue 9.)
+ * first fault maps one page, and a second fault maps all others, the first
+ * fault was wrong. (Known issue 9.)
  */
 void walk_after(const struct walk_step *s, long result)
 {

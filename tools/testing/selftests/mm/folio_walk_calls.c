@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: the table of calls. A row has how the call is drawn, when it
+ * folio_walk: the table of calls. A row says how the call is drawn, when it
  * makes sense, how it runs, and what the model promises after it.
  */
 #define _GNU_SOURCE
@@ -156,7 +156,7 @@ static void model_mprotect(const struct walk_step *s, long result)
 	}
 }
 
-/* A destination; half of the time it has the phase that lets blocks and tables stay. */
+/* A destination. Half of the time its phase lets blocks and tables stay as they are. */
 static void draw_mremap(struct walk_step *s)
 {
 	long flags = walk_calls[s->call].arg;
@@ -300,7 +300,10 @@ static void model_zap(const struct walk_step *s, long result)
 			m_drop(p);
 }
 
-/* Whether another process has the page since a fork(): nobody else writes the same value. */
+/*
+ * Whether another process got the page by fork(): it then has the same value,
+ * which no other has.
+ */
 static bool elsewhere(const struct walk_step *s, const struct walk_page *p)
 {
 	int proc;
@@ -463,7 +466,7 @@ static void model_vm_write(const struct walk_step *s, long result)
 		m_write(page_of(s->other, s->at + i), s->val + i);
 }
 
-/* Often one page: the first access to a new mapping says most. */
+/* The range is often one page: the first access to a new mapping shows most bugs. */
 static void draw_read(struct walk_step *s)
 {
 	if (walk_below(2))
@@ -480,7 +483,10 @@ static void draw_split(struct walk_step *s)
 	s->x = walk_below(4) ? 0 : 2 + walk_below(7);
 }
 
-/* The kernel warns if a split of other folios has an order, or of anonymous ones order 1. */
+/*
+ * The kernel warns about a split of anonymous folios to order 1, and of others
+ * to any order but 0.
+ */
 static bool valid_split(const struct walk_step *s)
 {
 	return !s->x || (s->x > 1 && ALL(p->kind == ANON));
@@ -507,7 +513,7 @@ static void draw_refs(struct walk_step *s)
 	s->x = has(HAS_SOFT_DIRTY) && walk_below(2) ? 4 : 1;
 }
 
-/* soft-dirty.rst: 4 clears the bits of the whole process. */
+/* soft-dirty.rst: a write of 4 clears the bits of the whole process. */
 static void model_refs(const struct walk_step *s, long result)
 {
 	uint32_t i;

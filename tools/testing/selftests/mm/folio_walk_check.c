@@ -56,9 +56,9 @@ bool walk_has(int issue)
  * walk_known() - the walk has met exactly what a known issue predicts
  * @issue: its number in KNOWN_ISSUES.md
  *
- * Return: whether this kernel has the issue, so that it is no failure. A
- * program that was built outside of a kernel's tree cannot know that, and
- * assumes it.
+ * Return: whether this kernel has the issue. If so, what was met is no failure.
+ * A program that was built outside of a kernel's tree cannot know, and assumes
+ * that the kernel has the issue.
  */
 bool walk_known(int issue)
 {
@@ -112,7 +112,7 @@ int walk_pagemap(int proc)
 	return pagemap[proc];
 }
 
-/* Read entries of pagemap. Returns whether all came. */
+/* Read entries of pagemap. Returns whether all were read. */
 bool walk_entries(int proc, uint32_t at, uint32_t len, uint64_t *entries)
 {
 	return pread(walk_pagemap(proc), entries, len * 8, (WALK_ARENA / walk_psize + at) * 8) ==

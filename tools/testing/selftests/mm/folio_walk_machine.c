@@ -143,7 +143,7 @@ void walk_first_settings(void)
 	}
 }
 
-/* A file that nothing else has open; each life has new ones. */
+/* A file that nothing else has open. Each life has new files. */
 static int open_file(const char *folder, struct walk_object *o)
 {
 	char path[160];
@@ -279,7 +279,7 @@ static void probe_hugetlb(void)
 	set(HAS_HUGETLB, walk_read_number(path) >= (long)wanted);
 }
 
-/* debugfs may not be mounted: mount it where only this process sees it. */
+/* Perhaps debugfs is not mounted: mount it where only this process sees it. */
 static void find_debugfs(void)
 {
 	char path[96];

@@ -210,7 +210,7 @@ static void fill(uint64_t val, uint32_t pages)
 			       &(uint64_t){ walk_word(val + i, word) }, 8);
 }
 
-/* Each of these writes all pages, in parts that fit into the buffer. */
+/* Each of these functions writes all pages, in parts that fit into the buffer. */
 long run_pwrite(const struct walk_step *s)
 {
 	uint32_t i, part;

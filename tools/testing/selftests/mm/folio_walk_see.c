@@ -29,7 +29,7 @@ struct frame {
 
 static char found[300], found_rule[40];
 
-/* What a frame may contain: equal for two pages only if they may share it. */
+/* What a frame may contain. Two pages have the same value only if they may share a frame. */
 static uint64_t key_of(const struct walk_page *p)
 {
 	if (p->kind == SHARED || (p->kind == PRIVATE && !(p->flags & OWN)))

@@ -96,7 +96,7 @@ bool walk_alive(int proc)
 	return walk->box[proc].alive && pidfd[proc] >= 0 && !poll(&p, 1, 0);
 }
 
-/* The driver waits for a new worker. Returns whether it came. */
+/* The driver waits for a new worker. Returns whether it has started. */
 static bool arrived(int proc)
 {
 	struct walk_box *box = &walk->box[proc];

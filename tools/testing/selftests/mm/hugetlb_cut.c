@@ -2,8 +2,9 @@
 /*
  * Truncation of a hugetlb file with a private mapping.
  *
- * Proves: after ftruncate() an access to a page after the end of the file raises SIGBUS, also if
- * a process has written to this page in a private mapping.
+ * Proves: after ftruncate() an access to a page after the end of the file
+ * raises SIGBUS. This holds even if a process has written to this page in a
+ * private mapping.
  *
  * How: a process writes to the last page of a private mapping and cuts the file before this page,
  * again and again. Meanwhile another thread writes to the other pages of the same mapping and

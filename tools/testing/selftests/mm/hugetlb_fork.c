@@ -310,9 +310,9 @@ static int child_reads(char *at)
 }
 
 /*
- * Whether a child has the content. With @private, it may have the mapping without the page of its
- * parent, if the kernel has known issue 10: then it gets a new page or none. counted_as_private
- * shows this issue.
+ * Whether a child has the content. With @private and known issue 10, the child
+ * may have the mapping without the page of its parent: then it gets a new page
+ * or none. counted_as_private shows this issue.
  */
 static bool has_memory(int seen, bool private)
 {

@@ -3,13 +3,14 @@
  * A hugetlb page that a process gives up while the page is still in use elsewhere.
  *
  * Proves: after MADV_DONTNEED and munmap() such a page still counts as used. The process gets
- * another page only if the pool has one that is not reserved, another mapping gets the page that
- * it reserved, and the number of reservations is right.
+ * another page only if the pool has one that is not reserved. Another mapping
+ * gets the page that it reserved, and the number of reservations is right.
  *
  * How: vmsplice() puts the page into a pipe. The pool has just one page for each of two mappings,
  * or one more. As controls, the same happens to a page that is in no pipe.
  *
- * Does not prove: the same for pages that a device or io_uring uses, or for files of hugetlbfs.
+ * Does not prove: anything about pages that a device or io_uring uses, or about
+ * files of hugetlbfs.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=hugetlb_pinned
  */

@@ -124,8 +124,9 @@ static unsigned char own(unsigned int page)
 
 /*
  * Every second page of a private mapping was written to. A hole covers the first four pages
- * of the file. The written pages keep their content. The other pages are zeros in the hole,
- * in both mappings, and keep their content after the hole.
+ * of the file. The written pages keep their content. In both mappings, the
+ * other pages in the hole are zeros, and the pages after the hole keep their
+ * content.
  *
  * Known issue 48: the written pages in the hole are zeros too.
  */
@@ -453,7 +454,7 @@ TEST_F(hugetlb_filled, error_says_why)
 		return;
 	}
 	if (error == EEXIST && has_pmd_size) {
-		KNOWN_ISSUE(50, "UFFDIO_COPY takes a missing page for one that exists");
+		KNOWN_ISSUE(50, "UFFDIO_COPY treats a missing page as one that exists");
 		return;
 	}
 	EXPECT_EQ(ENOMEM, error);

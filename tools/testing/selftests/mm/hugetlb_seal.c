@@ -166,11 +166,12 @@ static int map_once(FIXTURE_DATA(hugetlb_seal) * self, const struct way *way, in
 }
 
 /*
- * No mapping makes a file larger that has F_SEAL_GROW or is not open for writing.
- * Known issue 71: each writable mapping of a file of hugetlb does. With the seal, a
- * mapping that would make the file larger may fail with EPERM. As controls, the
- * mapping is as large as the file, or for reading only, or shared without a seal. The
- * last makes a file of hugetlb larger, and no file of shmem.
+ * A mapping does not make a file larger if the file has F_SEAL_GROW or is not
+ * open for writing.
+ * Known issue 71: each writable mapping of a file of hugetlb does. With the seal,
+ * a mapping that would make the file larger may fail with EPERM. As controls, the
+ * mapping is as large as the file, or for reading only, or shared without a
+ * seal. The last control makes a file of hugetlb larger, and no file of shmem.
  */
 TEST_F(hugetlb_seal, mapping_keeps_size)
 {

@@ -187,8 +187,8 @@ static unsigned int zero_pages(const char *tags, unsigned int pages)
  * core file no page of the ordinary memory has zero tags, and each page of the other memory has
  * the same tags as the ordinary page.
  *
- * Known issue 61: of a hugetlb page, only the first page has its tags in the core file. All other
- * pages have zeros.
+ * Known issue 61: only the first page of a hugetlb page has its tags in the
+ * core file. All other pages have zeros.
  */
 TEST_F(mte_core, has_all_tags)
 {

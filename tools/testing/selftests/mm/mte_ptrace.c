@@ -31,7 +31,7 @@
 #define PAGES 256
 #define ROOM (4 * PAGES)
 
-/* LEFT is in memory that is free, MARK is written by the debugger. */
+/* LEFT is the tag of free memory. The debugger writes MARK. */
 #define LEFT 10
 #define MARK 5
 
@@ -44,7 +44,7 @@ struct reused {
 	unsigned int count;
 };
 
-/* Use a request on the tags of a child. Returns 0 if it did all, its error, or -1. */
+/* Use a request on the tags of a child. Returns 0, or its error, or -1 if it did only a part. */
 static int tags_request(int request, pid_t child, char *at, unsigned char *tags, size_t nr)
 {
 	struct iovec io = { tags, nr };

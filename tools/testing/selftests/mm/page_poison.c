@@ -122,7 +122,7 @@ TEST_F(page_poison, one_page)
 	close(go[0]);
 	close(go[1]);
 	EXPECT_EQ(0, child_of(child)) {
-		TH_LOG("status 1: the child saw another number of bad pages than 1");
+		TH_LOG("status 1: the child did not see exactly one bad page");
 	}
 	DID(2, "processes with a bad page");
 }

@@ -276,7 +276,7 @@ TEST_F(pmd_split, keeps_uffd)
  * soft-dirty after a split. If the process does not write, no entry is
  * soft-dirty. The huge page must be clean: on x86_64 the split of a dirty huge
  * page may set soft-dirty, since pte_mkdirty() does. A note in
- * __split_huge_pmd_locked() allows that.
+ * __split_huge_pmd_locked() allows the kernel to do so.
  */
 TEST_F(pmd_split, keeps_soft_dirty)
 {
@@ -302,7 +302,7 @@ TEST_F(pmd_split, keeps_soft_dirty)
 /*
  * [contpte 205] If only one process maps the huge page, each page is exclusive
  * after a split. If a child maps the huge page too, no page is exclusive. To
- * see this, the test makes the mapping read-only and writable again: an
+ * see this, the test makes the mapping read-only and writable again. Then an
  * exclusive page gets a writable entry at once, and a write to it costs no
  * fault. With a child each write costs a fault, and the child keeps the old
  * content.

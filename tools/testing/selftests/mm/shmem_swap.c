@@ -6,11 +6,11 @@
  * Proves: MADV_WILLNEED of a part reads exactly this part, and mincore()
  * reports only this part. smaps counts the pages of a mapping that are in swap,
  * and no page next to the mapping. ftruncate() to a place inside the folio
- * ends, and keeps what is before that place.
+ * returns, and keeps what is before that place.
  *
  * How: a memfd gets a folio of 64 KiB, or a huge page, and MADV_PAGEOUT swaps
- * it out without a split: the kernel counts that. As a control the file has
- * single pages.
+ * it out without a split: a counter of the kernel shows that. As a control the
+ * file has single pages.
  *
  * Does not prove: that the rest of the folio is read in one piece.
  *
@@ -174,7 +174,8 @@ TEST_F(shmem_swap, willneed_part)
  * this mapping are in swap, and must count no other page. It looks at each page
  * of a private mapping that has a page table.
  *
- * Known issue 54: smaps counts the whole folio, in a private mapping once for each page.
+ * Known issue 54: smaps counts the whole folio. In a private mapping it counts
+ * the folio once for each page.
  */
 TEST_F(shmem_swap, smaps_counts_part)
 {

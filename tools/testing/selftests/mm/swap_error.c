@@ -27,7 +27,7 @@
 
 #define DISK "/dev/ram0"
 #define AREA "/dev/ram0p1"
-/* How many pages the kernel reads from swap beside the one that is needed: a power of two. */
+/* How many pages the kernel reads from swap in addition to the needed page: a power of two. */
 #define CLUSTER "/proc/sys/vm/page-cluster"
 /* The time after which swapoff() counts as endless. It takes milliseconds. */
 #define SECONDS 5
@@ -90,8 +90,8 @@ static int partition(int disk, int op, unsigned long long length)
 
 /*
  * Call swapoff() in a child, and end it with a signal if it does not return. Returns whether it
- * was successful. The child gets the CPU only if no other process wants it, and it holds no pipe
- * on which another process waits for the end of this program.
+ * was successful. The child gets the CPU only if no other process wants it. It
+ * holds no pipe on which another process waits for the end of this program.
  */
 static bool swapoff_ends(const char *area)
 {
@@ -163,7 +163,7 @@ FIXTURE_TEARDOWN(swap_error)
 {
 	memory_free(&self->memory);
 	write_text(CLUSTER, self->cluster);
-	/* The test has given the area back, if it did not fail before. */
+	/* The test has already given the area back, unless it failed. */
 	swapoff_ends(AREA);
 	EXPECT_EQ(0, partition(self->disk, BLKPG_DEL_PARTITION, 0));
 	if (self->was_swap)
@@ -182,8 +182,9 @@ static bool swap_out(char *at)
 
 /*
  * A read of one page fails with EIO, and then the page is removed, or stays. swapoff() ends and
- * the other page is back. Before that, smaps counts this page, which is the only one in swap.
- * A hole has zeros. A page that stays still cannot be read.
+ * the other page is back. Before that, smaps counts the other page, which is
+ * the only page in swap. A hole has zeros. A page that stays still cannot be
+ * read.
  *
  * Known issue 72: the kernel takes the page twice from its count of pages in swap. So the count
  * is 0 while the other page is in swap. smaps shows this count, and swapoff() skips the file and

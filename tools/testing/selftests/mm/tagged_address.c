@@ -3,7 +3,7 @@
  * System calls get addresses with a tag in the top byte (arm64).
  *
  * Proves: each call of the table below does the same with a tagged address and
- * with the untagged address: it has the same result, and the same effect on
+ * with the untagged address. It has the same result, and the same effect on
  * memory. Documentation/arch/arm64/tagged-address-abi.rst promises this for all
  * system calls that manage address space, except brk(), mmap(), the new address
  * of mremap(), shmat(), shmdt(), and ioctl().
@@ -432,7 +432,7 @@ TEST_F(tagged_address, same_as_untagged)
 }
 
 /*
- * Calls that only manage address space take a tag also if the process has not
+ * Calls that only manage address space accept a tag even if the process has not
  * enabled tagged addresses by prctl(). process_madvise() may fail with EFAULT: it
  * needs the prctl(), although the document does not say so.
  */

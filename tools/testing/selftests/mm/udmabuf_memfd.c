@@ -25,7 +25,7 @@
 
 #define PAGES 256
 
-/* MARK is written to the dma-buf, LEFT was in memory that is free. pattern() has neither. */
+/* MARK is written to the dma-buf. LEFT was in free memory. pattern() returns neither. */
 #define MARK 0xff
 #define LEFT 0xfe
 

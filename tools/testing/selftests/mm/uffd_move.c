@@ -3,9 +3,9 @@
  * UFFDIO_MOVE treats a protected page in swap as it treats a protected page in memory.
  *
  * Proves: if a protected page is in swap, it is protected at its new place
- * under the same conditions as a page in memory, and never at a place that is
- * not registered for write protection. The content is the same, a write traps
- * only if the page is protected, and no page becomes protected.
+ * under the same conditions as a page in memory. It is never protected at a
+ * place that is not registered for write protection. The content is the same, a
+ * write traps only if the page is protected, and no page becomes protected.
  *
  * How: the first half of a range of single pages is protected against writes. In some
  * variants all pages except the first one go to swap. UFFDIO_MOVE moves all pages one by one
@@ -128,7 +128,7 @@ static bool in_swap(const FIXTURE_VARIANT(uffd_move) * variant, unsigned int pag
 /*
  * 16 pages are enough for both halves and the example.
  *
- * Known issue 37: the entry of a page in swap moves unchanged, so each page
+ * Known issue 37: the entry of a page in swap moves unchanged. So each page
  * that was protected still has the bit, and traps if its new place is
  * registered for write protection.
  */

@@ -2,9 +2,10 @@
 /*
  * UFFDIO_MOVE treats a missing page as missing, also if it is protected.
  *
- * Proves: UFFDIO_MOVE gives a page to a missing page, as UFFDIO_COPY does, after a monitor
- * protected the missing page against writes. With UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES it skips
- * missing pages at the old place, protected or not. It replaces no page that exists.
+ * Proves: UFFDIO_MOVE gives a page to a missing page, as UFFDIO_COPY does, even
+ * if a monitor has protected the missing page against writes. With
+ * UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES it skips missing pages at the old place,
+ * protected or not. It replaces no page that exists.
  *
  * How: two ranges are registered for missing pages and for write protection. The first half
  * of each range is protected while no page exists. The first range then gets every second

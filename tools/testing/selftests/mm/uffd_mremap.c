@@ -172,8 +172,9 @@ static void judge(struct __test_metadata *_metadata, const FIXTURE_VARIANT(uffd_
 }
 
 /*
- * All pages are missing. Before mremap() a read of each of them traps, afterwards a read of
- * each page that did not move. Known issue 28: afterwards no read traps.
+ * All pages are missing. Before mremap(), a read of each of them traps.
+ * Afterwards, a read traps at each page that did not move. Known issue 28:
+ * afterwards no read traps.
  */
 TEST_F(uffd_mremap, missing_neighbours)
 {
@@ -188,8 +189,8 @@ TEST_F(uffd_mremap, missing_neighbours)
 }
 
 /*
- * All pages are missing and protected. After mremap() a write to each page that did not
- * move traps. Known issue 28: no write traps.
+ * All pages are missing and protected. After mremap(), a write traps at each
+ * page that did not move. Known issue 28: no write traps.
  */
 TEST_F(uffd_mremap, protected_neighbours)
 {

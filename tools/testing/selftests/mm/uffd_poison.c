@@ -2,16 +2,16 @@
 /*
  * A page that UFFDIO_POISON marked as lost stays lost.
  *
- * Proves: such a page raises SIGBUS until its owner removes the mark, also after the kernel
- * collapsed the pages of the file into one huge page, and in a child of fork(). All other
- * pages have their content.
+ * Proves: such a page raises SIGBUS until its owner removes the mark. This also
+ * holds after the kernel collapsed the pages of the file into one huge page,
+ * and in a child of fork(). All other pages have their content.
  *
  * How: a file in memory is mapped twice. In the first mapping two pages are marked. The mark
  * is an entry of the page table, so the file itself has both pages. Then the second mapping
  * is collapsed by MADV_COLLAPSE, or the process forks. As a control one variant has
  * anonymous memory, which fork() always copies.
  *
- * Does not prove: the same for hugetlb.
+ * Does not prove: anything about hugetlb.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=uffd_poison
  */
@@ -154,8 +154,8 @@ static unsigned int lost_pages(const FIXTURE_DATA(uffd_poison) * self)
  * kernel refuses that.
  *
  * Known issue 38: the kernel removes the page table of the first mapping
- * together with the marks, because it assumes that page faults can refill each
- * table of a file.
+ * together with the marks. It assumes that page faults can refill each table of
+ * a file.
  */
 TEST_F(uffd_poison, collapse)
 {

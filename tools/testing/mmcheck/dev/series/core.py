@@ -103,7 +103,7 @@ _OTHER_KERNEL = re.compile(r"(?:[Oo]lder|[Nn]ewer) kernels?|[Kk]nown issue|[Ss]o
 
 
 def _fail(indent: str, rest: str) -> str:
-    """A failure of a test, for a known issue."""
+    """A failure of a test, in place of a skip for a known issue."""
     first, *more = rest.split("\n")
     width = 8 * len(indent) + len("KUNIT_FAIL(")
     lines = [f"{indent}KUNIT_FAIL(test, {first}", *(resolve.indented(line.lstrip(), width) for line in more)]

@@ -89,7 +89,7 @@ def make(tree: Path, target: Path, person: tuple[str, str], date: str, out: Path
 def states(
     tree: Path, base: Mapping[str, str], overlay: Overlay, steps: Sequence[Step], signed: str
 ) -> Iterator[dict[str, str]]:
-    """For each patch, the content after it of all files that are ours or have a line of ours."""
+    """For each patch: after this patch, the content of all files that are ours or have a line of ours."""
     sources: set[str] = set()
     before: Set[str] = set()
     maintained: list[str] = []

@@ -104,7 +104,7 @@ class Overlay:
 
     @cached_property
     def includes(self) -> dict[str, list[str]]:
-        """By file of the overlay, the files of the overlay that it includes directly."""
+        """For each file of the overlay, the files of the overlay that it includes directly."""
         named: dict[str, list[str]] = {}
         for name in self.texts:
             named.setdefault(Path(name).name, []).append(name)
@@ -127,7 +127,7 @@ class Overlay:
 
     @cached_property
     def left_out(self) -> set[str]:
-        """The features, and sources that need one: they include it, name its symbol, or share a symbol with a user."""
+        """Features, and sources that need one: they include it, name its symbol, or are built by the same symbol."""
         hooks = " ".join(edit.line for hooked in graft.FEATURES.values() for edit in hooked)
         feature = self.closure(name for name in self.texts if Path(name).name in re.split(r"[^\w.]", hooks))
         own = (self.kconfigs.get(name, ()) for name in feature)
