@@ -120,6 +120,7 @@ class Baseline:
         same: the number of cases that failed and match `entry`
         suite: the number of cases of its suite that failed
         listed: the number of entries for its suite
+
         Only a suite that the baseline names gets a line about a case that is not listed.
         """
         if entry and same <= entry.most and (entry.splat or not case.splat):
