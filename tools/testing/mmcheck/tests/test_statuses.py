@@ -17,11 +17,13 @@ from mmcheck.core import command, variables
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT
 from mmcheck.kernel import toolchain
+from mmcheck.run import record
 from mmcheck.verb import KERNEL
 
 from .conftest import User
 
 FAILS = "KTAP version 1\n1..1\n    # Subtest: one\n    not ok 1 a\nnot ok 1 one\n"
+WARNS = "KTAP version 1\n1..1\n    # Subtest: one\nWARNING: CPU: 0 PID: 9 at mm/a.c:3 a+0x1/0x2\n    ok 1 a\nok 1 one\n"
 COMMANDS = PROJECT / "tools/testing/mmcheck"
 FIXED = {"bisect", "check", "check-host", "bench-launcher", "doctor", "kcidb", "matrix", "patches", "radar", "series"}
 """Verbs that choose the kernels themselves, or need none."""
@@ -98,6 +100,20 @@ def test_statuses_of_kunit_py(user: User, variables: dict[str, str], status: int
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr
     assert "\n  125 no verdict: " in user.kunit("--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "console", "failed"),
+    [
+        ([], "0", WARNS, "one.a"),  # kunit.py does not look at warnings of the kernel
+        (["--run_isolated=suite"], "1", WARNS.replace("WARNING", "note"), "kunit_py"),  # another boot failed
+    ],
+)
+def test_status_verdict_and_record_agree(user: User, words: list[str], status: str, console: str, failed: str) -> None:
+    done = user.kunit("run", "--arch=arm64", *words, FAKE_STATUS=status, FAKE_CONSOLES=json.dumps({"all": console}))
+    assert done.returncode == 1, done.stderr
+    assert "mmcheck: FAILED: 1 failed, " in done.stderr and f"(not known issues): {failed}\n" in done.stderr
+    assert [one.state for one in record.latest(Path(user.environment["O"]))] == ["failed"]
 
 
 def test_an_error_that_nobody_expected_is_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
