@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a command says by its exit status, and before it does anything."""
 
+import errno
 import json
 import os
 import re
@@ -114,6 +115,31 @@ def test_status_verdict_and_record_agree(user: User, words: list[str], status: s
     assert done.returncode == 1, done.stderr
     assert "mmcheck: FAILED: 1 failed, " in done.stderr and f"(not known issues): {failed}\n" in done.stderr
     assert [one.state for one in record.latest(Path(user.environment["O"]))] == ["failed"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["run", "--arch=arm64", "2>/dev/full"], 0),
+        (["run", "--arch=arm64", "2>&-"], 0),
+        (["run", "--arch=x", "2>/dev/full"], 125),
+        (["--help", ">/dev/full"], 125),
+        (["--help", "| true; exit ${PIPESTATUS[0]}"], 125),
+    ],
+)
+def test_what_cannot_be_written_makes_no_test_fail(user: User, words: list[str], status: int) -> None:
+    line = " ".join([str(PROJECT / "tools/testing/kunit/kunit.py"), *words])
+    done = subprocess.run(["bash", "-c", line], env=user.environment, cwd=user.home, capture_output=True, text=True)
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+
+
+def test_an_error_on_a_full_disk_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", full)
+    assert command.run("x", full, {"O": "/proc/x"}) == 125
 
 
 def test_an_error_that_nobody_expected_is_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
