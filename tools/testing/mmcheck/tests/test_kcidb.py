@@ -15,6 +15,7 @@ from mmcheck.core.errors import UserError
 from mmcheck.kernel import source
 from mmcheck.report import kcidb
 from mmcheck.report.kcidb import Submission
+from mmcheck.run import record
 
 from .seeded import recorded
 from .test_results import KUNIT
@@ -90,6 +91,16 @@ def test_ids_are_stable_unique_and_of_the_origin(out: Path) -> None:
     cases = results.kunit(KUNIT.replace("plain", "other").splitlines())
     recorded(out, BUILD, cases, began="2026-11-02T12:00:00+00:00")
     assert not {test["id"] for test in Submission(out, "lab").whole()["tests"]} & {t["id"] for t in whole["tests"][4:]}
+
+
+def test_the_same_verdicts_on_other_kernels_are_other_test_runs(tmp_path: Path) -> None:
+    for build in ("6.12-arm64-4K", "6.12-arm64-16K", "7.3-arm64-4K"):
+        recorded(tmp_path, build, [results.Case("contpte", "a", "passed")])
+    part = record.Record("x", "kunit 7.3-arm64-4K contpte.*", "kunit", "7.3", "arm64", "4K", "7.3-arm64-4K")
+    with record.kept(tmp_path, part):
+        part.cases = [results.Case("contpte", "a", "passed")]
+    whole = Submission(tmp_path).whole()
+    assert (len(whole["builds"]), len({test["id"] for test in whole["tests"]})) == (3, 4)
 
 
 def test_a_build_that_failed_is_submitted(out: Path) -> None:
