@@ -302,7 +302,8 @@ def run(environ: Mapping[str, str]) -> int:
         raise UserError(f"ORIGIN={origin}: KCIDB allows lower-case letters, digits and underscores")
     whole = Submission(settings.out, origin, settings.kdir).whole()
     for old in settings.out.glob("kcidb-*.json"):
-        old.unlink()
+        if old.stem[6:].isdecimal():
+            old.unlink()
     parts = list(split(whole))
     for number, part in enumerate(parts, 1):
         name = f"kcidb-{number}.json" if number > 1 else "kcidb.json"

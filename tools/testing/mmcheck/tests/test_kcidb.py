@@ -177,11 +177,13 @@ def test_a_test_that_is_larger_than_a_part_is_sent(tmp_path: Path) -> None:
 def test_the_command_writes_the_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [results.Case("s", f"c{n}", "failed", text=["x" * 500]) for n in range(40)]
     recorded(tmp_path, "7.3-um", cases)
-    (tmp_path / "kcidb-9.json").write_text("old")
+    for name in ("9", "of-our-lab"):
+        (tmp_path / f"kcidb-{name}.json").write_text("old")
     split = kcidb.split
     monkeypatch.setattr(kcidb, "split", lambda whole: split(whole, 20000))
     assert kcidb.run({"O": str(tmp_path)}) == 0
     names = sorted(file.name for file in tmp_path.glob("kcidb*.json"))
-    assert names == ["kcidb-2.json", "kcidb.json"]
+    assert names == ["kcidb-2.json", "kcidb-of-our-lab.json", "kcidb.json"]
+    names.remove("kcidb-of-our-lab.json")
     count = sum(len(json.loads((tmp_path / name).read_text())["tests"]) for name in names)
     assert count == 40
