@@ -4,6 +4,7 @@
 import contextlib
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TextIO
 
 from ..boot import console, results, spread
 from ..core import disk, lock, progress
@@ -299,6 +301,9 @@ class Launch:
             return self.judged(status)
         if status != 1:
             return self.judged(status)
+        if _closed(sys.__stdout__):
+            # kunit.py ends with 1 then, like after a failed test, and with it the kernel.
+            raise UserError(f"linux {self.label}: the reader of the output ended before the tests; write into a file")
         boot = console.read(self.log)
         if not self.log.exists():
             raise UserError(f"linux {self.label} could not be configured as asked: see the lines above")
@@ -311,6 +316,14 @@ class Launch:
         if not boot.complete:
             self.resume(boot)
         return status
+
+
+def _closed(stream: TextIO | None) -> bool:
+    """Whether a stream is a pipe that nobody reads any more."""
+    waiting = select.poll()
+    if stream:
+        waiting.register(stream, 0)
+    return any(event & select.POLLERR for _, event in waiting.poll(0))
 
 
 @contextlib.contextmanager

@@ -134,6 +134,19 @@ def test_what_cannot_be_written_makes_no_test_fail(user: User, words: list[str],
     assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
 
 
+def test_a_reader_that_ends_makes_no_test_fail(user: User, tree: Path) -> None:
+    program = (tree / "tools/testing/kunit/kunit.py").read_text()
+    cut = '(build / "test.log").write_text("KTAP version 1\\n1..2\\n    # Subtest: one\\n")\n    print(flush=True)\n'
+    (tree / "tools/testing/kunit/kunit.py").write_text(
+        program.replace('if verb in ("run", "exec"):\n', f'if verb in ("run", "exec"):\n    {cut}')
+    )
+    line = f"{PROJECT / 'tools/testing/kunit/kunit.py'} run --arch=arm64 | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], env=user.environment, cwd=user.home, capture_output=True, text=True)
+    assert done.returncode == 125 and "the reader of the output ended" in done.stderr, done.stderr
+    assert [call["verb"] for call in user.calls()] == ["run"], "it does not boot again"
+    assert [one.state for one in record.latest(Path(user.environment["O"]))] == ["none"]
+
+
 def test_an_error_on_a_full_disk_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
