@@ -21,7 +21,9 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return verbs.main(arguments)
     except UserError as error:
-        print(f"mmcheck: {error}", file=sys.stderr)
+        from mmcheck.core import progress
+
+        progress.say(str(error))
         return NO_VERDICT
 
 

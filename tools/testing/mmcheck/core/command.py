@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What all commands have in common: variables, errors, interrupts, exit statuses."""
 
+import contextlib
 import difflib
-import os
 import re
 import signal
 import sys
@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from . import dry
+from . import dry, progress
 from .errors import INTERRUPTED, NO_VERDICT, UserError
 from .settings import out_of
 from .variables import NAMES
@@ -33,24 +33,35 @@ def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, 
         # Each signal acts like ^C, unless it is ignored, for example under nohup.
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _interrupted)
+    status = _ended(name, body, environ, kept)
+    try:
+        print(end="", flush=True)
+    except OSError as error:
+        progress.silence(sys.stdout)
+        if not isinstance(error, BrokenPipeError):  # whoever ends the reader, for example `head`, knows why
+            progress.say(f"the output cannot be written: {error.strerror}", name)
+        return NO_VERDICT
+    return status
+
+
+def _ended(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, str], kept: str) -> int:
+    """Run `body`; returns the exit status."""
     try:
         check_names(given_to_make(environ.get("MAKEFLAGS", "")))
         # An empty FEATURES= means no features.
         given = {key: value for key, value in environ.items() if value or key == "FEATURES"}
         return dry.listed(lambda: body(given), out_of(given)) if dry.wanted(given) else body(given)
     except UserError as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        progress.say(str(error), name)
         return NO_VERDICT
     except BrokenPipeError:
-        # The reader of the pipe has ended, for example `head`. Without dup2 Python prints another error at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NO_VERDICT
+        return NO_VERDICT  # the reader of the pipe has ended, for example `head`
     except KeyboardInterrupt:
-        print(f"{name}: interrupted{'; ' if kept else ''}{kept}", file=sys.stderr)
+        progress.say(f"interrupted{'; ' if kept else ''}{kept}", name)
         return INTERRUPTED
     except Exception as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())
-        print(f"{name}: no verdict, an unexpected error: {what}; see {_log(environ)}", file=sys.stderr)
+        progress.say(f"no verdict, an unexpected error: {what}; see {_log(environ)}", name)
         return NO_VERDICT
 
 
@@ -68,19 +79,21 @@ def check_names(names: Sequence[str]) -> None:
             raise UserError(f"{name}=: there is no such variable; did you mean {near[0]}=?")
 
 
-def _log(environ: Mapping[str, str]) -> Path:
-    """Write the traceback of the present error to a file."""
+def _log(environ: Mapping[str, str]) -> str:
+    """Write the traceback of the present error to a file; returns its name, or the traceback if no disk has space."""
     text = traceback.format_exc()
     if environ.get("O"):
         file = Path(environ["O"]).absolute() / LOG
-        try:
+        # Perhaps the error is that O= cannot be written.
+        with contextlib.suppress(OSError):
             file.write_text(text)
-            return file
-        except OSError:
-            pass  # perhaps the error is that O= cannot be written
-    with tempfile.NamedTemporaryFile("w", prefix="mmcheck-", suffix=f"-{LOG}", delete=False) as temporary:
-        temporary.write(text)
-    return Path(temporary.name)
+            return str(file)
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="mmcheck-", suffix=f"-{LOG}", delete=False) as temporary:
+            temporary.write(text)
+    except OSError:
+        return f"the lines below\n{text}"
+    return temporary.name
 
 
 def _interrupted(*_: object) -> None:

@@ -8,14 +8,23 @@ import time
 from collections.abc import Sequence
 from itertools import pairwise
 from types import TracebackType
+from typing import TextIO
 
 PLAIN_SECONDS = 15.0
 """Without a terminal: seconds between two lines about the same work."""
 
 
-def say(message: str) -> None:
-    """Print one line to the user."""
-    print(f"mmcheck: {message}", file=sys.stderr, flush=True)
+def say(message: str, who: str = "mmcheck") -> None:
+    """Print one line to the user. If nobody can read it, the command goes on: its status must not change."""
+    try:
+        print(f"{who}: {message}", file=sys.stderr, flush=True)
+    except OSError:
+        silence(sys.stderr)
+
+
+def silence(stream: TextIO) -> None:
+    """Write nothing more to a stream that cannot be written: Python would try again at exit, and end with 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def duration(seconds: float) -> str:
@@ -59,7 +68,7 @@ class Progress:
         self._first: int | None = None
         self._started = self._said = time.monotonic()
         self._drawn = False
-        self._live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._live = bool(sys.stderr and sys.stderr.isatty()) and os.environ.get("TERM") != "dumb"
 
     def __enter__(self) -> "Progress":
         if not self._live:

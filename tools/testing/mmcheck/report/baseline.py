@@ -68,12 +68,19 @@ def run(environ: Mapping[str, str]) -> int:
     runs = [one for one in runs if one.state != "none"]
     if not runs:
         raise UserError(f"no run below {out} has a verdict: run the tests again, or set O=")
-    new = old.missing(entries(runs))
+    missing = old.missing(entries(runs))
+    new = [one for one in missing if not old.hidden(one)]
     if new or not file.exists():
         baseline.add(file, new)
     for entry in new:
         print(f"{entry.case}: {entry.why}")
     for line in fixed(runs):
         progress.say(line)
+    if hidden := [one for one in missing if one not in new]:
+        needs = {one.case: [f"fails = {one.fails}"] * (one.fails > 0) + ["splat = true"] * one.splat for one in hidden}
+        named = "; ".join(f"{case} needs {' and '.join(keys)}" for case, keys in needs.items())
+        raise UserError(
+            f"{len(new)} failures added; change entries of {file}, since their tests fail worse now: {named}"
+        )
     progress.say(f"{len(new)} failures added to {file}" if new else f"{file} already lists all failures")
     return PASSED

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..boot import results
-from ..core.errors import UserError
+from ..core.errors import FAILED, NO_VERDICT, UserError
 from ..core.settings import out_of
 from ..run import compare, record
 
@@ -50,4 +50,5 @@ def run(environ: Mapping[str, str]) -> int:
             print(f"{name:{width}}  {old:11}  {new}")
         for which, it in (("A", one), ("B", two)):
             print(f"{which}: {it.state}: {results.summary(it.cases)}: {it.source or it.label}, {it.id}")
-    return compare.difference(one.cases, two.cases).status
+    status = compare.difference(one.cases, two.cases).status
+    return NO_VERDICT if status != FAILED and "none" in (one.state, two.state) else status

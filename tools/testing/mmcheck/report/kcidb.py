@@ -2,8 +2,8 @@
 """`make kcidb`: the results below O= as a submission to KCIDB, the database of kernel test results (schema version 5).
 
 In the submission a kernel with the overlay is a checkout, a build folder is a build, and a case is a test run. The ID
-of a test run derives from the verdicts of its run, so the same results always get the same IDs. Nothing is
-sent.
+of a test run derives from the build and the verdicts of its run, so the same results always get the same IDs. Nothing
+is sent.
 """
 
 import functools
@@ -190,9 +190,9 @@ class Submission:
 
     def tests(self, one: record.Record) -> Iterator[Item]:
         """The test runs of one boot."""
-        run = disk.digest("".join(map(str, one.cases)).encode())[:16]
-        began = datetime.fromisoformat(one.began).timestamp()
         build = self.build_id(one)
+        run = disk.digest("".join(map(str, [build, one.name, *one.cases])).encode())[:16]
+        began = datetime.fromisoformat(one.began).timestamp()
         number: dict[str, int] = {}
         for case in one.cases:
             name = case.full
@@ -302,7 +302,8 @@ def run(environ: Mapping[str, str]) -> int:
         raise UserError(f"ORIGIN={origin}: KCIDB allows lower-case letters, digits and underscores")
     whole = Submission(settings.out, origin, settings.kdir).whole()
     for old in settings.out.glob("kcidb-*.json"):
-        old.unlink()
+        if old.stem[6:].isdecimal():
+            old.unlink()
     parts = list(split(whole))
     for number, part in enumerate(parts, 1):
         name = f"kcidb-{number}.json" if number > 1 else "kcidb.json"

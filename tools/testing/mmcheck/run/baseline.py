@@ -62,6 +62,18 @@ class Entry:
         """Whether it is about this case."""
         return fnmatch.fnmatchcase(case, self.case) if self.fails else case == self.case
 
+    def named_as(self, one: "Entry") -> bool:
+        """Whether it is about the case of another entry."""
+        return self.case == one.case or self.names(one.case)
+
+    def accepts(self, one: "Entry") -> bool:
+        """Whether it accepts as many failures as another entry, and warnings of the kernel if that does."""
+        return self.most >= one.most and (self.splat or not one.splat)
+
+    def places(self) -> list[tuple[str, str]]:
+        """Architectures and page sizes for which it holds; "" for all."""
+        return [(arch, pages) for arch in self.arches or [""] for pages in self.pages or [""]]
+
     def about(self, suite: str) -> bool:
         """Whether it is about cases of this suite."""
         return fnmatch.fnmatchcase(suite, self.case.partition(".")[0])
@@ -147,17 +159,28 @@ class Baseline:
         """The entries of `found` that it does not have."""
         return [one for one in found if not any(self._has(entry, one) for entry in self.entries)]
 
+    def hidden(self, one: Entry) -> bool:
+        """Whether a new entry `one` would not count: an entry before it names the same case, and accepts less."""
+        places = one.places()
+        return any(
+            entry.named_as(one) and not entry.accepts(one) and any(entry.holds(*place) for place in places)
+            for entry in self.entries
+        )
+
     @staticmethod
     def _has(entry: Entry, one: Entry) -> bool:
         """Whether `entry` accepts all that `one` accepts."""
-        places = [(arch, pages) for arch in one.arches or [""] for pages in one.pages or [""]]
-        same = entry.case == one.case or entry.names(one.case)
-        return same and entry.most >= one.most and all(entry.holds(*place) for place in places)
+        return entry.named_as(one) and entry.accepts(one) and all(entry.holds(*place) for place in one.places())
 
 
 def status(given: int, cases: Sequence[Case]) -> int:
-    """The exit status of a run that ended with `given`: it has passed if all its failures are known."""
+    """The exit status of a run that ended with `given`: it has passed if all its failures are known.
+
+    The kernel's kunit.py ends with 0 if the kernel warned and no test failed. Then a case has failed nevertheless.
+    """
     number = counts(cases)
+    if number["failed"] and given == PASSED:
+        return FAILED
     return PASSED if given == FAILED and number.get(KNOWN) and not number["failed"] else given
 
 
@@ -224,6 +247,12 @@ def entry(case: str, why: str, fails: int, splat: bool, arches: Iterable[str], p
 
 def add(file: Path, entries: Sequence[Entry]) -> None:
     """Add entries at the end of a file, which may be missing. What the file has stays as it is."""
-    old = file.read_text() if file.exists() else "# Known failures of this tree; Documentation/mmcheck/baseline.rst\n"
+    old = file.read_bytes() if file.exists() else b"# Known failures of this tree; Documentation/mmcheck/baseline.rst\n"
+    new = b"\n".join([old, *(one.toml().encode() for one in entries)])
+    try:
+        tomllib.loads(new.decode())
+    except tomllib.TOMLDecodeError:
+        why = "nothing was added: begin each entry with the line [[known]], in place of a list known = [...]"
+        raise UserError(f"BASELINE={file}: {why}") from None
     file.parent.mkdir(parents=True, exist_ok=True)
-    disk.replace(file, "\n".join([old, *(one.toml() for one in entries)]).encode())
+    disk.replace(file.resolve(), new)

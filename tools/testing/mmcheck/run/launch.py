@@ -4,6 +4,7 @@
 import contextlib
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -11,10 +12,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TextIO
 
 from ..boot import console, results, spread
 from ..core import disk, lock, progress
-from ..core.errors import INTERRUPTED, UserError
+from ..core.errors import FAILED, INTERRUPTED, UserError
 from ..core.settings import PROJECT, VARIABLES
 from ..kernel import identity, toolchain
 from ..kernel.make import LOG
@@ -25,6 +27,9 @@ from .workspace import Workspace
 
 TIMEOUT = 900
 """Seconds for a whole run: three times kunit.py's own limit, since here each case has a limit too."""
+
+UNSEEN = results.Case("kunit_py", "", "failed", text=["kunit.py saw a failure that its last console does not have"])
+"""A failure of another boot: with --run_isolated each boot overwrites the console."""
 
 
 class Launch:
@@ -62,6 +67,8 @@ class Launch:
             with record.kept(self.settings.out, self.facts("kunit"), self.complete) as recorder:
                 status = self.verdict(self.call(self.request.verb, self.request.arguments).returncode)
                 self.cases = self.known(self.read())
+                if status == FAILED and not any(case.state in ("failed", results.KNOWN) for case in self.cases):
+                    self.cases.append(UNSEEN)
                 recorder.record.cases = self.cases
             self.say_stale()
             return baseline.status(status, self.cases)
@@ -227,7 +234,8 @@ class Launch:
             if case.state == "failed":
                 new = [value for value in closing.seed(case) if value not in " ".join(words)]
                 seed = [word for value in new for word in ("--kernel_args", value)]
-                again.setdefault(closing.name(case), closing.command([*words, *seed], closing.name(case), environ))
+                alone = closing.command([*words, *seed], closing.name(case), environ)
+                again.setdefault(closing.name(case), self.repeat if case is UNSEEN else alone)
         for name, line in again.items():
             if line == self.repeat:
                 again[name] = closing.compare([self.request.verb, *self.request.arguments], environ)
@@ -293,6 +301,9 @@ class Launch:
             return self.judged(status)
         if status != 1:
             return self.judged(status)
+        if _closed(sys.__stdout__):
+            # kunit.py ends with 1 then, like after a failed test, and with it the kernel.
+            raise UserError(f"linux {self.label}: the reader of the output ended before the tests; write into a file")
         boot = console.read(self.log)
         if not self.log.exists():
             raise UserError(f"linux {self.label} could not be configured as asked: see the lines above")
@@ -305,6 +316,14 @@ class Launch:
         if not boot.complete:
             self.resume(boot)
         return status
+
+
+def _closed(stream: TextIO | None) -> bool:
+    """Whether a stream is a pipe that nobody reads any more."""
+    waiting = select.poll()
+    if stream:
+        waiting.register(stream, 0)
+    return any(event & select.POLLERR for _, event in waiting.poll(0))
 
 
 @contextlib.contextmanager

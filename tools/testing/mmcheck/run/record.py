@@ -7,6 +7,7 @@ the file.
 """
 
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -18,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from ..boot.results import KNOWN, Case, counts
-from ..core import disk
+from ..boot.results import STATES as CASES
+from ..core import disk, progress
 from ..core.errors import FAILED, PASSED, SKIPPED, UserError
 
 FILE = "run.json"
@@ -102,12 +104,20 @@ class Record:
     def of(cls, content: dict[str, Any]) -> "Record":
         """The record with the content of a file; fields of later versions are ignored.
 
-        Raises ValueError for a form that this version cannot read.
+        Raises ValueError, TypeError, KeyError or AttributeError for a form that this version cannot read.
         """
         if str(content.get("schema", SCHEMA)).partition(".")[0] != SCHEMA.partition(".")[0]:
             raise ValueError(f"schema {content['schema']}")
-        known = {entry.name: content[entry.name] for entry in fields(cls) if entry.name in content}
-        return cls(**{**known, "cases": [Case(**case) for case in content.get("cases", [])]})
+        cases = [Case(**_fields(Case, case)) for case in content.get("cases", [])]
+        if content.get("state", "running") not in STATES or {case.state for case in cases} - {*CASES, KNOWN}:
+            raise ValueError("a state that is not known")
+        datetime.fromisoformat(content["began"])
+        return cls(**{**_fields(cls, content), "cases": cases})
+
+
+def _fields(kind: type, content: dict[str, Any]) -> dict[str, Any]:
+    """The content of a file without fields that the class does not have."""
+    return {entry.name: content[entry.name] for entry in fields(kind) if entry.name in content}
 
 
 def facts(kind: str, build: str, scope: str = "", **more: Any) -> Record:
@@ -218,12 +228,21 @@ def every(out: Path, like: str = "*") -> Iterator[Record]:
     """The records below `out`, oldest first. A run without a process has no verdict. `like`: a glob of IDs."""
     found = []
     for file in (out / "runs").glob(f"{like}/{FILE}"):
-        with contextlib.suppress(OSError, ValueError, TypeError):
+        try:
             found.append(Record.of({**json.loads(file.read_text()), "id": file.parent.name}))
+        except OSError:
+            continue  # another run removes it
+        except (ValueError, TypeError, KeyError, AttributeError):
+            _say_left_out(file)
     for record in sorted(found, key=lambda record: (record.began, record.id)):
         if record.state == "running" and not alive(record):
             record.state, record.why = "none", f"its process {record.process} was killed"
         yield record
+
+
+@functools.cache
+def _say_left_out(file: Path) -> None:
+    progress.say(f"{file} is left out: it is damaged, or of another version of mmcheck")
 
 
 def alive(record: Record) -> bool:

@@ -173,6 +173,37 @@ def test_the_command_only_adds(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "fixed: remove s.b from known.toml" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("worse", "why"),
+    [([bad("a"), bad("a")], "s.a needs fails = 2\n"), ([bad("a", splat=True)], "s.a needs splat = true\n")],
+)
+def test_a_listed_test_that_fails_worse_is_named(
+    tmp_path: Path, worse: list[Case], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A second entry for the same case would not count, or the file could not be read."""
+    file = tmp_path / "known.toml"
+    recorded(tmp_path, "linux-um", [bad("a")])
+    assert run_baseline(tmp_path, file) == 0
+    recorded(tmp_path, "linux-um", [*worse, bad("b")])
+    assert run_baseline(tmp_path, file) == 125
+    assert capsys.readouterr().err.endswith(why)
+    assert [entry.case for entry in baseline.load(file).entries] == ["s.a", "s.b"]
+
+
+def test_the_command_keeps_links_line_ends_and_what_it_cannot_extend(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "known.toml"
+    file.symlink_to("shared.toml")
+    recorded(tmp_path, "linux-um", [bad("a")])
+    for text, status in ((b"# mine\r\n", 0), (b"known = []\n", 125)):
+        (tmp_path / "shared.toml").write_bytes(text)
+        assert run_baseline(tmp_path, file) == status
+        assert file.is_symlink() and file.read_bytes().startswith(text)
+        assert len(baseline.load(file).entries) == (status == 0)
+    assert "nothing was added: begin each entry with the line [[known]]" in capsys.readouterr().err
+
+
 def test_the_command_needs_a_file_and_a_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "known.toml"
     assert verbs.run("baseline", {"O": str(tmp_path)}) == 125

@@ -34,6 +34,12 @@ def test_no_new_failure_is_no_failure(tmp_path: Path, capsys: pytest.CaptureFixt
     assert json.loads(capsys.readouterr().out)["changed"] == [["one.gone", "skipped", compare.ABSENT]]
 
 
+def test_runs_without_a_verdict_are_not_equal(tmp_path: Path) -> None:
+    for build in ("6.12-um", "7.3-um"):
+        recorded(tmp_path, build, [], built=False, why="does not build")
+    assert verbs.run("compare", {"O": str(tmp_path), "A": "kunit 6.12-um", "B": "kunit 7.3-um"}) == 125
+
+
 def test_an_unknown_run_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verbs.run("compare", {**both(tmp_path, "passed"), "B": "x"}) == 125
     assert "B=x: no run below" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from mmcheck.core.errors import UserError
 from mmcheck.kernel import source
 from mmcheck.report import kcidb
 from mmcheck.report.kcidb import Submission
+from mmcheck.run import record
 
 from .seeded import recorded
 from .test_results import KUNIT
@@ -92,6 +93,16 @@ def test_ids_are_stable_unique_and_of_the_origin(out: Path) -> None:
     assert not {test["id"] for test in Submission(out, "lab").whole()["tests"]} & {t["id"] for t in whole["tests"][4:]}
 
 
+def test_the_same_verdicts_on_other_kernels_are_other_test_runs(tmp_path: Path) -> None:
+    for build in ("6.12-arm64-4K", "6.12-arm64-16K", "7.3-arm64-4K"):
+        recorded(tmp_path, build, [results.Case("contpte", "a", "passed")])
+    part = record.Record("x", "kunit 7.3-arm64-4K contpte.*", "kunit", "7.3", "arm64", "4K", "7.3-arm64-4K")
+    with record.kept(tmp_path, part):
+        part.cases = [results.Case("contpte", "a", "passed")]
+    whole = Submission(tmp_path).whole()
+    assert (len(whole["builds"]), len({test["id"] for test in whole["tests"]})) == (3, 4)
+
+
 def test_a_build_that_failed_is_submitted(out: Path) -> None:
     log = out / "build.log"
     log.write_text("mm/memory.c:1:1: error: oh dear\nmake[2]: *** [mm/memory.o] Error 1\n")
@@ -166,11 +177,13 @@ def test_a_test_that_is_larger_than_a_part_is_sent(tmp_path: Path) -> None:
 def test_the_command_writes_the_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [results.Case("s", f"c{n}", "failed", text=["x" * 500]) for n in range(40)]
     recorded(tmp_path, "7.3-um", cases)
-    (tmp_path / "kcidb-9.json").write_text("old")
+    for name in ("9", "of-our-lab"):
+        (tmp_path / f"kcidb-{name}.json").write_text("old")
     split = kcidb.split
     monkeypatch.setattr(kcidb, "split", lambda whole: split(whole, 20000))
     assert kcidb.run({"O": str(tmp_path)}) == 0
     names = sorted(file.name for file in tmp_path.glob("kcidb*.json"))
-    assert names == ["kcidb-2.json", "kcidb.json"]
+    assert names == ["kcidb-2.json", "kcidb-of-our-lab.json", "kcidb.json"]
+    names.remove("kcidb-of-our-lab.json")
     count = sum(len(json.loads((tmp_path / name).read_text())["tests"]) for name in names)
     assert count == 40

@@ -39,6 +39,7 @@ def test_a_run_is_recorded(tmp_path: Path) -> None:
     (content,) = files(tmp_path)
     (one,) = record.latest(tmp_path)
     assert (one.state, one.cases, one.process) == ("failed", CASES, os.getpid())
+    content["cases"][0]["a later field"] = 1
     assert Record.of({**content, "a later field": 1}) == one
 
 
@@ -71,12 +72,18 @@ def test_old_records_are_removed_and_nothing_else(tmp_path: Path) -> None:
     assert (tmp_path / "runs/mine/file").exists()
 
 
-def test_a_damaged_record_is_none(tmp_path: Path) -> None:
+def test_a_damaged_record_is_left_out_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recorded(tmp_path, "6.12-um", CASES)
-    for name, text in (("a", "{"), ("b", "[]"), ("c", '{"id": "../../.."}')):
-        (tmp_path / "runs" / name).mkdir()
-        (tmp_path / "runs" / name / record.FILE).write_text(text)
-    assert len(record.latest(tmp_path)) == 1
+    (content,) = files(tmp_path)
+    wrong: list[dict[str, object]] = [{"began": ""}, {"began": 7}, {"state": "x"}, {"cases": None}, {"schema": "0.9"}]
+    wrong += [{"state": "running", "began": "x"}, {"cases": [{**content["cases"][0], "state": "flaky"}]}]
+    texts = ["{", "[]", "null", '{"id": "../../.."}', *(json.dumps({**content, **one}) for one in wrong)]
+    for number, text in enumerate(texts):
+        (tmp_path / "runs" / str(number)).mkdir()
+        (tmp_path / "runs" / str(number) / record.FILE).write_text(text)
+    assert [one.name for one in record.latest(tmp_path)] == ["kunit 6.12-um"]
+    said = capsys.readouterr().err
+    assert all(f"/runs/{number}/run.json is left out: " in said for number in range(len(texts)))
 
 
 def test_a_killed_run_has_no_verdict(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a command says by its exit status, and before it does anything."""
 
+import errno
 import json
 import os
 import re
@@ -17,11 +18,13 @@ from mmcheck.core import command, variables
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT
 from mmcheck.kernel import toolchain
+from mmcheck.run import record
 from mmcheck.verb import KERNEL
 
 from .conftest import User
 
 FAILS = "KTAP version 1\n1..1\n    # Subtest: one\n    not ok 1 a\nnot ok 1 one\n"
+WARNS = "KTAP version 1\n1..1\n    # Subtest: one\nWARNING: CPU: 0 PID: 9 at mm/a.c:3 a+0x1/0x2\n    ok 1 a\nok 1 one\n"
 COMMANDS = PROJECT / "tools/testing/mmcheck"
 FIXED = {"bisect", "check", "check-host", "bench-launcher", "doctor", "kcidb", "matrix", "patches", "radar", "series"}
 """Verbs that choose the kernels themselves, or need none."""
@@ -98,6 +101,58 @@ def test_statuses_of_kunit_py(user: User, variables: dict[str, str], status: int
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr
     assert "\n  125 no verdict: " in user.kunit("--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "console", "failed"),
+    [
+        ([], "0", WARNS, "one.a"),  # kunit.py does not look at warnings of the kernel
+        (["--run_isolated=suite"], "1", WARNS.replace("WARNING", "note"), "kunit_py"),  # another boot failed
+    ],
+)
+def test_status_verdict_and_record_agree(user: User, words: list[str], status: str, console: str, failed: str) -> None:
+    done = user.kunit("run", "--arch=arm64", *words, FAKE_STATUS=status, FAKE_CONSOLES=json.dumps({"all": console}))
+    assert done.returncode == 1, done.stderr
+    assert "mmcheck: FAILED: 1 failed, " in done.stderr and f"(not known issues): {failed}\n" in done.stderr
+    assert [one.state for one in record.latest(Path(user.environment["O"]))] == ["failed"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["run", "--arch=arm64", "2>/dev/full"], 0),
+        (["run", "--arch=arm64", "2>&-"], 0),
+        (["run", "--arch=x", "2>/dev/full"], 125),
+        (["--help", ">/dev/full"], 125),
+        (["--help", "| true; exit ${PIPESTATUS[0]}"], 125),
+    ],
+)
+def test_what_cannot_be_written_makes_no_test_fail(user: User, words: list[str], status: int) -> None:
+    line = " ".join([str(PROJECT / "tools/testing/kunit/kunit.py"), *words])
+    done = subprocess.run(["bash", "-c", line], env=user.environment, cwd=user.home, capture_output=True, text=True)
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+
+
+def test_a_reader_that_ends_makes_no_test_fail(user: User, tree: Path) -> None:
+    program = (tree / "tools/testing/kunit/kunit.py").read_text()
+    cut = '(build / "test.log").write_text("KTAP version 1\\n1..2\\n    # Subtest: one\\n")\n    print(flush=True)\n'
+    (tree / "tools/testing/kunit/kunit.py").write_text(
+        program.replace('if verb in ("run", "exec"):\n', f'if verb in ("run", "exec"):\n    {cut}')
+    )
+    line = f"{PROJECT / 'tools/testing/kunit/kunit.py'} run --arch=arm64 | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], env=user.environment, cwd=user.home, capture_output=True, text=True)
+    assert done.returncode == 125 and "the reader of the output ended" in done.stderr, done.stderr
+    assert [call["verb"] for call in user.calls()] == ["run"], "it does not boot again"
+    assert [one.state for one in record.latest(Path(user.environment["O"]))] == ["none"]
+
+
+def test_an_error_on_a_full_disk_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", full)
+    assert command.run("x", full, {"O": "/proc/x"}) == 125
 
 
 def test_an_error_that_nobody_expected_is_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
