@@ -3,6 +3,8 @@
 
 import contextlib
 import difflib
+import errno
+import os
 import re
 import signal
 import sys
@@ -13,11 +15,14 @@ from pathlib import Path
 
 from . import dry, progress
 from .errors import INTERRUPTED, NO_VERDICT, UserError
-from .settings import out_of
+from .settings import PROJECT, out_of
 from .variables import NAMES
 
 LOG = "mmcheck-error.log"
 """The file with the traceback of an unexpected error; it is below O=, or among temporary files."""
+
+ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
+"""Errors of a place that is full or closed to this user."""
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """A command ends at the first of these signals that it receives."""
@@ -60,6 +65,11 @@ def _ended(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[st
         progress.say(f"interrupted{'; ' if kept else ''}{kept}", name)
         return INTERRUPTED
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in ROOM:
+            where = error.filename or environ.get("O") or PROJECT / "out"
+            what = f"{where}: {os.strerror(error.errno)}"
+            progress.say(f"{what}; make room or allow access there, or choose another O=", name)
+            return NO_VERDICT
         what = " ".join(f"{type(error).__name__}: {error}".split())
         progress.say(f"no verdict, an unexpected error: {what}; see {_log(environ)}", name)
         return NO_VERDICT

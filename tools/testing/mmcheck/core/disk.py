@@ -26,13 +26,17 @@ def replace(path: Path, content: bytes) -> None:
     Several processes and threads may write the same path.
     """
     temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}{SUFFIX}")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    if path.exists():
-        temporary.chmod(path.stat().st_mode & 0o7777)
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            temporary.chmod(path.stat().st_mode & 0o7777)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def tidy(path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mmcheck import verbs
-from mmcheck.core import command, variables
+from mmcheck.core import command, disk, variables
 from mmcheck.core.errors import UserError
 from mmcheck.core.settings import PROJECT
 from mmcheck.kernel import toolchain
@@ -147,12 +147,28 @@ def test_a_reader_that_ends_makes_no_test_fail(user: User, tree: Path) -> None:
     assert [one.state for one in record.latest(Path(user.environment["O"]))] == ["none"]
 
 
-def test_an_error_on_a_full_disk_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+def full(*_: object, **__: object) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+
+def test_an_error_on_a_full_disk_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.NamedTemporaryFile", full)
-    assert command.run("x", full, {"O": "/proc/x"}) == 125
+    assert command.run("x", lambda _: 1 // 0, {"O": "/proc/x"}) == 125
+
+
+def test_a_full_disk_is_named_and_left_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.fsync", full)
+
+    def body(_: object) -> int:
+        disk.replace(tmp_path / "a", b"new")
+        return 0
+
+    assert command.run("x", body, {"O": str(tmp_path)}) == 125
+    said = f"x: {tmp_path}: No space left on device; make room or allow access there, or choose another O=\n"
+    assert capsys.readouterr().err == said
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_error_that_nobody_expected_is_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
