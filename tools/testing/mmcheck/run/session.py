@@ -2,6 +2,7 @@
 """Builds a kernel and selftests, and runs them in virtual machines or on this machine."""
 
 import contextlib
+import math
 import os
 import re
 import signal
@@ -100,6 +101,9 @@ class Boot:
 class SelftestRun:
     """One run of the command on one kernel."""
 
+    _saved = -math.inf
+    """When the verdicts were saved, in seconds of time.monotonic()."""
+
     def __init__(self, launch: Launch, words: Sequence[str] = ()) -> None:
         """`launch` builds the kernel; `words` go to its command line."""
         self.launch, self.settings, self.words = launch, launch.settings, words
@@ -135,7 +139,13 @@ class SelftestRun:
         return Boot(self.launch, console, needs, self.words, self.kvm)
 
     def note(self, found: Sequence[results.Case]) -> None:
+        """Save the verdicts so far, unless that was done a moment ago."""
+        if time.monotonic() - self._saved >= record.PAUSE:
+            self.save(found)
+
+    def save(self, found: Sequence[results.Case]) -> None:
         """Save the verdicts so far."""
+        self._saved = time.monotonic()
         found = self.launch.known(found)
         results.save(found, self.title, self.folder)
         if self.recorder:
@@ -207,15 +217,25 @@ class SelftestRun:
         self, wanted: Sequence[Program], every: Sequence[Program], files: Mapping[str, Path], silence: float = SILENCE
     ) -> list[results.Case]:
         """Run the programs `wanted` of `every`, in as many boots as it takes; prints and returns the verdicts."""
+        found: list[results.Case] = []
         with self.launch.hold():
-            return self._run(wanted, every, files, silence)
+            try:
+                self._run(wanted, every, files, silence, found)
+            finally:
+                if found:
+                    self.save(found)
+        return found
 
     def _run(
-        self, wanted: Sequence[Program], every: Sequence[Program], files: Mapping[str, Path], silence: float
-    ) -> list[results.Case]:
+        self,
+        wanted: Sequence[Program],
+        every: Sequence[Program],
+        files: Mapping[str, Path],
+        silence: float,
+        found: list[results.Case],
+    ) -> None:
         by_name = {program.name: program for program in every}
         printer = Printer()
-        found: list[results.Case] = []
         boots = 0
         print("KTAP version 1", flush=True)
         for program in wanted:
@@ -248,7 +268,6 @@ class SelftestRun:
                     raise UserError(f"linux {self.launch.label} ended before the first test: see {one.console}")
                 todo = remaining(todo, found, one.reader.finished)
         printer.plan()
-        return found
 
     def run_here(self, wanted: Sequence[Program], every: Sequence[Program]) -> list[results.Case]:
         """Run the programs on the running kernel, as plain kselftest does."""
@@ -280,7 +299,7 @@ class SelftestRun:
             good = "ok" if status in (0, 4) else "not ok"
             for case in reader.feed(f"{good} 1 selftests: mm: {name} # {'SKIP' if status == 4 else f'exit={status}'}"):
                 printer.case(case)
-            self.note(reader.cases)
+            self.save(reader.cases)
         printer.plan()
         return reader.cases
 

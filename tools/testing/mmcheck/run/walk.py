@@ -86,7 +86,7 @@ def run(environ: Mapping[str, str]) -> int:
             found: list[Walk] = []
             for future in waiting:
                 found.append(future.result())
-                session.note([case for walk in found for case in walk.cases])
+                session.save([case for walk in found for case in walk.cases])
     return report(found, session.folder, session.launch.repeat)
 
 

@@ -192,7 +192,10 @@ def test_a_program_that_ends_the_kernel_at_once_is_begun_once(
     session.settings = from_environment({"O": str(tmp_path), "HOME": str(tmp_path)})
     monkeypatch.setattr(session, "launch", SimpleNamespace(hold=contextlib.nullcontext, known=list), raising=False)
     every = [ONE, TWO, Program("folio_three", ("folio_three.a",))]
+    saved: list[int] = []
+    monkeypatch.setattr(results, "save", lambda cases, *_: saved.append(len(cases)))
     found = session.run(every, every, {})
+    assert saved == [1, len(found)]  # not once for each case: that takes minutes for a thousand cases
     assert Dying.lists == [["folio_one", "folio_two", "folio_three"], ["folio_two", "folio_three"],
                            ["folio_two", "folio_three"], ["folio_three"]]  # fmt: skip
     failed = [(case.suite, case.name) for case in found if case.state == "failed"]
