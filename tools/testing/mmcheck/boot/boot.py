@@ -141,10 +141,10 @@ def lines(
                 chunk = child.stdout.read1(65536)  # type: ignore[attr-defined]
                 if not chunk:
                     return
-                heard = time.monotonic()
                 file.write(chunk)
                 *whole, rest = (rest + chunk).split(b"\n")
                 for line in whole:
                     yield line.decode(errors="replace")
+                heard = time.monotonic()  # after the caller's work on these lines, which is no silence
         finally:
             process.end(child)

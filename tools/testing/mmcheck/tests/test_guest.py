@@ -51,6 +51,15 @@ def test_a_silent_console_is_given_up(tmp_path: Path) -> None:
     assert mark not in subprocess.run(["ps", "ax"], capture_output=True, text=True).stdout
 
 
+def test_a_slow_listener_is_no_silence(tmp_path: Path) -> None:
+    command = ["sh", "-c", "echo one; sleep 1; echo two; sleep 0.2; echo three"]
+    heard = []
+    for line in boot.lines(command, tmp_path / "log", 50, silence=2):
+        heard.append(line)
+        time.sleep(2.5)
+    assert heard == ["one", "two", "three"]
+
+
 def test_who_stops_listening_leaves_no_machine(tmp_path: Path) -> None:
     mark = str(tmp_path)
     lines = boot.lines(["sh", "-c", f"echo one; sleep 60; : {mark}"], tmp_path / "log", 50)
