@@ -2,7 +2,8 @@
 """Every command in a document, in a head comment, in ci/ and in the help is executed, and ends well.
 
 It runs as it stands, in a copy of this repository. The shell, make, git and all of this repository are real; what takes
-minutes is not: see stand_ins.py. What is not executed stands in NOT_RUN, with the reason; there is no third kind.
+minutes is not: see stand_ins.py. What is not executed stands in NOT_RUN, with the reason; there is no third kind. The
+command in the head comment of a selftest runs with DRY_RUN=1, since it differs from the others only in the name.
 """
 
 import itertools
@@ -43,6 +44,12 @@ OF_HELP = ("verbs.toml", "variables.toml")
 
 BISECT = "./mmcheck bisect v6.12 HEAD --kdir ~/linux"
 INSTALL = "apt-get update && apt-get install -y --no-install-recommends ca-certificates ccache git make python3"
+DRY = "export DRY_RUN=1\n"
+SELFTESTS = PROJECT / "tools/testing/selftests"
+
+ONCE = {"make matrix"}
+"""Commands that take a minute even with stand-ins. No other line of their scripts needs them."""
+
 NOT_RUN = {
     "make check": "runs this test",
     "make check-host": "runs this test",
@@ -196,7 +203,7 @@ def commands(path: Path) -> list[list[str]]:
 
 def scripts() -> list[tuple[str, str]]:
     """Where each script stands, and its lines; the same is executed once."""
-    given = [(path.name, "", own) for path in documents() for own in commands(path)]
+    given = [(path.name, DRY * path.is_relative_to(SELFTESTS), own) for path in documents() for own in commands(path)]
     given += [("--help", "", [one]) for one in HELP]
     for name, jobs in (("gitlab.yml", in_gitlab()), ("github.yml", in_github())):
         for variables, own in jobs:
@@ -208,7 +215,7 @@ def scripts() -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     seen: set[str] = set()
     for name, before, own in given:
-        lines = [line for line in map(filled, own) if line not in NOT_RUN]
+        lines = [line for line in map(filled, own) if line not in NOT_RUN and line not in ONCE & seen]
         if not seen.issuperset(before + line for line in lines):
             found.append((name, before + "\n".join(lines)))
             seen.update(before + line for line in lines)
