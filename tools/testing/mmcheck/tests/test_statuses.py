@@ -224,12 +224,12 @@ QUICK = 0.2
 
 @pytest.mark.parametrize("verb", ["", *sorted(verbs.VERBS)])
 def test_help_is_quick(user: User, verb: str) -> None:
-    took = []
-    for _ in range(3):
+    took: list[float] = []
+    while not took or (min(took) >= QUICK and len(took) < 10):
         before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
         words = [sys.executable, str(COMMANDS), *([verb] if verb else []), "--help"]
         done = subprocess.run(words, env=user.environment, capture_output=True, text=True)
-        # The machine may be busy, so count the time on a CPU.
+        # The machine may be busy: count the time on a CPU, and try again, since caches and threads of a CPU are shared.
         took.append(sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before)
         assert done.returncode == 0 and done.stdout.startswith("usage: "), done.stderr
     assert min(took) < QUICK
