@@ -43,7 +43,7 @@ def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, 
         print(end="", flush=True)
     except OSError as error:
         progress.silence(sys.stdout)
-        if not isinstance(error, BrokenPipeError):  # whoever ends the reader, for example `head`, knows why
+        if not isinstance(error, BrokenPipeError):  # the user has ended the reader, for example `head`
             progress.say(f"the output cannot be written: {error.strerror}", name)
         return NO_VERDICT
     return status
