@@ -116,6 +116,7 @@ _KNOWN: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"^\t+if \([^;{}]*\)\n\t+pgtable_kunit_stale_issue\([^;]*\);\n", ""),
     (r"^\t+pgtable_kunit_stale_issue\([^;]*\);\n", ""),
     (r"^(\t+)pgtable_kunit_known_issue\(test, \d+,\s+([^;]*;)", lambda match: _fail(match[1], match[2])),
+    (r"pgtable_kunit_source_has_issue\(\d+\)", "false"),
     (r'#include "known_issue.h"\n', ""),
     (r"/\* Set entries of one kind.*?(?=/\*\*\n \* pte_ctx_init)", ""),
     (r"^(?:void |\t)pte_ctx_avoid_known\(.*\);\n", ""),
