@@ -35,7 +35,6 @@ def test_it_is_three_series_that_a_maintainer_can_review(series: core.Core) -> N
         own = [step for step in steps if step.part == number]
         assert {step.heads[0] for step in own if step.name} == set(suites)
         assert sum(len(series.texts[name].splitlines()) for step in own for name in step.sources) < 4500
-        assert all(Path(suite).name.removesuffix("_kunit.c") in str(own) for suite in suites)
         assert len(letter.splitlines()[0]) <= 80
 
 
@@ -63,7 +62,7 @@ def test_each_series_gets_its_folder_and_its_cover_letter(
 
 
 def test_nothing_of_other_kernels_is_left(series: core.Core) -> None:
-    gone = r"PGTABLE_KUNIT_HAS_|compat\.h|probe\.(mk|sh)|known.issue|stale_issue|has_issue|pgtable_kunit_(suite_|case_)?init\b"
+    gone = r"PGTABLE_KUNIT_HAS_|compat\.h|probe\.(mk|sh)|known.issue|(stale|has)_issue|pgtable_kunit_(suite_|case_)?init\b"
     cited = r"\s\[[a-z]+ \d+[\d, -]*\]"
     for name in (name for name in series.texts if name.endswith((".c", ".h"))):
         assert not re.search(f"{gone}|{cited}", series.texts[name]), name
