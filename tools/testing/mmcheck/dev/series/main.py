@@ -64,7 +64,8 @@ def make(tree: Path, target: Path, person: tuple[str, str], date: str, out: Path
     files = base_files(tree, overlay)
     steps = plan(overlay)
     signed = f"{person[0]} <{person[1]}>"
-    numbers = range(len(overlay.parts))
+    several = len(overlay.parts) > 1
+    places = [target / str(number) if several else target for number, _ in enumerate(overlay.parts, 1)]
     with tempfile.TemporaryDirectory(prefix="mmcheck-") as folder:
         repository = git.Repository(Path(folder), person, date)
         repository.commit(files, "base")
@@ -73,7 +74,7 @@ def make(tree: Path, target: Path, person: tuple[str, str], date: str, out: Path
             said = message.compose(step.subject, {name: overlay.texts[name] for name in step.heads})
             repository.commit(state, f"{said}\n\nSigned-off-by: {signed}\n")
             repository.git("branch", "--force", f"part{step.part}")
-        for number in numbers:
+        for number, place in enumerate(places):
             own = [step for step in steps if step.part == number]
             table = cover.figures(out, {step.name for step in own if step.name})
             letter = cover.letter(overlay, own, base, git.commit_of(tree), table, overlay.letters[number])
@@ -81,9 +82,8 @@ def make(tree: Path, target: Path, person: tuple[str, str], date: str, out: Path
             covered = ("--cover-letter", "--cover-from-description=subject")
             plain = ("--zero-commit", "--no-signature", "--no-renames", "--abbrev=12", "--quiet")
             before = f"part{number - 1}" if number else "base"
-            place = target / str(number + 1) if len(numbers) > 1 else target
             repository.git("format-patch", *covered, *plain, "-o", str(place), f"{before}..part{number}")
-    return [sorted((target / str(number + 1) if len(numbers) > 1 else target).iterdir()) for number in numbers]
+    return [sorted(place.iterdir()) for place in places]
 
 
 def states(
