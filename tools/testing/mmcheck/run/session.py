@@ -145,11 +145,11 @@ class SelftestRun:
 
     def save(self, found: Sequence[results.Case]) -> None:
         """Save the verdicts so far."""
-        self._saved = time.monotonic()
         found = self.launch.known(found)
         results.save(found, self.title, self.folder)
         if self.recorder:
             self.recorder.note(found)
+        self._saved = time.monotonic()
 
     def build(self, names: Sequence[str]) -> dict[str, Path]:
         """Build the kernel and the programs `names`; returns the programs. `broken` has those that do not build.
