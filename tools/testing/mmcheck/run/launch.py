@@ -302,7 +302,7 @@ class Launch:
         if status != 1:
             return self.judged(status)
         if _closed(sys.__stdout__):
-            # kunit.py ends with 1 then, like after a failed test, and with it the kernel.
+            # kunit.py then ends with 1, as after a failed test, and the kernel ends too.
             raise UserError(f"linux {self.label}: the reader of the output ended before the tests; write into a file")
         boot = console.read(self.log)
         if not self.log.exists():

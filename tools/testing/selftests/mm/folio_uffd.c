@@ -526,9 +526,8 @@ TEST_F_TIMEOUT(folio_uffd, split_folio, 120)
 /*
  * [bug B30] When the kernel splits a folio, it replaces pages of zeros by the
  * zero page. All pages are zero here, and all pages except one are protected.
- * After the split they have one frame.
- * These pages are still protected: a write to each of them traps, and a write to
- * the unprotected page does not.
+ * After the split all pages have one frame, and the same pages are protected: a
+ * write to each of them traps, and a write to the unprotected page does not.
  */
 TEST_F_TIMEOUT(folio_uffd, split_folio_of_zeros, 120)
 {

@@ -41,7 +41,7 @@
 #define ROUNDS 3
 /* QEMU drops all translations for each invalidation if its TLB has fewer than 256 entries. */
 #define FILL 256
-/* So often may the kernel refuse a call that another access disturbs: see each_call. */
+/* The kernel may refuse a call this often, if another access disturbs it: see each_call. */
 #define REPEATS 4
 
 static __thread sigjmp_buf stale_caught;
@@ -544,8 +544,8 @@ static unsigned long stale_try(struct __test_metadata *_metadata, struct run *ru
  *
  * An access may be under way when the call begins, and fault while an entry is
  * empty. The fault then holds a reference to a folio of a file and waits for its
- * lock, so the kernel refuses to move it. REPEATS times in all, such a call is
- * made again, for new memory and with new translations of it.
+ * lock, so the kernel refuses to move it. The test then makes the call again,
+ * with new memory and new translations, at most REPEATS times for all pages.
  */
 TEST_F_TIMEOUT(tlb_stale, each_call, 250)
 {
