@@ -89,6 +89,9 @@ SAYS = {
 ISSUE = known_issues.load()[12]
 """The issue that the kernels here have."""
 
+OF_OTHERS = ("out", ".git", "__pycache__")
+"""Folders of this repository in which other tests and tools write meanwhile."""
+
 ERRORS = ("audit --arch arm64 -- /bin/true", "release --version 1.2.0")
 """Commands that are refused, dry or not."""
 
@@ -128,13 +131,17 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def snapshot(*folders: Path) -> dict[str, tuple[int, int, int]]:
-    """Size, mode and time stamp of all files."""
+    """Mode of all folders and files; size and time stamp of the files.
+
+    The time stamp of a folder is left out: another test may fill a __pycache__ in the meantime.
+    """
     found = {}
     for folder in folders:
         for place, folders_in, files in os.walk(folder):
             if folder == PROJECT:
-                folders_in[:] = [name for name in folders_in if name not in ("out", ".git", "__pycache__")]
-            for path in (Path(place), *(Path(place) / name for name in files)):
+                folders_in[:] = [name for name in folders_in if name not in OF_OTHERS and not name.endswith("_cache")]
+            found[place] = (0, Path(place).lstat().st_mode, 0)
+            for path in (Path(place) / name for name in files):
                 state = path.lstat()
                 found[str(path)] = (state.st_size, state.st_mode, state.st_mtime_ns)
     return found
