@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from .core.errors import PASSED, UserError
-from .core.variables import CONTAINER, NAMES, SWITCHES, option, statuses
+from .core.variables import CONTAINER, NAMES, SWITCHES, check_switches, option, statuses
 from .verb import Verb
 
 GROUPS: Mapping[str, Mapping[str, Verb]] = {
@@ -89,6 +89,7 @@ def chosen(name: str, arguments: Sequence[str]) -> dict[str, str]:
         if not match or match[1] not in NAMES:
             raise UserError(f"{argument}: no such argument; see ./mmcheck {name} --help")
         found[match[1]] = match[2]
+    check_switches(found)
     return found
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from . import dry, progress
 from .errors import INTERRUPTED, NO_VERDICT, UserError
 from .settings import PROJECT, out_of
-from .variables import NAMES
+from .variables import NAMES, check_switches
 
 LOG = "mmcheck-error.log"
 """The file with the traceback of an unexpected error; it is below O=, or among temporary files."""
@@ -52,9 +52,12 @@ def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, 
 def _ended(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, str], kept: str) -> int:
     """Run `body`; returns the exit status."""
     try:
-        check_names(given_to_make(environ.get("MAKEFLAGS", "")))
+        names = given_to_make(environ.get("MAKEFLAGS", ""))
+        check_names(names)
+        # A shell may export HOST and the like, and means something else by it.
+        check_switches({name: environ.get(name, "") for name in names})
         # An empty FEATURES= means no features.
-        given = {key: value for key, value in environ.items() if value or key == "FEATURES"}
+        given = {key: _home(key, value) for key, value in environ.items() if value or key == "FEATURES"}
         return dry.listed(lambda: body(given), out_of(given)) if dry.wanted(given) else body(given)
     except UserError as error:
         progress.say(str(error), name)
@@ -73,6 +76,11 @@ def _ended(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[st
         what = " ".join(f"{type(error).__name__}: {error}".split())
         progress.say(f"no verdict, an unexpected error: {what}; see {_log(environ)}", name)
         return NO_VERDICT
+
+
+def _home(name: str, value: str) -> str:
+    """A value with the user's home in place of ~, which a shell keeps in `make O=~/out`."""
+    return str(Path(value).expanduser()) if name in NAMES and value.startswith("~/") else value
 
 
 def given_to_make(flags: str) -> list[str]:

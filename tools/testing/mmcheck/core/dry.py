@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from .disk import SUFFIX
-from .errors import PASSED, UserError
+from .errors import PASSED
 from .settings import VARIABLES
+from .variables import check_switches
 
 ALIKE = 20
 """At most this many steps in a row of one program are printed."""
@@ -88,8 +89,7 @@ def on() -> bool:
 def wanted(environ: Mapping[str, str]) -> bool:
     """Whether the variables ask for a dry run. Raises UserError for a value that may mean yes or no."""
     given = environ.get("DRY_RUN", "")
-    if given not in ("", "0", "1"):
-        raise UserError(f"DRY_RUN={given}: use DRY_RUN=1, or leave it out")
+    check_switches({"DRY_RUN": given})
     return given == "1"
 
 

@@ -5,6 +5,8 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
+from .errors import UserError
+
 NAMES: Mapping[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
 """Each variable that a verb reads, and what it means."""
 
@@ -13,6 +15,13 @@ CONTAINER = "--container"
 
 SWITCHES = frozenset(name for name, about in NAMES.items() if about.startswith("1:"))
 """The variables with an option that needs no value."""
+
+
+def check_switches(given: Mapping[str, str]) -> None:
+    """Raise UserError for a switch with a value that may mean yes or no, as in `STRICT=yes`."""
+    for name in sorted(SWITCHES & given.keys()):
+        if given[name] not in ("", "0", "1"):
+            raise UserError(f"{name}={given[name]}: use {name}=1, or leave it out")
 
 
 def statuses(fails: str = "a test failed", skips: bool = False) -> str:

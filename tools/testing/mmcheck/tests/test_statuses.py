@@ -375,6 +375,25 @@ def test_a_misspelt_variable_starts_nothing() -> None:
     assert "report: KDRI=: there is no such variable; did you mean KDIR=?\n" in done.stderr
 
 
+def test_a_switch_is_1_or_left_out() -> None:
+    done = subprocess.run(["make", "kselftest", "STRICT=yes"], cwd=PROJECT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "kselftest: STRICT=yes: use STRICT=1, or leave it out\n" in done.stderr
+    for words in ("doctor --json=yes", "doctor JSON=yes"):
+        done = python(["tools/testing/mmcheck", *words.split()])
+        assert done.returncode == 125 and "JSON=yes: use JSON=1, or leave it out\n" in done.stderr
+
+
+def test_a_variable_of_the_shell_is_no_switch(tmp_path: Path) -> None:
+    done = python(["tools/testing/mmcheck", "doctor"], JSON="laptop", O=str(tmp_path / "out"), HOME=str(tmp_path))
+    assert done.returncode == 0 and not done.stdout.startswith("{"), done.stderr
+
+
+def test_the_home_of_the_user_is_found(tmp_path: Path) -> None:
+    done = python(["tools/testing/mmcheck", "results", "O=~/out"], HOME=str(tmp_path))
+    assert done.returncode == 125 and f"no results in {tmp_path}/out" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("flags", "names"),
     [("", []), ("s -j2", []), (r" -- A= ONLY=7.3\ um\ TEST=b O=x", ["A", "ONLY", "O"]), ("k -- V=1", ["V"])],
