@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
@@ -151,10 +152,14 @@ def host(tally: Tally, out: Path) -> None:
 def style(tally: Tally, tree: Path, label: str) -> None:
     """scripts/checkpatch.pl --strict of the kernel in `tree` on each C file of the overlay, and on each reproducer."""
     reproducers = sorted(str(path.relative_to(PROJECT)) for path in PROJECT.glob("patches/reproducers/*.c"))
-    for name in [*graft.overlay_files(), *reproducers]:
-        if name.endswith((".c", ".h")):
-            command = [str(tree / "scripts/checkpatch.pl"), "--strict", "--no-summary", "--terse", "--no-tree"]
-            done = subprocess.run([*command, "-f", PROJECT / name], capture_output=True, text=True, cwd=tree)
+    names = [name for name in (*graft.overlay_files(), *reproducers) if name.endswith((".c", ".h"))]
+    command = [str(tree / "scripts/checkpatch.pl"), "--strict", "--no-summary", "--terse", "--no-tree", "-f"]
+
+    def judged(name: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, PROJECT / name], capture_output=True, text=True, cwd=tree)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name, done in zip(names, pool.map(judged, names), strict=True):
             tally.add(f"checkpatch of {label}: {name}", not done.stdout.strip() and done.returncode == 0)
             print(done.stdout, end="")
 
@@ -265,14 +270,14 @@ def run(environ: Mapping[str, str], kernels: bool = True) -> int:
     commit = checked.commit()
     host(tally, out)
     if kernels:
-        styled: set[Path] = set()
+        styled: set[str] = set()
         for one in RUNS:
             with dry.part():
                 tree = kernel(tally, one, out)
-                if tree not in styled:
+                if one.kernel not in styled:
                     style(tally, tree, one.kernel)
                     probe(tally, tree, one.kernel)
-                    styled.add(tree)
+                    styled.add(one.kernel)
         for cell in SELFTESTS:
             selftests(tally, cell, out)
     tally.close()
