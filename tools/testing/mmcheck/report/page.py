@@ -107,7 +107,7 @@ def render(data: Input, history: History, now: Mapping[str, Mapping[str, str]], 
         "extra": [(name, title, Markup(body)) for name, title, body in extra if body],
         "events": heat.events(history),
         "data": script(heat.embedded(data, history)),
-        "style": Markup((HERE / "page.css").read_text()),
+        "style": Markup((HERE / "page.css").read_text("utf-8")),
         "script": Markup((HERE / "page.js").read_text()),
     }
     environment = Environment(

@@ -153,9 +153,9 @@ def test_the_tarball_is_what_run_kselftest_needs(tmp_path: Path) -> None:
         (folder / "kselftest" / name).write_text("# helper\n")
     (tmp_path / "folio_fork").write_text("program")
     selftest_tar.pack(tmp_path / "linux", {"folio_fork": tmp_path / "folio_fork"}, tmp_path / "x.tar.gz")
-    with tarfile.open(tmp_path / "x.tar.gz") as tar:
-        tar.extractall(tmp_path / "board", filter="data")
     board = tmp_path / "board"
+    board.mkdir()
+    subprocess.run(["tar", "-xf", tmp_path / "x.tar.gz", "-C", board], check=True)
     assert (board / "kselftest-list.txt").read_text() == "mm:folio_fork\n"
     assert (board / "mm/settings").read_text() == "timeout=300\n"
     for name in ("run_kselftest.sh", "kselftest/runner.sh", "kselftest/ktap_helpers.sh", "mm/folio_fork"):
