@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Commands that run at the same time in one O= say what they say one after the other."""
+"""Commands that run at the same time in one O= give the same verdicts as one after the other."""
 
 import itertools
 import os
