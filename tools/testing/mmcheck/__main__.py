@@ -25,6 +25,10 @@ def main(arguments: Sequence[str]) -> int:
 
         progress.say(str(error))
         return NO_VERDICT
+    except OSError as error:  # the output of the help; commands handle their own errors
+        from mmcheck.core import command
+
+        return command.unwritten(error)
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ def main(arguments: Sequence[str]) -> int:
     """The command; returns the exit status. Raises UserError for an unknown verb or argument."""
     name, *rest = arguments or ["--help"]
     if name in ("-h", "--help", "help"):
-        print(overview())
+        print(overview(), flush=True)
         return PASSED
     box, _, engine = name.partition("=")
     if box == CONTAINER:

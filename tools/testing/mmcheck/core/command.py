@@ -42,11 +42,16 @@ def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, 
     try:
         print(end="", flush=True)
     except OSError as error:
-        progress.silence(sys.stdout)
-        if not isinstance(error, BrokenPipeError):  # the user has ended the reader, for example `head`
-            progress.say(f"the output cannot be written: {error.strerror}", name)
-        return NO_VERDICT
+        return unwritten(error, name)
     return status
+
+
+def unwritten(error: OSError, name: str = "mmcheck") -> int:
+    """The exit status of the command `name` if its output cannot be written. Says why."""
+    progress.silence(sys.stdout)
+    if not isinstance(error, BrokenPipeError):  # the user has ended the reader, for example `head`
+        progress.say(f"the output cannot be written: {error.strerror}", name)
+    return NO_VERDICT
 
 
 def _ended(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, str], kept: str) -> int:

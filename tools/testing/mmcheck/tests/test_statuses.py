@@ -134,6 +134,13 @@ def test_what_cannot_be_written_makes_no_test_fail(user: User, words: list[str],
     assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
 
 
+@pytest.mark.parametrize("words", [">/dev/full", "| true; exit ${PIPESTATUS[0]}"])
+def test_help_that_cannot_be_written(user: User, words: str) -> None:
+    line = f"{PROJECT / 'mmcheck'} --help {words}"
+    done = subprocess.run(["bash", "-c", line], env=user.environment, cwd=user.home, capture_output=True, text=True)
+    assert done.returncode == 125 and "Traceback" not in done.stderr, done.stderr
+
+
 def test_a_reader_that_ends_makes_no_test_fail(user: User, tree: Path) -> None:
     program = (tree / "tools/testing/kunit/kunit.py").read_text()
     cut = '(build / "test.log").write_text("KTAP version 1\\n1..2\\n    # Subtest: one\\n")\n    print(flush=True)\n'
