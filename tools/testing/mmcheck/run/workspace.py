@@ -67,10 +67,14 @@ class Workspace:
 
     def __init__(self, spec: RunSpec, kernel: source.Source | None = None, stamp: str = "") -> None:
         self.spec, self.settings, self.stamp = spec, spec.settings, stamp
+        given, kdir = spec.request.known.build_dir, spec.settings.kdir
+        if given and kdir and Path(given[-1]).resolve().is_relative_to(kdir.resolve()):
+            raise UserError(
+                f"--build_dir={given[-1]} is inside KDIR={kdir}, and mmcheck never writes there; choose another folder"
+            )
         self.kernel = kernel or source.obtain(spec.settings)
         self.label = "+".join(filter(None, [label_of(self.kernel, spec.settings), spec.variant]))
         self.tree = self.settings.out / "tree" / self.label
-        given = spec.request.known.build_dir
         self.build = Path(given[-1]) if given else self.tree / self._name()
 
     def _name(self) -> str:

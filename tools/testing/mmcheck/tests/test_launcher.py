@@ -76,6 +76,12 @@ def test_own_options_replace_the_defaults(user: User) -> None:
     assert arguments[-1] == f"--build_dir={user.home / 'here'}"
 
 
+def test_the_build_folder_is_not_in_the_tree_of_the_user(user: User, tree: Path) -> None:
+    done = user.kunit("run", "--arch=arm64", f"--build_dir={tree}/build")
+    assert done.returncode == 125 and not user.calls()
+    assert f"--build_dir={tree}/build is inside KDIR={tree}, and mmcheck never writes there" in done.stderr
+
+
 def test_paths_are_meant_from_here() -> None:
     here = str(Path.cwd())
     asked = ["--json=x.json", "--qemu_config", "q.py", "--json", "glob", "--kunitconfig=lib/kunit", "--json=stdout"]
