@@ -112,7 +112,7 @@ class Verdict:
 
     cases:  all cases; a skip that the table does not allow is a failure
     wrong:  only these failures
-    gone:   messages about cases that ran, although the table expects a skip
+    gone:   messages about cases that ran, or that had another reason, although the table expects a skip
     """
 
     cases: list[results.Case]
@@ -148,7 +148,9 @@ def judge(
             if any(part.explains(case) for case in skipped):
                 continue
             if any(part.allows(case) for case in cases):
-                verdict.gone.append(f"skips.toml expects a skip of {glob} ({line.says}), but it ran; remove the line")
+                other = any(part.allows(case) for case in skipped)
+                what = "it was skipped for another reason; correct" if other else "it ran; remove"
+                verdict.gone.append(f"skips.toml expects a skip of {glob} ({line.says}), but {what} the line")
     return verdict
 
 
