@@ -72,15 +72,16 @@ class Memory:
 class Bisection:
     """The search for the first bad commit.
 
-    tree:   where the commits are checked out
-    judge:  tests the commit that is checked out
-    memory: the results so far
-    tested: how many commits this process has tested
+    tree:    where the commits are checked out
+    judge:   tests the commit that is checked out
+    memory:  the results so far
+    tried:   how many commits this process has tried to test
+    without: how many of these got no verdict
     """
 
     def __init__(self, tree: checkout.Checkout, judge: Callable[[], Result], memory: Memory) -> None:
         self.tree, self.judge, self.memory = tree, judge, memory
-        self.tested = 0
+        self.tried = self.without = 0
 
     def test(self, commit: str) -> Result:
         """The result of a commit, from memory or by a test."""
@@ -88,7 +89,8 @@ class Bisection:
             if self.tree.git("rev-parse", "HEAD", accept=(0, 128)).strip() != commit:
                 self.tree.go(commit)
             self.memory.keep(commit, self.judge())
-            self.tested += 1
+            self.tried += 1
+            self.without += bool(self.memory.found[commit].why)
         return self.memory.found[commit]
 
     def subject(self, commit: str) -> str:
@@ -179,7 +181,8 @@ def run(environ: Mapping[str, str]) -> int:
         print(closing.named("looking for the first commit that fails", wanted), flush=True)
         found = search.search(good, bad, wanted)
     minutes, seconds = divmod(round(time.monotonic() - since), 60)
-    cost = f"{search.tested} commits tested in {minutes}m{seconds:02}s, {len(memory.found)} results kept"
+    cost = f"{search.tried} commits tried in {minutes}m{seconds:02}s, {search.without} of them without a verdict"
+    cost += f"; {len(memory.found)} results kept"
     if len(found) > 1:
         for commit in found:
             print(f"      {search.subject(commit)}")

@@ -2,6 +2,7 @@
 """Two kernels side by side: --apply, --base, and the search for a commit."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -83,6 +84,8 @@ def test_bisect_finds_the_commit_past_commits_that_do_not_build(user: User, hist
     assert done.returncode == 0, done.stdout + done.stderr
     assert "looking for the first commit that fails: one.a, one.c\n" in done.stdout
     assert done.stdout.rpartition("the first bad commit is ")[2].splitlines()[0].endswith(" change 27")
+    without = len(re.findall(r"^skip ", done.stdout, re.MULTILINE))
+    assert without and f", {without} of them without a verdict; " in done.stdout
     assert f"next: git -C {history} show " in done.stdout
     assert state(history) == before
 
@@ -102,13 +105,13 @@ def test_bisect_continues_and_tests_no_commit_twice(user: User, history: Path) -
     kept = json.loads(memory.read_text())
     again = bisect(user, "main~39", "main")
     assert again.stdout.splitlines()[:-3] == first.stdout.splitlines()[:-3]
-    assert " 0 commits tested in " in again.stdout.replace("\n", " ")
+    assert " 0 commits tried in " in again.stdout.replace("\n", " ")
     # As after an interrupt: only what is missing is tested.
     gone = list(kept)[-1]
     memory.write_text(json.dumps({name: entry for name, entry in kept.items() if name != gone}))
-    assert "\n1 commits tested in " in bisect(user, "main~39", "main").stdout
+    assert "\n1 commits tried in " in bisect(user, "main~39", "main").stdout
     memory.write_text("{")
-    assert f"\n{len(kept)} commits tested in " in bisect(user, "main~39", "main").stdout
+    assert f"\n{len(kept)} commits tried in " in bisect(user, "main~39", "main").stdout
 
 
 @pytest.mark.parametrize(
