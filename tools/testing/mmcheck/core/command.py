@@ -84,8 +84,9 @@ def _ended(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[st
 
 
 def _home(name: str, value: str) -> str:
-    """A value with the user's home in place of ~, which a shell keeps in `make O=~/out`."""
-    return str(Path(value).expanduser()) if name in NAMES and value.startswith("~/") else value
+    """A value with the user's home in place of ~, which a shell keeps in `make O=~/out`. COMMAND has its own shell."""
+    ours = name in NAMES and name != "COMMAND" and value.startswith("~/")
+    return f"{Path.home()}{value[1:]}" if ours else value
 
 
 def given_to_make(flags: str) -> list[str]:
