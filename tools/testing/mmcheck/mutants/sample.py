@@ -29,7 +29,7 @@ NAME = re.compile(r"(?:boundary|constant|drop_call|drop_merge|level|negate|swap)
 def draw(mutants: Sequence[Mutant], count: int = SAMPLE, seed: int = SEED) -> list[Mutant]:
     """A random sample of mutants, the same each time; sorted by name.
 
-    Whether a mutant is in the sample depends only on its name, so new functions replace only their share of the sample.
+    Whether a mutant is in the sample depends only on its name, so most of the sample stays the same with new functions.
     """
 
     def lot(mutant: Mutant) -> str:

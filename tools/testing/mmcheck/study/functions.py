@@ -182,7 +182,7 @@ def documents() -> list[Path]:
 
 
 def present(path: Path) -> str:
-    """The table of a file with the verdicts of now."""
+    """The table of a file with the current verdicts."""
     return table(verdicts(listed(path), version(path.name)))
 
 

@@ -30,7 +30,7 @@ REFUSED = {
     r"\bwhat looks at\b": "suites selected for",
     r"\b(is|are|was|were) told\b": "is notified",
 }
-"""What is refused, and what to write."""
+"""What is refused, and what to write instead."""
 
 DOCUMENTS = [
     *(

@@ -290,7 +290,7 @@ static void lose_count(struct __test_metadata *_metadata, struct memory *m, char
 }
 
 /*
- * Two mappings of a memory file lock one folio. After munlock() of the second
+ * Two mappings of one memfd lock the same folio. After munlock() of the second
  * mapping the kernel's count of locks is too low. Reclaim must not take the
  * pages: it finds the lock of the first mapping, and sets the mlocked flag
  * again. MADV_PAGEOUT of the second mapping must not take them either. After
@@ -330,7 +330,7 @@ TEST_F(mlock_twice, munlock_of_two_runs)
 }
 
 /*
- * Two mappings of a memory file lock one folio. The folio stays locked until
+ * Two mappings of one memfd lock the same folio. The folio stays locked until
  * both locks are gone: munlock() takes the first lock, and munmap() takes the
  * second one. Both mappings have all entries before they are locked, since 6.12
  * does not count the lock of a large folio that a fault maps.

@@ -35,7 +35,7 @@
 #define LEFT 10
 #define MARK 5
 
-/* How the child maps the memory when the debugger comes. */
+/* How the child maps the memory when the debugger accesses it. */
 enum state { READABLE, NONE, NONE_AFTER_USE };
 
 /* What the child notes: which pages are in frames that had tags before, and how many. */

@@ -59,7 +59,7 @@ static bool marked(const FIXTURE_DATA(uffd_poison) * self, unsigned int page)
 	return page == 1 || page == self->pages - 1;
 }
 
-/* Let the kernel make huge pages of files in memory. folio_settings() restores the setting. */
+/* Let the kernel use huge pages for shared memory. folio_settings() restores the setting. */
 static int allow_huge_files(size_t length)
 {
 	char path[128];
