@@ -131,19 +131,19 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def snapshot(*folders: Path) -> dict[str, tuple[int, int, int]]:
-    """Mode of all folders and files; size and time stamp of the files.
+    """Size, mode and time stamp of all files and folders.
 
-    The time stamp of a folder is left out: another test may fill a __pycache__ in the meantime.
+    Of the folders of this repository only the mode: another test may fill a __pycache__ in the meantime.
     """
     found = {}
     for folder in folders:
         for place, folders_in, files in os.walk(folder):
             if folder == PROJECT:
                 folders_in[:] = [name for name in folders_in if name not in OF_OTHERS and not name.endswith("_cache")]
-            found[place] = (0, Path(place).lstat().st_mode, 0)
-            for path in (Path(place) / name for name in files):
+            for path in (Path(place), *(Path(place) / name for name in files)):
                 state = path.lstat()
-                found[str(path)] = (state.st_size, state.st_mode, state.st_mtime_ns)
+                whole = folder != PROJECT or path != Path(place)
+                found[str(path)] = (state.st_size, state.st_mode, state.st_mtime_ns) if whole else (0, state.st_mode, 0)
     return found
 
 
