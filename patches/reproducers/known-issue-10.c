@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 10: after fork() the child finds zeros in a private page of hugetlb.
+ * Known issue 10: after fork() the child finds zeros in a private hugetlb page.
  *
- * The hugetlb page has its entry in a table of PTEs or of PUDs (64K or 1G with 4K
- * pages). Free the pages of a file and call fork(), so that page tables of the child
- * reuse these pages. Then the child must read what the parent wrote to the page.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell.
- * Needs root. On arm64 it adds two pages of 64K to the pool. On other machines, SIZE
- * must be a size of which the pool has two free pages, for example 1073741824.
+ * The hugetlb page has its entry in a table of PTEs or of PUDs (64K or 1G with 4K pages). Free the
+ * pages of a file and call fork(), so that page tables of the child reuse these pages. Then the
+ * child must read what the parent wrote to the page.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs root. On arm64 it adds two pages of 64K to the pool. On other machines, set SIZE to the
+ * size of a pool with two free pages, for example 1073741824.
  * Usage: known-issue-10 [SIZE]
  */
 #define _GNU_SOURCE

@@ -3,11 +3,11 @@
  * Known issue 11: for every page of a huge page, pagemap reports whether the first
  * page is exclusive.
  *
- * A child of fork() unmaps the odd pages of a huge page. Only the parent maps these
- * pages then: pagemap must report them as exclusive, and the remaining pages as not
- * exclusive.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell.
+ * A child of fork() unmaps the odd pages of a huge page. Then only the parent
+ * maps these pages. pagemap must report them as exclusive, and the other pages
+ * as not exclusive.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if
+ * it cannot tell.
  * Needs root, unless transparent huge pages are enabled already.
  */
 #include <fcntl.h>

@@ -9,8 +9,8 @@
  * cannot tell.
  * Needs one free 1G page: hugepagesz=1G hugepages=1 on the kernel's command line.
  *
- * With the argument "lose" it unmaps the whole mapping at the end. A kernel with the
- * bug then loses the page until the next boot.
+ * With the argument "lose" the program unmaps the whole mapping at the end. A kernel with the bug
+ * then loses the page until the next boot.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

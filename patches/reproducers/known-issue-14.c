@@ -3,14 +3,13 @@
  * Known issue 14: a hinting fault at the lowest addresses makes entries of another page
  * table accessible and writable.
  *
- * Move the last 8 pages of a folio of 64K to address 4096. Move the first 8 pages one by
- * one to the ends of other page tables, read-only. Wait until NUMA balancing has made
- * all 16 pages inaccessible, and read a page at the lowest addresses. After that none of
- * the first 8 pages may be writable. The order of the page tables in memory is
- * random, so there are 16 tries of up to 30 seconds each. Prints OK and exits
- * with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
- * Needs root, 4K pages and two NUMA nodes (numa=fake=2 on the kernel's command line is
- * enough).
+ * Move the last 8 pages of a folio of 64K to address 4096. Move the first 8 pages one by one to the
+ * ends of other page tables, read-only. Wait until NUMA balancing has made all 16 pages
+ * inaccessible, and read a page at the lowest addresses. After that the first 8 pages must still be
+ * read-only. The order of the page tables in memory is random, so there are 16 tries of up to 30
+ * seconds each. Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
+ * cannot tell.
+ * Needs root, 4K pages and two NUMA nodes (numa=fake=2 on the kernel's command line is enough).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -82,7 +81,7 @@ static long hinting_faults(void)
 	return found;
 }
 
-/* Wait until NUMA balancing has scanned all memory: until @control has faulted twice. */
+/* Wait until @control has faulted twice: then NUMA balancing has scanned all memory. */
 static int hint(char *control)
 {
 	struct timespec begin, now;
@@ -164,7 +163,10 @@ int main(void)
 	*control = 1;
 	room = mmap(NULL, (FILLERS + TRIES * ALONE + 1) * TABLE, PROT_READ,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	/* No huge zero page: its page table would come from a list of old tables. */
+	/*
+	 * Avoid the huge zero page: its page table would come from a list of
+	 * old tables.
+	 */
 	if (room == MAP_FAILED ||
 	    madvise(room, (FILLERS + TRIES * ALONE + 1) * TABLE, MADV_NOHUGEPAGE) ||
 	    syscall(__NR_mbind, memory, TRIES * SIZE, MPOL_BIND, &other, 8 * sizeof(other),

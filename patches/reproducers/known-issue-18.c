@@ -2,11 +2,11 @@
 /*
  * Known issue 18: PAGEMAP_SCAN without an output buffer protects pages that do not match.
  *
- * Write to two of eight pages. Then a scan must protect pages that were written
- * to and are in swap, but no page is in swap. After the scan both pages must
- * still be reported as written to. Prints OK and exits with 0, or prints BUG
- * and exits with 1. Exits with 4 if it cannot tell. The build needs headers of
- * Linux 6.7 or newer.
+ * Write to two of eight pages. Then let a scan protect only pages that were
+ * written to and are in swap. No page is in swap, so both pages must still be
+ * reported as written to after the scan. Prints OK and exits with 0, or prints
+ * BUG and exits with 1. Exits with 4 if it cannot tell. The build needs headers
+ * of Linux 6.7 or newer.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -2,9 +2,9 @@
 /*
  * Known issue 2: after fork() the child has other pages in the ring of a packet socket (UML).
  *
- * The ring has blocks of four pages, each with its number in it. Prints OK or BUG, and
- * ends with 0 or 1; with 4 if it cannot tell. Needs root and CONFIG_PACKET=y. It may be
- * the first program of a kernel.
+ * The ring has blocks of four pages, each with its number in it.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs root and CONFIG_PACKET=y. It can run as the init program.
  * Usage: known-issue-2
  */
 #include <linux/if_packet.h>
@@ -18,7 +18,7 @@
 #define BLOCK 4
 #define PAGES (8 * BLOCK)
 
-/* What the child has: for each page of the ring the number in it. */
+/* Stores in @seen the number that the child finds in each page of the ring. */
 static pid_t look(const char *ring, long size, int *seen)
 {
 	int fds[2], got;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 22: pages of a large folio that cannot be accessed lose track of their
- * neighbours (arm64).
+ * Known issue 22: PROT_NONE pages of a large folio change together with their neighbours (arm64).
  *
  * A part of a huge page becomes PROT_NONE, and one half of that part becomes guard pages.
  * The process then clears the accessed bits of its pages. The guard pages must
- * stay guard pages: a read of one ends with SIGSEGV. Prints OK or BUG, and ends
- * with 0 or 1; with 4 if it cannot tell. Run it in a virtual machine: with the
- * bug the kernel warns when the process ends. Needs Linux 6.13 or newer, and
- * root, or huge pages that are not switched off.
+ * stay guard pages: a read of a guard page ends with SIGSEGV.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Run it in a virtual machine: with the bug the kernel warns when the process ends.
+ * Needs Linux 6.13 or newer. Needs root if huge pages are switched off.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -54,8 +53,8 @@ static void caught(int signal)
 }
 
 /*
- * The signal that a read of the page ends with; SIGALRM if it does not end. A child cannot
- * do it: with the bug fork() does not end either, and cannot be killed.
+ * The signal that ends a read of the page; SIGALRM if the read does not end. A child cannot make
+ * this read, because with the bug fork() does not end either, and no signal ends it.
  */
 static int reads(const char *at)
 {
@@ -75,7 +74,7 @@ int main(void)
 	int fd = open("/proc/self/pagemap", O_RDONLY), first, last;
 	char *room = MAP_FAILED, *at;
 
-	/* What the contiguous bit covers: 16, 128 or 32 pages of 4K, 16K or 64K. */
+	/* The contiguous bit covers 16, 128 or 32 pages of 4K, 16K or 64K. */
 	block = page == 4096 ? 16 * page : 2UL << 20;
 	if (size)
 		room = mmap(NULL, 3 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

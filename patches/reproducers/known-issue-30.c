@@ -2,11 +2,11 @@
 /*
  * Known issue 30: in a child, a moved mapping with MADV_WIPEONFORK keeps an old offset.
  *
- * Write to three pages that a child must get empty, and move them with
- * mremap(). The child takes back the advice and maps one more page right after
- * them. Both must become one mapping, because the child has no page in either
- * of them. Prints OK and exits with 0, or prints BUG and exits with 1. Exits
- * with 4 if it cannot tell.
+ * Write to three pages with MADV_WIPEONFORK, which are empty in a child, and
+ * move them with mremap(). The child undoes the advice with MADV_KEEPONFORK,
+ * and maps one more page right after them. The kernel must merge both mappings,
+ * because the child has no page in either mapping. Prints OK and exits with 0,
+ * or prints BUG and exits with 1. Exits with 4 if it cannot tell.
  */
 #define _GNU_SOURCE
 #include <stdio.h>

@@ -2,11 +2,10 @@
 /*
  * Known issue 31: a page that KSM replaces loses its write protection by userfaultfd.
  *
- * Protect eight of sixteen equal pages, let KSM merge all, and write to the eight pages.
- * Each write must fail: this program asked userfaultfd for SIGBUS, and read() into such a
- * page then gives EFAULT.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell.
+ * Protect eight of sixteen equal pages, let KSM merge all pages, and write to the eight pages. Each
+ * write must fail: this program asked userfaultfd for SIGBUS, so read() into such a page fails with
+ * EFAULT.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
  * Needs root and CONFIG_KSM=y. It restores the settings of KSM.
  */
 #define _GNU_SOURCE

@@ -2,13 +2,12 @@
 /*
  * Known issue 32: a copy of the huge zero page is not protected by userfaultfd.
  *
- * Map a huge page of zeros by a read, protect it, and let gup_test pin it for long, only
- * to read it. Then write to each page. Each write must fail: this program asked
- * userfaultfd for SIGBUS, and read() into such a page then gives EFAULT.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell.
- * Needs root, debugfs and CONFIG_GUP_TEST=y. Devices pin in the same way, for instance
- * RDMA if the device only reads the memory.
+ * Map a huge page of zeros by a read, protect it, and let gup_test take a long-term pin of it for
+ * reading. Then write to each page. Each write must fail: this program asked userfaultfd for
+ * SIGBUS, so read() into such a page fails with EFAULT.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs root, debugfs and CONFIG_GUP_TEST=y. Devices pin memory in the same way, for example RDMA
+ * devices that only read the memory.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

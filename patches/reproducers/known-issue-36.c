@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 36: MADV_GUARD_INSTALL does not end if userfaultfd protects the pages of a file.
+ * Known issue 36: MADV_GUARD_INSTALL never ends if userfaultfd protects the pages of a file.
  *
- * Protect 16 pages of a file in memory against writes, and make guard pages of them. A timer
- * ends the call after three seconds.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell.
+ * Protect 16 pages of a memory file against writes, and turn them into guard pages. A timer ends
+ * the call after three seconds.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

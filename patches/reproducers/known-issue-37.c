@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 37: UFFDIO_MOVE takes the protection of a page along if the page is in swap.
+ * Known issue 37: If a page is in swap, UFFDIO_MOVE also moves the protection of the page.
  *
  * Write to eight pages, protect them as an incremental copy does, swap four of
  * them out, and move all of them to a place that is also watched for writes.
- * PAGEMAP_SCAN must report the same for all: 7.3 reports that the pages from
- * memory were written to. Prints OK and exits with 0, or prints BUG and exits
- * with 1. Exits with 4 if it cannot tell. Needs root, and swap: without it the
- * program tries /dev/ram0.
+ * PAGEMAP_SCAN must report the same for all pages. Linux 7.3 reports that the
+ * pages from memory were written to. Prints OK and exits with 0, or prints BUG
+ * and exits with 1. Exits with 4 if it cannot tell. Needs root and swap. If
+ * there is no swap, the program tries /dev/ram0.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -2,9 +2,8 @@
 /*
  * Known issue 38: a page of a file that UFFDIO_POISON marked as lost can be read in a child.
  *
- * Mark one page of a file in memory as lost. A read must raise SIGBUS, also in a child.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell.
+ * Mark one page of a file in memory as lost. A read must raise SIGBUS, in a child too.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -2,9 +2,9 @@
 /*
  * Known issue 39: UFFDIO_ZEROPAGE refuses a missing page that is protected.
  *
- * Protect a missing page of anonymous memory against writes, and give it a page of zeros.
- * As a control UFFDIO_COPY fills the page next to it. Prints OK and exits with
- * 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Protect a missing page of anonymous memory against writes, and fill it with UFFDIO_ZEROPAGE. As a
+ * control, UFFDIO_COPY fills the page next to it. Prints OK and exits with 0, or prints BUG and
+ * exits with 1. Exits with 4 if it cannot tell.
  */
 #define _GNU_SOURCE
 #include <errno.h>

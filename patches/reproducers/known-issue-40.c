@@ -2,11 +2,11 @@
 /*
  * Known issue 40: MADV_COLLAPSE maps pages that only a monitor of minor faults may map.
  *
- * Fill a file in memory through one mapping, as the receiver of a live migration does, and
- * register the other mapping for minor faults. UFFDIO_CONTINUE maps one page, then the
- * mapping is collapsed. An access to any other page must fail.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs root, and huge pages.
+ * Fill a file in memory through one mapping, as the receiver of a live migration does, and register
+ * the other mapping for minor faults. UFFDIO_CONTINUE maps one page. Then MADV_COLLAPSE collapses
+ * this mapping. An access to any other page must fail.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs root, and huge pages.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +25,10 @@
 #endif
 #define HUGE (2UL << 20)
 
-/* How many pages write() can read. It fails for a page that waits for the monitor. */
+/*
+ * How many pages write() can read. write() fails for a page that waits for the
+ * monitor.
+ */
 static int readable(const char *at, long size, const int *ends)
 {
 	int count = 0;

@@ -5,10 +5,10 @@
  *
  * Write to eight pages, protect them as an incremental copy does, and discard
  * four of them. MADV_DONTNEED discards them in anonymous memory and in a
- * private mapping of a file, MADV_REMOVE in a shared mapping. Read the pages,
- * which are zeros now. PAGEMAP_SCAN must report four pages. Prints OK and exits
- * with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell. Needs
- * root.
+ * private mapping of a file, and MADV_REMOVE discards them in a shared mapping.
+ * Read the pages, which are zeros now. PAGEMAP_SCAN must report four pages.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if
+ * it cannot tell. Needs root.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

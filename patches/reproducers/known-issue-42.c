@@ -2,10 +2,10 @@
 /*
  * Known issue 42: pages of a file lose their protection against all accesses (RWP).
  *
- * Let MADV_COLLAPSE make a huge page of a file in memory, protect it against all accesses,
- * and read each page. Each read must fail. As a control the same is done with single pages.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs root, huge pages, and a kernel with UFFDIO_RWPROTECT (7.3).
+ * Let MADV_COLLAPSE make a huge page of a file in memory, protect it against all accesses, and read
+ * each page. Each read must fail. As a control, do the same with single pages.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs root, huge pages, and a kernel with UFFDIO_RWPROTECT (7.3).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -27,7 +27,9 @@
 #define REGISTER_RWP 0x8
 #define RWPROTECT _IOWR(UFFDIO, 0x09, struct uffdio_writeprotect)
 
-/* How many pages write() can read. It fails for a page that is protected. */
+/*
+ * How many pages write() can read. write() fails for a page that is protected.
+ */
 static int readable(const char *at, long size)
 {
 	int ends[2], count = 0;

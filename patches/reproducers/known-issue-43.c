@@ -2,12 +2,12 @@
 /*
  * Known issue 43: MADV_GUARD_INSTALL removes pages without notice to a monitor of userfaultfd.
  *
- * Register a page for missing pages, as the receiver of a lazy migration does, and write to
- * it. Then take its content away: with MADV_DONTNEED, and with a guard page that is removed
- * again. The monitor must get the event UFFD_EVENT_REMOVE each time. Without the event it
- * fills the page with the old content at the next access.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs root.
+ * Register a page for missing pages, as the receiver of a lazy migration does, and write to it.
+ * Then discard its content twice: with MADV_DONTNEED, and with a guard page that is removed again.
+ * The monitor must get the event UFFD_EVENT_REMOVE each time. Without the event, the monitor fills
+ * the page with the old content at the next access.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs root.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -89,7 +89,7 @@ int main(void)
 		printf("cannot tell: needs guard pages\n");
 		return 4;
 	}
-	/* The page is missing now. A monitor without notice does what it did before. */
+	/* The page is missing now. A monitor that got no event fills it again. */
 	if (ioctl(uffd, UFFDIO_COPY, &fill))
 		return 4;
 	printf("%s: MADV_DONTNEED sends an event, MADV_GUARD_INSTALL sends %s\n",

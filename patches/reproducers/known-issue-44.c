@@ -2,11 +2,11 @@
 /*
  * Known issue 44: UFFDIO_MOVE refuses a missing page that is protected.
  *
- * Protect one of two missing pages against writes, and move a page to each of them. Both
- * must get their page. Then move two holes with UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES, one of
- * them protected. Both must be skipped.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs root.
+ * Protect one of two missing pages against writes, and move a page to each of them. Both moves must
+ * succeed. Then move two holes with UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES. One of the holes is
+ * protected. The kernel must skip both holes.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs root.
  */
 #define _GNU_SOURCE
 #include <errno.h>

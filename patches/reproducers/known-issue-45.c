@@ -2,11 +2,10 @@
 /*
  * Known issue 45: MADV_FREE in a child drops pages of its parent.
  *
- * A child shares the pages, while the parent reads them with process_vm_readv(). This pins
- * the pages, and copies them for the parent. The next child calls MADV_FREE and ends. Then
- * the parent asks reclaim for its pages. It must find what it wrote.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell.
+ * A child shares the pages, while the parent reads them with process_vm_readv(). This pins the
+ * pages, and copies them for the parent. The next child calls MADV_FREE and ends. Then the parent
+ * lets the kernel reclaim its pages. The parent must still find the data that it wrote.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
  */
 #define _GNU_SOURCE
 #include <signal.h>

@@ -3,11 +3,11 @@
  * Known issue 46: MADV_UNMERGEABLE stops at the first page that is protected against all
  * accesses (RWP).
  *
- * Let KSM merge sixteen equal pages, protect the first by UFFDIO_RWPROTECT, and call
- * MADV_UNMERGEABLE. Each page must then have its own frame. Prints OK and exits
- * with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
- * Needs root, CONFIG_KSM=y, and a kernel with UFFDIO_RWPROTECT (7.3). It restores the
- * settings of KSM.
+ * Let KSM merge sixteen equal pages, protect the first page by UFFDIO_RWPROTECT, and call
+ * MADV_UNMERGEABLE. Each page must then have its own frame. Prints OK and exits with 0, or prints
+ * BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs root, CONFIG_KSM=y, and a kernel with UFFDIO_RWPROTECT (7.3). It restores the settings of
+ * KSM.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 47: UFFDIO_MOVE of pages of zeros that KSM placed leaves ksm_zero_pages too high.
+ * Known issue 47: After UFFDIO_MOVE of zero pages of KSM, ksm_zero_pages is too high.
  *
- * Let KSM map sixteen pages of zeros to the zero page, move eight of them by UFFDIO_MOVE, and
- * unmap all. The process then maps no page that KSM placed, so its count must be 0.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell.
+ * Let KSM map sixteen pages of zeros to the zero page, move eight of them by UFFDIO_MOVE, and unmap
+ * all pages. The process then maps no page that KSM placed, so its ksm_zero_pages must be 0.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
  * Needs root and CONFIG_KSM=y. It restores the settings of KSM.
  */
 #define _GNU_SOURCE

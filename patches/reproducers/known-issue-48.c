@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 48: A hole in a hugetlb file destroys the private pages of processes.
+ * Known issue 48: a hole in a hugetlb file destroys the private pages of
+ * processes.
  *
  * Map a file privately, write to a page, and punch a hole into the file there. The written page
- * belongs to the process, so it must keep its content. It does so in a file in memory, and in
- * all other files.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs root.
+ * belongs to the process, so it must keep its content. It keeps its content in a memory file, and
+ * in all other files.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs root.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -71,7 +72,10 @@ int main(void)
 		printf("cannot tell: needs huge pages\n");
 		return 4;
 	}
-	/* The page, and one more in case that a write needs a copy. */
+	/*
+	 * Add a huge page for the file, and another huge page in case a write
+	 * needs a copy.
+	 */
 	set_pool(pool + 2);
 	small = after_hole(0, sysconf(_SC_PAGESIZE));
 	huge = after_hole(MFD_HUGETLB, size);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 49: mremap() of a part of a private hugetlb mapping takes the rest's reservation.
+ * Known issue 49: mremap() of part of a private hugetlb mapping takes the other part's reservation.
  *
- * Map two huge pages, and move the second one elsewhere. The first one must still have its
+ * Map two huge pages, and move the second page elsewhere. The first page must still have its
  * reservation: an access must succeed, and the reservation must end with the mapping.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs root. A kernel with the bug keeps one huge page reserved until it boots
- * again.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs root. A kernel with the bug keeps one huge page reserved until the next boot.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -65,7 +64,10 @@ int main(void)
 	int rest, moved;
 	char *at, *to;
 
-	/* Two more than others use, so that the mapping reserves all that is free. */
+	/*
+	 * Make the pool so large that exactly two pages are free. The mapping
+	 * reserves both.
+	 */
 	used = total - counted("HugePages_Free") + reserved;
 	if (size <= 0 || total < 0)
 		return 4;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 50: UFFDIO_COPY says that a hugetlb page exists if no huge page is left.
+ * Known issue 50: If no huge page is left, UFFDIO_COPY says that a hugetlb page exists.
  *
  * Register a missing huge page, and call UFFDIO_COPY while the pool is empty. The error must be
- * ENOMEM. EEXIST tells the monitor that the page is there, so it lets the thread try again, and
- * the thread meets the missing page again.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs root, and a pool without free huge pages.
+ * ENOMEM. EEXIST says that the page exists. So the monitor lets the thread try again, and the
+ * thread meets the missing page again.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs root, and a pool without free huge pages.
  */
 #define _GNU_SOURCE
 #include <errno.h>

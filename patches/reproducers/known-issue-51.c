@@ -2,13 +2,12 @@
 /*
  * Known issue 51: ftruncate() does not end if it cuts a file in memory inside a huge page in swap.
  *
- * Swap out a huge page of a memfd, and cut the file in its middle, at a multiple of the page
- * size. On a kernel with the bug the call never returns. No signal ends it, not even SIGKILL.
- * Only swapoff() of the device with the page ends the call, and the program
- * tries that with /dev/ram0. So do not run this on a machine that is in use, or
- * has other swap. Prints OK and exits with 0, or prints BUG and exits with 1.
- * Exits with 4 if it cannot tell. Needs root, and swap: without it the program
- * tries /dev/ram0.
+ * Swap out a huge page of a memfd, and cut the file in the middle of this page, at a multiple of
+ * the page size. On a kernel with the bug the call never returns. No signal ends it, not even
+ * SIGKILL. Only swapoff() of the device with the page ends the call, and the program tries
+ * swapoff() of /dev/ram0. So do not run this on a machine that is in use, or that has other swap.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs root and swap. If there is no swap, the program tries /dev/ram0.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -37,7 +36,7 @@ static long number(const char *path)
 	return value;
 }
 
-/* Selects a value of shmem_enabled. Stores the value that was selected. */
+/* Selects a value of shmem_enabled. Stores the old value in @old. */
 static void shmem_enabled(const char *value, char *old, size_t size)
 {
 	FILE *file = fopen(THP "shmem_enabled", "r");
@@ -113,7 +112,7 @@ int main(void)
 		printf("BUG: ftruncate() takes more than ten seconds, and %s with SIGKILL\n",
 		       ended(child) ? "ends" : "does not end");
 		fflush(stdout);
-		/* This reads the page back, and so it ends the call. */
+		/* This reads the page back, which ends the call. */
 		swapoff("/dev/ram0");
 		_exit(1);
 	}

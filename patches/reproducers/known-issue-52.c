@@ -2,9 +2,9 @@
 /*
  * Known issue 52: MADV_HWPOISON and MADV_SOFT_OFFLINE handle only the first page of a huge page.
  *
- * Poison four pages of a huge page, and four single pages. All eight must raise SIGBUS.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs root. Up to eight pages of memory are lost until the next boot.
+ * Poison four pages of a huge page, and four single pages. All eight pages must raise SIGBUS.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs root. Up to eight pages of memory are lost until the next boot.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -2,10 +2,10 @@
 /*
  * Known issue 53: MADV_WILLNEED reads one page of a shared huge page, and mincore() reports all.
  *
- * Swap out a huge page of shared memory. MADV_WILLNEED must read all of its pages, as it does
- * in private memory, and mincore() must report no page that still has to be read.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs root, and swap: without it the program tries /dev/ram0.
+ * Swap out a huge page of shared memory. MADV_WILLNEED must read all of its pages, as it does in
+ * private memory, and mincore() must report no page that still has to be read.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs root and swap. If there is no swap, the program tries /dev/ram0.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -18,7 +18,10 @@
 
 #define THP "/sys/kernel/mm/transparent_hugepage/"
 
-/* Returns the number in the first line of a file with this beginning, or -1. */
+/*
+ * Returns the number in the first line of a file that begins with @prefix, or
+ * -1.
+ */
 static long number(const char *path, const char *prefix)
 {
 	FILE *file = fopen(path, "r");
@@ -34,7 +37,7 @@ static long number(const char *path, const char *prefix)
 	return value;
 }
 
-/* Selects a value of shmem_enabled. Stores the value that was selected. */
+/* Selects a value of shmem_enabled. Stores the old value in @old. */
 static void shmem_enabled(const char *value, char *old, size_t size)
 {
 	FILE *file = fopen(THP "shmem_enabled", "r");

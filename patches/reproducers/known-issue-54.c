@@ -5,8 +5,8 @@
  * Write to shared memory that has huge pages. Swap it out, and map one page of
  * it a second time. smaps must report at most one page in swap for this
  * mapping. Prints OK and exits with 0, or prints BUG and exits with 1. Exits
- * with 4 if it cannot tell. Needs root, and swap: without it the program tries
- * /dev/ram0.
+ * with 4 if it cannot tell. Needs root and swap. If there is no swap, the
+ * program tries /dev/ram0.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -18,7 +18,10 @@
 
 #define THP "/sys/kernel/mm/transparent_hugepage/"
 
-/* Returns the number in the first line of a file with this beginning, or -1. */
+/*
+ * Returns the number in the first line of a file that begins with @prefix, or
+ * -1.
+ */
 static long number(const char *path, const char *prefix)
 {
 	FILE *file = fopen(path, "r");
@@ -54,7 +57,7 @@ static long in_smaps(const void *at, const char *name)
 	return value << 10;
 }
 
-/* Selects a value of shmem_enabled. Stores the value that was selected. */
+/* Selects a value of shmem_enabled. Stores the old value in @old. */
 static void shmem_enabled(const char *value, char *old, size_t size)
 {
 	FILE *file = fopen(THP "shmem_enabled", "r+");

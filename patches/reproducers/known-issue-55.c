@@ -4,9 +4,9 @@
  *
  * Let KSM merge pages of zeros in a mapping with MADV_DONTFORK, and fork. The child maps none of
  * these pages, so ksm_zero_pages must not change, and must have its first value
- * again after both have ended. Prints OK and exits with 0, or prints BUG and
- * exits with 1. Exits with 4 if it cannot tell. Needs root, and no other use of
- * KSM at the same time.
+ * again after both processes have ended. Prints OK and exits with 0, or prints
+ * BUG and exits with 1. Exits with 4 if it cannot tell. Needs root, and no
+ * other use of KSM at the same time.
  */
 #define _GNU_SOURCE
 #include <stdio.h>

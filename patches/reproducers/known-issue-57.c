@@ -2,11 +2,11 @@
 /*
  * Known issue 57: MADV_FREE of a page that KSM merged drops the pages of other processes.
  *
- * Let KSM merge two pages, and write to one of them. The other one is the last that maps the
- * page of KSM. Call MADV_FREE on it. Then let KSM merge a page of a child, which has the same
- * content and never calls MADV_FREE, and reclaim it. The child must still read its content.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs root and KSM. It lets KSM scan for at most 20 seconds.
+ * Let KSM merge two pages, and write to one of them. Now only the other page maps the KSM page.
+ * Call MADV_FREE on it. Then let KSM merge a page of a child with the same content, and reclaim
+ * this page. The child never calls MADV_FREE, so it must still read its content.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs root and KSM. It lets KSM scan for at most 20 seconds.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -81,7 +81,10 @@ static int wait_for(char *at, unsigned long long wanted)
 	return 0;
 }
 
-/* The process that never calls MADV_FREE. Its exit code is 0 if its content is there. */
+/*
+ * The process that never calls MADV_FREE. Its exit code is 0 if it still has
+ * its content.
+ */
 static int other_process(unsigned long long shared, int ready, int go)
 {
 	char *at = new_page(), byte;
@@ -91,7 +94,7 @@ static int other_process(unsigned long long shared, int ready, int go)
 		return 4;
 	if (write(ready, "", 1) != 1 || read(go, &byte, 1) != 1)
 		return 4;
-	/* Reclaim, as memory pressure does. */
+	/* Reclaim the page, as memory pressure does. */
 	madvise(at, size, MADV_PAGEOUT);
 	for (long i = 0; i < size; i++)
 		lost += at[i] != 1 + i * 7 % 101;
@@ -146,7 +149,9 @@ int main(void)
 	int result;
 
 	size = sysconf(_SC_PAGESIZE);
-	/* One CPU, so that this process can empty the queue of the CPU. */
+	/*
+	 * Stay on one CPU, so that this process can empty the queue of the CPU.
+	 */
 	CPU_ZERO(&cpu);
 	CPU_SET(0, &cpu);
 	sched_setaffinity(0, sizeof(cpu), &cpu);

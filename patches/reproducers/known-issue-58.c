@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 58: a dma-buf of fallocated memory shows old content, and loses what is written.
+ * Known issue 58: a dma-buf of fallocated memory shows old content, and loses writes.
  *
  * fallocate() gives a memfd pages without content: the kernel zeroes each page at its first use.
- * Make a dma-buf (udmabuf) from such a memfd. It must have zeros, not what some other process
- * left in the memory. Write to the dma-buf, and read the memfd, which is the same memory.
- * The same steps with a memfd that has holes are the control.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs CONFIG_UDMABUF=y, and access to /dev/udmabuf.
+ * Make a dma-buf (udmabuf) from such a memfd. The dma-buf must have zeros, and not the data that
+ * another process left in the memory. Write to the dma-buf, and read the memfd, which is the same
+ * memory. The same steps with a memfd that has holes are the control.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs CONFIG_UDMABUF=y, and access to /dev/udmabuf.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 
 static long size;
 
-/* What somebody else left in memory that is free now. */
+/* Leave data in memory, and free the memory. */
 static void leave_content(void)
 {
 	size_t all = (size_t)size * PAGES * OLD;

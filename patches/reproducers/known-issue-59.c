@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 59: what is written to a dma-buf of a memfd is lost after the dma-buf is closed.
+ * Known issue 59: writes to a dma-buf of a memfd are lost after the dma-buf is closed.
  *
- * Make a dma-buf (udmabuf) from a memfd, write to the dma-buf, and close it. The memfd has the
- * same memory, so it must keep what was written, also if the kernel reclaims memory.
- * The same steps with a memfd that was written to before are the control.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs CONFIG_UDMABUF=y, and access to /dev/udmabuf.
+ * Make a dma-buf (udmabuf) from a memfd, write to the dma-buf, and close it. The memfd has the same
+ * memory, so it must keep the written data, even if the kernel reclaims memory. The same steps with
+ * a memfd that was written to before are the control.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs CONFIG_UDMABUF=y, and access to /dev/udmabuf.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -52,7 +52,7 @@ static int check(int write_before)
 	munmap(dma, size * PAGES);
 	close(buf);
 	close(dev);
-	/* Reclaim, as memory pressure does. */
+	/* Reclaim the pages, as memory pressure does. */
 	madvise(mem, size * PAGES, MADV_PAGEOUT);
 	for (int i = 0; i < PAGES; i++)
 		lost += mem[i * size] != 7;

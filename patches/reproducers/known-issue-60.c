@@ -26,7 +26,7 @@
 
 static unsigned char tags[SIZE / 16];
 
-/* Returns how many tags are this one, or -1 if they cannot be read. */
+/* Returns how many tags are equal to @tag, or -1 if they cannot be read. */
 static long count(pid_t child, char *at, int tag)
 {
 	struct iovec io = { tags, sizeof(tags) };

@@ -2,9 +2,9 @@
 /*
  * Known issue 63: ftruncate() of a hugetlb file must remove private pages after its new end.
  *
- * One thread writes to private pages at the start of a hugetlb file and gives them up again,
- * without end. Another one writes to the last page of the same private mapping, and cuts the file
- * before this page. From then on an access to the page must fail, as it does without the first
+ * One thread writes to private pages at the start of a hugetlb file and drops them again, in a
+ * loop. Another thread writes to the last page of the same private mapping, and cuts the file
+ * before this page. After that an access to the page must fail, as it does without the first
  * thread.
  * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
  * Needs root, eight free huge pages (it adds them), and two CPUs.

@@ -2,10 +2,10 @@
 /*
  * Known issue 66: a process with a reserved hugetlb page must get its page.
  *
- * A pool has two free pages. One process maps a page and writes to it, and another one only maps
- * a page, so both pages of the pool are taken. The first process puts its page into a pipe, gives
- * up the mapped page by MADV_DONTNEED, and writes again. The page in the pipe is still in use, so
- * this write must fail: the last page of the pool is reserved for the other process. Then the
+ * A pool has two free pages. One process maps a page and writes to it, and another process only
+ * maps a page, so both pages of the pool are taken. The first process puts its page into a pipe,
+ * drops the mapped page by MADV_DONTNEED, and writes again. The page in the pipe is still in use,
+ * so this write must fail: the last page of the pool is reserved for the other process. Then the
  * other process writes to its page.
  * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
  * Needs root, and two huge pages of 2M (it adds them).

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 67: MADV_COLLAPSE maps a huge page of shared memory that nobody has zeroed.
+ * Known issue 67: MADV_COLLAPSE maps a huge page of shared memory that was not zeroed.
  *
- * Let one process fill memory and free it. Another one gets a huge page by fallocate(), maps it,
- * and calls MADV_COLLAPSE. The page must be zero, and keep what is written to it.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs root, to make a tmpfs with huge=always at /mnt.
+ * Let one process fill memory and free it. Another process gets a huge page by fallocate(), maps
+ * it, and calls MADV_COLLAPSE. The page must be zero, and must keep the data that is written to it.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs root, to make a tmpfs with huge=always at /mnt.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #define SIZE (2UL << 20)
 #define LEFT 0xa5
 
-/* Keeps reads in the program. */
+/* Keeps the compiler from removing reads. */
 unsigned char sink;
 
 /* Fill memory that the next process may get. */

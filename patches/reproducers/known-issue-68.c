@@ -2,10 +2,10 @@
 /*
  * Known issue 68: MADV_COLLAPSE of shared memory forgets that pages were written to.
  *
- * Put a huge page into a file by a read, map it by single entries, and write to all of it. After
- * MADV_COLLAPSE and MADV_PAGEOUT the memory must have what was written. Needs no swap.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs root, to make a tmpfs with huge=always at /mnt.
+ * Put a huge page into a file by a read, map it by PTEs, and write to all of it. After
+ * MADV_COLLAPSE and MADV_PAGEOUT the memory must have the written data. Needs no swap. Prints OK
+ * and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell. Needs root, to
+ * make a tmpfs with huge=always at /mnt.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 
 #define SIZE (2UL << 20)
 
-/* Keeps reads in the program. */
+/* Keeps the compiler from removing reads. */
 unsigned char sink;
 
 static char *map(int fd)

@@ -3,10 +3,9 @@
  * Known issue 7: clean memory after MADV_FREE becomes swap-backed again when reclaim
  * handles it while another reference exists.
  *
- * Hold references to 16 pages with vmsplice(), give the pages up with MADV_FREE, and
- * pass them to reclaim. After that smaps must still count all of them as LazyFree.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell.
+ * Hold references to 16 pages with vmsplice(), call MADV_FREE for the pages, and pass them to
+ * reclaim. After that smaps must still count all of them as LazyFree.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
  * Needs swap.
  */
 #define _GNU_SOURCE

@@ -2,8 +2,8 @@
 /*
  * Known issue 70: a hugetlb file of memfd_create() becomes executable in spite of F_SEAL_EXEC.
  *
- * Call fchmod(0700) for two files with MFD_NOEXEC_SEAL: one of small pages, which refuses it,
- * and one of hugetlb pages. Prints OK and exits with 0, or prints BUG and exits with 1.
+ * Call fchmod(0700) for two files with MFD_NOEXEC_SEAL: a file of small pages, which refuses the
+ * call, and a file of hugetlb pages. Prints OK and exits with 0, or prints BUG and exits with 1.
  * Exits with 4 if it cannot tell. Needs no huge page and no privileges.
  */
 #define _GNU_SOURCE

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Known issue 71: mmap() makes a hugetlb file larger, even if it has
- * F_SEAL_GROW, or the process may only read.
+ * Known issue 71: mmap() makes a hugetlb file larger, even if the file has
+ * F_SEAL_GROW, or the process may only read the file.
  *
- * Map more than a file with F_SEAL_GROW has. Then let a user map more than a file
- * of root in a hugetlbfs, which this user can only read. The files must keep their sizes.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs root, to get huge pages and to mount a hugetlbfs.
+ * Make a mapping that is longer than a file with F_SEAL_GROW. Then let a user make such a mapping
+ * of a hugetlbfs file of root, which this user can only read. The files must keep their sizes.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs root, to get huge pages and to mount a hugetlbfs.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -2,11 +2,11 @@
 /*
  * Known issue 72: after a read error of swap, swapoff() does not end.
  *
- * A file in memory has two pages in swap. The first one cannot be read, and a hole removes it.
- * swapoff() must still find the second one. The swap area is a partition of /dev/ram0. While it
- * is shorter, reads fail.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell. Needs root, and /dev/ram0, which it overwrites.
+ * A file in memory has two pages in swap. The first page cannot be read, and a hole removes it.
+ * swapoff() must still find the second page. The swap area is a partition of /dev/ram0. While the
+ * partition is shorter, reads fail.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
+ * Needs root, and /dev/ram0, which it overwrites.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -65,7 +65,7 @@ static int add_swap(unsigned long long *size)
 	return -1;
 }
 
-/* Sets how many pages swap reads ahead, as a power of two. Returns the old value. */
+/* Lets swap read 2^@to pages at once. Returns the old value of page-cluster. */
 static int set_cluster(int to)
 {
 	FILE *file = fopen("/proc/sys/vm/page-cluster", "r+");
@@ -81,7 +81,7 @@ static int set_cluster(int to)
 	return old;
 }
 
-/* Returns whether swapoff() ends. Ends it with a signal if it does not. */
+/* Returns whether swapoff() ends. If it does not, a signal ends it. */
 static int swapoff_ends(void)
 {
 	time_t end = time(NULL) + SECONDS;

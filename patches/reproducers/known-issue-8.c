@@ -3,9 +3,8 @@
  * Known issue 8: after a migration a large folio looks partially mapped, and the next
  * migration splits it.
  *
- * Move a folio of 64K to the other NUMA node and back. It must stay whole.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell.
+ * Move a folio of 64K to the other NUMA node and back. The kernel must not split it.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
  * Needs root and two NUMA nodes (numa=fake=2 on the kernel's command line is enough).
  */
 #include <fcntl.h>

@@ -3,11 +3,10 @@
  * Known issue 9: the first fault in a page table maps one page of the last folio of
  * a file, not the pages around it.
  *
- * Map the second half of a 64K file at an address that has no page table yet, and read
- * one byte. Do it once with one more page after the 64K, and once without. Both reads
- * must map the same number of pages.
- * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it
- * cannot tell.
+ * Map the second half of a 64K file at an address that has no page table yet, and read one byte. Do
+ * this once for a file with one more page after the 64K, and once for a file without this page.
+ * Both reads must map the same number of pages.
+ * Prints OK and exits with 0, or prints BUG and exits with 1. Exits with 4 if it cannot tell.
  * The folder must be on a file system with large folios, for example XFS.
  * Usage: known-issue-9 FOLDER
  */

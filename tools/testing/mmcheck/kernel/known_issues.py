@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The known kernel bugs: their table, the files that are generated from it, and the check that finds the bugs of a
-tree.
+"""The known kernel bugs: their table, the files that are generated from it, and the check that finds these bugs in
+a tree.
 
 The table is known_issues.toml. A failure is accepted only in a tree that has the faulty code and is older than the fix.
 The script known_issues.sh checks this when kernel and selftests are built; this module writes the script. The fields of
 an issue:
 
     number    as in KNOWN_ISSUES.md and in the tests
-    harm      one of HARMS, which begin with the worst
-    tests     the cases that meet it
-    patch     files that fix it; each kernel that has the issue takes one of them
+    harm      one of HARMS, in which the worst comes first
+    tests     the cases that meet the issue
+    patch     files that fix the issue; each kernel that has the issue needs one of them
     upstream  what upstream did about the issue
     fixes     the commit that introduced the issue
-    fixed_in  the first version without the issue, if there is one: a newer tree with the code has a regression
-    file      the file that has the faulty code; two names with a blank between them if kernels have it in either of two
-    name      a text that the file must have; if it is missing, the answer is unknown
+    fixed_in  the first version without the issue, if there is one; a newer tree with the faulty code has a regression
+    file      the file with the faulty code; two names, separated by a blank, if the file differs between kernels
+    name      a text that the file must have; if the text is missing, the answer is unknown
     config    options that KUnit needs to meet the issue, in addition to the usual options of the suites
-    where     the machine on which a test meets it, if not `arm64 4K`: an architecture, with the pages of arm64
-    faulty    texts of the faulty code, with each run of white space as one blank; one text is enough
+    where     the machine on which a test meets the issue, if not `arm64 4K`: an architecture, and for arm64 a page size
+    faulty    texts of the faulty code; one match is enough, and a blank matches any white space
 """
 
 import contextlib
@@ -33,16 +33,16 @@ from typing import Any
 from ..core.settings import PROJECT
 
 STALE = re.compile(r"known issue (\d+) is stale")
-"""What a test prints if it passed where a known issue predicts a failure."""
+"""A test prints this if it passed although a known issue predicts a failure."""
 
 MET = re.compile(r"known issue (\d+): ")
-"""The reason of a skip begins like this in a test that met a known issue."""
+"""If a test met a known issue, the reason of its skip begins like this."""
 
 HARMS = {
-    "memory": "data is lost, or a process reaches memory that it must not",
+    "memory": "data is lost, or a process accesses memory that it must not access",
     "state": "the kernel reports or remembers something wrong",
     "speed": "memory or time is wasted",
-    "latent": "no code of this kernel triggers it, or today's CPUs ignore it",
+    "latent": "no code of this kernel triggers the bug, or today's CPUs ignore it",
 }
 
 TABLE = Path(__file__).parent / "known_issues.toml"
@@ -50,7 +50,7 @@ SCRIPT = "lib/pgtable_kunit/known_issues.sh"
 DOCUMENT = "KNOWN_ISSUES.md"
 
 TEMPLATE = Path(__file__).with_suffix(".sh")
-"""The script, with the line `# ISSUES` where the issues come."""
+"""The template of the script. The issues replace its line `# ISSUES`."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Issue:
 
     @property
     def machine(self) -> tuple[str, str]:
-        """Architecture and pages of the machine on which a test meets it."""
+        """The architecture and the page size of the machine on which a test meets the issue."""
         arch, _, pages = self.where.partition(" ")
         return arch, pages or "4K"
 
