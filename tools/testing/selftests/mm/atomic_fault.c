@@ -14,8 +14,8 @@
  * with EPAN the atomic may also fault twice.
  *
  * Does not prove: which instructions count as atomics (KUnit: atomic_rmw_insn,
- * atomic_rmw_fault). With two emulated CPUs, an atomic in QEMU faults as a
- * write, so the program skips its cases there.
+ * atomic_rmw_fault). If QEMU emulates two CPUs, it reports the fault of an
+ * atomic as a write. So the program skips its cases there.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=atomic_fault
  */
@@ -182,8 +182,9 @@ FIXTURE_TEARDOWN(atomic_fault)
 }
 
 /*
- * Apply an operation to each page of fresh memory. Checks the value that it
- * leaves in each page. Returns how many faults it caused.
+ * Apply an operation to each page of fresh memory, and check the value that the
+ * operation leaves in each page. Returns the number of faults that the
+ * operation caused.
  */
 static long faults_of(struct __test_metadata *_metadata, const FIXTURE_DATA(atomic_fault) * self,
 		      void (*operate)(unsigned long *at), size_t size, unsigned long expected)
@@ -203,8 +204,9 @@ static long faults_of(struct __test_metadata *_metadata, const FIXTURE_DATA(atom
 }
 
 /*
- * How many bytes to populate. A variant of hugetlb populates HUGETLB_PAGES
- * pages. The other variants populate 1 MiB, or one folio if a folio is larger.
+ * The number of bytes to populate. The hugetlb variants populate HUGETLB_PAGES
+ * pages. The other variants populate 1 MiB, or one folio if a folio is larger
+ * than 1 MiB.
  */
 static size_t size_of(const FIXTURE_DATA(atomic_fault) * self)
 {
@@ -267,9 +269,9 @@ TEST_F(atomic_fault, exclusives)
  * fault maps the zero page, and single pages cost two faults each. For larger
  * folios the case only checks that there are more faults than folios. The exact
  * number of faults depends on the kernel: newer kernels replace the huge zero
- * page by a huge page. [atomics 21] Each private hugetlb page costs two faults:
- * the first fault maps the page read-only. Shared hugetlb pages cost one fault
- * each in every kernel.
+ * page with a huge page. [atomics 21] Each private hugetlb page costs two
+ * faults: the first fault maps the page read-only. Shared hugetlb pages cost
+ * one fault each in every kernel.
  */
 TEST_F(atomic_fault, atomic)
 {
@@ -310,8 +312,8 @@ TEST_F(atomic_fault, read_only)
 #define GROUP "/sys/fs/cgroup/atomic_fault"
 
 /*
- * Apply an operation to each page of fresh memory. Returns how many of the
- * pages are charged to @group, the inode number of a memory cgroup.
+ * Apply an operation to each page of fresh memory. Returns the number of pages
+ * that are charged to @group, the inode number of a memory cgroup.
  */
 static size_t charged_by(struct __test_metadata *_metadata,
 			 const FIXTURE_DATA(atomic_fault) * self,
@@ -390,7 +392,7 @@ static bool text_is_readable(void)
 	return readable;
 }
 
-/* How often the uprobe was hit. */
+/* The number of hits of the uprobe. */
 static unsigned long probe_hits(void)
 {
 	FILE *profile = fopen(TRACING "/uprobe_profile", "r");
@@ -409,13 +411,13 @@ static unsigned long probe_hits(void)
 #endif
 
 /*
- * [atomics 44] An atomic has a uprobe, so the kernel executes it out of line,
- * at another address. The test calls the atomic once for each page. The uprobe
- * is hit once per call, and the value is right. The uprobe adds at most four
- * faults: for the copy of the text, and for the page from which the kernel
- * executes the atomic. That page is execute-only. A CPU with EPAN does not let
- * the kernel read the instruction in that page, so on such a CPU each atomic
- * may also fault twice.
+ * [atomics 44] A uprobe is set on an atomic, so the kernel executes the atomic
+ * out of line, at another address. The test calls the atomic once for each
+ * page. The uprobe is hit once per call, and the value is right. The uprobe
+ * adds at most four faults: for the copy of the text, and for the page from
+ * which the kernel executes the atomic. That page is execute-only. A CPU with
+ * EPAN does not let the kernel read the instruction in that page, so on such a
+ * CPU each atomic may also fault twice.
  */
 TEST_F(atomic_fault, uprobe)
 {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * MADV_COLLAPSE maps a huge page that a file in memory has already.
+ * MADV_COLLAPSE on a memory file that already has a huge page.
  *
- * Proves: memory from fallocate() is zero after MADV_COLLAPSE, and keeps what
- * is written to it. Pages that were written to stay dirty, so reclaim does not
- * drop them.
+ * Proves: memory that fallocate() allocated is zero after MADV_COLLAPSE, and
+ * keeps later writes. Pages that were written to stay dirty, so reclaim does
+ * not drop them.
  *
- * How: the file has one huge page, which is not in a page table, or which entries map. The test
- * makes MADV_COLLAPSE map it by one PMD, and looks at the content. The same without MADV_COLLAPSE
- * is the control.
+ * How: the file has one huge page. Either PTEs map this page, or no page table
+ * maps it. MADV_COLLAPSE maps the page with one PMD. Then the test checks the
+ * content. The control variant does not call MADV_COLLAPSE.
  *
- * Does not prove: the collapse of single pages (folio_collapse does), or files on a disk.
+ * Does not prove: the same for the collapse of single pages (folio_collapse
+ * does), or for files on a disk.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=collapse_shmem
  */
@@ -26,7 +27,7 @@
 #define MADV_COLLAPSE 25
 #endif
 
-/* The content that the test leaves in free memory, and how many bytes. */
+/* The test fills LEFT_SIZE bytes with the value LEFT and frees them. */
 #define LEFT 0xa5
 #define LEFT_SIZE (64UL << 20)
 
@@ -58,7 +59,7 @@ static bool map_pages(const struct memory *m, char *at)
 		    0) == at;
 }
 
-/* The file has no page yet. There is room for two mappings of all of it. */
+/* The file has no page yet. The reserved addresses have room for two mappings of the whole file. */
 FIXTURE_SETUP(collapse_shmem)
 {
 	struct memory *m = &self->memory;
@@ -69,7 +70,7 @@ FIXTURE_SETUP(collapse_shmem)
 	why = pages ? folio_settings(order_of(pages)) : NO_HUGE_PAGES;
 	if (why)
 		SKIP(return, "%s", why);
-	/* The sizes of folios have settings of their own, but not for memfd_create(). */
+	/* fallocate() uses this setting, and not the settings of the folio sizes. */
 	ASSERT_EQ(0, write_text(FOLIO_THP "/shmem_enabled", "always"));
 	m->order = order_of(pages);
 	m->room_bytes = 3 * bytes(pages);
@@ -86,7 +87,7 @@ FIXTURE_TEARDOWN(collapse_shmem)
 	memory_free(&self->memory);
 }
 
-/* Fill memory and free it, so that other processes get it with this content. */
+/* Fill memory with LEFT and free it. Processes that allocate memory later can get these pages. */
 static bool leave_content(size_t length)
 {
 	int status = -1;
@@ -103,7 +104,10 @@ static bool leave_content(size_t length)
 	return waitpid(child, &status, 0) == child && !status;
 }
 
-/* How many pages are not filled with @value, or with their pattern if it is negative. */
+/*
+ * The number of pages that do not hold @value. If @value is negative, the
+ * number of pages that do not hold their pattern.
+ */
 static unsigned int differ(const struct memory *m, int value)
 {
 	unsigned int count = 0;
@@ -120,10 +124,12 @@ static void fill(const struct memory *m)
 }
 
 /*
- * fallocate() makes a huge page, and nobody has used it. All of it is zero, and what the process
- * writes is there after an access through another mapping. Known issue 67: MADV_COLLAPSE maps the
- * page as it is, with the content of other processes. The access through the
- * other mapping then clears the page, and all that was written is lost.
+ * fallocate() allocates a huge page that no process has used. The whole page is
+ * zero. The process writes to it, and the written content is still there after
+ * an access through another mapping. Known issue 67: MADV_COLLAPSE maps the
+ * page without clearing it, so the page holds the content of other processes.
+ * The access through the other mapping then clears the page, and all writes are
+ * lost.
  */
 TEST_F(collapse_shmem, fallocated_memory_is_zero)
 {
@@ -143,7 +149,7 @@ TEST_F(collapse_shmem, fallocated_memory_is_zero)
 	ASSERT_TRUE(map_pages(m, self->other));
 	read_byte(self->other);
 	lost = differ(m, -1);
-	TH_LOG("%u pages had old content, %u lost what was written", old, lost);
+	TH_LOG("%u pages had old content, %u pages lost a write", old, lost);
 	if (variant->collapse && huge && lost == m->pages && differ(m, 0) == 0) {
 		KNOWN_ISSUE(67, "MADV_COLLAPSE maps a huge page that is not uptodate");
 		return;
@@ -155,9 +161,10 @@ TEST_F(collapse_shmem, fallocated_memory_is_zero)
 }
 
 /*
- * A read puts a huge page into the file. Entries map it, since the mapping has MADV_NOHUGEPAGE,
- * and the process writes to all pages. Reclaim takes them, and they come back from swap with their
- * content. Known issue 68: MADV_COLLAPSE and khugepaged forget the dirty bits of the entries.
+ * A read allocates a huge page in the file. PTEs map this page, since the
+ * mapping has MADV_NOHUGEPAGE. The process writes to all pages. Reclaim swaps
+ * the pages out, and they come back with their content. Known issue 68:
+ * MADV_COLLAPSE and khugepaged lose the dirty bits of the PTEs.
  */
 TEST_F(collapse_shmem, written_pages_stay)
 {
@@ -173,7 +180,7 @@ TEST_F(collapse_shmem, written_pages_stay)
 	ASSERT_EQ(0, munmap(self->other, length));
 	ASSERT_TRUE(map_pages(m, m->at));
 	ASSERT_EQ(0, madvise(m->at, length, MADV_NOHUGEPAGE));
-	/* A write to a page without an entry would mark the folio dirty. */
+	/* If a page had no PTE, a write to it would mark the folio dirty. */
 	for (unsigned int page = 0; page < m->pages; page++)
 		read_byte(m->at + bytes(page));
 	fill(m);

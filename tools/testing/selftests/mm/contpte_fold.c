@@ -17,7 +17,8 @@
  *   all                  xxxxxxxxxxxxxxxx
  *   many         xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
  *
- * Each call is made at each of these ten places, each time on fresh memory.
+ * The test makes each call at each of these ten places, each time on fresh
+ * memory.
  *
  * Does not prove: which TLB invalidations the calls cause (KUnit: vma_split and
  * the contpte suites count them).
@@ -28,10 +29,10 @@
 
 #define BLOCKS 4
 
-/* What a call does to the pages of its range. */
+/* The effect of a call on the pages of its range. */
 enum fate { SAME, EMPTY, READONLY, NOACCESS };
 
-/* What a call does to a block that is partly in its range. */
+/* The effect of a call on a block that is partly in its range. */
 enum folding { STAYS, UNFOLDS };
 
 struct place {
@@ -124,7 +125,7 @@ static int untouched_page(const struct place *p, unsigned int block)
 	return -1;
 }
 
-/* Check content and permission of a page. */
+/* Check the content and the permission of a page. */
 static void check_page(struct __test_metadata *_metadata, const struct memory *m,
 		       unsigned int page, enum fate fate, enum memory_kind kind)
 {
@@ -199,7 +200,7 @@ static void at_each_place(struct __test_metadata *_metadata,
  * [contpte 217] The test maps four blocks of fresh memory. Each page must be in
  * a folded block. In a folio of two blocks, the second block begins in the
  * middle of the folio. The test only reads the XFS file, so fault-around maps
- * it, in whole blocks.
+ * the file in whole blocks.
  */
 TEST_F(contpte_fold, fresh_memory)
 {
@@ -242,8 +243,8 @@ static int call_munmap(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 190] munmap() of each range. The pages of the range are gone, and
- * all other pages keep their content and permission.
+ * [contpte 190] The test calls munmap() on each range. The pages of the range
+ * are no longer mapped, and all other pages keep their content and permission.
  */
 TEST_F(contpte_fold, munmap_part)
 {
@@ -256,8 +257,9 @@ static int call_dontneed(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 191] MADV_DONTNEED on each range. Anonymous pages of the range are
- * zero afterwards, and pages of a file have the file's content again.
+ * [contpte 191] The test calls MADV_DONTNEED on each range. Afterwards,
+ * anonymous pages of the range are zero, and pages of a file have the file's
+ * content again.
  */
 TEST_F(contpte_fold, madvise_dontneed_part)
 {
@@ -289,9 +291,9 @@ static int call_none(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 222] mprotect(PROT_NONE) on each range. The pages of the range
- * cannot be accessed, and all other pages can. Each block that is partly in the
- * range is unfolded.
+ * [contpte 222] The test calls mprotect(PROT_NONE) on each range. The pages of
+ * the range cannot be accessed, and all other pages stay accessible. Each block
+ * that is partly in the range is unfolded.
  */
 TEST_F(contpte_fold, mprotect_none_part)
 {
@@ -346,8 +348,8 @@ static int call_mremap(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 224] mremap() moves each range. The pages have their content at the
- * new address, and nothing is mapped at the old address.
+ * [contpte 224] mremap() moves each range. The pages have the right content at
+ * the new address, and nothing is mapped at the old address.
  */
 TEST_F(contpte_fold, mremap_part)
 {
@@ -375,7 +377,7 @@ static int call_mlock(struct memory *m, char *at, size_t length)
 }
 
 /*
- * [contpte 225] mlock() and munlock() of each range unfold no block. The case
+ * [contpte 225] mlock() and munlock() on each range unfold no block. The case
  * does not check the folding of the XFS file.
  */
 TEST_F(contpte_fold, mlock_part)
@@ -413,7 +415,7 @@ TEST_F(contpte_fold, mincore_part)
  * [contpte 223] mprotect() makes four whole blocks read-only and then writable
  * again. Linux 6.17 and later write the entries in batches. Older kernels write
  * the entries one by one, and the last entry of a block folds it. In the end
- * both kinds of kernels have folded all blocks, and all pages are writable.
+ * all blocks are folded on every kernel, and all pages are writable.
  */
 TEST_F(contpte_fold, mprotect_whole_and_back)
 {
@@ -456,7 +458,7 @@ TEST_F(contpte_fold, mremap_whole)
 		for (unsigned int page = 0; page < BLOCKS * n; page++) {
 			if (self->contpte && perf_tells()) {
 				EXPECT_EQ(bytes(beside ? 1 : n), mapped_size(to + bytes(page)))
-					TH_LOG("page %u, %d pages off alignment", page, beside);
+					TH_LOG("page %u, shifted by %d pages", page, beside);
 			}
 			EXPECT_TRUE(page_is(to + bytes(page), pattern(page)));
 		}

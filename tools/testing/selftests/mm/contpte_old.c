@@ -65,7 +65,7 @@ static bool make_old(const struct memory *m)
 	       !smaps_pages(m->at, "Referenced");
 }
 
-/* Read a byte of each page. Returns how many faults that causes. */
+/* Read a byte of each page. Returns the number of faults. */
 static long faults_of(const struct memory *m, unsigned int first, unsigned int pages)
 {
 	long before;
@@ -133,8 +133,8 @@ static bool one_fault_each(const struct memory *m, unsigned int page)
  * [contpte 244] The test reads each page of an old folded block. Only the first
  * read faults, and then the whole block is referenced. The test repeats this
  * with 16 different pages as the first page. Other memory can add a fault, so
- * the test makes up to ten tries with each of these 16 pages. One right try is
- * enough.
+ * the test makes up to ten tries with each of these 16 pages. One successful
+ * try is enough.
  */
 TEST_F(contpte_old, one_fault_for_block)
 {

@@ -5,13 +5,13 @@
  *
  * Proves: advice on part of a folio splits the folio if the kernel considers it
  * private to one process. Otherwise advice changes nothing. Advice on a whole
- * folio splits no folio, except for MADV_PAGEOUT in a kernel that swaps single
- * pages. Linux 6.15 and later track at most two of the processes that map a
- * folio. They call a folio shared even if only a third process still maps it.
- * Older kernels look at the first page: they can miss a process that maps only
- * later pages. khugepaged counts shared pages exactly. A KSM page that one
- * process maps twice is shared. The zero page is private to no process. Other
- * processes always keep their content.
+ * folio splits no folio, except for MADV_PAGEOUT in a kernel that can swap only
+ * single pages. Linux 6.15 and later track at most two of the processes that
+ * map a folio. These kernels consider a folio shared even if only a third
+ * process still maps it. Older kernels look at the first page, so they can miss
+ * a process that maps only later pages. khugepaged counts shared pages exactly.
+ * A KSM page that one process maps twice is shared. The zero page is private to
+ * no process. Other processes always keep their content.
  *
  * Does not prove: the counting itself (KUnit: folio_mapped_*).
  *
@@ -46,7 +46,7 @@ FIXTURE_VARIANT_ADD(folio_advice, free)
 	.advice = MADV_FREE,
 };
 
-/* How many folios of this order the machine has split so far, or -1. */
+/* The number of folios of this order that the machine has split so far, or -1 on failure. */
 static long splits(const struct memory *m)
 {
 	return folio_statistic(1U << m->order, "split");
@@ -77,7 +77,7 @@ FIXTURE_TEARDOWN(folio_advice)
 	memory_free(&self->memory);
 }
 
-/* Call madvise() on some pages. Returns how many folios it split, or -1. */
+/* Call madvise() on some pages. Returns the number of folios that the call split, or -1. */
 static long split_by(const struct memory *m, int advice, unsigned int first, unsigned int pages)
 {
 	long before = splits(m);
@@ -98,10 +98,10 @@ static bool is_large(const char *at)
 }
 
 /*
- * [mapped 40] Advice on the middle half of a folio that no other process maps.
- * The kernel splits the folio, and applies the advice only to that half:
- * MADV_FREE makes its pages lazyfree, and MADV_PAGEOUT removes its pages from
- * memory.
+ * [mapped 40] The test gives advice on the middle half of a folio that no other
+ * process maps. The kernel splits the folio, and applies the advice only to
+ * this half: MADV_FREE makes its pages lazyfree, and MADV_PAGEOUT removes its
+ * pages from memory.
  */
 TEST_F(folio_advice, part_alone)
 {
@@ -111,7 +111,10 @@ TEST_F(folio_advice, part_alone)
 	EXPECT_EQ(1, split_by(m, variant->advice, first, half));
 	EXPECT_FALSE(is_large(m->at));
 	EXPECT_FALSE(is_large(m->at + bytes(first + half)));
-	/* The kernel marks pages in batches. Another call ends the batch. */
+	/*
+	 * The kernel collects pages in a batch, and marks them later. Another
+	 * call makes the kernel mark them.
+	 */
 	ASSERT_EQ(0, madvise(m->at, bytes(1), MADV_COLD));
 	EXPECT_EQ(variant->advice == MADV_FREE ? half : 0, smaps_pages(m->at, "LazyFree"));
 	for (unsigned int page = 0; page < m->pages; page++) {
@@ -171,10 +174,10 @@ static void keep_last_quarter(struct memory *m)
 
 /*
  * [mapped 40] The parent drops the second half of the folio, and a child maps
- * only the last quarter. The folio has no more mappings than pages, so an older
- * kernel looks at its first page. Only the parent maps this page, so the kernel
- * considers the folio private and splits it. A kernel that tracks owners does
- * not split the folio. The child keeps its content.
+ * only the last quarter. The folio does not have more mappings than pages, so
+ * an older kernel looks at its first page. Only the parent maps this page, so
+ * the kernel considers the folio private and splits it. A kernel that tracks
+ * owners does not split the folio. The child keeps its content.
  */
 TEST_F(folio_advice, part_beside_child_behind_first_page)
 {
@@ -196,10 +199,10 @@ TEST_F(folio_advice, part_beside_child_behind_first_page)
 }
 
 /*
- * [mapped 40] Three processes have mapped the folio, and only the third still
- * does. A kernel that tracks owners tracks only two processes. It considers the
- * folio shared, and does not split it. An older kernel looks at the first page,
- * and rightly splits the folio.
+ * [mapped 40] Three processes have mapped the folio, and only the third process
+ * still maps it. A kernel that tracks owners tracks only two processes. It
+ * considers the folio shared, and does not split it. An older kernel looks at
+ * the first page. It splits the folio, which is correct.
  */
 TEST_F(folio_advice, part_of_third_process)
 {
@@ -210,7 +213,7 @@ TEST_F(folio_advice, part_of_third_process)
 /*
  * [mapped 41] MADV_COLD and MADV_FREE on a whole folio do not split it, and
  * MADV_FREE makes all of it lazyfree. MADV_PAGEOUT swaps all of it out, and
- * splits it only in a kernel that swaps single pages.
+ * splits it only in a kernel that can swap only single pages.
  */
 TEST_F(folio_advice, whole_alone)
 {
@@ -267,8 +270,8 @@ FIXTURE_TEARDOWN(reclaimed)
 
 /*
  * VmHWM is the largest VmRSS that a process ever had. If the kernel reclaims
- * its memory, VmRSS falls and VmHWM stays. Each CPU counts pages in batches, so
- * the case accepts errors of up to half of the memory.
+ * memory of the process, VmRSS falls and VmHWM stays. Each CPU counts pages in
+ * batches, so the case accepts errors of up to half of the memory.
  */
 TEST_F(reclaimed, peak_stays)
 {
@@ -306,9 +309,9 @@ TEST_F(reclaimed, write_after_free)
 }
 
 /*
- * MADV_FREE on memory in swap frees its swap slots: SwapFree grows by as many
- * pages. Half of that is enough, since other processes may swap at the same
- * time.
+ * MADV_FREE on memory in swap frees the swap slots, so SwapFree grows by the
+ * number of these slots. The case requires only half of this growth, since
+ * other processes may swap at the same time.
  */
 TEST_F(reclaimed, free_in_swap)
 {
@@ -355,7 +358,8 @@ FIXTURE_SETUP(khugepaged)
 	self->huge.at = (char *)(((unsigned long)m->at + table - 1) & -table);
 	self->huge.pages = table / psize();
 	/*
-	 * The page numbers in the patterns count from the start of the range.
+	 * Write the patterns again, since a pattern depends on the number of
+	 * the page in the range.
 	 */
 	for (unsigned int page = 0; page < self->huge.pages; page++)
 		memset(self->huge.at + bytes(page), pattern(page), bytes(1));
@@ -384,8 +388,9 @@ static long event_count(const char *name)
 enum collapse { NOTHING, COLLAPSED, EXCEEDED };
 
 /*
- * Set max_ptes_shared to @limit, and let khugepaged scan the range. Returns what
- * khugepaged did. It needs recent accesses to the range, and one writable page.
+ * Set max_ptes_shared to @limit, and let khugepaged scan the range. khugepaged
+ * needs recent accesses to the range, and one writable page. Returns the result
+ * of the scan.
  */
 static enum collapse collapse(const struct memory *huge, unsigned int limit)
 {
@@ -428,8 +433,9 @@ static void keep_two_folios(struct memory *huge)
 
 /*
  * [mapped 44] A child maps two folios of the range. If max_ptes_shared is the
- * number of pages in these two folios, khugepaged makes a huge page. If it is
- * one less, khugepaged does not. Both processes keep their content.
+ * number of pages in these two folios, khugepaged makes a huge page. If
+ * max_ptes_shared is one less, khugepaged makes no huge page. Both processes
+ * keep their content.
  */
 TEST_F_TIMEOUT(khugepaged, max_ptes_shared, 60)
 {
@@ -460,7 +466,7 @@ TEST_F_TIMEOUT(khugepaged, shared_behind_first_page, 60)
 {
 	unsigned int size = 1U << self->huge.order;
 	struct memory *huge = &self->huge;
-	/* The first folio: the child keeps only its last quarter. */
+	/* The child keeps only the last quarter of the first folio. */
 	struct memory first = { .at = huge->at, .pages = size, .order = huge->order };
 	pid_t child;
 
@@ -478,7 +484,7 @@ TEST_F_TIMEOUT(khugepaged, shared_behind_first_page, 60)
 		EXPECT_EQ(COLLAPSED, collapse(huge, 0));
 }
 
-/* Single pages. KSM merges two of them in one case. */
+/* Single pages. In one case, KSM merges two of them. */
 FIXTURE(same_page)
 {
 	struct memory memory;
@@ -542,8 +548,8 @@ TEST_F_TIMEOUT(same_page, ksm, 60)
 
 /*
  * [mapped 47] The test drops all pages and reads them, so all addresses map the
- * zero page. It is not exclusive, Rss does not count it, and it cannot be
- * moved. The first write to an address allocates a page there.
+ * zero page. The zero page is not exclusive and cannot be moved, and Rss does
+ * not count it. The first write to an address allocates a page there.
  */
 TEST_F(same_page, zeros)
 {

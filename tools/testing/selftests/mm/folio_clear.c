@@ -2,22 +2,24 @@
 /*
  * The content of fresh memory.
  *
- * Proves: each byte is zero, although the same frames held other bytes before.
- * This holds for
+ * Proves: each byte of fresh memory is zero, although the same frames held
+ * other bytes before. This holds for
  *
- * - anonymous folios of every order: after a write, after a read and a later
- *   write, and after MAP_POPULATE, with each page as the first page accessed;
+ * - anonymous folios of every order: after a first write to the start, middle
+ *   or end of the folio, after a read and a later write, and after
+ *   MAP_POPULATE;
  * - memory files in folios of every order: after a fault, after fallocate(),
  *   and after a write of one byte;
  * - pages that userfaultfd provides, next to pages that faults allocate.
  *
- * How: the test fills memory, notes its frames, frees it, and allocates as much
- * memory in the same way. It repeats this until at least half of the new memory
- * is in the noted frames. It skips orders that the machine does not have.
+ * How: the test fills memory, notes its frames, frees it, and allocates the
+ * same amount of memory in the same way. It repeats this until at least half of
+ * the new memory is in the noted frames. It skips orders that the machine does
+ * not have.
  *
- * Does not prove: two threads that fault at once (folio_clear_race), hugetlb
- * and dma-buf (folio_clear_pool), tags (folio_clear_tags), kernels that clear
- * freed memory (folio_clear_freed).
+ * Does not prove: the content after two threads fault at once (folio_clear_race
+ * does). Other programs test hugetlb and dma-buf (folio_clear_pool), tags
+ * (folio_clear_tags), and kernels that clear freed memory (folio_clear_freed).
  *
  * This program also passes on a kernel that clears or poisons freed memory: to
  * run it there, set KERNEL_ARGS=init_on_free=1 or KERNEL_ARGS=page_poison=1
@@ -173,7 +175,7 @@ static bool bring(struct memory *m, enum way how, char *at)
 
 /*
  * Map memory for some folios, and touch page @place of each folio. If @place is
- * negative, touch none.
+ * negative, touch no page.
  */
 static bool take(struct memory *m, enum way how, int order, unsigned int folios, int place)
 {
@@ -194,8 +196,9 @@ static bool take(struct memory *m, enum way how, int order, unsigned int folios,
 }
 
 /*
- * Whether every kernel allocates folios of this order in this way. For
- * fallocate() and write(), older kernels use only single pages and huge pages.
+ * Whether every kernel uses folios of this order when it allocates memory in
+ * this way. For fallocate() and write(), older kernels use only single pages
+ * and huge pages.
  */
 static bool in_folios(enum way how, int order)
 {
@@ -208,7 +211,7 @@ static bool in_folios(enum way how, int order)
  * For each place in a folio: allocate memory by an access to that place, check
  * it, fill it and free it. Repeat this until at least half of the memory is in
  * frames that the test filled in the previous round. The first round has no
- * frames to compare with, and early rounds may get free memory from elsewhere.
+ * frames to compare with, and early rounds may get other frames.
  */
 static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear) * self,
 			enum way how, int order)
@@ -233,7 +236,7 @@ static void check_order(struct __test_metadata *_metadata, FIXTURE_DATA(folio_cl
 			memory_free(m);
 		} while (2 * again < pages && ++tries < TRIES);
 		EXPECT_LE(pages, 2 * again) {
-			TH_LOG("less than half of %u pages were filled: order %d, touched page %d",
+			TH_LOG("fewer than half of %u pages were filled: order %d, touched page %d",
 			       pages, order, place(order, i));
 		}
 	}
@@ -265,8 +268,8 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear) *
 /*
  * [clearing 23, 24] Anonymous memory is zero after a first write. This write
  * goes to one page of each folio. The test repeats this with up to ten
- * different pages, at the start, middle and end of the folio. The ranges that
- * the kernel clears begin and end there.
+ * different pages, at the start, middle and end of the folio. The kernel clears
+ * ranges that begin and end at such pages.
  */
 TEST_F_TIMEOUT(folio_clear, written, 240)
 {
@@ -275,7 +278,8 @@ TEST_F_TIMEOUT(folio_clear, written, 240)
 
 /*
  * [clearing 24] A read of anonymous memory maps the zero page, or the huge zero
- * page. A later write replaces it by a folio, which is zero too.
+ * page. A later write replaces the zero page with a folio, and this folio is
+ * zero too.
  */
 TEST_F_TIMEOUT(folio_clear, read_then_written, 240)
 {
@@ -378,8 +382,9 @@ FIXTURE_TEARDOWN(clear_uffd)
 }
 
 /*
- * Provide each missing page, when the kernel asks for it: odd pages by a copy,
- * even pages by zeros. Returns how many pages the kernel did not ask for.
+ * Provide each missing page when the kernel asks for it. Odd pages get a copy,
+ * and even pages get zeros. Returns the number of pages that the kernel did not
+ * ask for.
  */
 static void *bring_missing(void *argument)
 {
@@ -415,8 +420,8 @@ static void *bring_missing(void *argument)
 }
 
 /*
- * Map memory, let userfaultfd provide its middle half, and touch all pages in
- * order. Returns how many provided pages are in frames that the test filled in
+ * Map memory, let userfaultfd provide the middle half, and touch all pages in
+ * order. Returns the number of provided pages in frames that the test filled in
  * the previous round.
  */
 static unsigned int touch_missing(struct __test_metadata *_metadata,
@@ -470,8 +475,9 @@ static unsigned int touch_missing(struct __test_metadata *_metadata,
  * [clearing 27] userfaultfd provides the middle half of the memory of eight
  * folios, page by page: even pages by UFFDIO_ZEROPAGE, odd pages by
  * UFFDIO_COPY. Faults allocate the first and last quarter as whole folios. The
- * kernel asks for each missing page once. The even pages read as zeros, also
- * after a write to them. The odd pages read as the copied bytes.
+ * kernel asks for each missing page once. The even pages read as zeros, before
+ * and after the test writes a zero to them. The odd pages read as the copied
+ * bytes.
  */
 TEST_F_TIMEOUT(clear_uffd, zeropage_and_copy, 120)
 {

@@ -11,10 +11,10 @@
  * How: as in folio_clear. The virtual machine of this program boots with
  * init_on_free=1.
  *
- * Does not prove: that the kernel clears memory as soon as it is freed, since
- * no process can see it. The option page_poison=1 switches off init_on_free and
- * init_on_alloc. To test it, boot once more with KERNEL_ARGS=page_poison=1
- * TESTS=folio_clear.
+ * Does not prove: that the kernel clears memory as soon as it is freed. No
+ * process can see free memory. The option page_poison=1 switches off
+ * init_on_free and init_on_alloc. To test it, boot once more with
+ * KERNEL_ARGS=page_poison=1 TESTS=folio_clear.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_freed
  */
@@ -92,8 +92,7 @@ FIXTURE_TEARDOWN(folio_clear_freed)
 
 /*
  * [clearing 26] The test fills and frees anonymous memory, until at least half
- * of the next allocation is in the same frames. Each allocation is zero at
- * first.
+ * of the next allocation is in the same frames. Each new allocation is zero.
  */
 TEST_F_TIMEOUT(folio_clear_freed, written, 120)
 {

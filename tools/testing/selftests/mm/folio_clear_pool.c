@@ -10,11 +10,11 @@
  *
  * How: the hugetlb pool has exactly as many pages as a case uses. So the case
  * gets the same pages again, and pagemap confirms it. Each buffer of the CMA
- * heap takes three quarters of the CMA area, and the test frees it before it
- * allocates the next. So at least half of the area is in both buffers. The
- * virtual machine reserves a page of 1 GiB and a CMA area at boot. On other
- * machines use hugepagesz=1G hugepages=1 and cma=32M on the kernel's command
- * line.
+ * heap takes three quarters of the CMA area, and the test frees each buffer
+ * before it allocates the next one. So two buffers in a row share at least half
+ * of the area. The virtual machine reserves a page of 1 GiB and a CMA area at
+ * boot. On other machines use hugepagesz=1G hugepages=1 and cma=32M on the
+ * kernel's command line.
  *
  * Does not prove: the order in which pages are cleared (KUnit:
  * folio_zero_order).
@@ -144,8 +144,8 @@ static bool take(FIXTURE_DATA(folio_clear_pool) * self, enum way how, unsigned i
 }
 
 /*
- * Enlarge the pool until it has enough pages that can be pinned for long. For
- * such a pin the kernel does not use the pool's pages in CMA areas.
+ * Enlarge the pool until it has enough pages for a long-term pin. The kernel
+ * does not use pages in CMA areas for such a pin.
  */
 static bool have_pinnable(FIXTURE_DATA(folio_clear_pool) * self)
 {
@@ -172,7 +172,7 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_po
 	bool faults = how == WRITTEN || how == FILE_WRITTEN;
 	struct memory *m = &self->memory;
 
-	/* A round with 1 GiB takes seconds, so it uses only two places. */
+	/* A round with a page of 1 GiB takes seconds, so test only two places. */
 	if (self->size > 4 * ROOM)
 		places[1] = nr / 2;
 	for (unsigned int i = 0; i < (faults && self->size <= 4 * ROOM ? 7 : 2); i++) {
@@ -193,9 +193,9 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear_po
 }
 
 /*
- * [clearing 18, 24] Private hugetlb pages are zero after a first write. The
- * write goes to up to six places of the page, one after the other: the first
- * and second base page, two in the middle, and two at the end.
+ * [clearing 18, 24] Private hugetlb pages are zero after a first write. Each
+ * round writes to a different place in the page. There are up to six places:
+ * the first and second base page, two in the middle, and two at the end.
  */
 TEST_F_TIMEOUT(folio_clear_pool, written, 240)
 {
@@ -212,7 +212,7 @@ TEST_F_TIMEOUT(folio_clear_pool, populated, 240)
 
 /*
  * [clearing 24] Pages of a shared file of memfd_create(MFD_HUGETLB) are zero
- * after a first write, at up to six places of the page in turn.
+ * after a first write. The write goes to up to six places of the page in turn.
  */
 TEST_F_TIMEOUT(folio_clear_pool, file_written, 240)
 {
@@ -230,8 +230,8 @@ TEST_F_TIMEOUT(folio_clear_pool, file_fallocated, 240)
 
 /*
  * [clearing 24] A driver pins a hugetlb file that has no pages yet, so the
- * kernel allocates new pages. It clears them without a fault address as a hint.
- * A process that maps the file finds zeros.
+ * kernel allocates new pages. The kernel clears these pages without a fault
+ * address as a hint. A process that maps the file finds zeros.
  */
 TEST_F_TIMEOUT(folio_clear_pool, file_pinned, 240)
 {
@@ -278,8 +278,8 @@ FIXTURE_TEARDOWN(clear_heap)
 }
 
 /*
- * [clearing 34] The test allocates a buffer of three quarters of the CMA area,
- * checks that it is zero, fills it and frees it, four times. Two such buffers
+ * [clearing 34] Four times, the test allocates a buffer of three quarters of
+ * the CMA area, checks that it is zero, fills it and frees it. Two such buffers
  * always have at least half of the area in common. So each buffer after the
  * first contains pages that the test has filled.
  */

@@ -11,8 +11,7 @@
  * skipped. The virtual machine gives this program two CPUs.
  *
  * Does not prove: the absence of races. The amount of free memory varies, so
- * the case notices lost folios only if there are many: some dozens of huge
- * pages.
+ * the case notices lost folios only if dozens of huge pages are lost.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_race
  */
@@ -22,13 +21,13 @@
 #include "folio_clear.h"
 
 /*
- * Stop after this many rounds in which both threads faulted, or after this many
- * seconds.
+ * The test stops after MEETINGS rounds in which both threads faulted, or after
+ * SECONDS seconds.
  */
 #define MEETINGS 100
 #define SECONDS 10
 
-/* Free memory varies by this much even if none is lost. */
+/* Free memory varies by this much even if no folio is lost. */
 #define NOISE (32L << 20)
 
 /* Two threads that wait for each other and then write at once. */
@@ -61,8 +60,8 @@ static void *write_together(void *argument)
 }
 
 /*
- * Each round allocates two folios and frees one, so a folio can get the frames
- * of any of the last rounds.
+ * Each round allocates two folios and frees one, so a folio can get frames from
+ * any of the last few rounds.
  */
 #define REMEMBERED 4
 
@@ -79,8 +78,8 @@ FIXTURE_VARIANT(folio_clear_race)
 };
 
 /*
- * A folio half as large as a huge page: PTEs map it, and clearing it takes
- * long.
+ * The folio is half as large as a huge page. PTEs map it, and the kernel takes
+ * a long time to clear it.
  */
 FIXTURE_VARIANT_ADD(folio_clear_race, folio)
 {
@@ -120,11 +119,11 @@ static long free_memory(void)
 }
 
 /*
- * [clearing 32] In each round, two threads write at once to the first and to
- * the last byte of one new folio, for up to 10 seconds in all. One folio stays,
- * with both writes and zeros elsewhere. The kernel frees the other thread's
- * folio, so free memory does not shrink. Both threads must fault in at least
- * one round.
+ * [clearing 32] In each round, two threads write to a new folio at once: one to
+ * the first byte, and one to the last byte. The rounds take up to 10 seconds in
+ * all. One folio stays, with both writes and zeros elsewhere. The kernel frees
+ * the other thread's folio, so free memory does not shrink. Both threads must
+ * fault in at least one round.
  */
 TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
 {

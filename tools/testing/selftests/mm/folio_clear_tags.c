@@ -3,18 +3,18 @@
  * Tags of fresh memory (MTE, arm64).
  *
  * Proves: memory that is mapped with PROT_MTE has zero content and zero tags,
- * although its frames had other bytes and other tags before. If memory on
- * frames with old tags gets PROT_MTE later, its tags are zero and its content
+ * although its frames had other bytes and other tags before. If memory gets
+ * PROT_MTE only after it was filled, its tags are zero too, and its content
  * stays.
  *
  * How: as in folio_clear. The test writes and reads tags one by one, and
  * enables no tag checks. The virtual machine of this program has memory with
  * tags.
  *
- * Does not prove: tag checks (selftests/arm64/mte does). QEMU 7.2 has two tags
- * for a whole page, one for all even granules and one for all odd granules. So
- * the test notices if a whole page keeps its old tags. It does not notice if
- * only one granule keeps its old tag.
+ * Does not prove: tag checks (selftests/arm64/mte does). QEMU 7.2 keeps only
+ * two tags for a whole page: one for all even granules, and one for all odd
+ * granules. So the test notices if a whole page keeps its old tags. It does not
+ * notice if only one granule keeps its old tag.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_clear_tags
  */
@@ -159,7 +159,7 @@ TEST_F_TIMEOUT(folio_clear_tags, anon, 120)
 }
 
 /*
- * [clearing 28] The test maps a memory file with PROT_MTE, so its pages are in
+ * [clearing 28] The test maps a memory file with PROT_MTE, so the pages are in
  * the page cache. It repeats this until at least half of the pages are in
  * frames that had nonzero tags. Content and tags are zero.
  */

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Single pages become large folios: MADV_COLLAPSE and khugepaged.
+ * MADV_COLLAPSE and khugepaged make large folios from single pages.
  *
- * Proves: a collapse keeps content, also if pages are in swap, if there are
- * holes, and if a file is mapped twice. It fills no hole that userfaultfd
- * watches. khugepaged keeps to max_ptes_none, and makes blocks only where all
- * pages of a block exist. The new folio is on the node of most of its pages.
+ * Proves: a collapse keeps the content, even if pages are in swap, if there are
+ * holes, or if a file is mapped twice. It fills no hole that userfaultfd
+ * watches. khugepaged obeys max_ptes_none. It makes a folio of one block only
+ * if all pages of the block exist. The new folio is on the node of most of its
+ * pages.
  *
- * How: one page table maps single pages with a pattern in each. The cases
- * prepare this memory, collapse it, and look at smaps, pagemap and content.
+ * How: one page table maps single pages, and each page holds a pattern. The
+ * cases prepare this memory, collapse it, and look at smaps, pagemap and
+ * content.
  *
- * Does not prove: which memory khugepaged chooses first (khugepaged does);
- * max_ptes_shared (folio_advice); what happens to poisoned pages (uffd_poison).
+ * Does not prove: which memory khugepaged chooses first (the selftest
+ * khugepaged does). Other programs test max_ptes_shared (folio_advice) and
+ * poisoned pages (uffd_poison).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_collapse
  */
@@ -34,7 +37,7 @@ FIXTURE(folio_collapse)
 	int uffd;
 };
 
-/* @file: whether the memory is a shared mapping of a file in memory */
+/* @file: whether the memory is a shared mapping of a memory file */
 FIXTURE_VARIANT(folio_collapse)
 {
 	bool file;
@@ -49,14 +52,14 @@ FIXTURE_VARIANT_ADD(folio_collapse, file)
 	.file = true,
 };
 
-/* Map the file once more at the place @at. Returns whether that worked. */
+/* Map the file again at @at. Returns whether that worked. */
 static bool map_file(const struct memory *m, char *at)
 {
 	return mmap(at, bytes(m->pages), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, m->fd,
 		    0) == at;
 }
 
-/* There is room for a second mapping after the first one. */
+/* The reserved addresses have room for a second mapping after the first one. */
 FIXTURE_SETUP(folio_collapse)
 {
 	size_t length = bytes(pmd_pages());
@@ -94,26 +97,26 @@ FIXTURE_TEARDOWN(folio_collapse)
 	memory_free(&self->memory);
 }
 
-/* How many pages of the mapping at @at belong to a huge page that one PMD maps. */
+/* The number of pages in the mapping at @at that one PMD maps as a huge page. */
 static long huge_pages(const struct memory *m, const char *at)
 {
 	return smaps_pages(at, m->fd < 0 ? "AnonHugePages" : "ShmemPmdMapped");
 }
 
-/* Make one huge page of the mapping at @at. Returns 0 or -errno. */
+/* Collapse the mapping at @at into one huge page. Returns 0 or -errno. */
 static int collapse(const struct memory *m, char *at)
 {
 	return madvise(at, bytes(m->pages), MADV_COLLAPSE) ? -errno : 0;
 }
 
-/* Drop the pages of a mapping, and of its file. */
+/* Drop pages of the mapping. If it maps a file, drop them from the file too. */
 static bool make_hole(const struct memory *m, unsigned int first, unsigned int pages)
 {
 	return !madvise(m->at + bytes(first), bytes(pages),
 			m->fd < 0 ? MADV_DONTNEED : MADV_REMOVE);
 }
 
-/* The first page with wrong content, or -1. @pages pages from @first on are a hole. */
+/* The first page with wrong content, or -1. The hole has @pages pages from @first on. */
 static int wrong_page(const struct memory *m, const char *at, unsigned int first,
 		      unsigned int pages)
 {
@@ -126,7 +129,10 @@ static int wrong_page(const struct memory *m, const char *at, unsigned int first
 	return -1;
 }
 
-/* A third of the pages goes to swap. The huge page has the content of all pages. */
+/*
+ * A third of the pages is in swap. After the collapse, the huge page has the
+ * content of all pages.
+ */
 TEST_F(folio_collapse, from_swap)
 {
 	struct memory *m = &self->memory;
@@ -144,8 +150,8 @@ TEST_F(folio_collapse, from_swap)
 }
 
 /*
- * Some pages are missing. MADV_COLLAPSE fills the hole with zeros. Anonymous
- * memory counts as written to.
+ * Some pages are missing. MADV_COLLAPSE fills this hole with zeros. In
+ * anonymous memory all pages then count as dirty.
  */
 TEST_F(folio_collapse, with_hole)
 {
@@ -163,8 +169,8 @@ TEST_F(folio_collapse, with_hole)
 }
 
 /*
- * A file is one huge page. MADV_REMOVE of a part in the middle gives exactly
- * this memory back, and no other page changes.
+ * A file consists of one huge page. MADV_REMOVE on a range in the middle frees
+ * exactly the memory of this range, and no other page changes.
  */
 TEST_F(folio_collapse, hole_frees_memory)
 {
@@ -185,9 +191,10 @@ TEST_F(folio_collapse, hole_frees_memory)
 }
 
 /*
- * A file is one huge page. MADV_REMOVE drops the page right after its first
- * half. The first half stays one large folio, because the kernel splits only as
- * much as the hole needs. 6.12 splits all of it into single pages.
+ * A file consists of one huge page. MADV_REMOVE drops the page right after the
+ * first half. The first half stays one large folio, because the kernel splits
+ * only as much as the hole needs. Linux 6.12 splits the whole huge page into
+ * single pages.
  */
 TEST_F(folio_collapse, hole_splits_no_more)
 {
@@ -211,7 +218,7 @@ TEST_F(folio_collapse, hole_splits_no_more)
 /*
  * userfaultfd watches a missing page. The kernel must not fill it: the collapse
  * fails, and an access to the page still raises SIGBUS. After the page is
- * filled the collapse succeeds.
+ * filled, the collapse succeeds.
  */
 TEST_F(folio_collapse, watched_hole)
 {
@@ -240,9 +247,9 @@ TEST_F(folio_collapse, watched_hole)
 
 /*
  * A file is mapped twice. The first collapse makes the huge page of the file.
- * The second mapping then maps each of its pages by an entry. The second
- * collapse replaces these entries by one PMD, and the process still counts the
- * pages once for each mapping.
+ * In the second mapping, PTEs still map these pages. The second collapse
+ * replaces these PTEs with one PMD. The process still counts each page once for
+ * each mapping.
  */
 TEST_F(folio_collapse, second_mapping)
 {
@@ -266,8 +273,9 @@ TEST_F(folio_collapse, second_mapping)
 }
 
 /*
- * The pages are on one node, and the CPU prefers the other node for new memory.
- * The huge page is on the node of the pages.
+ * The test moves all pages to each of two nodes in turn, and collapses them.
+ * The huge page is on the node of its pages, even if the CPU prefers the other
+ * node for new memory.
  */
 TEST_F(folio_collapse, stays_on_node)
 {
@@ -290,13 +298,13 @@ TEST_F(folio_collapse, stays_on_node)
 		EXPECT_EQ(node, move_page(m->at + bytes(m->pages - 1), NULL));
 		EXPECT_EQ(-1, wrong_page(m, m->at, 0, 0));
 		collapsed++;
-		/* Single pages again, for the other node. */
+		/* Make single pages again, for the other node. */
 		ASSERT_TRUE(split_folios(m));
 	}
 	DID(collapsed, "collapses");
 }
 
-/* A counter of /proc/vmstat, or -1. */
+/* The value of a counter in /proc/vmstat, or -1 if there is no such counter. */
 static long event_count(const char *name)
 {
 	char word[64];
@@ -311,7 +319,7 @@ static long event_count(const char *name)
 	return found;
 }
 
-/* How often khugepaged has scanned all memory. */
+/* The number of times that khugepaged has scanned all memory. */
 static unsigned long scans(void)
 {
 	return read_num(FOLIO_THP "/khugepaged/full_scans");
@@ -319,7 +327,7 @@ static unsigned long scans(void)
 
 /*
  * Let khugepaged make folios of one order, until it has scanned the memory four
- * times, or made a huge page. It takes only pages that were accessed.
+ * times or made a huge page. khugepaged needs recent accesses to the memory.
  */
 static void let_khugepaged(const struct memory *m, int order, unsigned int max_ptes_none)
 {
@@ -347,7 +355,7 @@ static void let_khugepaged(const struct memory *m, int order, unsigned int max_p
 
 /*
  * max_ptes_none says how many missing pages khugepaged may fill. If one more
- * page is missing, it makes no huge page.
+ * page is missing, khugepaged makes no huge page.
  */
 TEST_F_TIMEOUT(folio_collapse, max_ptes_none, 60)
 {
@@ -368,8 +376,9 @@ TEST_F_TIMEOUT(folio_collapse, max_ptes_none, 60)
 }
 
 /*
- * khugepaged may make blocks, but no huge page. One page is missing. Each block
- * becomes a folio, except the block with the missing page.
+ * khugepaged may make folios of one block, but no huge page. One page is
+ * missing. Each block becomes a folio, except for the block with the missing
+ * page.
  */
 TEST_F_TIMEOUT(folio_collapse, blocks, 60)
 {

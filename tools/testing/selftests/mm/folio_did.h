@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How much a test did. If a test checks the result of a loop, race, fold, swap
- * or migration that never happened, its pass means nothing.
+ * Tests report how much work they did. If a loop, race, fold, swap or migration
+ * never happened, a pass means nothing.
  */
 #ifndef FOLIO_DID_H
 #define FOLIO_DID_H
@@ -10,8 +10,8 @@
 
 /**
  * DID() - print how much a test did, and fail the test if it did nothing
- * @count: how often
- * @what: what was counted, in the plural: "folds", "pages swapped out"
+ * @count: the number of things that the test did
+ * @what: the name of these things, in the plural: "folds", "pages swapped out"
  *
  * Use it inside TEST_F().
  */

@@ -3,14 +3,14 @@
  * Which pages of a mapped file are dirty, in large folios of the page cache.
  *
  * Proves: if mprotect() makes clean and dirty pages writable in one batch,
- * fsync() brings later writes to all of them to the disk. After writeback the
- * next write to a page is reported to the file system again.
+ * fsync() writes later changes of all these pages to the disk. After writeback
+ * the next write to a page is reported to the file system again.
  *
- * How: O_DIRECT reads what is on the disk. /proc/kpageflags has the dirty flag
- * of a folio.
+ * How: O_DIRECT reads the content of the disk. /proc/kpageflags has the dirty
+ * flag of a folio.
  *
- * Does not prove: file systems that track a part of a folio when a page becomes
- * writable. XFS marks the whole folio.
+ * Does not prove: the same for file systems that mark only part of a folio as
+ * dirty when a page becomes writable. XFS marks the whole folio.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_dirty
  */
@@ -21,12 +21,12 @@
 FIXTURE(folio_dirty)
 {
 	struct memory memory;
-	int direct;	/* the file without page cache */
+	int direct;	/* the file, opened with O_DIRECT */
 };
 
 FIXTURE_VARIANT(folio_dirty)
 {
-	bool writeback;	/* between the two calls of mprotect() */
+	bool writeback;	/* whether to call fsync() between the two mprotect() calls */
 };
 
 FIXTURE_VARIANT_ADD(folio_dirty, still_dirty)
@@ -74,7 +74,7 @@ static const char *map_file(struct memory *m)
 
 	if (why)
 		return why;
-	/* The page cache sometimes uses smaller folios. */
+	/* The page cache sometimes uses smaller folios, so try again. */
 	for (int i = 0; i < 8; i++) {
 		memory_free(m);
 		why = memory_map(m, XFS, order, FOLIOS);
@@ -105,7 +105,7 @@ FIXTURE_TEARDOWN(folio_dirty)
 	memory_free(&self->memory);
 }
 
-/* The first page that is not on the disk with these values, or -1. */
+/* The first page with other content on the disk than @values, or -1 if there is none. */
 static int not_on_disk(int direct, unsigned int pages, const unsigned char *values)
 {
 	char *disk = mmap(NULL, bytes(pages), PROT_READ | PROT_WRITE,
@@ -137,8 +137,8 @@ static unsigned int dirty_folios(const struct memory *m)
 }
 
 /*
- * Fill pages with new values: with @chosen the pages that the round chooses,
- * otherwise all other pages. Returns how many.
+ * Fill pages with new values. If @chosen, fill the pages that the round
+ * chooses, otherwise all other pages. Returns the number of filled pages.
  */
 static unsigned long fill(struct memory *m, unsigned char *values, unsigned int round,
 			  bool chosen)
@@ -149,7 +149,7 @@ static unsigned long fill(struct memory *m, unsigned char *values, unsigned int 
 	for (unsigned int page = 0; page < m->pages; page++) {
 		/*
 		 * Each round chooses one page of each folio. Odd rounds also
-		 * choose each third page of the file.
+		 * choose every third page of the file.
 		 */
 		bool first = page % size == round % size || (round % 2 && page % 3 == 0);
 
@@ -165,11 +165,12 @@ static unsigned long fill(struct memory *m, unsigned char *values, unsigned int 
 /*
  * The test writes to some pages of each folio. The entries of the other pages
  * are clean and read-only. mprotect() makes all pages read-only and then
- * writable: one batch has dirty and clean entries. One variant writes the pages
- * back in between. Now the test writes to all other pages, and fsync() must
- * bring each byte to the disk. Then it writes again to one page. The writeback
- * has made its entry read-only. A second fsync() must bring that byte to the
- * disk as well. In each of 16 rounds the test chooses different pages.
+ * writable, so one batch has dirty and clean entries. One variant calls fsync()
+ * between the two mprotect() calls. The test then writes to all other pages,
+ * and fsync() must write each byte to the disk. This fsync() makes all entries
+ * read-only. The test writes to one page again, and a second fsync() must write
+ * this page to the disk too. In each of 16 rounds the test chooses different
+ * pages.
  */
 TEST_F_TIMEOUT(folio_dirty, mprotect_and_back, 120)
 {

@@ -6,17 +6,17 @@
  * answers, and reclaim reads no entries past the end of a page table.
  *
  * How: the test fills hundreds of pipes one after the other, so that many of
- * their pages are adjacent in memory. It then closes every other pipe. A page
- * that the kernel takes next for itself is likely to lie directly before a page
- * of an open pipe. The test chose the content of that page, and checks it
- * later. One such pair is enough to notice the mistake.
+ * their pages are adjacent in memory. It then closes every other pipe. The next
+ * page that the kernel allocates for itself is likely to lie directly before a
+ * page of an open pipe. The test knows the content of the pipe's page, and
+ * checks it later. One such pair of pages is enough to notice the mistake.
  *
  *	pipe | free | pipe | free | pipe
  *	                    ^ a page table; the pipe after it holds entries
  *
  * Does not prove: that two pages really are adjacent. On x86-64 a mutant shows
- * that the test of reclaim meets such pages: lazyfree_over_table_end must fail
- * if the kernel has bug_ddd05742b45b_unmap_batch_over_table_end.
+ * that the test of reclaim finds adjacent pages: lazyfree_over_table_end must
+ * fail if the kernel has bug_ddd05742b45b_unmap_batch_over_table_end.
  *
  * Run: make kselftest TARGETS=mm ARCH=x86_64 TESTS=folio_edge
  */
@@ -79,7 +79,7 @@ static bool interleave(FIXTURE_DATA(folio_edge) * self)
 	return true;
 }
 
-/* Read and close the open pipes. Returns how many no longer held self->page. */
+/* Read and close the open pipes. Returns how many of them no longer held self->page. */
 static unsigned int changed(FIXTURE_DATA(folio_edge) * self)
 {
 	char *now = malloc(bytes(1));
@@ -98,8 +98,8 @@ static unsigned int changed(FIXTURE_DATA(folio_edge) * self)
 /*
  * [contpte 236] The test calls mincore() for so many pages that its answers
  * fill a whole page. The last answers are for a large folio, which arm64 maps
- * as a folded block. In each of 16 rounds the kernel writes no answer past that
- * page.
+ * as a folded block. In each of 16 rounds the kernel writes no answer past the
+ * page that holds the answers.
  */
 TEST_F_TIMEOUT(folio_edge, mincore_answers, 120)
 {
@@ -119,7 +119,7 @@ TEST_F_TIMEOUT(folio_edge, mincore_answers, 120)
 		ASSERT_TRUE(interleave(self));
 		ASSERT_EQ(0, mincore(m.at, bytes(pages), answers));
 		ASSERT_EQ(0, changed(self)) {
-			TH_LOG("mincore() wrote past the page of its answers");
+			TH_LOG("mincore() wrote past the page that holds its answers");
 		}
 		for (unsigned int i = 0; i < pages; i++)
 			ASSERT_EQ(1, answers[i]);
@@ -158,11 +158,11 @@ static bool take(const char *at)
 /*
  * [bug B23] Reclaim frees a folio after MADV_FREE. One page table maps its
  * first half, and another table maps its second half. In memory, a page of a
- * pipe is likely to follow the first table. It holds values that look like
- * entries for the second half. Reclaim must leave that page alone. madvise()
- * would split a folio that lies across two tables. So the test calls MADV_FREE
- * before it moves the folio there, and starts the reclaim through the memory
- * cgroup.
+ * pipe is likely to follow the first table. This page holds values that look
+ * like entries for the second half. Reclaim must not change this page.
+ * madvise() would split a folio that lies across two tables. So the test calls
+ * MADV_FREE before it moves the folio there, and starts the reclaim through the
+ * memory cgroup.
  */
 TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 {
@@ -178,7 +178,7 @@ TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 	if (write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory") ||
 	    (mkdir(GROUP, 0755) && errno != EEXIST) || access(GROUP "/memory.reclaim", W_OK))
 		SKIP(return, "CONFIG_MEMCG=n, or cgroup v2 is not mounted");
-	/* Join the group: its memory.reclaim takes no pages of other groups. */
+	/* Join the group, since its memory.reclaim takes only pages of this group. */
 	ASSERT_EQ(0, write_text(GROUP "/cgroup.procs", "0"));
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		struct memory m;
@@ -189,7 +189,8 @@ TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 		ASSERT_NE(MAP_FAILED, room);
 		to = (char *)(((unsigned long)room + 2 * table - 1) & -table) - bytes(n / 2);
 		/*
-		 * mremap() makes entries soft-dirty if the kernel has that bit.
+		 * If the kernel has the soft-dirty bit, mremap() sets it in the
+		 * entries.
 		 */
 		memset(self->page, 0, psize());
 		for (unsigned int i = 0; i < n / 2; i++)

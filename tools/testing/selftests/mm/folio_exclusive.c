@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What user space can read about the processes that map a large folio, and
- * whether a write copies pages after all other processes have exited.
+ * The information in /proc about the processes that map a large folio, and the
+ * copies that writes make after all other processes have exited.
  *
  * Proves: PM_MMAP_EXCLUSIVE and /proc/kpagecount are right for each page while
  * processes start, unmap parts and exit. A page is never "exclusive" while two
@@ -60,7 +60,7 @@ FIXTURE_TEARDOWN(folio_exclusive)
 /*
  * Start four children one by one, then let them exit one by one. While there is
  * no child, each page is exclusive. While there is a child, no page is
- * exclusive. Each page is mapped as often as there are processes.
+ * exclusive. The number of mappings of each page is the number of processes.
  */
 static void come_and_go(struct __test_metadata *_metadata, struct memory *m)
 {
@@ -210,10 +210,11 @@ TEST_F(folio_exclusive, write_after_child)
 }
 
 /*
- * [mapped 30] A child has unmapped every other page and still lives. The parent
- * writes to each page. The kernel copies all pages of a large folio, since the
- * folio is still shared. This includes pages that only the parent maps. The
- * kernel copies a single page only if the child maps it.
+ * [mapped 30] A child has unmapped every other page and is still running. The
+ * parent writes to each page. The kernel copies all pages of a large folio,
+ * since the folio is still shared. This includes pages that only the parent
+ * maps. In the variant with single pages, the kernel copies only pages that the
+ * child maps.
  */
 TEST_F(folio_exclusive, write_beside_child_with_part)
 {
@@ -231,8 +232,8 @@ TEST_F(folio_exclusive, write_beside_child_with_part)
 
 /*
  * [mapped 31] The child has exited, and the parent has dropped all pages except
- * the last. Then the parent writes to the last page. Every kernel copies this
- * page if its folio is large, so that it can free the folio. Every kernel
+ * the last. Then the parent writes to the last page. If the folio is large,
+ * every kernel copies this page, and can then free the folio. Every kernel
  * reuses a single page.
  */
 TEST_F(folio_exclusive, write_to_last_page)
@@ -384,8 +385,8 @@ TEST_F_TIMEOUT(folio_exclusive_huge, processes_come_and_go, 60)
 }
 
 /*
- * Returns whether pagemap has the bug: it gives all pages the answer of the
- * first page, and this answer is wrong for half of the pages.
+ * Returns whether pagemap has the bug: it reports the state of the first page
+ * for all pages, and this state is wrong for half of the pages.
  */
 static bool answered_by_first_page(int go[2], struct memory *m)
 {
@@ -404,9 +405,9 @@ static bool answered_by_first_page(int go[2], struct memory *m)
 
 /*
  * [mapped 45] [bug B31] The parent maps a huge page by one PMD, and a child
- * maps only the even pages, by PTEs. pagemap must say for each page separately
- * whether it is exclusive. Known issue 11: pagemap gives all pages the answer of
- * the first page.
+ * maps only the even pages, by PTEs. pagemap must report for each page
+ * separately whether this page is exclusive. Known issue 11: pagemap reports
+ * the state of the first page for all pages.
  */
 TEST_F_TIMEOUT(folio_exclusive_huge, child_unmaps_part, 60)
 {

@@ -97,9 +97,10 @@ TEST_F_TIMEOUT(folio_file, one_dirty_page_reaches_file, 120)
 
 /*
  * Read whole folios of a hole in a shared memory file, then write to one page,
- * so that only its entry is dirty. Remove the entries as one batch: by munmap()
- * if @unmaps, else by reclaim. Reclaim then takes the memory. The written page
- * must go to swap. If its dirty bit is lost, the page becomes a hole again.
+ * so that only this page has a dirty entry. Remove the entries as one batch: by
+ * munmap() if @unmaps, else by reclaim. Reclaim then takes the memory. The
+ * written page must go to swap. If its dirty bit is lost, the page becomes a
+ * hole again.
  */
 static void check_one_dirty_entry(struct __test_metadata *_metadata, struct memory *m,
 				  bool unmaps)
@@ -176,7 +177,7 @@ TEST_F(folio_file, dirty_again_after_writeback)
 /*
  * [contpte 197] A private mapping has its own copy of every third page. After a
  * hole is punched into the file, the copies are unchanged and all other pages
- * are zero. The kernel skips the entry of a copy and no other.
+ * are zero. The kernel skips only the entries of the copies.
  */
 TEST_F(folio_file, punch_hole_beside_copies)
 {
@@ -245,9 +246,7 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 	size_t length = bytes(m->pages);
 	int ends[2];
 
-	/*
-	 * The folio must be dirty: the kernel would drop all of a clean folio.
-	 */
+	/* The folio must be dirty: the kernel would drop all pages of a clean folio. */
 	m->at[0] = pattern(0);
 	ASSERT_EQ(0, pipe(ends));
 	ASSERT_EQ(bytes(1), vmsplice(ends[1], &page_0, 1, 0));
@@ -256,7 +255,7 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 		ASSERT_EQ(0, munmap(m->at, length));
 		ASSERT_EQ(m->at, mmap(m->at, length, PROT_READ | PROT_WRITE,
 				      MAP_SHARED | MAP_FIXED, m->fd, 0));
-		/* A write fault takes another path than a read fault. */
+		/* The kernel handles write faults and read faults in different functions. */
 		if (written)
 			m->at[0] = pattern(0);
 		else
@@ -275,8 +274,8 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 
 /*
  * [bug B19] The file ends within a folio that the kernel cannot split. No page
- * past the end is accessible. Kernels have always mapped memory files past
- * their end, so this case skips them.
+ * past the end is accessible. Every kernel maps memory files past their end, so
+ * this case skips memory files.
  */
 TEST_F(folio_file, end_within_pinned_folio)
 {
@@ -287,8 +286,8 @@ TEST_F(folio_file, end_within_pinned_folio)
 
 /*
  * [bug B18] The test drops one page of a mapped folio and writes to it. Its
- * neighbours are mapped, so the fault cannot map the whole folio. It must map
- * the one page, and not repeat forever. The test does this for each page.
+ * neighbours are mapped, so the fault cannot map the whole folio. The fault
+ * must map this page, and not repeat forever. The test does this for each page.
  */
 TEST_F(folio_file, write_beside_mapped_pages)
 {
@@ -303,7 +302,7 @@ TEST_F(folio_file, write_beside_mapped_pages)
 	}
 }
 
-/* How many pages a read fault maps, including the page that faults. */
+/* The number of pages that a read fault maps, including the page that faults. */
 static unsigned int pages_around(void)
 {
 	unsigned long around = psize();
@@ -316,7 +315,7 @@ static unsigned int pages_around(void)
 	return around / psize();
 }
 
-/* How many pages from @at on are mapped, up to the first page that is not. */
+/* The number of mapped pages from @at on, up to the first page that is not mapped. */
 static unsigned int mapped_pages(const char *at, unsigned int pages)
 {
 	unsigned int page = 0;
@@ -328,9 +327,9 @@ static unsigned int mapped_pages(const char *at, unsigned int pages)
 
 /*
  * Map the second half of the file's last folio at the start of an address range
- * without a page table. So a fault cannot map the whole folio. Read its first
- * two pages. Set @mapped to the number of mapped pages after each read. Returns
- * whether the mapping succeeded.
+ * without a page table. So a fault cannot map the whole folio. Read the first
+ * two pages of this half. Set @mapped to the number of mapped pages after each
+ * read. Returns whether the mapping succeeded.
  *
  *	|<---- a table ---->|<---- a table ---->|
  *	  ..............room|half|..............
@@ -357,9 +356,9 @@ static bool map_last_half(const struct memory *m, unsigned int mapped[2])
 
 /*
  * The first fault in a new page table maps as many pages around it as any other
- * fault, even if it is in the last folio of a file. If it maps only one page, a
- * second fault maps the other pages, and the block is never folded. Known issue
- * 9: in the last folio of an XFS file, the first fault maps only one page.
+ * fault, even in the last folio of a file. If the first fault maps only one
+ * page, a second fault maps the other pages, and the block is never folded.
+ * Known issue 9: this happens in the last folio of an XFS file.
  */
 TEST_F(folio_file, first_fault_in_table)
 {
@@ -418,7 +417,7 @@ static unsigned int run(const void *at)
 	return code.call(0);
 }
 
-/* The frame of a page before fork(), and how often it was mapped. */
+/* The frame of a page, and its number of mappings, before fork(). */
 struct mapped {
 	unsigned long frame;
 	long count;
@@ -473,7 +472,7 @@ TEST_F(folio_file, fork_while_running)
 	at = mmap(NULL, bytes(m->pages), PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE, m->fd, 0);
 	ASSERT_NE(MAP_FAILED, at);
 	__builtin___clear_cache(at, at + bytes(m->pages));
-	/* The last page is anonymous now, and all others are the file's. */
+	/* The last page is anonymous now, and all other pages belong to the file. */
 	ASSERT_EQ(0, try_access(at + bytes(file), true));
 	ASSERT_FALSE(pagemap_has(at + bytes(file), PM_FILE));
 	read_byte(m->at);

@@ -2,8 +2,8 @@
 /*
  * fork() of memory in large folios, and the first write after fork().
  *
- * Proves: what one process writes after fork() is never visible to the other.
- * This holds for each page of a folio, and also if
+ * Proves: the writes of one process after fork() are never visible to the other
+ * process. This holds for each page of a folio, and also if
  *
  * - the child inherits only part of the folio;
  * - a page of the folio is in swap, is pinned, or cannot be accessed;
@@ -12,8 +12,9 @@
  *
  * Entries that fork() write-protects in batches stay folded in both processes.
  *
- * Does not prove: races (folio_race), and reference counts. The kernel checks
- * reference counts when a process exits, and its message fails the case.
+ * Does not prove: the absence of races (see folio_race), or the values of
+ * reference counts. The kernel checks reference counts when a process exits. If
+ * a count is wrong, the kernel prints a message, which fails the case.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_fork
  */
@@ -132,8 +133,8 @@ TEST_F_TIMEOUT(folio_fork, child_writes_each_page, 120)
  * [contpte 119, 169] For each page of two folios, the parent writes to that
  * page while a new child lives. The write costs exactly one fault, and the
  * child does not see it. In one boot a write took two faults, and the cause is
- * not known. So a write that takes more than one fault is repeated, up to three
- * times in all.
+ * not known. So if a write takes more than one fault, the case tries it again.
+ * It makes at most three tries.
  */
 TEST_F_TIMEOUT(folio_fork, parent_writes_each_page, 120)
 {
@@ -172,14 +173,15 @@ TEST_F_TIMEOUT(folio_fork, parent_writes_each_page, 120)
 }
 
 /*
- * What the child gets for a range that madvise() has marked: nothing, or zeros.
+ * The content that the child gets for a range that madvise() has marked: none,
+ * or zeros.
  */
 enum inherited { MISSING, WIPED };
 
 /*
  * In the child, check that the range is as @how says, and that all other pages
- * have their content. A block that is partly in the range is not folded, and
- * every block outside the range is folded. Returns 0, or the number of the
+ * have the right content. A block that is partly in the range is not folded,
+ * and every block outside the range is folded. Returns 0, or the number of the
  * failed check.
  */
 static int child_of_part(const struct memory *m, unsigned int first, unsigned int pages,
@@ -257,7 +259,7 @@ static void fork_part(struct __test_metadata *_metadata, FIXTURE_DATA(folio_fork
 		close(go[1]);
 		EXPECT_EQ(0, child_of(child)) {
 			TH_LOG("the range has %u pages, from page %u on", pages, first);
-			TH_LOG("status 1: wrong outside the range; 2: inside it; 3: wrong folding");
+			TH_LOG("1: wrong outside the range; 2: wrong inside it; 3: wrong folding");
 		}
 		EXPECT_EQ(-1, wrong_page(m, -1));
 	}
@@ -266,11 +268,11 @@ static void fork_part(struct __test_metadata *_metadata, FIXTURE_DATA(folio_fork
 }
 
 /*
- * [contpte 170, 171] MADV_DONTFORK on six ranges in turn, from one page to a
- * whole folio. The child does not inherit the range. In the child, a block that
- * is partly in the range is not folded, and every block outside the range is
- * folded. In the parent, fork() does not write-protect the entries of the
- * range, so the parent writes to them without a fault.
+ * [contpte 170, 171] The test calls MADV_DONTFORK on six ranges in turn, from
+ * one page to a whole folio. The child does not inherit the range. In the
+ * child, a block that is partly in the range is not folded, and every block
+ * outside the range is folded. In the parent, fork() does not write-protect the
+ * entries of the range, so the parent writes to them without a fault.
  */
 TEST_F(folio_fork, dontfork_part)
 {
@@ -278,8 +280,9 @@ TEST_F(folio_fork, dontfork_part)
 }
 
 /*
- * [contpte 170] MADV_WIPEONFORK on the same six ranges as in dontfork_part. The
- * range is zero in the child, and all other pages have their content.
+ * [contpte 170] The test calls MADV_WIPEONFORK on the same six ranges as in
+ * dontfork_part. The range is zero in the child, and all other pages have the
+ * right content.
  */
 TEST_F(folio_fork, wipeonfork_part)
 {
@@ -311,8 +314,8 @@ TEST_F(folio_fork, halves_one_after_other)
 
 /*
  * [contpte 168, 200] The test drops and reads every third page, so the zero
- * page is mapped there. fork() and munmap() must leave its entries out of their
- * batches. Both processes have the right content.
+ * page is mapped there. fork() and munmap() must leave the entries of the zero
+ * page out of their batches. Both processes have the right content.
  */
 TEST_F(folio_fork, zero_pages_between)
 {
@@ -339,9 +342,9 @@ TEST_F(folio_fork, zero_pages_between)
 
 /*
  * [contpte 177] fork() does not write-protect shared memory: the parent writes
- * without a fault, and sees what the child wrote. fork() copies no entry in
- * this case. It copies the entries of shared memory in
- * folio_uffd.fork_with_event.
+ * without a fault, and sees the writes of the child. In this case fork() copies
+ * no entry. The case folio_uffd.fork_with_event tests a fork() that copies the
+ * entries of shared memory.
  */
 TEST_F(folio_fork, shared_memory)
 {
@@ -425,9 +428,9 @@ TEST_F(folio_fork, swap_between)
 }
 
 /*
- * [contpte 173] io_uring pins one page of a folio, as a driver does, and must
- * see what the parent writes there later. So the parent keeps the page, and the
- * child gets a copy at fork().
+ * [contpte 173] io_uring pins one page of a folio, as a driver does. It must
+ * see later writes of the parent to this page. So the parent keeps the page,
+ * and fork() copies the page for the child.
  */
 TEST_F(folio_fork, pinned_page)
 {

@@ -38,7 +38,8 @@ FIXTURE_TEARDOWN(folio_hinting)
 }
 
 /*
- * The number of a page in a folio: never 0, and different from folio to folio.
+ * The number of the page that the test replaces in a folio. It is never 0, and
+ * it differs from folio to folio.
  */
 static unsigned int other_page(const struct memory *m, unsigned int folio_at)
 {
@@ -49,9 +50,10 @@ static unsigned int other_page(const struct memory *m, unsigned int folio_at)
 
 /*
  * In each of 16 folios, the test drops one page, and then writes to the address
- * of this page. So a single page replaces the dropped page. Its place changes
- * from folio to folio. The hinting fault of the large folio must not make the
- * entry of the single page accessible: the single page costs a separate fault.
+ * of this page. So a single page replaces the dropped page. The place of this
+ * page changes from folio to folio. The hinting fault of the large folio must
+ * not make the entry of the single page accessible: the single page costs a
+ * separate fault.
  */
 TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
 {
@@ -85,8 +87,8 @@ TEST_F_TIMEOUT(folio_hinting, other_folio_between, 120)
  * [bug B16] 16 folios lie across the ends of page tables. The hinting fault of
  * one half of a folio makes only the entries in its own table accessible. A
  * kernel that runs past the end of a table changes the next page in memory. So
- * the test allocates 17 tables in a row, which makes that page likely to be the
- * next table.
+ * the test allocates 17 tables in a row. Then the next page in memory is likely
+ * to be the next table.
  */
 TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 {
@@ -127,8 +129,8 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 }
 
 /*
- * This many pages of a folio lie alone, each at the end of a table. Its other
- * pages are at the lowest addresses.
+ * The number of pages of a folio that lie alone, each at the end of a table.
+ * The other pages of the folio are at the lowest addresses.
  */
 #define ALONE 8
 
@@ -144,7 +146,7 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 /*
  * One page table maps the lowest addresses, and another table lies just before
  * this table in memory. lowest_try() tries to make the kernel change the other
- * table. It counts:
+ * table. This struct counts the results:
  */
 struct lowest {
 	unsigned int right;	/* pages that fault, and cannot be written to */
@@ -181,7 +183,7 @@ static int lowest_try(struct watched *w, char *at, char *first, struct lowest *r
 	if (upper)
 		read_byte((char *)table);
 	/*
-	 * Map one page more, so that the table stays when mremap() replaces the
+	 * Map one more page, so that the table stays when mremap() replaces the
 	 * other pages.
 	 */
 	if (mmap(low, bytes(last + 1), PROT_READ,
@@ -306,10 +308,11 @@ FIXTURE_TEARDOWN(hinting_huge_page)
 
 /*
  * [contpte 209] A huge page is split while it is inaccessible for hinting. In
- * one variant, munmap() of one page splits only the mapping. In the other, a
- * write to debugfs splits the folio. The new entries are accessible, so no page
- * costs a hinting fault. After munmap() the blocks without that page are folded
- * at once. All pages are writable, and the last page keeps its frame.
+ * one variant, munmap() of one page splits only the mapping. In the other
+ * variant, a write to debugfs splits the folio. The new entries are accessible,
+ * so no page costs a hinting fault. After munmap(), all blocks that do not
+ * contain the unmapped page are folded at once. All pages are writable, and the
+ * last page keeps its frame.
  */
 TEST_F_TIMEOUT(hinting_huge_page, split, 120)
 {

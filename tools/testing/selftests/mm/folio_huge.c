@@ -5,11 +5,11 @@
  * Proves: advice on the whole huge page takes effect without a split, except
  * for MADV_PAGEOUT in a kernel that cannot swap huge pages. Advice on a part
  * splits the huge page, and takes effect only for that part. While another
- * process maps the huge page, advice changes nothing. MADV_HWPOISON poisons each
- * page of its range, in a large folio as in single pages.
+ * process maps the huge page, advice changes nothing. MADV_HWPOISON poisons
+ * each page of its range, both in a large folio and in single pages.
  *
- * Does not prove: advice on folios that entries of a table map (folio_advice),
- * and splitting for other reasons (pmd_split).
+ * Does not prove: the effect of advice on folios that PTEs map (folio_advice
+ * does), or of splits for other reasons (pmd_split does).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_huge
  */
@@ -208,7 +208,8 @@ TEST_F(folio_huge, mincore)
 
 /*
  * A child maps the huge page too. Advice on the whole huge page or on its first
- * quarter leaves it young, in memory, and huge, and makes no page lazyfree.
+ * quarter leaves the huge page young, unsplit and in memory, and makes no page
+ * lazyfree.
  */
 TEST_F(folio_huge, beside_child)
 {
@@ -230,7 +231,7 @@ TEST_F(folio_huge, beside_child)
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 }
 
-/* How many pages one call poisons. */
+/* The number of pages that one call poisons. */
 #define BAD 3
 /* A flag in /proc/kpageflags: the page is poisoned. */
 #define FRAME_BAD BIT_ULL(19)
@@ -241,7 +242,7 @@ FIXTURE(folio_poison)
 };
 
 /*
- * @pages: of one folio; 0 stands for a huge page
+ * @pages: the number of pages in one folio; 0 stands for a huge page
  */
 FIXTURE_VARIANT(folio_poison)
 {
@@ -303,10 +304,10 @@ static void on_poison(int number)
 }
 
 /*
- * MADV_HWPOISON of three pages of a folio. An access to each of the three raises SIGBUS, and
- * all other pages have their content. If the kernel can, it gets the three
- * frames back. The case runs only in the virtual machine, since any other
- * machine can lose these frames.
+ * MADV_HWPOISON poisons three pages of a folio. An access to each of these
+ * pages raises SIGBUS, and all other pages keep their content. At the end the
+ * case tries to make the three frames usable again. It runs only in the virtual
+ * machine, since any other machine can lose these frames.
  *
  * Known issue 52: in a large folio, the kernel poisons only the first page of
  * the range.

@@ -8,8 +8,8 @@
 #include <string.h>
 
 /**
- * issue_listed() - whether a list has a number
- * @list: numbers with commas between them, as "1,3,5"
+ * issue_listed() - whether a list contains a number
+ * @list: numbers with commas between them, such as "1,3,5"
  * @number: the number
  *
  * Return: whether @number is one of them

@@ -6,7 +6,7 @@
 #include "kselftest_harness.h"
 
 #include "folio_issues.h"
-/* known_issues.sh writes this header. FOLIO_KNOWN_ISSUES is a list. */
+/* known_issues.sh writes this header. It defines FOLIO_KNOWN_ISSUES, a list of numbers. */
 #include "folio_known_issues.h"
 
 /**
@@ -24,13 +24,13 @@ static inline bool has_issue(int number)
 /**
  * KNOWN_ISSUE() - report that a test has met a known issue
  * @number: the number in KNOWN_ISSUES.md
- * @what: a few words about it
+ * @what: a few words about the issue
  *
- * Use it inside TEST_F(), and only if the test saw exactly what the issue
- * predicts. If the kernel's source has the bug, the test is skipped. The test
- * fails if the source does not have the bug, if STRICT=1 is set, or if the test
- * has failed already. The test continues after this macro, since it may have
- * other things to check. A later failure still fails the test.
+ * Use it inside TEST_F(), and only if the test saw exactly the failure that the
+ * issue predicts. If the kernel's source has the bug, the test is skipped. The
+ * test fails if the source does not have the bug, if STRICT=1 is set, or if the
+ * test has failed already. The test continues after this macro, since it may
+ * have other things to check. A later failure still fails the test.
  */
 #define KNOWN_ISSUE(number, what) do {					\
 	const char *__what = (what);					\
@@ -53,7 +53,8 @@ static inline bool has_issue(int number)
  * STALE_ISSUE() - report that a test has not met a known issue
  * @number: the number in KNOWN_ISSUES.md
  *
- * Use it at a point where the issue predicts a failure, if the test saw none.
+ * Use it at a point where the issue predicts a failure, if the test saw no
+ * failure.
  */
 #define STALE_ISSUE(number) do {					\
 	const int __number = (number);					\

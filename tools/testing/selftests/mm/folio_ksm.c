@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KSM replaces a page with an equal one. The marks of the page must stay.
+ * KSM replaces a page with an equal page. The marks of the page must stay: its
+ * protection by userfaultfd, or its soft-dirty bit.
  *
  * Proves: if KSM merges pages of large folios, each page keeps its protection
- * by userfaultfd, against writes (WP) or against all accesses (RWP), and the
- * next such access traps. Each page that was written to stays soft-dirty. The
- * same holds for single pages of zeros that KSM maps to the zero page. If
- * MADV_UNMERGEABLE gives each page its own frame again, each page keeps its
- * content, and its protection by userfaultfd. The process's count of zero pages
- * that KSM placed is right after UFFDIO_MOVE. After fork() this count and the
- * count of the machine have the zero pages that the child got, and no others.
+ * by userfaultfd. The protection is against writes (WP) or against all accesses
+ * (RWP), and the next such access raises SIGBUS. Each page that was written to
+ * stays soft-dirty. The same holds for single pages of zeros that KSM maps to
+ * the zero page. If MADV_UNMERGEABLE gives each page its own frame again, each
+ * page keeps its content and its protection. The process and the machine count
+ * the pages that KSM maps to the zero page (ksm_zero_pages). These counts are
+ * right after UFFDIO_MOVE, and after fork(), even if the child does not get all
+ * pages.
  *
  * How: all pages of two folios get the same content. Every second page is
  * marked. KSM runs until one frame backs all pages. Then pagemap shows which
- * pages are still marked, and the test accesses each page. ksm_unmerge marks
- * the pages after KSM merged them.
+ * pages are still marked, and the test accesses each page. The cases of
+ * ksm_unmerge mark the pages after KSM has merged them.
  *
  * Does not prove: which pages KSM merges (ksm_tests does).
  *
@@ -80,7 +82,7 @@ FIXTURE_VARIANT_ADD(folio_ksm, soft_dirty_zeros)
 	.zeros = true,
 };
 
-/* Let userfaultfd watch the memory. An access to a protected page raises SIGBUS. */
+/* Let userfaultfd watch the memory. An access to a protected page then raises SIGBUS. */
 static const char *watch(int *uffd, const struct memory *m, enum mark mark)
 {
 	struct uffdio_register arguments = {
@@ -104,10 +106,10 @@ static bool has_soft_dirty(char *at)
 	return pagemap_has(at, PM_SOFT_DIRTY);
 }
 
-/* Map two folios, or single pages if they will be zeros. Returns why it cannot be done. */
+/* Map two folios, or single pages if @zeros. Returns NULL, or the reason for a failure. */
 static const char *prepare(struct memory *m, int *uffd, enum mark mark, bool zeros)
 {
-	/* The split of a large folio maps pages of zeros to the zero page before KSM can do it. */
+	/* A split of a large folio would map pages of zeros to the zero page before KSM does. */
 	int order = zeros ? 0 : order_of(cont_ptes());
 	const char *why = folio_settings(order);
 
@@ -167,7 +169,7 @@ static bool mark_pages(int uffd, const struct memory *m, enum mark mark)
 	return true;
 }
 
-/* How many pages have the frame of the last page. */
+/* The number of pages that have the same frame as the last page. */
 static unsigned int with_one_frame(const struct memory *m)
 {
 	unsigned long last = pfn_of(m->at + bytes(m->pages - 1));
@@ -180,7 +182,7 @@ static unsigned int with_one_frame(const struct memory *m)
 
 /*
  * Let KSM run until one frame backs all pages, or for half a minute. Returns
- * how many pages have it.
+ * the number of pages with this frame.
  */
 static unsigned int merge(const struct memory *m, bool zeros)
 {
@@ -198,12 +200,14 @@ static unsigned int merge(const struct memory *m, bool zeros)
 
 /*
  * Every second page of two folios is marked, and KSM merges all pages. Exactly
- * these pages must stay marked, and an access to each must trap. One of the
- * pages becomes the page of KSM, which replaces all others.
+ * these pages must stay marked, and an access to each protected page must raise
+ * SIGBUS. One of the pages becomes the KSM page, which replaces all other
+ * pages.
  *
- * Known issue 31: each page loses its mark if it got another frame. A page that
- * KSM took over keeps its mark. pte_mkdirty() sets the soft-dirty bit on x86, so
- * pages of zeros stay soft-dirty, and clean pages of zeros become soft-dirty.
+ * Known issue 31: a page loses its mark if KSM gives it another frame. The page
+ * that becomes the KSM page keeps its mark. pte_mkdirty() sets the soft-dirty
+ * bit on x86, so pages of zeros stay soft-dirty, and clean pages of zeros
+ * become soft-dirty.
  */
 TEST_F_TIMEOUT(folio_ksm, merge_keeps_marks, 120)
 {
@@ -304,9 +308,10 @@ FIXTURE_TEARDOWN(ksm_unmerge)
 
 /*
  * KSM merges all pages of two folios, and then every second page is protected.
- * MADV_UNMERGEABLE must give each page its own frame, also the protected pages:
- * the kernel copies the page, and no program accesses it. The protection stays,
- * and an access traps. After the protection ends, the content is there.
+ * MADV_UNMERGEABLE must give each page its own frame. This includes the
+ * protected pages, since the kernel copies them without an access by a program.
+ * The protection stays, and an access raises SIGBUS. After the test removes the
+ * protection, all pages have the right content.
  *
  * Known issue 46: the first page that is protected against all accesses, and all
  * pages after it, stay merged.
@@ -350,7 +355,7 @@ TEST_F_TIMEOUT(ksm_unmerge, protection_stays, 120)
 	for (page = 0; page < m->pages; page++)
 		EXPECT_TRUE(page_is(m->at + bytes(page), value));
 	DID(alone, "pages with their own frame");
-	/* Page 1 is the first that is protected. */
+	/* Page 1 is the first protected page. */
 	if (variant->mark == RWP && first == 1 && alone == 1)
 		KNOWN_ISSUE(46, "all pages from the first protected page on stay merged");
 	else
@@ -397,7 +402,7 @@ FIXTURE_TEARDOWN(ksm_moved)
 	memory_free(&self->to);
 }
 
-/* How many pages of zeros of this process KSM mapped to the zero page, or -1. */
+/* The number of pages of this process that KSM mapped to the zero page, or -1. */
 static long zero_pages(void)
 {
 	FILE *file = fopen("/proc/self/ksm_stat", "r");
@@ -413,10 +418,11 @@ static long zero_pages(void)
 }
 
 /*
- * KSM maps pages of zeros to the zero page, and UFFDIO_MOVE moves half of them. After all
- * memory is discarded, the process maps no page that KSM placed, and its count must be 0.
+ * KSM maps pages of zeros to the zero page, and UFFDIO_MOVE moves half of them.
+ * After all memory is discarded, the process has no such page, and its count
+ * must be 0.
  *
- * Known issue 47: the count still has the pages that moved.
+ * Known issue 47: the count still includes the pages that moved.
  */
 TEST_F_TIMEOUT(ksm_moved, zero_pages_are_counted, 120)
 {
@@ -453,7 +459,8 @@ FIXTURE(ksm_fork)
 };
 
 /*
- * @advice: for the first half of the memory, so that a child does not get its pages; 0 for none
+ * @advice: the advice for the first half of the memory, so that a child does
+ * not get these pages; 0 for no advice
  */
 FIXTURE_VARIANT(ksm_fork)
 {
@@ -492,7 +499,7 @@ FIXTURE_TEARDOWN(ksm_fork)
 	memory_free(&self->memory);
 }
 
-/* How many pages of zeros of all processes KSM mapped to the zero page. */
+/* The number of pages of all processes that KSM mapped to the zero page. */
 static long all_zero_pages(void)
 {
 	char value[32] = "-1";
@@ -502,13 +509,13 @@ static long all_zero_pages(void)
 }
 
 /*
- * KSM maps pages of zeros to the zero page, and the process forks. The child's count must be
- * the pages of zeros that it got. The count of the machine must include them
- * while the child lives. After all memory is discarded, it must have its first
- * value again.
+ * KSM maps pages of zeros to the zero page, and the process forks. The child's count must be the
+ * number of these pages that the child got. The count of the machine must include them while the
+ * child lives. After all memory is discarded, the count of the machine must have its first value
+ * again.
  *
- * Known issue 55: the child counts all pages of its parent. The pages that it did not get stay
- * in the count of the machine.
+ * Known issue 55: the child counts all pages of its parent. The pages that the child did not get
+ * stay in the count of the machine.
  */
 TEST_F_TIMEOUT(ksm_fork, child_counts_zero_pages, 120)
 {
@@ -545,11 +552,11 @@ TEST_F_TIMEOUT(ksm_fork, child_counts_zero_pages, 120)
 }
 
 /*
- * A fork() that fails changes no count. It copies the pages of zeros, and then meets a mapping
- * that is larger than memory and swap. The kernel accepts two mappings of three
- * quarters of that size, and merges them.
+ * A fork() that fails changes no count. This fork() copies the pages of zeros, and then fails at a
+ * mapping that is larger than memory and swap. The kernel accepts two mappings of three quarters of
+ * that size each, and merges them.
  *
- * Known issue 55: the end of the child subtracts the pages of zeros that were never added.
+ * Known issue 55: when the kernel frees the failed child, it subtracts pages that it never added.
  */
 TEST_F_TIMEOUT(ksm_fork, failed_fork_counts_nothing, 120)
 {

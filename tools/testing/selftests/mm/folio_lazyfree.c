@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reclaim of lazyfree memory that somebody still needs.
+ * Reclaim of lazyfree memory that is still in use.
  *
- * Proves: MADV_FREE gives up only the memory of its caller. It does not give up
- * the memory of the parent, which has the same pages (freed_by_child), or of
- * another process with a page that KSM merges with it later (freed_in_ksm).
+ * Proves: MADV_FREE gives up only the memory of its caller. After fork(), the
+ * parent has the same pages, and keeps them (freed_by_child). Another process
+ * keeps its page if KSM merges it with a lazyfree page (freed_in_ksm).
  *
- * Proves: if a page of a lazyfree folio is pinned, reclaim unmaps the folio but
- * cannot free it. Reclaim then restores each entry with its own write
- * permission and soft-dirty bit, not with the bits of the first entry in the
- * batch.
+ * The program also proves: if a page of a lazyfree folio is pinned, reclaim
+ * unmaps the folio but cannot free it. Reclaim then restores each entry with
+ * its own write permission and soft-dirty bit, not with the bits of the first
+ * entry in the batch.
  *
  *	page		0   1   2   3   4   5 ...
  *	may write	    x       x       x		(other round: 0, 2, 4, ...)
@@ -57,7 +57,8 @@ FIXTURE_TEARDOWN(folio_lazyfree)
  * pinned. Reclaim unmaps the folio and restores its entries. After that, a
  * write to a writable page costs no fault. A write to a read-only page faults
  * and copies the page, since the folio is pinned. The case runs twice: the
- * first entry of the batch is writable in one round and read-only in the other.
+ * first entry of the batch is writable in one round and read-only in the other
+ * round.
  */
 TEST_F(folio_lazyfree, pinned_keeps_permission)
 {
@@ -120,10 +121,10 @@ FIXTURE(freed_by_child)
 };
 
 /*
- * How the pages come to the parent, before the child gets them by fork():
+ * How the parent gets the pages, before fork() shares them with the child:
  * @pinned: another child shared them, and a pin for reading copied them
  * @merged: KSM merged them, and MADV_UNMERGEABLE copied them
- * Otherwise the parent wrote to them.
+ * If neither is set, the parent wrote to the pages.
  */
 FIXTURE_VARIANT(freed_by_child)
 {
@@ -177,7 +178,7 @@ FIXTURE_TEARDOWN(freed_by_child)
 	memory_free(&self->memory);
 }
 
-/* Copy pages without a write: a pin for reading, of pages that a child shares. */
+/* Copy pages without a write, by a pin for reading while a child shares the pages. */
 static bool pin_shared(int go[2], struct memory *m)
 {
 	pid_t child = waiting_child(go, NULL, m);
@@ -189,7 +190,7 @@ static bool pin_shared(int go[2], struct memory *m)
 	return end_child(child) && right;
 }
 
-/* Copy pages without a write: KSM merges them and gives them back. */
+/* Copy pages without a write: KSM merges them, and MADV_UNMERGEABLE copies them. */
 static bool merge_and_unmerge(struct memory *m)
 {
 	char *last = m->at + bytes(m->pages - 1);
@@ -203,11 +204,13 @@ static bool merge_and_unmerge(struct memory *m)
 /*
  * A child gives up the first half of the memory with MADV_FREE and ends. The
  * parent gives up the second half. Reclaim drops the second half, which proves
- * that it ran. The parent must find its content in the first half. 16 pages are
- * a whole large folio, which MADV_FREE does not split.
+ * that reclaim ran. The parent must find its content in the first half. If the
+ * memory is in large folios, each half is one folio, so MADV_FREE does not
+ * split it.
  *
  * Known issue 45: a page that was copied without a write has a clean entry, and
- * its folio is clean too. So the child makes it lazyfree, and reclaim drops it.
+ * its folio is clean too. So MADV_FREE in the child makes the page lazyfree,
+ * and reclaim drops it.
  */
 TEST_F_TIMEOUT(freed_by_child, parent_keeps_content, 120)
 {
@@ -261,7 +264,10 @@ FIXTURE(freed_in_ksm)
 	int go[2];
 };
 
-/* When a child calls MADV_FREE: while two mappings have the page, or while only one has it. */
+/*
+ * @advice: when a child calls MADV_FREE: never, while two addresses map the KSM
+ * page, or while one address maps it
+ */
 FIXTURE_VARIANT(freed_in_ksm)
 {
 	enum advice advice;
@@ -304,8 +310,8 @@ FIXTURE_TEARDOWN(freed_in_ksm)
 }
 
 /*
- * KSM merges both pages. A write to one page ends the merge, so that one page
- * is left in the frame of KSM.
+ * Let KSM merge both pages. Then write to the second page, so that only the
+ * first page stays in the KSM frame.
  */
 static void merge_and_leave_one(struct memory *m, bool free_shared)
 {
@@ -336,7 +342,7 @@ static void free_as_last(struct memory *m)
 		_exit(1);
 }
 
-/* The page frame of an address in another process. */
+/* The page frame that another process maps at an address. */
 static unsigned long pfn_in(pid_t process, char *at)
 {
 	unsigned long pfn;
@@ -355,9 +361,9 @@ static unsigned long pfn_in(pid_t process, char *at)
  * parent into the same frame. The child ends, and reclaim takes the parent's page. The parent
  * never called MADV_FREE, so its page must go to swap, and come back with its content.
  *
- * Known issue 57: if the child's page was the last one in the frame, MADV_FREE made the frame
- * lazyfree. The merge does not change that, and reclaim drops it: the parent
- * reads zeros.
+ * Known issue 57: if the child's page is the last page in the frame, MADV_FREE
+ * makes the frame lazyfree. The frame stays lazyfree after the merge. Reclaim
+ * drops it, and the parent reads zeros.
  */
 TEST_F_TIMEOUT(freed_in_ksm, other_process_keeps_content, 120)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Helpers for tests that watch memory by userfaultfd. */
+/* Helpers for tests that watch memory with userfaultfd. */
 #ifndef FOLIO_LISTEN_H
 #define FOLIO_LISTEN_H
 
@@ -7,7 +7,10 @@
 
 #include "folio_util.h"
 
-/* Open userfaultfd with these features. Returns the descriptor, or -1 if the kernel lacks one. */
+/*
+ * Open userfaultfd with these features. Returns the descriptor, or -1 if the
+ * kernel lacks a feature.
+ */
 static inline int listener(__u64 features)
 {
 	struct uffdio_api api = { .api = UFFD_API, .features = features };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What reclaim does with large folios of mlock()ed memory.
+ * Reclaim of large folios in mlock()ed memory.
  *
  * Proves: reclaim leaves locked pages in memory, whether one or two page tables
  * map their folio. If one page table maps a whole locked folio that has no
- * mlocked flag, reclaim sets the flag. It sets the flag even if the kernel's
- * count of the locks was too low. If two page tables map the folio, reclaim
- * never sets the flag, since it holds the lock of only one table.
+ * mlocked flag, reclaim sets the flag. Reclaim sets the flag even if the
+ * kernel's count of the locks was too low. If two page tables map the folio,
+ * reclaim never sets the flag, since it holds the lock of only one table.
  *
  * Does not prove: the absence of races with mlock() and munlock().
  *
@@ -20,8 +20,8 @@
 #define GROUP "/sys/fs/cgroup/folio_mlock"
 
 /*
- * Charge new memory to its own group: memory.reclaim takes only pages of
- * the group. Returns the reason if that is not possible, or NULL.
+ * Charge new memory to a separate memory cgroup, since memory.reclaim takes
+ * only pages of its group. Returns NULL, or the reason for a failure.
  */
 static const char *reclaim_setup(void)
 {
@@ -41,8 +41,8 @@ static void reclaim_end(void)
 
 /*
  * Allocate a page, and reclaim memory of the group until this page is swapped
- * out. By then reclaim has seen the test's memory, which is older than the page.
- * Returns whether the page was swapped out.
+ * out. By then reclaim has seen the test's memory, which is older than this
+ * page. Returns whether the page was swapped out.
  */
 static bool reclaim_all(void)
 {
@@ -68,8 +68,8 @@ static bool all_present(const char *at, unsigned int pages)
 }
 
 /*
- * The locked memory of the machine in pages. A write to stat_refresh first
- * updates the total with the counts of each CPU.
+ * The number of locked pages of the machine. A write to stat_refresh first adds
+ * the counts of each CPU to the total.
  */
 static long mlocked(void)
 {
@@ -82,7 +82,7 @@ FIXTURE(folio_mlock)
 	struct memory memory;
 	char *room;
 	size_t table;
-	char *end;	/* in @room: where a page table ends */
+	char *end;	/* the address in @room at which a page table ends */
 };
 
 FIXTURE_VARIANT(folio_mlock)
@@ -194,10 +194,10 @@ TEST_F(folio_mlock, moved_to_one_table)
 }
 
 /*
- * The process dropped one page in the middle of the folio, and locks all of the
- * mapping. It does not map the whole folio, so mlock() must not count the folio
- * as locked. The pages that are mapped stay in memory nevertheless. munlock()
- * and munmap() leave the count as it was.
+ * The process drops one page in the middle of the folio, and locks the whole
+ * mapping. The mapping no longer has the whole folio, so mlock() must not count
+ * the folio as locked. The mapped pages still stay in memory. munlock() and
+ * munmap() leave the count as it was.
  */
 TEST_F(folio_mlock, hole)
 {
@@ -226,7 +226,7 @@ FIXTURE(mlock_twice)
 {
 	struct memory memory;
 	char *room;
-	char *other;	/* in @room */
+	char *other;	/* the second mapping, in @room */
 };
 
 FIXTURE_SETUP(mlock_twice)
@@ -246,9 +246,10 @@ FIXTURE_SETUP(mlock_twice)
 	if (why)
 		SKIP(return, "%s", why);
 	/*
-	 * One page table maps all of @other, as all of @m. If a page table ended in @other,
-	 * MADV_PAGEOUT of @other would split the folio, and a split unmaps each page of a file
-	 * everywhere, also where it is locked. The page stays in memory.
+	 * One page table maps all of @other, and one page table maps all of @m.
+	 * If a page table ended within @other, MADV_PAGEOUT of @other would
+	 * split the folio. A split unmaps each page of a file in all mappings,
+	 * even in a locked one. The page itself stays in memory.
 	 */
 	length = bytes(m->pages);
 	self->room = mmap(NULL, 2 * length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -267,8 +268,8 @@ FIXTURE_TEARDOWN(mlock_twice)
 }
 
 /*
- * Lock the folio in both mappings. Drop a page in the middle of the mapping
- * @other, and unlock this mapping: its entries are two runs, and munlock()
+ * The mapping @m is locked. Lock the mapping @other too, drop a page in its
+ * middle, and unlock it. The entries of @other are then two runs, so munlock()
  * decrements the folio's count once for each run. The folio then has no mlocked
  * flag, although @m is still locked.
  */
@@ -332,8 +333,8 @@ TEST_F(mlock_twice, munlock_of_two_runs)
 /*
  * Two mappings of one memfd lock the same folio. The folio stays locked until
  * both locks are gone: munlock() takes the first lock, and munmap() takes the
- * second one. Both mappings have all entries before they are locked, since 6.12
- * does not count the lock of a large folio that a fault maps.
+ * second one. The test maps all pages in both mappings before it locks them,
+ * since Linux 6.12 does not count the lock of a large folio that a fault maps.
  */
 TEST_F(mlock_twice, locks_are_counted)
 {

@@ -72,7 +72,7 @@ static bool in_swap(const struct memory *m, unsigned int page)
 	return !pagemap_has(m->at + bytes(page), PM_PRESENT);
 }
 
-/* The first page with bytes that differ from its pattern plus @shift, or -1. */
+/* The first page with bytes that differ from its pattern plus @shift, or -1 if there is none. */
 static int wrong_page(const struct memory *m, unsigned char shift)
 {
 	unsigned int page;
@@ -92,8 +92,8 @@ static void fill(const struct memory *m, unsigned char shift)
 }
 
 /*
- * [contpte 219] The memory is two folios. One page is swapped out. Then all
- * pages are read, and each has its content. The case does this for each page.
+ * [contpte 219] The case swaps out one page of two folios, then reads all
+ * pages. Each page has the right content. The case repeats this for each page.
  */
 TEST_F_TIMEOUT(folio_move, pageout_each_page, 120)
 {
@@ -114,9 +114,9 @@ TEST_F_TIMEOUT(folio_move, pageout_each_page, 120)
 
 /*
  * [contpte 219] Two folios are filled, swapped out and read again, four times,
- * each time with other content. Pages that come back from swap are clean. So if
- * the kernel loses the dirty bit of a later write, the next read finds old
- * content.
+ * each time with different content. Pages that come back from swap are clean.
+ * So if the kernel loses the dirty bit of a later write, the next read finds
+ * old content.
  */
 TEST_F_TIMEOUT(folio_move, pageout_twice, 120)
 {
@@ -136,9 +136,9 @@ TEST_F_TIMEOUT(folio_move, pageout_twice, 120)
 
 /*
  * [contpte 188] All pages are swapped out and read back, so they are clean. One
- * page is written to. Then munmap() removes the entry of this page in shared
- * memory, and reclaim removes it in anonymous memory. The write is not lost.
- * The case repeats all this for each page.
+ * page is written to. In shared memory, munmap() then removes the entry of this
+ * page. In anonymous memory, reclaim removes it. The write is not lost. The
+ * case repeats all this for each page.
  */
 TEST_F_TIMEOUT(folio_move, one_dirty_page, 200)
 {
@@ -175,7 +175,7 @@ TEST_F_TIMEOUT(folio_move, one_dirty_page, 200)
 	DID(away, "pages swapped out again after a write");
 }
 
-/* How many pages of swap are free. */
+/* The number of free pages in swap. */
 static unsigned long free_swap(void)
 {
 	struct sysinfo info;
@@ -240,8 +240,8 @@ TEST_F(folio_move, swap_in_folio)
 }
 
 /*
- * All pages are swapped out, and then swapoff() brings them back. All pages have
- * their content, and the next writes stay.
+ * All pages are swapped out, and then swapoff() brings them back. All pages
+ * have the right content, and later writes are not lost.
  */
 TEST_F(folio_move, swap_off)
 {
@@ -262,7 +262,7 @@ TEST_F(folio_move, swap_off)
 /*
  * [contpte 228] move_pages() is called once for each page of two folios, and
  * the target node changes with each call. After each call the page is on its
- * target node, and all pages have their content.
+ * target node, and all pages have the right content.
  */
 TEST_F(folio_move, migrate)
 {
@@ -365,8 +365,8 @@ TEST_F(folio_move, migrate_keeps_referenced)
 	ASSERT_EQ(to, move_page(m->at, NULL));
 	after = smaps_pages(m->at, "Referenced");
 	/*
-	 * The control: another kernel function writes the PMD of a huge page,
-	 * and keeps its young bit.
+	 * A huge page is the control: another kernel function writes its PMD,
+	 * and keeps the young bit.
 	 */
 	kept = huge_page_keeps_referenced();
 	EXPECT_NE(0, kept);
@@ -380,8 +380,8 @@ TEST_F(folio_move, migrate_keeps_referenced)
 }
 
 /*
- * [contpte 228] A write to debugfs splits the folios. All pages have their
- * content, and hold what is written to them afterwards, also in swap.
+ * [contpte 228] A write to debugfs splits the folios. All pages have the right
+ * content, and keep later writes, even in swap.
  */
 TEST_F(folio_move, split_folio)
 {
@@ -427,7 +427,7 @@ TEST_F_TIMEOUT(folio_move, ksm_merges_one_page, 120)
  * [contpte 227] One page is poisoned. An access to it raises SIGBUS, and all
  * other pages of both folios can be read and written. In anonymous memory,
  * MADV_FREE then drops the bad page, and a read finds zeros. The case runs only
- * in the virtual machine, since the machine cannot use the bad frame any more.
+ * in the virtual machine, since a machine cannot use the bad frame afterwards.
  */
 TEST_F(folio_move, poison_one_page)
 {
@@ -518,11 +518,11 @@ TEST_F(folio_move, lazyfree_pinned)
 #define GROUP "/sys/fs/cgroup/folio_move"
 /*
  * The memory limit of the group in pages. The kernel charges some pages in
- * advance. The limit is larger than their number.
+ * advance. The limit is larger than the number of these pages.
  */
 #define PRESSURE 2048
 
-/* A counter of /proc/vmstat. */
+/* The value of a counter in /proc/vmstat. */
 static unsigned long counted(const char *name)
 {
 	FILE *f = fopen("/proc/vmstat", "r");
@@ -540,9 +540,9 @@ static unsigned long counted(const char *name)
 /*
  * [contpte 229] A process uses three times as much memory as its control group
  * allows, in large folios. It checks and rewrites pages in random order, so
- * most pages go to swap and come back. Each write has other content, and a page
- * always has the content of its last write. The process reads a page before it
- * writes to it, so the page is clean when it comes back from swap.
+ * most pages go to swap and come back. Each write stores different content, and
+ * a page always has the content of its last write. The process reads a page
+ * before it writes to it, so the page is clean when it comes back from swap.
  */
 TEST_F_TIMEOUT(folio_move, memory_pressure, 200)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Helpers for tests of hinting entries: memory on a node without a CPU, which
- * NUMA balancing scans.
+ * Helpers for tests of hinting entries. They provide memory on a node without a
+ * CPU, and NUMA balancing scans this memory.
  *
  * NUMA balancing scans only memory with a policy that allows it. Only the
  * test's memory and a control page have such a policy, so the tests can count
  * each entry and each fault. The kernel starts a scan after the process has
- * used some CPU time; settings make this time short. Faults on the control page
- * show that a scan is done.
+ * used some CPU time. The helpers set this time to a small value. Faults on the
+ * control page show that a scan is done.
  */
 #ifndef FOLIO_NODES_H
 #define FOLIO_NODES_H
@@ -38,7 +38,7 @@ struct watched {
 	int go[2];
 };
 
-/* A counter of /proc/vmstat, or -1 if there is no such counter. */
+/* The value of a counter in /proc/vmstat, or -1 if there is no such counter. */
 static inline long events(const char *name)
 {
 	FILE *f = fopen("/proc/vmstat", "r");
@@ -76,7 +76,7 @@ static inline int prefer(int node)
 	return syscall(__NR_set_mempolicy, MPOL_PREFERRED, &nodes, 8 * sizeof(nodes));
 }
 
-/* NUMA balancing must not scan the process that starts the tests either. */
+/* NUMA balancing must also not scan the process that starts the tests. */
 static __attribute__((constructor)) void watched_others(void)
 {
 	unsigned int cpu, node;
@@ -142,10 +142,10 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
  * hint() - let NUMA balancing scan the memory of this process
  *
  * NUMA balancing scans all mappings that it may scan, and then begins again. So
- * it has scanned all of them between two faults on the control page.
+ * between two faults on the control page it has scanned all of them.
  *
- * Return: how many entries of the memory the scan changed, or -1 if the control
- * page had fewer than two hinting faults
+ * Return: the number of entries of the memory that the scan changed, or -1 if
+ * the control page had fewer than two hinting faults
  */
 static inline long hint(const struct watched *w)
 {
@@ -191,8 +191,7 @@ static inline pid_t watched_child(struct watched *w, void (*first)(struct memory
 }
 
 /*
- * Read one byte of each page in order. Returns how many hinting faults the
- * reads caused.
+ * Read one byte of each page in order. Returns the number of hinting faults.
  */
 static inline long read_pages(const char *at, unsigned int pages)
 {

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What NUMA balancing and memory policies do with runs of page-table entries.
+ * The effect of NUMA balancing and memory policies on runs of page-table
+ * entries.
  *
- * Proves: NUMA balancing makes entries inaccessible to see which node uses the
- * pages: such entries are hinting entries. One fault per folio makes all
- * entries of the folio accessible again. Content and permission are unchanged,
- * and the blocks are folded. If the policy allows the node of the CPU, this
- * fault moves the whole folio there. NUMA balancing and mbind(MPOL_MF_MOVE) do
- * not change memory that several processes map or that is pinned. The cases
- * name the exceptions.
+ * NUMA balancing makes entries inaccessible to see which node uses the pages.
+ * These entries are called hinting entries.
+ *
+ * Proves: one fault per folio makes all hinting entries of the folio accessible
+ * again. Content and permission are unchanged, and the blocks are folded. If
+ * the policy allows the node of the CPU, this fault moves the whole folio there.
+ * NUMA balancing and mbind(MPOL_MF_MOVE) do not change memory that several
+ * processes map or that is pinned. The cases name the exceptions.
  *
  * How: see folio_nodes.h.
  *
- * Does not prove: where runs of entries end (folio_hinting does); which node is
- * best for memory; how much NUMA balancing helps.
+ * Does not prove: where a run of entries ends (folio_hinting does); which node
+ * is best for memory; how much NUMA balancing helps.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_numa
  */
 #include "folio_nodes.h"
 
-/* The first page that is not on the node, or -1. */
+/* The first page that is not on the node, or -1 if there is none. */
 static int page_elsewhere(const struct memory *m, unsigned int first, unsigned int pages, int node)
 {
 	for (unsigned int page = first; page < first + pages; page++)
@@ -112,11 +114,11 @@ FIXTURE_TEARDOWN(folio_numa)
 }
 
 /*
- * [contpte 209] All entries become hinting entries. Then one page of each folio
- * is read: in the middle of the first folio, at the end of the others. This one
- * fault makes the whole folio accessible, and reads of its other pages do not
- * fault. The folio keeps its frames and has folded blocks, and writes cost no
- * fault.
+ * [contpte 209] All entries become hinting entries. Then the test reads one
+ * page of each folio: a page in the middle of the first folio, and the last
+ * page of each other folio. The one fault of this read makes the whole folio
+ * accessible, and reads of its other pages do not fault. The folio keeps its
+ * frames and has folded blocks, and writes cost no fault.
  */
 TEST_F_TIMEOUT(folio_numa, fault_restores_folio, 120)
 {
@@ -180,7 +182,10 @@ TEST_F_TIMEOUT(folio_numa, fault_moves_folio, 120)
 		SKIP(return, NO_PERF);
 }
 
-/* One number of a line of numa_maps: "dirty", or "N" with @node. Returns -1 if there is none. */
+/*
+ * A number from the line of @at in numa_maps. @name is "dirty", "anon", or "N"
+ * with @node. Returns -1 if the line has no such number.
+ */
 static long numa_pages(const char *at, const char *name, int node)
 {
 	FILE *f = fopen("/proc/self/numa_maps", "r");
@@ -344,7 +349,7 @@ TEST_F_TIMEOUT(folio_numa, move_fails, 120)
 
 /*
  * Whether NUMA balancing scans a huge page even if other processes map it.
- * Kernels before Linux 6.19 do.
+ * Kernels before Linux 6.19 scan it.
  */
 static bool looks_at_all_huge_pages(void)
 {
@@ -406,10 +411,10 @@ static void keep_second_halves(struct memory *m)
 
 /*
  * [mapped 25, 48] The parent maps the first half of each folio, and a child
- * maps the second half. No page is shared, but each folio is. A kernel that
- * tracks owners does not scan such folios of anonymous memory. An older kernel
- * looks only at the mapcount of the first page, and scans them. Both kernels
- * scan shared memory and single pages.
+ * maps the second half. No page is shared, but each folio is shared. A kernel
+ * that tracks owners does not scan such folios of anonymous memory. An older
+ * kernel looks only at the mapcount of the first page, and scans them. Both
+ * kernels scan shared memory and single pages.
  */
 TEST_F_TIMEOUT(folio_numa, hint_half_of_folio, 120)
 {
@@ -525,7 +530,7 @@ TEST_F_TIMEOUT(folio_numa, mbind_beside_pin, 60)
 
 /*
  * mbind() with MPOL_MF_STRICT alone moves nothing. It returns -EIO if a page is
- * on another node, and 0 if all pages are on the right one.
+ * on another node, and 0 if all pages are on the right node.
  */
 TEST_F(folio_numa, mbind_strict)
 {
@@ -539,9 +544,9 @@ TEST_F(folio_numa, mbind_strict)
 }
 
 /*
- * The process dropped one page of each folio, so two runs of entries map the
- * folio. mbind() moves all pages that are left, and reports no failure: it must
- * not count a folio as unmovable when it meets the second run.
+ * The process drops one page of each folio, so two runs of entries map each
+ * folio. mbind() moves all pages that are left, and reports no failure. It must
+ * not count a folio as unmovable when it reaches the second run.
  */
 TEST_F_TIMEOUT(folio_numa, mbind_beside_hole, 60)
 {

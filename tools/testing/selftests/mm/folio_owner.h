@@ -42,7 +42,8 @@ static inline __u64 kernel_flags(const char *at)
 }
 
 /*
- * How often the page is mapped, from /proc/kpagecount; -1 if it cannot be read.
+ * The number of mappings of the page, from /proc/kpagecount; -1 if it cannot be
+ * read.
  */
 static inline long mappings(const char *at)
 {
@@ -107,11 +108,11 @@ static inline bool child_has(pid_t child, char *at, unsigned char value)
  *	memory
  * @go: the pipe on which the second process waits, as in waiting_child()
  * @m: the memory, which this process unmaps
- * @ask: the third process calls it with @m and @with, when the other two no
- *	longer map the memory
+ * @ask: the third process calls it with @m and @with, when the other two
+ *	processes no longer map the memory
  * @with: is passed to @ask
  *
- * Return: what @ask returned, which must be below 127; -1 or 127 on failure
+ * Return: the result of @ask, which must be below 127; -1 or 127 on failure
  */
 static inline int ask_third(int go[2], struct memory *m, int (*ask)(struct memory *, int),
 			    int with)
@@ -183,8 +184,8 @@ static inline unsigned int copied(struct memory *m)
 }
 
 /*
- * The number of the first page that does not hold its pattern, or -1. The page
- * at @at has the number @first.
+ * The number of the first page that does not hold its pattern, or -1 if there
+ * is none. The page at @at has the number @first.
  */
 static inline int foreign_page(const char *at, unsigned int first, unsigned int pages)
 {

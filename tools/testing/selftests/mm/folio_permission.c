@@ -7,8 +7,8 @@
  * parent alone, and the others are shared with a child. A shared page stays
  * write-protected, even next to a writable page. A write to a page that the
  * parent alone owns costs no fault. Entries of pages that cannot be accessed
- * form no block. So when their folio becomes idle, pages of other memory next
- * to them do not become old.
+ * form no block. So when the test marks their folio as idle, pages of other
+ * memory next to them do not become old.
  *
  * Does not prove: which entries are in which batch (KUnit: vma_split).
  *
@@ -57,9 +57,9 @@ FIXTURE_TEARDOWN(folio_permission)
 }
 
 /*
- * In a child: wait until @go is closed, then check all pages except @own, which
- * the child did not inherit; if @own is -1, it inherited all pages. Returns 0
- * if all these pages are unchanged, 1 if not, 2 on failure.
+ * In a child: wait until @go is closed, then check all pages except page @own.
+ * The child did not inherit this page. If @own is -1, the child inherited all
+ * pages. Returns 0 if all these pages are unchanged, 1 if not, 2 on failure.
  */
 static int child_that_waits(const struct memory *m, int go[2], int own)
 {
@@ -278,9 +278,9 @@ static int idle_bit(const char *at, bool set)
 
 /*
  * [contpte 75] All pages of a folio become PROT_NONE. Other memory replaces the
- * second half of its first block. Then the folio becomes idle. That clears the
- * accessed bits of its entries, and of no other entries: "Referenced" of smaps
- * still counts the other memory.
+ * second half of its first block. Then the test marks the folio as idle. This
+ * clears the accessed bits in the entries of the folio, and in no other
+ * entries: "Referenced" of smaps still counts the other memory.
  *
  *	|<-- the folio, PROT_NONE -->|<-- other pages, in use -->|
  */
@@ -370,8 +370,8 @@ FIXTURE_TEARDOWN(never_written)
 
 /*
  * The process has only read private memory, so the frames are not its own.
- * mprotect() takes the right to write and gives it back. Each write must copy
- * its page nevertheless: the other pages and the file stay zero.
+ * mprotect() makes the memory read-only and then writable again. Each write
+ * must still copy its page, so the other pages and the file stay zero.
  */
 TEST_F(never_written, mprotect)
 {

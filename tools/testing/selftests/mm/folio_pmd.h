@@ -9,11 +9,11 @@
 #define NO_HUGE_PAGES "no huge pages that fit into this machine"
 
 /**
- * pmd_pages() - how many pages a huge page has
+ * pmd_pages() - the number of pages in a huge page
  *
  * Return: the number, or 0 if there are no huge pages, or if they are larger
- * than 64 MiB. With 64K pages they have 512 MiB and do not fit into a small
- * machine.
+ * than 64 MiB. With base pages of 64K, huge pages have 512 MiB, which is too
+ * much for a small machine.
  */
 static inline unsigned int pmd_pages(void)
 {
@@ -24,9 +24,9 @@ static inline unsigned int pmd_pages(void)
 
 /**
  * huge_page_map() - map one anonymous huge page, with its pattern
- * @m: filled in; memory_free() frees it, also after an error
+ * @m: the function fills it in; memory_free() frees it, also after an error
  *
- * Return: NULL, or why it cannot be done
+ * Return: NULL, or the reason for a failure
  */
 static inline const char *huge_page_map(struct memory *m)
 {

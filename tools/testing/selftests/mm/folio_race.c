@@ -16,10 +16,10 @@
  * arm64 folds a block when its last entry is written, so the changed pages are
  * the last pages.
  *
- * How: in some rounds perf says whether the block is folded. Each case must see
- * the block both folded and unfolded. If a page of the block was replaced, the
- * block cannot be folded again. The writers then wait until the test has made a
- * new block.
+ * How: in some rounds perf shows whether the block is folded. Each case must
+ * see the block both folded and unfolded. If a page of the block was replaced,
+ * the block cannot be folded again. The writers then wait until the test has
+ * made a new block.
  *
  * Does not prove: the absence of races, since each case runs for only two
  * seconds. The virtual machine gives this program two CPUs.
@@ -103,8 +103,8 @@ struct counters {
 /**
  * struct writer - a thread that counts in its own pages of the block
  * @memory: the block
- * @odd: its pages have this number modulo WRITERS; the last four pages have no
- *   writer
+ * @odd: it writes to the pages whose index is @odd modulo WRITERS, except the
+ *   last four pages
  * @rounds: how often it has counted in all its pages since the block was made
  * @held: the last number other than 0 that it found in hold
  * @wrong: a page that had lost the last write, or -1
@@ -172,7 +172,10 @@ static void let_count(struct writer *writers)
 	for (unsigned int i = 0; i < WRITERS; i++) {
 		unsigned long before = atomic_load(&writers[i].rounds);
 
-		/* A round may have begun before, so wait until two have ended. */
+		/*
+		 * A round may have begun earlier, so wait until two rounds have
+		 * ended.
+		 */
 		while (atomic_load(&writers[i].rounds) < before + 2)
 			sched_yield();
 	}
@@ -344,7 +347,7 @@ TEST_F(folio_race, mremap_beside_writers)
  * it dirty. The kernel must not lose these dirty bits when it reads and clears
  * the entries. No writer touches the last page. So if this page of anonymous
  * memory is in swap, the block was swapped out. The writers often map the block
- * again before it is in swap, so the case may need more rounds.
+ * again before the block is in swap, so the case may need more rounds.
  */
 TEST_F(folio_race, pageout_under_writers)
 {
@@ -365,8 +368,8 @@ TEST_F(folio_race, pageout_under_writers)
 		for (int i = 0; i < 3; i++) {
 			ASSERT_EQ(0, madvise(m->at, bytes(m->pages), MADV_PAGEOUT));
 			/*
-			 * For shared memory, smaps counts the pages that its
-			 * file has in swap.
+			 * For shared memory, smaps counts the pages of the file
+			 * that are in swap.
 			 */
 			if (variant->kind == ANON)
 				away += pagemap_has(last_page(m), PM_SWAP);
@@ -442,7 +445,7 @@ TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
 /**
  * struct changer - a thread that unfolds and folds the block
  * @memory: the block
- * @contpte: whether perf can tell if the block is folded
+ * @contpte: whether perf can show if the block is folded
  * @moves: how often the last page was moved away and back
  * @protects: how often the last page was made read-only and writable again
  * @folds: how often the block was seen folded

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whether the kernel reuses or copies the memory of a large folio when a
- * process writes to it after other processes have shared it.
+ * Writes to a large folio that other processes have shared. The kernel either
+ * reuses the page or copies it.
  *
  * Proves: a write to a shared folio copies the page as long as another process
  * maps any page of the folio. If no other process maps the folio, but a pipe, a
  * device or swap still refers to the folio, a write copies too. Linux 6.15 and
  * later track which processes map a folio. When the other processes and these
- * references are gone, such kernels reuse the folio: for any order, and even if
- * several VMAs or page tables map its pages. Older kernels copy large folios in
- * all these cases. A pinned page stays mapped in its process. Threads and the
- * child of vfork() do not count as other processes.
+ * references are gone, such kernels reuse the folio. This holds for any order,
+ * and even if several VMAs or page tables map its pages. Older kernels copy
+ * large folios in all these cases. A pinned page stays mapped in its process.
+ * Threads and the child of vfork() do not count as other processes.
  *
- * Does not prove: how the kernel tracks processes (KUnit: folio_mapped_*); what
- * happens during real device I/O, which pins pages as gup_test does here.
+ * Does not prove: how the kernel tracks processes (KUnit: folio_mapped_*), or
+ * what happens during real device I/O. Here gup_test pins the pages in place of
+ * a device.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_reuse
  */
@@ -106,7 +107,7 @@ FIXTURE_TEARDOWN(folio_reuse)
 
 /*
  * Let a child map all of the memory and exit. After that, no page is marked
- * exclusive. Returns whether it worked.
+ * exclusive. Returns true on success.
  */
 static bool shared_for_a_while(int go[2], struct memory *m)
 {
@@ -114,7 +115,7 @@ static bool shared_for_a_while(int go[2], struct memory *m)
 }
 
 /*
- * [mapped 37] A child shares the folio and exits, then the parent writes to
+ * [mapped 37] A child shares the folio and exits. Then the parent writes to
  * each page. A kernel that tracks owners copies no page, and an older kernel
  * copies all pages. The variants have folios from order 2 to the order of a
  * huge page.
@@ -138,9 +139,9 @@ static void unmap_first_half(struct memory *m)
 
 /*
  * A process maps a folio in two halves, and a child maps only the second half.
- * A write of the parent to the first half copies on every kernel, since the
+ * A write by the parent to the first half copies on every kernel, since the
  * folio is shared. After the child has exited, the parent writes to all other
- * pages: if @copies is 0, no write copies a page; otherwise each write copies a
+ * pages. If @copies is 0, no write copies a page; otherwise each write copies a
  * page.
  */
 static void write_to_halves(struct __test_metadata *_metadata, int go[2], struct memory *m,
@@ -313,7 +314,7 @@ TEST_F(folio_reuse, pin_beside_child)
 }
 
 /*
- * [mapped 32] [mapped 35] A child shares the folio and exits, then a device
+ * [mapped 32] [mapped 35] A child shares the folio and exits. Then a device
  * pins one page. A kernel that tracks owners pins this page without a copy, and
  * an older kernel pins a copy. While the pin lasts, a write to another page
  * copies, since the folio has more references than mappings. After the pin is
@@ -347,8 +348,8 @@ TEST_F(folio_reuse, pin_after_child)
 }
 
 /*
- * [mapped 32] A device pins a page, then the process forks. fork() copies all
- * pages of the folio for the child at once. So writes of the parent copy
+ * [mapped 32] A device pins a page. Then the process forks. fork() copies all
+ * pages of the folio for the child at once. So writes by the parent copy
  * nothing, and the device sees a write to the pinned page. The child keeps the
  * old content.
  */
@@ -413,10 +414,10 @@ TEST_F(folio_reuse, in_swap_cache)
 
 /*
  * [mapped 36] Three processes share the folio, and the second process exits
- * first. The kernel tracks at most two processes per folio, and its second slot
- * is now empty. A write of the first process still copies, since the third
- * process maps the folio. After the third process has exited, a kernel that
- * tracks owners reuses the pages.
+ * first. The kernel tracks at most two processes per folio, and the second of
+ * its two slots is now empty. A write of the first process still copies, since
+ * the third process maps the folio. After the third process has exited, a
+ * kernel that tracks owners reuses the pages.
  */
 TEST_F(folio_reuse, three_processes_then_one)
 {
@@ -469,7 +470,7 @@ static void *write_all(void *argument)
 
 /*
  * [mapped 39] A thread is not another process. When a thread starts, no page
- * becomes read-only, and a write of the thread costs no fault. Then a child
+ * becomes read-only, and a write by the thread costs no fault. Then a child
  * shares the folio and exits, and a new thread writes to all pages. A kernel
  * that tracks owners reuses the pages, and an older kernel copies them.
  */

@@ -4,7 +4,7 @@
  * threads take references to its pages. At each write the kernel decides
  * whether the folio belongs to one process alone.
  *
- * Proves: no process sees a write of another process, and no process loses its
+ * Proves: no process sees a write by another process, and no process loses its
  * own write. With CONFIG_DEBUG_VM=y, no check of the kernel fails.
  *
  * Does not prove: the absence of races, since each case runs for only some
@@ -88,9 +88,9 @@ static atomic_bool stop;
 /**
  * struct worker - a thread of the parent
  * @memory: the memory that it uses
- * @rest: a writer's pages have this number modulo WRITERS
- * @times: how often a writer has written to all its pages, or how many pages
- *	the reader has read
+ * @rest: a writer uses the pages whose index is @rest modulo WRITERS
+ * @times: for a writer, how often it has written to all its pages; for the
+ *	reader, how many pages it has read
  * @wrong: a page in which the thread found wrong content, or -1
  */
 struct worker {
@@ -153,8 +153,8 @@ static void *take_references(void *argument)
 		}
 		/*
 		 * The pipe has the page as it was before this read. So the
-		 * count in the pipe must not be higher than the count that this
-		 * read finds.
+		 * count in the pipe must not be higher than the count in the
+		 * copy that this read makes.
 		 */
 		if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != sizeof(copy))
 			break;
@@ -202,7 +202,7 @@ static int live(const struct memory *m, unsigned int number)
  * [mapped 38] [bug B36] Two threads write to a folio and a third takes
  * references to its pages, while three children are forked and exit. Each round
  * has a fresh folio. The children see no write that the parent makes after
- * fork(), and the parent sees no write of a child.
+ * fork(), and the parent sees no write by a child.
  */
 TEST_F_TIMEOUT(folio_reuse_race, writes_forks_references, 60)
 {
@@ -238,7 +238,7 @@ TEST_F_TIMEOUT(folio_reuse_race, writes_forks_references, 60)
 		}
 		for (int i = 0; i < CHILDREN; i++)
 			EXPECT_EQ(0, child_of(children[i])) {
-				TH_LOG("status 1: a child saw another's write; 2: it lost its own");
+				TH_LOG("status 1: a page is wrong before the writes; 2: after");
 			}
 		/*
 		 * After the children have exited, only the parent maps the
@@ -310,7 +310,7 @@ static void *write_beside(void *argument)
  * Each read pins the page until it is done. Another thread writes to the end of
  * the page, and children are forked and exit. After each read the page holds
  * the data that was read. If a write during the read gave the process a copy of
- * the page, the copy would lack this data.
+ * the page, this data would be missing in the copy.
  */
 TEST_F_TIMEOUT(folio_reuse_race, direct_read_beside_forks, 60)
 {
@@ -351,7 +351,7 @@ TEST_F_TIMEOUT(folio_reuse_race, direct_read_beside_forks, 60)
 
 /**
  * struct beside - what the migrating process and the writer share
- * @turn: the number of the folio that is migrated now, from 1 on
+ * @turn: the number of the folio that is migrated now; the first number is 1
  * @done: the number of the last folio that the writer wrote to
  * @longest: how long the last migration took, in nanoseconds
  */
@@ -423,14 +423,14 @@ static int wrong_page(const struct memory *m, bool wrote)
 }
 
 /*
- * [mapped 38] A parent and its child share a folio. The parent migrates it, and
- * one of the two processes writes to it meanwhile. The kernel restores the
- * entries of one process first, so for a moment the folio looks as if only this
- * process mapped it. The kernel checks twice whether the folio is shared.
- * Without the second check, which sees stable counts, the write would reach the
- * other process. The parent writes in one round, the child in the next. Each
- * folio gets only one write, since a second migration would split it (known
- * issue 8).
+ * [mapped 38] A parent and its child share a folio. The parent migrates the
+ * folio, and meanwhile one of the two processes writes to it. The kernel
+ * restores the entries of one process first, so for a moment the folio looks as
+ * if only this process mapped it. The kernel checks twice whether the folio is
+ * shared, and the second check sees stable counts. Without the second check,
+ * the write would reach the other process. The parent and the child write in
+ * alternate rounds. The case migrates each folio only once, since a second
+ * migration would split it (known issue 8).
  */
 TEST_F_TIMEOUT(folio_reuse_race, write_beside_migration, 60)
 {

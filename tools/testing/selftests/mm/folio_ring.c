@@ -2,14 +2,14 @@
 /*
  * A process maps the kernel's own pages: the rings of io_uring.
  *
- * Proves: mmap() of a ring maps each page of the ring at its place. The process
- * and the kernel see the same requests and the same answers.
+ * Proves: mmap() of a ring maps each page of the ring at the right place. The
+ * process and the kernel see the same requests and the same answers.
  *
  * How: each request has its own number, and the requests fill many pages.
  * The kernel answers each request with its number. A page that is missing, or
  * that lies at the wrong place, gives wrong numbers or SIGBUS.
  *
- * Does not prove: anything about io_uring itself (liburing does).
+ * Does not prove: that io_uring itself works (the tests of liburing do).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_ring
  */
@@ -34,7 +34,7 @@ FIXTURE_SETUP(folio_ring)
 	self->fd = syscall(__NR_io_uring_setup, self->requests, &self->params);
 	if (self->fd < 0)
 		SKIP(return, "no io_uring");
-	/* A power of two. All requests must be mapped at once. */
+	/* The kernel rounds the number of requests to a power of two. */
 	self->requests = self->params.sq_entries;
 	self->ring_bytes = self->params.cq_off.cqes +
 			   self->params.cq_entries * sizeof(struct io_uring_cqe);
@@ -77,17 +77,17 @@ TEST_F(folio_ring, each_request)
 		wrong += answers[i].user_data != 1 + i;
 	}
 	EXPECT_EQ(0, wrong) {
-		TH_LOG("%u of %u answers are for another request", wrong, self->requests);
+		TH_LOG("%u of %u answers belong to another request", wrong, self->requests);
 	}
 	DID(self->requests, "requests");
 	munmap(requests, length);
 }
 
 /*
- * The process maps the requests so often that the mappings, one after the
- * other, fill a page table. Each page of each mapping is present, also the page
- * in the last entry of a table. The kernel maps pages in batches, and a batch
- * ends at the end of a table.
+ * The process maps the requests many times, at consecutive addresses, until the
+ * mappings fill a page table. Each page of each mapping is present, including
+ * the page in the last entry of the table. The kernel maps pages in batches,
+ * and a batch ends at the end of a table.
  */
 TEST_F(folio_ring, over_table_end)
 {

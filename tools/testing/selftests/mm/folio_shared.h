@@ -41,8 +41,8 @@ static inline void shared_file_free(struct shared_file *file)
  * shared_file_map() - make a file of single pages with a pattern, and map it twice
  * @file: is filled in, for shared_file_free()
  *
- * The file gets single pages, because the mapping that fills it wants no huge pages.
- * folio_settings() restores the setting of huge pages.
+ * The file gets single pages, because the mapping that fills it has MADV_NOHUGEPAGE.
+ * This function changes the shmem_enabled setting; the next call of folio_settings() resets it.
  *
  * Return: NULL, or the reason why there is no such file
  */
@@ -78,7 +78,7 @@ static inline const char *shared_file_map(struct shared_file *file)
 	return NULL;
 }
 
-/* How many pages raise SIGBUS when they are read. */
+/* The number of pages that raise SIGBUS when they are read. */
 static inline unsigned int traps(char *at, unsigned int pages)
 {
 	unsigned int found = 0;

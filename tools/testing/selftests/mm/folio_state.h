@@ -21,7 +21,7 @@
  * read. The sample has the size of the entry: for an entry with the contiguous
  * bit, the size of the block.
  *
- * Return: bytes, or 0 if perf cannot tell
+ * Return: bytes, or 0 if perf does not show the size
  */
 static inline unsigned long mapped_size(char *address)
 {
@@ -68,8 +68,8 @@ static inline bool folded(const struct memory *m, unsigned int page)
 }
 
 /*
- * Whether perf can tell sizes on this machine. The function tries perf on
- * a variable of this program.
+ * Whether perf can show the sizes of entries on this machine. The function
+ * tries perf on a variable of this program.
  */
 static inline bool perf_tells(void)
 {
@@ -90,7 +90,7 @@ static inline bool perf_tells(void)
  * A case calls this function after all other checks. If it returns true, the
  * case calls SKIP(return, NO_PERF).
  *
- * Return: false if perf can tell sizes, if the kernel cannot fold blocks, or if
+ * Return: false if perf can show sizes, if the kernel cannot fold blocks, or if
  * the case has failed already
  */
 static inline bool perf_missing(struct __test_metadata *_metadata, bool contpte)
@@ -146,7 +146,10 @@ static inline long status_pages(const char *name)
 	return size_in("/proc/self/status", name);
 }
 
-/* How many of the @pages pages from page @first on are mapped. */
+/*
+ * The number of mapped pages among the @pages pages that begin with page
+ * @first.
+ */
 static inline unsigned int present(const struct memory *m, unsigned int first, unsigned int pages)
 {
 	unsigned int count = 0;
@@ -157,7 +160,7 @@ static inline unsigned int present(const struct memory *m, unsigned int first, u
 }
 
 /**
- * swapped_out() - how many pages of the memory are in swap only
+ * swapped_out() - how many pages of the memory are only in swap
  * @m: the memory, anonymous or a memory file
  *
  * An anonymous page in swap has a swap entry. A page of a memory file that is
@@ -183,10 +186,10 @@ static inline unsigned long swapped_out(const struct memory *m)
 }
 
 /*
- * Keep this process and its children on the present CPU. Each CPU has its own
- * lists. One has freed pages, which the CPU allocates first. The other has
- * pages that move to another LRU list; madvise() empties this list only for its
- * own CPU. Returns whether it worked.
+ * Keep this process and its children on the present CPU. Each CPU has a list of
+ * freed pages, which it allocates first. Each CPU also has a list of pages that
+ * move to another LRU list, and madvise() empties this list only on the CPU
+ * where it runs. Returns true on success.
  */
 static inline bool stay_on_cpu(void)
 {

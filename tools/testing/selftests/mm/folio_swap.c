@@ -2,11 +2,12 @@
 /*
  * Two processes have the same large folios in swap.
  *
- * Proves: a fault maps only what the process has. If a process dropped a page
- * of a folio that is in swap, its other pages come back. The dropped page reads
- * as zeros, although another process still has it in swap. This holds whether
- * the folio is in swap only, or in memory again for the other process. The
- * other process keeps its pages, and swap is free again at the end.
+ * Proves: a fault maps only pages that the process still has. If a process
+ * dropped a page of a folio that is in swap, faults bring back the other pages
+ * of the folio. The dropped page reads as zeros, although another process still
+ * has it in swap. This holds if the folio is only in swap, and also if the
+ * other process has brought it back into memory. The other process keeps its
+ * pages, and swap is free again at the end.
  *
  *	parent	| swap | swap | swap | swap |
  *	child	| swap | swap | none | swap |
@@ -78,8 +79,9 @@ FIXTURE_TEARDOWN(folio_swap)
 }
 
 /*
- * In a child: drop a page, then read all others, and then this page. Returns 0
- * if each page has the right content. A fault that never ends kills the child.
+ * In a child: drop a page, read all other pages, and then read this page.
+ * Returns 0 if each page has the right content. A fault that never ends kills
+ * the child.
  */
 static int drop_and_read(const struct memory *m)
 {
@@ -112,7 +114,7 @@ static pid_t dropping_child(int go[2], const struct memory *m)
 	_exit(read(go[0], &byte, 1) ? 3 : drop_and_read(m));
 }
 
-/* Let the child go on. Returns its exit status. */
+/* Let the child continue. Returns its exit status. */
 static int let_go(int go[2], pid_t child)
 {
 	close(go[0]);
@@ -121,8 +123,8 @@ static int let_go(int go[2], pid_t child)
 }
 
 /*
- * Give up the memory. All of its slots of swap are free then. Kernels before 6.15
- * may keep free slots for a CPU, and count them as used.
+ * Unmap the memory. After that all its swap slots are free. Kernels before 6.15
+ * may keep free slots for a CPU, and count these slots as used.
  */
 static void check_swap(struct __test_metadata *_metadata, FIXTURE_DATA(folio_swap) * self)
 {
@@ -132,10 +134,10 @@ static void check_swap(struct __test_metadata *_metadata, FIXTURE_DATA(folio_swa
 }
 
 /*
- * The folio is in swap only. The parent keeps one page of it, and the child all
- * others, so each slot of swap is in use, each by one process. The child reads
- * its pages. The kernel must not bring back a whole folio for such a read: the
- * fault would never end. The parent still has its page.
+ * The folio is only in swap. The parent keeps one page of it, and the child
+ * keeps all other pages. So exactly one process uses each swap slot. The child
+ * reads its pages. The kernel must not bring back the whole folio for such a
+ * read, or the fault would never end. The parent still has its page.
  */
 TEST_F(folio_swap, one_page_elsewhere)
 {
@@ -160,8 +162,9 @@ TEST_F(folio_swap, one_page_elsewhere)
 
 /*
  * The parent brings the whole folio back, while a child waits. Then the child
- * drops a page, and maps the others one by one. Each such fault gives back one
- * slot of swap, the slot of its page. 6.12 brings shared pages back one by one.
+ * drops a page, and maps the other pages one by one. Each such fault frees one
+ * swap slot: the slot of the page that it maps. Linux 6.12 brings shared pages
+ * back one by one.
  */
 TEST_F(folio_swap, whole_folio_elsewhere)
 {

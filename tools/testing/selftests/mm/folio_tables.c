@@ -11,9 +11,9 @@
  *	                  first     second
  *
  * The kernel walks such a range table by table. The function for one table
- * returns whether the walk continues. If the walk stopped too early, the second
- * folio would show it. A fault must map the whole folio, which ends or begins
- * exactly where the table does.
+ * returns whether the walk continues. If the walk stopped too early, the call
+ * would not act on the second folio. A fault must map the whole folio, even
+ * though the folio ends or begins exactly at the end of a table.
  *
  * Does not prove: what happens within one table (folio_advice,
  * folio_permission, folio_move), or to a folio that lies in both tables
@@ -158,10 +158,10 @@ TEST_F(folio_tables, mprotect)
 }
 
 /*
- * One call of mincore() reports both folios as in memory. MADV_DONTNEED drops
- * the first folio, and then the second. After each step mincore() reports the
- * dropped folios as not in memory. Shared memory is always reported as in
- * memory, since it stays in the page cache.
+ * One call of mincore() reports both folios as resident. MADV_DONTNEED drops
+ * the first folio, and then the second folio. After each step mincore() reports
+ * the dropped folios as not resident. It always reports shared memory as
+ * resident, since shared memory stays in the page cache.
  */
 TEST_F(folio_tables, mincore)
 {
@@ -207,9 +207,9 @@ static char *map_aligned(char *room, size_t length, int step)
 }
 
 /*
- * MADV_DONTNEED of everything that a page table maps. A guard page in it stays
- * a guard page. All other pages are zero, and can be written to. After the
- * second call the table is empty, and the kernel may free it.
+ * MADV_DONTNEED drops everything that a page table maps. A guard page in this
+ * range stays a guard page. All other pages read as zeros, and can be written
+ * to. After the second call the table is empty, and the kernel may free it.
  */
 TEST_F(folio_tables, dontneed_of_table)
 {
@@ -243,8 +243,9 @@ TEST_F(folio_tables, dontneed_of_table)
 }
 
 /*
- * A thread that writes to the first pages of a table until it must stop. When
- * it wakes up, the kernel interrupts the drop of pages, and lets it run.
+ * A thread writes to the first pages of a table until @stop is set. The thread
+ * has a real-time priority, so it interrupts MADV_DONTNEED whenever it wakes
+ * up.
  */
 #define TOUCHED 16
 
@@ -268,11 +269,11 @@ static void *touch(void *unused)
 }
 
 /*
- * A thread reads all that a page table maps, and drops it by MADV_DONTNEED, for
- * five seconds. Another thread writes to the first pages meanwhile, also while
- * the kernel drops the others. The kernel must not free a table that has
- * entries again. Otherwise the machine could never use their pages again, and
- * they would still count as memory of the process.
+ * For five seconds, a thread reads all pages that a page table maps, and drops
+ * them with MADV_DONTNEED. Meanwhile another thread writes to the first pages,
+ * even while the kernel drops the other pages. The kernel must not free the
+ * table if it has new entries. Otherwise the pages of these entries would be
+ * lost, and would still count as memory of the process.
  */
 TEST_F_TIMEOUT(folio_tables, dontneed_beside_faults, 60)
 {
@@ -302,18 +303,22 @@ TEST_F_TIMEOUT(folio_tables, dontneed_beside_faults, 60)
 	atomic_store(&toucher.stop, true);
 	pthread_join(thread, NULL);
 	ASSERT_EQ(0, madvise(at, table, MADV_DONTNEED));
-	/* The other thread has a stack, and the kernel counts in batches. */
+	/*
+	 * Allow for the stack of the other thread, and for the batches in which
+	 * the kernel counts.
+	 */
 	EXPECT_GT(before + 4 * TOUCHED, status_pages("RssAnon"));
 	munmap(room, 3 * table);
-	DID(dropped, "times all pages of a table dropped");
+	DID(dropped, "times that all pages of a table were dropped");
 	DID(toucher.rounds, "rounds of the other thread");
 }
 
 /*
- * MADV_DONTNEED of the single pages of many tables, more than the kernel frees
- * at once. So the kernel frees pages in between, and checks again whether such
- * a table is empty. Afterwards all tables are gone, or none is. All pages are
- * zero and can be written to.
+ * MADV_DONTNEED drops the single pages of many tables: more pages than the
+ * kernel frees at once. So the kernel frees pages in the middle of the range,
+ * and checks again whether the table there is empty. After the call, either all
+ * tables are gone or no table is gone. All pages read as zeros and can be
+ * written to.
  */
 TEST_F(folio_tables, dontneed_of_many_tables)
 {
@@ -349,8 +354,8 @@ TEST_F(folio_tables, dontneed_of_many_tables)
 
 /*
  * One call of mremap() moves both folios by half a table, into one page table.
- * Another call moves them back. They stay whole folios, and each page keeps its
- * content.
+ * Another call moves them back. The folios are not split, and each page keeps
+ * its content.
  */
 TEST_F(folio_tables, mremap)
 {
@@ -370,10 +375,10 @@ TEST_F(folio_tables, mremap)
 }
 
 /*
- * mremap() moves all that one page table maps, and all that a table of such
- * tables maps. The kernel moves the table and no entries. The first page, a page
- * in the middle and the last page keep their content, and nothing is left at
- * the old place.
+ * mremap() moves a range that one page table maps, and then a range that one
+ * table of the next level maps. The kernel moves the whole table, and does not
+ * move single entries. The first page, a page in the middle and the last page
+ * keep their content, and nothing is left at the old place.
  */
 TEST_F(folio_tables, mremap_of_tables)
 {
@@ -408,11 +413,11 @@ TEST_F(folio_tables, mremap_of_tables)
 }
 
 /*
- * mremap() moves memory that begins in the middle of a page table, and nothing
- * else is in the table. The kernel moves all that the table maps, so the move
- * begins at the start of the table, at both places. The pages at the ends and
- * next to the end of the table keep their content, and nothing is left at the
- * old place.
+ * mremap() moves memory that begins in the middle of a page table. The first
+ * half of the table is empty. So the kernel may move the whole table, from the
+ * start of its range to the start of another table's range. The pages at the
+ * ends and next to the end of the table keep their content, and nothing is left
+ * at the old place.
  */
 TEST_F(folio_tables, mremap_from_middle_of_table)
 {

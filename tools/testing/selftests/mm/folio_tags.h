@@ -65,9 +65,9 @@ static inline void set_tags(char *at, size_t size, unsigned int tag)
  * @known: whether the kernel has the issue
  *
  * A warning on the console fails the test. The issue makes the kernel warn once
- * until the next boot, in addition to the effect that the test sees. This
- * warning is only in the kernel's log. Any other kernel must not warn.
- * quiet_end() shows all messages again; the end of the program does so too.
+ * per boot, in addition to the effect that the test sees. This warning goes
+ * only to the kernel's log. Any other kernel must not warn. quiet_end() shows
+ * all messages again; the end of the program does so too.
  */
 static inline void quiet_begin(bool known)
 {

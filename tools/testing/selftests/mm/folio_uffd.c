@@ -127,8 +127,8 @@ static void check_traps(struct __test_metadata *_metadata, FIXTURE_DATA(folio_uf
 
 /*
  * [contpte 220] One page of a block is protected: only a write to this page
- * traps. The block is unfolded, and the next block stays folded. This is done
- * for 16 pages of the block.
+ * traps. The block is unfolded, and the next block stays folded. The case
+ * repeats this for 16 pages of the block.
  */
 TEST_F_TIMEOUT(folio_uffd, protect_each_page, 120)
 {
@@ -151,8 +151,8 @@ TEST_F_TIMEOUT(folio_uffd, protect_each_page, 120)
 
 /*
  * [contpte 220] All pages of two folios are protected, and then unprotected.
- * After each call pagemap shows the new state of each page. At the end no write
- * traps.
+ * After each call pagemap shows the new state of each page. After the second
+ * call, no write traps.
  */
 TEST_F_TIMEOUT(folio_uffd, unprotect_whole, 120)
 {
@@ -348,8 +348,8 @@ TEST_F(folio_uffd, mremap)
 /*
  * [contpte 179] One page is protected, and the monitor did not ask for fork
  * events. A child inherits no protection, and its writes do not trap. In shared
- * memory it writes what is there. A write of the parent to the protected page
- * still traps.
+ * memory it writes the values that the pages already have. A write by the
+ * parent to the protected page still traps.
  */
 TEST_F_TIMEOUT(folio_uffd, fork, 120)
 {
@@ -384,7 +384,7 @@ TEST_F_TIMEOUT(folio_uffd, fork, 120)
 struct forked {
 	int uffd;		/* the parent's userfaultfd */
 	int child;		/* the child's userfaultfd, or -1 */
-	unsigned long traps;	/* writes of the child that trapped */
+	unsigned long traps;	/* writes by the child that trapped */
 	unsigned long at;	/* the page of the last such write */
 };
 
@@ -455,7 +455,7 @@ static int look_and_write(const struct memory *m, const unsigned long *frames, u
  * [contpte 176, 177, 179] The monitor asks for fork events, and one page is
  * protected. fork() then copies all entries, even of a shared file: the child
  * has them before it touches any page, and Rss counts them. The page is
- * protected in the child too, so exactly one write of the child traps. In
+ * protected in the child too, so exactly one write by the child traps. In
  * shared memory, the parent's other entries stay writable.
  */
 TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
@@ -494,7 +494,7 @@ TEST_F_TIMEOUT(folio_uffd, fork_with_event, 120)
 	}
 	pthread_cancel(thread);
 	pthread_join(thread, NULL);
-	DID(forked.traps, "writes of the child that trapped");
+	DID(forked.traps, "writes by the child that trapped");
 	EXPECT_EQ(1, forked.traps);
 	EXPECT_EQ((unsigned long)at, forked.at);
 	EXPECT_TRUE(pagemap_has(at, PM_UFFD_WP));
@@ -526,8 +526,9 @@ TEST_F_TIMEOUT(folio_uffd, split_folio, 120)
 /*
  * [bug B30] When the kernel splits a folio, it replaces pages of zeros by the
  * zero page. All pages are zero here, and all pages except one are protected.
- * After the split all pages have one frame, and the same pages are protected: a
- * write to each of them traps, and a write to the unprotected page does not.
+ * After the split all pages have the same frame, and the same pages are
+ * protected as before. A write to a protected page traps, and a write to the
+ * unprotected page does not.
  */
 TEST_F_TIMEOUT(folio_uffd, split_folio_of_zeros, 120)
 {

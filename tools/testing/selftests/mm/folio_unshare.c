@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A device pins memory for long, only to read it. The kernel replaces pages
- * that the process may lose at its next write. A page that userfaultfd protects
- * must stay protected.
+ * A device takes a long-term pin of memory, only to read it. First the kernel
+ * replaces each page that the process would copy at its next write. A page that
+ * userfaultfd protects must stay protected.
  *
  * Proves: after the pin, exactly the protected pages are protected, the content
  * is the same, and a write to each protected page traps.
  *
- * How: gup_test pins the memory. Before, a range of the memory is mapped to the
- * zero page, to the huge zero page, or to folios that a child shares. Half of
- * the range is protected. All of the huge zero page is protected, so that one
- * PMD still maps it.
+ * How: gup_test pins the memory. Before the pin, a range of the memory is
+ * mapped to the zero page, to the huge zero page, or to folios that a child
+ * shares. Half of the range is protected. All of the huge zero page is
+ * protected, so that one PMD still maps it.
  *
  * Does not prove: that the pin sees the pages of the process (folio_reuse does).
  *
@@ -63,7 +63,7 @@ FIXTURE_VARIANT_ADD(folio_unshare, huge_forked)
 	.huge = true,
 };
 
-/* Map all pages to the zero page. Returns whether each of them is. */
+/* Map all pages to the zero page. Returns whether each page is mapped to it. */
 static bool map_zeros(const struct memory *m)
 {
 	bool right = !madvise(m->at, bytes(m->pages), MADV_DONTNEED);
@@ -110,9 +110,9 @@ FIXTURE_TEARDOWN(folio_unshare)
 }
 
 /*
- * The pin covers all pages. All of a huge zero page is protected; of other
- * memory only the first half is protected. Each page gets its own frame, and
- * the protected pages stay protected.
+ * The pin covers all pages. All of a huge zero page is protected, but only the
+ * first half of other memory. Each page gets its own frame, and the protected
+ * pages stay protected.
  *
  * Known issue 32: the kernel replaces the huge zero page by a huge page that is
  * not protected, so all pages lose the protection.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Common helpers of the selftests for large folios: memory in folios of a
- * chosen order, how the kernel maps it, and settings that are restored at the
- * end.
+ * chosen order, how the kernel maps this memory, and settings that are restored
+ * at the end.
  *
  * Lengths and positions count pages, unless the name says bytes.
  */
@@ -584,7 +584,7 @@ static inline bool have_swap(void)
  * swaps_large() - whether large folios go to swap without a split
  *
  * They do with CONFIG_THP_SWAP, which arm64 has only with pages of 4K. Without
- * it the kernel splits a folio before it swaps the folio out.
+ * this option the kernel splits a folio before it swaps the folio out.
  */
 static inline bool swaps_large(void)
 {

@@ -9,8 +9,8 @@
  * kernel's log against the model. If a check fails, the program shortens the
  * sequence, and prints it in words and as a C program.
  *
- * What it does not check: which folios the kernel allocates, and what it swaps
- * or merges. Documentation/mmcheck/walk.rst has the rules.
+ * The program does not check which folios the kernel allocates, swaps out or
+ * merges. Documentation/mmcheck/walk.rst has the rules.
  *
  * Run it as root: folio_walk --seconds 60 begins with a random seed. Without
  * options it runs a fixed number of lives from three fixed seeds.
@@ -62,19 +62,19 @@ static const struct option options[] = {
 
 static const char usage[] =
 	"usage: folio_walk [OPTION ...]\n"
-	"  --seed N          the first life; the next lives have N+1, N+2, ...\n"
+	"  --seed N          seed of the first life; the next lives have N+1, N+2, ...\n"
 	"  --steps N         steps of a life (400)\n"
 	"  --lives N         end after this many lives\n"
 	"  --seconds N       end after this time\n"
-	"  --keep-going      go on after a failure; each rule is reported once\n"
-	"  --calls A,B       only these calls; -A,-B for all but these\n"
-	"  --list            print the calls, and what they lack on this kernel\n"
-	"  --machine         also calls that change the whole machine: swap, hugetlb pools, caches\n"
-	"  --folder DIR      have a file there too\n"
+	"  --keep-going      continue after a failure; each rule is reported once\n"
+	"  --calls A,B       run only these calls; -A,-B runs all calls except these\n"
+	"  --list            print the calls, and what each call needs that is missing here\n"
+	"  --machine         also run calls on the whole machine: swap, hugetlb pools, caches\n"
+	"  --folder DIR      use a file in this folder too\n"
 	"  --limit N         a step that takes this many seconds is a failure (20)\n"
 	"  --no-shrink       print the whole sequence\n"
 	"  --shrink-seconds N  how long to look for a shorter sequence (60)\n"
-	"  --program FILE    write the shortest sequence there as a C program\n"
+	"  --program FILE    write the shortest sequence to this file, as a C program\n"
 	"  --verbose         print each step before it runs\n"
 	"example: folio_walk --seed 7 --lives 1 --verbose\n";
 
@@ -116,7 +116,7 @@ static void list_calls(void)
 	}
 }
 
-/* What is left out goes to the log, so that a pass does not hide it. */
+/* Print the calls that are left out, so that a pass does not hide them. */
 static void print_left_out(void)
 {
 	unsigned int i, n = 0;
@@ -186,7 +186,7 @@ static bool seen_before(const char *rule)
 	return false;
 }
 
-/* One case: lives from one seed on. */
+/* Run one case: lives with consecutive seeds. */
 static void run_case(uint64_t seed, unsigned int seconds, uint32_t lives)
 {
 	uint64_t first = seed, steps = 0, checks = 0;
@@ -327,7 +327,10 @@ int main(int argc, char **argv)
 		fprintf(stderr, "no memory for the model: %s\n", strerror(errno));
 		return 125;
 	}
-	/* Each line is one record of the kernel's log, if that is the output. */
+	/*
+	 * If the output goes to the kernel's log, each line is one record of
+	 * the log.
+	 */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	memset(wanted, 1, sizeof(wanted));
 	parse(argc, argv);

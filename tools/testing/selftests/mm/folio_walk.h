@@ -21,7 +21,7 @@
 #define WALK_PROCS 4
 #define WALK_PAGES 2048
 #define WALK_OBJECTS 4
-#define WALK_ISSUES 128	/* larger than each number of a known issue */
+#define WALK_ISSUES 128	/* larger than the number of any known issue */
 #define WALK_OBJ_PAGES 256
 #define WALK_STEPS 4096
 #define WALK_PINS 4
@@ -31,17 +31,17 @@
 
 enum walk_kind { NOTHING, ANON, PRIVATE, SHARED };
 
-/* What the model knows of one page of one process. */
+/* What the model knows about one page of one process. */
 enum walk_flags {
 	OWN = 1 << 0,		/* has its own page, in memory or in swap */
 	LAZY = 1 << 1,		/* MADV_FREE: the kernel may replace it by zeros */
-	GUARD = 1 << 2,		/* any access is SIGSEGV */
+	GUARD = 1 << 2,		/* any access raises SIGSEGV */
 	LOCKED = 1 << 3,
-	ONFAULT = 1 << 4,	/* locked, but only what is present */
+	ONFAULT = 1 << 4,	/* locked, but only if present */
 	NOFORK = 1 << 5,	/* MADV_DONTFORK */
 	WIPE = 1 << 6,		/* MADV_WIPEONFORK */
 	MERGE = 1 << 7,		/* MADV_MERGEABLE */
-	MISS = 1 << 8,		/* userfaultfd: SIGBUS while it is not OWN */
+	MISS = 1 << 8,		/* userfaultfd: an access raises SIGBUS if not OWN */
 	WPREG = 1 << 9,		/* userfaultfd: may be write-protected */
 	ASYNC = 1 << 10,	/* userfaultfd: a write only drops WP */
 	WP = 1 << 11,		/* userfaultfd: write-protected */
@@ -99,7 +99,7 @@ struct walk_verdict {
 
 enum walk_order { IDLE, RUN, CHECK, MINCORE };
 
-/* How the driver and a worker talk. */
+/* How the driver and a worker communicate. */
 struct walk_box {
 	uint32_t go;
 	uint32_t done;
@@ -109,7 +109,7 @@ struct walk_box {
 	uint32_t at, len;
 	long result;
 	int error;
-	uint32_t count;		/* what the call did, if its result does not say it */
+	uint32_t count;		/* how much the call did, if its result does not show it */
 	uint8_t vec[WALK_PAGES];
 };
 
@@ -137,7 +137,7 @@ enum walk_feature {
 	HAS_ASYNC = 1 << 21,	/* writes to pages with asynchronous protection are safe */
 };
 
-/* All of it is shared memory. */
+/* The whole struct is in shared memory. */
 struct walk {
 	struct walk_page page[WALK_PROCS][WALK_PAGES];
 	struct walk_object object[WALK_OBJECTS];
@@ -164,7 +164,7 @@ struct walk {
  * @needs: features of the kernel
  * @flags: see below
  * @arg: one number for draw(), run() and model()
- * @draw: fills in what the general rules leave open
+ * @draw: chooses the arguments that the general rules do not choose
  * @valid: whether the step makes sense in this state
  * @run: runs in the worker; returns 0 or -errno
  * @model: what the call must have changed
@@ -187,7 +187,7 @@ struct walk_call {
 
 /* Flags of a call: what each page of its range must be. */
 enum walk_call_flags {
-	MAPPED = 1 << 0,	/* mapped; otherwise the call has no range */
+	MAPPED = 1 << 0,	/* mapped; a call with neither MAPPED nor ANY has no range */
 	ANY = 1 << 1,		/* a range, and its pages may be unmapped */
 	NO_HUGETLB = 1 << 2,
 	NO_LOCKED = 1 << 3,

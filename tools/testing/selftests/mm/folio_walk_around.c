@@ -58,7 +58,10 @@ static long count_partially_mapped(void)
 	return sum;
 }
 
-/* Whether the range has large anonymous folios, and the process maps all of each. */
+/*
+ * Whether the range has large anonymous folios, and the process maps all pages
+ * of each folio.
+ */
 static bool only_whole_folios(const struct walk_step *s)
 {
 	uint32_t i, j, page;
@@ -96,7 +99,10 @@ static bool cached(const struct walk_object *o, uint32_t off, uint32_t len)
 	return !syscall(__NR_cachestat, o->fd, range, got, 0) && got[0] == len && !got[2];
 }
 
-/* A read that faults in a page of a file, where no entry of the page table is set. */
+/*
+ * Whether the step reads a page of a file, and all entries of the page table
+ * are empty.
+ */
 static bool first_fault(const struct walk_step *s)
 {
 	const struct walk_page *p = page_of(s->proc, s->at);
@@ -168,7 +174,7 @@ void walk_after(const struct walk_step *s, long result)
 		now = count_partially_mapped();
 		if (now > partially_mapped && !walk_known(8))
 			walk_fail("partially-mapped",
-				  "after the migration of whole folios %ld more are partially mapped",
+				  "after a migration of whole folios, %ld more are partially mapped",
 				  now - partially_mapped);
 		return;
 	}
@@ -180,6 +186,6 @@ void walk_after(const struct walk_step *s, long result)
 	walk_command(s->proc, CHECK, i, 1);
 	if (mapped_in_window(s->proc) == window_pages && !walk_known(9))
 		walk_fail("fault-around",
-			  "process %d: the read of page %u maps 1 page, a second read the other %u",
+			  "process %d: the read of page %u maps 1 page, a second read maps %u pages",
 			  s->proc, s->at, window_pages - 1);
 }

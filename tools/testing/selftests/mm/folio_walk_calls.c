@@ -76,7 +76,10 @@ static void draw_object(struct walk_step *s)
 	uint32_t room;
 
 	s->obj = walk_below(WALK_OBJECTS);
-	/* Mostly, folios of the file and blocks of the table have the same phase. */
+	/*
+	 * In most steps, folios of the file are aligned to blocks of the page
+	 * table.
+	 */
 	s->off = walk_below(4) ? s->at % walk->cont : 0;
 	s->off += walk_below(2) ? walk_below(WALK_OBJ_PAGES / walk->cont) * walk->cont :
 		  walk_below(walk->cont);
@@ -137,8 +140,9 @@ static void model_munmap(const struct walk_step *s, long result)
 }
 
 /*
- * mprotect(2). The kernel populates a locked private mapping that becomes
- * writable, by write faults. So its pages are copied, and count as written to.
+ * mprotect(2). If a locked private mapping becomes writable, the kernel
+ * populates it by write faults. So its pages are copied, and count as written
+ * to.
  */
 static void model_mprotect(const struct walk_step *s, long result)
 {
@@ -156,7 +160,10 @@ static void model_mprotect(const struct walk_step *s, long result)
 	}
 }
 
-/* A destination. Half of the time its phase lets blocks and tables stay as they are. */
+/*
+ * Draw a destination. Half of the destinations have the same offset in a block
+ * or table as the source.
+ */
 static void draw_mremap(struct walk_step *s)
 {
 	long flags = walk_calls[s->call].arg;
@@ -179,7 +186,8 @@ static void draw_mremap(struct walk_step *s)
 /*
  * Whether the moved pages may be merged with a mapping that userfaultfd watches.
  * mremap() then removes the registration of the whole merged mapping, so pages
- * that did not move lose it too: known issue 28. STRICT=1 walks into this bug.
+ * that did not move lose it too: known issue 28. With STRICT=1 the walk does
+ * not avoid this bug.
  */
 static bool beside_uffd(const struct walk_step *s)
 {
@@ -190,9 +198,10 @@ static bool beside_uffd(const struct walk_step *s)
 }
 
 /*
- * A child that gets a moved mapping by MADV_WIPEONFORK has its offset, but no
- * pages: known issue 30. 7.3 expects that the offset of such a mapping is its
- * address, and warns when it merges the mapping. STRICT=1 walks into this bug.
+ * A child inherits a moved MADV_WIPEONFORK mapping with its offset, but without
+ * its pages: known issue 30. Linux 7.3 expects that the offset of a mapping
+ * without pages is the address, and warns when it merges the mapping. With
+ * STRICT=1 the walk does not avoid this bug.
  */
 static bool valid_wipe(const struct walk_step *s)
 {
@@ -222,7 +231,7 @@ static bool valid_mremap(const struct walk_step *s)
 			return false;
 		if (s->to < s->at + s->len && s->at < s->to + s->tolen)
 			return false;
-		/* The destination may not cut a hugetlb page. */
+		/* The destination must not cut a hugetlb page. */
 		for (i = 0; i < s->tolen; i++)
 			if (page_of(s->proc, s->to + i)->flags & HUGETLB)
 				return false;
@@ -239,7 +248,7 @@ static bool valid_mremap(const struct walk_step *s)
 }
 
 /*
- * mremap(2). Entries move with their state; userfaultfd(2): without
+ * mremap(2): entries move with their state. userfaultfd(2): without
  * UFFD_FEATURE_EVENT_REMAP the new place is not registered. MREMAP_DONTUNMAP
  * leaves an empty mapping, which stays registered.
  */
@@ -301,8 +310,8 @@ static void model_zap(const struct walk_step *s, long result)
 }
 
 /*
- * Whether another process got the page by fork(): it then has the same value,
- * which no other has.
+ * Whether another process got the page by fork(). Such a copy has the same
+ * value, and no other page has this value.
  */
 static bool elsewhere(const struct walk_step *s, const struct walk_page *p)
 {
@@ -319,13 +328,19 @@ static bool elsewhere(const struct walk_step *s, const struct walk_page *p)
 	return false;
 }
 
-/* Known issue 45: MADV_FREE may take a page from the other processes that share it. */
+/*
+ * Known issue 45: MADV_FREE may also free the page for other processes that
+ * share it.
+ */
 static bool valid_free(const struct walk_step *s)
 {
 	return !walk_has(45) || ALL(!elsewhere(s, p));
 }
 
-/* madvise(2), MADV_FREE: the old content or zeros, until the next write. */
+/*
+ * madvise(2), MADV_FREE: a page reads as its old content or as zeros, until the
+ * next write.
+ */
 static void model_free(const struct walk_step *s, long result)
 {
 	(void)result;
@@ -466,7 +481,10 @@ static void model_vm_write(const struct walk_step *s, long result)
 		m_write(page_of(s->other, s->at + i), s->val + i);
 }
 
-/* The range is often one page: the first access to a new mapping shows most bugs. */
+/*
+ * The range is often one page, since the first access to a new mapping shows
+ * most bugs.
+ */
 static void draw_read(struct walk_step *s)
 {
 	if (walk_below(2))
@@ -484,8 +502,8 @@ static void draw_split(struct walk_step *s)
 }
 
 /*
- * The kernel warns about a split of anonymous folios to order 1, and of others
- * to any order but 0.
+ * The kernel warns about a split of anonymous folios to order 1, and about a
+ * split of other folios to any order except 0.
  */
 static bool valid_split(const struct walk_step *s)
 {
@@ -513,7 +531,10 @@ static void draw_refs(struct walk_step *s)
 	s->x = has(HAS_SOFT_DIRTY) && walk_below(2) ? 4 : 1;
 }
 
-/* soft-dirty.rst: a write of 4 clears the bits of the whole process. */
+/*
+ * soft-dirty.rst: a write of 4 to clear_refs clears the bits of the whole
+ * process.
+ */
 static void model_refs(const struct walk_step *s, long result)
 {
 	uint32_t i;
@@ -532,7 +553,10 @@ static void draw_reclaim(struct walk_step *s)
 
 #include "folio_walk_file.h"
 
-/* proc_pid_mem(5): writes to private memory ignore its permissions, as ptrace(2) does. */
+/*
+ * proc_pid_mem(5): writes to private memory ignore its permissions, as writes
+ * by ptrace(2) do.
+ */
 static bool valid_force(const struct walk_step *s)
 {
 	return ALL(p->kind != SHARED);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: what the driver checks from outside: pagemap, the kernel's log,
- * the auditor. Reading pagemap changes nothing, so swapped pages stay in swap.
+ * folio_walk: checks that the driver makes from outside a worker: pagemap, the
+ * kernel's log, the auditor. Reading pagemap changes nothing, so swapped pages
+ * stay in swap.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -56,9 +57,9 @@ bool walk_has(int issue)
  * walk_known() - the walk has met exactly what a known issue predicts
  * @issue: its number in KNOWN_ISSUES.md
  *
- * Return: whether this kernel has the issue. If so, what was met is no failure.
- * A program that was built outside of a kernel's tree cannot know, and assumes
- * that the kernel has the issue.
+ * Return: whether this kernel has the issue. If so, the check does not fail. A
+ * program that was built outside a kernel tree has no list of issues, and
+ * assumes that the kernel has the issue.
  */
 bool walk_known(int issue)
 {
@@ -92,8 +93,8 @@ void walk_check_begin(void)
 	char path[96];
 
 	/*
-	 * A warning that the kernel gives only once would not appear when a
-	 * life is repeated.
+	 * Otherwise a warning that the kernel prints only once would not appear
+	 * when a life is repeated.
 	 */
 	snprintf(path, sizeof(path), "%s/clear_warn_once", walk_debugfs);
 	walk_write_text(path, "1");
@@ -120,8 +121,9 @@ bool walk_entries(int proc, uint32_t at, uint32_t len, uint64_t *entries)
 }
 
 /*
- * The rules for one entry of pagemap: Documentation/admin-guide/mm/pagemap.rst
- * for the bits, and the man page that a rule names. Returns the broken rule.
+ * Check one entry of pagemap. Documentation/admin-guide/mm/pagemap.rst
+ * describes the bits, and each rule names its man page. Returns the broken
+ * rule.
  */
 static const char *broken(struct walk_page *p, uint64_t e)
 {
@@ -149,7 +151,7 @@ static const char *broken(struct walk_page *p, uint64_t e)
 	if (e & PM_PRESENT && !(p->flags & HUGETLB)) {
 		if (p->kind == SHARED && !(e & PM_FILE))
 			return "shared-not-file";
-		/* The entry of the huge zero page has the bit on some kernels. */
+		/* On some kernels the entry of the huge zero page has PM_FILE. */
 		if (p->kind == ANON && p->flags & OWN && p->val && e & PM_FILE)
 			return "anon-is-file";
 		if (p->kind == PRIVATE && p->flags & OWN && e & PM_FILE)
@@ -209,11 +211,14 @@ static void check_mincore(int proc, uint32_t at, uint32_t len)
 	}
 	for (i = 0; i < len; i++)
 		if (entries[i] & PM_PRESENT && !(walk->box[proc].vec[i] & 1))
-			walk_fail("mincore", "process %d page %u is mapped, but mincore denies it",
+			walk_fail("mincore", "process %d page %u is mapped, but not resident",
 				  proc, at + i);
 }
 
-/* The place is a part of the rule: two warnings are two failures. */
+/*
+ * The name of the rule has the place of the warning, so each place is a failure
+ * of its own.
+ */
 static void log_failure(char *text)
 {
 	char *place = strstr(text, "+0x"), rule[40];
@@ -225,7 +230,7 @@ static void log_failure(char *text)
 	walk_fail(rule, "%s", text);
 }
 
-/* A warning of the kernel is never a pass. */
+/* A life with a kernel warning never passes. */
 static void check_log(void)
 {
 	static const char * const bad[] = {
@@ -280,7 +285,10 @@ static void check_audit(void)
 	}
 }
 
-/* The same check in each process, since a wrong entry often harms another process. */
+/*
+ * Check the range in each process, since a wrong entry often harms another
+ * process.
+ */
 static void check_everywhere(uint32_t at, uint32_t len)
 {
 	int proc;
@@ -290,8 +298,9 @@ static void check_everywhere(uint32_t at, uint32_t len)
 }
 
 /*
- * What the step touched, and a random range of a random process. Reading pages
- * changes their state, so most steps are checked by pagemap alone.
+ * Check the pages that the step touched, and a random range of a random
+ * process. A read of a page changes its state, so most steps are checked only
+ * by pagemap.
  */
 void walk_check_step(const struct walk_step *s)
 {
@@ -338,7 +347,7 @@ void walk_check_step(const struct walk_step *s)
 		check_audit();
 }
 
-/* Everything, in each process. */
+/* Check all pages of each process. */
 void walk_check_all(bool slow)
 {
 	int proc;

@@ -3,7 +3,7 @@
 #ifndef FOLIO_WALK_FILE_H
 #define FOLIO_WALK_FILE_H
 
-/* Ranges of a file. */
+/* Draw a range of a file. */
 static void draw_file(struct walk_step *s)
 {
 	s->len = 1 + walk_below(3 * walk->cont);
@@ -61,7 +61,7 @@ static void draw_direct(struct walk_step *s)
 	draw_object(s);
 }
 
-/* open(2), O_DIRECT: the file may not be mapped at the same time. */
+/* open(2), O_DIRECT: the file must not be mapped at the same time. */
 static bool valid_direct(const struct walk_step *s)
 {
 	struct walk_object *o;

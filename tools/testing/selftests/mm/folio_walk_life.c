@@ -82,7 +82,10 @@ static void driver(uint64_t seed, uint32_t steps, const struct walk_step *given,
 			*s = given[i];
 		else if (!walk_draw(s, wanted))
 			break;
-		/* The step is in the log before it runs, so it is known if it never returns. */
+		/*
+		 * Record the step before it runs, so that it is known even if
+		 * it never returns.
+		 */
 		walk->now = i;
 		walk->nr_steps = i + 1;
 		s->skipped = given && !walk_fits(s);
@@ -106,7 +109,7 @@ static void driver(uint64_t seed, uint32_t steps, const struct walk_step *given,
  * @nr: how many steps are given
  * @wanted: which calls to draw
  *
- * Return: whether it passed. walk->verdict, walk->steps and walk->nr_steps say more.
+ * Return: whether the life passed. walk->verdict, walk->steps and walk->nr_steps have the details.
  */
 bool walk_life(uint64_t seed, uint32_t steps, const struct walk_step *given, uint32_t nr,
 	       const bool *wanted)
@@ -165,8 +168,8 @@ static time_t now(void)
 }
 
 /*
- * Leave out the steps that the last life skipped: the C program would wait for a
- * process that does not exist. Returns how many steps are left.
+ * Leave out the steps that the last life skipped. Otherwise the C program would
+ * wait for a process that does not exist. Returns how many steps are left.
  */
 static uint32_t without_skipped(struct walk_step *steps, uint32_t nr)
 {
@@ -182,13 +185,14 @@ static uint32_t without_skipped(struct walk_step *steps, uint32_t nr)
 }
 
 /**
- * walk_shrink() - leave out steps and shorten ranges while the failure stays
- * @seed: of the life that failed
+ * walk_shrink() - leave out steps and shorten ranges while the life still fails
+ * @seed: the seed of the life that failed
  * @steps: its steps, which are changed in place
- * @nr: how many
+ * @nr: the number of steps
  * @of: is set to how often the whole sequence failed again in 4 repetitions
  *
- * Return: the number of steps that are left; walk->verdict is of that life
+ * Return: the number of steps that are left; walk->verdict belongs
+ *	to these steps
  */
 uint32_t walk_shrink(uint64_t seed, struct walk_step *steps, uint32_t nr, unsigned int *of)
 {

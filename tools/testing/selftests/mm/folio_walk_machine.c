@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: what this kernel has, and the settings that the walk changes and
- * restores.
+ * folio_walk: which features this kernel has, and the settings that the walk
+ * changes and restores.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -38,7 +38,9 @@ bool walk_write_text(const char *path, const char *text)
 	return done;
 }
 
-/* The number in a file, or -1. From "never [always]" it reads nothing. */
+/*
+ * The number at the start of a file, or -1 if the file begins with other text.
+ */
 long walk_read_number(const char *path)
 {
 	FILE *f = fopen(path, "r");
@@ -52,7 +54,7 @@ long walk_read_number(const char *path)
 	return value;
 }
 
-/* Saved settings: each is a file and its text. */
+/* Saved settings: for each one, a file and its text. */
 static struct setting {
 	char path[128];
 	char value[48];
@@ -143,7 +145,7 @@ void walk_first_settings(void)
 	}
 }
 
-/* A file that nothing else has open. Each life has new files. */
+/* Open a new file that no other program uses. Each life has new files. */
 static int open_file(const char *folder, struct walk_object *o)
 {
 	char path[160];
@@ -160,7 +162,7 @@ static int open_file(const char *folder, struct walk_object *o)
 	return fd;
 }
 
-/* The files of a life. Returns whether at least one is there. */
+/* Open the files of a life. Returns whether at least one could be opened. */
 bool walk_open_objects(const char *const *folders)
 {
 	struct stat known[WALK_OBJECTS];
@@ -250,9 +252,10 @@ static void probe_memory(void)
 }
 
 /*
- * hugetlb pages: the smallest size that fits into the arena often enough. A write
- * to a page that a child shares raises SIGBUS if the pool is empty. So the pool
- * has a page for each place in each process, and some for migration.
+ * Set up hugetlb pages of the smallest size, if at least four fit into the
+ * arena. A write to a page that a child shares raises SIGBUS if the pool is
+ * empty. So the pool has enough pages to fill the arena of each process, and
+ * some for migration.
  */
 static void probe_hugetlb(void)
 {
@@ -279,7 +282,7 @@ static void probe_hugetlb(void)
 	set(HAS_HUGETLB, walk_read_number(path) >= (long)wanted);
 }
 
-/* Perhaps debugfs is not mounted: mount it where only this process sees it. */
+/* If debugfs is not mounted, mount it where only this process sees it. */
 static void find_debugfs(void)
 {
 	char path[96];
@@ -328,11 +331,11 @@ void walk_probe(void)
 #endif
 	probe_uffd();
 	/*
-	 * A write to a page with asynchronous protection: do_wp_page() takes the
-	 * protection from a valid entry by set_pte_at(). On arm64 this may lose
-	 * the access flag if the hardware sets it at the same time. With
-	 * CONFIG_DEBUG_VM=y the kernel warns if the entry is old: known issue
-	 * 29.
+	 * On a write to a page with asynchronous protection, do_wp_page()
+	 * removes the protection from a valid entry by set_pte_at(). On arm64
+	 * this may lose the access flag if the hardware sets it at the same
+	 * time. With CONFIG_DEBUG_VM=y the kernel warns if the entry is old:
+	 * known issue 29.
 	 */
 #ifdef __aarch64__
 	set(HAS_ASYNC, !walk_has(29));
@@ -343,7 +346,7 @@ void walk_probe(void)
 	probe_hugetlb();
 }
 
-/* The names of features that a call lacks, for --list. */
+/* The names of missing features that a call needs, for --list. */
 const char *walk_missing(uint32_t needs)
 {
 	static const char * const names[] = {

@@ -33,7 +33,8 @@ uint32_t walk_below(uint32_t limit)
 
 /*
  * The content of a page. A private mapping shows the file until its first
- * write: mmap(2), MAP_PRIVATE. Linux then shows changes of the file too.
+ * write: mmap(2), MAP_PRIVATE. Until then Linux also shows later changes of the
+ * file.
  */
 uint64_t m_val(const struct walk_page *p)
 {
@@ -42,7 +43,10 @@ uint64_t m_val(const struct walk_page *p)
 	return p->val;
 }
 
-/* mmap(2), SIGBUS: after the end of the file. A truncation drops private copies too. */
+/*
+ * Whether the page lies after the end of the file: mmap(2), SIGBUS. A
+ * truncation drops private copies too.
+ */
 bool m_beyond(const struct walk_page *p)
 {
 	return (p->kind == SHARED || p->kind == PRIVATE) && p->off >= walk->object[p->obj].size;
@@ -50,9 +54,9 @@ bool m_beyond(const struct walk_page *p)
 
 /*
  * A fault on a memory file maps the complete last folio, although mmap(2)
- * promises SIGBUS after the end of the file: "mm/memory: do not populate page
- * table entries beyond i_size" left out memory files. So leave these pages
- * alone.
+ * promises SIGBUS after the end of the file: the commit "mm/memory: do not
+ * populate page table entries beyond i_size" does not cover memory files. So
+ * leave these pages alone.
  */
 bool m_unsure(const struct walk_page *p)
 {
@@ -60,8 +64,8 @@ bool m_unsure(const struct walk_page *p)
 }
 
 /*
- * The signal that an access must cause, or 0. mmap(2) and mprotect(2) for
- * permissions, madvise(2) for MADV_GUARD_INSTALL, userfaultfd(2) for
+ * The signal that an access must cause, or 0. See mmap(2) and mprotect(2) for
+ * permissions, madvise(2) for MADV_GUARD_INSTALL, and userfaultfd(2) for
  * UFFD_FEATURE_SIGBUS.
  */
 int m_signal(const struct walk_page *p, bool write)
@@ -73,7 +77,10 @@ int m_signal(const struct walk_page *p, bool write)
 	return write && p->flags & WP && !(p->flags & ASYNC) ? SIGBUS : 0;
 }
 
-/* A write that succeeds. In the asynchronous mode it drops the protection: userfaultfd(2). */
+/*
+ * Model a write that succeeds. In the asynchronous mode it drops the
+ * protection: userfaultfd(2).
+ */
 void m_write(struct walk_page *p, uint64_t val)
 {
 	if (p->kind == SHARED) {
@@ -96,7 +103,7 @@ void m_own(struct walk_page *p)
 	}
 }
 
-/* Anonymous memory again: zeros, without protection. Guards stay. */
+/* The page reads as zeros again and has no protection. A guard stays. */
 void m_zap(struct walk_page *p)
 {
 	p->flags &= ~(OWN | LAZY | WP | PINNED | INHERITED | SOFT);
@@ -104,8 +111,9 @@ void m_zap(struct walk_page *p)
 }
 
 /*
- * madvise(2), MADV_DONTNEED: zeros or the file again. ioctl_userfaultfd(2): the
- * protection of a page of a file stays when its entry is removed.
+ * madvise(2), MADV_DONTNEED: the page shows zeros or the file again.
+ * ioctl_userfaultfd(2): the protection of a page of a file stays when its entry
+ * is removed.
  */
 void m_drop(struct walk_page *p)
 {
@@ -126,9 +134,9 @@ bool m_soft_dirty(const struct walk_page *p)
 }
 
 /*
- * fork(2): a copy. madvise(2) for DONTFORK and WIPEONFORK, mlock(2): locks are
- * not inherited; userfaultfd(2): without UFFD_FEATURE_EVENT_FORK the child is
- * not registered.
+ * fork(2): the child gets a copy. See madvise(2) for MADV_DONTFORK and
+ * MADV_WIPEONFORK. mlock(2): locks are not inherited. userfaultfd(2): without
+ * UFFD_FEATURE_EVENT_FORK the child is not registered.
  */
 void m_fork(int parent, int child)
 {
@@ -169,7 +177,10 @@ void m_truncate(int obj, uint32_t size)
 	}
 }
 
-/* Whether the model has no reason to see two mappings in a range. */
+/*
+ * Whether all pages of a range belong to one mapping, as far as the model
+ * knows.
+ */
 bool m_one_vma(int proc, uint32_t at, uint32_t len)
 {
 	const uint32_t same = ~(OWN | LAZY | GUARD | WP | PINNED | INHERITED | MOVED | SOFT);
@@ -204,7 +215,10 @@ static bool page_fits(const struct walk_page *p, uint32_t flags)
 		 (flags & INSIDE && m_beyond(p)));
 }
 
-/* A range may not cut a hugetlb page: such calls fail with EINVAL, or act on more. */
+/*
+ * Whether a range cuts a hugetlb page: such calls fail with EINVAL, or act on
+ * more pages.
+ */
 static bool cuts_hugetlb(int proc, uint32_t at, uint32_t len)
 {
 	uint32_t end = at + len;
@@ -237,7 +251,10 @@ bool walk_fits(const struct walk_step *s)
 	return !c->valid || c->valid(s);
 }
 
-/* A size that code treats specially: a page, a block, a folio, a page table. */
+/*
+ * A size that the kernel treats specially: a page, a block, a folio, a page
+ * table.
+ */
 static uint32_t special_size(void)
 {
 	int order;
@@ -264,7 +281,9 @@ static uint32_t special_size(void)
 	}
 }
 
-/* The first page at or after a random one where the mapping changes. */
+/*
+ * Start at a random page, and return the first page where the mapping changes.
+ */
 static uint32_t edge_of_mapping(int proc)
 {
 	uint32_t i, at = walk_below(WALK_PAGES);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: a sequence of steps in words, and as a C program that needs no
- * header of this project: gcc -static program.c.
+ * folio_walk: print a sequence of steps in words, or as a C program. The
+ * program needs no header of this project: gcc -static program.c.
  */
 #include <stdarg.h>
 #include <string.h>
@@ -76,7 +76,10 @@ static void print_call(FILE *out, const struct walk_step *s)
 	}
 }
 
-/* The sizes that a life of this seed allows at first; see walk_first_settings(). */
+/*
+ * The folio sizes that a life with this seed allows at first; see
+ * walk_first_settings().
+ */
 static void print_settings(FILE *out, uint64_t seed)
 {
 	uint32_t anon, shmem;
@@ -93,11 +96,11 @@ static void print_settings(FILE *out, uint64_t seed)
 }
 
 /**
- * walk_print_program() - a sequence as a C program
- * @out: where to
- * @seed: of the life, for its first settings
+ * walk_print_program() - print a sequence as a C program
+ * @out: the output file
+ * @seed: the seed of the life, which decides its first settings
  * @steps: the sequence
- * @nr: how many steps
+ * @nr: the number of steps
  *
  * At the end of the program each process reads the page that failed, and prints
  * its content and its pagemap entry. The first comment has the broken rule.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * folio_walk: the calls on mappings, as a worker makes them.
+ * folio_walk: how a worker makes the calls on mappings.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -68,8 +68,8 @@ long run_mprotect(const struct walk_step *s)
 }
 
 /*
- * Whether one mapping of the kernel has the whole range. mremap(2) needs that,
- * and the kernel alone decides which mappings it merges.
+ * Whether one mapping of the kernel contains the whole range. mremap(2) needs
+ * such a mapping, and the model does not know which mappings the kernel merges.
  */
 bool run_one_mapping(uint32_t at, uint32_t len)
 {

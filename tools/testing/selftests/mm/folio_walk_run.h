@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* folio_walk: the calls as a worker makes them. Each returns a result or -errno. */
+/*
+ * folio_walk: how a worker makes the calls. Each function returns a result or
+ * -errno.
+ */
 #ifndef FOLIO_WALK_RUN_H
 #define FOLIO_WALK_RUN_H
 
 #include "folio_walk.h"
 
-/* The result of a call that was left out: the kernel has split its mappings in another way. */
+/*
+ * The result of a call that was left out, because the kernel's mappings differ
+ * from the model's.
+ */
 #define NOT_NOW (-EXDEV)
 
 bool run_one_mapping(uint32_t at, uint32_t len);

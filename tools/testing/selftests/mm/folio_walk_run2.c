@@ -33,7 +33,10 @@ static void drop(int *fd)
 	*fd = -1;
 }
 
-/* A child has descriptors of the parent's memory, which would keep the parent's pins alive. */
+/*
+ * Close the descriptors that a child inherits. They refer to the parent's
+ * memory, and would keep its pins alive.
+ */
 static void forget_descriptors(void)
 {
 	int i;
@@ -173,7 +176,7 @@ long run_uffd_register(const struct walk_step *s)
 			(flags & WPREG ? UFFDIO_REGISTER_MODE_WP : 0),
 	};
 
-	/* Only an empty range says for sure which pages are missing. */
+	/* Empty the range, so that the model knows which pages are missing. */
 	if (flags & MISS && madvise(at_page(s->at), in_bytes(s->len), MADV_DONTNEED))
 		return -errno;
 	return ioctl(open_uffd(flags & ASYNC), UFFDIO_REGISTER, &r) ? -errno : 0;
@@ -290,7 +293,7 @@ long run_scan(const struct walk_step *s)
 	return 0;
 }
 
-/* A long-term pin, as drivers take it. */
+/* Take a long-term pin, as drivers do. */
 long run_pin(const struct walk_step *s)
 {
 	struct io_uring_params params = {};

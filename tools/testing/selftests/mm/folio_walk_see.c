@@ -3,8 +3,8 @@
  * folio_walk: which processes share which frames, and whether smaps, pagemap
  * and PAGEMAP_SCAN agree.
  *
- * Threads of the kernel (KSM, khugepaged) change entries at any time. So these
- * checks must fail several times in a row.
+ * Threads of the kernel (KSM, khugepaged) change entries at any time. So a
+ * failure counts only if the check fails several times in a row.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -29,7 +29,10 @@ struct frame {
 
 static char found[300], found_rule[40];
 
-/* What a frame may contain. Two pages have the same value only if they may share a frame. */
+/*
+ * The content of a page as a number. Two pages may share a frame only if their
+ * numbers are equal.
+ */
 static uint64_t key_of(const struct walk_page *p)
 {
 	if (p->kind == SHARED || (p->kind == PRIVATE && !(p->flags & OWN)))
@@ -47,9 +50,9 @@ static void note(const char *rule, const struct frame *f, int proc, uint32_t pag
 }
 
 /*
- * Known issue 11: for all pages of a huge page that one entry maps, pagemap says
- * what is true for the first page. So all bits are set, and the frames follow
- * each other. The first page is mapped once; frames_right() checks this.
+ * Known issue 11: if one entry maps a huge page, pagemap reports the state of
+ * the first page for all pages. So all pages have the same bits, and
+ * consecutive frames. frames_right() checks that the first page is mapped once.
  */
 static bool by_first_page(int proc, uint32_t page)
 {
@@ -146,7 +149,7 @@ static bool refuse(const char *rule, const char *format, ...)
 }
 
 /*
- * One mapping of smaps against the model and pagemap:
+ * Compare one mapping of smaps with the model and with pagemap:
  * Documentation/filesystems/proc.rst.
  */
 static bool mapping_right(int proc, const struct sums *m, const uint64_t *entries,
@@ -216,7 +219,10 @@ static bool mapping_right(int proc, const struct sums *m, const uint64_t *entrie
 	return true;
 }
 
-/* pagemap.rst: PAGEMAP_SCAN and pagemap say the same. Learns which pages are the zero page. */
+/*
+ * pagemap.rst: PAGEMAP_SCAN and pagemap agree. The function sets @zero for
+ * pages that map the zero page.
+ */
 static bool scan_right(int proc, const uint64_t *entries, uint8_t *zero)
 {
 	static struct page_region regions[WALK_PAGES];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * folio_walk: one row for each call. The last column is the call in C: $a is
- * the address, $l the length, $b and $m the same of the destination, $p the
- * permissions, $f a file, $o the offset in it, $v a value, $n a number of
- * pages, $x a number, $q another process.
+ * the address, $l the length, $b and $m the address and length of the
+ * destination, $p the permissions, $f a file, $o the offset in it, $v a value,
+ * $n a number of pages, $x a number, $q another process.
  */
 #define ADVICE(text, weight, needs, flags, advice, model, ...)				\
 	{ text, weight, needs, flags, advice, NULL, NULL, run_madvise, model,		\
@@ -72,7 +72,10 @@ const struct walk_call walk_calls[] = {
 	{ "guard_remove", 3, HAS_GUARD, FREELY | NO_LOCKED, MADV_GUARD_REMOVE, NULL, valid_guard,
 	  run_madvise, model_guard, {}, "madvise($a, $l, 103);" },
 	ADVICE("dontfork", 1, 0, MAPPED, MADV_DONTFORK, model_flag),
-	/* 7.3 refuses MADV_DOFORK for hugetlb pages: they have VM_DONTEXPAND. */
+	/*
+	 * Linux 7.3 refuses MADV_DOFORK for hugetlb pages, since they have
+	 * VM_DONTEXPAND.
+	 */
 	ADVICE("dofork", 1, 0, FREELY, MADV_DOFORK, model_flag),
 	{ "wipeonfork", 1, 0, MAPPED | ONLY_ANON, MADV_WIPEONFORK, NULL, valid_wipe, run_madvise,
 	  model_flag, {}, "madvise($a, $l, $k);" },

@@ -22,7 +22,7 @@ static void on_signal(int number)
 	siglongjmp(caught, number);
 }
 
-/* The mask of signals is not saved, which would cost two system calls. */
+/* Do not save the signal mask, because that costs two system calls. */
 void walk_catch_signals(void)
 {
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_NODEFER };
@@ -31,7 +31,10 @@ void walk_catch_signals(void)
 	sigaction(SIGBUS, &action, NULL);
 }
 
-/* Where the words of a stamp are: both ends of a page, and both sides of its middle. */
+/*
+ * The offset of word @i of a stamp in a page. The words include both ends of
+ * the page, and both sides of its middle.
+ */
 unsigned int walk_word_at(unsigned int i)
 {
 	const unsigned int size = walk_psize;
@@ -48,7 +51,7 @@ uint64_t walk_word(uint64_t val, unsigned int i)
 	return val ? 0xf00dULL << 48 | val << 8 | i : 0;
 }
 
-/* One access each, which the compiler cannot drop. */
+/* One access, which the compiler cannot drop. */
 static void store(char *at, uint64_t word)
 {
 	__atomic_store_n((uint64_t *)at, word, __ATOMIC_RELAXED);
@@ -93,7 +96,7 @@ int walk_peek(uint32_t page, uint64_t *words)
 	return number;
 }
 
-/* Which process and page has a value, for messages. */
+/* Write into @text which process and page have a value. */
 static const char *owner_of(uint64_t val, char *text, size_t size)
 {
 	int proc;
@@ -110,7 +113,7 @@ static const char *owner_of(uint64_t val, char *text, size_t size)
 			}
 		}
 	}
-	snprintf(text, size, "value %llu, which no page has any more", (unsigned long long)val);
+	snprintf(text, size, "value %llu, which no page has now", (unsigned long long)val);
 	return text;
 }
 
@@ -150,7 +153,7 @@ bool walk_compare(struct walk_page *p, uint32_t page, const uint64_t *words, con
 	return true;
 }
 
-/* Read pages of this process: signals and content as promised. */
+/* Read pages of this process, and check the signals and the content. */
 void walk_check_content(uint32_t at, uint32_t len)
 {
 	uint64_t words[WALK_WORDS];
@@ -167,7 +170,9 @@ void walk_check_content(uint32_t at, uint32_t len)
 		if (m_unsure(p) || (p->kind == NOTHING && i % 32))
 			continue;
 		got = walk_peek(i, words);
-		/* A lazily freed page is missing once it is gone. */
+		/*
+		 * A lazily freed page is missing after the kernel has freed it.
+		 */
 		if (got == SIGBUS && p->flags & LAZY && p->flags & MISS) {
 			m_zap(p);
 			continue;

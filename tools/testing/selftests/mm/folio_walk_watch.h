@@ -4,8 +4,9 @@
 #define FOLIO_WALK_WATCH_H
 
 /*
- * Lazily freed pages lose the protection with their content, so leave them alone.
- * Known issue 31: a page that KSM merges loses its protection by userfaultfd.
+ * Leave lazily freed pages alone, since they lose the protection with their
+ * content. Known issue 31: a page that KSM merges loses its protection by
+ * userfaultfd.
  */
 static bool valid_register(const struct walk_step *s)
 {
@@ -63,7 +64,10 @@ static bool valid_copy(const struct walk_step *s)
 				   (!s->x || p->flags & WPREG));
 }
 
-/* Known issue 39: UFFDIO_ZEROPAGE says that a missing page exists if it is protected. */
+/*
+ * Known issue 39: if a missing page is protected, UFFDIO_ZEROPAGE says that the
+ * page exists.
+ */
 static bool valid_zero(const struct walk_step *s)
 {
 	return valid_copy(s) && (!walk_has(39) || ALL(!(p->flags & WP)));
@@ -129,7 +133,10 @@ static void draw_move(struct walk_step *s)
 	s->tolen = s->len;
 }
 
-/* ioctl_userfaultfd(2), UFFDIO_MOVE: from pages that exist to pages that are missing. */
+/*
+ * ioctl_userfaultfd(2), UFFDIO_MOVE: the call moves pages that exist to places
+ * where pages are missing.
+ */
 static bool valid_move(const struct walk_step *s)
 {
 	uint32_t i;
@@ -177,7 +184,7 @@ static void model_pin(const struct walk_step *s, long result)
 {
 	(void)result;
 	walk->pins[s->proc] |= 1 << s->x;
-	/* The check reads the frame. */
+	/* The next check stores the frame. */
 	for (struct walk_page *p = first_page(s); p < end_page(s); p++) {
 		m_own(p);
 		p->flags |= PINNED;

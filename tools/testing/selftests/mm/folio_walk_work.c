@@ -46,7 +46,10 @@ static void mincore_order(struct walk_box *box)
 	box->error = errno;
 }
 
-/* The life of a worker. A fork returns in this loop as another process. */
+/*
+ * The main loop of a worker. After a fork, the child continues in this loop as
+ * another worker.
+ */
 void walk_worker(int me)
 {
 	pid_t driver = getpgrp();
@@ -102,7 +105,7 @@ static bool arrived(int proc)
 	struct walk_box *box = &walk->box[proc];
 
 	if (!wait_change((uint32_t *)&box->alive, 0, walk_limit * 1000)) {
-		walk_fail("fork", "process %d does not come up", proc);
+		walk_fail("fork", "process %d does not start", proc);
 		return false;
 	}
 	pidfd[proc] = syscall(SYS_pidfd_open, box->pid, 0);
@@ -129,8 +132,8 @@ void walk_gone(int proc)
  * walk_command() - let a worker do something, and wait until it is done
  * @proc: the worker
  * @order: what to do
- * @at: where, for checks
- * @len: how many pages
+ * @at: the first page, for checks
+ * @len: the number of pages
  *
  * Return: what a call returned; -ETIME after a failure
  */

@@ -76,7 +76,10 @@ static void check(struct __test_metadata *_metadata, char *memory, int gone)
 /* The exit status of the child in fork_and_write. */
 enum { RIGHT, WRONG_SHARED, WRONG_OWN, NOT_MAPPED, NO_MEMORY = 128 + SIGBUS };
 
-/* In the child: write to one page of each block in the middle, then check all pages. */
+/*
+ * In the child: write to one page of each of the two middle blocks, then check
+ * all pages.
+ */
 static int write_and_look(char *at)
 {
 	unsigned int n = cont_ptes();
@@ -97,9 +100,9 @@ static int write_and_look(char *at)
 }
 
 /*
- * Free pages with a page->index as @index says. Then fork a child: its page
- * tables are in some of these pages. Do this until a child exits with @sought,
- * at most USED_TRIES times. Returns the last exit status.
+ * Free pages whose page->index is as @index says. Then fork a child, whose page
+ * tables use some of these pages. Repeat this until a child exits with @sought,
+ * but at most USED_TRIES times. Returns the last exit status.
  */
 static int child_writes(char *at, enum used_index index, int sought)
 {
@@ -154,8 +157,8 @@ TEST_F(hugetlb_block, fork_and_write)
 
 /*
  * [contpte 211] mprotect() makes one of the four blocks PROT_NONE, and then
- * accessible again. The other blocks stay folded throughout. At the end all
- * four blocks are folded.
+ * accessible again. The other blocks stay folded throughout. After the second
+ * call all four blocks are folded.
  */
 TEST_F(hugetlb_block, mprotect_one)
 {
@@ -186,8 +189,9 @@ TEST_F(hugetlb_block, munmap_one)
 }
 
 /*
- * [contpte 211] One of the four blocks is missing, and userfaultfd fills it. It
- * gets all the pages of the copy, and is folded like the other blocks.
+ * [contpte 211] One of the four blocks is missing, and userfaultfd fills it.
+ * The filled block has all pages of the copy, and is folded like the other
+ * blocks.
  */
 TEST_F(hugetlb_block, uffd_copy)
 {
@@ -230,7 +234,7 @@ static void on_poison(int number)
  * [contpte 211] One of the four blocks is poisoned. An access to any of its
  * pages raises SIGBUS. The other blocks stay folded and keep their content. The
  * case runs only in the virtual machine, since the machine cannot use the bad
- * frame any more.
+ * frame afterwards.
  */
 TEST_F(hugetlb_block, poison_one)
 {
@@ -252,8 +256,9 @@ TEST_F(hugetlb_block, poison_one)
 
 /*
  * Each block migrates once. The statistics of transparent huge pages of the
- * same size do not count hugetlb pages, so they stay as they are. A kernel with
- * known issue 27 counts one folio more for each move, for ever.
+ * same size do not count hugetlb pages, so these statistics do not change. A
+ * kernel with known issue 27 counts one more folio after each move, and never
+ * corrects this.
  */
 TEST_F(hugetlb_block, migrate_not_counted)
 {
@@ -284,9 +289,9 @@ TEST_F(hugetlb_block, migrate_not_counted)
 
 /*
  * [contpte 211] Each block migrates to the other node and back. During a move
- * its entries are migration entries. After each move the block is in other
- * frames, the next block is still in its frames, and all four blocks are
- * folded.
+ * the entries of the block are migration entries. After each move the block is
+ * in other frames, the next block is still in its frames, and all four blocks
+ * are folded.
  */
 TEST_F(hugetlb_block, migrate_each)
 {

@@ -7,8 +7,8 @@
  * private mapping.
  *
  * How: a process writes to the last page of a private mapping and cuts the file before this page,
- * again and again. Meanwhile another thread writes to the other pages of the same mapping and
- * gives them up, so that page faults are under way. As a control there is no other thread.
+ * again and again. Meanwhile another thread writes to the other pages of the same mapping and drops
+ * them, which causes page faults. In the control there is no other thread.
  *
  * Does not prove: what truncation does to shared mappings, or to pages of the file.
  *
@@ -78,8 +78,7 @@ FIXTURE_TEARDOWN(hugetlb_cut)
 }
 
 /*
- * A thread that writes to all pages except the last one, and gives them up
- * again.
+ * A thread that writes to all pages except the last page, and drops them again.
  */
 static struct {
 	char *at;
@@ -99,11 +98,11 @@ static void *write_and_drop(void *unused)
 }
 
 /*
- * The last page of a private mapping is written to, and ftruncate() cuts the file before it. From
- * then on an access to the page raises SIGBUS, in each of the rounds of two seconds.
+ * The process writes to the last page of a private mapping, and ftruncate() cuts the file before
+ * this page. After that an access to the page raises SIGBUS. The case repeats this for two seconds.
  *
- * Known issue 63: if the other thread takes page faults meanwhile, the page is
- * still there.
+ * Known issue 63: if the other thread takes page faults at the same time, the
+ * page still exists.
  */
 TEST_F(hugetlb_cut, last_page_is_gone)
 {
@@ -130,7 +129,7 @@ TEST_F(hugetlb_cut, last_page_is_gone)
 		pthread_join(thread, NULL);
 		DID(writer.rounds, "rounds of the other thread");
 	}
-	DID(rounds, "times the file was cut");
+	DID(rounds, "times that the file was cut");
 	TH_LOG("the page was still there %lu times", kept);
 	EXPECT_EQ(rounds, gone + kept);
 	if (variant->busy && kept)

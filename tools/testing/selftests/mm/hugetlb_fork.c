@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Hugetlb pages that a child of fork() gets, also if their page tables are in
+ * Hugetlb pages that a child of fork() gets, even if their page tables are in
  * pages that had another use before.
  *
  * Proves: MADV_DONTFORK keeps hugetlb memory from children, and MADV_DOFORK
  * undoes this. For each hugetlb size, a child of fork() gets the parent's page, and
  * smaps and pagemap count the page as private if one process maps it. The
  * earlier use of the page table's memory must not matter. It could matter
- * because struct ptdesc lies over struct page: fields that the kernel does not
+ * because struct ptdesc overlays struct page: fields that the kernel does not
  * set keep old values.
  *
- * How: a child reports what it has at the address after each call of madvise(). As
- * a control, memory of small pages gets the same calls.
+ * How: after each call of madvise(), a child reports what it has at the
+ * address. As a control, the test makes the same calls for memory with small
+ * pages.
  *
  * For the page tables, the test frees pages of a file just before the kernel needs page tables
  * (hugetlb_tables.h). No two of these pages have the same page->index. As a
@@ -76,9 +77,9 @@ FIXTURE_VARIANT_ADD(hugetlb_fork, fourth)
 };
 
 /*
- * Free pages with a page->index as @index says. Then map a page at an address
- * without a page table: the new page tables are in some of the freed pages.
- * Returns whether it worked.
+ * Free pages whose page->index is as @index says. Then map a page at an address
+ * without a page table, so that the new page tables use some of the freed
+ * pages. Returns true on success.
  */
 static bool map_page(struct hugetlb_fork_page *p, enum used_index index)
 {
@@ -130,8 +131,8 @@ FIXTURE_TEARDOWN(hugetlb_fork)
 }
 
 /*
- * Free pages with a page->index as @index says. Then fork a child: its page
- * tables are in some of these pages. Returns what the child finds, or -1 on
+ * Free pages whose page->index is as @index says. Then fork a child, whose page
+ * tables use some of these pages. Returns what the child finds, or -1 on
  * failure.
  */
 static int child_has_once(struct hugetlb_fork_page *p, enum used_index index)
@@ -165,8 +166,8 @@ static int child_has(struct hugetlb_fork_page *p, enum used_index index, int sou
 
 /*
  * A child of fork() has the same page as its parent. The child checks this
- * without a read: if the entry is missing, a read allocates another page, of
- * zeros. Known issue 10: the child has no page if its page table is in a page
+ * without a read, because a read allocates a new page of zeros if the entry is
+ * missing. Known issue 10: the child has no page if its page table is in a page
  * that had an index other than 0. As a control, the child has the page if this
  * index was 0.
  */
@@ -311,8 +312,8 @@ static int child_reads(char *at)
 
 /*
  * Whether a child has the content. With @private and known issue 10, the child
- * may have the mapping without the page of its parent: then it gets a new page
- * or none. counted_as_private shows this issue.
+ * may have the mapping without the page of its parent. Then the child gets a
+ * new page, or no page. counted_as_private shows this issue.
  */
 static bool has_memory(int seen, bool private)
 {
@@ -323,8 +324,8 @@ static bool has_memory(int seen, bool private)
 /*
  * After MADV_DONTFORK a child does not have the memory, and after MADV_DOFORK it
  * has the memory with its content. Known issue 69: MADV_DOFORK of hugetlb memory
- * fails with EINVAL, and children never have the memory again. As a control, the
- * same is done with small pages.
+ * fails with EINVAL, and children never have the memory again. As a control,
+ * the case does the same with small pages.
  */
 TEST_F(hugetlb_dofork, undoes_dontfork)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A hugetlb page that a process gives up while the page is still in use elsewhere.
+ * A hugetlb page that a process drops while the page is still in use elsewhere.
  *
  * Proves: after MADV_DONTNEED and munmap() such a page still counts as used. The process gets
  * another page only if the pool has one that is not reserved. Another mapping
  * gets the page that it reserved, and the number of reservations is right.
  *
- * How: vmsplice() puts the page into a pipe. The pool has just one page for each of two mappings,
- * or one more. As controls, the same happens to a page that is in no pipe.
+ * How: vmsplice() puts the page into a pipe. The pool has exactly one page for each of two
+ * mappings, or one more page. As a control, the test does the same with a page that is in no pipe.
  *
  * Does not prove: anything about pages that a device or io_uring uses, or about
  * files of hugetlbfs.
@@ -31,7 +31,7 @@ FIXTURE(hugetlb_pinned)
 
 /*
  * @pinned: the page is in a pipe; @spare: how many pages of the pool are not reserved; @unmap:
- * munmap() and mmap() give up the page and ask for one again, not MADV_DONTNEED and a write
+ * the process drops the page by munmap() and gets one by mmap(), not by MADV_DONTNEED and a write
  */
 FIXTURE_VARIANT(hugetlb_pinned)
 {
@@ -112,12 +112,12 @@ FIXTURE_TEARDOWN(hugetlb_pinned)
 }
 
 /*
- * A process gives up a page that is still in a pipe, and asks for a page again. It gets one only
- * if the pool has one that is not reserved. The other mapping gets the page that it reserved, and
- * then no reservation is left. The pipe keeps the content of the page.
+ * A process gives up a page that is still in a pipe, and asks for a page again. It gets a page only
+ * if the pool has a page that is not reserved. The other mapping gets the page that it reserved,
+ * and then no reservation is left. The pipe keeps the content of the page.
  *
  * Known issue 66: the process gets the reserved page, and the other mapping gets SIGBUS. If both
- * get a page, the number of reservations is one too low.
+ * mappings get a page, the number of reservations is too low by one.
  */
 TEST_F(hugetlb_pinned, reservation_of_other)
 {

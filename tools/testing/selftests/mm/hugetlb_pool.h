@@ -12,9 +12,9 @@
 #define HUGETLB_SIZES 8
 
 /*
- * The pool of one size. @used: the number of pages that were in use or reserved
- * at first. @before: the number of pages in the pool at first. @beyond: by how
- * many pages the pool could grow at first if a process needs them.
+ * The pool of one size, as it was at first. @used: the number of pages that
+ * were in use or reserved. @before: the number of pages in the pool. @beyond:
+ * the number of pages by which the pool could grow on demand.
  */
 struct hugetlb_pool {
 	char folder[128];
@@ -76,7 +76,7 @@ static inline void hugetlb_pool_resize(const struct hugetlb_pool *pool, unsigned
 	hugetlb_pool_set(pool, "nr_hugepages", pages);
 }
 
-/* How many pages a mapping without a reservation can get. */
+/* The number of pages that a mapping without a reservation can get. */
 static inline long hugetlb_pool_left(const struct hugetlb_pool *pool)
 {
 	return hugetlb_pool_count(pool, "free_hugepages") -

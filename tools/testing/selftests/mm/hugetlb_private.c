@@ -2,17 +2,18 @@
 /*
  * Hugetlb pages that belong to one process, and pages that are reserved for it.
  *
- * Proves: a hole in a hugetlb file removes the pages of the file, and no page that a
- * process wrote to in a private mapping. If mremap() moves a part of a private mapping,
- * each page of both parts keeps its reservation, and the reservations end with the
- * mappings. If no huge page is left, UFFDIO_COPY fails with ENOMEM.
+ * Proves: a hole in a hugetlb file removes the pages of the file. It does not remove pages that a
+ * process wrote to in a private mapping. If mremap() moves a part of a private mapping, each page
+ * of both parts keeps its reservation, and the reservations end with the mappings. If no huge page
+ * is left, UFFDIO_COPY fails with ENOMEM.
  *
  * How: each case has exactly the huge pages that it needs. As controls, the
  * test makes the same holes in a file with small pages, moves the whole mapping
- * or a part of a shared mapping, and calls UFFDIO_COPY for a page that is free
- * or exists.
+ * or a part of a shared mapping, and calls UFFDIO_COPY while a huge page is
+ * left, or for a page that exists.
  *
- * Does not prove: what truncation removes; what a failed mremap() leaves.
+ * Does not prove: what truncation removes, or what a failed mremap() leaves in
+ * place.
  *
  * A kernel with known issue 49 keeps the leaked reservations until the next boot. They are
  * four pages of the smallest size. Later programs count them as used.
@@ -123,10 +124,9 @@ static unsigned char own(unsigned int page)
 }
 
 /*
- * Every second page of a private mapping was written to. A hole covers the first four pages
- * of the file. The written pages keep their content. In both mappings, the
- * other pages in the hole are zeros, and the pages after the hole keep their
- * content.
+ * The process has written to every second page of a private mapping. A hole covers the first four
+ * pages of the file. The written pages keep their content. In both mappings, the other pages in the
+ * hole are zeros, and the pages after the hole keep their content.
  *
  * Known issue 48: the written pages in the hole are zeros too.
  */
@@ -233,7 +233,10 @@ FIXTURE_SETUP(hugetlb_moved)
 	self->at = MAP_FAILED;
 	self->room = MAP_FAILED;
 	self->size = hugetlb_size(0);
-	/* With the issue a machine would lack these huge pages until it boots again. */
+	/*
+	 * With known issue 49 the machine would lack these huge pages until the
+	 * next boot.
+	 */
 	if (access("/tests/list", F_OK))
 		SKIP(return, "runs only in the virtual machine");
 	why = hugetlb_pool_have_just(&self->pool, self->size, MOVED_PAGES);
@@ -259,11 +262,11 @@ FIXTURE_TEARDOWN(hugetlb_moved)
 }
 
 /*
- * A mapping reserves all three pages of the pool, and one to three of them move before
- * anything touches them. Each page can then be written to, and no reservation is left after
- * munmap().
+ * A mapping reserves all three pages of the pool. One to three pages of the mapping move before the
+ * first access. After that each page can be written to, and no reservation is left after munmap().
  *
- * Known issue 49: a write to a page that stays raises SIGBUS, and its reservation is left.
+ * Known issue 49: a write to a page that did not move raises SIGBUS, and the reservation of this
+ * page is never freed.
  */
 TEST_F(hugetlb_moved, reservations)
 {

@@ -5,8 +5,8 @@
  *
  * Proves: a series of scans with PM_SCAN_WP_MATCHING reports each written page exactly
  * once, for any limit of at least one huge page. Such scans protect the pages that they
- * report. A scan ends before the first huge page that does not fit into the limit, and
- * returns its address.
+ * report. A scan ends before the first huge page that does not fit into the limit, and returns the
+ * address of this page.
  *
  * How: the limit counts small pages, so it can end inside a huge page. The kernel
  * cannot protect a part of a huge page. As a control, other limits end between two huge
@@ -116,8 +116,8 @@ struct found {
 
 /*
  * scan() - find the pages that were written to, and protect them
- * @from: the page to begin with; is set to the page where the scan ended, PAGES at the
- *	end, -1 inside a page
+ * @from: the page to begin with; is set to the page where the scan ended, to PAGES at the end of
+ *	the memory, or to -1 if the scan ended inside a page
  * @limit: how many small pages the scan may report
  *
  * Return: 0, or -errno
@@ -208,7 +208,7 @@ TEST_F(hugetlb_scan, whole_pages)
 /*
  * The limit is one and a half huge pages. The first scan reports the first page, and
  * ends before the second page. Known issue 13: the first scan ends before the last
- * page, and no scan reports the pages between the first and the last.
+ * page, and no scan reports the pages between the first page and the last page.
  */
 TEST_F(hugetlb_scan, part_of_page)
 {

@@ -2,12 +2,13 @@
 /*
  * Seals of memory files with huge pages, and mmap() of such files.
  *
- * Proves: F_SEAL_EXEC keeps the executable bits of the mode. F_SEAL_SHRINK and F_SEAL_GROW keep
- * the size from ftruncate() and fallocate(), F_SEAL_GROW also from mmap(), and F_SEAL_WRITE
- * refuses holes. mmap() of a file that is not open for writing keeps its size.
+ * Proves: a file with F_SEAL_EXEC keeps its executable mode bits. ftruncate() and fallocate() do
+ * not shrink a file with F_SEAL_SHRINK. They do not enlarge a file with F_SEAL_GROW, and mmap()
+ * does not enlarge it either. A file with F_SEAL_WRITE gets no holes. mmap() of a file that is not
+ * open for writing does not change the size of the file.
  *
- * How: each case makes the same calls for a file of hugetlb and a file of shmem, with and
- * without the seal.
+ * How: each case makes the same calls for a hugetlb file and a shmem file, with and without the
+ * seal.
  *
  * Does not prove: that a sealed file cannot be written to.
  *
@@ -86,7 +87,7 @@ FIXTURE_TEARDOWN(hugetlb_seal)
 	hugetlb_pool_restore(&self->pool);
 }
 
-/* A new file of FILE_PAGES pages with these seals. Returns 0, or -1. */
+/* Make a new file of FILE_PAGES pages with these seals. Returns 0, or -1. */
 static int file_new(FIXTURE_DATA(hugetlb_seal) * self, int seals)
 {
 	char path[40];
@@ -116,8 +117,8 @@ static mode_t file_mode(FIXTURE_DATA(hugetlb_seal) * self)
 }
 
 /*
- * A file with MFD_NOEXEC_SEAL refuses a mode with other executable bits, and
- * accepts a mode with other bits. Known issue 70: a file of hugetlb accepts both.
+ * fchmod() cannot make a file with MFD_NOEXEC_SEAL executable, but can change
+ * other mode bits. Known issue 70: fchmod() can make a hugetlb file executable.
  */
 TEST_F(hugetlb_seal, not_executable)
 {
@@ -166,12 +167,12 @@ static int map_once(FIXTURE_DATA(hugetlb_seal) * self, const struct way *way, in
 }
 
 /*
- * A mapping does not make a file larger if the file has F_SEAL_GROW or is not
- * open for writing.
- * Known issue 71: each writable mapping of a file of hugetlb does. With the seal,
- * a mapping that would make the file larger may fail with EPERM. As controls, the
- * mapping is as large as the file, or for reading only, or shared without a
- * seal. The last control makes a file of hugetlb larger, and no file of shmem.
+ * A mapping does not make a file larger if the file has F_SEAL_GROW, or if it
+ * is not open for writing. Known issue 71: each writable mapping makes a
+ * hugetlb file larger. With the seal, a mapping that would make the file larger
+ * may fail with EPERM. As controls, the mapping is as large as the file, or
+ * read-only, or shared without a seal. The last control makes a hugetlb file
+ * larger, but not a shmem file.
  */
 TEST_F(hugetlb_seal, mapping_keeps_size)
 {
@@ -244,8 +245,8 @@ static int file_change(FIXTURE_DATA(hugetlb_seal) * self, enum change change)
 }
 
 /*
- * ftruncate() and fallocate() fail with EPERM if a seal forbids what they do, and
- * the file keeps its size. Without this seal they succeed.
+ * ftruncate() and fallocate() fail with EPERM if a seal forbids the change, and
+ * the file keeps its size. Without this seal the calls succeed.
  */
 TEST_F(hugetlb_seal, change_is_refused)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mappings of hugetlb without their first page table.
+ * Hugetlb mappings whose first page table is missing.
  *
  * Proves: if the first page table of a mapping is missing, a call on the whole
  * mapping still reaches pages in the second page table. MADV_DONTNEED drops the
  * page, mprotect() protects it, and fork() copies its entry. This holds for
- * each size of hugetlb.
+ * each size of hugetlb pages.
  *
  * How: the entries of the mapping need two whole page tables, one for each half.
  * Only one page in the second half is ever touched, so the first half has no table. The
@@ -121,10 +121,10 @@ FIXTURE_TEARDOWN(hugetlb_sparse)
 }
 
 /*
- * Whether known issue 12 affects pages of this size. It affects pages with PUDs
- * as entries, on arm64 kernels that were built for five levels. Only such a
- * kernel has __p4d_alloc(). With fewer levels, the two sizes that the issue
- * confuses are equal.
+ * Whether known issue 12 affects pages of this size. It affects pages that PUDs
+ * map, on arm64 kernels that were built for five levels. Only such a kernel has
+ * __p4d_alloc(). With fewer levels, the two sizes that the issue confuses are
+ * equal.
  */
 static bool may_step_too_far(size_t size)
 {
@@ -206,8 +206,7 @@ static int child_has(FIXTURE_DATA(hugetlb_sparse) * self)
 	pid_t child;
 
 	/*
-	 * Pages of index 0 become the child's tables, so that known issue 10 does not
-	 * matter.
+	 * Pages with index 0 become the child's tables, so that known issue 10 does not matter.
 	 */
 	for (int i = 0; i < USED_TRIES && has != 1; i++) {
 		if (!stay_on_cpu() || !used_free(&self->used, USED_ZERO))

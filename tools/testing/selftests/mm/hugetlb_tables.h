@@ -80,7 +80,7 @@ static inline bool used_open(struct used_pages *used)
 
 /*
  * Write pages to the files and free them. The kernel uses these pages next for
- * itself. Returns whether it worked.
+ * its own data. Returns true on success.
  */
 static inline bool used_free(struct used_pages *used, enum used_index index)
 {
@@ -96,8 +96,8 @@ static inline bool used_free(struct used_pages *used, enum used_index index)
 }
 
 /*
- * Whether known issue 10 affects pages of this size. It affects pages with
- * entries in tables of PTEs or PUDs, if the kernel can share tables of PMDs.
+ * Whether known issue 10 affects pages of this size. It affects pages whose
+ * entries are in PTE tables or PUD tables, if the kernel can share PMD tables.
  */
 static inline bool may_look_shared(size_t size)
 {

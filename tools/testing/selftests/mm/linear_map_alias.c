@@ -3,13 +3,13 @@
  * The kernel's own data in the linear map, after the boot.
  *
  * Proves: on newer arm64 kernels no access can reach the kernel's own data
- * through the linear map. There the permissions of the kernel image would not
- * protect the data. This holds for every page of data and bss. The pages before
- * and after them can still be accessed.
+ * through the linear map. In the linear map, the permissions of the kernel
+ * image would not protect the data. The test checks every page of data and bss.
+ * The pages before and after them can still be accessed.
  *
  * How: the kernel prints its own page tables to debugfs, with an F at addresses
  * that it cannot access. /proc/iomem shows which physical pages hold its data.
- * The first line of the linear map is for the first page of memory. KUnit
+ * The first line of the linear map describes the first page of memory. KUnit
  * suites cannot test this, since they run too early in the boot.
  *
  * Does not prove: that the TLB holds no old translation of the data.
@@ -94,8 +94,8 @@ FIXTURE_SETUP(linear_map_alias)
 	ASSERT_TRUE(resource("Kernel data", &self->data));
 	self->first = memory.start;
 	/*
-	 * At the end of the resource are page tables of the early boot, which
-	 * stay in the linear map.
+	 * The resource ends with page tables of the early boot, which stay in
+	 * the linear map.
 	 */
 	start = address_of("__init_end");
 	end = address_of("__bss_stop");
@@ -128,7 +128,7 @@ static struct seen look(unsigned long long first, struct range range)
 		}
 		if (!linear || sscanf(line, "0x%llx-0x%llx", &from, &to) != 2)
 			continue;
-		/* An entry that maps nothing has no permissions. */
+		/* Skip entries that map nothing: they have no permissions. */
 		if (!strstr(line, " RW ") && !strstr(line, " ro "))
 			continue;
 		if (!base)
@@ -151,8 +151,8 @@ static struct seen look(unsigned long long first, struct range range)
 
 /*
  * [linear map 36] No page of the kernel's data and bss can be accessed through
- * the linear map. The number of pages that cannot be accessed is the number of
- * pages of data and bss.
+ * the linear map. The number of pages that cannot be accessed is equal to the
+ * number of pages of data and bss.
  */
 TEST_F(linear_map_alias, data_out_of_reach)
 {

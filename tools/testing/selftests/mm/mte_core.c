@@ -9,8 +9,8 @@
  * test, and dumps core. Each page of both must have the same tags in the core file. Known issue
  * 61 also makes the kernel warn; see quiet_begin().
  *
- * Does not prove: that all tags of a page are right. QEMU 7.2 loads a part of them only when the
- * kernel saves the tags of a whole page.
+ * Does not prove: that all tags of a page are right. When the kernel saves the tags of a whole
+ * page, QEMU 7.2 loads only a part of them.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=mte_core
  */
@@ -73,7 +73,10 @@ FIXTURE_VARIANT_ADD(mte_core, hugetlb)
 	.hugetlb = true,
 };
 
-/* Map memory with tags, at this address if it is not NULL and free. */
+/*
+ * Map memory with tags. Use this address if it is not NULL and nothing is
+ * mapped there.
+ */
 static char *map_tagged(char *at, size_t size, bool hugetlb)
 {
 	int flags = hugetlb ? MAP_HUGETLB | order_of(size) << MAP_HUGE_SHIFT : 0;
@@ -172,7 +175,7 @@ static const char *tags_in(const char *core, const char *at, size_t size)
 	return NULL;
 }
 
-/* How many of the pages have zero tags in the core file. */
+/* The number of pages that have zero tags in the core file. */
 static unsigned int zero_pages(const char *tags, unsigned int pages)
 {
 	unsigned int count = 0;
@@ -183,9 +186,9 @@ static unsigned int zero_pages(const char *tags, unsigned int pages)
 }
 
 /*
- * A child has ordinary memory and other memory, both with the same tags, and dumps core. In the
- * core file no page of the ordinary memory has zero tags, and each page of the other memory has
- * the same tags as the ordinary page.
+ * A child gives the same tags to ordinary memory and to other memory, and dumps core. In the core
+ * file no page of the ordinary memory has zero tags, and each page of the other memory has the same
+ * tags as the ordinary page.
  *
  * Known issue 61: only the first page of a hugetlb page has its tags in the
  * core file. All other pages have zeros.

@@ -2,18 +2,18 @@
 /*
  * A debugger reads and writes the tags of another process (MTE, arm64).
  *
- * Proves: a debugger too reads zero tags in new memory with PROT_MTE, although
- * its frames had other tags before. This also holds if the process itself may
- * not read the memory. Tags that the debugger writes are there when the process
- * may read the memory (mte_ptrace_first). The debugger may use an address with
- * or without a tag (mte_ptrace_address).
+ * Proves: a debugger reads zero tags in new memory with PROT_MTE, even if the
+ * frames of this memory had other tags before. This also holds if the process
+ * itself may not read the memory. Tags that the debugger writes are not lost
+ * when the process may read the memory (mte_ptrace_first). The debugger may use
+ * an address with or without a tag (mte_ptrace_address).
  *
  * How: the test leaves tags in memory and frees it. A child gets the same frames, and stops. The
  * test uses PTRACE_PEEKMTETAGS and PTRACE_POKEMTETAGS. Known issues 60 and 62 also make the
  * kernel warn; see quiet_begin().
  *
  * Does not prove: tag checks (selftests/arm64/mte does), or tags of files and of hugetlb. QEMU 7.2
- * has two tags for a whole page, so the test compares whole pages. See folio_clear_tags.
+ * keeps only two tags for a whole page, so the test compares whole pages. See folio_clear_tags.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=mte_ptrace
  */
@@ -44,7 +44,10 @@ struct reused {
 	unsigned int count;
 };
 
-/* Use a request on the tags of a child. Returns 0, or its error, or -1 if it did only a part. */
+/*
+ * Make a request for the tags of a child. Returns 0, the error, or -1 if it
+ * handled only some tags.
+ */
 static int tags_request(int request, pid_t child, char *at, unsigned char *tags, size_t nr)
 {
 	struct iovec io = { tags, nr };
@@ -56,7 +59,7 @@ static int tags_request(int request, pid_t child, char *at, unsigned char *tags,
 	return result;
 }
 
-/* Let a child go on until it stops itself. Returns whether it stopped. */
+/* Let a child continue until it stops itself. Returns whether it stopped. */
 static bool stops(pid_t child, bool resume)
 {
 	int status;
@@ -133,7 +136,7 @@ FIXTURE_TEARDOWN(mte_ptrace_first)
 	free(self->tags);
 }
 
-/* Give memory the tag LEFT, note its frames, and free it. Returns whether that worked. */
+/* Give memory the tag LEFT, note its frames, and free it. Returns true on success. */
 static bool leave_tags(FIXTURE_DATA(mte_ptrace_first) * self)
 {
 	struct memory *m = &self->memory;
@@ -198,7 +201,7 @@ static bool debug_child(FIXTURE_DATA(mte_ptrace_first) * self, enum state state)
 	return false;
 }
 
-/* How many pages have this tag in each granule. @all: of all pages, not only of reused frames. */
+/* The number of pages with this tag in each granule. @all: count pages in new frames too. */
 static unsigned int pages_with(FIXTURE_DATA(mte_ptrace_first) * self, unsigned char tag, bool all)
 {
 	const size_t nr = self->nr / PAGES;
@@ -214,9 +217,9 @@ static unsigned int pages_with(FIXTURE_DATA(mte_ptrace_first) * self, unsigned c
 }
 
 /*
- * A child has memory in frames with old tags, and maps it with PROT_MTE. A debugger reads the
- * tags of the memory, which are zero. It writes other tags and reads them again. The child makes
- * the memory readable. The debugger finds the tags that it has written.
+ * A child has memory in frames with old tags, and maps it with PROT_MTE. A debugger reads the tags
+ * of the memory, which are zero. The debugger writes other tags and reads them again. The child
+ * makes the memory readable. The debugger finds the tags that it has written.
  *
  * Known issue 60: if the memory was never readable with PROT_MTE, the debugger reads the tags that
  * another process left in the frames. When the memory becomes readable, the kernel makes all tags
@@ -307,9 +310,9 @@ FIXTURE_TEARDOWN(mte_ptrace_address)
 }
 
 /*
- * A debugger writes the tags of the two middle pages of four pages, and reads the tags of all. It
- * uses an address with a tag, as the process itself does with such memory: all system calls
- * accept it. Only the tags of the two pages have changed.
+ * A debugger writes the tags of the two middle pages of four pages, and reads the tags of all four
+ * pages. It uses an address with a tag, as the process itself does for such memory. All system
+ * calls accept such an address. Only the tags of the two pages have changed.
  *
  * Known issue 62: both requests fail with EIO, although PTRACE_PEEKDATA works at this address.
  */

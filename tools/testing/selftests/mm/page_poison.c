@@ -2,15 +2,15 @@
 /*
  * One of several single pages is poisoned.
  *
- * Proves: an access to the poisoned page raises SIGBUS, in each process that
- * maps it, and also later. All other pages can be read and written. A process
- * that does not access the page does not die.
+ * Proves: each access to the poisoned page raises SIGBUS, in each process that
+ * maps the page. All other pages can be read and written. A process that does
+ * not access the page does not die.
  *
- * How: madvise(MADV_HWPOISON) reports a memory error of the page. The machine
- * cannot use the bad frame any more, so the cases run only in the virtual
+ * How: madvise(MADV_HWPOISON) reports a memory error of the page. After that
+ * the machine cannot use the bad frame, so the cases run only in the virtual
  * machine.
  *
- * Does not prove: what happens to a page of a large folio (folio_move), and to
+ * Does not prove: what happens to a page of a large folio (folio_move), or to
  * hugetlb pages.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=page_poison
@@ -58,7 +58,10 @@ FIXTURE_TEARDOWN(page_poison)
 	memory_free(&self->memory);
 }
 
-/* How many pages raise SIGBUS. All others must have their content, and accept a write. */
+/*
+ * The number of pages that raise SIGBUS. All other pages must have their
+ * content, and accept a write.
+ */
 static int bad_pages(const struct memory *m)
 {
 	int bad = 0;
@@ -95,8 +98,8 @@ static bool poison(char *at)
 }
 
 /*
- * A child maps all pages too, and a page is poisoned. Parent and child both get
- * SIGBUS for this page, twice, and keep all others.
+ * A child maps all pages too, and a page is poisoned. The parent and the child
+ * each get SIGBUS twice for this page, and can use all other pages.
  */
 TEST_F(page_poison, one_page)
 {

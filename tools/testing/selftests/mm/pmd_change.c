@@ -6,10 +6,10 @@
  * place. If a process shares a huge page with its child, calls mprotect() and
  * writes, the child keeps its content. PAGEMAP_SCAN finds the huge page and
  * protects all of it. If a process unmaps a part of a huge page, the statistics
- * say so, and the kernel splits the huge page when memory is short.
+ * count it as partially mapped, and the kernel splits it when memory is short.
  *
- * Does not prove: what a split does to the entries (pmd_split); advice
- * (folio_huge).
+ * Does not prove: what a split does to the entries (pmd_split), or what advice
+ * does (folio_huge).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=pmd_change
  */
@@ -75,10 +75,10 @@ TEST_F(pmd_change, mremap)
 }
 
 /*
- * mprotect() takes the right to write from the huge page, then all rights, and
- * gives them back. Each page refuses the accesses that it must refuse. No other
- * process maps the huge page, so no write at the end costs a fault. One PMD
- * still maps it.
+ * mprotect() makes the huge page read-only, then inaccessible, and then
+ * writable again. After each change, each page allows exactly the accesses that
+ * the new protection permits. No other process maps the huge page, so the
+ * writes at the end cause no faults. One PMD still maps the huge page.
  */
 TEST_F(pmd_change, mprotect)
 {
@@ -107,8 +107,9 @@ TEST_F(pmd_change, mprotect)
 }
 
 /*
- * A child maps the huge page too. mprotect() takes the right to write and gives
- * it back. The child does not see what the parent writes after that.
+ * A child maps the huge page too. In the parent, mprotect() makes the huge page
+ * read-only and then writable again. The child does not see what the parent
+ * writes after that.
  */
 TEST_F(pmd_change, mprotect_beside_child)
 {
@@ -181,10 +182,10 @@ TEST_F(pmd_change, scan)
 }
 
 /*
- * Half of the huge page is dropped: it is now one folio that is mapped in part.
- * In the first round the process drops the rest too. In the second round the
- * kernel's shrinkers split the folio, and the pages that are left keep their
- * content. Both times no folio counts as mapped in part in the end.
+ * The process drops half of the huge page, so the folio is partially mapped. In
+ * the first round the process drops the other half too. In the second round the
+ * kernel's shrinkers split the folio, and the remaining pages keep their
+ * content. After each round no folio counts as partially mapped.
  */
 TEST_F(pmd_change, mapped_in_part)
 {
@@ -221,7 +222,10 @@ TEST_F(pmd_change, mapped_in_part)
 	DID(half, "pages dropped");
 }
 
-/* The statistics count a folio that is split as split, and no longer as a folio. */
+/*
+ * After a split, the statistics count one more split, and one folio of this
+ * size less.
+ */
 TEST_F(pmd_change, split)
 {
 	struct memory *m = &self->memory;

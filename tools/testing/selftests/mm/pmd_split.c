@@ -3,12 +3,13 @@
  * Huge pages that are split into a table of PTEs, and fresh huge pages.
  *
  * Proves: when a call changes one page of a huge page, the other pages keep
- * content, permission and state. On arm64 the blocks without the changed page
- * are folded at once. Content survives repeated splits and collapses. If the
- * huge page was young, dirty, soft-dirty, protected by userfaultfd or
+ * their content, permission and state. On arm64 the blocks without the changed
+ * page are folded at once. Content survives repeated splits and collapses. If
+ * the huge page was young, dirty, soft-dirty, protected by userfaultfd or
  * exclusive, each entry has the same state after a split. No entry gets a state
  * that the huge page did not have. A fresh huge page, or a fresh folio of
- * another size, is zero everywhere and costs one fault, for any first address.
+ * another size, is zero everywhere. It costs one fault, for any address of the
+ * first access.
  *
  * Does not prove: the value of each entry (KUnit: set_ptes, contpte).
  *
@@ -80,7 +81,7 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(pmd_split) * s
 /*
  * [contpte 204] mprotect() makes the first page of a huge page PROT_NONE. This
  * page cannot be accessed. The other pages keep their content, and all blocks
- * except for the first are folded.
+ * except for the first block are folded.
  */
 TEST_F(pmd_split, mprotect_first_page)
 {
@@ -93,7 +94,7 @@ TEST_F(pmd_split, mprotect_first_page)
 /*
  * [contpte 204] mprotect() makes the last page of a huge page PROT_NONE. This
  * page cannot be accessed. The other pages keep their content, and all blocks
- * except for the last are folded.
+ * except for the last block are folded.
  */
 TEST_F(pmd_split, mprotect_last_page)
 {
@@ -164,7 +165,7 @@ TEST_F(pmd_split, write_after_fork)
 
 /*
  * Replace the huge page by a fresh huge page that has the pattern in each page.
- * Returns whether that worked.
+ * Returns true on success.
  */
 static bool again(struct memory *m)
 {
@@ -275,7 +276,7 @@ TEST_F(pmd_split, keeps_uffd)
  * are cleared. If the process then writes to the huge page, each entry is
  * soft-dirty after a split. If the process does not write, no entry is
  * soft-dirty. The huge page must be clean: on x86_64 the split of a dirty huge
- * page may set soft-dirty, since pte_mkdirty() does. A note in
+ * page may set soft-dirty, since pte_mkdirty() sets it. A note in
  * __split_huge_pmd_locked() allows the kernel to do so.
  */
 TEST_F(pmd_split, keeps_soft_dirty)
@@ -394,8 +395,8 @@ TEST_F_TIMEOUT(pmd_split, split_and_collapse, 120)
 /*
  * [contpte 253] A huge page becomes PROT_NONE, and munmap() of one page splits
  * it. Its entries are then present but not valid, and no page can be accessed.
- * After mprotect() has given the permission back, all pages have their content,
- * except for the page that was unmapped.
+ * After mprotect() has made the memory accessible again, all pages except for
+ * the unmapped page have their content.
  */
 TEST_F(pmd_split, split_without_permission)
 {
@@ -479,10 +480,10 @@ FIXTURE_TEARDOWN(fresh_folio)
 
 /*
  * [clearing 23, 24] [contpte 249] A folio full of nonzero bytes is dropped, and
- * a new folio is faulted in. The new folio is zero everywhere, for any first
- * page, and one fault maps all of it. The test repeats this with each page as
- * the first page touched. If a folio has more than 32 pages, the test repeats
- * this with 32 of its pages.
+ * a new folio is faulted in. The new folio is zero everywhere, and one fault
+ * maps all of it. The test repeats this with each page as the first page
+ * touched. If a folio has more than 32 pages, the test repeats this with 32 of
+ * its pages.
  */
 TEST_F_TIMEOUT(fresh_folio, zero_at_each_fault_address, 120)
 {

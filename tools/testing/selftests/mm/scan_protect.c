@@ -8,11 +8,11 @@
  * After the next write to a protected page, a scan reports this page again.
  *
  * How: one page table maps eight pages that count as written to: four pages of a file,
- * and four anonymous pages. The masks match one of these two halves. In one variant the
- * masks name a category that must be set, in another a category that must not be set.
- * In a third variant the masks name two categories: at least one of them must be set.
- * Then a second scan, which protects nothing, reports the pages that are not protected.
- * As a control, all pages match the masks.
+ * and four anonymous pages. The masks match one of these two halves. In one variant the masks name
+ * a category that must be set, and in another variant a category that must not be set. In a third
+ * variant the masks name two categories: at least one of them must be set. Then a second scan,
+ * which protects nothing, reports the pages that are not protected. As a control, all pages match
+ * the masks.
  *
  * Does not prove: anything about huge pages (hugetlb_scan tests hugetlb pages).
  *
@@ -22,7 +22,9 @@
 
 #include "folio_listen.h"
 
-/* The first half are pages of a file, the second half are anonymous. */
+/*
+ * The first half are pages of a file, and the second half are anonymous pages.
+ */
 #define PAGES 8
 #define ALL ((1U << PAGES) - 1)
 #define OF_FILE ((1U << PAGES / 2) - 1)
@@ -170,7 +172,7 @@ static unsigned int written(struct __test_metadata *_metadata, FIXTURE_DATA(scan
 
 /*
  * A scan with an output buffer reports the pages that match, and protects only these
- * pages. After a write to the first and the last page, a scan reports both as written
+ * pages. After a write to the first page and the last page, a scan reports both pages as written
  * to.
  */
 TEST_F(scan_protect, with_buffer)

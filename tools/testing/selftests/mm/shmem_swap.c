@@ -6,7 +6,7 @@
  * Proves: MADV_WILLNEED of a part reads exactly this part, and mincore()
  * reports only this part. smaps counts the pages of a mapping that are in swap,
  * and no page next to the mapping. ftruncate() to a place inside the folio
- * returns, and keeps what is before that place.
+ * returns, and keeps the content before that place.
  *
  * How: a memfd gets a folio of 64 KiB, or a huge page, and MADV_PAGEOUT swaps
  * it out without a split: a counter of the kernel shows that. As a control the
@@ -23,7 +23,7 @@
 
 enum size { SINGLE, BLOCK, HUGE };
 
-/* The part of the file that a call is about: the half in the middle. */
+/* The part of the file that a call gets: the middle half. */
 static unsigned int first_of(const struct memory *m)
 {
 	return m->pages / 4;
@@ -34,7 +34,7 @@ static unsigned int count_of(const struct memory *m)
 	return m->pages / 2;
 }
 
-/* Map a file in memory with one folio, or with single pages. Returns why it cannot be done. */
+/* Map a memory file with one folio, or with single pages. Returns NULL, or why this failed. */
 static const char *map_file(struct memory *m, enum size size)
 {
 	unsigned int pages = size == HUGE ? pmd_pages() : cont_ptes();
@@ -77,7 +77,7 @@ static unsigned long read_in(void)
 	return count;
 }
 
-/* How many of the pages do not have their pattern. */
+/* The number of pages without their pattern. */
 static unsigned int wrong_pages(const char *at, unsigned int pages)
 {
 	unsigned int wrong = 0;
@@ -127,11 +127,11 @@ FIXTURE_TEARDOWN(shmem_swap)
 }
 
 /*
- * MADV_WILLNEED of a half of the file reads these pages from swap, and no others. mincore()
- * then reports exactly these pages. An access to all pages reads the others.
+ * MADV_WILLNEED of the middle half of the file reads the pages of this half from swap, and no other
+ * pages. mincore() then reports exactly these pages. An access to all pages reads the other pages.
  *
- * Known issue 53: the kernel reads the first page of the folio, for any range,
- * and mincore() treats all pages like this page.
+ * Known issue 53: for any range, the kernel reads only the first page of the
+ * folio. mincore() then reports all pages like this page.
  */
 TEST_F(shmem_swap, willneed_part)
 {
@@ -144,7 +144,7 @@ TEST_F(shmem_swap, willneed_part)
 	ASSERT_NE(NULL, there);
 	before = read_in();
 	ASSERT_EQ(0, madvise(m->at + bytes(first), bytes(count), MADV_WILLNEED));
-	/* The pages do not have to be there when the call returns. */
+	/* The call may return before the pages are in memory. */
 	for (int i = 0; i < 20 && m->pages - swapped_out(m) < count; i++)
 		usleep(100000);
 	early = read_in() - before;
@@ -171,8 +171,8 @@ TEST_F(shmem_swap, willneed_part)
 
 /*
  * A second mapping has half of the file. smaps must report that all pages of
- * this mapping are in swap, and must count no other page. It looks at each page
- * of a private mapping that has a page table.
+ * this mapping are in swap, and must count no other page. In a private mapping
+ * that has a page table, smaps checks each page.
  *
  * Known issue 54: smaps counts the whole folio. In a private mapping it counts
  * the folio once for each page.
@@ -187,7 +187,10 @@ TEST_F(shmem_swap, smaps_counts_part)
 	char *at, *other;
 
 	ASSERT_EQ(m->pages, smaps_pages(m->at, "Swap"));
-	/* The page before the mappings gives them a page table, if no boundary is between them. */
+	/*
+	 * The page before the mappings has a page table, which covers the
+	 * mappings too unless they lie in the next table.
+	 */
 	at = mmap(NULL, 2 * area, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, at);
 	other = (char *)(((unsigned long)at + area - 1) & -area);
@@ -216,14 +219,17 @@ TEST_F(shmem_swap, smaps_counts_part)
 		STALE_ISSUE(54);
 }
 
-/* The last fixture of this program: with known issue 51 a process may occupy a CPU for seconds. */
+/*
+ * This fixture is the last one, because with known issue 51 a process may
+ * occupy a CPU for seconds.
+ */
 FIXTURE(shmem_cut)
 {
 	struct memory memory;
 };
 
 /*
- * @bytes: how much of the page at the cut stays
+ * @bytes: how many bytes of the page at the cut stay in the file
  */
 FIXTURE_VARIANT(shmem_cut)
 {
@@ -291,13 +297,16 @@ FIXTURE_TEARDOWN(shmem_cut)
 	memory_free(&self->memory);
 }
 
-/* The time after which the call counts as endless. It takes a millisecond. */
+/*
+ * The time after which the call counts as endless. It normally takes a
+ * millisecond.
+ */
 #define SECONDS 5
 
 /*
- * Start a child that cuts the file. It gets the CPU only if no other process
- * wants it. It holds no pipe, so no other process waits for it when this
- * program ends.
+ * Start a child that cuts the file. The child gets the CPU only if no other
+ * process wants it. The child holds no pipe, so no other process waits for the
+ * child when this program ends.
  */
 static pid_t start_cut(const struct memory *m, size_t length)
 {
@@ -328,11 +337,11 @@ static bool ended(pid_t child, int seconds, int *status)
 }
 
 /*
- * The file is cut inside of the folio. The call returns. After the file has grown again, the
- * pages before the cut have their content, and all bytes after it are zero.
+ * ftruncate() cuts the file inside the folio, and returns. After the file has grown again, the
+ * pages before the cut have their content, and all bytes after the cut are zero.
  *
- * Known issue 51: the call does not end, if it cuts between two pages. SIGKILL does not end it.
- * swapoff() brings the folio back into memory, and so it ends the call.
+ * Known issue 51: the call does not end if it cuts between two pages. SIGKILL does not end the
+ * call. swapoff() brings the folio back into memory, and this ends the call.
  */
 TEST_F_TIMEOUT(shmem_cut, truncate, 120)
 {

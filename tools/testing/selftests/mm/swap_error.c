@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A page cannot be read from swap. The error must stay with this page.
+ * A page cannot be read from swap. The error must not affect other pages.
  *
- * Proves: swapoff() ends, and brings all other pages of a file in memory back with their content.
- * This holds too if the page that cannot be read was removed before, by a hole or by
- * ftruncate(). smaps counts the pages of such a file that are in swap.
+ * Proves: swapoff() ends, and brings back all other pages of a memory file with their content. This
+ * also holds if a hole or ftruncate() has removed the page that cannot be read. smaps counts the
+ * pages of such a file that are in swap.
  *
  * How: the swap area is a partition of /dev/ram0. While the partition is shorter, reads beyond its
- * end fail. The file has two pages, and one of them is read at that time. As a control it
- * stays in the file.
+ * end fail. The file has two pages, and the test reads one of them at that time. As a control, this
+ * page stays in the file.
  *
  * Does not prove: what happens to a large folio that cannot be read, or to anonymous memory.
  *
@@ -27,9 +27,12 @@
 
 #define DISK "/dev/ram0"
 #define AREA "/dev/ram0p1"
-/* How many pages the kernel reads from swap in addition to the needed page: a power of two. */
+/* The kernel reads 2^N pages from swap at once, where N is the number in this file. */
 #define CLUSTER "/proc/sys/vm/page-cluster"
-/* The time after which swapoff() counts as endless. It takes milliseconds. */
+/*
+ * The time after which swapoff() counts as endless. It normally takes
+ * milliseconds.
+ */
 #define SECONDS 5
 
 enum removal { KEEP, HOLE, CUT };
@@ -44,8 +47,8 @@ FIXTURE(swap_error)
 };
 
 /*
- * @removal: what becomes of the page that cannot be read
- * @late: the other page goes to swap after that
+ * @removal: how the page that cannot be read is removed, or KEEP
+ * @late: whether the other page goes to swap only after that
  */
 FIXTURE_VARIANT(swap_error)
 {
@@ -89,9 +92,9 @@ static int partition(int disk, int op, unsigned long long length)
 }
 
 /*
- * Call swapoff() in a child, and end it with a signal if it does not return. Returns whether it
- * was successful. The child gets the CPU only if no other process wants it. It
- * holds no pipe on which another process waits for the end of this program.
+ * Call swapoff() in a child, and end the child with a signal if the call does not return. Returns
+ * whether the call succeeded. The child gets the CPU only if no other process wants it. The child
+ * holds no pipe, so no other process waits for the child when this program ends.
  */
 static bool swapoff_ends(const char *area)
 {
@@ -116,7 +119,7 @@ static bool swapoff_ends(const char *area)
 	return false;
 }
 
-/* Put @text into CLUSTER, and the value before that into @old. */
+/* Store the value of CLUSTER in @old, and write @text to CLUSTER. */
 static bool set_cluster(const char *text, char *old, size_t size)
 {
 	int fd = open(CLUSTER, O_RDONLY);
@@ -128,13 +131,18 @@ static bool set_cluster(const char *text, char *old, size_t size)
 	return length > 0 && !write_text(CLUSTER, text);
 }
 
-/* The partition begins where the disk begins, so it has the header of the disk. */
+/*
+ * The partition begins at the start of the disk, so it contains the swap header
+ * of the disk.
+ */
 FIXTURE_SETUP(swap_error)
 {
 	struct memory *m = &self->memory;
 	const char *why;
 
-	/* MADV_PAGEOUT finds no page that is on a list of another CPU. */
+	/*
+	 * MADV_PAGEOUT does not find pages that are on a list of another CPU.
+	 */
 	ASSERT_TRUE(stay_on_cpu());
 	self->disk = open(DISK, O_RDONLY);
 	why = self->disk < 0 || ioctl(self->disk, BLKGETSIZE64, &self->size) ?
@@ -163,7 +171,7 @@ FIXTURE_TEARDOWN(swap_error)
 {
 	memory_free(&self->memory);
 	write_text(CLUSTER, self->cluster);
-	/* The test has already given the area back, unless it failed. */
+	/* The test has already called swapoff(), unless it failed. */
 	swapoff_ends(AREA);
 	EXPECT_EQ(0, partition(self->disk, BLKPG_DEL_PARTITION, 0));
 	if (self->was_swap)
@@ -171,7 +179,7 @@ FIXTURE_TEARDOWN(swap_error)
 	close(self->disk);
 }
 
-/* Swap out one page. Returns whether it is in swap only. */
+/* Swap out one page. Returns whether the page is only in swap. */
 static bool swap_out(char *at)
 {
 	unsigned char there = 1;
@@ -181,14 +189,13 @@ static bool swap_out(char *at)
 }
 
 /*
- * A read of one page fails with EIO, and then the page is removed, or stays. swapoff() ends and
- * the other page is back. Before that, smaps counts the other page, which is
- * the only page in swap. A hole has zeros. A page that stays still cannot be
- * read.
+ * A read of one page fails with EIO. Then the test removes this page or keeps it. smaps counts the
+ * other page, which is the only page in swap. Then swapoff() ends, and the other page is in memory
+ * again. A hole reads as zeros. If the test has kept the bad page, a read of this page still fails.
  *
- * Known issue 72: the kernel takes the page twice from its count of pages in swap. So the count
- * is 0 while the other page is in swap. smaps shows this count, and swapoff() skips the file and
- * searches without end.
+ * Known issue 72: the kernel subtracts the bad page twice from the file's count of pages in swap.
+ * So the count is 0 while the other page is in swap. smaps shows this count. swapoff() skips the
+ * file and never stops searching.
  */
 TEST_F_TIMEOUT(swap_error, swapoff_ends, 60)
 {
@@ -202,7 +209,7 @@ TEST_F_TIMEOUT(swap_error, swapoff_ends, 60)
 	ASSERT_TRUE(swap_out(bad));
 	ASSERT_TRUE(variant->late || swap_out(good));
 
-	/* Only the header is left, so that any read fails. */
+	/* Keep only the header, so that any read fails. */
 	ASSERT_EQ(0, partition(self->disk, BLKPG_RESIZE_PARTITION, bytes(1)));
 	failed = pread(m->fd, &byte, 1, bytes(lost)) == -1 && errno == EIO;
 	ASSERT_EQ(0, partition(self->disk, BLKPG_RESIZE_PARTITION, self->size));
@@ -228,7 +235,7 @@ TEST_F_TIMEOUT(swap_error, swapoff_ends, 60)
 		EXPECT_EQ(EIO, errno);
 	}
 	if (variant->removal != KEEP && !counted && !ends) {
-		/* The page is in memory again, so that nothing is left to search for. */
+		/* The page is in memory again, so swapoff() has nothing left to find. */
 		ASSERT_TRUE(swapoff_ends(AREA));
 		KNOWN_ISSUE(72, "swapoff() does not end after a read error");
 		return;

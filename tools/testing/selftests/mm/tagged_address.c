@@ -8,16 +8,18 @@
  * system calls that manage address space, except brk(), mmap(), the new address
  * of mremap(), shmat(), shmdt(), and ioctl().
  *
- * How: the call is made twice, each time for new memory, with and without a tag. The test compares
- * what the call returned and wrote, which pages exist then, what is in them, and the flags of the
- * mapping. Calls that only manage address space are also made without prctl().
+ * How: the test makes each call twice, with a tag and without a tag, each time on new memory. It
+ * compares what the call returned and wrote, which pages exist after the call, their content, and
+ * the flags of the mapping. The test also makes the calls that only manage address space without
+ * prctl().
  *
- * Also proves: mmap(), the new address of mremap(), and shmat() refuse a tag,
- * and the memory at the untagged address stays.
+ * Also proves: mmap(), shmat(), and mremap() for the new address refuse a tag,
+ * and the memory at the untagged address does not change.
  *
- * Does not prove: tags of addresses that the kernel itself reads or writes, as
- * in read(). Not covered either: remap_file_pages(), which refuses tagged
- * addresses although the document makes no exception for it.
+ * Does not prove: that the kernel accepts tagged addresses of memory that it
+ * reads or writes itself, as in read(). The test does not cover
+ * remap_file_pages(), which refuses tagged addresses although the document
+ * makes no exception for it.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=tagged_address
  */
@@ -29,8 +31,8 @@
 #include "folio_util.h"
 
 /*
- * The call gets the pages from FIRST on. The pages before and after them must
- * not change.
+ * The call gets the pages that begin at FIRST. The pages before and after them
+ * must not change.
  */
 #define PAGES 8
 #define FIRST 2
@@ -46,12 +48,12 @@
 
 /*
  * struct outcome - all that a call did
- * @ret: what it returned, or -errno
- * @after: the same for the call after it
- * @out: what it wrote
+ * @ret: what the call returned, or -errno
+ * @after: what the call after it returned, or -errno
+ * @out: what the call wrote
  * @present: which pages have a page-table entry for memory
  * @content: the first byte of each page, or -1 if it cannot be read
- * @flags: of the mapping with the first page
+ * @flags: the flags of the mapping with the first page
  */
 struct outcome {
 	long ret;
@@ -62,7 +64,7 @@ struct outcome {
 	char flags[256];
 };
 
-/* Makes a call for NR pages from @at on, and writes to out[] what the call writes. */
+/* Makes a call for NR pages that begin at @at, and stores its output in out[]. */
 typedef long operation(char *at, int *out);
 
 static long call_munmap(char *at, int *out)
@@ -205,7 +207,7 @@ static char *tagged(char *at)
 	return (char *)((unsigned long)at | TAG << 56);
 }
 
-/* The flags of the mapping with a page, as smaps has them. */
+/* The flags of the mapping with the page @at, as smaps shows them. */
 static void flags_of(const char *at, char *flags, size_t size)
 {
 	FILE *file = fopen("/proc/self/smaps", "r");
@@ -261,7 +263,7 @@ static bool outcome_of(operation *before, operation *call, operation *after, boo
 	return true;
 }
 
-/* Whether machine and kernel have what the test needs: NULL, or what is missing. */
+/* Set up the process. Returns NULL, or what the machine or the kernel lacks. */
 static const char *tags_setup(void)
 {
 #ifdef __aarch64__
@@ -418,8 +420,8 @@ FIXTURE_TEARDOWN(tagged_address)
 
 /*
  * The call does the same with a tag as without one. It must succeed without a tag, since two
- * failures prove nothing. It gets four pages of eight, so that a call for other
- * pages is noticed.
+ * failures prove nothing. The call gets four of eight pages, so that the test notices an effect on
+ * other pages.
  */
 TEST_F(tagged_address, same_as_untagged)
 {
@@ -518,8 +520,9 @@ FIXTURE_TEARDOWN(tagged_refused)
 }
 
 /*
- * A call that places memory at an address replaces what is there. With a tag
- * it fails, and the memory at the address without the tag stays as it was.
+ * A call that places memory at an address replaces the memory there. With a tag
+ * the call fails, and the memory at the address without the tag does not
+ * change.
  */
 TEST_F(tagged_refused, memory_stays)
 {
@@ -552,7 +555,7 @@ FIXTURE_TEARDOWN(tagged_node)
 {
 }
 
-/* move_pages() without nodes reports the node of each page. Known issue 64: EFAULT instead. */
+/* move_pages() without nodes reports each page's node. Known issue 64: it reports EFAULT. */
 TEST_F(tagged_node, move_pages_status)
 {
 	struct outcome plain, tag;
@@ -573,7 +576,7 @@ TEST_F(tagged_node, move_pages_status)
 	STALE_ISSUE(64);
 }
 
-/* The home node of bound memory can be set. Known issue 65: ENOENT instead. */
+/* The home node of bound memory can be set. Known issue 65: the call fails with ENOENT. */
 TEST_F(tagged_node, set_mempolicy_home_node)
 {
 	struct outcome plain, tag;

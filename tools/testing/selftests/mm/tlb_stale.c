@@ -7,24 +7,25 @@
  * a loop. So their TLBs hold translations of all pages when the call begins.
  * Once the call has returned, they must see the new content, or get the signal
  * that belongs to the new permission. Each call changes one page of a folded
- * block, at each place in the block. Calls on hugetlb pages and on huge pages
- * change the whole block. Calls on folios that are too small for a block change
- * the whole folio.
+ * block. The test makes the call for each page of the block. Calls on hugetlb
+ * pages and on huge pages change the whole block. Calls on folios that are too
+ * small for a block change the whole folio.
  *
  *	this thread	seq 2n + 1, call, write to the page, seq 2n + 2
  *	other threads	read seq, access a page, read seq
  *
- * If an access lies between two equal and even numbers, no call was under way,
- * and the result of the access must be the expected one.
+ * If an access lies between two equal and even numbers, no call was running,
+ * and the access must have the expected result.
  *
  * Does not prove: anything about a stale translation that a TLB has dropped by
- * chance, or that leads to the right page: MADV_FREE and the split of a folio
+ * chance, or that leads to the right page. MADV_FREE and the split of a folio
  * keep each page, and after MADV_PAGEOUT a page may return to its old place. An
  * emulated TLB ignores the contiguous bit and the level of an invalidation
- * (`make tlb` does not). It drops all translations if the kernel invalidates
- * a long range, or if it has few translations. The kernel unfolds a block before
- * it changes one page, and this invalidation hides a missing invalidation of the
- * page. The test notices if both are missing.
+ * (`make tlb` does not). An emulated TLB drops all translations if the kernel
+ * invalidates a long range, or if the TLB holds few translations. The kernel
+ * unfolds a block before it changes one page, and this invalidation hides a
+ * missing invalidation of the page. The test notices if both invalidations are
+ * missing.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=tlb_stale
  */
@@ -76,10 +77,10 @@ static struct {
 /**
  * struct reader - a thread that accesses all pages in a loop
  * @rounds: how often it has accessed all pages
- * @checked: accesses while no call was under way
- * @wrong: how many of them had another result than the expected one
- * @page: the page of the first wrong one
- * @saw: what the first wrong one gave
+ * @checked: the number of accesses while no call was running
+ * @wrong: the number of these accesses with an unexpected result
+ * @page: the page of the first access with an unexpected result
+ * @saw: the result of this access
  */
 struct reader {
 	pthread_t thread;
@@ -126,7 +127,7 @@ static bool stale_agrees(const struct expected *saw, const struct expected *want
 /*
  * Access other pages. A TLB may have only one entry for each value of some
  * address bits. Then reads at some places would drop translations of the
- * memory: skip these places.
+ * memory. Skip these places.
  */
 static void stale_fill(void)
 {
@@ -171,11 +172,11 @@ static void *stale_read(void *argument)
 /**
  * struct run - the threads of a case, and its memory
  * @reader: the threads
- * @readers: how many there are
+ * @readers: the number of threads
  * @memory: as many pages as a block has
- * @kind: its kind
- * @order: the order of its folios
- * @huge: whether it is a hugetlb page
+ * @kind: the kind of the memory
+ * @order: the order of the memory's folios
+ * @huge: whether the memory is a hugetlb page
  * @folds: how often the block was folded before a call
  * @uffd: the descriptor of userfaultfd, or -1
  */
@@ -303,7 +304,7 @@ static void stale_wait(struct run *run)
 	}
 }
 
-/* New memory, a pattern in it, and threads that have translations of it. */
+/* Map memory with a pattern, and let the threads use its translations. */
 static const char *stale_begin(struct run *run, bool writes)
 {
 	unsigned int n = cont_ptes();
@@ -336,13 +337,16 @@ static const char *stale_begin(struct run *run, bool writes)
 	return NULL;
 }
 
-/* The call has returned: the threads must see what is expected now. */
+/* The call has returned. Now the threads must see the expected content. */
 static void stale_end(struct run *run)
 {
 	atomic_fetch_add(&stale.seq, 1);
 	stale_wait(run);
 	atomic_fetch_add(&stale.seq, 1);
-	/* An access that is under way may not meet the memory of the next call. */
+	/*
+	 * An access that is still running must not reach the memory of the next
+	 * call.
+	 */
 	stale_wait(run);
 }
 
@@ -500,8 +504,9 @@ static void stale_expect(char *at, unsigned int page, enum after after)
 }
 
 /*
- * Make one call on @nr pages from page @page on, and check what the threads see.
- * Returns how many accesses were checked, or 0 if the kernel refused the call.
+ * Make one call on @nr pages that begin at page @page, and check what the
+ * threads see. Returns how many accesses were checked, or 0 if the kernel
+ * refused the call.
  */
 static unsigned long stale_try(struct __test_metadata *_metadata, struct run *run,
 			       const struct call *call, unsigned int page, unsigned int nr)
@@ -523,7 +528,7 @@ static unsigned long stale_try(struct __test_metadata *_metadata, struct run *ru
 		struct reader *r = &run->reader[i];
 
 		EXPECT_EQ(0, r->wrong) {
-			TH_LOG("%s of page %u: %lu times too late", call->name, page, r->wrong);
+			TH_LOG("%s of page %u: %lu wrong accesses", call->name, page, r->wrong);
 			TH_LOG("CPU %d, page %u: value %x, signals %d, %d", r->cpu, r->page,
 			       r->saw.value, r->saw.read, r->saw.write);
 			TH_LOG("expected value %x, signals %d, %d", r->want.value, r->want.read,
@@ -537,15 +542,16 @@ static unsigned long stale_try(struct __test_metadata *_metadata, struct run *ru
 }
 
 /*
- * Each call, at each page of a block. Each change covers a whole hugetlb page,
- * or a whole folio of four pages. The kernel handles these four pages in one
- * batch, and must invalidate the translation of each. Each time, the threads
- * access all pages at least three times after the call.
+ * Make each call for each page of a block. With hugetlb pages or folios of four
+ * pages, a call changes the whole page or folio. The kernel handles these four
+ * pages in one batch, and must invalidate the translation of each page. After
+ * each call, the threads access all pages at least three times.
  *
- * An access may be under way when the call begins, and fault while an entry is
- * empty. The fault then holds a reference to a folio of a file and waits for its
- * lock, so the kernel refuses to move it. The test then makes the call again,
- * with new memory and new translations, at most REPEATS times for all pages.
+ * An access may be running when the call begins, and may fault while an entry
+ * is empty. The fault then holds a reference to a folio of a file and waits for
+ * its lock, so the kernel refuses to move the folio. The test then makes the
+ * call again, with new memory and new translations, at most REPEATS times for
+ * all pages.
  */
 TEST_F_TIMEOUT(tlb_stale, each_call, 250)
 {
@@ -569,7 +575,7 @@ TEST_F_TIMEOUT(tlb_stale, each_call, 250)
 			unsigned long saw = stale_try(_metadata, run, call, page, step);
 
 			for (; !saw && left; left--) {
-				TH_LOG("%s of page %u: refused, once more", call->name, page);
+				TH_LOG("%s of page %u: refused, next try", call->name, page);
 				saw = stale_try(_metadata, run, call, page, step);
 			}
 			refused += !saw;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A dma-buf that a driver makes of a file in memory is the same memory as the file.
+ * A driver makes a dma-buf of a memory file. The dma-buf and the file must be
+ * the same memory.
  *
  * Proves: the dma-buf shows the content of the file, and the file shows what a
  * process writes to the dma-buf: in a mapping, by read(), and after a write()
- * to another part. Where nobody wrote to the file, the dma-buf has zeros, and
- * not the content of memory that was freed before (udmabuf_memfd). After the
- * dma-buf is closed, and reclaim has taken all pages, the file still has what
- * was written to the dma-buf (udmabuf_closed).
+ * to another part. Where no process wrote to the file, the dma-buf has zeros,
+ * and not the content of memory that was freed before (udmabuf_memfd). After
+ * the dma-buf is closed and reclaim has taken all pages, the file still has the
+ * data that was written to the dma-buf (udmabuf_closed).
  *
  * How: a memfd has holes, or pages that were read, written, or allocated by fallocate(). udmabuf
  * makes a dma-buf of it. A process writes through a mapping of the dma-buf, as a device would.
@@ -54,7 +55,7 @@ static void leave_content(void)
 	munmap(at, all);
 }
 
-/* Make a file that may be given to the driver, and map it. Returns whether that worked. */
+/* Make a file that the driver accepts, and map it. Returns true on success. */
 static bool make_file(struct memory *m, enum content content)
 {
 	*m = (struct memory){ .pages = PAGES, .room_bytes = bytes(PAGES) };
@@ -86,7 +87,7 @@ static bool make_file(struct memory *m, enum content content)
 	return true;
 }
 
-/* Let the driver make a dma-buf of the file, and map it. Returns whether that worked. */
+/* Let the driver make a dma-buf of the file, and map it. Returns true on success. */
 static bool make_buffer(struct shared *s)
 {
 	struct udmabuf_create create = { .memfd = s->file.fd, .size = bytes(s->file.pages) };
@@ -110,7 +111,7 @@ static void close_buffer(struct shared *s)
 	s->buffer = -1;
 }
 
-/* Why a dma-buf cannot be made on this machine. */
+/* Returns why this machine cannot make a dma-buf, or NULL. */
 static const char *missing(struct shared *s)
 {
 	const char *why = folio_settings(0);
@@ -188,7 +189,7 @@ FIXTURE_TEARDOWN(udmabuf_memfd)
 	memory_free(&self->shared.file);
 }
 
-/* The first byte of a page of the file, or -1. BY_WRITE writes to the last byte before. */
+/* The first byte of a page of the file, or -1. BY_WRITE first writes to the last byte. */
 static int first_byte(const struct memory *m, unsigned int page, enum use use)
 {
 	unsigned char value = MARK;
@@ -201,14 +202,14 @@ static int first_byte(const struct memory *m, unsigned int page, enum use use)
 }
 
 /*
- * Each page of the dma-buf must have the content of its page of the file, which is zeros if
- * nobody wrote to it. Then a byte is written to each page of the dma-buf. The file must have it
- * when it is used the next time, by a page fault, read() or write().
+ * Each page of the dma-buf must have the content of its file page: zeros if no process wrote to
+ * this page. Then the test writes a byte to each page of the dma-buf. The next page fault, read()
+ * or write() of the file must see this byte.
  *
- * Known issue 58: the driver gets pages of fallocate() that have no content yet. The dma-buf shows
- * what was in the memory before, which the kernel or another process may have
- * left there. The next use of the file fills each page with zeros, and so drops
- * what was written.
+ * Known issue 58: the driver gets pages that fallocate() has allocated, but that are not yet filled
+ * with zeros. The dma-buf shows the old content of these pages, which the kernel or another process
+ * may have left there. The next use of the file fills each page with zeros, and so drops the data
+ * that was written.
  */
 TEST_F(udmabuf_memfd, buffer_is_the_file)
 {
@@ -285,9 +286,9 @@ FIXTURE_TEARDOWN(udmabuf_closed)
 
 /*
  * A process writes to each page of the dma-buf, and the file has it. Then the dma-buf is closed,
- * and reclaim takes all pages of the file. The file must still have what was written.
+ * and reclaim takes all pages of the file. The file must still have the data that was written.
  *
- * Known issue 59: the driver does not mark the pages as dirty. Where nobody wrote to the file
+ * Known issue 59: the driver does not mark the pages as dirty. If no process wrote to the file
  * itself, reclaim drops the pages, and the file has zeros.
  */
 TEST_F(udmabuf_closed, file_keeps_writes)

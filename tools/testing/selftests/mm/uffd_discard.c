@@ -3,16 +3,15 @@
  * A page with discarded content counts as written to.
  *
  * Proves: after MADV_DONTNEED or MADV_REMOVE has discarded the content of a
- * page, PAGEMAP_SCAN reports the page when it has new content, although it was
- * protected before. A page that keeps its content is not reported.
+ * page, PAGEMAP_SCAN reports the page when it has new content, even if the page
+ * was protected before. A page that keeps its content is not reported.
  *
- * How: memory has asynchronous write protection by userfaultfd. All pages are protected, as
- * an incremental copy does, and the first half is discarded. Then each page is read and
- * scanned. As controls, MADV_DONTNEED drops the entries of shared memory, which
- * keeps its content, and the content of anonymous memory, where the kernel
- * always clears the entries.
+ * How: memory has asynchronous write protection by userfaultfd. The test protects all pages, as an
+ * incremental copy does, and discards the first half. Then each page is read and scanned. As one
+ * control, MADV_DONTNEED drops entries of shared memory, which keeps its content. As another
+ * control, MADV_DONTNEED drops anonymous memory, where the kernel always clears the entries.
  *
- * Does not prove: that a scan reports a hole of hugetlb memory that nothing read yet.
+ * Does not prove: that a scan reports a hole of hugetlb memory that no process has read yet.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=uffd_discard
  */
@@ -40,8 +39,9 @@ FIXTURE(uffd_discard)
 };
 
 /*
- * @file: whether the memory is a file; @shared: whether the mapping is shared; @hugetlb: the
- * kind of pages; @advice: what discards the pages; @kept: whether they keep their content;
+ * @file: whether the memory is a file; @shared: whether the mapping is shared; @hugetlb: whether
+ * the pages are hugetlb pages; @advice: what discards the pages; @kept: whether they keep their
+ * content;
  * @swapped: whether they are in swap
  */
 FIXTURE_VARIANT(uffd_discard)

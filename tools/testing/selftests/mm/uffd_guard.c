@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * MADV_GUARD_INSTALL makes guard pages of pages that userfaultfd protects.
+ * MADV_GUARD_INSTALL turns pages that userfaultfd protects into guard pages.
  *
- * Proves: MADV_GUARD_INSTALL returns, each page of its range is then a guard page, and each
- * page outside is as before. This holds for all kinds of entries: empty, a
- * page, a protected page, or the marker that userfaultfd leaves where a
- * protected page is missing. After MADV_GUARD_REMOVE each page can be read.
+ * Proves: MADV_GUARD_INSTALL returns. After that, each page of its range is a guard page, and each
+ * page outside the range is as before. This holds for all kinds of entries: an empty entry, a page,
+ * a protected page, and the marker that userfaultfd leaves where a protected page is missing. After
+ * MADV_GUARD_REMOVE each page can be read.
  *
  * How: a range of single pages is protected against writes by userfaultfd, and half of it
  * becomes guard pages. Some variants touch the pages first. A timer ends the call if it
- * does not end by itself. As a control one variant protects nothing, and one has anonymous
- * memory.
+ * does not end by itself. As controls, one variant protects nothing, and another variant has
+ * anonymous memory.
  *
  * Does not prove: whether a page is protected after MADV_GUARD_REMOVE.
  *
@@ -22,7 +22,10 @@
 
 #define PAGES 16
 #define GUARDED (PAGES / 2)
-/* The time after which the call counts as endless. It takes less than a millisecond. */
+/*
+ * The time after which the call counts as endless. It normally takes less than
+ * a millisecond.
+ */
 #define SECONDS 5
 
 /* include/uapi/asm-generic/mman-common.h; older headers lack it. */
@@ -104,7 +107,7 @@ FIXTURE_SETUP(uffd_guard)
 		why = "userfaultfd cannot protect the pages of files in memory";
 	if (why)
 		SKIP(return, "%s", why);
-	/* A page that cannot be accessed, before and after: nothing is merged. */
+	/* Inaccessible pages before and after the memory prevent merges. */
 	self->area = mmap(NULL, bytes(PAGES + 2), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, self->area);
 	self->at = self->area + bytes(1);
@@ -154,10 +157,11 @@ static int install_guards(char *at, unsigned int pages)
 /*
  * The guard pages raise SIGSEGV. Each other page can be read. A write to it raises SIGBUS
  * if it is protected. After MADV_GUARD_REMOVE a shared mapping has the content of its file,
- * and a private one has zeros.
+ * and a private mapping has zeros.
  *
  * Known issue 36: userfaultfd leaves a marker when a protected page of a file
- * is removed. The call removes the marker, gets a new one, and does not end.
+ * is removed. The call removes the marker, gets a new marker, and so on without
+ * end.
  */
 TEST_F(uffd_guard, protected_pages)
 {

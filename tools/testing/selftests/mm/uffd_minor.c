@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * MADV_COLLAPSE maps no page that a monitor has yet to map.
+ * MADV_COLLAPSE maps no page that only a monitor may map.
  *
  * Proves: in memory that is registered for minor faults, an access to a page traps until
- * UFFDIO_CONTINUE maps this page, also after MADV_COLLAPSE of the whole range. A page that
- * UFFDIO_CONTINUE mapped has the content of the file.
+ * UFFDIO_CONTINUE maps this page. This holds even after MADV_COLLAPSE of the whole range. A page
+ * that UFFDIO_CONTINUE mapped has the content of the file.
  *
  * How: a file in memory is mapped twice. The second mapping fills it, as the receiver of a
- * live migration does. The first one is registered, and UFFDIO_CONTINUE maps every 64th
- * page. Then the first mapping is collapsed. As a control it is not registered: MADV_COLLAPSE
- * then maps all pages.
+ * live migration does. The first mapping is registered, and UFFDIO_CONTINUE maps every 64th page.
+ * Then the first mapping is collapsed. As a control, the first mapping is not registered, and
+ * MADV_COLLAPSE maps all pages.
  *
  * Does not prove: that a mapped page stays mapped. The kernel may report it again.
  *
@@ -20,7 +20,7 @@
 #include "folio_listen.h"
 #include "folio_shared.h"
 
-/* UFFDIO_CONTINUE maps one of so many pages. */
+/* UFFDIO_CONTINUE maps one page in STEP pages. */
 #define STEP 64
 
 FIXTURE(uffd_minor)
@@ -77,8 +77,8 @@ static int go_on(int uffd, char *at)
 }
 
 /*
- * Known issue 40: MADV_COLLAPSE maps the huge page by one PMD, with the pages that only the
- * monitor may map.
+ * Known issue 40: MADV_COLLAPSE maps the huge page by one PMD. So it also maps the pages that only
+ * the monitor may map.
  */
 TEST_F(uffd_minor, collapse)
 {

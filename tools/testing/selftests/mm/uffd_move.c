@@ -7,15 +7,15 @@
  * place that is not registered for write protection. The content is the same, a
  * write traps only if the page is protected, and no page becomes protected.
  *
- * How: the first half of a range of single pages is protected against writes. In some
- * variants all pages except the first one go to swap. UFFDIO_MOVE moves all pages one by one
- * to a range that is registered for missing pages, and in some variants for write protection
- * too. The first page shows what the kernel does with a page in memory. The second half was
- * never protected: it is the control.
+ * How: the first half of a range of single pages is protected against writes. In some variants all
+ * pages except the first page go to swap. UFFDIO_MOVE moves all pages one by one to a range that is
+ * registered for missing pages, and in some variants for write protection too. The first page shows
+ * what the kernel does with a page in memory. The second half was never protected: it is the
+ * control.
  *
  * Further cases move memory of each kind by one call: single pages, pages of zeros, blocks
  * and a huge page. They prove that exactly these pages move, that reclaim finds them at the
- * new place, and that no page that exists is replaced.
+ * new place, and that no existing page is replaced.
  *
  * Does not prove: that access tracking (RWP) begins anew at the new place.
  *
@@ -226,7 +226,10 @@ FIXTURE_VARIANT_ADD(moved, huge)
 	.order = HUGE,
 };
 
-/* The new place is registered for missing pages, and one page longer than what moves. */
+/*
+ * The new place is registered for missing pages, and is one page longer than
+ * the range that moves.
+ */
 FIXTURE_SETUP(moved)
 {
 	unsigned int size[] = { 1, cont_ptes(), pmd_pages() };
@@ -269,10 +272,10 @@ FIXTURE_TEARDOWN(moved)
 }
 
 /*
- * The first half moves by one call. Each of its pages has its content at the new place, and
- * there is nothing at the old place. The second half stays. A second call finds that there
- * is a page at the new place, and none at the old place. Then all pages go to swap and come
- * back: reclaim finds them at their new place.
+ * The first half moves by one call. Each of its pages has its content at the new place, and no page
+ * is left at the old place. The second half stays. A second call finds a page at the new place, and
+ * no page at the old place. Then all pages go to swap and come back: reclaim finds them at their
+ * new place.
  */
 TEST_F(moved, whole)
 {

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * UFFDIO_MOVE treats a missing page as missing, also if it is protected.
+ * UFFDIO_MOVE treats a missing page as missing, even if the page is protected.
  *
- * Proves: UFFDIO_MOVE gives a page to a missing page, as UFFDIO_COPY does, even
- * if a monitor has protected the missing page against writes. With
+ * Proves: UFFDIO_MOVE fills a missing page, as UFFDIO_COPY does, even if a
+ * monitor has protected the missing page against writes. With
  * UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES it skips missing pages at the old place,
- * protected or not. It replaces no page that exists.
+ * whether they are protected or not. It replaces no existing page.
  *
  * How: two ranges are registered for missing pages and for write protection. The first half
- * of each range is protected while no page exists. The first range then gets every second
- * page, and all of its pages move one by one. As a control the second half is not protected.
+ * of each range is protected while no page exists. The test then fills every second page of the
+ * first range, and moves all pages of this range one by one. As a control, the second half is not
+ * protected.
  *
- * Does not prove: whether a page is protected after it moved (uffd_move does).
+ * Does not prove: whether a page is protected after it has moved (uffd_move
+ * does).
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=uffd_move_hole
  */
@@ -75,7 +77,7 @@ static int watch(int uffd, char *at)
 	return protect(uffd, at, PROTECTED, true);
 }
 
-/* Give a page to a missing page. Returns 0 or -errno. */
+/* Fill a missing page. Returns 0 or -errno. */
 static int copy(int uffd, char *to, char *from)
 {
 	struct uffdio_copy arguments = {
@@ -104,8 +106,8 @@ static int move(int uffd, char *to, char *from)
  * 16 pages are enough for pages and holes in both halves.
  *
  * Known issue 44: UFFDIO_MOVE treats the marker of a protected page as a page.
- * It fails with EEXIST at the new place. A hole at the old place moves to a
- * protected page as well, so it fails in the same way.
+ * It fails with EEXIST at the new place. A move of a hole to a protected page
+ * fails in the same way.
  */
 TEST_F(uffd_move_hole, missing_protected_pages)
 {

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages that userfaultfd watches stay watched when mremap() moves a page next
- * to them.
+ * userfaultfd still watches its pages after mremap() moves another page next to
+ * them.
  *
  * Proves: without UFFD_FEATURE_EVENT_REMAP, mremap() removes the registration
  * of the page that it moves, and of no other page. This holds for pages that
  * are missing and for pages that are protected against writes, wherever the
  * moved page goes.
  *
- * How: a range of 16 pages is registered. mremap() moves one of them over another one, or
- * right before the range, or right after it. There the kernel may merge the moved page
- * with its neighbours into one mapping, because no page was ever mapped. Then each page is
- * touched. With UFFD_FEATURE_SIGBUS a page that is watched raises SIGBUS. As a
- * control the page moves to a place without a registered neighbour. In another
- * variant a page of the range was mapped before, so that the kernel cannot
- * merge.
+ * How: a range of 16 pages is registered. mremap() moves one of them over another page of the
+ * range, or right before the range, or right after the range. At these places the kernel may merge
+ * the moved page with its neighbours into one mapping, because no page was ever mapped. Then each
+ * page is touched. With UFFD_FEATURE_SIGBUS a page that is watched raises SIGBUS. As a control the
+ * page moves to a place without a registered neighbour. In another variant a page of the range was
+ * mapped before, so that the kernel cannot merge.
  *
  * Does not prove: that a monitor gets the right events (uffd-unit-tests does).
  *
@@ -55,7 +54,7 @@ FIXTURE_VARIANT_ADD(uffd_mremap, inside)
 	.merges = true,
 };
 
-/* 6.12 loses no registration here. */
+/* Linux 6.12 loses no registration here. */
 FIXTURE_VARIANT_ADD(uffd_mremap, before)
 {
 	.to = -1,
@@ -136,7 +135,7 @@ static unsigned int watched(FIXTURE_DATA(uffd_mremap) * self, bool write, unsign
 
 /*
  * Move the page. Returns which of the pages that did not move are still
- * watched, or -1 if all of them are.
+ * watched, or -1 if all of them are still watched.
  */
 static int move_and_look(struct __test_metadata *_metadata, FIXTURE_DATA(uffd_mremap) * self,
 			 int page, bool write)
@@ -154,7 +153,7 @@ static int move_and_look(struct __test_metadata *_metadata, FIXTURE_DATA(uffd_mr
 		TH_LOG("the moved page is still registered");
 	}
 	signal(SIGBUS, SIG_DFL);
-	TH_LOG("did %d looks at pages that did not move", PAGES - __builtin_popcount(gone));
+	TH_LOG("did %d checks of pages that did not move", PAGES - __builtin_popcount(gone));
 	return left == (ALL & ~gone) ? -1 : left;
 }
 

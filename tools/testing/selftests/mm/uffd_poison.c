@@ -3,8 +3,8 @@
  * A page that UFFDIO_POISON marked as lost stays lost.
  *
  * Proves: such a page raises SIGBUS until its owner removes the mark. This also
- * holds after the kernel collapsed the pages of the file into one huge page,
- * and in a child of fork(). All other pages have their content.
+ * holds after the kernel has collapsed the pages of the file into one huge
+ * page, and in a child of fork(). All other pages have their content.
  *
  * How: a file in memory is mapped twice. In the first mapping two pages are marked. The mark
  * is an entry of the page table, so the file itself has both pages. Then the second mapping
@@ -53,7 +53,7 @@ FIXTURE_VARIANT_ADD(uffd_poison, file)
 	.file = true,
 };
 
-/* The pages that are marked: the second one and the last one. */
+/* The pages that are marked: the second page and the last page. */
 static bool marked(const FIXTURE_DATA(uffd_poison) * self, unsigned int page)
 {
 	return page == 1 || page == self->pages - 1;
@@ -79,8 +79,8 @@ static int poison(int uffd, char *at)
 }
 
 /*
- * Both mappings are aligned to a huge page. The first one has no entries except the marks.
- * The file gets single pages, because the mapping that fills it wants no huge pages.
+ * Both mappings are aligned to a huge page. The first mapping has no entries except the marks. The
+ * file gets single pages, because the mapping that fills it has MADV_NOHUGEPAGE.
  */
 FIXTURE_SETUP(uffd_poison)
 {
@@ -137,7 +137,7 @@ FIXTURE_TEARDOWN(uffd_poison)
 		close(self->fd);
 }
 
-/* How many of the marked pages raise SIGBUS. */
+/* The number of marked pages that raise SIGBUS. */
 static unsigned int lost_pages(const FIXTURE_DATA(uffd_poison) * self)
 {
 	unsigned int found = 0;
@@ -189,7 +189,7 @@ TEST_F(uffd_poison, collapse)
 /*
  * A child inherits the memory of its parent, with the marks.
  *
- * Known issue 38: fork() does not copy the page tables of a file, so the child can read the
+ * Known issue 38: fork() does not copy the page tables of a file, so the child can read the lost
  * pages.
  */
 TEST_F(uffd_poison, fork)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A monitor is notified of each call that takes the content of pages away.
+ * A monitor is notified of each call that removes the content of pages.
  *
  * Proves: madvise() sends UFFD_EVENT_REMOVE with its range, and waits until the
  * monitor has read the event. This holds for advice that discards the pages,
@@ -22,7 +22,10 @@
 
 #define PAGES 16
 #define REMOVED (PAGES / 2)
-/* The time after which an event counts as missing. It takes less than a millisecond. */
+/*
+ * The time after which an event counts as missing. It normally takes less than
+ * a millisecond.
+ */
 #define MILLISECONDS 2000
 
 /* include/uapi/asm-generic/mman-common.h; older headers lack it. */
@@ -38,7 +41,10 @@ FIXTURE(uffd_remove)
 	int fd;
 };
 
-/* @file: whether the memory is a shared file in memory; @advice: what the thread calls */
+/*
+ * @file: whether the memory is a shared file in memory; @advice: the advice
+ * that the thread gives
+ */
 FIXTURE_VARIANT(uffd_remove)
 {
 	bool file;
@@ -67,7 +73,7 @@ FIXTURE_VARIANT_ADD(uffd_remove, guard_file)
 	.advice = MADV_GUARD_INSTALL,
 };
 
-/* The call of the thread. @error: 0 or the number of an error. */
+/* The call that the thread makes. @error: 0 or the number of an error. */
 struct call {
 	pthread_t thread;
 	char *at;
@@ -89,7 +95,7 @@ FIXTURE_SETUP(uffd_remove)
 		why = "userfaultfd sends no events";
 	if (why)
 		SKIP(return, "%s", why);
-	/* A page that cannot be accessed, before and after: nothing is merged. */
+	/* Inaccessible pages before and after the memory prevent merges. */
 	self->area = mmap(NULL, bytes(PAGES + 2), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, self->area);
 	self->at = self->area + bytes(1);
@@ -123,7 +129,7 @@ static void *advise(void *arguments)
 	return NULL;
 }
 
-/* Read one event. Returns whether there was one in time. */
+/* Read one event. Returns whether an event came in time. */
 static bool read_event(int uffd, struct uffd_msg *event)
 {
 	struct pollfd ready = { .fd = uffd, .events = POLLIN };

@@ -10,11 +10,11 @@
  * How: a file in memory is mapped twice. The whole first mapping, or its first
  * half, is registered and protected. It has single pages, or MADV_COLLAPSE made
  * one huge page of them. Then the file stays as it is, its pages go to swap, or
- * the second mapping is collapsed. As a control nothing happens to single
- * pages.
+ * the second mapping is collapsed. As a control, nothing happens to a file of
+ * single pages.
  *
- * Does not prove: anything about anonymous memory, which folio_ksm and the kernel's own
- * uffd-unit-tests protect in this way, or about asynchronous protection.
+ * Does not prove: anything about anonymous memory (folio_ksm and the kernel's own uffd-unit-tests
+ * do), or about asynchronous protection.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=uffd_rwp
  */
@@ -37,7 +37,7 @@ FIXTURE(uffd_rwp)
 };
 
 /*
- * @huge: whether a PMD maps the pages; @half: whether only half of them is protected;
+ * @huge: whether a PMD maps the pages; @half: whether only half of them are protected;
  * @event: what happens after that
  */
 FIXTURE_VARIANT(uffd_rwp)
@@ -131,8 +131,8 @@ static int happen(enum event event, const struct shared_file *file)
 
 /*
  * Known issue 42: the entries of a file become empty, and their protection is
- * lost: when a PMD is split, when the pages go to swap, and when another
- * process collapses the pages.
+ * lost. This happens when a PMD is split, when the pages go to swap, and when
+ * another mapping of the pages is collapsed.
  */
 TEST_F(uffd_rwp, protection_stays)
 {

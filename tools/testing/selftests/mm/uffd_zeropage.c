@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * UFFDIO_ZEROPAGE gives a page of zeros to a missing page, also if it is protected.
+ * UFFDIO_ZEROPAGE fills a missing page with zeros, even if the page is
+ * protected.
  *
  * Proves: a monitor can answer the access to a missing page with
  * UFFDIO_ZEROPAGE, as it can with UFFDIO_COPY, even if it has protected the
  * missing page against writes. The page is then full of zeros, and a read does
  * not trap. UFFDIO_ZEROPAGE replaces no page that exists. In a private mapping
- * of a file both calls leave the file alone.
+ * of a file both calls do not change the file.
  *
  * How: a range is registered for missing pages and for write protection, and the first half
  * is protected while no page exists. Each page gets zeros. As a control the second half is
- * not protected, and UFFDIO_COPY gives a page to one more protected page.
+ * not protected, and UFFDIO_COPY fills one of the protected pages.
  *
  * Does not prove: whether a page of zeros is protected. UFFDIO_ZEROPAGE has no flag for it.
  *
@@ -95,7 +96,7 @@ FIXTURE_TEARDOWN(uffd_zeropage)
 		close(self->fd);
 }
 
-/* Give zeros to a page. Returns 0 or -errno. */
+/* Fill a page with zeros. Returns 0 or -errno. */
 static int give_zeros(int uffd, char *at)
 {
 	struct uffdio_zeropage arguments = {
@@ -106,7 +107,7 @@ static int give_zeros(int uffd, char *at)
 }
 
 /*
- * Each page that is missing gets its page, and a second call for the same page fails.
+ * The calls fill each missing page, and a second call for the same page fails.
  *
  * Known issue 39: in a private mapping UFFDIO_ZEROPAGE treats the marker of a
  * protected page as a page, and fails with EEXIST. The page is still missing.
@@ -153,7 +154,7 @@ TEST_F(uffd_zeropage, missing_protected_pages)
 	DID(given, "pages of zeros");
 	if (variant->file) {
 		EXPECT_EQ(variant->shared ? 0 : -1, lseek(self->fd, 0, SEEK_DATA)) {
-			TH_LOG("a shared file has the pages, and a private one has none");
+			TH_LOG("the file must have pages if and only if the mapping is shared");
 		}
 	}
 	if (refused == PROTECTED - 1)
