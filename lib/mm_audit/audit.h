@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the files of the auditor share. All of this runs while the machine is
- * stopped: no locks, no sleep, no allocations.
+ * Common parts of the files of the auditor. All of this code runs while the
+ * machine is stopped, so it takes no locks, does not sleep, and allocates no
+ * memory.
  */
 #ifndef _MM_AUDIT_AUDIT_H
 #define _MM_AUDIT_AUDIT_H
@@ -16,7 +17,7 @@
 #define AUDIT_SWAPS		8
 
 /**
- * struct audit_frame - what the page tables say about a page
+ * struct audit_frame - the entries of page tables that refer to a page
  * @ptes: entries that map just this page
  * @entire: entries that map all of its folio (head page)
  * @mappings: entries that map the folio or a part of it (head page)
@@ -24,7 +25,7 @@
  * @last: number of the address space that was the last to map it (head page)
  * @slot: entries of the address spaces that have their ID in the folio (head
  *   page)
- * @locked: entries in VMAs that are locked (head page)
+ * @locked: entries in locked VMAs (head page)
  *
  * For a page that is a page table, @ptes counts the entries that point to it.
  */
@@ -39,7 +40,7 @@ struct audit_frame {
 };
 
 /**
- * struct audit_task - an address space, and a task that has it
+ * struct audit_task - an address space, and a task that uses it
  * @mm: the address space
  * @task: the task
  */
@@ -49,7 +50,7 @@ struct audit_task {
 };
 
 /**
- * struct audit_sum - what the entries of one address space add up to
+ * struct audit_sum - sums over the entries of one address space
  * @rss: pages and swap entries, by kind
  * @hugetlb: pages of hugetlb folios
  * @tables: bytes of page tables
@@ -77,10 +78,10 @@ enum audit_stat {
 };
 
 /**
- * struct audit_swap - what page tables and shmem say about a swap device
+ * struct audit_swap - the references of page tables and shmem to a swap device
  * @si: the device
  * @max: number of its slots
- * @room: number of slots for which there is room in the arrays
+ * @room: number of slots that fit into the arrays
  * @ptes: for each slot, the entries that refer to it
  * @shmem: for each slot, whether a file of shmem has it
  * @exclusive: for each slot, whether an exclusive entry refers to it
@@ -98,18 +99,19 @@ struct audit_swap {
  * struct audit - an audit that is running
  * @out: its results
  * @tasks: the address spaces
- * @nr_tasks: how many there are
- * @overflow: there are more than fit
+ * @nr_tasks: number of address spaces
+ * @overflow: there are more address spaces than fit
  * @nr: number of the current address space, from 1
  * @mm: the current address space
- * @task: a task that has it
+ * @task: a task that uses it
  * @vma: its first VMA that ends after the current address
  * @vmi: the iterator of the VMAs
  * @sum: the sums of the current address space
  * @stat: for each node, sums over all folios
  * @nr_anon: by order, number of large anonymous folios
- * @partially_mapped: by order, number of those that are partially mapped
- * @charged: mapped pages of anonymous folios that a memory cgroup has
+ * @partially_mapped: by order, number of these folios that are partially mapped
+ * @charged: mapped pages of anonymous folios that are charged to a memory
+ *	cgroup
  * @swap: the swap devices
  * @start_pfn: the first page frame
  * @end_pfn: the page frame after the last

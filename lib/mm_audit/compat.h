@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between the kernels and the architectures that the auditor runs
- * on. The preprocessor or the table lib/pgtable_kunit/probes says what the tree
- * has; no version is compared.
+ * Differences between the kernels and the architectures that the auditor runs
+ * on. The preprocessor or the table lib/pgtable_kunit/probes finds out what the
+ * tree has. There are no checks of version numbers.
  */
 #ifndef _MM_AUDIT_COMPAT_H
 #define _MM_AUDIT_COMPAT_H
@@ -43,7 +43,10 @@
 #define audit_anon_index(vma, addr)	linear_page_index(vma, addr)
 #endif
 
-/* One entry as it is in the table: arm64 merges entries of a block. */
+/*
+ * One entry as it is in the table: arm64's getters merge the entries of a
+ * block.
+ */
 #ifdef CONFIG_ARM64
 #define audit_raw_pte(ptep)		__ptep_get(ptep)
 #else
@@ -56,7 +59,10 @@ static inline bool audit_pte_exec(pte_t pte)
 #if defined(CONFIG_ARM64)
 	return !(pte_val(pte) & PTE_UXN);
 #elif defined(CONFIG_X86_64) && !defined(CONFIG_UML)
-	/* PROT_NONE clears the present bit, and sets no bit against execution. */
+	/*
+	 * PROT_NONE clears the present bit, and does not set the bit that
+	 * forbids execution.
+	 */
 	return pte_exec(pte) && (pte_flags(pte) & _PAGE_PRESENT);
 #elif defined(CONFIG_RISCV)
 	return pte_exec(pte);
@@ -66,12 +72,12 @@ static inline bool audit_pte_exec(pte_t pte)
 }
 
 /**
- * enum audit_leaf - what an entry that is not present refers to
+ * enum audit_leaf - the object that an entry refers to if it is not present
  * @AUDIT_LEAF_SWAP: a slot of a swap device
  * @AUDIT_LEAF_MIGRATION: a folio that is being moved, and is not mapped
  * @AUDIT_LEAF_MAPPED: a folio of a device, which counts as mapped
- * @AUDIT_LEAF_UNMAPPED: a folio that a device has for itself
- * @AUDIT_LEAF_OTHER: something that is not counted: markers, broken pages
+ * @AUDIT_LEAF_UNMAPPED: a folio that belongs only to a device
+ * @AUDIT_LEAF_OTHER: an entry that does not count: markers, broken pages
  */
 enum audit_leaf {
 	AUDIT_LEAF_SWAP,
@@ -132,13 +138,13 @@ static inline enum audit_leaf audit_leaf(swp_entry_t entry)
 #define audit_shared_bit(folio)		((void)(folio), false)
 #endif
 
-/* A kernel can do without the mapcount of each page. */
+/* A kernel may have no mapcount of each page. */
 #define AUDIT_PAGE_MAPCOUNT		!IS_ENABLED(CONFIG_NO_PAGE_MAPCOUNT)
 
 /*
  * Page tables that wait for the split of a huge page. Generic code keeps them
- * in a list, in the order of their use. Architectures that have their own list
- * are left out.
+ * in a list, in the order of their use. The auditor leaves out architectures
+ * that have their own list.
  */
 #ifndef __HAVE_ARCH_PGTABLE_DEPOSIT
 #define AUDIT_DEPOSITS			1

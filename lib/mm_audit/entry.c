@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Entries of page tables: what each of them says about its page, and the rules
- * for one entry.
+ * Entries of page tables: the counts that each entry adds to its page, and the
+ * rules for one entry.
  */
 
 #include <linux/fs.h>
@@ -24,7 +24,7 @@ struct audit_entry {
 
 /**
  * audit_vma_at() - find the VMA of an address
- * @a: the audit, which gets to the first VMA that ends after @addr
+ * @a: the audit; its VMA becomes the first VMA that ends after @addr
  * @addr: the address; it is not below the address of the last call
  *
  * Return: whether the address is in a VMA.
@@ -180,7 +180,7 @@ static void entry_leaf(struct audit *a, struct audit_entry *e, swp_entry_t entry
 }
 
 /**
- * audit_pte() - look at an entry of the lowest level
+ * audit_pte() - check an entry of the lowest level
  * @a: the audit
  * @addr: its address
  * @pte: the entry, which is not empty and not of a hugetlb page
@@ -208,7 +208,7 @@ void audit_pte(struct audit *a, unsigned long addr, pte_t pte)
 }
 
 /**
- * audit_pmd() - look at an entry that maps a huge page, or that is not present
+ * audit_pmd() - check an entry that maps a huge page, or that is not present
  * @a: the audit
  * @addr: its address
  * @pmd: the entry, which is not empty and not of a hugetlb page
@@ -235,7 +235,7 @@ void audit_pmd(struct audit *a, unsigned long addr, pmd_t pmd)
 
 #ifdef CONFIG_HUGETLB_PAGE
 /**
- * audit_hugetlb() - look at an entry of a hugetlb page
+ * audit_hugetlb() - check an entry of a hugetlb page
  * @a: the audit
  * @addr: its address, the first of the huge page
  * @pte: the entry

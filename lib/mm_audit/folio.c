@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Folios: each of them is compared with the entries that the walk has found.
+ * Folios: compare each folio with the entries that the walk has found.
  */
 
 #include <linux/memcontrol.h>
@@ -60,7 +60,7 @@ static void folio_owners(struct audit *a, struct folio *folio,
 		slots[i] = audit_slot_count(folio, i);
 		/*
 		 * A slot may lack mappings that were made while both slots were
-		 * taken. It never has more than there are.
+		 * in use. It never counts more mappings than there are.
 		 */
 		a->out->compared[MM_AUDIT_mm_id_slot]++;
 		if (slots[i] > (long)head->slot[i] || slots[i] < 0)
@@ -100,7 +100,7 @@ static void folio_refs(struct audit *a, struct folio *folio,
 			     pfn, refs, want);
 	if (!a->out->quiet || !folio_test_lru(folio))
 		return;
-	/* Nobody can find a folio that has neither mappings nor a cache. */
+	/* If a folio has neither mappings nor a cache, no task can find it. */
 	audit_equal(a, MM_AUDIT_folio_leak,
 		    want ? "references" : "references of a lost folio", 0, pfn,
 		    refs, want);
@@ -190,7 +190,7 @@ static void folio_check(struct audit *a, struct folio *folio)
 }
 
 /*
- * Pages that the kernel has for itself: nothing maps them or counts them. The
+ * Pages that only the kernel uses: they are not mapped and not counted. The
  * pages of the vDSO are reserved too, but they are mapped.
  */
 static bool folio_is_kernel(struct audit *a, struct folio *folio)

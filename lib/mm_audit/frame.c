@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the page tables say about each page: an array over all page frames.
+ * The entries that refer to each page: an array over all page frames.
  *
  * The array is allocated once. An audit marks the chunks that it uses in a
  * bitmap, and clears only these chunks.
@@ -62,7 +62,7 @@ int audit_frames_prepare(struct audit *a)
 }
 
 /**
- * audit_frames_clear() - forget what an earlier round found
+ * audit_frames_clear() - clear the results of an earlier round
  */
 void audit_frames_clear(void)
 {
@@ -71,11 +71,11 @@ void audit_frames_clear(void)
 }
 
 /**
- * audit_frame() - a page frame, to be changed
+ * audit_frame() - get the record of a page frame, to change it
  * @a: the audit
  * @pfn: the page frame
  *
- * Return: what is known of it, or NULL if it belongs to no node.
+ * Return: the record, or NULL if the page frame belongs to no node.
  */
 struct audit_frame *audit_frame(struct audit *a, unsigned long pfn)
 {
@@ -90,7 +90,7 @@ struct audit_frame *audit_frame(struct audit *a, unsigned long pfn)
 }
 
 /**
- * audit_frame_read() - what is known of a page frame
+ * audit_frame_read() - get the record of a page frame
  * @a: the audit
  * @pfn: the page frame, which belongs to a node
  */

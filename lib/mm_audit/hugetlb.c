@@ -8,14 +8,14 @@
 
 #include "audit.h"
 
-/* By size: all folios, and those that are free. */
+/* By size: the number of all folios, and the number of free folios. */
 static struct {
 	long total;
 	long free;
 } hugetlb_found[HUGE_MAX_HSTATE];
 
 /**
- * audit_hugetlb_clear() - forget what an earlier round found
+ * audit_hugetlb_clear() - clear the results of an earlier round
  */
 void audit_hugetlb_clear(void)
 {

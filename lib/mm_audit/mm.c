@@ -21,8 +21,8 @@ static const char *const mm_rss_names[NR_MM_COUNTERS] = {
 };
 
 /*
- * A file's tree of VMAs must have this VMA. A VMA that is just being made is
- * not in the tree, and the lock of the tree is then held.
+ * A file's tree of VMAs must have this VMA. A new VMA may not be in the tree
+ * yet, but then the lock of the tree is held.
  */
 static void mm_check_file(struct audit *a, struct vm_area_struct *vma)
 {
@@ -62,7 +62,8 @@ static void mm_check_anon(struct audit *a, struct vm_area_struct *vma)
 
 /*
  * The other direction: each VMA that the tree of a file has for these pages is
- * a VMA of this file. The first VMA of the tree stands for all of them.
+ * a VMA of this file. The check runs once for each tree, together with the
+ * first VMA of the tree.
  */
 static void mm_check_tree(struct audit *a, struct vm_area_struct *vma)
 {

@@ -3,7 +3,7 @@
  * An auditor of page tables and folios.
  *
  * It reads every page table of every process and every folio while the machine
- * is stopped, and compares what it finds with what the kernel has counted.
+ * is stopped, and compares its results with the counters of the kernel.
  */
 #ifndef _MM_AUDIT_H
 #define _MM_AUDIT_H
@@ -15,7 +15,8 @@ struct seq_file;
 
 /*
  * The rules. Documentation/mmcheck/mm_audit.rst has a paragraph on each. A rule
- * applies only if the kernel and the architecture have what the rule compares.
+ * applies only if the kernel and the architecture have the data that the rule
+ * compares.
  */
 enum mm_audit_rule {
 	MM_AUDIT_freed_page,
@@ -52,22 +53,25 @@ enum mm_audit_rule {
 	MM_AUDIT_NR_RULES
 };
 
-/* Violations of an audit that are kept. All others are only counted. */
+/*
+ * The number of violations that an audit keeps. Further violations are only
+ * counted.
+ */
 #define MM_AUDIT_KEEP		128
 
-/* So many audits in a row must find a violation before it is reported. */
+/* A violation is reported after this many audits in a row have found it. */
 #define MM_AUDIT_ROW		3
 
 /**
- * struct mm_audit_violation - two things that disagree
+ * struct mm_audit_violation - two numbers that disagree
  * @rule: the rule
- * @what: what was compared
+ * @what: a description of the numbers
  * @comm: the process, or an empty string
  * @pid: the process
  * @addr: the address in the process, or 0
  * @pfn: the page, or 0
- * @got: what the kernel has
- * @want: what the page tables or the folios say
+ * @got: the number that the kernel has
+ * @want: the number that follows from the page tables or the folios
  */
 struct mm_audit_violation {
 	enum mm_audit_rule rule;
@@ -84,12 +88,12 @@ struct mm_audit_violation {
  * struct mm_audit - an audit
  * @quiet: set by the caller if only page tables and caches have references to
  *   folios: then each folio must have exactly the references that the auditor
- *   can explain
+ *   expects
  * @mms: number of address spaces
  * @entries: number of entries of page tables that map or refer to something
  * @folios: number of folios
  * @violations: number of violations
- * @compared: by rule, how many comparisons there were
+ * @compared: by rule, number of comparisons
  * @rounds: how many times the machine was stopped
  * @ns: how long the machine was stopped in the first round
  * @nr: number of violations that are kept

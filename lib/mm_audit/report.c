@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Violations: how they are kept, and how they are printed.
+ * Functions that keep and print violations.
  */
 
 #include <linux/sched.h>
@@ -55,11 +55,11 @@ const char *mm_audit_rule_name(enum mm_audit_rule rule)
  * audit_report() - keep a violation
  * @a: the audit
  * @rule: the rule
- * @what: what was compared
- * @addr: the address in the current address space; 0 if it is of no process
+ * @what: a description of the numbers
+ * @addr: the address in the current address space; 0 if no process is concerned
  * @pfn: the page, or 0
- * @got: what the kernel has
- * @want: what the page tables or the folios say
+ * @got: the number that the kernel has
+ * @want: the number that follows from the page tables or the folios
  */
 void audit_report(struct audit *a, enum mm_audit_rule rule, const char *what,
 		  unsigned long addr, unsigned long pfn, long got, long want)
@@ -83,7 +83,7 @@ void audit_report(struct audit *a, enum mm_audit_rule rule, const char *what,
 }
 
 /**
- * mm_audit_text() - a violation as a line of text
+ * mm_audit_text() - write a violation as a line of text
  * @v: the violation
  * @buf: the place for the text, without a newline
  * @size: its size

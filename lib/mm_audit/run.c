@@ -20,14 +20,14 @@
 
 #include "audit.h"
 
-/* Wait so long between two rounds, in milliseconds. */
+/* The time between two rounds, in milliseconds. */
 #define RUN_WAIT	20
 
 static DEFINE_MUTEX(run_lock);
 static struct audit run_audit;
 static struct mm_audit *run_round;
 
-/* All address spaces that tasks have, each once. */
+/* Collect all address spaces of tasks, each once. */
 static void run_collect(struct audit *a)
 {
 	struct task_struct *leader, *task;
@@ -80,7 +80,7 @@ static int run_stopped(void *data)
 	return a->overflow ? -E2BIG : 0;
 }
 
-/* Pages and statistics that CPUs keep for later. */
+/* Flush the pages and statistics that each CPU keeps to itself. */
 static void run_drain(void)
 {
 	lru_add_drain_all();
@@ -146,12 +146,12 @@ static void run_keep(struct mm_audit *audit, const struct mm_audit *again)
 
 /**
  * mm_audit_run() - audit all address spaces and all folios
- * @audit: the audit; @audit->quiet is read, all else is written
+ * @audit: the audit; @audit->quiet is read, and all other members are written
  *
  * The caller sleeps. A violation is reported if MM_AUDIT_ROW rounds in a row
  * find it with the same numbers.
  *
- * Return: 0, also if there are violations; -ENOMEM without memory for an audit,
+ * Return: 0, even if there are violations; -ENOMEM without memory for an audit,
  * -E2BIG if there are too many address spaces.
  */
 int mm_audit_run(struct mm_audit *audit)

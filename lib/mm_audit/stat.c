@@ -46,7 +46,7 @@ static void stat_cached(long *stat, struct folio *folio)
  * audit_stat_folio() - add a folio to the sums
  * @a: the audit
  * @folio: the folio, not of hugetlb
- * @head: what the page tables say about it
+ * @head: the record of its head page
  * @mapped: how many of its pages are mapped
  */
 void audit_stat_folio(struct audit *a, struct folio *folio,

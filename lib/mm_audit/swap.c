@@ -19,10 +19,10 @@
 #define AUDIT_SWAP_TABLE	1
 #endif
 
-/* The type of the file systems in memory. */
+/* The type of shmem file systems. */
 static struct file_system_type *shmem_type;
 
-/* A slot that cannot be used. */
+/* The count of a slot that cannot be used. */
 #define SLOT_BAD		-1
 
 static struct swap_info_struct *swap_device(unsigned int type)
@@ -36,7 +36,7 @@ static struct swap_info_struct *swap_device(unsigned int type)
 	return si && (si->flags & SWP_USED) && si->max ? si : NULL;
 }
 
-/* The count of a slot. @shmem: set if the count says that a file has it. */
+/* The count of a slot. Sets @shmem if a file of shmem has the slot. */
 static int swap_slot(struct swap_info_struct *si, unsigned int type,
 		     unsigned long offset, bool *shmem)
 {
@@ -107,7 +107,7 @@ int audit_swap_prepare(struct audit *a)
 }
 
 /**
- * audit_swap_clear() - forget what an earlier round found
+ * audit_swap_clear() - clear the results of an earlier round
  * @a: the audit
  */
 void audit_swap_clear(struct audit *a)
@@ -170,7 +170,7 @@ static void swap_shmem_file(struct audit *a, struct address_space *mapping)
 	}
 }
 
-/* All file systems in memory have the same type. */
+/* All shmem file systems have the same type. */
 static void swap_shmem(struct audit *a)
 {
 	struct super_block *sb;

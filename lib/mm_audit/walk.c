@@ -3,7 +3,7 @@
  * The walk over all page tables of an address space.
  *
  * It follows the tables, not the VMAs, so it also finds entries where there is
- * no VMA. It reads each entry as it is, and changes none.
+ * no VMA. It reads each entry unchanged, and changes no entry.
  */
 
 #include <linux/hugetlb.h>
@@ -55,7 +55,7 @@ static void walk_ptes(struct audit *a, pmd_t *pmd, unsigned long addr,
 }
 
 #ifdef CONFIG_TRANSPARENT_HUGEPAGE
-/* Page tables that wait for the split of a huge page belong to the sum. */
+/* The sum includes page tables that wait for the split of a huge page. */
 static unsigned long walk_deposits(pgtable_t first)
 {
 	unsigned long nr = 0;
@@ -111,7 +111,7 @@ static void walk_pmds(struct audit *a, pud_t *pud, unsigned long addr,
 
 /*
  * Several address spaces may use one table of hugetlb pages. Its entries count
- * once. Return: whether this is another use of the table.
+ * once. Return: whether the walk has already counted the table.
  */
 static bool walk_shared(struct audit *a, pud_t *pud, unsigned long addr)
 {
@@ -171,7 +171,7 @@ static void walk_p4ds(struct audit *a, pgd_t *pgd, unsigned long addr,
 }
 
 /**
- * audit_walk() - look at all entries of the current address space
+ * audit_walk() - check all entries of the current address space
  * @a: the audit
  */
 void audit_walk(struct audit *a)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between the architectures that the page-table suites run on.
+ * Differences between the architectures that the page-table suites run on.
  *
  * An architecture needs a line here if its empty entries are not 0, or if its
  * entries have bits that do not describe the mapping.
@@ -14,8 +14,8 @@
 #include "compat.h"
 
 /*
- * Writing and clearing one entry exactly as given. On arm64 the public
- * functions add and remove the contiguous bit themselves; the private ones do
+ * Write an entry exactly as given, and clear an entry. On arm64 the public
+ * functions add and remove the contiguous bit, and the private functions do
  * not. Both update the counts of CONFIG_PAGE_TABLE_CHECK.
  */
 #ifdef CONFIG_ARM64
@@ -43,8 +43,9 @@ static inline pte_t pgtable_kunit_none(void)
 }
 
 /*
- * An entry without the bits that do not describe the mapping: the bit of a
- * contiguous block, and UML's bit for an entry that the host does not know yet.
+ * An entry without the bits that do not describe the mapping. These are the bit
+ * of a contiguous block, and UML's bit for an entry that the host does not have
+ * yet.
  */
 static inline pte_t pgtable_kunit_plain(pte_t pte)
 {
@@ -75,8 +76,8 @@ static inline bool pgtable_kunit_folded(pte_t pte)
 #endif
 
 /*
- * For a probe at the first instruction of a function that clears: how many
- * pages it clears.
+ * For a probe at the first instruction of a function that clears pages: the
+ * number of these pages.
  */
 static inline unsigned int pgtable_kunit_clear_nr(const char *function,
 						  struct pt_regs *regs)
@@ -91,7 +92,8 @@ static inline unsigned int pgtable_kunit_clear_nr(const char *function,
 /*
  * For a probe at the first instruction of a function that returns how many
  * bytes it could not copy: return 1 at once. On architectures where copying
- * cannot fail, do nothing. Return: what the handler of a kprobe returns.
+ * cannot fail, do nothing. Return: the return value for the handler of the
+ * kprobe.
  */
 static inline int pgtable_kunit_return_error(struct pt_regs *regs)
 {

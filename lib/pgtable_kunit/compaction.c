@@ -5,14 +5,14 @@
 #include <linux/nodemask.h>
 #include <linux/swap.h>
 
-/* In older kernels this header needs others before it. */
+/* In older kernels, other headers must come before this one. */
 #include <linux/compaction.h>
 
 #include "pgtable_kunit.h"
 
 /*
- * After boot the kernel may have freed the code that starts the thread. Then
- * the test does not stop the thread.
+ * After boot the kernel may have freed the code that starts the compaction
+ * thread. Then the test could not restart the thread, so it does not stop it.
  */
 static bool compaction_stoppable(void)
 {
@@ -32,8 +32,8 @@ static void __ref compaction_on(void *unused)
  * pgtable_kunit_compaction_off() - stop moving pages while a test runs
  * @test: the test; at its end compaction starts again
  *
- * With pages of 64K a huge page is half of the memory. Then compaction works
- * most of the time, and its counters change only when a zone is done.
+ * With pages of 64K a huge page is half of the memory. Then compaction runs
+ * most of the time, and its counters change only at the end of a zone.
  */
 void __ref pgtable_kunit_compaction_off(struct kunit *test)
 {

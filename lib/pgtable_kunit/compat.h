@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between the kernels that the page-table suites run on. Each
- * probe checks whether the tree has a feature, and no probe checks a version
- * number, because distributions backport.
+ * Differences between the kernels that the page-table suites run on. Each probe
+ * checks whether the tree has a feature, and no probe checks a version number,
+ * because distributions backport features.
  */
 #ifndef _PGTABLE_KUNIT_COMPAT_H
 #define _PGTABLE_KUNIT_COMPAT_H
@@ -64,7 +64,7 @@ pgtable_kunit_flush_tlb_range(struct vm_area_struct *vma, unsigned long start,
 #endif /* CONFIG_ARM64 */
 
 #ifdef CONFIG_UML
-/* UML's bits of an entry that the host does not know yet. */
+/* UML's bits for an entry that the host does not have yet. */
 #ifdef _PAGE_NEEDSYNC
 #define PGTABLE_KUNIT_UM_BITS			_PAGE_NEEDSYNC
 #else
@@ -199,7 +199,7 @@ pgtable_kunit_make_exclusive(struct mm_struct *mm, unsigned long addr)
 	((void)(nr), ptep_clear_flush_young(vma, addr, ptep))
 #endif
 
-/* The older kernel has one more argument: whether the whole mm goes away. */
+/* The older kernel has one more argument: whether the whole mm is freed. */
 #ifdef PGTABLE_KUNIT_HAS_CLEAR_NONPRESENT
 #define pgtable_kunit_clear_nonpresent(mm, addr, ptep, nr, full) \
 	((void)(full), clear_nonpresent_ptes(mm, addr, ptep, nr))
@@ -209,9 +209,9 @@ pgtable_kunit_make_exclusive(struct mm_struct *mm, unsigned long addr)
 
 /*
  * arm64's hugetlbpage.c: the newer kernel invalidates in steps of an entry, only
- * last-level entries, and breaks a block only if it was valid. The older kernel
- * invalidates in steps of a page, also tables, for any old entry. Without the
- * contiguous bit it invalidates one page, which hits the entry of any level.
+ * last-level entries, and uses break-before-make only for a valid block. The
+ * older kernel invalidates in steps of a page, also tables, for any old entry.
+ * Without the contiguous bit it invalidates one page, at any level.
  */
 #ifdef PGTABLE_KUNIT_HAS_HUGE_ANYSZ
 #define PGTABLE_KUNIT_HUGE_EXACT		true
@@ -219,7 +219,7 @@ pgtable_kunit_make_exclusive(struct mm_struct *mm, unsigned long addr)
 #define PGTABLE_KUNIT_HUGE_EXACT		false
 #endif
 
-/* A file in memory: the type for "no flags" differs. */
+/* A file of shmem: the type of the flags differs. */
 #ifdef EMPTY_VMA_FLAGS
 #define pgtable_kunit_shmem_file(name, size) \
 	shmem_file_setup(name, size, EMPTY_VMA_FLAGS)
@@ -240,15 +240,13 @@ pgtable_kunit_make_exclusive(struct mm_struct *mm, unsigned long addr)
 	__is_defined(PGTABLE_KUNIT_HAS_KEPT_TABLES)
 
 /*
- * The other owner of a large folio has exited: does a write reuse or copy a
- * page?
+ * If the other owner of a large folio has exited, does a write reuse a page?
  */
 #define PGTABLE_KUNIT_REUSES_FOLIOS \
 	__is_defined(PGTABLE_KUNIT_HAS_REUSED_FOLIOS)
 
 /*
- * A write to the huge zero page: does it allocate another huge page, or 512
- * small ones?
+ * Does a write to the huge zero page allocate a huge page, or small pages?
  */
 #define PGTABLE_KUNIT_REPLACES_HUGE_ZERO \
 	__is_defined(PGTABLE_KUNIT_HAS_HUGE_ZERO_WP)
@@ -262,8 +260,8 @@ pgtable_kunit_make_exclusive(struct mm_struct *mm, unsigned long addr)
 	__is_defined(PGTABLE_KUNIT_HAS_MREMAP_BATCHES)
 
 /*
- * If a fault on a file finds its pages, it subtracts their number, or 1 for its
- * own page, from the misses of readahead.
+ * A fault on cached pages of a file subtracts their number from the misses of
+ * readahead. Newer kernels subtract 1, for the accessed page.
  */
 #define PGTABLE_KUNIT_MISSES_PER_PAGE \
 	__is_defined(PGTABLE_KUNIT_HAS_MISSES_PER_PAGE)
@@ -290,10 +288,10 @@ struct pgtable_kunit_batch {
 /*
  * The batch functions are private to mm/: a suite that calls them includes
  * mm/internal.h first. RESPECT are the bits that end a batch where they change.
- * MERGE are the bits that are reported. The older kernel gets the bits to
- * ignore. It reports on the entries after the first, or on no entry if the
- * caller does not ask. The newer kernel gets the bits to respect. It merges the
- * bits to report into a copy of the first entry, young and dirty at once.
+ * MERGE are the bits that are reported. The older kernel takes the bits to
+ * ignore. It reports bits of the entries after the first, if the caller wants a
+ * report. The newer kernel takes the bits to respect. It merges the bits to
+ * report into a copy of the first entry, young and dirty together.
  */
 #if defined(FPB_RESPECT_DIRTY)
 
@@ -333,7 +331,7 @@ pgtable_kunit_folio_pte_batch(struct folio *folio, unsigned long addr,
 	return batch;
 }
 
-/* The form that respects nothing and returns only the length. */
+/* The form that respects no bits and returns only the length. */
 static inline unsigned int
 pgtable_kunit_folio_pte_batch_nr(struct folio *folio, unsigned long addr,
 				 pte_t *ptep, unsigned int max_nr)
@@ -391,8 +389,8 @@ pgtable_kunit_folio_pte_batch_nr(struct folio *folio, unsigned long addr,
 /*
  * The memory cgroup of a slot of a swap device: each device has a map, which is
  * empty at first. Some kernels end a batch of swap entries where the memory
- * cgroup changes. The Makefile checks whether this kernel does, and whether the
- * map can be written entry by entry.
+ * cgroup changes. The Makefile checks whether this kernel does, and whether
+ * code can write the map entry by entry.
  */
 #if __has_include("linux/swap_cgroup.h")
 #include <linux/swap_cgroup.h>
@@ -407,8 +405,8 @@ pgtable_kunit_folio_pte_batch_nr(struct folio *folio, unsigned long addr,
 	__is_defined(PGTABLE_KUNIT_HAS_SWAP_BATCH_CGROUP)
 
 /*
- * Newer kernels hide all files from kernel threads. The code after this sees
- * the files that user space will see.
+ * Newer kernels hide all files from kernel threads. After this call, code finds
+ * the files that user space will find.
  */
 #include <linux/fs_struct.h>
 #ifdef scoped_with_init_fs
@@ -417,7 +415,7 @@ pgtable_kunit_folio_pte_batch_nr(struct folio *folio, unsigned long addr,
 #define pgtable_kunit_with_files()
 #endif
 
-/* False if the kernel has no such function. */
+/* Returns false if the kernel has no such function. */
 static inline bool pgtable_kunit_swap_cgroup_record(swp_entry_t entry,
 						    unsigned short id)
 {
@@ -477,8 +475,8 @@ static inline void pgtable_kunit_clear_user_highpages(struct page *page,
 #endif
 
 /*
- * name_gen_params(), a generator of test parameters that are not an array. The
- * newer kernel also gives it a pointer to the test.
+ * name_gen_params() generates test parameters that are not an array. The newer
+ * kernel also gives it a pointer to the test.
  */
 #ifdef kunit_register_params_array
 #define PGTABLE_KUNIT_GEN_PARAMS(name)					\
@@ -491,7 +489,7 @@ static inline void pgtable_kunit_clear_user_highpages(struct page *page,
 
 #ifdef CONFIG_ARM64
 /*
- * Undo what the arm64 page-table builder does when it allocates a table.
+ * Undo the work of the arm64 page-table builder when it allocates a table.
  * probe.mk finds out whether there is one destructor for all levels.
  */
 static inline void pgtable_kunit_table_dtor_free(struct ptdesc *ptdesc,
@@ -576,8 +574,8 @@ static inline int pgtable_kunit_dup_anon_rmap_pmd(struct folio *folio,
 }
 
 /*
- * How many warnings @fn causes. The warnings do not fail the test. If the
- * kernel cannot keep them out of the log, @fn is not called.
+ * Returns the number of warnings that @fn causes. The warnings do not fail the
+ * test. If the kernel cannot keep them out of the log, @fn is not called.
  */
 static inline int pgtable_kunit_count_warnings(struct kunit *test,
 					       void (*fn)(void *data),

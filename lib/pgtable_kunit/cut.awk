@@ -5,14 +5,14 @@
 #	awk -v function_name='foo[a-z_]*' -f SCRIPT FILE
 #	awk -v guards='foo bar' -v optional='new' -f SCRIPT FILE
 #
-# The first prints the function that such a name is defined for, from the line
-# of its name to the brace that closes its body. The second prints what is
-# between "#ifndef foo" and the #endif that belongs to it, without these two,
-# and calls foo generic_foo. Braces, strings and comments are read as C has
-# them, so that any layout will do. The build fails for what is not found,
-# except for guards that only some kernels have.
+# The first command prints the function with a matching name, from the line of
+# its name to the brace that closes its body. The second command prints the text
+# between "#ifndef foo" and the matching #endif, without these two lines, and
+# renames foo to generic_foo. The script parses braces, strings and comments as
+# in C, so the layout does not matter. If a function or a guard is not found,
+# the build fails, except for guards that only some kernels have.
 
-# Follows the braces of a line; prints nothing.
+# Counts the braces of a line; prints nothing.
 function braces(text,		i, c, two)
 {
 	for (i = 1; i <= length(text); i++) {
@@ -47,7 +47,7 @@ function braces(text,		i, c, two)
 	quote = ""
 }
 
-# Prints what was kept of a function, if it had a body.
+# Prints the lines of a function that were kept.
 function print_kept(	i)
 {
 	for (i = 1; i <= kept; i++)

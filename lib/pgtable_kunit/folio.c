@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Real folios for the entries of a table to point to.
+ * Real folios, to which the entries of a table can point.
  */
 
 #include <kunit/test-bug.h>
@@ -10,9 +10,9 @@
 #include "pgtable_kunit.h"
 
 /*
- * How much memory to allocate until two folios are neighbours. The limit is
- * more memory than the system is likely to have free in single pieces of this
- * order, but no more pieces than the function can compare.
+ * Limits of the number of pieces to allocate until two folios are neighbours.
+ * The limit is more memory than the system is likely to have in separate pieces
+ * of this order, but no more pieces than the function can compare.
  */
 #define PAIR_MEMORY	SZ_128M
 #define PAIR_TRIES_MIN	32UL
@@ -34,7 +34,7 @@ static void folio_free(void *data)
 /**
  * pgtable_kunit_folio_alloc() - get a folio
  * @test: the test that owns it
- * @order: its order; its first page is aligned to its size
+ * @order: its order; the folio is aligned to its size
  */
 struct folio *pgtable_kunit_folio_alloc(struct kunit *test, unsigned int order)
 {
@@ -49,8 +49,9 @@ struct folio *pgtable_kunit_folio_alloc(struct kunit *test, unsigned int order)
 /**
  * pgtable_kunit_folio_alloc_pair() - get two folios that are adjacent
  * @test: the test that owns them
- * @order: the order of both
- * @pair: the folios; @pair[1] begins with the page after the last of @pair[0]
+ * @order: the order of each folio
+ * @pair: the folios; @pair[1] begins with the page after the last page of
+ *	@pair[0]
  *
  * @pair[0] is aligned to the size of both together. The page allocator splits
  * larger blocks in halves, so a few allocations in a row contain such a pair.

@@ -10,14 +10,14 @@ static bool strict;
 module_param(strict, bool, 0644);
 MODULE_PARM_DESC(strict, "known issues fail a test instead of skipping it");
 
-/* What known_issues.sh found in the source of this kernel. */
+/* The known issues that known_issues.sh found in the source of this kernel. */
 #define FOUND	PGTABLE_KUNIT_ISSUES
 
 static char *issues = FOUND;
 module_param(issues, charp, 0444);
-MODULE_PARM_DESC(issues, "known issues to judge this kernel by, as 1,3,5");
+MODULE_PARM_DESC(issues, "known issues that this kernel has, as 1,3,5");
 
-/* Whether a list such as "1,3,5" has a number. */
+/* Whether a list such as "1,3,5" contains a number. */
 static bool listed(char *list, int number)
 {
 	int one;
@@ -32,10 +32,8 @@ static bool listed(char *list, int number)
  * pgtable_kunit_source_has_issue() - whether this kernel's source has an issue
  * @number: number of the issue in the list of known issues
  *
- * Use it where a test must know what the code does, and not for a verdict.
- *
- * Return: true if the source has the faulty code, and is older than the
- * fix
+ * Use this if a test must know how the code behaves, but not for a verdict.
+ * Return: true if the source has the faulty code, and is older than the fix
  */
 bool pgtable_kunit_source_has_issue(int number)
 {
@@ -43,11 +41,12 @@ bool pgtable_kunit_source_has_issue(int number)
 }
 
 /**
- * pgtable_kunit_has_issue() - whether tests take this kernel to have an issue
+ * pgtable_kunit_has_issue() - whether tests assume that this kernel has an
+ * issue
  * @number: number of the issue in the list of known issues
  *
- * Return: as pgtable_kunit_source_has_issue(), if the parameter issues= does
- * not say something else
+ * Return: the same as pgtable_kunit_source_has_issue(), unless the parameter
+ * issues= overrides it
  */
 bool pgtable_kunit_has_issue(int number)
 {
@@ -58,13 +57,13 @@ bool pgtable_kunit_has_issue(int number)
  * pgtable_kunit_known_issue() - report that a test has met a known issue
  * @test: the test
  * @number: number of the issue in the list of known issues
- * @fmt: what was seen, as for printf()
+ * @fmt: a description of the failure, as for printf()
  *
- * Call this only if the failure is exactly what the issue predicts. If the
- * source of this kernel shows the issue, the test is skipped with the number of
- * the issue. The test fails if the source does not show the issue, if
- * pgtable_kunit.strict=1, or if the test has failed already. The test then goes
- * on, since it checks more than what the issue predicts. A later failure still
+ * Call this only if the issue predicts exactly this failure. If the source of
+ * this kernel shows the issue, the test is skipped with the number of the
+ * issue. The test fails if the source does not show the issue, if
+ * pgtable_kunit.strict=1, or if the test has failed already. The test then
+ * continues, because it also checks other properties. A later failure still
  * fails the test.
  */
 void pgtable_kunit_known_issue(struct kunit *test, int number,
@@ -94,8 +93,8 @@ void pgtable_kunit_known_issue(struct kunit *test, int number,
  * @test: the test
  * @number: number of the issue in the list of known issues
  *
- * Call this at a point where the issue predicts a failure, if the test saw
- * none.
+ * Call this at a point where the issue predicts a failure, if there was no
+ * failure.
  */
 void pgtable_kunit_stale_issue(struct kunit *test, int number)
 {

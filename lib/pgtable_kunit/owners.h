@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a large folio and an mm record of each other. The fields are private to
- * mm/. Only the suites on mapcounts and MM-IDs read or write them.
+ * The data about owners in a large folio and in an mm. The fields are private
+ * to mm/. Only the suites on mapcounts and MM-IDs read or write them.
  */
 #ifndef _PGTABLE_KUNIT_OWNERS_H
 #define _PGTABLE_KUNIT_OWNERS_H
@@ -10,13 +10,12 @@
 #include <linux/rmap.h>
 
 /**
- * struct pgtable_kunit_owners - what a large folio records of the mms that map
- *   it
+ * struct pgtable_kunit_owners - a large folio's data about the mms that map it
  * @mapcount: number of mappings
- * @id: of two owners, 0 for none
- * @count: how many mappings each has
+ * @id: the IDs of two owners, 0 for none
+ * @count: how many mappings each owner has
  * @shared: there may be more than one owner
- * @locked: another CPU is changing this
+ * @locked: another CPU is changing this data
  */
 struct pgtable_kunit_owners {
 	int mapcount;

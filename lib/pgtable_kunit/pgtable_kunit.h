@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The library of the page-table suites: a test uses it to put page tables into
- * a known state, and to say which state it expects afterwards.
- *
- * Everything that the library gives out belongs to the test case. When the case
- * ends, the library checks and frees it. If something is not in its first state
- * again, the case fails.
+ * a known state, and to define the expected state. All objects of the library
+ * belong to the test case. When the case ends, the library checks and frees
+ * them. If an object is not in its initial state again, the case fails.
  */
 #ifndef _PGTABLE_KUNIT_H
 #define _PGTABLE_KUNIT_H
@@ -24,10 +22,10 @@
 	((struct kunit_attributes){ .speed = KUNIT_SPEED_SLOW })
 
 /**
- * PGTABLE_KUNIT_DID() - say how much a case did; fail it if it did nothing
+ * PGTABLE_KUNIT_DID() - print how often a case did something; fail if never
  * @test: the test
- * @count: how often
- * @what: what was counted, in the plural: "folds", "flushes"
+ * @count: the number
+ * @what: the things that were counted, in the plural: "folds", "flushes"
  *
  * Use it for each loop, race, flush, swap, migration or fold that a verdict
  * depends on.
@@ -49,7 +47,7 @@
  * pgtable_kunit_race_on() - whether a race is not over yet
  * @start: jiffies when it began
  * @length: how many jiffies it runs at least
- * @met: the sides have met as often as they must; otherwise the race goes on
+ * @met: the threads have met often enough; otherwise the race continues
  */
 static inline bool pgtable_kunit_race_on(unsigned long start,
 					 unsigned long length, bool met)
@@ -59,7 +57,7 @@ static inline bool pgtable_kunit_race_on(unsigned long start,
 	return passed < length || (!met && passed < PGTABLE_KUNIT_RACE_LIMIT);
 }
 
-/* After this many failures a loop over combinations ends. */
+/* A loop over combinations ends after this many failures. */
 #define PGTABLE_KUNIT_ENOUGH	3
 
 /**
@@ -69,8 +67,8 @@ static inline bool pgtable_kunit_race_on(unsigned long start,
  * @addr: user address that entry 0 translates; aligned to PMD_SIZE
  * @pte: entry 0. Entries -PTRS_PER_PTE to 2 * PTRS_PER_PTE - 1 can be
  *	 accessed: the pages before and after the table are guards
- * @want: the image that the test expects, with the same indexes
- * @guard_used: the test has put its own entries into the guards
+ * @want: the entries that the test expects, with the same indexes
+ * @guard_used: the test has written its own entries to the guards
  *
  * The table is a separate page with real entries. It is not part of the page
  * tables of @mm, so no hardware walks it.
@@ -89,7 +87,7 @@ struct pgtable_kunit_table {
 };
 
 /**
- * struct pgtable_kunit_pte_diff - words for the difference of two entries
+ * struct pgtable_kunit_pte_diff - a text about the difference of two entries
  * @text: of pgtable_kunit_pte_diff()
  */
 struct pgtable_kunit_pte_diff {
@@ -150,18 +148,21 @@ void pgtable_kunit_thp_set(struct kunit *test, unsigned long orders,
 
 void pgtable_kunit_swap_on(struct kunit *test);
 
-/* Flushes that are kept with their range. All others are only counted. */
+/*
+ * The number of flushes that are kept with their range. Later flushes are only
+ * counted.
+ */
 #define PGTABLE_KUNIT_FLUSHES	1024
 
 /**
  * struct pgtable_kunit_tlb - a record of TLB invalidations of one mm
  * @nr: number of invalidations
- * @range: the ranges of the first PGTABLE_KUNIT_FLUSHES of them
- * @look: called at each of them, possibly with the table locked; or NULL
+ * @range: the ranges of the first PGTABLE_KUNIT_FLUSHES invalidations
+ * @look: called at each invalidation, possibly with the table locked; or NULL
  * @look_data: the argument of @look
  *
  * An architecture reports each invalidation of user addresses to secondary
- * TLBs; the recorder registers as one.
+ * TLBs. The recorder registers as a secondary TLB.
  */
 struct pgtable_kunit_tlb {
 	unsigned int nr;
@@ -192,8 +193,8 @@ long pgtable_kunit_do_syscall(unsigned int nr, const unsigned long *arg);
 
 /*
  * Each suite has .suite_init = pgtable_kunit_suite_init, and an .init that calls
- * pgtable_kunit_init() first. A suite that counts the combinations that it tries
- * in pgtable_kunit_tried also has .exit = pgtable_kunit_exit.
+ * pgtable_kunit_init() first. If a suite counts its combinations in
+ * pgtable_kunit_tried, it also has .exit = pgtable_kunit_exit.
  */
 extern unsigned int pgtable_kunit_tried;
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# An inline function cannot be probed for by the preprocessor. For the Makefiles
-# of the page-table suites: where their library is, and what the tree has. What
-# is looked for, and where, is in the table "probes".
+# For the Makefiles of the page-table suites: the path of their library, and the
+# features of the tree. The preprocessor cannot find inline functions, so a
+# script searches the tree. The table "probes" has the words and the files.
 
-# The definitions for the compiler. What nobody can tell is said once.
+# The definitions for the compiler. Each unknown feature is reported once.
 pgtable_kunit_probes := $(shell $(CONFIG_SHELL) \
 	$(srctree)/lib/pgtable_kunit/probe.sh -D $(srctree) \
 	$(if $(filter %lib/pgtable_kunit,$(obj)),,2>/dev/null))
 
-# Those of them that are named.
+# The definitions with the given names.
 pgtable_kunit_has = $(filter $(patsubst %,-DPGTABLE_KUNIT_HAS_%,$(1)), \
 		      $(pgtable_kunit_probes))
 

@@ -4,11 +4,11 @@
 # Prints which entries of the table "probes" (next to this script) a kernel tree
 # has.
 #
-# usage: probe.sh TREE        a line each: name, and yes, no or unknown
+# usage: probe.sh TREE        one line per entry: name, and yes, no or unknown
 #        probe.sh -D TREE     the definitions for the compiler
 #
-# "no" takes proof: the place where the thing would be is there. If the script
-# cannot tell, it says so on standard error.
+# "no" needs proof: the place where the feature would be must exist. If the
+# script cannot tell, it prints a message on standard error.
 
 defines=
 if [ "$1" = -D ]; then

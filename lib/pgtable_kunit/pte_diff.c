@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Names the properties in which two entries differ, for a message.
+ * The names of the properties in which two entries differ, for a message.
  */
 
 #include <linux/kernel.h>
@@ -12,15 +12,15 @@
 
 /**
  * pgtable_kunit_pte_diff() - name the properties in which two entries differ
- * @diff: where the words go
- * @is: the entry that is there
- * @want: the entry that is expected
+ * @diff: gets the text
+ * @is: the actual entry
+ * @want: the expected entry
  *
  * "+young" is a property that only @is has. "-dirty" is a property that only
  * @want has. Entries that are not present, and bits without a helper, have no
  * word.
  *
- * Return: the words, with a colon and a blank before them; "" if there are none.
+ * Return: the text, with a colon and a blank before it; "" if there is none.
  */
 const char *pgtable_kunit_pte_diff(struct pgtable_kunit_pte_diff *diff, pte_t is,
 				   pte_t want)

@@ -4,13 +4,13 @@
  *
  * The model applies each function to a window of plain structs, one entry after
  * the other. It shares no code with the kernel, does not use the bits of an
- * entry, and never reads the table. So a comparison with the model proves
- * something.
+ * entry, and never reads the table. So the model cannot have the same mistake
+ * as the kernel's code.
  *
  * The model rests on two ideas. A folded block has one accessed bit and one
- * dirty bit, which may be in any of its entries. A function that changes a
- * block in part unfolds it first. If the function changes only these two bits,
- * it changes the whole block instead.
+ * dirty bit, each in any of its entries. A function that changes a block in
+ * part unfolds it first. If the function changes only these two bits, it
+ * changes the whole block instead.
  */
 
 #include "pte_model.h"
@@ -49,7 +49,8 @@ bool pte_model_same_folio(unsigned int page1, unsigned int page2)
 }
 
 /**
- * pte_model_batch() - how many entries a function may be given as a batch
+ * pte_model_batch() - how many entries a caller may pass to a function as a
+ * batch
  * @m: the model
  * @idx: the first entry
  *
@@ -77,7 +78,7 @@ unsigned int pte_model_batch(const struct pte_model *m, unsigned int idx)
 }
 
 /**
- * pte_model_room() - how many entries are not present
+ * pte_model_room() - how many consecutive entries are not present
  * @m: the model
  * @idx: the first entry
  *
@@ -122,7 +123,7 @@ static bool model_access_legal(const struct pte_model *m,
 }
 
 /**
- * pte_step_legal() - whether the contract of its function allows a step
+ * pte_step_legal() - whether the contract of a step's function allows the step
  * @m: the model, as it is before the step
  * @step: the step
  *
@@ -159,7 +160,7 @@ bool pte_step_legal(const struct pte_model *m, const struct pte_step *step)
 		return model_access_legal(m, step);
 	case PTE_OP_MODIFY_PROT:
 		/*
-		 * Some CPUs need one more invalidation if the entry is
+		 * Some CPUs need an additional invalidation if the entry is
 		 * executable.
 		 */
 		return step->nr <= pte_model_batch(m, step->idx) && !first->exec &&
@@ -248,7 +249,7 @@ static void model_set_one(struct pte_model *m, unsigned int idx,
 	m->entry[idx] = *entry;
 	m->entry[idx].cont = false;
 
-	/* Setting the last entry of a block may fold it. */
+	/* A write of the last entry of a block may fold the block. */
 	if (m->folds &&
 	    idx % MODEL_BLOCK == MODEL_BLOCK - 1 &&
 	    model_uniform(m, idx + 1 - MODEL_BLOCK))
@@ -309,9 +310,9 @@ static void model_wrprotect(struct pte_model *m, unsigned int idx,
 }
 
 /*
- * mprotect() writes a block where the range covers one, and single entries
- * elsewhere. If the old translations may have another size, they must be gone
- * from the TLB first.
+ * mprotect() writes a block where the range covers a whole block, and single
+ * entries elsewhere. If the old translations may have another size, they must
+ * leave the TLB first.
  */
 static bool model_prot_flushes(const struct pte_model *m,
 			       const struct pte_step *step)
@@ -344,7 +345,7 @@ static void model_modify_prot(struct pte_model *m,
 	model_set(m, step->idx, step->nr, e);
 }
 
-/* A range with all of the folded blocks at its ends. */
+/* Expand a range to the folded blocks at its ends. */
 static void model_expand(struct pte_model *m)
 {
 	if (m->entry[m->start].cont)
@@ -360,7 +361,7 @@ static void model_young(struct pte_model *m, bool flush)
 	model_expand(m);
 	m->number = false;
 	for (i = m->start; i < m->end; i++) {
-		/* Without blocks, each page is handled alone. */
+		/* Without blocks, the functions handle each page alone. */
 		if (!m->folds && flush &&
 		    m->entry[i].young)
 			model_flush(m, i, i + 1, MODEL_FLUSH_YOUNG);
@@ -390,9 +391,9 @@ static void model_clear_young_dirty(struct pte_model *m,
 }
 
 /**
- * pte_model_get() - an entry as a reader gets it: with the bits of its block
+ * pte_model_get() - an entry as a reader gets it, with the bits of its block
  * @m: the model
- * @idx: which
+ * @idx: number of the entry
  *
  * Return: the entry.
  */
@@ -416,7 +417,7 @@ struct pte_model_entry pte_model_get(const struct pte_model *m, unsigned int idx
  * @m: the model, as it is before the step
  * @step: the step, a call of ptep_set_access_flags()
  *
- * Return: that entry, without the contiguous bit.
+ * Return: the entry, without the contiguous bit.
  */
 struct pte_model_entry pte_model_access(const struct pte_model *m,
 					const struct pte_step *step)
@@ -469,7 +470,7 @@ static void model_access_flags(struct pte_model *m,
 		return;
 	}
 
-	/* All entries of a block become more permissive, but never writable. */
+	/* Make all entries of a block more permissive, but never writable. */
 	if (m->entry[m->start].cont && m->entry[m->start].write != want.write) {
 		model_unfold(m, m->start);
 		m->start = step->idx;
@@ -489,7 +490,7 @@ static void model_access_flags(struct pte_model *m,
 /**
  * pte_model_step() - apply a step to the model
  * @m: the model
- * @step: the step; it is legal
+ * @step: the step, which must be legal
  */
 void pte_model_step(struct pte_model *m, const struct pte_step *step)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The model of the functions that work on user entries: what each of them does
- * to a window of four blocks, in plain structs.
+ * The model of the functions that work on user entries: the effect of each
+ * function on a window of four blocks, in plain structs.
  */
 #ifndef _PGTABLE_KUNIT_PTE_MODEL_H
 #define _PGTABLE_KUNIT_PTE_MODEL_H
@@ -9,8 +9,8 @@
 #include "pte_op.h"
 
 /*
- * The number of entries of a folded block. Without folding, the number of
- * entries after which something is likely to change.
+ * The number of entries of a folded block. Without folding, a number of entries
+ * at which behaviour is likely to change.
  */
 #ifdef CONFIG_ARM64
 #define MODEL_BLOCK		CONT_PTES
@@ -23,9 +23,9 @@
 #define MODEL_WINDOW		(MODEL_BLOCKS * MODEL_BLOCK)
 
 /*
- * Pages have numbers. The first numbers are the pages of a folio of twice the
- * window. The next ones are a block of pages that two folios share, half and
- * half.
+ * Pages have numbers. The first numbers are the pages of a folio that is twice
+ * as large as the window. The next numbers are a block of pages, half of which
+ * belong to one folio and half to another.
  */
 #define MODEL_FOLIO_PAGES	(2 * MODEL_WINDOW)
 #define MODEL_PAGES		(MODEL_FOLIO_PAGES + MODEL_BLOCK)
@@ -41,19 +41,19 @@ enum pte_model_kind {
 };
 
 /**
- * struct pte_model_entry - what the model knows of an entry
+ * struct pte_model_entry - an entry in the model
  * @kind: none, swap entry, present but not accessible, or valid
  * @page: number of the page, or offset of the swap entry
  * @cont: it belongs to a folded block
  * @young: accessed
  * @write: writable
- * @hw_dirty: writable, and the hardware (or an equivalent) noted a write
- * @sw_dirty: dirty by the bit of software
+ * @hw_dirty: writable, and the hardware (or an equivalent) recorded a write
+ * @sw_dirty: dirty in the software bit
  * @soft_dirty: written to since the bit was cleared
  * @exec: executable by user space
  * @nc: memory that is not cached
  * @uffd: tracked by userfaultfd; never writable
- * @special: no folio is looked up
+ * @special: the kernel does not look up a folio
  */
 struct pte_model_entry {
 	u8 kind;
@@ -72,10 +72,10 @@ struct pte_model_entry {
 
 /**
  * struct pte_step - one call, or one event
- * @op: which
+ * @op: the function or event
  * @flags: its other arguments
- * @id: its place in the walk that it was drawn for
- * @idx: first entry, counted from the begin of the window
+ * @id: its place in the walk
+ * @idx: first entry, counted from the start of the window
  * @nr: number of entries
  * @entry: the entry to write, for PTE_OP_SET_PTES, PTE_OP_SET_PTE_AT and
  *	PTE_STEP_GIVEN
@@ -89,14 +89,14 @@ struct pte_step {
 	struct pte_model_entry entry;
 };
 
-/* Does the function get an entry to write? */
+/* Does the function take an entry to write? */
 static inline bool pte_step_writes(const struct pte_step *step)
 {
 	return step->op == PTE_OP_SET_PTES || step->op == PTE_OP_SET_PTE_AT ||
 	       step->op == PTE_OP_MODIFY_PROT || step->op == PTE_OP_ACCESS_FLAGS;
 }
 
-/* Why a function invalidates. */
+/* The reason for an invalidation. */
 enum pte_model_flush {
 	MODEL_FLUSH_CONVERT,	/* between clear and set of a block */
 	MODEL_FLUSH_PROT,	/* between clear and set, by mprotect() */
@@ -110,7 +110,7 @@ enum pte_model_returns {
 	MODEL_RETURNS_ENTRY,
 };
 
-/* What entries can store on this architecture. */
+/* The state that entries can store on this architecture. */
 #define MODEL_HAS_NC		BIT(0)
 #define MODEL_HAS_UFFD		BIT(1)
 #define MODEL_HAS_SPECIAL	BIT(2)
@@ -129,21 +129,21 @@ enum pte_model_returns {
  * @kernel: the mapping is the kernel's, so blocks are never converted
  * @quiet: the CPU converts blocks without TLB invalidations
  * @prot_flushes: mprotect() invalidates where the size of translations changes
- * @has: what entries can say
+ * @has: the state that entries can store
  * @set_max: how many entries can be set with one call
- * @none_max: the same for entries that are PROT_NONE
+ * @none_max: how many PROT_NONE entries can be set with one call
  * @entry: the window
  * @flushes: number of TLB invalidations of the last step
- * @flush: for each of them, the first entry, the entry after the last, and the
- *   reason
+ * @flush: for each invalidation, the first entry, the entry after the last, and
+ *   the reason
  * @start: first entry that the last step may have written
  * @end: the entry after the last
  * @converts: blocks that the last step has folded or unfolded
- * @returns: what the last step returned
+ * @returns: the kind of value that the last step returned
  * @number: the value, if it is a number
  * @ret: the value, if it is an entry
  * @changed: the entry that mprotect() writes back
- * @nr_folds: blocks folded since the begin
+ * @nr_folds: blocks folded since the start
  * @nr_unfolds: blocks unfolded
  */
 struct pte_model {

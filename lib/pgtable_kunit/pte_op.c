@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The functions on user entries as the architecture has them, and test cases
+ * The functions on user entries in the architecture's versions, and test cases
  * for all rows of the table.
  */
 
@@ -25,7 +25,7 @@ const struct pte_backend pte_arch_backend = {
  * @backend: the back end
  * @param: the parameter, see pte_case_next()
  *
- * Return: the function, its flags, and words for both.
+ * Return: the function, its flags, and a description of both.
  */
 struct pte_case pte_case_get(const struct pte_backend *backend,
 			     const void *param)
@@ -47,7 +47,7 @@ struct pte_case pte_case_get(const struct pte_backend *backend,
  *	each of their flags
  * @backend: the back end
  * @prev: the parameter before, or NULL
- * @wanted: which of them
+ * @wanted: which rows to use
  * @desc: buffer for the description
  *
  * Return: the parameter, a number plus one; NULL if there are no more.
@@ -77,8 +77,9 @@ const void *pte_case_next(const struct pte_backend *backend, const void *prev,
  * @pc: the case
  * @old: an entry
  *
- * Return: depends on the kind of the function: a swap entry, the same entry but
- * old and clean, or the same entry with another page. set_ptes() gets a page.
+ * Return: depending on the kind of function, a swap entry, the same entry but
+ * old and clean, or the same entry with another page. For set_ptes(), an entry
+ * for a page.
  */
 struct pte_model_entry pte_case_entry(const struct pte_case *pc,
 				      const struct pte_model_entry *old)

@@ -3,13 +3,14 @@
  * The functions that work on user entries, in one table.
  *
  *   pte_op_table.h	the table: a row for each function
- *   pte_model.c	what each function does, in plain structs
+ *   pte_model.c	the effect of each function, in plain structs
  *   pte_op.c		calls a function, and compares with the model
  *
  * A new function needs a name in enum pte_op_id, a row in the table, and a case
- * in the model. All suites that go through the table then test it: each range
- * with one odd entry (pte_range), folded blocks (contpte), the order of
- * accesses (contpte_order), hardware in between (contpte_hw), random walks.
+ * in the model. All suites that go through the table then test it: with each
+ * range and one odd entry (pte_range), with folded blocks (contpte), for the
+ * order of accesses (contpte_order), with changes by hardware (contpte_hw), and
+ * in random walks.
  *
  * The same table is compiled for each back end: for the functions of the
  * architecture, for the generic functions, and for arm64's code with a
@@ -20,7 +21,7 @@
 
 #include "pgtable_kunit.h"
 
-/* Functions under test, and what hardware does. */
+/* Functions under test, and actions of the hardware. */
 enum pte_op_id {
 	PTE_OP_SET_PTES,
 	PTE_OP_SET_PTE_AT,
@@ -48,7 +49,7 @@ enum pte_op_id {
 };
 
 /* Flags of steps. The first two are for the functions that write an entry. */
-#define PTE_STEP_LEAK		BIT(0)	/* the entry passed looks like one of a block */
+#define PTE_STEP_LEAK		BIT(0)	/* the argument looks like part of a block */
 #define PTE_STEP_FULL		BIT(0)	/* the last argument of *_full_ptes() */
 #define PTE_STEP_YOUNG		BIT(1)
 #define PTE_STEP_DIRTY		BIT(2)
@@ -57,12 +58,12 @@ enum pte_op_id {
 #define PTE_STEP_FLUSH		BIT(5)	/* the last argument of set_access_flags() */
 #define PTE_STEP_NOACCESS	BIT(6)	/* mprotect() to PROT_NONE */
 #define PTE_STEP_GIVEN		BIT(7)	/* set_access_flags() gets the step's entry */
-/* Ways of set_pte_at(): what the entry is. */
+/* Kinds of entries for set_pte_at(). */
 #define PTE_STEP_SWAP		BIT(1)
 #define PTE_STEP_SAME		BIT(2)
 
 /**
- * struct pte_call - the arguments of a function, and what it returned
+ * struct pte_call - the arguments of a function, and its result
  * @mm: the mm of the entries
  * @vma: for functions that need a VMA; only its mm is set
  * @addr: address that the first entry translates
@@ -85,7 +86,7 @@ struct pte_call {
 	unsigned int number;
 };
 
-/* What a function does to the entries of its range. */
+/* The effect of a function on the entries of its range. */
 enum pte_op_does {
 	PTE_OP_READS,
 	PTE_OP_SETS,
@@ -95,7 +96,7 @@ enum pte_op_does {
 	PTE_OP_FAULTS,		/* makes them young, dirty or writable */
 };
 
-/* What entries a function may be called for. */
+/* The kinds of entries that a function may be called for. */
 enum pte_op_finds {
 	PTE_OP_FINDS_PAGES,	/* pages of one folio */
 	PTE_OP_FINDS_SAME,	/* as before, except accessed and dirty */
@@ -103,7 +104,7 @@ enum pte_op_finds {
 	PTE_OP_FINDS_ANYTHING,	/* all of it */
 };
 
-/* Flags with which a function is called in turn. */
+/* The combinations of flags with which suites call a function. */
 struct pte_op_way {
 	const char *name;
 	unsigned int flags;
@@ -116,12 +117,12 @@ struct pte_op_way {
  * @name: its name
  * @takes_range: it takes more than one entry, in this kernel
  * @missing: this kernel has no such function
- * @does: what it does to the entries
- * @finds: what entries it may be called for
- * @weight: how often random walks call it; 0 if they do not
+ * @does: its effect on the entries
+ * @finds: the entries that it may be called for
+ * @weight: how often random walks call it; 0 for never
  * @call: calls it
- * @way: the flags with which suites call it, and words for them. A function
- *	without flags has one way, without words
+ * @way: the flags with which suites call it, and a text for each. A function
+ *	without flags has one way, without a text
  */
 struct pte_op {
 	const char *name;
@@ -139,12 +140,13 @@ struct pte_step;
 
 /**
  * struct pte_backend - versions of the functions under test
- * @name: which functions these are, then a blank; "" for the kernel's own
+ * @name: the name of these versions, with a blank after it; "" for the kernel's
+ *	own
  * @ops: the table
- * @own: it has its own version of this function
+ * @own: whether the back end has its own version of a function
  * @begin: called before a function; or NULL
  * @end: called after it; or NULL
- * @ok: compare what else is known of the call with the model; or NULL, if the
+ * @ok: compare the other data about the call with the model; NULL if the
  *	kernel's own TLB invalidations are compared
  */
 struct pte_backend {

@@ -8,9 +8,9 @@
 #include "pte_run.h"
 
 /**
- * pte_ctx_pfn() - where a page is
+ * pte_ctx_pfn() - find a page
  * @c: the context
- * @page: its number
+ * @page: its number in the model
  *
  * Return: its page frame number.
  */
@@ -23,7 +23,9 @@ unsigned long pte_ctx_pfn(const struct pte_ctx *c, unsigned int page)
 	return pfn + c->shift;
 }
 
-/* The entry that a fault wants: more permissive than the present one. */
+/*
+ * The entry that a fault wants: it is more permissive than the present entry.
+ */
 static pte_t run_more(struct pte_ctx *c, const struct pte_step *step)
 {
 	pte_t pte = ptep_get(c->table->pte + c->base + step->idx);
@@ -41,7 +43,7 @@ static pte_t run_more(struct pte_ctx *c, const struct pte_step *step)
  * pte_op_call() - call a function
  * @c: the context
  * @op: the function
- * @idx: first entry, counted from the begin of the table
+ * @idx: first entry, counted from the start of the table
  * @nr: number of entries
  * @flags: PTE_STEP_FULL and others
  * @entry: the entry to write
@@ -174,7 +176,8 @@ static bool run_ok(struct pte_ctx *c, const struct pte_step *step, bool report)
 }
 
 /**
- * pte_op_make() - make a step, in the model and for real, without a comparison
+ * pte_op_make() - make a step in the model and in the table, without a
+ * comparison
  * @c: the context
  * @step: the step; it is legal
  */
@@ -201,13 +204,13 @@ void pte_op_make(struct pte_ctx *c, const struct pte_step *step)
 }
 
 /**
- * pte_op_run() - make a step, in the model and for real, and compare them
+ * pte_op_run() - make a step in the model and in the table, and compare them
  * @c: the context
  * @step: the step; it is legal
  * @report: fail the test if they disagree
  *
  * Return: whether the whole table, the value returned and the TLB invalidations
- * agree, and what else the back end knows.
+ * agree, and any other data of the back end.
  */
 bool pte_op_run(struct pte_ctx *c, const struct pte_step *step, bool report)
 {
@@ -238,7 +241,7 @@ void pte_ctx_reset(struct pte_ctx *c)
 /**
  * pte_ctx_fill() - put an entry into the window
  * @c: the context
- * @idx: where, counted from the begin of the window
+ * @idx: its place, counted from the start of the window
  * @entry: the entry
  *
  * This creates the state before a step, without the functions under test.
@@ -265,14 +268,13 @@ static pte_t run_try_set(struct pte_ctx *c, enum pte_model_kind kind, unsigned i
 }
 
 /**
- * pte_ctx_avoid_known() - leave out steps that known issues of this kernel make
- * wrong
+ * pte_ctx_avoid_known() - leave out steps with known issues of this kernel
  * @c: the context, complete
  *
  * Issue 2: set_ptes() of three pages maps other pages. Issue 22: set_ptes() of
- * a block that is PROT_NONE makes it contiguous. Other cases show these issues;
- * a walk would meet nothing else. If a kernel has the faulty code but not this
- * effect, it gets all steps.
+ * a block that is PROT_NONE makes it contiguous. Other cases show these issues.
+ * With such steps, a walk would only ever find these issues. If a kernel has
+ * the faulty code but not this effect, the walks make all steps.
  */
 void pte_ctx_avoid_known(struct pte_ctx *c)
 {
@@ -294,8 +296,8 @@ void pte_ctx_avoid_known(struct pte_ctx *c)
  * pte_ctx_init() - prepare a table and folios for steps
  * @c: the context; zeroed
  * @test: the test that owns them
- * @format: of the entries
- * @order: of the large folio
+ * @format: the format of the entries
+ * @order: the order of the large folio
  */
 void pte_ctx_init(struct pte_ctx *c, struct kunit *test,
 		  const struct pte_format *format, unsigned int order)
@@ -338,7 +340,7 @@ static size_t describe_entry(const struct pte_model_entry *e, char *buf,
 /**
  * pte_step_describe() - describe a step in words
  * @step: the step
- * @buf: where to put them
+ * @buf: gets the description
  * @size: its size
  */
 void pte_step_describe(const struct pte_step *step, char *buf, size_t size)

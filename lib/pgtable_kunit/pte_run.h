@@ -8,12 +8,13 @@
 #include "pte_model.h"
 
 /**
- * struct pte_format - entries of the model as entries of the table
- * @encode: turn an entry of the model into one of the table
+ * struct pte_format - conversion of entries of the model to entries of the
+ * table
+ * @encode: turn an entry of the model into an entry of the table
  * @image_ok: compare the window with the model, and the rest of the table
  * @same: compare an entry that a step returned with the expected one
  * @hardware: set bits in an entry as an access does
- * @leak: make an entry look like one of a block, if MODEL_HAS_LEAK
+ * @leak: make an entry look like an entry of a block, if MODEL_HAS_LEAK
  */
 struct pte_format {
 	pte_t (*encode)(const struct pte_ctx *c,
@@ -26,19 +27,19 @@ struct pte_format {
 };
 
 /**
- * struct pte_ctx - what steps are made on
+ * struct pte_ctx - the table, the model and the functions for steps
  * @test: the test
  * @table: the table
  * @vma: for functions that need a VMA; only its mm is set
  * @tlb: the TLB invalidations of the table's mm, or NULL
  * @folio: the large folio
- * @format: of the entries
+ * @format: the format of the entries
  * @backend: the functions under test
- * @data: of the back end
- * @pfn: of the large folio
+ * @data: for the back end
+ * @pfn: the first page frame of the large folio
  * @pair_pfn: PFN of the first of the two folios that share a block
- * @shift: page numbers are shifted by this; with 1, pages that look aligned to
- *   their addresses are not
+ * @shift: added to the page frame of each page; with 1, no page has the same
+ *   alignment as its address
  * @base: entry of the table at which the window begins
  * @model: the model
  * @got: the value that the last step returned, if it is an entry
@@ -82,7 +83,7 @@ void pte_step_describe(const struct pte_step *step, char *buf, size_t size);
  * @id: the function
  * @op: its row in the table
  * @flags: its flags
- * @desc: words for both
+ * @desc: a description of both
  */
 struct pte_case {
 	enum pte_op_id id;

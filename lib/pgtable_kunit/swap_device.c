@@ -34,10 +34,10 @@ static const char swap_device_path[] = "/pgtable_kunit_swap";
 /**
  * struct swap_device - the device
  * @disk: the block device
- * @header: its first page, which says that it is for swap
- * @mm: the address space of the test, in which @path is
+ * @header: its first page, which marks it as a swap device
+ * @mm: the address space of the test, which contains @path
  * @path: the name of its file, in user memory
- * @on: the kernel swaps to it
+ * @on: the kernel uses it for swap
  */
 struct swap_device {
 	struct gendisk *disk;
@@ -75,7 +75,7 @@ static const struct block_device_operations swap_device_fops = {
 	.submit_bio = swap_device_submit,
 };
 
-/* The end of the test runs in a thread that has no address space. */
+/* The cleanup of the test runs in a thread that has no address space. */
 static void swap_device_free(void *data)
 {
 	struct swap_device *device = data;
@@ -123,11 +123,11 @@ static int swap_device_disk(struct swap_device *device)
 }
 
 /**
- * pgtable_kunit_swap_on() - swap to a device of the test
- * @test: the test; at its end the device goes away
+ * pgtable_kunit_swap_on() - use a device of the test for swap
+ * @test: the test; at its end the device is removed
  *
- * The thread of the test must have an address space. Its memory may be in swap
- * when the test ends.
+ * The thread of the test must have an address space. When the test ends, memory
+ * of this address space may still be in swap.
  */
 void pgtable_kunit_swap_on(struct kunit *test)
 {

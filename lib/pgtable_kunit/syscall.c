@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * System calls, called the way the entry code calls them.
+ * Calls of system calls in the same way as in the entry code.
  */
 
 #include <linux/ptrace.h>
@@ -16,8 +16,8 @@
  *
  * It works on the address space of the caller, which may be a kernel thread.
  *
- * Return: what the system call returns; -EOPNOTSUPP if this file does not know
- * how the architecture passes arguments.
+ * Return: the result of the system call; -EOPNOTSUPP if this file does not
+ * support the architecture.
  */
 long pgtable_kunit_do_syscall(unsigned int nr, const unsigned long *arg)
 {

@@ -80,7 +80,7 @@ void pgtable_kunit_table_reset(struct pgtable_kunit_table *table)
 /**
  * pgtable_kunit_tables_reset() - empty all tables of the test
  *
- * The folios that they point to will be freed next.
+ * The test is about to free the folios that the entries map.
  */
 void pgtable_kunit_tables_reset(void)
 {
@@ -147,8 +147,8 @@ struct pgtable_kunit_table *pgtable_kunit_table_alloc(struct kunit *test)
  * @idx: index of the entry; may lie in a guard
  * @pte: the entry
  *
- * For the state before the call under test. The expected image gets the entry,
- * too.
+ * This creates the state before the call under test. The expected image gets
+ * the entry too.
  */
 void pgtable_kunit_table_set(struct pgtable_kunit_table *table, int idx,
 			     pte_t pte)
@@ -168,7 +168,7 @@ void pgtable_kunit_table_set(struct pgtable_kunit_table *table, int idx,
  * pgtable_kunit_table_same() - compare a table with the expected image, silently
  * @table: the table
  *
- * Return: whether every entry is as expected, the guards included.
+ * Return: whether every entry, including the guards, is as expected.
  */
 bool pgtable_kunit_table_same(struct pgtable_kunit_table *table)
 {
@@ -181,8 +181,8 @@ bool pgtable_kunit_table_same(struct pgtable_kunit_table *table)
  * @table: the table
  * @fmt: the inputs of the call under test, as for printf()
  *
- * Compares every entry, the guards included, and fails the test with the
- * first that differs.
+ * Compares every entry, including the guards. If entries differ, the test
+ * fails, and the message shows the first of them.
  *
  * Return: whether all entries were as expected.
  */
@@ -205,7 +205,7 @@ bool pgtable_kunit_table_check(struct pgtable_kunit_table *table,
 			first = i;
 	}
 	/*
-	 * The test may have written anything there: the next reset clears it.
+	 * The test may have written to a guard. The next reset clears it.
 	 */
 	table->guard_used = true;
 

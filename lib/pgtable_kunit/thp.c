@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which folios anonymous memory gets.
+ * The choice of folios for anonymous memory.
  */
 
 #include <linux/mm.h>
 
 #include "pgtable_kunit.h"
 
-/* Sizes of anonymous folios, as they were before the test. */
+/* The settings for sizes of anonymous folios before the test. */
 struct thp_settings {
 	unsigned long flags;
 	unsigned long always;

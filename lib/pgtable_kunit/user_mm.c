@@ -20,7 +20,7 @@
  * @u: the address space
  * @addr: the address
  *
- * Return: the entry; an empty one where there is no table.
+ * Return: the entry, or an empty entry if there is no table.
  */
 pte_t user_mm_pte(struct user_mm *u, unsigned long addr)
 {
@@ -39,7 +39,7 @@ pte_t user_mm_pte(struct user_mm *u, unsigned long addr)
 }
 
 /**
- * user_mm_folio() - the folio that a page is mapped from
+ * user_mm_folio() - the folio of a mapped page
  * @u: the address space
  * @page: number of the page, which is present
  *
@@ -56,7 +56,7 @@ struct folio *user_mm_folio(struct user_mm *u, unsigned int page)
  * user_mm_write() - write to a page as a program would
  * @u: the address space
  * @page: number of the page
- * @data: what to write; on success the model has it, too
+ * @data: the word to write; on success the model gets it too
  *
  * Return: 0 or -EFAULT.
  */
@@ -72,10 +72,10 @@ int user_mm_write(struct user_mm *u, unsigned int page, unsigned int data)
 }
 
 /**
- * user_mm_faults() - page faults so far
+ * user_mm_faults() - the number of page faults so far
  *
- * Return: the faults of the whole machine, in which only the thread of the test
- * has user memory; always 0 without CONFIG_VM_EVENT_COUNTERS.
+ * Return: the faults of the whole machine, where only the thread of the test
+ * has user memory. Without CONFIG_VM_EVENT_COUNTERS always 0.
  */
 unsigned long user_mm_faults(void)
 {
@@ -141,12 +141,12 @@ static void user_check_page(struct user_mm *u, unsigned int page)
 	p->pfn = pte_pfn(pte);
 	if (pte_write(pte) && !p->writable)
 		user_fail(u, page, "entry is writable:", pte_val(pte), 0);
-	/* A writable entry means that the page is exclusive. */
+	/* An entry may be writable only if the page is exclusive. */
 	if (pte_write(pte) && !PageAnonExclusive(pte_page(pte)))
 		user_fail(u, page, "entry is writable, but shared:", pte_val(pte),
 			  0);
 	/*
-	 * The test must reach a present page without a fault that maps another
+	 * A present page must be accessible without a fault that maps another
 	 * page.
 	 */
 	if (get_user(data, (unsigned int __user *)p->addr))
@@ -176,8 +176,8 @@ static void user_check_folio(struct user_mm *u, struct folio *folio,
  * user_mm_check() - compare all pages with the model
  * @u: the address space
  *
- * Entries, contents, contiguous blocks, the mappings and references of folios,
- * and the number of pages that the address space has.
+ * Compares entries, contents, contiguous blocks, the mappings and references of
+ * folios, and the number of pages of the address space.
  */
 void user_mm_check(struct user_mm *u)
 {
@@ -187,14 +187,14 @@ void user_mm_check(struct user_mm *u)
 
 	for (i = 0; i < USER_PAGES; i++) {
 		user_check_page(u, i);
-		/* After a move a block may begin anywhere. */
+		/* After a move, a block may begin at any page. */
 		if (u->page[i].mapped &&
 		    (!i || IS_ALIGNED(u->page[i].addr, USER_BLOCK * PAGE_SIZE) ||
 		     u->page[i].addr != u->page[i - 1].addr + PAGE_SIZE))
 			user_check_folded(u, i);
 		rss += u->page[i].mapped && u->page[i].present;
 	}
-	/* Drop references that the CPU keeps for later. */
+	/* Drop references in the LRU batches of the CPU. */
 	lru_add_drain_all();
 	for (i = 0; i < USER_PAGES && !u->failed; i++) {
 		if (!u->page[i].mapped || !u->page[i].present ||
@@ -222,10 +222,10 @@ void user_mm_unmap(struct user_mm *u)
 }
 
 /**
- * user_mm_populate() - fresh memory, each page with its number in it
+ * user_mm_populate() - map new memory, each page with its number in it
  * @u: the address space
- * @order: of the folios; folios for blocks begin at a block, and are folded if
- *   the architecture can
+ * @order: the order of the folios; with the order of a block, each folio begins
+ *   at a block, and is folded if the architecture can fold
  */
 void user_mm_populate(struct user_mm *u, unsigned int order)
 {
@@ -252,7 +252,7 @@ void user_mm_populate(struct user_mm *u, unsigned int order)
 	}
 }
 
-/* What a child has to do, and its result. */
+/* The function that a child calls, and its result. */
 struct user_child {
 	struct user_mm u;
 	struct completion start;
@@ -273,10 +273,10 @@ static int user_child(void *data)
 /**
  * user_mm_fork() - fork, and wait for the child to end
  * @u: the address space
- * @child: what the child does, on a copy of the model
- * @parent: what the parent does before that, or NULL
+ * @child: called in the child, with a copy of the model
+ * @parent: called in the parent before that, or NULL
  *
- * Return: what @child returned, or -errno if there was none.
+ * Return: the result of @child, or -errno if there was no child.
  */
 int user_mm_fork(struct user_mm *u, int (*child)(struct user_mm *u),
 		 void (*parent)(struct user_mm *u))
@@ -312,10 +312,10 @@ int user_mm_fork(struct user_mm *u, int (*child)(struct user_mm *u),
 }
 
 /**
- * user_mm_alloc() - an address space for the thread of the test
+ * user_mm_alloc() - make an address space for the thread of the test
  * @test: the test
  *
- * Only the test moves its memory while the test runs.
+ * No other code moves its memory while the test runs.
  */
 struct user_mm *user_mm_alloc(struct kunit *test)
 {

@@ -3,8 +3,8 @@
  * Anonymous memory of a real address space, and a model of it.
  *
  * The thread of the test has its own address space and makes system calls on
- * it. For each page the model has the entry and content that it should have;
- * user_mm_check() compares.
+ * it. The model has the expected entry and content of each page.
+ * user_mm_check() compares all pages with the model.
  */
 #ifndef _PGTABLE_KUNIT_USER_MM_H
 #define _PGTABLE_KUNIT_USER_MM_H
@@ -25,16 +25,16 @@
 #define USER_PAGES		(USER_BLOCKS * USER_BLOCK)
 
 /**
- * struct user_page - what the model knows of a page
- * @addr: where it is
+ * struct user_page - a page in the model
+ * @addr: its address
  * @mapped: there is a VMA
  * @present: there is an entry
- * @writable: the VMA allows to write
- * @wiped: a child finds it empty
- * @hidden: a child does not get it
+ * @writable: the VMA allows writes
+ * @wiped: it is empty in a child
+ * @hidden: a child does not get the page
  * @locked: it may not be unmapped
  * @data: its first word
- * @pfn: its page frame, or 0 if any is right
+ * @pfn: its page frame, or 0 if any page frame is right
  */
 struct user_page {
 	unsigned long addr;
@@ -53,7 +53,7 @@ struct user_page {
  * @test: the test
  * @mm: the address space of the thread of the test
  * @page: the pages
- * @moves: places to which memory has been moved
+ * @moves: number of addresses to which memory has been moved
  * @parent: in a child, the address space of its parent
  * @rss: pages of other mappings in the address space
  * @what: the last action, for messages
@@ -70,7 +70,10 @@ struct user_mm {
 	unsigned int failed;
 };
 
-/* Memory begins at the first of several places, each with twice the room. */
+/*
+ * Memory begins at the first of several places. Each place is twice as large as
+ * the memory.
+ */
 #define USER_PLACES		4
 #define USER_PLACE_SIZE		ALIGN(2 * USER_PAGES * PAGE_SIZE, PMD_SIZE)
 #define USER_ADDR		ALIGN(TASK_SIZE / 4, PMD_SIZE)

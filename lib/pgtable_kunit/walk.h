@@ -3,13 +3,12 @@
  * Random walks over a page table.
  *
  * A walk calls all the functions that work on user entries, in random order, on
- * a window of a synthetic table. After each call it knows what the table should
- * be. Each suite defines how entries are written as bits, and which functions
- * are called.
+ * a window of a synthetic table. After each call it compares the table with a
+ * model. Each suite defines the format of entries, and the functions to call.
  *
  *   walk_draw.c	draws steps
- *   walk_run.c		makes the steps of a walk again
- *   walk_report.c	finds the fewest steps that go wrong, and prints them
+ *   walk_run.c		repeats the steps of a walk
+ *   walk_report.c	finds the fewest steps that fail, and prints them
  */
 #ifndef _PGTABLE_KUNIT_WALK_H
 #define _PGTABLE_KUNIT_WALK_H
@@ -24,21 +23,21 @@
 /**
  * struct walk - a walk
  * @c: the table, the functions under test, and the model
- * @name: of the suite, and of its parameters
+ * @name: the name of the suite, and of its parameters
  * @seed: the seed of the walk
  * @rnd: the state of its random numbers
  * @plan_idx: next entry of the range that the plan fills, see walk_draw_plan()
- * @plan_end: the entry after its last
+ * @plan_end: the entry after the last of this range
  * @plan_ascends: fill it entry by entry
  * @nr: number of steps so far
  * @step: the steps
  * @tried: steps of a shorter walk that is being tried
- * @best: the shortest sequence of steps that goes wrong
- * @plant: for tests: the walk goes wrong once the first and later the second of
- *	   these steps were made
- * @planted: the first one was
+ * @best: the shortest sequence of steps that fails
+ * @plant: for tests: the walk fails when the first and later the second of
+ *	   these steps have been made
+ * @planted: the first of these steps has been made
  * @folded_steps: steps during which a block of the window was folded
- * @count: steps by function
+ * @count: number of steps by function
  */
 struct walk {
 	struct pte_ctx c;
@@ -68,8 +67,8 @@ void walk_seed(struct walk *w, u64 seed);
 void walk_draw(struct walk *w, struct pte_step *step);
 
 /*
- * Steps of one test case: some seconds, so that a long run does not look like a
- * hang.
+ * Steps of one test case. They take only some seconds, so that a long run does
+ * not look like a hang.
  */
 #define WALK_CASE	25000
 

@@ -2,16 +2,17 @@
 /*
  * Random walks over a page table: choosing the steps.
  *
- * Evenly drawn steps would hardly ever fill a block with entries that fit
- * together. So places are mostly near the edges of blocks, pages mostly fit
- * their addresses, and new entries often continue their neighbours.
+ * Steps with equal probability would hardly ever fill a block with matching
+ * entries. So places are mostly near the edges of blocks, pages mostly have the
+ * alignment of their addresses, and new entries often continue their
+ * neighbours.
  */
 
 #include <linux/hash.h>
 
 #include "walk.h"
 
-/* A number below @end. */
+/* A random number below @end. */
 static unsigned int walk_below(struct walk *w, unsigned int end)
 {
 	return prandom_u32_state(&w->rnd) % end;
@@ -26,9 +27,9 @@ static bool walk_chance(struct walk *w, unsigned int percent)
 /**
  * walk_seed() - begin a new walk
  * @w: the walk
- * @seed: what to draw it from
+ * @seed: the seed of its random numbers
  *
- * The window is at the begin of the table, at its end, or somewhere between.
+ * The window is at the start of the table, at its end, or somewhere in between.
  */
 void walk_seed(struct walk *w, u64 seed)
 {
@@ -42,7 +43,7 @@ void walk_seed(struct walk *w, u64 seed)
 	w->nr = 0;
 	w->plan_idx = 0;
 	w->plan_end = 0;
-	/* Neighbouring seeds give different walks. */
+	/* This makes the walks of neighbouring seeds different. */
 	prandom_seed_state(&w->rnd, hash_64(seed, 32));
 	for (i = 0; i < 16; i++)
 		prandom_u32_state(&w->rnd);
@@ -117,7 +118,10 @@ static bool walk_draw_neighbour(struct walk *w, unsigned int idx,
 	return true;
 }
 
-/* Pages usually fit their addresses; otherwise there would be no blocks. */
+/*
+ * Pages usually have the alignment of their addresses, because otherwise there
+ * would be no blocks.
+ */
 static void walk_draw_entry(struct walk *w, unsigned int idx,
 			    struct pte_model_entry *e)
 {
@@ -141,15 +145,18 @@ static void walk_draw_entry(struct walk *w, unsigned int idx,
 			  idx % MODEL_BLOCK;
 	else
 		e->page = walk_below(w, MODEL_PAGES);
-	/* Choose pages that cannot fit their addresses by chance. */
+	/*
+	 * Choose pages that cannot have the alignment of their addresses by
+	 * chance.
+	 */
 	if (w->c.shift && (e->page + w->c.shift) % MODEL_BLOCK == idx % MODEL_BLOCK)
 		e->page ^= 1;
 	walk_draw_dirty(w, e);
 }
 
 /*
- * As many entries as one call can set: not present before, with pages of one
- * folio.
+ * The number of entries that one call can set: they are not present before, and
+ * get pages of one folio.
  */
 static unsigned int walk_draw_room(struct walk *w, const struct pte_step *step)
 {
@@ -187,7 +194,7 @@ static enum pte_op_id walk_draw_op(struct walk *w)
 /*
  * A plan is a range that will be filled. First its entries are cleared, batch
  * by batch, and then one call sets the whole range, or one call per entry sets
- * it in ascending order. Other steps come in between.
+ * it in ascending order. Other steps occur in between.
  */
 static void walk_plan(struct walk *w)
 {
@@ -268,7 +275,10 @@ static void walk_try_draw(struct walk *w, struct pte_step *step)
 		step->nr = min(walk_draw_nr(w, step->idx),
 			       pte_model_batch(&w->c.model, step->idx));
 
-	/* The contiguous bit leaks only if there is one, and not often. */
+	/*
+	 * The contiguous bit leaks only if the architecture has it, and not
+	 * often.
+	 */
 	if (pte_step_writes(step) &&
 	    (!walk_has(w, MODEL_HAS_LEAK, 25) ||
 	     step->entry.kind == MODEL_SWAP))
@@ -283,9 +293,9 @@ static void walk_try_draw(struct walk *w, struct pte_step *step)
 }
 
 /**
- * walk_draw() - draw a step that is legal
+ * walk_draw() - choose a random step that is legal
  * @w: the walk
- * @step: where to put it
+ * @step: gets the step
  */
 void walk_draw(struct walk *w, struct pte_step *step)
 {

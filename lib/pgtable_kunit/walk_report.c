@@ -4,8 +4,9 @@
 #include "walk.h"
 
 /*
- * How many later walks may be tried for a shorter sequence, how many of their
- * sequences are shortened, and which length is short enough.
+ * Limits of the search for a shorter sequence: the number of later walks to
+ * try, the number of their sequences to shorten, and the length that is short
+ * enough.
  */
 #define WALK_MORE_TRIED		50
 #define WALK_MORE_SHORTENED	4
@@ -40,18 +41,17 @@ static bool walk_drop(struct pte_step *step, struct pte_step *tried,
 
 /**
  * walk_shorten() - find a short sequence of steps that still fails
- * @step: the steps that fail; afterwards those that are needed
+ * @step: the steps that fail; afterwards only the necessary steps
  * @tried: room for the same number
  * @nr: their number
  * @budget: how many steps the search may make
  * @fails: whether a sequence of steps fails
- * @data: for @fails
- *
- * The search tries to leave out half of the steps, quarters and so on down to
- * single steps. In the end it tries to leave out any two steps. For example, a
+ * @data: for @fails The search tries to leave out half of the steps, a quarter,
+ *	and so on down to single steps. Finally it tries to leave out each pair
+ *	of steps. For example, a
  * step that clears an entry and the step that sets it can only be left out
- * together. The result is not always the shortest sequence, but no step and no
- * two steps of it can be left out.
+ * together. The result is not always the shortest sequence, but no single step
+ * and no pair of steps can be left out.
  *
  * Return: the number of remaining steps.
  */
@@ -65,7 +65,7 @@ unsigned int walk_shorten(struct pte_step *step, struct pte_step *tried,
 	unsigned int size, i, j;
 	bool dropped;
 
-	/* Begin at the end, since the first steps are needed most. */
+	/* Begin at the end, since the first steps are most often necessary. */
 	for (size = max(nr / 2, 1); size; size /= 2) {
 		for (i = rounddown(nr, size) + size; i >= size; i -= size) {
 			if (i - size < nr)
@@ -74,7 +74,7 @@ unsigned int walk_shorten(struct pte_step *step, struct pte_step *tried,
 		}
 	}
 
-	/* If both numbers are the same, this leaves out a single step. */
+	/* If both numbers are equal, this leaves out a single step. */
 	do {
 		dropped = false;
 		for (i = 0; i < nr; i++) {
@@ -94,8 +94,7 @@ static bool walk_fails(void *data, const struct pte_step *step,
 }
 
 /*
- * One walk, until its end or until it goes wrong. Return: whether it went
- * wrong.
+ * Make one walk until its end or until it fails. Return: whether it failed.
  */
 static bool walk_goes_wrong(struct walk *w, u64 from, unsigned int length)
 {
@@ -121,7 +120,7 @@ static bool walk_goes_wrong(struct walk *w, u64 from, unsigned int length)
 }
 
 /*
- * The last step of a walk went wrong. Print how to repeat it, and a shorter
+ * The last step of a walk failed. Print how to repeat the walk, and a shorter
  * sequence. If that sequence is long, later walks may show the same failure
  * with fewer steps.
  */
@@ -162,7 +161,7 @@ static void walk_report(struct walk *w, unsigned int length)
 		kunit_err(w->c.test, "%3u: %s\n", i, buf);
 	}
 	if (!walk_replay_fails(w, w->best, best, true))
-		KUNIT_FAIL(w->c.test, "not when they are made once more");
+		KUNIT_FAIL(w->c.test, "a repetition of these steps does not fail");
 }
 
 static void walk_info(struct walk *w, ulong done)
@@ -211,7 +210,8 @@ const void *walk_next_case(const void *prev, ulong steps, char *desc)
  * @steps: how many steps to make, all cases together
  * @seed: seed of the first walk
  *
- * Return: the number of steps made; 0 if one went wrong, which fails the test.
+ * Return: the number of steps made; 0 if a step failed, which also fails the
+ * test.
  */
 unsigned long walk_case(struct walk *w, const void *which, ulong steps,
 			u64 seed)

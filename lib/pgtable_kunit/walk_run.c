@@ -37,9 +37,9 @@ void walk_reset(struct walk *w)
 /**
  * walk_replay_fails() - make some steps on an empty table
  * @w: the walk
- * @step: the steps. Steps that are not legal in their place are left out
+ * @step: the steps. Steps that are not legal at their place are left out
  * @nr: their number
- * @report: fail the test with what differs
+ * @report: fail the test with a message about the difference
  *
  * Return: whether model and table disagreed at some step.
  */

@@ -3,10 +3,11 @@
  * The watchdog: it names a test case that hangs, and ends the run.
  *
  * KUnit gives up on a case after minutes, and then waits for a thread that may
- * never notice. Here a kernel timer runs during each case. The timer expires in
- * the interrupt of the tick. So it also ends a case that spins on a machine
- * with one CPU, in a kernel without preemption. The same kernel cannot
- * continue, so the timer panics. The launcher boots again for the other suites.
+ * never notice this. So the watchdog runs a kernel timer during each case. The
+ * timer expires in the interrupt of the tick. So it also ends an endless loop
+ * on a machine with one CPU, in a kernel without preemption. The kernel cannot
+ * continue after a hang, so the timer causes a panic. The launcher boots again
+ * for the other suites.
  */
 
 #include <linux/jiffies.h>
@@ -18,15 +19,15 @@
 #include "pgtable_kunit.h"
 
 /*
- * Longer if the kernel checks each access or lock; shorter than KUnit's own
- * limit.
+ * The limit is longer if the kernel checks each access or lock, but shorter
+ * than KUnit's own limit.
  */
 static unsigned int timeout =
 	IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_PROVE_LOCKING) ? 90 : 60;
 module_param(timeout, uint, 0644);
-MODULE_PARM_DESC(timeout, "seconds after which a test case is a hang");
+MODULE_PARM_DESC(timeout, "seconds after which a test case counts as a hang");
 
-/* Slow cases may take this many times longer. */
+/* The limit of slow cases is longer by this factor. */
 #define SLOW_FACTOR	3
 
 /* KUnit runs one case at a time. */
@@ -59,7 +60,7 @@ static void case_exit(void *data)
 		KUNIT_FAIL(test, "the kernel has warned: see its log");
 }
 
-/* The suite that runs. */
+/* The suite that is running. */
 static const struct kunit_suite *suite_now;
 
 static const struct kunit_case *case_of(struct kunit *test,
@@ -88,7 +89,7 @@ int pgtable_kunit_case_init(struct kunit *test, const struct kunit_suite *suite)
 {
 	const struct kunit_case *test_case = case_of(test, suite);
 
-	/* A suite without suite_init runs after a suite that has it. */
+	/* A suite without suite_init may run after a suite that has it. */
 	if (!test_case) {
 		kunit_err(test, "its suite needs .suite_init = pgtable_kunit_suite_init\n");
 		return -EINVAL;
@@ -122,9 +123,10 @@ int pgtable_kunit_suite_init(struct kunit_suite *suite)
  * pgtable_kunit_init() - the init of a suite: watch over a test case
  * @test: the test
  *
- * If a suite has its own init function, it must call this function first. The
- * case fails if it makes the kernel warn. It is ended as a hang if it takes
- * longer than the parameter pgtable_kunit.timeout says.
+ * If a suite has its own init function, this init function must call
+ * pgtable_kunit_init() first. The case fails if it makes the kernel warn. If
+ * the case takes longer than the parameter pgtable_kunit.timeout, the watchdog
+ * ends it as a hang.
  *
  * Return: 0, or an error number.
  */

@@ -9,7 +9,7 @@
  *
  * The state is one word. Bits 0 to 15 are the number of writers that share the
  * count. Bits 16 to 31 are the number of writers that try to get exclusive
- * access or have it. The bits above are the number of writes.
+ * access or have it. The higher bits are the number of writes.
  *
  * Writers do not sleep, and do not run in interrupts: in an interrupt a writer
  * might wait for the writer that it interrupted.
@@ -42,7 +42,7 @@ struct atomic_seqcount {
 };
 
 /**
- * atomic_seqcount_init() - no write yet
+ * atomic_seqcount_init() - initialize a count, without any write
  * @s: the count
  */
 static inline void atomic_seqcount_init(struct atomic_seqcount *s)
@@ -55,7 +55,7 @@ static inline void atomic_seqcount_init(struct atomic_seqcount *s)
  * @s: the count
  *
  * Return: the state. If it has a bit of ATOMIC_SEQCOUNT_WRITERS_MASK, the data
- * is not consistent, and a later check for a retry does not notice that.
+ * is not consistent, and atomic_seqcount_read_retry() does not notice this.
  */
 static inline s64 atomic_seqcount_read(const struct atomic_seqcount *s)
 {
@@ -63,7 +63,8 @@ static inline s64 atomic_seqcount_read(const struct atomic_seqcount *s)
 }
 
 /**
- * atomic_seqcount_read_begin() - begin to read once there is no writer
+ * atomic_seqcount_read_begin() - wait until there is no writer, and begin to
+ * read
  * @s: the count
  *
  * Return: the value for atomic_seqcount_read_retry().
@@ -77,7 +78,7 @@ static inline s64 atomic_seqcount_read_begin(struct atomic_seqcount *s)
 /**
  * atomic_seqcount_read_retry() - check whether there was a writer
  * @s: the count
- * @start: what atomic_seqcount_read_begin() has returned
+ * @start: the result of atomic_seqcount_read_begin()
  */
 static inline bool atomic_seqcount_read_retry(const struct atomic_seqcount *s,
 					      s64 start)
@@ -99,7 +100,7 @@ static inline bool atomic_seqcount_may_write(void)
  * @exclusive: try to be the only writer
  *
  * Return: whether the caller is the only writer until it calls
- * atomic_seqcount_write_end(). If not, others may be writing as well.
+ * atomic_seqcount_write_end(). If not, other writers may be active too.
  */
 static inline bool atomic_seqcount_write_begin(struct atomic_seqcount *s,
 					       bool exclusive)
@@ -111,7 +112,7 @@ static inline bool atomic_seqcount_write_begin(struct atomic_seqcount *s,
 
 	preempt_disable();
 	if (exclusive) {
-		/* A later writer that sees this waits. */
+		/* A later writer that sees this state waits. */
 		state = atomic64_add_return(ATOMIC_SEQCOUNT_EXCLUSIVE,
 					    &s->state);
 		if ((state & ATOMIC_SEQCOUNT_WRITERS_MASK) ==
@@ -135,9 +136,9 @@ static inline bool atomic_seqcount_write_begin(struct atomic_seqcount *s,
 }
 
 /**
- * atomic_seqcount_write_end() - the data is consistent again
+ * atomic_seqcount_write_end() - end a write: the data is consistent again
  * @s: the count
- * @exclusive: what atomic_seqcount_write_begin() has returned
+ * @exclusive: the result of atomic_seqcount_write_begin()
  */
 static inline void atomic_seqcount_write_end(struct atomic_seqcount *s,
 					     bool exclusive)
@@ -147,7 +148,7 @@ static inline void atomic_seqcount_write_end(struct atomic_seqcount *s,
 	atomic64_add(ATOMIC_SEQCOUNT_STEP -
 		     (exclusive ? ATOMIC_SEQCOUNT_EXCLUSIVE :
 				  ATOMIC_SEQCOUNT_SHARED), &s->state);
-	/* Later accesses come after it. */
+	/* Later accesses come after this. */
 	smp_mb__after_atomic();
 	preempt_enable();
 }

@@ -11,7 +11,7 @@ static DEFINE_IDA(rmap_ids);
 
 /**
  * rmap_id_alloc() - get an ID for an owner
- * @gfp: how to allocate memory
+ * @gfp: flags for the allocation of memory
  *
  * Return: the ID, or an error number.
  */
@@ -22,7 +22,7 @@ int rmap_id_alloc(gfp_t gfp)
 
 /**
  * rmap_id_free() - free an ID
- * @id: the ID, which no mapping has any more
+ * @id: the ID; no mapping may use it any more
  */
 void rmap_id_free(unsigned int id)
 {
@@ -30,8 +30,8 @@ void rmap_id_free(unsigned int id)
 }
 
 /**
- * rmap_id_sub() - what one mapping of an ID adds to one of the sums
- * @params: how the ID is cut into parts
+ * rmap_id_sub() - the number that one mapping of an ID adds to one of the sums
+ * @params: how the ID is divided into parts
  * @id: the ID
  * @value: the number of the sum
  *
@@ -49,7 +49,7 @@ u64 rmap_id_sub(const struct rmap_id_params *params, unsigned int id,
 }
 
 /**
- * rmap_id_init() - an object without mappings
+ * rmap_id_init() - initialize an object without mappings
  * @object: the object, with as many sums as rmap_id_params() requires
  * @order: one owner has at most 2^@order mappings of the object
  */
@@ -66,10 +66,10 @@ void rmap_id_init(struct rmap_id_object *object, unsigned int order)
 }
 
 /**
- * rmap_id_add() - add mappings of an owner, or remove some
+ * rmap_id_add() - add or remove mappings of an owner
  * @object: what is mapped
  * @id: of the owner
- * @nr: how many more; negative if fewer
+ * @nr: how many mappings to add; negative to remove them
  */
 void rmap_id_add(struct rmap_id_object *object, unsigned int id, int nr)
 {
@@ -103,7 +103,7 @@ void rmap_id_add(struct rmap_id_object *object, unsigned int id, int nr)
  *
  * Return: false if the object has more mappings than one owner can have, or a
  * mapping of another owner. Otherwise true: all mappings belong to @id, or
- * there are none.
+ * there are no mappings.
  */
 bool rmap_id_exclusive(struct rmap_id_object *object, unsigned int id)
 {

@@ -3,8 +3,9 @@
  * rmap IDs: do all mappings of an object belong to one owner?
  *
  * An object keeps the number of its mappings and a few sums of the IDs of their
- * owners. They show whether all mappings belong to a given owner. No list of
- * owners is needed, for any number of owners. rmap_id_params.h has the proof.
+ * owners. These numbers show whether all mappings belong to a given owner. For
+ * any number of owners, this needs no list of owners. rmap_id_params.h has the
+ * proof.
  */
 #ifndef _LIB_RMAP_ID_H
 #define _LIB_RMAP_ID_H
@@ -24,7 +25,7 @@ void rmap_id_free(unsigned int id);
 
 /**
  * struct rmap_id_object - something that is mapped
- * @seqcount: for changes of the other members
+ * @seqcount: protects the other members against concurrent changes
  * @order: one owner has at most 2^@order mappings
  * @mapcount: number of mappings
  * @sum: sums of IDs, as many as rmap_id_params() requires

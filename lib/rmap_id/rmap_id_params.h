@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How many sums an object of each order needs, and the proof that they are
- * enough.
+ * The number of sums that an object of each order needs, and the proof that
+ * this number is enough.
  *
- * An owner has an ID of RMAP_ID_BITS bits. An object of up to n mappings adds up
- * the IDs of all its mappings. It reads an ID as a number of base n + 1: each
- * bit of the ID is one digit. A digit of the sum is the number of mappings by
- * owners with this bit. There are at most n mappings, so no digit carries into
- * the next. All mappings belong to one owner if and only if each digit of the
- * sum is the number of mappings where the owner's ID has a 1, and 0 where it
- * has a 0.
+ * An owner has an ID of RMAP_ID_BITS bits. An object of up to n mappings adds
+ * up the IDs of all its mappings. For the sum, an ID is a number in base n + 1:
+ * each bit of the ID is one digit. A digit of the sum is the number of mappings
+ * by owners with this bit. There are at most n mappings, so no digit carries
+ * into the next digit. All mappings belong to one owner if and only if each
+ * digit of the sum is the number of mappings where the owner's ID has a 1, and
+ * 0 where it has a 0.
  *
- * The sum has to fit: (n + 1)^bits - 1 < 2^64. This condition is exact: if it
- * does not hold, 2^64 itself can be written with digits of at most n. These
- * digits are a sum of other owners, and the sum is 0 modulo 2^64. So an ID is
- * cut into as many values as are needed.
+ * The sum has to fit: (n + 1)^bits - 1 < 2^64. This condition is also
+ * necessary: if it does not hold, 2^64 itself can be written with digits of at
+ * most n. These digits are a sum of other owners, and the sum is 0 modulo 2^64.
+ * So an ID is divided into as many values as necessary.
  */
 #ifndef _LIB_RMAP_ID_PARAMS_H
 #define _LIB_RMAP_ID_PARAMS_H
@@ -29,9 +29,9 @@
 #define RMAP_ID_VALUES_MAX	6
 
 /**
- * struct rmap_id_params - how IDs are cut for an object
+ * struct rmap_id_params - how IDs are divided for an object
  * @base: the base of the digits: one more than the largest number of mappings
- * @values: how many sums there are
+ * @values: the number of sums
  * @bits: the number of digits of each sum
  */
 struct rmap_id_params {
@@ -40,7 +40,7 @@ struct rmap_id_params {
 	unsigned int bits;
 };
 
-/* Divide @q by @base once for each of the digits @k, @k + 1, ... that exists. */
+/* Divide @q by @base once for each existing digit of @k, @k + 1, ... */
 static __always_inline u64 __rmap_id_div(u64 q, u64 base, unsigned int bits,
 					 unsigned int k)
 {
@@ -66,7 +66,7 @@ static __always_inline u64 __rmap_id_div16(u64 q, u64 base, unsigned int bits,
 }
 
 /**
- * rmap_id_sound() - can a value of 64 bits hold the sums?
+ * rmap_id_sound() - whether a value of 64 bits can hold the sums
  * @base: of the digits; not a power of two
  * @bits: digits of a value, at most 64
  *
@@ -103,7 +103,7 @@ rmap_id_sound_params(unsigned int order, unsigned int values, unsigned int bits)
 }
 
 /**
- * rmap_id_params() - how IDs are cut for an object
+ * rmap_id_params() - how IDs are divided for an object
  * @order: the object has up to 2^@order mappings, with order up to
  *	   RMAP_ID_ORDER_MAX
  */

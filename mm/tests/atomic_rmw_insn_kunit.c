@@ -9,8 +9,8 @@
  * patterns from the encoding index of the Arm ARM, and with words from an
  * assembler.
  *
- * Not covered: what the fault handler does with the result (atomic_rmw_fault),
- * 128-bit atomics, which the decoder leaves out.
+ * Not covered: the fault handler, which uses the result (atomic_rmw_fault);
+ * 128-bit atomics, which the decoder does not recognize.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests atomic_rmw_insn
  */
@@ -69,7 +69,7 @@ static void rmw_parse(struct kunit *test, struct rmw_bits *bits)
 /* Rs, Rn and Rt. */
 #define RMW_REGISTERS	0x001f03ffU
 
-/* Keep the patterns that match @insn if the registers are left out. */
+/* Keep the patterns that match @insn apart from its registers. */
 static unsigned int rmw_candidates(const struct rmw_bits *bits, u32 insn,
 				   struct rmw_bits *found)
 {
@@ -93,8 +93,8 @@ static bool rmw_matches(const struct rmw_bits *bits, unsigned int nr, u32 insn)
 
 /*
  * The next combination of registers, or 0 after the last. UML runs at the speed
- * of the host, so there it goes through all combinations. Elsewhere it goes
- * through registers that are next to a limit of some instruction.
+ * of the host, so there the test tries all combinations. Elsewhere it tries
+ * only register numbers at the limits of some instruction.
  */
 static u32 rmw_next(u32 registers)
 {
@@ -126,10 +126,10 @@ static PGTABLE_KUNIT_GEN_PARAMS(rmw_top)
 }
 
 /*
- * The decoder treats a 32-bit word as an atomic exactly if some pattern matches
- * [atomics 30]. On UML the test tries all 4294967296 words. Elsewhere it tries
- * all values of the bits that do not name registers. These include the 512
- * combinations of size, V, A, R, o3 and opc. Each value is tried with 512
+ * The decoder treats a 32-bit word as an atomic if some pattern matches, and
+ * only then [atomics 30]. On UML the test tries all 4294967296 words. Elsewhere
+ * it tries all values of the bits that do not name registers. These include the
+ * 512 combinations of size, V, A, R, o3 and opc. Each value is tried with 512
  * combinations of registers.
  */
 static void decoder_every_instruction(struct kunit *test)
@@ -183,7 +183,7 @@ static void decoder_class_combinations(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomics, 170);
 }
 
-/* Words as an assembler writes them. */
+/* Instructions, with the words that an assembler makes of them. */
 static const struct rmw_word {
 	u32 insn;
 	bool atomic;
@@ -226,7 +226,7 @@ static const struct rmw_word {
 	{ 0xf8a01462, false, "ldrab x2, [x3, 8]" },
 	{ 0x3ce46860, false, "ldr q0, [x3, x4]" },
 	{ 0x3c246860, false, "str b0, [x3, x4]" },
-	/* exclusives and ordered accesses: two instructions, or one access */
+	/* exclusives, and ordered accesses: none reads and writes by itself */
 	{ 0x885f7c62, false, "ldxr w2, [x3]" },
 	{ 0x88017c62, false, "stxr w1, w2, [x3]" },
 	{ 0xc87f8861, false, "ldaxp x1, x2, [x3]" },

@@ -2,9 +2,9 @@
 /*
  * Memory to be cleared, with neighbours of known content.
  *
- * The page allocator gives out blocks. An extent lies in the middle of one
- * block, or of several consecutive blocks, so it can be larger than any block.
- * A write beyond its ends hits pages of known content.
+ * The page allocator returns blocks. An extent lies in the middle of one block,
+ * or of several consecutive blocks, so it can be larger than any block. A write
+ * beyond its ends hits pages of known content.
  */
 
 #include <kunit/test-bug.h>
@@ -81,8 +81,8 @@ static void extent_fill(struct clear_extent *extent, int first, int end,
 }
 
 /*
- * Is each word as it was filled, or zero? If not, sets the place of the first
- * word that is neither.
+ * Is each word either zero or as it was filled? If not, sets the place of the
+ * first word that is neither.
  */
 static bool extent_same(struct clear_extent *extent, int first, int end,
 			enum clear_fill fill, bool zero, int *bad_page,
@@ -151,10 +151,10 @@ void clear_extent_fill(struct clear_extent *extent, enum clear_fill fill)
 }
 
 /**
- * clear_extent_check() - expect that some pages are clear, and no others
+ * clear_extent_check() - expect exactly some pages to be clear
  * @extent: the extent, filled before
  * @first: the first page that must be clear
- * @nr: number of pages that are
+ * @nr: number of pages that must be clear
  * @fmt: what was done, as for printf()
  *
  * Return: whether this holds. If not, the test has failed, with a message.
@@ -227,7 +227,7 @@ static struct page *extent_block(struct clear_extent *extent, unsigned long pfn)
 	return NULL;
 }
 
-/* Do the blocks have all pages of the extent at @pfn, and of its guards? */
+/* Do the blocks contain all pages of the extent at @pfn and of its guards? */
 static bool extent_place(struct clear_extent *extent, unsigned long pfn)
 {
 	unsigned long i;
@@ -309,7 +309,7 @@ static unsigned int extent_guard(unsigned int order)
 }
 
 /**
- * clear_extent_fits() - is an extent small enough for the machine's memory?
+ * clear_extent_fits() - whether the machine has enough memory for an extent
  * @order: log2 of the number of pages
  */
 bool clear_extent_fits(unsigned int order)

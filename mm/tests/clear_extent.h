@@ -5,7 +5,7 @@
  *   clear_extent.c		memory with known neighbours
  *   clear_record.c		which pages are cleared or copied, in which order
  *   clear_pages_kunit.c	the functions for ranges of pages, and a benchmark
- *   folio_zero_user_kunit.c	folios: what is in them afterwards
+ *   folio_zero_user_kunit.c	folios: their content afterwards
  *   folio_zero_order_kunit.c	folios: the order of pages
  *   folio_zero_fault_kunit.c	page faults
  */
@@ -27,12 +27,13 @@ enum clear_fill {
 /**
  * struct clear_extent - consecutive pages in the middle of known memory
  * @test: the test that owns it
- * @page: the first page; aligned to the size of all
+ * @page: the first page; aligned to the size of the extent
  * @nr: number of pages
- * @guard: number of pages before and after them that belong to the test, too
+ * @guard: number of pages before the extent, and after it, that also belong to
+ *	the test
  *
- * The guards contain words that are different everywhere. They are checked when
- * the test ends; the guards next to the extent are checked each time.
+ * No two words of the guards are alike. All guards are checked when the test
+ * ends. The guards next to the extent are also checked each time.
  */
 struct clear_extent {
 	struct kunit *test;
@@ -67,7 +68,7 @@ enum clear_event_kind {
 /**
  * struct clear_event - an action of the code under test
  * @kind: the kind of action
- * @pfn: the first page that is cleared, or copied to
+ * @pfn: the first page that is cleared, or the target of the copy
  * @nr: number of pages that are cleared with one call
  * @from: the page that is copied; or the first word of the page that is cleared
  */
@@ -81,8 +82,8 @@ struct clear_event {
 /**
  * struct clear_record - the actions of the test's own thread
  * @nr: number of events
- * @kinds: the kinds that this machine can show
- * @max: events that are kept; further events are only counted
+ * @kinds: the kinds of events that this machine can record
+ * @max: how many events are kept; further events are only counted
  * @event: the first @max of them
  */
 struct clear_record {

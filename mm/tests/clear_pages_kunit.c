@@ -39,13 +39,13 @@ MODULE_PARM_DESC(bench, "how often the benchmark clears each size");
 
 static unsigned int bench_mib = 64;
 module_param(bench_mib, uint, 0444);
-MODULE_PARM_DESC(bench_mib, "the largest size of the benchmark, a power of 2; four times that is needed");
+MODULE_PARM_DESC(bench_mib, "the largest size of the benchmark, a power of 2; needs four times as much memory");
 
 #define BENCH_MAX	101U
 
 /*
- * A window of pages in which the case tries all ranges. It has 528 ranges, or
- * 136 if pages are larger than 16K, where each costs the time of many.
+ * A window of pages in which the case tries all ranges. It has 528 ranges. It
+ * has only 136 if pages are larger than 16K, because larger pages take longer.
  */
 #define WINDOW_ORDER	(PAGE_SHIFT > 14 ? 4 : 5)
 #define WINDOW		((unsigned int)BIT(WINDOW_ORDER))
@@ -140,9 +140,9 @@ static const char *const clear_fill_names[] = {
 /*
  * Every range in a window of 32 pages is cleared to its last byte. No byte of
  * another page changes, in the window or next to it [clearing 1, 3, 5]. The
- * ranges have each count up to 32, and each alignment that an implementation
- * may handle specially. The pages are full of ones, full of different words, or
- * zero except for their last byte [clearing 2].
+ * ranges cover each number of pages up to 32, and each alignment that an
+ * implementation may handle specially. The pages are full of ones, full of
+ * different words, or zero except for their last byte [clearing 2].
  */
 static void clear_every_range(struct kunit *test)
 {
@@ -199,9 +199,9 @@ static void clear_any_user_address(struct kunit *test)
 /*
  * Long runs are cleared to their ends [clearing 1, 4]: the pages of 2M, of the
  * largest block of the page allocator, and of two such blocks. Each end is
- * tried with one page more and with one page less. So a run crosses from one
- * block to the next. The length in bytes does not fit into 16 bits, and the
- * largest count does not fit into 8 bits.
+ * tried with one page more and with one page less. So some runs cross from one
+ * block to the next. The lengths in bytes do not fit into 16 bits, and the
+ * largest number of pages does not fit into 8 bits.
  */
 static void clear_long_range(struct kunit *test)
 {
@@ -251,11 +251,11 @@ static void clear_long_range(struct kunit *test)
 /* How many threads run. A CPU keeps two stacks of earlier threads. */
 #define STACK_THREADS	32U
 
-/* A word that nothing else leaves on a stack. */
+/* A word that no other code leaves on a stack. */
 #define STACK_MARK	0x5ca1ab1eUL
 
 /**
- * struct stack_look - what a thread found on its stack
+ * struct stack_look - a thread, and the marks on its stack
  * @stack: the lowest address
  * @page: the page there
  * @marked: how many words of @stack the thread has marked
@@ -305,10 +305,10 @@ static int stack_thread(void *data)
 }
 
 /*
- * A thread does not find on its stack what an earlier thread has left there
- * [clearing 29]. The kernel keeps the stack of a thread that has ended for the
- * next thread. The test runs 32 threads one after the other, and most get such
- * a stack. Each thread searches its stack for marks, except the few frames in
+ * The stack of a new thread has no content of an earlier thread [clearing 29].
+ * The kernel keeps the stack of a thread that has ended for the next thread.
+ * The test runs 32 threads one after the other, and most of them get such a
+ * stack. Each thread searches its stack for marks, except the few frames in
  * use, and then marks it. A CPU keeps two stacks, so three threads would be
  * enough on one CPU. With 32 threads the case also works if two CPUs take
  * turns.
@@ -319,7 +319,7 @@ static void reused_stack_is_clear(struct kunit *test)
 	unsigned int i, j, reused = 0;
 
 	if (!IS_ENABLED(CONFIG_VMAP_STACK))
-		kunit_skip(test, "the kernel keeps no stacks: CONFIG_VMAP_STACK=n");
+		kunit_skip(test, "the kernel reuses no stacks: CONFIG_VMAP_STACK=n");
 	look = kunit_kcalloc(test, STACK_THREADS, sizeof(*look), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, look);
 	for (i = 0; i < STACK_THREADS; i++) {
@@ -376,7 +376,7 @@ static void bench_report(struct kunit *test, const char *desc,
 		   ns[nr * 3 / 4] - ns[nr / 4], ns[0], ns[nr - 1], nr);
 }
 
-/* The clock may tick rarely, early in a boot. */
+/* Early in a boot the clock may tick rarely. */
 static u64 bench_clock_step(void)
 {
 	u64 start = local_clock(), now;
@@ -390,10 +390,10 @@ static u64 bench_clock_step(void)
 /*
  * The time to clear one page, two, four and so on up to 64M or more, page by
  * page and as one range. Each run clears all of a large extent in pieces of one
- * size, so that all sizes find the caches in the same state. Each printed
- * number is the time for one piece. The two ways take turns, so that a
- * disturbance affects both. The case fails if memory is not clear afterwards,
- * but never because of a time.
+ * size, so that the caches are in the same state for all sizes. Each printed
+ * number is the time for one piece. Page by page and one range take turns, so
+ * that a disturbance affects both. The case fails if memory is not clear
+ * afterwards, but never because of a time.
  */
 static void clear_bench(struct kunit *test)
 {

@@ -4,8 +4,9 @@
  * where the kernel may reschedule.
  *
  * Kprobes notice only functions: clear_page() and copy_page() of arm64, and the
- * functions that x86_64 calls. Newer x86_64 kernels clear with an inline
- * instruction, unless the command line hides the CPU's fast instructions.
+ * functions that x86_64 calls. Newer x86_64 kernels clear pages with an inline
+ * instruction, which no probe notices. The command line can hide the CPU's fast
+ * instructions, and then the kernel calls a function.
  */
 
 #include <linux/kprobes.h>
@@ -75,8 +76,8 @@ static int clear_seen(struct kprobe *kprobe, struct pt_regs *regs)
 NOKPROBE_SYMBOL(clear_seen);
 
 /*
- * A post handler keeps kprobes from replacing the probe by a jump, which could
- * not return.
+ * With a post handler, kprobes does not replace the probe by a jump. After a
+ * jump, the handler could not return to the caller.
  */
 static void clear_seen_post(struct kprobe *kprobe, struct pt_regs *regs,
 			    unsigned long flags)
@@ -132,7 +133,7 @@ void clear_record_fail_copy(unsigned long pfn)
 	clear_fail_pfn = pfn;
 }
 
-#else /* no kprobes, or none that know the arguments */
+#else /* no kprobes, or kprobes that do not know the arguments */
 
 static void clear_record_start(struct kunit *test, struct clear_record *record,
 			       unsigned int kinds)

@@ -2,10 +2,10 @@
 /*
  * The queue of huge pages that the kernel may split to free memory.
  *
- * A huge page of anonymous memory is on this queue from its first fault on.
- * Under memory pressure a shrinker splits the pages of the queue that are full
- * of zeros, and frees the zeros. A huge page must stay on the queue until the
- * shrinker has looked at it.
+ * The first fault on a huge page of anonymous memory puts it on this queue.
+ * Under memory pressure a shrinker takes huge pages from the queue. It splits
+ * those that contain pages of zeros, and frees the pages of zeros. A huge page
+ * must stay on the queue until the shrinker has looked at it.
  *
  * Not covered: folios that are mapped in part (folio_split), memory cgroups.
  *
@@ -38,7 +38,7 @@ static unsigned int __user *deferred_word(unsigned int page)
 				       page * PAGE_SIZE);
 }
 
-/* The folio at the start of the memory, with a reference. */
+/* The folio at the start of the memory. The caller gets a reference. */
 static struct folio *deferred_get(struct kunit *test)
 {
 	struct page *page;
@@ -51,13 +51,16 @@ static struct folio *deferred_get(struct kunit *test)
 
 static bool deferred_is_queued(struct folio *folio)
 {
-	/* Nothing else changes the queue here: data_race() as in the kernel. */
+	/*
+	 * Nothing else changes the queue here. The kernel reads it with
+	 * data_race() too.
+	 */
 	return !data_race(list_empty(&folio->_deferred_list));
 }
 
 /*
- * Map a huge page. Only its first page has content. Let the shrinker split a
- * huge page that has any page of zeros.
+ * Map a huge page. Only its first page has content. Configure the shrinker to
+ * split each huge page that has a page of zeros.
  */
 static struct folio *deferred_fixture(struct kunit *test)
 {
@@ -97,10 +100,10 @@ static void deferred_end(struct kunit *test)
 }
 
 /*
- * The shrinker meets a huge page that is locked, for instance since it is being
- * migrated. It cannot split the page, and leaves it on the queue. The next call
- * splits the page. Known issue 24: the shrinker takes the page off the queue,
- * so it never splits this page.
+ * The shrinker finds a huge page that is locked, for instance because it is
+ * being migrated. It cannot split the page, and leaves it on the queue. The
+ * next call splits the page. Known issue 24: the shrinker takes the page off
+ * the queue, so it never splits this page.
  */
 static void shrink_meets_locked_folio(struct kunit *test)
 {
@@ -112,7 +115,7 @@ static void shrink_meets_locked_folio(struct kunit *test)
 	queued = deferred_is_queued(folio);
 	folio_unlock(folio);
 	KUNIT_EXPECT_EQ(test, folio_order(folio), HPAGE_PMD_ORDER);
-	/* With a reference of the test it cannot be split. */
+	/* It cannot be split while the test holds a reference. */
 	folio_put(folio);
 
 	drop_slab();
@@ -162,7 +165,7 @@ static void shrink_splits_zeros(struct kunit *test)
 
 #if defined(CONFIG_KPROBES) && defined(CONFIG_HAVE_FUNCTION_ARG_ACCESS_API) && \
 	defined(CONFIG_MIGRATION)
-/* What deferred_split_folio() was called with. */
+/* The arguments of the call of deferred_split_folio(). */
 static struct {
 	struct folio *folio;
 	unsigned int calls;
@@ -179,7 +182,7 @@ static int deferred_call(struct kprobe *kprobe, struct pt_regs *regs)
 	return 0;
 }
 
-/* A post handler keeps kprobes from replacing the probe by a jump. */
+/* With a post handler, kprobes does not replace the probe by a jump. */
 static void deferred_call_post(struct kprobe *kprobe, struct pt_regs *regs,
 			       unsigned long flags)
 {
@@ -208,11 +211,11 @@ static int deferred_migrate(struct kunit *test, struct folio *folio)
 }
 
 /*
- * Migration replaces a huge page that is on the queue. It puts the new page on
- * the queue before it maps this page. From then on another thread can unmap a
- * part of the page, and then the page is on the queue as a partially mapped
- * page. Known issue 24: the kernel maps the page first. If another thread is
- * that fast, the kernel warns with CONFIG_DEBUG_VM.
+ * Migration replaces a huge page that is on the queue. It must put the new page
+ * on the queue before it maps this page. As soon as the page is mapped, another
+ * thread can unmap a part of it, which puts it on the queue as a partially
+ * mapped page. Known issue 24: the kernel maps the page first. If another
+ * thread is fast enough, a kernel with CONFIG_DEBUG_VM warns.
  */
 static void migrate_queues_before_mapping(struct kunit *test)
 {

@@ -7,8 +7,8 @@
  * with one value for each page of a range. Each value must belong to its page,
  * and no value may be written past the end of the array.
  *
- * There is no device here: the test writes the entry of a huge page of device
- * memory by hand, and the entry names a folio of the test. Not covered: faults
+ * There is no device here: the test itself writes the entry of a huge page of
+ * device memory. The entry refers to a folio of the test. Not covered: faults
  * on such memory, migration back from the device, ranges with more than one
  * VMA.
  *
@@ -68,12 +68,12 @@ static const struct mmu_interval_notifier_ops mirror_ops = {
 
 /**
  * struct mirror - a huge page of device memory, as a driver sees it
- * @notifier: what makes a driver look again
+ * @notifier: reports to the driver that it must read the page tables again
  * @addr: where the huge page is mapped
  * @pfn: its first page frame
  * @flags: the flags that each value must have
  * @pgmap: the device
- * @values: what the driver gets
+ * @values: the values that the driver gets
  */
 struct mirror {
 	struct mmu_interval_notifier notifier;
@@ -86,8 +86,8 @@ struct mirror {
 
 /*
  * Call hmm_range_fault() for a part of the huge page. Returns how many values
- * are wrong. @as_first counts the values that the start of the huge page would
- * have.
+ * are wrong. @as_first counts the values that would be right for the start of
+ * the huge page.
  */
 static unsigned int mirror_part(struct kunit *test, struct mirror *m,
 				unsigned int first, unsigned int nr,
@@ -132,7 +132,7 @@ static void mirror_remove(void *data)
 
 /*
  * A driver calls hmm_range_fault() for parts of a huge page of its own memory.
- * It gets the page frames of these parts. Known issue 20: it gets the page
+ * It must get the page frames of these parts. Known issue 20: it gets the page
  * frames at the beginning of the huge page.
  */
 static void hmm_part_of_huge_page(struct kunit *test)
@@ -212,10 +212,10 @@ KUNIT_ARRAY_PARAM_DESC(collect_kind, collect_kinds, desc);
 
 /**
  * struct emptier - a thread that frees memory while a folio in it is split
- * @notifier: says when a folio is about to be unmapped
+ * @notifier: is called when a folio is about to be unmapped
  * @mm: the address space
  * @addr: the memory, of %PMD_SIZE
- * @armed: wait for the next folio
+ * @armed: free the memory at the next folio
  * @go: completed when the thread must free the memory
  * @done: completed when the thread has freed the memory
  * @times: how often the thread had to free the memory
@@ -265,8 +265,8 @@ static const struct mmu_notifier_ops emptier_ops = {
 };
 
 /*
- * Start the thread. It ends after it has freed the memory, or in
- * emptier_finish().
+ * Start the thread. It ends when it has freed the memory, or when
+ * emptier_finish() stops it.
  */
 static void emptier_prepare(struct kunit *test, struct emptier *e)
 {
@@ -294,11 +294,11 @@ static void emptier_finish(struct emptier *e)
 }
 
 /*
- * migrate_vma_setup() writes one value for each page of its range, although
+ * migrate_vma_setup() writes one value for each page of its range, even if
  * another thread frees all of the memory and its page table meanwhile. This can
- * happen while the function splits a large folio, without the lock of the
- * table. Known issue 19: it collects all pages of the table a second time, past
- * the end of the array.
+ * happen while the function splits a large folio, because it does not hold the
+ * lock of the table then. Known issue 19: it collects all pages of the table a
+ * second time, past the end of the array.
  */
 static void migrate_collect_once(struct kunit *test)
 {

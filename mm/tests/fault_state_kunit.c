@@ -4,8 +4,8 @@
  *
  * A fault on a file tells readahead whether the page was cached. A fault that
  * fails frees its folio. MADV_FREE keeps markers, and the next fault depends on
- * them. A fault that removes a protection does not lose an access flag. Each
- * case makes faults in its own address space. Most cases check counters of the
+ * them. A fault that removes a protection keeps the access flag. Each case
+ * makes faults in its own address space. Most cases check counters of the
  * kernel.
  *
  * Not covered: the entries themselves (folio_reclaim, swap_in, and the selftests
@@ -34,7 +34,10 @@
 
 #include "user_mm.h"
 
-/* Pages of the file. A fault maps them all, if pages are not too large. */
+/*
+ * The number of pages of the file. One fault maps them all, if pages are not
+ * too large.
+ */
 #define FAULT_PAGES	4U
 #define FAULT_AROUND	(PAGE_SIZE < SZ_64K)
 
@@ -49,7 +52,8 @@ static unsigned int __user *fault_word(unsigned int page)
  * @prot: its protection
  * @advice: of madvise()
  * @workingset: reclaim has evicted the pages not long ago
- * @counts: whether a kernel that counts each fault once counts this one
+ * @counts: whether a fault changes the counter, in a kernel that counts each
+ *	fault once
  */
 static const struct miss_kind {
 	const char *desc;
@@ -79,7 +83,9 @@ static void miss_unmap(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, vm_munmap(USER_ADDR, FAULT_PAGES * PAGE_SIZE));
 }
 
-/* Write all pages of the file, and mark them. */
+/*
+ * Write all pages of the file, and mark them as in or out of the working set.
+ */
 static void miss_fill(struct kunit *test, struct file *file, bool workingset)
 {
 	struct user_mm *u = test->priv;
@@ -102,11 +108,12 @@ static void miss_fill(struct kunit *test, struct file *file, bool workingset)
 
 /*
  * Readahead for page faults stops if it misses too often, and begins again if
- * faults find their pages. So a fault that finds its page makes the counter of
- * misses smaller, but never less than 0. It must not do that if readahead does
- * not count misses of this mapping, or if the page was evicted not long ago. An
- * older kernel subtracts each page that a fault maps, in every mapping. The
- * case starts at 0, 1, and more than there are pages.
+ * faults find their pages. So a fault that finds its page decreases the counter
+ * of misses, but never below 0. It must not decrease the counter if readahead
+ * does not count misses of this mapping, or if the page was evicted not long
+ * ago. An older kernel decreases the counter for each page that a fault maps,
+ * in every mapping. The counter starts at 0, at 1, and at more than the number
+ * of pages.
  */
 static void fault_around_counts_hits(struct kunit *test)
 {
@@ -144,7 +151,10 @@ static void fault_around_counts_hits(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, faults, "faults");
 }
 
-/* A fault on a page of the file: the caller repeats it if nothing was mapped. */
+/*
+ * Make a fault on a page of the file. The caller repeats it if the fault mapped
+ * nothing.
+ */
 static vm_fault_t around_fault(struct user_mm *u, unsigned int page)
 {
 	unsigned long addr = (unsigned long)fault_word(page);
@@ -161,9 +171,9 @@ static vm_fault_t around_fault(struct user_mm *u, unsigned int page)
 
 /*
  * The page cache has a folio of four pages, and not the pages after it. A fault
- * on one of these maps this page. A fault that maps only pages of the folio is
- * not enough: the program would repeat it for ever. The first fault finds no
- * entry. For the second, only the last page of the folio is mapped:
+ * on one of the pages after it must map this page. If the fault mapped only
+ * pages of the folio, the program would fault for ever. The first fault finds
+ * no entry. For the second, only the last page of the folio is mapped:
  *
  *	folio	   after it		folio	   after it
  *	. . . .	   x			. . . P	   P x
@@ -208,8 +218,8 @@ static void fault_around_after_folio(struct kunit *test)
 }
 
 /*
- * Pages that the faults of a case allocate. The case notices a leak of half of
- * them.
+ * The number of pages that the faults of a case allocate. The case notices a
+ * leak if half of them are lost.
  */
 #define DYING_PAGES	2048U
 
@@ -230,9 +240,9 @@ static long dying_free(void)
 
 /*
  * The OOM killer takes memory away from a process that still runs. Then a fault
- * must not map a new page of zeros over old data: it fails, and gives back the
- * folio that it has allocated. The case makes so many faults that lost folios
- * would outnumber the folios that other tasks allocate meanwhile.
+ * must not map a new page of zeros in place of old data: it must fail, and free
+ * the folio that it has allocated. The case makes so many faults that lost
+ * folios would outnumber the folios that other tasks allocate meanwhile.
  */
 static void fault_in_dying_mm_frees_folio(struct kunit *test)
 {
@@ -263,7 +273,7 @@ static void fault_in_dying_mm_frees_folio(struct kunit *test)
 }
 
 /**
- * struct free_marker - an entry that has no page
+ * struct free_marker - an entry that refers to no page
  * @desc: in words
  * @marker: the marker in it
  * @stays: MADV_FREE must keep it
@@ -298,10 +308,11 @@ static bool free_set(struct user_mm *u, unsigned long addr, pte_t pte)
 }
 
 /*
- * MADV_FREE gives pages up. It removes the marker of a page that is lost, since
- * its content does not matter any more. Other markers say what has to happen at
- * the next access, and stay: a guard must continue to catch accesses. The
- * marker is at each place among three pages.
+ * MADV_FREE tells the kernel that it may drop the content of pages. It removes
+ * the marker of a poisoned page, because the lost content does not matter any
+ * more. It keeps other markers, because they say what has to happen at the next
+ * access: a guard must continue to catch accesses. The marker is at each place
+ * among three pages.
  */
 static void madvise_free_keeps_markers(struct kunit *test)
 {
@@ -345,7 +356,10 @@ static void madvise_free_keeps_markers(struct kunit *test)
 }
 
 #ifdef CONFIG_ARM64
-/* The task that faults, the address, and the entry that the fault makes writable. */
+/*
+ * The task that faults, the address, and the entry as the fault makes it
+ * writable.
+ */
 static struct {
 	struct task_struct *task;
 	unsigned long addr;
@@ -417,9 +431,9 @@ static struct file *async_protect(struct kunit *test)
 /*
  * A write to a page with asynchronous protection removes the protection by
  * itself. The entry stays valid meanwhile, so the CPU may set its access flag
- * at any time. The kernel must not overwrite it with an old entry. A write is
- * an access, so the entry must be young from then on. The case looks at the
- * entry when the same fault makes it writable. Known issue 29: it is old there.
+ * at any time, and the kernel must not overwrite it with an old entry. A write
+ * is an access, so the new entry must be young. The case looks at the entry
+ * when the same fault makes it writable. Known issue 29: it is old there.
  */
 static void fault_removes_async_protection(struct kunit *test)
 {
@@ -472,9 +486,9 @@ static void fault_removes_async_protection(struct kunit *test)
 #endif /* CONFIG_ARM64 */
 
 /*
- * A write fault sets an entry that is young and dirty. MADV_POPULATE_WRITE makes
- * the fault, and no CPU uses the entry. So hardware that manages the access flag
- * does not make the entry young.
+ * A write fault sets an entry that is young and dirty. MADV_POPULATE_WRITE
+ * makes the fault, so no CPU uses the entry, and hardware that manages the
+ * access flag does not make it young.
  */
 static void new_page_is_young(struct kunit *test)
 {
@@ -515,5 +529,5 @@ static struct kunit_suite fault_state_suite = {
 
 kunit_test_suite(fault_state_suite);
 
-MODULE_DESCRIPTION("KUnit tests for what page faults change in addition to entries");
+MODULE_DESCRIPTION("KUnit tests for state that page faults change in addition to entries");
 MODULE_LICENSE("GPL");

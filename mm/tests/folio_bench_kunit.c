@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What system calls and writes to a large amount of memory cost: page faults,
- * copied pages, TLB invalidations, and time.
+ * The cost of system calls and of writes to a large amount of memory: page
+ * faults, copied pages, TLB invalidations, and time.
  *
  * Each case fills memory with folios of one kind, does one operation on all of
  * it, and prints a line that tools parse ("number ..."). Counts are exact. If
@@ -51,7 +51,7 @@ struct bench_layout {
 
 struct bench {
 	struct user_mm *u;
-	struct pgtable_kunit_tlb *tlb;	/* once it is recorded */
+	struct pgtable_kunit_tlb *tlb;	/* NULL: do not record */
 	const struct bench_layout *layout;
 	unsigned long size;
 	unsigned long *pfn;
@@ -59,15 +59,15 @@ struct bench {
 	pid_t child;
 };
 
-/* What is measured, and what runs before it and after it. */
+/* The operation to measure, and functions to call before and after it. */
 struct bench_op {
 	const char *desc;
 	int (*before)(struct bench *b);
 	int (*run)(struct bench *b);
 	int (*after)(struct bench *b);
-	unsigned long pages;	/* left in memory; ~0UL is all */
+	unsigned long pages;	/* pages that are left in memory; ~0UL is all */
 	bool counts_copies;
-	u8 byte;		/* what each begins with */
+	u8 byte;		/* the content at the start of each page */
 };
 
 static int bench_populate(struct bench *b)
@@ -80,7 +80,7 @@ static int bench_populate(struct bench *b)
 	return 0;
 }
 
-/* A huge page is no longer mapped by a PMD if one of its pages differs. */
+/* With one page that differs, a PMD can no longer map the huge page. */
 static int bench_remap(struct bench *b)
 {
 	unsigned long addr;
@@ -134,7 +134,7 @@ static int bench_fork_before(struct bench *b)
 	return 0;
 }
 
-/* The child lives while memory is written to. */
+/* The child lives while the parent writes to memory. */
 static int bench_shared(struct bench *b)
 {
 	return bench_fork_before(b) ?: bench_fork(b);
@@ -152,7 +152,7 @@ static int bench_was_shared(struct bench *b)
 	return err;
 }
 
-/* Write to all bytes, not to one byte of each page. */
+/* Write to all bytes of each page, not to only one byte. */
 static int bench_fill(struct bench *b)
 {
 	return clear_user((void __user *)USER_ADDR, b->size) ? -EFAULT : 0;
@@ -189,7 +189,7 @@ static const struct bench_op bench_ops[] = {
 
 KUNIT_ARRAY_PARAM_DESC(bench_ops, bench_ops, desc);
 
-/* Fresh memory of the layout, unless the case measures how it is made. */
+/* New memory of the layout, unless the case measures how it is made. */
 static int bench_prepare(struct kunit *test, struct bench *b,
 			 const struct bench_op *op)
 {
@@ -243,7 +243,10 @@ static unsigned long bench_good(struct bench *b, const struct bench_op *op)
 	return i;
 }
 
-/* The cost of one operation; TLB invalidations only if they are recorded. */
+/*
+ * The cost of one operation. It includes TLB invalidations only if they are
+ * recorded.
+ */
 struct bench_cost {
 	u64 ns;
 	unsigned long faults;
@@ -288,8 +291,8 @@ static struct bench_cost bench_once(struct kunit *test, struct bench *b,
 /*
  * Measure one operation on memory of one layout. The recorder of invalidations
  * slows down the kernel, so the time is measured in another run without the
- * recorder. The very first run warms up caches and page tables. Times mean
- * nothing in a kernel that counts its writes.
+ * recorder. The very first run warms up caches and page tables. Times are not
+ * meaningful in a kernel that counts its writes.
  */
 static void bench_layout(struct kunit *test, const struct bench_layout *layout)
 {
@@ -299,7 +302,7 @@ static void bench_layout(struct kunit *test, const struct bench_layout *layout)
 
 	b->layout = layout;
 	if (op->run == bench_remap && !layout->huge)
-		kunit_skip(test, "only huge pages are mapped in two ways");
+		kunit_skip(test, "only huge pages can be mapped by a PMD or by PTEs");
 	if (layout->huge && b->size < PMD_SIZE)
 		kunit_skip(test, "a huge page is larger than %u MiB", mib);
 	cost = bench_once(test, b, op);
@@ -323,9 +326,9 @@ out:
 }
 
 /*
- * The cost of each operation on single pages, which blocks must not make slower
- * [contpte 245, 250, 251]. There is one case for each layout, since KUnit
- * limits the time of a case.
+ * The cost of each operation on single pages: support for contiguous blocks
+ * must not make them slower [contpte 245, 250, 251]. There is one case for each
+ * layout, since KUnit limits the time of a case.
  */
 static void bench_single_pages(struct kunit *test)
 {
@@ -333,9 +336,9 @@ static void bench_single_pages(struct kunit *test)
 }
 
 /*
- * The cost of each operation on folded blocks. fork, munmap and MADV_DONTNEED
- * page by page are counted in invalidations and instructions [contpte 245-247,
- * 251].
+ * The cost of each operation on folded blocks. The cost of fork, of munmap, and
+ * of MADV_DONTNEED page by page is the number of invalidations and of
+ * instructions [contpte 245-247, 251].
  */
 static void bench_blocks(struct kunit *test)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mapcounts alone, and the IDs of mms.
+ * Folios that have only a mapcount, and the IDs of mms.
  *
  * For small folios and hugetlb folios, only the mapcount decides whether
- * several mms map them. The mapcount shares a word with the type of a page that
- * is never mapped. Large folios keep the IDs of the mms that map them, so no
- * two mms may have the same ID.
+ * several mms map them. For a page that is never mapped, the word of the
+ * mapcount contains the type of the page. Large folios keep the IDs of the mms
+ * that map them, so no two mms may have the same ID.
  *
  * Not covered: how large folios use the IDs (folio_mapped_shared).
  *
@@ -53,8 +53,8 @@ static void hugetlb_set(struct folio *folio, bool hugetlb)
 
 /*
  * A small folio or a hugetlb folio is shared if it is mapped more than once.
- * Large folios are always shared if the kernel could know owners, but is
- * configured not to track them [mapped 18].
+ * If the kernel is configured not to track owners, large folios always count as
+ * shared [mapped 18].
  */
 static void folio_mapped_shared_by_mapcount(struct kunit *test)
 {
@@ -68,7 +68,7 @@ static void folio_mapped_shared_by_mapcount(struct kunit *test)
 		kunit_skip(test, "no CONFIG_HUGETLB_PAGE");
 	if (p->kind == MAPCOUNT_LARGE &&
 	    PGTABLE_KUNIT_SHARED != PGTABLE_KUNIT_SHARED_ASSUMED)
-		kunit_skip(test, "owners are known, or guessed");
+		kunit_skip(test, "this kernel does not assume that large folios are shared");
 
 	hugetlb_set(folio, p->kind == MAPCOUNT_HUGETLB);
 	if (p->kind != MAPCOUNT_SMALL)
@@ -85,8 +85,8 @@ static void folio_mapped_shared_by_mapcount(struct kunit *test)
 }
 
 /*
- * A page that user space cannot map has no mapcount. Its type is in the same
- * word, and does not count as a mapcount [mapped 19].
+ * A page that user space cannot map has no mapcount. Its type is in the word of
+ * the mapcount, and must not count as a mapcount [mapped 19].
  */
 static void folio_mapcount_of_types(struct kunit *test)
 {
@@ -108,8 +108,8 @@ static void folio_mapcount_of_types(struct kunit *test)
 
 /*
  * The kernel gives each mm a unique ID within its limits, and never the ID of
- * init_mm, which stands for no mm. After an mm has gone, the kernel reuses the
- * lowest free ID, unless another task was faster [mapped 13].
+ * init_mm, which stands for no mm. After an mm is freed, the kernel reuses the
+ * lowest free ID, unless another task takes this ID first [mapped 13].
  */
 static void mm_alloc_distinct_ids(struct kunit *test)
 {
@@ -145,11 +145,11 @@ static void mm_alloc_distinct_ids(struct kunit *test)
 }
 
 #if defined(CONFIG_KRETPROBES) && defined(CONFIG_HAVE_FUNCTION_ARG_ACCESS_API)
-/* The thread that gets failing allocations, and how many have failed. */
+/* The thread with allocations that must fail, and the number that failed. */
 static struct task_struct *mm_fails_of;
 static unsigned int mm_failed;
 
-/* The first argument and the fourth: what was allocated, and how many. */
+/* The first and the fourth argument: the object and the number of counters. */
 struct mm_fail {
 	void *what;
 	unsigned int nr;
@@ -192,8 +192,7 @@ static int __maybe_unused mm_fail_counters(struct kretprobe_instance *ri, struct
 }
 
 /*
- * The allocations of a new mm, in their order. With one CPU, counters need
- * none.
+ * The allocations of a new mm, in order. With one CPU, counters need none.
  */
 static const struct mm_step {
 	const char *desc;
@@ -248,10 +247,11 @@ KUNIT_ARRAY_PARAM_DESC(mm_step, mm_steps, desc);
 /*
  * If no ID is left, or if another allocation of a new mm fails, there is no mm,
  * and no ID is lost [mapped 55]. Fork makes an mm in the same way. A probe
- * makes an allocation fail: it undoes the allocation when it returns. The
- * kernel uses the lowest free ID first, so the mm before and the mm after the
- * failure get the same ID. The case repeats this eight times, since another
- * task could free an ID meanwhile, which would hide a lost ID.
+ * makes an allocation fail: when the allocation returns, the probe undoes it
+ * and returns an error. The kernel uses the lowest free ID first, so the mm
+ * before and the mm after the failure get the same ID. The case repeats this
+ * eight times, because another task could free an ID meanwhile and so hide a
+ * lost ID.
  */
 static void mm_alloc_fails(struct kunit *test)
 {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mms that map a folio, and a model of what the folio knows of these mms.
+ * Mms that map a folio, and a model of the data that the folio has about these
+ * mms.
  *
  * The model has no slots, locks or flags in unions: it only notes whether it
  * tracks an mm. In addition to its predictions, it checks rules that hold for
  * any state of the slots. The kernel never misses an owner. No slot counts more
- * mappings than there are. The answer is exact as long as each mm had a slot.
+ * mappings than its mm has. The answer is exact as long as each mm has had a
+ * slot.
  */
 
 #include <linux/rmap.h>
@@ -74,7 +76,7 @@ static struct mm_struct *mapped_mm_real(struct kunit *test)
 }
 
 /**
- * mapped_mms_fake() - mms that consist only of their IDs
+ * mapped_mms_fake() - mms that have an ID and nothing else
  * @test: the test that owns them
  */
 struct mapped_mms *mapped_mms_fake(struct kunit *test)
@@ -87,7 +89,7 @@ struct mapped_mms *mapped_mms_fake(struct kunit *test)
 }
 
 /**
- * mapped_fake_init() - the init of a suite: such mms in test->priv
+ * mapped_fake_init() - the init of a suite: puts such mms into test->priv
  * @test: the test
  *
  * Return: 0, or an error number.
@@ -128,10 +130,11 @@ void mapped_mms_ids(struct mapped_mms *mms, const unsigned int *ids)
 /**
  * mapped_new_anon() - the first mm maps a new anonymous folio, a huge page by its PMD
  * @mms: the mms
- * @folio: mapped by nobody
+ * @folio: the folio, which no mm maps
  * @flags: as of folio_add_new_anon_rmap()
  *
- * If others may find the folio before it is mapped, it is locked meanwhile.
+ * If other tasks can find the folio before it is mapped, the folio is locked
+ * meanwhile.
  */
 void mapped_new_anon(struct mapped_mms *mms, struct folio *folio, rmap_t flags)
 {
@@ -168,7 +171,7 @@ int mapped_owners(const struct mapped_model *model)
 	return owners;
 }
 
-/* Is the tracked state right? */
+/* Is the state of the slots right? */
 static bool mapped_exact(const struct mapped_model *model)
 {
 	return !memcmp(model->mapped, model->tracked, sizeof(model->mapped)) &&
@@ -208,12 +211,12 @@ void mapped_model_change(struct mapped_model *model, int mm, int nr)
 }
 
 /**
- * mapped_wrong() - compare what a folio knows of its owners with the model
+ * mapped_wrong() - compare a folio's data about its owners with the model
  * @model: the model
  * @mms: the mms
  * @folio: the folio
  *
- * Return: what is wrong, or NULL.
+ * Return: a description of the mistake, or NULL.
  */
 const char *mapped_wrong(const struct mapped_model *model,
 			 const struct mapped_mms *mms, struct folio *folio)
@@ -255,7 +258,7 @@ const char *mapped_wrong(const struct mapped_model *model,
 }
 
 /**
- * mapped_check() - expect a folio to know what the model says
+ * mapped_check() - expect a folio to agree with the model about its owners
  * @test: the test, with the mms as its private data
  * @model: the model
  * @folio: the folio

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Common parts of the suites on folios that several mms map: mms with VMAs, and
- * a model that counts which mm maps what.
+ * a model that counts the mappings of each mm.
  */
 #ifndef _MM_TESTS_FOLIO_MAPPED_H
 #define _MM_TESTS_FOLIO_MAPPED_H
@@ -14,13 +14,13 @@
 #define MAPPED_MMS	6
 
 /*
- * The largest order; with large pages, the largest that takes less than half of
- * memory.
+ * The largest order. With large pages, this is the largest order of a folio
+ * that takes less than half of memory.
  */
 #define MAPPED_ORDER_MAX \
 	MIN_T(unsigned int, MAX_PAGE_ORDER, const_ilog2(SZ_64M / PAGE_SIZE))
 
-/* As the kernel names it; there is no such order without huge pages. */
+/* The kernel's name for it. Without huge pages there is no such order. */
 #ifdef CONFIG_TRANSPARENT_HUGEPAGE
 #define PMD_FOLIO_ORDER	HPAGE_PMD_ORDER
 #else
@@ -29,23 +29,23 @@
 
 /**
  * struct mapped_mms - address spaces that map a folio
- * @vma: one VMA of each, which only the rmap functions know
+ * @vma: one VMA of each mm, which only the rmap functions use
  */
 struct mapped_mms {
 	struct vm_area_struct *vma[MAPPED_MMS];
 };
 
 /**
- * struct mapped_model - which mms map a folio, and what the kernel can know of
- *   it
+ * struct mapped_model - which mms map a folio, and what the kernel can know
+ * about these mms
  * @mapped: how many mappings each mm has
- * @tracked: how many of these are in one of the two slots. If an mm finds a
- * free slot when it maps pages, it keeps the slot until it has unmapped as many
- * pages
- * @sticky: an mm has mapped while others had mappings; true until one slot has
- *   all mappings
- * @crowded: some mappings were in no slot, and the slots have not been exact
- *   since then
+ * @tracked: how many of these mappings are counted in one of the two slots. If
+ *	an mm finds a free slot when it maps pages, it keeps the slot until it
+ *	has unmapped the same number of pages
+ * @sticky: an mm has mapped the folio while other mms had mappings; true until
+ *   one slot counts all mappings
+ * @crowded: some mappings were counted in no slot; the slots have been inexact
+ *   from then on
  */
 struct mapped_model {
 	int mapped[MAPPED_MMS];
@@ -80,7 +80,7 @@ static inline void mapped_unlock(void)
 	preempt_enable();
 }
 
-/* The same for an mm that is forked. */
+/* The same, with the lock of an mm that is being forked. */
 static inline void mapped_fork_begin(struct mapped_mms *mms, int parent)
 {
 	mapped_lock();

@@ -3,9 +3,9 @@
  * Is a large folio mapped by one mm, or by several, while other CPUs map and
  * unmap it?
  *
- * The kernel locks the folio to map it, but not to answer whether it is shared.
- * So each mm maps the folio and then asks, while other mms do the same on other
- * CPUs.
+ * The kernel takes the lock of the folio to map it, but not to find out whether
+ * it is shared. So each mm maps the folio and then asks, while other mms do the
+ * same on other CPUs.
  *
  * Not covered: an mm that asks without a mapping, which may get an outdated
  * answer.
@@ -26,7 +26,7 @@
  * @folio: the folio
  * @vma: the mm that maps it
  * @other: an mm on another CPU
- * @inside: this mm maps the folio, or will map it soon
+ * @inside: this mm maps the folio, or is about to map it
  * @rounds: how often this mm has mapped the folio
  * @met: how often @other was inside at the same time
  * @missed: how often the kernel said "not shared"
@@ -78,11 +78,11 @@ static bool mapped_race_all_met(struct mapped_racer *racers)
 /*
  * A has one page mapped all the time. Three other mms map and unmap pages: one
  * on this CPU, and two on one or two other CPUs. While one of them has a
- * mapping, the kernel never says that only A maps the folio. After they have
- * gone only A maps it, no count is lost, and in the end the folio is as new
- * [mapped 16]. Each of the three must meet an mm on another CPU that has a
- * mapping too. Half a second is thousands of rounds, and the case runs longer
- * if necessary.
+ * mapping, the kernel never says that only A maps the folio. When they have
+ * unmapped it, only A maps it, and no count is lost. At the end the folio is as
+ * new [mapped 16]. Each of the three must at some time have a mapping while an
+ * mm on another CPU has a mapping too. The case runs for half a second, which
+ * is enough for thousands of rounds, and longer if necessary.
  */
 static void folio_mapcount_race(struct kunit *test)
 {

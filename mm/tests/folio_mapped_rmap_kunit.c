@@ -4,7 +4,7 @@
  *
  * Page faults, fork and unmapping call these functions. The cases call them
  * with real mms and real folios, but without page tables. They check the
- * mapcounts, and what the kernel concludes from the mapcounts. Newer kernels
+ * mapcounts, and the answer that the kernel derives from them. Newer kernels
  * know owners. Older kernels guess from mapcounts, and their guess must be the
  * documented one, with its errors. A kernel without huge pages considers all
  * large folios shared. So the expectation depends on the kernel.
@@ -16,8 +16,8 @@
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'folio_mapped_rmap'
  *
- * Another random sequence: --kernel_args folio_mapped_rmap_kunit.seed=N; a run
- * prints its seed.
+ * For another random sequence: --kernel_args folio_mapped_rmap_kunit.seed=N.
+ * Each run prints its seed.
  */
 
 #include <kunit/test.h>
@@ -32,7 +32,7 @@ static ulong seed;
 module_param(seed, ulong, 0444);
 MODULE_PARM_DESC(seed, "seed of the walk, 0 for another seed at each boot");
 
-/* For one page; older kernels do not take the VMA of the child. */
+/* For one page. In older kernels the function does not take the child's VMA. */
 #ifdef PGTABLE_KUNIT_HAS_DUP_RMAP_VMA
 #define rmap_dup_file_pte		folio_dup_file_rmap_pte
 #define rmap_dup_anon_pte		folio_try_dup_anon_rmap_pte
@@ -142,8 +142,8 @@ static bool rmap_guess_allowed(const struct rmap_folio *f, bool said)
 }
 
 /*
- * The exact rule by which a kernel guesses, to notice a kernel with another
- * rule.
+ * The exact rule by which a kernel guesses. If a kernel has another rule, the
+ * cases notice this.
  */
 static bool rmap_guess(const struct rmap_folio *f)
 {
@@ -158,7 +158,7 @@ static bool rmap_guess(const struct rmap_folio *f)
 	return rmap_page_total(f, 0) > 1;
 }
 
-/* Mapcounts are the sums of what was mapped, and the answer is right. */
+/* Mapcounts are the sums of all mappings, and the answer is right. */
 static bool rmap_check(struct kunit *test, struct rmap_folio *f, const char *what)
 {
 	struct folio *folio = f->folio;
@@ -261,8 +261,8 @@ static void folio_mapped_shared_every_page(struct kunit *test)
 
 /*
  * A maps page 0 and B maps all others, so there are no more mappings than
- * pages. A kernel that guesses sees only one mm, which is wrong but documented.
- * A kernel that knows owners does not [mapped 25].
+ * pages. A kernel that guesses says "not shared", which is wrong but
+ * documented. A kernel that knows owners says "shared" [mapped 25].
  */
 static void folio_mapped_shared_not_page_0(struct kunit *test)
 {
@@ -277,7 +277,8 @@ static void folio_mapped_shared_not_page_0(struct kunit *test)
 	rmap_check(test, &f, "A maps page 0, B the others");
 
 	/*
-	 * If there is one mapping more than there are pages, all kernels know.
+	 * With one mapping more than there are pages, every kernel says
+	 * "shared".
 	 */
 	rmap_ptes(test, &f, 1, 1, 1, 1);
 	KUNIT_EXPECT_TRUE(test, pgtable_kunit_mapped_shared(f.folio));
@@ -340,7 +341,7 @@ static void folio_mapcount_is_sum(struct kunit *test)
 			kunit_err(test, "seed %lu, step %u", seed, step);
 			break;
 		}
-		/* From time to time no mm maps it. */
+		/* From time to time no mm maps the folio. */
 		if (draw >> 24 == 0) {
 			rmap_unmap_all(test, &f);
 			rmap_check(test, &f, "unmapped");
@@ -405,8 +406,8 @@ static void folio_try_dup_anon_rmap_fork(struct kunit *test)
 }
 
 /*
- * Fork of a file mapping: the child gets the same number of mappings, and the
- * last mapping with the function for one page [mapped 3, 4].
+ * Fork of a file mapping: the child gets the same number of mappings. The
+ * function for one page makes the last one [mapped 3, 4].
  */
 static void folio_dup_file_rmap_fork(struct kunit *test)
 {
@@ -454,8 +455,8 @@ static void rmap_remap(struct kunit *test, struct rmap_folio *f, int mm)
 /*
  * A huge page is mapped once by its PMD. After PTEs have replaced the PMD, it
  * is mapped as often as it has pages. In between it has one mapping more, but
- * all mappings are of one mm. A kernel that knows owners says so at each step
- * [mapped 17].
+ * all mappings belong to one mm. A kernel that knows owners says "not shared"
+ * at each step [mapped 17].
  */
 static void folio_mapcount_pmd_to_ptes(struct kunit *test)
 {

@@ -4,9 +4,10 @@
  *
  * A folio has two slots for owners, each with the ID of an mm and the number of
  * its mappings. It also has a flag for "maybe several owners". The functions
- * that keep the slots are inline and read only the ID of an mm. So the cases
- * call them with mms that have only an ID. Each step of a script names the
- * slots that it should leave. The cases also compare the folio with a model.
+ * that update the slots are inline, and of an mm they read only the ID. So the
+ * cases call them with mms that have only an ID. Each step of a script names
+ * the slots that it should leave. The cases also compare the folio with a
+ * model.
  *
  * Not covered: all orders of steps (folio_mapped_shared_walk), races
  * (folio_mapped_race), the rmap functions that call these functions
@@ -28,13 +29,12 @@
 /* As many pages as the folio has. */
 #define ALL	1000
 
-/* How many steps the case has made. */
 /**
  * struct mapped_step - one step of a script
  * @mm: the mm that maps or unmaps: A, B, C
  * @nr: how many pages; negative to unmap them
  * @owner: the mms in the slots afterwards, or 0
- * @count: with how many mappings
+ * @count: the number of mappings in each slot
  * @shared: whether the folio then counts as shared
  */
 struct mapped_step {
@@ -45,7 +45,7 @@ struct mapped_step {
 	bool shared;
 };
 
-/* The last of them is without an mm. */
+/* The last step has no mm. */
 #define MAPPED_STEPS	11
 
 static const struct mapped_script {
@@ -181,7 +181,7 @@ static unsigned int mapped_next_order(unsigned int order)
 	return order == 2 ? 4 : order == 4 ? 9 : order == 9 ? MAPPED_ORDER_MAX : 99;
 }
 
-/* A count in pages of a folio of @pages. */
+/* Convert a count of a step to the pages of a folio of @pages. */
 static int mapped_pages(int nr, int pages)
 {
 	int all = (nr + (nr < 0 ? -ALL / 2 : ALL / 2)) / ALL;
@@ -189,7 +189,7 @@ static int mapped_pages(int nr, int pages)
 	return all * pages + (nr - all * ALL);
 }
 
-/* Is the state of the folio what the step says? */
+/* Does the folio have the state that the step requires? */
 static bool mapped_step_check(struct kunit *test, const struct mapped_step *step,
 			      struct folio *folio, const unsigned int *ids)
 {
@@ -214,10 +214,10 @@ static bool mapped_step_check(struct kunit *test, const struct mapped_step *step
 
 /*
  * The script names the slots and the answer after each step. The case tries
- * orders from 2 to the largest, and IDs up to the largest, which share words
- * with the flags. In the first round the first mapping of the new folio is set,
- * and in the second round it is added. Afterwards the folio is as new [mapped
- * 1-11, 14].
+ * orders from 2 to the largest. It tries IDs up to the largest, because an ID
+ * shares its word with a flag. In the first round the first mapping of the new
+ * folio is set, and in the second round it is added. Afterwards the folio is as
+ * new [mapped 1-11, 14].
  */
 static void folio_mapcount_script(struct kunit *test)
 {
@@ -263,8 +263,8 @@ static void folio_mapcount_script(struct kunit *test)
 }
 
 /*
- * The smallest folio that has slots is of order 1. Here the words after its
- * mapcount must hold nothing else [mapped 1, 3, 4].
+ * The smallest folio that has slots is of order 1. In such a folio, the words
+ * after the mapcount must contain nothing but the slots [mapped 1, 3, 4].
  */
 static void folio_mapcount_order_1(struct kunit *test)
 {
@@ -338,11 +338,12 @@ static void folio_lock_large_mapcount_one_bit(struct kunit *test)
 }
 
 /*
- * One mm maps a folio again and again, until a slot of 16 bits, as 32-bit
- * kernels have, cannot count the mappings. Then the kernel gives up the slot.
- * The folio counts as shared as long as a mapping is in no slot, and no count
- * goes below 0 when all pages are unmapped again. With slots of 32 bits, the mm
- * stays the only owner. The number of mappings is always right [mapped 21].
+ * One mm maps a folio again and again, until a slot of 16 bits cannot count the
+ * mappings any more. 32-bit kernels have such slots, and then the kernel frees
+ * the slot. The folio counts as shared as long as a mapping is in no slot, and
+ * no count goes below 0 when all pages are unmapped again. With slots of 32
+ * bits, the mm stays the only owner. The number of mappings is always right
+ * [mapped 21].
  */
 static void folio_mapcount_overflow(struct kunit *test)
 {
@@ -408,9 +409,9 @@ static void mapped_call(void *data)
 }
 
 /*
- * A call with wrong arguments gives one warning. The folio is repaired after
- * that. Each warning is given once, so the case works once per boot [mapped
- * 20].
+ * A call with wrong arguments gives one warning. The case repairs the folio
+ * after each call. The kernel gives each of the warnings only once, so the case
+ * works once per boot [mapped 20].
  */
 static void folio_mapcount_misuse(struct kunit *test)
 {

@@ -7,7 +7,7 @@
  * compares the folio with the model. Random walks cover larger folios and more
  * mms.
  *
- * Not covered: races (folio_mapped_race), and what the head of
+ * Not covered: races (folio_mapped_race), and all that the head of
  * folio_mapped_shared lists as not covered.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests --arch=arm64 \
@@ -15,7 +15,7 @@
  *	--kernel_args folio_mapped_shared_walk_kunit.seed=N \
  *	--kernel_args folio_mapped_shared_walk_kunit.steps=10000000
  *
- * Without a seed, each boot draws another one.
+ * Without a seed, each boot chooses another seed.
  */
 
 #include <kunit/test.h>
@@ -102,8 +102,7 @@ static void state_decode(u32 state, struct mapped_model *model,
 
 /**
  * struct mapped_state - a state that has been reached
- * @state: which, as a number
- * @from: index of the state before
+ * @state: which, as a number @from: index of the state before
  * @mm: which mm made the step
  * @nr: the number of pages
  */
@@ -164,9 +163,9 @@ static void states_print(struct kunit *test, const struct mapped_states *states,
 
 /*
  * From each state that can be reached, each of four mms maps or unmaps one to
- * three pages. There are some 10,000 states, so the case checks every order of
- * such steps, of any length. After a failure it prints the steps that lead
- * there [mapped 11, 12].
+ * three pages. There are only some 10,000 states, so this covers every sequence
+ * of such steps, of any length. After a failure the case prints the steps that
+ * lead to the state [mapped 11, 12].
  */
 static void folio_mapcount_every_order(struct kunit *test)
 {
@@ -221,8 +220,7 @@ static void folio_mapcount_every_order(struct kunit *test)
 	pgtable_kunit_restore_owners(folio, &clean);
 
 	/*
-	 * Without states in which an mm has no slot, there would be fewer
-	 * states than this.
+	 * If no state had an mm without a slot, there would be fewer states.
 	 */
 	KUNIT_EXPECT_GT(test, states->nr, 1000);
 	kunit_info(test, "%u states, %u steps; %u states are shared, %u of them by one mm\n",
@@ -268,8 +266,8 @@ static void folio_mapcount_random(struct kunit *test)
 		const char *wrong;
 
 		/*
-		 * At times mms map and unmap, and at times they only unmap, so
-		 * that few mappings are left.
+		 * In some phases mms map and unmap. In other phases they only
+		 * unmap, so that few mappings are left.
 		 */
 		if (step & 32 && !mapped)
 			continue;

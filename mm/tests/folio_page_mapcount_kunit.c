@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a large folio reports about its pages, with and without page mapcounts.
+ * The mappings that a large folio reports for its pages, with and without page
+ * mapcounts.
  *
  * A newer kernel can do without mapcounts for the pages of large folios
- * (CONFIG_NO_PAGE_MAPCOUNT=y). Then it reports an average to user space, and
- * considers a folio partly mapped if it has fewer mappings than pages. The
- * cases call the rmap functions with real mms and folios, but without page
- * tables. A model that knows which mm maps which page is compared with both
- * kinds of kernel.
+ * (CONFIG_NO_PAGE_MAPCOUNT=y). Then the kernel reports an average to user
+ * space. It considers a folio partly mapped if the folio has fewer mappings
+ * than pages. The cases call the rmap functions with real mms and folios, but
+ * without page tables. They compare both kinds of kernels with a model that
+ * knows which mm maps which page.
  *
- * Not covered: how files of /proc use the average, and the split that follows.
+ * Not covered: the files of /proc that show the average, and the split of
+ * partly mapped folios.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'folio_page_mapcount' --kconfig_add CONFIG_NO_PAGE_MAPCOUNT=y
@@ -109,7 +111,7 @@ static void folio_average_page_mapcount_rounds(struct kunit *test)
 	unsigned int i;
 
 	if (!PGTABLE_KUNIT_AVERAGE_MAPCOUNT)
-		kunit_skip(test, "this kernel tells no average");
+		kunit_skip(test, "this kernel has no average mapcounts");
 	if (order > MAPPED_ORDER_MAX)
 		kunit_skip(test, "a folio that is too large for this machine");
 	folio = pgtable_kunit_folio_alloc(test, order);
@@ -157,7 +159,7 @@ static void folio_nr_pages_mapped_counts(struct kunit *test)
 	}
 }
 
-/* If the machine has huge pages, folios that must be split wait in a list. */
+/* Folios to split are in a list only if the machine has huge pages. */
 static void mapcount_needs_huge_pages(struct kunit *test)
 {
 	if (!has_transparent_hugepage())
@@ -178,10 +180,10 @@ static bool mapcount_partial(unsigned int a, unsigned int b)
 /*
  * A maps all of an anonymous folio and B has any of its pages after a fork. A
  * unmaps it, page by page or all at once, and then B does. As soon as the
- * kernel knows that one page is no longer mapped while other pages are, it
- * queues the folio for a split when memory is scarce. It does not queue the
- * folio earlier. A kernel without mapcounts of pages knows when there are fewer
- * mappings than pages [mapped 23]:
+ * kernel knows that one page is no longer mapped while other pages are, it puts
+ * the folio on the deferred split queue, and not earlier. A kernel without
+ * mapcounts of pages knows when there are fewer mappings than pages [mapped
+ * 23]:
  *
  *	A   . . 2 3	B   0 1 . .	all are mapped, by 4 mappings: no
  *	A   . . . 3	B   0 1 2 .	the same
@@ -220,7 +222,7 @@ static void folio_remove_rmap_partially_mapped(struct kunit *test)
 
 /*
  * A maps a huge page by its PMD. B maps none of its pages, the last page, all
- * pages except the first, or all pages. After the PMD is removed the folio is
+ * pages except the first, or all pages. After A's PMD is removed the folio is
  * partly mapped, unless B maps none or all of its pages [mapped 23].
  */
 static void folio_remove_rmap_pmd_partially_mapped(struct kunit *test)
@@ -252,7 +254,10 @@ static void folio_remove_rmap_pmd_partially_mapped(struct kunit *test)
 	}
 }
 
-/* What the node of a folio counts, including what CPUs have not added yet. */
+/*
+ * A counter of the folio's node, including the changes that each CPU has not
+ * yet added to it.
+ */
 static long mapcount_stat(struct folio *folio, enum node_stat_item item)
 {
 	struct pglist_data *node = folio_pgdat(folio);
@@ -333,8 +338,9 @@ static int mapcount_stat_wrong(struct kunit *test, bool anon, unsigned int order
  *	mapped		all	all	all	half	none
  *	by a PMD	all	all	none	none	none
  *
- * A kernel without mapcounts of pages counts all until the last is unmapped.
- * Other tasks may map pages meanwhile, so one right try of eight is enough.
+ * A kernel without mapcounts of pages counts all pages until the last is
+ * unmapped. Other tasks may map pages meanwhile, so one right try of eight is
+ * enough.
  */
 static void folio_rmap_statistics(struct kunit *test)
 {
@@ -357,8 +363,8 @@ static void folio_rmap_statistics(struct kunit *test)
 }
 
 /*
- * How the statistics of files (mapped pages plus PMD-mapped pages) change if
- * another CPU is between the two counters of a huge page.
+ * By how much the statistics of files (mapped pages plus PMD-mapped pages)
+ * change while another CPU is between the two counters of a huge page.
  */
 static long mapcount_raced(struct mapped_mms *mms, struct folio *folio, bool add)
 {
@@ -374,11 +380,12 @@ static long mapcount_raced(struct mapped_mms *mms, struct folio *folio, bool add
 }
 
 /*
- * A mapping by a PMD counts in _entire_mapcount and then in _nr_pages_mapped,
- * and two CPUs may meet between the two. A remove may run before an add has
- * reached the second counter, or an add may run before a remove has reached it.
- * In both cases the pages stay mapped, and the statistics must not change. The
- * case changes the second counter as the other CPU does. E is ENTIRELY_MAPPED:
+ * A mapping by a PMD counts in _entire_mapcount and then in _nr_pages_mapped.
+ * Two CPUs may race between these two counters: a remove may run before an add
+ * has reached the second counter, or an add may run before a remove has reached
+ * it. In both cases the pages stay mapped, and the statistics must not change.
+ * The case simulates the other CPU: it changes the second counter itself. E is
+ * ENTIRELY_MAPPED:
  *
  *	add		E	all pages
  *	other CPU adds	2E

@@ -18,8 +18,9 @@
 
 /*
  * Orders from the smallest large folio to a folio that fills a table of 512
- * entries. The guard after the table maps the folio after such a large one. On
- * arm64 with 4K pages order 4 is one contiguous block. Some tables are smaller.
+ * entries. If a folio fills the table, the guard after the table maps the next
+ * folio. On arm64 with 4K pages order 4 is one contiguous block. Some tables
+ * are smaller.
  */
 #define BATCH_ORDER_MAX		9
 #define BATCH_PAGES_MAX		BIT(BATCH_ORDER_MAX)
@@ -41,7 +42,7 @@ static const struct batch_order {
 
 KUNIT_ARRAY_PARAM_DESC(batch_order, batch_orders, desc);
 
-/* Batches longer than this are tried with only a few combinations of flags. */
+/* Longer batches are tried with only a few combinations of flags. */
 #define BATCH_LONG		32U
 
 /* Two folios must fit into a block, and one folio into the table. */
@@ -50,7 +51,10 @@ static inline bool batch_order_fits(unsigned int order)
 	return order < MAX_PAGE_ORDER && BIT(order) <= PTRS_PER_PTE;
 }
 
-/* The order in the parameter; the test is skipped if it does not fit. */
+/*
+ * The order in the parameter. Skips the test if two folios of this order do not
+ * fit.
+ */
 static inline unsigned int batch_order(struct kunit *test)
 {
 	const struct batch_order *param = test->param_value;
@@ -62,8 +66,9 @@ static inline unsigned int batch_order(struct kunit *test)
 }
 
 /*
- * The next position to try after @pos: every position in a small folio. In
- * other folios both ends and the eighths, where contiguous blocks end.
+ * The next position to try after @pos. In a small folio this is every position.
+ * In other folios it is both ends, and each eighth, where contiguous blocks
+ * end.
  */
 static inline unsigned int batch_next(unsigned int order, unsigned int pos)
 {

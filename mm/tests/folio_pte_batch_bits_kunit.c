@@ -2,17 +2,17 @@
 /*
  * folio_pte_batch(): entries that differ in bits, and the report on these bits.
  *
- * Entries of a batch may differ in some bits, and the caller learns which bits
- * some of the entries have. If the report lacks a writable bit, fork shares a
- * page for writing. If it has a dirty bit that no entry has, clean pages become
- * dirty. Here each entry has a state of a few bits. A model of plain loops
- * computes the length of the batch and the report, for each combination of
- * flags. After the folio the table maps the physically next folio, with all
- * bits that can be reported.
+ * Entries of a batch may differ in some bits. The report tells the caller which
+ * of these bits are set in any entry of the batch. If the report lacks a
+ * writable bit, fork shares a page for writing. If it has the dirty bit
+ * although no entry is dirty, clean pages become dirty. Here each entry has a
+ * state of a few bits. A model of plain loops computes the length of the batch
+ * and the report, for each combination of flags. The next entries of the table
+ * map the physically next folio, with all bits that can be reported.
  *
  * compat.h hides the two generations of the interface: one takes the bits to
- * ignore, the other the bits to respect. Everything else that ends a batch:
- * folio_pte_batch_kunit.c. Not covered: the callers.
+ * ignore, the other the bits to respect. folio_pte_batch_kunit.c tests all
+ * other conditions that end a batch. Not covered: the callers.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests \
  *	folio_pte_batch_bits
@@ -20,7 +20,7 @@
 
 #include "folio_pte_batch.h"
 
-/* The state of an entry. OTHER is the bit that the case tests. */
+/* The state of an entry. STATE_OTHER is the bit that the case tests. */
 #define STATE_WRITE	BIT(0)
 #define STATE_YOUNG	BIT(1)
 #define STATE_DIRTY	BIT(2)
@@ -28,7 +28,7 @@
 #define STATE_OTHER	BIT(4)
 #define STATE_REPORTED	(STATE_WRITE | STATE_YOUNG | STATE_DIRTY)
 
-/* An entry for @pfn. @other makes it the entry that STATE_OTHER stands for. */
+/* An entry for @pfn. @other sets the bit that STATE_OTHER stands for. */
 static pte_t state_pte(unsigned long pfn, unsigned int state,
 		       pte_t (*other)(pte_t pte))
 {
@@ -92,8 +92,8 @@ static unsigned int state_asked(unsigned int flags)
 }
 
 /*
- * An entry without the bits that a batch may change in the copy of its first
- * entry.
+ * An entry without the bits that folio_pte_batch() may change in the caller's
+ * copy of the first entry.
  */
 static pte_t pte_unmerged(pte_t pte)
 {
@@ -101,8 +101,7 @@ static pte_t pte_unmerged(pte_t pte)
 }
 
 /*
- * The end of a batch that begins at entry @idx, if the bits @same must be
- * alike.
+ * The end of a batch from entry @idx on, if the bits @same must be alike.
  */
 static unsigned int state_end(const u8 *state, unsigned int idx,
 			      unsigned int end, unsigned int same)
@@ -117,9 +116,9 @@ static unsigned int state_end(const u8 *state, unsigned int idx,
 /*
  * Ask for a batch from entry @idx on, and compare it with the model: with each
  * combination of flags, or only with no flag and with all flags if the batch
- * may be long. The copy of the first entry keeps every bit if nothing is
- * merged. Merging changes only the merged bits, but pte_mkdirty() may also make
- * the copy soft-dirty.
+ * may be long. The copy of the first entry stays unchanged if no flag asks for
+ * a merge. A merge changes only the merged bits, but pte_mkdirty() may also
+ * make the copy soft-dirty.
  */
 static bool state_expect(struct kunit *test, struct folio *folio,
 			 const u8 *state, unsigned int idx, unsigned int max_nr,
@@ -243,10 +242,10 @@ KUNIT_ARRAY_PARAM_DESC(batch_bit, batch_bits, desc);
 /*
  * Entries of a batch have the same bits, except those that the caller ignores.
  * In this case only one entry has the bit, or only one entry lacks it. The case
- * tries each set of bits to respect, and each position of this entry in folios
- * of each order, also the first position. The entry ends the batch or does not
- * [contpte 158-162]. If all entries have the bit, or all lack it, the batch is
- * the whole folio [164, 165].
+ * tries each set of bits to respect. It tries each position of this entry in
+ * folios of each order, also the first position. The entry ends the batch only
+ * if the caller respects the bit [contpte 158-162]. If all entries have the
+ * bit, or all lack it, the batch is the whole folio [164, 165].
  */
 static void folio_pte_batch_differing_bit(struct kunit *test)
 {
@@ -303,8 +302,8 @@ static void folio_pte_batch_differing_bit(struct kunit *test)
 /*
  * The entries of a folio of four pages are writable, young and dirty in every
  * combination, and a batch begins at each entry [contpte 159-161, 163]. The
- * report adds up the bits of all entries of the batch: the first, the last, and
- * those in between count alike.
+ * report combines the bits of all entries of the batch: of the first, of the
+ * last, and of all entries in between.
  */
 static void folio_pte_batch_all_states(struct kunit *test)
 {
@@ -376,8 +375,8 @@ static void folio_pte_batch_reported_bits(struct kunit *test)
 			state_map(table, pair[0], state, NULL);
 
 			/*
-			 * The batch ends with the folio, or at a limit before
-			 * or after the entry.
+			 * The batch ends at the end of the folio, or at a limit
+			 * before or after the entry.
 			 */
 			for (how = 0; how < 3; how++) {
 				unsigned int end = how ? at - 1 + how : 2 * n;
@@ -408,8 +407,9 @@ static void folio_pte_batch_reported_bits(struct kunit *test)
 }
 
 /*
- * Bits that hardware uses and that depend on young, dirty and writable. A bit
- * that makes an entry inaccessible, but is not the write bit.
+ * Bits of hardware that no function of the suite reads: they depend on young,
+ * or on dirty and writable. BIT_OF_NO_ACCESS makes an entry inaccessible, but
+ * is not the write bit.
  */
 #if defined(CONFIG_S390)
 #define BIT_OF_YOUNG	_PAGE_INVALID
@@ -437,9 +437,9 @@ static void folio_pte_batch_reported_bits(struct kunit *test)
 
 /*
  * May a batch continue over these two entries, which differ in one bit? It may
- * if the bit means young, or something that the caller does not respect. This
- * function uses the functions that read the bit, and the kernel uses the
- * functions that change it.
+ * if the bit is the young bit, or a bit that the caller does not respect. The
+ * answer comes from functions that read the bit. The kernel uses functions that
+ * change the bit.
  */
 static bool bit_ignored(pte_t pte, pte_t next, unsigned int flags)
 {
@@ -481,7 +481,7 @@ static bool bit_ignored(pte_t pte, pte_t next, unsigned int flags)
 }
 
 /*
- * Ask for batches from entry @idx on. Entry @odd is @pte and not @next, and the
+ * Ask for batches from entry @idx on. Entry @odd is @pte instead of @next. The
  * batches end there if the difference matters.
  */
 static bool bit_expect(struct kunit *test, struct folio *folio, unsigned int idx,
@@ -513,8 +513,8 @@ static bool bit_expect(struct kunit *test, struct folio *folio, unsigned int idx
 }
 
 /*
- * The kernel's own checks warn if an entry is writable and has the protection
- * of userfaultfd.
+ * The kernel's own checks warn about a writable entry that userfaultfd
+ * protects.
  */
 static bool bit_refused(pte_t pte)
 {
@@ -523,11 +523,11 @@ static bool bit_refused(pte_t pte)
 }
 
 /*
- * Each single bit outside of the page number ends a batch where it changes,
+ * Each bit outside of the page frame number ends a batch where it changes,
  * unless the caller ignores it. This holds for bits with and without a name
  * [contpte 158]. The bit changes at each position in turn. The batch begins at
- * the first entry, or one entry before the change. Bits that make an entry a
- * part of a contiguous block are left out.
+ * the first entry, or one entry before the change. The case leaves out bits
+ * that make an entry a part of a contiguous block.
  */
 static void folio_pte_batch_each_bit(struct kunit *test)
 {

@@ -4,21 +4,22 @@
  * folio.
  *
  * fork, zap, madvise and others handle all these entries with one call. If a
- * batch is too long, they free or copy pages of another owner. Each case writes
- * real entries for real folios into a synthetic page table. It asks for a batch
- * with every combination of flags, and checks the length of the batch against
- * the entries. Each condition that ends a batch occurs at each position in
- * folios of each order. Nothing in the table may change.
+ * batch is too long, its caller frees or copies pages of another owner. Each
+ * case writes real entries for real folios into a synthetic page table. It asks
+ * for a batch with every combination of flags, and checks the length of the
+ * batch against the entries. Each condition that ends a batch occurs at each
+ * position in folios of each order. Nothing in the table may change.
  *
- * compat.h hides the two generations of the interface. Bits that differ, and
- * the report on them: folio_pte_batch_bits_kunit.c. Not covered: the callers.
+ * compat.h hides the two generations of the interface.
+ * folio_pte_batch_bits_kunit.c tests bits that differ, and the report on them.
+ * Not covered: the callers.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests folio_pte_batch
  */
 
 #include "folio_pte_batch.h"
 
-/* Write like the public functions, which fold what they can. */
+/* Write entries with the public function, which folds blocks where it can. */
 static void batch_map_folded(struct pgtable_kunit_table *table, int idx,
 			     unsigned long pfn, int nr)
 {
@@ -77,11 +78,12 @@ static bool batch_expect(struct kunit *test, struct folio *folio, int idx,
 }
 
 /*
- * A whole folio is mapped, at the start and at the end of the table. It is
- * one batch from each of its pages to its last page, or to the caller's limit
- * [contpte 150, 152]. On arm64 it consists of contiguous blocks. Their hint has
- * to be cut at the end of the batch [153]. It counts from the middle of a block
- * [154]. The hints of several blocks have to be added up [155].
+ * A whole folio is mapped, at the start and at the end of the table. From each
+ * of its pages there is one batch, to its last page or to the caller's limit
+ * [contpte 150, 152]. On arm64 the folio consists of contiguous blocks, and the
+ * hint of a block is the number of its entries. folio_pte_batch() has to cut
+ * the hint at the end of the batch [153], to count from the middle of a block
+ * [154], and to add up the hints of several blocks [155].
  */
 static void folio_pte_batch_whole_folio(struct kunit *test)
 {
@@ -152,8 +154,8 @@ static void folio_pte_batch_limit(struct kunit *test)
 /*
  * One half of a folio is folded and the other half is not [contpte 156]. The
  * contiguous bit counts like any other bit, so a batch ends where it changes.
- * Such a batch is shorter than necessary, but correct. If nothing is ever
- * folded, the hint is 1 [149], and the batch is the whole folio.
+ * Such a batch is shorter than necessary, but correct. On an architecture that
+ * never folds, the hint is 1 [149], and the batch is the whole folio.
  */
 static void folio_pte_batch_half_folded(struct kunit *test)
 {
@@ -172,7 +174,8 @@ static void folio_pte_batch_half_folded(struct kunit *test)
 		memcpy(table->want, table->pte, n * sizeof(pte_t));
 
 		/*
-		 * The kernel may fold all of a small folio, or nothing of it.
+		 * The kernel can only fold all of a small folio, or no part of
+		 * it.
 		 */
 		ends = !batch_alike(table, 0, n / 2);
 		for (i = 0; i < n; i = batch_next(order, i)) {
@@ -190,8 +193,9 @@ static void folio_pte_batch_half_folded(struct kunit *test)
 /*
  * A hole in a folded folio makes its block lose the contiguous bit. A batch
  * from an earlier block ends where this block begins. A batch that begins in
- * this block ends at the hole: the hint of a block never counts beyond its end
- * [contpte 154]. If nothing is folded, every batch ends at the hole.
+ * this block ends at the hole: the hint of a block never counts beyond the end
+ * of the block [contpte 154]. On an architecture that never folds, every batch
+ * ends at the hole.
  *
  *	entries	|c c c c|. . _ .|c c c c|	c: contiguous, _: hole
  *	from 1	   3
@@ -228,10 +232,11 @@ static void folio_pte_batch_hole_in_folded(struct kunit *test)
 
 /*
  * The batch ends with the folio, even if the next entry maps the physically
- * next page with the same bits [contpte 151]. Kernels once found this end one
- * entry too late, since they compared PFNs. Another time a batch never ended if
- * the entry after the folio could not be computed. On arm64 the last entries of
- * the folio and the first entries after it are in contiguous blocks too.
+ * next page with the same bits [contpte 151]. Earlier kernels found this end
+ * one entry too late, because they compared PFNs. In another kernel a batch
+ * never ended if the entry after the folio could not be computed. On arm64 the
+ * last entries of the folio and the first entries after it are in contiguous
+ * blocks too.
  *
  *	entries |0 1 2 3|4 5 6 7|
  *	PFNs	|p . . .|p+4 . .|
@@ -267,8 +272,8 @@ static void folio_pte_batch_next_folio(struct kunit *test)
 }
 
 /*
- * Entries that do not continue a batch; @next would continue it, @behind is the
- * page after the folio.
+ * Entries that do not continue a batch. @next is an entry that would continue
+ * it, and @behind is the page after the folio.
  */
 static pte_t gap_none(pte_t next, unsigned long behind)
 {
@@ -324,10 +329,10 @@ static const struct batch_gap {
 
 /*
  * A batch ends before an entry that is not present or maps a wrong page
- * [contpte 157]. After this gap the folio continues normally, and the next
- * folio too. The gap is at each index in turn, also right after the folio,
- * where the batch ends anyway. The batch begins at the first entry, halfway,
- * and at the last entry before the gap.
+ * [contpte 157]. After this gap, normal entries follow for the rest of the
+ * folio and for the next folio. The gap is at each index in turn, also right
+ * after the folio, where the batch ends anyway. The batch begins at the first
+ * entry, halfway, and at the last entry before the gap.
  */
 static void folio_pte_batch_gap(struct kunit *test)
 {
@@ -381,7 +386,7 @@ static void folio_pte_batch_table_end(struct kunit *test)
 	pgtable_kunit_table_check(table, "end of the table");
 }
 
-/* Make no such call if warnings cannot be counted. */
+/* Skip the calls if the kernel cannot count warnings. */
 static void batch_misused(struct folio *folio, pte_t *ptep, pte_t pte,
 			  unsigned int max_nr)
 {
@@ -431,8 +436,8 @@ static void misuse_other_folio(void *data)
 
 #ifdef CONFIG_ARM64
 /*
- * Only arm64: other architectures cannot compute the page of an entry that is
- * not present.
+ * Only on arm64: other architectures cannot compute the page of an entry that
+ * is not present.
  */
 static void misuse_not_present(void *data)
 {
@@ -440,8 +445,7 @@ static void misuse_not_present(void *data)
 	pte_t pte = batch_pte(folio_pfn(call->pair[0]), true);
 
 	/*
-	 * If only the first bit were cleared, the entry would be a PROT_NONE
-	 * entry.
+	 * With only the first bit cleared, it would be a PROT_NONE entry.
 	 */
 	pte = clear_pte_bit(pte, __pgprot(PTE_VALID | PTE_PRESENT_INVALID));
 	batch_misused(call->pair[0], call->table->pte, pte, 1);
@@ -486,7 +490,7 @@ KUNIT_ARRAY_PARAM_DESC(batch_misuse, batch_misuses, desc);
 
 /*
  * A call that breaks a rule of the contract gives one warning, and a correct
- * call gives none [contpte 166, 240]. The table stays as it is. The rules are:
+ * call gives none [contpte 166, 240]. The table does not change. The rules are:
  * the entry is present and maps this folio; the folio is large; the limit is at
  * least one entry; the caller passes a copy of the entry, not a pointer into
  * the table. The inline function checks the last rule. The function in

@@ -3,10 +3,10 @@
  * How reclaim and migration change the entries of one folio.
  *
  * folio_referenced(), try_to_unmap() and try_to_migrate() find all entries of a
- * folio, and handle runs of them at once. Each case maps a folio of anonymous
- * memory, gives its entries the needed bits, and calls the function as reclaim
- * does, with the folio locked and one more reference. Then it checks every
- * entry.
+ * folio, and handle runs of entries at once. Each case maps a folio of
+ * anonymous memory, gives its entries the needed bits, and calls the function
+ * as reclaim does, with the folio locked and with one more reference. Then it
+ * checks every entry.
  *
  * Not covered: files and swap (selftests folio_file, folio_move), hugetlb, the
  * multi-generational LRU.
@@ -31,7 +31,7 @@
 #include "user_mm.h"
 
 /**
- * struct reclaim_fixture - a folio that the thread of the test maps
+ * struct reclaim_fixture - a folio in the address space of the test's thread
  * @test: the test
  * @u: the address space
  * @addr: where the folio begins
@@ -91,8 +91,8 @@ static void reclaim_end(struct reclaim_fixture *f)
 }
 
 /*
- * How often folio_referenced() finds the folio in use, and whether it reports a
- * VMA that is locked.
+ * The number of uses of the folio that folio_referenced() finds, and whether it
+ * reports a VMA that is locked.
  */
 static int reclaim_referenced_locked(struct reclaim_fixture *f, bool *locked)
 {
@@ -140,7 +140,9 @@ static void reclaim_pattern_desc(const struct reclaim_pattern *pattern,
 
 KUNIT_ARRAY_PARAM(reclaim_pattern, reclaim_patterns, reclaim_pattern_desc);
 
-/* As NUMA balancing does: an entry with another protection ends a batch. */
+/*
+ * As NUMA balancing does, make entries PROT_NONE: such an entry ends a batch.
+ */
 static bool reclaim_hint(struct reclaim_fixture *f, unsigned int i)
 {
 	unsigned long addr = f->addr + i * PAGE_SIZE;
@@ -162,8 +164,8 @@ static bool reclaim_hint(struct reclaim_fixture *f, unsigned int i)
 /*
  * folio_referenced() finds that a folio was in use, and makes all its entries
  * old. The next call finds no use. Entries with another protection divide the
- * folio into several batches, so the walk has to continue right after a batch.
- * Among 16 entries there are runs of each length up to 3, or one run of 16.
+ * folio into several batches, so the walk has to continue right after each
+ * batch. In 16 entries there are runs of each length up to 3, or one run of 16.
  */
 static void folio_referenced_ages_every_entry(struct kunit *test)
 {
@@ -195,8 +197,8 @@ static void folio_referenced_ages_every_entry(struct kunit *test)
 }
 
 /*
- * A huge page that one PMD maps counts as used once, and not again until
- * someone accesses it. Its size is the smallest that has a PMD.
+ * A huge page that one PMD maps counts as used once, and not again until the
+ * next access. The huge page has the smallest size that a PMD maps.
  */
 static void folio_referenced_huge_page(struct kunit *test)
 {
@@ -231,9 +233,10 @@ static void reclaim_order_desc(const unsigned int *order, char *desc)
 KUNIT_ARRAY_PARAM(reclaim_order, reclaim_orders, reclaim_order_desc);
 
 /*
- * Reclaim keeps locked memory, for which it asks folio_referenced(). A locked VMA
- * is reported, no use is counted, and no entry becomes old. Half a folio is not
- * reported, since reclaim has to try the other half.
+ * Reclaim keeps locked memory, which it finds with folio_referenced(). This
+ * function reports a locked VMA, counts no use, and makes no entry old. It does
+ * not report a VMA that maps half of the folio, since reclaim has to try the
+ * other half.
  */
 static void folio_referenced_reports_lock(struct kunit *test)
 {
@@ -261,7 +264,9 @@ static void folio_referenced_reports_lock(struct kunit *test)
 	reclaim_end(f);
 }
 
-/* Give the memory up. Reclaim may drop it as long as it is not written to. */
+/*
+ * Give the memory up: reclaim may drop it until the next write.
+ */
 static void reclaim_free(struct reclaim_fixture *f)
 {
 	KUNIT_ASSERT_EQ(f->test, 0,
@@ -291,7 +296,7 @@ static void reclaim_unmap(struct reclaim_fixture *f, enum ttu_flags flags)
 /**
  * struct reclaim_listener - a user of the page tables other than the CPUs
  * @notifier: its notifier
- * @range: the last range that should change
+ * @range: the range of the last change that began
  * @starts: how many changes began
  * @ends: how many of them ended, with the same range
  */
@@ -326,8 +331,9 @@ static const struct mmu_notifier_ops reclaim_listener_ops = {
 };
 
 /*
- * A device that uses the page tables stops from the start of a change to its
- * end. try_to_unmap() and try_to_migrate() report both, for the whole folio.
+ * A device that uses the page tables must stop from the start of a change to
+ * its end. try_to_unmap() and try_to_migrate() report the start and the end,
+ * for the whole folio.
  */
 static void try_to_unmap_reports_end(struct kunit *test)
 {
@@ -361,7 +367,8 @@ static void try_to_unmap_reports_end(struct kunit *test)
  * try_to_unmap() removes all entries of a folio that its owner gave up, and
  * invalidates their translations. If the kernel unmaps by batches, one
  * invalidation covers all. Otherwise each entry has its own invalidation. The
- * first of them unfolds the block, and this invalidates the whole block.
+ * removal of the first entry unfolds the block, and this invalidates the whole
+ * block.
  */
 static void try_to_unmap_invalidates_once(struct kunit *test)
 {
@@ -403,9 +410,10 @@ static void try_to_unmap_invalidates_once(struct kunit *test)
 #endif
 
 /*
- * With TTU_BATCH_FLUSH the end of the invalidation may come later, once for many
- * folios: try_to_unmap() leaves a note for its caller. Without the flag no note
- * may be left, since the caller frees the pages right away.
+ * With TTU_BATCH_FLUSH the kernel may wait for the end of the invalidation
+ * later, once for many folios: try_to_unmap() records this for its caller.
+ * Without the flag it may record nothing, because the caller frees the pages
+ * right away.
  */
 static void try_to_unmap_defers_on_request(struct kunit *test)
 {
@@ -436,9 +444,9 @@ static void try_to_unmap_defers_on_request(struct kunit *test)
 }
 
 /*
- * A page that its owner gave up and then wrote to is in use again. Reclaim
- * finds the dirty entry among clean ones, and must keep this page. The page is
- * at each place of the folio in turn.
+ * If the owner gives a page up and then writes to it, the page is in use again.
+ * Reclaim finds its dirty entry among clean entries, and must keep the page.
+ * The page is at each place of the folio in turn.
  */
 static void try_to_unmap_keeps_written_page(struct kunit *test)
 {
@@ -491,10 +499,10 @@ static void reclaim_migrating(struct reclaim_fixture *f, unsigned int *entries,
 }
 
 /*
- * A huge page is being migrated: its PMD is one migration entry. If another call
- * splits that PMD, each page gets a migration entry, writable only if the huge
- * page was writable. When the migration ends, each page is mapped as before,
- * and has its content. The huge page is writable or read-only.
+ * A huge page is being migrated: its PMD is a migration entry. If another call
+ * splits this PMD, each page gets a migration entry, which is writable only if
+ * the huge page was writable. When the migration ends, each page is mapped as
+ * before, and has its content. The huge page is writable or read-only.
  */
 static void split_huge_pmd_of_migration(struct kunit *test)
 {

@@ -85,7 +85,7 @@ static struct folio *rmap_get_folio(struct kunit *test, unsigned long addr)
 	return page_folio(page);
 }
 
-/* A file that is mapped twice as shared and once as private. All is written. */
+/* Map a file twice as shared and once as private, and write to all pages. */
 struct rmap_file {
 	struct file *file;
 	unsigned long shared[2];
@@ -134,9 +134,10 @@ static bool rmap_written(struct kunit *test, unsigned long addr, unsigned int pa
 
 /*
  * Writeback calls folio_mkclean() for a folio. All shared entries of the folio
- * become clean and read-only, and the function returns how many. A second call
- * finds none. Other pages of the file stay as they were. After a write through
- * one mapping, the next call finds this entry only, so no write is lost.
+ * become clean and read-only, and the function returns their number. A second
+ * call finds none. Other pages of the file do not change. After a write through
+ * one mapping, the next call finds only the entry of this write, so no write is
+ * lost.
  */
 static void folio_mkclean_every_entry(struct kunit *test)
 {
@@ -173,9 +174,9 @@ static void folio_mkclean_every_entry(struct kunit *test)
 }
 
 /*
- * A file system without struct folio for its memory calls pfn_mkclean_range()
+ * A file system with memory that has no struct folio calls pfn_mkclean_range()
  * for page frames and one VMA. Only the entry of this page in this VMA becomes
- * clean and read-only. A private mapping has no entry to clean.
+ * clean and read-only. In a private mapping there is no entry to clean.
  */
 static void pfn_mkclean_range_one_page(struct kunit *test)
 {
@@ -284,7 +285,7 @@ static void try_to_migrate_keeps_pinned(struct kunit *test)
 	restored = folio_mapcount(folio);
 	KUNIT_EXPECT_TRUE(test, PageAnonExclusive(folio_page(folio, 0)));
 	folio_unlock(folio);
-	/* A read of a page that is still being migrated would not end. */
+	/* A read would wait for ever if the page were still being migrated. */
 	KUNIT_ASSERT_EQ(test, restored, mapcount);
 	for (i = 0; i < nr; i++) {
 		KUNIT_ASSERT_EQ(test, 0, get_user(data, rmap_word(addr, i)));
@@ -298,7 +299,7 @@ static const int defer_orders[] = { 0, 2, USER_BLOCK_ORDER };
 
 KUNIT_ARRAY_PARAM(defer_order, defer_orders, rmap_order_desc);
 
-/* With this erratum, older kernels wait for each folio. */
+/* On CPUs with this erratum, older kernels wait for each folio. */
 static bool __maybe_unused rmap_repeats_tlbi(void)
 {
 #ifdef ARM64_WORKAROUND_REPEAT_TLBI
@@ -309,10 +310,10 @@ static bool __maybe_unused rmap_repeats_tlbi(void)
 }
 
 /*
- * Reclaim asks try_to_unmap() to begin the invalidation of each folio. It waits
- * for the end only once, for many folios. The kernel allows this: if it waited
- * for each folio, reclaim would be slow. It begins the invalidation of each
- * page before the function returns.
+ * Reclaim asks try_to_unmap() to begin the invalidation of each folio. Reclaim
+ * waits for the end only once, for many folios, since a wait for each folio
+ * would be slow. The kernel must allow this, and must begin the invalidation of
+ * each page before the function returns.
  */
 static void try_to_unmap_deferred(struct kunit *test)
 {
@@ -355,8 +356,8 @@ static void try_to_unmap_deferred(struct kunit *test)
 }
 
 /*
- * The kernel knows all references of a folio that only page tables and the page
- * cache use, so it may freeze the folio. Here it knows all references except
+ * If only page tables and the page cache use a folio, the kernel knows all of
+ * its references, and may freeze the folio. Here it knows all references except
  * the reference of the test. The folio is anonymous memory, in each size, or a
  * page of a file that is mapped three times.
  */
@@ -417,9 +418,9 @@ static void folio_move_anon_rmap_to_vma(struct kunit *test)
 }
 
 /*
- * Only a device may access the page. Its entry names the page, and the folio is
- * dirty if the process wrote to the page; otherwise the content would be lost.
- * An access of the CPU takes the page back, with its content.
+ * Only a device may access the page. Its entry names the page, and the folio
+ * must be dirty if the process wrote to the page, because otherwise the content
+ * would be lost. An access of the CPU takes the page back, with its content.
  */
 static void make_device_exclusive_and_back(struct kunit *test)
 {
@@ -478,7 +479,9 @@ static int huge_rmap_fork(struct folio *folio, struct vm_area_struct *vma)
 	return err;
 }
 
-/* A process maps an anonymous folio, pins it, forks, and migrates it. */
+/*
+ * A process maps an anonymous folio. The folio is pinned, forked and migrated.
+ */
 static void huge_rmap_anon(struct kunit *test, struct folio *folio,
 			   struct vm_area_struct *vma)
 {
@@ -515,10 +518,11 @@ static void huge_rmap_anon(struct kunit *test, struct folio *folio,
 
 /*
  * hugetlb counts mappings per folio, not per page. A new anonymous folio
- * belongs to its process alone. It is shared after fork. It cannot be shared
- * while a device may write to it: then the caller must copy it, or leave it
- * where it is. A folio of a file is only counted. No table maps the folio: a
- * folio of the page allocator stands for one of hugetlb.
+ * belongs to its process alone. It is shared after fork. While a device may
+ * write to the folio, it cannot be shared: then the caller must copy it, or
+ * leave it where it is. For a folio of a file, the functions only count
+ * mappings. No table maps the folio, and a folio of the page allocator stands
+ * for a hugetlb folio.
  */
 static void hugetlb_rmap_counts(struct kunit *test)
 {

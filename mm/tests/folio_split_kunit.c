@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Splits of a large folio that fail late.
+ * Splits of a large folio that fail after they have begun.
  *
  * A split counts the references of the folio, replaces all its entries with
- * migration entries, and freezes the references. If somebody takes a reference
- * in between, the split fails and puts the entries back. The folio must then be
- * as it was before. Each case takes such a reference in a notifier, which is
- * called right before the first entry is replaced.
+ * migration entries, and freezes the references. If another task takes a
+ * reference in between, the split fails and puts the entries back. The folio
+ * must then be as it was before. Each case takes such a reference in a
+ * notifier, which is called right before the first entry is replaced.
  *
  * Not covered: folios of files, splits into large folios.
  *
@@ -26,14 +26,15 @@
 #include "pgtable_kunit.h"
 
 #ifdef CONFIG_MMU_NOTIFIER
-/* Stands for the order of a huge page, which one PMD maps. */
+/* Stands for the order of a huge page. One PMD maps the huge page. */
 #define SPLIT_HUGE	UINT_MAX
 
 /**
  * struct split_kind - a folio, and how it is mapped
  * @desc: in words
  * @order: of the folio, or %SPLIT_HUGE
- * @part: the last page is not mapped any more, so that the folio has the mark
+ * @part: the last page is not mapped any more, so the folio is marked as
+ *	partially mapped
  */
 static const struct split_kind {
 	const char *desc;
@@ -49,7 +50,7 @@ static const struct split_kind {
 KUNIT_ARRAY_PARAM_DESC(split_kind, split_kinds, desc);
 
 /**
- * struct split_fixture - a folio with a split that will fail
+ * struct split_fixture - a folio, and a notifier that makes its split fail
  * @notifier: takes a reference when the folio is about to be unmapped
  * @mm: the address space
  * @addr: where the folio is mapped
@@ -58,7 +59,7 @@ KUNIT_ARRAY_PARAM_DESC(split_kind, split_kinds, desc);
  * @mapped: how many of its pages are mapped
  * @armed: take a reference at the next call
  * @refs: how many references were taken
- * @marked: number of folios of this order with the mark, before the folio
+ * @marked: number of marked folios of this order, before the test makes its own
  */
 struct split_fixture {
 	struct mmu_notifier notifier;
@@ -88,7 +89,9 @@ static const struct mmu_notifier_ops split_ops = {
 	.invalidate_range_start = split_start,
 };
 
-/* How many folios of an order are mapped in part, as sysfs has it. */
+/*
+ * The number of folios of an order that are mapped in part, as sysfs shows it.
+ */
 static long split_nr_marked(unsigned int order)
 {
 	long sum = 0;
@@ -140,7 +143,10 @@ static struct split_fixture *split_fixture(struct kunit *test)
 						     &page));
 	f->folio = page_folio(page);
 	KUNIT_ASSERT_EQ(test, folio_order(f->folio), f->order);
-	/* References that the lists of the CPUs have would prevent a split. */
+	/*
+	 * The LRU batches of the CPUs may hold references, which would prevent
+	 * a split.
+	 */
 	lru_add_drain_all();
 	entries = kind->order == SPLIT_HUGE ? 1 : f->mapped;
 	KUNIT_ASSERT_EQ(test, folio_mapcount(f->folio), entries);
@@ -148,7 +154,7 @@ static struct split_fixture *split_fixture(struct kunit *test)
 	return f;
 }
 
-/* Split the folio; the reference of the test stays. */
+/* Split the folio. The test keeps its reference. */
 static int split_now(struct split_fixture *f)
 {
 	int err;
@@ -159,7 +165,10 @@ static int split_now(struct split_fixture *f)
 	return err;
 }
 
-/* All pages are still accessible, and have what was written to them. */
+/*
+ * All pages are still accessible, and have the content that was written to
+ * them.
+ */
 static void split_check_contents(struct kunit *test, struct split_fixture *f)
 {
 	unsigned int i, data, wrong = 0;
@@ -172,12 +181,12 @@ static void split_check_contents(struct kunit *test, struct split_fixture *f)
 }
 
 /*
- * Somebody takes a reference of a folio while it is split. The split fails, and
- * the folio is mapped as before. It is marked as partially mapped only if it
- * was marked before. The next split succeeds and clears the mark. Known issue
- * 8: a folio gets the mark although all its pages are mapped, by one entry
- * each. A huge page that one PMD maps does not: its mapping is removed in one
- * step.
+ * The notifier takes a reference of a folio while the kernel splits it. The
+ * split fails, and the folio is mapped as before. It is marked as partially
+ * mapped only if it was marked before. The next split succeeds and clears the
+ * mark. Known issue 8: a folio gets the mark although all its pages are mapped,
+ * by one entry each. A huge page that one PMD maps does not get the mark,
+ * because its mapping is removed in one step.
  */
 static void split_fails_late(struct kunit *test)
 {
@@ -226,10 +235,10 @@ static void split_fails_late(struct kunit *test)
 
 #ifdef PGTABLE_KUNIT_HAS_SPLIT_UNMAPPED
 /*
- * A driver splits a folio that it has isolated and that nobody maps any more.
- * With one more reference the split fails, and the folio stays as it was.
- * Without it, each page becomes a separate folio: locked, with one reference,
- * not on any list, and with the content that it had.
+ * A driver splits a folio that it has isolated and that no process maps any
+ * more. With one more reference the split fails, and the folio stays unchanged.
+ * Without this reference, each page becomes a separate folio: locked, with one
+ * reference, not on any list, and with the content that it had.
  */
 static void folio_split_unmapped_pages(struct kunit *test)
 {

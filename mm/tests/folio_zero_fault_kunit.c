@@ -28,7 +28,9 @@
 /* Where in a folio the fault occurs: the ends, the middle, and in between. */
 #define FAULTS		7
 
-/* Events to keep: two calls for each page, and the page tables. */
+/*
+ * The number of events to keep: two calls for each page, and the page tables.
+ */
 #define EVENTS(nr)	(2 * (nr) + 64)
 
 /* The number of folios to fill, so that a fault gets one of them. */
@@ -64,7 +66,9 @@ static void fault_restore(void *data)
 	fault_set_on_alloc(!init->on_alloc);
 }
 
-/* The switch can be changed as long as the kernel's constants are writable. */
+/*
+ * The test can change the switch only if the kernel's constants are writable.
+ */
 static void fault_init_set(struct kunit *test)
 {
 	const struct fault_init *init = test->param_value;
@@ -92,7 +96,7 @@ static bool fault_order_ok(unsigned int order)
 			  pages <= totalram_pages() / 2);
 }
 
-/* Fill memory of the kind that a fault is likely to get. */
+/* Fill the memory that a fault is likely to allocate. */
 static void fault_make_dirty(struct kunit *test, unsigned int order)
 {
 	struct page *page[DIRTY_FOLIOS];
@@ -116,13 +120,15 @@ static unsigned int fault_index(unsigned int nr, unsigned int i)
 	return index[i] % nr;
 }
 
-/* The bytes that all faults need, plus one folio for the alignment. */
+/*
+ * The number of bytes that all faults need, plus one folio for the alignment.
+ */
 static size_t fault_room(unsigned int order)
 {
 	return (FAULTS + 1) * (PAGE_SIZE << order);
 }
 
-/* Map it, to get folios of that order. */
+/* Map memory of this size, so that faults allocate folios of this order. */
 static unsigned long fault_mmap(struct kunit *test, unsigned int order)
 {
 	unsigned long addr;
@@ -147,7 +153,7 @@ static unsigned long fault_addr(unsigned long addr, unsigned int order,
 
 /*
  * Write a zero to a page. Takes a reference to the folio for the caller. The
- * folio must have the expected size, unless the kernel had no such folio.
+ * test fails if the folio does not have the expected size.
  */
 static struct folio *fault_in(struct kunit *test, unsigned int order,
 			      unsigned long addr)
@@ -209,8 +215,8 @@ struct fault_fixture {
 };
 
 /*
- * The record of the folio must first show what the allocator clears, from start
- * to end, and then what the fault clears.
+ * The record of the folio must first show the pages that the allocator clears,
+ * from start to end, and then the pages that the fault clears.
  */
 static void fault_check(struct fault_fixture *f, struct folio *folio,
 			unsigned int index, bool by_alloc, bool by_fault)
@@ -311,5 +317,5 @@ static struct kunit_suite folio_zero_fault_suite = {
 
 kunit_test_suite(folio_zero_fault_suite);
 
-MODULE_DESCRIPTION("KUnit tests for what page faults clear");
+MODULE_DESCRIPTION("KUnit tests for the clearing of pages in page faults");
 MODULE_LICENSE("GPL");

@@ -32,13 +32,14 @@
 #define ORDER_MAX	(MAX_PAGE_ORDER + 1)
 
 /*
- * How many events to keep: one call and its other events for each page, and a
- * reserve.
+ * The number of events to keep: one call and its other events for each page,
+ * and some more.
  */
 #define EVENTS(nr)	(2 * (nr) + 16)
 
 /*
- * Sizes that are tried with all hints. Larger sizes are tried with some hints.
+ * Sizes that are tried with all hints, and larger sizes that are tried with
+ * some.
  */
 static const struct order_size {
 	const char *desc;
@@ -109,7 +110,10 @@ static const struct order_size *order_next_size(const struct order_size *size)
 	return NULL;
 }
 
-/* All pages; or the first and the last eight, the middle, and every 97th. */
+/*
+ * The next hint to try: all pages; in large folios the first and the last eight
+ * pages, the middle, and every 97th.
+ */
 static unsigned int order_next_hint(unsigned int nr, unsigned int hint,
 				    bool some)
 {
@@ -126,9 +130,9 @@ static unsigned long order_addr(unsigned int page)
 }
 
 /*
- * Compare the events of one kind with the pages that are expected. An event of
- * several pages counts as several, in ascending order. Pages outside of the
- * folio have other uses, such as page tables.
+ * Compare the events of one kind with the expected pages. An event of several
+ * pages counts as several, in ascending order. Pages outside of the folio have
+ * other uses, such as page tables.
  */
 static bool order_same(struct order_fixture *f, enum clear_event_kind kind,
 		       unsigned int hint)
@@ -195,9 +199,10 @@ static unsigned int order_groups(unsigned int nr, unsigned int hint)
 }
 
 /*
- * A newer kernel with preemption clears each group of pages with one call. So
- * there are at most three calls, and only one call if the neighbourhood is the
- * whole folio [clearing 10, 16]. No call has a count of 0 [clearing 6].
+ * A newer kernel with preemption clears each of the three groups of pages with
+ * one call. So there are at most three calls, and only one call if the
+ * neighbourhood is the whole folio [clearing 10, 16]. No call has a count of 0
+ * [clearing 6].
  */
 static void folio_zero_user_extents(struct kunit *test)
 {
@@ -210,7 +215,7 @@ static void folio_zero_user_extents(struct kunit *test)
 	if (!IS_ENABLED(CONFIG_X86_64))
 		kunit_skip(test, "this architecture clears page by page");
 	if (!preempt_model_preemptible())
-		kunit_skip(test, "this kernel is not preempted");
+		kunit_skip(test, "this kernel is not preemptible");
 	record = clear_record_alloc(test, CLEAR_EVENT_CLEAR, EVENTS(1));
 
 	while ((size = order_next_size(size))) {
@@ -273,7 +278,7 @@ static void copy_user_large_folio_order(struct kunit *test)
  */
 static void copy_user_large_folio_error(struct kunit *test)
 {
-	const unsigned int order = 4, hint = 5;	/* before the middle */
+	const unsigned int order = 4, hint = 5;	/* hint: before the middle */
 	struct order_fixture f;
 	struct clear_extent *from;
 	struct folio *src;
@@ -283,7 +288,7 @@ static void copy_user_large_folio_error(struct kunit *test)
 	if (!IS_ENABLED(CONFIG_ARCH_HAS_COPY_MC) || !IS_ENABLED(CONFIG_X86_64))
 		kunit_skip(test, "copies report no errors on this architecture");
 	if (IS_ENABLED(CONFIG_MEMORY_FAILURE))
-		kunit_skip(test, "the kernel would treat the page as broken");
+		kunit_skip(test, "the kernel would poison the page: CONFIG_MEMORY_FAILURE=y");
 	f = order_fixture(test, clear_record_alloc(test, CLEAR_EVENT_COPY,
 						   EVENTS(1U << order)), order);
 	from = clear_extent_alloc(test, order);
@@ -307,7 +312,7 @@ static void copy_user_large_folio_error(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, i, "places");
 }
 
-/* The largest number of pages between two chances to reschedule. */
+/* Returns the largest number of pages between two chances to reschedule. */
 static unsigned int order_longest(const struct clear_record *record)
 {
 	unsigned int i, pages = 0, longest = 0;
@@ -344,14 +349,14 @@ static const struct {
 	{ "copy_user_large_folio", order_copy_itself },
 };
 
-/* A copy of a gigantic page does not declare that it sleeps. */
+/* The copy of a gigantic page has no check that sleeping is allowed. */
 static bool order_sleeps(const struct order_size *size, unsigned int function)
 {
 	return order_functions[function].call == order_zero ||
 	       size->order <= MAX_PAGE_ORDER;
 }
 
-/* The page that is used next is not at an end, if there are so many. */
+/* If the folio is large enough, the page that is used next is not at an end. */
 static void order_call(struct order_fixture *f, unsigned int function)
 {
 	unsigned long addr = order_addr(min(5U, f->extent->nr - 1));
@@ -373,8 +378,8 @@ static unsigned int order_chances(const struct clear_record *record)
 /*
  * A kernel without preemption checks before each page whether another task
  * should run [clearing 19, 20]. So it has as many chances as there are pages,
- * and one more if the check for sleeping is such a chance too. There are never
- * two pages in between. A kernel with preemption has no such places.
+ * and one more if the check for sleeping is such a chance too. It never handles
+ * two pages between two chances. A kernel with preemption has no such checks.
  */
 static void folio_zero_user_resched(struct kunit *test)
 {
@@ -383,7 +388,7 @@ static void folio_zero_user_resched(struct kunit *test)
 	unsigned int chances = 0;
 
 	if (preempt_model_preemptible())
-		kunit_skip(test, "this kernel is preempted anywhere");
+		kunit_skip(test, "this kernel is preemptible");
 	record = clear_record_alloc(test, CLEAR_EVENT_CLEAR | CLEAR_EVENT_COPY |
 				    CLEAR_EVENT_RESCHED, EVENTS(1U << ORDER_MAX));
 
@@ -410,8 +415,8 @@ static void folio_zero_user_resched(struct kunit *test)
 
 /*
  * Both functions check before the first page whether sleeping is allowed
- * [clearing 21]. So a caller that holds a spinlock always gets a warning, not
- * only on machines on which the function would sleep.
+ * [clearing 21]. So a caller that holds a spinlock gets a warning on every
+ * machine, even where the function would not sleep.
  */
 static void folio_zero_user_might_sleep(struct kunit *test)
 {

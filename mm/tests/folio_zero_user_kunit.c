@@ -7,9 +7,8 @@
  * empty. An error at an edge leaves stale data for user space to read, or
  * destroys the pages before or after the folio. The cases clear and copy folios
  * of every size, with the address at every edge. Then they check all bytes of
- * the folio and of the memory around it. Folios that are larger than the
- * largest block of the page allocator are put together from neighbouring
- * blocks.
+ * the folio and of the memory around it. A folio that is larger than the
+ * largest block of the page allocator is made from neighbouring blocks.
  *
  * Not covered: the order (folio_zero_order), page faults (folio_zero_fault),
  * the folios of hugetlb.
@@ -54,7 +53,7 @@ static unsigned int zero_order_get(struct kunit *test)
 	if (order > PGTABLE_KUNIT_MAX_FOLIO_ORDER)
 		kunit_skip(test, "this kernel has no folios of that size");
 	if (!clear_extent_fits(order))
-		kunit_skip(test, "%lu MiB and what is around them are too much for this machine",
+		kunit_skip(test, "this machine has no room for %lu MiB and the memory around them",
 			   PAGE_SIZE << order >> 20);
 	return order;
 }
@@ -66,7 +65,8 @@ static enum clear_fill zero_fill(unsigned int nr)
 
 /*
  * Pages that may be used next: both ends, the middle, and pages near these.
- * The near pages are the neighbourhood that comes last, and one page more.
+ * Near means at most one page farther than the neighbourhood that is cleared
+ * last.
  */
 static int zero_hint(unsigned int nr, unsigned int i)
 {
@@ -95,11 +95,11 @@ static const struct zero_address {
 
 /*
  * The folio is cleared to its last byte, and nothing else is [clearing 7, 18].
- * The sizes go from one page to more than the page allocator has. The page that
- * is used next is at either end, so that one side is empty, or in the middle,
- * where the order changes [clearing 9, 10]. Of the address, only the bits that
- * select the page matter: not the bits inside the page, and not the bits above
- * the folio's size [clearing 11, 12].
+ * The sizes range from one page to more than the largest block of the page
+ * allocator. The page that is used next is at either end, so that one side is
+ * empty, or in the middle, where the order changes [clearing 9, 10]. Of the
+ * address, only the bits that select the page matter: not the bits inside the
+ * page, and not the bits above the folio's size [clearing 11, 12].
  */
 static void folio_zero_user_every_order(struct kunit *test)
 {
@@ -134,8 +134,8 @@ static void folio_zero_user_every_order(struct kunit *test)
 /*
  * Each page of a folio is the page that is used next [clearing 8]. The folio is
  * cleared to its last byte, and nothing else is. There are two folios: one is
- * hardly larger than the neighbourhood that comes last, and one has the size of
- * a huge page with 4K pages.
+ * hardly larger than the neighbourhood that is cleared last, and one has the
+ * size of a huge page with 4K pages.
  */
 static void folio_zero_user_every_page(struct kunit *test)
 {
@@ -167,8 +167,8 @@ static void folio_zero_user_every_page(struct kunit *test)
 
 /*
  * A copy equals the original to its last byte. The original and the memory
- * around both folios stay as they are [clearing 17]. Sizes and addresses are
- * the same as in the case that clears.
+ * around both folios do not change [clearing 17]. Sizes and addresses are the
+ * same as in the case that clears.
  */
 static void copy_user_large_folio_every_order(struct kunit *test)
 {

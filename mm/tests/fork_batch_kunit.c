@@ -44,7 +44,7 @@ static struct user_mm *fork_populate(struct kunit *test, unsigned int order)
 	return u;
 }
 
-/* An unexpected entry of the child, which cannot use assertions. */
+/* Report an unexpected entry of the child. The child cannot use assertions. */
 static int fork_wrong(struct user_mm *u, unsigned int page, pte_t pte,
 		      const char *what)
 {
@@ -55,9 +55,9 @@ static int fork_wrong(struct user_mm *u, unsigned int page, pte_t pte,
 }
 
 /*
- * The entries that a child begins with: the pages of the parent, old, not
- * writable, and folded as in the parent. The parent's entries are not writable
- * either.
+ * Check the entries that a child begins with: they map the pages of the parent,
+ * are old and not writable, and are folded as in the parent. The parent's
+ * entries must not be writable either.
  */
 static int fork_child_entries(struct user_mm *u)
 {
@@ -88,7 +88,7 @@ static int fork_child_entries(struct user_mm *u)
 	return wrong;
 }
 
-/* The child writes to each page, and the parent keeps what it has. */
+/* The child writes to each page, and the parent keeps its pages and content. */
 static int fork_child_writes(struct user_mm *u)
 {
 	unsigned int i, wrong = fork_child_entries(u);
@@ -125,9 +125,9 @@ static void fork_whole_folios(struct kunit *test)
 }
 
 /*
- * The parent has unmapped a part of a folio, at every position. The child gets
- * only the other pages, so the entries of this folio are not folded, in the
- * child and in the parent [contpte 171].
+ * The parent has unmapped a part of a folio. The part is at every position in
+ * turn. The child gets only the other pages, so the entries of this folio are
+ * not folded, in the child and in the parent [contpte 171].
  */
 static void fork_part_of_folio(struct kunit *test)
 {
@@ -159,8 +159,9 @@ static void fork_part_of_folio(struct kunit *test)
 }
 
 /*
- * Parent and child both write, and the second writer keeps the page. The copy
- * is writable at once, so each page costs the parent one fault.
+ * Parent and child both write. The first writer gets a copy, and the second
+ * writer keeps the page. The copy is writable at once, so the parent needs only
+ * one fault for each page.
  */
 static void fork_parent_writes(struct user_mm *u)
 {
@@ -193,7 +194,10 @@ static int fork_child_reads(struct user_mm *u)
 	return wrong;
 }
 
-/* The parent writes first: the child still has the old content [mapped 29]. */
+/*
+ * The parent writes first. The child must still have the old content [mapped
+ * 29].
+ */
 static void fork_child_keeps_contents(struct kunit *test)
 {
 	struct user_mm *u = fork_populate(test,
@@ -205,7 +209,7 @@ static void fork_child_keeps_contents(struct kunit *test)
 	user_mm_unmap(u);
 }
 
-/* Folios that are too small to be folded, so that entries can differ. */
+/* The folios are too small to be folded, so that entries can differ. */
 #define FORK_ORDER	2
 
 /* The first page of each folio is clean. */
@@ -246,8 +250,8 @@ static int fork_child_dirty(struct user_mm *u)
 
 /*
  * In private memory the first page of each folio is clean and all others are
- * dirty. All entries of a batch get the dirty bit of the first entry, so these
- * entries must not be one batch [contpte 181].
+ * dirty. All entries of a batch get the dirty bit of the first entry, so a
+ * batch must not contain both clean and dirty entries [contpte 181].
  */
 static void fork_keeps_dirty(struct kunit *test)
 {
@@ -265,10 +269,10 @@ static int fork_child_nothing(struct user_mm *u)
 }
 
 /*
- * The child has exited when the parent writes. The parent takes single pages
- * over. Older kernels copy the pages of a large folio. Newer kernels let the
- * parent take them over, since they know that no other process maps the folio
- * [mapped 28].
+ * The child has exited when the parent writes. The parent reuses single pages
+ * without a copy. Older kernels copy the pages of a large folio. Newer kernels
+ * let the parent reuse them, since they know that no other process maps the
+ * folio [mapped 28].
  */
 static void fork_write_after_child(struct kunit *test)
 {
@@ -278,7 +282,7 @@ static void fork_write_after_child(struct kunit *test)
 	unsigned int i, kept = 0;
 
 	KUNIT_ASSERT_EQ(test, 0, user_mm_fork(u, fork_child_nothing, NULL));
-	/* References that a CPU still holds make a page look shared. */
+	/* A page looks shared while a CPU still holds references to it. */
 	lru_add_drain_all();
 	for (i = 0; i < USER_PAGES; i++) {
 		unsigned long pfn = u->page[i].pfn;
@@ -311,9 +315,9 @@ static int fork_child_pinned(struct user_mm *u)
 
 /*
  * A page in the middle of a folio is pinned for a device. The child gets a copy
- * of it at once. The parent keeps the page, also when it writes [contpte 173].
- * The kernel only knows whether some page of a folio is pinned, so it copies
- * all pages of this folio, and none of another folio.
+ * of this page at once. The parent keeps the page, even after a write [contpte
+ * 173]. The kernel only knows whether some page of a folio is pinned, so it
+ * copies all pages of this folio, and none of another folio.
  */
 static void fork_pinned_page(struct kunit *test)
 {
@@ -380,12 +384,13 @@ static void zap_every_range(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, n, "ranges");
 }
 
-/* More pages than the kernel frees at once, or notes in one page. */
+/* More pages than the kernel frees in one step, or records in one page. */
 #define ZAP_PAGES	(3 * 512 + 7)
 
 /*
- * munmap() of so many small pages that the kernel frees them in several steps.
- * Each page loses exactly one mapping and one reference [contpte 194, 195].
+ * munmap() unmaps so many small pages that the kernel frees them in several
+ * steps. Each page loses exactly one mapping and one reference [contpte 194,
+ * 195].
  */
 static void zap_many_pages(struct kunit *test)
 {
@@ -445,10 +450,10 @@ static int fork_child_takes_over(struct user_mm *u)
 }
 
 /*
- * If only the child still maps a page, the child's write takes the page over
+ * If only the child still maps a page, a write of the child reuses the page
  * without a copy. From then on rmap finds the page by the anon_vma of the
- * child, not of the parent. Small folios only: older kernels copy pages of
- * large ones.
+ * child, not of the parent. The case uses only small folios, because older
+ * kernels copy pages of large folios.
  */
 static void fork_child_takes_pages_over(struct kunit *test)
 {

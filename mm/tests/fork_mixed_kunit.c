@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fork with a buffer of a driver in the address space.
+ * Fork of an address space that maps a buffer of a driver.
  *
  * Drivers map their own pages with vm_insert_page(), for example the ring of a
  * packet socket. A page fault cannot bring such pages back, so fork() copies
@@ -26,7 +26,7 @@
 #define MIXED_ORDER	6
 #define MIXED_PAGES	BIT(MIXED_ORDER)
 
-/* No page is left out. */
+/* Stands for no page: all pages are mapped. */
 #define MIXED_ALL	UINT_MAX
 
 /**
@@ -34,7 +34,7 @@
  * @desc: in words
  * @order: of the folio
  * @hole: a page that is not mapped, or %MIXED_ALL
- * @below: how many pages the first of two page tables maps
+ * @below: how many of its pages lie in the first of two page tables, or 0
  */
 static const struct mixed_kind {
 	const char *desc;
@@ -58,16 +58,16 @@ KUNIT_ARRAY_PARAM_DESC(mixed_kind, mixed_kinds, desc);
  * struct mixed_fixture - a folio in a mapping of a file
  * @u: the address space
  * @kind: how it is mapped
- * @folio: the folio, which belongs to the test and not to the file
+ * @folio: the folio. It belongs to the test and not to the file
  * @nr: its pages
  * @mapped: how many of them are mapped
- * @addr: where its first page belongs
+ * @addr: the address of its first page
  * @parent: the entries before the fork
  * @child: the entries that the child began with
- * @mapcount: how often each page was mapped while there was the child
- * @mapcounts: how often the folio was
- * @refs: references of the folio while there was the child
- * @rss: pages of files that the child had
+ * @mapcount: how often each page was mapped while the child existed
+ * @mapcounts: how often the folio was mapped then
+ * @refs: references of the folio while the child existed
+ * @rss: the child's RSS of file pages
  */
 struct mixed_fixture {
 	struct user_mm *u;
@@ -89,7 +89,7 @@ static bool mixed_is_mapped(const struct mixed_fixture *f, unsigned int page)
 	return page < f->nr && page != f->kind->hole;
 }
 
-/* The entry of a page, or NULL if there is no table; with the table locked. */
+/* Lock the table of a page. Returns the entry, or NULL if there is no table. */
 static pte_t *mixed_lock(struct mm_struct *mm, unsigned long addr,
 			 spinlock_t **ptl)
 {
@@ -138,15 +138,18 @@ static void mixed_set(struct mm_struct *mm, unsigned long addr, pte_t pte)
 	pte_unmap_unlock(ptep, ptl);
 }
 
-/* What the child should have for a page: the entry of the parent, unused. */
+/*
+ * The entry that the child should have for a page: the entry of the parent, as
+ * if it had never been used.
+ */
 static pte_t mixed_want(const struct mixed_fixture *f, unsigned int page)
 {
 	return pte_mkold(pte_mkclean(f->parent[page]));
 }
 
 /*
- * Known issue 2: UML advances by the number of entries that are left. All pages
- * that one call maps follow each other and have their entries in one table.
+ * Known issue 2: UML advances by the number of entries that are left. Each call
+ * maps consecutive pages with entries in one table.
  */
 static bool mixed_is_issue_2(const struct mixed_fixture *f)
 {
@@ -229,7 +232,10 @@ static struct mixed_fixture *mixed_fixture(struct kunit *test)
 	return f;
 }
 
-/* In the child: note what it has, then make it right for its exit. */
+/*
+ * In the child: record its entries and counts, and then repair wrong entries so
+ * that the child can exit.
+ */
 static int mixed_child(struct user_mm *u)
 {
 	struct mixed_fixture *f = u->test->priv;
@@ -250,7 +256,7 @@ static int mixed_child(struct user_mm *u)
 	return 0;
 }
 
-/* Compare the entry of one page; true if another page than its own is mapped. */
+/* Compare the entry of one page. Returns true if it maps a wrong page. */
 static bool mixed_check(struct kunit *test, const struct mixed_fixture *f,
 			unsigned int page, bool skips)
 {
@@ -277,9 +283,9 @@ static bool mixed_check(struct kunit *test, const struct mixed_fixture *f,
 /*
  * The child has the same pages of a driver's folio as the parent. In a shared
  * mapping the entries are old and clean. Each page gets a mapping and a
- * reference [contpte 176-178, 184]. All of a folio is mapped, or a part of it,
- * or two page tables map it. Known issue 2: on UML the child maps later pages
- * than it should.
+ * reference [contpte 176-178, 184]. The folio is mapped completely, in part, or
+ * by two page tables. Known issue 2: on UML the child maps later pages than it
+ * should.
  */
 static void fork_inserted_pages(struct kunit *test)
 {
@@ -305,7 +311,7 @@ static void fork_inserted_pages(struct kunit *test)
 						     f->parent[i]),
 				      "entry %u of the parent has changed", i);
 	}
-	/* The child is gone. */
+	/* The child has exited. */
 	KUNIT_EXPECT_EQ(test, folio_mapcount(f->folio), f->mapped);
 	KUNIT_EXPECT_EQ(test, folio_ref_count(f->folio), 1 + f->mapped);
 	KUNIT_EXPECT_EQ(test, 0, vm_munmap(f->addr, f->nr * PAGE_SIZE));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * GUP-fast: references to user pages, taken without the mmap lock.
+ * GUP-fast takes references to user pages without the mmap lock.
  *
  * gup_fast_pte_range() reads entries while others may change them. It takes a
- * page only if the entry alone shows that this is right, and leaves all other
- * pages to the slow path, which has the VMA. get_user_pages_fast_only() never
- * takes the slow path, so each case sees what the fast path did.
+ * page only if the entry alone shows that this is allowed. It leaves all other
+ * pages to the slow path, which uses the VMA. get_user_pages_fast_only() never
+ * takes the slow path, so each case tests only the fast path.
  *
  * Not covered: changes by other CPUs at the same time (selftest folio_race),
  * huge pages, hugetlb.
@@ -44,7 +44,7 @@ static struct user_mm *gup_populate(struct kunit *test, unsigned int order)
 
 /*
  * Reference pages @first to @first + @nr - 1 by the fast path, check that they
- * are the pages of the model, and drop them. Return how many there were.
+ * are the pages of the model, and drop them. Returns the number of these pages.
  */
 static int gup_take(struct user_mm *u, unsigned int first, unsigned int nr,
 		    unsigned int flags)
@@ -63,8 +63,9 @@ static int gup_take(struct user_mm *u, unsigned int first, unsigned int nr,
 }
 
 /*
- * Each page of a range is found, in each block: from one page to all pages,
- * from each place of the first block, to read and to write.
+ * The fast path finds each page of a range, in each block. The ranges begin at
+ * each place of the first block and have from one page to all pages. The case
+ * reads and writes.
  */
 static void gup_fast_every_range(struct kunit *test)
 {
@@ -89,7 +90,7 @@ static void gup_fast_every_range(struct kunit *test)
  * struct gup_stop - an entry that the fast path does not take
  * @name: what it is
  * @change: make it from a present entry
- * @read: whether it is taken to read
+ * @read: whether the fast path takes it for a read
  */
 struct gup_stop {
 	const char *name;
@@ -125,7 +126,7 @@ static void gup_stop_desc(const struct gup_stop *stop, char *desc)
 
 KUNIT_ARRAY_PARAM(gup_stop, gup_stops, gup_stop_desc);
 
-/* Replace one entry; returns what it was. */
+/* Replace one entry. Returns the old entry. */
 static pte_t gup_replace(struct user_mm *u, unsigned int page,
 			 pte_t (*change)(pte_t pte), pte_t to)
 {
@@ -144,8 +145,8 @@ static pte_t gup_replace(struct user_mm *u, unsigned int page,
 
 /*
  * The fast path ends at an entry that needs the VMA. It finds the pages before
- * this entry, but not the page of this entry and the pages after it. The entry
- * is at each place of the second block.
+ * this entry, but neither the page of this entry nor the pages after it. The
+ * entry is at each place of the second block.
  */
 static void gup_fast_stops(struct kunit *test)
 {
@@ -169,7 +170,7 @@ static void gup_fast_stops(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, stops, "entries that end it");
 }
 
-/* In the child, which still shares all pages with its parent. */
+/* Runs in the child, which still shares all pages with its parent. */
 static int gup_child_pins(struct user_mm *u)
 {
 	unsigned int i, wrong = 0;
@@ -194,9 +195,9 @@ static int gup_child_pins(struct user_mm *u)
 }
 
 /*
- * A pin that only reads must see what the process sees later. A page that fork()
- * shares is not taken: the child first gets its own copy, and this copy is
- * pinned. The parent keeps its pages.
+ * A pin for reading must see all later writes of the process. So the fast path
+ * does not take a page that fork() shares: the child first gets its own copy,
+ * and this copy is pinned. The parent keeps its pages.
  */
 static void pin_fast_unshares(struct kunit *test)
 {
@@ -209,7 +210,7 @@ static void pin_fast_unshares(struct kunit *test)
 }
 
 /*
- * The same for a page of a file and a long-term pin. In a private mapping the
+ * The same for a long-term pin of a page of a file. In a private mapping the
  * process first gets its own copy. In a shared mapping the kernel pins the page
  * of the file. The fast path has no VMA, and cannot know which kind of mapping
  * it is.

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Huge pages that a driver maps.
- *
- * In a page fault a driver may map its own huge page with
- * vmf_insert_folio_pmd(), or memory without a struct page with
+ * Huge pages that a driver maps. In a page fault a driver may map its own huge
+ * page with vmf_insert_folio_pmd(), or memory without a struct page with
  * vmf_insert_pfn_pmd(). A wrong entry shows a process other memory. A wrong
  * number of mappings frees memory that is in use. The suite calls the functions
  * for a folio of the test, and looks at the entry, at the folio, and at what
  * user space reads.
  *
- * No machine of the suites has a folio as large as a PUD maps. So the case for
- * this size uses pages that exist only as structs, and calls the functions that
+ * The test machines are too small for a folio that a PUD maps. So the case for
+ * this size uses struct pages without memory, and only calls the functions that
  * count mappings. Not covered: page faults on memory of DAX.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
@@ -73,11 +71,11 @@ static void insert_expect_entry(struct kunit *test, pmd_t pmd,
 }
 
 /*
- * The fault is somewhere in the huge page. The entry maps the whole huge page,
- * and is dirty and writable if the fault is a write. A folio gets one mapping
- * and one reference, and page frames get neither. A later write makes the same
- * entry dirty. An address outside of the VMA is refused. User space reads each
- * page, and after munmap() the folio is not mapped.
+ * The fault is at any address in the huge page. The entry maps the whole huge
+ * page, and is dirty and writable if the fault is a write. A folio gets one
+ * mapping and one reference, and page frames get neither. A later write makes
+ * the same entry dirty. An address outside of the VMA is refused. User space
+ * reads each page, and after munmap() the folio is not mapped.
  */
 static void vmf_insert_pmd_maps(struct kunit *test)
 {
@@ -137,10 +135,10 @@ static void vmf_insert_pmd_maps(struct kunit *test)
 }
 
 #ifdef CONFIG_HAVE_ARCH_TRANSPARENT_HUGEPAGE_PUD
-/* Statistics are kept on each CPU up to some hundreds of pages. */
+/* Each CPU keeps changes of up to some hundreds of pages to itself. */
 #define INSERT_NOISE	(HPAGE_PUD_NR / 8)
 
-/* The statistic is @want pages higher than @before. */
+/* Expect the statistic to be @want pages higher than @before. */
 static void insert_expect_stat(struct kunit *test, enum node_stat_item item,
 			       long before, long want)
 {
@@ -152,9 +150,9 @@ static void insert_expect_stat(struct kunit *test, enum node_stat_item item,
 }
 
 /*
- * A PUD maps a folio once. Each mapping counts one, as a mapping of the whole
- * folio. All pages count as mapped from the first mapping to the end of the last
- * one, and none as mapped by a PMD.
+ * A PUD maps a folio. Each mapping counts once, as a mapping of the whole
+ * folio. All pages count as mapped until the last mapping is removed, and no
+ * page counts as mapped by a PMD.
  */
 static void folio_file_rmap_pud_counts(struct kunit *test)
 {

@@ -4,12 +4,13 @@
  *
  * set_memory_*() changes the attributes of single pages of the kernel. If a
  * large entry maps a page, the entry is split first. When all pages of a split
- * entry have the same attributes again, set_memory_rox() makes it one entry. A
- * mistake in a split changes the attributes or the page of a neighbour.
+ * entry have the same attributes again, set_memory_rox() merges their entries
+ * into one. A mistake in a split changes the attributes or the page of a
+ * neighbour.
  *
- * The kernel remembers the memory type of device memory, so that no mapping of
- * the same memory has another one. After mprotect() the kernel compares the old
- * and the new entry to find out whether it must invalidate the translation.
+ * The kernel records the memory type of device memory, so that all mappings of
+ * the same memory have the same type. After mprotect() the kernel compares the
+ * old and the new entry to find out whether it must invalidate the translation.
  *
  * Not covered: other mappings of the same memory, and invalidations.
  *
@@ -48,8 +49,9 @@ static unsigned long attr_bits(pte_t pte)
 }
 
 /*
- * Each page is mapped by an entry of @level. All pages have the bits @bits, but
- * page @chosen lacks the bits @without. Page i of the memory is page i.
+ * Expect that an entry of @level maps each page, and that page i of the memory
+ * is at place i. All pages have the bits @bits, but page @chosen lacks the bits
+ * @without.
  */
 static void attr_expect(struct kunit *test, unsigned long addr, unsigned int level,
 			unsigned long bits, unsigned int chosen,
@@ -79,9 +81,9 @@ static bool attr_writes(unsigned long addr)
 
 /*
  * One page in the middle of a large entry becomes read-only, and writable again.
- * The entry is split into entries of single pages, and no other page changes its
- * attributes or its place. Then set_memory_rox() of all pages makes one large
- * entry of them.
+ * The entry is split into entries of single pages, and all other pages keep
+ * their attributes and their place. Then set_memory_rox() of all pages makes
+ * one large entry of them.
  */
 static void set_memory_splits_and_collapses(struct kunit *test)
 {
@@ -120,15 +122,15 @@ static void set_memory_splits_and_collapses(struct kunit *test)
 }
 
 #ifdef PGTABLE_KUNIT_HAS_PFNMAP_TRACK
-/* A hole in the physical address space below 4 GiB, where devices are. */
+/* A hole in the physical address space below 4 GiB, for memory of devices. */
 #define ATTR_DEVICE	PHYS_PFN(0xd0000000UL)
 #define ATTR_PAGES	4UL
 
 /*
  * A driver maps four pages of a device with write-combining. From then on each
- * mapping of these pages gets this memory type. A mapping of one more page
- * fails, since that page has another type. After the last mapping is gone, the
- * type is the type of device memory again.
+ * mapping of these pages gets this memory type. A mapping that includes one
+ * more page fails, since that page has another type. After the last mapping is
+ * removed, the pages have the default type of device memory again.
  */
 static void pfnmap_tracks_memory_type(struct kunit *test)
 {
@@ -162,8 +164,8 @@ static void pfnmap_tracks_memory_type(struct kunit *test)
 			 _PAGE_DIRTY)
 
 /*
- * Two entries of one page, and whether the second makes a translation of the
- * first wrong.
+ * Two entries of one page, and whether a translation of the first must be
+ * invalidated when the second replaces it.
  */
 static const struct attr_change {
 	const char *desc;
@@ -190,7 +192,7 @@ static const struct attr_change {
  * The translation must be invalidated after two kinds of changes: changes that
  * remove a permission or a state, and changes that grant access in a way that
  * no fault would notice. Other changes of the attributes need no invalidation.
- * If the entry maps another page, it always needs one.
+ * A change to another page always needs one.
  */
 static void pte_needs_flush_of_change(struct kunit *test)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How the multi-generational LRU reads the entries next to the entry that
- * reclaim asks about.
+ * The multi-generational LRU and the entries next to the entry that reclaim
+ * checks.
  *
- * lru_gen_look_around() makes up to 64 entries old, and remembers in their
- * folios which of them were dirty. The case calls it as folio_referenced_one()
- * does. The memory was given up with MADV_FREE: then a folio is dirty only if
- * the kernel marked it dirty, and reclaim drops each folio that is not dirty.
+ * lru_gen_look_around() makes up to 64 entries old, and marks the folios of
+ * dirty entries as dirty. The case calls it as folio_referenced_one() does. The
+ * memory was given up with MADV_FREE. So a folio is dirty only if the function
+ * marked it dirty, and reclaim drops each folio that is not dirty.
  *
  * Not covered: generations, files, huge pages, the walk over page tables.
  *
@@ -30,7 +30,7 @@
 /* The function looks at this many entries. */
 #define LRU_GEN_PAGES	((unsigned int)MIN_LRU_BATCH)
 
-/* What was done with a page after the memory was given up. */
+/* The use of a page after the memory was given up. */
 enum lru_gen_page { LRU_GEN_UNUSED, LRU_GEN_READ, LRU_GEN_WRITTEN, LRU_GEN_KINDS };
 
 /**
@@ -111,8 +111,8 @@ static void lru_gen_fixture(struct kunit *test, const struct lru_gen_kind *kind)
 
 /*
  * Take all folios off their lists, and put them into the oldest generation; or
- * undo both. The multi-generational LRU is not switched on, and the function
- * passes over folios that are in no generation.
+ * undo both. This is necessary because the multi-generational LRU is not
+ * switched on, and the function skips folios that are in no generation.
  */
 static void lru_gen_isolate(struct kunit *test, const struct lru_gen_kind *kind,
 			    bool isolate)
@@ -130,11 +130,11 @@ static void lru_gen_isolate(struct kunit *test, const struct lru_gen_kind *kind,
 		if (!isolate)
 			folio_putback_lru(folio);
 	}
-	/* Until then they cannot be taken off their lists again. */
+	/* Folios in the LRU batches of CPUs cannot be taken off their lists. */
 	lru_add_drain_all();
 }
 
-/* Ask about one page, as folio_referenced_one() does. */
+/* Check one page, as folio_referenced_one() does. */
 static bool lru_gen_ask(struct kunit *test, const struct lru_gen_kind *kind,
 			unsigned int page)
 {
@@ -169,7 +169,7 @@ static bool lru_gen_ask(struct kunit *test, const struct lru_gen_kind *kind,
 	return used;
 }
 
-/* The page that reclaim asks about is the first one that was read. */
+/* Reclaim checks the first page that was read. */
 static unsigned int lru_gen_asked(const struct lru_gen_kind *kind)
 {
 	unsigned int i = 0;
@@ -180,11 +180,11 @@ static unsigned int lru_gen_asked(const struct lru_gen_kind *kind)
 }
 
 /*
- * Reclaim asks about one page. The other entries of the VMA become old, and
- * each folio with a dirty entry that was young becomes dirty, so that reclaim
+ * Reclaim checks one page. The other entries of the VMA become old. Each folio
+ * with an entry that was both dirty and young becomes dirty, so that reclaim
  * keeps it. All other folios stay clean. The pages lie in runs of three kinds.
- * The first run is unused, and each kind comes after each of the two other
- * kinds. The next call finds that nothing was used.
+ * The first run is unused, and each kind follows each of the two other kinds.
+ * The next call finds that nothing was used.
  */
 static void look_around_marks_dirty_folios(struct kunit *test)
 {

@@ -4,13 +4,13 @@
  *
  * A driver calls migrate_vma_setup() to move pages to its device. The function
  * replaces the entries of these pages by migration entries, and invalidates the
- * old translations. Another thread may change the same entries as soon as their
- * table is unlocked. So the invalidation has to be complete by then.
- *
- * The first case looks at the lock when the kernel invalidates, and lets another
- * thread try. In the second case the driver gives a page for the zero page, and
- * the entry must keep its protection by userfaultfd. Not covered: what the
- * driver gets (device_memory), huge pages.
+ * old translations. As soon as their table is unlocked, another thread may
+ * change the same entries. So the invalidation has to be complete before that.
+ * The first case checks that the lock is held when the kernel invalidates, and
+ * lets another thread try to change an entry. In the second case the driver
+ * replaces the zero page with its own page, and the entry must keep its
+ * protection by userfaultfd. Not covered: the values that the driver gets
+ * (device_memory), huge pages.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	--kconfig_add=CONFIG_MEMORY_HOTPLUG=y \
@@ -30,11 +30,14 @@
 #include "pgtable_kunit.h"
 
 #define MIGRATE_PAGES	16U
-/* The other thread needs some microseconds, but a busy emulator may stop it. */
+/*
+ * The other thread needs only some microseconds, but a busy emulator may delay
+ * it.
+ */
 #define MIGRATE_WAIT_US	50000
 
 /**
- * struct migrate_late - a thread that frees the last page when it is migrated
+ * struct migrate_late - a thread that frees the last page during its migration
  * @mm: the address space
  * @addr: the pages
  * @ptl: the lock of their table
@@ -115,10 +118,10 @@ static spinlock_t *migrate_lock(struct mm_struct *mm, unsigned long addr)
 /*
  * The table is locked when migrate_vma_setup() invalidates the pages of shared
  * memory that it collects. In an earlier kernel the table was not locked
- * (60bae7370896): after an madvise() of another thread, old translations of the
- * freed page could still be used. With two CPUs another thread tries that. It
- * gets the lock only after the invalidation, and each page keeps its content.
- * Sixteen pages have one table.
+ * (60bae7370896): after an madvise() of another thread, CPUs could still use
+ * old translations of the freed page. With two CPUs another thread calls
+ * madvise() meanwhile. It gets the lock only after the invalidation, and each
+ * page keeps its content. Sixteen pages have one table.
  */
 static void migrate_vma_setup_flushes_locked(struct kunit *test)
 {
@@ -169,7 +172,9 @@ static void migrate_vma_setup_flushes_locked(struct kunit *test)
 	WRITE_ONCE(tlb->look, migrate_look);
 	ret = migrate_vma_setup(&args);
 	WRITE_ONCE(tlb->look, NULL);
-	/* For `make tlb`: this thread uses memory while pages are isolated. */
+	/*
+	 * For `make tlb`: this thread accesses memory while pages are isolated.
+	 */
 	KUNIT_EXPECT_EQ(test, 0,
 			copy_from_user_nofault(&value, (void __user *)
 					       (args.end), sizeof(value)));
@@ -205,7 +210,10 @@ static const struct zero_kind {
 
 KUNIT_ARRAY_PARAM_DESC(zero_kind, zero_kinds, desc);
 
-/* The entry at @addr. If @protect, userfaultfd protects it from now on. */
+/*
+ * Returns the entry at @addr. With @protect, userfaultfd protects it from now
+ * on.
+ */
 static pte_t device_entry(struct kunit *test, unsigned long addr, bool protect)
 {
 	struct mm_struct *mm = current->mm;
@@ -224,12 +232,12 @@ static pte_t device_entry(struct kunit *test, unsigned long addr, bool protect)
 }
 
 /*
- * A driver moves the zero page: it gives its own page in place of the zero
- * page. An entry that nobody protects gets this page. An entry that userfaultfd
+ * A driver moves the zero page: it supplies its own page in place of the zero
+ * page. An entry without protection gets this page. An entry that userfaultfd
  * protects against writes must stay protected, with either page. A page of the
- * system stands for a page of the device, since both go the same way. Known
- * issue 33: the entry gets the driver's page, writable, and is not protected
- * any more.
+ * system stands for a page of the device, because the kernel handles both in
+ * the same way. Known issue 33: the entry gets the driver's page, writable, and
+ * is not protected any more.
  */
 static void migrate_zero_page(struct kunit *test)
 {

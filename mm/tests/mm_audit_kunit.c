@@ -2,12 +2,12 @@
 /*
  * The auditor of page tables and folios (lib/mm_audit).
  *
- * What it proves: each rule of the auditor notices the mistake that it is for,
- * and no other rule does. A case corrupts one number, bit or entry of a real
+ * The suite shows that each rule of the auditor notices its mistake, and that
+ * no other rule does. A case corrupts one number, bit or entry of a real
  * address space, runs an audit, and checks the rule and the numbers of the
  * violation. Then it corrects the mistake, and runs an audit again. Other cases
- * bring an address space into states that large folios have in practice, and
- * expect no violation.
+ * bring an address space into the states that large folios have in practice,
+ * and expect no violation.
  *
  * Not covered: mistakes in the kernel's own code (the mutants for the selftests
  * test these), several CPUs, and hugetlb.
@@ -30,7 +30,7 @@
 #include "../swap.h"
 #include "mm_audit_plant.h"
 
-/* Room for the line of a violation. */
+/* The size of a buffer for the line of a violation. */
 #define AUDIT_LINE	200
 
 static void audit_now(struct kunit *test, struct mm_audit *audit, bool quiet)
@@ -42,7 +42,7 @@ static void audit_now(struct kunit *test, struct mm_audit *audit, bool quiet)
 	KUNIT_ASSERT_GT(test, audit->folios, 0UL);
 }
 
-/* An audit that finds nothing. */
+/* Expect that an audit finds no violation. */
 static void audit_none(struct kunit *test, struct mm_audit *audit, bool quiet,
 		       const char *when)
 {
@@ -83,7 +83,7 @@ static struct user_mm *audit_anon(struct kunit *test, unsigned int order)
 }
 
 #ifdef CONFIG_SWAP_IN_KUNIT_TEST
-/* Give the folio of the first page a slot, and unmap it. */
+/* Give the folio of the first page a slot of the swap device, and unmap it. */
 static void audit_swap_out(struct kunit *test, struct audit_place *p)
 {
 	bool added;
@@ -112,7 +112,7 @@ static void audit_swap_out(struct kunit *test, struct audit_place *p)
 }
 #endif
 
-/* Two pages of shared memory, which have content. */
+/* Two pages of shared memory, both with content. */
 static unsigned long audit_shmem(struct kunit *test)
 {
 	unsigned long addr;
@@ -165,7 +165,7 @@ static void audit_place_init(struct kunit *test, struct audit_place *p,
 				  pgtable_kunit_folded(user_mm_pte(p->u, addr)));
 }
 
-/* Make a mistake, see it reported, correct it. */
+/* Make a mistake, expect its report, and correct it. */
 static void audit_plant_one(struct kunit *test, const struct audit_plant *plant,
 			    struct audit_place *p)
 {
@@ -225,9 +225,10 @@ static PGTABLE_KUNIT_GEN_PARAMS(audit_plant)
 }
 
 /*
- * One mistake for each rule: exactly this rule reports it, with the right
- * numbers, and nothing is reported before and after it. The memory is three
- * blocks in large folios, so that each rule has more than one folio to compare.
+ * The case makes one mistake for each rule. Only this rule reports it, with the
+ * right numbers, and there is no report before and after the mistake. The
+ * memory is three blocks in large folios, so that each rule has more than one
+ * folio to compare.
  */
 static void rule_notices(struct kunit *test)
 {
@@ -328,9 +329,9 @@ static void audit_state_parent(struct user_mm *u)
 }
 
 /*
- * States of anonymous memory in which large folios are mapped in part, split
- * over VMAs, or shared with a child: nothing is reported. The audit is quiet:
- * each folio has exactly the references that the auditor expects.
+ * The auditor reports nothing for anonymous memory with large folios that are
+ * mapped in part, split over VMAs, or shared with a child. The audit is a quiet
+ * one: it also expects the exact number of references of each folio.
  */
 static void state_is_fine(struct kunit *test)
 {
@@ -342,7 +343,10 @@ static void state_is_fine(struct kunit *test)
 	audit_none(test, audit, true, state->desc);
 	PGTABLE_KUNIT_DID(test, audit->entries, "entries");
 	PGTABLE_KUNIT_DID(test, audit->folios, "folios");
-	/* The child returns at once: nothing compares it with the model. */
+	/*
+	 * The child returns at once, and the case does not compare it with the
+	 * model.
+	 */
 	KUNIT_EXPECT_EQ(test, 0, user_mm_fork(u, audit_forked_child,
 					      audit_state_parent));
 	audit_none(test, audit, true, "after the child");

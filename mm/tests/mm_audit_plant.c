@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mistakes that the tests of the auditor make in a real address space, and
- * correct again. Each is as small as possible: one number, one bit, one entry.
+ * The tests of the auditor make these mistakes in a real address space, and
+ * correct them again. Each mistake is as small as possible: one number, one
+ * bit, or one entry.
  */
 
 #include <linux/hugetlb.h>
@@ -23,7 +24,7 @@ static void plant_atomic(atomic_t *count, bool on)
 		atomic_dec(count);
 }
 
-/* The page after the first, so that the mistake is not in the head page. */
+/* The second page, so that the mistake is not in the head page. */
 static struct page *plant_page(struct audit_place *p)
 {
 	return folio_page(p->folio, folio_test_large(p->folio));
@@ -169,7 +170,7 @@ static void vma_rmap(struct audit_place *p, bool on)
 #endif
 }
 
-/* A marker says nothing of a page, so no other rule looks at it. */
+/* A marker refers to no page, so no other rule checks it. */
 static void vma_entry(struct audit_place *p, bool on)
 {
 	pte_t *ptep = plant_ptep(p, p->vma->vm_end);
@@ -198,7 +199,7 @@ static void private_write(struct audit_place *p, bool on)
 	flags_change(p, on, VM_SHARED | VM_MAYSHARE);
 }
 
-/* The second entry of a block loses its bit. */
+/* The second entry of a block loses its contiguous bit. */
 static void cont_block(struct audit_place *p, bool on)
 {
 #ifdef CONFIG_ARM64

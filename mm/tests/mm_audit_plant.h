@@ -10,19 +10,19 @@
 #include "mm_audit.h"
 #include "user_mm.h"
 
-/* What a mistake needs. */
+/* The memory that a mistake needs. */
 enum audit_needs {
 	/* Blocks of anonymous memory, in one large folio each if possible. */
 	AUDIT_ANON,
-	/* The same, and a large folio is necessary. */
+	/* The same, but only with large folios. */
 	AUDIT_LARGE,
-	/* The same, and the blocks are contiguous. */
+	/* The same, and the blocks are folded. */
 	AUDIT_FOLDED,
 	/* The same as AUDIT_ANON, and a child has the same memory. */
 	AUDIT_FORKED,
 	/* Shared memory, one page. */
 	AUDIT_SHMEM,
-	/* The same, in the cache and not mapped. */
+	/* The same, in the page cache and not mapped. */
 	AUDIT_CACHED,
 	/* Small folios; the first is in the swap cache and not mapped. */
 	AUDIT_SWAPPED,
@@ -50,13 +50,13 @@ struct audit_place {
  * @rule: the rule that notices it
  * @also: another rule that notices it, or the same rule
  * @needs: the memory that it needs
- * @quiet: whether it takes a quiet audit
+ * @quiet: whether only a quiet audit notices it
  * @skip: why this kernel cannot have the mistake; NULL or an empty text if it
  *	can
  * @make: make the mistake (@on), or correct it
- * @got: what the first violation reports; a number that is less than 0 is not
- *	checked
- * @want: what it expects
+ * @got: the number in the report of the first violation; not checked if it is
+ *	less than 0
+ * @want: the expected number in this report
  */
 struct audit_plant {
 	const char *desc;

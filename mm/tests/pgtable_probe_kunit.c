@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whether the suites could find out which features this kernel has, and whether
- * their messages name what is wrong.
+ * Tests of the suites themselves: whether they could find out which features
+ * this kernel has, and whether their messages name the differences between
+ * entries.
  *
  * lib/pgtable_kunit/probes lists the features, and where the kernel has them. A
- * feature counts as missing only if its usual place is there. If the place is
- * gone as well, the feature may have moved, and cases that depend on it may
- * expect the wrong behaviour.
+ * feature counts as missing only if its usual place in the source exists. If
+ * the place is missing as well, the feature may have moved, and cases that
+ * depend on it may expect the wrong behaviour.
  *
  * Run: ./tools/testing/kunit/kunit.py run --arch=arm64 pgtable_probe
  */
@@ -18,7 +19,7 @@
 
 /*
  * Each probe found its feature, or the place where the feature would be. The
- * Makefile counts the probes, and names the probes that found neither.
+ * Makefile counts the probes, and names each probe that found neither of them.
  */
 static void probe_finds_its_place(struct kunit *test)
 {
@@ -73,5 +74,5 @@ static struct kunit_suite pgtable_probe_suite = {
 
 kunit_test_suites(&pgtable_probe_suite);
 
-MODULE_DESCRIPTION("KUnit test of what the page-table suites know of the kernel");
+MODULE_DESCRIPTION("KUnit tests for the probes and messages of the page-table suites");
 MODULE_LICENSE("GPL");

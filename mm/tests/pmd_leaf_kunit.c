@@ -23,8 +23,8 @@
 #include "pmd_leaf.h"
 
 /*
- * The helpers for one value: which parts of the state they set and clear, and
- * which they may set.
+ * The helpers for one value, with the parts of the state that they set, clear,
+ * and may set.
  */
 struct huge_helper {
 	const char *desc;
@@ -75,14 +75,14 @@ static const struct huge_helper huge_helpers[] = {
 	HUGE_HELPER(pmd_mkyoung, .set = HUGE_YOUNG),
 	HUGE_HELPER(pmd_mkold, .clear = HUGE_YOUNG),
 	/*
-	 * On some architectures an entry that becomes dirty becomes soft-dirty
-	 * too.
+	 * On some architectures, a helper that makes an entry dirty also makes
+	 * it soft-dirty.
 	 */
 	HUGE_HELPER(pmd_mkdirty, .set = HUGE_DIRTY, .may = HUGE_SOFT),
 	HUGE_HELPER(pmd_mkclean, .clear = HUGE_DIRTY),
 	HUGE_HELPER(pmd_mkwrite_novma, .set = HUGE_WRITE),
 	HUGE_HELPER(pmd_wrprotect, .clear = HUGE_WRITE),
-	/* On s390 a huge page begins as a young one. */
+	/* On s390 a new entry of a huge page is young. */
 	HUGE_HELPER(pmd_mkhuge,
 		    .may = IS_ENABLED(CONFIG_S390) ? HUGE_YOUNG : 0),
 	HUGE_HELPER(pmd_mksoft_dirty, .set = HUGE_SOFT),
@@ -92,7 +92,7 @@ static const struct huge_helper huge_helpers[] = {
 #ifndef CONFIG_S390
 	HUGE_HELPER(pmd_mkinvalid, .hides = true),
 #endif
-	/* The protection itself may be young, as on riscv. */
+	/* The protection may contain the young bit, as on riscv. */
 	HUGE_HELPER(pmd_modify_none, .clear = HUGE_WRITE, .may = HUGE_YOUNG),
 	HUGE_HELPER(pmd_modify_read, .clear = HUGE_WRITE, .may = HUGE_YOUNG),
 	HUGE_HELPER(pmd_modify_write, .set = HUGE_WRITE, .may = HUGE_YOUNG),
@@ -101,10 +101,10 @@ static const struct huge_helper huge_helpers[] = {
 KUNIT_ARRAY_PARAM_DESC(huge_helper, huge_helpers, desc);
 
 /*
- * Each helper changes what its row names, and keeps the page frame and the rest
- * of the state. The entry is still present and huge, even if it is hidden from
- * the hardware. Every state is tried: some bits depend on others, for example
- * dirty on writable.
+ * Each helper changes only the parts that its row names, and keeps the page
+ * frame and the rest of the state. The entry is still present and huge, even if
+ * it is hidden from the hardware. The case tries every state, because some bits
+ * depend on others, for example dirty on writable.
  */
 static void pmd_helper_changes_state(struct kunit *test)
 {

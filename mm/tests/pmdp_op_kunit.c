@@ -29,17 +29,17 @@
 #include "../internal.h"
 #include "pmd_leaf.h"
 
-/* A table may have thousands of entries. The others hold huge pages, too. */
+/* The index of the entry under test. */
 #define HUGE_INDEX	3
 
 /**
  * struct huge_table - a table of a private address space
  * @mm: the address space
- * @vma: for functions that take one; only its mm is set
+ * @vma: for functions that take a VMA; only its mm is set
  * @addr: the address of the entry under test
  * @pmdp: this entry
  * @first: the first entry of its table
- * @want: the image that the test expects
+ * @want: the entries that the test expects
  */
 struct huge_table {
 	struct mm_struct *mm;
@@ -108,7 +108,7 @@ static void huge_table_set(struct huge_table *t, pmd_t pmd)
 	memcpy(t->want, t->first, PTRS_PER_PMD * sizeof(pmd_t));
 }
 
-/* The arguments of a function, and what it returned. */
+/* The arguments of a function, and its result. */
 struct huge_call {
 	struct mm_struct *mm;
 	struct vm_area_struct *vma;
@@ -254,7 +254,7 @@ static const struct huge_op huge_ops[] = {
 
 KUNIT_ARRAY_PARAM_DESC(huge_op, huge_ops, desc);
 
-/* Is the entry as the row says? */
+/* Is the entry as the row requires? */
 static bool huge_op_after(const struct huge_op *op, const struct huge_call *c,
 			  pmd_t after)
 {
@@ -285,7 +285,10 @@ static bool huge_op_returns(const struct huge_op *op, const struct huge_call *c)
 	case HUGE_WAS_YOUNG:
 		return !!c->number == !!pmd_young(c->before);
 	case HUGE_CHANGED:
-		/* riscv always says so, so that its caller updates the TLB. */
+		/*
+		 * riscv always returns this, so that the caller updates the
+		 * TLB.
+		 */
 		return !!c->number == !pmd_same(c->entry, c->before) ||
 		       (IS_ENABLED(CONFIG_RISCV) && c->number);
 	default:
@@ -293,7 +296,7 @@ static bool huge_op_returns(const struct huge_op *op, const struct huge_call *c)
 	}
 }
 
-/* Exactly one invalidation, of this huge page, or none. */
+/* Was there exactly one invalidation, of this huge page, or none? */
 static bool huge_op_flushed(const struct huge_op *op, const struct huge_call *c,
 			    const struct pgtable_kunit_tlb *tlb)
 {
@@ -308,9 +311,9 @@ static bool huge_op_flushed(const struct huge_op *op, const struct huge_call *c,
 }
 
 /*
- * Each function leaves in the table what its row says, returns what its row
- * says, and changes no other entry. The entries next to it hold other huge
- * pages, so a function that changes too much changes one of them.
+ * Each function leaves the entry and returns the value that its row requires,
+ * and changes no other entry. The neighbouring entries hold other huge pages,
+ * so a function that changes too much changes one of them.
  */
 static void pmdp_op_changes_entry(struct kunit *test)
 {
@@ -358,10 +361,10 @@ static void pmdp_op_changes_entry(struct kunit *test)
 #define HUGE_TABLES	3
 
 /*
- * A huge page keeps page tables in store for its split. Each deposited table is
- * withdrawn once, in any order, and no other table is withdrawn. The entry of
- * the huge page stays unchanged. Three tables: with two, a list of tables that
- * loses its middle looks right.
+ * The kernel deposits a page table with each huge page, for its split. Each
+ * deposited table is withdrawn once, in any order, and no other table is
+ * withdrawn. The entry of the huge page stays unchanged. There are three
+ * tables, because a list that loses its middle looks right with two.
  */
 static void pgtable_trans_huge_stores(struct kunit *test)
 {
@@ -406,8 +409,8 @@ static void pgtable_trans_huge_stores(struct kunit *test)
 
 /*
  * Before a collapse, the entry points to a page table. pmdp_collapse_flush()
- * clears it and returns it. The TLB may hold translations of each page, so the
- * invalidation is for the whole range.
+ * clears this entry and returns its old value. The TLB may hold translations of
+ * each page, so the invalidation is for the whole range.
  */
 static void pmdp_collapse_flush_table(struct kunit *test)
 {

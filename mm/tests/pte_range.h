@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Functions on ranges of entries, on every architecture: what the suites share.
+ * Functions on ranges of entries, on every architecture: the common parts of
+ * the suites.
  *
  *   pte_range_table.c		how entries are written and compared
  *   pte_range_generic.c	the generic functions, compiled a second time

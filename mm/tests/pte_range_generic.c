@@ -10,7 +10,7 @@
 #include "pte_range_functions.h"
 
 /*
- * The architecture has its own function, so the generic function is a different
+ * The architecture has its own function, so the generic function is a separate
  * one.
  */
 static bool generic_own(enum pte_op_id id)

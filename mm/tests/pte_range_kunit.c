@@ -5,10 +5,11 @@
  * fork, munmap, mprotect, reclaim and others change dozens of entries with one
  * call. The contract of such a function is defined entry by entry. Each entry
  * in the range changes as if only this entry were changed. The returned value
- * covers all entries of the range. No other entry changes. Most architectures
- * use the generic loops, arm64 has its own functions, and some architectures
- * have a few. The same code tests all of them, on real entries for real folios,
- * against a model that does not use the bits of an entry.
+ * combines the bits of all entries of the range. No other entry changes. Most
+ * architectures use the generic loops. arm64 has its own functions, and some
+ * other architectures have a few. The same code tests all of them, on real
+ * entries for real folios, against a model that does not depend on the bit
+ * layout of an entry.
  *
  * If an architecture has its own functions, the generic functions are
  * compiled a second time, so that they are tested everywhere. If the two
@@ -24,7 +25,10 @@
 
 #include "pte_range.h"
 
-/* Entries of a window: fewer if a table takes longer to compare. */
+/*
+ * Number of entries in a window. It is smaller if a table takes longer to
+ * compare.
+ */
 #define RANGE_WINDOW	(10 - ilog2(PAGE_SIZE / SZ_1K))
 
 /*
@@ -37,9 +41,9 @@ static bool range_wanted(const struct pte_case *pc)
 }
 
 /*
- * First all functions as the architecture has them. Then the generic versions
- * of the functions that the architecture implements itself. The parameters of
- * the second kind are larger.
+ * First all functions as the architecture has them, and then the generic
+ * versions of the functions that the architecture implements itself. Parameters
+ * for generic versions have larger values.
  */
 #define RANGE_GENERIC	(PTE_OPS * PTE_OP_WAYS)
 
@@ -162,13 +166,13 @@ static bool range_each(struct pte_ctx *c, const struct pte_case *pc,
 
 /*
  * In the range, each entry changes as the function for one entry would change
- * it: set [contpte 6, 84], cleared [88, 97-99, 101, 102, 105, 107],
- * write-protected [113, 114, 116, 120], old and clean [123, 143]. The function
- * returns the first entry with the merged young and dirty bits of all. Outside
- * of the range nothing changes. The case tries every range in a window of a few
- * entries. Every entry of the window is the odd one in turn, in every way in
- * which entries of a batch may differ. At the end of the table it tries one of
- * these ways:
+ * it. It is set [contpte 6, 84], cleared [88, 97-99, 101, 102, 105, 107],
+ * write-protected [113, 114, 116, 120], or made old and clean [123, 143]. The
+ * function returns the first entry with the merged young and dirty bits of all.
+ * Outside of the range nothing changes. The case tries every range in a window
+ * of a few entries. Every entry of the window is the odd one in turn, in every
+ * way in which entries of a batch may differ. At the end of the table, the case
+ * tries only one of these ways:
  *
  *	entries	|a a a o a a a a|
  *	range	     <------->
@@ -198,7 +202,10 @@ static void range_op_every_range(struct kunit *test)
 			if (!(odd->found & BIT(pc.op->finds)) ||
 			    !range_odd_exists(c, odd))
 				continue;
-			/* The end of the table does not depend on bits. */
+			/*
+			 * At the end of the table, the result does not depend
+			 * on bits.
+			 */
 			done = end;
 			for (at = 0; at < RANGE_WINDOW; at++) {
 				if (!range_each(c, &pc, firsts[end], odd, at) &&

@@ -38,7 +38,7 @@ static pte_t range_encode(const struct pte_ctx *c, const struct pte_model_entry 
 	return e->soft_dirty ? pte_mksoft_dirty(pte) : pte_clear_soft_dirty(pte);
 }
 
-/* The bits of an entry, without the bits that are compared separately. */
+/* The bits of an entry except those that are compared separately. */
 static pte_t range_rest(pte_t pte)
 {
 	pte = pgtable_kunit_plain(pte_clear_soft_dirty(pte));
@@ -107,7 +107,7 @@ static const struct pte_format range_format = {
 	.hardware = range_hardware,
 };
 
-/* What entries can store on this architecture and CPU. */
+/* The state that entries can store on this architecture and CPU. */
 static unsigned int range_has(void)
 {
 	pte_t pte = pte_wrprotect(pfn_pte(0, vm_get_page_prot(VM_READ)));
@@ -128,9 +128,10 @@ static unsigned int range_has(void)
  * @test: the test that owns it
  * @backend: the functions: the architecture's or the generic ones
  *
- * The generic functions unfold a contiguous block in cases where the functions
- * of arm64 leave it folded, and then the pages of the block do not fit their
- * addresses.
+ * For the generic functions, addresses and page frames have different
+ * alignments, so no block can be folded. This is necessary because these
+ * functions unfold a contiguous block in some cases where the functions of
+ * arm64 leave it folded.
  */
 void pte_range_ctx_init(struct pte_ctx *c, struct kunit *test,
 			const struct pte_backend *backend)

@@ -2,19 +2,19 @@
 /*
  * Functions that work on a range of page-table entries: random walks.
  *
- * pte_range makes one call on a table that it has filled itself. Here calls of
- * all functions follow one another in random order, on ranges of random size
- * and entries of all kinds. Each call finds the table as the call before left
- * it. If a walk goes wrong, the suite prints the fewest steps that still go
- * wrong:
+ * Each case of pte_range makes one call on a table that it has filled itself.
+ * In this suite calls of all functions follow one another in random order, on
+ * ranges of random size and entries of all kinds. Each call finds the table as
+ * the call before left it. If a walk fails, the suite prints the smallest set
+ * of steps that still fails:
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests \
  *	'pte_range_walk' --kernel_args pte_range_walk.seed=N \
  *	--kernel_args pte_range_walk.steps=10000000
  *
- * Without a seed, each boot draws another one. Not covered: what the head of
- * pte_range_kunit.c lists as not covered. contpte_walk walks in the same way
- * with each bit of arm64's entries.
+ * Without a seed, each boot chooses another seed. Not covered: all that the
+ * head of pte_range_kunit.c lists as not covered. The suite contpte_walk walks
+ * in the same way, and compares each bit of arm64's entries.
  */
 
 #include <kunit/test.h>
@@ -44,7 +44,7 @@ static void range_walk(struct kunit *test, const struct pte_backend *backend)
 	struct walk *w;
 
 	if (range_walk_reported)
-		kunit_skip(test, "a walk has gone wrong before");
+		kunit_skip(test, "an earlier walk failed");
 	w = walk_alloc(test, "pte_range_walk");
 	pte_range_ctx_init(&w->c, test, backend);
 	range_walk_reported = !walk_case(w, test->param_value, steps,
@@ -52,9 +52,9 @@ static void range_walk(struct kunit *test, const struct pte_backend *backend)
 }
 
 /*
- * The functions are called in any order that their contracts allow, and the
- * table matches the model, entry by entry. 50,000 steps are some thousand calls
- * of each function.
+ * The case calls the functions in any order that their contracts allow, and
+ * each entry of the table matches the model. 50,000 steps include some thousand
+ * calls of each function.
  */
 static void arch_functions_match_model(struct kunit *test)
 {
@@ -63,7 +63,7 @@ static void arch_functions_match_model(struct kunit *test)
 
 /*
  * Random walks with the generic versions of the functions that the architecture
- * implements itself: the table matches the model, entry by entry.
+ * implements itself: each entry of the table matches the model.
  */
 static void generic_functions_match_model(struct kunit *test)
 {

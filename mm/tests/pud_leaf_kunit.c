@@ -33,7 +33,7 @@
 #define GIANT_WRITE	BIT(2)
 #define GIANT_STATES	BIT(3)
 
-/* Some entry of the table that has neighbours. */
+/* An entry of the table with entries before and after it. */
 #define GIANT_INDEX	3
 
 /* Page frames that no machine has; each is aligned to a PUD. */
@@ -66,11 +66,11 @@ static bool giant_valid(pud_t pud)
 /**
  * struct giant_call - a table of a private address space, and a call
  * @mm: the address space
- * @vma: for functions that take one; only its mm is set
+ * @vma: for functions that take a VMA; only its mm is set
  * @addr: the address of the entry under test
  * @pudp: this entry
- * @before: what it was
- * @entry: what it becomes, for functions that take a new entry
+ * @before: its value before the call
+ * @entry: the new entry, for functions that take one
  * @ret: the entry that the function returned
  * @number: the number that it returned
  */
@@ -194,7 +194,7 @@ static const struct giant_op giant_ops[] = {
 
 KUNIT_ARRAY_PARAM_DESC(giant_op, giant_ops, desc);
 
-/* Is the entry as the row says? */
+/* Is the entry as the row requires? */
 static bool giant_op_after(const struct giant_op *op, const struct giant_call *c,
 			   pud_t after)
 {
@@ -230,10 +230,10 @@ static bool giant_op_returns(const struct giant_op *op,
 }
 
 /*
- * Each function leaves in the table what its row says, returns what its row says,
- * and changes no other entry. It invalidates once or not at all, as its row says.
- * The entries next to it map other memory, so a function that changes too much
- * changes one of them.
+ * Each function leaves the entry and returns the value that its row requires,
+ * and changes no other entry. It invalidates once or not at all, as its row
+ * requires. The neighbouring entries map other memory, so a function that
+ * changes too much changes one of them.
  */
 static void pudp_op_changes_entry(struct kunit *test)
 {
@@ -295,8 +295,8 @@ static pud_t run_pud_modify_write(pud_t pud)
 }
 
 /*
- * The helpers for one value: which parts of the state they set and clear, and
- * whether the hardware uses the entry afterwards.
+ * The helpers for one value, with the parts of the state that they set and
+ * clear, and whether the hardware uses the entry afterwards.
  */
 static const struct giant_helper {
 	const char *desc;
@@ -315,8 +315,8 @@ static const struct giant_helper {
 KUNIT_ARRAY_PARAM_DESC(giant_helper, giant_helpers, desc);
 
 /*
- * Each helper changes what its row names, and keeps the page frame and the rest
- * of the state. The entry still maps a huge page.
+ * Each helper changes only the parts that its row names, and keeps the page
+ * frame and the rest of the state. The entry still maps a huge page.
  */
 static void pud_helper_changes_state(struct kunit *test)
 {

@@ -2,13 +2,14 @@
 /*
  * set_ptes(): map a number of pages in a row with one call.
  *
- * Most architectures use the generic loop. If an architecture has its own, both
- * set_ptes() and pte_advance_pfn() advance the page frame number, and they have
- * to agree. An error maps pages of another owner. The case calls the real
- * function on a synthetic table. It compares each entry with an entry that was
- * made from its page alone, so it trusts neither function. It does the same
- * with pte_advance_pfn(), for pages that no machine has. A further case calls
- * functions that change one entry, and are in no table of functions.
+ * Most architectures use the generic loop. If an architecture has its own loop,
+ * both set_ptes() and pte_advance_pfn() advance the page frame number, and they
+ * have to agree. A mistake maps pages of another owner. The case calls the real
+ * function on a synthetic table. It compares each entry with an entry that it
+ * makes from the page frame number of this page, without either function. It
+ * does the same with pte_advance_pfn(), for pages that no machine has. Another
+ * case calls functions on single entries that the tables of functions do not
+ * contain.
  *
  * Not covered: contiguous entries (contpte), entries that are not empty.
  *
@@ -23,7 +24,10 @@
 
 #include "pgtable_kunit.h"
 
-/* Pages to map: more than the largest batch that is handled specially. */
+/*
+ * Number of pages to map: more than the largest batch that is handled
+ * specially.
+ */
 #define SET_ORDER	6
 
 static const struct set_kind {
@@ -68,8 +72,8 @@ static bool set_is_issue_2(pte_t *ptep, unsigned long pfn, unsigned int nr)
 }
 
 /*
- * set_ptes() of each number of pages, at the start, inside and at the end of a
- * table. Entry i maps page i, with all bits of the first entry except the
+ * set_ptes() maps each number of pages, at the start, inside and at the end of
+ * a table. Entry i maps page i, with all bits of the first entry except the
  * contiguous bit [contpte 6]. No other entry changes [84].
  */
 static void set_ptes_consecutive_pages(struct kunit *test)
@@ -126,7 +130,10 @@ static void set_ptes_consecutive_pages(struct kunit *test)
 		pgtable_kunit_stale_issue(test, 2);
 }
 
-/* State that a caller may have switched off, and must find unchanged. */
+/*
+ * State that a caller may have switched off, and that set_ptes() must not
+ * change.
+ */
 struct set_context {
 	int preempt;
 	bool irqs_off;
@@ -145,12 +152,12 @@ static struct set_context set_context(void)
 }
 
 /*
- * set_ptes() must not sleep, and must not switch on what its caller has
- * switched off. Its callers hold a spinlock, have interrupts off, or are
- * vmalloc() and ioremap(). On powerpc it once entered lazy MMU mode, which
- * disabled preemption and enabled it again although the caller had disabled it.
- * The case sets one page, and more pages than a block has.
- * CONFIG_DEBUG_ATOMIC_SLEEP=y makes a sleep visible.
+ * set_ptes() must not sleep, and must not switch preemption or interrupts on if
+ * its caller has switched them off. Its callers hold a spinlock, have
+ * interrupts off, or are vmalloc() and ioremap(). On powerpc it once entered
+ * lazy MMU mode, which disabled preemption and enabled it again although the
+ * caller had disabled it. The case sets one page, and more pages than a block
+ * has. CONFIG_DEBUG_ATOMIC_SLEEP=y makes a sleep visible.
  */
 static void set_ptes_atomic(struct kunit *test)
 {
@@ -193,8 +200,8 @@ static void set_ptes_atomic(struct kunit *test)
 /**
  * struct set_one - a function that changes one entry
  * @desc: its name
- * @call: calls it. Returns the entry that the function returned, or that the
- *	caller had read before
+ * @call: calls it. Returns the entry that the function returned, or the entry
+ *	that the caller had read before
  * @sets: it writes the new entry; otherwise it clears the entry
  * @flushes: it invalidates the translation
  */
@@ -236,7 +243,10 @@ static const struct set_one set_ones[] = {
 	{ "ptep_modify_prot_commit", one_modify_prot, .sets = true },
 };
 
-/* Did the last call invalidate the page, if it must, and nothing else? */
+/*
+ * Did the last call invalidate exactly the page if it must, and otherwise
+ * nothing?
+ */
 static bool set_one_flushed(const struct pgtable_kunit_tlb *tlb, bool must,
 			    unsigned long addr)
 {
@@ -249,9 +259,9 @@ static bool set_one_flushed(const struct pgtable_kunit_tlb *tlb, bool must,
 /*
  * The functions for one entry, called as page faults, khugepaged and writeback
  * call them: each returns the old entry, and leaves the entry empty or writes
- * the new one. The entries before and after it stay. Only ptep_clear_flush()
- * invalidates the translation, and only if the CPU may have it, so not for
- * PROT_NONE. The invalidations are compared on arm64.
+ * the new one. The entries before and after it stay unchanged. Only
+ * ptep_clear_flush() invalidates the translation, and only if the CPU may use
+ * the entry, so not for PROT_NONE. The invalidations are compared on arm64.
  */
 static void ptep_changes_one_entry(struct kunit *test)
 {
@@ -329,9 +339,9 @@ static unsigned int set_pfn_bits(void)
 /*
  * Advancing an entry gives the same result as making the entry for the later
  * page [contpte 5, 6]. The addition carries into each bit of the page frame
- * number, also if these bits are not in one piece, and changes no other bit.
- * The steps are 1, odd numbers, and the sizes of a contiguous block and of
- * folios.
+ * number, even if these bits are not contiguous in the entry, and changes no
+ * other bit. The steps are 1, odd numbers, and the sizes of a contiguous block
+ * and of folios.
  */
 static void pte_advance_pfn_carries(struct kunit *test)
 {

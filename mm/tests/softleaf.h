@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The types of entries that are not present, and what each function must say
- * about each type. The functions have other names in older kernels.
+ * The types of entries that are not present, and the right answer of each
+ * function for each type. The functions have other names in older kernels.
  */
 #ifndef _MM_TESTS_SOFTLEAF_H
 #define _MM_TESTS_SOFTLEAF_H
@@ -18,7 +18,7 @@
 #define LEAF_MIGRATION_WRITE	BIT(3)
 #define LEAF_DEVICE_READ	BIT(4)
 #define LEAF_DEVICE_WRITE	BIT(5)
-#define LEAF_EXCLUSIVE_READ	BIT(6)	/* newer kernels have only this one */
+#define LEAF_EXCLUSIVE_READ	BIT(6)	/* newer kernels have only this kind */
 #define LEAF_EXCLUSIVE_WRITE	BIT(7)
 #define LEAF_HWPOISON		BIT(8)
 #define LEAF_MARKER		BIT(9)
@@ -77,7 +77,7 @@ static const struct leaf_type leaf_types[] = {
 };
 
 /**
- * struct leaf_question - a function that says whether an entry is of a kind
+ * struct leaf_question - a function that tests for some kinds of entries
  * @desc: its name
  * @ask: the function, if it takes a decoded entry
  * @ask_pte: the function, if it takes an entry of a page table

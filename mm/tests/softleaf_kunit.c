@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Entries that are not present: what they are, and what they hold.
+ * Entries that are not present: their types and their contents.
  *
- * A swap entry, a migration entry, a page of a device, a poisoned page or a
- * marker is a type and an offset. The offset is a slot, or a page frame with
- * the bits young and dirty above it, or the bits of a marker. In a page table
- * such an entry also has the bits soft-dirty, exclusive and uffd-wp:
+ * The entry for a swap slot, a migration, a page of a device, a poisoned page
+ * or a marker has a type and an offset. The offset is a slot, or a page frame
+ * with the bits young and dirty above it, or the bits of a marker. In a page
+ * table such an entry also has the bits soft-dirty, exclusive and uffd-wp:
  *
  *	entry of a page table | uffd-wp | exclusive | soft-dirty | type | offset
  *	                                                             |
@@ -14,8 +14,9 @@
  * A mistake here confuses a page with a swap slot or with another page, or
  * loses the bit that prevents two owners from writing to one page. The suite
  * makes each type with each bit of its offset and each combination of the other
- * bits. It decodes the entry, and asks each function that says what an entry
- * is. A table in softleaf.h says for which types the answer must be true.
+ * bits. It decodes the entry, and calls each function that tests for a kind of
+ * entry. A table in softleaf.h lists the types for which the function must
+ * return true.
  *
  * The suite tests values only. Not covered: entries in a table (on arm64
  * pte_nonpresent), the code that makes such entries, hugetlb.
@@ -86,7 +87,7 @@ static unsigned long leaf_limit(unsigned int kind)
 
 /*
  * The offsets of a type, by number: each bit alone, no bit, all bits, all bits
- * except the lowest. False if there are no more.
+ * except the lowest. Returns false if there are no more.
  */
 static bool leaf_offset(unsigned int kind, unsigned int nr,
 			unsigned long *offset)
@@ -127,8 +128,8 @@ static bool leaf_is_empty(unsigned int type, unsigned long offset)
 }
 
 /*
- * Every number of a type has a meaning, and no two types have one number. The
- * functions that make entries give them this type, and keep the offset.
+ * Every number of a type has a meaning, and no two types have the same number.
+ * The functions that make entries set the right type, and keep the offset.
  */
 static void softleaf_types(struct kunit *test)
 {
@@ -167,7 +168,7 @@ static void softleaf_types(struct kunit *test)
 #endif
 }
 
-/* Does an entry of a page table hold the values that it was made from? */
+/* Does an entry of a page table contain the values that it was made from? */
 static bool leaf_decodes(pte_t pte, unsigned int type, unsigned long offset,
 			 unsigned int bits)
 {
@@ -180,7 +181,7 @@ static bool leaf_decodes(pte_t pte, unsigned int type, unsigned long offset,
 	       !!pte_swp_exclusive(pte) == !!(bits & LEAF_EXCL);
 }
 
-/* Is each bit removed alone, and are all of them removed together? */
+/* Can each bit be removed alone, and can all of them be removed together? */
 static bool leaf_clears(pte_t pte, unsigned int type, unsigned long offset,
 			unsigned int bits)
 {
@@ -196,8 +197,9 @@ static bool leaf_clears(pte_t pte, unsigned int type, unsigned long offset,
 /*
  * An entry of a page table keeps type and offset, with each combination of the
  * bits soft-dirty, exclusive and uffd-wp. Each bit is set, found and removed
- * alone. The entry is neither present nor empty. All types, and each bit of the
- * offset alone: a field that overlaps another one is noticed in one of them.
+ * alone. The entry is neither present nor empty. The case tries all types, and
+ * each bit of the offset alone. If two fields overlap, one of these entries
+ * shows it.
  */
 static void softleaf_pte_round_trip(struct kunit *test)
 {
@@ -232,10 +234,10 @@ static void softleaf_pte_round_trip(struct kunit *test)
 KUNIT_ARRAY_PARAM_DESC(leaf_question, leaf_questions, desc);
 
 /*
- * Each function that tests for a kind of entry returns true exactly for the
- * types of this kind, with each bit of the offset. For markers it returns true
- * exactly if they have one of its bits. Functions on entries of page tables
- * ignore the bits soft-dirty, exclusive and uffd-wp.
+ * Each function that tests for a kind of entry returns true for the types of
+ * this kind and for no other, with each bit of the offset. For a marker it
+ * returns true only if the marker has one of the function's bits. Functions on
+ * entries of page tables ignore the bits soft-dirty, exclusive and uffd-wp.
  */
 static void softleaf_answers(struct kunit *test)
 {
@@ -276,7 +278,7 @@ static void softleaf_answers(struct kunit *test)
 }
 
 /*
- * An empty entry and a present entry are not of this kind: newer kernels decode
+ * An empty entry and a present entry are of no such type. Newer kernels decode
  * them as none, with any page and protection.
  */
 static void softleaf_of_present(struct kunit *test)
@@ -304,7 +306,8 @@ static void softleaf_of_present(struct kunit *test)
 }
 
 /*
- * A marker keeps its bits, and a slot survives its way through the page cache.
+ * A marker keeps its bits, and a slot survives the conversion to an entry of
+ * the page cache and back.
  */
 static void softleaf_values(struct kunit *test)
 {
@@ -329,9 +332,9 @@ static void softleaf_values(struct kunit *test)
 }
 
 /*
- * The page frame of each type that has one, for each bit of a page frame. In a
- * migration entry, young and dirty are set and found independently, and change
- * neither the type nor the page frame. An entry without room for them stays
+ * Each type with a page frame keeps each bit of the page frame. In a migration
+ * entry, young and dirty are set and found independently, and change neither
+ * the type nor the page frame. An entry without room for these bits stays
  * unchanged, and is neither young nor dirty.
  */
 static void softleaf_pfn_young_dirty(struct kunit *test)
@@ -407,7 +410,7 @@ static void softleaf_pages(struct kunit *test)
 #endif
 	folio_unlock(folio);
 	if (!pgtable_kunit_tried)
-		kunit_skip(test, "no type of this kernel has a page frame");
+		kunit_skip(test, "this kernel has no entries with a page frame");
 }
 
 #ifdef PGTABLE_KUNIT_PMD_SWP
@@ -424,7 +427,7 @@ static pmd_t leaf_pmd(unsigned int type, unsigned long offset,
 	return pmd;
 }
 
-/* Does an entry of the PMD level hold the values that it was made from? */
+/* Does an entry of the PMD level contain the values that it was made from? */
 static bool leaf_pmd_ok(pmd_t pmd, unsigned int type, unsigned long offset,
 			unsigned int bits)
 {
@@ -451,7 +454,8 @@ static bool leaf_pmd_ok(pmd_t pmd, unsigned int type, unsigned long offset,
  * The entry of a huge page keeps type and offset, with each combination of the
  * bits soft-dirty and uffd-wp, and each bit of the offset. It is neither
  * present nor empty nor a huge page. The functions for migration entries, for
- * pages of a device and for valid entries return true exactly for their types.
+ * pages of a device and for valid entries return true for their types and for
+ * no other.
  */
 static void softleaf_pmd_round_trip(struct kunit *test)
 {
@@ -480,8 +484,8 @@ static void softleaf_pmd_round_trip(struct kunit *test)
 }
 
 /*
- * The entry of a huge page leads to its folio. Migration entries also keep
- * young and dirty on this level.
+ * The entry of a huge page leads to its folio. Migration entries of this level
+ * also keep the bits young and dirty.
  */
 static void softleaf_pmd_folio(struct kunit *test)
 {
@@ -514,9 +518,8 @@ static void softleaf_pmd_folio(struct kunit *test)
 }
 
 /*
- * An empty entry and the entry of a huge page are not entries of this kind.
- * This includes a huge page that pmdp_invalidate() has hidden from the
- * hardware.
+ * An empty entry and the entry of a huge page are of no such type. This
+ * includes a huge page that pmdp_invalidate() has hidden from the hardware.
  */
 static void softleaf_pmd_of_present(struct kunit *test)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which entries a page fault changes when it finds a large folio in the swap
- * cache.
+ * Page faults that find a large folio in the swap cache, and the entries that
+ * they change.
  *
- * A fault on one page maps all pages of the folio if their swap entries lie in
- * one page table, one after the other. Each case maps a folio, moves its parts
- * to other addresses, replaces its entries with swap entries of a device of the
- * test, and reads one page. The folio stays in the swap cache, so nothing is
- * written to the device or read from it.
+ * A fault on one page maps all pages of the folio if their swap entries are
+ * consecutive and lie in one page table. Each case maps a folio, moves its
+ * parts to other addresses, replaces its entries with swap entries of a swap
+ * device of the test, and reads one page. The folio stays in the swap cache, so
+ * nothing is written to the device or read from it.
  *
  * Not covered: reads from a device, readahead, faults that write.
  *
@@ -30,8 +30,7 @@
 #include "user_mm.h"
 
 /*
- * The number of tables that are allocated to find two that are neighbours in
- * memory.
+ * The number of tables to allocate, to get two that are neighbours in memory.
  */
 #define SWAP_IN_TABLES	64
 
@@ -39,7 +38,7 @@
  * struct swap_in_kind - a folio, and where it is divided
  * @desc: in words
  * @order: of the folio
- * @head: the number of its first pages that are moved to another table
+ * @head: how many of its first pages are moved to another table
  */
 static const struct swap_in_kind {
 	const char *desc;
@@ -59,9 +58,9 @@ KUNIT_ARRAY_PARAM_DESC(swap_in_kind, swap_in_kinds, desc);
  * @u: the address space
  * @folio: the folio, with a reference of the test
  * @nr: its pages
- * @head: the number of its first pages
- * @head_at: where these are
- * @tail_at: where the others are
+ * @head: how many of its first pages are moved
+ * @head_at: the address of the moved pages
+ * @tail_at: the address of the other pages
  */
 struct swap_in {
 	struct kunit *test;
@@ -102,7 +101,9 @@ static void swap_in_free(struct mm_struct *mm, pgtable_t table)
 		pte_free(mm, table);
 }
 
-/* Allocate two page tables, the second right after the first in memory. */
+/*
+ * Allocate two page tables that are neighbours in memory, the lower one first.
+ */
 static bool swap_in_neighbours(struct mm_struct *mm, pgtable_t pair[2])
 {
 	pgtable_t table[SWAP_IN_TABLES] = {};
@@ -237,7 +238,7 @@ static struct swap_in *swap_in_fixture(struct kunit *test, unsigned int order)
 	return s;
 }
 
-/* Read a page, which maps it. */
+/* Read a page. The fault maps it. */
 static void swap_in_read(struct swap_in *s, unsigned int page)
 {
 	unsigned int data;
@@ -263,12 +264,13 @@ static void swap_in_end(struct swap_in *s)
 
 /*
  * The last pages of a folio are at address 0, so its first pages would be below
- * address 0. They are at the end of another page table, which lies right before
- * the first one in memory, and their VMA is read-only. A fault at address 0
- * maps a page of its own table, and no page of the other table. Known issue 23:
- * the address of the first page wraps, the kernel treats the entries of both
- * tables as one batch, and maps all of them, writable. With CONFIG_DEBUG_VM the
- * kernel notices the address and dies, so such a kernel is not tried.
+ * address 0. Instead the first pages are at the end of another page table,
+ * which lies in memory right before the table for address 0. Their VMA is
+ * read-only. A fault at address 0 maps a page of its own table, and no page of
+ * the other table. Known issue 23: the address of the first page wraps, and the
+ * kernel treats the entries of both tables as one batch. It maps all of them,
+ * writable. With CONFIG_DEBUG_VM the kernel notices the address and dies, so
+ * the case skips such a kernel.
  */
 static void swap_in_at_lowest_address(struct kunit *test)
 {
@@ -321,8 +323,8 @@ static void swap_in_page_desc(const unsigned int *page, char *desc)
 KUNIT_ARRAY_PARAM(swap_in_page, swap_in_pages, swap_in_page_desc);
 
 /*
- * All of a folio lies in one VMA, at its place. The first fault maps all of its
- * pages. The case tries faults at the edges and in the middle.
+ * All of a folio lies in one VMA, at consecutive addresses. The first fault
+ * maps all of its pages. The case tries faults at the edges and in the middle.
  */
 static void swap_in_maps_whole_folio(struct kunit *test)
 {
@@ -342,7 +344,7 @@ static void swap_in_maps_whole_folio(struct kunit *test)
 
 /*
  * The first half of a folio is in a read-only VMA, the second half in the next
- * VMA. A fault maps its own page, and no page of the other VMA.
+ * VMA. A fault maps the accessed page, and no page of the other VMA.
  */
 static void swap_in_stays_in_vma(struct kunit *test)
 {

@@ -7,11 +7,11 @@
  * batch is too long, they free slots of another owner. Each case writes swap
  * entries of an invented device into a synthetic page table, asks for a batch,
  * and compares its length with the entries. Nothing in the table may change.
- * Nothing is swapped: the entries have the last types, which no device gets
- * before all others are in use.
+ * Nothing is swapped: the entries have the highest types, which a device gets
+ * only when all other types are in use.
  *
  * Not covered: the callers, and calls with an entry that is not a swap entry.
- * Such calls break the contract, and VM_WARN_ON()s report them.
+ * Such calls break the contract, and VM_WARN_ON() reports them.
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests swap_pte_batch
  */
@@ -27,12 +27,15 @@
 #include "pgtable_kunit.h"
 
 /*
- * The number of entries that are tried in all pairs of positions: more than a
- * cache line has.
+ * The number of entries for which the cases try all pairs of positions: more
+ * than fit into a cache line.
  */
 #define RUN		32
 
-/* The device of most entries, another one, and one that never had a map. */
+/*
+ * The types of three devices: for most entries, for other entries, and one that
+ * never had a map of memory cgroups.
+ */
 #define TYPE		(MAX_SWAPFILES - 1)
 #define OTHER_TYPE	(MAX_SWAPFILES - 2)
 #define UNUSED_TYPE	(MAX_SWAPFILES - 3)
@@ -72,7 +75,7 @@ static unsigned int swap_bits(void)
 	return bits;
 }
 
-/* Does the entry decode to the values that it was made from? */
+/* Can the entry be decoded to the values that it was made from? */
 static bool swap_decodes(pte_t pte, unsigned int type, unsigned long offset,
 			 unsigned int bits)
 {
@@ -117,8 +120,8 @@ static void swap_cgroup_off(void *type)
 }
 
 /*
- * The devices get maps of memory cgroups, with 0 for each slot, if the kernel
- * has such maps.
+ * If the kernel has maps of memory cgroups, the devices get such maps, with 0
+ * for each slot.
  */
 static void swap_cgroup_on(struct kunit *test)
 {
@@ -158,8 +161,8 @@ static pte_t odd_migration(void)
 #endif
 
 /*
- * Entries that do not continue a batch, and how each of them differs from an
- * entry that would.
+ * Entries that do not continue a batch. Each differs in one way from an entry
+ * that would.
  */
 static const struct swap_odd {
 	const char *desc;
@@ -189,10 +192,10 @@ KUNIT_ARRAY_PARAM_DESC(swap_odd, swap_odds, desc);
  * A batch ends before an entry that is not a swap entry, is of another device,
  * has a wrong slot, or differs in a bit. After this odd entry the slots
  * continue normally. The odd entry is at each position, and the batch begins
- * before it, at it, and after it. The other entries have all combinations of
- * bits, so only the odd entry has the bit, or only the odd entry lacks it. The
- * run ends with the table, and the first entry after the table would continue
- * the run.
+ * before it, at it, and after it. The other entries have each combination of
+ * bits in turn, so the case covers both an odd entry that alone has a bit and
+ * one that alone lacks it. The run ends with the table, and the first entry
+ * after the table would continue the run.
  */
 static void swap_pte_batch_odd_entry(struct kunit *test)
 {
@@ -294,7 +297,7 @@ static void swap_pte_batch_table_end(struct kunit *test)
  * The kernel uncharges the slots of a batch from the memory cgroup of the first
  * slot. So the batch ends if the next slot belongs to another cgroup. The odd
  * slot is at each position, alone or with all later slots, and the batch begins
- * at each slot. The numbers of the cgroups have some equal bytes, and 0 is no
+ * at each slot. The IDs of the cgroups have some equal bytes, and ID 0 means no
  * cgroup.
  */
 static void swap_pte_batch_memcg_border(struct kunit *test)
@@ -315,8 +318,8 @@ static void swap_pte_batch_memcg_border(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
 		for (at = 1; at < 2 * RUN; at++) {
 			/*
-			 * First each slot alone is odd, then each slot with all
-			 * later ones.
+			 * First only one slot is odd, then one slot and all
+			 * later slots.
 			 */
 			alone = at < RUN ? at : 0;
 			for (slot = 0; slot < RUN; slot++) {
@@ -348,16 +351,16 @@ static unsigned long swap_offset_max(void)
 	swp_entry_t entry = __pte_to_swp_entry(swp_entry_to_pte(swp_entry(0, ~0UL)));
 
 	/*
-	 * On x86_64 that entry is empty, so it is no swap entry for other
-	 * functions.
+	 * On x86_64 the entry with this offset is empty, so other functions do
+	 * not treat it as a swap entry.
 	 */
 	return swp_offset(swp_entry(__swp_type(entry), __swp_offset(entry)));
 }
 
 /*
- * An entry of a device that never existed, forged or damaged, is a slot without
- * a cgroup. This lookup once followed a NULL pointer. Slots may have any
- * offset, and the run crosses each bit of the offset.
+ * A forged or damaged entry may name a device that never existed. Its slots
+ * have no cgroup. In an earlier kernel the lookup followed a NULL pointer.
+ * Slots may have any offset, and the run crosses each bit of the offset.
  */
 static void swap_pte_batch_unused_type(struct kunit *test)
 {
@@ -378,7 +381,7 @@ static void swap_pte_batch_unused_type(struct kunit *test)
 }
 
 /*
- * Move an entry with each combination of bits, if the target is a valid slot.
+ * If the target is a valid slot, move an entry with each combination of bits.
  */
 static bool swap_moves(struct kunit *test, unsigned int type,
 		       unsigned long offset, long delta)

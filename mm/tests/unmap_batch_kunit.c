@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What happens to a folio while a batch of its pages is unmapped.
- *
- * Zapping removes the entries of a large file folio at once. It has to note
- * once that the folio was used. It has to keep the folio mapped until no CPU
+ * What happens to a folio while a batch of its pages is unmapped. Zapping
+ * removes the entries of a large file folio at once. It has to mark the folio
+ * as used, once for all entries. It has to keep the folio mapped until no CPU
  * can write to a dirty page any more. Each case inserts its own folio into a
  * mapping of a file, as drivers do, so that every order is possible. It writes
  * accessed and dirty bits into the entries. One case tests the split of a PMD,
- * which writes many entries at once into a table that was put aside.
+ * which writes many entries at once into a table that the kernel had deposited.
  *
- * Not covered: anonymous memory (fork_batch), which pages reach the file.
+ * Not covered: anonymous memory (fork_batch), writeback to the file.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	unmap_batch
@@ -41,10 +40,10 @@ KUNIT_ARRAY_PARAM(unmap_order, unmap_orders, unmap_order_desc);
  * struct unmap_fixture - a folio in a mapping of a file
  * @test: the test
  * @u: the address space
- * @folio: the folio, which belongs to the test and not to the file
+ * @folio: the folio. It belongs to the test and not to the file
  * @nr: its pages
  * @addr: where its first page is mapped
- * @looks: TLB invalidations during which the folio was checked
+ * @looks: number of TLB invalidations during which the folio was checked
  * @least: the fewest mappings of the folio in one of these checks
  */
 struct unmap_fixture {
@@ -95,7 +94,10 @@ static bool unmap_is(int which, unsigned int page)
 	return which == UNMAP_ALL || which == (int)page;
 }
 
-/* Make one entry young and dirty, or neither; false if there is no table. */
+/*
+ * Make one entry young and dirty, or neither. Returns false if there is no
+ * table.
+ */
 static bool unmap_set(struct unmap_fixture *f, unsigned int page, bool young,
 		      bool dirty)
 {
@@ -158,10 +160,10 @@ static void unmap_zap(struct unmap_fixture *f, unsigned int first,
 
 /*
  * If any entry of a folio was young when it was unmapped, the folio counts as
- * used, once for a batch. If no entry was young, it does not [contpte 189]. The
+ * used, once for a batch. If no entry was young, it does not [contpte 189]. A
  * second use moves the folio to the active list, which clears the flag. So the
- * case can tell two zaps of half a folio from one zap. The young entry is at
- * each place in turn.
+ * case can distinguish two zaps of half a folio from one zap. The young entry
+ * is at each place in turn.
  */
 static void zap_marks_used_once(struct kunit *test)
 {
@@ -201,10 +203,11 @@ static void unmap_look(void *data)
 
 /*
  * Dirty pages of a file lose their mappings only after the TLB invalidation.
- * Until then another CPU may write to them, and the kernel may clean a folio
- * without mappings permanently. At each invalidation all pages of the batch
- * still count as mapped, and afterwards none [contpte 196]. All entries are
- * dirty, or one alone. The ranges begin and end at each quarter of the folio.
+ * Until then another CPU may write to them. After the kernel has cleaned a
+ * folio without mappings, it does not notice such a write. During each
+ * invalidation all pages of the batch still count as mapped, and after the zap
+ * none [contpte 196]. All entries are dirty, or only one. The ranges begin and
+ * end at each quarter of the folio.
  */
 static void zap_dirty_mapped_till_flush(struct kunit *test)
 {
@@ -214,7 +217,7 @@ static void zap_dirty_mapped_till_flush(struct kunit *test)
 	struct pgtable_kunit_tlb *tlb;
 
 	if (!IS_ENABLED(CONFIG_SMP))
-		kunit_skip(test, "one CPU: the kernel puts nothing off");
+		kunit_skip(test, "the kernel delays no rmap removal: CONFIG_SMP=n");
 	tlb = pgtable_kunit_tlb_record(test, f->u->mm);
 	tlb->look_data = f;
 	for (first = 0; first < f->nr; first += step) {
@@ -252,8 +255,8 @@ static void zap_dirty_mapped_till_flush(struct kunit *test)
 #endif
 
 /*
- * A huge page with a PMD that will be split, and the entry that is in the
- * table.
+ * A huge page with a PMD that will be split, and an entry that is in the
+ * deposited table.
  */
 struct unmap_split {
 	unsigned long addr;
@@ -269,11 +272,11 @@ static void unmap_split(void *data)
 }
 
 /*
- * The kernel put the table for the split of a PMD aside when it mapped the huge
- * page. The table must be empty, since the split overwrites its entries. The
- * kernel warns once for each entry that is not empty, and in either case all
- * pages of the huge page are mapped [contpte 207]. The entry is a marker, which
- * has no page.
+ * When the kernel maps a huge page, it deposits a table for the split of the
+ * PMD. This table must be empty, since the split overwrites its entries. The
+ * kernel warns once for each entry that is not empty. With and without such an
+ * entry, the split maps all pages of the huge page [contpte 207]. The entry is
+ * a marker, which has no page.
  */
 static void split_into_filled_table(struct kunit *test)
 {
@@ -335,15 +338,15 @@ static void split_into_filled_table(struct kunit *test)
 }
 
 #if defined(CONFIG_ARCH_WANT_BATCHED_UNMAP_TLB_FLUSH) && defined(CONFIG_MMU_NOTIFIER)
-/* The half of the counter with the invalidations that were made. */
+/* The half of the counter that counts the completed invalidations. */
 #define UNMAP_MADE_SHIFT	16
 
 /*
- * Each time that reclaim puts an invalidation off, it increments a count of the
- * address space. A system call that changes entries later invalidates the whole
- * address space if the count has changed since the last time, and then notes
- * the count. Otherwise it invalidates nothing. The counts differ by one or
- * more, or not at all.
+ * Each time that reclaim defers an invalidation, it increments a count of the
+ * address space. A later system call that changes entries must invalidate the
+ * whole address space if this count differs from a second count, which it then
+ * sets to the first. Otherwise it invalidates nothing. In the case the counts
+ * are equal, or differ by one or more.
  */
 static void flush_tlb_batched_pending_once(struct kunit *test)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The calls of the suite on large folios across VMAs.
+ * The calls that the suite on large folios across VMAs makes.
  */
 #ifndef _MM_TESTS_VMA_SPLIT_H
 #define _MM_TESTS_VMA_SPLIT_H
@@ -8,12 +8,13 @@
 #include "user_mm.h"
 
 /**
- * struct split_op - a call on pages that are mapped, and what it means
+ * struct split_op - a call on mapped pages, and its effect on the model
  * @desc: its name
  * @run: makes it on @nr pages from @first on, and changes the model; returns an
  *	 error
- * @leaves: it removes no page and no permission permanently
- * @effect: of advice that keeps the contents: has it reached a page?
+ * @leaves: afterwards no page and no permission is missing
+ * @effect: for advice that keeps the contents: whether the advice has reached a
+ *	page
  */
 struct split_op {
 	const char *desc;

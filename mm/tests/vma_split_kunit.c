@@ -13,10 +13,10 @@
  *	|........|...11111|11111111|	1 the first call
  *	|        |22222222|        |	2 the second: below, above, or across
  *
- *  - the entries and contents of all pages, and that nothing else is mapped;
+ *  - that all pages have the right entries and contents, and that no other page
+ *    is mapped;
  *  - that contiguous blocks are complete and of one kind;
- *  - that folios have as many mappings and references as the model, and the
- *    address space as many pages;
+ *  - that the folios' mappings and references and the RSS agree with the model;
  *  - that every entry that lost a page or a permission was invalidated (arm64).
  *
  * Not covered: files, swap (there is no device), threads that run meanwhile.
@@ -35,8 +35,8 @@ struct split_fixture {
 	struct pgtable_kunit_tlb *tlb;	/* or NULL */
 	unsigned long addr[USER_PAGES];	/* before the second call */
 	pte_t pte[USER_PAGES];
-	unsigned long invalidated;	/* entries that had to be invalidated */
-	unsigned long effects;		/* pages that the advice has reached */
+	unsigned long invalidated;	/* entries to invalidate */
+	unsigned long effects;		/* pages reached by the advice */
 };
 
 KUNIT_ARRAY_PARAM_DESC(vma_split_second, vma_split_second, desc);
@@ -134,9 +134,9 @@ static void split_call(struct user_mm *u, const struct split_op *op,
 }
 
 /*
- * The kernel may ignore advice, and no data changes. So the case checks the
- * effect: the folio is split if the call is for a part of it, and the advice
- * has reached each page.
+ * The kernel may ignore advice without any change of data. So the case checks
+ * the effect: the folio is split if the call is for a part of it, and the
+ * advice has reached each page.
  */
 static void split_check_effect(struct kunit *test, struct split_fixture *f,
 			       const struct split_op *op, unsigned int first,
@@ -192,9 +192,9 @@ static bool split_once(struct kunit *test, const struct split_op *one,
 
 /*
  * The case makes each first call at every page of the block, and the second
- * call on each side of that page and across it. So the case covers the rest of
- * a block over two VMAs, and the part of a block that a child gets [contpte
- * 170, 175, 192, 199, 224, 225].
+ * call on each side of that page and across it. So it covers the rest of a
+ * block in two VMAs, and the part of a block that a child gets [contpte 170,
+ * 175, 192, 199, 224, 225].
  */
 static void vma_split_and_call(struct kunit *test)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The calls of the suite on large folios across VMAs, and their effect on the
- * model.
+ * The calls that the suite on large folios across VMAs makes, and their effect
+ * on the model.
  */
 
 #include <linux/migrate.h>
@@ -119,7 +119,7 @@ static long split_nohugepage(struct user_mm *u, unsigned int first,
 	return split_advise(u, first, nr, MADV_NOHUGEPAGE);
 }
 
-/* Advice that fails completely for locked memory. */
+/* Advice that fails for locked memory, with no effect on any page. */
 static long split_advise_unlocked(struct user_mm *u, unsigned int first,
 				  unsigned int nr, int advice)
 {
@@ -136,7 +136,7 @@ static void split_page_empty(struct user_page *p)
 	p->pfn = 0;
 }
 
-/* MADV_DONTNEED works VMA by VMA: pages before a locked VMA are gone. */
+/* MADV_DONTNEED works VMA by VMA: it discards the pages before a locked VMA. */
 static long split_dontneed(struct user_mm *u, unsigned int first,
 			   unsigned int nr)
 {
@@ -154,9 +154,9 @@ static long split_free(struct user_mm *u, unsigned int first, unsigned int nr)
 }
 
 /*
- * Two calls. The first call splits the folio by a migration. If the entries of
- * a migration lose the young bit (known issue 1), that makes the pages old. The
- * second call finds pages that were read since then, and has to make them old
+ * Two calls. The first call splits the folio, which uses migration entries. If
+ * these lose the young bit (known issue 1), the split already makes the pages
+ * old. So the pages are read again, and the second call has to make them old
  * itself.
  */
 static long split_cold(struct user_mm *u, unsigned int first, unsigned int nr)
@@ -230,8 +230,9 @@ static struct vm_area_struct *split_vma_of(struct user_mm *u, unsigned int page)
 }
 
 /*
- * Move to another place, at the same offset in a block or at another offset.
- * One call for each VMA, since older kernels cannot move more.
+ * Move the pages to another address, at the same offset in a block or at
+ * another offset. There is one call for each VMA, since older kernels cannot
+ * move several VMAs at once.
  */
 static long split_move(struct user_mm *u, unsigned int first, unsigned int nr,
 		       unsigned long offset)
@@ -289,7 +290,7 @@ static long split_migrate(struct user_mm *u, unsigned int first,
 			     MR_SYSCALL, NULL);
 }
 
-/* Split the folio into single pages, which stay in place. */
+/* Split the folio into single pages, which keep their page frames. */
 static long split_folio_apart(struct user_mm *u, unsigned int first,
 			      unsigned int nr)
 {
@@ -308,7 +309,7 @@ static long split_folio_apart(struct user_mm *u, unsigned int first,
 }
 
 /*
- * Write to the pages. The kernel copies a page that was shared once, or reuses
+ * Write to the pages. If a page has been shared, the kernel copies or reuses
  * it.
  */
 static long split_write(struct user_mm *u, unsigned int first, unsigned int nr)
@@ -362,8 +363,8 @@ static long split_fork(struct user_mm *u, unsigned int first, unsigned int nr)
 }
 
 /*
- * Fork, then write to the pages below. Afterwards they belong only to the
- * parent; the later pages do not.
+ * Fork, then write to all pages before @first. Afterwards these pages belong
+ * only to the parent, and the later pages do not.
  */
 static long split_fork_below(struct user_mm *u, unsigned int first,
 			     unsigned int nr)

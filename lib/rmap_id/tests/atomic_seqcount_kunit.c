@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A sequence count with several writers: what a writer gets, and what readers
- * see.
+ * A sequence count with several writers: its state after each step, for writers
+ * and readers.
  *
- * The suite uses one thread: the state is one word, and a writer that does not
- * have to wait can be checked step by step. Not covered: writers that wait, and
- * races (atomic_seqcount_race has both).
+ * The suite uses one thread. The state is one word, so the suite can check each
+ * step of a writer that does not have to wait. Not covered: writers that wait,
+ * and races (atomic_seqcount_race has both).
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests 'atomic_seqcount'
  */
@@ -19,9 +19,9 @@
 #include "atomic_seqcount_test.h"
 
 /*
- * A writer is counted while it writes, and its write is counted when it ends;
- * two nested writers count as two. Preemption is off from the first begin to
- * the last end [mapped 57, 63].
+ * The count of writers includes a writer while it writes, and two nested
+ * writers count as two. At the end of a write, the count of writes increases.
+ * Preemption is off from the first begin to the last end [mapped 57, 63].
  */
 static void atomic_seqcount_write_shared(struct kunit *test)
 {
@@ -68,7 +68,7 @@ static void atomic_seqcount_write_exclusive(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, first || second);
 	cnt_expect(test, &s, 2, 0, 1);
 	atomic_seqcount_write_end(&s, first);
-	/* If a writer is exclusive by mistake, the next writer would wait. */
+	/* If a writer were exclusive by mistake, the next writer would wait. */
 	if (!second) {
 		first = atomic_seqcount_write_begin(&s, true);
 		KUNIT_EXPECT_FALSE(test, first);
@@ -86,8 +86,8 @@ static void atomic_seqcount_write_exclusive(struct kunit *test)
 }
 
 /*
- * What happens between begin and end of a read: a part of a write, a whole
- * write, or no write.
+ * Actions between begin and end of a read: a part of a write, a whole write, or
+ * no write.
  */
 static const struct cnt_write {
 	const char *desc;
@@ -110,8 +110,8 @@ KUNIT_ARRAY_PARAM_DESC(cnt_write, cnt_writes_between, desc);
 /*
  * A reader retries if a write began or ended while it read. It does not retry
  * if no write began or ended meanwhile, even after many earlier writes.
- * A reader that did not wait sees in the state that there are writers [mapped
- * 58].
+ * If a reader does not wait, the state shows the reader that there are writers
+ * [mapped 58].
  */
 static void atomic_seqcount_read_overlap(struct kunit *test)
 {
@@ -147,8 +147,8 @@ static void atomic_seqcount_read_overlap(struct kunit *test)
 
 /*
  * The count of writes does not overflow into other bits: after 2^32 writes it
- * is 0, and the number of writers is the same as before. The largest number of
- * sharing writers does not overflow into the number of attempts [mapped 62].
+ * is 0, and the number of writers is unchanged. The largest number of sharing
+ * writers does not overflow into the number of attempts [mapped 62].
  */
 static void atomic_seqcount_overflow(struct kunit *test)
 {

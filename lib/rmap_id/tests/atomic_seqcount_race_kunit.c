@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A sequence count with several writers: which thread waits, and races.
+ * A sequence count with several writers: waiting threads, and races.
  *
  * In some cases the count is in a known state, and then a thread on another CPU
  * begins to read or write. In other cases all threads write and read at the
- * same time for a while, and the data shows whether an exclusive writer was
- * alone.
+ * same time for a while, and the data shows whether an exclusive writer was the
+ * only writer.
  *
  * Not covered: memory barriers that the machine of the test does not need;
  * fairness.
@@ -24,7 +24,8 @@
 #include "rmap_id.h"
 
 /*
- * How long a race runs, and how long a race runs if it rarely loses an update.
+ * The duration of a race, and of a race in which a mistake would rarely lose an
+ * update.
  */
 #define RACE_JIFFIES	(HZ / 2)
 #define RARE_JIFFIES	(2 * HZ)
@@ -39,8 +40,8 @@
 #define ANSWER_JIFFIES	(10 * HZ)
 
 /*
- * What the thread on the other CPU does: read, write and share, or try to write
- * alone.
+ * The action of the thread on the other CPU: read, write and share, or try to
+ * write exclusively.
  */
 enum cnt_waiter_kind { CNT_READS, CNT_SHARES, CNT_WANTS_ALL };
 
@@ -68,7 +69,7 @@ static int cnt_waiter_thread(void *data)
 	return 0;
 }
 
-/* A thread on another CPU; the case stays on its own CPU. */
+/* A thread on another CPU. The case stays on its own CPU. */
 static struct task_struct *cnt_thread(struct kunit *test, int (*fn)(void *data),
 				      void *data)
 {
@@ -112,8 +113,8 @@ static void cnt_needs_cpus(struct kunit *test)
 
 static const struct cnt_wait {
 	const char *desc;
-	bool exclusive;			/* what is held meanwhile */
-	enum cnt_waiter_kind kind;	/* who comes */
+	bool exclusive;			/* the state of the count meanwhile */
+	enum cnt_waiter_kind kind;	/* the action of the other thread */
 	bool waits;
 } cnt_waits[] = {
 	{ "reader, one exclusive", true, CNT_READS, true },
@@ -127,10 +128,10 @@ static const struct cnt_wait {
 KUNIT_ARRAY_PARAM_DESC(cnt_wait, cnt_waits, desc);
 
 /*
- * Readers wait for any writer, and writers only for an exclusive one. A writer
- * that has waited does not get exclusive access. A thread that must wait is
- * still waiting after some ticks, and returns once the writer has ended [mapped
- * 58, 59].
+ * Readers wait for any writer, and writers wait only for an exclusive writer. A
+ * writer that has waited does not get exclusive access. A thread that must wait
+ * is still waiting after some ticks, and returns once the writer has ended
+ * [mapped 58, 59].
  */
 static void atomic_seqcount_waits(struct kunit *test)
 {
@@ -144,7 +145,10 @@ static void atomic_seqcount_waits(struct kunit *test)
 	held = atomic_seqcount_write_begin(&s, p->exclusive);
 	KUNIT_EXPECT_EQ(test, held, p->exclusive);
 
-	/* Creating a thread sleeps: the count is held, but preemption is on. */
+	/*
+	 * The creation of a thread sleeps, so the count is held, but preemption
+	 * is on.
+	 */
 	preempt_enable();
 	cnt_waiter_start(test, &waiter, &s, p->kind);
 	preempt_disable();
@@ -163,8 +167,9 @@ static void atomic_seqcount_waits(struct kunit *test)
 /*
  * A writer tries to get exclusive access, and has not seen yet that there are
  * other writers. For that moment it blocks all other writers: a sharing writer
- * waits, and a second writer that tries waits and then shares. The first
- * attempt always succeeds if there is no other writer [mapped 60].
+ * waits, and a second writer that tries to get exclusive access waits and then
+ * shares. The first attempt always succeeds if there is no other writer [mapped
+ * 60].
  */
 static void atomic_seqcount_attempt_in_flight(struct kunit *test)
 {
@@ -186,8 +191,8 @@ static void atomic_seqcount_attempt_in_flight(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, early);
 
 		/*
-		 * The writer of the attempt learns that it is not alone, and
-		 * shares.
+		 * The attempt fails because there is another writer, so the
+		 * writer shares.
 		 */
 		atomic64_add(ATOMIC_SEQCOUNT_SHARED - ATOMIC_SEQCOUNT_EXCLUSIVE,
 			     &s.state);
@@ -217,11 +222,11 @@ static void cnt_write(struct cnt_racer *racer)
 {
 	struct cnt_data *data = racer->data;
 	s64 d = 1 + racer->writes % 5;
-	/* Some writes do not even try to get exclusive access. */
+	/* Some writes do not try to get exclusive access. */
 	bool exclusive = atomic_seqcount_write_begin(&data->s,
 						     racer->writes % 4 != 3);
 
-	/* An exclusive writer must be the only writer here. */
+	/* An exclusive writer must be the only writer at this point. */
 	atomic_inc(&data->inside);
 	if (exclusive)
 		racer->wrong += atomic_read(&data->inside) != 1 ||
@@ -276,8 +281,8 @@ static int cnt_racer_thread(void *racer)
 
 /*
  * Threads on two CPUs write three numbers and read them. Every read is
- * consistent, and no write is lost, by plain or by atomic stores. No thread
- * writes at the same time as an exclusive writer [mapped 60, 61].
+ * consistent, and no write is lost, neither a plain nor an atomic store. No
+ * thread writes at the same time as an exclusive writer [mapped 60, 61].
  */
 static void atomic_seqcount_all_at_once(struct kunit *test)
 {
@@ -322,10 +327,10 @@ static void atomic_seqcount_all_at_once(struct kunit *test)
  * struct id_race - one of several owners that map an object at the same time
  * @object: the object, with a mapping of ID 1 all the time
  * @id: ID of this owner
- * @beside: whether it holds the sequence count, shared, while it maps and
- *	unmaps
+ * @beside: whether it also holds the sequence count as a sharing writer while
+ *	it maps and unmaps
  * @rounds: how often the owner has mapped the object
- * @wrong: how often the object gave a wrong answer during that
+ * @wrong: how often the object gave a wrong answer meanwhile
  */
 struct id_race {
 	struct rmap_id_object *object;
@@ -337,7 +342,7 @@ struct id_race {
 
 /*
  * Map and unmap while another writer holds the count: the writer is never
- * alone, and no reader succeeds.
+ * exclusive, and no reader succeeds.
  */
 static void id_race_beside(struct id_race *race)
 {
@@ -351,8 +356,8 @@ static void id_race_beside(struct id_race *race)
 }
 
 /*
- * Map, ask who owns the object, unmap. While this owner has its mappings, ID 1
- * is the only owner exactly if this owner has ID 1 too.
+ * Map, check the owner of the object, and unmap. While this owner has its
+ * mappings, ID 1 is the only owner exactly if this owner has ID 1 too.
  */
 static void id_race_round(struct id_race *race)
 {
@@ -396,7 +401,7 @@ KUNIT_ARRAY_PARAM_DESC(id_race_kind, id_race_kinds, desc);
  * One owner has a mapping all the time. Two more owners map and unmap the
  * object on two CPUs: while they have a mapping, no owner is the only one. In
  * another run all three are the same owner, and this owner is the only owner
- * all the time. A read in the middle of a write would show something else. At
+ * all the time. A read in the middle of a write would give a wrong answer. At
  * the end the sums are right, so no update was lost [mapped 61]. This also
  * holds for writers that share the count: an update would be lost if a writer
  * were stopped between the read and the write of a sum.

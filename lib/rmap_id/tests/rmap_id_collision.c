@@ -4,19 +4,19 @@
  *
  * Take an owner t and P mappings of other owners. Digit k of the sum is the
  * number of mappings by owners with bit k. If all mappings belonged to t, the
- * digit would be P or 0. Let d_k be the difference, with |d_k| <= P. The sums
- * are equal if d_0 + d_1 base + d_2 base^2 + ... is 0 modulo 2^64. Conversely,
- * any such differences can be made into mappings. t has the bits with negative
- * d_k. Mapping number i = 0, 1, ... differs from t in the bits with |d_k| > i.
- * So P mappings can look like the mappings of t if and only if the lattice of
- * all such d has a nonzero vector without a component above P.
+ * digit would be P or 0. Let d_k be the difference of these two digits, with
+ * |d_k| <= P. The sums are equal if d_0 + d_1 base + d_2 base^2 + ... is 0
+ * modulo 2^64. Conversely, there are mappings for any such differences: t has
+ * the bits with negative d_k. Mapping number i = 0, 1, ... differs from t in
+ * the bits with |d_k| > i. So P mappings can look like the mappings of t if and
+ * only if the lattice of all such d has a nonzero vector with no component
+ * above P.
  *
- * A basis of the lattice can be written down. It consists of base * e_k -
- * e_(k+1) for each k, and of 2^64 in digits of that base. To make it short,
- * each of its vectors is reduced by each other vector, as in Euclid's
- * algorithm, until nothing changes. The result is not always the shortest
- * vector. It is the shortest in all cases in which the shortest vector is
- * known.
+ * A basis of the lattice is known. It consists of base * e_k - e_(k+1) for each
+ * k, and of 2^64 in digits of that base. To make the vectors short, the search
+ * reduces each vector by each other vector, as in Euclid's algorithm, until
+ * nothing changes. The result is not always the shortest vector. It is the
+ * shortest in all cases in which the shortest vector is known.
  */
 
 #include <kunit/test.h>
@@ -63,7 +63,7 @@ static void lattice_init(struct lattice *l, u64 base, unsigned int bits)
 		quotient = div64_u64_rem(quotient, base, &rest);
 	}
 	/*
-	 * The last quotient is the highest digit, of any size.
+	 * The last quotient is the highest digit, which may have any size.
 	 */
 	l->basis[bits - 1][bits - 1] = quotient * base + rest;
 }
@@ -75,7 +75,7 @@ static bool lattice_reduce(struct lattice *l, unsigned int i, unsigned int j)
 	s64 q = div64_s64((dot < 0 ? -dot : dot) + norm / 2, norm);
 	unsigned int k;
 
-	/* If the quotient is exactly 1/2, @i keeps its length. */
+	/* If the quotient were exactly 1/2, @i would keep its length. */
 	if (!q || 2 * (dot < 0 ? -dot : dot) == norm)
 		return false;
 	if (dot < 0)
@@ -99,9 +99,9 @@ static u64 vector_norm(const s64 *vector, unsigned int bits)
  * collision_search() - find differences that are 0 modulo 2^64
  * @test: the test, for memory
  * @base: the base of the digits, odd
- * @bits: how many digits
- * @found: the smallest differences that were found. The last difference that is
- *	not 0 is positive
+ * @bits: number of digits
+ * @found: the smallest differences that were found. The last nonzero difference
+ *	is positive
  */
 void collision_search(struct kunit *test, u64 base, unsigned int bits,
 		      struct collision *found)
@@ -113,7 +113,7 @@ void collision_search(struct kunit *test, u64 base, unsigned int bits,
 	KUNIT_ASSERT_NOT_NULL(test, l);
 	KUNIT_ASSERT_LE(test, bits, COLLISION_BITS);
 	lattice_init(l, base, bits);
-	/* The scalar products of the vectors have to fit too. */
+	/* The scalar products of the vectors must fit into 64 bits too. */
 	KUNIT_ASSERT_LE(test, vector_norm(l->basis[bits - 1], bits), S32_MAX);
 
 	do {
@@ -144,7 +144,7 @@ void collision_search(struct kunit *test, u64 base, unsigned int bits,
  * @found: the differences
  * @mapcount: how many mappings the owners have in all, at least @found->norm
  * @owners: room for @found->bits + 1 owners. The first is the owner that the
- *	others look like; it has 0 mappings if @mapcount is @found->norm
+ *	other owners look like. It has 0 mappings if @mapcount is @found->norm
  *
  * Return: the number of owners, including owners without mappings.
  */

@@ -13,7 +13,7 @@ struct kunit;
 /**
  * struct collision - several owners that look like one owner
  * @bits: digits of an ID
- * @norm: the largest of the absolute values of @vector; 0 if there is none
+ * @norm: the largest absolute value in @vector; 0 if there is no collision
  * @vector: for each digit, its difference from the digit of one owner
  */
 struct collision {

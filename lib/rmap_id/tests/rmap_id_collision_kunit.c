@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Parameters of rmap IDs with which several owners look like one.
+ * Parameters of rmap IDs with which several owners look like one owner.
  *
  * If a sum does not fit into 64 bits, a digit is lost, and the sums of several
- * owners can equal the sums of one owner. rmap_id_params.h proves when this
- * cannot happen. The cases here test the proof. In arithmetic of a few bits
- * they try all differences of digits. In arithmetic of 64 bits they use a
- * search. It must find such owners for every rejected parameter, and no such
- * owners for an accepted parameter.
+ * owners can equal the sums of one owner. rmap_id_params.h proves for which
+ * parameters this cannot happen. The cases test the proof. In arithmetic of a
+ * few bits they try all differences of digits. In arithmetic of 64 bits they
+ * use a search. The search must find such owners for every rejected parameter,
+ * and no such owners for an accepted parameter.
  *
  * Not covered: whether the search finds the shortest vector. For 8 digits of
  * base 513, a host-side test enumerates all equally short vectors.
@@ -35,7 +35,7 @@ static u64 digits(u64 part, u64 base)
 }
 
 /*
- * Check that there are several owners, and that their sum is the sum of one
+ * Check that there are several owners, and that their sum equals the sum of one
  * owner.
  */
 static void collision_verify(struct kunit *test, u64 base,
@@ -64,7 +64,7 @@ struct posted {
 
 /*
  * Five owners with 71 mappings. With the IDs of the posted patches they look
- * like the owner 0x5501 alone.
+ * like the single owner 0x5501.
  */
 static const struct posted posted[] = {
 	{ 0x5501, 1 }, { 0xaa01, 2 }, { 0x2b01, 12 }, { 0x6901, 28 },
@@ -74,9 +74,9 @@ static const struct posted posted[] = {
 /*
  * The posted IDs have three values of 8 bits for up to 512 pages, and 513^8
  * does not fit into 64 bits. The search finds twice the binomials of order 7,
- * with alternating signs, since 512^7 * 2 is 2^64. They are five owners with 71
- * mappings, and a folio of 128 pages can have 128. All three sums equal the
- * sums of one owner [mapped 52].
+ * with alternating signs, since 512^7 * 2 is 2^64. These are five owners with
+ * 71 mappings, and a folio of 128 pages can have 128 mappings. All three sums
+ * equal the sums of one owner [mapped 52].
  */
 static void rmap_id_collision_posted(struct kunit *test)
 {
@@ -92,8 +92,8 @@ static void rmap_id_collision_posted(struct kunit *test)
 	collision_verify(test, 513, &found);
 
 	/*
-	 * With one more mapping, the single owner that has the same sums has a
-	 * mapping too.
+	 * With one more mapping, the owner with the same sums has a mapping
+	 * too.
 	 */
 	nr = collision_owners(&found, found.norm + 1, owners);
 	KUNIT_ASSERT_EQ(test, nr, ARRAY_SIZE(posted));
@@ -120,8 +120,8 @@ static void rmap_id_collision_posted(struct kunit *test)
 /*
  * The five owners of rmap_id_collision_posted map folios of each order that
  * they fit into, with the parameters of rmap_id_params.h. While more than one
- * owner has mappings, no owner is alone. When only the last owner is left, it
- * is alone, and no other is [mapped 52].
+ * owner has mappings, no owner is the only owner. When only the last owner has
+ * mappings, it is the only owner, and no other owner is [mapped 52].
  */
 static void rmap_id_exclusive_posted(struct kunit *test)
 {
@@ -165,10 +165,10 @@ KUNIT_ARRAY_PARAM(collision_order, collision_orders, collision_order_desc);
 /*
  * For each order, the search with the largest allowed number of digits finds no
  * group of owners that looks like one owner and fits into the folio. The search
- * with one more digit finds such a group. A search with fewer digits is not
- * needed: the first search also covers owners that have 0 in all other digits.
- * If several orders share an entry, the entry is right for the largest of these
- * orders [mapped 52].
+ * with one more digit finds such a group. A search with fewer digits is
+ * unnecessary, because the first search also covers owners with 0 in all other
+ * digits. If several orders share an entry of the table, the search uses the
+ * largest of these orders [mapped 52].
  */
 static void rmap_id_collision_limit(struct kunit *test)
 {
@@ -251,7 +251,7 @@ static void rmap_id_sound_small_words(struct kunit *test)
 }
 
 /*
- * The base may be larger than necessary: with a power of two as base, zero bits
+ * The base may be larger than necessary. With a power of two as base, zero bits
  * separate the bits of an ID. For folios of 2^K pages, K + 1 bits for a digit
  * are enough, and K bits are not enough. With base 2^K, 2^K mappings of ID 2
  * look like one mapping of ID 1 and 2^K - 1 mappings of ID 3 [mapped 56].

@@ -12,8 +12,8 @@
  *
  *   ./tools/testing/kunit/kunit.py run --kunitconfig=mm/tests 'rmap_id*'
  *
- * Another random sequence: --kernel_args rmap_id_kunit.seed=N; a run prints its
- * seed.
+ * For another random sequence: --kernel_args rmap_id_kunit.seed=N. Each run
+ * prints its seed.
  */
 
 #include <kunit/test.h>
@@ -30,10 +30,10 @@ static ulong seed;
 module_param(seed, ulong, 0444);
 MODULE_PARM_DESC(seed, "seed of random mappings, 0 for another seed at each boot");
 
-/* How many objects with random owners are tried for each order. */
+/* The number of objects with random owners for each order. */
 #define RANDOM_OBJECTS	200
 
-/* Words after the sums that nothing may write to. */
+/* Words after the sums, which no function may write to. */
 #define GUARDS		4
 #define GUARD		0x5a5a5a5a5a5a5a5aULL
 
@@ -65,7 +65,7 @@ static void id_order_desc(const struct id_order *p, char *desc)
 
 KUNIT_ARRAY_PARAM(id_order, id_orders, id_order_desc);
 
-/* Orders that have few enough multisets. */
+/* Orders with so few multisets that the cases can try all of them. */
 #define ID_ORDER_SMALL	4
 
 static PGTABLE_KUNIT_GEN_PARAMS(id_small)
@@ -118,7 +118,7 @@ static void id_guards(struct kunit *test, struct rmap_id_object *object,
 				    GUARD, "sum %u of %u", i, values);
 }
 
-/* Check that all sums are 0, as if nothing was ever mapped. */
+/* Check that all sums are 0, as before the first mapping. */
 static void id_unmapped(struct kunit *test, struct rmap_id_object *object,
 			unsigned int values)
 {
@@ -182,7 +182,7 @@ static void rmap_id_sub_digits(struct kunit *test)
 				   (p->base - 1));
 }
 
-/* The sub-IDs of the smallest folios, written out: base 5 [mapped 49]. */
+/* The sub-IDs of the smallest folios as numbers, in base 5 [mapped 49]. */
 static void rmap_id_sub_first(struct kunit *test)
 {
 	static const u64 want[] = {
@@ -198,8 +198,8 @@ static void rmap_id_sub_first(struct kunit *test)
 
 /*
  * Every order has enough values: each bit of an ID has a place in one of them.
- * Nothing is written after the values, since an object has no more room [mapped
- * 54].
+ * No function writes after the values, because an object has no room there
+ * [mapped 54].
  */
 static void rmap_id_params_order(struct kunit *test)
 {
@@ -223,9 +223,9 @@ static void rmap_id_params_order(struct kunit *test)
 
 /*
  * The build accepts exactly the parameters with (n + 1)^bits - 1 < 2^64. The
- * case multiplies to check that, and the code under test divides. Each order
- * has a limit between 1 and 64 bits. The posted values of 8 bits for 512 pages
- * are beyond the limit of their order [mapped 52].
+ * case checks this by multiplication, and the code under test uses division.
+ * Each order has a limit between 1 and 64 bits. The posted values of 8 bits for
+ * 512 pages are beyond the limit of their order [mapped 52].
  */
 static void rmap_id_sound_limit(struct kunit *test)
 {
@@ -236,7 +236,7 @@ static void rmap_id_sound_limit(struct kunit *test)
 		bool fits = true;
 
 		for (bits = 1; bits <= 64; bits++) {
-			/* The base is odd, so a power is never 2^64 itself. */
+			/* The base is odd, so no power equals 2^64. */
 			fits = fits && !check_mul_overflow(power, base, &power);
 			KUNIT_EXPECT_EQ_MSG(test, rmap_id_sound(base, bits), fits,
 					    "base %llu, %u bits", base, bits);
@@ -291,8 +291,8 @@ static void rmap_id_exclusive_one_owner(struct kunit *test)
 }
 
 /*
- * Spread the bits of a small number over an ID: to its first and last bit, and
- * two bits in its middle.
+ * Spread the bits of a small number over an ID: to the first bit, the last bit,
+ * and two bits in the middle.
  */
 static unsigned int id_spread(unsigned int number, unsigned int bits)
 {
@@ -354,10 +354,10 @@ static bool id_multisets(struct kunit *test, struct rmap_id_object *object,
 
 /*
  * Owners map an object in all combinations, with up to the largest number of
- * mappings that one owner can have. Each owner gets the right answer to the
- * question whether all mappings are its own [mapped 51]. The case tries 15 IDs
- * for up to 4 mappings, and 7 IDs for 8 and 16 mappings, since more would take
- * too long.
+ * mappings that one owner can have. For each owner, the answer whether all
+ * mappings belong to it is right [mapped 51]. The case tries 15 IDs for up to 4
+ * mappings, and 7 IDs for 8 and 16 mappings, since more IDs would take too
+ * long.
  */
 static void rmap_id_exclusive_every_multiset(struct kunit *test)
 {
@@ -372,7 +372,7 @@ static void rmap_id_exclusive_every_multiset(struct kunit *test)
 
 /*
  * Up to six random owners together have as many mappings as one owner may have.
- * No owner looks like the only owner. In every second object, each owner
+ * No owner must look like the only owner. In every second object, each owner
  * differs from the first owner in one bit [mapped 51].
  */
 static void rmap_id_exclusive_random(struct kunit *test)
@@ -426,9 +426,9 @@ static void rmap_id_exclusive_random(struct kunit *test)
 /*
  * If there are as many mappings as pages, all of them may belong to one owner.
  * With one more mapping, one owner cannot have all of them, since an
- * owner maps each page at most once. Then the sums are not used. This happens
- * for a moment when mappings of the pages replace a huge mapping, until the
- * huge mapping is gone [mapped 53].
+ * owner maps each page at most once. Then rmap_id_exclusive() does not use the
+ * sums. This happens for a moment when mappings of the pages replace a huge
+ * mapping, until the huge mapping is removed [mapped 53].
  */
 static void rmap_id_exclusive_limit(struct kunit *test)
 {
@@ -448,7 +448,7 @@ static void rmap_id_exclusive_limit(struct kunit *test)
 }
 
 /*
- * IDs are distinct, never 0, and used again once they are free. On UML, which
+ * IDs are distinct, never 0, and reused after they are freed. On UML, which
  * runs at the speed of the host, the case allocates all 2^24 - 1 IDs, up to the
  * largest. After that, an allocation fails [mapped 55].
  */

@@ -2,10 +2,10 @@
 /*
  * Write faults for atomic read-modify-write instructions.
  *
- * Such an instruction on a page that is not mapped is reported as a read. If it
- * is handled as a read, the kernel maps the zero page, and the same instruction
- * faults again at once, now as a write. If it is handled as a write, one of the
- * two faults is saved, and no huge zero page has to be split.
+ * Such an instruction on a page that is not mapped is reported as a read. If
+ * the kernel handles it as a read, it maps the zero page, and the same
+ * instruction faults again at once, now as a write. If the kernel handles it as
+ * a write, there is only one fault, and no huge zero page has to be split.
  */
 #ifndef __ASM_ATOMIC_RMW_H
 #define __ASM_ATOMIC_RMW_H
@@ -19,15 +19,19 @@
 
 #ifdef CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT
 /*
- * The address of the last instruction that was read and is no atomic. A loop of
- * loads faults there once for each page, and reading it again would cost 4 % of
- * such a fault. If the code at this address changes meanwhile, the fault is
- * handled as in a kernel without this option: two faults. A task that moves to
- * another CPU uses the address of that CPU, which does no harm.
+ * The address of the last instruction that the kernel read and that is not an
+ * atomic. A loop of loads faults there once for each page, and another read of
+ * the instruction would cost 4 % of such a fault. If the code at this address
+ * changes meanwhile, the kernel handles an atomic there as without this option,
+ * with two faults. If a task moves to another CPU, it uses the address of that
+ * CPU, which does no harm.
  */
 static DEFINE_PER_CPU(unsigned long, atomic_rmw_in_vain);
 
-/* Is the instruction of user space an atomic? False if it cannot be read. */
+/*
+ * Is the instruction of user space an atomic? Returns false if the instruction
+ * cannot be read.
+ */
 static inline bool atomic_rmw_at(struct pt_regs *regs)
 {
 	__le32 insn;
@@ -43,12 +47,12 @@ static inline bool atomic_rmw_at(struct pt_regs *regs)
 
 /**
  * atomic_rmw_fault_flags() - the flags for the handling of a fault
- * @vma: the VMA; it is locked, and the access that was reported is allowed
+ * @vma: the VMA; it is locked, and allows the reported access
  * @flags: FAULT_FLAG_* as reported
  * @regs: registers of the task that faulted
  *
- * The instruction is read only if it could make a difference: for data that
- * user space reads where it could also write.
+ * The kernel reads the instruction only if its type could make a difference:
+ * for a data read of user space in memory that is also writable.
  *
  * Return: the flags, with FAULT_FLAG_WRITE for an atomic read-modify-write
  * instruction.

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Which instructions are atomic read-modify-write operations on memory.
- *
- * The list has only atomics, class by class as in the encoding index of the Arm
- * ARM (DDI 0487, "Loads and Stores"). It leaves out what is not allocated, and
- * also instructions that are encoded nearby but only load (LDAPR, LD64B) or
- * only store (ST64B). 128-bit atomics (FEAT_LSE128) are left out.
+ * Which instructions are atomic read-modify-write operations on memory. The
+ * list has only atomics, class by class as in the encoding index of the Arm ARM
+ * (DDI 0487, "Loads and Stores"). It leaves out unallocated encodings, and
+ * instructions with similar encodings that only load (LDAPR, LD64B) or only
+ * store (ST64B). It also leaves out 128-bit atomics (FEAT_LSE128).
  *
  * The code needs only integers, and compiles on every architecture.
  */
@@ -20,7 +19,7 @@
  *	 31 30 29   27 26 25 24 23 22 21 20   16 15 14   12 11 10 9    5 4    0
  *	| size | 1 1 1 | V | 0 0| A| R| 1|  Rs  |o3|  opc  | 0  0|  Rn  |  Rt  |
  *
- * V is 0: V = 1 means SIMD registers.
+ * V must be 0, because V = 1 means SIMD registers.
  */
 static __always_inline bool atomic_rmw_memory_op(u32 insn)
 {
@@ -38,7 +37,10 @@ static __always_inline bool atomic_rmw_memory_op(u32 insn)
 	case 3:				/* RCWSET, RCWSSET; ST64BV */
 		if (size < 2)
 			return true;
-		/* The latter store from eight registers, from an even one on. */
+		/*
+		 * ST64BV and ST64BV0 store eight registers. The first has an
+		 * even number.
+		 */
 		return size == 3 && !ordering && !(rt & 1) && rt < 24;
 	default:
 		return false;
@@ -51,7 +53,7 @@ static __always_inline bool atomic_rmw_memory_op(u32 insn)
  *
  * Conditional instructions, such as CAS, count even if they do not write.
  *
- * Return: whether it does all three in one atomic operation.
+ * Return: whether the instruction does all three in one atomic operation.
  */
 static __always_inline bool atomic_rmw_insn(u32 insn)
 {

@@ -6,17 +6,17 @@
  * store or an atomic. On CPUs without LSE a pair of exclusive load and store
  * replaces the atomic. Each case prints a line for scripts ("number ...") with
  * the number of page faults, which is exact, and the time for each MiB. Both
- * are differences between runs on 2N and on N MiB, so the cost of the process
- * itself cancels out. If the emulator derives time from instructions, one
+ * are differences between runs on 2N and on N MiB, so the fixed cost of the
+ * process is subtracted. If the emulator derives time from instructions, one
  * nanosecond is one instruction. The probe that counts the faults adds the same
  * time to each fault.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 atomic_rmw_bench \
  *	--kernel_args atomic_rmw_bench.mib=16 --qemu_args '-icount shift=0'
  *
- * A case fails if a program ends with an error. It also fails if, in each of
- * three tries, twice as much memory does not cause twice as many faults. It
- * does not fail because of a time.
+ * A case fails if a program ends with an error. It makes up to three tries, and
+ * also fails if twice as much memory never causes twice as many faults. It
+ * never fails because of a time.
  */
 
 #include <kunit/test.h>
@@ -59,7 +59,10 @@ static u64 rmw_fill(struct kunit *test, const struct rmw_way *way,
 	return local_clock() - start;
 }
 
-/* khugepaged may wake up, and map a huge page where a fault is expected. */
+/*
+ * If khugepaged runs meanwhile, it may map a huge page where the case expects a
+ * fault.
+ */
 #define RMW_TRIES	3
 
 static void rmw_fill_orders(struct kunit *test)

@@ -6,13 +6,12 @@
  * reports a read. A stock kernel then maps the zero page, and the instruction
  * faults a second time, as a write. With ARM64_ATOMIC_RMW_WRITE_FAULT the
  * kernel handles the first fault as a write. Each case runs a program of a few
- * instructions in its own process. The case compares each fault that reaches
- * the core (its address, and whether it is a read or a write) and the mappings
- * afterwards with what is expected. It knows what to expect with the option and
- * without it.
+ * instructions in its own process. The case checks each fault that reaches the
+ * core (its address, and whether it is a read or a write) and the mappings
+ * afterwards. The expected faults depend on the option.
  *
  * An emulator with more than one CPU reports the first fault as a write. Then
- * there is nothing to test, and the suite is skipped. Not covered: compat
+ * there is nothing to test, and the suite skips itself. Not covered: compat
  * tasks; text that cannot be read (no emulated CPU here has EPAN).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
@@ -53,7 +52,7 @@ static pte_t rmw_pte(struct user_run *run, unsigned long addr)
 	return pte;
 }
 
-/* Whether fault @i was at @addr and of the expected kind, write or read. */
+/* Whether fault @i was at @addr and was a write or a read, as expected. */
 static bool rmw_fault_is(struct user_run *run, unsigned int i,
 			 unsigned long addr, bool write)
 {
@@ -100,13 +99,13 @@ static const struct rmw_op {
 
 KUNIT_ARRAY_PARAM_DESC(rmw_op, rmw_ops, desc);
 
-/* The next number that has all its bits in @mask. */
+/* The next larger number that has only bits of @mask. */
 static u32 rmw_vary(u32 bits, u32 mask)
 {
 	return ((bits | ~mask) + 1) & mask;
 }
 
-/* The registers of an instruction: Rs is 31 in loads that are ordered. */
+/* The registers of an instruction. In ordered loads Rs is 31. */
 static u32 rmw_registers(const struct rmw_op *op)
 {
 	u32 registers = RMW_RN << 5 | RMW_RT;
@@ -149,10 +148,10 @@ static bool rmw_pages_ok(struct kunit *test, const struct rmw_op *op, u32 insn)
 
 /*
  * On fresh anonymous memory an atomic needs two faults for each page, a read
- * and a write. With the option it takes one fault, a write. No zero page is
- * left [atomics 1-10, 28]. Loads and stores with similar encodings fault once,
- * as a load or a store, with and without the option. The case tries all sizes
- * and orderings of each instruction.
+ * and a write. With the option it needs one fault, a write. Afterwards no zero
+ * page is mapped [atomics 1-10, 28]. Loads and stores with similar encodings
+ * fault once, as a load or a store, with and without the option. The case tries
+ * all sizes and orderings of each instruction.
  */
 static void anonymous_faults(struct kunit *test)
 {
@@ -175,8 +174,8 @@ static void anonymous_faults(struct kunit *test)
 }
 
 /*
- * Run the instruction on one page: the program ends with a signal, after
- * @faults faults.
+ * Run the instruction on one page, and expect that the program ends with a
+ * signal after @faults faults.
  */
 static struct user_run *rmw_run_to_signal(struct kunit *test, unsigned long prot,
 					  unsigned int faults)
@@ -244,9 +243,9 @@ static void unmapped_signal(struct kunit *test)
 }
 
 /*
- * The program goes over 64 MiB page by page, as much as a garbage collector
- * would touch first. With the option there are exactly half as many faults as
- * without it [atomics 1, 28]. More memory would prove nothing more.
+ * The program accesses 64 MiB page by page, like the first accesses of a
+ * garbage collector. With the option there are exactly half as many faults as
+ * without it [atomics 1, 28].
  */
 static void anonymous_64m_halves_faults(struct kunit *test)
 {
@@ -258,8 +257,7 @@ static void anonymous_64m_halves_faults(struct kunit *test)
 }
 
 /*
- * Memory that is mapped as writable, but not as readable, can be read too
- * [atomics 18].
+ * Memory with PROT_WRITE alone can be read too [atomics 18].
  */
 static void write_only_faults(struct kunit *test)
 {
@@ -270,7 +268,9 @@ static void write_only_faults(struct kunit *test)
 	rmw_expect(test, RMW_FORCED ? 0 : RMW_PAGES, RMW_PAGES);
 }
 
-/* Anonymous pages of the address space, before the program runs. */
+/*
+ * The number of anonymous pages of the address space before the program runs.
+ */
 static int rmw_prepare_counted(struct user_run *run)
 {
 	struct rmw_fixture *f = run->data;
@@ -283,10 +283,10 @@ static int rmw_prepare_counted(struct user_run *run)
 /*
  * An atomic adds each page to the process's count of anonymous pages once
  * [atomics 11]. A load maps the zero page and adds no page. If a store follows
- * this load, it copies the zero page, and the copy counts. This is what an
- * exclusive pair does on every kernel, and an atomic without the option. The
- * case sums the counter over all CPUs, since each CPU may hold back a part of
- * the counter that is larger than 18 pages.
+ * this load, it copies the zero page, and the copy counts. An exclusive pair
+ * causes this load and this store on every kernel, and an atomic causes them
+ * without the option. The case sums the counter over all CPUs, since each CPU
+ * may keep changes of more than 18 pages to itself.
  */
 static void anonymous_pages_counted(struct kunit *test)
 {
@@ -314,10 +314,10 @@ static void anonymous_pages_counted(struct kunit *test)
 }
 
 /*
- * The word that CAS would write, and the first word on pages that are not
- * fresh. Each page has its own word, and each run has new words. Otherwise
- * a copy that the kernel did not fill might look right: its memory may still
- * hold a word of an earlier run.
+ * The word that CAS would write, and the first word of pages that have content
+ * before the run. Each page has its own word, and each run has new words.
+ * Otherwise, if the kernel did not fill a copy, its memory could still contain
+ * the right word from an earlier run.
  */
 #define RMW_NEW		0x600dULL
 static u64 rmw_old = 0x01d0000;
@@ -343,8 +343,8 @@ static int rmw_prepare_cas_old(struct user_run *run)
 }
 
 /*
- * How many pages begin with their word: @value on the first page, and @step
- * more on each next page.
+ * Returns how many pages begin with the right word: @value on the first page,
+ * and @step more on each following page.
  */
 static unsigned int rmw_words(struct user_run *run, u64 value, u64 step)
 {
@@ -362,10 +362,10 @@ static unsigned int rmw_words(struct user_run *run, u64 value, u64 step)
 /*
  * If the comparison of a CAS fails, the CAS writes nothing, but the kernel
  * handles its fault as a write [atomics 42]. Fresh memory stays 0. Pages that a
- * child shares are copied and keep their words. The emulator stores the old
- * word again, so this CAS faults like a CAS that writes. A real CPU may behave
- * differently. As a control, if the comparison succeeds, the CAS changes all
- * words.
+ * child shares are copied, and the copies have the same words. The emulator
+ * stores the old word again, so such a CAS faults like a CAS that writes. A
+ * real CPU may behave differently. As a control, if the comparison succeeds,
+ * the CAS changes all words.
  */
 static void cas_fails(struct kunit *test)
 {
@@ -388,7 +388,7 @@ static void cas_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rmw_words(f->run, rmw_old, 1), RMW_PAGES);
 }
 
-/* If all pages are mapped already, nothing faults [atomics 23]. */
+/* If all pages are mapped already, there is no fault [atomics 23]. */
 static void populated_no_faults(struct kunit *test)
 {
 	struct rmw_fixture *f = test->priv;
@@ -400,7 +400,7 @@ static void populated_no_faults(struct kunit *test)
 
 /*
  * After a fork all pages are mapped, but write-protected, since the child
- * shares them. Each page takes one write fault on any kernel [atomics 25].
+ * shares them. Each page causes one write fault on any kernel [atomics 25].
  */
 static void forked_memory_faults(struct kunit *test)
 {
@@ -412,8 +412,8 @@ static void forked_memory_faults(struct kunit *test)
 }
 
 /*
- * The highest byte of an address is a tag: the faults have the address without
- * the tag [atomics 43].
+ * If the highest byte of an address is a tag, the faults have the address
+ * without the tag [atomics 43].
  */
 static int rmw_prepare_tagged(struct user_run *run)
 {
@@ -436,8 +436,8 @@ static void tagged_address_faults(struct kunit *test)
 }
 
 /*
- * A fault below the start of memory that grows down, like a stack, is handled
- * under the lock of the address space [atomics 35]. The VMA is one page, and
+ * If memory grows down like a stack, the kernel handles a fault below its start
+ * under the lock of the address space [atomics 35]. The VMA has one page, and
  * grows by one page.
  */
 static int rmw_prepare_stack(struct user_run *run)
@@ -490,7 +490,7 @@ static const struct rmw_decode {
 	  FAULT_FLAG_USER, VM_WRITE },
 	{ "user mode, flags of kernel mode", RMW_LDADD, PSR_MODE_EL0t, 0,
 	  VM_WRITE },
-	/* ldmlt r1!, {r0, r2} looks like an atomic */
+	/* ldmlt r1!, {r0, r2} is an atomic if it is decoded as A64 */
 	{ "compat task", 0xb8b10005, PSR_MODE32_BIT, FAULT_FLAG_USER,
 	  VM_WRITE },
 	{ "the same word as A64", 0xb8b10005, PSR_MODE_EL0t, FAULT_FLAG_USER,
@@ -525,8 +525,8 @@ static void fault_flags_decoded(struct kunit *test)
 	KUNIT_ASSERT_NE(test, text, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(text));
 	/*
-	 * The kernel reads an address only once if the instruction there is not
-	 * an atomic, so each case has its own address.
+	 * The kernel does not read the same address twice in a row if the
+	 * instruction there is not an atomic, so each case has its own address.
 	 */
 	addr = text + (decode - rmw_decodes) * sizeof(decode->insn);
 	KUNIT_ASSERT_EQ(test, 0, put_user((__force u32)cpu_to_le32(decode->insn),

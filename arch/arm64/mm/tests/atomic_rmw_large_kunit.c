@@ -23,7 +23,7 @@
 
 #include "atomic_rmw_run.h"
 
-/* Two huge pages fit into the memory that the emulator gives. */
+/* Two huge pages fit into the memory of the emulated machine. */
 #define RMW_HUGE	(2 * PMD_SIZE)
 #define RMW_HUGE_MAX	SZ_128M
 
@@ -40,10 +40,10 @@ static void rmw_expect_huge(struct kunit *test, bool huge)
 
 /*
  * In memory that huge pages can back, a read fault maps the huge zero page. On
- * older kernels the write that follows splits it, so each page takes its own
- * fault and there is no huge page. Newer kernels replace the huge zero page by
- * a huge page. If the first fault is handled as a write, it is the only fault
- * [atomics 12, 29].
+ * older kernels the write that follows splits this page, so each page needs its
+ * own fault, and there is no huge page. Newer kernels replace the huge zero
+ * page by a huge page. If the first fault is handled as a write, it is the only
+ * fault [atomics 12, 29].
  */
 static void huge_page_faults(struct kunit *test)
 {
@@ -61,8 +61,8 @@ static void huge_page_faults(struct kunit *test)
 }
 
 /*
- * Without a huge zero page a read fault allocates a huge page that is writable.
- * [atomics 13]
+ * Without a huge zero page, a read fault allocates a writable huge page
+ * [atomics 13].
  */
 static void huge_page_without_zero_page(struct kunit *test)
 {
@@ -80,7 +80,7 @@ static void huge_page_without_zero_page(struct kunit *test)
  * The memory gets folios of 64K, or of 16 pages if pages are larger than 4K. No
  * zero page has this size, so a read fault maps the small zero page, and the
  * write that follows allocates a small page [atomics 14]. If the first fault is
- * handled as a write, it allocates the folio.
+ * handled as a write, it allocates a folio of this size.
  */
 static void mthp_faults(struct kunit *test)
 {
@@ -118,13 +118,13 @@ static void rmw_file(struct kunit *test, unsigned int pages)
 	}
 }
 
-/* How many pages of a file a read fault maps around its page. */
+/* The number of pages of a file that one read fault maps. */
 #define RMW_AROUND	max(1, (unsigned int)(SZ_64K / PAGE_SIZE))
 
 /*
- * Private pages of a file: a read fault also maps the pages around it. Each
- * page faults again when it is written to, since it is copied then [atomics 20,
- * 47].
+ * Private pages of a file: a read fault also maps the pages around it. The
+ * first write to each page causes another fault, which copies the page [atomics
+ * 20, 47].
  */
 static void private_file_faults(struct kunit *test)
 {
@@ -137,7 +137,10 @@ static void private_file_faults(struct kunit *test)
 	rmw_expect(test, RMW_FORCED ? 0 : pages / RMW_AROUND, pages);
 }
 
-/* Whether hardware makes an entry dirty. If not, that needs a fault. */
+/*
+ * Whether hardware makes an entry dirty. Otherwise the first write needs a
+ * fault.
+ */
 static bool rmw_hardware_dirty(void)
 {
 	u64 mmfr1 = read_sanitised_ftr_reg(SYS_ID_AA64MMFR1_EL1);
@@ -149,9 +152,10 @@ static bool rmw_hardware_dirty(void)
 
 /*
  * For shared pages of a file in memory, the option costs more faults. Without
- * it, a read fault also maps the pages around it. If hardware keeps the dirty
- * state, a write then needs no further fault; if not, each page takes one. With
- * the option, each write fault maps one page [atomics 19, 47].
+ * the option, a read fault also maps the pages around it. A write to these
+ * pages then causes a fault for each page, or no fault if hardware sets the
+ * dirty state. With the option, each write fault maps only one page [atomics
+ * 19, 47].
  */
 static void shared_file_faults(struct kunit *test)
 {
@@ -168,7 +172,9 @@ static void shared_file_faults(struct kunit *test)
 			   rmw_hardware_dirty() ? 0 : pages);
 }
 
-/* Memory with tags: the faults are the same [atomics 43]. */
+/*
+ * In memory with tags the faults are the same as in other memory [atomics 43].
+ */
 static void tagged_memory_faults(struct kunit *test)
 {
 	struct rmw_fixture *f = test->priv;
@@ -227,7 +233,7 @@ static u64 rmw_ticks(struct kunit *test, unsigned int pages, bool places)
 
 #define RMW_COST	4096
 
-/* Ticks of RMW_COST faults, without the process itself. */
+/* Ticks of RMW_COST faults, without the fixed cost of the process. */
 static u64 rmw_load_cost(struct kunit *test, unsigned long prot, bool places)
 {
 	struct rmw_fixture *f = test->priv;
@@ -238,13 +244,13 @@ static u64 rmw_load_cost(struct kunit *test, unsigned long prot, bool places)
 }
 
 /*
- * The case measures what it costs to decode an instruction that turns out to be
- * a load [atomics 41]. It compares with read-only memory, where the kernel does
- * not decode. The cost is in instructions, relative to the cheapest fault of
- * all. If one load goes over memory, the kernel remembers its address: the cost
- * is at most one hundredth. If two loads at different addresses take turns, the
- * kernel decodes each of them, since it remembers only one address: the cost is
- * at most 6 %.
+ * The case measures the cost of the decoder for an instruction that is a load
+ * [atomics 41]. It compares with read-only memory, where the kernel does not
+ * decode. The cost is in instructions, relative to the cheapest kind of fault.
+ * If one load accesses all memory, the kernel remembers the address of this
+ * load: the cost is at most one hundredth. If two loads at different addresses
+ * take turns, the kernel decodes each of them, since it remembers only one
+ * address: the cost is at most 6 %.
  */
 static void load_cost(struct kunit *test)
 {
@@ -255,7 +261,7 @@ static void load_cost(struct kunit *test)
 		kunit_skip(test, "needs --qemu_args '-icount shift=0', which counts instructions");
 	pgtable_kunit_thp_set(test, 0, true);
 	for (places = 0; places < 2; places++) {
-		rmw_load_cost(test, PROT_READ, places);	/* page tables are there now */
+		rmw_load_cost(test, PROT_READ, places);	/* page tables exist now */
 		plain = rmw_load_cost(test, PROT_READ, places);
 		looked = rmw_load_cost(test, PROT_READ | PROT_WRITE, places);
 		kunit_info(test, "number load_fault_ticks=%llu load_fault_ticks_writable=%llu faults=%u places=%d\n",

@@ -34,7 +34,7 @@ static const u32 rmw_program_pair[] = {
 	0xd4000001,	/* svc	0 */
 };
 
-/* The program with the instruction at two places, which take turns. */
+/* The program with the instruction at two places, which run alternately. */
 static const u32 rmw_program_places[] = {
 	0,
 	0x8b010000,	/* add	x0, x0, x1 */
@@ -222,7 +222,7 @@ void rmw_expect(struct kunit *test, unsigned int reads, unsigned int writes)
 }
 
 /**
- * rmw_init() - begin a case: anonymous memory, readable and writable
+ * rmw_init() - begin a case with anonymous memory, readable and writable
  * @test: the test
  *
  * Return: 0 or -errno.

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Programs that run atomic instructions: shared by several suites. */
+/* Programs that run atomic instructions. Several suites use them. */
 #ifndef _ARM64_MM_TESTS_ATOMIC_RMW_RUN_H
 #define _ARM64_MM_TESTS_ATOMIC_RMW_RUN_H
 
 #include "pgtable_kunit.h"
 #include "user_run.h"
 
-/* Are faults of atomics handled as writes? */
+/* Does the kernel handle the faults of atomics as writes? */
 #define RMW_FORCED	IS_ENABLED(CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT)
 
-/* What the programs use: X0 the address, X1 the step, X2 the number of steps. */
+/*
+ * The arguments of the programs: X0 the address, X1 the step, X2 the number of
+ * steps.
+ */
 #define RMW_RN		0
 #define RMW_RS		4	/* and 5 */
 #define RMW_RT		6	/* and 7 */
@@ -21,7 +24,7 @@
 #define RMW_PROGRAM	27
 
 /**
- * struct rmw_fixture - what a case works on
+ * struct rmw_fixture - the program and the memory of a case
  * @run: the program
  * @code: its instructions
  * @prot: of the memory

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What userfaultfd reports of an atomic read-modify-write instruction.
+ * The messages of userfaultfd for an atomic read-modify-write instruction.
  *
  * A process that handles the faults of another process (live migration, garbage
- * collectors) learns from userfaultfd whether a fault is a write. A program of
- * atomics runs over memory that is registered with userfaultfd. The thread of
- * the test reads the messages and resolves the faults one by one. Not covered:
- * minor faults, and faults in the kernel's own accesses.
+ * collectors) learns from userfaultfd whether a fault is a write. Here a
+ * program runs atomics on memory that is registered with userfaultfd. The
+ * thread of the test reads the messages and resolves the faults one by one. Not
+ * covered: minor faults, and faults in the kernel's own accesses.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	atomic_rmw_uffd
@@ -25,8 +25,8 @@
 #define UFFD_PAGES	18
 
 /*
- * The messages of a run: flags that all of them have, and flags that at least
- * one has.
+ * The messages of a run: their number, the flags that all of them have, and the
+ * flags that at least one has.
  */
 struct uffd_log {
 	struct file *file;
@@ -86,7 +86,7 @@ static int uffd_prepare(struct user_run *run)
 	return err;
 }
 
-/* Let the program go on after the page at @addr. */
+/* Let the program continue after its fault at @addr. */
 static int uffd_resolve(struct uffd_log *log, unsigned long addr)
 {
 	struct uffdio_zeropage zero = { .range = { addr, PAGE_SIZE } };
@@ -122,8 +122,7 @@ static void uffd_attend(struct user_run *run)
 	}
 	kthread_unuse_mm(run->mm);
 	/*
-	 * This may be the last reference. If so, threads that still wait
-	 * continue.
+	 * If this is the last reference, threads that still wait continue.
 	 */
 	fput(log->file);
 }
@@ -150,9 +149,9 @@ static void uffd_run(struct kunit *test, unsigned long mode, u64 flags)
 
 /*
  * userfaultfd reports a missing page as a read, like the CPU. With the option
- * it reports the write that the instruction will do [atomics 22, 46]. The test
- * resolves the fault with the zero page. The kernel handles the write fault
- * that follows without a message.
+ * it reports the write that the instruction makes next [atomics 22, 46]. The
+ * test resolves the fault with the zero page. The kernel handles the write
+ * fault that follows without a message.
  */
 static void missing_message_access(struct kunit *test)
 {

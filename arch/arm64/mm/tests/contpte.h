@@ -4,12 +4,11 @@
  * synthetic table, a folio for these blocks, and a model.
  *
  * A block is CONT_PTES entries, aligned to their number. It is folded if all
- * its entries have PTE_CONT. The model has the image that the table should
- * have, and the list of expected TLB invalidations in their order. Each block
- * that is converted gets one invalidation of exactly this block. The function
- * under test may add its own. pte_model.h has the model, pte_run.h the calls.
- * For entries with bits that the model does not know, a case changes the
- * expected image itself.
+ * its entries have PTE_CONT. The model has the expected content of the table,
+ * and the expected TLB invalidations in order. Each block that is converted
+ * gets one invalidation of exactly this block. The function under test may add
+ * its own. pte_model.h has the model, pte_run.h the calls. For entries with
+ * bits that the model does not know, a case changes the expected image itself.
  */
 #ifndef _ARM64_MM_TESTS_CONTPTE_H
 #define _ARM64_MM_TESTS_CONTPTE_H
@@ -23,7 +22,9 @@
 #define CONTPTE_TABLE_BLOCKS	(PTRS_PER_PTE / CONT_PTES)
 #define CONTPTE_ORDER		ilog2(CONT_PTES)
 
-/* Without CONFIG_ARM64_CONTPTE only the contiguous bit is different. */
+/*
+ * Without CONFIG_ARM64_CONTPTE, no entry is contiguous; the rest is the same.
+ */
 #define CONTPTE_FOLDS		MODEL_FOLDS
 
 /* The value for "no entry of the block" as a place in a block. */
@@ -41,7 +42,7 @@ static inline unsigned long contpte_addr(struct pte_ctx *f, int idx)
 	return pgtable_kunit_table_addr(f->table, idx);
 }
 
-/* Make one call of a function, and compare everything with the model. */
+/* Make one call of a function, and compare the result with the model. */
 static inline bool contpte_step(struct pte_ctx *f, enum pte_op_id op, int idx,
 				unsigned int nr, unsigned int flags)
 {
@@ -80,19 +81,22 @@ static inline struct pte_model_entry contpte_entry(unsigned int page)
 	};
 }
 
-/* Set only the bit; pte_mkcont() may set more. */
+/* Set only the contiguous bit. pte_mkcont() may set other bits too. */
 static inline pte_t contpte_mkcont(pte_t pte)
 {
 	return set_pte_bit(pte, __pgprot(PTE_CONT));
 }
 
-/* The bit, as far as the kernel is configured to set it. */
+/* The contiguous bit, or no bit if the kernel is configured not to set it. */
 static inline pte_t contpte_mkfolded(pte_t pte)
 {
 	return CONTPTE_FOLDS ? contpte_mkcont(pte) : pte;
 }
 
-/* Make an entry dirty as hardware makes a writable entry dirty. */
+/*
+ * Make an entry dirty in the way in which hardware makes a writable entry
+ * dirty.
+ */
 static inline pte_t contpte_mkhwdirty(pte_t pte)
 {
 	return clear_pte_bit(pte, __pgprot(PTE_RDONLY));

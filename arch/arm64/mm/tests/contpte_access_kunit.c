@@ -4,10 +4,10 @@
  *
  * The fault handler calls this function to make an entry young, dirty or
  * writable. In a folded block the function gives accessed and dirty bits to all
- * entries, and unfolds the block only if the write bit changes. The function
- * may return "nothing to do" only if every entry has the flags. If not,
- * page-table walkers that do not gather the bits of a block, as in some SMMUs,
- * would fault forever.
+ * entries, and unfolds the block only if the write bit changes. It may return
+ * "nothing to do" only if every entry has the flags. If not, page-table walkers
+ * that do not gather the bits of a block, as in some SMMUs, would fault
+ * forever.
  *
  * Each case runs the real function on real entries. It compares the table, the
  * returned value and the TLB invalidations with a model. It combines the flags
@@ -55,7 +55,7 @@ static struct pte_model_entry access_entry(const struct access_state *state,
 	return e;
 }
 
-/* What the table has before the call. */
+/* The content of the table before the call. */
 struct access_block {
 	bool folded;
 	const struct access_state *state;	/* of all entries except one */
@@ -78,7 +78,7 @@ static void access_fill(struct pte_ctx *f, const struct access_block *block)
 	}
 }
 
-/* Make one call. The entry that is passed always maps the first page. */
+/* Make one call. The entry in the arguments always maps the first page. */
 static bool access_try(struct pte_ctx *f, const struct access_block *block,
 		       unsigned int at, const struct access_state *state,
 		       bool dirty)
@@ -125,7 +125,7 @@ static void access_all(struct kunit *test, bool folded)
 			.odd_state = &access_states[odd],
 		};
 
-		/* The entries of a folded block agree on the write bit. */
+		/* The entries of a folded block have the same write bit. */
 		if (folded && state->e.write != block.odd_state->e.write)
 			continue;
 		for (n = 0; n < ARRAY_SIZE(places) * ARRAY_SIZE(places); n++) {
@@ -149,7 +149,7 @@ static void access_all(struct kunit *test, bool folded)
 /*
  * The block is folded [contpte 128-138]. If all entries have the flags already,
  * nothing changes. If any entry lacks a flag, all entries are updated, even if
- * the faulting entry lacks none [137]. The entries keep their pages and the
+ * the faulting entry has all flags [137]. The entries keep their pages and the
  * contiguous bit, even if the caller passes an entry with another page [132] or
  * contiguous bit [131]. No flag is cleared [136]. If the write bit has to
  * change, the block is unfolded, and only one entry gets the flags [134]. The
@@ -163,8 +163,8 @@ static void ptep_set_access_flags_folded(struct kunit *test)
 
 /*
  * In a block that is not folded, only the faulting entry gets the flags
- * [contpte 139]; the flags of the other entries make no difference. One page is
- * invalidated, not the block.
+ * [contpte 139]. The flags of the other entries make no difference. The
+ * function invalidates one page, not the block.
  */
 static void ptep_set_access_flags_unfolded(struct kunit *test)
 {

@@ -2,67 +2,67 @@
 /*
  * Checker of break-before-make for a window of page-table entries.
  *
- * The checker sees every write of an entry and every invalidation. It keeps
- * what a TLB may hold in the worst case. Hardware may walk the table at any
- * moment, may cache any valid entry, and never drops an entry without an
- * invalidation. An entry without the contiguous bit is cached for its page. An
- * entry with the bit is cached for every page of its block, as if it was read
- * from any of the block's entries. The checker ignores the access flag and the
- * dirty state: hardware changes them in place.
+ * The checker sees every write of an entry and every invalidation. It keeps all
+ * translations that a TLB may hold in the worst case. Hardware may walk the
+ * table at any moment, may cache any valid entry, and never drops an entry
+ * without an invalidation. An entry without the contiguous bit is cached for
+ * its page. An entry with the bit is cached for every page of its block, as if
+ * the TLB had read it from any of the block's entries. The checker ignores the
+ * access flag and the dirty state: hardware changes them in place.
  *
  * The rules come from the Arm ARM (DDI 0487), "Using break-before-make when
- * updating translation table entries" and "The Contiguous bit". Here they are,
- * in the words of Linux:
+ * updating translation table entries" and "The Contiguous bit". In the terms of
+ * Linux, the rules are:
  *
  * in place:	A valid entry may change its permissions, access flag and dirty
  *		state. A change of output address, memory type, shareability,
  *		nG or of the contiguous bit has to go through an invalid entry.
  *
- * mixed:	At no moment does a block have a valid entry with the contiguous
- *		bit and a valid entry without it. Walks of the two entries would
+ * mixed:	A block never has both a valid entry with the contiguous bit and
+ *		a valid entry without it. Walks of the two entries would
  *		translate one address with two sizes.
  *
- * misaligned:	A contiguous entry maps the page that fits its place in the
- *		block. Otherwise a walk of this entry translates the pages of
- *		its neighbours wrongly.
+ * misaligned:	A contiguous entry maps the page that belongs to its place in
+ *		the block. Otherwise a walk of this entry gives wrong
+ *		translations for the other pages of the block.
  *
- * conflict:	A valid entry is not written while a TLB may hold another
- *		translation of an address that the entry covers: with another
- *		output address, attribute or size. The invalidation has to reach
- *		all CPUs, and the kernel has to wait for its end. Between the
- *		invalidation and the write, no entry of the block may be valid;
- *		otherwise a TLB can cache it again.
+ * conflict:	A valid entry must not be written while a TLB may hold a
+ *		different translation of an address that the entry covers: one
+ *		with another output address, attribute or size. The invalidation
+ *		has to reach all CPUs, and the kernel has to wait for its end.
+ *		Between the invalidation and the write, no entry of the block
+ *		may be valid; otherwise a TLB can cache it again.
  *
  * partial:	When a function returns, either no entry of a block is
  *		contiguous, or all entries are contiguous, valid and the same,
  *		including permissions.
  *
- * stale: When a function returns, a TLB may hold only current translations of
- * the pages outside of the caller's range. The caller invalidates only its
- * range.
+ * stale:	When a function returns, a TLB may hold only current
+ *		translations of the pages outside of the caller's range. The
+ *		caller invalidates only its range.
  *
- * changed:	When a function returns, a page outside of the range is mapped
- *		as before, or still not mapped. Only the contiguous bit may
- *		differ.
+ * changed:	When a function returns, a page outside of the range has the
+ *		same mapping as before the call, or none if it had none. Only
+ *		the contiguous bit may differ.
  *
- * The checker allows one thing that looks wrong: while the kernel writes the
- * entries of a whole block one by one, only a part of the block is contiguous
- * for hardware. set_ptes() of new entries does this. Functions that clear or
- * write-protect old entries do it too.
+ * The checker allows one state that looks wrong: while the kernel writes the
+ * entries of a whole block one by one, hardware sees a block that is only
+ * partly contiguous. set_ptes() of new entries does this. Functions that clear
+ * or write-protect old entries do it too.
  *
  *	|cccc    |	set: pages 4 to 7 can be used already
  *	|    cccc|	clear: pages 0 to 3 can still be used, until the flush
  *	|RRRRcccc|	write-protect: any page may be writable, until the flush
  *
  * Hardware may use any of the entries for any page of the block, but all entries
- * agree in address and attributes. A page has the permissions of any one entry, but
- * only until the caller's invalidation. Linux relies on that (see
- * contpte_wrprotect_ptes()). A function must not change only a part of a block that
- * stays contiguous: see rule "partial".
+ * have the same address and attributes. A page may have the permissions of any
+ * of these entries, but only until the caller's invalidation. Linux relies on
+ * that (see contpte_wrprotect_ptes()). If a block stays contiguous, a function
+ * must not change only a part of it: see rule "partial".
  *
  * With BBM level 3, a TLB that holds two sizes of a translation uses one of
- * them and raises no abort. Then the size is no conflict, and the rules "in
- * place", "mixed", "conflict" and "stale" ignore the contiguous bit.
+ * them and raises no abort. So different sizes are no conflict, and the rules
+ * "in place", "mixed", "conflict" and "stale" ignore the contiguous bit.
  */
 
 #include "contpte_bbm.h"
@@ -85,7 +85,10 @@ static void broken(struct contpte_bbm *bbm, enum contpte_bbm_rule rule, int idx)
 	bbm->idx = idx;
 }
 
-/* What a TLB caches for page @page if it walks the valid entry at @idx. */
+/*
+ * The translation that a TLB caches for page @page if it walks the valid entry
+ * at @idx.
+ */
 static pteval_t translation(struct contpte_bbm *bbm, pte_t pte, int idx,
 			    int page)
 {
@@ -95,7 +98,7 @@ static pteval_t translation(struct contpte_bbm *bbm, pte_t pte, int idx,
 	return pte_val(pte) & ~PTE_SWBITS_MASK;
 }
 
-/* The difference of two translations that needs break-before-make. */
+/* The differences between two translations that require break-before-make. */
 static pteval_t differ(struct contpte_bbm *bbm, pteval_t a, pteval_t b)
 {
 	return (a ^ b) & ~(PERMISSIONS | (bbm->bbml3 ? PTE_CONT : 0));
@@ -140,7 +143,8 @@ static void walk(struct contpte_bbm *bbm, int idx)
 }
 
 /*
- * Whether the result of this walk was already checked for each page of the block.
+ * Whether the checker has already checked the result of this walk for each page
+ * of the block.
  */
 static bool walked(struct contpte_bbm *bbm, int idx, pte_t pte)
 {
@@ -194,7 +198,8 @@ void contpte_bbm_start_level(struct contpte_bbm *bbm, const pte_t *pte,
 }
 
 /*
- * Whether the block has other valid entries of the other kind: contiguous or not.
+ * Whether the block has a valid entry that differs from this entry in the
+ * contiguous bit.
  */
 static bool mixed(struct contpte_bbm *bbm, int idx, pte_t pte)
 {
@@ -242,7 +247,7 @@ static void check_write(struct contpte_bbm *bbm, int idx, pte_t pte)
  * contpte_bbm_write() - an entry is written
  * @bbm: the checker
  * @idx: the entry
- * @pte: what is written
+ * @pte: the new value
  */
 void contpte_bbm_write(struct contpte_bbm *bbm, int idx, pte_t pte)
 {
@@ -319,7 +324,7 @@ static void check_page(struct contpte_bbm *bbm, int page)
 }
 
 /**
- * contpte_bbm_end() - the function that was called returns
+ * contpte_bbm_end() - the function under test returns
  * @bbm: the checker
  * @start: first entry of the function's range
  * @end: the entry after the last

@@ -28,7 +28,7 @@ enum contpte_bbm_rule {
 };
 
 /**
- * struct contpte_bbm - the entries of a window, and a TLB in its worst case
+ * struct contpte_bbm - the entries of a window, and all that a TLB may hold
  * @block: number of entries in a contiguous block
  * @pages: number of pages that an entry maps
  * @bbml3: the CPUs have BBM level 3

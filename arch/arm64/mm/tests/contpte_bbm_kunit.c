@@ -3,10 +3,10 @@
  * The checker of break-before-make that suite contpte_order relies on.
  *
  * A checker that accepts everything proves nothing. Each case feeds the checker a
- * sequence of writes and invalidations, as text. The checker must accept what the
- * kernel does. It must reject what the kernel must not do, and name the rule that
- * forbids it and the entry that breaks this rule. No function of the kernel is
- * called.
+ * sequence of writes and invalidations, as text. The checker must accept the
+ * sequences that the kernel makes. It must reject each forbidden sequence, and
+ * name the rule and the entry that breaks this rule. No function of the kernel
+ * is called.
  *
  * Not covered: whether the rules agree with the architecture (see
  * contpte_bbm.c).
@@ -43,11 +43,11 @@ struct bbm_sequence {
 	const char *desc;
 	const char *steps;
 	enum contpte_bbm_rule rule;
-	bool not_bbml3;		/* with BBM level 3 it is right */
+	bool not_bbml3;		/* right with BBM level 3 */
 };
 
 static const struct bbm_sequence bbm_sequences[] = {
-	/* What the kernel does. */
+	/* The sequences that the kernel makes. */
 	{ "fold", "nzfc:", CONTPTE_BBM_OK },
 	{ "unfold", "czfn:", CONTPTE_BBM_OK },
 	{ "set a new block", "zc.", CONTPTE_BBM_OK },
@@ -66,7 +66,7 @@ static const struct bbm_sequence bbm_sequences[] = {
 	{ "fold, flush too late", "nzcf:", CONTPTE_BBM_CONFLICT, true },
 	{ "unfold, flush before the last is clear", "cZfzN",
 	  CONTPTE_BBM_CONFLICT, true },
-	/* No invalid entry in between. */
+	/* The block has no invalid entry in between. */
 	{ "fold in place", "nfcf:", CONTPTE_BBM_IN_PLACE, true },
 	{ "unfold in place", "cfnf:", CONTPTE_BBM_IN_PLACE, true },
 	{ "another page in place", "no.", CONTPTE_BBM_IN_PLACE },
@@ -79,7 +79,7 @@ static const struct bbm_sequence bbm_sequences[] = {
 	/* Another translation, with or without the bit. */
 	{ "another page, cleared only", "nzo.", CONTPTE_BBM_CONFLICT },
 	{ "another memory type, cleared only", "nzm.", CONTPTE_BBM_CONFLICT },
-	/* What a function leaves. */
+	/* States of the block when a function returns. */
 	{ "clear all but one of a block", "cZ.", CONTPTE_BBM_PARTIAL },
 	{ "set one of a block", "zC.", CONTPTE_BBM_PARTIAL },
 	{ "write-protect one of a block", "cR.", CONTPTE_BBM_PARTIAL },
@@ -124,7 +124,7 @@ static pte_t bbm_pte(struct pte_ctx *f, char step, int i)
 	return pte;
 }
 
-/* How many entries of the block a step is about. */
+/* The number of entries of the block that a step changes. */
 static int bbm_entries(char step)
 {
 	if (step == 'F' || step == 'Z')
@@ -153,9 +153,9 @@ static void bbm_step(struct pte_ctx *f, struct contpte_bbm *bbm,
 
 /*
  * The checker judges each sequence by the rules without BBM level 3, and by the
- * rules with it. With level 3, a sequence is right if it lacks a flush only for
- * the contiguous bit. It is still wrong if it lacks a flush for an address, an
- * attribute or a permission. The other blocks of the window are empty.
+ * rules with it. With level 3, a change of the contiguous bit needs no flush. A
+ * sequence is still wrong if it lacks a flush for an address, an attribute or a
+ * permission. The other blocks of the window are empty.
  */
 static void checker_knows_sequence(struct kunit *test)
 {
@@ -192,7 +192,7 @@ static void checker_knows_sequence(struct kunit *test)
 
 /*
  * The checker reports the first rule that was broken, and the entry that broke it.
- * Later consequences must not hide this first fault.
+ * Later violations must not hide the first one.
  */
 static void checker_names_first_entry(struct kunit *test)
 {
@@ -217,7 +217,7 @@ static void checker_names_first_entry(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bbm->steps, 4);
 }
 
-/* An invalidation in the middle of a fold; @data selects it. */
+/* An invalidation in the middle of a fold. @data selects which one. */
 struct bbm_flush {
 	const char *desc;
 	enum contpte_bbm_rule rule;

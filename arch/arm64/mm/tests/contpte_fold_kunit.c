@@ -30,11 +30,11 @@ static void fold_set(struct pte_ctx *f, int idx, pte_t pte)
 /*
  * Entries are set in ascending order. The last entry of each block folds the
  * block, with one invalidation, and no earlier entry does [contpte 10, 11]. If
- * one entry had the accessed or the dirty bit, all entries get this bit [21];
- * otherwise none gets it [22]. Every entry keeps its page, even the first,
- * although the function is called for the last [34]. The blocks are the first,
- * an inner and the last block of a table [33] and of a folio [27]. Nothing else
- * of the folio is mapped [28].
+ * one entry has the accessed or the dirty bit, all entries get this bit [21].
+ * Otherwise no entry gets it [22]. The function gets the last entry, but every
+ * entry keeps its page, even the first [34]. The blocks are the first, an inner
+ * and the last block of a table [33] and of a folio [27]. Nothing else of the
+ * folio is mapped [28].
  */
 static void set_pte_at_ascending(struct kunit *test)
 {
@@ -82,9 +82,9 @@ static void set_pte_at_ascending(struct kunit *test)
 
 /*
  * Entries are set in descending order, so the last call does not set the last
- * entry. The block stays unfolded, which is correct, but a missed chance. If
- * the last entry is set again, the block is folded [contpte 12, 13]. If it is
- * set once more, the block is unfolded and folded [37].
+ * entry. The block stays unfolded, which is correct but not optimal. If the
+ * last entry is set again, the block is folded [contpte 12, 13]. If it is set
+ * once more, the block is unfolded and folded [37].
  */
 static void set_pte_at_descending(struct kunit *test)
 {
@@ -131,7 +131,7 @@ static void set_pte_at_misaligned(struct kunit *test)
 KUNIT_ARRAY_PARAM_DESC(contpte_odd, contpte_odds, desc);
 
 /*
- * One entry that differs from the others prevents folding, wherever it is, and
+ * An entry that differs from the others prevents folding, at each place, and
  * nothing in the block changes [contpte 16-20, 24]. The odd entry is in the
  * table before the last entry is set, or is the last entry itself.
  */
@@ -159,8 +159,9 @@ static void set_pte_at_one_entry_odd(struct kunit *test)
 /*
  * All entries have the same unusual bits. If they are valid and not special,
  * they are folded and keep the bits [contpte 23]. PROT_NONE entries are
- * present, but not valid, so they are never folded [18]. For special mappings
- * the kernel does not look up a folio, so they are not folded either [24].
+ * present, but not valid, so they are never folded [18]. In special mappings
+ * the kernel does not look up a folio, so it does not fold their entries either
+ * [24].
  */
 static void set_pte_at_all_odd(struct kunit *test)
 {
@@ -176,9 +177,9 @@ static void set_pte_at_all_odd(struct kunit *test)
 }
 
 /*
- * The entries that are passed have a contiguous bit, which leaked from a
- * getter. This bit is not written, and the last entry folds the block as usual
- * [contpte 30].
+ * The caller passes entries with a contiguous bit, which leaked from a getter.
+ * This bit is not written, and the last entry folds the block as usual [contpte
+ * 30].
  */
 static void set_pte_at_leaked_bit(struct kunit *test)
 {
@@ -202,7 +203,8 @@ static void set_pte_at_leaked_bit(struct kunit *test)
 /*
  * A block at a low address maps a later part of a folio, so the folio would
  * begin below address 0 [contpte 29], and the kernel's subtraction wraps. The
- * kernel may fold such a block or not, but never only a part of it.
+ * kernel may fold such a block, or leave it, but must never fold only a part of
+ * it.
  */
 static void set_pte_at_low_address(struct kunit *test)
 {
@@ -227,8 +229,8 @@ static void fold_free_pages(void *page)
 
 /*
  * Single pages that happen to be consecutive are not folded: each has its own
- * accessed and dirty bits [contpte 25]. They fill one aligned block. The only
- * reason not to fold it is that the pages are not one folio.
+ * accessed and dirty bits [contpte 25]. They fill one aligned block. The kernel
+ * may not fold it only because the pages are not one folio.
  */
 static void set_pte_at_single_pages(struct kunit *test)
 {
@@ -249,7 +251,7 @@ static void set_pte_at_single_pages(struct kunit *test)
 }
 
 /*
- * Consecutive pages that belong to two folios are not folded: the kernel tracks
+ * Consecutive pages of two folios are not folded, because the kernel tracks
  * accessed and dirty per folio [contpte 26]. Folios of half a block are the
  * largest folios that cannot be folded.
  */
@@ -270,7 +272,7 @@ static void set_pte_at_two_folios(struct kunit *test)
  * A new entry is set in a folded block. The block is unfolded, with one
  * invalidation. The new entry is as given, and the other entries keep their
  * pages and get the block's accessed and dirty bits [contpte 38, 42, 66]. The
- * blocks next to it do not change. The new entry maps another page, so the
+ * neighbouring blocks do not change. The new entry maps another page, so the
  * block is not folded again.
  */
 static void set_pte_at_into_folded(struct kunit *test)
@@ -295,8 +297,8 @@ static void set_pte_at_into_folded(struct kunit *test)
 }
 
 /*
- * Folding and unfolding a block a thousand times leaves it as it was: no PFN
- * moves, no bit is invented [contpte 43].
+ * After a block is folded and unfolded a thousand times, it is as before: each
+ * entry has its PFN, and no bit was added [contpte 43].
  */
 static void set_pte_at_again_and_again(struct kunit *test)
 {

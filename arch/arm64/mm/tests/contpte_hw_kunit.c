@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Contiguous PTEs: what hardware and other CPUs may do at any moment.
+ * Contiguous PTEs: changes that hardware and other CPUs may make at any moment.
  *
  * The kernel folds, unfolds, clears or write-protects entries under the
  * page-table lock. Meanwhile other CPUs use the pages, and hardware sets the
  * access flag or the dirty state of any valid entry. If a bit gets lost between
  * a read and a write, a page is reclaimed although it is in use, or data is
- * never written back. Tests in user space do not hit a window of one
- * instruction. These cases set the bit exactly in this window.
+ * never written back. Tests in user space cannot hit this window, which may be
+ * one instruction long. These cases set the bit exactly in this window.
  *
  * The code under test is the tree's own, compiled a second time so that each
- * single access to an entry goes through a hook (contpte_recorded.c). Before one
- * access the hook acts as hardware; the case repeats this for each access. In
- * another case the hook acts as a CPU that changes a block while another CPU reads
- * it without the lock.
+ * single access to an entry goes through a hook (contpte_recorded.c). Before
+ * one access the hook acts as hardware, and the case repeats the call for each
+ * access. In another case the hook acts as a CPU that changes a block while
+ * another CPU reads it without the lock.
  *
  * Not covered: memory ordering between CPUs, entries that are not cached
- * coherently; many CPUs at once (contpte_race has two CPUs that really run).
+ * coherently, many CPUs at once (contpte_race uses two real CPUs).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte_hw'
@@ -41,7 +41,7 @@ static PGTABLE_KUNIT_GEN_PARAMS(contpte_order_op)
  * @entry: the entry that it uses, or HW_SAME
  * @dirty: it writes to the page
  * @seen: accesses so far
- * @done: the entry that it used, or INT_MIN if that was not possible
+ * @done: the entry that it used, or INT_MIN if it could not use the entry
  */
 struct hw_event {
 	unsigned int at;
@@ -56,7 +56,7 @@ static void hw_before(struct contpte_order *o, int idx)
 	struct hw_event *event = o->data;
 	int entry = event->entry == HW_SAME ? idx : event->entry;
 
-	/* In large blocks, only some accesses: those near the edges. */
+	/* In large blocks, try only some accesses: those near the edges. */
 	if (idx > 0 && contpte_next(idx - 1) != idx)
 		return;
 	if (event->seen++ != event->at || entry == INT_MIN)
@@ -79,7 +79,7 @@ static bool hw_has(const struct pte_model_entry *e, bool dirty)
 
 /*
  * Is the bit in the entry, or in the value that the function returned? If the
- * model drops a bit that was there before the call, the function may drop it.
+ * model drops a bit that was set before the call, the function may drop it too.
  */
 static bool hw_kept(struct contpte_order *o, const struct pte_step *step,
 		    struct pte_model *m, const struct hw_event *event)
@@ -102,7 +102,7 @@ static bool hw_kept(struct contpte_order *o, const struct pte_step *step,
 	return !returned || o->f->number;
 }
 
-/* Repeat one call with one entry: hardware acts before each access in turn. */
+/* Repeat one call. Hardware uses one entry before each access in turn. */
 static bool hw_each_access(struct contpte_order *o, const struct pte_case *pc,
 			   const struct contpte_order_call *call, int entry,
 			   bool dirty, unsigned int *events)
@@ -121,8 +121,8 @@ static bool hw_each_access(struct contpte_order *o, const struct pte_case *pc,
 		contpte_order_fill(o, call->mask, false);
 		step = contpte_order_step(o, pc, call);
 		/*
-		 * Here the function sets a new page, which may complete a
-		 * block.
+		 * In this entry the function sets a new page, which may
+		 * complete a block.
 		 */
 		if (hw_sets_same(pc)) {
 			pgtable_kunit_raw_clear(o->f->table->mm,
@@ -162,7 +162,7 @@ static bool hw_each_use(struct contpte_order *o, const struct pte_case *pc,
 	};
 	int i, tries = ARRAY_SIZE(entries), side;
 
-	/* In large blocks, only the first few. */
+	/* In large blocks, try only the first few accesses. */
 	if (CONT_PTE_SIZE > SZ_64K)
 		tries = 3;
 	for (i = 0; i < tries; i++) {
@@ -179,10 +179,11 @@ static bool hw_each_use(struct contpte_order *o, const struct pte_case *pc,
 }
 
 /*
- * A bit that hardware sets is in the entry afterwards, or in the value that the
- * function returns [contpte 112, 117, 140]. Exceptions are functions that drop it
- * on purpose: they clear an entry without returning its value, or make it old or
- * clean. The rules of break-before-make always hold.
+ * If hardware sets a bit, the bit is afterwards in the entry, or in the value
+ * that the function returns [contpte 112, 117, 140]. Only functions that drop
+ * bits on purpose may lose it: functions that clear an entry without returning
+ * its value, or make it old or clean. The rules of break-before-make always
+ * hold.
  *
  * The range is the first, an inner or the last entry of a block, a whole block, a
  * part of a block, or two halves of two blocks, which are both unfolded. The
@@ -229,7 +230,7 @@ static void hardware_update_kept(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, events, "events");
 }
 
-/* The states of a block for a reader that holds no lock. */
+/* The states of a block that a reader without a lock may find. */
 enum hw_block {
 	HW_NONE,
 	HW_SWAP,
@@ -269,7 +270,7 @@ static pte_t hw_block_pte(struct pte_ctx *f, enum hw_block block, int i)
 	}
 }
 
-/* What a reader gets from a block in a stable state. */
+/* The entry that a reader gets from a block in a stable state. */
 static pte_t hw_block_get(struct pte_ctx *f, enum hw_block block, int i)
 {
 	pte_t pte = hw_block_pte(f, block, i);
@@ -287,11 +288,11 @@ static pte_t hw_block_get(struct pte_ctx *f, enum hw_block block, int i)
 /**
  * struct hw_writer - another CPU changes a block meanwhile, under the lock
  * @at: it begins before this access
- * @rate: from then on it writes this many entries before each access
+ * @rate: from then on, it writes this many entries before each access
  * @to: the state that it writes
  * @seen: accesses so far
  * @first: the value of @wrote at the first access
- * @wrote: entries that it has cleared, and then set
+ * @wrote: number of writes: it clears all entries, and then sets all entries
  */
 struct hw_writer {
 	unsigned int at;
@@ -329,8 +330,8 @@ static void hw_write(struct contpte_order *o, int idx)
 }
 
 /*
- * Whether entry @i was none at one of the accesses: it was cleared before the
- * last access, and was not set again before the first access.
+ * Whether entry @i was none during the read: it was cleared before the last
+ * access, and was not set again before the first access.
  */
 static bool hw_was_none(const struct hw_writer *w, unsigned int i)
 {
@@ -406,11 +407,11 @@ static bool hw_read(struct contpte_order *o, enum hw_block from, int i,
  * Another CPU changes a block during a call of ptep_get_lockless(). It clears all
  * entries of the block and sets them again, as contpte_convert() does. The reader
  * gets the state before or after the change, or none if the entry was none
- * meanwhile [contpte 54-60, 62, 63]. It never gets a mix (bits of one block
+ * meanwhile [contpte 54-60, 62, 63]. It never gets a mix (bits of one state
  * with the page of another), and never an entry of a block that is being
  * converted. The change begins before each access of the reader in turn, and is
- * as fast as the reader, faster, or much faster. Each kind of block becomes
- * each other kind.
+ * as fast as the reader, faster, or much faster. Each state of a block changes
+ * to each other state.
  */
 static void ptep_get_lockless_sees_one_state(struct kunit *test)
 {

@@ -4,8 +4,8 @@
  *
  * set_ptes() sets the contiguous bit where a range covers whole blocks. The
  * functions that clear or write-protect a range have to unfold the blocks that
- * it covers in part. Any other unfolding costs a TLB invalidation for nothing;
- * a missing unfolding leaves a contiguous entry over pages that are gone.
+ * it covers in part. Any other unfolding costs an unnecessary TLB invalidation.
+ * A missing unfolding leaves contiguous entries that cover removed pages.
  *
  * Each case runs the real function on real entries for all ranges in a window
  * of four blocks. It compares the whole table, the returned value and the TLB
@@ -23,9 +23,10 @@
 #include "contpte.h"
 
 /*
- * set_ptes() of new entries sets the contiguous bit exactly for the blocks that
- * the range covers, if addresses and PFNs have the same alignment to blocks. It
- * never invalidates anything [contpte 67, 69-72]. From entry 2 on:
+ * set_ptes() of new entries sets the contiguous bit only for blocks that the
+ * range covers completely, and only if addresses and PFNs have the same
+ * alignment to blocks. It never invalidates anything [contpte 67, 69-72]. An
+ * example from entry 2 on:
  *
  *	entries	|..2.....|........|........|...	 (a bar each CONT_PTES)
  *	range	    <--------------------->
@@ -55,8 +56,9 @@ static void set_ptes_range(struct kunit *test)
 }
 
 /*
- * A range ends at the end of a table, and is as large as the folio allows: with
- * 4K pages the whole table [contpte 68, 84]. Nothing is written after it.
+ * A range ends at the end of a table, and is as large as the folio. With 4K
+ * pages it is the whole table [contpte 68, 84]. Nothing is written after the
+ * table.
  */
 static void set_ptes_to_table_end(struct kunit *test)
 {
@@ -109,10 +111,10 @@ static void set_ptes_kernel_mm(struct kunit *test)
 }
 
 /*
- * A migration entry remembers whether the page was young, and reads back
- * exactly as it was written [contpte 80]. Known issue 1: with 52-bit physical
- * addresses the young bit is bit 52, which is PTE_CONT in an entry that is
- * present. set_ptes() clears it without checking whether the entry is present.
+ * A migration entry records whether the page was young, and a read must return
+ * it unchanged [contpte 80]. Known issue 1: with 52-bit physical addresses the
+ * young bit is bit 52, which is PTE_CONT in an entry that is present.
+ * set_ptes() clears this bit without checking whether the entry is present.
  */
 static void set_pte_at_migration_entry_young(struct kunit *test)
 {
@@ -154,8 +156,8 @@ static void set_pte_at_migration_entry_young(struct kunit *test)
 
 /*
  * The functions that replace, clear or write-protect pages. *_clear_ptes() only
- * call these functions with full=0, and contpte_order tests that. They are left
- * out here, since all ranges of a function take a second.
+ * call these functions with full=0, and contpte_order tests that. This case
+ * leaves them out, since all ranges of one function take a second.
  */
 static bool op_wanted(const struct pte_case *pc)
 {
@@ -175,8 +177,8 @@ static PGTABLE_KUNIT_GEN_PARAMS(contpte_op)
  * a range unfolds each block that it covers in part, once. It does not unfold a
  * block that lies wholly inside or wholly outside of the range. Apart from
  * unfolding, it changes nothing outside of the range. In this example two
- * blocks are unfolded, and one stays folded or vanishes without an
- * invalidation:
+ * blocks are unfolded. The blocks between them stay folded, or are cleared
+ * without an invalidation:
  *
  *	entries	|cccccccc|cccccccc|cccccccc|cccccccc|
  *	range	       <------------------->
@@ -185,13 +187,13 @@ static PGTABLE_KUNIT_GEN_PARAMS(contpte_op)
  *
  * Accessed and dirty bits of an unfolded block spread to all its entries. The
  * value returned has the accessed and dirty bits of all entries that were
- * cleared. mprotect() takes entries out and puts them back with other bits
- * [233]. Putting them back gives these two bits to all entries, and the
- * contiguous bit to the blocks that the range covers.
+ * cleared. mprotect() removes entries and sets them again with other bits
+ * [233]. Then all entries get these two bits, and the blocks that the range
+ * covers get the contiguous bit.
  *
- * The case tries every range in four blocks, folded in every way, since the
- * decision about the first block must not depend on the last. The window is at
- * either end of the table.
+ * The case tries every range in four blocks, folded in every combination, since
+ * the decision about the first block must not depend on the last block. The
+ * window is at either end of the table.
  */
 static void range_op_matches_model(struct kunit *test)
 {
@@ -241,12 +243,12 @@ static const struct erratum_prot {
 
 /*
  * On a CPU with erratum 2645198, mprotect() invalidates executable entries of
- * user space after it has taken them out and before it puts them back. It does
- * so once, for exactly the range. On any other CPU, and for all other entries,
- * it invalidates nothing [contpte 218]. The range is one entry. If the kernel
- * takes out ranges, the range is also a block or a part of a block. The kernel
- * checks only the CPU's ID, so --qemu_args '-cpu max,midr=0x411fd4d0' emulates
- * such a CPU.
+ * user space between their removal and the write of the new entries. It does so
+ * once, for exactly the range. On any other CPU, and for all other entries, it
+ * invalidates nothing [contpte 218]. The range is one entry. If the kernel
+ * removes whole ranges at once, the case also tries a block and a part of a
+ * block. The kernel checks only the ID of the CPU, so this option emulates such
+ * a CPU: --qemu_args '-cpu max,midr=0x411fd4d0'.
  */
 static void modify_prot_erratum(struct kunit *test)
 {
@@ -293,7 +295,7 @@ static void modify_prot_erratum(struct kunit *test)
 		PGTABLE_KUNIT_DID(test, flushes, "invalidations for the erratum");
 }
 
-/* Entries that mprotect() takes out at once, and puts back in two parts. */
+/* Entries that mprotect() removes in one call, and sets again in two parts. */
 static const struct prot_part {
 	const char *desc;
 	bool folded;
@@ -314,7 +316,7 @@ static const struct prot_part {
 	{ "single, two halves", false, 0, CONT_PTES / 2, CONT_PTES / 2 },
 };
 
-/* Which entries were empty when the TLB lost their translations. */
+/* Record which entries were empty when their translations were invalidated. */
 struct prot_look {
 	struct pte_ctx *f;
 	bool broken[2 * CONT_PTES];
@@ -348,18 +350,17 @@ static void prot_commit(struct pte_ctx *f, unsigned int start,
 }
 
 /*
- * mprotect() takes a run of entries out, and puts it back in parts if only some
- * pages may become writable. A block that comes back in parts is
- * no longer folded, and single entries that come back as a whole block are
- * folded:
+ * mprotect() removes a run of entries, and sets it again in parts if only some
+ * pages may become writable. A block that is set in parts is no longer folded,
+ * and single entries that are set as a whole block are folded:
  *
  *	out:   |cccccccccccccccc|	|nnnnnnnn nnnnnnnn|
  *	back:  |nnnnnnnn|nnnnnnnn|	|cccccccccccccccc|
  *
  * A TLB that has both an old and a new translation of an address may raise a
  * TLB conflict abort. So if the size of an entry changes, the entry needs an
- * invalidation while it is empty [contpte 233]. Runs that keep their size are
- * tried too: they need no invalidation.
+ * invalidation while it is empty [contpte 233]. The case also tries runs that
+ * keep their size, which need no invalidation.
  */
 static void modify_prot_size_breaks_first(struct kunit *test)
 {
@@ -370,7 +371,7 @@ static void modify_prot_size_breaks_first(struct kunit *test)
 
 	contpte_skip_unless_folds(test);
 	if (!PGTABLE_KUNIT_MODIFY_PROT_RANGES)
-		kunit_skip(test, "this kernel takes out one entry at a time");
+		kunit_skip(test, "this kernel changes protections one entry at a time");
 	if (f->model.quiet)
 		kunit_skip(test, "this CPU has BBM level 3");
 
@@ -396,7 +397,10 @@ static void modify_prot_size_breaks_first(struct kunit *test)
 
 		for (i = start; i < start + nr; i++) {
 			unsigned int block = ALIGN_DOWN(i, CONT_PTES);
-			/* A block that is taken out in part was unfolded. */
+			/*
+			 * The removal of a part of a block has unfolded the
+			 * block.
+			 */
 			bool was = part->folded && block >= start &&
 				   block + CONT_PTES <= start + nr;
 
@@ -445,9 +449,9 @@ static void flush_tlb_check(struct kunit *test, unsigned long start,
 }
 
 /*
- * An invalidation covers whole steps, of a page, a block or a PMD. Other users
- * of the table (an IOMMU, a guest) are notified once. The case tries last
- * levels only and all levels, with and without a wait [contpte 210]:
+ * An invalidation covers whole units of its step size: a page, a block or a
+ * PMD. Other users of the table (an IOMMU, a guest) are notified once. The case
+ * tries last levels only and all levels, with and without a wait [contpte 210]:
  *
  *	asked	    <--------->
  *	steps	|--------|--------|--------|
@@ -477,9 +481,10 @@ static void flush_tlb_range_rounds(struct kunit *test)
 /*
  * If a range needs too many instructions, the kernel invalidates the whole mm
  * [contpte 210]. If the CPU has instructions for ranges, the limit is the
- * architecture's largest range, 2097152 pages, (31 + 1) << (5 * 3 + 1).
- * Otherwise the kernel's limit is one step less than a table has entries. The
- * case tries the last range up to the limit and the first above it.
+ * architecture's largest range: 2097152 pages, or (31 + 1) << (5 * 3 + 1).
+ * Otherwise the limit is one step less than the number of entries of a table.
+ * The case tries the largest range within the limit and the smallest range
+ * above it.
  */
 static void flush_tlb_range_too_long(struct kunit *test)
 {

@@ -4,9 +4,9 @@
  *
  * The functions are inline, and for a contiguous block they call functions of
  * contpte.c. The functions of contpte.c must be exported; otherwise a driver
- * that maps memory does not link. The test is that this module links; it is
- * never loaded. Not covered: functions that invalidate, which call functions
- * that only the kernel itself may call.
+ * that maps memory does not link. The test only checks that this module links.
+ * The module is never loaded. Not covered: functions that invalidate, which
+ * call functions that only the kernel itself may call.
  *
  *   ./tools/testing/kunit/kunit.py build --arch=arm64 --kunitconfig=mm/tests \
  *	--kconfig_add CONFIG_MODULES=y --kconfig_add CONFIG_ARM64_MTE=n \
@@ -17,7 +17,10 @@
 #include <linux/module.h>
 #include <linux/pgtable.h>
 
-/* Not a static function, so that the calls stay in the module [contpte 215]. */
+/*
+ * The function is not static, so that the compiler keeps the calls [contpte
+ * 215].
+ */
 pte_t contpte_link(struct vm_area_struct *vma, unsigned long addr, pte_t *ptep,
 		   pte_t pte, unsigned int nr);
 

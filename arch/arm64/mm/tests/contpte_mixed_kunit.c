@@ -4,12 +4,12 @@
  *
  * Batches of entries that are not folded may differ in accessed, dirty and
  * write bits. Clearing such a batch merges the accessed and dirty bits and no
- * other bits, and write-protecting it loses none of them. Each entry that is
- * not valid is handled alone, with any bits. Only the kernel itself folds and
- * unfolds blocks in its own page tables.
+ * other bits. Write-protecting it keeps the accessed and dirty bits. An entry
+ * that is not valid is handled alone, whatever its bits are. Only the kernel
+ * itself folds and unfolds blocks in its own page tables.
  *
  * Each case runs real functions on real entries, and compares the table, the
- * value returned and the TLB invalidations with what the comments say. Not
+ * value returned and the TLB invalidations with the rules in the comments. Not
  * covered: all combinations of four folded blocks (contpte).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
@@ -24,7 +24,7 @@
 
 KUNIT_ARRAY_PARAM_DESC(contpte_odd, contpte_odds, desc);
 
-/* The first entry of a batch, and another one. */
+/* The first entry of a batch, and a later entry. */
 static const struct mixed_flags {
 	const char *desc;
 	struct pte_model_entry first;
@@ -122,8 +122,8 @@ static void wrprotect_ptes_mixed(struct kunit *test)
 
 /*
  * Write-protecting a whole block of entries with unusual bits changes only the
- * write bit [contpte 114]. The block is folded if such entries can be folded.
- * PROT_NONE entries stay present and not valid [116].
+ * write bit [contpte 114]. The block is folded if the kernel folds such
+ * entries. PROT_NONE entries stay present and not valid [116].
  */
 static void wrprotect_ptes_all_odd(struct kunit *test)
 {
@@ -166,9 +166,9 @@ static void ptep_set_wrprotect_one_by_one(struct kunit *test)
 /*
  * An entry that is not valid is handled alone, even if it has the contiguous
  * bit and its neighbours are contiguous [contpte 39, 40, 88].
- * ptep_get_and_clear() returns it unchanged, the place is empty afterwards, and
- * no block is unfolded. This also holds for a valid entry without the
- * contiguous bit.
+ * ptep_get_and_clear() returns it unchanged and leaves an empty entry, and no
+ * block is unfolded. This also holds for a valid entry without the contiguous
+ * bit.
  */
 static void ptep_get_and_clear_one_entry_odd(struct kunit *test)
 {

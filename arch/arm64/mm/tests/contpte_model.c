@@ -8,12 +8,12 @@
 #include "contpte.h"
 
 /**
- * contpte_next() - the next index or number of entries worth testing
+ * contpte_next() - the next index or number of entries to test
  * @i: the last one
  *
- * In a small block these are all. With larger blocks and tables, and with KASAN
- * (which is many times slower), they are only the places where something can
- * change: near the ends of a block, and in its middle.
+ * In a small block, all numbers are tested. With larger blocks and tables, and
+ * with KASAN (which is many times slower), only the places where something can
+ * change are tested: near the ends of a block, and in its middle.
  */
 unsigned int contpte_next(unsigned int i)
 {
@@ -35,7 +35,7 @@ unsigned int contpte_next(unsigned int i)
 /**
  * contpte_fill() - fill a block with entries that have exactly these bits
  * @f: the context
- * @idx: the first entry of the block, counted from the begin of the window
+ * @idx: the first entry of the block, counted from the start of the window
  * @page: the page of the folio that it maps
  * @folded: the entries are contiguous
  * @young: the young entry, or CONTPTE_NOWHERE
@@ -106,7 +106,8 @@ void contpte_empty_window(struct pte_ctx *f)
  * @dirty: a number that decides which entry of each block is dirty
  *
  * In some of the blocks no entry is young, or none is dirty. If the window
- * stays where it is, only its entries are cleared: the rest must not change.
+ * keeps its place, the function clears only the entries of the window: the rest
+ * must not change.
  */
 void contpte_fill_window(struct pte_ctx *f, int base, unsigned int mask,
 			 unsigned int young, unsigned int dirty)
@@ -117,7 +118,7 @@ void contpte_fill_window(struct pte_ctx *f, int base, unsigned int mask,
 		contpte_reset(f);
 		f->base = base;
 	}
-	/* Without the check an entry can be overwritten. */
+	/* Without this check the kernel lets a call overwrite an entry. */
 	if (IS_ENABLED(CONFIG_PAGE_TABLE_CHECK))
 		contpte_empty_window(f);
 	cond_resched();
@@ -147,8 +148,8 @@ void contpte_kernel_mm(struct pte_ctx *f, struct mm_struct *mm)
  * @f: the context; its table is empty
  *
  * The caller passes an entry with a contiguous bit that leaked from a getter.
- * The entries must not be contiguous. With known issue 22 they are, and the
- * expected image has that bit.
+ * The entries must not be contiguous. With known issue 22 they are contiguous,
+ * and the expected image has the contiguous bit.
  *
  * Return: whether the entries are contiguous.
  */
@@ -233,8 +234,8 @@ void contpte_model_unfold(struct pte_ctx *f, int idx)
 }
 
 /**
- * contpte_model_unfold_partial() - expect that blocks are unfolded, if a range
- *	covers them in part and they are folded
+ * contpte_model_unfold_partial() - expect an unfold of each folded block that a
+ * range covers in part
  * @f: the context
  * @start: first entry of the range
  * @end: the entry after its last
@@ -252,11 +253,11 @@ void contpte_model_unfold_partial(struct pte_ctx *f, int start,
 }
 
 /**
- * contpte_check() - compare table and TLB invalidations with what is expected
+ * contpte_check() - compare the table and the TLB invalidations with the model
  * @f: the context
  * @fmt: the inputs of the call under test, as for printf()
  *
- * Return: whether they agree. The next check is for later invalidations.
+ * Return: whether they agree. The next check compares only later invalidations.
  */
 bool contpte_check(struct pte_ctx *f, const char *fmt, ...)
 {

@@ -63,9 +63,9 @@ ODD_BIT(PTE_PO_IDX_2)
  * @desc: name
  * @make: makes a plain entry odd
  * @valid: the odd entry is still valid
- * @folds: a block is folded if all its entries are odd in this way
- * @read_only: such entries are never writable, so their neighbours in the tests
- *	are not writable either
+ * @folds: a block can be folded if all its entries are odd in this way
+ * @read_only: such entries are never writable, so the tests make their
+ *	neighbours read-only too
  */
 static const struct contpte_odd {
 	const char *desc;

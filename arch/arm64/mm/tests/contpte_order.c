@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The recorded back end: what is compared in addition to the table.
+ * The recorded back end: comparisons in addition to the table.
  */
 
 #include "contpte_order.h"
@@ -147,7 +147,7 @@ void contpte_order_fill(struct contpte_order *o, unsigned int mask, bool used)
  * @idx: the entry
  * @dirty: the page is written to; otherwise it is only read
  *
- * Return: whether hardware can do that: the entry is valid, and for a write
+ * Return: whether hardware can set the bit: the entry is valid, and for a write
  * also writable.
  */
 bool contpte_order_hardware(struct contpte_order *o, int idx, bool dirty)
@@ -265,7 +265,7 @@ bool contpte_order_obeys(struct contpte_order *o, bool report, const char *desc)
 	return true;
 }
 
-/* What the invalidation does not do. */
+/* The flags of an invalidation for this reason. */
 static unsigned int flush_flags(enum pte_model_flush why)
 {
 	if (why == MODEL_FLUSH_YOUNG)
@@ -276,8 +276,8 @@ static unsigned int flush_flags(enum pte_model_flush why)
 }
 
 /*
- * The call made exactly the invalidations of the model, in their order, page by
- * page, with the right level hint.
+ * Whether the call made exactly the invalidations of the model, in their order,
+ * page by page, with the right level hint.
  */
 static bool order_flushes(struct contpte_order *o, bool report,
 			  const char *desc)
@@ -313,11 +313,11 @@ static bool order_flushes(struct contpte_order *o, bool report,
  * contpte_order_accesses() - check the number of accesses of the last call
  * @o: the context
  * @reads: how often it may read an entry
- * @writes: how often it may write one
+ * @writes: how often it may write an entry
  * @report: fail the test if it made more
  * @desc: the inputs of the call
  *
- * Return: whether it made no more accesses than that.
+ * Return: whether it made no more accesses.
  */
 bool contpte_order_accesses(struct contpte_order *o, unsigned int reads,
 			    unsigned int writes, bool report, const char *desc)
@@ -340,8 +340,9 @@ bool contpte_order_accesses(struct contpte_order *o, unsigned int reads,
  * @desc: the inputs of the call
  *
  * Each entry is read and written once, and twice more for a conversion. A
- * function that takes out entries and puts them back writes each entry twice.
- * Extra reads: of both ends, of each entry, and of a block to convert.
+ * function that removes entries and sets them again writes each entry twice.
+ * The limit allows extra reads: of both ends, of each entry, and of a block to
+ * convert.
  *
  * Return: whether they agree.
  */
@@ -360,7 +361,9 @@ bool contpte_order_ok(struct pte_ctx *c, const struct pte_step *step,
 	reads = 3 + entries + CONT_PTES * m->converts;
 	if (does == PTE_OP_AGES || does == PTE_OP_FAULTS)
 		reads += entries;
-	/* A fault that changes nothing reads the block, to compare it. */
+	/*
+	 * A fault that changes nothing reads the block, to compare its entries.
+	 */
 	if (does == PTE_OP_FAULTS && !entries)
 		reads += CONT_PTES;
 	if (does == PTE_OP_READS) {
@@ -377,7 +380,7 @@ bool contpte_order_ok(struct pte_ctx *c, const struct pte_step *step,
  * @o: the context; the last call obeyed the rules
  * @at: the step to begin at
  * @first: the first entry of the block
- * @cont: the block is folded; else it is unfolded
+ * @cont: the block is folded; otherwise it is unfolded
  *
  * The call must clear all entries, then invalidate the block once if that is
  * necessary, then set all entries.

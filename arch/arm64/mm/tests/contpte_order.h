@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The recorded back end: arm64's page-table code, compiled a second time
- * (contpte_recorded.c). It compares more than the others. Each call must obey
- * break-before-make at each step. It must make exactly the invalidations of the
- * model, of the right kind, and no more accesses than it needs.
+ * (contpte_recorded.c). It makes more comparisons than the other back ends.
+ * Each call must obey break-before-make at each step. It must make exactly the
+ * invalidations of the model, of the right kind, and no more accesses than it
+ * needs.
  */
 #ifndef _ARM64_MM_TESTS_CONTPTE_ORDER_H
 #define _ARM64_MM_TESTS_CONTPTE_ORDER_H
@@ -38,7 +39,7 @@ struct contpte_order_call {
 #define CONTPTE_ORDER_ALL	(BIT(CONTPTE_BLOCKS) - 1)
 
 /**
- * struct contpte_order - what a case works on
+ * struct contpte_order - the table, the recorder and the checker of a case
  * @f: the table and its folio; the window is at the start of the table
  * @rec: the recorder of the table's entries
  * @bbm: the checker that the recorder feeds
@@ -76,8 +77,8 @@ unsigned int contpte_order_converts(struct contpte_order *o, unsigned int at,
 unsigned int contpte_order_first_write(struct contpte_order *o);
 
 /*
- * The functions that may be called for pages. Another page may not be set in
- * place of a valid one.
+ * The functions that a case may call for pages. A function must not set another
+ * page in place of a valid page.
  */
 static inline bool contpte_order_wanted(const struct pte_case *pc)
 {

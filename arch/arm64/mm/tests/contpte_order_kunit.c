@@ -9,15 +9,15 @@
  *
  * The code under test is the tree's own, asm/pgtable.h and contpte.c, compiled a
  * second time so that each single access to an entry is recorded
- * (contpte_recorded.c). After each access a checker examines what hardware could
- * have cached by then (contpte_bbm.c has the rules). The number, range and kind
- * of the invalidations have to be exactly what is needed, and the number of
- * accesses may not grow with the square of a block. The cases pretend that the
- * CPU has BBM level 3, and then that it does not have it, so both are tested on
- * any machine.
+ * (contpte_recorded.c). After each access a checker examines the translations
+ * that hardware could have cached (contpte_bbm.c has the rules). The
+ * invalidations must have exactly the necessary number, range and kind. The
+ * number of accesses must not grow with the square of the block size. The cases
+ * pretend that the CPU has BBM level 3, and then that it does not have it, so
+ * both are tested on any machine.
  *
- * Not covered: the instructions that an invalidation consists of, the barriers
- * between CPUs, bits that hardware sets meanwhile (contpte_hw).
+ * Not covered: the instructions of an invalidation, the barriers between CPUs,
+ * bits that hardware sets meanwhile (contpte_hw).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte_order'
@@ -33,7 +33,10 @@ static PGTABLE_KUNIT_GEN_PARAMS(contpte_order_op)
 			     contpte_order_wanted, desc);
 }
 
-/* Fill the window and make a call. Entries that are made old were used. */
+/*
+ * Fill the window and make a call. If the call makes entries old, they are
+ * young and dirty before it.
+ */
 static bool order_check(struct contpte_order *o, const struct pte_case *pc,
 			const struct contpte_order_call *call)
 {
@@ -52,17 +55,18 @@ static bool order_check(struct contpte_order *o, const struct pte_case *pc,
 /*
  * Every function follows break-before-make at every step [contpte 36]. It
  * invalidates each block that it unfolds or folds once: all pages of the block,
- * on all CPUs. It waits for the end. It invalidates nothing else [37, 38, 52,
- * 85, 87, 89-95, 100-104, 108, 110-112, 121, 129, 136, 141-145]. With BBM level
- * 3 it invalidates nothing at all [237]. Each entry is written at most once. If
- * the block is converted, each entry may be written two more times. Reading
- * entries one by one takes a constant number of reads for each [53, 252].
- * Afterwards the table is as in a model, and the function returns the first
- * entry: a function that does nothing would break no rule.
+ * on all CPUs. It waits for the end of the invalidation. It invalidates nothing
+ * else [37, 38, 52, 85, 87, 89-95, 100-104, 108, 110-112, 121, 129, 136,
+ * 141-145]. With BBM level 3 it invalidates nothing at all [237]. Each entry is
+ * written at most once. If the block is converted, each entry may be written
+ * two more times. For each entry there is a constant number of reads [53, 252].
+ * Afterwards the table matches a model, and the function returns the first
+ * entry. This check is necessary because a function that does nothing breaks no
+ * rule.
  *
  * The ranges start and end at the edges and in the middle of four blocks. None,
- * the even blocks, the odd blocks, or all blocks are folded. Blocks that are
- * not folded must not be touched, and the two ends must not be mixed up.
+ * the even blocks, the odd blocks, or all blocks are folded. The function must
+ * not convert blocks that are not folded, and must not confuse the two ends.
  */
 static void op_order(struct kunit *test)
 {
@@ -81,12 +85,11 @@ static void op_order(struct kunit *test)
 }
 
 /*
- * New entries make a block contiguous or not. The places were empty before, so
- * nothing is invalidated, nothing is read, and each entry is written once
- * [contpte 67, 69, 70]. Meanwhile hardware may see a block that is contiguous in
- * part, but never two translations of one page that disagree. In the end a block
- * is contiguous if the range covers it and its pages are aligned, and no other
- * block is.
+ * set_ptes() of new entries in empty places reads and invalidates nothing, and
+ * writes each entry once [contpte 67, 69, 70]. Meanwhile hardware may see a
+ * block that is contiguous in part, but never two different translations of one
+ * page. In the end a block is contiguous if the range covers it and its pages
+ * are aligned, and no other block is contiguous.
  */
 static void set_ptes_of_new_entries(struct kunit *test)
 {
@@ -95,7 +98,10 @@ static void set_ptes_of_new_entries(struct kunit *test)
 	unsigned int calls = 0, folds = 0;
 
 	while (contpte_order_next(&call)) {
-		/* Here the first two masks are offsets: there are no blocks yet. */
+		/*
+		 * In this case the first two masks are used as offsets of the
+		 * pages, since there are no blocks yet.
+		 */
 		int nr = call.end - call.start, off = !!call.mask, i;
 
 		if (nr == 1 || call.mask > CONTPTE_ORDER_ALL / 3)
@@ -115,11 +121,12 @@ static void set_ptes_of_new_entries(struct kunit *test)
 }
 
 /*
- * A block is set one entry after the other; the last call folds it [contpte 10,
- * 11]. Before the last call nothing is invalidated. The last call clears all
- * entries, invalidates the block once, and sets all entries, in this order [36].
- * With BBM level 3 there is no invalidation, but all entries are still cleared
- * first [237], since the first entry gets the bits of the last.
+ * The entries of a block are set one after the other, and the last call folds
+ * the block [contpte 10, 11]. Before the last call nothing is invalidated. The
+ * last call clears all entries, invalidates the block once, and sets all
+ * entries, in this order [36]. With BBM level 3 there is no invalidation, but
+ * all entries are still cleared first [237], since the first entry gets the
+ * bits of the last entry.
  *
  *	|nnnnnnnn|	|--------|  flush  |cccccccc|
  */
@@ -154,9 +161,10 @@ static void set_pte_at_folds(struct kunit *test)
 }
 
 /*
- * Each function that takes one entry out of a folded block is called for each
- * entry. It first clears, invalidates and sets all entries, which unfolds the
- * block, and then changes the entry [contpte 36, 38, 66, 85, 112, 134].
+ * The case calls each function that changes one entry of a folded block, for
+ * each entry. The function first clears, invalidates and sets all entries,
+ * which unfolds the block, and then changes the entry [contpte 36, 38, 66, 85,
+ * 112, 134].
  *
  *	|cccccccc|	|--------|  flush  |nnnnnnnn|	|nnn-nnnn|
  */
@@ -202,11 +210,12 @@ static void single_entry_unfolds(struct kunit *test)
 /*
  * A function makes entries old and invalidates them. If an entry was young, one
  * invalidation covers the range and the folded blocks at its ends. The function
- * does not wait for its end. If no entry was young, there is none [contpte 124,
- * 125, 231, 232]. Checking whether entries are young never invalidates [121,
- * 122]. The young entry is at either end of the range, next to it, or at either
- * end of the expanded range. Afterwards it is old inside the expanded range,
- * and young outside of it.
+ * does not wait for the end of the invalidation. If no entry was young, there
+ * is no invalidation [contpte 124, 125, 231, 232]. Checking whether entries are
+ * young never invalidates [121, 122]. The young entry is at either end of the
+ * range, next to it, or at either end of the expanded range. After the call
+ * this entry is old if it is inside the expanded range, and otherwise still
+ * young.
  */
 static void young_range(struct kunit *test)
 {
@@ -261,7 +270,7 @@ static const struct order_access {
 	const char *desc;
 	bool folded;
 	bool was_write;		/* the entries were writable */
-	bool write;		/* the new entry is */
+	bool write;		/* the new entry is writable */
 	bool young;
 	bool dirty;
 } order_access[] = {
@@ -307,7 +316,10 @@ static bool access_check(struct contpte_order *o,
 		return false;
 	writes = 2 * CONT_PTES * m->converts + m->end - m->start;
 	KUNIT_EXPECT_EQ(o->f->test, rec->writes, writes);
-	/* The call ends with the invalidation that the caller asked for. */
+	/*
+	 * Whether the call ends with the invalidation that the caller asked
+	 * for.
+	 */
 	if (o->f->number && flush)
 		KUNIT_EXPECT_EQ(o->f->test, rec->step[rec->nr - 1].kind,
 				PGTABLE_KUNIT_FLUSH);
@@ -318,10 +330,11 @@ static bool access_check(struct contpte_order *o,
  * A fault makes entries young, dirty or writable. In a folded block one call
  * makes all entries young or dirty. If the caller wants an invalidation, one
  * invalidation of the block follows the last write [contpte 129, 130, 133]. If
- * an entry becomes writable, no other entry does: the block is unfolded first,
- * and then only the page is invalidated [134]. If no flag is new, nothing is
- * written [128, 139]. On newer kernels the invalidation after a fault is only
- * for the local CPU [238]. The invalidation by an unfold must be for all CPUs.
+ * an entry becomes writable, no other entry becomes writable: the block is
+ * unfolded first, and then only the page is invalidated [134]. If no flag is
+ * new, nothing is written [128, 139]. On newer kernels the invalidation after a
+ * fault is only for the local CPU [238]. The invalidation by an unfold must be
+ * for all CPUs.
  */
 static void set_access_flags_flushes(struct kunit *test)
 {

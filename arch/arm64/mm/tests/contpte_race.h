@@ -12,7 +12,8 @@
 extern unsigned int contpte_race_seconds;
 
 /*
- * How long a race runs: a fraction of a second, or as long as the user wants.
+ * How long a race runs: a fraction of a second, or as long as the parameter
+ * says.
  */
 #define RACE_JIFFIES(fraction) \
 	(contpte_race_seconds ? contpte_race_seconds * HZ : HZ / (fraction))
@@ -38,7 +39,7 @@ static inline unsigned int race_next_cpu(int cpu)
  * race_thread() - start a thread on another CPU
  * @test: the test
  * @cpu: the CPU
- * @fn: what the thread runs, until kthread_should_stop()
+ * @fn: the function of the thread, which runs until kthread_should_stop()
  * @data: its argument
  */
 static inline struct task_struct *race_thread(struct kunit *test,
@@ -57,8 +58,8 @@ static inline struct task_struct *race_thread(struct kunit *test,
  * race_needs_cpus() - skip a case if there is no other CPU
  * @test: the test
  *
- * The case stays on its CPU: a thread on the same CPU that waits for the case
- * would block it.
+ * Otherwise the case stays on its CPU. If it moved to the CPU of a thread that
+ * waits for it in a loop, this thread would block the case.
  */
 static inline void race_needs_cpus(struct kunit *test)
 {

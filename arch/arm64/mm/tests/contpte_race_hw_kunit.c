@@ -5,16 +5,17 @@
  * An MMU may set the accessed and the dirty bit of a valid entry at any time,
  * without a lock, and in any entry of a contiguous block. A function that
  * changes an entry at the same time must not lose such a bit: a lost dirty bit
- * is lost data. Hence each function changes an entry by compare-and-exchange,
- * or takes the entry out and uses the value that it gets.
+ * is lost data. Hence each function either changes an entry by
+ * compare-and-exchange, or removes the entry and uses the value that it gets.
  *
  * A thread on another CPU changes the entries of a block as an MMU does, and
- * notes its changes. During this the case calls one function over and over.
- * After each call every bit that the thread has set must be in the table or in
- * the value returned, and no other entry may have changed. The suite needs two
+ * records its changes. Meanwhile the case calls one function repeatedly. After
+ * each call every bit that the thread has set must be in the table or in the
+ * value returned, and no other entry may have changed. This case needs two
  * CPUs; contpte_race.seconds= makes it longer. Another case also works on one
  * CPU: a probe changes entries before each instruction of these functions. Not
- * covered: what a TLB may still hold, and whether a real MMU does the same.
+ * covered: translations that a TLB may still hold, and whether a real MMU
+ * behaves like the thread.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	--qemu_args '-smp 2' 'contpte_race_hw'
@@ -30,14 +31,14 @@
 /**
  * struct race_hw - a thread that acts as the MMU of another CPU
  * @f: the fixture; the thread works on the first block of its table
- * @round: number of the block that is in the table, from 1 on
+ * @round: number of the current round, from 1 on; each round has a new block
  * @young: for each entry, the round in which the thread made it young
  * @dirty: the same for entries that it made dirty
  *
- * The thread never rests. It reads @round before it reads an entry, and writes
- * its note after it changed the entry. So if a note has the current round, the
- * entry was changed in this round. A note that comes late has an earlier round,
- * and proves nothing.
+ * The thread runs without a pause. It reads @round before it reads an entry,
+ * and records the round after it has changed the entry. So if an entry's record
+ * has the current round, the entry was changed in this round. A late record has
+ * an earlier round, and proves nothing.
  */
 struct race_hw {
 	struct pte_ctx *f;
@@ -68,8 +69,8 @@ static void race_hw_access(struct race_hw *hw, unsigned int i, bool write)
 	if (cmpxchg_relaxed(&pte_val(*ptep), pte_val(old), pte_val(new)) ==
 	    pte_val(old)) {
 		/*
-		 * After the entry is written, note the round. race_hw_check()
-		 * reads the note before it reads the entry.
+		 * Record the round after the write of the entry.
+		 * race_hw_check() reads the record before it reads the entry.
 		 */
 		smp_store_release(note, round);
 	}
@@ -86,7 +87,7 @@ static int race_hw_thread(void *data)
 			race_hw_access(hw, i, !(n & 1));
 			i = (i + 1) % CONT_PTES;
 		}
-		/* Start elsewhere next time. */
+		/* Start at another entry next time. */
 		i = (i + 5) % CONT_PTES;
 		cond_resched();
 	}
@@ -162,7 +163,7 @@ static pte_t op_madvise_old(struct pte_ctx *f,
 	return __pte(0);
 }
 
-/* The last entry of a block completes it, and it is folded. */
+/* The last entry of a block completes the block, which is then folded. */
 static pte_t op_fold(struct pte_ctx *f, const struct race_hw_op *op)
 {
 	unsigned int i = CONT_PTES - 1;
@@ -199,7 +200,9 @@ static const struct race_hw_op race_hw_ops[] = {
 
 KUNIT_ARRAY_PARAM_DESC(race_hw_op, race_hw_ops, desc);
 
-/* Begin the next round: old and clean entries, which hardware can change. */
+/*
+ * Begin the next round with old and clean entries, which hardware can change.
+ */
 static void race_hw_fill(struct race_hw *hw, const struct race_hw_op *op)
 {
 	struct pte_ctx *f = hw->f;
@@ -217,7 +220,7 @@ static void race_hw_fill(struct race_hw *hw, const struct race_hw_op *op)
 	smp_store_release(&hw->round, hw->round + 1);
 }
 
-/* Statistics of all rounds: what hardware did. */
+/* Statistics of all rounds: the bits that hardware set. */
 struct race_hw_seen {
 	unsigned long rounds;
 	unsigned long young;
@@ -225,8 +228,8 @@ struct race_hw_seen {
 };
 
 /*
- * Whether each bit that hardware has set is where it should be, and each entry
- * is otherwise as @op leaves it.
+ * Whether no bit that hardware has set is lost, and each entry is otherwise as
+ * @op leaves it.
  */
 static bool race_hw_check(struct kunit *test, struct race_hw *hw,
 			  const struct race_hw_op *op, pte_t returned,
@@ -237,11 +240,11 @@ static bool race_hw_check(struct kunit *test, struct race_hw *hw,
 
 	for (i = 0; i < CONT_PTES; i++) {
 		/*
-		 * Read the note before the entry: race_hw_access() writes the
-		 * note after the entry.
+		 * Read the record before the entry: race_hw_access() writes the
+		 * record after the entry.
 		 */
 		bool young = smp_load_acquire(&hw->young[i]) == hw->round;
-		/* Read this note before the entry too. */
+		/* Read this record before the entry too. */
 		bool dirty = smp_load_acquire(&hw->dirty[i]) == hw->round;
 		bool inside = i >= op->start && i < op->start + op->nr;
 		pte_t got = pgtable_kunit_raw_get(contpte_ptep(f, i));
@@ -277,8 +280,9 @@ static bool race_hw_check(struct kunit *test, struct race_hw *hw,
 }
 
 /*
- * Make one call without hardware: the block is exactly as in a model. In calls
- * with hardware, only the bits that hardware may not change are compared.
+ * Make one call without hardware, after which the block must match a model
+ * exactly. After calls with hardware, the case compares only the bits that
+ * hardware cannot change.
  */
 static void race_hw_check_alone(struct kunit *test, struct race_hw *hw,
 				const struct race_hw_op *op)
@@ -312,10 +316,10 @@ static void race_hw_check_alone(struct kunit *test, struct race_hw *hw,
  * changes its flags, keeps the bits that hardware sets meanwhile [contpte 117,
  * 140]. At the start of a round the block is old and clean, and hardware begins
  * to set all bits that are clear. After a short time the case calls the
- * function once, and compares the notes with the entries. The time varies, so
- * that the call meets hardware at any of the entries. A tenth of a second
- * allows some thousand calls if the other CPU really runs at the same time. If
- * not, each round waits for the other CPU, and takes longer.
+ * function once, and compares the records with the entries. The time varies, so
+ * that hardware may be at any of the entries during the call. A tenth of a
+ * second is enough for some thousand calls if the other CPU really runs at the
+ * same time. Otherwise each round waits for the other CPU, and takes longer.
  */
 static void range_op_races_hw(struct kunit *test)
 {
@@ -375,14 +379,14 @@ static const char * const step_symbols[] = {
 };
 
 /**
- * struct step - the hardware steps in before one instruction
+ * struct step - the hardware changes entries before one instruction
  * @probe: a probe on the instruction
- * @hw: what the hardware does
+ * @hw: the action of the hardware
  * @task: the task to interrupt
- * @wait: how often the instruction runs undisturbed before
+ * @wait: how often the instruction runs before that without a change
  * @first: the first entry that the hardware uses
- * @nr: how many it uses
- * @hit: the hardware has stepped in
+ * @nr: how many entries it uses
+ * @hit: the hardware has changed the entries
  */
 struct step {
 	struct kprobe probe;
@@ -413,8 +417,8 @@ static int step_in(struct kprobe *probe, struct pt_regs *regs)
 NOKPROBE_SYMBOL(step_in);
 
 /*
- * Call the function with hardware before one instruction. Returns false if the
- * instruction never runs.
+ * Call the function, and let hardware act before one instruction. Returns false
+ * if the instruction never runs.
  */
 static bool step_instruction(struct kunit *test, struct race_hw *hw,
 			     const struct race_hw_op *op, unsigned long addr,
@@ -432,7 +436,7 @@ static bool step_instruction(struct kunit *test, struct race_hw *hw,
 		.hw = hw,
 	};
 	/*
-	 * Some places take no probe, for example inside a load-exclusive
+	 * Some places cannot have a probe, for example inside a load-exclusive
 	 * sequence.
 	 */
 	if (register_kprobe(&step.probe))
@@ -469,10 +473,10 @@ static bool step_instruction(struct kunit *test, struct race_hw *hw,
  * on one CPU. Right before one instruction of a function that changes entries,
  * hardware sets the bits of all entries, or of one entry. The case repeats this
  * for each instruction: when it runs for the first, the second and the last
- * time. So hardware comes between every read of an entry and the write that
+ * time. So hardware acts between every read of an entry and the write that
  * follows. If only one entry gets the bits, no other entry can hide a loss.
- * Setting or removing a probe stops all CPUs, so with more than one CPU the
- * case would take minutes, and is skipped.
+ * Each change of a probe stops all CPUs. With more than one CPU the case would
+ * take minutes, so it is skipped.
  */
 static void range_op_hw_at_each_instruction(struct kunit *test)
 {
@@ -483,7 +487,7 @@ static void range_op_hw_at_each_instruction(struct kunit *test)
 	int n;
 
 	if (num_online_cpus() > 1)
-		kunit_skip(test, "for one CPU: each probe stops all others");
+		kunit_skip(test, "runs only on one CPU: each probe stops all other CPUs");
 
 	hw = kunit_kzalloc(test, sizeof(*hw), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, hw);
@@ -508,7 +512,10 @@ static void range_op_hw_at_each_instruction(struct kunit *test)
 			continue;
 		addr -= off;
 		for (off = 0; off < size && ok; off += AARCH64_INSN_SIZE) {
-			/* If the first instruction is not reached, the function is not called. */
+			/*
+			 * If the call does not reach the first instruction, it
+			 * does not use this function.
+			 */
 			if (!step_instruction(test, hw, op, addr + off, &seen,
 					      &ok) && !off)
 				break;

@@ -2,16 +2,16 @@
 /*
  * Contiguous PTEs: readers on other CPUs.
  *
- * A reader without the page-table lock (GUP-fast, perf) may meet a block that
- * is being changed. The reader starts again until the block is consistent. It
- * must return a value that its entry had, with the accessed and dirty bits of
- * the whole block.
+ * A reader without the page-table lock (GUP-fast, perf) may read a block while
+ * it is being changed. The reader starts again until the block is consistent.
+ * It must return a value that its entry had, with the accessed and dirty bits
+ * of the whole block.
  *
  * Some cases stop halfway through changing a block, and check that a reader
  * waits. One case lets readers and a writer run for a short time.
  * contpte_race.seconds= makes this time longer; pgtable_kunit.timeout= must
  * then be higher. All cases need two CPUs, and use more CPUs if there are any.
- * Not covered: the hardware (contpte_race_hw), what a TLB may still hold.
+ * Not covered: the hardware (contpte_race_hw), stale TLB entries.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	--qemu_args '-smp 2' 'contpte_race'
@@ -28,12 +28,12 @@
 
 unsigned int contpte_race_seconds;
 module_param_named(seconds, contpte_race_seconds, uint, 0644);
-MODULE_PARM_DESC(seconds, "how long each race runs; 0 is a fraction of one");
+MODULE_PARM_DESC(seconds, "duration of each race in seconds; 0 for a fraction of a second");
 
-/* A reader that is still busy after this time is waiting. */
+/* A reader that has not returned after this time is waiting. */
 #define SPIN_JIFFIES		max(HZ / 100, 1)
 
-/* Entry @i of the first block, as it is before anything happens to it. */
+/* Entry @i of the first block, before any change. */
 static pte_t race_pte(struct pte_ctx *f, unsigned int i, bool folded)
 {
 	pte_t pte = contpte_pte(f, i);
@@ -92,8 +92,8 @@ static bool race_read_back(struct race_read *read, unsigned long timeout)
 
 /*
  * Let the reader return: an empty entry ends its loop. A reader that does not
- * read its own entry again returns only when it finds the expected block, which
- * begins with @page.
+ * read its own entry again returns only after it has found the expected block,
+ * which begins with @page.
  */
 static void race_read_end(struct pte_ctx *f, struct race_read *read,
 			  bool back, unsigned int page)
@@ -109,13 +109,13 @@ static void race_read_end(struct pte_ctx *f, struct race_read *read,
 	kthread_stop(read->task);
 }
 
-/* An entry that does not match the others of its block. */
+/* An entry that does not match the other entries of its block. */
 static const struct race_flaw {
 	const char *desc;
 	pteval_t set, clear;
-	int pages;	/* it maps a page this far from the right page */
+	int pages;	/* distance of its page from the right page */
 	bool none;
-	bool fits;	/* it does match, as far as a reader can tell */
+	bool fits;	/* a reader accepts it all the same */
 } race_flaws[] = {
 	{ "none", .none = true },
 	{ "PROT_NONE", .set = PTE_PRESENT_INVALID, .clear = PTE_VALID },
@@ -223,9 +223,9 @@ static const struct race_change {
 KUNIT_ARRAY_PARAM_DESC(race_change, race_changes, desc);
 
 /*
- * A waiting reader also reads its own entry again. Once its own entry is no
- * longer part of a block, the reader returns with the new value, although the
- * block is still inconsistent [contpte 55, 62].
+ * A waiting reader also reads its own entry again. As soon as this entry is no
+ * longer part of a block, the reader returns the new value, although the block
+ * is still inconsistent [contpte 55, 62].
  */
 static void ptep_get_lockless_reads_entry_again(struct kunit *test)
 {
@@ -315,9 +315,9 @@ static void ptep_get_lockless_leaves_early(struct kunit *test)
 }
 
 /*
- * Stable states of the block, in the order in which the writer goes through
- * them. Between two states a reader may see entries of both states, none, or
- * young entries that are not contiguous.
+ * Stable states of the block, in the order in which the writer makes them.
+ * Between two states a reader may see entries of both states, none, or young
+ * entries that are not contiguous.
  */
 enum race_state {
 	RACE_NONE,		/* no entry */
@@ -327,7 +327,7 @@ enum race_state {
 	RACE_READONLY,
 	RACE_CLEARED,
 	RACE_SET,		/* at once */
-	RACE_SPLIT,		/* a part of it read-only */
+	RACE_SPLIT,		/* part of it read-only */
 	RACE_STATES,
 };
 
@@ -337,7 +337,7 @@ struct race_reader {
 	unsigned long reads;
 	unsigned long contiguous;
 	unsigned long at_rest;
-	/* the first that was wrong */
+	/* the first wrong value */
 	bool failed;
 	unsigned int entry;
 	unsigned int state;
@@ -345,7 +345,7 @@ struct race_reader {
 };
 
 #define RACE_READERS	4
-/* After this many rounds the writer waits for the readers again. */
+/* The writer waits for the readers again after this many rounds. */
 #define RACE_WAIT	64
 
 struct race_fold {
@@ -356,7 +356,7 @@ struct race_fold {
 	struct race_reader readers[RACE_READERS];
 };
 
-/* The value of an entry in a stable state: exactly one value is right. */
+/* The only right value of an entry in a stable state. */
 static pte_t race_fold_want(struct pte_ctx *f, unsigned int state,
 			    unsigned int i)
 {
@@ -430,7 +430,7 @@ static int race_fold_reader(void *data)
 	return 0;
 }
 
-/* Go from one state to the next. */
+/* Change the block from one state to the next. */
 static void race_fold_step(struct pte_ctx *f, unsigned int state)
 {
 	unsigned int i, last = CONT_PTES - 1;
@@ -472,7 +472,7 @@ static void race_fold_step(struct pte_ctx *f, unsigned int state)
 	}
 }
 
-/* In the stable state, wait until every reader has read two more entries. */
+/* In a stable state, wait until every reader has read two more entries. */
 static bool race_fold_all_read(struct race_fold *race)
 {
 	unsigned long end = jiffies + RACE_ANSWER_JIFFIES;
@@ -496,8 +496,8 @@ static bool race_fold_all_read(struct race_fold *race)
  * entry by entry, unfolds and folds it, write-protects all of it and a part of
  * it, and clears and sets it at once. Each reader gets a value that its entry
  * had at some time [contpte 63]: exactly one value in a stable state, one of a
- * few values during a change. No reader hangs. Now and then the writer waits
- * for the readers, at each state in turn. Otherwise no reader would ever read
+ * few values during a change. No reader hangs. At times the writer waits for
+ * the readers, at each state in turn, because otherwise no reader could read
  * all of a large block. A quarter of a second is at least some hundred rounds.
  */
 static void ptep_get_lockless_races_fold(struct kunit *test)
@@ -525,13 +525,12 @@ static void ptep_get_lockless_races_fold(struct kunit *test)
 	while (time_before(jiffies, end) && all_read) {
 		for (state = 0; state < RACE_STATES; state++) {
 			WRITE_ONCE(race->seq, race->seq + 1);
-			/*
-			 * A reader that sees a new entry sees the odd count,
-			 * too.
-			 */
+			/* A reader of a new entry also sees the odd count. */
 			smp_mb();
 			race_fold_step(f, state);
-			/* A reader that sees the new state sees its entries. */
+			/*
+			 * A reader that sees the new state sees its entries.
+			 */
 			smp_store_release(&race->seq, race->seq + 1);
 			if ((race->rounds + state * RACE_WAIT) %
 			    (RACE_STATES * RACE_WAIT) == 0)

@@ -98,7 +98,7 @@ void pgtable_kunit_record_begin(const void *addr)
 /**
  * pgtable_kunit_record_end() - the code has accessed an address
  * @addr: the address
- * @wrote: it has written to it
+ * @wrote: the access was a write
  */
 void pgtable_kunit_record_end(const void *addr, bool wrote)
 {
@@ -118,10 +118,10 @@ void pgtable_kunit_record_end(const void *addr, bool wrote)
 
 /**
  * pgtable_kunit_record_flush() - the code invalidates translations
- * @mm: the mm that they belong to
+ * @mm: the mm of these translations
  * @start: first address
  * @end: the address after the last
- * @stride: the distance of the addresses that are invalidated
+ * @stride: the distance between the invalidated addresses
  * @level: the level hint for the entries
  * @flags: PGTABLE_KUNIT_LAST_LEVEL and others
  *

@@ -7,8 +7,8 @@
  * invalidations go through the functions below. So the recorder sees what
  * hardware can see: each single access, in order, from any function.
  *
- * This file is included before any header that knows a pte_t, and must not need
- * a pte_t.
+ * This file is included before any header that defines pte_t, and must not use
+ * pte_t.
  */
 #ifndef _CONTPTE_RECORD_H
 #define _CONTPTE_RECORD_H
@@ -19,15 +19,15 @@ struct kunit;
 struct mm_struct;
 struct pgtable_kunit_table;
 
-/* Steps that are kept. All others are only counted. */
+/* The number of steps that are kept. Later steps are only counted. */
 #define PGTABLE_KUNIT_STEPS	4096
 
-/* Flags: what an invalidation does not do. */
+/* Flags: the limits of an invalidation. */
 #define PGTABLE_KUNIT_LAST_LEVEL	0x1	/* only last-level entries */
 #define PGTABLE_KUNIT_NOSYNC		0x2	/* does not wait for the end */
 #define PGTABLE_KUNIT_LOCAL		0x4	/* only on this CPU */
 #define PGTABLE_KUNIT_NONOTIFY		0x8	/* not in secondary TLBs */
-#define PGTABLE_KUNIT_KERNEL		0x10	/* not of one process only */
+#define PGTABLE_KUNIT_KERNEL		0x10	/* of all processes */
 
 enum pgtable_kunit_step_kind {
 	PGTABLE_KUNIT_READ,		/* or a cmpxchg() that failed */
@@ -38,13 +38,13 @@ enum pgtable_kunit_step_kind {
 /**
  * struct pgtable_kunit_step - one access to an entry, or one invalidation
  * @kind: the kind of step
- * @idx: the entry, counted from the first of the table; may lie in a guard
+ * @idx: the number of the entry in the table; the entry may lie in a guard
  * @old: the entry before the step
  * @new: the entry after it
  * @mm: the mm of the invalidated translations
  * @start: first address of an invalidation
  * @end: the address after the last
- * @stride: the distance of the addresses that are invalidated
+ * @stride: the distance between the invalidated addresses
  * @level: the level hint for the entries
  * @flags: PGTABLE_KUNIT_LAST_LEVEL and others
  */
@@ -68,12 +68,12 @@ struct pgtable_kunit_step {
 };
 
 /**
- * struct pgtable_kunit_record - what was done to a table
+ * struct pgtable_kunit_record - the accesses to a table
  * @nr: number of steps
  * @reads: number of reads among them
  * @writes: number of writes among them
  * @flushes: number of invalidations among them
- * @bbml3: what the code under test reads about the CPU
+ * @bbml3: whether the code under test finds that the CPU has BBM level 3
  * @before: called before each step, with the entry or INT_MIN; or NULL
  * @after: called after each step; or NULL
  * @data: for @before and @after
@@ -101,7 +101,7 @@ pgtable_kunit_record_alloc(struct kunit *test,
 void pgtable_kunit_record_start(struct pgtable_kunit_record *rec);
 void pgtable_kunit_record_stop(void);
 
-/* For the object that is recorded. */
+/* For the object with the recorded code. */
 void pgtable_kunit_record_begin(const void *addr);
 void pgtable_kunit_record_end(const void *addr, bool wrote);
 void pgtable_kunit_record_flush(struct mm_struct *mm, unsigned long start,

@@ -9,8 +9,8 @@
  * private, and not only contpte.c.
  *
  * Two headers are made from the tree when this file is built (see the
- * Makefile). One renames each function that contpte.c exports, so that the
- * kernel's own functions stay as they are. The other holds
+ * Makefile). One header renames each function that contpte.c exports, so that
+ * the kernel's own functions stay unchanged. The other header contains
  * __ptep_set_access_flags(), the only primitive that is not inline.
  */
 

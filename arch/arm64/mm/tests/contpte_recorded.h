@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * arm64's TLB invalidations and its check of the BBM level, for the object that
- * compiles the page-table code a second time: they go to the recorder. These
- * macros have to come before any header that uses them. The arguments of the
- * invalidations differ between kernels.
+ * compiles the page-table code a second time. They call the recorder. These
+ * macros have to be defined before any header that uses them. The arguments of
+ * the invalidations differ between kernels.
  */
 #ifndef _CONTPTE_RECORDED_H
 #define _CONTPTE_RECORDED_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Contiguous PTEs: how entries of the model are written and compared.
+ * Contiguous PTEs: functions that write and compare entries of the model.
  *
  * This file turns entries of the model into bits by its own masks, not by
  * functions of the kernel. The table, the value returned and the TLB
@@ -17,9 +17,9 @@ static pte_t contpte_encode(const struct pte_ctx *c, const struct pte_model_entr
 	if (e->kind == MODEL_NONE)
 		return __pte(0);
 	/*
-	 * Offsets are small: bit 52 does not always survive, see known issue 1.
-	 * The type has all its bits. One of these bits is the accessed bit of
-	 * other entries.
+	 * Offsets are small, because bit 52 does not always survive (known
+	 * issue 1). The type has all its bits set. One of these bits is the
+	 * accessed bit in present entries.
 	 */
 	if (e->kind == MODEL_SWAP)
 		return __pte((BIT(MAX_SWAPFILES_SHIFT) - 1) << __SWP_TYPE_SHIFT |
@@ -52,7 +52,7 @@ static pte_t contpte_encode(const struct pte_ctx *c, const struct pte_model_entr
 	return __pte(val);
 }
 
-/* An entry may be dirty in two ways: turn them into one. */
+/* An entry may be dirty in two forms: turn them into one form. */
 static pteval_t contpte_one_dirty(pteval_t val)
 {
 	bool dirty = val & PTE_DIRTY ||
@@ -65,7 +65,7 @@ static pteval_t contpte_one_dirty(pteval_t val)
 }
 
 /*
- * Change an entry as an access does, or as a table walk by another unit does.
+ * Change an entry like an access, or like a table walk of another unit.
  */
 static void contpte_hardware(pte_t *ptep, unsigned int flags)
 {
@@ -129,7 +129,7 @@ void contpte_ctx_init(struct pte_ctx *c, struct kunit *test)
 	if (CONTPTE_FOLDS)
 		c->model.has |= MODEL_HAS_LEAK;
 
-	/* Higher addresses are not stored as they are. */
+	/* Higher addresses are not stored unchanged. */
 	KUNIT_ASSERT_LT(test, PFN_PHYS(c->pfn), BIT_ULL(48));
 	KUNIT_ASSERT_LT(test, PFN_PHYS(c->pair_pfn), BIT_ULL(48));
 }

@@ -2,12 +2,12 @@
 /*
  * Contiguous PTEs in a real address space.
  *
- * The other suites call the functions on their own tables. Here the kernel
- * calls them. Each case populates anonymous memory with folios of exactly one
- * block, and system calls then unmap, split or protect parts of blocks. A block
- * may span two VMAs, since splitting a VMA does not change entries. Each case
- * states which blocks are folded afterwards, what each entry permits, and that
- * the remaining pages still have their data.
+ * The other suites call the functions on their own tables. In this suite the
+ * kernel calls them. Each case populates anonymous memory with folios of
+ * exactly one block, and system calls then unmap, split or protect parts of
+ * blocks. A block may span two VMAs, since splitting a VMA does not change
+ * entries. Each case states which blocks are folded afterwards, what each entry
+ * permits, and that the remaining pages still have their data.
  *
  * Not covered: fork, migration, reclaim, userfaultfd, threads that run in the
  * address space meanwhile.
@@ -29,7 +29,7 @@ struct vma_page {
 	bool mapped;
 	bool write;
 	bool folded;
-	bool may_fold;		/* folded or not, as its neighbours are */
+	bool may_fold;		/* all of the block folded, or none */
 };
 
 struct vma_fixture {
@@ -117,9 +117,9 @@ static void vma_check(struct vma_fixture *f, const char *fmt, ...)
 }
 
 /*
- * Map four blocks, and write to each page the number of the page. The mapping
- * extends beyond the four blocks on both sides, so that the page tables stay
- * when the blocks are unmapped.
+ * Map four blocks, and write to each page its number. The mapping extends
+ * beyond the four blocks on both sides, so that the page tables stay when the
+ * blocks are unmapped.
  */
 static void vma_populate(struct vma_fixture *f)
 {
@@ -145,7 +145,7 @@ static void vma_populate(struct vma_fixture *f)
 	vma_check(f, "populated");
 }
 
-/* The model: if one page of a block changes alone, the block is unfolded. */
+/* The model: if only some pages of a block change, the block is unfolded. */
 static void vma_model_unfold_partial(struct vma_fixture *f, unsigned int start,
 				     unsigned int end)
 {
@@ -225,12 +225,12 @@ static void madvise_dontneed_part(struct kunit *test)
 
 /*
  * Making a part read-only, and writable again, changes only this part [contpte
- * 222, 223]. A block that is changed in part is unfolded. If the whole block
- * changes, it is folded afterwards. This also holds if the kernel changes it
- * page by page, since the last page folds the block again. After the permission
- * is restored, each page of the window is writable without a fault, and takes a
- * write. If a part of a block had lost the permission, the whole block may be
- * folded again.
+ * 222, 223]. If a part of a block changes, the block is unfolded. If the whole
+ * block changes, it is folded afterwards. This also holds if the kernel changes
+ * it page by page, since the last page folds the block again. After the
+ * permission is restored, each page of the window is writable without a fault,
+ * and a write succeeds. If only a part of a block had lost the permission, the
+ * whole block may be folded again.
  */
 static void mprotect_part(struct kunit *test)
 {
@@ -278,9 +278,9 @@ static void mprotect_part(struct kunit *test)
 
 /*
  * A block that becomes read-only in two halves, the second half first, is not
- * folded. When all of it becomes writable, it is folded, and each page has
- * its content and takes a write [contpte 223]. Here the translations of single
- * pages must be gone from the TLB before the block is written. `make tlb` with
+ * folded. When all of it becomes writable, it is folded. Each page still has
+ * its content, and a write succeeds [contpte 223]. The translations of single
+ * pages must leave the TLB before the kernel writes the block. `make tlb` with
  * this suite checks the TLB.
  */
 static void mprotect_halves_then_whole(struct kunit *test)
@@ -343,7 +343,7 @@ static void madvise_splits_vma_in_block(struct kunit *test)
 	}
 }
 
-/* The buffer that the walk writes to in this test, one byte per page. */
+/* The buffer for the walk of this test, with one byte per page. */
 static struct vma_answers {
 	struct task_struct *task;
 	u8 *bytes;
@@ -351,8 +351,8 @@ static struct vma_answers {
 } vma_answers;
 
 /*
- * A probe on walk_page_range[_vma](mm or vma, start, end, ops, private) that
- * replaces private.
+ * A probe on walk_page_range[_vma](mm or vma, start, end, ops, private)
+ * replaces the argument private.
  */
 static int vma_answers_elsewhere(struct kprobe *probe, struct pt_regs *regs)
 {
@@ -398,11 +398,11 @@ static void vma_answers_on(struct kunit *test)
 }
 
 /*
- * mincore() writes one byte for each page of its range, and none for the rest
- * of a block in which the range begins or ends [contpte 236]. It collects the
- * bytes in its own page, and copies only as many bytes as requested. Only the
- * buffer of this case can show one byte too many: it has room for one block
- * before the range and one block after it.
+ * mincore() writes one byte for each page of its range. If the range begins or
+ * ends inside a block, it writes no byte for the rest of this block [contpte
+ * 236]. It collects the bytes in its own page, and copies only the requested
+ * bytes, so a user cannot see a wrong write. The buffer of this case has room
+ * for one block before the range and one block after it.
  */
 static void mincore_part(struct kunit *test)
 {
@@ -441,11 +441,11 @@ static void mincore_part(struct kunit *test)
 }
 
 /*
- * mremap() moves a whole folded block: the block is not unfolded at either
- * place, and the new one needs no folding. So the move needs one invalidation,
- * for any number of blocks. A kernel that moves one entry at a time invalidates
- * each block two more times: when its first entry leaves, and when its last
- * entry arrives.
+ * mremap() moves whole folded blocks. A block is not unfolded at its old place,
+ * and is written as a folded block at its new place. So the move needs one
+ * invalidation, for any number of blocks. A kernel that moves one entry at a
+ * time invalidates each block two more times: for its first entry at the old
+ * place, and for its last entry at the new place.
  */
 static void mremap_invalidates_once(struct kunit *test)
 {

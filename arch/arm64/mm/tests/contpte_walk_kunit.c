@@ -7,15 +7,15 @@
  * hardware sets accessed and dirty bits in between. After every step it
  * compares table, value returned and TLB invalidations with a model.
  *
- * A walk is a thousand steps, drawn from a seed, on a table that is empty at
- * first. If a walk goes wrong, the suite repeats its steps with some left out,
- * and prints the shortest sequence that still goes wrong:
+ * A walk is a thousand random steps, which depend on a seed, on a table that is
+ * empty at first. If a walk fails, the suite repeats it without some of its
+ * steps, and prints the shortest sequence that still fails:
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte_walk' --kernel_args contpte_walk.seed=N \
  *	--kernel_args contpte_walk.steps=10000000
  *
- * Without a seed, each boot draws another seed. The suite also runs without
+ * Without a seed, each boot chooses another seed. The suite also runs without
  * CONFIG_ARM64_CONTPTE: then no entry ever has the contiguous bit [contpte
  * 214].
  *
@@ -48,14 +48,14 @@ static PGTABLE_KUNIT_GEN_PARAMS(walk)
 }
 
 /*
- * The functions are called in any order that their contracts allow. The table
- * always looks as if each call had changed single entries without blocks,
- * except for the bits that a block shares. The TLB is invalidated where a block
- * was converted and where a function has to do it, and nowhere else. This
- * combines all rows of [contpte] on folding, unfolding, getting, setting,
- * clearing, write-protecting, ageing and access flags. 200,000 steps contain
- * thousands of folds and unfolds. They noticed each mutant of contpte.c that
- * was tried.
+ * The case calls the functions in any order that their contracts allow. The
+ * table always looks as if each call had changed single entries without blocks,
+ * except for the bits that a block shares. There is an invalidation for each
+ * block that was converted and for each function that has to invalidate, and no
+ * other. This combines all rows of [contpte] on folding, unfolding, getting,
+ * setting, clearing, write-protecting, ageing and access flags. 200,000 steps
+ * contain thousands of folds and unfolds, and have noticed each mutant of
+ * contpte.c that was tried.
  */
 static void walk_matches_model(struct kunit *test)
 {
@@ -63,7 +63,7 @@ static void walk_matches_model(struct kunit *test)
 	ulong done;
 
 	if (walk_reported)
-		kunit_skip(test, "a walk has gone wrong before");
+		kunit_skip(test, "an earlier walk failed");
 	done = walk_case(w, test->param_value, steps, walk_first_seed);
 	walk_reported = !done;
 
@@ -85,9 +85,9 @@ struct walk_plant {
 	u16 first;
 	u16 second;
 	enum {
-		WALK_LOOSE,	/* each can be left out alone */
-		WALK_PAIRS,	/* only two at a time can */
-		WALK_CHAIN,	/* each only after the one before it */
+		WALK_LOOSE,	/* each step can be left out alone */
+		WALK_PAIRS,	/* only pairs can be left out */
+		WALK_CHAIN,	/* each only after the step before it */
 	} others;
 };
 
@@ -121,12 +121,12 @@ static bool walk_fails(void *data, const struct pte_step *step,
 
 /*
  * If two steps make a sequence fail, the suite finds exactly these two steps as
- * the shortest sequence. They are at either end, side by side, or far apart. In
- * some sequences, other steps can be left out only in pairs, or one after the
- * other. The case first uses a predicate instead of a walk. Then it uses real
- * walks that go wrong at the second of two given steps, but only after the
- * first of these steps. The shortest sequence must be these two steps. Both
- * steps must be legal on an empty table, as a read and a set of one entry are.
+ * the shortest sequence. The two steps are at both ends, next to each other, or
+ * far apart. In some sequences, other steps can be left out only in pairs, or
+ * one after the other. The case first uses a predicate instead of a walk. Then
+ * it uses real walks that fail at the second of two given steps if the first
+ * step came before. The shortest sequence must be these two steps. Both steps
+ * are legal on an empty table: they read or set one entry.
  */
 static void walk_shortens_sequence(struct kunit *test)
 {
@@ -164,7 +164,7 @@ static void walk_shortens_sequence(struct kunit *test)
 			walk_draw(w, step);
 			w->nr++;
 			/*
-			 * Bugs of the kernel itself are not the subject here.
+			 * The case does not look for bugs of the kernel itself.
 			 */
 			walk_step_ok(w, step);
 		}

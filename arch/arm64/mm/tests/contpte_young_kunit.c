@@ -6,11 +6,10 @@
  * blocks, and do not unfold them. The core tracks accessed and dirty per folio,
  * and a block lies within one folio. If some entries of a block kept the bit,
  * the block would never get old, since readers gather the bits of all entries.
- *
- * Each case runs the real function on real entries: for all ranges in a window
- * of four blocks, which are folded in all ways. It compares the whole table,
- * the returned value and the TLB invalidations with a model. Not covered: the
- * secondary MMUs of the *_notify forms, and PMDs.
+ * Each case runs the real function on real entries, for all ranges in a window
+ * of four blocks, and for each combination of folded blocks. It compares the
+ * whole table, the returned value and the TLB invalidations with a model. Not
+ * covered: the secondary MMUs of the *_notify forms, and PMDs.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'contpte*'
@@ -50,9 +49,9 @@ static struct pte_case young_case(struct kunit *test)
  *
  * All entries in the widened range lose the bits, and no entry outside of it
  * does. The page, the contiguous bit and the write bit stay. The value returned
- * says whether any entry was young. If one was, the form that flushes
- * invalidates the widened range, once. A second call finds no entry young. The
- * case tries every range, and every way in which four blocks may be folded.
+ * says whether any entry was young. If an entry was young, a function that
+ * flushes invalidates the widened range, once. A second call finds no entry
+ * young. The case tries every range, and every combination of folded blocks.
  */
 static void young_op_matches_model(struct kunit *test)
 {
@@ -93,10 +92,11 @@ static void young_op_matches_model(struct kunit *test)
 }
 
 /*
- * The first entries of a block of PROT_NONE entries are replaced by entries
- * that are not present. Then a function is called for the others. It must not
- * change the entries that are not present [contpte 75]: in them, the accessed
- * bit is a part of the type. That bit is set in migration entries and markers.
+ * In a block of PROT_NONE entries, the case replaces the first entries by
+ * entries that are not present. Then it calls a function for the other entries.
+ * The function must not change the entries that are not present [contpte 75],
+ * because in them the accessed bit is a part of the type. This bit is set in
+ * migration entries and markers.
  *
  *	entries	|ssssssssNNNNNNNN|	s: not present, N: PROT_NONE
  *	range	         <------>
@@ -132,7 +132,7 @@ static void young_op_beside_nonpresent(struct kunit *test)
 		}
 		pte_op_call(f, pc.id, start, end - start, pc.flags, __pte(0));
 
-		/* All functions except one look only at the contiguous bit. */
+		/* All functions except one check only the contiguous bit. */
 		wide = folds && pc.id != PTE_OP_FLUSH_YOUNG;
 		for (i = wide ? 0 : start; i < (wide ? CONT_PTES : end); i++) {
 			if (!pc.flags || pc.flags & PTE_STEP_YOUNG)

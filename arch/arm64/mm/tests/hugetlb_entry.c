@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Page tables of huge pages, and what a call did to them.
+ * Page tables of huge pages, and checks of the changes that a call made.
  */
 
 #include <linux/sched/mm.h>
@@ -20,14 +20,14 @@ const struct huge_size huge_sizes[HUGE_SIZES] = {
 };
 
 /*
- * Page frames without memory; their first address is a multiple of all sizes.
+ * Page frames without memory. Their first address is a multiple of all sizes.
  */
 #define HUGE_PFN		PHYS_PFN(BIT(40))
 
 /**
  * huge_vma_alloc() - make a VMA of hugetlb
  * @test: the test that owns it
- * @mm: its address space, which does not know it
+ * @mm: its address space, which does not contain it
  * @size: the size of its pages
  *
  * hugetlb reads the size from the file system of the VMA's file.
@@ -57,7 +57,7 @@ struct vm_area_struct *huge_vma_alloc(struct kunit *test, struct mm_struct *mm,
 	return &fake->vma;
 }
 
-/* Put the table in, or take it out again. */
+/* Link the table into the tree, or remove it again. */
 static void huge_link(struct huge_ctx *h, bool in)
 {
 	struct mm_struct *mm = h->table->mm;
@@ -109,8 +109,8 @@ static void huge_unlink(void *data)
 }
 
 /*
- * The table is a part of the tree, at an address that is not the first. With
- * three levels the PUDs are in the table of the mm itself.
+ * Link the table into the tree, at an address that is not the first. With three
+ * levels the PUDs are in the top table of the mm.
  */
 static void huge_tree(struct huge_ctx *h)
 {
@@ -125,7 +125,10 @@ static void huge_tree(struct huge_ctx *h)
 			kunit_add_action_or_reset(h->test, huge_unlink, h));
 }
 
-/* The hardware acts if the entry allows it: in a block all entries are alike. */
+/*
+ * Let the hardware act if the entry allows it. In a block all entries are
+ * alike.
+ */
 static void hardware(struct huge_ctx *h)
 {
 	pte_t *ptep = huge_ptep(h) + h->entry;
@@ -225,7 +228,8 @@ struct huge_ctx *huge_ctx_alloc(struct kunit *test)
 /**
  * huge_place() - choose where the page under test is
  * @h: the context
- * @last: at the end of the table, after another page; else between two pages
+ * @last: at the end of the table, after another page; otherwise between two
+ *	pages
  */
 void huge_place(struct huge_ctx *h, bool last)
 {
@@ -261,7 +265,8 @@ static pgprot_t huge_prot(enum huge_kind kind)
 		return vm_get_page_prot(VM_SHARED);
 	case HUGE_EXEC:
 		/*
-		 * Special, so that nothing cleans the caches of missing memory.
+		 * The entries are special, so that the kernel does not clean
+		 * caches for memory that does not exist.
 		 */
 		return __pgprot(PTE_SPECIAL |
 				pgprot_val(vm_get_page_prot(VM_READ | VM_WRITE |
@@ -302,7 +307,7 @@ pte_t huge_pte(struct huge_ctx *h, const struct huge_state *state,
 		pte = set_pte_bit(pte, __pgprot(PTE_CONT));
 	if (i == state->young)
 		pte = pte_mkyoung(pte);
-	/* A write makes an entry dirty as hardware does. */
+	/* A write makes an entry dirty in the way of the hardware. */
 	if (i == state->dirty)
 		pte = pte_write(pte) ? clear_pte_bit(pte, __pgprot(PTE_RDONLY)) :
 		      pte_mkdirty(pte);
@@ -396,12 +401,14 @@ bool huge_check_quiet(struct huge_ctx *h, const char *desc)
 }
 
 /**
- * huge_check_flush() - check that the last call broke the page, as it should
+ * huge_check_flush() - check that the last call used break-before-make for the
+ * page
  * @h: the context
  * @desc: the inputs of the call
  *
- * It must first clear all entries, then make one invalidation of the whole page
- * on all CPUs, and may then set all entries. The level hint must be right.
+ * The call must first clear all entries, then make one invalidation of the
+ * whole page on all CPUs, and may then set all entries. The level hint must be
+ * right.
  */
 bool huge_check_flush(struct huge_ctx *h, const char *desc)
 {
@@ -410,7 +417,10 @@ bool huge_check_flush(struct huge_ctx *h, const char *desc)
 	const struct pgtable_kunit_step *s;
 	const char *wrong = NULL;
 
-	/* For one entry the older kernel invalidates one page, at any level. */
+	/*
+	 * For a page of one entry, the older kernel invalidates one small page,
+	 * at any level.
+	 */
 	if (!PGTABLE_KUNIT_HUGE_EXACT) {
 		step = PAGE_SIZE;
 		if (!huge_cont(h))
@@ -466,11 +476,11 @@ unsigned int huge_next_place(struct huge_ctx *h, unsigned int i)
 }
 
 /**
- * huge_desc() - words for the state of a page
+ * huge_desc() - a description of the state of a page
  * @h: the context
  * @state: the state
  *
- * Return: the words; the call after the next one overwrites them.
+ * Return: the text. It stays valid until the second call after this one.
  */
 const char *huge_desc(struct huge_ctx *h, const struct huge_state *state)
 {

@@ -9,8 +9,8 @@
  *
  *	| page before | page under test | page after |   ...   | last page |
  *
- * The memory that the entries map does not exist. So every size up to 16G can
- * be tested, and the functions read no folio.
+ * The memory that the entries map does not exist. So the suites can test every
+ * size up to 16G. The functions under test read no folio.
  */
 #ifndef _ARM64_MM_TESTS_HUGETLB_ENTRY_H
 #define _ARM64_MM_TESTS_HUGETLB_ENTRY_H
@@ -36,7 +36,7 @@ struct huge_size {
 	int level;
 };
 
-/* An entry of a PUD maps memory of a process only with 4K pages. */
+/* A PUD maps memory of a process only with 4K pages. */
 #ifdef CONFIG_ARM64_4K_PAGES
 #define HUGE_SIZES		4
 #else
@@ -46,11 +46,10 @@ struct huge_size {
 extern const struct huge_size huge_sizes[HUGE_SIZES];
 
 /**
- * struct huge_ops - the functions of the second copy
- *
- * @erratum and @shares are what the functions read about the CPU and about the
- * sharing of tables. @cma_order and @init report what the function gives to
- * hugetlb. All others are as the function of a similar name.
+ * struct huge_ops - the functions of the second copy @erratum and @shares set
+ * the answers that the functions get about the CPU and about the sharing of
+ * tables. @cma_order and @init report the values that the functions pass to
+ * hugetlb. All other members are the functions of a similar name.
  */
 struct huge_ops {
 	bool *erratum;
@@ -90,7 +89,7 @@ extern const struct huge_ops huge_ops;
 /* Set by a test: the size of the page that an entry maps. */
 extern unsigned long huge_recorded_size;
 
-/* The bit of the type that a page has and a block does not have. */
+/* The bit of the type that is set for a page and clear for a block. */
 #define HUGE_TYPE_PAGE		(PTE_TYPE_MASK & ~PTE_VALID)
 
 /* The state of a page: the kind of its entries. */
@@ -115,7 +114,7 @@ enum huge_kind {
 
 /**
  * struct huge_state - the entries of a page, as hardware may leave them
- * @kind: of all entries
+ * @kind: the kind of all entries
  * @page: the number of the page that they map
  * @young: the entry that is young, or HUGE_NOWHERE
  * @dirty: the entry that is dirty, or HUGE_NOWHERE
@@ -128,13 +127,14 @@ struct huge_state {
 };
 
 /*
- * Pages that the table can map. The first pages are around the page under test.
+ * The number of pages that the table can map. The first pages are around the
+ * page under test.
  */
 #define HUGE_PAGE		1
 #define HUGE_OTHER_PAGE		3
 
 /**
- * struct huge_ctx - what a case works on
+ * struct huge_ctx - the tables and the recorder of a case
  * @test: the test
  * @size: the size of the pages
  * @table: the table; its mm translates addresses by it
@@ -146,10 +146,10 @@ struct huge_state {
  * @first: the first entry of the page under test
  * @window: the first entry that the checker sees
  * @outside: steps on entries outside of the page
- * @at: before this step the hardware acts
+ * @at: the hardware acts before this step
  * @entry: the entry in which it acts
- * @write: it is a write, else a read
- * @acted: it acted
+ * @write: it writes; otherwise it reads
+ * @acted: it has acted
  */
 struct huge_ctx {
 	struct kunit *test;
@@ -220,7 +220,7 @@ static inline bool huge_dirty(const struct huge_state *state)
 	return state->dirty != HUGE_NOWHERE;
 }
 
-/* An entry may be dirty in two ways. */
+/* An entry may be dirty in two forms. */
 static inline pteval_t huge_plain(pte_t pte)
 {
 	return pte_val(pte_present(pte) && pte_dirty(pte) ? pte_mkdirty(pte) :

@@ -3,16 +3,16 @@
  * Functions of arm64's hugetlbpage.c that write entries.
  *
  * A huge page is one entry, or a block of contiguous entries of the last level
- * or of blocks. Each function has to handle all entries of its page, with the
- * address of each, and no entry of another page. If it changes a contiguous
- * block that may be cached, it has to break it first: clear all entries, then
- * invalidate the page, then write the new entries.
+ * or of blocks. Each function has to handle all entries of its page, each with
+ * its address, and no entry of another page. If a TLB may have cached a
+ * contiguous block, the function has to use break-before-make: clear all
+ * entries, then invalidate the page, then write the new entries.
  *
  * Each case calls one function for each size of huge pages, between two other
  * pages and at the end of a table. It compares the whole table, the order of
  * writes, and the invalidation (see hugetlb_entry.h). Not covered: functions
- * that read or take entries (hugetlb_take), tables and sizes (hugetlb_walk), how
- * hugetlb calls the functions (the selftests hugetlb_block and hugetlb_fork).
+ * that read or clear entries (hugetlb_take), tables and sizes (hugetlb_walk),
+ * the calls by hugetlb (the selftests hugetlb_block and hugetlb_fork).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	--kconfig_add CONFIG_HUGETLBFS=y 'hugetlb_*'
@@ -29,7 +29,7 @@ static void huge_size_desc(const struct huge_size *size, char *desc)
 
 KUNIT_ARRAY_PARAM(huge_sizes, huge_sizes, huge_size_desc);
 
-/* What the table should have for the page under test. */
+/* Set the entries that the table should have for the page under test. */
 static void want_page(struct huge_ctx *h, const struct huge_state *state)
 {
 	unsigned int i;
@@ -38,7 +38,7 @@ static void want_page(struct huge_ctx *h, const struct huge_state *state)
 		h->table->want[h->first + i] = huge_pte(h, state, i);
 }
 
-/* An argument for a new page: young and dirty as a page fault makes it. */
+/* An argument for a new page, young and dirty as a page fault makes it. */
 static struct huge_state new_page(enum huge_kind kind, unsigned int page)
 {
 	bool used = kind == HUGE_WRITE || kind == HUGE_EXEC;
@@ -52,7 +52,7 @@ static struct huge_state new_page(enum huge_kind kind, unsigned int page)
 
 /*
  * The entry that a caller passes for a page. The function writes this entry
- * into all entries of the page, each with its own address. So all entries have
+ * into all entries of the page, each with its own address. So all entries get
  * all bits of the first entry.
  */
 static void want_set(struct huge_ctx *h, const struct huge_state *state)
@@ -70,9 +70,9 @@ static void want_set(struct huge_ctx *h, const struct huge_state *state)
 }
 
 /*
- * May the new page be written over the old one? A valid page is taken out
- * before a page that is not valid replaces it. A single entry is also taken out
- * before another page replaces it.
+ * May a caller write the new page over the old page? A caller clears a valid
+ * page before it writes a page that is not valid. It also clears a page of one
+ * entry before it writes another page.
  */
 static bool may_set(struct huge_ctx *h, const struct huge_state *old,
 		    const struct huge_state *new)
@@ -84,7 +84,9 @@ static bool may_set(struct huge_ctx *h, const struct huge_state *old,
 	return huge_cont(h) || old->page == new->page;
 }
 
-/* set_huge_pte_at() breaks a block that is or may be valid. */
+/*
+ * set_huge_pte_at() uses break-before-make for a block that is or may be valid.
+ */
 static bool breaks(struct huge_ctx *h, const struct huge_state *old,
 		   const struct huge_state *new)
 {
@@ -118,12 +120,12 @@ static bool set_one(struct huge_ctx *h, const struct huge_state *old,
 }
 
 /*
- * set_huge_pte_at() writes all entries of a page: the address of an entry that
- * is present advances, an entry that is not present is the same in each place.
- * It breaks a contiguous block if the old entries are valid, and only then: an
- * invalidation of nothing costs time on all CPUs. The case tries each kind of
- * old page with each kind of new page. The new page is the same page as before,
- * or another one.
+ * set_huge_pte_at() writes all entries of a page. The address advances from
+ * entry to entry if the page is present. If it is not present, all entries are
+ * the same. The function uses break-before-make for a contiguous block only if
+ * the old entries are valid, since an unnecessary invalidation costs time on
+ * all CPUs. The case tries each kind of old page with each kind of new page.
+ * The new page is the same page as before, or another page.
  */
 static void set_huge_pte_at_each_kind(struct kunit *test)
 {
@@ -140,7 +142,7 @@ static void set_huge_pte_at_each_kind(struct kunit *test)
 		to = i / 4 / HUGE_KINDS;
 		old = new_page(from, HUGE_PAGE);
 		new = new_page(to, page);
-		/* A separate case tests memory of the kernel. */
+		/* A separate case tests mappings of the kernel. */
 		if (to == HUGE_NONE || from == HUGE_KERNEL ||
 		    to == HUGE_KERNEL || !may_set(h, &old, &new))
 			continue;
@@ -153,9 +155,9 @@ static void set_huge_pte_at_each_kind(struct kunit *test)
 }
 
 /*
- * huge_ptep_modify_prot_commit() writes a page that huge_ptep_modify_prot_start()
- * has taken out: all of its entries, also if the page became PROT_NONE, or if it
- * is not present.
+ * huge_ptep_modify_prot_commit() writes all entries of a page that
+ * huge_ptep_modify_prot_start() has cleared. This includes pages that became
+ * PROT_NONE, and pages that are not present.
  */
 static void huge_modify_prot_commit_sets(struct kunit *test)
 {
@@ -242,9 +244,9 @@ static void huge_pte_clear_all(struct kunit *test)
 }
 
 /*
- * The page after a write protection or a fault: every entry is young or dirty if
- * one was. The comparison only asks whether an entry is dirty, since an entry
- * may be dirty in two ways.
+ * The page after a write protection or a fault: every entry is young if one was
+ * young, and dirty if one was dirty. The comparison ignores the form of dirty,
+ * since an entry may be dirty in two forms.
  */
 static bool check_merged(struct huge_ctx *h, const struct huge_state *state,
 			 const char *desc)
@@ -270,8 +272,8 @@ static bool check_merged(struct huge_ctx *h, const struct huge_state *state,
 /*
  * huge_ptep_set_wrprotect() takes the write permission from all entries. If
  * hardware made one of them accessed or dirty, the page is accessed or dirty
- * afterwards. It breaks a contiguous block. A page of one entry changes in
- * place, and the caller invalidates it.
+ * afterwards. It uses break-before-make for a contiguous block. A page of one
+ * entry changes in place, and the caller invalidates it.
  */
 static void huge_ptep_set_wrprotect_keeps(struct kunit *test)
 {
@@ -314,8 +316,7 @@ static void huge_ptep_set_wrprotect_keeps(struct kunit *test)
 }
 
 /*
- * The bits of the page that the fault asks for: each combination is less than
- * this number.
+ * The number of combinations of flags that a fault may ask for.
  */
 #define FAULT_FLAGS		8
 #define FAULT_WRITE		1
@@ -359,7 +360,7 @@ static bool fault_one(struct huge_ctx *h, const struct huge_state *old,
 		changes |= huge_young(&new) != (old->young == i) ||
 			   huge_dirty(&new) != (old->dirty == i) ||
 			   new.kind != old->kind;
-	/* Nothing that was there is lost. */
+	/* No flag that was set is lost. */
 	if (huge_young(old))
 		new.young = 0;
 	if (huge_dirty(old))
@@ -387,10 +388,11 @@ static bool fault_one(struct huge_ctx *h, const struct huge_state *old,
 
 /*
  * huge_ptep_set_access_flags() gives all entries the flags that a fault asks
- * for, and keeps the accessed and dirty bits of each entry. If one entry of a
- * block differs, it breaks the block and says so; if none does, it writes
- * nothing. A page of one entry is invalidated on this CPU only, and only if the
- * caller says that it is a write.
+ * for, and keeps the accessed and dirty bits of each entry. If an entry of a
+ * block differs from the result, the function uses break-before-make and
+ * returns true. If no entry differs, it writes nothing. A page of one entry is
+ * invalidated only on this CPU, and only if the caller says that the access is
+ * a write.
  */
 static void huge_ptep_set_access_flags_merges(struct kunit *test)
 {

@@ -28,7 +28,7 @@
  * struct huge_fixture - the entries of one huge page
  * @test: the test
  * @mm: the address space of the thread of the test
- * @folio: as large as the page
+ * @folio: a folio as large as the page
  * @addr: where it is mapped
  * @ptep: the first of its entries, with the table locked
  * @ptl: the lock
@@ -96,19 +96,22 @@ static pte_t huge_entry(struct huge_fixture *f, unsigned int i, bool young,
 	pte = set_pte_bit(pte, __pgprot(PTE_CONT));
 	if (young)
 		pte = pte_mkyoung(pte);
-	/* A write access makes the entry dirty as hardware does. */
+	/* A write access makes the entry dirty in the way of the hardware. */
 	if (dirty)
 		pte = clear_pte_bit(pte, __pgprot(PTE_RDONLY));
 	return pte;
 }
 
-/* An entry may be dirty in two ways. */
+/* An entry may be dirty in two forms. */
 static pteval_t huge_plain(pte_t pte)
 {
 	return pte_val(pte_dirty(pte) ? pte_mkdirty(pte) : pte);
 }
 
-/* How many entries differ from what was written, or are not empty. */
+/*
+ * The number of entries that differ from the written ones, or that are not
+ * empty.
+ */
 static unsigned int huge_count(struct huge_fixture *f, const pte_t *want)
 {
 	unsigned int i, nr = 0;
@@ -120,8 +123,8 @@ static unsigned int huge_count(struct huge_fixture *f, const pte_t *want)
 }
 
 /*
- * Write @entry into the table, read the page and clear it; the table is empty
- * afterwards.
+ * Write @entry into the table, read the page, and clear it. Afterwards the
+ * table must be empty.
  */
 static void huge_read_and_take(struct huge_fixture *f, const pte_t *entry,
 			       pte_t want, const char *what)
@@ -186,7 +189,7 @@ static void huge_ptep_get_gathers(struct kunit *test)
 }
 
 /*
- * A page that is not present has as many entries as one that is present.
+ * A page that is not present has as many entries as a page that is present.
  * huge_ptep_get_and_clear() clears all of them and returns the first. Before
  * commit 49c87f767774 it cleared only the first entry, and the other entries
  * stayed when a page was migrated. The case tries a readable and a writable

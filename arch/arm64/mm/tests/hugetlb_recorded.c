@@ -5,11 +5,11 @@
  * The file is the tree's own. This file and its inline functions access entries
  * through the recorder (contpte_record_access.h). The recorder also gets all
  * invalidations (contpte_recorded.h). The functions get other names, so that
- * the kernel's own functions stay as they are.
+ * the kernel's own functions stay unchanged.
  *
- * The file asks the kernel four questions. Here the test answers them: whether
- * the CPU has erratum 2645198, whether a table can be shared, how large the
- * folio of an entry is, and where to register a size.
+ * The file asks the kernel four questions, which the test answers: whether the
+ * CPU has erratum 2645198, whether a table can be shared, how large the folio
+ * of an entry is, and where to register a size.
  */
 
 #include <linux/export.h>
@@ -88,8 +88,9 @@ static inline void recorded_cma_reserve(int order)
 #define hugetlb_cma_reserve		recorded_cma_reserve
 
 /*
- * The test calls functions that a kernel frees after its start. The copy of
- * hugetlbpage_init() also runs at boot, and registers nothing.
+ * Keep functions that a kernel frees after its start, since the test calls
+ * them. The copy of hugetlbpage_init() also runs at boot, but then it registers
+ * nothing.
  */
 #undef __init
 #define __init

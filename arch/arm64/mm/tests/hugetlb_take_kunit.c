@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Functions of arm64's hugetlbpage.c that read or take entries.
+ * Functions of arm64's hugetlbpage.c that read entries, or clear and return
+ * them.
  *
  * Hardware sets accessed and dirty in one entry of a contiguous block. So a
- * function that reads or takes a page has to look at all entries of it. A page
- * that is not present has as many entries, and only its first entry says what
- * it is: the bits of the other entries mean something else.
+ * function that reads a page, or takes it (clears and returns it), has to read
+ * all of its entries. A page that is not present has the same number of
+ * entries, and its first entry describes it: in such entries, the accessed and
+ * dirty bits mean something else.
  *
  * The fixture is the same as in hugetlb_entry. In one case hardware accesses the
  * page during the call, before each step of the function.
@@ -28,9 +30,9 @@ KUNIT_ARRAY_PARAM(huge_sizes, huge_sizes, huge_size_desc);
 /**
  * struct take_op - a function that takes a page, or makes it read-only
  * @name: its name
- * @call: the function; returns the page that was taken, or nothing
- * @flushes: it breaks a block itself; functions that only take a page do so for
- *   any page
+ * @call: the function; returns the page that it took, or an empty entry
+ * @flushes: it uses break-before-make for a block; a function that only takes a
+ *   page does so for any page
  * @takes: the entries are empty afterwards
  */
 struct take_op {
@@ -121,7 +123,7 @@ static bool take_one(struct huge_ctx *h, const struct take_op *op,
 	return huge_check_quiet(h, desc) & ok;
 }
 
-/* All pairs of places that are young and dirty; false after a failure. */
+/* Try all pairs of a young and a dirty place. Returns false after a failure. */
 static bool take_places(struct huge_ctx *h, const struct take_op *op,
 			enum huge_kind kind, unsigned int *nr)
 {
@@ -142,7 +144,7 @@ static bool take_places(struct huge_ctx *h, const struct take_op *op,
 /*
  * A function that takes a present page clears all of its entries. It returns
  * the first entry, with the accessed and dirty bits of all entries. Only
- * huge_ptep_clear_flush() invalidates, and once.
+ * huge_ptep_clear_flush() invalidates, once.
  */
 static void huge_take_gathers(struct kunit *test)
 {
@@ -164,11 +166,11 @@ static void huge_take_gathers(struct kunit *test)
 
 /*
  * huge_ptep_get_and_clear() and huge_ptep_modify_prot_start() clear all entries
- * of a page that is not present, and return the first as it was. Before commit
- * 49c87f767774 the size came from the folio of the entry, so the other entries
- * stayed. In one kind of entry all bits of the offset are set. In a present
- * entry some of these bits mean dirty and contiguous. Here this entry follows
- * another entry.
+ * of a page that is not present, and return the first entry unchanged. Before
+ * commit 49c87f767774 the size came from the folio of the entry, so the other
+ * entries stayed. In one kind of entry all bits of the offset are set. In a
+ * present entry some of these bits would mean dirty and contiguous. In this
+ * case such an entry follows another entry.
  */
 static void huge_take_nonpresent(struct kunit *test)
 {
@@ -212,8 +214,8 @@ static void huge_take_nonpresent(struct kunit *test)
 
 /*
  * On a CPU with erratum 2645198 an executable page may become non-executable
- * only through an invalidation: huge_ptep_modify_prot_start() makes it. It makes
- * none for other pages.
+ * only after an invalidation, which huge_ptep_modify_prot_start() makes. For
+ * other pages it makes no invalidation.
  */
 static void huge_modify_prot_start_erratum(struct kunit *test)
 {
@@ -233,9 +235,9 @@ static void huge_modify_prot_start_erratum(struct kunit *test)
 
 /*
  * huge_ptep_get() returns the first entry, with the accessed and dirty bits of
- * all entries, and writes nothing. An entry that is not present is returned as
- * it is, and no other is read. The address may be any address in the page:
- * pagemap gives the address at which its range starts.
+ * all entries, and writes nothing. If the first entry is not present, the
+ * function returns it unchanged, and reads no other entry. The address may be
+ * any address in the page: pagemap gives the address at which its range starts.
  */
 static void huge_ptep_get_any_address(struct kunit *test)
 {
@@ -280,7 +282,8 @@ static void huge_ptep_get_any_address(struct kunit *test)
 }
 
 /*
- * One access of the hardware during a call; false if the call lost the access.
+ * Make one access of the hardware during a call. Returns false if the call lost
+ * the access.
  */
 static bool race_one(struct huge_ctx *h, const struct take_op *op,
 		     unsigned int at, unsigned int entry, bool write)
@@ -311,9 +314,9 @@ static bool race_one(struct huge_ctx *h, const struct take_op *op,
 }
 
 /*
- * Accesses to one entry, around the steps in which a function may use it: the
- * functions go over all entries up to four times. Returns how many came before
- * the function had taken the entry.
+ * Make accesses to one entry, around the steps in which a function may use it:
+ * a function may access all entries up to four times. Returns how many accesses
+ * came before the function took the entry.
  */
 static unsigned int race_entry(struct huge_ctx *h, const struct take_op *op,
 			       unsigned int entry)
@@ -336,9 +339,10 @@ static unsigned int race_entry(struct huge_ctx *h, const struct take_op *op,
 
 /*
  * Hardware reads or writes the page while a function works on it. The entry that
- * it uses becomes young, or young and dirty. If it does so before a function has
- * taken this entry, the result is young or dirty. The entry is the first, second,
- * middle or last, and the access comes right before each step on it.
+ * it uses becomes young, or young and dirty. If this happens before a function
+ * has taken this entry, the result must be young or dirty. The entry is the
+ * first, second, middle or last, and the access comes right before each step on
+ * it.
  */
 static void huge_take_races_hardware(struct kunit *test)
 {

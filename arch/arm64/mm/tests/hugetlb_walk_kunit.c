@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sizes and page tables of arm64's hugetlbpage.c, and what it invalidates.
+ * Sizes, page tables and invalidations of arm64's hugetlbpage.c.
  *
  * A huge page is as large as an entry or a contiguous block of some level. The
  * functions find the entry of a page at its level. They build the tables above
- * it and no table below it. They give entries the bits of their size.
+ * the entry, and no table below it. They set the bits of an entry that depend
+ * on its size.
  *
  * The cases call a second copy of the file (see hugetlb_entry.h). Not covered:
- * the sharing of tables between processes, which other files do.
+ * the sharing of tables between processes, which is in other files.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	--kconfig_add CONFIG_HUGETLBFS=y 'hugetlb_*'
@@ -28,8 +29,9 @@ KUNIT_ARRAY_PARAM(huge_sizes, huge_sizes, huge_size_desc);
 
 /*
  * The sizes that the architecture defines for each page size are valid, hugetlb
- * gets them at boot, and their pages can migrate. No other size is valid, from a
- * page to all of the address space. Memory is reserved for the largest size.
+ * registers them at boot, and their pages can migrate. No other size from a
+ * page to all of the address space is valid. Memory is reserved for the largest
+ * size.
  */
 static void huge_sizes_of_page_size(struct kunit *test)
 {
@@ -69,10 +71,10 @@ static void huge_sizes_of_page_size(struct kunit *test)
 
 /*
  * arch_make_huge_pte() gives an entry the bits of its size: a block has another
- * type than a page, and a part of a block has the contiguous bit. All other bits
- * stay. A PROT_NONE entry stays invalid: the bit that makes it valid belongs to
- * the type. A size that does not exist changes nothing. Known issue 56: contiguous
- * PROT_NONE entries become valid.
+ * type than a page, and a part of a block has the contiguous bit. All other
+ * bits stay unchanged. A PROT_NONE entry stays invalid, although the bit that
+ * makes it valid belongs to the type. With a size that does not exist, nothing
+ * changes. Known issue 56: contiguous PROT_NONE entries become valid.
  */
 static void arch_make_huge_pte_of_size(struct kunit *test)
 {
@@ -99,7 +101,7 @@ static void arch_make_huge_pte_of_size(struct kunit *test)
 			continue;
 		}
 		KUNIT_EXPECT_EQ_MSG(test, pte_val(is), pte_val(want), "%s", desc);
-		/* A caller may pass what the function returned before. */
+		/* A caller may pass the result of an earlier call. */
 		is = huge_ops.make(is, ilog2(h->size->size), VM_HUGETLB);
 		KUNIT_EXPECT_EQ_MSG(test, pte_val(is), pte_val(want), "%s, again",
 				    desc);
@@ -114,11 +116,11 @@ static void arch_make_huge_pte_of_size(struct kunit *test)
 }
 
 /*
- * Where a walk finds no table, it skips the range of this table. So
- * hugetlb_mask_last_page() gives the address of the last page in a table: the
- * address bits that a table of these entries translates, without the bits of
- * the offset in the page. Known issue 12: with five levels, 1G pages skip the
- * range of the table above.
+ * If a walk finds no table, it skips the range of this table. So
+ * hugetlb_mask_last_page() gives the address of the last page in a table: a
+ * mask of the address bits that a table of these entries translates, without
+ * the bits of the offset in the page. Known issue 12: with five levels, a walk
+ * of 1G pages skips the range of the table above.
  */
 static void hugetlb_mask_last_page_of_table(struct kunit *test)
 {
@@ -145,11 +147,12 @@ static void hugetlb_mask_last_page_of_table(struct kunit *test)
 }
 
 /*
- * flush_hugetlb_tlb_range() makes one invalidation of the range, on all CPUs. Its
- * steps hit each entry. The hint names the level of the entries, or there is no
- * hint. The range is one page, or several pages. Before commit eed6bfa8b282
- * the hint for contiguous entries was level 0, and a CPU with this level does
- * not have to invalidate anything else (known issue 34).
+ * flush_hugetlb_tlb_range() makes one invalidation of the range, on all CPUs.
+ * Its step size is such that it reaches each entry. The hint names the level of
+ * the entries, or there is no hint. The range is one page, or several pages.
+ * Before commit eed6bfa8b282 the hint for contiguous entries was level 0, and
+ * with this hint a CPU does not have to invalidate entries of other levels
+ * (known issue 34).
  */
 static void flush_hugetlb_tlb_range_level(struct kunit *test)
 {
@@ -213,7 +216,7 @@ static struct walk_path walk_path(struct mm_struct *mm, unsigned long addr)
 	return path;
 }
 
-/* The entry of a size on a path. */
+/* The entry on a path at the level of a size. */
 static pte_t *walk_entry(const struct huge_size *size, struct walk_path path)
 {
 	return size->level == 1 ? (pte_t *)path.pudp :
@@ -234,10 +237,10 @@ static unsigned long walk_area(struct kunit *test)
 
 /*
  * huge_pte_alloc() builds the tables down to the level of the page, and none
- * below. It returns the first entry of the page, which is empty, and the same
- * entry again when it is called again. The pages are the first and the second of
- * a table. If a process shares its table of blocks, the entry comes from there,
- * unless the process has a table already.
+ * below. It returns the first entry of the page, which is empty. A second call
+ * returns the same entry. The pages are the first and the second of a table. If
+ * a process shares its table of blocks, the entry comes from the shared table,
+ * unless the process already has its own table.
  */
 static void huge_pte_alloc_level(struct kunit *test)
 {
@@ -283,7 +286,7 @@ static void huge_pte_alloc_level(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, nr, "entries");
 }
 
-/* What the tables of an address have: see huge_pte_offset_tree(). */
+/* The content of the tables of an address: see huge_pte_offset_tree(). */
 enum offset_tree {
 	OFFSET_EMPTY,
 	OFFSET_PUD_NONE,
@@ -322,8 +325,7 @@ static pte_t *offset_want(const struct huge_size *size, enum offset_tree tree,
 	int ends = offset_ends(tree);
 
 	/*
-	 * The table of the entry exists, or it does not. The top table always
-	 * exists.
+	 * Whether the table of the entry exists. The top table always exists.
 	 */
 	if (size->level == 1)
 		return ends <= 1 ? (pte_t *)path.pudp : NULL;
@@ -333,8 +335,8 @@ static pte_t *offset_want(const struct huge_size *size, enum offset_tree tree,
 }
 
 /*
- * Build the tree for the page at @addr. If the tree has an entry, this entry
- * maps no memory that exists, and the caller removes the entry.
+ * Build the tree for the page at @addr. If the tree has an entry, the entry
+ * maps memory that does not exist, and the caller removes the entry.
  */
 static bool offset_build(struct mm_struct *mm, unsigned long addr,
 			 enum offset_tree tree, unsigned long *save)
@@ -370,10 +372,9 @@ static bool offset_build(struct mm_struct *mm, unsigned long addr,
 
 /*
  * huge_pte_offset() returns the first entry of a page for each address in the
- * page. The content of the entry makes no difference: nothing, a page, or
- * something that is not present. It returns NULL if the table of the entry is
- * missing. The trees begin with nothing and grow by a level, and a page is at
- * each level.
+ * page. The content of the entry makes no difference: it is empty, present, or
+ * not present. It returns NULL if the table of the entry is missing. The trees
+ * have from no table to tables of all levels, and the page is at each level.
  */
 static void huge_pte_offset_tree(struct kunit *test)
 {
@@ -385,7 +386,7 @@ static void huge_pte_offset_tree(struct kunit *test)
 
 	mmap_write_lock(mm);
 	for (tree = 0; tree < OFFSET_TREES; tree++) {
-		/* A page that is not the first one of its table. */
+		/* A page that is not the first page of its table. */
 		unsigned long addr = base + (size->level == 3 ? size->size : 0);
 
 		if (!offset_may_be(size, tree))

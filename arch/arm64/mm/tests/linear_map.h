@@ -21,7 +21,7 @@ struct lmap_level {
 	unsigned long cont;	/* size of a block of contiguous entries */
 };
 
-/* A call of create_pgd_mapping(), relative to the start of the user space. */
+/* A call of create_pgd_mapping(), relative to the start of user space. */
 struct lmap_range {
 	const char *desc;
 	unsigned long virt;
@@ -30,13 +30,16 @@ struct lmap_range {
 	bool pages_only;
 };
 
-/* Changes of the fixmap that are kept. All others are only counted. */
+/*
+ * The number of changes of the fixmap that are kept. Later changes are only
+ * counted.
+ */
 #define LMAP_FIXMAPS	2048
 
 /**
  * struct lmap_fixmap - a record of the fixmap slots of page tables
  * @nr: number of changes
- * @change: the first LMAP_FIXMAPS of them; @phys is 0 for a clear
+ * @change: the first LMAP_FIXMAPS changes; @phys is 0 for a clear
  */
 struct lmap_fixmap {
 	unsigned int nr;
@@ -55,7 +58,7 @@ struct lmap_fixture {
 	struct lmap_fixmap *fixmap;
 	struct lmap_level level[LMAP_MAX_LEVELS];	/* from the top */
 	unsigned int levels;
-	unsigned int tables[LMAP_MAX_LEVELS];	/* that exist, by level */
+	unsigned int tables[LMAP_MAX_LEVELS];	/* existing tables, by level */
 	const struct lmap_range *range;
 	const struct lmap_range *before;	/* mapped by pages before, or NULL */
 	pgprot_t prot;
@@ -81,7 +84,8 @@ void lmap_check_fixmap(struct lmap_fixture *f);
  * struct lmap_leaf - the entry that maps an address
  * @val: the entry, or 0
  * @addr: the first address that it translates
- * @size: how many bytes it translates, or would translate if it were valid
+ * @size: how many bytes it translates; for an invalid entry, how many it would
+ *	translate
  * @cont: the size of a contiguous block of such entries, or 0
  */
 struct lmap_leaf {
@@ -97,18 +101,18 @@ u64 lmap_leaf_attributes(const struct lmap_leaf *leaf);
 bool lmap_by_pages(void);
 
 /*
- * Addresses in a range at which entries must end, in addition to its own ends.
+ * Addresses inside a range at which entries must end, too.
  */
 #define LMAP_CUTS	4
 
 /**
  * struct lmap_area - a part of the linear map that only one test uses
  * @test: the test
- * @phys: physical address of its memory, which does not have to exist
+ * @phys: physical address of its memory; the memory does not have to exist
  * @virt: its address
  * @size: its size
  * @cut: no entry extends over one of these addresses
- * @nr_cuts: how many there are
+ * @nr_cuts: number of these addresses
  * @invalid: the start of a range that cannot be accessed
  * @invalid_end: the end of this range
  * @valid: the start of a part of the invalid range that can be accessed again

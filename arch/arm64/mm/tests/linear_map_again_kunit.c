@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The builder of the kernel's own page tables, where entries exist already.
+ * The builder of the kernel's own page tables, if entries exist already.
  *
  * The kernel maps parts of the linear map again to change their permissions. It
  * also adds memory later, next to memory that already has tables. Each case
@@ -20,8 +20,8 @@
 /*
  * A second call finds the tables of the first one. It maps each of them once,
  * keeps the entries of the first call, and adds its own [linear map 12]. The
- * first call maps two pages of a table, the second the next three. The result
- * is the same as for one range.
+ * first call maps two pages of a table, and the second call maps the next three
+ * pages. The result is the same as for one range.
  */
 static void __init create_pgd_mapping_existing_table(struct kunit *test)
 {
@@ -49,7 +49,7 @@ static void __init create_pgd_mapping_existing_table(struct kunit *test)
  * A second call for the same range changes nothing, and a call with other
  * permissions replaces the old permissions [linear map 13]. In this way the
  * kernel makes text and data read-only. The range crosses the end of a table,
- * so both calls take both paths that reach a table.
+ * so both calls use both code paths that find a table.
  */
 static void __init create_pgd_mapping_same_range(struct kunit *test)
 {
@@ -91,10 +91,10 @@ static void __init again_over_table(struct kunit *test,
 }
 
 /*
- * A call maps a block where a table exists. The table stays, and the contiguous
- * block around an existing page gets no contiguous bit [linear map 23]. A live
- * entry must not be replaced by a block, or become part of one, without a TLB
- * invalidation.
+ * A call maps a range by blocks where a table exists. The table stays, and the
+ * contiguous block around an existing page gets no contiguous bit [linear map
+ * 23]. Without a TLB invalidation, a block must not replace a live entry, and a
+ * live entry must not become part of a contiguous block.
  */
 static void __init create_pgd_mapping_block_over_table(struct kunit *test)
 {
@@ -110,8 +110,8 @@ static void __init create_pgd_mapping_block_over_table(struct kunit *test)
 }
 
 /*
- * The same for a contiguous block of PMDs: one of them is a table already, and
- * not the first one. The other blocks lose the contiguous bit [linear map 23],
+ * The same for a contiguous block of PMDs: one PMD, which is not the first, is
+ * already a table. The other blocks lose the contiguous bit [linear map 23],
  * since the CPU may use all of a contiguous block as one entry.
  */
 static void __init create_pgd_mapping_blocks_beside_table(struct kunit *test)
@@ -129,7 +129,7 @@ static void __init create_pgd_mapping_blocks_beside_table(struct kunit *test)
 
 /*
  * Addresses inside a page are rounded so that every page in the range is mapped
- * [linear map 16]: one page from byte 123 on needs two pages.
+ * [linear map 16]: the size of one page from byte 123 on needs two pages.
  */
 static void __init create_pgd_mapping_unaligned(struct kunit *test)
 {
@@ -152,8 +152,8 @@ static void __init create_pgd_mapping_unaligned(struct kunit *test)
 /*
  * The allocator does not clear a page for a table, so the builder must clear
  * it. Otherwise old content would become entries [linear map 21]. The allocator
- * reuses the pages that were freed last; the case fills them with what looks
- * like entries.
+ * reuses the pages that were freed last, so the case fills such pages with
+ * words that look like entries.
  */
 static void __init create_pgd_mapping_dirty_pages(struct kunit *test)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Memory that a test plugs in, so that only the test uses this part of the
- * linear map, and a model of its entries. Allocations that fail.
+ * linear map, and a model of the entries. Also functions that make allocations
+ * fail.
  */
 
 #include <linux/kprobes.h>
@@ -13,8 +14,8 @@
 /**
  * lmap_area_large() - the size of an area that has entries of all sizes
  *
- * That is so only if memory is mapped by blocks. Otherwise all entries are
- * pages, and a few tables of them are enough.
+ * An area has such entries only if memory is mapped by blocks. Otherwise all
+ * entries map pages, and a few tables of pages are enough.
  */
 unsigned long lmap_area_large(void)
 {
@@ -32,7 +33,7 @@ unsigned long lmap_area_large(void)
  * @test: the test
  * @size: its size, and its alignment; not less than a section
  *
- * The place is after the last memory, where there is no memory and no device.
+ * The place is after the end of memory, where there is no memory and no device.
  */
 void lmap_area_init(struct lmap_area *area, struct kunit *test,
 		    unsigned long size)
@@ -51,7 +52,7 @@ void lmap_area_init(struct lmap_area *area, struct kunit *test,
  * lmap_area_plug() - plug in memory, without giving it to the page allocator
  * @area: the area
  *
- * Return: what arch_add_memory() returns.
+ * Return: the result of arch_add_memory().
  */
 int lmap_area_plug(struct lmap_area *area)
 {
@@ -168,7 +169,7 @@ bool lmap_area_check(struct lmap_area *area, const char *when)
  * @area: the area
  * @when: for messages
  *
- * Return: whether there is none.
+ * Return: whether nothing is left.
  */
 bool lmap_area_check_empty(struct lmap_area *area, const char *when)
 {
@@ -189,7 +190,10 @@ bool lmap_area_check_empty(struct lmap_area *area, const char *when)
 	return true;
 }
 
-/* Which allocation must fail, and how many allocations there were. */
+/*
+ * The number of the allocation that must fail, and the number of allocations so
+ * far.
+ */
 static struct {
 	struct task_struct *task;
 	unsigned int fail;
@@ -200,7 +204,7 @@ static int lmap_alloc_enter(struct kprobe *probe, struct pt_regs *regs)
 {
 	if (current != lmap_alloc.task || ++lmap_alloc.nr != lmap_alloc.fail)
 		return 0;
-	/* Return at once, without a page. */
+	/* Return from the allocator at once, without a page. */
 	regs->regs[0] = 0;
 	instruction_pointer_set(regs, procedure_link_pointer(regs));
 	return 1;
@@ -224,7 +228,7 @@ void lmap_alloc_watch(struct kunit *test)
 	lmap_alloc.task = current;
 	lmap_alloc.fail = 0;
 	lmap_alloc_probe = (struct kprobe){
-		/* All ways to allocate pages end here. */
+		/* All functions that allocate pages call this function. */
 		.symbol_name = "__alloc_frozen_pages_noprof",
 		.pre_handler = lmap_alloc_enter,
 	};
@@ -235,7 +239,7 @@ void lmap_alloc_watch(struct kunit *test)
 
 /**
  * lmap_alloc_fail() - let one allocation of this thread fail
- * @nth: 1 is the next allocation, 0 is none
+ * @nth: 1 for the next allocation, 0 for none
  *
  * Return: the number of allocations since the last call.
  */

@@ -6,7 +6,7 @@
  * map at boot, by the code that suite linear_map tests in a private mm. These
  * cases check the result: every entry of the kernel's own tables, for all
  * memory. They change nothing, so they work with any command line and CPU. They
- * print what they found:
+ * print the numbers of entries that they found:
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	linear_map_booted --kernel_args rodata=off
@@ -18,8 +18,8 @@
  * With the second command newer kernels map by blocks, and the third command
  * makes a hole in memory.
  *
- * Not covered: how often the kernel changed tables while it built the map
- * (`make check` counts that on the host), and what happens after the boot
+ * Not covered: the number of table changes while the kernel built the map
+ * (`make check` counts them on the host), and changes after the boot
  * (linear_map_split and linear_map_plug).
  */
 
@@ -40,7 +40,10 @@ static struct booted_hole {
 
 static unsigned int booted_nr_holes;
 
-/* SIZE@START, or several of them: START counts from the start of memory. */
+/*
+ * One or several ranges of the form SIZE@START: START counts from the start of
+ * memory.
+ */
 static int __init booted_dig(char *arg, int (*dig)(phys_addr_t, phys_addr_t))
 {
 	while (arg && *arg && booted_nr_holes < ARRAY_SIZE(booted_holes)) {
@@ -61,7 +64,10 @@ static int __init booted_dig(char *arg, int (*dig)(phys_addr_t, phys_addr_t))
 	return 0;
 }
 
-/* Firmware keeps this memory: the kernel knows it, but does not map it. */
+/*
+ * Firmware keeps this memory: the kernel has it in its list of memory, but does
+ * not map it.
+ */
 static int __init booted_nomap(char *arg)
 {
 	return booted_dig(arg, memblock_mark_nomap);
@@ -69,7 +75,7 @@ static int __init booted_nomap(char *arg)
 
 early_param("linear_map_booted.nomap", booted_nomap);
 
-/* Remove this memory: the kernel does not know it at all. */
+/* Remove this memory: the kernel does not know that it exists. */
 static int __init booted_absent(char *arg)
 {
 	return booted_dig(arg, memblock_remove);
@@ -91,7 +97,7 @@ static bool booted_is_text(phys_addr_t phys)
 /**
  * struct booted_count - what was found
  * @pages: entries that map a page
- * @blocks: entries that map more
+ * @blocks: entries that map more than a page
  * @cont: contiguous entries among them
  * @text: entries that map text of the kernel
  */
@@ -156,8 +162,9 @@ static bool booted_maps_itself(const struct lmap_leaf *leaf, phys_addr_t phys)
 /*
  * Every page of memory is mapped at its own address [linear map 29, 31, 32],
  * even the kernel's own data. Newer kernels remove this data from the linear
- * map only after the last suite. Some pages have entries that are not valid:
- * free pages with debug_pagealloc=on, and the pages around an object of KFENCE.
+ * map, but only after the last suite. Some pages have entries that are not
+ * valid: free pages with debug_pagealloc=on, and the pages around an object of
+ * KFENCE.
  */
 static void memory_mapped_to_itself(struct kunit *test)
 {
@@ -182,8 +189,8 @@ static bool booted_is_memory(phys_addr_t phys, unsigned long size)
 
 /*
  * Only memory is mapped [linear map 29, 31]: each byte of each entry of the
- * linear map, up to the last address of the map, is memory. So a page is not
- * mapped if firmware uses a part of the page.
+ * linear map, up to the last address of the map, is memory. So if firmware uses
+ * a part of a page, the page is not mapped.
  */
 static void nothing_else_mapped(struct kunit *test)
 {
@@ -210,10 +217,10 @@ static void nothing_else_mapped(struct kunit *test)
 
 /*
  * A hole in memory is not mapped. A page with a byte of the hole is not mapped,
- * but the pages next to it are [linear map 31]. The command line makes these
- * holes. Some holes begin and end within a page, some leave less than a page
- * between them, and some are larger than a block. memory_mapped_to_itself
- * checks all other memory.
+ * but the pages next to it are mapped [linear map 31]. The command line makes
+ * these holes. Some holes begin and end within a page, some have less than a
+ * page between them, and some are larger than a block. The case
+ * memory_mapped_to_itself checks all other memory.
  */
 static void holes_not_mapped(struct kunit *test)
 {
@@ -232,7 +239,7 @@ static void holes_not_mapped(struct kunit *test)
 				lmap_leaf(&init_mm, (unsigned long)__phys_to_virt(phys));
 			bool hole = phys >= start && phys < end;
 
-			/* Another hole may begin there. */
+			/* Another hole may begin at this page. */
 			if (!hole && !booted_is_memory(phys, PAGE_SIZE))
 				continue;
 			KUNIT_EXPECT_EQ_MSG(test, !leaf.val, hole,
@@ -247,7 +254,7 @@ static void holes_not_mapped(struct kunit *test)
 }
 
 /*
- * Whether the other entries of a contiguous block map the memory that follows,
+ * Whether the other entries of a contiguous block map the following memory,
  * with the same attributes.
  */
 static bool booted_block_ok(const struct lmap_leaf *leaf)
@@ -278,7 +285,8 @@ static bool booted_contiguous_ok(const struct lmap_leaf *leaf,
 
 /*
  * Whether the entry maps one page and is not contiguous. Entries that are not
- * valid, and entries of text, may be larger: text never changes in part.
+ * valid may be larger. Entries of text may be larger too, since the permissions
+ * of text never change in part.
  */
 static bool booted_single_page(const struct lmap_leaf *leaf, phys_addr_t phys)
 {
@@ -289,10 +297,9 @@ static bool booted_single_page(const struct lmap_leaf *leaf, phys_addr_t phys)
 /*
  * If an entry is contiguous, all entries of its block are contiguous [linear
  * map 29, 31]: they map consecutive memory, aligned to the block, with the same
- * attributes. Single pages may have to change their permissions on a CPU that
- * cannot split blocks. Then no entry is contiguous, and only entries of the
- * kernel's text are larger than a page [29, 32]. Otherwise there must be larger
- * entries.
+ * attributes. If the kernel must change permissions of single pages and the CPU
+ * cannot split blocks, no entry is contiguous, and only entries of the kernel's
+ * text are larger than a page [29, 32]. Otherwise there must be larger entries.
  */
 static void contiguous_blocks_complete(struct kunit *test)
 {
@@ -322,9 +329,9 @@ static bool booted_attributes_ok(const struct lmap_leaf *leaf,
 
 /*
  * Memory is data [linear map 29]: the kernel can read and write it, user space
- * cannot, and neither of them can execute it. The kernel's text is read-only.
- * Other pages that the kernel has protected are read-only too, such as the
- * slots of kprobes.
+ * can do neither, and neither the kernel nor user space can execute it. The
+ * kernel's text is read-only. Other pages that the kernel has protected are
+ * read-only too, such as the slots of kprobes.
  */
 static void attributes_of_data(struct kunit *test)
 {
@@ -341,8 +348,8 @@ static bool booted_pool_by_pages(const struct lmap_leaf *leaf, phys_addr_t phys)
 
 /*
  * KFENCE makes single pages of its pool inaccessible, even in an interrupt. So
- * single pages map its pool, even if blocks map all other memory, as with
- * rodata=off [linear map 32].
+ * the pool is mapped by single pages, even if all other memory is mapped by
+ * blocks, as with rodata=off [linear map 32].
  */
 static void kfence_pool_by_pages(struct kunit *test)
 {
@@ -359,7 +366,7 @@ static void kfence_pool_by_pages(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, count.pages, "pages");
 }
 
-/* How many pages of one allocation are accessible. */
+/* The number of pages of one allocation that are accessible. */
 static unsigned int booted_accessible(struct page *page, unsigned int order)
 {
 	unsigned int i, valid = 0;
@@ -373,11 +380,10 @@ static unsigned int booted_accessible(struct page *page, unsigned int order)
 }
 
 /*
- * With debug_pagealloc=on a page is accessible from its allocation to its
- * release, and not after its release [linear map 32]. The orders are 0 to 4: a
- * CPU keeps lists of free pages for orders up to 3, but not for order 4.
- * Interrupts are off between the release and the check, so nothing else
- * allocates the page.
+ * With debug_pagealloc=on a page is accessible only from its allocation to its
+ * release [linear map 32]. The orders are 0 to 4: a CPU keeps lists of free
+ * pages for orders up to 3, but not for order 4. Interrupts are off between the
+ * release and the check, so no other code allocates the page.
  */
 static void free_page_not_mapped(struct kunit *test)
 {

@@ -20,7 +20,7 @@
 
 #include "linear_map.h"
 
-/* The memory that firmware needs at an address, or NULL. */
+/* Returns the memory that firmware needs at an address, or NULL. */
 static const efi_memory_desc_t *efi_needs(unsigned long addr)
 {
 	const efi_memory_desc_t *md;
@@ -37,7 +37,9 @@ static const efi_memory_desc_t *efi_needs(unsigned long addr)
 	return NULL;
 }
 
-/* Only the kernel has access, and data and devices are never executed. */
+/*
+ * Whether only the kernel has access, and data and devices cannot be executed.
+ */
 static bool efi_permissions_ok(const struct lmap_leaf *leaf, u32 type)
 {
 	bool memory = (leaf->val & PTE_ATTRINDX_MASK) == PTE_ATTRINDX(MT_NORMAL);
@@ -51,9 +53,10 @@ static bool efi_permissions_ok(const struct lmap_leaf *leaf, u32 type)
 
 /*
  * Each page that firmware needs is mapped at its address, with permissions and
- * attributes for code, data or a device [linear map 37]. If the kernel's pages are
- * larger than the firmware's pages, two neighbours may share one page of the
- * kernel. The case does not check the permissions of such a page.
+ * attributes for code, data or a device [linear map 37]. If the kernel's pages
+ * are larger than the firmware's pages, two memory ranges of firmware may share
+ * one page of the kernel. The case does not check the permissions of such a
+ * page.
  */
 static void runtime_services_mapped(struct kunit *test)
 {
@@ -116,7 +119,7 @@ static void nothing_else_mapped_for_firmware(struct kunit *test)
 
 /*
  * The runtime service for the time works [linear map 37]: the code of firmware
- * runs, finds its data and its device, and returns a plausible date.
+ * runs, can access its data and its device, and returns a plausible date.
  */
 static void runtime_service_called(struct kunit *test)
 {

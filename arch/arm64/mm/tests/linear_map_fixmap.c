@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Recorder of the fixmap slots through which arm64 reaches page tables that
- * the linear map may not contain yet.
+ * Recorder of the fixmap slots for page tables. arm64 uses these slots because
+ * the linear map may not contain a table yet.
  */
 
 #include <linux/kprobes.h>

@@ -2,7 +2,7 @@
 /*
  * The builder of the kernel's own page tables.
  *
- * create_pgd_mapping() runs the code that makes the linear map. It maps each
+ * create_pgd_mapping() runs the code that builds the linear map. It maps each
  * table in a slot of the fixmap to write to it, and every change of a slot
  * costs a TLB invalidation. Older kernels changed the slot once for every
  * contiguous block, which took most of the boot time of a machine with much
@@ -10,9 +10,9 @@
  * range into a private mm, and compares
  *
  * - every entry of every table with a reference model. For each entry the model
- *   says what it should be: nothing, a table, or a page or block, contiguous or
- *   not, and with which attributes. So the test also finds mappings outside of
- *   the range;
+ *   says whether it is empty, a table, a page or a block, whether it is
+ *   contiguous, and which attributes it has. So the test also finds mappings
+ *   outside of the range;
  * - the changes of the fixmap (a kprobe records them) with the tables: each
  *   table is mapped once and unmapped once, while the table above it is mapped,
  *   and no slot is used twice at a time.
@@ -32,7 +32,7 @@
 
 /*
  * Sizes at which a page, a contiguous block, a table or a block of the next
- * level can begin or end. Sizes follow from the page size. With 4K pages
+ * level can begin or end. They depend on the page size. With 4K pages
  * LMAP_PTE_TABLE is 2M, CONT_PMD_SIZE 32M and LMAP_PMD_TABLE 1G. With 64K pages
  * they are 512M, 16G and 4T. Ranges as large as a table of PMDs are then mapped
  * by blocks, since pages would need too many tables.
@@ -42,7 +42,7 @@ static const struct lmap_range lmap_ranges[] = {
 	{ "one page", 3 * PAGE_SIZE, 3 * PAGE_SIZE, PAGE_SIZE, true },
 	{ "last page of a table", LMAP_PTE_TABLE - PAGE_SIZE,
 	  LMAP_PTE_TABLE - PAGE_SIZE, PAGE_SIZE, true },
-	/* [2, 18] a full table, once by pages and once with contiguous ones */
+	/* [2, 18] a full table, once by pages and once by contiguous pages */
 	{ "table by pages", 0, 0, LMAP_PTE_TABLE, true },
 	{ "table, physically out of step with blocks", 0, CONT_PTE_SIZE,
 	  LMAP_PTE_TABLE, false },
@@ -94,7 +94,7 @@ static const struct lmap_range lmap_ranges[] = {
 	  CONT_PMD_SIZE - PMD_SIZE - 3 * PAGE_SIZE,
 	  2 * CONT_PMD_SIZE + PMD_SIZE + 7 * PAGE_SIZE, false },
 #if CONFIG_ARM64_PA_BITS > 48
-	/* [25] the bits of the address that have another place in an entry */
+	/* [25] address bits that have another place in an entry */
 	{ "physical address of 51 bits", LMAP_PTE_TABLE - CONT_PTE_SIZE,
 	  BIT(50) + LMAP_PTE_TABLE - CONT_PTE_SIZE, 2 * CONT_PTE_SIZE, false },
 #endif

@@ -19,7 +19,7 @@ static struct lmap_leaf lmap_found(u64 val, unsigned long addr,
 }
 
 /**
- * lmap_leaf() - what maps an address
+ * lmap_leaf() - find the entry that maps an address
  * @mm: the page tables
  * @addr: the address
  *
@@ -71,8 +71,8 @@ u64 lmap_leaf_attributes(const struct lmap_leaf *leaf)
  * lmap_by_pages() - whether this boot maps memory by single pages
  *
  * The kernel must do this if single pages change their permissions and a larger
- * entry cannot be split. Either the CPU cannot do it, or the kernel cannot wait
- * for it.
+ * entry cannot be split: either the CPU cannot split entries, or the kernel
+ * cannot wait for the split.
  */
 bool lmap_by_pages(void)
 {

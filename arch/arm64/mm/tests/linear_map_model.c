@@ -69,7 +69,7 @@ static bool lmap_met(struct lmap_fixture *f, unsigned long virt,
 
 /*
  * The model: the entry for @virt at this level. For a table it says only that
- * there is one.
+ * the table exists.
  */
 static u64 lmap_want(struct lmap_fixture *f, unsigned int level,
 		     unsigned long virt)

@@ -2,20 +2,20 @@
 /*
  * Permissions that change for single pages of the kernel.
  *
- * Secret memory and kernel code leave the linear map or become read-only there,
- * page by page. set_direct_map_*() makes a page inaccessible in the linear map.
- * set_memory_*() changes pages of vmalloc(). With rodata=full, a page that it
- * makes read-only becomes read-only in the linear map too. Otherwise the memory
- * could be written to through its address in the linear map.
+ * The kernel removes secret memory from the linear map page by page, and makes
+ * the pages of kernel code read-only there. set_direct_map_*() makes a page
+ * inaccessible in the linear map. set_memory_*() changes pages of vmalloc().
+ * With rodata=full, the page becomes read-only in the linear map too. Otherwise
+ * the kernel could write to it through its address in the linear map.
  *
  * Each case has a few pages, changes some of them, and checks each page: its
- * entry, and whether a write takes effect. The writes before a change put the
+ * entry, and whether a write takes effect. Writes before each change put the
  * old entry into the TLB.
  *
  * The last case frees vmalloc() memory and uses its addresses again.
  *
  * Not covered: blocks that have to be split first (linear_map_split), and
- * lazily unmapped areas that may map the same pages.
+ * lazily unmapped areas, which may map the same pages.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 linear_map_page
  */
@@ -46,8 +46,8 @@ static bool can_write(void *addr)
 }
 
 /*
- * Check that pages [first, end) cannot be accessed in the linear map, and all
- * other pages can.
+ * Check that pages [first, end) are inaccessible in the linear map, and that
+ * all other pages are accessible.
  */
 static void expect_hidden(struct kunit *test, struct page *page,
 			  unsigned int first, unsigned int end)
@@ -92,11 +92,11 @@ static void set_direct_map_each_page(struct kunit *test)
 }
 
 /*
- * Before the kernel knows all CPUs, it does not use what only some of them may
- * have, such as break-before-make level 3.
+ * Before the kernel has checked all CPUs, it does not use features that only
+ * some of them may have, such as break-before-make level 3.
  */
 static struct {
-	bool known;		/* the kernel knows the CPUs */
+	bool known;		/* the kernel has checked the CPUs */
 	unsigned long size;	/* of the entry that maps the page at first */
 	int hide;
 	bool hidden;
@@ -130,9 +130,9 @@ early_initcall(hide_early);
 
 /*
  * A page becomes inaccessible and accessible again while only the first CPU
- * runs, as drivers of a confidential guest need it early. A block that maps the
- * page is split. Before commit f12b435de2f2 the kernel split no block as long as
- * it did not know all CPUs, and the change failed.
+ * runs. Drivers of a confidential guest need this early change. A block that
+ * maps the page is split. Before commit f12b435de2f2 the kernel split no block
+ * before it had checked all CPUs, and the change failed.
  */
 static void set_direct_map_early(struct kunit *test)
 {
@@ -158,10 +158,10 @@ static const struct page_range {
 };
 
 /*
- * Check that the pages of @ro are read-only and the others are not: in the
+ * Check that the pages of @ro are read-only and all others are writable, in the
  * mapping of vmalloc() and, with rodata=full, in the linear map. The last call
- * changed the pages of @changed. Returns how many other pages have the wrong
- * permission in the linear map.
+ * changed the pages of @changed. Returns how many of the pages not in @changed
+ * have the wrong permission in the linear map.
  */
 static unsigned int expect_read_only(struct kunit *test, char *area,
 				     unsigned long ro, unsigned long changed)
@@ -191,7 +191,7 @@ static unsigned int expect_read_only(struct kunit *test, char *area,
  * One call makes several pages inaccessible in the linear map, and one call
  * makes them accessible again. These are all pages, the first page, two pages
  * in the middle, or the last page. The pages next to them stay accessible. The
- * caller does not invalidate the TLB after it took pages away.
+ * case itself makes no TLB invalidation.
  */
 static void set_direct_map_valid_range(struct kunit *test)
 {
@@ -222,9 +222,9 @@ static void set_direct_map_valid_range(struct kunit *test)
 /*
  * set_memory_ro() makes pages of vmalloc() read-only, and set_memory_rw() makes
  * them writable again. The range is all pages, the first page, two pages in the
- * middle, or the last page. With rodata=full these pages change in the linear
- * map too, and no other pages do. Known issue 21: all pages of the area change
- * in the linear map.
+ * middle, or the last page. With rodata=full the same pages, and no others,
+ * change in the linear map too. Known issue 21: all pages of the area change in
+ * the linear map.
  */
 static void set_memory_ro_and_alias(struct kunit *test)
 {
@@ -294,12 +294,12 @@ static void set_memory_x_not_alias(struct kunit *test)
 }
 
 /*
- * vfree() leaves its addresses in TLBs. The kernel invalidates them before it
- * gives them to other memory: a write through a reused address reaches the new
- * page. vm_unmap_aliases() makes the kernel give them out again. The pages of
- * the first area are held meanwhile, so that the second area has other pages.
- * 64 rounds; `make tlb` reports an address that is reused while a TLB may hold
- * it.
+ * vfree() leaves its addresses in TLBs. The kernel invalidates these
+ * translations before it uses the addresses again, so a write through a reused
+ * address reaches the new page. vm_unmap_aliases() makes the kernel reuse the
+ * addresses. The case keeps the pages of the first area meanwhile, so that the
+ * second area has other pages. There are 64 rounds, and `make tlb` reports an
+ * address that is reused while a TLB may hold it.
  */
 #define AREAS 64
 

@@ -2,12 +2,12 @@
 /*
  * Memory that is plugged in after the boot, and unplugged again.
  *
- * The code that built the linear map also extends it. The tables now come from the
- * page allocator, which may have no page left. Each case plugs in memory at
- * addresses after the machine's last memory, without giving it to the page
- * allocator, and compares all entries with a model. The memory does not have to
- * exist, since nothing touches it. If the kernel uses less memory than the
- * machine has, one case plugs in real memory:
+ * The code that built the linear map also extends it. The tables for it come
+ * from the page allocator, which may have no free page. Each case plugs in
+ * memory at addresses after the machine's last memory, without giving it to the
+ * page allocator, and compares all entries with a model. The memory does not
+ * have to exist, since no code accesses it. If the kernel uses less memory than
+ * the machine has, one case plugs in real memory:
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 linear_map_plug \
  *	--kconfig_add=CONFIG_MEMORY_HOTPLUG=y \
@@ -25,7 +25,7 @@
 
 #include "linear_map.h"
 
-/* Counts how often a slot of the fixmap was set. */
+/* Counts how often a slot of the fixmap is set. */
 static unsigned int plug_sets(struct lmap_fixmap *fixmap,
 			      unsigned int slot)
 {
@@ -80,10 +80,11 @@ static void arch_add_memory_mapped(struct kunit *test)
 }
 
 /*
- * The struct pages of memory that is plugged in are mapped: with 4K pages by
- * blocks, with other pages by single pages. If they were mapped by pages, each
- * use of a struct page would need more TLB entries. The kernel uses pages if it
- * gets no memory for a block, so the case first makes sure that there is memory.
+ * The kernel maps the struct pages of plugged-in memory: by blocks with 4K
+ * pages, and by single pages with other page sizes. With 4K pages, a map by
+ * single pages would need more TLB entries. The kernel uses single pages if it
+ * gets no memory for a block, so the case first makes sure that there is
+ * memory.
  */
 static void arch_add_memory_struct_pages(struct kunit *test)
 {
@@ -131,7 +132,9 @@ static bool plug_can_go(unsigned long pfn, unsigned long nr)
 	struct memory_notify arg = { .start_pfn = pfn, .nr_pages = nr };
 	int ret = memory_notify(MEM_GOING_OFFLINE, &arg);
 
-	/* Some users of the notifier wait from the first call to this one. */
+	/*
+	 * Some users of the notifier wait between the first call and this call.
+	 */
 	memory_notify(MEM_CANCEL_OFFLINE, &arg);
 	return !notifier_to_errno(ret);
 }
@@ -173,9 +176,9 @@ static unsigned int plug_offline(struct kunit *test, unsigned long size)
 
 /*
  * Memory may go offline only if the kernel can unmap it without a split of an
- * entry: an entry of the linear map or an entry of the struct pages. A split of
- * a live entry could let two translations of one address exist. The case asks
- * for ranges from and to each size of entries, in one section and in memory
+ * entry: an entry of the linear map or an entry of the struct pages. During a
+ * split of a live entry, two translations of one address could exist. The
+ * ranges begin and end at entries of each size, in one section and in memory
  * that has entries of all sizes. All of the memory together may always go
  * offline.
  */
@@ -187,7 +190,7 @@ static void memory_offline_within_entry(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, refused + plug_offline(test, lmap_area_large()),
 			  "ranges refused");
 #else
-	kunit_skip(test, "this kernel lets parts of an entry go offline");
+	kunit_skip(test, "this kernel can take a part of a large entry offline");
 #endif
 }
 
@@ -197,10 +200,10 @@ static void memory_offline_within_entry(struct kunit *test)
 #define PLUG_ALLOCATIONS	4096
 
 /*
- * Each allocation of a table or of struct pages fails in turn, until all have
- * failed once [linear map 22]. Each time the kernel either returns an error, maps
- * nothing and leaves no table, or it uses smaller pages and maps everything. Older
- * kernels stop the machine instead.
+ * Each allocation of a table or of struct pages fails once, in turn [linear map
+ * 22]. Each time the kernel either returns an error, maps nothing and leaves no
+ * table, or it uses smaller pages and maps everything. Older kernels stop the
+ * machine instead.
  */
 static void arch_add_memory_no_memory(struct kunit *test)
 {
@@ -254,10 +257,10 @@ static phys_addr_t plug_hidden(struct kunit *test, unsigned long size)
 }
 
 /*
- * Real memory is plugged in as on a request of firmware [linear map 33]. Each page
- * is written to through the linear map and reads back its own content, so no two
- * addresses are the same page. The memory is not given to the page allocator, so
- * nothing else writes to it.
+ * Real memory is plugged in as on a request of firmware [linear map 33]. The
+ * case writes to each page through the linear map, and reads the same content
+ * back. So no two addresses map the same page. The page allocator does not get
+ * the memory, so no other code writes to it.
  */
 static void add_memory_written(struct kunit *test)
 {

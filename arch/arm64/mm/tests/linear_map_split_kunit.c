@@ -4,12 +4,12 @@
  *
  * set_memory_valid() makes a range of pages inaccessible, and accessible again.
  * On a CPU with break-before-make level 3, newer kernels map memory by blocks,
- * and split each block that the range covers in part. They split a block into
- * contiguous entries of the next level first, so that the other entries stay as
+ * and split each block that the range covers in part. They first split a block
+ * into contiguous entries of the next level, so that the other entries stay as
  * large as possible. Each case plugs in its own memory, mapped by entries of
  * every size, and makes a range inaccessible. It compares each entry with a
- * model: the largest entry that contains no end of the range. If single pages
- * map the memory, no page outside of the range may change.
+ * model, which has the largest entries that contain no end of the range. If
+ * single pages map the memory, no page outside of the range may change.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 linear_map_split \
  *	--kconfig_add=CONFIG_MEMORY_HOTPLUG=y \
@@ -31,10 +31,10 @@
 #include "linear_map.h"
 
 /*
- * Where a range begins and ends: the pages around the ends of entries of each
- * size, counted from the start of the memory. With 4K pages a contiguous block
- * of pages is 64K, a contiguous block of PMDs is 32M, and all of the memory is
- * one block of 1G.
+ * The pages at which a range begins and ends: pages around the ends of entries
+ * of each size, counted from the start of the memory. With 4K pages a
+ * contiguous block of pages is 64K, a contiguous block of PMDs is 32M, and all
+ * of the memory is one block of 1G.
  */
 static const struct split_range {
 	const char *desc;
@@ -99,7 +99,7 @@ static void split_run(struct kunit *test, const struct split_range *range)
 	split_change(&area, area.invalid, range->size, false);
 	lmap_area_check(&area, "taken away");
 
-	/* The kernel does not merge entries that it has split. */
+	/* The kernel never merges split entries again. */
 	area.valid = area.invalid;
 	area.valid_end = area.invalid_end;
 	split_change(&area, area.valid, range->size, true);
@@ -111,7 +111,7 @@ static void split_run(struct kunit *test, const struct split_range *range)
 }
 
 /*
- * set_memory_valid() splits blocks exactly where permissions change [linear map
+ * set_memory_valid() splits blocks only where permissions change [linear map
  * 34]: at the ends of each kind of range, and into entries no smaller than
  * necessary. All other entries of the memory keep their size, address and
  * permissions.
@@ -122,8 +122,7 @@ static void set_memory_valid_range(struct kunit *test)
 }
 
 /*
- * set_memory_valid() splits blocks in this way for ranges that are larger than
- * a block too [linear map 34].
+ * The same for ranges that are larger than a block [linear map 34].
  */
 static void set_memory_valid_large_range(struct kunit *test)
 {
@@ -160,7 +159,7 @@ static void set_memory_valid_part_of_invalid(struct kunit *test)
 	lmap_area_unplug(&area);
 }
 
-/* A call of set_memory_valid() for two pages, of two blocks. */
+/* A call of set_memory_valid() for two pages of two different blocks. */
 struct split_call {
 	unsigned long start;
 	int err;
@@ -175,11 +174,11 @@ static void split_hide_two(void *data)
 
 /*
  * The ends of a range are in two blocks: each of these blocks needs a table,
- * and the larger block around them needs one too. No memory is left for one of
- * the tables. The call returns -ENOMEM, changes no permission, and leaves a map
- * in which each page has its address. The blocks that it had already split stay
- * split, into whole contiguous blocks. The next call completes the split
- * [linear map 34].
+ * and the larger block around them needs a table too. The allocation of one of
+ * these tables fails. The call returns -ENOMEM, changes no permission, and
+ * leaves a map in which each page has its address. Blocks that are already
+ * split stay split, into whole contiguous blocks. The next call completes the
+ * split [linear map 34].
  *
  *	 2M        2M        2M
  *	|---------|---------|---------|	fails: blocks that are not contiguous
@@ -199,7 +198,10 @@ static void set_memory_valid_no_memory(struct kunit *test)
 		unsigned int first_end, tables;
 
 		lmap_area_init(&area, test, lmap_area_large());
-		/* A table for the entry around both blocks, if there is one. */
+		/*
+		 * A table for the entry around both blocks, if one entry maps
+		 * them.
+		 */
 		first_end = area.size >= PUD_SIZE && pud_sect_supported() ? 2 : 1;
 		KUNIT_ASSERT_EQ(test, 0, lmap_area_plug(&area));
 		call.start = area.virt + PMD_SIZE - PAGE_SIZE;
@@ -237,7 +239,7 @@ static void set_memory_valid_no_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, failed, nth - 1);
 }
 
-/* Pages of one block of the booted map, or of two. */
+/* Pages of one or two blocks of the booted map. */
 #define LIVE_ORDER	min_t(unsigned int, PMD_ORDER + 1, MAX_PAGE_ORDER)
 #define LIVE_MOST	SZ_64M
 
@@ -249,8 +251,8 @@ static u64 live_tag(unsigned long i)
 /*
  * Pages of memory in use become inaccessible, and accessible again: at the ends
  * of contiguous blocks and in the middle. After each change all other pages of
- * the block have their content, which the CPU reads through entries that have
- * just been split.
+ * the block have their content, which the CPU reads through the newly split
+ * entries.
  */
 static void set_direct_map_live_block(struct kunit *test)
 {
@@ -327,11 +329,11 @@ static unsigned int kfence_check(struct lmap_area *area, unsigned long pool)
 
 /*
  * KFENCE may begin long after the boot. Its pool is then in memory that blocks
- * map. It removes pages from the map even in an interrupt, where nothing can
- * split a block. So the kernel splits the blocks first: single pages, which are
- * not contiguous, map all of the pool. All other pages keep their address. The
- * pool begins in the middle of a block. In the second round this block is
- * already split into contiguous pages.
+ * map. KFENCE removes pages from the map even in an interrupt, where the kernel
+ * cannot split a block. So the kernel splits the blocks first, and then single
+ * pages that are not contiguous map all of the pool. All other pages keep their
+ * address. The pool begins in the middle of a block. In the second round this
+ * block is already split into contiguous pages.
  */
 static void kfence_pool_late(struct kunit *test)
 {
@@ -339,7 +341,7 @@ static void kfence_pool_late(struct kunit *test)
 	unsigned int pages = 0;
 
 	if (__kfence_pool || kfence_early_init)
-		kunit_skip(test, "KFENCE began at boot");
+		kunit_skip(test, "KFENCE started at boot");
 	if (lmap_by_pages())
 		kunit_skip(test, "single pages map the memory");
 	for (unsigned int round = 0; round < 2; round++) {

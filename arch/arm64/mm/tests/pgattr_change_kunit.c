@@ -6,7 +6,7 @@
  * contiguous bits. pgattr_change_is_safe() decides which of these changes are
  * safe without an invalid entry and a TLB invalidation in between. If it
  * forbids a change, the builder calls BUG(). Each case checks one change. Not
- * covered: its callers (linear_map_again makes such changes).
+ * covered: the callers (linear_map_again makes such changes).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	pgattr_change
@@ -71,8 +71,8 @@ static const struct pgattr_change {
 KUNIT_ARRAY_PARAM_DESC(pgattr_change, pgattr_changes, desc);
 
 /*
- * pgattr_change_is_safe() allows exactly the changes of a live entry that need
- * no invalid entry in between [linear map 14]. The builder of kernel page
+ * pgattr_change_is_safe() allows a change of a live entry only if the change
+ * needs no invalid entry in between [linear map 14]. The builder of kernel page
  * tables follows this rule.
  */
 static void pgattr_change_is_safe_rule(struct kunit *test)

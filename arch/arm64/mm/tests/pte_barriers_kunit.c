@@ -5,14 +5,14 @@
  * A new valid entry of the kernel needs two barriers before its address is
  * used. In lazy MMU mode the kernel postpones them until the mode ends, and
  * sets a flag of the thread to say that they are pending. If the flag gets
- * lost, memory that was just mapped causes a fault. If the flag is never set,
- * the kernel saves no barriers.
+ * lost, an access to newly mapped memory causes a fault. If the flag is never
+ * set, the mode does not reduce the number of barriers.
  *
  * The first case uses a synthetic table and checks the flag, since no emulator
- * shows a missing barrier. The second one writes an entry without a lock. Older
- * kernels postpone nothing and write no such entry, and the suite is skipped.
- * Not covered: how the kernel counts nested sections, which its own
- * lazy_mmu_mode_kunit tests.
+ * shows a missing barrier. The second case writes an entry without a lock.
+ * Older kernels postpone no barrier and write no such entry, so they skip the
+ * suite. Not covered: the count of nested sections, which the kernel tests in
+ * lazy_mmu_mode_kunit.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'pte_barriers'
@@ -42,7 +42,7 @@ struct barrier_write {
 	bool owes;
 };
 
-/* Write the entries, and expect that they are in the table at once. */
+/* Write the entries, and expect them in the table at once. */
 static void barriers_write(struct kunit *test, const struct barrier_write *write)
 {
 	struct pgtable_kunit_table *table = test->priv;
@@ -111,11 +111,10 @@ static unsigned int barriers_of_one(struct kunit *test,
 /*
  * The kernel postpones the barriers of valid kernel entries in lazy MMU mode,
  * but not in a pause of the mode or in an interrupt. The end of a section
- * executes the barriers. If sections are nested, the end of the inner section
- * also executes them. The entry itself is in the table at once [contpte 239].
- * The case writes one entry, as many entries as a contiguous block has, a full
- * table, and a PMD. User entries and entries that are not valid need no
- * barrier.
+ * executes the barriers, even the end of a nested section. The entry itself is
+ * in the table at once [contpte 239]. The case writes one entry, as many
+ * entries as a contiguous block has, a full table, and a PMD. User entries and
+ * entries that are not valid need no barrier.
  */
 static void set_ptes_in_lazy_mode(struct kunit *test)
 {
@@ -138,12 +137,12 @@ static void set_ptes_in_lazy_mode(struct kunit *test)
 #else
 static void set_ptes_in_lazy_mode(struct kunit *test)
 {
-	kunit_skip(test, "this kernel puts off no barrier");
+	kunit_skip(test, "this kernel defers no barriers");
 }
 #endif
 
 #ifdef ptep_try_set
-/* Rounds: each of them writes an entry, and replaces it. */
+/* The number of rounds. Each round writes an entry, and replaces it. */
 #define TRY_ROUNDS	64
 
 static int try_entry(pte_t *ptep, unsigned long addr, void *data)
@@ -152,7 +151,7 @@ static int try_entry(pte_t *ptep, unsigned long addr, void *data)
 	return 0;
 }
 
-/* What the kernel reads at an address; 0 if it cannot. */
+/* The word that the kernel reads at an address, or 0 if it cannot read it. */
 static u64 try_read(unsigned long addr)
 {
 	u64 value = 0;
@@ -165,11 +164,12 @@ static u64 try_read(unsigned long addr)
 /*
  * ptep_try_set() writes an entry only if there is none: otherwise it returns
  * false, and the old entry stays. A handler of kernel faults writes entries like
- * this without a lock, so the address must work right away, even in lazy MMU
- * mode. Before another page takes the place, flush_tlb_before_set() removes the
- * old translation. The CPU reads through the entry before and after each change,
- * so it has the old translation if nothing invalidates it. The task keeps the
- * CPU meanwhile, since a switch of tasks may empty the TLB.
+ * this without a lock, so the kernel must be able to use the address at once,
+ * even in lazy MMU mode. Before another page replaces the first,
+ * flush_tlb_before_set() removes the old translation. The CPU reads through the
+ * entry before and after each change, so without an invalidation it would use
+ * the old translation. The task keeps the CPU meanwhile, since a switch of
+ * tasks may empty the TLB.
  */
 static void ptep_try_set_once(struct kunit *test)
 {

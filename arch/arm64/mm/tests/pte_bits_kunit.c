@@ -3,8 +3,8 @@
  * The bits of one arm64 entry.
  *
  * The functions for runs of entries compare, merge and rebuild entries with a
- * handful of helpers. Each helper changes some bits of a value, and must leave
- * all other bits unchanged. Tables in this file list the bits that a helper
+ * few helpers. Each helper changes some bits of a value, and must leave all
+ * other bits unchanged. Tables in this file list the bits that a helper
  * changes. They follow the rules for the dirty and the writable state:
  *
  *	dirty writable | PTE_RDONLY PTE_WRITE PTE_DIRTY
@@ -18,8 +18,8 @@
  * test.
  *
  * The suite tests values only. Not covered: entries in a table (pte_cont),
- * entries that are not present (pte_nonpresent), ranges (contpte), how the
- * hardware uses the bits.
+ * entries that are not present (pte_nonpresent), ranges (contpte), the use of
+ * the bits by the hardware.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'pte_bits'
@@ -31,7 +31,7 @@
 #include "pgtable_kunit.h"
 
 /*
- * What a helper reads or changes, in addition to the address and the memory
+ * The bits that a helper reads or changes, except the address and the memory
  * type.
  */
 static const pteval_t bits[] = {
@@ -96,10 +96,10 @@ struct helper {
 	const char *desc;
 	pte_t (*run)(pte_t pte);
 	struct helper_rule rules[3];
-	bool valid;		/* it is for valid entries */
+	bool valid;		/* only for valid entries */
 };
 
-/* Some helpers are macros, so each gets a function. */
+/* Some helpers are macros, so each helper gets a function. */
 #define HELPER(name)							\
 	static pte_t run_##name(pte_t pte)				\
 	{								\
@@ -170,10 +170,10 @@ static pteval_t helper_want(const struct helper *helper, pteval_t val)
 
 /*
  * Each helper changes the bits that its rules name and no other bits [contpte
- * 1, 8, 114], especially no bits of the address. One rule says that a clean
- * entry is still clean after it is made writable. A kernel once broke this
- * rule. The case tries every combination of bits: the dirty state depends on
- * three of them. A helper that tests or changes a wrong bit fails for some
+ * 1, 8, 114], especially no bits of the address. For example, a clean entry
+ * must stay clean when it is made writable. An earlier kernel broke this rule.
+ * The case tries every combination of bits, because the dirty state depends on
+ * three bits. A helper that tests or changes a wrong bit fails for some
  * combination.
  */
 static void pte_helper_changes_bits(struct kunit *test)
@@ -291,10 +291,10 @@ static pteval_t modify_want(pteval_t old, pteval_t newprot)
 /*
  * pte_modify() takes the permissions, the validity and the memory type from the
  * new protection. It keeps address, young, special, contiguous, uffd and the
- * dirty state, which moves between its two forms. An entry that becomes
- * writable is dirty only if it was before. The case tries every combination of
- * bits with every protection that a mapping can have, including PROT_NONE. No
- * protection has a bit that the mask would drop.
+ * dirty state. The dirty state may change its form. An entry that becomes
+ * writable is dirty only if it was dirty before. The case tries every
+ * combination of bits with every protection that a mapping can have, including
+ * PROT_NONE. No protection may have a bit that the mask would drop.
  */
 static void pte_modify_keeps_and_takes(struct kunit *test)
 {
@@ -323,10 +323,9 @@ static void pte_modify_keeps_and_takes(struct kunit *test)
 }
 
 /*
- * If the PFN and the protection of an entry are put together again, they give
- * the same entry [contpte 4]. Folding, unfolding and every batch rely on that.
- * One address has all bits set, so a bit that belongs to the wrong part is
- * noticed.
+ * An entry that is made from the PFN and the protection of another entry is the
+ * same entry [contpte 4]. Folding, unfolding and every batch rely on that. One
+ * address has all bits set, so the case notices a bit in the wrong part.
  */
 static void pte_pgprot_identity(struct kunit *test)
 {
@@ -371,13 +370,13 @@ static pteval_t phys_in_entry(phys_addr_t phys)
 }
 
 /*
- * pte_advance_pfn() raises the address of an entry by n pages, and does not
+ * pte_advance_pfn() increases the address of an entry by n pages, and does not
  * change the other bits [contpte 5]. The case makes the address carry into each
- * higher bit, up to the last: above 48 bits, a plain addition to the entry
- * would go wrong. The case tries each of the other bits alone, none of them,
- * and all of them. Known issue 5: in an entry for a 64K page, bits 48 and 49 of
- * the address are also in bits 48 and 49 of the entry. The architecture
- * requires 0 there.
+ * higher bit, up to the last. Above 48 bits, a plain addition to the entry
+ * would give a wrong address. The case tries each of the other bits alone, none
+ * of them, and all of them. Known issue 5: in an entry for a 64K page, bits 48
+ * and 49 of the address are also in bits 48 and 49 of the entry. The
+ * architecture requires 0 there.
  */
 static void pte_advance_pfn_all_address_bits(struct kunit *test)
 {
@@ -443,7 +442,9 @@ static const struct kernel_prot {
 
 KUNIT_ARRAY_PARAM_DESC(kernel_prot, kernel_prots, desc);
 
-/* The protections depend on the CPU, so they are not constants. */
+/*
+ * The protections depend on the CPU, so a constant table cannot contain them.
+ */
 static pgprot_t kernel_prot(const struct kernel_prot *kernel)
 {
 	switch (kernel->val) {
@@ -461,12 +462,12 @@ static pgprot_t kernel_prot(const struct kernel_prot *kernel)
 }
 
 /*
- * The kernel's own pages take no fault to become dirty. Writable pages can be
- * written to at once, and read-only pages as soon as they are made writable.
- * This holds for entries that are read-only from the start. It also holds for
- * entries that were made read-only in the way of set_memory_ro(): clear one
- * bit, set another. pte_mkwrite_novma() leaves a clean entry read-only for the
- * hardware, so all these entries must be dirty.
+ * The kernel's own pages must not need a fault to become dirty. Writable pages
+ * can be written to at once, and read-only pages as soon as they are made
+ * writable. This holds for entries that are read-only from the start. It also
+ * holds for entries that became read-only in the way of set_memory_ro(), which
+ * clears one bit and sets another. pte_mkwrite_novma() leaves a clean entry
+ * read-only for the hardware, so all these entries must be dirty.
  */
 static void page_kernel_is_dirty(struct kunit *test)
 {
@@ -488,10 +489,11 @@ static void page_kernel_is_dirty(struct kunit *test)
 
 /*
  * The argument of pte_present() is often a read of an entry in a table that
- * other CPUs may write, so the macro must read it once. Here the first read
- * gives PROT_NONE, and the second a valid entry: the page is present both
- * times. Known issue 3: the older kernel checks the first value for a valid
- * entry and the second for PROT_NONE, and says that there is no page.
+ * other CPUs may write, so the macro must evaluate it only once. In this case
+ * the first read gives a PROT_NONE entry, and the second read a valid entry. So
+ * the page is present both times. Known issue 3: the older kernel checks the
+ * first value for a valid entry and the second for PROT_NONE, and concludes
+ * that there is no page.
  */
 static void pte_present_evaluates_once(struct kunit *test)
 {

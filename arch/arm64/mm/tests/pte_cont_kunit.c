@@ -26,7 +26,7 @@
  * range if that comes first [contpte 7]. The case tries all starts in a block,
  * and all ends up to one page past the next block. The block is the first
  * block, a block in the middle, or one of the last three blocks of the address
- * space. There both ends can wrap to 0.
+ * space. At the end of the address space both ends can wrap to 0.
  */
 static void pte_cont_addr_end_of_block(struct kunit *test)
 {
@@ -45,7 +45,7 @@ static void pte_cont_addr_end_of_block(struct kunit *test)
 				unsigned long end = addr + nr * PAGE_SIZE, got;
 				unsigned long want = addr + min(nr, left) * PAGE_SIZE;
 
-				/* There is nothing after the last address. */
+				/* There is no address after the last one. */
 				if (end && end < addr)
 					break;
 				got = pte_cont_addr_end(addr, end);
@@ -60,8 +60,8 @@ static void pte_cont_addr_end_of_block(struct kunit *test)
 }
 
 /*
- * The size of a block is as the architecture defines it for each page size, and
- * it divides a table [contpte 9].
+ * The architecture defines the size of a block for each page size, and a table
+ * contains whole blocks [contpte 9].
  */
 static void cont_pte_geometry(struct kunit *test)
 {
@@ -164,7 +164,7 @@ static void pte_batch_hint_to_block_end(struct kunit *test)
 	}
 }
 
-/* Functions that may be called for an entry that is not valid. */
+/* Functions that a caller may use for an entry that is not valid. */
 struct nonvalid_op {
 	const char *desc;
 	pte_t (*run)(struct mm_struct *mm, unsigned long addr, pte_t *ptep);
@@ -233,8 +233,8 @@ KUNIT_ARRAY_PARAM_DESC(nonvalid_op, nonvalid_ops, desc);
 /*
  * An entry that is not valid and has bit 52 is not a part of a block. A
  * function that reads or clears such an entry does not change the neighbours,
- * and returns exactly the bits of the entry [contpte 40, 88, 148]. The
- * neighbours here are valid, and some are young: an unfold would rewrite them.
+ * and returns exactly the bits of the entry [contpte 40, 88, 148]. In this case
+ * the neighbours are valid, and some are young, so an unfold would change them.
  * The entry is a swap entry or PROT_NONE, at each place of a block.
  */
 static void nonvalid_cont_is_no_block(struct kunit *test)
@@ -280,7 +280,7 @@ static void nonvalid_cont_is_no_block(struct kunit *test)
 	}
 }
 
-/* The entries of the block, and what set_pte() writes into it. */
+/* The entries of the block, and the entry that set_pte() writes into it. */
 struct set_over {
 	pte_t *ptep;
 	pte_t pte;
@@ -294,11 +294,11 @@ static void set_over(void *data)
 }
 
 /*
- * set_pte() knows neither mm nor address, so it cannot unfold. If set_pte()
- * replaces an entry of a block, it warns, and writes its argument without the
- * contiguous bit. The neighbours do not change. If it replaces any other entry,
- * it does not warn [contpte 81]. The case replaces the first, an inner and the
- * last entry of a block.
+ * set_pte() knows neither mm nor address, so it cannot unfold a block. If
+ * set_pte() replaces an entry of a block, it warns, and writes its argument
+ * without the contiguous bit. The neighbours do not change. If it replaces any
+ * other entry, it does not warn [contpte 81]. The case replaces the first, an
+ * inner and the last entry of a block.
  */
 static void set_pte_over_block(struct kunit *test)
 {
@@ -345,10 +345,10 @@ static void set_pte_over_block(struct kunit *test)
 }
 
 /*
- * A contiguous PMD is not one of the blocks that contpte.c makes: ageing it
- * clears the accessed bit of one entry. The neighbours and all contiguous bits
- * stay as they are [contpte 127]. The case tries each entry of a block, young
- * and old.
+ * contpte.c does not make blocks of contiguous PMDs. So when such a PMD is made
+ * old, only this entry loses the accessed bit. The neighbours and all
+ * contiguous bits do not change [contpte 127]. The case tries each entry of a
+ * block, young and old.
  */
 static void pmdp_test_and_clear_young_alone(struct kunit *test)
 {
@@ -365,8 +365,8 @@ static void pmdp_test_and_clear_young_alone(struct kunit *test)
 			int got;
 
 			/*
-			 * No page is mapped: CONFIG_PAGE_TABLE_CHECK knows no
-			 * PMD here.
+			 * The entries map no page, since
+			 * CONFIG_PAGE_TABLE_CHECK has not recorded these PMDs.
 			 */
 			for (i = 0; i < CONT_PMDS; i++) {
 				pmd = pfn_pmd(i << (PMD_SHIFT - PAGE_SHIFT),

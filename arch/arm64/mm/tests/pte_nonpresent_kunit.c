@@ -5,14 +5,12 @@
  * Hardware ignores an entry that is not present. So swap and migration entries,
  * poisoned pages, device pages and markers use its bits in their own way, even
  * the contiguous bit. The public functions for page-table entries must write
- * and read them unchanged.
- *
- * Each kind of entry goes through set_pte_at() into a synthetic table, is read
- * back by every getter, decoded, and cleared. The bits of an offset are tried
- * one by one, up to the highest that its kind can have. Not covered: the code
- * that makes such entries (migration, reclaim, hugetlb); batches of such
- * entries; whether a function treats such an entry as a part of a contiguous
- * block (pte_cont).
+ * and read them unchanged. Each case writes entries to a synthetic table with
+ * set_pte_at(), reads them back with every getter, decodes them, and clears
+ * them. It tries the bits of an offset one by one, up to the highest bit that a
+ * kind of entry can have. Not covered: the code that makes such entries
+ * (migration, reclaim, hugetlb); batches of such entries; whether a function
+ * treats such an entry as a part of a contiguous block (pte_cont).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'pte_nonpresent'
@@ -54,7 +52,7 @@ static const struct nonpresent_kind {
 KUNIT_ARRAY_PARAM_DESC(nonpresent_kind, nonpresent_kinds, desc);
 
 /*
- * Write an entry to a place where the kernel tries to fold, read it back by
+ * Write an entry to a place where the kernel tries to fold, read it back with
  * each getter, and clear it. Returns the bits that the write has lost or added.
  * This function checks the reads itself.
  */
@@ -86,7 +84,7 @@ static pteval_t round_trip(struct pgtable_kunit_table *table, pte_t pte)
 	return pte_val(raw) ^ pte_val(pte);
 }
 
-/* Whether the entry decodes to the values that it was made from. */
+/* Whether the entry can be decoded to the values that it was made from. */
 static bool decodes(pte_t pte, unsigned int type, unsigned long offset,
 		    unsigned int flags)
 {
@@ -99,11 +97,11 @@ static bool decodes(pte_t pte, unsigned int type, unsigned long offset,
 }
 
 /*
- * An entry of every type reads back as it was written [contpte 80, 88], and
- * decodes to what it was made from. Its offset has no bit, each single bit, or
- * all bits. It is exclusive or not, and write-protected by userfaultfd or not.
- * The number of offset bits depends on the kind of entry: the bits of a swap
- * offset, of a PFN, or of the flags of a marker.
+ * An entry of every type can be read back unchanged [contpte 80, 88], and
+ * decoded to the values that it was made from. Its offset has no bit, each
+ * single bit, or all bits. It is exclusive or not, and write-protected by
+ * userfaultfd or not. The number of offset bits depends on the kind of entry:
+ * the bits of a swap offset, of a PFN, or of the flags of a marker.
  */
 static void set_pte_at_nonpresent(struct kunit *test)
 {
@@ -133,7 +131,7 @@ static void set_pte_at_nonpresent(struct kunit *test)
 				    (!pgtable_kunit_swp_uffd(pte) ||
 				     pgtable_kunit_swp_writable(type)))
 					continue;
-				/* Offset 0 of type 0 is no entry. */
+				/* Offset 0 of type 0 is an empty entry. */
 				if (pte_none(swp_entry_to_pte(entry)))
 					continue;
 
@@ -154,10 +152,10 @@ static void set_pte_at_nonpresent(struct kunit *test)
 }
 
 /*
- * Each offset bit that the architecture has and that swapon() would allow
- * survives a setter. Some kind of entry could use any of these bits. Known
- * issue 1: one of these bits is PTE_CONT, and set_ptes() clears it. Today only
- * migration entries have such large offsets.
+ * A setter must keep each offset bit that the architecture has and that
+ * swapon() would allow, since some kind of entry could use it. Known issue 1:
+ * one of these bits is PTE_CONT, and set_ptes() clears it. Today only migration
+ * entries have such large offsets.
  */
 static void set_pte_at_offset_bits(struct kunit *test)
 {
@@ -214,9 +212,8 @@ static swp_entry_t migration_entry(const struct migration_kind *kind,
 }
 
 /*
- * A migration entry of each type remembers whether the page was young and
- * dirty, with any PFN next to these bits [contpte 80]. Known issue 1: the young
- * bit may be PTE_CONT.
+ * A migration entry of each type records whether the page was young and dirty,
+ * with any PFN [contpte 80]. Known issue 1: the young bit may be PTE_CONT.
  */
 static void set_pte_at_migration_young_dirty(struct kunit *test)
 {
@@ -263,9 +260,9 @@ static void set_pte_at_migration_young_dirty(struct kunit *test)
 }
 
 /*
- * A migration entry of a huge page (PMD), which has its own functions, also
- * remembers whether the page was young and dirty. Some PFNs here are not the
- * PFN of a huge page, but nothing checks the PFN.
+ * A migration entry of a huge page (PMD) has its own functions. It also records
+ * whether the page was young and dirty. Some PFNs here are not the PFN of a
+ * huge page, but nothing checks the PFN.
  */
 static void set_pmd_at_migration_young_dirty(struct kunit *test)
 {
@@ -351,8 +348,8 @@ static pte_t exclusive_entry(unsigned long addr, pte_t *set)
 }
 
 /*
- * Give a device exclusive access to all pages of a range except the last.
- * Returns the folio, locked.
+ * Give a device exclusive access to all pages of a range except the last page.
+ * Returns the locked folio.
  */
 static struct folio *exclusive_folio(struct kunit *test, unsigned long addr,
 				     unsigned int nr)
@@ -390,10 +387,10 @@ static struct folio *exclusive_folio(struct kunit *test, unsigned long addr,
  * A page that only a device may access has an entry that is not present.
  * Reclaim checks whether such a page was in use, as for any other page. The
  * entry has no accessed bit, so it must not change; otherwise the page is lost.
- * Known issue 4: the kernel clears the bit in spite of that, and on arm64 this
- * bit is the highest bit of the entry's type. The older kernel does not count
- * such a page as mapped, and does not search for the entry of a single page. It
- * searches if another page of the folio is mapped: here the last page.
+ * Known issue 4: the kernel clears the bit all the same. On arm64 this bit is
+ * the highest bit of the entry's type. The older kernel does not count such a
+ * page as mapped, so it does not search for the entry of a single page. It
+ * searches if another page of the folio is mapped: in this case the last page.
  */
 static void folio_referenced_device_exclusive(struct kunit *test)
 {

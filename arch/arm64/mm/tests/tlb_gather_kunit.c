@@ -2,14 +2,15 @@
 /*
  * Which TLB entries arm64 invalidates after the kernel has unmapped a range.
  *
- * The kernel collects what it unmaps in a struct mmu_gather. It notes the
- * range, the levels of the cleared entries, and whether it freed page tables.
- * It also notes whether it gave up a table of hugetlb entries that it shared
- * with another process. tlb_flush() turns that into an invalidation. The suite
- * compiles the tree's own tlb_flush() a second time, with functions that record
- * the invalidation.
+ * The kernel collects the entries that it unmaps in a struct mmu_gather. It
+ * records the range, the levels of the cleared entries, and whether it freed
+ * page tables. It also records whether it gave up a table of hugetlb entries
+ * that it shared with another process. From this, tlb_flush() makes an
+ * invalidation. The suite compiles the tree's own tlb_flush() a second time,
+ * with functions that record the invalidation.
  *
- * Not covered: the instructions (tlbi_range), and who fills the structure.
+ * Not covered: the instructions (tlbi_range), and the code that fills the
+ * structure.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'tlb_gather'
@@ -23,7 +24,7 @@
 
 #include "pgtable_kunit.h"
 
-/* The last invalidation, and how many there were. */
+/* The last invalidation, and the number of invalidations. */
 static struct {
 	unsigned int nr;
 	bool all;
@@ -76,14 +77,14 @@ static inline void gather_flush_mm(struct mm_struct *mm)
 
 #define GATHER_ADDR		((unsigned long)SZ_1G)
 
-/* Four levels, tables that were freed, tables that were unshared. */
+/* The bits of a combination: four levels, freed tables, unshared tables. */
 #ifdef PGTABLE_KUNIT_HAS_UNSHARED_TABLES
 #define GATHER_BITS		64
 #else
 #define GATHER_BITS		32
 #endif
 
-/* The sizes that an entry of a level maps, from the last level up. */
+/* The size that an entry of each level maps, from the last level up. */
 static const unsigned long gather_size[] = {
 	PAGE_SIZE, PMD_SIZE, PUD_SIZE, P4D_SIZE,
 };
@@ -92,9 +93,9 @@ static const unsigned long gather_size[] = {
  * The kernel has cleared entries of some levels. The invalidation
  * covers the range in steps of the smallest size. It includes page tables if the
  * kernel freed or unshared any. It may have a hint about the level of the
- * entries: then only one level was cleared, and the hint names this level. The
- * hint is about the entries that map memory. So it is also right for the table
- * that the kernel unshares: the table has PMDs, and these are counted.
+ * entries only if all cleared entries have one level. The hint names the level
+ * of the entries that map memory. It is also right for a table that the kernel
+ * unshares, because the PMDs in this table count as cleared entries.
  */
 static void tlb_flush_level_of_entries(struct kunit *test)
 {
@@ -137,16 +138,17 @@ static void tlb_flush_level_of_entries(struct kunit *test)
 				      gather_seen.level);
 		KUNIT_EXPECT_EQ_MSG(test, gather_seen.level, 3 - (int)smallest,
 				    "bits %x", bits);
-		/* The tables that were freed had entries of other levels. */
+		/* The freed tables had entries of other levels. */
 		KUNIT_EXPECT_FALSE_MSG(test, tlb.freed_tables, "bits %x", bits);
 	}
 	PGTABLE_KUNIT_DID(test, did, "invalidations");
 }
 
 /*
- * The kernel notes a batch of entries that it cleared, and later a batch at a
- * higher or lower address. The range to invalidate begins with the first page of
- * both and ends with the last page of both. Batches are up to a table long.
+ * The kernel records a batch of entries that it cleared, and later a batch at a
+ * higher or lower address. The range to invalidate begins with the lowest page
+ * of both batches and ends with the highest. A batch has at most as many
+ * entries as a table.
  */
 static void tlb_remove_tlb_entries_range(struct kunit *test)
 {
@@ -196,8 +198,8 @@ KUNIT_ARRAY_PARAM(gather_full, gather_full, gather_full_desc);
 
 #ifdef PGTABLE_KUNIT_HAS_UNSHARED_TABLES
 /*
- * What huge_pmd_unshare() and huge_pmd_unshare_flush() do, without the count of
- * owners and the locks.
+ * The work of huge_pmd_unshare() and huge_pmd_unshare_flush(), without the
+ * count of owners and the locks.
  */
 static void gather_unshare(struct mmu_gather *tlb, unsigned long addr)
 {
@@ -211,10 +213,10 @@ static void gather_unshare(struct mmu_gather *tlb, unsigned long addr)
  * A process gives up a table of PMDs that it shares with another process, as
  * hugetlb does. When the function returns, the other process may change the
  * table or free it. So no CPU may reach the table through the first process any
- * more. There has been an invalidation that includes page tables, also if the
- * process is about to exit. Known issue 25: if the process exits, there is none
- * yet. Known issue 26: with 16K and 64K pages PUD_SIZE has more than 32 bits,
- * and the range is empty.
+ * more. Before the function returns, there must be an invalidation that
+ * includes page tables, even if the process is about to exit. Known issue 25:
+ * if the process exits, the invalidation comes too late. Known issue 26: with
+ * 16K and 64K pages PUD_SIZE has more than 32 bits, and the range is empty.
  */
 static void tlb_flush_unshared_table(struct kunit *test)
 {
@@ -278,5 +280,5 @@ static struct kunit_suite tlb_gather_suite = {
 
 kunit_test_suite(tlb_gather_suite);
 
-MODULE_DESCRIPTION("KUnit tests for what arm64 invalidates after unmapping");
+MODULE_DESCRIPTION("KUnit tests for arm64 invalidations after unmapping");
 MODULE_LICENSE("GPL");

@@ -5,9 +5,9 @@
  * The instructions that invalidate a range get the number of pages as scale and
  * num. A loop in asm/tlbflush.h cuts each range into such steps. The first case
  * runs the tree's own loop, and functions record each step instead of the
- * instruction. The second one lets a process give up memory of the largest size.
- *
- * Not covered: barriers, and which invalidation is chosen (contpte_order).
+ * instruction. The second case lets a process give up memory of the largest
+ * size. Not covered: barriers, and the choice of the invalidation
+ * (contpte_order).
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 --kunitconfig=mm/tests \
  *	'tlbi_range'
@@ -24,7 +24,7 @@
 
 /* The invalidations of a range, as the tree's own loop makes them. */
 static struct {
-	u64 next;		/* the page that must come next */
+	u64 next;		/* the expected next page */
 	unsigned long pages;
 	unsigned int steps, wrong;
 } tlbi_steps;
@@ -53,7 +53,7 @@ static void tlbi_step_range(u64 arg)
 		  ((arg >> 39 & 31) + 1) << (5 * (arg >> 44 & 3) + 1));
 }
 
-/* Without LPA2 the largest range that is invalidated page by page or in steps. */
+/* The largest range without LPA2. Larger ranges are invalidated differently. */
 #define TLBI_LARGEST	2097152UL
 
 #ifdef PGTABLE_KUNIT_HAS_TLBI_FUNCTIONS
@@ -78,10 +78,10 @@ static void tlbi_step_range(u64 arg)
 /*
  * The kernel invalidates a range in steps of (num + 1) << (5 * scale + 1)
  * pages, for scales from 3 down, and invalidates a last odd page separately.
- * There are at most five steps. As the instructions encode them, they follow
- * each other and add up to the range. The case tries every size up to the
- * architecture's largest, 2097152 pages. The kernel once treated this largest
- * size as zero pages, because num has one bit too few.
+ * There are at most five steps. The steps, as the instructions encode them,
+ * follow each other and cover exactly the range. The case tries every size up
+ * to the architecture's largest, 2097152 pages. An earlier kernel treated this
+ * largest size as zero pages, because num has one bit too few.
  */
 static void flush_tlb_range_op_steps_add_up(struct kunit *test)
 {
@@ -111,12 +111,13 @@ static void flush_tlb_range_op_steps_add_up(struct kunit *test)
 /*
  * After MADV_DONTNEED of memory of the largest size, every page is new. The
  * first and the last page have content before, so the kernel invalidates a
- * range of 2097152 pages. With the mistake of the case above, the last page
- * kept its translation. `make tlb` reports this when the case reads the
- * page after the range. QEMU computes the length of the largest range with 32
- * bits and gets 0, so it keeps the translation even if the kernel is right. So
- * the case empties the TLB before it reads the range. The sizes are the largest,
- * one page less, and one page more, which the kernel handles in another way.
+ * range of 2097152 pages. With the mistake that the case above describes, the
+ * last page kept its translation. `make tlb` reports this when the case reads
+ * the page after the range. QEMU computes the length of the largest range with
+ * 32 bits and gets 0, so it keeps the translation even if the kernel is right.
+ * So the case empties the TLB before it reads the range. The sizes are the
+ * largest, one page less, and one page more, which the kernel handles in
+ * another way.
  */
 static void madvise_largest_range(struct kunit *test)
 {

@@ -2,8 +2,8 @@
 /*
  * Small programs that run in user space, and a record of their page faults.
  *
- * The process executes a file of a few bytes. The code here registers a binary
- * format, which recognises the file and puts the program into memory.
+ * The process executes a file of a few bytes. This file registers a binary
+ * format, which recognises such a file and loads the program into memory.
  */
 
 #include <linux/binfmts.h>
@@ -26,7 +26,7 @@
 #define USER_PATH	"/pgtable_kunit"
 #define USER_MAGIC	"pgtable_kunit user_run\n"
 
-/* The one that runs. */
+/* The program that runs. */
 static struct user_run *running;
 
 static int user_load_code(struct user_run *run)
@@ -122,8 +122,9 @@ static int user_process(void *unused)
 }
 
 /*
- * Record handle_mm_fault(vma, address, flags, regs). A fault that failed under
- * the lock of the VMA comes again under the lock of the mm, and counts once.
+ * Record handle_mm_fault(vma, address, flags, regs). If a fault fails under the
+ * lock of the VMA, the kernel repeats it under the lock of the mm. Both
+ * together count once.
  */
 static int user_fault(struct kprobe *probe, struct pt_regs *regs)
 {
@@ -193,7 +194,7 @@ struct user_run *user_run_alloc(struct kunit *test)
 	struct user_run *run = kunit_kzalloc(test, sizeof(*run), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, run);
-	/* A page that compaction moves costs a fault. */
+	/* If compaction moves a page, this causes another fault. */
 	pgtable_kunit_compaction_off(test);
 	user_probe = (struct kprobe) {
 		.symbol_name = "handle_mm_fault",

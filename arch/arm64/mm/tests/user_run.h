@@ -3,7 +3,7 @@
  * Small programs that run in user space, and a record of their page faults.
  *
  * A program is an array of instructions. It runs to its end in its own process,
- * with memory that a callback maps. Its address space stays for checks.
+ * with memory that a callback maps. The address space remains for checks.
  */
 #ifndef _ARM64_MM_TESTS_USER_RUN_H
 #define _ARM64_MM_TESTS_USER_RUN_H
@@ -12,7 +12,7 @@
 #include <linux/completion.h>
 #include <linux/mm.h>
 
-/* How many faults are recorded. Further faults are only counted. */
+/* The number of faults that are recorded. Further faults are only counted. */
 #define USER_FAULTS	1024
 
 /**
@@ -31,19 +31,19 @@ struct user_fault {
  * struct user_run - a program, and how it ended
  * @code: its instructions
  * @nr_code: number of them
- * @regs: X0 and on
+ * @regs: the values of X0 and the following registers
  * @prepare: maps memory, called in the new address space; returns 0 or -errno
  * @attend: called while the program runs, in the thread of the test; or NULL
  * @data: for @prepare and @attend
  * @addr: start of the recorded memory; @prepare sets it
  * @size: its size
- * @status: how the process ended, as wait() has it
+ * @status: how the process ended, in the form of wait()
  * @err: the error if the process was not started, or 0
  * @mm: its address space
- * @esr: the syndrome of the fault that ended it, if one did
+ * @esr: the syndrome of the fault that ended it, if a fault ended it
  * @fault_addr: the address of that fault
  * @si_code: the code of the signal, SEGV_MAPERR and others; 0 for no signal
- * @min_flt: minor faults that the process was charged for
+ * @min_flt: number of minor faults of the process
  * @nr: number of faults on the memory
  * @fault: the first USER_FAULTS of them
  */

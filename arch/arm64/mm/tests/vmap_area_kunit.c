@@ -40,13 +40,13 @@ static const struct huge_size {
 
 KUNIT_ARRAY_PARAM_DESC(huge, huge_sizes, desc);
 
-/* More than this is too much for the usual machine of the suites. */
+/* Larger areas are too large for the usual machine of the suites. */
 #define HUGE_MOST	SZ_64M
 
 /*
- * The unit in which an area of this size gets memory and addresses. One entry or
- * block maps a unit. Without hugetlb, single pages map what could be a
- * contiguous block.
+ * The unit in which an area of this size gets memory and addresses. One entry
+ * or block maps a unit. Without hugetlb, the kernel uses single pages in place
+ * of a contiguous block.
  */
 static unsigned long huge_unit(unsigned long size)
 {
@@ -61,7 +61,7 @@ static unsigned long huge_unit(unsigned long size)
 
 /*
  * Compare the entries of an area of vmalloc_huge() with the pages that the area
- * has. Returns how many large entries and blocks there are.
+ * has. Returns the number of large entries and blocks.
  */
 static unsigned long vmalloc_huge_check(struct kunit *test, struct vm_struct *vm,
 					unsigned long unit)
@@ -132,7 +132,7 @@ static void vmalloc_huge_size(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, (end - start) / unit, "units");
 }
 
-/* Pages that a case maps in its own order. */
+/* The number of pages that a case maps in its own order. */
 #define CHOSEN		(2 * CONT_PTES)
 
 static void free_chosen(void *page)
@@ -152,7 +152,7 @@ static struct page *chosen_memory(struct kunit *test)
 	return page;
 }
 
-/* An array for one page more than there are. */
+/* The array has room for one page more than there are. */
 static struct page **chosen_array(struct kunit *test)
 {
 	struct page **pages = kunit_kcalloc(test, CHOSEN + 1, sizeof(*pages),
@@ -164,7 +164,7 @@ static struct page **chosen_array(struct kunit *test)
 
 /*
  * Check that @addr and the next addresses map the @nr pages of @pages, by single
- * pages. A NULL is a page that is not mapped and cannot be read.
+ * pages. NULL stands for an address that is not mapped and cannot be read.
  */
 static void expect_pages(struct kunit *test, unsigned long addr,
 			 struct page **pages, unsigned int nr, const char *when)
@@ -183,10 +183,10 @@ static void expect_pages(struct kunit *test, unsigned long addr,
 }
 
 /*
- * vmap() maps pages in the order of its array: neighbours in memory, the same
- * pages backwards, and one page everywhere. It never makes a contiguous block
- * of them: a caller may change the pages one by one. The page after the area
- * stays unmapped.
+ * vmap() maps pages in the order of its array: consecutive pages, the same
+ * pages backwards, and one page many times. It never makes a contiguous block
+ * of them, because a caller may change the pages one by one. The page after the
+ * area stays unmapped.
  */
 static void vmap_orders(struct kunit *test)
 {
@@ -246,9 +246,9 @@ static void vm_area_map_pages_part(struct kunit *test)
 }
 
 /*
- * set_memory_ro() refuses areas that large entries may map, areas of vmap(), and
- * a range that ends after its area: nothing changes. It accepts a range of no
- * pages. Older kernels accept an area of vmalloc_huge() that pages map.
+ * set_memory_ro() refuses areas that large entries may map, areas of vmap(),
+ * and a range that ends after its area. Then nothing changes. It accepts an
+ * empty range. Older kernels accept an area of vmalloc_huge() that pages map.
  */
 static void set_memory_refuses(struct kunit *test)
 {
@@ -285,8 +285,8 @@ static void set_memory_refuses(struct kunit *test)
 /**
  * struct applied - the calls for a range of pages
  * @next: the address of the next call
- * @step: how far a call is from the next call
- * @calls: how many calls there were
+ * @step: the distance between the addresses of two calls
+ * @calls: number of calls
  * @stop: the call that fails
  * @wrong: calls for a wrong address or a wrong entry
  * @set: the content of entries that the calls write, or NULL
@@ -314,8 +314,9 @@ static int apply_note(pte_t *ptep, unsigned long addr, void *data)
 /*
  * apply_to_page_range() calls its function once for each page of a range over
  * two page tables, with the address and the entry of the page.
- * apply_to_existing_page_range() calls it only for entries that are not empty,
- * every second one here. The first call that fails ends both.
+ * apply_to_existing_page_range() calls it only for entries that are not empty.
+ * In this case every second entry is empty. If a call fails, both functions
+ * end.
  */
 static void apply_to_page_range_calls(struct kunit *test)
 {
@@ -352,7 +353,7 @@ static void apply_to_page_range_calls(struct kunit *test)
 	PGTABLE_KUNIT_DID(test, APPLIED, "calls for a page");
 }
 
-/* Pages that user space sees. */
+/* The number of pages that user space gets. */
 #define SEEN		4
 
 static int see_pages(unsigned long user, void *mem, unsigned long skip,
@@ -372,8 +373,9 @@ static int see_pages(unsigned long user, void *mem, unsigned long skip,
 /*
  * A driver gives a part of its vmalloc() memory to user space: page i of the
  * mapping is page skip + i of the area. User space reads the content of these
- * pages, and the kernel reads what user space writes. A range that ends after
- * the area is refused, as is memory that was not allocated for user space.
+ * pages, and the kernel reads what user space writes. The kernel refuses a
+ * range that ends after the area, and memory that was not allocated for user
+ * space.
  */
 static void remap_vmalloc_range_part(struct kunit *test)
 {

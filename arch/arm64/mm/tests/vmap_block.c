@@ -47,7 +47,7 @@ void vmap_block_free(struct vmap_block_area *area)
  * @size: how many bytes
  * @phys: their physical address
  *
- * Return: what vmap_page_range() returns.
+ * Return: the result of vmap_page_range().
  */
 int vmap_block_map(struct vmap_block_area *area, unsigned long offset,
 		   unsigned long size, phys_addr_t phys)
@@ -65,7 +65,7 @@ int vmap_block_map(struct vmap_block_area *area, unsigned long offset,
  * vmap_block_no_memory() - physical addresses without memory and without a
  * device
  *
- * Nothing may access what is mapped there.
+ * No code may access addresses that map them.
  */
 phys_addr_t vmap_block_no_memory(void)
 {
@@ -119,7 +119,10 @@ static struct lmap_leaf vmap_block_want(struct vmap_block_area *area,
 	};
 }
 
-/* After an empty entry: where it ends, or where the next range starts. */
+/*
+ * The end of an empty entry, or the start of the next range if that comes
+ * first.
+ */
 static unsigned long vmap_block_next(struct vmap_block_area *area,
 				     unsigned long addr,
 				     const struct lmap_leaf *got)

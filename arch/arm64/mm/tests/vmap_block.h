@@ -25,7 +25,7 @@
  * @start: the first address
  * @end: the address after the last one
  * @phys: the physical address of @start
- * @max: no entry, and no block of contiguous entries, is larger
+ * @max: the largest size of an entry, or of a block of contiguous entries
  */
 struct vmap_block_range {
 	unsigned long start;
@@ -40,7 +40,7 @@ struct vmap_block_range {
  * @vm: the area of the kernel that contains it
  * @virt: its address
  * @size: its size
- * @range: what it maps
+ * @range: the ranges that it maps
  * @nr: number of ranges
  * @blocks: blocks of contiguous pages that the last check has seen
  * @large: entries larger than a page that the last check has seen

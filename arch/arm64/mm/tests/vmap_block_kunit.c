@@ -4,8 +4,8 @@
  *
  * vmalloc_huge(), ioremap() and vmap_page_range() map memory by the largest
  * entries that fit: blocks of 1G and of a PMD, and with hugetlb also contiguous
- * pages, where a kernel has arch_vmap_pte_range_map_size(). vunmap_range() must
- * find out again how large each entry is.
+ * pages, if a kernel has arch_vmap_pte_range_map_size(). vunmap_range() must
+ * find out how large each entry is.
  *
  *	    64K               64K               64K
  *	|----------------|----------------|----------------|
@@ -13,8 +13,8 @@
  *	         pages       contiguous    pages
  *
  * Each case compares every entry around a range with a model, before and after
- * each call, and reads or writes each page through its address. A page that is
- * not mapped any more cannot be read.
+ * each call, and reads or writes each page through its address. After a page is
+ * unmapped, a read of its address must fail.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=arm64 'vmap_block*' \
  *	--kconfig_add=CONFIG_HUGETLBFS=y
@@ -30,11 +30,13 @@
 
 #include "vmap_block.h"
 
-/* Pages of the memory that cases map and read. */
+/* The number of pages of the memory that cases map and read. */
 #define PAGES		(4 * CONT_PTES)
 #define ORDER		ilog2(PAGES)
 
-/* Before and after the blocks of an area there is a page that no range maps. */
+/*
+ * No range maps the page before the blocks of an area, and the page after them.
+ */
 #define WINDOW		(6 * CONT_PTE_SIZE)
 
 static u64 tag_of(phys_addr_t phys)
@@ -61,8 +63,8 @@ static phys_addr_t tagged_memory(struct kunit *test)
 }
 
 /*
- * Read each page of an area, and compare its content with what the model says.
- * Returns how many pages could be read.
+ * Read each page of an area, and compare its content with the model. Returns
+ * how many pages could be read.
  */
 static unsigned int read_area(struct vmap_block_area *area, const char *when)
 {
@@ -87,7 +89,7 @@ static unsigned int read_area(struct vmap_block_area *area, const char *when)
 	return readable;
 }
 
-/* In pages: starts of a range and of its memory, and lengths. */
+/* Starts of a range and of its memory, and lengths, in pages. */
 static const unsigned int edges[] = { 0, 1, CONT_PTES - 1 };
 static const unsigned int lengths[] = {
 	1, CONT_PTES - 1, CONT_PTES, CONT_PTES + 1, 2 * CONT_PTES,
@@ -96,10 +98,10 @@ static const unsigned int lengths[] = {
 
 /*
  * vmap_page_range() uses a contiguous block exactly where addresses and memory
- * are aligned and the range contains all of it. The range starts at, after and
- * before the start of a block, in the addresses and in memory. Its length is a
- * page, a block or more, or one page less or more than that. vunmap_range() of
- * all of it leaves nothing.
+ * are aligned and the range contains the whole block. The range starts at,
+ * after and before the start of a block, in the addresses and in memory. Its
+ * length is a page, one or more blocks, or one page less or more than these.
+ * vunmap_range() of the whole range leaves nothing mapped.
  */
 static void vmap_page_range_edges(struct kunit *test)
 {
@@ -139,8 +141,9 @@ static void vmap_page_range_edges(struct kunit *test)
 
 /*
  * Blocks in the middle of a mapping are unmapped: each pair of a first and a
- * last block. The other blocks stay as they were. Then the hole maps other
- * memory, and reads see this memory, not an old translation of a block.
+ * last block. The other blocks stay unchanged. Then the hole maps other memory,
+ * and reads get the content of this memory, without an old translation of a
+ * block.
  */
 static void vunmap_range_blocks(struct kunit *test)
 {
@@ -195,10 +198,10 @@ static void unmap_part(void *data)
 }
 
 /*
- * A range ends within contiguous blocks, which vunmap_range() cannot split. It
- * warns. All of the range is unmapped, and no block keeps only some of its
- * entries: a block with a hole would let the CPU use the unmapped entries. The
- * blocks that the range does not touch stay.
+ * A range begins or ends within a contiguous block, which vunmap_range() cannot
+ * split. So the function warns. All of the range is unmapped, and no block
+ * keeps only some of its entries, because with a hole in a block the CPU could
+ * still use the unmapped entries. Blocks outside of the range stay.
  */
 static void vunmap_range_part_of_block(struct kunit *test)
 {
@@ -240,7 +243,10 @@ static void vunmap_range_part_of_block(struct kunit *test)
 		area.range[1].phys += ALIGN(end, CONT_PTE_SIZE);
 		area.nr = 2;
 		vmap_block_check(&area, "a part unmapped");
-		/* Only the caller's range is invalidated: do not read before. */
+		/*
+		 * vunmap_range() invalidates only the caller's range. A read
+		 * before it would leave a translation of the rest of the block.
+		 */
 		flush_tlb_kernel_range(area.virt, area.virt + area.size);
 		read_area(&area, "a part unmapped");
 		vunmap_range(base, base + PAGES * PAGE_SIZE);
@@ -269,11 +275,11 @@ static struct page *table_of(unsigned long addr, unsigned long size)
 }
 
 /*
- * A block takes the place of a table that earlier pages of these addresses left.
+ * A block replaces a table that is left from earlier pages at these addresses.
  * The block maps all of its memory. The kernel frees the table and the tables
- * below it: only the reference of the test is left. After the block is
- * unmapped, pages can be mapped there again. There is no memory at the
- * addresses that these mappings map, and nothing reads them.
+ * below it, so only the reference of the test is left. After the block is
+ * unmapped, pages can be mapped there again. These mappings map physical
+ * addresses without memory, and no code reads them.
  */
 static void vmap_page_range_over_table(struct kunit *test)
 {
@@ -322,10 +328,10 @@ static void vmap_page_range_over_table(struct kunit *test)
 }
 
 /*
- * A range holds two blocks of a PMD, and pages before and after them. Memory
- * and addresses are aligned, or the memory starts one page or one contiguous
- * block later. When a block in the middle is unmapped, its neighbours stay
- * mapped.
+ * A range has two blocks of a PMD, and pages before and after them. Memory and
+ * addresses have the same alignment, or the memory starts one page or one
+ * contiguous block later. When a block in the middle is unmapped, its
+ * neighbours stay mapped.
  */
 static void vmap_page_range_large(struct kunit *test)
 {
@@ -363,9 +369,9 @@ static void vmap_page_range_large(struct kunit *test)
 }
 
 /*
- * pmd_set_huge() writes an entry for a block where there is none, and changes
- * its permissions. It refuses to let a block map other memory, and the entry
- * stays. pmd_clear_huge() takes a block away, but no table.
+ * pmd_set_huge() writes an entry for a block if the place is empty, and changes
+ * the permissions of a block. It refuses to let a block map other memory, and
+ * the entry stays. pmd_clear_huge() removes a block, but not a table.
  */
 static void pmd_set_huge_refuses(struct kunit *test)
 {

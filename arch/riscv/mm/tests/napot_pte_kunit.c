@@ -70,7 +70,7 @@ static void napot_expect(struct pgtable_kunit_table *table, int idx, pte_t pte)
 /*
  * Write a page that is not present between two other pages, and clear it: with
  * huge_pte_clear() if @clear, else with huge_ptep_get_and_clear(). Returns
- * whether all entries except the first are still there.
+ * whether all entries except the first were left.
  */
 static bool napot_stays(struct pgtable_kunit_table *table, int idx, pte_t entry,
 			bool clear)
@@ -102,8 +102,7 @@ static bool napot_stays(struct pgtable_kunit_table *table, int idx, pte_t entry,
 }
 
 /*
- * Clear pages of each kind. Returns whether 15 entries of each page are still
- * there.
+ * Clear pages of each kind. Returns whether 15 entries of each page were left.
  */
 static bool napot_each_stays(struct kunit *test, bool clear)
 {
@@ -128,7 +127,7 @@ static bool napot_each_stays(struct kunit *test, bool clear)
 }
 
 /*
- * A page that is not present has as many entries as one that is present.
+ * A page that is not present has as many entries as a page that is present.
  * huge_ptep_get_and_clear() clears all 16 entries and returns the first, and no
  * neighbouring entry changes. mremap() and the end of a mapping call it. The
  * entries are a swap entry and two kinds of migration entries, at three places
@@ -188,9 +187,9 @@ static void napot_read_and_take(struct pgtable_kunit_table *table,
 /*
  * A page is young if any of its entries is young, and dirty if any of them is
  * dirty. huge_ptep_get() changes no entry, and huge_ptep_get_and_clear() leaves
- * no entry. One entry or none is young, and one or none is dirty, at all pairs
- * of places. This is the control for napot_get_and_clear_nonpresent and
- * napot_clear_nonpresent: here all 16 entries are cleared.
+ * no entry. At most one entry is young, and at most one is dirty, at all pairs
+ * of places. This case is the control for napot_get_and_clear_nonpresent and
+ * napot_clear_nonpresent: the kernel clears all 16 entries of a present page.
  */
 static void napot_get_gathers(struct kunit *test)
 {
@@ -209,9 +208,9 @@ static void napot_get_gathers(struct kunit *test)
 }
 
 /*
- * set_huge_pte_at() writes the same entry 16 times: over nothing, over a page
- * that is present, and over a page that is not present. huge_pte_clear() clears
- * all 16 entries of a present page. No neighbouring entry changes.
+ * set_huge_pte_at() writes the same entry 16 times: over empty entries, over a
+ * page that is present, and over a page that is not present. huge_pte_clear()
+ * clears all 16 entries of a present page. No neighbouring entry changes.
  */
 static void napot_set_and_clear(struct kunit *test)
 {

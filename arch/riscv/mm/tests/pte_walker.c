@@ -3,10 +3,10 @@
  * riscv's functions for single entries, compiled a second time.
  *
  * asm/pgtable.h, linux/pgtable.h and pgtable.c are the tree's own. They read an
- * entry by READ_ONCE(), which this file defines so that it calls a walker after
- * the read. The hardware's walker may write to an entry at any time. So a
- * function must be right even if the walker writes between the function's read
- * and its write.
+ * entry by READ_ONCE(). This file redefines READ_ONCE() so that it calls a
+ * walker after the read. The hardware's walker may write to an entry at any
+ * time. So a function must be right even if the walker writes between the
+ * function's read and its write.
  */
 
 #include <linux/atomic.h>
@@ -47,7 +47,7 @@ static inline void pte_walker_read(const void *p, unsigned long size)
 
 PTE_WALKER_FUNCTIONS;
 
-/* One kernel has a function of int, another one of bool. */
+/* The function returns int in some kernels, and bool in others. */
 typeof(ptep_set_access_flags) copied_set_access_flags;
 typeof(ptep_test_and_clear_young) copied_test_and_clear_young;
 
@@ -79,7 +79,7 @@ bool walked_clear_young(struct vm_area_struct *vma, unsigned long addr,
 	return ptep_test_and_clear_young(vma, addr, ptep);
 }
 
-/* The wrong way to write-protect an entry, for the control. */
+/* A wrong way to write-protect an entry, for the control. */
 void walked_plain_wrprotect(pte_t *ptep)
 {
 	set_pte(ptep, pte_wrprotect(ptep_get(ptep)));

@@ -3,13 +3,13 @@
  * riscv's functions for single entries, with a page-table walker that writes
  * to the entry after each read.
  *
- * This file is read before any header that knows a pte_t.
+ * This file is included before any header that defines pte_t.
  */
 #ifndef _PTE_WALKER_H
 #define _PTE_WALKER_H
 
 /**
- * struct pte_walker - what follows each read of an entry
+ * struct pte_walker - a function that is called after each read of an entry
  * @ptep: the first of the entries, or NULL
  * @nr: their number
  * @step: called after a read of one of these entries, with the entry
@@ -25,7 +25,7 @@ extern struct pte_walker pte_walker;
 struct mm_struct;
 struct vm_area_struct;
 
-/* The copies of the functions, for a file that knows pte_t. */
+/* The copies of the functions, for a file that has pte_t. */
 #define PTE_WALKER_FUNCTIONS						\
 void walked_wrprotect_ptes(struct mm_struct *mm, unsigned long addr,	\
 			   pte_t *ptep, unsigned int nr);		\

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * riscv entries that the hardware writes to.
+ * riscv entries that the hardware writes to. With Svadu, and on any CPU that
+ * updates the bits itself, the page-table walker of another CPU may set the
+ * accessed and dirty bits at any time. The walker may make an entry dirty as
+ * long as the entry is writable. Only the dirty bit says that the page has to
+ * be written back, so a function that changes an entry must not lose this bit.
  *
- * With Svadu, and on any CPU that updates the bits itself, the page-table
- * walker of another CPU may set the accessed and dirty bits at any time. It may
- * make an entry dirty as long as the entry is writable. Only the dirty bit says
- * that the page has to be written back, so a function that changes an entry
- * must not lose this bit.
- *
- * The suite plays the walker. The functions are compiled a second time, and
- * after each read of an entry the suite makes this entry dirty, as the walker
- * would do. The result does not depend on chance or on the CPU. Not covered:
- * what two CPUs do at the same time, PMDs.
+ * The suite simulates the walker. It compiles the functions a second time, and
+ * after each read of an entry it makes this entry dirty, as the walker would
+ * do. The result does not depend on chance or on the CPU. Not covered: two CPUs
+ * at the same time, PMDs.
  *
  *   ./tools/testing/kunit/kunit.py run --arch=riscv pte_walker
  */
@@ -24,15 +22,17 @@
 
 PTE_WALKER_FUNCTIONS;
 
-/* As many entries as fork() may write-protect with one call. */
+/* The number of entries that fork() may write-protect with one call. */
 #define WALKED_PTES	16
 
-/* What the walker has done since walker_start(). */
+/*
+ * The reads, and the entries that the walker made dirty, since walker_start().
+ */
 static unsigned int walker_reads, walker_dirtied;
 
 /*
- * A store of user space through an entry, as the walker handles it: it is
- * atomic, and only sets bits.
+ * A store of user space through an entry, as the walker handles it: the update
+ * of the entry is atomic, and only sets bits.
  */
 static void walker_store(void *p)
 {
@@ -67,7 +67,7 @@ static void walker_exit(struct kunit *test)
 	walker_stop();
 }
 
-/* A writable page of a folio that 16 entries map. */
+/* The entry for a writable page of a folio that 16 entries map. */
 static pte_t walked_entry(struct folio *folio, unsigned int i, bool young)
 {
 	pte_t pte = pfn_pte(folio_pfn(folio) + i, PAGE_SHARED);
@@ -89,8 +89,8 @@ static struct pgtable_kunit_table *walked_table(struct kunit *test, bool young)
 
 /*
  * The control: a plain read and a plain write around the store of the walker
- * lose the dirty bit of each entry. If the bits were not lost here, the other
- * cases would show nothing.
+ * lose the dirty bit of each entry. If this case lost no bits, the other cases
+ * would prove nothing.
  */
 static void walker_plain_write_loses(struct kunit *test)
 {
@@ -110,11 +110,11 @@ static void walker_plain_write_loses(struct kunit *test)
 
 /*
  * ptep_set_wrprotect() keeps a dirty bit that the walker sets before the
- * function takes away the permission. fork() calls it for the parent's pages,
- * while other threads of the parent write. The case protects 1 and 16 entries
- * with one call. A store of the walker comes before the call, or after each
- * read in the call. A function that uses one atomic operation has no such read.
- * Known issue 16: the bit is lost.
+ * function removes the write permission. fork() calls it for the parent's
+ * pages, while other threads of the parent write. The case protects 1 and 16
+ * entries with one call. A store of the walker comes before the call, or after
+ * each read in the call. A function that uses one atomic operation has no such
+ * read. Known issue 16: the bit is lost.
  */
 static void wrprotect_keeps_dirty(struct kunit *test)
 {
@@ -123,7 +123,7 @@ static void wrprotect_keeps_dirty(struct kunit *test)
 	for (nr = 1; nr <= WALKED_PTES; nr += WALKED_PTES - 1) {
 		struct pgtable_kunit_table *table = walked_table(test, true);
 
-		/* Dirty before the call. */
+		/* The entry is dirty before the call. */
 		for (i = 0; i < nr; i++)
 			walker_store(table->pte + i);
 		walker_start(table);
@@ -135,7 +135,9 @@ static void wrprotect_keeps_dirty(struct kunit *test)
 		pgtable_kunit_table_check(table, "dirty before");
 		entries += nr;
 
-		/* Dirty as soon as the function has read the entry. */
+		/*
+		 * The entry becomes dirty as soon as the function has read it.
+		 */
 		table = walked_table(test, true);
 		walker_start(table);
 		walked_wrprotect_ptes(table->mm, table->addr, table->pte, nr);
@@ -168,10 +170,10 @@ static void wrprotect_keeps_dirty(struct kunit *test)
 /*
  * ptep_set_access_flags() keeps a dirty bit that the walker sets after the page
  * fault has read the entry: before the call, or after each read in it. This
- * happens if two threads fault on one page: the first thread is back in user
- * space and writes, while the second thread makes the entry young. The entries
- * are young already, or old. Known issue 17: the page fault makes a new value
- * from its read of the entry. If the entry differs from this value, the
+ * happens if two threads fault on one page: the first thread has returned to
+ * user space and writes, while the second thread makes the entry young. The
+ * entries are young already, or old. Known issue 17: the page fault makes a new
+ * value from its read of the entry. If the entry differs from this value, the
  * function writes the value, and the dirty bit is lost.
  */
 static void access_flags_keep_dirty(struct kunit *test)
@@ -221,9 +223,8 @@ static void access_flags_keep_dirty(struct kunit *test)
 
 /*
  * ptep_get_and_clear() returns a dirty bit that is set at any time before the
- * entry is gone, and ptep_test_and_clear_young() leaves such a bit in place.
- * munmap() and reclaim learn by ptep_get_and_clear() that a page was written
- * to.
+ * entry is cleared, and ptep_test_and_clear_young() keeps such a bit. munmap()
+ * and reclaim learn by ptep_get_and_clear() that a page was written to.
  */
 static void get_and_clear_keeps_dirty(struct kunit *test)
 {

@@ -186,7 +186,7 @@ TEST_F(folio_swap, whole_folio_elsewhere)
 	EXPECT_EQ(-1, foreign_page(m->at, 1, pages));
 	check_swap(_metadata, self);
 	if (!whole)
-		SKIP(return, "one fault does not bring a shared folio back");
+		SKIP(return, "this kernel swaps in a shared folio page by page");
 	DID(pages - 1, "pages of the folio mapped by the child");
 }
 

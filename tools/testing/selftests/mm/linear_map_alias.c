@@ -85,7 +85,7 @@ FIXTURE_SETUP(linear_map_alias)
 	SKIP(return, "only arm64 removes the kernel's data from the linear map");
 #endif
 #ifndef PGTABLE_KUNIT_HAS_DATA_ALIAS
-	SKIP(return, "this kernel leaves its data in the linear map");
+	SKIP(return, "this kernel does not remove its data from the linear map");
 #endif
 	if (access(TABLES, R_OK))
 		SKIP(return, "needs CONFIG_PTDUMP_DEBUGFS");
