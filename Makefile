@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# Commands of this repository. README.md says what each does.
+# Commands of this repository. README.md describes each command.
 
 PYTHON ?= python3
 export PYTHONPATH := $(CURDIR)/tools/testing

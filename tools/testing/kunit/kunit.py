@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The kernel's kunit.py, started from this repository.
+"""Starts the kernel's kunit.py from this repository.
 
-Gets a kernel, lays the overlay over a private working copy of it, and hands all
-arguments to the kunit.py of that kernel. See README.md, or run with --help.
+Gets a kernel, adds the overlay to a private working copy of the kernel, and
+passes all arguments to the kunit.py of this kernel. See README.md, or run with --help.
 """
 
 import os
 import sys
 
-if sys.version_info < (3, 11):  # noqa: UP036 (said in one line, not as a traceback)
+if sys.version_info < (3, 11):  # noqa: UP036 (one line instead of a traceback)
     sys.stderr.write("kunit.py: needs Python 3.11 or newer, this is %s\n" % sys.version.split()[0])
     sys.exit(125)
 

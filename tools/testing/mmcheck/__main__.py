@@ -25,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
 
         progress.say(str(error))
         return NO_VERDICT
-    except OSError as error:  # the output of the help; commands handle their own errors
+    except OSError as error:  # the help could not be printed; commands handle their own errors
         from mmcheck.core import command
 
         return command.unwritten(error)

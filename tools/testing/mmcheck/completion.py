@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Prints the functions with which bash completes verbs and options of ./mmcheck: eval "$(./mmcheck completion)"."""
+"""Prints a function that completes verbs and options in bash. To load it, type: eval "$(./mmcheck completion)"."""
 
 from collections.abc import Mapping
 

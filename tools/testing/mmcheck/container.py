@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`./mmcheck --container VERB`: the same command in a container, on a machine that is not a Debian.
+"""`./mmcheck --container VERB`: runs the same command in a container, for a machine without Debian.
 
 The image is built once, from ci/Containerfile. The container sees this repository, the current folder, the cache of
-mmcheck, and the files and folders that the command names, all at their own paths. Results are in out/container, because
-programs of the container do not run everywhere.
+mmcheck, and the files and folders that the command names, each at its own path. Results are in out/container, because
+programs that the container builds may not run on this machine.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from .run import request
 ENGINES = ("podman", "docker")
 FILE = PROJECT / "ci/Containerfile"
 RESULTS = PROJECT / "out/container"
-"""O= of commands that are given no O=."""
+"""The O= of commands without O=."""
 
 ALWAYS = ("ca-certificates", "ccache", "python3")
 PROXIES = ("http_proxy", "https_proxy", "no_proxy")
@@ -33,7 +33,7 @@ WRITES = ("graft", "ungraft")
 """The commands that write to KDIR=."""
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev", "/run", "/var")
-"""Folders that the container has itself."""
+"""Folders that are not shared, because the container has its own."""
 
 KEPT = (PASSED, FAILED, SKIPPED, NO_VERDICT, INTERRUPTED)
 
@@ -41,7 +41,7 @@ KEPT = (PASSED, FAILED, SKIPPED, NO_VERDICT, INTERRUPTED)
 def main(engine: str, arguments: Sequence[str], given: Mapping[str, str]) -> int:
     """Run the command `arguments` in a container; returns its exit status.
 
-    engine: podman or docker; "" for the first of them that is installed
+    engine: podman or docker; "" for the first one that is installed
     given:  the variables that the command reads
     """
 
@@ -60,7 +60,7 @@ def main(engine: str, arguments: Sequence[str], given: Mapping[str, str]) -> int
 
 
 def of_kunit(arguments: Sequence[str]) -> dict[str, str]:
-    """The variables that arguments of kunit.py stand for. kunit.py reads these arguments in the container."""
+    """The variables that correspond to arguments of kunit.py. In the container kunit.py reads the arguments again."""
     arch = request.parse(["run", *arguments]).known.arch
     return {**({"ARCH": arch[-1]} if arch else {}), **({"DRY_RUN": "1"} if "--dry-run" in arguments else {})}
 
@@ -76,7 +76,7 @@ def found(engine: str) -> str:
 
 
 def packages() -> list[str]:
-    """The Debian packages that commands install, except the browser, which is large and only checks reports."""
+    """The Debian packages that commands install, except Chromium, which is large and needed only to check reports."""
     arches = toolchain.ARCHITECTURES
     own = arches[toolchain.own_arch()].prefix if toolchain.own_arch() in arches else "-"
     needs = {need for need in toolchain.PACKAGES if own.rstrip("-") not in need or own == "-"}
@@ -102,9 +102,9 @@ def image(engine: str) -> str:
 
 
 def places(arguments: Sequence[str], environ: Mapping[str, str], chosen: Settings) -> list[str]:
-    """The folders and files that the container shares with this machine, as the option -v takes them.
+    """The folders and files that the container shares with this machine, in the form of the option -v.
 
-    Makes the folders that the command makes otherwise. Raises UserError for a path that the option cannot take.
+    Creates the folders that the command itself would create. Raises UserError for a path that -v does not allow.
     """
     here, tree = Path.cwd(), chosen.kdir
     own = [chosen.cache, chosen.cache.parent / "ccache", chosen.out]
@@ -128,7 +128,7 @@ def places(arguments: Sequence[str], environ: Mapping[str, str], chosen: Setting
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
-    except OSError:  # a word that is too long for a name
+    except OSError:  # the word is too long for a file name
         return False
 
 
@@ -139,7 +139,7 @@ def options(engine: str, chosen: Settings) -> list[str]:
         found.append("-t")
     if os.access("/dev/kvm", os.R_OK | os.W_OK):
         found.append("--device=/dev/kvm")
-    if engine == "docker" and os.getuid():  # podman gives the files that root writes in the container to the user
+    if engine == "docker" and os.getuid():  # with podman, files that root writes in the container belong to this user
         found.append(f"--user={os.getuid()}:{os.getgid()}")
     fixed = {
         toolchain.BOXED: str(RESULTS),
@@ -157,7 +157,7 @@ def run(words: Sequence[str]) -> int:
         try:
             status = process.wait()
         except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)  # the engine passes it on, and the command cleans up
+            process.send_signal(signal.SIGINT)  # the engine passes the signal on, and the command cleans up
             process.wait()
             raise
     return status if status in KEPT else NO_VERDICT

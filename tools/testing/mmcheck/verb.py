@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A command of this repository: what it says, reads and runs."""
+"""A command of this repository: its description, its variables and its module."""
 
 import ast
 from collections.abc import Mapping
@@ -28,13 +28,13 @@ class Verb:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables that it reads, and what they mean."""
+        """The variables that the command reads, and their meanings."""
         read = self.reads.replace("KERNEL...", " ".join(KERNEL)).split()
         return {name: self.other.get(name, NAMES[name]) for name in (*read, "O", "INSTALL", "DRY_RUN")}
 
     @property
     def about(self) -> str:
-        """The docstring of its module, read without an import."""
+        """The docstring of the command's module, which is read without importing the module."""
         name = self.module.partition(":")[0]
         file = Path(__file__).parent.joinpath(*name.split(".")).with_suffix(".py")
         file = file if file.exists() else file.with_suffix("") / "__init__.py"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The commands of this repository, from verbs.toml: `./mmcheck VERB`, `make VERB`, and the help of both.
 
-A module is imported only when its verb runs, so help is quick. What a verb does is the docstring of its module.
+A module is imported only when its verb runs, so help is quick. The docstring of the module describes the verb.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def parser(name: str) -> argparse.ArgumentParser:
     )
     for variable, about in verb.variables.items():
         value = {"nargs": "?", "const": "1"} if variable in SWITCHES else {}
-        if variable == "DRY_RUN":  # the word after it is never its value
+        if variable == "DRY_RUN":  # the word after --dry-run is never its value
             value = {"action": "store_const", "const": "1"}
         made.add_argument(
             option(variable),
@@ -68,7 +68,7 @@ def parser(name: str) -> argparse.ArgumentParser:
         )
     made.add_argument("--no-install", dest="INSTALL", action="store_const", const="no", help="the same as INSTALL=no")
     given = f"{verb.words} NAME=VALUE".strip()
-    made.add_argument("given", metavar=given, nargs="*", help="a variable, as make takes it")
+    made.add_argument("given", metavar=given, nargs="*", help="a variable, in the form that make accepts")
     return made
 
 
@@ -94,12 +94,12 @@ def chosen(name: str, arguments: Sequence[str]) -> dict[str, str]:
 
 
 def read(name: str, arguments: Sequence[str]) -> dict[str, str]:
-    """The variables that the arguments of a verb set, among them what follows `--`. Raises UserError like chosen()."""
+    """The variables that the arguments of a verb set, with COMMAND from the words after `--`. Raises UserError."""
     if "--" not in arguments or "COMMAND" not in VERBS[name].variables:
         return chosen(name, arguments)
     place = arguments.index("--")
     words = arguments[place + 1 :]
-    # One word is a line for the shell, as it is.
+    # A single word is a line for the shell, and is not quoted.
     return {"COMMAND": words[0] if len(words) == 1 else shlex.join(words), **chosen(name, arguments[:place])}
 
 
@@ -129,7 +129,7 @@ def main(arguments: Sequence[str]) -> int:
         found = container.of_kunit(rest) if name == "run" else read(name, rest)
         return container.main(engine, [name, *rest], os.environ | found)
     if name == "run":
-        # The kernel's own kunit.py reads these arguments, and --help too.
+        # The kernel's own kunit.py reads these arguments, including --help.
         from .run import launcher
 
         return launcher.main(arguments)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Boots a kernel with suites, reads its console line by line, and ends the boot as soon as the verdict is clear.
 
-The kernel's own kunit.py reads a boot to its end. For a mutant the first failure decides that it is noticed,
+The kernel's own kunit.py waits for the end of a boot. The first failure already shows that a mutant is noticed,
 so this module ends the boot there.
 """
 
@@ -20,15 +20,15 @@ from ..kernel import toolchain
 from . import console, sandbox
 
 IMAGES = {"um": "linux", "arm64": "arch/arm64/boot/Image", "x86_64": "arch/x86/boot/bzImage"}
-"""By architecture, the file in the build folder that is booted. This module boots no other architectures."""
+"""For each architecture, the kernel image in the build folder. This module boots no other architectures."""
 
 stop = threading.Event()
-"""Set after an interrupt: then all boots end within a second."""
+"""An interrupt sets this event, and then all boots end within a second."""
 
 PANIC = "Kernel panic - not syncing"
 
 LAST_WORDS = 20
-"""Seconds that a kernel has after an oops to report the verdict: KUnit reports a case with a dead thread."""
+"""After an oops a kernel has this many seconds to report the verdict: KUnit reports even a case whose thread died."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Verdict:
     """How a boot ended.
 
     state:   "passed", "failed" (a test says so), "splat" (the kernel warns or dies), "hang" or "none" (no test ran)
-    where:   the suite, or suite and case, that was running
+    where:   what was running: a suite, or a suite and a case
     seconds: how long it took
     """
 
@@ -46,7 +46,7 @@ class Verdict:
 
 
 def command(arch: str, build: Path, arguments: Sequence[str]) -> list[str]:
-    """The command that boots the kernel in `build` once with these arguments. It ends when the kernel does."""
+    """The command that boots the kernel in `build` once with these arguments. The command ends when the kernel ends."""
     if arch not in IMAGES:
         raise UserError(f"ARCH={arch}: this command boots only {', '.join(IMAGES)}")
     image = str(build / IMAGES[arch])
@@ -59,7 +59,7 @@ def command(arch: str, build: Path, arguments: Sequence[str]) -> list[str]:
         qemu += ["-machine", "virt", "-cpu", toolchain.ARM64_CPU]
     console = {"arm64": "ttyAMA0", "x86_64": "ttyS0"}[arch]
     if arch == "x86_64":
-        common.append("no_timer_check")  # otherwise the kernel panics if the emulator is slow at a certain moment
+        common.append("no_timer_check")  # otherwise the kernel may panic if the emulator is slow
     return [*qemu, "-serial", "stdio", "-kernel", image, "-append", " ".join([f"console={console}", *common])]
 
 
@@ -70,7 +70,7 @@ def follow(
 
     If the thread of a case dies and KUnit then reports the case as failed, the state is "failed".
 
-    suites: how many suites were chosen; None if all were
+    suites: the number of suites that were chosen; None for all suites
     """
     started = time.monotonic()
     said, state, suite, case = console.Console(), "hang", "", ""
@@ -112,13 +112,13 @@ def lines(
 ) -> Iterator[str]:
     """The lines of the console, which are also written to `log`.
 
-    They end with the console, after `timeout` seconds, or after `silence` seconds without output.
+    They end when the console ends, after `timeout` seconds, or after `silence` seconds without output.
     silence: a number, or a function that is called before each wait
     The machine is always ended, even if the caller stops early.
     """
     patience = silence if callable(silence) else lambda: silence
     deadline = time.monotonic() + timeout
-    log.unlink(missing_ok=True)  # the record of an earlier run may have a link to it
+    log.unlink(missing_ok=True)  # the record of an earlier run may have a hard link to this file
     with (
         log.open("wb") as file,
         subprocess.Popen(
@@ -145,6 +145,6 @@ def lines(
                 *whole, rest = (rest + chunk).split(b"\n")
                 for line in whole:
                     yield line.decode(errors="replace")
-                heard = time.monotonic()  # after the caller's work on these lines, which is no silence
+                heard = time.monotonic()  # the caller's work on these lines does not count as silence
         finally:
             process.end(child)

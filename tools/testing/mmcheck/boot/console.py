@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Reads the console of a kernel line by line: KTAP of KUnit suites, output of selftests, messages of the kernel.
 
-All commands read consoles with this state machine. So all have the same idea of a verdict, a splat, a hang and a death.
+All commands read consoles with this state machine. So all of them recognize verdicts, splats, hangs and dead kernels
+in the same way.
 """
 
 import re
@@ -28,36 +29,36 @@ _FATAL = re.compile(
 _SPLAT = re.compile(
     r"^(WARNING: |BUG: |BUG [^:]+: |INFO: task .* blocked|watchdog: BUG|rcu: INFO: .* stall|UBSAN: |=+ \[ BUG"
     r"|page dumped because(?!: gup_test)|INFO: .*possible .* detected|kmemleak: \d+ new suspected)"
-    # These may come after the rest of another line.
+    # These may follow other text on the same line.
     r"|WARNING: CPU: \d|BUG: (K[A-Z]*SAN|KFENCE|unable to|Bad |sleeping|scheduling|soft lockup)"
 )
 _HANG = re.compile(r"# \S+: \S+: hang: ")
 _REASON = re.compile(r"Kernel panic - not syncing: (.*)|(# \S+: \S+: hang: .*)")
 
 UNNAMED = "(unnamed)"
-"""The suite of a case if the line with the suite's name is lost."""
+"""The name of a case's suite if the line with this name is lost."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """What a line means. A line that means nothing else is a plain Event."""
+    """The meaning of a line. A line without a special meaning is a plain Event."""
 
 
 @dataclass(frozen=True)
 class Start(Event):
-    """The kernel names itself, or the suites of a boot begin. A console may have several boots."""
+    """The kernel prints its version, or the suites of a boot begin. A console may have several boots."""
 
 
 @dataclass(frozen=True)
 class Plan(Event):
-    """How many suites the boot runs."""
+    """The number of suites that the boot runs."""
 
     suites: int
 
 
 @dataclass(frozen=True)
 class Begin(Event):
-    """A suite or a program begins, or a case of it; "" is the suite itself."""
+    """A suite, a program, or a case begins; `case` is "" if the suite or the program begins."""
 
     suite: str
     case: str = ""
@@ -78,9 +79,9 @@ class Result(Event):
 class End(Event):
     """The verdict on a suite or a program.
 
-    remark:  the words after it, for example "exit=1", or ""
-    program: whether it is a program
-    missing: how many of its cases have no verdict, although it should have run them
+    remark:  the words after the verdict, for example "exit=1", or ""
+    program: whether a program ended
+    missing: the number of cases that should have run but have no verdict
     """
 
     suite: str
@@ -92,14 +93,14 @@ class End(Event):
 
 @dataclass(frozen=True)
 class Said(Event):
-    """Any other line: of a test, or of the kernel."""
+    """Any other line, from a test or from the kernel."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Splat(Said):
-    """The kernel warns; if `fatal`, it dies, or goes on with one task less."""
+    """The kernel warns. If `fatal`, the kernel dies, or kills a task and continues."""
 
     fatal: bool
 
@@ -111,25 +112,25 @@ class Hang(Said):
 
 @dataclass(frozen=True)
 class Off(Said):
-    """The machine is switched off, or starts again."""
+    """The machine is switched off, or restarts."""
 
 
 class Console:
-    """One console.
+    """The state of one console.
 
-    planned:  how many suites the last boot should run; None if it does not say
+    planned:  the number of suites that the last boot should run; None if unknown
     finished: suites and programs that have ended
     suite:    the suite or program that is running, or ""
-    case:     the case that is running, or ""; KUnit names only a case with parameters before its end
+    case:     the case that is running, or ""; before the verdict, KUnit names only cases with parameters
     last:     the last case of `suite` with a verdict, or ""
-    expected: how many cases `suite` has to run; None if it does not say
-    seen:     how many cases of `suite` have a verdict
+    expected: the number of cases that `suite` should run; None if unknown
+    seen:     the number of cases of `suite` that have a verdict
     program:  whether `suite` is a program of the selftests
     reason:   what the kernel said when it stopped, or ""
-    splats:   how often the kernel has warned
-    hung:     whether a case was a hang
+    splats:   the number of warnings of the kernel
+    hung:     whether a case hung
     off:      whether the machine was switched off
-    now:      seconds, by the clock of the kernel
+    now:      the time in seconds, by the clock of the kernel
     """
 
     def __init__(self) -> None:
@@ -154,7 +155,7 @@ class Console:
         return self._protocol(line) or self._message(line)
 
     def _protocol(self, line: str) -> Event | None:
-        """The meaning of a line of KTAP, or of the init program of the selftests."""
+        """The meaning of a line of KTAP, or of the selftests' init program; None for other lines."""
         if match := _PROGRAM.match(line):
             return self._begin(match[1], program=True)
         if match := _PROGRAM_END.match(line):
@@ -226,7 +227,7 @@ def plain(line: str) -> str:
 
 
 def lines(content: bytes) -> Iterator[str]:
-    """The lines of a console as it was recorded."""
+    """The lines of a recorded console."""
     for line in content.split(b"\n"):
         yield line.decode(errors="replace")
 

@@ -20,10 +20,10 @@ PATIENCE = 120
 
 
 class Remote:
-    """QEMU at the other end of a connection, in GDB's remote protocol."""
+    """A connection to QEMU, which uses GDB's remote protocol."""
 
     def __init__(self, connection: socket.socket) -> None:
-        """`connection` has its own time limit."""
+        """The caller sets the time limit of `connection`."""
         self.connection = connection
         self.rest = b""
 
@@ -33,7 +33,7 @@ class Remote:
         return self.packet()
 
     def packet(self) -> str:
-        """The next packet. Raises EOFError at the end."""
+        """The next packet. Raises EOFError if the connection has ended."""
         while not (match := re.search(rb"\$([^#]*)#..", self.rest, re.DOTALL)):
             part = self.connection.recv(4096)
             if not part:
@@ -44,7 +44,7 @@ class Remote:
         return match[1].decode()
 
     def monitor(self, command: str) -> str:
-        """What QEMU's monitor says to a command."""
+        """The answer of QEMU's monitor to a command."""
         answer = self.ask(f"qRcmd,{command.encode().hex()}")
         said = ""
         while answer.startswith("O") and answer != "OK":
@@ -75,7 +75,7 @@ class Remote:
 
 
 def instructions_of_call(command: Sequence[str], address: int, link: int = 30) -> int:
-    """The instructions of the first call of the function at `address`, up to its return.
+    """The number of instructions in the first call of the function at `address`, up to its return.
 
     command: starts the machine
     link:    number of the register with the return address; x30 on arm64

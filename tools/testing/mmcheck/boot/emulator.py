@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """The `qemu-system-...` that kunit.py finds first in PATH.
 
-From 7.3 on kunit.py asks for KVM before emulation. On some machines a kernel under KVM prints nothing. This program
-then boots it without KVM. It takes the arguments of the real emulator, and prints what the kernel prints.
+Since 7.3 kunit.py prefers KVM to emulation. On some machines a kernel under KVM prints nothing. This program then
+boots the kernel without KVM. It takes the arguments of the real emulator, and prints the output of the kernel.
 
-For arm64 kunit.py names the compressed kernel. QEMU's own loader decompresses it. Firmware does not, so this program
-gives firmware the uncompressed one.
+For arm64 kunit.py names the compressed kernel. QEMU's own loader decompresses this kernel, but firmware does not. So
+this program gives firmware the uncompressed kernel.
 """
 
 import os
@@ -32,13 +32,13 @@ def real(name: str) -> str:
     folders = [folder for folder in os.get_exec_path() if Path(folder).resolve() != BIN]
     path = shutil.which(name, path=os.pathsep.join(folders))
     if not path:
-        # Do not go on with the name alone: it would start this program again.
+        # Do not use the name alone: it would start this program again.
         sys.exit(f"mmcheck: {name} is not installed")
     return path
 
 
 def without_kvm(arguments: Sequence[str]) -> list[str]:
-    """`arguments` without "-accel kvm", wherever it stands."""
+    """`arguments` without "-accel kvm", at any position."""
     kept: list[str] = []
     for argument in arguments:
         if argument == "kvm" and kept and kept[-1] == "-accel":
@@ -63,14 +63,14 @@ def unpacked(arguments: Sequence[str]) -> list[str]:
 
 
 def try_kvm(command: Sequence[str], silence: float) -> int | None:
-    """Boot under KVM, and pass on what the kernel prints; returns the exit status.
+    """Boot under KVM, and pass on the output of the kernel; returns the exit status.
 
-    Returns None, and passes on nothing, if no test begins before the kernel ends or is silent for `silence` seconds.
+    Returns None and passes on nothing if the kernel ends, or is silent for `silence` seconds, before a test begins.
     """
     held = b""
     begun = False
     # kunit.py ends its emulator with SIGTERM.
-    # It may come while the child starts: an exception would then leave the child alone.
+    # The signal may come while the child starts: an exception would then leave the child running.
     ended: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: ended.append(number))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The virtual machine that runs selftests: what is in it, and the command that boots it.
+"""The virtual machine that runs selftests: its files, and the command that boots it.
 
 Its root file system is an initramfs: BusyBox and bash from the package archive, the test programs, and init, which runs
-the programs. Its only disk has a file system with large folios. What is written to the disk is lost when the machine
-ends.
+the programs. Its only disk has a file system with large folios. When the machine ends, the content written to the disk
+is lost.
 """
 
 import os
@@ -22,7 +22,7 @@ from .boot import IMAGES
 
 HERE = Path(__file__).parent / "vm"
 DEBIAN = {"arm64": "arm64", "x86_64": "amd64"}
-"""The architectures that selftests are run for, as Debian names them."""
+"""The architectures on which selftests run, with Debian's names for them."""
 
 SHELLS = {"busybox": ("busybox-static", "bin/busybox"), "bash": ("bash-static", "bin/bash-static")}
 """Programs in the machine's /bin, each with its package and the file in the package."""
@@ -31,8 +31,8 @@ MEMORY = 2048
 """Memory of the machine in MiB. Its swap device, a RAM disk, has an eighth of this size."""
 
 LEAST = {"64K": 4096}
-"""MiB of memory that a kernel with this page size needs to group free pages by mobility (it needs six huge pages). With
-less memory it puts free pages on lists of another type than their pageblock has, and CONFIG_DEBUG_VM warns."""
+"""The memory in MiB that a kernel with this page size needs to group free pages by mobility (six huge pages). With less
+memory a free page may be on a list of another migrate type than its pageblock's. CONFIG_DEBUG_VM then warns."""
 
 DISK = 320
 """Size of the disk in MiB; mkfs.xfs accepts no less than 300."""
@@ -40,7 +40,7 @@ DISK = 320
 MKFS = "/usr/sbin/mkfs.xfs"
 KVM = Path("/dev/kvm")
 KVM_SILENCE = 20
-"""KVM counts as broken if the first boot under it prints nothing for this many seconds."""
+"""KVM counts as broken if the first boot under KVM prints nothing for this many seconds."""
 
 
 def packages(arch: str, names: Sequence[str], cache: Path) -> Path:
@@ -121,9 +121,9 @@ def command(
     tags: bool = False,
     cpu: str = "",
 ) -> list[str]:
-    """The command that boots the kernel in `build`. `words` go to its command line, and so to init's environment.
+    """The command that boots the kernel in `build`. `words` go to the kernel's command line, and to init.
 
-    tags: give the memory tags (arm64, not under KVM)
+    tags: whether memory has tags (arm64, not under KVM)
     cpu:  the CPU of an emulated arm64 machine; "" for the usual one
     """
     console = {"arm64": "ttyAMA0", "x86_64": "ttyS0"}[arch]
@@ -137,7 +137,7 @@ def command(
         "printk.time=1",
         "panic=-1",
         "oops=panic",
-        # Panic if a CPU is stuck for a minute: repeated warnings about it would count as signs of life.
+        # Panic if a CPU is stuck for a minute. Otherwise the repeated warnings would count as progress.
         "softlockup_panic=1",
         "watchdog_thresh=30",
         "numa=fake=2",

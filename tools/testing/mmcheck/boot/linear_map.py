@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Counts, from outside the kernel, what a whole boot does to map memory.
+"""Counts, from outside the kernel, the operations with which a whole boot maps memory.
 
 The linear map is built long before the first test runs. The code that builds it reaches each page
 table through a slot of the fixmap. __set_fixmap() changes the slot twice: to map the table and to
-unmap it. QEMU logs each execution of this function with its arguments, and counts instructions. The
-difference between two boots with different memory is the cost of the additional memory. The measurement needs no change
-of the kernel.
+unmap the table. QEMU logs each execution of this function with its arguments, and counts
+instructions. The difference between a boot with more memory and a boot with less memory is the
+cost of the additional memory. The measurement needs no change of the kernel.
 """
 
 import re
@@ -23,11 +23,11 @@ MEMORY = (1, 3)
 """The memory of the two boots, in GiB."""
 
 CLEARS_PER_GIB = 512 + 1
-"""For a GiB that is mapped by 4K pages: 512 tables of PTEs and one of PMDs, each unmapped from the fixmap once."""
+"""A GiB that is mapped by 4K pages needs 512 PTE tables and one PMD table. Each is unmapped from the fixmap once."""
 
 CPU = toolchain.ARM64_CPU
 BLOCKS_CPU = f"{CPU},midr=0xc00fac30"
-"""A CPU that newer kernels list as a CPU with break-before-make level 3. On this CPU they map memory by blocks."""
+"""Newer kernels list this CPU as one with break-before-make level 3. On this CPU these kernels map memory by blocks."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Way:
 
 
 def symbol(build: Path, name: str) -> int:
-    """The address of a function of the arm64 kernel in `build`. It boots with nokaslr, so the address is right."""
+    """The address of a function of the arm64 kernel in `build`. With nokaslr the kernel runs at this address."""
     found = re.search(rf"^([0-9a-f]+) [Tt] {name}$", (build / "System.map").read_text(), re.MULTILINE)
     if found is None:
         raise UserError(f"{build / 'System.map'} has no {name}; use a kernel built for arm64")
@@ -62,7 +62,10 @@ def _command(build: Path, gib: int, cpu: str, words: str = "") -> list[str]:
 
 
 def changes(build: Path, gib: int, cpu: str = CPU, words: str = "") -> tuple[int, int]:
-    """How often the boot of the arm64 kernel in `build` with `gib` GiB maps a table into the fixmap, and unmaps one."""
+    """How often a boot of the arm64 kernel in `build` maps a page table in the fixmap, and how often it unmaps one.
+
+    gib: the memory of the machine in GiB
+    """
     address = symbol(build, "__set_fixmap")
     with tempfile.TemporaryDirectory(prefix="mmcheck-") as folder:
         log = Path(folder) / "log"
@@ -76,11 +79,13 @@ def changes(build: Path, gib: int, cpu: str = CPU, words: str = "") -> tuple[int
 
 
 def count(log: str) -> tuple[int, int]:
-    """How many calls of __set_fixmap(slot, address, attributes) in a log of QEMU set the slot of a table, and clear it.
+    """The numbers of calls of __set_fixmap(slot, address, attributes) that set and that clear a page table's slot.
 
-    Calls that clear a slot have no attributes. The slots of page tables are the last five; other slots serve for
-    patching text, for example. If an interrupt stopped a call, QEMU logs it again with the same registers, and may add
-    a word after them.
+    log: a log of QEMU
+
+    If a call clears a slot, its attributes are 0. The last five slots are for page tables. Other slots are for patching
+    text, for example. If an interrupt stopped a call, QEMU logs the call again with the same registers, and may add a
+    word after the registers.
     """
     calls = [said.partition("PC=")[2].partition("Stopped")[0].rstrip() for said in log.split("Trace ")[1:]]
     once = [call for call, before in zip(calls, ["", *calls], strict=False) if call != before]
@@ -91,18 +96,18 @@ def count(log: str) -> tuple[int, int]:
 
 
 def instructions(build: Path, gib: int, cpu: str = CPU) -> int:
-    """The instructions of paging_init() in a boot with `gib` GiB. Nearly all of them map memory."""
+    """The number of instructions of paging_init() in a boot with `gib` GiB. Nearly all of them map memory."""
     return debugger.instructions_of_call(_command(build, gib, cpu), symbol(build, "paging_init"))
 
 
 def changes_per_gib(build: Path, cpu: str = CPU, words: str = "") -> tuple[float, float]:
-    """How much larger the two results of changes() are for each additional GiB of memory."""
+    """The increase of the two results of changes() for each additional GiB of memory."""
     few, many = (changes(build, gib, cpu, words) for gib in MEMORY)
     more = MEMORY[1] - MEMORY[0]
     return (many[0] - few[0]) / more, (many[1] - few[1]) / more
 
 
 def instructions_per_gib(build: Path, cpu: str = CPU) -> float:
-    """How much larger the result of instructions() is for each additional GiB of memory."""
+    """The increase of the result of instructions() for each additional GiB of memory."""
     few, many = (instructions(build, gib, cpu) for gib in MEMORY)
     return (many - few) / (MEMORY[1] - MEMORY[0])

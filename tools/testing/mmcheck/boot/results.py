@@ -15,7 +15,7 @@ from .console import UNNAMED, Console
 
 STATES = ("passed", "failed", "skipped")
 KNOWN = "known"
-"""The state of a failure that the user's baseline lists. Only run/baseline.py gives it."""
+"""The state of a failure that the user's baseline lists. Only run/baseline.py sets this state."""
 
 NO_END = "the console does not say how it ended"
 OUTSIDE = "it failed outside of its cases"
@@ -35,7 +35,7 @@ class Case:
     name:    the case; "" is the suite itself, if it failed outside of its cases
     state:   one of STATES, or KNOWN
     seconds: by the clock of the kernel that ran it
-    text:    the reason of a skip; the output of test and kernel for a failure; for a pass, lines on stale known issues
+    text:    of a skip, the reason; of a failure, the output of test and kernel; of a pass, lines on stale known issues
     splat:   whether the kernel warned or died
     """
 
@@ -48,27 +48,26 @@ class Case:
 
     @property
     def full(self) -> str:
-        """Its full name, `suite.case`; only the suite if it failed outside of its cases."""
+        """The full name, `suite.case`; only the suite if the suite failed outside of its cases."""
         return f"{self.suite}.{self.name}" if self.name else self.suite
 
     @property
     def remarks(self) -> list[str]:
-        """What to print about a case that passed: a known issue is stale, a known failure is fixed."""
+        """The lines to print about a case that passed: a known issue is stale, or a known failure is fixed."""
         return list(dict.fromkeys([*self.text[:1], *self.text[-1:]])) if self.state == "passed" else []
 
 
 class Reader:
-    """Collects the verdicts of a console, line by line. Each parameter of a case of KUnit counts: `case: parameter`.
+    """Collects the verdicts of a console, line by line. Each parameter of a KUnit case counts: `case: parameter`.
 
-    A verdict that is lost is a failure. A splat is a failure too: of the case that was running, or of the suite that
-    ran last.
+    A lost verdict is a failure. A splat is also a failure: of the case that was running, or of the suite that ran last.
 
-    console: what the console said
+    console: the state of the console
     cases:   the cases with a verdict
     suite:   the suite or program that is running, or ""
     case:    the case that is running, or ""
     closed:  whether the console ended while a suite or a program was running
-    due:     how many suites or programs of this boot have not ended; a console of selftests does not say it
+    due:     the number of suites or programs of this boot that have not ended; for selftests the caller sets it
     """
 
     def __init__(self) -> None:
@@ -116,7 +115,7 @@ class Reader:
                 self._keep(text.strip(), isinstance(event, console.Splat))
 
     def _open(self, suite: str) -> None:
-        """A suite begins. Splats from before the first suite of KUnit are not about tests."""
+        """A suite begins. A splat before the first KUnit suite is dropped: no test caused it."""
         if not self.console.program:
             self._splat = []
         self.suite, self.case, self._said, self._since = suite, "", [], self.console.now
@@ -131,7 +130,7 @@ class Reader:
             self._said.append(text.removeprefix("# "))
 
     def _result(self, event: console.Result) -> Iterator[Case]:
-        """Note the verdict on a case or a parameter. A case with parameters counts only if these do not explain it."""
+        """Note the verdict on a case or a parameter. The verdict on a case is dropped if its parameters explain it."""
         name = f"{self.case}: {event.name}" if event.parameter else event.name
         inner = [case.state for case in self.cases[self._inner :] if case.name.startswith(f"{event.name}: ")]
         explained = not self._splat and (event.state != "failed" or "failed" in inner)
@@ -174,7 +173,7 @@ class Reader:
         self.suite, self.case, self._before = "", "", event.suite
 
     def close(self, why: str) -> Iterator[Case]:
-        """The boot has ended, because of `why`."""
+        """The boot has ended; `why` is the reason."""
         last = self.suite or self._before
         lost = list(self._lost(why))
         yield from lost
@@ -186,7 +185,7 @@ class Reader:
             yield case
 
     def _lost(self, why: str) -> Iterator[Case]:
-        """The suite that runs has no end, so its case failed. A suite after which the kernel warned failed too."""
+        """The current case of a suite without an end failed. A suite failed if the kernel warned after it."""
         if self.suite:
             self.closed = True
             case = self._add(self.case, "failed", [])
@@ -202,7 +201,7 @@ class Reader:
 
 
 def kunit(lines: Iterable[str]) -> list[Case]:
-    """The cases of boots with suites. If a suite has no verdict when its boot ends, the case that ran has failed."""
+    """The cases of boots with suites. If a suite has no verdict when its boot ends, the running case failed."""
     reader = Reader()
     for line in lines:
         for _ in reader.feed(line):
@@ -212,7 +211,7 @@ def kunit(lines: Iterable[str]) -> list[Case]:
 
 
 def stale(said: Iterable[str]) -> list[str]:
-    """The lines that call a known issue stale."""
+    """The lines that report a stale known issue."""
     return [line for line in said if known_issues.STALE.search(line)]
 
 
@@ -232,7 +231,7 @@ def reason(said: Sequence[str]) -> str:
 
 
 def counts(cases: Iterable[Case]) -> dict[str, int]:
-    """How many cases have each state; KNOWN is counted only if there are any."""
+    """How many cases have each state; KNOWN is left out if no case has it."""
     states = [case.state for case in cases]
     return {state: states.count(state) for state in (*STATES, KNOWN) if state in STATES or state in states}
 
@@ -251,7 +250,7 @@ def status(cases: Sequence[Case]) -> int:
 def junit(cases: Sequence[Case], title: str) -> bytes:
     """The cases as JUnit XML: one testsuite per suite, with times, classes, and the text of failures.
 
-    A known failure is a skip: JUnit has no other state that leaves a pipeline green and shows the reason.
+    A known failure is written as a skip: JUnit has no other state that leaves a pipeline green and shows the reason.
     """
     root = ElementTree.Element("testsuites", {"name": title, **_totals(cases)})
     for suite in dict.fromkeys(case.suite for case in cases):

@@ -2,7 +2,7 @@
 """Options that keep an emulator away from the rest of this machine.
 
 The kernel under test is not trusted: it may be broken in any way. So the emulator has no network. It also filters
-system calls, if it was built with such a filter.
+system calls, if its build supports this.
 """
 
 import functools
@@ -15,7 +15,7 @@ NO_NETWORK = ("-nic", "none")
 
 @functools.cache
 def filters(emulator: str) -> bool:
-    """Whether an emulator takes the option for a filter of system calls. Some builds do not have it."""
+    """Whether an emulator has the option that filters system calls. Some builds lack this option."""
     try:
         done = subprocess.run([emulator, *FILTER, "-version"], capture_output=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
@@ -24,6 +24,6 @@ def filters(emulator: str) -> bool:
 
 
 def options(emulator: str, arguments: Sequence[str] = ()) -> list[str]:
-    """What to add to a command of this emulator with these arguments. Options that the user gives stay."""
+    """The options to add to a command of `emulator` with `arguments`. Options that the user gives are not replaced."""
     network = [] if {"-nic", "-netdev", "-net"} & set(arguments) else [*NO_NETWORK]
     return network + ([] if "-sandbox" in arguments or not filters(emulator) else [*FILTER])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Boots the suites of one run in several machines at a time, and makes one console from their consoles.
+"""Boots the suites of one run in several machines at a time, and merges their consoles into one.
 
-Each machine gets a glob of suites. A suite is printed when it has ended, with a new number. So kunit.py reads one KTAP
+Each machine gets a glob of suites. When a suite has ended, it is printed with a new number. So kunit.py reads one KTAP
 document with one plan.
 """
 
@@ -23,10 +23,10 @@ _NUMBER = re.compile(r"((?:not )?ok )\d+( )")
 
 
 def globs(seconds: Mapping[str, float], parts: int) -> list[str]:
-    """Globs that divide suites into at most `parts` parts that take about equally long; [] if that is one part.
+    """Globs that divide suites into at most `parts` parts that take about equally long; [] if there is only one part.
 
     seconds: how long each suite took the last time
-    A suite that is not in `seconds` matches exactly one glob too: a glob is a class of first letters.
+    Each glob is a class of first letters, so a suite that is not in `seconds` also matches exactly one glob.
     """
     letters: dict[str, float] = {}
     for suite, time in seconds.items():
@@ -56,7 +56,7 @@ class Part:
     """The console of one machine, as blocks.
 
     head:    the lines before its plan
-    plan:    how many suites it runs; None if it ended before it printed this
+    plan:    the number of suites that it runs; None until it has printed its plan
     blocks:  the lines of each suite that ended, in order
     rest:    the lines after the last block
     """
@@ -84,11 +84,11 @@ class Part:
 
 
 def merged(lines: Iterable[tuple[int, str | None]], parts: int) -> Iterator[str]:
-    """One console of the consoles of `parts` machines.
+    """The consoles of `parts` machines, merged into one.
 
-    lines: the number of a machine and a line of its console, in the order of their arrival; None at its end
-    If a machine ends before it has run its plan, the plan gets one suite too many. This shows the reader that suites
-    are missing.
+    lines: the number of a machine and a line of its console, in order of arrival; None at the end of the console
+    A machine that ends before it prints its plan counts as one suite of the merged plan. So the reader of the console
+    notices that suites are missing.
     """
     every = [Part() for _ in range(parts)]
     open_parts = set(range(parts))
@@ -117,7 +117,7 @@ def merged(lines: Iterable[tuple[int, str | None]], parts: int) -> Iterator[str]
 
 
 def run(commands: Sequence[Sequence[str]], out: TextIO) -> int:
-    """Run the emulators of `commands`, and print one console; returns the exit status of the first."""
+    """Run the emulators of `commands`, and print one console; returns the exit status of the first emulator."""
     lines: queue.Queue[tuple[int, str | None]] = queue.Queue()
     children = [
         subprocess.Popen(one, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace")
@@ -125,7 +125,7 @@ def run(commands: Sequence[Sequence[str]], out: TextIO) -> int:
     ]
 
     def end(*_: object) -> None:
-        """End the machines. Their consoles end too, and what they have said is still printed."""
+        """Kill the emulators. Their consoles end too, and the output so far is still printed."""
         for child in children:
             child.kill()
 

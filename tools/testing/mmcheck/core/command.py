@@ -19,20 +19,20 @@ from .settings import PROJECT, out_of
 from .variables import NAMES, check_switches
 
 LOG = "mmcheck-error.log"
-"""The file with the traceback of an unexpected error; it is below O=, or among temporary files."""
+"""The file with the traceback of an unexpected error; it is below O=, or in the folder for temporary files."""
 
 ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
-"""Errors of a place that is full or closed to this user."""
+"""Errors from a disk that is full or that this user may not write to."""
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """A command ends at the first of these signals that it receives."""
 
 
 def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, str], kept: str = "") -> int:
-    """Run the command `name`: `body` with the variables that have a value. Returns the exit status.
+    """Run the command `name`: call `body` with the variables that have a value. Returns the exit status.
 
     Bad input and unexpected errors print one line, and return NO_VERDICT.
-    kept: what to print after an interrupt about files that stay
+    kept: a note about the remaining files, printed after an interrupt
     """
     for number in INTERRUPTS:
         # Each signal acts like ^C, unless it is ignored, for example under nohup.
@@ -47,9 +47,9 @@ def run(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[str, 
 
 
 def unwritten(error: OSError, name: str = "mmcheck") -> int:
-    """The exit status of the command `name` if its output cannot be written. Says why."""
+    """The exit status of the command `name` if its output cannot be written. Prints the reason."""
     progress.silence(sys.stdout)
-    if not isinstance(error, BrokenPipeError):  # the user has ended the reader, for example `head`
+    if not isinstance(error, BrokenPipeError):  # not if the reader, for example `head`, has ended
         progress.say(f"the output cannot be written: {error.strerror}", name)
     return NO_VERDICT
 
@@ -59,7 +59,7 @@ def _ended(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[st
     try:
         names = given_to_make(environ.get("MAKEFLAGS", ""))
         check_names(names)
-        # A shell may export HOST and the like, and means something else by it.
+        # A shell may export variables such as HOST with another meaning.
         check_switches({name: environ.get(name, "") for name in names})
         # An empty FEATURES= means no features.
         given = {key: _home(key, value) for key, value in environ.items() if value or key == "FEATURES"}
@@ -84,7 +84,10 @@ def _ended(name: str, body: Callable[[dict[str, str]], int], environ: Mapping[st
 
 
 def _home(name: str, value: str) -> str:
-    """A value with the user's home in place of ~, which a shell keeps in `make O=~/out`. COMMAND has its own shell."""
+    """The value with ~ replaced by the user's home, because a shell keeps ~ in `make O=~/out`.
+
+    COMMAND does not change, because its own shell replaces ~.
+    """
     ours = name in NAMES and name != "COMMAND" and value.startswith("~/")
     return f"{Path.home()}{value[1:]}" if ours else value
 
@@ -96,7 +99,7 @@ def given_to_make(flags: str) -> list[str]:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raise UserError for a misspelt variable: `TEST=folio_fork` would be ignored, and all tests would run."""
+    """Raise UserError for a misspelt variable. Otherwise all tests would run with `TEST=folio_fork`, for example."""
     for name in names:
         near = [] if name in NAMES else difflib.get_close_matches(name.upper(), sorted(NAMES), 1, 0.75)
         if near:
@@ -104,7 +107,7 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def _log(environ: Mapping[str, str]) -> str:
-    """Write the traceback of the present error to a file; returns its name, or the traceback if no disk has space."""
+    """Write the traceback of the current error to a file; returns its name, or the traceback if no disk has space."""
     text = traceback.format_exc()
     if environ.get("O"):
         file = Path(environ["O"]).absolute() / LOG

@@ -21,7 +21,7 @@ def same(path: Path, content: bytes) -> bool:
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Write `path` in one step, and keep its mode: the file has the old content or the new, never a part.
+    """Write `path` in one step, and keep its mode: the file has either its whole old content or its whole new content.
 
     Several processes and threads may write the same path.
     """

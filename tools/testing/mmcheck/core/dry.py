@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""DRY_RUN=1: prints what a command would run and write, and runs and writes nothing.
+"""DRY_RUN=1: prints what a command would run and write, but does neither.
 
-The command's own code runs in a process that can neither start programs nor write files. Each program seems to succeed
-and to print nothing. A file that is written is in memory, and is lost. What a command does next may depend on results.
-Then the list ends, and the last line says so.
+The command's own code runs in a process that can neither start programs nor write files. Each program appears to
+succeed and to print nothing. Written files exist only in memory, and are lost. If the next step of the command depends
+on a result, the list ends, and its last line says so.
 """
 
 import builtins
@@ -28,26 +28,26 @@ from .settings import VARIABLES
 from .variables import check_switches
 
 ALIKE = 20
-"""At most this many steps in a row of one program are printed."""
+"""At most this many steps that run the same program are printed."""
 
 NAMED = 8
 """At most this many files outside of O= are named."""
 
 LONG = 600
-"""A longer word of a command is shortened."""
+"""A word of a command is cut after this many characters."""
 
 KNOWN = ("install", "judge", "patch", "mail")
-"""Steps with results that do not matter for the next steps."""
+"""The next steps do not depend on the results of these steps."""
 
 QUESTION = re.compile(
     r"dpkg --compare-versions .*"
     r"|git( --no-optional-locks| -[cC] \S+)*"
     r" (rev-parse|log|describe|status|diff|symbolic-ref|ls-files|format-patch --stdout|config \S+$)( .*)?"
 )
-"""Commands that only read. These run, unless their folder does not exist."""
+"""Commands that only read. A dry run executes them if their folder exists."""
 
 SILENT = ("-version", "--version")
-"""A program with one of these words is not listed; a script that reads the source is not listed either."""
+"""A program with one of these arguments is not listed. Shell scripts are not listed: they only read the source."""
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
@@ -55,7 +55,7 @@ REFUSED = (
     *("os.exec", "os.posix_spawn", "os.fork", "os.forkpty", "os.system", "socket.connect", "os.mkdir", "os.rename"),
     *("os.remove", "os.rmdir", "os.symlink", "os.link", "os.chmod", "os.chown", "os.truncate", "os.utime"),
 )
-"""Actions that Python reports beforehand, and that must not happen here."""
+"""Actions that Python reports before it does them, and that a dry run forbids."""
 
 
 class _Plan:
@@ -87,14 +87,14 @@ def on() -> bool:
 
 
 def wanted(environ: Mapping[str, str]) -> bool:
-    """Whether the variables ask for a dry run. Raises UserError for a value that may mean yes or no."""
+    """Whether the variables ask for a dry run. Raises UserError for an unclear value."""
     given = environ.get("DRY_RUN", "")
     check_switches({"DRY_RUN": given})
     return given == "1"
 
 
 def instead(word: str, text: str) -> bool:
-    """Whether this is a dry run; it then lists the step, and the caller leaves it out."""
+    """Whether this is a dry run. A dry run lists the step, and the caller must not do the step."""
     if _plan:
         _plan.steps.append((word, text))
         _plan.parted |= word not in KNOWN
@@ -113,7 +113,7 @@ def part() -> Iterator[None]:
 
 
 def listed(body: Callable[[], int], out: Path) -> int:
-    """Print what `body` would do; returns the exit status. `out`: O=."""
+    """Print what `body` would do; returns the exit status. `out` is the folder O=."""
     global _plan
     plan = _plan = _Plan()
     silent = io.TextIOWrapper(io.BytesIO(), write_through=True)
@@ -137,7 +137,7 @@ def listed(body: Callable[[], int], out: Path) -> int:
 
 
 def _short(steps: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The steps without repetitions. If a program is run many times in a row, most of these steps are left out."""
+    """The steps without duplicates. If a program is run many times, only its first steps are listed."""
     counts: Counter[tuple[str, str]] = Counter()
     for word, text in dict.fromkeys(steps):
         kind = (word, text.partition(" ")[0] if word in ("run", "boot") else text)
@@ -150,7 +150,7 @@ def _short(steps: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _places(files: Iterable[Path], out: Path) -> list[str]:
-    """Files and folders directly below the folders of O= that would be written to, and other files."""
+    """The places that would be written: below O= the first two parts of each path, elsewhere each whole path."""
     here, temporary = out.resolve(), Path(tempfile.gettempdir()).resolve()
     below = {file.relative_to(here).parts[:2] for file in files if file.is_relative_to(here)} - {()}
     below = {parts[:1] if parts[0] == "lock" else parts for parts in below}
@@ -163,7 +163,7 @@ def _places(files: Iterable[Path], out: Path) -> list[str]:
 
 
 class _Program(subprocess.Popen[Any]):
-    """A program that seems to end well and to print nothing. A question is asked."""
+    """A program that is not run, but appears to succeed and to print nothing. Commands that match QUESTION run."""
 
     def __init__(self, args: Any, *more: Any, **options: Any) -> None:
         words = [os.fspath(word) for word in args] if not isinstance(args, str) else ["sh", "-c", args]
@@ -198,14 +198,14 @@ class _Program(subprocess.Popen[Any]):
 
 
 def _silence(text: bool) -> Any:
-    """The end of a pipe from which nothing comes."""
+    """The read end of an empty pipe."""
     end, start = os.pipe()
     os.close(start)
     return _REAL["open"](end, "r" if text else "rb")
 
 
 def _step(words: list[str], environ: Mapping[str, str] | None) -> tuple[str, str]:
-    """A word for a program, and its command line with the variables of mmcheck that are set only for it."""
+    """A word for the kind of program, and its command line with the mmcheck variables that only this program gets."""
     if Path(words[0]).name == "setpriv":
         words = words[words.index("--") + 1 :]
     given = {**(environ or {}), **{word.partition("=")[0]: "" for word in words}}
@@ -232,7 +232,7 @@ def _os_open(path: Any, flags: int, *more: Any, **options: Any) -> int:
 
 
 def _note(*paths: Any, **_: Any) -> None:
-    """Note the last path among the arguments of a function of `os`, and do nothing."""
+    """Note the last path among the arguments of a function of `os`; the function is not called."""
     if _plan:
         _plan.wrote(Path([path for path in paths if isinstance(path, str | os.PathLike)][-1]))
 
@@ -252,12 +252,12 @@ _REPLACED: tuple[tuple[Any, str, Any], ...] = (
     (shutil, "rmtree", _note),
     (subprocess, "Popen", _Program),
 )
-"""Functions that write or start something, and what replaces them."""
+"""Functions that write or start something, and their replacements."""
 
 
 @contextlib.contextmanager
 def _pretended() -> Iterator[None]:
-    """Replace the functions that write or start something. The hook refuses such calls from elsewhere."""
+    """Replace the functions that write or start something. The audit hook refuses actions that bypass them."""
     if not hasattr(_refuse, "there"):
         sys.addaudithook(_refuse)
         setattr(_refuse, "there", True)  # noqa: B010 (a function has no such attribute for mypy)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""git: temporary repositories, and questions to repositories of the user."""
+"""git: temporary repositories, and queries of the user's repositories."""
 
 import os
 import subprocess
@@ -11,13 +11,13 @@ from .errors import UserError
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The variables for git without any of the user's settings, and `more`."""
+    """The environment for git: without the user's settings for git, and with the variables `more`."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {**ours, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8", **more}
 
 
 class Repository:
-    """A git repository for the length of the work, without any of the user's settings."""
+    """A temporary git repository, without any of the user's settings."""
 
     def __init__(self, folder: Path, person: tuple[str, str], date: str) -> None:
         self.folder = folder
@@ -29,7 +29,7 @@ class Repository:
         self.git("config", "core.fsync", "none")
 
     def git(self, *arguments: str, stdin: str = "") -> None:
-        """Run git in it."""
+        """Run git in the repository."""
         subprocess.run(["git", *arguments], cwd=self.folder, env=self._environment, input=stdin.encode(), check=True)
 
     def commit(self, files: Mapping[str, str], message: str) -> None:
@@ -53,7 +53,7 @@ def asked(folder: Path, *arguments: str) -> str:
 
 
 def commit_of(tree: Path) -> str:
-    """The commit of a kernel tree; "" if the tree is not a repository."""
+    """The commit of a kernel tree; "" if the tree is not the root of a repository."""
     own = asked(tree, "rev-parse", "--is-inside-work-tree", "--show-cdup") == "true"
     return asked(tree, "rev-parse", "HEAD") if own else ""
 

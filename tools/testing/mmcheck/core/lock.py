@@ -17,8 +17,8 @@ _own = threading.local()
 def held(path: Path, what: str) -> Iterator[None]:
     """Hold the lock file `path` for the length of the block; a process that waits prints `what`.
 
-    The block may be inside another one of the same thread that holds the same lock. The kernel drops the lock when its
-    holder ends in any way, so a stale file does no harm.
+    One thread may nest such blocks for the same lock. The kernel drops the lock when its holder ends in any way, so a
+    stale file does no harm.
     """
     mine: dict[Path, int] = _own.__dict__.setdefault("files", {})
     if path in mine:
@@ -47,7 +47,7 @@ def held(path: Path, what: str) -> Iterator[None]:
 def files() -> list[int]:
     """The files of the locks that this thread holds.
 
-    If a program inherits these files, it keeps the locks until it ends, even if we are killed. A program that writes
-    into a folder must keep its locks: otherwise the next run would use the folder too.
+    A program that inherits these files keeps the locks until it ends, even if mmcheck is killed. A program that writes
+    into a folder must keep the folder's lock: otherwise the next run could use the folder at the same time.
     """
     return list(_own.__dict__.get("files", {}).values())

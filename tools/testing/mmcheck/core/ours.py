@@ -12,10 +12,10 @@ MARKER = ".mmcheck"
 
 
 def claim(folder: Path, known: bool = False) -> Path:
-    """Make sure that `folder` exists and is ours: it is new, or empty, or we made it before.
+    """Make sure that `folder` exists and is ours: it is new, or empty, or mmcheck made it earlier.
 
-    known: whether another sign shows that it is ours, since older folders have no mark
-    Raises UserError if it is not ours.
+    known: whether another sign shows that the folder is ours; folders of older versions have no mark
+    Raises UserError if the folder is not ours.
     """
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise UserError(f"{folder} is not a folder that mmcheck has made: move it away, or choose another O=")
@@ -32,7 +32,7 @@ def claim(folder: Path, known: bool = False) -> Path:
 
 
 def empty(folder: Path) -> Path:
-    """Make `folder` anew, with only our mark in it. Raises UserError if it is not ours."""
+    """Replace `folder` with a new folder that has only our mark. Raises UserError if the folder is not ours."""
     claim(folder)
     shutil.rmtree(folder)
     return claim(folder)

@@ -17,6 +17,6 @@ def end(child: subprocess.Popen[bytes]) -> None:
 
 
 def mortal(command: Sequence[str]) -> list[str]:
-    """`command` with a prefix: the kernel then ends it if we are killed. Without setpriv there is no prefix."""
+    """`command` with a prefix: if mmcheck dies, the kernel kills `command`. Without setpriv there is no prefix."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "--", *command] if setpriv else list(command)

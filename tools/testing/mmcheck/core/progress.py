@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import TextIO
 
 PLAIN_SECONDS = 15.0
-"""Without a terminal: seconds between two lines about the same work."""
+"""The number of seconds between two lines about the same work if there is no terminal."""
 
 
 def say(message: str, who: str = "mmcheck") -> None:
-    """Print one line to the user. If nobody can read it, the command goes on: its status must not change."""
+    """Print one line to the user. If this fails, the command continues, and its exit status stays the same."""
     try:
         print(f"{who}: {message}", file=sys.stderr, flush=True)
     except OSError:
@@ -23,7 +23,7 @@ def say(message: str, who: str = "mmcheck") -> None:
 
 
 def silence(stream: TextIO) -> None:
-    """Write nothing more to a stream that cannot be written: Python would try again at exit, and end with 120."""
+    """Discard all further output to a stream that cannot be written. Otherwise Python would exit with status 120."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -34,14 +34,14 @@ def duration(seconds: float) -> str:
 
 
 FIRST_ESTIMATE = 60.0
-"""After this many seconds the lines of work with a known `pace` say how much time is left."""
+"""If the `pace` of the work is known, the lines show the remaining time after this many seconds."""
 
 EVEN = ((0.0, 0.0), (1.0, 1.0))
-"""The pace of work with steps that take equally long."""
+"""The pace of work in which all steps take equally long."""
 
 
 def share_of_time(pace: Sequence[tuple[float, float]], steps: float) -> float:
-    """How much of the whole time has passed, from 0 to 1, when the share `steps` of all steps is done.
+    """The share of the whole time, from 0 to 1, that has passed when the share `steps` of all steps is done.
 
     pace: pairs (share of steps, share of time), both rising from 0; between two pairs the rate is constant
     """
@@ -54,10 +54,10 @@ def share_of_time(pace: Sequence[tuple[float, float]], steps: float) -> float:
 class Progress:
     """Progress of one piece of work, as a context manager.
 
-    title: what is done
-    total: steps in all, or None while unknown
-    exact: False if `total` is a guess, which is then shown with a tilde
-    pace: see share_of_time(), with shares of `total`; they may exceed 1 if `total` is a guess
+    title: the name of the work
+    total: the number of all steps, or None while unknown
+    exact: False if `total` is an estimate; an estimate is shown with a tilde
+    pace: see share_of_time(), with shares of `total`; they may exceed 1 if `total` is an estimate
     """
 
     def __init__(
@@ -90,10 +90,10 @@ class Progress:
             self._drawn = False
 
     def advance(self, done: int, detail: str = "") -> None:
-        """Show that `done` steps are complete; `detail` names the present one."""
+        """Show that `done` steps are complete; `detail` names the current step."""
         self.done = done
         if self._first is None:
-            # More than one step at once: an earlier, interrupted run has done these, so they took no time of this run.
+            # Several steps in the first call: an earlier, interrupted run did them. They took no time in this run.
             self._first = done if done > 1 else 0
         now = time.monotonic()
         if now - self._said < (0.1 if self._live else PLAIN_SECONDS):
@@ -119,7 +119,7 @@ class Progress:
         return f"{self.title} [{self.done}/{about}{total}] {duration(elapsed)}{remaining} {detail}".rstrip()
 
     def left(self, elapsed: float) -> float | None:
-        """The seconds that are left at the pace of the first `elapsed` seconds; None if it is too early to tell."""
+        """An estimate of the remaining seconds after `elapsed` seconds; None if it is too early for an estimate."""
         assert self.total
         if self.pace is EVEN:
             total = max(self.total, self.done)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the user asked for, from the variables that every command shares."""
+"""The user's choices, from the variables that all commands share."""
 
 import re
 from collections.abc import Mapping
@@ -20,14 +20,14 @@ FEATURES = ("atomic_rmw",)
 
 @dataclass(frozen=True)
 class Settings:
-    """Which kernel, for what, and where results go.
+    """The kernel, its architecture and page size, and the folders for results.
 
     kernel: a version of a packaged kernel ("6.12", "6.12.117") or "latest"; or a tarball, or a URL
-    kdir:   the user's own tree instead, or None
+    kdir:   the user's own tree, used instead of `kernel`, or None
     arch:   as in kunit.py's --arch: "um", "arm64", "x86_64", "riscv", ...
     pages:  size of a page on arm64: "4K", "16K" or "64K"
-    features: features that are added in addition to the tests
-    patch:  a change of the kernel, for the private copy, or None
+    features: features that the kernel gets in addition to the tests
+    patch:  a patch for the private copy of the kernel, or None
     out:    results and build folders
     cache:  downloads and unpacked sources, shared by all checkouts
     """
@@ -43,12 +43,12 @@ class Settings:
 
     @property
     def page_size(self) -> str:
-        """The size of a page on arm64; "" for an architecture that has only one."""
+        """The size of a page on arm64; "" for an architecture with only one page size."""
         return self.pages if self.arch == "arm64" else ""
 
     @property
     def unusual(self) -> tuple[str, ...]:
-        """How this working copy differs from the usual one of its kernel: features and patch."""
+        """The differences of this working copy from the usual copy of its kernel: features and patch."""
         usual = self.features == features({}, own_tree=bool(self.kdir) or is_place(self.kernel))
         patched = (f"patch-{sha256(self.patch.read_bytes()).hexdigest()[:8]}",) if self.patch else ()
         return (*(() if usual else self.features or ("stock",)), *patched)
@@ -60,7 +60,7 @@ def is_place(kernel: str) -> bool:
 
 
 def features(environ: Mapping[str, str], own_tree: bool) -> tuple[str, ...]:
-    """The features to add: those in $FEATURES. The default is none for the user's own tree, and all for other kernels.
+    """The features in $FEATURES. By default the user's own tree gets no features, and other kernels get all features.
 
     Raises UserError for an unknown feature.
     """
@@ -74,7 +74,7 @@ def features(environ: Mapping[str, str], own_tree: bool) -> tuple[str, ...]:
 
 
 def whole(environ: Mapping[str, str], name: str, default: int, what: str = "") -> int:
-    """A variable as a whole number above 0; `what` is counted. Raises UserError if it is no such number."""
+    """A variable as a whole number above 0; `what` names the things counted. Raises UserError for any other value."""
     given = environ.get(name) or str(default)
     if not re.fullmatch(r"0*[1-9][0-9]{0,14}", given):
         raise UserError(f"{name}={given}: use a whole number above 0{f' ({what})' if what else ''}")
@@ -82,7 +82,7 @@ def whole(environ: Mapping[str, str], name: str, default: int, what: str = "") -
 
 
 def out_of(environ: Mapping[str, str]) -> Path:
-    """Where results and build folders are: O=, or out/ in this repository."""
+    """The folder for results and builds: O=, or out/ in this repository."""
     out = Path(environ.get("O") or PROJECT / "out").absolute()
     # Kernel makefiles refuse these characters too, but do not say what to change.
     if any(c in str(out) for c in " :"):

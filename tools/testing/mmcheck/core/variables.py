@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The variables that commands read, from variables.toml, and what the exit statuses mean."""
+"""The variables that commands read, from variables.toml, and the meanings of the exit statuses."""
 
 import tomllib
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ NAMES: Mapping[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").rea
 """Each variable that a verb reads, and what it means."""
 
 CONTAINER = "--container"
-"""The word before a verb that runs it in a container."""
+"""If this word precedes a verb, the verb runs in a container."""
 
 SWITCHES = frozenset(name for name, about in NAMES.items() if about.startswith("1:"))
 """The variables with an option that needs no value."""
 
 
 def check_switches(given: Mapping[str, str]) -> None:
-    """Raise UserError for a switch with a value that may mean yes or no, as in `STRICT=yes`."""
+    """Raise UserError for a switch with an unclear value, such as `STRICT=yes`."""
     for name in sorted(SWITCHES & given.keys()):
         if given[name] not in ("", "0", "1"):
             raise UserError(f"{name}={given[name]}: use {name}=1, or leave it out")
@@ -42,7 +42,7 @@ def statuses(fails: str = "a test failed", skips: bool = False) -> str:
 
 
 def listed(*names: str) -> str:
-    """Variables and what they mean, one on each line."""
+    """Variables and their meanings, one per line."""
     return "\n".join(f"  {name:9} {NAMES[name]}" for name in names)
 
 

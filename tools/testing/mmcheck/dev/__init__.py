@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Commands for those who work on this repository.
+"""Commands for developers of this repository.
 
-check           its tests: the host side, the style of every file, the suites on real kernels
-checked         the verdict of make check, kept with its commit
-release         checks a commit, tags it, packs it
-look            tests of the report's page in Chromium
-htmldocs        Documentation/ as HTML
-bench_launcher  how much time the launcher takes
-series          the overlay as patches for `git am`
-overlay         suites and cases of the overlay
-properties      COVERAGE.md: which property is tested where
+check           runs the tests of the repository: the host side, the style of every file, the suites on real kernels
+checked         stores the verdict of make check with its commit
+release         checks a commit, tags it, and packs it
+look            tests the page of make report in Chromium
+htmldocs        writes Documentation/ as HTML
+bench_launcher  measures the time that the launcher takes
+series          writes the overlay as patches for `git am`
+overlay         finds the suites and cases of the overlay
+properties      writes COVERAGE.md: the tests of each property
 """

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How much time the launcher takes, compared with the kernel's own kunit.py.
+"""Measures the time that the launcher takes, compared with the kernel's own kunit.py.
 
-Uses the packaged default kernel for arm64, in a scratch folder below O=, and prints four rows:
+The command uses the packaged default kernel for arm64, in a scratch folder below O=. It prints four rows. Each row
+compares two times:
 
-cold    a first build by our kunit.py, against plain kunit.py building its example suite (ccache off)
-again   our run with nothing changed, against the kernel's own `kunit.py exec` of the same kernel
-spread  our run with as many boots at a time as there are CPUs, against our run in one boot
-edit    our run after an edit of arch/arm64/mm/contpte.c in KDIR, against plain kunit.py run after the same edit in a
-        grafted tree
+cold    the first build of our kunit.py, and the build of the example suite by the kernel's kunit.py (without ccache)
+again   our run without a change, and `kunit.py exec` by the kernel's kunit.py on the same kernel
+spread  our run with one boot per CPU at the same time, and our run in one boot
+edit    our run after an edit of arch/arm64/mm/contpte.c in KDIR, and `kunit.py run` by the kernel's kunit.py in a
+        grafted tree after the same edit
 
-REPEATS=3 measures all of this three times, each time from a first build on, and then prints the spread of each row. A
-bound must hold each time. Other programs on the machine change the times, so run nothing else meanwhile.
+REPEATS=3 measures all rows three times, each time with a new first build, and then prints the spread of each row. A
+bound must hold each time. Run nothing else on the machine meanwhile, because other programs change the times.
 """
 
 import dataclasses
@@ -33,7 +34,7 @@ EXAMPLE = "CONFIG_KUNIT=y\nCONFIG_KUNIT_EXAMPLE_TEST=y\n"
 
 
 class Bench:
-    """Scratch folders, and commands timed in them."""
+    """A scratch folder, and the times of commands in it."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.settings = from_environment(environ, "arm64")
@@ -44,7 +45,7 @@ class Bench:
         self.log = (self.scratch / "log").open("w")
 
     def seconds(self, command: list[str | Path], **variables: str) -> float:
-        """Run a command; returns how many seconds it took. Raises UserError if it fails."""
+        """Run a command. Returns its time in seconds. Raises UserError if it fails."""
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "KDIR": "", **variables}
         start = time.monotonic()
         done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
@@ -54,18 +55,18 @@ class Bench:
         return took
 
     def theirs(self, tree: Path, verb: str, build: Path, *arguments: str, **variables: str) -> float:
-        """The kernel's own kunit.py in `tree`."""
+        """Time the kernel's own kunit.py in `tree`."""
         command = [str(tree / "tools/testing/kunit/kunit.py"), verb, "--arch=arm64", f"--build_dir={build}"]
         prefix = toolchain.cross_prefix("arm64")
         return self.seconds([*command, f"--cross_compile={prefix}", *arguments], **variables)
 
     def ours(self, verb: str, **variables: str) -> float:
-        """Our kunit.py, with its results in the scratch folder."""
+        """Time our kunit.py, with its results in the scratch folder."""
         command: list[str | Path] = [PROJECT / "tools/testing/kunit/kunit.py", verb, "--arch=arm64"]
         return self.seconds(command, **{"KERNEL": self.settings.kernel, "O": str(self.scratch / "out"), **variables})
 
     def cold(self) -> tuple[float, float]:
-        """Seconds of a first build: ours, theirs."""
+        """Seconds of a first build: by our kunit.py, and by the kernel's kunit.py."""
         example = self.scratch / "example.config"
         example.write_text(EXAMPLE)
         off = {"CCACHE_DISABLE": "1"}
@@ -74,18 +75,18 @@ class Bench:
         return ours, theirs
 
     def again(self) -> tuple[float, float]:
-        """Seconds from command to verdict with nothing changed: ours, theirs."""
+        """Seconds from command to verdict without a change: by our kunit.py, and by the kernel's kunit.py."""
         tree = self.scratch / "out/tree" / self.kernel.label
         build = tree / f"{self.kernel.label}-arm64-4K"
         return self.rounds(lambda: self.ours("run"), lambda: self.theirs(tree, "exec", build))
 
     def spread(self) -> tuple[float, float]:
-        """Seconds from command to verdict with nothing changed: in a boot for each CPU, and in one boot."""
+        """Seconds from command to verdict without a change: with one boot per CPU, and with one boot."""
         jobs = str(os.cpu_count() or 1)
         return self.rounds(lambda: self.ours("run", JOBS=jobs), lambda: self.ours("run", JOBS="1"))
 
     def edit(self) -> tuple[float, float]:
-        """Seconds from an edit to the verdict: our kunit.py with KDIR, and plain kunit.py in a grafted tree."""
+        """Seconds from an edit to the verdict: our kunit.py with KDIR, and the kernel's kunit.py in a grafted tree."""
         trees = [self.scratch / name for name in ("kdir", "by-hand")]
         for tree in trees:
             progress.say(f"copying {self.kernel.path} to {tree}")
@@ -111,13 +112,13 @@ class Bench:
 
     @staticmethod
     def rounds(ours: Callable[[], float], theirs: Callable[[], float]) -> tuple[float, float]:
-        """The median of each over several rounds. The two take turns, so the machine's load is the same for both."""
+        """The median times of both commands. The commands run alternately, so that both have the same load."""
         pairs = [(ours(), theirs()) for _ in range(ROUNDS)]
         return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
 
 
 BOUNDS = {"cold": (0.75, 0), "again": (1, 2), "spread": (0.6, 0), "edit": (1.1, 0)}
-"""By row: our time may be this share of the other time, plus so many seconds."""
+"""For each row, a factor and a number of seconds: our time may be at most factor * other time + seconds."""
 
 
 def once(bench: Bench) -> dict[str, tuple[float, float]]:
@@ -140,7 +141,7 @@ def holds(name: str, ours: float, theirs: float) -> bool:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """Measure and print the tables; returns status 1 if a bound is missed."""
+    """Measure and print the tables. Returns 1 if a bound is missed, otherwise 0."""
     repeats, found = whole(environ, "REPEATS", 1), []
     for number in range(repeats):
         bench = Bench(environ)

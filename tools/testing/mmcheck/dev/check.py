@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The project's own tests: the host side, the style of every file, and the suites on real kernels.
 
-The last line is `N passed, N failed`, then the number of skips if there are any. Each skip is listed with its reason.
+The last line is `N passed, N failed`, and if tests were skipped the number of skips. Each skip is listed with its
+reason.
 """
 
 import contextlib
@@ -28,7 +29,7 @@ from . import checked
 
 HERE = Path(__file__).parents[1]
 PARALLEL = ("--numprocesses=auto", "--dist=worksteal")
-"""Most tests wait for programs that they start, so each CPU gets a part of them."""
+"""Run tests on all CPUs in parallel, because most tests wait for programs that they start."""
 
 SCRIPTS = (
     ".ci/run",
@@ -43,14 +44,14 @@ SCRIPTS = (
 class Run(Cell):
     """One boot of the suites.
 
-    boots: further boots of a kernel with 4K pages; each counts how often the kernel clears the fixmap
+    boots: additional boots of a kernel with 4K pages. Each counts how often the kernel clears the fixmap.
     """
 
     boots: tuple[linear_map.Way, ...] = ()
 
 
 def of(kernel: str, arch: str, pages: str = "4K", flavour: str = "plain", boots: Sequence[linear_map.Way] = ()) -> Run:
-    """A run with a flavour of matrix.toml."""
+    """A run with a flavour from matrix.toml."""
     made = make(kernel, arch, pages, flavour, FLAVOURS[flavour])
     return Run(**{**vars(made), "boots": tuple(boots)})
 
@@ -86,7 +87,7 @@ SELFTESTS = (Cell("6.12", "arm64", selftests=True),)
 
 @dataclass
 class Tally:
-    """What passed, what failed, and what was skipped and why."""
+    """The number of passed tests, the failed tests, and the skipped tests with their reasons."""
 
     passed: int = 0
     failures: list[str] = field(default_factory=list)
@@ -106,7 +107,7 @@ class Tally:
         return f"{self.passed} passed, {len(self.failures)} failed{skipped}"
 
     def close(self) -> None:
-        """Print what was skipped and what failed, then the closing line."""
+        """Print the skipped and the failed tests, then the last line."""
         with contextlib.suppress(BrokenPipeError):
             for line in (*(f"skipped: {skip}" for skip in self.skips), *(f"failed: {f}" for f in self.failures)):
                 print(line)
@@ -114,13 +115,16 @@ class Tally:
 
 
 def tools(out: Path, wanted: Path = HERE / "requirements.txt", name: str = "venv") -> Path:
-    """A folder with the programs of `wanted`, made on first use."""
+    """The folder of the programs that `wanted` lists. They are installed on first use."""
     library.installed(out / name, wanted, f"the checkers of {wanted.name}")
     return out / name / "bin"
 
 
 def pytest(tally: Tally, programs: Path, report: Path, *words: str | Path) -> None:
-    """Run pytest with `words`, and count the verdicts. Writes JUnit XML to `report`. Without a file all tests run."""
+    """Run pytest with `words`, and count the verdicts. Without a file in `words` all tests run.
+
+    Writes JUnit XML to `report`.
+    """
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     status = _run([programs / "pytest", f"--junit-xml={report}", *words])
@@ -137,7 +141,7 @@ def pytest(tally: Tally, programs: Path, report: Path, *words: str | Path) -> No
 
 
 def host(tally: Tally, out: Path) -> None:
-    """The tests and the style of the host side."""
+    """Run the tests and the style checks of the host side."""
     toolchain.provide([toolchain.ENSUREPIP, "git", "shellcheck", *toolchain.BUILD])
     programs = tools(out)
     pytest(tally, programs, out / "check" / "pytest.xml", *PARALLEL)
@@ -150,7 +154,7 @@ def host(tally: Tally, out: Path) -> None:
 
 
 def style(tally: Tally, tree: Path, label: str) -> None:
-    """scripts/checkpatch.pl --strict of the kernel in `tree` on each C file of the overlay, and on each reproducer."""
+    """Run scripts/checkpatch.pl --strict of the kernel `tree` on each C file of the overlay and on each reproducer."""
     reproducers = sorted(str(path.relative_to(PROJECT)) for path in PROJECT.glob("patches/reproducers/*.c"))
     names = [name for name in (*graft.overlay_files(), *reproducers) if name.endswith((".c", ".h"))]
     command = [str(tree / "scripts/checkpatch.pl"), "--strict", "--no-summary", "--terse", "--no-tree", "-f"]
@@ -173,7 +177,7 @@ def probe(tally: Tally, tree: Path, label: str) -> None:
 
 
 def kernel(tally: Tally, run: Run, out: Path) -> Path:
-    """Run the suites on one kernel; returns its tree."""
+    """Run the suites on one kernel. Returns its tree."""
     what = str(run)
     progress.say(f"suites on {what}")
     verdicts = out / "check" / f"{run.slug}.json"
@@ -200,7 +204,7 @@ def kernel(tally: Tally, run: Run, out: Path) -> Path:
 
 
 def gate(tally: Tally, run: Run, found: Sequence[results.Case]) -> None:
-    """List the skips of a run. A skip that skips.toml does not allow fails. Reports its lines that match no skip."""
+    """List the skips of a run. A skip that skips.toml does not allow is a failure. Report lines that match no skip."""
     verdict = skips.judge(run, found, suites=selection.expected(run) if found else [])
     for case in verdict.wrong:
         print(f"{run}: {'; '.join(case.text)}")
@@ -242,7 +246,7 @@ def selftests(tally: Tally, cell: Cell, out: Path) -> None:
 
 
 def boot(tally: Tally, run: Run, build: Path, way: linear_map.Way) -> None:
-    """Boot a kernel that was built, and check how often it clears the fixmap."""
+    """Boot a kernel that is already built, and check how often it clears the fixmap."""
     want = linear_map.CLEARS_PER_GIB if way.by_pages else 0
     _, got = linear_map.changes_per_gib(build, way.cpu, way.words)
     progress.say(f"{run}, {way}: the fixmap is cleared {got:g} times for each GiB of memory, expected {want}")
@@ -250,7 +254,7 @@ def boot(tally: Tally, run: Run, build: Path, way: linear_map.Way) -> None:
 
 
 def cases(group: dict[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Name and verdict of each case in the JSON that kunit.py writes."""
+    """The name and the verdict of each case in the JSON of kunit.py."""
     tests, groups = group["test_cases"], group["sub_groups"]
     assert isinstance(tests, list) and isinstance(groups, list)
     for case in tests:
@@ -264,7 +268,7 @@ def _run(command: Sequence[str | Path]) -> int:
 
 
 def run(environ: Mapping[str, str], kernels: bool = True) -> int:
-    """The command: the tests of the host side and, if `kernels`, the tests on kernels; returns the exit status."""
+    """Run the tests of the host side and, with `kernels`, the tests on kernels. Returns the exit status."""
     tally = Tally()
     out = out_of(environ)
     commit = checked.commit()
@@ -286,5 +290,5 @@ def run(environ: Mapping[str, str], kernels: bool = True) -> int:
 
 
 def run_host(environ: Mapping[str, str]) -> int:
-    """`check-host`."""
+    """Run `make check-host`. Returns the exit status."""
     return run(environ, kernels=False)

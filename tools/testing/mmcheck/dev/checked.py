@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The verdict of `make check`, kept with the commit that it is about: O/check/verdict.json."""
+"""Stores the verdict of `make check` with its commit in O/check/verdict.json."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ def commit(project: Path = PROJECT) -> str:
 
 
 def keep(out: Path, before: str, passed: int, failed: int, kernels: bool) -> None:
-    """Note the verdict, if the work tree was clean and stayed at the commit `before`."""
+    """Store the verdict. The commit is stored only if the work tree was clean and stayed at the commit `before`."""
     content = {
         "commit": before if before == commit() else "",
         "passed": passed,
@@ -28,7 +28,7 @@ def keep(out: Path, before: str, passed: int, failed: int, kernels: bool) -> Non
 
 
 def missing(out: Path, wanted: str) -> str:
-    """What is missing for a verdict on the commit `wanted`; "" if make check has passed for it."""
+    """Why make check has not passed for the commit `wanted`; "" if it has passed."""
     try:
         content = json.loads((out / FILE).read_text())
         of, failed, kernels = content["commit"], content["failed"], content["kernels"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make htmldocs: Documentation/ as HTML, by Sphinx.
+"""make htmldocs: writes Documentation/ as HTML with Sphinx.
 
-The pages are in html/ below `O=`. A warning, such as a link that leads nowhere, is an error.
+The pages are in html/ below `O=`. Each warning of Sphinx, for example about a broken link, is an error.
 """
 
 import subprocess
@@ -17,13 +17,13 @@ SOURCE = PROJECT / "Documentation"
 
 
 def build(source: Path, target: Path, programs: Path) -> int:
-    """Make the pages with the Sphinx in the folder `programs`; returns its exit status."""
+    """Make the pages with Sphinx from the folder `programs`. Returns the exit status of Sphinx."""
     sphinx = [str(programs / "python"), "-m", "sphinx", "-q", "-W", "--keep-going", "-d", str(target / ".doctrees")]
     return subprocess.run([*sphinx, "-b", "html", str(source), str(target)]).returncode
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status."""
+    """Run the command. Returns the exit status."""
     out = out_of(environ)
     target = out / "html"
     if build(SOURCE, target, tools(out)):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make check-report: tests the page of make report in Chromium. make report-pictures: makes its pictures for documents.
+"""make check-report: tests the page of make report in Chromium. make report-pictures: makes pictures for documents.
 
-The tests use the page as a user does: at three widths, light and dark, and by keyboard. axe-core checks accessibility.
-The tests need Chromium and its driver. Both are installed on first use; other checks do not need them.
+The tests use the page as a user does: at three widths, with light and dark colours, and by keyboard. axe-core checks
+accessibility. The tests need Chromium and its driver, which are installed on first use. No other check needs them.
 """
 
 import os
@@ -21,13 +21,13 @@ CHROMIUM = "chromium"
 
 
 def programs(out: Path) -> Path:
-    """A folder with the programs of tests/browser.txt, made on first use."""
+    """The folder of the programs that tests/browser.txt lists. They are installed on first use."""
     toolchain.provide([toolchain.ENSUREPIP, CHROMIUM])
     return check.tools(out, WANTED, "venv-browser")
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command: the tests; returns the exit status."""
+    """Run the tests. Returns the exit status."""
     out = out_of(environ)
     tally = check.Tally()
     check.pytest(tally, programs(out), out / "check/report.xml", TESTS / "test_browser.py")
@@ -36,7 +36,7 @@ def run(environ: Mapping[str, str]) -> int:
 
 
 def run_pictures(environ: Mapping[str, str]) -> int:
-    """`report-pictures`; returns the exit status."""
+    """Run `make report-pictures`. Returns the exit status."""
     python = programs(out_of(environ)) / "python"
     environment = {**os.environ, "PYTHONPATH": str(PROJECT / "tools/testing"), "PYTHONDONTWRITEBYTECODE": "1"}
     status = subprocess.run([python, "-m", "mmcheck.tests.browser"], env=environment, cwd=PROJECT).returncode

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The suites and cases of the overlay, and the rows of catalogues that their comments cite."""
+"""Finds the suites and cases of the overlay, and the rows of catalogues that their comments cite."""
 
 import re
 
@@ -8,7 +8,7 @@ from ..kernel import suites
 
 
 def cases() -> set[str]:
-    """`suite.case` of every suite in the tree, and `fixture.case` of every selftest."""
+    """All cases: `suite.case` of every KUnit suite in the overlay, and `fixture.case` of every selftest."""
     return {f"{one.name}.{case}" for one in suites.suites() for case in one.cases} | set(selftests())
 
 
@@ -25,7 +25,7 @@ def selftests() -> dict[str, str]:
 
 
 def numbers(text: str) -> set[int]:
-    """The rows that "1, 3-5" means."""
+    """The numbers in a text such as "1, 3-5"."""
     found: set[int] = set()
     for first, last in re.findall(r"(\d+)(?:-(\d+))?", text):
         found |= set(range(int(first), int(last or first) + 1))
@@ -33,7 +33,7 @@ def numbers(text: str) -> set[int]:
 
 
 def cited(comment: str, catalogue: str) -> set[int]:
-    """The rows of a catalogue that a comment cites: [contpte 1, 3-5], then [6]."""
+    """The rows of a catalogue that a comment cites: [contpte 1, 3-5]. After that, [6] cites the same catalogue."""
     found: set[int] = set()
     last = "contpte"
     for name, rows in re.findall(r"\[([a-z\s*]*)((?:\d+[-,\s*]*)+)\]", comment):

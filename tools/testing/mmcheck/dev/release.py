@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make release VERSION=x.y.z`: checks that this commit can be released, then tags it and packs it.
+"""`make release VERSION=x.y.z`: checks that this commit can be released, tags it, and packs it.
 
-All checks come first, and nothing is written if one fails: the version is new, the work tree is clean, `make check` has
-passed for this commit, and CHANGELOG.md has something to release. Then the lines below "Unreleased" get the version as
-their heading, in a separate commit. The tag is signed if git has a signing key. Two files are written to O/release: the
-sources, and the selftests as static programs with run_kselftest.sh. Nothing is pushed.
+The command first checks that the version is new, that the work tree is clean, that `make check` has passed for this
+commit, and that CHANGELOG.md lists changes. If a check fails, the command writes nothing. Then the lines below
+"Unreleased" get the version as their heading, in a separate commit. If git has a signing key, the tag is signed. Two
+files are written to O/release: the sources, and the selftests as static programs with run_kselftest.sh. The command
+does not push the commit or the tag.
 """
 
 import re
@@ -23,16 +24,16 @@ from . import checked
 CHANGELOG = "CHANGELOG.md"
 UNRELEASED = "## Unreleased\n"
 ARCH = "arm64"
-"""The architecture of the programs, if ARCH= names none."""
+"""The default architecture of the selftests, without ARCH=."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is released.
+    """The plan of a release.
 
-    version:   as in 1.2.3
-    changelog: the whole new text of CHANGELOG.md; "" if it names the version already
-    notes:     the lines on this version
+    version:   the version, for example 1.2.3
+    changelog: the whole new text of CHANGELOG.md; "" if CHANGELOG.md already has a heading for the version
+    notes:     the lines about this version
     sign:      whether the tag is signed
     """
 
@@ -47,7 +48,7 @@ class Plan:
         return f"v{self.version}"
 
     def steps(self, out: Path) -> list[str]:
-        """What is done, in order."""
+        """The steps of the release, in order."""
         commit = [f"commit {CHANGELOG} with the heading {self.version}"] if self.changelog else []
         kind = "signed" if self.sign else "annotated"
         return [
@@ -59,14 +60,14 @@ class Plan:
 
 
 def number(version: str) -> tuple[int, ...]:
-    """The version as numbers. Raises UserError if it is none."""
+    """The version as numbers. Raises UserError if it is not a version."""
     if not re.fullmatch(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}", version):
         raise UserError(f"VERSION={version}: give three numbers, for example VERSION=1.2.0")
     return tuple(map(int, version.split(".")))
 
 
 def heading(text: str, version: str, day: str) -> tuple[str, str]:
-    """CHANGELOG.md with `version` as a heading, or "" if it has this heading already; and the notes on the version."""
+    """CHANGELOG.md with the heading `version`, or "" if it has this heading already, and the notes on the version."""
     if not (old := re.search(rf"^## {re.escape(version)}\b.*\n", text, re.MULTILINE)):
         if UNRELEASED not in text:
             raise UserError(f"{CHANGELOG} has no heading Unreleased, and none of {version}: add what has changed")
@@ -79,7 +80,7 @@ def heading(text: str, version: str, day: str) -> tuple[str, str]:
 
 
 def plan(version: str, out: Path, project: Path) -> Plan:
-    """Check all that a release needs. Raises UserError for the first thing that is missing."""
+    """Check all conditions of a release. Raises UserError for the first condition that does not hold."""
     wanted = number(version)
     last = git.asked(project, "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*")
     if git.asked(project, "rev-parse", "-q", "--verify", f"refs/tags/v{version}"):
@@ -98,7 +99,7 @@ def plan(version: str, out: Path, project: Path) -> Plan:
 
 
 def run_git(project: Path, *words: str) -> None:
-    """Run git in the repository. Raises UserError with what git says."""
+    """Run git in the repository. If git fails, raises UserError with the message of git."""
     done = subprocess.run(["git", "-C", str(project), *words], capture_output=True, text=True)
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines() or ["it says nothing"]
@@ -106,7 +107,7 @@ def run_git(project: Path, *words: str) -> None:
 
 
 def tag(it: Plan, project: Path) -> None:
-    """Commit CHANGELOG.md and make the tag. If the tag cannot be made, the commit is taken back."""
+    """Commit CHANGELOG.md and make the tag. If the tag cannot be made, remove the commit."""
     before = git.commit_of(project)
     git.author()
     if it.changelog:
@@ -122,7 +123,7 @@ def tag(it: Plan, project: Path) -> None:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status."""
+    """Run the command. Returns the exit status."""
     version = environ.get("VERSION") or ""
     if not version:
         raise UserError("VERSION= is missing: give the new version, for example VERSION=1.2.0")
@@ -135,7 +136,7 @@ def run(environ: Mapping[str, str]) -> int:
         return PASSED
     ours.empty(folder)
     name = f"mmcheck-{version}"
-    # The selftests come first: after the tag nothing should fail any more.
+    # Build the selftests before the tag: after the tag, no step should fail.
     arch = environ.get("ARCH") or ARCH
     programs = selftest_tar.write({**environ, "ARCH": arch}, folder / f"{name}-selftests-{arch}.tar.gz")
     tag(it, PROJECT)

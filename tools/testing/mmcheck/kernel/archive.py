@@ -3,7 +3,7 @@
 
 apt keeps its lists and downloads in our cache, so it does not need root. It checks signatures.
 The machine's own apt configuration says which archive to ask. If the configured suites lack the kernel, the archive's
-backports and development suites are asked.
+backports and development suites are searched too.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from ..core import progress
 from ..core.errors import UserError
 
 NAME = re.compile(r"linux-source-(\d+\.\d+)(\.\d+)?$")
-"""Debian has linux-source-6.12; Ubuntu has linux-source-6.8.0, which is 6.8 too."""
+"""Debian has package names like linux-source-6.12. Ubuntu's name for 6.8 is linux-source-6.8.0."""
 
 EXTRA_SUITES = ("trixie-backports", "stable-backports", "testing", "unstable")
 APT_SECONDS = 900
@@ -68,7 +68,7 @@ class Archive:
             if not self._add_suite(suite):
                 break
             self._update()
-            # "latest" looks no further than the backports: testing and unstable change from day to day.
+            # "latest" searches no suite after the backports: testing and unstable change from day to day.
             found = self._match(wanted)
         if found is None:
             known = sorted({p.series for p in self._packages()}, key=lambda series: [*map(int, series.split("."))])
@@ -104,7 +104,7 @@ class Archive:
                 files = sorted((self.folder / "archives").glob(f"{name}_*.deb"))
                 if done.returncode or not files:
                     raise UserError(
-                        f"fetching {name} failed ({first_error(done.stderr)}); check the network, run again"
+                        f"fetching {name} failed ({first_error(done.stderr)}); check the network, and run again"
                     )
                 (target / f"{name}.new").mkdir(parents=True, exist_ok=True)
                 subprocess.run(["dpkg-deb", "-x", files[-1], target / f"{name}.new"], check=True)
@@ -113,7 +113,7 @@ class Archive:
                     file.unlink()
 
     def newer(self, name: str, oldest: str) -> Path | None:
-        """Fetch the newest version of the package `name` that is at least `oldest`, from the backports if need be.
+        """Fetch the newest version of the package `name` that is at least `oldest`, if necessary from EXTRA_SUITES.
 
         Returns its file, checked against the signed index, or None if the archive has no such version.
         """
@@ -153,7 +153,7 @@ class Archive:
         return [Package(row[0], row[1]) for row in fields if len(row) == 3 and "Packages" in row[2]]
 
     def _add_suite(self, suite: str) -> bool:
-        """Add one more suite of the Debian archive that the machine uses; False if it uses no Debian archive."""
+        """Add one more suite of the Debian archive that the machine uses; False if the machine uses none."""
         text = self._apt("apt-get", "indextargets", "Created-By: Packages", "Origin: Debian").stdout
         for stanza in text.split("\n\n"):
             field = dict(line.split(": ", 1) for line in stanza.splitlines() if ": " in line)
@@ -173,7 +173,7 @@ class Archive:
     def _apt(self, *command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run an apt program on our private state.
 
-        apt reads its sources from one folder. Ours has links to the machine's own sources and to the extra suites.
+        apt reads its sources from one folder. Our folder has links to the machine's own sources and the extra suites.
         """
         parts = self.folder / "sources.list.d"
         parts.mkdir(exist_ok=True)

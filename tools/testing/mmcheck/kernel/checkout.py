@@ -21,7 +21,7 @@ def commit(kdir: Path, name: str) -> str:
         raise UserError(f"KDIR={kdir}: this is no git tree, so it has no commit {name}")
     if found := git.asked(kdir, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"):
         return found
-    raise UserError(f"{name}: there is no such commit in KDIR={kdir}; git log has the names")
+    raise UserError(f"{name}: there is no such commit in KDIR={kdir}; git log lists the names")
 
 
 def mails(kdir: Path, span: str) -> bytes:
@@ -52,7 +52,7 @@ class Checkout:
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
-        """Keep other runs away from the work tree during the block, and first undo what a killed run left half done."""
+        """Keep other runs away from the work tree during the block. First clean up after a killed run."""
         with held(self.lock, f"it uses {self.folder}"):
             information = self.folder / ".git"
             for stale in information.rglob("*.lock"):
@@ -62,7 +62,7 @@ class Checkout:
             (information / "info/exclude").write_text(f"{ours.MARKER}\n")
             if self.shallow.is_file():
                 (information / "shallow").write_bytes(self.shallow.read_bytes())
-            # Without a commit yet, git reset ends with status 128.
+            # If there is no commit yet, git reset ends with status 128.
             self.git("reset", "-q", "--hard", accept=(0, 128))
             self.git("clean", "-ffdxq", "-e", ours.MARKER)
             yield

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Copies the overlay into a kernel tree, in place, and removes it again.
 
-A graft adds our kernel-side files to the tree, and edits one line of each file that must refer to
-them. Before that it writes a journal into the tree. With the journal ungraft restores the tree
-byte for byte, also after an interrupted graft.
+A graft adds our kernel-side files to the tree, and edits the files that must refer to them. Before
+that it writes a journal into the tree. With the journal ungraft restores the tree byte for byte,
+even after an interrupted graft.
 """
 
 import json
@@ -26,7 +26,7 @@ OVERLAY = ("Kconfig.kunit", "lib", "mm", "arch", SELFTESTS)
 
 @dataclass(frozen=True)
 class Insertion:
-    """One line that a file of the tree gets, after the first line that matches `after`."""
+    """One line that is added to a file of the tree, after the first line that matches `after`."""
 
     path: str
     after: str
@@ -43,14 +43,14 @@ class Insertion:
         return text[: anchor.end()] + gap + self.line + text[anchor.end() :]
 
     def remove(self, text: str) -> str:
-        """`text` without our line: the inverse of apply(), also if other lines have changed since."""
+        """`text` without our line: the inverse of apply(), even if other lines have changed since."""
         gap = "\n\n" if self.path == "Kconfig" else "\n"
         return text.replace(gap + self.line, "", 1)
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """A piece of text in a file of the tree, `after`, that is replaced with `line`."""
+    """An edit that replaces the text `after` in a file of the tree with the text `line`."""
 
     path: str
     after: str
@@ -124,7 +124,7 @@ FEATURES: dict[str, tuple[Insertion | Replacement, ...]] = {
         ),
     ),
 }
-"""Features that the overlay adds to a tree that lacks them, with the edits that hook in each."""
+"""Features that the overlay can add to a tree, each with the edits that connect it to the kernel."""
 
 
 def overlay_files(project: Path = PROJECT) -> Iterator[str]:
@@ -145,7 +145,7 @@ def edits(features: Iterable[str]) -> list[Insertion | Replacement]:
 
 
 def edited(tree: Path, features: Sequence[str] = (), without: Iterable[str] = ()) -> dict[str, str]:
-    """The files of `tree` that get a line of ours, with their new text.
+    """The files of `tree` that a graft edits, with their new text.
 
     without: features to remove
 
@@ -175,10 +175,10 @@ def edited(tree: Path, features: Sequence[str] = (), without: Iterable[str] = ()
 class Journal:
     """What a graft does to a tree.
 
-    copied:  for each file that we add, by relative name, the digests that it may have: there are
-             two while a newer overlay is being written over an older one
-    edited:  relative names of the files that get a line
-    folders: folders that we make, outermost first
+    copied:  for each added file, by relative name, the digests that the file may have: two while a
+             newer overlay replaces an older one, otherwise one
+    edited:  relative names of the edited files
+    folders: the added folders, outermost first
     features: features that are added in addition to the tests
     """
 
@@ -203,7 +203,7 @@ class Journal:
         disk.replace(tree / JOURNAL, json.dumps(vars(self), indent=1).encode())
 
     def refuse_changed(self, tree: Path) -> None:
-        """Raise UserError if the user changed one of our files in the tree, so that the change is not lost."""
+        """Raise UserError if the user changed one of our files in the tree: the change would be lost."""
         for name, digests in self.copied.items():
             path = tree / name
             if path.exists() and disk.digest(path.read_bytes()) not in digests:
@@ -295,5 +295,5 @@ def run(environ: Mapping[str, str], verb: str = "graft") -> int:
 
 
 def run_ungraft(environ: Mapping[str, str]) -> int:
-    """`ungraft`."""
+    """The command `ungraft`; returns the exit status."""
     return run(environ, "ungraft")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a result was measured on: the kernel, the origin of its source, the compiler, the emulator."""
+"""The origin of a result: the kernel, the origin of its source, the compiler, the emulator."""
 
 import functools
 import re

@@ -17,7 +17,7 @@ def present(folder: Path, wanted: Path) -> bool:
 def installed(folder: Path, wanted: Path, what: str) -> bool:
     """Make `folder` a virtual environment with the packages that the file `wanted` lists; a second call does nothing.
 
-    what: what these packages are, in words
+    what: a name for these packages
     Returns False in a dry run that would install them. Raises UserError if pip fails.
     """
     if not present(folder, wanted):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The `make` that kunit.py finds first in PATH.
 
-kunit.py runs make, and shows its output only when it has ended. This program runs the real make with
+kunit.py runs make, and shows its output only when make has ended. This program runs the real make with
 the same arguments, and reports its progress to the launcher. It uses ccache if that is installed. It
 returns at once if kernel, overlay, configuration and arguments are the same as in the last build.
 """
@@ -25,7 +25,7 @@ LOG = "build.log"
 IMAGES = ("vmlinux", "linux")
 STEPS_OF_ANY = 700
 STEPS_PER_SYMBOL = 0.75
-"""An estimate of the steps of a first build: a constant, plus a part for each symbol that is set in .config."""
+"""An estimate of the steps of a first build: a constant, plus a share for each symbol that is set in .config."""
 
 PACE = (
     (0.00, 0.00),
@@ -55,7 +55,7 @@ these builds.
 
 @dataclass(frozen=True)
 class Message:
-    """A message to the launcher, as one line of JSON: the steps done, the steps in all, and the present step."""
+    """A message to the launcher, as one line of JSON: finished steps, all steps, the current step."""
 
     done: int = 0
     total: int | None = None
@@ -124,7 +124,7 @@ def up_to_date(present: dict[str, object], build: Path) -> bool:
 
 
 def expected_steps(build: Path) -> tuple[int, int | None]:
-    """Steps done by an earlier, interrupted build, and a guess at the steps of a whole one."""
+    """The steps that an earlier, interrupted build has done, and an estimate of the steps of a whole build."""
     if any((build / name).exists() for name in IMAGES):
         return 0, None  # only make knows how many steps an edit needs
     done = sum(f.endswith(".cmd") for _, _, files in os.walk(build) for f in files)

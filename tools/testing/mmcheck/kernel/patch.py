@@ -13,7 +13,7 @@ from . import toolchain
 
 
 def inside(name: str) -> bool:
-    """Whether a relative file name from outside stays within its folder."""
+    """Whether a relative file name stays within its folder."""
     path = PurePosixPath(name)
     return bool(path.parts) and not path.is_absolute() and ".." not in path.parts and "\0" not in name
 
@@ -21,7 +21,7 @@ def inside(name: str) -> bool:
 def names(text: str) -> list[str]:
     """The files that a unified diff (or a mail with a diff) changes, makes and removes.
 
-    Hunks are skipped by their numbers of lines, since a removed line may look like the head of another file.
+    Hunks are skipped by their line counts. Otherwise a removed line might look like the header of another file.
     """
     return list(dict.fromkeys(name for pair in _heads(text) for name in pair if name != "/dev/null"))
 
@@ -66,9 +66,9 @@ def read(path: Path) -> tuple[str, list[str]]:
 
 
 def apply(path: Path, content: Callable[[str], bytes]) -> dict[str, bytes | None]:
-    """The files that the patch `path` changes, with their new content; None for one that it removes.
+    """The files that the patch `path` changes, with their new content; None for a removed file.
 
-    content: returns the present content of a file of the kernel; raises OSError if there is no such file
+    content: returns the current content of a file of the kernel; raises OSError if there is no such file
     """
     _, files = read(path)
     toolchain.provide(["git"])
@@ -80,7 +80,7 @@ def apply(path: Path, content: Callable[[str], bytes]) -> dict[str, bytes | None
                 target.write_bytes(content(name))
             except OSError:
                 continue  # a new file
-        # Run git outside of any repository: within one it would ignore files that are not below the root.
+        # Run git outside of any repository: in a repository, git would ignore files that are not below its root.
         done = subprocess.run(
             ["git", "apply", "--whitespace=nowarn", str(path.absolute())],
             cwd=folder,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The probes of lib/pgtable_kunit/probes: what they find in a kernel tree, and their answers for packaged kernels."""
+"""The probes of lib/pgtable_kunit/probes: their answers for a kernel tree, and for packaged kernels."""
 
 import subprocess
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ SHOWN = 5
 
 
 def table() -> list[list[str]]:
-    """The rows of the table: how, name, word, file, anchor, and a value for each known kernel."""
+    """The rows of the table, with these columns: how, name, word, file, anchor, and a value for each known kernel."""
     lines = (FOLDER / "probes").read_text().splitlines()
     return [line.split() for line in lines if line.strip() and not line.startswith("#")]
 
@@ -46,9 +46,9 @@ def flips(tree: Path, kernel: str) -> dict[str, str]:
 
 
 def warning(unknown: Sequence[str]) -> str:
-    """What to say if the answers of probes are unknown."""
+    """The warning about probes with unknown answers."""
     named = ", ".join(unknown[:SHOWN]) + (", ..." if len(unknown) > SHOWN else "")
     return (
         f"cannot tell whether this kernel has {named}: the code that lib/pgtable_kunit/probes looks for may "
-        "have moved; cases may then expect what this kernel lacks"
+        "have moved; cases may then expect code that this kernel lacks"
     )

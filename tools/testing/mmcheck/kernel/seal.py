@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Notices a change of an unpacked source in the cache.
 
-Working copies have links into the cache. So an edit of a file there may change the source of all kernels. No file of an
-unpacked source is writable, but root can write nevertheless. So a seal next to the sources has a digest of each file.
-Each run asks find(1) for the files that were touched since then, and reads only these.
+Working copies have links into the cache. So an edit of a file in one working copy may change all others. The files of
+an unpacked source are read-only, but root can still write to them. So a seal next to the sources has a digest of each
+file. Each run lists with find(1) the files that are newer than the seal, and reads only these.
 """
 
 import contextlib
@@ -92,7 +92,7 @@ def _names(source: Path) -> Iterator[str]:
 
 
 def _state(path: Path) -> str:
-    """What a file contains, in short."""
+    """A short form of a file's content: its digest, or the target of a link."""
     if path.is_symlink():
         return f"link to {path.readlink()}"
     with path.open("rb") as file:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The private working copy: a grafted kernel tree that is almost only symbolic links.
+"""The private working copy: a grafted kernel tree that consists mostly of symbolic links.
 
 If a folder of the source needs no change, the working copy has one link to it. If a folder has a
 grafted file in it, or results of a build in the user's tree, the working copy has a real folder
 with links in it. So the working copy is quick to make, needs almost no disk, and shows an edit of
-the source at once. The source stays as it is, even its link counts and time stamps.
+the source at once. The source does not change, not even in its link counts and time stamps.
 """
 
 import os
@@ -22,10 +22,10 @@ from .patch import inside
 from .source import Source, generated
 
 COPIED = "tools/testing/kunit"
-"""kunit.py finds its tree by its own path, with links resolved, so it must be a copy and not a link."""
+"""kunit.py resolves the links in its own path to find its tree, so the working copy needs a copy of kunit.py."""
 
 LOCAL_CONFIG = ("local_config.mk", "local_config.h", "local_config.h_gen")
-"""Files in which the mm selftests record the libraries of this machine. The working copy has them empty, since the
+"""Files in which the mm selftests record the libraries of this machine. In the working copy they are empty, since the
 programs are static and run on another machine."""
 
 
@@ -38,9 +38,9 @@ def make(
 ) -> None:
     """Make `target` a working copy of `source` with the overlay and `features` grafted, or bring it up to date.
 
-    others: by name in the tree, files with their own content, or None for a file that is left out
-    If the name of a folder begins with the name of `target` and "-", it is a build folder, and stays. Files with the
-    right content are not touched, so that make sees no change in their time stamps.
+    others: the content of files that differ from the source, by name in the tree; None for a file that is left out
+    A folder whose name begins with the name of `target` and "-" is a build folder, and stays. Files with the right
+    content are not touched, so that make sees no change in their time stamps.
     """
     files: dict[str, Path | bytes] = {name: project / name for name in graft.overlay_files(project)}
     files |= {name: text.encode() for name, text in graft.edited(source.path, features).items()}
@@ -79,7 +79,7 @@ def reader(tree: Path, features: Sequence[str]) -> Callable[[str], str]:
 
 
 def _folders(names: Iterable[str]) -> set[str]:
-    """All folders on the way to `names`."""
+    """All parent folders of `names`."""
     return {str(parent) for name in names for parent in Path(name).parents}
 
 
@@ -111,7 +111,7 @@ def _fill(
             path.mkdir(exist_ok=True)
             _fill(source / name, path, f"{prefix}{name}/", files, left_out, real)
             if not any(path.iterdir()):
-                path.rmdir()  # it had only results of a build; an empty include/config stops the next build
+                path.rmdir()  # the folder had only build results; an empty include/config would stop the next build
         elif isinstance(content, Path) and content.is_dir() and path.is_dir() and not path.is_symlink():
             _fill(content, path, f"{prefix}{name}/", files, left_out, real)
         elif isinstance(content, Path) and content.is_file() and path.is_file() and not path.is_symlink():
@@ -137,10 +137,10 @@ def _remove(path: Path) -> None:
 
 
 def fingerprint(source: Source, project: Path = PROJECT, features: Sequence[str] = ()) -> str:
-    """A digest that changes with the features, and if a file of the source or of the overlay changes, appears or goes.
+    """A digest of the features and of all files of the source and the overlay.
 
-    Like make, it uses names, sizes and time stamps. Selftests do not count, since no kernel is built from them. For an
-    unpacked package the version is enough.
+    It covers names, sizes and time stamps, not contents. Selftests do not count, since no kernel is built from them.
+    For an unpacked package the path, which includes the version, is enough.
     """
     digest = sha256(f"{source.path} {features}\n".encode())
     if not source.fixed:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""An unpacked kernel source: from the archive into the cache, or the user's own tree."""
+"""An unpacked kernel source: a package from the archive, in the cache; or the user's own tree."""
 
 import contextlib
 import os
@@ -22,14 +22,14 @@ from . import patch, seal, tarball, toolchain
 from .archive import Archive, newest
 
 NEEDED = 1_900_000_000
-"""Bytes that a packaged source takes at most while it is fetched and unpacked."""
+"""The most bytes that a packaged source needs while it is fetched and unpacked."""
 
 BUNZIP2 = [
     sys.executable,
     "-c",
     "import bz2, shutil, sys; shutil.copyfileobj(bz2.open(sys.stdin.buffer), sys.stdout.buffer)",
 ]
-"""Not every machine has bzip2."""
+"""Unpacks bzip2 data with Python: not every machine has the program bzip2."""
 
 MARKS = ("Makefile", "Kconfig", "mm/Makefile", "tools/testing/kunit/kunit.py")
 """Files that every kernel tree with KUnit has."""
@@ -38,7 +38,7 @@ OLDEST = (6, 12)
 """The oldest kernel that the suites are built for."""
 
 BATCHES = ("mm/internal.h", "folio_pte_batch"), ("mm/util.c", "folio_pte_batch")
-"""Where a tree has the function that nearly all suites need; a tree without it is too old."""
+"""The files that may have the function that nearly all suites need. A tree without this function is too old."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def judge(settings: Settings, own_machine: bool = False) -> None:
     """Raise UserError if the user asked for something that is not a kernel, or that cannot be booted. Nothing is
     fetched.
 
-    own_machine: the user says how to boot the kernel (--qemu_config), so any architecture will do
+    own_machine: the user says how to boot the kernel (--qemu_config), so any architecture is accepted
     """
     if settings.kdir is not None:
         from_folder(settings.kdir)
@@ -87,7 +87,7 @@ def fit(source: Source) -> None:
     """Raise UserError if the kernel is too old for the suites. A backported folio_pte_batch() is enough."""
     texts = [(source.path / name, word) for name, word in BATCHES]
     if all(file.exists() and word not in file.read_text(errors="replace") for file, word in texts):
-        raise UserError(f"linux {source.label} is too old: it has no folio_pte_batch(), which Linux has since 6.9")
+        raise UserError(f"linux {source.label} is too old: it has no folio_pte_batch(), which Linux has had since 6.9")
 
 
 def bootable(tree: Path) -> list[str]:
@@ -97,7 +97,7 @@ def bootable(tree: Path) -> list[str]:
 
 
 def here(settings: Settings) -> Source | None:
-    """The source that the user asked for, if it is on this machine; nothing is fetched."""
+    """The source that the user asked for, or None if it is not on this machine; nothing is fetched."""
     if settings.kdir is not None:
         return from_folder(settings.kdir)
     if is_place(settings.kernel):
@@ -142,7 +142,7 @@ def locked(cache: Path) -> Iterator[None]:
             yield
     except OSError as error:
         why = error.strerror
-        raise UserError(f"cannot write the cache {cache}: {why}; choose another with XDG_CACHE_HOME") from None
+        raise UserError(f"cannot write the cache {cache}: {why}; choose another cache with XDG_CACHE_HOME") from None
 
 
 def from_folder(path: Path) -> Source:
@@ -152,8 +152,8 @@ def from_folder(path: Path) -> Source:
     for mark in MARKS:
         if not (path / mark).is_file():
             raise UserError(f"KDIR={path}: not a kernel tree with KUnit (it has no {mark})")
-    # A tree has its own label, even if it is moved to the path of an older tree. With a shared
-    # label the objects of the older tree would look newer than the sources of this tree.
+    # A tree that is moved to the path of an older tree gets another label. With the same label, the
+    # objects of the older tree would look newer than the sources of the new tree.
     identity = f"{path.resolve()} {path.stat().st_ino}"
     name = re.sub(r"[^A-Za-z0-9._-]", "_", path.name) or "linux"
     return Source(path, f"{name}-{sha256(identity.encode()).hexdigest()[:8]}", fixed=False)
@@ -204,14 +204,14 @@ def unpack(deb: Path, target: Path) -> None:
 
 
 def no_space(folder: Path) -> UserError:
-    """The error of a full disk."""
+    """The error for a full disk."""
     return UserError(
-        f"no space left in {folder}: a kernel source takes 2 GB; free some, or choose another place with XDG_CACHE_HOME"
+        f"no space left in {folder}: a kernel source takes 2 GB; free space, or use another place with XDG_CACHE_HOME"
     )
 
 
 def pump(deb: Path, member: str, size: int, target: Path) -> None:
-    """Pipe `member` (`size` bytes) of `deb` through xz or bzip2, and tar, into `target`, showing how far it is."""
+    """Unpack `member` (`size` bytes) of `deb` with xz or bzip2, and tar, into `target`, and show the progress."""
     unpacker = ["xz", "-dc", "-T0"] if member.endswith(".xz") else BUNZIP2
     with (
         subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE) as package,
@@ -250,7 +250,7 @@ def pump(deb: Path, member: str, size: int, target: Path) -> None:
                 shown.advance(100 * passed // size)
             plain.stdin.close()
         except BrokenPipeError:
-            pass  # the next commands of the pipe give the reason
+            pass  # the later commands of the pipe report the reason
         except BaseException:
             for process in (package, inner, plain, writer):
                 process.kill()
@@ -269,17 +269,17 @@ def pump(deb: Path, member: str, size: int, target: Path) -> None:
 
 
 def generated(path: Path) -> list[str]:
-    """What builds left in the tree at `path`: relative names of files that match its .gitignore files.
+    """The build results in the tree at `path`: relative names of files that match its .gitignore files.
 
     The list is empty if nothing was built in the tree. git does the matching. If the tree is no repository, git gets
-    an empty index elsewhere. It writes nothing into the tree.
+    an empty index in a temporary folder. git writes nothing into the tree.
     """
     signs = (".config", "include/config", "include/generated", "scripts/basic/fixdep", "vmlinux")
     if not any((path / sign).exists() for sign in signs):
         return []
     if not shutil.which("git"):
         raise UserError(f"KDIR={path} has build results in it, and only git can tell them from sources; install git")
-    # The .gitignore of a distribution may match the whole tree. These files are sources nevertheless.
+    # The .gitignore of a distribution may match the whole tree. The files below are still sources.
     sources = ("/*/", "/Kbuild", "/Kconfig", "/Makefile", "/COPYING", "/MAINTAINERS", ".gitignore", ".kunitconfig")
     command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--others", "--ignored"]
     command += [f"--exclude=!{name}" for name in sources]

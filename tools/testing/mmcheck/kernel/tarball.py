@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kernels from elsewhere: KERNEL= names a tarball, its URL, or the URL of a git repository with #REF.
+"""Kernels from outside the package archive: KERNEL= names a tarball, its URL, or the URL of a git repository with #REF.
 
-A checksum or a signature next to the tarball is checked. It may be for the tarball, or for the tar file inside of it,
-as kernel.org has it. Nothing is kept of a tarball that is damaged or that has a wrong checksum or a bad signature.
+A checksum or a signature next to the tarball is checked. A signature may be for the tarball or, as on kernel.org, for
+the tar file inside it. A tarball that is damaged, or that has a wrong checksum or a bad signature, is not kept.
 """
 
 import contextlib
@@ -27,13 +27,13 @@ CHECKSUMS = ("sha256sums.asc", "SHA256SUMS", "sha256sum.txt")
 """Names of files that list the checksums of a whole folder."""
 
 PROGRAMS = {"xz": "xz", "txz": "xz", "gz": "gzip", "tgz": "gzip", "bz2": "bzip2", "zst": "zstd"}
-"""The program that unpacks a suffix."""
+"""For each suffix of a file, the program that unpacks it."""
 
 SECONDS = 60
-"""The network may be silent for this long."""
+"""The number of seconds for which the network may be silent."""
 
 Beside = Callable[[str], bytes | None]
-"""The content of a file next to the tarball, or None if there is no such file."""
+"""A function that returns the content of a file next to the tarball, or None if there is no such file."""
 
 
 @contextlib.contextmanager
@@ -152,7 +152,7 @@ def _check(given: str, file: Path, beside: Beside) -> None:
 
 
 def _checksum(name: str, beside: Beside) -> str:
-    """The SHA-256 that a file next to the file `name` gives for it; "" if there is none."""
+    """The SHA-256 of the file `name`, from a checksum file next to it; "" if there is none."""
     for other in (f"{name}.sha256", *CHECKSUMS):
         text = (beside(other) or b"").decode(errors="replace")
         if other == f"{name}.sha256" and (match := re.match(r"([0-9a-f]{64})\b", text)):
@@ -163,7 +163,7 @@ def _checksum(name: str, beside: Beside) -> str:
 
 
 def _signature(file: Path, signature: bytes, unpacked: bool) -> tuple[str, str]:
-    """What gpg says of a signature: "good", "bad" or "unknown", and the key."""
+    """The verdict of gpg on a signature: "good", "bad" or "unknown"; and the key."""
     toolchain.provide(["gpg"])
     with tempfile.NamedTemporaryFile(suffix=".sign") as own:
         own.write(signature)
@@ -176,7 +176,7 @@ def _signature(file: Path, signature: bytes, unpacked: bool) -> tuple[str, str]:
             done = subprocess.run([*command, str(file)], capture_output=True, text=True)
     for word, state in (("BADSIG", "bad"), ("VALIDSIG", "good"), ("NO_PUBKEY", "unknown"), ("ERRSIG", "unknown")):
         if match := re.search(rf"^\[GNUPG:\] {word} (\w+)", done.stdout, re.MULTILINE):
-            # An expired or revoked key gives VALIDSIG too, but not the status 0.
+            # With an expired or revoked key, gpg also prints VALIDSIG, but its status is not 0.
             return ("bad" if state == "good" and done.returncode else state), match[1]
     return "bad", ""
 
@@ -214,7 +214,7 @@ def _from_git(given: str, sources: Path) -> Path:
         if asked.returncode:
             why = (asked.stderr.strip().splitlines() or ["git ls-remote failed"])[0]
             raise UserError(f"KERNEL={given}: {why}; check the address and the network")
-        # The name of an annotated tag comes first, and its commit last.
+        # For an annotated tag git prints the tag first, and its commit last.
         lines = asked.stdout.split()
         if not lines:
             raise UserError(f"KERNEL={given}: the repository has no {name}; give a branch or a tag after #")

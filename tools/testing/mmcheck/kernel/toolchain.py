@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Architectures, and the programs that building and booting for them needs."""
+"""Architectures, and the programs that build and boot kernels for them."""
 
 import functools
 import os
@@ -75,8 +75,8 @@ ENSUREPIP = f"{sysconfig.get_path('stdlib')}/ensurepip/__init__.py"
 """A file of Debian's package python3-venv. Python needs it to make a virtual environment."""
 
 ARM64_CPU = "max,pauth-impdef=on"
-"""The CPU that kunit.py of 6.12 asks QEMU for, and kunit.py of 7.3 does not. Its pointer authentication is quick. The
-other kind, QARMA, takes three quarters of a run (the run took 92 s with QARMA, and 21 s without)."""
+"""The CPU that QEMU emulates. kunit.py of 6.12 asks QEMU for this CPU, kunit.py of 7.3 does not. Its pointer
+authentication is quick. The other algorithm, QARMA, takes three quarters of a run (92 s with QARMA, 21 s without)."""
 
 PACKAGES = {
     ENSUREPIP: "python3-venv",
@@ -111,7 +111,7 @@ PACKAGES = {
     "/usr/aarch64-linux-gnu/include/stdio.h": "libc6-dev-arm64-cross",
     "/usr/x86_64-linux-gnu/include/stdio.h": "libc6-dev-amd64-cross",
 }
-"""By program, or by path of a file, that a command needs: the Debian package that has it."""
+"""For each program, or path of a file, that a command needs: the Debian package that has it."""
 
 FEDORA = {
     "gcc-aarch64-linux-gnu": "gcc-aarch64-linux-gnu",
@@ -153,19 +153,19 @@ MANAGERS = {"dnf": ("dnf install", FEDORA), "pacman": ("pacman -S", ARCH_LINUX)}
 """For each package manager except apt-get: its command to install packages, and its names for them."""
 
 BUILD = ("make", "gcc", "/usr/include/stdio.h", "flex", "bison", "bc", "perl", "tar", "xz", "gzip")
-"""Programs and files without which no kernel builds."""
+"""Programs and files that every kernel build needs."""
 
 LLVM = ("clang", "ld.lld", "llvm-ar")
 """Programs that LLVM=1 needs in addition."""
 
 
 BOX = f"./mmcheck {CONTAINER}"
-"""How a command runs on a system that lacks the packages."""
+"""The first words of a command on a system that lacks the packages."""
 
 BOXED = "MMCHECK_CONTAINER"
-"""The variable that is set in the container. Its value is O= of commands that are given no O=."""
+"""The variable that is set in the container. Its value is the O= of commands without O=."""
 
-NO_CCACHE = "ccache is missing, so each kernel is compiled whole: install ccache, then similar kernels take seconds"
+NO_CCACHE = "ccache is missing, so each kernel is compiled from scratch: with ccache, similar kernels take seconds"
 
 
 def cross_prefix(arch: str) -> str:
@@ -177,7 +177,7 @@ def cross_prefix(arch: str) -> str:
 
 
 def own_arch() -> str:
-    """The name of this machine's own architecture among those that can be booted."""
+    """The name of this machine's own architecture, as in --arch=."""
     own = platform.machine()
     return next((arch.name for arch in ARCHITECTURES.values() if arch.machine == own), own)
 
@@ -205,13 +205,13 @@ def named(words: Iterable[str]) -> list[str]:
 
 
 def libc(arch: str) -> str:
-    """A header of the C library for programs on `arch`; on this machine it shows that the library is there."""
+    """A header of the C library for programs on `arch`. If this header exists, the library is installed."""
     prefix = cross_prefix(arch)
     return f"/usr/{prefix.removesuffix('-')}/include/stdio.h" if prefix else "/usr/include/stdio.h"
 
 
 def package(need: str) -> str:
-    """The Debian package that brings the program or file `need`."""
+    """The Debian package that has the program or file `need`."""
     for arch in ARCHITECTURES.values():
         if need == f"{arch.prefix}gcc" and arch.prefix:
             return arch.compiler

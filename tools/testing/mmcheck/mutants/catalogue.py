@@ -5,18 +5,18 @@ The catalogue is the TOML files in mutants/. An entry replaces a piece of text i
 several kernels:
 
     [[mutant]]
-    name = "fixmap_per_block"              # if several entries have one name, the first that fits is used
+    name = "fixmap_per_block"              # of several entries with the same name, the first that fits is used
     file = "arch/arm64/mm/mmu.c"
-    in = "alloc_init_cont_pte"             # the function; whole file if left out
+    in = "alloc_init_cont_pte"             # the function; the whole file if left out
     old = "init_pte("
     new = "pte_clear_fixmap(); init_pte("
-    harm = "what goes wrong for a user"
+    harm = "the effect for a user"
     suite = "linear_map"                   # a glob: the suites that should notice the mutant
     program = "folio_uffd"                 # instead of a suite: the selftest that should notice it
     machine = "-smp 2"                     # options of the emulator that the suite needs
     kernel_args = "rodata=off"             # words of the kernel's command line that the suite needs
-    arch = "x86_64"                        # the architectures that have the code; all if left out
-    early = true                           # switched on when the boot begins, not just before the tests
+    arch = "x86_64"                        # the architectures with this code; all architectures if left out
+    early = true                           # enabled at the beginning of the boot, not just before the tests
     equivalent = "why no test can notice"  # or: survives = "why no test notices it"
 """
 
@@ -36,18 +36,18 @@ from . import schemata
 FOLDER = Path(__file__).parent
 
 MISFITS = Path(__file__).parent / "misfits.toml"
-"""For each kernel, the mutants that do not fit it: the code that they change is missing or different."""
+"""For each kernel, the mutants that do not fit it, because the code that they change is missing or different."""
 
 Function = tuple[str, tuple[str, int]]
 """A function of the tree: its file, and its name as in schemata.Function."""
 
 Read = Callable[[str], str]
-"""Returns the text of the file of the tree that has this name; raises OSError if it cannot be read."""
+"""Returns the text of the file with this name in the tree. Raises OSError if it cannot read the file."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One mistake in the files `paths`. `files` returns their new texts, or None if it does not fit the tree."""
+    """One mistake in the files `paths`. `files` returns their new texts, or None if the mutant does not fit a tree."""
 
     name: str
     harm: str
@@ -97,7 +97,7 @@ def version(tree: Path) -> str:
 
 
 def hints(folder: Path) -> list[tuple[tuple[str, str], str, str]]:
-    """For each entry of the *.toml of a folder: (file, function), name, and the suite or selftest for it."""
+    """For each entry in the *.toml files of a folder: (file, function), name, and its suite or selftest."""
     every = [
         entry for path in sorted(folder.glob("*.toml")) for entry in tomllib.loads(path.read_text()).get("mutant", [])
     ]
@@ -133,7 +133,7 @@ def _entry(path: Path, entry: dict[str, object]) -> Mutant:
 
 
 def _replaced(text: str, function: str, old: str, new: str) -> str | None:
-    """`text` with the first `old` in the body of `function` replaced; None if `old` is not there."""
+    """`text`, in which `new` replaces the first `old` in the body of `function`; None if `old` is missing there."""
     spans = [(f.start, f.end) for f in schemata.functions(text) if f.name[0] == function]
     for start, end in spans if function else [(0, len(text))]:
         position = text.find(old, start, end)
@@ -143,7 +143,7 @@ def _replaced(text: str, function: str, old: str, new: str) -> str | None:
 
 
 def patch(path: Path) -> Mutant:
-    """The mutant that a patch file makes. Its name is the file's name.
+    """The mutant of a patch file. Its default name is the name of the file.
 
     Lines before the first file may set fields: "Name: ", "Suite: ", "Program: ", "Machine: ".
     """
@@ -183,7 +183,7 @@ def patch(path: Path) -> Mutant:
 def fitting(
     mutants: Iterable[Mutant], read: Read, arch: str
 ) -> tuple[list[tuple[Mutant, Mapping[str, str]]], list[str]]:
-    """The mutants that fit a tree and `arch`, with the files that they change; and the names of all other mutants."""
+    """The mutants that fit a tree and `arch`, with the files that they change, and the names of all other mutants."""
     found: dict[str, tuple[Mutant, Mapping[str, str]]] = {}
     known: list[str] = []
     for mutant in mutants:

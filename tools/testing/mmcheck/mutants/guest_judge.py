@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Judges mutants by the selftests alone, or by the KUnit suites first and then the selftests, in one kernel."""
+"""Judges mutants by the selftests alone, or first by the KUnit suites and then by the selftests in the same kernel."""
 
 import time
 from collections.abc import Container, Sequence
@@ -20,7 +20,7 @@ from .mutated import CONFIG, CONFIG_OF, Kernel, switch
 
 
 def settings_of(config: str) -> dict[str, str]:
-    """The lines of a configuration that set an option, by the option's name."""
+    """The lines of a configuration that set an option, by the name of the option."""
     lines = [line.strip() for line in config.splitlines()]
     found = {line.partition("=")[0]: line for line in lines if line.startswith("CONFIG_")}
     return found | {
@@ -29,7 +29,7 @@ def settings_of(config: str) -> dict[str, str]:
 
 
 def both(arch: str, more: Sequence[str] = ()) -> Request:
-    """What to ask kunit.py for: the options that the selftests need, those that the suites need, and `more`."""
+    """The request to kunit.py, with the options for the selftests, the options for the suites, and `more`."""
     guest = [selftests.CONFIG / f"{name}.config" for name in ("kernel", arch)]
     suites = [PROJECT / folder / ".kunitconfig" for folder in ("mm/tests", f"arch/{arch}/mm/tests")]
     given = {name for path in guest for name in settings_of(path.read_text())}
@@ -55,16 +55,16 @@ class GuestSession(Session):
         self.every = selftests.programs()
 
     def request(self) -> Request:
-        """What to ask kunit.py for."""
+        """The request to kunit.py for the kernel."""
         return selftests.request(self.settings.arch)
 
     def built(self, launch: Launch) -> None:
-        """Build the programs after the kernel."""
+        """Build the selftests after the kernel."""
         self.launch = launch
         self.files = SelftestRun(launch).build([program.name for program in self.every])
 
     def check_unchanged(self, kernel: Kernel) -> None:
-        """Check that all programs pass without a mutant; otherwise no verdict means anything."""
+        """Check that all programs pass without a mutant. If a program fails, no verdict on a mutant is valid."""
         usual = [program.name for program in self.every if program.name not in selftests.MACHINES]
         self.check_programs([usual])
         progress.say(f"{len(kernel.number)} mutants in one kernel; with none switched on, all programs pass")
@@ -81,12 +81,12 @@ class GuestSession(Session):
                 )
 
     def boot(self, mutant: Mutant, number: int, glob: str, without: Container[str] = ()) -> Verdict:
-        """Boot with one mutant switched on, and run the program `glob`, or all of the usual machine if `glob` is ""."""
+        """Boot with one mutant enabled, and run the program `glob`. If `glob` is "", run all of the usual machine."""
         usual = [program.name for program in self.every if program.name not in selftests.MACHINES]
         return self.programs(mutant, number, [glob] if glob else usual)
 
     def programs(self, mutant: Mutant, number: int, names: Sequence[str]) -> Verdict:
-        """Boot with one mutant switched on, and run programs that share a machine, up to the first failure."""
+        """Boot with one mutant enabled, and run programs that need the same machine, up to the first failure."""
         started = time.monotonic()
         by_name = {program.name: program for program in self.every}
         needs = selftests.machine_of(names[0])
@@ -96,13 +96,13 @@ class GuestSession(Session):
         for case in one.run([selftests.line(by_name[name], by_name) for name in names], self.files):
             cases += 1
             if case.state == "failed":
-                # A case that made the kernel warn has failed, unless the kernel went no further.
+                # A warning of the kernel fails the case. If the kernel died, the state is splat.
                 state = "splat" if case.splat and one.reader.closed else "failed"
                 return Verdict(state, f"{case.suite}.{case.name}", time.monotonic() - started)
         return Verdict("passed" if cases else "none", "", time.monotonic() - started)
 
     def boots(self) -> list[list[str]]:
-        """Lists of programs: the programs of one list need the same machine."""
+        """Lists of programs. The programs of one list need the same machine."""
         found: dict[selftests.Machine, list[str]] = {}
         for program in self.every:
             found.setdefault(selftests.machine_of(program.name), []).append(program.name)
@@ -113,7 +113,7 @@ class GuestSession(Session):
         return [mutant.program]
 
     def foreign(self, case: str) -> bool:
-        """Whether a case belongs to another kind of session."""
+        """Whether a case belongs to a KUnit suite, not to a selftest."""
         return not super().foreign(case)
 
 
@@ -123,11 +123,11 @@ class BothSession(GuestSession):
     kind = "mutants+both"
 
     def request(self) -> Request:
-        """What to ask kunit.py for."""
+        """The request to kunit.py for the kernel."""
         return both(self.settings.arch)
 
     def likely(self, mutant: Mutant, before: str) -> list[str]:
-        """The suite or selftest that noticed the mutant last time; if there is none, the suites to begin with."""
+        """The suites or selftests that run first: the one that noticed the mutant last time, then suites."""
         return Session.likely(self, mutant, before)
 
     def check_unchanged(self, kernel: Kernel) -> None:
@@ -139,22 +139,23 @@ class BothSession(GuestSession):
             self.trace.add(self.folder / "unchanged.log")
 
     def boot(self, mutant: Mutant, number: int, glob: str, without: Container[str] = ()) -> Verdict:
-        """Boot with one mutant switched on, and run the program or the suites that `glob` names."""
+        """Boot with one mutant enabled, and run the program or the suites that `glob` names."""
         if glob in {program.name for program in self.every}:
             return GuestSession.boot(self, mutant, number, glob)
         return Session.boot(self, mutant, number, glob, without)
 
     def has(self, glob: str) -> bool:
-        """Whether there is a program or a suite that `glob` matches."""
+        """Whether `glob` matches a program or a suite."""
         return glob in {program.name for program in self.every} or super().has(glob)
 
     def judge(self, mutant: Mutant, number: int, likely: Sequence[str]) -> Result:
-        """Boot with the likely suites, then all suites, then the selftests that reach the mutant, until one notices."""
+        """Run the likely suites, all suites, and the selftests that reach the mutant, until a test notices it."""
         result = super().judge(mutant, number, likely)
         if result.state != "survived":
             return result
         seconds = result.seconds
-        # In a kernel with a single mutant no function notes that it ran, and early mutants run before the tests.
+        # Without notes of functions that ran, all selftests run. A kernel with a single mutant makes no notes, and an
+        # early mutant runs before the tests.
         known = number and not mutant.early
         reaching = self.trace.reaching(self.noted[mutant.name], self.near(mutant)) if known else None
         for names in self.boots():

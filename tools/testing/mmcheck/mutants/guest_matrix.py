@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kill matrix of the selftests: each mutant runs with the programs that reach it, within a budget of seconds."""
+"""The kill matrix of the selftests: the programs that reach a mutant run with it, within a budget of seconds."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,11 @@ from .mutated import Kernel, switch
 from .suite_matrix import BOOTS
 
 BUDGET = 120.0
-"""Seconds that programs may run for each mutant, not counting the program that the catalogue names."""
+"""Seconds that programs may run for each mutant. The program that the catalogue names does not count."""
 
 
 class GuestMatrixSession(GuestSession):
-    """A session of selftests that goes on after the first failure."""
+    """A session of selftests that continues after the first failure."""
 
     budget = BUDGET
 
@@ -47,7 +47,7 @@ class GuestMatrixSession(GuestSession):
         return one, list(one.run([selftests.line(by_name[name], by_name) for name in names], self.files))
 
     def wanted(self, mutant: Mutant) -> list[str]:
-        """The programs for a mutant: the one that the catalogue names, and those that reach it, up to the budget."""
+        """The programs for a mutant: the one in the catalogue, and programs that reach the mutant, up to the budget."""
         reaching = self.trace.reaching(self.noted[mutant.name])
         result, left = [mutant.program] if mutant.program else [], self.budget
         for name in reaching:
@@ -57,7 +57,7 @@ class GuestMatrixSession(GuestSession):
         return result
 
     def row(self, mutant: Mutant, number: int) -> Row:
-        """Run the programs that are wanted for the mutant, machine by machine, in as many boots as it takes."""
+        """Run the programs for the mutant on each machine. After a death of the kernel, continue in another boot."""
         wanted = self.wanted(mutant)
         row = Row(reached=len(wanted))
         started = time.monotonic()
@@ -73,7 +73,7 @@ class GuestMatrixSession(GuestSession):
                 for case in cases:
                     if case.state == "failed":
                         row.cases[f"{case.suite}.{case.name}"] = "splat" if case.splat else "failed"
-                # The program in which the kernel died has its verdict. The next boot runs the programs after it.
+                # If the kernel died in a program, this program has noticed. The next boot runs the programs after it.
                 begun = {case.suite for case in cases}
                 left = [name for name in todo if name not in one.reader.finished and name not in begun]
                 todo = left if len(left) < len(todo) else todo[1:]
@@ -93,4 +93,4 @@ class Programs:
         return self.session.row(mutant, self.kernel.number[mutant.name])
 
     def finish(self, rows: Mapping[str, Row], every: Sequence[Mutant]) -> None:
-        """Do nothing, since row() has already run all that can run."""
+        """Do nothing, because row() has already run all programs that can run."""

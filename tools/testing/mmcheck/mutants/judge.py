@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Judges mutants: boots their kernel for each of them, and sees whether a KUnit suite notices.
+"""Judges mutants: boots a kernel for each mutant, and checks whether a KUnit suite notices the mutant.
 
-All mutants that change only function bodies go into one kernel (schemata.py). It is built once. Then
-it is booted for each mutant, several at a time. The first boot for a mutant runs the suites that are
-likely to notice it: suites that noticed it last time, or that the catalogue names. A boot ends at the first failure. If
-the kernel dies or hangs, a few other suites may still fail.
+All mutants that change only function bodies go into one kernel (schemata.py). This kernel is built once, and booted for
+each mutant, with several boots at a time. The first boot for a mutant runs the suites that are likely to notice it:
+suites that noticed it last time, or that the catalogue names. A boot ends at the first failure. If the kernel dies or
+hangs, more boots run a few other suites, because a failed case is a better verdict.
 """
 
 import concurrent.futures
@@ -28,16 +28,16 @@ from .catalogue import Mutant
 from .mutated import Builder, Kernel, own_kernel, switch
 
 TIMEOUT = 240
-"""Seconds for one boot with a mutant. Each case has its own time limit, which notices a hang."""
+"""Seconds for one boot with a mutant. Each case has its own time limit, which detects a hang."""
 
 UNCHANGED = 900
-"""Seconds for the boot without a mutant, which runs all cases. On a busy machine this takes minutes."""
+"""Seconds for the boot without a mutant. It runs all cases, which takes minutes on a busy machine."""
 
 SECOND = 3
-"""After a death or a hang of the kernel, at most this many other suites and selftests may give a better verdict."""
+"""After a death or a hang of the kernel, at most this many other suites and selftests run for a better verdict."""
 
 AGAIN = 2
-"""How often a kernel boots again if it dies before any suite begins."""
+"""The number of additional boots if a kernel dies before a suite begins."""
 
 KILLED = ("failed", "splat", "hang", "none")
 STATES = {
@@ -55,7 +55,7 @@ STATES = {
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a mutant: a key of STATES, the suite and case that noticed, and the seconds it took."""
+    """The verdict on a mutant: a key of STATES, the suite and case that noticed it, and the seconds of its boots."""
 
     name: str
     state: str
@@ -66,15 +66,15 @@ class Result:
 
 
 class Session(Builder):
-    """One run of the command on one kernel, by the KUnit suites."""
+    """One run of the command on one kernel, in which the KUnit suites judge the mutants."""
 
     name = ""
     hints: Mapping[tuple[str, str], Sequence[str]] = {}
-    """By file and function, the suites and selftests that noticed its mutants before, best first; "" is any file."""
+    """Suites and selftests that noticed mutants before, by file and function, best first. The file "" is any file."""
     kernel: Kernel | None = None
 
     def __init__(self, settings: Settings, jobs: int, name: str = "") -> None:
-        """`name` keeps the results apart from others of the same kernel."""
+        """`name` separates the results from other results of the same kernel."""
         super().__init__(settings)
         parts = filter(None, [self.label + name, settings.arch, settings.page_size])
         self.folder = settings.out / "mutants" / "-".join(parts)
@@ -84,9 +84,9 @@ class Session(Builder):
         self.noted: dict[str, list[int]] = {}
 
     def boot(self, mutant: Mutant, number: int, glob: str, without: Container[str] = ()) -> Verdict:
-        """Boot with one mutant switched on, and run the suites of `glob`, or all that may notice if `glob` is "".
+        """Boot with one mutant enabled, and run the suites of `glob`. If `glob` is "", run all cases that may notice.
 
-        without: cases to leave out, if `glob` is ""
+        without: cases to leave out if `glob` is ""
         """
         log = self.folder / f"{mutant.name}.log"
         arguments = switch(number, mutant.early) + ([f"kunit.filter_glob={glob}"] if glob else [])
@@ -98,7 +98,7 @@ class Session(Builder):
                 return Verdict("passed", "", 0.0)
             arguments.append(reach.selection(places))
             suites = len({self.reach.cases[place].partition(".")[0] for place in places})
-        # All suites together run on the usual machine: an option that a few need would break others.
+        # All suites together run on the usual machine: an option that a few suites need would break other suites.
         arguments += mutant.kernel_args.split() if glob else []
         command = boot.command(self.settings.arch, self.build, arguments)
         more = mutant.machine.split() if glob and self.settings.arch != "um" else []
@@ -107,17 +107,18 @@ class Session(Builder):
             for _ in range(AGAIN):
                 if verdict.where or verdict.state not in KILLED:
                     break
-                # The mutant is switched on just before the tests. So a busy machine may be the cause: look again.
+                # The mutant is enabled just before the tests, so it cannot end the kernel earlier. Boot again: the
+                # machine may be busy.
                 verdict = boot.follow([*command, *more], log, TIMEOUT, suites=suites)
         return verdict
 
     def has(self, glob: str) -> bool:
-        """Whether the kernel has a suite that `glob` matches. True for "", and while its suites are not known yet."""
+        """Whether `glob` matches a suite of the kernel. True if `glob` is "", or if the suites are not known yet."""
         suites = {case.partition(".")[0] for case in self.reach.cases}
         return not (glob and suites) or bool(fnmatch.filter(suites, glob.partition(".")[0]))
 
     def judge(self, mutant: Mutant, number: int, likely: Sequence[str]) -> Result:
-        """Boot with the likely suites first, and then with all if the likely ones notice nothing."""
+        """Boot with the likely suites first. If they notice nothing, boot with all suites."""
         seconds = 0.0
         for glob in [*dict.fromkeys(likely), ""]:
             if not self.has(glob):
@@ -134,10 +135,10 @@ class Session(Builder):
         return Result(mutant.name, state, "", seconds, mutant.harm, mutant.equivalent or mutant.survives)
 
     def second(self, mutant: Mutant, number: int, first: Verdict, tried: Sequence[str]) -> Verdict:
-        """The verdict on a mutant, given the `first` one.
+        """The final verdict on a mutant with the verdict `first`.
 
-        If the kernel died or hung, other tests may still fail in an orderly way. This tries a few suites and selftests
-        that noticed mutants of the same functions, and then all cases that reach the mutant, except cases that die.
+        If the kernel died or hung, another test may still fail without a death. Run a few suites and selftests that
+        noticed mutants of the same functions. Then run all cases that reach the mutant, except cases that died.
         """
         if first.state == "failed":
             return Verdict(first.state, first.where, 0.0)
@@ -160,13 +161,13 @@ class Session(Builder):
         return Verdict(first.state, first.where, seconds)
 
     def foreign(self, case: str) -> bool:
-        """Whether a case belongs to another kind of session."""
+        """Whether a case belongs to a selftest, not to a KUnit suite."""
         return case.partition(".")[0] in {program.name for program in selftests.programs()}
 
     def likely(self, mutant: Mutant, before: str) -> list[str]:
-        """The suites to begin with: `before`, which noticed the mutant last time, and the suite in the catalogue.
+        """The suites that run first: `before`, which noticed the mutant last time, and the suite in the catalogue.
 
-        If there is no such suite: the suite that noticed most mutants of the same functions.
+        If both are missing, the suite that noticed most mutants of the same functions runs first.
         """
         given = [suite for suite in (before, mutant.suite) if suite]
         if given:
@@ -181,10 +182,11 @@ class Session(Builder):
 
     @contextlib.contextmanager
     def recorded(self, repeat: str = "", kind: str = "mutants") -> Iterator[None]:
-        """Record the verdicts of the block, and keep other runs away until its end; `repeat`: the line to do it again.
+        """Record the verdicts of the block. No other run uses the kernel until the end of the block.
 
-        The data of the record has the verdicts of earlier runs too, on mutants that are not part of this run.
-        kind: of the record: "mutants" or "kill-matrix"
+        The data of the record also keeps the verdicts of earlier runs on mutants that are not part of this run.
+        repeat: the command that repeats the run
+        kind:   the kind of the record: "mutants" or "kill-matrix"
         """
         facts = record.facts(
             kind,
@@ -200,7 +202,7 @@ class Session(Builder):
             yield
 
     def last(self, kind: str = "mutants") -> dict[str, Any]:
-        """The data of this run, or else of the last run that has data."""
+        """The data of this run. If it has none, the data of the last run that has data."""
         return record.data(self.settings.out, kind).get(f"{kind} {self.folder.name}", {})
 
     def known(self) -> dict[str, str]:
@@ -208,10 +210,10 @@ class Session(Builder):
         return {r["name"]: r["where"].partition(".")[0] for r in self.last().get("mutants", []) if r.get("where")}
 
     def run(self, every: Sequence[Mutant], only: Container[str] | None = None) -> list[Result]:
-        """Build the kernel, and judge its mutants; returns the results in the order of the catalogue.
+        """Build the kernel, and judge its mutants. Returns the results in the order of the catalogue.
 
-        only: the names of the mutants to judge; None is all. The kernel always has all mutants, so the next run
-              can judge others without a build.
+        only: the names of the mutants to judge; None means all. The kernel always has all mutants, so the next run can
+              judge other mutants without a build.
         """
         mutants, absent = catalogue.fitting(every, self.read, self.settings.arch)
         toolchain.provide(toolchain.named([mutant.machine for mutant, _ in mutants]))
@@ -232,7 +234,7 @@ class Session(Builder):
         return sorted(results, key=lambda result: order.get(result.name, len(order)))
 
     def judge_all(self, mutants: Sequence[Mutant], kernel: Kernel) -> list[Result]:
-        """Judge the mutants of one kernel, several at a time. After an interrupt, judge those without a verdict."""
+        """Judge the mutants of one kernel, several at a time. After an interrupt, skip mutants that have a verdict."""
         before = self.known()
         mark = self.fingerprint(kernel)
         results = [result for result in self.unfinished(mark) if result.name in kernel.number]
@@ -261,7 +263,7 @@ class Session(Builder):
         return results
 
     def judge_alone(self, mutants: Sequence[tuple[Mutant, Mapping[str, str]]], usual: Kernel) -> list[Result]:
-        """Judge mutants that change more than function bodies. Each gets its own kernel, in the same folder."""
+        """Judge mutants that change more than function bodies. Each gets its own kernel in the same build folder."""
         results = []
         for mutant, files in mutants:
             if not any(text != self.read(name) for name, text in files.items()):
@@ -276,9 +278,9 @@ class Session(Builder):
         return results
 
     def check_unchanged(self, kernel: Kernel) -> None:
-        """Check that all suites pass without a mutant; otherwise no verdict means anything.
+        """Check that all suites pass without a mutant. If a suite fails, no verdict on a mutant is valid.
 
-        Also notes which cases reach which mutant.
+        Also note which cases reach which mutant.
         """
         self.kernel = kernel
         self.noted = {name: [kernel.noted[function] for function in found] for name, found in kernel.functions.items()}
@@ -305,7 +307,7 @@ class Session(Builder):
         return digest.hexdigest()
 
     def unfinished(self, mark: str) -> list[Result]:
-        """The verdicts that an unfinished run on this same kernel has left."""
+        """The verdicts of an unfinished run on the same kernel."""
         try:
             whole = self.last()
             names = whole["names"] if whole["unfinished"] == mark else []
@@ -320,10 +322,10 @@ class Session(Builder):
             self.recorder.record.state = record.outcome(status)
 
     def save(self, results: Sequence[Result], unfinished: str = "", forget: Set[str] = frozenset()) -> None:
-        """Record what is known so far, keeping the verdicts on mutants that are not part of this run.
+        """Record the verdicts so far. Keep the earlier verdicts on mutants that are not part of this run.
 
-        unfinished: the fingerprint of the kernel, while mutants still wait for a verdict
-        forget:     mutants that lose their verdicts of earlier runs
+        unfinished: the fingerprint of the kernel as long as mutants wait for a verdict
+        forget:     mutants whose verdicts of earlier runs are removed
         """
         names = [result.name for result in results]
         if not self.recorder:

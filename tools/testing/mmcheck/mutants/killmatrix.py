@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kill matrix: which cases notice each mutant, and what that says about the tests."""
+"""The kill matrix: the cases that notice each mutant, and findings about the tests."""
 
 import fnmatch
 import json
@@ -17,20 +17,20 @@ from .catalogue import Mutant
 
 FOLDER = catalogue.FOLDER / "matrix"
 REASONS = FOLDER / "unproven.toml"
-"""Why some cases notice no mutant: `"suite.case" = "reason"`, by globs."""
+"""The reasons why some cases notice no mutant: `"suite.case" = "reason"`. The name may be a glob."""
 
 KINDS = ("failed", "splat", "hang")
 
 
 @dataclass
 class Row:
-    """What notices a mutant.
+    """The cases that notice a mutant.
 
-    cases:   each case that notices, with one of KINDS
-    spared:  the slow cases that did not run, because enough quicker cases notice: their verdicts are unknown
-    reached: how many cases run a function that the mutant changes
+    cases:   each case that notices the mutant, with one of KINDS
+    spared:  slow cases that did not run, because enough quicker cases notice the mutant; their verdicts are unknown
+    reached: the number of cases that run a function that the mutant changes
     cut:     whether the kernel died so often that some of these cases did not run
-    seconds: of all boots
+    seconds: the time of all boots
     """
 
     cases: dict[str, str] = field(default_factory=dict)
@@ -42,14 +42,14 @@ class Row:
 
 @dataclass
 class Matrix:
-    """The rows of one kernel and architecture, and all cases that ran there; skipped cases are left out."""
+    """The rows of one kernel and architecture, and all cases that ran there. Skipped cases are left out."""
 
     kernel: str = ""
     cases: list[str] = field(default_factory=list)
     rows: dict[str, Row] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
-        """Write the matrix, in a small form that diff(1) shows well."""
+        """Write the matrix as small JSON, with one line per mutant, so that diffs are readable."""
         path.parent.mkdir(parents=True, exist_ok=True)
         every = sorted({*self.cases, *(case for row in self.rows.values() for case in (*row.cases, *row.spared))})
         place = {case: number for number, case in enumerate(every)}
@@ -78,7 +78,7 @@ class Matrix:
 
     @classmethod
     def load(cls, path: Path) -> "Matrix":
-        """Read what save() wrote; returns an empty matrix if there is no file."""
+        """Read the file that save() wrote. Returns an empty matrix if there is no file."""
         try:
             whole = json.loads(path.read_text())
         except FileNotFoundError:
@@ -113,7 +113,7 @@ def places(text: str) -> list[int]:
 
 
 def file_of(kernel: str, arch: str, pages: str, kind: str = "") -> Path:
-    """The file for a kernel. Its name has the first two numbers of the version."""
+    """The file for a kernel. Its name contains the first two numbers of the version."""
     version = ".".join(re.split(r"[.+-]", kernel)[:2])
     size = f"-{pages}" if arch == "arm64" and pages != "4K" else ""
     return FOLDER / f"{version}-{arch}{size}{kind}.json"
@@ -122,7 +122,8 @@ def file_of(kernel: str, arch: str, pages: str, kind: str = "") -> Path:
 def hints() -> dict[tuple[str, str], list[str]]:
     """For each function (file and name), the suites and selftests that notice its mutants; the best comes first.
 
-    The data is the catalogue and the results of all kernels. Generated mutants have no file in their names: it is "".
+    The data come from the catalogue and the results on all kernels. For generated mutants the file is "", because their
+    names contain no file.
     """
     counted: dict[tuple[str, str], Counter[str]] = {}
     matrices = [Matrix.load(path) for path in sorted(FOLDER.glob("*.json"))]
@@ -138,7 +139,7 @@ def hints() -> dict[tuple[str, str], list[str]]:
 
 
 def reasons() -> dict[str, str]:
-    """Why some cases notice nothing, by globs of their names."""
+    """The reasons why some cases notice no mutant, by globs of their names."""
     try:
         return {str(glob): str(why) for glob, why in tomllib.loads(REASONS.read_text()).items()}
     except FileNotFoundError:
@@ -147,12 +148,12 @@ def reasons() -> dict[str, str]:
 
 @dataclass
 class Findings:
-    """What the matrix says about the tests.
+    """The findings of the matrix about the tests.
 
-    unproven:  cases that notice nothing, with the reason that is given, or ""
-    fragile:   mutants that one case alone notices, with the case
-    unnoticed: mutants that nothing notices
-    idle:      suites that are never the only one to notice a mutant
+    unproven:  cases that notice no mutant, with the given reason, or ""
+    fragile:   mutants that only one case notices, with this case
+    unnoticed: mutants that no case notices
+    idle:      suites that notice no mutant that all other suites miss
     """
 
     unproven: dict[str, str]
@@ -173,7 +174,7 @@ def findings(matrix: Matrix, catalogued: Sequence[Mutant], why: Mapping[str, str
     alone: set[str] = set()
     for row in rows.values():
         noticing = {case.partition(".")[0] for case in row.cases}
-        # A case that was spared might notice, too.
+        # A spared case might notice the mutant too.
         alone |= noticing if len(noticing | {case.partition(".")[0] for case in row.spared}) == 1 else set()
     every = {case.partition(".")[0] for case in matrix.cases}
     return Findings(
@@ -185,7 +186,7 @@ def findings(matrix: Matrix, catalogued: Sequence[Mutant], why: Mapping[str, str
 
 
 def summary(matrix: Matrix, catalogued: Sequence[Mutant]) -> str:
-    """The findings for a terminal."""
+    """The findings as text for a terminal."""
     found = findings(matrix, catalogued, reasons())
     count = len(matrix.cases) or 1
     open_ones = [case for case, why in found.unproven.items() if not why]
@@ -201,12 +202,12 @@ def summary(matrix: Matrix, catalogued: Sequence[Mutant]) -> str:
     lines.append(f"{len(found.unnoticed)} mutants are not noticed: {' '.join(found.unnoticed)}")
     lines.append(f"{len(found.idle)} suites notice no mutant that all other suites miss: {' '.join(found.idle)}")
     if cut := [name for name, row in matrix.rows.items() if row.cut]:
-        lines.append(f"{len(cut)} mutants end the kernel so often that some cases did not run: {' '.join(sorted(cut))}")
+        lines.append(f"{len(cut)} mutants kill the kernel so often that cases did not run: {' '.join(sorted(cut))}")
     return "\n".join(lines)
 
 
 def ending(found: Findings, matrix: Matrix, path: Path, environ: Mapping[str, str]) -> list[str]:
-    """The paragraph that ends the run."""
+    """The last paragraph of the run's output."""
     bare = [case for case, why in found.unproven.items() if not why]
     share = 100 * len(found.unproven) / (len(matrix.cases) or 1)
     return closing.lines(

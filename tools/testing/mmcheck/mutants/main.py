@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make mutants: does any test fail if the kernel is wrong?
+"""make mutants: does a test fail if the kernel has a mistake?
 
-A mutant of the catalogue is judged by the KUnit suites, or by the selftest that it names. A mutant from MUTANTS=, or
-one that rules generate, is judged by all suites and then by all selftests. MATRIX=1 finds every case that notices a
-mutant.
+The KUnit suites judge a mutant of the catalogue. If its entry names a selftest, this selftest judges it instead. All
+suites, and then all selftests, judge a mutant from MUTANTS= or a generated mutant. MATRIX=1 finds every case that
+notices a mutant.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ from .judge import KILLED, STATES, Result, Session
 
 
 def table(results: Sequence[Result]) -> str:
-    """The results as lines for a terminal, and a summary."""
+    """The results and a summary as lines for a terminal."""
     width = max((len(result.name) for result in results), default=0)
     lines = []
     for result in results:
@@ -35,7 +35,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def excused(result: Result, mutants: Sequence[Mutant], session: Session) -> Result:
-    """`result`, with the reason if the mutant is not meant to fit this kernel."""
+    """`result`. If the mutant is for another kernel or architecture, the result gets this reason."""
     if result.state != "does not fit":
         return result
     arches = sorted({m.arch for m in mutants if m.name == result.name})
@@ -47,13 +47,13 @@ def excused(result: Result, mutants: Sequence[Mutant], session: Session) -> Resu
 
 
 NOTHING = ("does not fit", "does not build")
-"""States without a verdict on the tests."""
+"""States that say nothing about the tests."""
 
 
 def status(results: Sequence[Result]) -> int:
     """FAILED if a mutant survived without a known reason, or if a test failed for an equivalent mutant.
 
-    Otherwise NO_VERDICT if a mutant was not judged and the catalogue does not say why; otherwise PASSED.
+    Otherwise NO_VERDICT if a mutant was not judged and the reason is not known. Otherwise PASSED.
     """
     if any(r.state == "false alarm" or (r.state == "survived" and not r.argument) for r in results):
         return FAILED
@@ -66,7 +66,7 @@ def chosen(mutant: Mutant, only: str) -> bool:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status."""
+    """Run the command. Returns the exit status."""
     jobs = whole(environ, "JOBS", os.cpu_count() or 1, "the number of boots that run at a time")
     folder = Path(environ["MUTANTS"]) if environ.get("MUTANTS") else catalogue.FOLDER
     settings = from_environment({"ARCH": "arm64", **environ})
@@ -126,18 +126,18 @@ def run(environ: Mapping[str, str]) -> int:
 
 
 KIND = ("GENERATED", "MUTANTS")
-"""The variables that say which mutants there are."""
+"""The variables that select the source of the mutants."""
 
 
 def repeat(environ: Mapping[str, str]) -> str:
-    """The line that does the same again."""
+    """The command that repeats the run."""
     return closing.make("mutants", environ, *KIND, "MATRIX", "ALL", "BUDGET", "SELFTESTS", "ONLY")
 
 
 def ending(
     found: Sequence[Result], folders: Sequence[Path], environ: Mapping[str, str], more: Sequence[str] = ()
 ) -> list[str]:
-    """The paragraph that ends the run; `more` are further lines of it."""
+    """The last paragraph of the run's output. `more` are additional lines in it."""
     verdict = {PASSED: "passed", FAILED: "FAILED"}.get(status(found), "NO VERDICT")
     judged = [result for result in found if result.state not in (*NOTHING, "equivalent", "false alarm")]
     noticed = sum(result.state in KILLED for result in judged)
@@ -159,7 +159,7 @@ def ending(
 
 
 def by_rules(session: Session, only: str, environ: Mapping[str, str]) -> int:
-    """Judge the sample of generated mutants; returns the exit status."""
+    """Judge the sample of generated mutants. Returns the exit status."""
     every = rules.every(session.read)
     path = sample.survivors_file(session.source.label, session.settings.arch)
     answered = sample.answers(path)
@@ -168,7 +168,7 @@ def by_rules(session: Session, only: str, environ: Mapping[str, str]) -> int:
     progress.say(f"rules generate {len(every)} mutants; judging {len(judged)} random ones (seed {sample.SEED})")
     results = session.run(drawn, {mutant.name for mutant in judged})
     if not isinstance(session, guest_judge.BothSession):
-        # What a selftest noticed before has not survived because no selftest ran.
+        # No selftest ran. Drop "survived" if a selftest noticed the mutant in an earlier run.
         before = sample.verdicts(path)
         results = [r for r in results if r.state != "survived" or before.get(r.name, ("survived",))[0] not in KILLED]
     session.end(results, status(results))
@@ -199,7 +199,7 @@ def percent(part: int, whole: int) -> str:
 
 
 def by_hand(session: Session) -> tuple[int, int] | None:
-    """How many mutants of the catalogue are noticed on the same kernel, and how many are not equivalent."""
+    """The number of noticed mutants of the catalogue on the same kernel, and the number that are not equivalent."""
     matrix = killmatrix.Matrix.load(
         killmatrix.file_of(session.source.label, session.settings.arch, session.settings.pages)
     )

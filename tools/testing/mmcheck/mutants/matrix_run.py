@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make mutants MATRIX=1: every case that notices a mutant, not just the first.
+"""make mutants MATRIX=1: finds every case that notices a mutant, not only the first case.
 
 The result is in mutants/matrix/KERNEL-ARCH.json, with one line for each mutant. A run with ONLY=, or a run after an
-interrupt, changes only the lines of its own mutants. A mutant that changes a macro or data cannot be switched. It has
-its own kernel, in which all cases run.
+interrupt, changes only the lines of its own mutants. A mutant that changes a macro or data cannot be enabled at boot.
+It gets its own kernel, in which all cases run.
 """
 
 import concurrent.futures
@@ -24,14 +24,14 @@ from .suite_matrix import Cases
 
 
 class Rule(Protocol):
-    """Finds the rows of mutants in a kernel that is built."""
+    """Finds the rows of the mutants in a kernel that is already built."""
 
     def row(self, mutant: Mutant) -> Row:
         """The row of one mutant."""
         ...
 
     def finish(self, rows: Mapping[str, Row], every: Sequence[Mutant]) -> None:
-        """When all rows are there, run the cases that row() left out and that still matter."""
+        """After all rows, run the cases that row() left out and that have noticed no mutant yet."""
         ...
 
 
@@ -43,16 +43,16 @@ KIND = "kill-matrix"
 
 
 class Kept:
-    """The rows of one kernel, in the record of the run. A later run on the same kernel finds them there."""
+    """The rows of one kernel, stored in the record of the run. A later run on the same kernel reuses them."""
 
     def __init__(self, session: Session, kernel: Kernel, name: str = "all") -> None:
-        """`name`: the mutant that has this kernel alone, or "all"."""
+        """`name`: the only mutant of this kernel, or "all"."""
         limits = [suite_matrix.SLOW, suite_matrix.ENOUGH, suite_matrix.FLOOD, suite_matrix.SILENCE, suite_matrix.BOOTS]
         self.session, self.name = session, name
         self.mark = " ".join(map(str, [session.fingerprint(kernel), *limits]))
 
     def load(self) -> dict[str, Row]:
-        """Read what save() wrote, if it is for the same kernel."""
+        """Read the rows that save() wrote, if they are for the same kernel."""
         whole = self.session.last(KIND).get(self.name, {})
         return {name: Row(**row) for name, row in whole["rows"].items()} if whole.get("mark") == self.mark else {}
 
@@ -64,7 +64,7 @@ class Kept:
 
 
 def run(session: Session, every: Sequence[Mutant], kernel: Kernel, rule: MakeRule = Cases) -> dict[str, Row]:
-    """Find the rows of `every`, with several boots at a time. Rows that were found before an interrupt are kept."""
+    """Find the rows of `every`, with several boots at a time. Keep rows that were found before an interrupt."""
     kept = Kept(session, kernel)
     rows = {name: row for name, row in kept.load().items() if name in kernel.number}
     todo = [mutant for mutant in every if mutant.name in kernel.number and mutant.name not in rows]
@@ -92,9 +92,9 @@ def run(session: Session, every: Sequence[Mutant], kernel: Kernel, rule: MakeRul
 
 
 def run_alone(session: Session, mutants: Sequence[tuple[Mutant, Mapping[str, str]]], usual: Kernel) -> dict[str, Row]:
-    """Find the rows of mutants that change more than function bodies, each in its own kernel; all cases run.
+    """Find the rows of mutants that change more than function bodies. Each gets its own kernel, and all cases run.
 
-    Mutants of one file follow each other, so that fewer objects differ from one kernel to the next.
+    Mutants of the same file come one after the other, so that fewer objects change from one kernel to the next.
     """
     rows: dict[str, Row] = {}
     for mutant, files in sorted(mutants, key=lambda found: found[0].paths, reverse=True):
@@ -115,7 +115,7 @@ def run_alone(session: Session, mutants: Sequence[tuple[Mutant, Mapping[str, str
 
 
 def whole(session: Session, every: Sequence[Mutant], environ: Mapping[str, str], rule: MakeRule = Cases) -> str:
-    """Find every case that notices each mutant; returns the findings and the paragraph that ends the run."""
+    """Find every case that notices each mutant. Returns the findings and the last paragraph of the run's output."""
     mutants, _ = catalogue.fitting(every, session.read, session.settings.arch)
     session.folder.mkdir(parents=True, exist_ok=True)
     kernel, broken = session.make(mutants)
@@ -133,10 +133,10 @@ def whole(session: Session, every: Sequence[Mutant], environ: Mapping[str, str],
 
 
 def merge(session: Session, rows: Mapping[str, Row]) -> Path:
-    """Put the rows into the file that is checked in; returns its path. The rows of all other mutants stay."""
+    """Write the rows to the file of the kill matrix. Returns its path. The rows of all other mutants stay."""
     settings = session.settings
     path = file_of(session.source.label, settings.arch, settings.pages)
-    # Suites and selftests have their own kernels and locks, but one common file.
+    # Suites and selftests have different kernels and locks, but the same file.
     with held(settings.out / "lock" / f"{path.stem}.killmatrix", f"it writes {path}"):
         old = Matrix.load(path)
         own = {case.partition(".")[0] for case in session.reach.cases}

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which mutant is on, in a kernel that holds many, and which functions with
- * mutants run.
+ * Enables one of the many mutants of this kernel, and records which functions
+ * with mutants run.
  *
- * mmcheck_mutant=7 switches number 7 on after the initcalls, just before the
- * tests run; mmcheck_mutant_early=7 from the parsing of the command line on,
- * for code that is done by then. mmcheck_reach prints, before each verdict of
- * KUnit, the functions that ran since the last one. mmcheck_cases=1c runs the
- * cases 0, 6 and 7 alone: the first hexadecimal digit has the cases 0 to 3, the
- * first of them in its lowest bit. Selftests read /proc/mmcheck_reached.
+ * mmcheck_mutant=7 enables mutant 7 after the initcalls, just before the tests
+ * run. mmcheck_mutant_early=7 enables it as soon as the command line is parsed,
+ * for mutants of code that only runs during the boot. mmcheck_reach prints,
+ * before each verdict of KUnit, the functions that ran since the last verdict.
+ * mmcheck_cases=1c runs only the cases 0, 6 and 7. Each hexadecimal digit stands
+ * for four cases, and its lowest bit for the first of them: the digit 1 selects
+ * case 0 of the cases 0 to 3, and c selects 6 and 7 of the cases 4 to 7.
+ * Selftests read /proc/mmcheck_reached.
  */
 
 #include <linux/cache.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A kernel with mutants: what differs in it, and how it is built. Mutants that do not build are left out."""
+"""Builds a kernel with mutants. Mutants that do not build are left out."""
 
 import contextlib
 import dataclasses
@@ -37,17 +37,17 @@ CONFIG_OF = {
         "CONFIG_KFENCE_SAMPLE_INTERVAL=0",
     ]
 }
-"""Options that some cases need and that cost little: all kernels get them."""
+"""Options that some cases need. They cost little, so all kernels get them."""
 
 
 @dataclass
 class Kernel:
     """A kernel that holds mutants.
 
-    number:    the number of each mutant
+    number:    the number of each mutant; the command line enables a mutant by this number
     files:     the files that differ from the usual tree
     functions: the functions that each mutant changes
-    noted:     the number that each function notes when it runs
+    noted:     the number of each function; the kernel notes this number when the function runs
     """
 
     number: dict[str, int]
@@ -59,9 +59,9 @@ class Kernel:
 def combine(
     mutants: Sequence[tuple[Mutant, Mapping[str, str]]], read: Callable[[str], str], without: Sequence[str] = ()
 ) -> Kernel:
-    """One kernel with all of `mutants` that can be switched, except those in `without`.
+    """One kernel with all of `mutants` that can be enabled at boot, except the mutants `without`.
 
-    The mutants that stay keep their numbers, so an object without an excluded mutant does not change.
+    The other mutants keep their numbers, so only objects with an excluded mutant change.
     """
     variants: dict[str, dict[tuple[str, int], list[tuple[int, str]]]] = {}
     number: dict[str, int] = {}
@@ -77,7 +77,7 @@ def combine(
         for name, found in bodies.items():
             for function, body in (found or {}).items():
                 variants.setdefault(name, {}).setdefault(function, []).append((number[mutant.name], body))
-    # Functions of excluded mutants get numbers too, so that all other objects stay the same.
+    # Functions of excluded mutants get numbers too, so that the other objects stay the same.
     noted = reach.numbers(functions)
     merged = {}
     for name, bodies_of in variants.items():
@@ -92,7 +92,7 @@ def combine(
 
 
 def own_kernel(mutant: Mutant, files: Mapping[str, str], usual: Kernel) -> Kernel:
-    """The kernel of one mutant that cannot be switched. Cases have the same numbers as in `usual`."""
+    """The kernel of one mutant that cannot be enabled at boot. Cases have the same numbers as in `usual`."""
     own = {name: usual.files[name] for name in ("lib/Makefile", SWITCH_FILE, reach.KUNIT) if name in usual.files}
     changed = {name: text.encode() for name, text in files.items()}
     if "lib/Makefile" in files:
@@ -101,13 +101,13 @@ def own_kernel(mutant: Mutant, files: Mapping[str, str], usual: Kernel) -> Kerne
 
 
 def culprits(log: str, kernel: Kernel, build: Path | None = None) -> set[str]:
-    """The mutants that do not compile: the compiler reports errors in them in `log`.
+    """The mutants that do not compile. In `log` the compiler reports errors in them.
 
-    build: the build folder; in it tests compile copies of some functions, with the same marks
+    build: the build folder. Tests compile copies of some functions there, with the same marks of mutants.
     """
     names = {number: name for name, number in kernel.number.items()}
     errors = re.findall(r"^(\S+?):(\d+):(?:\d+:)? error:", log, re.MULTILINE)
-    # If the error is in a macro or an inline function, the mutant is in the code that uses it.
+    # If the error is in a macro or an inline function, the mutant may be in the code that uses the macro or function.
     around = re.findall(r"(?:inlined from .* at |^)(\S+?):(\d+):(?:\d+:?)?", log, re.MULTILINE) if errors else []
     for lines in (errors, around):
         found = set()
@@ -121,7 +121,7 @@ def culprits(log: str, kernel: Kernel, build: Path | None = None) -> set[str]:
 
 
 def _texts(file: str, kernel: Kernel, build: Path | None) -> list[str]:
-    """The text of a file that a message names: one that we changed, or a copy that the build made."""
+    """The text of a file that a message names: a file that we changed, or a copy that the build made."""
     ours = [text.decode() for name, text in kernel.files.items() if f"/{file}".endswith(f"/{name}")]
     copy = build / file if build else None
     if not ours and copy and copy.is_file():
@@ -130,7 +130,7 @@ def _texts(file: str, kernel: Kernel, build: Path | None) -> list[str]:
 
 
 def switch(number: int, early: bool) -> list[str]:
-    """The words of the kernel's command line that switch on the mutant `number`; 0 is none."""
+    """The words of the kernel's command line that enable the mutant `number`. 0 enables no mutant."""
     return [f"{schemata.SWITCH}{'_early' if early else ''}={number}"] if number else []
 
 
@@ -150,7 +150,7 @@ class Builder:
         self.build = Path()
 
     def space(self, files: Mapping[str, bytes]) -> Workspace:
-        """The workspace of a kernel with these files. With -k one build names all mutants that do not compile."""
+        """The workspace of a kernel with these files. With -k one build reports all mutants that do not compile."""
         request = self.request()
         request = dataclasses.replace(request, arguments=[*request.arguments, "--make_options=-k"])
         return Workspace(RunSpec(self.settings, request, self.kind, files), self.source)
@@ -158,20 +158,20 @@ class Builder:
     def alone(self) -> AbstractContextManager[None]:
         """Hold the lock on this kernel, from the working copy to the last verdict.
 
-        Another run may give the same numbers to other mutants. Without the lock our boots would judge its mutants.
+        Another run may give the same numbers to other mutants. Without the lock we would boot the kernel of that run.
         """
         return self.space({}).hold()
 
     def request(self) -> Request:
-        """What to ask kunit.py for."""
+        """The request to kunit.py for the kernel."""
         config = [f"--kconfig_add={line}" for line in CONFIG + CONFIG_OF.get(self.settings.arch, [])]
         return parse(["build", f"--arch={self.settings.arch}", *config])
 
     def built(self, launch: Launch) -> None:
-        """Build what else this kind of session needs; `launch` has built the kernel."""
+        """Build the programs that this kind of session needs. `launch` has built the kernel."""
 
     def attempt(self, kernel: Kernel) -> bool:
-        """Build one kernel; returns whether it was built."""
+        """Build one kernel. Returns whether the build succeeded."""
         space = self.space(kernel.files)
         space.prepare()
         launch = Launch(space)
@@ -184,14 +184,14 @@ class Builder:
         return False
 
     def log(self) -> str:
-        """What the last build said."""
+        """The output of the last build."""
         try:
             return (self.build / LOG).read_text(errors="replace")
         except FileNotFoundError:
             return ""
 
     def make(self, mutants: list[tuple[Mutant, Mapping[str, str]]]) -> tuple[Kernel, list[str]]:
-        """Build the kernel; returns it and the names of the mutants that do not build."""
+        """Build the kernel. Returns the kernel, and the names of the mutants that do not build."""
         broken: list[str] = []
         while True:
             kernel = combine(mutants, self.read, broken)
@@ -205,7 +205,7 @@ class Builder:
     def culprit(
         self, mutants: list[tuple[Mutant, Mapping[str, str]]], kernel: Kernel, broken: Sequence[str], log: str
     ) -> str:
-        """Find by bisection a mutant that does not build, if no message of the compiler names one."""
+        """Find a mutant that does not build by bisection, for the case that no message of the compiler names one."""
 
         def builds(names: Sequence[str]) -> bool:
             return self.attempt(
@@ -225,7 +225,7 @@ class Builder:
             if not builds([]):
                 raise UserError(f"linux {self.label} does not build: see {self.build / LOG}")
         progress.say(f"the build fails, and no message names a mutant: bisecting {len(suspects)} mutants")
-        first, last = 0, len(suspects)  # the first `first` suspects build, the first `last` do not
+        first, last = 0, len(suspects)  # suspects[:first] build, suspects[:last] do not
         while last - first > 1:
             middle = (first + last) // 2
             if builds(good + suspects[:middle]):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Finds which cases run which functions with mutants, and selects the cases of a boot.
+"""Finds the functions with mutants that each case runs, and selects the cases of a boot.
 
-A kernel with mutants has two hooks in KUnit (see mutants/mmcheck_mutant.c). One leaves out cases that the command line
-does not select. The other prints before each verdict the functions that ran since the last verdict. A case cannot
-notice a mutant in a function that it does not run.
+A kernel with mutants has two hooks in KUnit (see mutants/mmcheck_mutant.c). One hook leaves out cases that the command
+line does not select. The other hook prints, before each verdict, the functions that ran since the last verdict. A case
+cannot notice a mutant in a function that it does not run.
 """
 
 import json
@@ -50,12 +50,12 @@ def hooked(text: str) -> str:
 
 @dataclass
 class Reach:
-    """What one boot with all cases saw.
+    """The record of one boot with all cases.
 
-    cases:   `suite.case`, in the order in which they run
-    seconds: how long each case took
-    runs:    the numbers of the functions that each case ran, or that its suite's init ran
-    start:   seconds until the first case
+    cases:   `suite.case`, in the order in which the cases run
+    seconds: the time of each case
+    runs:    the numbers of the functions that each case or the init of its suite ran
+    start:   the time until the first case
     skipped: cases that this kernel or machine cannot run
     """
 
@@ -66,12 +66,12 @@ class Reach:
     skipped: list[str] = field(default_factory=list)
 
     def save(self, path: Path, mark: str) -> None:
-        """Write the record; `mark` says for which kernel it is."""
+        """Write the record. `mark` identifies its kernel."""
         disk.replace(path, json.dumps({"mark": mark, **asdict(self)}).encode())
 
     @classmethod
     def load(cls, path: Path, mark: str) -> "Reach | None":
-        """Read what save() wrote, if it is for the kernel of `mark`."""
+        """Read the record that save() wrote, if it is for the kernel `mark`."""
         try:
             fields = json.loads(path.read_text())
             return cls(**fields) if fields.pop("mark") == mark else None
@@ -85,16 +85,16 @@ class Reach:
 
     @property
     def known(self) -> bool:
-        """Whether the kernel named any function."""
+        """Whether the kernel printed any function."""
         return any(self.runs)
 
     def reaching(self, functions: Iterable[int]) -> list[int]:
-        """The places of the cases that run one of `functions`."""
+        """The positions in `cases` of the cases that run one of `functions`."""
         wanted = set(functions)
         return [place for place, runs in enumerate(self.runs) if wanted & set(runs)]
 
     def cost(self, places: Iterable[int]) -> float:
-        """Seconds that a boot with these cases takes."""
+        """The seconds that a boot with these cases takes."""
         return self.start + sum(self.seconds[place] for place in places)
 
 
@@ -106,8 +106,8 @@ def read(lines: Iterable[str]) -> Reach:
         running = said.suite
         match event := said.feed(raw):
             case console.Begin(_, ""):
-                # Functions that ran before the suite's name belong to its init, and count for all its cases. Before the
-                # first suite they belong to the boot, and count for no case.
+                # Functions that ran before the name of a suite belong to its init, and count for all its cases.
+                # Functions that ran before the first suite belong to the boot, and count for no case.
                 first = len(result.cases)
                 result.start = result.start or said.now
                 last = said.now
@@ -129,26 +129,29 @@ def read(lines: Iterable[str]) -> Reach:
 
 
 def reached(line: str) -> set[int]:
-    """The numbers of functions on a line of the console."""
+    """The numbers of functions in a line of the console."""
     match = REACHED.match(line)
     return set(map(int, match[1].split())) if match else set()
 
 
 @dataclass
 class Programs:
-    """Records from boots with selftests: the numbers of the functions that each program ran, and how long it took."""
+    """The record of boots with selftests: the numbers of the functions that each program ran, and its time."""
 
     runs: dict[str, set[int]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
     def add(self, log: Path) -> None:
-        """Read the console of one more boot."""
+        """Add the console of one more boot."""
         found = read_programs(console.lines(log.read_bytes()))
         self.runs |= found.runs
         self.seconds |= found.seconds
 
     def reaching(self, functions: Iterable[int], first: Sequence[str] = ()) -> list[str]:
-        """The programs that run one of `functions`: those in `first` in that order, then the others, quickest first."""
+        """The programs that run one of `functions`: first those in `first`, in its order, then the other programs.
+
+        The quickest of the other programs comes first.
+        """
         wanted = set(functions)
         found = [name for name, runs in self.runs.items() if wanted & runs]
         place = {name: number for number, name in enumerate(first)}
@@ -171,7 +174,7 @@ def read_programs(lines: Iterable[str]) -> Programs:
 
 
 def selection(places: Iterable[int]) -> str:
-    """The kernel's argument to run only the cases at these places."""
+    """The kernel argument that makes only the cases at these positions run."""
     wanted = set(places)
     digits = [
         sum(1 << bit for bit in range(4) if digit * 4 + bit in wanted)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The rules that generate mutants, and the functions under test that they are applied to.
+"""The rules that generate mutants, and the functions under test to which they are applied.
 
-The rules know nothing of the tests. Each is applied to every place where it fits.
+The rules do not depend on the tests. Each rule is applied at every place where it fits.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ TABLE = Path(__file__).with_name("under_test.toml")
 UNDER_TEST: Mapping[str, str] = {
     file: re.sub(r"\s", "", names) for file, names in tomllib.loads(TABLE.read_text()).items()
 }
-"""By file, a regular expression of the functions that mutants change."""
+"""For each file, a regular expression of the functions that mutants change."""
 
 _LEVELS = {
     "CONT_PTES": "(CONT_PTES / 2)",
@@ -48,7 +48,7 @@ _NO_CALLS = {"if", "for", "while", "switch", "return", "sizeof", "typeof", "do"}
 
 @dataclass(frozen=True)
 class Change:
-    """A piece of text of a file, from `start` to `end`, that becomes `new`."""
+    """A change of the text of a file: `new` replaces the text from `start` to `end`."""
 
     operator: str
     start: int
@@ -57,7 +57,7 @@ class Change:
 
 
 def hidden(text: str) -> str:
-    """`text` with spaces for comments, strings, directives and assertions, so that offsets stay the same."""
+    """`text` with spaces in place of comments, strings, directives and assertions, so that offsets stay the same."""
     result = _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     for match in _ASSERTION.finditer(result):
         end = _closing(result, match.end() - 1)
@@ -67,7 +67,7 @@ def hidden(text: str) -> str:
 
 
 def _closing(text: str, place: int) -> int:
-    """The place of the parenthesis that closes the one at `place`; -1 if there is none."""
+    """The place of the parenthesis that closes the parenthesis at `place`; -1 if there is none."""
     depth = 0
     for position in range(place, len(text)):
         depth += {"(": 1, ")": -1}.get(text[position], 0)
@@ -77,7 +77,7 @@ def _closing(text: str, place: int) -> int:
 
 
 def _arguments(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Where the arguments between two parentheses are."""
+    """The places of the arguments between two parentheses."""
     found, depth, begin = [], 0, start + 1
     for position in range(start + 1, end + 1):
         c = text[position]
@@ -89,7 +89,7 @@ def _arguments(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _types(declared: str) -> dict[str, str]:
-    """Types of the parameters and variables that a text declares; only the plain types listed here."""
+    """The types of the parameters and variables that a text declares. Only the plain types listed here count."""
     types = r"unsigned long|unsigned int|unsigned|long|int|pte_t|bool|u64|phys_addr_t|pgprot_t|pgoff_t"
     found = {}
     name = rf"(?!(?:{types}|struct|enum|const)\b)\*?\w+(?:\s*=[^,;()]+)?"
@@ -157,7 +157,7 @@ def functions(read: Read, tested: Mapping[str, str]) -> Iterator[tuple[str, sche
 
 
 class Needs(NamedTuple):
-    """The suite and the boot that run a function. The head of catalogue.py explains the fields."""
+    """The suite and the boot that a mutant of a function needs. The head of catalogue.py explains the fields."""
 
     suite: str = ""
     machine: str = ""
@@ -166,18 +166,18 @@ class Needs(NamedTuple):
 
 
 NEEDS = {
-    # The kernel calls these only on a CPU that allows the split of a block in use, and the suite needs this CPU.
+    # The kernel calls these functions only on a CPU that can split a block in use. The suite needs this CPU.
     ("arch/arm64/mm/mmu.c", r"split_(contp[tm][de]|p[mu]d|kernel_leaf_mapping.*)"): Needs(
         "linear_map_split", f"-cpu {linear_map.BLOCKS_CPU}"
     ),
     ("arch/arm64/mm/pageattr.c", r"pageattr_p[mu]d_entry"): Needs("linear_map_split", f"-cpu {linear_map.BLOCKS_CPU}"),
-    # The kernel calls these once, while it boots. map_mem() does most on a machine that maps memory by blocks.
+    # The kernel calls these functions once, at boot. map_mem() does most on a machine that maps memory by blocks.
     ("arch/arm64/mm/mmu.c", r"map_mem"): Needs(
         "linear_map_booted", f"-cpu {linear_map.BLOCKS_CPU}", True, "kfence.sample_interval=100"
     ),
     ("arch/arm64/mm/mmu.c", r"create_idmap|split_to_ptes_.*"): Needs(early=True),
 }
-"""By file and functions, what the mutants need. Other mutants are switched on after the boot, on the usual machine."""
+"""The boots that mutants need, by file and function. Other mutants are enabled after the boot on the usual machine."""
 
 
 def _needs(file: str, function: str) -> Needs:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make mutants GENERATED=1: a random sample of the mutants that rules generate, and what became of it.
+"""make mutants GENERATED=1: a random sample of the mutants that rules generate, and their verdicts.
 
-The share of noticed mutants says more here than in the catalogue, since the catalogue was written with knowledge of the
-tests. The seed is fixed. Each survivor is listed in mutants/generated/ with its diff. The entry has a field for the
-answer: why no test can notice the mutant, or which test notices it by now.
+The share of noticed mutants of this sample says more than the share of the catalogue, because the catalogue was written
+with knowledge of the tests. The seed is fixed. mutants/generated/ lists each survivor with its diff. The field `answer`
+of an entry says why no test can notice the mutant, or which test notices it now.
 """
 
 import difflib
@@ -27,9 +27,9 @@ NAME = re.compile(r"(?:boundary|constant|drop_call|drop_merge|level|negate|swap)
 
 
 def draw(mutants: Sequence[Mutant], count: int = SAMPLE, seed: int = SEED) -> list[Mutant]:
-    """A random sample of mutants, the same each time; sorted by name.
+    """A random sample of mutants, sorted by name. The sample is the same each time.
 
-    Whether a mutant is in the sample depends only on its name, so most of the sample stays the same with new functions.
+    The sample depends only on the names of the mutants, so it changes little if the kernel gets new functions.
     """
 
     def lot(mutant: Mutant) -> str:
@@ -39,18 +39,18 @@ def draw(mutants: Sequence[Mutant], count: int = SAMPLE, seed: int = SEED) -> li
 
 
 def survivors_file(kernel: str, arch: str) -> Path:
-    """The file that lists the survivors of a kernel. Its name has the first two numbers of the version."""
+    """The file that lists the survivors of a kernel. Its name contains the first two numbers of the version."""
     return FOLDER / f"{'.'.join(re.split(r'[.+-]', kernel)[:2])}-{arch}.toml"
 
 
 @dataclass(frozen=True)
 class Score:
-    """What became of a sample.
+    """The verdicts on a sample.
 
     noticed:    mutants that a test, a warning of the kernel, or a hang revealed
-    failing:    noticed mutants that made a test fail
-    equivalent: survivors with an answer that proves that no test can notice them
-    survived:   the other survivors
+    failing:    those noticed mutants that made a test fail
+    equivalent: survivors whose answer says that they are equivalent to the original
+    survived:   all other survivors
     """
 
     noticed: int
@@ -69,10 +69,10 @@ def verdicts(path: Path) -> dict[str, tuple[str, str]]:
 
 
 def record(path: Path, found: Mapping[str, tuple[str, str]], sample: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Write the verdicts on a sample, as JSON, next to the list of survivors `path`; returns these verdicts.
+    """Write the verdicts on a sample, as JSON, next to the list of survivors `path`. Returns these verdicts.
 
-    found: the verdicts of this run, by mutant: its state, and the case that noticed it; older verdicts on other
-           mutants of the sample stay
+    found: the verdicts of this run, by mutant: its state, and the case that noticed it. Older verdicts on other mutants
+           of the sample stay.
     """
     whole = {**verdicts(path), **found}
     kept = {name: (str(whole[name][0]), str(whole[name][1])) for name in sorted(sample) if name in whole}
@@ -82,7 +82,7 @@ def record(path: Path, found: Mapping[str, tuple[str, str]], sample: Iterable[st
 
 
 def noticed(folder: Path = FOLDER) -> Iterator[tuple[str, str]]:
-    """For each mutant that was noticed, as recorded: its function, and the suite or selftest that noticed it."""
+    """For each mutant with a recorded verdict "noticed": its function, and the suite or selftest that noticed it."""
     for path in sorted(folder.glob("*.json")):
         for name, (_, where) in json.loads(path.read_text())["verdicts"].items():
             if where and (match := NAME.fullmatch(name)):
@@ -90,7 +90,7 @@ def noticed(folder: Path = FOLDER) -> Iterator[tuple[str, str]]:
 
 
 def score(judged: Mapping[str, tuple[str, str]], answered: Mapping[str, str], killed: Sequence[str]) -> Score:
-    """Count the verdicts `judged`. `killed` are the states that mean that a mutant was noticed."""
+    """Count the verdicts `judged`. The states `killed` mean that a mutant was noticed."""
     alive = [name for name, (state, _) in judged.items() if state == "survived"]
     same = sum(answered.get(name, "").startswith("Equivalent") for name in alive)
     states = [state for state, _ in judged.values()]
@@ -108,9 +108,9 @@ def answers(path: Path) -> dict[str, str]:
 
 
 def list_survivors(path: Path, survivors: Sequence[Mutant], read: Read, gone: Iterable[str]) -> None:
-    """Write the list of survivors. It keeps its answers, and its entries on mutants that were not judged.
+    """Write the list of survivors. The list keeps its answers, and its entries on mutants that were not judged.
 
-    gone: names of mutants that are noticed now; their entries are removed
+    gone: names of mutants that a test notices now; their entries are removed
     """
     kept: dict[str, dict[str, str]] = {}
     if path.exists():
@@ -121,7 +121,7 @@ def list_survivors(path: Path, survivors: Sequence[Mutant], read: Read, gone: It
         kept[mutant.name] = {"name": mutant.name, "diff": diff(mutant, read), "answer": answer}
     lines = [
         "# SPDX-License-Identifier: GPL-2.0",
-        "# Generated mutants that no test noticed. An answer says why, or which test notices the mutant by now.",
+        "# Generated mutants that no test noticed. Each answer gives the reason, or names a test that notices it now.",
     ]
     for _, entry in sorted(kept.items()):
         lines += ["", "[[survivor]]", f'name = "{entry["name"]}"', f"diff = '''\n{entry['diff']}'''"]
@@ -132,7 +132,7 @@ def list_survivors(path: Path, survivors: Sequence[Mutant], read: Read, gone: It
 
 
 def diff(mutant: Mutant, read: Read) -> str:
-    """What a mutant changes, as a patch."""
+    """The change of a mutant as a patch."""
     parts: list[str] = []
     for name, text in (mutant.files(read) or {}).items():
         before, after = read(name).splitlines(True), text.splitlines(True)

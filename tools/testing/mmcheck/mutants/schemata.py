@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Puts many mutants into one kernel: a function has all its variants, and a number chooses one at run time.
+"""Puts many mutants into one kernel: a function contains all its variants, and a number chooses one at run time.
 
-A mutant is a change of the bodies of some functions. A kernel with a hundred mutants needs one build.
-The command line of each boot switches one of them on:
+A mutant is a change of the bodies of some functions. A kernel with a hundred mutants needs only one build.
+The command line of each boot enables one mutant:
 
     int f(int x)                        int f(int x)
     {                                   {
@@ -17,9 +17,10 @@ The command line of each boot switches one of them on:
                                                 }
                                         }
 
-mmcheck_reached notes which functions with mutants run: a test cannot notice a mutant in a function that it does not
-run. The array is volatile. Without volatile, gcc 12 moves the store to the array out of the loop of __set_ptes(), and
-there stores the last entry a second time. That loses bits that the hardware has set in between.
+The array mmcheck_reached notes which functions with mutants run. A test cannot notice a mutant in a function that it
+does not run. The array is volatile: without volatile, gcc 12 moves the store to the array out of the loop of
+__set_ptes(), and then the code after the loop stores the last entry a second time. The second store loses bits that
+the hardware has set after the first store.
 """
 
 import re
@@ -27,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 SWITCH = "mmcheck_mutant"
-"""The variable that chooses, and the parameter that sets it."""
+"""The variable that chooses the mutant, and the parameter that sets this variable."""
 
 REACHED = "mmcheck_reached"
 """The array that notes which functions ran."""
@@ -43,9 +44,9 @@ _MARK = re.compile(r"^/\* mutant (\d+) (begins|ends) \*/$")
 class Function:
     """A function with a body.
 
-    name:       its name, and how many functions of that name come before it (#ifdef and #else)
+    name:       its name, and the number of functions with the same name before it (#ifdef and #else)
     returns:    whether it returns a value
-    start, end: where its body is in the text, braces included
+    start, end: the place of its body in the text, with the braces
     """
 
     name: tuple[str, int]
@@ -62,9 +63,9 @@ _TOKEN = re.compile(
 
 
 def functions(text: str) -> list[Function]:
-    """All functions of a C file, in order. Braces mark the bodies, in any column.
+    """All functions of a C file, in order. Braces in any column mark the bodies.
 
-    If a body has an #if, only the braces of its first branch count.
+    If a body has an #if, only the braces in the first branch of the #if count.
     """
     result: list[Function] = []
     counts: dict[str, int] = {}
@@ -88,7 +89,7 @@ def functions(text: str) -> list[Function]:
 
 
 def _branch(directive: str, branches: list[list[int]], depth: int) -> int:
-    """The depth of braces after a directive. `branches` has, for each #if, the depth before it and after its branch."""
+    """The depth of braces after a directive. `branches` has the depths before each #if and after its first branch."""
     if directive.startswith("if"):
         branches.append([depth])
     elif directive.startswith(("else", "elif")) and branches:
@@ -101,7 +102,7 @@ def _branch(directive: str, branches: list[list[int]], depth: int) -> int:
 
 
 def _function(text: str, head: int, start: int, end: int, counts: dict[str, int]) -> list[Function]:
-    """The function with the body from `start` to `end`; empty if this is no body of a function."""
+    """The function with the body from `start` to `end`; an empty list if this is not the body of a function."""
     declared = _COMMENT.sub(" ", text[head:start])
     name = next((match for match in _NAME.finditer(declared) if match[1] not in _NO_NAME), None)
     if name is None or "=" in declared[: name.start()] or not declared.rstrip().endswith(")"):
@@ -117,7 +118,7 @@ def _function(text: str, head: int, start: int, end: int, counts: dict[str, int]
 
 
 def bodies(text: str) -> tuple[dict[tuple[str, int], str], str]:
-    """The bodies of the functions of a C file by name, and the rest of the file."""
+    """The bodies of the functions of a C file, by name, and the rest of the file."""
     found: dict[tuple[str, int], str] = {}
     rest, position = [], 0
     for function in functions(text):
@@ -128,7 +129,7 @@ def bodies(text: str) -> tuple[dict[tuple[str, int], str], str]:
 
 
 def changed(before: str, after: str) -> dict[tuple[str, int], str] | None:
-    """The new bodies of the functions that differ; None if more than bodies differ."""
+    """The new bodies of the functions that differ; None if the files also differ outside of bodies."""
     old, old_rest = bodies(before)
     new, new_rest = bodies(after)
     if old_rest != new_rest or old.keys() != new.keys():
@@ -141,9 +142,9 @@ def merge(
     variants: Mapping[tuple[str, int], Sequence[tuple[int, str]]],
     reached: Mapping[tuple[str, int], int] | None = None,
 ) -> str:
-    """`text`, in which some functions get more bodies, each with its number.
+    """`text`, in which some functions get additional bodies, each with the number of its mutant.
 
-    reached: the number that each function notes when it runs
+    reached: the number of each function, which is noted when the function runs
     """
     result, position = [], 0
     for function in functions(text):
@@ -172,7 +173,7 @@ def _switched(function: Function, body: str, variants: Sequence[tuple[int, str]]
 
 
 def at_line(text: str, line: int) -> int | None:
-    """The number of the mutant that line `line` (from 1) of a merged file belongs to."""
+    """The number of the mutant to which line `line` of a merged file belongs. Line numbers begin at 1."""
     number = None
     for content in text.splitlines()[:line]:
         if mark := _MARK.match(content):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kill matrix of the KUnit suites: for each mutant, all cases that reach it run.
+"""The kill matrix of the KUnit suites: all cases that reach a mutant run with it.
 
-A case cannot notice code that it does not run. If the kernel dies in a case, the case has noticed, and the next boot
-continues with the case after it. A slow case does not run with the mutants that several quicker cases notice. If it
-notices no other mutant, it then runs with these too, until it notices one.
+A case cannot notice a mutant in code that it does not run. If the kernel dies in a case, the case has noticed the
+mutant, and the next boot continues with the next case. A slow case does not run with a mutant that several quicker
+cases notice. If the slow case notices no other mutant, it finally runs with these mutants too, until it notices one.
 """
 
 import fnmatch
@@ -21,21 +21,21 @@ from .killmatrix import Row
 from .mutated import Kernel, switch
 
 BOOTS = 6
-"""A mutant that kills the kernel this many times is given up. Whether the remaining cases notice it stays unknown."""
+"""After this many deaths of the kernel, the remaining cases do not run with the mutant. Their verdicts are unknown."""
 
 SILENCE = 15
-"""A kernel counts as hung if it prints no line for this many seconds plus four times what the running case takes."""
+"""A kernel counts as hung if it prints no line for this many seconds plus four times the usual time of the case."""
 
 FLOOD = 3000
-"""After this many lines without a verdict, the running case counts as one that kills the kernel."""
+"""After this many lines without a verdict, the kernel counts as dead in the running case."""
 
 SLOW, ENOUGH = 2.0, 2
-"""A case that takes more than SLOW seconds does not run with a mutant that ENOUGH quicker cases notice."""
+"""If ENOUGH quicker cases notice a mutant, cases that take more than SLOW seconds do not run with it."""
 
 
 @dataclass
 class Seen:
-    """What one boot prints, line by line: cases with a verdict, and cases that notice."""
+    """Reads the output of one boot line by line: cases with a verdict, and cases that notice the mutant."""
 
     done: list[str] = field(default_factory=list)
     noticed: dict[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Seen:
 
     @property
     def ended(self) -> bool:
-        """Whether the machine was switched off."""
+        """Whether the machine has powered off."""
         return self.console.off
 
     @property
@@ -55,16 +55,16 @@ class Seen:
         return self.console.planned is not None
 
     def feed(self, raw: str) -> None:
-        """Take one line of the console."""
+        """Read one line of the console."""
         running = self.console.suite
         match event := self.console.feed(raw):
             case console.Begin(_, ""):
                 self._reported = len(self.done)
             case console.Result(suite, name, state, reason, parameter=False):
-                if state != "skipped" or reason:  # a skip without a reason: the case was not chosen
+                if state != "skipped" or reason:  # a skip without a reason means that the case was not selected
                     self._verdict(f"{suite}.{name}", state == "failed")
             case console.End() if running:
-                # If a suite fails or warns outside of its cases, its last case counts.
+                # If a suite fails or warns outside of its cases, its last case counts as the case that notices.
                 own = self.done[self._reported :]
                 if (not event.good or self._splat) and own and not set(own) & self.noticed.keys():
                     self.noticed[own[-1]] = "splat" if event.good else "failed"
@@ -92,7 +92,7 @@ class Cases:
         """The row of one mutant."""
         every = list(range(len(self.reach.cases)))
         noted = self.session.noted.get(mutant.name)
-        # A mutant that changes more than function bodies has no function that notes that it runs.
+        # If a mutant changes more than function bodies, no function notes that it runs.
         reaching = every if mutant.early or noted is None else self.reach.reaching(noted)
         row = Row(reached=len(reaching))
         started = time.monotonic()
@@ -111,7 +111,7 @@ class Cases:
         return row
 
     def finish(self, rows: Mapping[str, Row], every: Sequence[Mutant]) -> None:
-        """If a slow case has noticed nothing, run it with the mutants that row() left out, until it notices one."""
+        """If a slow case has noticed no mutant, run it with the mutants that row() left out, until it notices one."""
         by_name = {mutant.name: mutant for mutant in every if not mutant.equivalent}
         useful = {case for name, row in rows.items() if name in by_name for case in row.cases}
         for case in sorted({case for row in rows.values() for case in row.spared} - useful):
@@ -125,7 +125,7 @@ class Cases:
                     break
 
     def _boots(self, mutant: Mutant, todo: list[int], own: bool, row: Row) -> None:
-        """Run the cases `todo`, in as many boots as it takes; if `own`, on the machine that the mutant asks for."""
+        """Run the cases `todo` in one or more boots. With `own`, use the machine that the mutant needs."""
         boots = 0
         while todo and not boot.stop.is_set():
             if boots == BOOTS:
@@ -137,7 +137,7 @@ class Cases:
             row.cases = {**seen.noticed, **row.cases}
             if seen.ended and not seen.hang:
                 return
-            # The kernel died. The case after the last verdict was running; if there is none, the last suite was ending.
+            # The kernel died. The case after the last verdict was running. If no case is left, a suite was ending.
             left = [place for place in todo if place > max(done, default=-1)]
             culprit = left[0] if left else todo[-1]
             if not boot.stop.is_set():
@@ -156,7 +156,7 @@ class Cases:
         seen, since, started = Seen(), 0, time.monotonic()
 
         def silence() -> float:
-            """How many seconds the running case may print nothing."""
+            """The number of seconds for which the running case may print nothing."""
             last = self.place.get(seen.done[-1], -1) if seen.done else -1
             now = next((place for place in todo if place > last), todo[-1])
             return SILENCE + 4 * self.reach.seconds[now] + (0 if seen.tests else self.reach.start)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Search a kernel for patterns that were bugs before, and print each place with its verdict.
+"""Searches a kernel for code patterns that were bugs before, and prints each candidate with its verdict.
 
-KERNEL= or KDIR= names the tree. OTHER= names a second tree, by its version or folder. With it two more patterns are
-searched, `gap` and `guard`: functions that check more in the second tree. Both find only what the first tree lacks. To
-find what the second one lacks, swap the trees. verdicts.toml has the patterns and the verdicts on candidates: shown,
-refuted, or open. ONLY=new prints the candidates without a verdict.
+KERNEL= or KDIR= names the tree. OTHER= names a second tree, by its version or folder. With OTHER= the command also
+searches for the patterns `gap` and `guard`: functions with checks that only the second tree has. To find checks that
+only the first tree has, swap the trees. verdicts.toml has the patterns and the verdicts on candidates: shown, refuted,
+or open. ONLY=new prints the candidates without a verdict.
 """
 
 import fnmatch
@@ -23,12 +23,12 @@ from .searches import SEARCHES, Candidate, gaps, guards, search, tree
 TABLE = Path(__file__).with_name("verdicts.toml")
 VERDICTS = ("shown", "open", "refuted")
 NEW = "new"
-"""The verdict on a candidate that is not judged yet."""
+"""The state of a candidate without a verdict."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on candidates, and its reason; functions and file are globs."""
+    """The verdict on candidates, and its reason. `functions` and `file` are globs."""
 
     pattern: str
     functions: tuple[str, ...]
@@ -43,7 +43,7 @@ class Verdict:
 
 
 def load(table: Path = TABLE) -> list[Verdict]:
-    """The verdicts of a table. Raises UserError for one without a reason, or with an unknown pattern or verdict."""
+    """The verdicts of a table. Raises UserError for an unknown pattern or verdict, or a missing reason."""
     found = []
     for entry in tomllib.loads(table.read_text())["verdict"]:
         one = Verdict(**{**entry, "functions": tuple(entry["functions"])})
@@ -54,7 +54,7 @@ def load(table: Path = TABLE) -> list[Verdict]:
 
 
 def judged(candidates: Sequence[Candidate], verdicts: Sequence[Verdict]) -> list[tuple[Candidate, str, str]]:
-    """Each candidate with its verdict and the reason. If several verdicts are about a candidate, the first counts."""
+    """Each candidate with its verdict and the reason. If several verdicts match a candidate, the first one counts."""
     none = (NEW, "")
     found = []
     for one in candidates:
@@ -63,7 +63,7 @@ def judged(candidates: Sequence[Candidate], verdicts: Sequence[Verdict]) -> list
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status."""
+    """Run the command. Returns the exit status."""
     only = environ.get("ONLY") or ""
     if only and only not in (*VERDICTS, NEW):
         raise UserError(f"ONLY={only}: use one of {', '.join((*VERDICTS, NEW))}")
@@ -71,7 +71,7 @@ def run(environ: Mapping[str, str]) -> int:
     functions = tree(source.obtain(from_environment(environ)).path)
     candidates = search(functions)
     if other := environ.get("OTHER"):
-        # A version is a number; all else is a folder.
+        # OTHER= is a version if it begins with a number; otherwise it is a folder.
         name = "KERNEL" if re.fullmatch(r"\d+\.\d+[\w.+~-]*", other) else "KDIR"
         settings = from_environment({**environ, "KERNEL": "", "KDIR": "", name: other})
         others = tree(source.obtain(settings).path)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Functions of a kernel tree, and the searches for patterns in them.
 
-A search reads text, not meaning. It finds candidates, which a person has to judge.
+A search compares text and does not understand the code. It finds candidates, and a person must judge them.
 """
 
 import re
@@ -37,7 +37,7 @@ RANGES = frozenset(
         "mm/internal.h",
     )
 )
-"""The files that change ranges of entries with one call."""
+"""The files with functions that change a range of entries in one call."""
 
 _COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 _BODY = re.compile(r"^\{(?=[^\n;]*$)", re.MULTILINE)
@@ -77,7 +77,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A place that has a pattern."""
+    """A place that matches a pattern."""
 
     pattern: str
     file: str
@@ -100,13 +100,13 @@ def functions(text: str, file: str) -> Iterator[Function]:
 
 
 def tree(root: Path) -> list[Function]:
-    """The functions of all places of a kernel tree."""
+    """The functions in the files PLACES of a kernel tree."""
     files = sorted({path for place in PLACES for path in root.glob(place)})
     return [f for path in files for f in functions(path.read_text(errors="replace"), str(path.relative_to(root)))]
 
 
 def _present(function: Function) -> Iterator[tuple[int, str]]:
-    """Find an entry that is read as present before the function checks for presence, or without a check."""
+    """Find code that reads an entry as present before it checks whether the entry is present, or without a check."""
     if not _WALK.search(function.text) and "set_pte" not in function.name:
         return
     asked = _ASKED.search(function.text)
@@ -117,7 +117,7 @@ def _present(function: Function) -> Iterator[tuple[int, str]]:
 
 
 def _batch(function: Function) -> Iterator[tuple[int, str]]:
-    """Find a loop over entries that steps by the size of a folio, or that treats one entry as several."""
+    """Find a loop over entries that steps by the size of a folio, or that treats one entry as several entries."""
     loops = re.search(r"\b(?:for|while)\s*\(", function.text)
     if not loops or not _WALK.search(function.text) or "folio_pte_batch" in function.text:
         return
@@ -145,7 +145,7 @@ def _wrap(function: Function) -> Iterator[tuple[int, str]]:
 
 
 def _fresh(function: Function) -> Iterator[tuple[int, str]]:
-    """Find a new entry, made from a page and a VMA, in a function that does not name the bits of the old entry."""
+    """Find a new entry, made from a page and a VMA, in a function that does not name the uffd and soft-dirty bits."""
     lacks = [name for name, bit in (("uffd", "uffd"), ("soft-dirty", "soft_dirty")) if bit not in function.text]
     match = _FRESH.search(function.text)
     if match and lacks:
@@ -159,11 +159,11 @@ SEARCHES: dict[str, Callable[[Function], Iterator[tuple[int, str]]]] = {
     "wrap": _wrap,
     "fresh": _fresh,
 }
-"""The patterns that a single tree is searched for."""
+"""The patterns whose search needs only one tree."""
 
 
 def search(found: list[Function]) -> list[Candidate]:
-    """The candidates of all patterns that one tree shows, in the order of the sources."""
+    """The candidates of these patterns, in the order of the sources."""
     candidates = []
     for function in found:
         for pattern, look in SEARCHES.items():
@@ -188,9 +188,10 @@ def gaps(found: list[Function], other: list[Function]) -> list[Candidate]:
 
 
 def guards(found: list[Function], other: list[Function]) -> list[Candidate]:
-    """The functions on ranges of entries that lack a check of an entry or a folio, or an ALIGN(), of the other tree.
+    """The functions on ranges of entries that lack a check of an entry or folio, or an ALIGN(), of the other tree.
 
-    If the whole file has a check as often as in the other tree, it is no candidate: another function has the check.
+    If the whole file has the check as often as in the other tree, the function is no candidate, because another
+    function has the check.
     """
     theirs = {(f.file, f.name): f for f in other}
     here, there = _by_file(found), _by_file(other)

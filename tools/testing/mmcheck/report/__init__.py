@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """make report: one HTML page of all results: verdict, failures, cells, skips, known issues, mutants, benchmarks.
 
-Reads the results of the other commands below O=, and runs no kernel. The page needs no server and no other file. A
-report of new results adds a line to O/report/history.jsonl. The next report is compared with this line.
+The command reads the results that other commands wrote below O=, and runs no kernel. The page needs no server and no
+other file. A report of new results adds a line to O/report/history.jsonl. The next report compares its results with
+this line.
 """
 
 import datetime
@@ -23,7 +24,7 @@ WANTED = Path(__file__).with_name("requirements.txt")
 
 
 def provide(out: Path) -> None:
-    """Make sure that jinja2 can be imported. If Python lacks it, it is installed below `out` on first use."""
+    """Make sure that Python can import jinja2. If Python lacks jinja2, install it below `out` on first use."""
     if importlib.util.find_spec("jinja2"):
         return
     folder = out / "report" / "venv"
@@ -38,7 +39,7 @@ def provide(out: Path) -> None:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status."""
+    """Run the command. Returns the exit status."""
     out = out_of(environ)
     data = Input(out)
     provide(out)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Adds the failures of the last runs below O= to the file BASELINE=, as known failures of this tree.
 
-It only adds entries, and keeps what the file has. A= names one run; without it all last runs count. A run that gets
-the file with BASELINE= then passes, as long as nothing else fails. Put your reasons into the file.
+The command only adds entries, and keeps all entries of the file. A= names one run. Without A= the command reads the
+last run of each name. A later run with this BASELINE= passes if nothing else fails. Edit the file to give your reasons.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from ..run import baseline, record
 from .compare import found
 
 LENGTH = 200
-"""At most this many characters of what a test says become the reason."""
+"""The reason in an entry has at most this many characters of the output of the test."""
 
 FAILING = ("failed", results.KNOWN)
 
@@ -47,13 +47,13 @@ def entries(runs: Sequence[record.Record]) -> list[baseline.Entry]:
 
 
 def fixed(runs: Sequence[record.Record]) -> Iterable[str]:
-    """The lines about entries that are fixed, each once."""
+    """The lines about entries with failures that are fixed, each line once."""
     lines = (line for one in runs for case in one.cases for line in case.remarks)
     return dict.fromkeys(line for line in lines if line.startswith(baseline.FIXED))
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status."""
+    """Run the command. Returns the exit status."""
     out = out_of(environ)
     if not environ.get("BASELINE"):
         raise UserError("BASELINE= is missing: give the file that lists the known failures, for example baseline.toml")
@@ -80,7 +80,7 @@ def run(environ: Mapping[str, str]) -> int:
         needs = {one.case: [f"fails = {one.fails}"] * (one.fails > 0) + ["splat = true"] * one.splat for one in hidden}
         named = "; ".join(f"{case} needs {' and '.join(keys)}" for case, keys in needs.items())
         raise UserError(
-            f"{len(new)} failures added; change entries of {file}, since their tests fail worse now: {named}"
+            f"{len(new)} failures added; change entries of {file}, because their tests fail worse now: {named}"
         )
     progress.say(f"{len(new)} failures added to {file}" if new else f"{file} already lists all failures")
     return PASSED

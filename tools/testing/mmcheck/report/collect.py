@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make results`: one summary of all results below O=, of KUnit and selftests, on all kernels.
 
-Reads the last record of each run. Writes all cases to results.json and results.xml, and prints what failed.
+The command reads the last record of each run. It writes all cases to results.json and results.xml, and prints the
+failed cases.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from ..run import baseline, record
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status."""
+    """Run the command. Returns the exit status."""
     out = out_of(environ)
     found = record.latest(out)
     if not found:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Compares two runs: lists the cases with another verdict, and the cases that ran in only one of the runs.
+"""Compares two runs: lists the cases with different verdicts, and the cases that ran in only one of the runs.
 
-A= and B= each name a record: a folder below O/runs/, or a name that `make results` prints. Such a name means its last
-run.
+A= and B= each name a run: by its folder below O/runs/, or by a name that `make results` prints. If several runs have
+this name, the last one counts.
 """
 
 import json
@@ -28,14 +28,14 @@ def found(out: Path, variable: str, name: str) -> record.Record:
 
 
 def differences(one: record.Record, two: record.Record) -> list[tuple[str, str, str]]:
-    """Each case with another verdict, and its two verdicts; new failures first."""
+    """The cases with different verdicts in the two runs: name, old verdict, new verdict; new failures first."""
     old, new = compare.states(one.cases), compare.states(two.cases)
     changed = [(name, old.get(name, ABSENT), new.get(name, ABSENT)) for name in sorted({**old, **new})]
     return sorted((one for one in changed if one[1] != one[2]), key=lambda one: one[2] != "failed")
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status, as for kunit.py run --base."""
+    """Run the command. Returns the exit status, as kunit.py run --base does."""
     out = out_of(environ)
     for name in ("A", "B"):
         if not environ.get(name):

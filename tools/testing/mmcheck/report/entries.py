@@ -12,7 +12,7 @@ _INDEX = re.compile(r"\bentry (-?\d+)(?:, outside of the table)?$")
 
 TABLE = Path(__file__).with_suffix(".toml")
 LAYOUTS: Mapping[str, Mapping[str, str]] = tomllib.loads(TABLE.read_text())
-"""By architecture, the name of each field of an entry by its bits, the highest first."""
+"""For each architecture, the names of the fields of an entry by their bits; the highest field comes first."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Field:
 
     @property
     def differs(self) -> bool:
-        """Whether the value is not the expected one."""
+        """Whether the value differs from the expected value."""
         return self.got != self.want
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry that is not as the test expects.
+    """An entry that differs from what the test expects.
 
     what:   the step of the test after which the entry is wrong
     index:  its place in the table, or None for a value that a function returned
@@ -51,7 +51,7 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """Which entry it is."""
+        """A title that says which entry it is."""
         where = "The value that the function returns" if self.index is None else f"Entry {self.index} of the table"
         if self.differ > 1:
             return f"{where} (the first of {self.differ} that differ)"
@@ -65,13 +65,13 @@ class Entry:
 
 
 def value(word: int, high: int, low: int) -> str:
-    """Bits of a word: one as 0 or 1, several as hexadecimal."""
+    """Some bits of a word as text: one bit as 0 or 1, several bits as a hexadecimal number."""
     bits = word >> low & (1 << (high - low + 1)) - 1
     return str(bits) if high == low else f"{bits:#x}"
 
 
 def fields(got: int, want: int, arch: str) -> tuple[Field, ...]:
-    """All bits of two words, with their names on `arch`. A bit without a name is left out if it is 0 in both words."""
+    """The fields of two words, with their names on `arch`. Leaves out a bit without a name that is 0 in both words."""
     swap = arch == "arm64" and not ((got | want) & 1 or want & 1 << 11)
     layout = LAYOUTS.get(f"{arch}-swap" if swap else arch, {})
     found = []
@@ -88,7 +88,10 @@ def fields(got: int, want: int, arch: str) -> tuple[Field, ...]:
 
 
 def find(said: Iterable[str], arch: str) -> Entry | None:
-    """The first wrong entry that a test names in a table; if there is none, the first that a function returned."""
+    """The first wrong entry of a table in the output of a test.
+
+    If there is none, the first wrong value that a function returned.
+    """
     returned = None
     for line in said:
         match = _PAIR.search(line)
@@ -118,7 +121,7 @@ _STEP = re.compile(r"^(?:\w+: +)?(\d+): (.+)")
 
 
 def walk(said: Iterable[str]) -> Walk | None:
-    """The seed that a test names, and the steps if the test lists them."""
+    """The seed that a test prints, and the steps if the test prints them."""
     arguments: tuple[str, ...] = ()
     steps: list[str] = []
     listing = False

@@ -22,7 +22,7 @@ def marked(value: str) -> str:
 
 
 def grid(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table with a name for screen readers; cells are HTML. A column has numbers if its head begins with #."""
+    """A table with a title for screen readers. The cells are HTML. A `#` before the name of a column means numbers."""
     number = [" class=number" if name.startswith("#") else "" for name in head]
     lines = [f'<div class=wide tabindex=0 role=region aria-label="{text(title)}"><table><thead><tr>']
     lines += [f"<th scope=col{kind}>{text(name.lstrip('#'))}</th>" for name, kind in zip(head, number, strict=True)]
@@ -33,13 +33,13 @@ def grid(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def score(mutants: Sequence[JSON]) -> tuple[int, int]:
-    """How many of the mutants were noticed, and how many could have been."""
+    """The number of mutants that tests noticed, and the number of mutants that tests could notice."""
     states = [str(mutant["state"]) for mutant in mutants]
     return sum(state in KILLED for state in states), sum(state in (*KILLED, "survived") for state in states)
 
 
 def mutation(files: Sequence[JSON]) -> str:
-    """The score on each kernel, and the survivors with their arguments."""
+    """The score on each kernel, and the mutants that survived, each with its argument."""
     rows, parts = [], []
     for content in files:
         every = content["mutants"]
@@ -96,7 +96,7 @@ def kills() -> str:
         "#fragile mutants",
         "#suites never the only one to notice",
     ]
-    # Say first that no run on this machine measured it.
+    # Say first that no run on this machine measured these numbers.
     origin = (
         "<p>These numbers are part of mmcheck, not results of the runs on this page: <code>make mutants MATRIX=1</code>"
     )

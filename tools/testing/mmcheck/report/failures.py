@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The failures on the page: what each test says, the line that repeats it, the text of a mail."""
+"""The failures on the page: the output of each test, the command that repeats it, the text of a mail."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from .model import plural
 from .records import Input, Run
 
 TEXT_LINES = 80
-"""The page shows at most this many lines of what a failed case printed; its log has all."""
+"""The page shows at most this many lines of the output of a failed case. The log has all lines."""
 LINE = 400
 """The page shows at most this many characters of each line."""
 MAIL_LINES = 20
@@ -24,7 +24,7 @@ LISTS = {
     "s390": "linux-s390@vger.kernel.org",
     "um": "linux-um@lists.infradead.org",
 }
-"""The mailing list of an architecture. Mails go to linux-mm as well."""
+"""The mailing list of an architecture. Each mail also goes to linux-mm."""
 CARDS = 40
 """At most this many failures have a card. Each further failure is one line, so that the page stays small."""
 
@@ -33,17 +33,17 @@ CARDS = 40
 class Failure:
     """One test that failed, or a cell without a verdict.
 
-    name:   of the test
-    runs:   where it failed
-    new:    the runs in which it did not fail at the last report; None if there is no earlier report
-    entry:  the first entry that is wrong
-    walk:   the seed, and the shortest sequence
-    again:  the line that repeats it
+    name:   the name of the test
+    runs:   the runs in which it failed
+    new:    the runs in which it did not fail in the last report; None if there is no earlier report
+    entry:  the first wrong entry
+    walk:   the seed of a random walk, and the shortest sequence that fails
+    again:  the command that repeats the test
     said:   what the test printed, cut to TEXT_LINES
     splat:  whether the kernel warned or died
-    issues: known issues that name this test, and were not accepted as the reason
-    seen:   the run that printed most about it
-    verdict: whether a test failed; otherwise a cell has no verdict
+    issues: known issues that name this test, but that do not explain the failure
+    seen:   the run that printed most lines about the failure
+    verdict: True if a test failed, False if a cell has no verdict
     """
 
     name: str
@@ -60,7 +60,7 @@ class Failure:
 
     @property
     def anchor(self) -> str:
-        """Its place on the page."""
+        """The id of its card on the page."""
         return "failure-" + re.sub(r"\W+", "-", self.name).strip("-")
 
     @property
@@ -95,7 +95,7 @@ class Failure:
 
 
 def failures(data: Input, history: History) -> list[Failure]:
-    """What failed: new failures, then cells without a verdict, then older failures; each test once."""
+    """All failures, each test once: new failures, then cells without a verdict, then older failures."""
     table = known_issues.load()
     found: dict[str, Failure] = {}
     for run in data.runs:
@@ -121,7 +121,7 @@ def failures(data: Input, history: History) -> list[Failure]:
 
 
 def _describe(failure: Failure, run: Run, case: results.Case, table: Sequence[known_issues.Issue]) -> None:
-    """Describe a failure by the run that printed most about it."""
+    """Describe a failure by the output of one run."""
     failure.entry, failure.walk = entries.find(case.text, run.arch), entries.walk(case.text)
     more = len(case.text) - TEXT_LINES
     lines = [line[:LINE] for line in case.text[:TEXT_LINES]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The table of cells, and the data of the heat map: every case in every cell, small enough to be part of the page."""
+"""The table of cells, and the data of the heat map. These data have every case in every cell, and fit into the page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,8 @@ class Square:
     """A cell in the table of cells.
 
     kind:  "passed", "failed", "none" (no verdict), "missing" (not run) or "" (not in the table)
-    mark:  what is drawn; words: what it means
+    mark:  the short text in the square
+    words: the meaning of the mark
     """
 
     name: str = ""
@@ -43,7 +44,7 @@ def _square(name: str, run: Run | None) -> Square:
 
 
 def squares(data: Input) -> tuple[list[str], list[tuple[str, list[Square]]]]:
-    """The table of cells: the heads of its columns, and its rows."""
+    """The table of cells: the titles of its columns, and its rows."""
     runs = {run.name: run for run in data.runs}
     columns = list(dict.fromkeys(data.places[name][1] for name in data.planned))
     rows: dict[str, dict[str, Square]] = {}
@@ -72,11 +73,11 @@ def embedded(data: Input, history: History) -> dict[str, Any]:
     """The data of all cases for the heat map and the search. Numbers stand for cells, cases, texts and reports.
 
     cells:  name (n), state (k), counts (w), the command that runs it (a), its log (l), kernel and tools (i)
-    suites: name (n), "selftest" or "" (k), its cases (c), and by number of a cell: one letter per case (s), what cases
-            say (t), their tracks (h); t and h have, for each text and each track, the numbers of its cases
+    suites: name (n), "selftest" or "" (k), its cases (c), and for each number of a cell: a letter for the state of each
+            case (s), the texts of cases (t), the histories of cases (h). t and h map each text or history to the
+            numbers of its cases. A history lists the number of a report and the letter of the new state, in order.
     texts:  each text once
-    times: when each report was made. A track lists the states of a case in order: number of a report, letter of the
-    state
+    times:  the time of each report
     """
     columns = cells(data)
     texts: dict[str, int] = {}
@@ -105,7 +106,7 @@ def _suite(
     texts: dict[str, int],
     changed: Mapping[str, Mapping[str, Sequence[tuple[int, str]]]],
 ) -> dict[str, Any]:
-    """One suite of embedded(): its cases by number of a cell; adds to `texts`."""
+    """One suite in the data of embedded(). `columns` has its cases by number of a cell. Adds new texts to `texts`."""
     every = dict.fromkeys(case.name for own in columns.values() for case in own)
     names = {case: number for number, case in enumerate(every)}
     letters: dict[str, str] = {}
@@ -136,7 +137,7 @@ def _worst(suite: Mapping[str, Any]) -> int:
 
 
 def _said(case: results.Case) -> str:
-    """The text of a case in a list of cases. The whole text of a failure is on its card."""
+    """The text of a case in a list of cases. The card of a failure has the whole text."""
     if case.state == "failed":
         return results.reason(case.text)[:LINE]
     if case.state == results.KNOWN:
@@ -153,7 +154,7 @@ def _cell(name: str, run: Run | None) -> dict[str, str]:
 
 
 def tracks(history: History) -> dict[str, dict[str, list[tuple[int, str]]]]:
-    """For each run, the tracks of cases that changed, and of cases that are new in this report and failed."""
+    """For each run, the histories of cases that changed, and of cases that failed and are new in this report."""
     last = len(history.times) - 1
     found: dict[str, dict[str, list[tuple[int, str]]]] = {}
     for run, own in history.tracks.items():
@@ -165,7 +166,7 @@ def tracks(history: History) -> dict[str, dict[str, list[tuple[int, str]]]]:
 
 @dataclass(frozen=True)
 class Event:
-    """The changes of a report: its time, and as `test: runs` the tests that newly failed or passed again."""
+    """The changes of a report: its time, and the tests that newly failed or passed again, each as `test: runs`."""
 
     when: str
     first: bool
@@ -175,7 +176,7 @@ class Event:
 
 
 def events(history: History, shown: int = 20) -> list[Event]:
-    """The changes of the last reports, the latest first."""
+    """The changes of the last reports; the latest report comes first."""
     found: list[Event] = []
     seen: dict[tuple[str, str], str] = {}
     for line in history.lines:
@@ -200,5 +201,5 @@ def _where(tests: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
 
 
 def suites_of(runs: Sequence[Run]) -> int:
-    """How many suites have a case."""
+    """The number of suites that have a case in a run."""
     return len({(case.suite, run.selftests) for run in runs for case in run.cases})

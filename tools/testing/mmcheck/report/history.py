@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What earlier reports said of each case: O/report/history.jsonl, one line per report.
+"""The states of each case in earlier reports: O/report/history.jsonl, one line per report.
 
-A line has only the states that changed since the line before, so the file stays small. A report of the same results as
-the last report adds no line, so its failures stay new.
+A line has only the states that changed since the line before, so the file stays small. If the results are the same as
+in the last report, this report replaces the last line. So the failures that were new in that report are still new.
 """
 
 import hashlib
@@ -15,17 +15,17 @@ from typing import Any
 from ..core import disk
 
 States = Mapping[str, Mapping[str, str]]
-"""By name of a run and of a case, the first letter of its state."""
+"""The first letter of the state of a case, by the names of the run and the case."""
 
 
 @dataclass
 class History:
-    """All reports, the oldest first.
+    """All reports; the oldest report comes first.
 
-    lines:  as the file has them
+    lines:  the lines of the file
     before: the states in the report before this one
-    times:  when each report was made
-    tracks: by run and case, the states in turn: (number of the report, state)
+    times:  the time of each report
+    tracks: the history of each case, by run and case: each new state as (number of the report, state)
     """
 
     lines: list[dict[str, Any]] = field(default_factory=list)
@@ -49,7 +49,7 @@ def digest(states: States) -> str:
 
 
 def changes(before: States, now: States) -> dict[str, dict[str, list[str]]]:
-    """For each run and state, the cases that have another state now."""
+    """The cases that have another state now, by run and new state."""
     found: dict[str, dict[str, list[str]]] = {}
     for run, cases in now.items():
         old = before.get(run, {})
@@ -62,7 +62,7 @@ def changes(before: States, now: States) -> dict[str, dict[str, list[str]]]:
 def read(path: Path, now: States, stamp: Mapping[str, str]) -> History:
     """The reports in `path`, and this report as the last line.
 
-    stamp: `when` this report is made, and in `what` the digest of its states
+    stamp: `when` has the time of this report, `what` has the digest of its states
     """
     try:
         old = [line for line in map(json.loads, path.read_text().splitlines()) if "changes" in line]

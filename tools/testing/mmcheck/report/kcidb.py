@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make kcidb`: the results below O= as a submission to KCIDB, the database of kernel test results (schema version 5).
+"""`make kcidb`: writes the results below O= as a submission to KCIDB, the database of kernel test results (schema 5).
 
-In the submission a kernel with the overlay is a checkout, a build folder is a build, and a case is a test run. The ID
-of a test run derives from the build and the verdicts of its run, so the same results always get the same IDs. Nothing
-is sent.
+In the submission, a kernel with the overlay is a checkout, a build folder is a build, and a case is a test run. The ID
+of a test run derives from the build and the verdicts of its run, so the same results always get the same IDs. The
+command does not send the submission.
 """
 
 import functools
@@ -27,27 +27,27 @@ from ..run import record
 VERSION = {"major": 5, "minor": 0}
 ORIGIN = "mmcheck"
 ISSUE_VERSION = 1
-"""The version of the text on each known issue, which KCIDB wants."""
+"""KCIDB requires a version of each issue. This is the version of the text on each known issue."""
 EXCERPT = 16384
-"""Characters of a log that the schema allows."""
+"""The number of characters of a log that the schema allows."""
 
 LARGEST = 4 << 20
-"""Bytes of a submission. Larger ones are split, since servers refuse or drop them."""
+"""The largest size of a submission in bytes. Servers refuse or drop larger ones, so they are split."""
 
 STATUS = {"passed": "PASS", "failed": "FAIL", "skipped": "SKIP", results.KNOWN: "FAIL"}
 SUITES = {"kunit": "kunit", "kselftest": "kselftest.mm"}
-"""The place of each kind of suites in KCIDB's tree of tests."""
+"""The place of KUnit suites and of selftests in KCIDB's tree of tests."""
 
 Item = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Submission:
-    """Turns the results below a folder into what KCIDB takes.
+    """Turns the results below a folder into a submission in the format of KCIDB.
 
     out:    the folder
-    origin: the name of the lab that submits
-    kdir:   the user's own tree, if there are results of it
+    origin: the name of the lab that submits the results
+    kdir:   the user's own kernel tree, or None
     """
 
     out: Path
@@ -78,9 +78,9 @@ class Submission:
         }
 
     def known(self, tests: Sequence[Item]) -> Item:
-        """The known issues that `tests` met or that are stale, and an incident for each.
+        """The known issues that `tests` met or reported as stale, and an incident for each report.
 
-        A failure that the baseline lists is a failure here too, and a separate issue.
+        A failure that the baseline lists counts as a failure here too, and becomes an issue of its own.
         """
         table = {issue.number: issue for issue in known_issues.load()}
         incidents: list[Item] = []
@@ -107,7 +107,7 @@ class Submission:
         return {"issues": issues, "incidents": incidents} if issues else {}
 
     def issue(self, number: str, comment: str) -> Item:
-        """A bug of the kernel."""
+        """An issue of KCIDB: a bug of the kernel."""
         return {
             "id": self.id("issue", number),
             "version": ISSUE_VERSION,
@@ -117,7 +117,7 @@ class Submission:
         }
 
     def incident(self, number: str, test: Item, present: bool, comment: str) -> Item:
-        """Says that `test` met the issue, or that the issue is stale there."""
+        """An incident of KCIDB. It says that `test` met the issue, or that `test` reported the issue as stale."""
         return {
             "id": self.id("incident", number, test["id"].partition(":")[2]),
             "origin": self.origin,
@@ -133,12 +133,12 @@ class Submission:
         return ":".join([self.origin, *parts])
 
     def checkout_id(self, label: str) -> str:
-        """The ID of a checkout: the kernel `label`, its commit if that is known, and a digest of the overlay."""
+        """The ID of a checkout: the kernel `label`, its commit if git knows it, and a digest of the overlay."""
         commit = self.git(label).get("git_commit_hash", "")[:12]
         return self.id("-".join(part for part in (label, commit, overlay()[:12]) if part))
 
     def checkout(self, label: str) -> Item:
-        """The tree that has the kernel `label`."""
+        """The checkout of the kernel `label`."""
         return {
             "id": self.checkout_id(label),
             "origin": self.origin,
@@ -149,7 +149,7 @@ class Submission:
         }
 
     def git(self, label: str) -> dict[str, str]:
-        """What git knows of the user's own tree, if the tree has the kernel `label`."""
+        """Commit, branch and URL of the user's own tree, if the tree has the kernel `label`."""
         if self.kdir is None or source.from_folder(self.kdir).label != label.partition("+")[0]:
             return {}
         questions = {
@@ -168,7 +168,7 @@ class Submission:
         return ":".join(part for part in (self.checkout_id(one.label), one.build, one.config[:12]) if part)
 
     def build(self, one: record.Record) -> Item:
-        """The kernel of a run."""
+        """The build of the kernel of a run."""
         item: Item = {
             "id": self.build_id(one),
             "checkout_id": self.checkout_id(one.label),
@@ -184,7 +184,7 @@ class Submission:
         return {name: value for name, value in item.items() if value}
 
     def log(self, one: record.Record) -> str:
-        """What the build of a run printed; "" if it has no log."""
+        """The output of the build of a run; "" if the build has no log."""
         file = self.out / "runs" / one.id / LOG
         return file.read_text(errors="replace") if file.exists() else ""
 
@@ -210,7 +210,7 @@ class Submission:
                 "misc": {"suite": case.suite, "case": case.name},
             }
             began += case.seconds
-            if case.seconds:  # 0 if the console has no time stamps
+            if case.seconds:  # this is 0 if the console has no time stamps
                 item["duration"] = case.seconds
             text = excerpt("\n".join(case.text))
             if case.state == results.KNOWN:
@@ -226,15 +226,15 @@ class Submission:
 
 
 def encoded(whole: Item) -> bytes:
-    """A submission as the content of a file."""
+    """The content of a file with the submission."""
     return json.dumps(whole, indent=1).encode()
 
 
 def split(whole: Item, most: int = LARGEST) -> Iterator[Item]:
-    """The submission in parts of at most `most` bytes. Servers drop a larger one.
+    """The submission in parts of at most `most` bytes, because servers drop a larger submission.
 
-    Each part can be sent alone: it has the builds and checkouts of its tests, and their incidents and issues. Items
-    that are in several parts have the same ID and content there.
+    Each part can be sent alone: it has the builds and checkouts of its tests, and their incidents and issues. An item
+    in several parts has the same ID and content in each part.
     """
     incidents: dict[str, list[Item]] = {}
     for incident in whole.get("incidents", []):
@@ -253,7 +253,7 @@ def split(whole: Item, most: int = LARGEST) -> Iterator[Item]:
 
 
 def part(whole: Item, tests: Sequence[Item], incidents: Sequence[Item], first: bool) -> Item:
-    """These tests with all that they refer to. The first part also has the builds without tests."""
+    """A part of the submission: `tests` and all items that they refer to. The `first` part has builds without tests."""
     tested = {test["build_id"] for test in whole["tests"]}
     used = {test["build_id"] for test in tests}
     builds = [one for one in whole["builds"] if one["id"] in used or (first and one["id"] not in tested)]
@@ -276,18 +276,18 @@ def path(kind: str, case: results.Case) -> str:
 
 
 def environment(arch: str) -> str:
-    """Where kernels for `arch` are booted, in words."""
+    """The name of the machine that boots kernels for `arch`."""
     return "User Mode Linux" if arch == "um" else f"QEMU {arch}".strip()
 
 
 def excerpt(text: str) -> str:
-    """As much of `text` as the schema allows, without control characters."""
+    """The beginning of `text`, as long as the schema allows, without control characters."""
     return results.printable(text)[:EXCERPT]
 
 
 @functools.cache
 def overlay() -> str:
-    """A digest of all that this repository lays over a kernel."""
+    """A digest of all files that this repository adds to a kernel tree."""
     whole = sha256()
     for name in graft.overlay_files():
         whole.update(f"{name} {disk.digest((PROJECT / name).read_bytes())}\n".encode())
@@ -295,7 +295,7 @@ def overlay() -> str:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status, which does not depend on verdicts."""
+    """Run the command. Returns the exit status, which does not depend on verdicts."""
     settings = from_environment({**environ, "PAGES": "", "PATCH": ""})
     origin = environ.get("ORIGIN") or ORIGIN
     if not re.fullmatch(r"[a-z0-9_]+", origin):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the page says about tests: their states, skips and known issues, from the records."""
+"""The data of the page about tests: their states, skips and known issues, as the records have them."""
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from .records import Input, Run
 
 LETTER = {"passed": "p", "failed": "f", "skipped": "s", results.KNOWN: "k"}
 RANK = "fkps"
-"""The letters, the worst first."""
+"""The letters of the states; the worst state comes first."""
 
 
 def plural(number: int, what: str) -> str:
@@ -27,7 +27,7 @@ def scope(names: Sequence[str]) -> str:
 
 
 def states(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
-    """For each run and case, the first letter of its state. A case that ran twice has the worse state."""
+    """The first letter of the state of each case, by run. If a case ran twice, its worse state counts."""
     found: dict[str, dict[str, str]] = {}
     for run in runs:
         own = found.setdefault(run.name, {})
@@ -42,9 +42,9 @@ def states(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
 class Tests:
     """The names of the tests. Each test counts once, even if many cells have it.
 
-    passed:  tests that passed in a cell and failed in none
+    passed:  tests that passed in a cell, and failed in no cell
     failed:  tests that failed in a cell
-    known:   tests with failures that the baseline always accepts
+    known:   tests that failed, but the baseline lists each of their failures
     skipped: tests that were skipped in every cell
     """
 
@@ -68,18 +68,18 @@ class Tests:
 
     @property
     def number(self) -> int:
-        """How many there are."""
+        """The number of all tests."""
         return len(self.passed) + len(self.failed) + len(self.known) + len(self.skipped)
 
 
 @dataclass
 class Reason:
-    """A reason for skips, and the coverage that it costs.
+    """A reason for skips, and the tests that it affects.
 
     why:    the reason
     unskip: the command that runs the skipped tests, or ""
-    lost:   tests that no cell ran
-    some:   tests that ran in another cell
+    lost:   skipped tests that ran in no cell
+    some:   skipped tests that ran in another cell
     """
 
     why: str
@@ -89,7 +89,7 @@ class Reason:
 
 
 def reasons(data: Input, tests: Tests) -> list[Reason]:
-    """Why tests were skipped; the reason that costs the most tests comes first."""
+    """The reasons for skips. The reason with the most tests that ran in no cell comes first."""
     table = skips.load()
     found: dict[tuple[str, str], Reason] = {}
     for run in data.runs:
@@ -102,7 +102,7 @@ def reasons(data: Input, tests: Tests) -> list[Reason]:
             line = next((line for line in own if line.explains(case)), None)
             said = " ".join(case.text).strip() or "no reason given"
             why = line.why if line else said[:1].upper() + said[1:]
-            # Tests with one reason may need different commands.
+            # Tests with the same reason may need different commands.
             reason = found.setdefault((why, line.unskip if line else ""), Reason(why))
             # Prefer the command for arm64: it runs most of the tests.
             better = not reason.unskip or (run.arch == "arm64" and "--arch=arm64" not in reason.unskip)
@@ -115,14 +115,14 @@ def reasons(data: Input, tests: Tests) -> list[Reason]:
 
 
 def _variables(run: Run) -> dict[str, str]:
-    """The variables in the command of a run that choose its kernel and its output."""
+    """Variables in the command of a run: those that choose its kernel and its output folder."""
     words = (word.partition("=") for word in shlex.split(run.command.partition(" ./")[0]))
     return {name: value for name, _, value in words if name in VARIABLES}
 
 
 @dataclass
 class Met:
-    """A known issue that tests met, or that is stale there; each place is `run: case`."""
+    """A known issue, the cases that met it, and the cases that report it as stale; each case as `run: case`."""
 
     issue: known_issues.Issue
     met: list[str] = field(default_factory=list)

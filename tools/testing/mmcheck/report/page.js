@@ -19,7 +19,7 @@ function make(name, properties, ...children) {
 const title = suite => suite.k ? suite.n + " " + suite.k : suite.n;
 const full = (suite, number) => suite.c[number] ? suite.n + "." + suite.c[number] : suite.n;
 const count = (letters, letter) => [...letters].filter(one => one === letter).length;
-// From { value: "1 3-5" }, as the data has it, to a map from each number to its value.
+// Turn { value: "1 3-5" }, the form of the data, into a map from each number to its value.
 function unfold(grouped) {
   const own = new Map();
   for (const [key, numbers] of Object.entries(grouped)) for (const part of numbers.split(" ")) {
@@ -34,7 +34,7 @@ function said(suite, column, number) {
   const own = suite.t[column];
   return own && own.has(number) ? data.texts[own.get(number)] : "";
 }
-// The states of a case in turn, each as [number of the report, letter of the state].
+// The states of a case in order, each as [number of the report, letter of the state].
 function states(suite, column, number) {
   const own = suite.h[column];
   return own && own.has(number) ? own.get(number).split(" ").map(one => [Number(one.slice(0, -1)), one.slice(-1)]) : [];
@@ -142,7 +142,7 @@ function whole(name) {
   detail.replaceChildren(make("h3", {}, name), make("p", {}, cell.w), cell.i ? make("p", { className: "soft" }, cell.i) : "", cell.a ? make("pre", { tabIndex: 0 }, cell.a) : "",
     cell.l ? make("p", { className: "soft" }, "Log: " + cell.l + ", below O=") : "", table(["suite", "cases"], rows));
 }
-// The id of a failure's card, as failures.py makes it.
+// The id of a failure's card. failures.py makes the same id.
 function anchor(name) { return "failure-" + name.replace(/\W+/g, "-").replace(/^-+|-+$/g, ""); }
 function follow() {
   const card = location.hash.startsWith("#failure-") && document.getElementById(location.hash.slice(1));

@@ -16,17 +16,17 @@ from .records import Input
 
 HERE = Path(__file__).parent
 SHORT = 30
-"""A word with at most this many letters fits on a phone."""
+"""A word with at most this many letters fits on the screen of a phone."""
 
 
 def script(content: object) -> Markup:
-    """JSON for the inside of a <script> element; nothing in it can end the element."""
+    """JSON for the inside of a <script> element. No text in it can end the element."""
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
 
 
 def words(command: str) -> Markup:
-    """A command as HTML for a narrow page: its short words are not broken. The text stays the same."""
+    """A command as HTML for a narrow page: no line break divides a short word. The text stays the same."""
     kept = []
     for word in command.split(" "):
         at = len(word) if len(word) <= SHORT else word.find("=") + 1
@@ -35,7 +35,7 @@ def words(command: str) -> Markup:
 
 
 def tiles(data: Input, number: Mapping[str, int]) -> list[tuple[str, str, str, str]]:
-    """Numbers to act on: number, what it is, its colour, the part of the page that tells more."""
+    """The tiles at the head of the page: number, name, colour, and the section of the page that explains the number."""
 
     def many(name: str, what: str) -> str:
         return model.plural(number[name], what).partition(" ")[2]

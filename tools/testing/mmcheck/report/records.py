@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Reads the results of the other commands below O=. It does not judge them, and runs nothing."""
+"""Reads the results that other commands wrote below O=. It does not judge the results, and runs no command."""
 
 import re
 from dataclasses import dataclass
@@ -17,23 +17,23 @@ from ..study import selection
 JSON = dict[str, Any]
 
 CELLS = "matrix"
-"""The kind of the records in which make matrix keeps cells."""
+"""The kind of the records that make matrix writes for its cells."""
 
 _SLUG = re.compile(r"(?:(\d+\.\d+)-)?([a-z]\w*?)(?:-(4K|16K|64K))?(-selftests)?(?:-(\w+))?")
 
 
 @dataclass
 class Run(record.Record):
-    """One cell, or one run outside of the matrix: its record, with the name that the page gives it.
+    """The record of a cell, or of a run outside of the matrix. The name is the one on the page.
 
-    spec: its cell, if the name says which
+    spec: the cell, if the name is the name of a cell
     """
 
     spec: Cell | None = None
 
     @property
     def log(self) -> str:
-        """The file with its console, below O=; "" if there is none."""
+        """The path of its console log below O=; "" if it has no log."""
         return f"runs/{self.id}/{self.logs[0]}" if self.logs else ""
 
     @property
@@ -42,14 +42,14 @@ class Run(record.Record):
         return self.spec.selftests if self.spec else "kselftest" in self.command
 
     def again(self, case: results.Case) -> str:
-        """The line that runs one case again, or ""."""
+        """The command that runs one case again, or ""."""
         if not self.command:
             return ""
         if "kselftest" in self.command:
             only = f"TESTS='{case.suite}.{case.name}'" if case.name else f"TESTS={case.suite}"
             return f"{self.command} {only}"
         own = case.name.partition(":")[0]
-        # Replace the glob of a flavour, since kunit.py takes only one.
+        # The command may end with the glob of a flavour. Replace it, because kunit.py takes only one glob.
         words = self.command.split(" ")
         if "*" in words[-1] and not words[-1].startswith("-"):
             words.pop()
@@ -57,7 +57,7 @@ class Run(record.Record):
 
 
 def cell_named(name: str) -> Cell | None:
-    """The cell with files of this name."""
+    """The cell with this name in file names; None if there is no such cell."""
     match = _SLUG.fullmatch(name)
     if not match or match[2] not in toolchain.ARCHITECTURES:
         return None
@@ -69,12 +69,12 @@ def cell_named(name: str) -> Cell | None:
 
 
 class Input:
-    """All that was found below one O=.
+    """All results below one O=.
 
     runs:     cells and other runs, in the order of the table of cells
-    planned:  names of the cells of the table, whether they ran or not
-    places:   row and column of each cell by name
-    mutants, coverage, bench: what these commands found last, on each kernel
+    planned:  names of all cells of the table, including cells that did not run
+    places:   row and column of each cell, by its name
+    mutants, coverage, bench: the last results of these commands on each kernel
     """
 
     def __init__(self, out: Path) -> None:
@@ -97,7 +97,7 @@ class Input:
             raise UserError(f"no results in {out}: run make matrix, mutants, coverage or bench first, or set O=")
 
     def _planned(self) -> list[str]:
-        """The cells of the table, and cells that ran but are not in the table."""
+        """The names of the cells of the table, and of cells that ran but are not in the table."""
         own = all(not name[0].isdigit() for name in self.places)
         cells = selection.table(TABLE, own)
         for cell in cells:
@@ -106,7 +106,7 @@ class Input:
         return [*table, *(name for name in self.places if name not in table)]
 
     def _cells(self) -> list[Run]:
-        """The last run of each cell, by make matrix or make check."""
+        """The last run of each cell by make matrix or make check."""
         found: dict[str, record.Record] = {}
         every = [one for one in record.every(self.out) if one.cell and one.kind in (*record.TESTS, CELLS)]
         parts = {part for one in every for part in one.data.get("runs", ())}
@@ -120,7 +120,7 @@ class Input:
         return [self._recorded(one, name, cell_named(slug(name))) for name, one in found.items()]
 
     def _others(self) -> list[Run]:
-        """The runs that belong to no cell and are newer than all cells; all such runs if there is no cell."""
+        """Runs that belong to no cell. If cells ran, only the runs that ended later than all cells."""
         return [
             self._recorded(one, one.name)
             for one in record.latest(self.out)
@@ -128,7 +128,7 @@ class Input:
         ]
 
     def _recorded(self, one: record.Record, name: str, spec: Cell | None = None) -> Run:
-        """A run as its record has it."""
+        """The run of a record, with the name `name`."""
         self.newest = max(self.newest, when(one) if one.cell else 0.0)
         command = one.command if one.kind == CELLS or not spec else spec.line({})
         state = "passed" if one.state == "skipped" else one.state

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The head of the page: the verdict in one sentence, and what was tested."""
+"""The head of the page: the verdict in one sentence, and the kernels, tools and time of the runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Verdict:
 
 
 def changed(data: Input, history: History, now: Mapping[str, Mapping[str, str]]) -> tuple[list[str], int]:
-    """The tests that failed in the report before and pass now, and the number of runs without a change."""
+    """The tests that failed in the last report and pass now, and the number of runs without a change."""
     fixed, same = [], 0
     for run in data.runs:
         own = now[run.name]
@@ -82,7 +82,7 @@ def full_name(run: Run) -> str:
 
 
 def identity(data: Input) -> list[tuple[str, str]]:
-    """What was tested, with what, for how long."""
+    """The kernels, their sources, compilers and emulators, and the time of the runs."""
     seconds = sum(run.seconds for run in data.runs)
     named = {"Kernel": "version", "Source": "source", "Compiler": "compiler", "Emulator": "emulator"}
     found = []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """`./mmcheck audit -- PROGRAM ARGS`: runs a program in a virtual machine, and audits page tables and folios after it.
 
-PROGRAM is a file of this machine, linked with -static. If there is no such file, the whole line is for the shell of
-the virtual machine. The audit is a separate case.
+PROGRAM is a file of this machine, linked with -static. If there is no such file, the shell of the virtual
+machine runs the whole line. The audit is a separate case.
 """
 
 import re
@@ -39,7 +39,7 @@ def judge(path: Path, arch: str) -> None:
 
 
 def script(line: str, arch: str) -> tuple[str, str, dict[str, Path]]:
-    """What runs `line` in the virtual machine: a name, a shell script, and the files that it needs."""
+    """A program that runs `line` in the virtual machine: its name, its shell script, and the files that it needs."""
     try:
         words = shlex.split(line)
     except ValueError as error:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""BASELINE=: the failures that the user's own tree is known to have.
+"""BASELINE=: the known failures of the user's own tree.
 
-Only this module decides which failures a baseline accepts. It changes the state of such a case from "failed" to
-"known". All code that prints, counts or exports cases uses this state. A failure that a baseline does not accept stays
-"failed", and its text says why.
+Only this module decides which failures a baseline accepts. It changes the state of an accepted failure from "failed"
+to "known". All code that prints, counts or exports cases uses this state. A failure that a baseline does not accept
+stays "failed", and its text gives the reason.
 """
 
 import dataclasses
@@ -22,10 +22,10 @@ from ..core import disk
 from ..core.errors import FAILED, PASSED, UserError
 
 NOTE = "baseline: "
-"""The beginning of the line that a baseline adds to a failure if it does not accept the failure."""
+"""If a baseline does not accept a failure, it adds a line that begins like this."""
 
 FIXED = "fixed: "
-"""The beginning of the line that a baseline adds to a case that passed."""
+"""If a listed failure no longer occurs, a baseline adds a line that begins like this to a case that passed."""
 
 KEYS = {"case": str, "why": str, "fails": int, "splat": bool, "arches": list, "pages": list}
 """The keys of an entry, and the type of each."""
@@ -37,9 +37,9 @@ class Entry:
 
     case:   `suite.case`, or `suite.case: parameter`; `suite` alone is a failure outside of its cases
     why:    the reason
-    fails:  if it is given, `case` is a glob, and so many of the cases that match may fail; 0 if it is not given
+    fails:  if above 0, `case` is a glob, and at most this many of the matching cases may fail
     splat:  whether the kernel warns or dies
-    arches, pages: where it holds; empty for everywhere
+    arches, pages: where the entry holds; empty for everywhere
     """
 
     case: str
@@ -55,27 +55,27 @@ class Entry:
         return self.fails or 1
 
     def holds(self, arch: str, pages: str) -> bool:
-        """Whether it is about kernels of this architecture and page size."""
+        """Whether the entry is about kernels of this architecture and page size."""
         return (not self.arches or arch in self.arches) and (not self.pages or pages in self.pages)
 
     def names(self, case: str) -> bool:
-        """Whether it is about this case."""
+        """Whether the entry is about this case."""
         return fnmatch.fnmatchcase(case, self.case) if self.fails else case == self.case
 
     def named_as(self, one: "Entry") -> bool:
-        """Whether it is about the case of another entry."""
+        """Whether this entry is about the case of the entry `one`."""
         return self.case == one.case or self.names(one.case)
 
     def accepts(self, one: "Entry") -> bool:
-        """Whether it accepts as many failures as another entry, and warnings of the kernel if that does."""
+        """Whether this entry accepts at least as many failures as `one`, and accepts splats if `one` does."""
         return self.most >= one.most and (self.splat or not one.splat)
 
     def places(self) -> list[tuple[str, str]]:
-        """Architectures and page sizes for which it holds; "" for all."""
+        """Architectures and page sizes for which the entry holds; "" for all."""
         return [(arch, pages) for arch in self.arches or [""] for pages in self.pages or [""]]
 
     def about(self, suite: str) -> bool:
-        """Whether it is about cases of this suite."""
+        """Whether the entry is about cases of this suite."""
         return fnmatch.fnmatchcase(suite, self.case.partition(".")[0])
 
     def toml(self) -> str:
@@ -95,7 +95,7 @@ class Baseline:
     """The known failures of a tree.
 
     file:    where they are listed
-    entries: one for each; the first that names a case counts
+    entries: one for each failure; only the first entry that names a case counts
     """
 
     file: Path
@@ -104,7 +104,7 @@ class Baseline:
     def judge(self, cases: Sequence[Case], arch: str, pages: str) -> list[Case]:
         """The cases of one run; a failure that the baseline accepts has the state "known".
 
-        An entry accepts no failure if more cases fail than it lists: nobody knows which of them is the old one.
+        An entry accepts no failure if more cases fail than it lists: old and new failures then look the same.
         """
         own = [entry for entry in self.entries if entry.holds(arch, pages)]
         entry_of = {it: next((one for one in own if one.names(it)), None) for it in {case.full for case in cases}}
@@ -112,7 +112,7 @@ class Baseline:
         by_entry = Counter(entry_of[case.full] for case in failed)
         by_suite = Counter(case.suite for case in failed)
         left = {one: one.most - by_entry[one] for one in own}
-        # A case that was skipped may still fail elsewhere.
+        # A skipped case may still be broken, so its entry stays.
         open_ = {entry_of[case.full] for case in cases if case.state == "skipped"}
         found = []
         for case in cases:
@@ -131,9 +131,9 @@ class Baseline:
 
         same: the number of cases that failed and match `entry`
         suite: the number of cases of its suite that failed
-        listed: the number of entries for its suite
+        listed: the number of failures that entries list for its suite
 
-        Only a suite that the baseline names gets a line about a case that is not listed.
+        A case that is not listed gets a line only if the baseline lists other cases of its suite.
         """
         if entry and same <= entry.most and (entry.splat or not case.splat):
             return dataclasses.replace(case, state=KNOWN, text=[f"{KNOWN} to this tree: {entry.why}", *case.text])
@@ -150,17 +150,17 @@ class Baseline:
         return dataclasses.replace(case, text=[*case.text, f"{NOTE}{why}"])
 
     def _fixed(self, entry: Entry, failed: int) -> str:
-        """What to do about an entry that lists more failures than there are."""
+        """The advice about an entry that lists more failures than there are."""
         if failed:
             return f"{FIXED}{failed} of {entry.most} failures of {entry.case} are left; lower fails in {self.file.name}"
         return f"{FIXED}remove {entry.case} from {self.file.name}"
 
     def missing(self, found: Iterable[Entry]) -> list[Entry]:
-        """The entries of `found` that it does not have."""
+        """The entries of `found` that the baseline lacks."""
         return [one for one in found if not any(self._has(entry, one) for entry in self.entries)]
 
     def hidden(self, one: Entry) -> bool:
-        """Whether a new entry `one` would not count: an entry before it names the same case, and accepts less."""
+        """Whether an old entry hides the new entry `one`: the old entry names the same case, and accepts less."""
         places = one.places()
         return any(
             entry.named_as(one) and not entry.accepts(one) and any(entry.holds(*place) for place in places)
@@ -174,9 +174,9 @@ class Baseline:
 
 
 def status(given: int, cases: Sequence[Case]) -> int:
-    """The exit status of a run that ended with `given`: it has passed if all its failures are known.
+    """The exit status to return for a run that ended with `given`. A run has passed if all its failures are known.
 
-    The kernel's kunit.py ends with 0 if the kernel warned and no test failed. Then a case has failed nevertheless.
+    The kernel's kunit.py ends with 0 if the kernel warned and no test failed. mmcheck counts such a run as failed.
     """
     number = counts(cases)
     if number["failed"] and given == PASSED:
@@ -191,7 +191,7 @@ def notes(cases: Iterable[Case]) -> list[str]:
 
 
 def load(file: Path) -> Baseline:
-    """Read a baseline. Raises UserError with the place of what is wrong."""
+    """Read a baseline. Raises UserError with the place of the mistake."""
     try:
         whole = tomllib.loads(file.read_text())
     except OSError as error:
@@ -246,7 +246,7 @@ def entry(case: str, why: str, fails: int, splat: bool, arches: Iterable[str], p
 
 
 def add(file: Path, entries: Sequence[Entry]) -> None:
-    """Add entries at the end of a file, which may be missing. What the file has stays as it is."""
+    """Append entries to a file, which may be missing. Its old content does not change."""
     old = file.read_bytes() if file.exists() else b"# Known failures of this tree; Documentation/mmcheck/baseline.rst\n"
     new = b"\n".join([old, *(one.toml().encode() for one in entries)])
     try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make bundle`: writes what a lab boots to O/bundle: a kernel, the selftests as initramfs, an empty disk.
+"""`make bundle`: writes files for a lab to O/bundle: a kernel, an initramfs with the selftests, an empty disk.
 
-The bundle is not booted here. In the lab it does what the machine of `make kselftest` does: it runs the programs,
-prints the verdicts on its console, and turns itself off. TESTS= chooses the programs. Without TESTS= the bundle has all
+The bundle is not booted here. In the lab it acts like the machine of `make kselftest`: it runs the programs, prints
+the verdicts on its console, and turns the machine off. TESTS= chooses the programs. Without TESTS= the bundle has all
 programs except those that need a special machine. kselftest.tar.gz has the same programs for machines that have their
 own root file system, in the form of kselftest's gen_tar.
 """

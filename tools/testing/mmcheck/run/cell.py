@@ -15,11 +15,11 @@ TABLE = Path(__file__).parent / "matrix.toml"
 
 
 NAME = "MMCHECK_CELL"
-"""The variable in which `make matrix` gives a run the name of its cell."""
+"""The variable with the name of a run's cell; `make matrix` sets it."""
 
 
 def slug(name: str) -> str:
-    """The name of a cell as the name of a file."""
+    """The name of a cell, changed so that it can name a file."""
     return re.sub(r"[^\w.-]+", "-", name)
 
 
@@ -58,7 +58,7 @@ class Cell:
 
     @property
     def slug(self) -> str:
-        """The cell's name as the name of a file."""
+        """The cell's name, changed so that it can name a file."""
         return slug(str(self))
 
     @property
@@ -76,7 +76,7 @@ class Cell:
         return [line for line in lines if line.startswith("CONFIG_")]
 
     def command(self, *more: str) -> list[str]:
-        """The command in the root of this repository; `more` are further arguments of kunit.py."""
+        """The command that runs the cell, in the root of this repository; `more` are further arguments of kunit.py."""
         if self.selftests:
             configuration = [f"KCONFIG_ADD={' '.join(self.configuration)}"] if self.configuration else []
             # Not `make kselftest`: make turns every exit status except 0 into 2.

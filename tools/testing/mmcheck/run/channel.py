@@ -15,7 +15,7 @@ from ..kernel.make import PACE, Message
 
 @contextlib.contextmanager
 def listening(label: str, failed: Callable[[], None]) -> Iterator[Path]:
-    """A FIFO through which our `make` reports its progress, which is then shown.
+    """A FIFO through which our `make` reports its progress. This progress is shown during the block.
 
     label:  the name of the kernel that is built
     failed: called if make fails

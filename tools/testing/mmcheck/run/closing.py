@@ -55,12 +55,12 @@ def make(verb: str, environ: Mapping[str, str], *names: str, **variables: str) -
 
 
 def _implied(name: str, value: str) -> bool:
-    """Whether a command in a container has this variable by itself."""
+    """Whether the container sets this variable by itself."""
     return name == "O" and value == os.environ.get(BOXED)
 
 
 def command(arguments: Sequence[str], glob: str, environ: Mapping[str, str]) -> str:
-    """The line that runs only the cases `glob`, with the `arguments` (verb included) and `environ` of the whole run."""
+    """The line that runs only the cases `glob`, with the `arguments` (including the verb) and `environ` of the run."""
     return again([*arguments, glob], environ)
 
 
@@ -73,7 +73,7 @@ def again(arguments: Sequence[str], environ: Mapping[str, str]) -> str:
 
 
 def name(case: Case) -> str:
-    """`suite.case` without a parameter, as kunit.py takes it."""
+    """`suite.case` without a parameter, in the form that kunit.py takes."""
     own = case.name.partition(": ")[0]
     return f"{case.suite}.{own}" if own else case.suite
 
@@ -97,14 +97,14 @@ def reasons(cases: Sequence[Case]) -> str:
 
 
 def _reason(text: str) -> str:
-    """A short form of a reason: `known issue N`, or the reason without a size (`64K: `) in front."""
+    """A short form of a reason: `known issue N`, or the reason without a size (`64K: `) at its beginning."""
     if match := known_issues.MET.match(text):
         return f"known issue {match[1]}"
     return re.sub(r"^\d+[KMG]: ", "", text) or "no reason given"
 
 
 def predicted(case: Case) -> int:
-    """The number of the known issue that alone explains a failure (this needs STRICT=1); otherwise 0."""
+    """The number of the known issue that explains all failed checks of a case (with STRICT=1); otherwise 0."""
     numbers = [int(match[1]) for match in map(_AS_KNOWN.search, case.text) if match]
     failures = sum(_FAILURE.search(line) is not None for line in case.text)
     return numbers[0] if numbers and failures <= len(numbers) else 0

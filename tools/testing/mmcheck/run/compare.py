@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""kunit.py run --base: the same tests on two kernels. The difference between them is the verdict."""
+"""kunit.py run --base: runs the same tests on two kernels, and judges the difference."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ class Difference:
     lost:  did not run or was skipped, and did run before
     still: failed, and failed before
     fixed: passed, and failed before
-    added: passed or failed, and did not run or was skipped before
+    added: passed, and did not run or was skipped before
     same:  how many other cases have the same verdict
     """
 
@@ -66,7 +66,7 @@ class Difference:
 def states(cases: Iterable[Case]) -> dict[str, str]:
     """The state of each case by its full name; the worst, if several cases share a name.
 
-    A known failure is a failure here: two runs are compared, and no list of known failures.
+    A known failure counts as a failure here: a run is compared with another run, not with a list of known failures.
     """
     found: dict[str, str] = {}
     for case in cases:
@@ -95,7 +95,7 @@ def difference(before: Iterable[Case], after: Iterable[Case]) -> Difference:
 
 @contextlib.contextmanager
 def base_of(name: str, environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """The variables that choose the kernel `name` to compare with, for a block. Raises UserError if there is none."""
+    """The variables that choose the kernel `name` during a block. Raises UserError if there is no such kernel."""
     without = {key: value for key, value in environ.items() if key != "PATCH"}
     if name == UNPATCHED:
         if not environ.get("PATCH"):
@@ -115,7 +115,7 @@ def base_of(name: str, environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
 def both(
     name: str, environ: Mapping[str, str], prepared: Callable[[Mapping[str, str]], Launch]
 ) -> tuple[Difference, Launch]:
-    """Run the tests on the kernel `name`, then on the user's; returns the difference, and the second run.
+    """Run the tests on the kernel `name`, then on the user's kernel; returns the difference, and the second run.
 
     prepared: prepares the run that the user asked for, with the variables that it gets
     Raises UserError if one of the kernels has no verdict.
@@ -135,7 +135,7 @@ def both(
 
 
 def run(name: str, environ: Mapping[str, str], prepared: Callable[[Mapping[str, str]], Launch], repeat: str) -> int:
-    """Compare the kernel `name` with the user's, and print the difference; returns the exit status.
+    """Compare the kernel `name` with the user's kernel, and print the difference; returns the exit status.
 
     prepared: as for both()
     repeat:   the line that repeats this comparison

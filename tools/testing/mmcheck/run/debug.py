@@ -3,7 +3,7 @@
 
 The kernel is built with debug information and with the kernel's own scripts for gdb (lx-dmesg and others). QEMU waits
 for the debugger before the first instruction. gdb puts a breakpoint on the function of the case, and runs to it.
-Without gdb, or with GDB=no, the command prints how to attach a debugger, and keeps the machine waiting. GDB_ARGS= are
+Without gdb, or with GDB=no, the command prints how to attach a debugger, and keeps the machine waiting. GDB_ARGS= has
 further arguments of gdb, for example --batch -ex bt.
 """
 
@@ -27,20 +27,20 @@ from .prepare import prepare
 from .request import parse
 
 ARCHES = {"arm64": "aarch64", "x86_64": "i386:x86-64"}
-"""The architectures with suites that this command boots in QEMU, by their names in gdb."""
+"""The architectures that this command boots in QEMU, each with its name in gdb."""
 
 CONFIG = ("CONFIG_DEBUG_INFO_DWARF5=y", "CONFIG_GDB_SCRIPTS=y")
 
 WORDS = ("nokaslr", "arm64.nopauth", "pgtable_kunit.timeout=86400")
-"""For the kernel's command line: addresses as in vmlinux, also on the stack, where arm64 signs them; and a day for each
-case. Other architectures ignore the second word."""
+"""Words of the kernel's command line. With the first word, addresses are as in vmlinux. With the second word,
+arm64 signs no addresses on the stack; other architectures ignore this word. The third word allows each case a day."""
 
 HELP = "./mmcheck debug --help"
 DEBUGGERS = ("gdb-multiarch", "gdb")
 
 
 def place(arch: str, case: str) -> str:
-    """Where gdb must stop for `SUITE.CASE`: `file:function`, since many suites have a function of the same name.
+    """The place, `file:function`, where gdb must stop for `SUITE.CASE`. Suites may have functions of the same name.
 
     Raises UserError if there is no such case.
     """
@@ -92,7 +92,7 @@ def attach(gdb: str, build: Path, port: int, where: str, more: Sequence[str] = (
 
 @contextmanager
 def machine(words: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """QEMU, with its console in the file `log`, for the length of the block. It does not get ^C."""
+    """QEMU, with its console in the file `log`, for the length of the block. QEMU does not get ^C."""
     log.unlink(missing_ok=True)
     with (
         log.open("wb") as file,
@@ -113,10 +113,10 @@ def machine(words: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]
 
 @contextmanager
 def without_interrupts() -> Iterator[None]:
-    """Leave ^C to the debugger, which stops the kernel at it."""
+    """Leave ^C to the debugger, which then stops the kernel."""
 
     def nothing(_: int, __: FrameType | None) -> None:
-        """Do nothing. The debugger does not inherit this, as it would inherit SIG_IGN."""
+        """Do nothing. The debugger does not inherit this handler; it would inherit SIG_IGN."""
 
     before: Callable[[int, FrameType | None], object] | int | None = signal.signal(signal.SIGINT, nothing)
     try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What this machine has, what is missing, and what does not work without it. Nothing is installed or fetched.
+"""Prints what this machine has, what it lacks, and what does not work because of that. Installs and fetches nothing.
 
-With KDIR= or KERNEL= it also prints what of this kernel can be tested: what the suites look for in its source, and its
+With KDIR= or KERNEL= it also prints what can be tested in this kernel: the results of probes in its source, and its
 known issues. Nothing is built.
 """
 
@@ -19,7 +19,7 @@ from ..kernel import identity, known_issues, probes, shadow, source, toolchain
 
 GIB = 1 << 30
 BUILD = 3
-"""GiB of disk that the first run for an architecture needs, for a source and a build."""
+"""The GiB of disk that the first run for an architecture needs for a source and a build."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def memory() -> int:
 
 
 def free(folder: Path) -> int:
-    """How many GiB are free in the place of a folder, which need not exist yet."""
+    """The free GiB on the disk of a folder, which need not exist yet."""
     while not folder.exists():
         folder = folder.parent
     return shutil.disk_usage(folder).free // GIB
@@ -81,13 +81,13 @@ def findings(settings: Settings) -> Iterator[Finding]:
     if guest.has_kvm(toolchain.own_arch()):
         yield Finding("KVM", "has", f"/dev/kvm is there for {toolchain.own_arch()}; if it does not work, QEMU emulates")
     else:
-        yield Finding("KVM", "lacks", "QEMU has to emulate: selftests take minutes, and races happen less often")
+        yield Finding("KVM", "lacks", "QEMU must emulate machines: selftests take minutes, and races happen less often")
     if sandbox.filters(toolchain.ARCHITECTURES["arm64"].emulator):
         yield Finding("sandbox", "has", "QEMU runs without network, and with a filter of system calls")
     else:
         yield Finding("sandbox", "lacks", "QEMU is not there, or has no -sandbox: a broken kernel can do more harm")
     if os.geteuid() == 0:
-        yield Finding("user", "lacks", "this is root, so QEMU runs as root: use another user once all is installed")
+        yield Finding("user", "lacks", "QEMU would run as root: use another user after the installation")
     cpus = os.cpu_count() or 1
     yield Finding("CPUs", "has" if cpus > 1 else "lacks", f"{cpus}" + ": races need two" * (cpus < 2))
     yield Finding("memory", "has" if memory() >= 4 else "lacks", f"{memory()} GiB; a build and a boot need 4")
@@ -101,14 +101,14 @@ def findings(settings: Settings) -> Iterator[Finding]:
 
 
 def of_tree(kernel: source.Source) -> Iterator[Finding]:
-    """What can be tested of a kernel."""
+    """What can be tested in a kernel."""
     yield Finding("kernel", "has", identity.origin(kernel))
     found = probes.answers(kernel.path)
     words = {row[1]: row[2] for row in probes.table()}
     for state, answer, cost in (
         ("has", "yes", ""),
-        ("lacks", "no", ": cases that need these are skipped, or expect what the kernel did before them"),
-        ("unknown", "unknown", ": the code may have moved, so cases may expect what this kernel lacks"),
+        ("lacks", "no", ": cases that need these are skipped, or expect the old behaviour"),
+        ("unknown", "unknown", ": the code may have moved, so cases may expect code that this kernel lacks"),
     ):
         named = [words[name] for name, value in found.items() if value == answer]
         if named:
@@ -119,7 +119,7 @@ def of_tree(kernel: source.Source) -> Iterator[Finding]:
     for state, shows, what in (
         ("has", True, "their tests are skipped: KNOWN_ISSUES.md"),
         ("lacks", False, "their tests must pass"),
-        ("unknown", None, "the code that shows them is not where the table looks; their tests must pass"),
+        ("unknown", None, "the table does not find the code that shows them; their tests must pass"),
     ):
         numbers = [str(number) for number, value in shown.items() if value is shows]
         if numbers:
@@ -127,7 +127,7 @@ def of_tree(kernel: source.Source) -> Iterator[Finding]:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status: NO_VERDICT if this machine, in its present state, cannot run a suite."""
+    """The command; returns the exit status: NO_VERDICT if this machine cannot run a suite in its present state."""
     found = list(findings(from_environment({**environ, "KDIR": "", "PATCH": "", "PAGES": ""})))
     if environ.get("KDIR") or environ.get("KERNEL"):
         settings = from_environment({**environ, "PATCH": "", "PAGES": ""})

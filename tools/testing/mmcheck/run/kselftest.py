@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make kselftest TARGETS=mm`: builds a kernel and the selftests, boots it, runs them in it, and prints the verdicts.
+"""`make kselftest TARGETS=mm`: builds and boots a kernel, builds and runs the selftests, and prints verdicts.
 
 KTAP goes to standard output. Consoles, results.json and results.xml are below O=. If the kernel dies, the case that was
 running fails, and the remaining cases run in another boot.
@@ -27,7 +27,7 @@ AUDITOR = "CONFIG_MM_AUDIT=y"
 """The option that AUDIT=1 needs."""
 
 AUDIT = "audit"
-"""The name of the case that is an audit after a program."""
+"""The name of the case for the audit after a program."""
 
 
 def given(environ: Mapping[str, str], *more: str) -> list[str]:
@@ -44,7 +44,7 @@ def again(case: results.Case, every: Sequence[Program], environ: Mapping[str, st
 
 
 def configuration(environ: Mapping[str, str]) -> list[str]:
-    """The configuration lines that KCONFIG_ADD= has, and the auditor's with AUDIT=1."""
+    """The configuration lines in KCONFIG_ADD=, and with AUDIT=1 also the auditor's line."""
     return [*(environ.get("KCONFIG_ADD") or "").split(), *([AUDITOR] if environ.get("AUDIT") == "1" else [])]
 
 

@@ -5,7 +5,7 @@ from ..boot import results
 
 
 class Printer:
-    """KTAP on standard output, one suite inside the other."""
+    """Prints KTAP on standard output: a list of suites, each with its cases."""
 
     def __init__(self) -> None:
         self._suites = 0
@@ -29,7 +29,7 @@ class Printer:
         print(f"    {good} {self._number} {case.name or case.suite}{skip}", flush=True)
 
     def end(self) -> None:
-        """Print the verdict on the suite that has begun."""
+        """Print the verdict on the current suite."""
         if self._suite:
             self._suites += 1
             print(f"    1..{self._number}")

@@ -26,17 +26,17 @@ from .request import Request
 from .workspace import Workspace
 
 TIMEOUT = 900
-"""Seconds for a whole run: three times kunit.py's own limit, since here each case has a limit too."""
+"""The limit of a whole run in seconds: three times kunit.py's own limit, since here each case also has a limit."""
 
 UNSEEN = results.Case("kunit_py", "", "failed", text=["kunit.py saw a failure that its last console does not have"])
-"""A failure of another boot: with --run_isolated each boot overwrites the console."""
+"""A failure of an earlier boot: with --run_isolated each boot overwrites the console."""
 
 
 class Launch:
     """One run of the kernel's kunit.py in one build folder."""
 
     def __init__(self, workspace: Workspace, request: Request | None = None) -> None:
-        """`request`: the request to kunit.py; None is the request of the workspace."""
+        """`request`: the request to kunit.py; None for the request of the workspace."""
         self.workspace, self.request = workspace, request or workspace.spec.request
         self.settings, self.tree = workspace.settings, workspace.tree
         self.label, self.build = workspace.label, workspace.build
@@ -74,10 +74,10 @@ class Launch:
             return baseline.status(status, self.cases)
 
     def spread(self) -> list[str]:
-        """Globs by which the suites run in several boots at a time; [] for one boot.
+        """Globs that divide the suites among several boots at a time; [] for one boot.
 
-        With JOBS=, a run of all suites is spread by the times of the last such run. Words that choose tests, or that
-        give the machine several processors, keep the run in one boot.
+        With JOBS=, a run of all suites is divided by the times of the last such run. The run stays in one boot if its
+        arguments choose tests, or give the machine several processors.
         """
         known = self.request.known
         words = " ".join([*(known.qemu_args or []), *(known.kernel_args or []), *(known.qemu_config or [])])
@@ -88,12 +88,12 @@ class Launch:
         last = next((one for one in record.latest(self.settings.out) if one.name == name), None)
         seconds: dict[str, float] = {}
         for case in last.cases if last else []:
-            # Most consoles have no time stamps: then the number of cases stands for the time.
+            # Most consoles have no time stamps. The number of cases then replaces the time.
             seconds[case.suite] = seconds.get(case.suite, 0.0) + (case.seconds or 0.1)
         return spread.globs(seconds, self.jobs)
 
     def complete(self, recorder: record.Recorder) -> None:
-        """Add the console to a record, and what it says of the kernel."""
+        """Add the console to a record, and the facts about the kernel that the console shows."""
         self.identify(recorder.record, [self.log])
         recorder.keep([self.log, *([self.build / LOG] if self.build_failed else [])])
 
@@ -191,7 +191,7 @@ class Launch:
         ours = PROJECT / "tools/testing/mmcheck/bin"
         drop = {*VARIABLES, "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "KBUILD_OUTPUT", "INSTALL"}
         environment = {name: value for name, value in os.environ.items() if name not in drop}
-        # A debugger takes the folder of the sources from the objects, so these must be of this checkout.
+        # A debugger takes the folder of the sources from the objects, so they must come from this checkout.
         debugged = any("CONFIG_DEBUG_INFO" in line for line in self.request.known.kconfig_add or [])
         return {
             # With a base folder ccache recognizes the same file in another checkout.
@@ -212,7 +212,7 @@ class Launch:
         self.build_failed = True
 
     def judged(self, status: int) -> int:
-        """The exit status to return for the `status` of the kernel's kunit.py, without a look at a console."""
+        """The exit status to return for the `status` of the kernel's kunit.py, if no console is read."""
         about_tests = self.request.boots or self.request.verb == "parse"
         if status == 0 or (status == 1 and about_tests):
             return status
@@ -221,7 +221,7 @@ class Launch:
         raise UserError(f"the kernel's kunit.py {self.request.verb} ended with status {status}: see the lines above")
 
     def skipped(self, environ: Mapping[str, str]) -> list[str]:
-        """Lines about skipped cases of the last boot that another command runs: their number, and this command."""
+        """Lines about skipped cases of the last boot that another command can run: their number, and this command."""
         version, _ = identity.banner([self.log])
         lines = skips.likely(skips.load(), version, self.settings.arch, self.settings.pages)
         return skips.summary(self.cases, lines, self.settings.arch, environ)
@@ -319,7 +319,7 @@ class Launch:
 
 
 def _closed(stream: TextIO | None) -> bool:
-    """Whether a stream is a pipe that nobody reads any more."""
+    """Whether a stream is a pipe without a reader."""
     waiting = select.poll()
     if stream:
         waiting.register(stream, 0)

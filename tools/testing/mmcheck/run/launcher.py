@@ -60,7 +60,7 @@ def patch_of(given: str, environ: Mapping[str, str]) -> str:
         return given
     kdir = from_environment(environ).kdir
     if not kdir:
-        raise UserError(f"--apply {given}: there is no such file, and a range of commits needs KDIR=, a git tree")
+        raise UserError(f"--apply {given}: there is no such file, and a range of commits needs a git tree in KDIR=")
     text = checkout.mails(kdir, given)
     file = ours.claim(out_of(environ) / "applied") / f"{disk.digest(text)[:12]}.mbox"
     disk.replace(file, text)
@@ -98,7 +98,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         raise UserError(f"BASELINE={known.file} does not work with {option}: use one of them")
     if mine.base:
         if not request.boots:
-            raise UserError("--base compares verdicts: use it with run")
+            raise UserError("--base compares verdicts: use it with the verb run")
         repeat = closing.again(typed, {**environ, "PATCH": ""} if mine.apply else environ)
         return compare.run(mine.base, environ, lambda variables: prepare(request, variables), repeat)
     launch = prepare(request, environ)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Makes one file of the verdicts of several boots, in the formats of the kernel's kunit.py."""
+"""Merges the verdicts of several boots into one file, in the formats of the kernel's kunit.py."""
 
 import json
 from pathlib import Path

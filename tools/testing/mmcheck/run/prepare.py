@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Provides what a run needs: tools, the source of a kernel, a working copy."""
+"""Provides the tools, the source of the kernel, and the working copy for a run."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from .workspace import RunSpec, Workspace, compiler
 
 
 def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
-    """Provide tools, kernel source and working copy; returns how to run this kernel's kunit.py."""
+    """Provide tools, kernel source and working copy; returns a Launch that runs this kernel's kunit.py."""
     known = request.known
     # Use --arch, as the kernel's kunit.py does, and not ARCH, which kernel developers export for make.
     settings = from_environment(environ, known.arch[-1] if known.arch else "um")
@@ -22,7 +22,7 @@ def prepare(request: Request, environ: Mapping[str, str]) -> Launch:
         needs = toolchain.requirements(settings.arch, bool(known.cross_compile) or llvm)
         toolchain.provide([*needs, *(toolchain.LLVM if llvm else ()), *toolchain.named(known.qemu_args or [])])
     kernel = source.obtain(settings)
-    # Take the stamp before the working copy is made. An edit in between then causes an extra make, never a missing one.
+    # Take the stamp before the working copy is made. An edit in between then causes one make too many, not one too few.
     stamp = f"{shadow.fingerprint(kernel, features=settings.features)} {compiler(settings.arch)}"
     space = Workspace(RunSpec(settings, request), kernel, stamp)
     space.prepare()

@@ -26,10 +26,10 @@ from ..core.errors import FAILED, PASSED, SKIPPED, UserError
 FILE = "run.json"
 
 KEPT = 10
-"""How many records with one name stay. Older ones are removed."""
+"""The number of records of one name that are kept. Older records are removed."""
 
 PAUSE = 5
-"""At least this many seconds pass between two writes of one record, except for the last."""
+"""At least this many seconds pass between two writes of one record, except before the last write."""
 
 SCHEMA = "1.0"
 """The version of run.schema.json. A new field raises the second number, any other change the first."""
@@ -47,21 +47,21 @@ class Record:
 
     id:        the name of its folder
     name:      what was run: kind and build folder, or the cell; a later run of the same name replaces it in summaries
-    kind:      one of TESTS, or what else run.schema.json lists
+    kind:      one of TESTS, or another kind that run.schema.json lists
     cell:      the cell of the matrix or of `make check`; "" for other runs
-    label:     the kernel: package or version, and how its working copy differs
+    label:     the kernel: package or version, and the changes in its working copy
     arch:      as in --arch=
     pages:     as in PAGES=
     build:     the name of the build folder
     config:    a digest of the configuration that was built, or ""
     source:    the package or the tree, with its commit
-    version:   the kernel's name for itself, or ""
-    compiler:  the kernel's name for its compiler, or ""
-    emulator:  what booted the kernel
+    version:   the version that the kernel prints, or ""
+    compiler:  the compiler that the kernel prints, or ""
+    emulator:  the emulator that booted the kernel
     host:      whether the tests ran on this machine's own kernel
     command:   the line that repeats the run; "" if no line does
-    process:   the process that runs it
-    began:     time of the start, as in ISO 8601
+    process:   the ID of the process that runs it
+    began:     the time of the start, in ISO 8601
     seconds:   how long it took
     state:     one of STATES
     built:     whether the kernel was built
@@ -69,8 +69,8 @@ class Record:
     logs:      names of the files in its folder
     cases:     each case with its verdict
     baseline:  the file with the known failures of the tree, or ""
-    schema:    the version of this form, SCHEMA
-    data: results of a command that are not cases; the command says what is in it
+    schema:    the version of this format, SCHEMA
+    data: results of a command that are not cases; the command defines their form
     """
 
     id: str
@@ -104,7 +104,7 @@ class Record:
     def of(cls, content: dict[str, Any]) -> "Record":
         """The record with the content of a file; fields of later versions are ignored.
 
-        Raises ValueError, TypeError, KeyError or AttributeError for a form that this version cannot read.
+        Raises ValueError, TypeError, KeyError or AttributeError for a format that this version cannot read.
         """
         if str(content.get("schema", SCHEMA)).partition(".")[0] != SCHEMA.partition(".")[0]:
             raise ValueError(f"schema {content['schema']}")
@@ -121,7 +121,7 @@ def _fields(kind: type, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def facts(kind: str, build: str, scope: str = "", **more: Any) -> Record:
-    """What is known of a run before it begins; `scope`: which part of the tests it runs, or "" for all."""
+    """The facts about a run before it begins; `scope`: the part of the tests that it runs, or "" for all."""
     name = " ".join(filter(None, [kind, build, scope]))
     return Record("-".join([time.strftime("%Y%m%dT%H%M%S"), kind, build]), name, kind, build=build, **more)
 
@@ -132,7 +132,7 @@ def outcome(status: int) -> str:
 
 
 NO_TEST = "has no test that matches"
-"""The message of a run that leaves no record, since the kernel has none of the tests that it names."""
+"""The message of a run if the kernel has none of the named tests. Such a run leaves no record."""
 
 
 def state(cases: Sequence[Case]) -> str:
@@ -143,7 +143,7 @@ def state(cases: Sequence[Case]) -> str:
 
 
 class NothingRanError(UserError):
-    """The kernel has no test that the user's words name."""
+    """The kernel has none of the tests that the user named."""
 
 
 class Recorder:
@@ -154,7 +154,7 @@ class Recorder:
     """
 
     def __init__(self, out: Path, record: Record) -> None:
-        """Begin a record below `out`. Its ID gets a number if there is such a record already."""
+        """Begin a record below `out`. If a record with its ID exists, the ID gets a number."""
         for number in range(1000):
             self.folder = out / "runs" / (f"{record.id}-{number}" if number else record.id)
             with contextlib.suppress(FileExistsError):
@@ -167,7 +167,7 @@ class Recorder:
         self._write()
 
     def note(self, cases: Sequence[Case]) -> None:
-        """Keep the verdicts so far, so that they survive if this process is killed."""
+        """Save the verdicts so far, in case this process is killed."""
         self.record.cases = list(cases)
         if time.monotonic() - self._written >= PAUSE:
             self._write()
@@ -190,7 +190,7 @@ class Recorder:
                 self.record.logs.append(file.name)
 
     def end(self, state: str, why: str = "") -> None:
-        """The run has ended."""
+        """Note the end of the run, and remove old records."""
         self.record.state, self.record.why = state, why
         self._write()
         prune(self.folder.parent, self.record.name, self._like)
@@ -225,7 +225,7 @@ def kept(out: Path, facts: Record, complete: Callable[[Recorder], None] = lambda
 
 
 def every(out: Path, like: str = "*") -> Iterator[Record]:
-    """The records below `out`, oldest first. A run without a process has no verdict. `like`: a glob of IDs."""
+    """The records below `out`, oldest first. A run whose process was killed has no verdict. `like`: a glob of IDs."""
     found = []
     for file in (out / "runs").glob(f"{like}/{FILE}"):
         try:
@@ -242,11 +242,11 @@ def every(out: Path, like: str = "*") -> Iterator[Record]:
 
 @functools.cache
 def _say_left_out(file: Path) -> None:
-    progress.say(f"{file} is left out: it is damaged, or of another version of mmcheck")
+    progress.say(f"{file} is left out: it is damaged, or was written by another version of mmcheck")
 
 
 def alive(record: Record) -> bool:
-    """Whether the process of a run is still there. Another process may have its number, but that began later."""
+    """Whether the process of a run still exists. A process with the same number that began later does not count."""
     try:
         ticks = int(Path(f"/proc/{record.process}/stat").read_text().rpartition(")")[2].split()[19])
         up = float(Path("/proc/uptime").read_text().split()[0])
@@ -257,7 +257,7 @@ def alive(record: Record) -> bool:
 
 
 def of_process(out: Path, process: int, since: float) -> Record | None:
-    """The last record of a process that began at `since`. Records of earlier processes may have the same number."""
+    """The last record of a process that began at `since`. Earlier processes may have had the same number."""
     own = [one for one in every(out) if one.process == process]
     return own[-1] if own and datetime.fromisoformat(own[-1].began).timestamp() >= int(since) else None
 
@@ -274,7 +274,7 @@ def data(out: Path, kind: str) -> dict[str, dict[str, Any]]:
 
 
 def prune(folder: Path, name: str, like: str = "*") -> None:
-    """Remove old records of `name`; all of them have an ID that the glob `like` matches."""
+    """Remove old records of `name`; the glob `like` must match the IDs of all of them."""
     own = [record for record in every(folder.parent, like) if record.name == name and record.state != "running"]
     for record in own[:-KEPT]:
         shutil.rmtree(folder / record.id, ignore_errors=True)

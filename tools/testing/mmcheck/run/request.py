@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the command line of kunit.py asks for."""
+"""The command line of kunit.py."""
 
 import argparse
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from pathlib import Path
 from ..core.errors import UserError
 
 PATH_OPTIONS = ("--build_dir", "--json", "--junit", "--qemu_config", "--kunitconfig")
-"""Options of kunit.py that take a path. kunit.py changes its folder before it uses the path."""
+"""Options of kunit.py that take a path. kunit.py changes its working folder before it uses the path."""
 
 
 VALUE_OPTIONS = (
@@ -27,11 +27,11 @@ LIST_OPTIONS = ("--list_tests", "--list_tests_attr", "--list_suites")
 
 @dataclass(frozen=True)
 class Request:
-    """What the command line asks for, as far as it concerns us.
+    """The parts of the command line that matter to mmcheck.
 
     verb:      run, config, build, exec or parse
     arguments: all arguments after the verb, with absolute paths
-    known:     the options that matter to us, as argparse gives them
+    known:     the options that matter to mmcheck, as argparse returns them
     """
 
     verb: str
@@ -60,7 +60,7 @@ def parse(arguments: Sequence[str]) -> Request:
     for option in ("--raw_output", "--json", "--junit"):
         parser.add_argument(option, nargs="?")
     parser.add_argument("glob", nargs="?")
-    # Like kunit.py: a bare --json takes no value, and the word after it is the glob.
+    # As in kunit.py, a bare --json takes no value, and the word after it is the glob.
     bare = {"--raw_output": "kunit", "--json": "stdout", "--junit": "stdout"}
     try:
         known, _ = parser.parse_known_args([f"{a}={bare[a]}" if a in bare else a for a in rest])

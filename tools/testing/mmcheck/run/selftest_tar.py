@@ -18,7 +18,7 @@ from .selftests import Program
 from .session import SelftestRun
 
 HELPERS = ("module.sh", "runner.sh", "prefix.pl", "ktap_helpers.sh", "ksft.py")
-"""Files of the kernel's selftests/kselftest that run_kselftest.sh uses, as far as the kernel has them."""
+"""Files of the kernel's selftests/kselftest that run_kselftest.sh uses. A kernel may lack some of them."""
 
 LIST = "kselftest-list.txt"
 

@@ -36,13 +36,13 @@ class Program:
 
 @dataclass(frozen=True, order=True)
 class Machine:
-    """What a program needs of the virtual machine.
+    """The virtual machine that a program needs.
 
-    cpus:   number of CPUs; with more than one, QEMU hides the double fault of atomics
+    cpus:   number of CPUs; with more than one, QEMU shows only one of the two faults of an atomic instruction
     words:  for the kernel's command line
     tags:   whether memory has tags, on arm64
-    memory: MiB; a hugetlb page of 1 GiB needs contiguous memory, and clearing all memory at boot takes time
-    cpu:    the CPU of arm64, if it is not the newest that the emulator has
+    memory: MiB; some programs need more, for a hugetlb page of 1 GiB; others need less, so that the boot clears less
+    cpu:    the CPU of arm64; "" for the newest CPU of the emulator
     """
 
     cpus: int = 1
@@ -59,7 +59,7 @@ LARGE = Machine(cpus=2, words=("cma=32M@0-2G", "hugepagesz=1G", "hugepages=1", "
 
 
 MACHINES = {
-    # The newest CPU sets the access flag itself. This old one does not, and it supports pages of 16K.
+    # The newest CPU sets the access flag itself. This old CPU does not, and it supports pages of 16K.
     "contpte_old": Machine(cpu="cortex-a35"),
     "folio_clear": LARGE,
     "folio_clear_freed": Machine(words=("init_on_alloc=1", "init_on_free=1"), memory=1024),
@@ -142,7 +142,7 @@ def remaining(todo: Sequence[Program], done: Sequence[results.Case], finished: S
     """The programs of `todo` that need another boot, each with the cases that have no verdict yet.
 
     done:     the verdicts so far
-    finished: names of the programs that came to their end
+    finished: names of the programs that have ended
     If the kernel ended in a program before any of its cases had a verdict, the program is not started again.
     """
     begun = {case.suite for case in done}

@@ -30,7 +30,7 @@ _BROKEN = re.compile(r"^make[^:]*: \*\*\* \[(?:[^\]]*: )?(\S+)\] Error", re.MULT
 """The target that make could not build."""
 
 _ABOVE = re.compile(r"/\S*/\.\./(?=[\w./-]+:\d)")
-"""The build folder before the path of a source file. It may be the folder of another checkout, from ccache."""
+"""The build folder before the path of a source file. With ccache it may be the folder of another checkout."""
 
 NO_MODULES = "TEST_GEN_MODS_DIR="
 """Build no modules: their build would follow our symbolic links, and write into the user's tree."""
@@ -45,7 +45,7 @@ class Boot:
 
     reader:  reads its console
     console: the file with the console
-    memory:  MiB of the machine; 0 for what the programs need
+    memory:  MiB of the machine; 0 for the memory that the programs need
     """
 
     memory = 0
@@ -94,12 +94,12 @@ class Boot:
                 file.unlink(missing_ok=True)
 
     def emulated(self, command: Sequence[str], memory: int) -> list[str]:
-        """The command that boots; a subclass may use another emulator. `memory` is the machine's, in MiB."""
+        """The command that boots; a subclass may use another emulator. `memory` is the machine's memory in MiB."""
         return list(command)
 
 
 class SelftestRun:
-    """One run of the command on one kernel."""
+    """One run of selftests on one kernel."""
 
     _saved = -math.inf
     """When the verdicts were saved, in seconds of time.monotonic()."""
@@ -130,16 +130,16 @@ class SelftestRun:
             yield
 
     def complete(self, recorder: record.Recorder) -> None:
-        """Add the consoles to a record, and what they say of the kernel."""
+        """Add the consoles to a record, and the facts about the kernel that they show."""
         self.launch.identify(recorder.record, self.consoles)
         recorder.keep([*self.consoles, *([self.launch.build / LOG] if self.launch.build_failed else [])])
 
     def boot(self, console: Path, needs: Machine) -> Boot:
-        """A boot of the kernel in a machine that has what programs need."""
+        """A boot of the kernel in the machine that programs need."""
         return Boot(self.launch, console, needs, self.words, self.kvm)
 
     def note(self, found: Sequence[results.Case]) -> None:
-        """Save the verdicts so far, unless that was done a moment ago."""
+        """Save the verdicts so far, unless they were saved a moment ago."""
         if time.monotonic() - self._saved >= record.PAUSE:
             self.save(found)
 
@@ -165,7 +165,7 @@ class SelftestRun:
             self.broken = broken(self.folder / "selftests.log", names)
             if not self.broken or len(self.broken) == len(names):
                 raise
-            progress.say(f"{', '.join(self.broken)} do not build, and fail; the other selftests run")
+            progress.say(f"{', '.join(self.broken)} do not build, so they fail; the other selftests run")
         for name in self.broken:
             (target / name).unlink(missing_ok=True)
         return {name: target / name for name in names if name not in self.broken}
@@ -193,7 +193,7 @@ class SelftestRun:
         self.make("selftests", self.launch.tree / FOLDER, f"OUTPUT={target}", headers, NO_MODULES, *arguments)
 
     def make(self, what: str, folder: Path, *arguments: str) -> None:
-        """Run make for the kernel's architecture. `what` says in messages what is built."""
+        """Run make for the kernel's architecture. `what` is the name of the result in messages."""
         prefix = toolchain.cross_prefix(self.settings.arch)
         command = ["make", "-s", "-C", str(folder), f"ARCH={self.settings.arch}", f"-j{os.cpu_count() or 1}"]
         command += [f"CROSS_COMPILE={prefix}", *arguments]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which skips each cell may have, and why: the table skips.toml.
+"""The table skips.toml: the skips that each cell may have, with their reasons.
 
-A skip that is not in the table fails its cell: a test that nobody runs proves nothing. A line that
-matches no skip any more is reported, so that the table stays true.
+A skip that is not in the table fails its cell: a test that does not run proves nothing. A line that
+no longer matches a skip is reported, so that the table stays correct.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from .cell import Cell
 TABLE = Path(__file__).parent / "skips.toml"
 ISSUES = PROJECT / "KNOWN_ISSUES.md"
 ABSENT = "the suite is not in this kernel"
-"""The reason for a suite that the architecture's sources have and that no boot has named."""
+"""The reason for a suite that is in the architecture's sources but on no console."""
 
 CONDITIONS = ("kernels", "arches", "pages", "flavours")
 FIELDS = {"why", "says", "cases", "unskip", "selftests", "maybe", *CONDITIONS}
@@ -36,9 +36,9 @@ class Line:
     """One reason for skips.
 
     why:       the reason
-    says:      glob of what the test says
+    says:      glob of the reason that the test prints
     cases:     globs of `suite.case`, or `suite.case: parameter`
-    unskip:    the variables and arguments with which kunit.py runs them, or ""
+    unskip:    the variables and arguments with which kunit.py runs the cases, or ""
     selftests: the line is for selftests, not for KUnit suites
     maybe:     the machine decides whether the cases are skipped
     only:      by condition (a field of Cell), the values for which the line holds; "!" in front of a value excludes it
@@ -63,7 +63,7 @@ class Line:
         return any(fnmatch.fnmatchcase(case.full, glob) for glob in self.cases)
 
     def explains(self, case: results.Case) -> bool:
-        """Whether the line is about `case` and has the reason of its skip."""
+        """Whether the line is about `case`, and matches the reason of its skip."""
         return fnmatch.fnmatchcase(" ".join(case.text).strip(), self.says) and self.allows(case)
 
 
@@ -89,7 +89,7 @@ def load(path: Path = TABLE) -> list[Line]:
 
 
 def issues(path: Path = ISSUES) -> dict[int, tuple[str, str]]:
-    """For each number, the kernels that have this known issue, and the row of tests that meet it."""
+    """For the number of each known issue: the kernels that have the issue, and the tests that meet it."""
     pattern = r"^## (\d+)\..*?^\| kernels \| (.*?)(?:;|\. | \|$).*?^\| tests? \| (.*?) \|$"
     found = re.findall(pattern, path.read_text(), re.MULTILINE | re.DOTALL)
     return {int(number): (kernels, tests) for number, kernels, tests in found}
@@ -100,7 +100,8 @@ def known(case: results.Case, cell: Cell) -> bool:
     match = _ISSUE.match(" ".join(case.text))
     kernels, tests = issues().get(int(match[1]), ("", "")) if match else ("", "")
     whole = case.name.partition(": ")[0]
-    # The case of a selftest is `suite.case`, or `fixture.case` if the fixture has its own name. No variant.
+    # The document names a case of a selftest `suite.case`, or `fixture.case` if the fixture has its own
+    # name. The variant is left out.
     first, last = whole.partition(".")[0], whole.rpartition(".")[2]
     names = {f"`{case.suite}.{last}`", f"`{first}.{last}`"}
     return re.search(rf"\b{re.escape(cell.kernel)}\b", kernels) is not None and any(name in tests for name in names)
@@ -108,10 +109,10 @@ def known(case: results.Case, cell: Cell) -> bool:
 
 @dataclass
 class Verdict:
-    """What the table says of the cases of a cell.
+    """The cases of a cell, compared with the table.
 
     cases:  all cases; a skip that the table does not allow is a failure
-    wrong:  only these failures
+    wrong:  only the skips that became failures
     gone:   messages about cases that ran, or that had another reason, although the table expects a skip
     """
 
@@ -125,7 +126,7 @@ def judge(
 ) -> Verdict:
     """Compare the skips of a cell with the table. The user's own tree may skip any case.
 
-    suites: the suites that the cell should have; a suite that no boot has named counts as skipped
+    suites: the suites that the cell should have; a suite without cases counts as skipped
     """
     if not cell.kernel:
         return Verdict(list(cases), [], [])
@@ -174,7 +175,7 @@ def likely(lines: Sequence[Line], version: str, arch: str, pages: str) -> list[L
 
 
 def command(line: Line, arch: str, environ: Mapping[str, str]) -> str:
-    """The whole command that runs the cases, after a run of `arch` with the variables `environ` skipped them."""
+    """The whole command for the cases of `line`, after a run of `arch` with the variables `environ` skipped them."""
     words = shlex.split(line.unskip)
     own = dict(word.split("=", 1) for word in words if re.match(r"[A-Z]+=", word))
     arguments = [word for word in words if not re.match(r"[A-Z]+=", word)]
@@ -189,11 +190,11 @@ def command(line: Line, arch: str, environ: Mapping[str, str]) -> str:
 
 
 NEWER = "KERNEL=7.3"
-"""The cases of lines with only this `unskip` run with a newer kernel, without any option."""
+"""If a line has exactly this `unskip`, its cases need only a newer kernel."""
 
 
 def summary(cases: Sequence[results.Case], lines: Sequence[Line], arch: str, environ: Mapping[str, str]) -> list[str]:
-    """The reasons of skips that another command avoids, with this command; the most frequent reason comes first."""
+    """The reasons of skips that another command avoids, each with this command, the most frequent first."""
     skipped = [case for case in cases if case.state == "skipped"]
     found = (next((line for line in lines if line.explains(case)), None) for case in skipped)
     reasons = Counter(

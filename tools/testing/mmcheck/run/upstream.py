@@ -15,7 +15,7 @@ from .session import SILENCE, SelftestRun
 SCRIPT = "run_vmtests.sh"
 SECONDS = 900
 MEMORY = 6144
-"""Mebibytes of the machine: mremap_test has mappings of 2 GiB."""
+"""The memory of the machine in MiB: mremap_test has mappings of 2 GiB."""
 
 WRAPPER = """\
 #!/bin/bash
@@ -39,13 +39,13 @@ LEFT_OUT = {
 """Categories that do not run here, and why."""
 
 KNOWN = {
-    "vmtests_hugevm.virtual_address_range": "older versions treat each address above their mark as bad",
-    "vmtests_ksm_numa.ksm_tests -N -m 1": "expects that KSM merges within two scans, as it does with smart_scan=0",
+    "vmtests_hugevm.virtual_address_range": "older versions of the test call each address above HIGH_ADDR_MARK bad",
+    "vmtests_ksm_numa.ksm_tests -N -m 1": "expects that KSM merges within two scans, as KSM does with smart_scan=0",
     "vmtests_pkey.protection_keys_*": "linked with a C library that the machine does not have",
     "vmtests_thp.khugepaged all:file *": "without mkfs.xfs the folder is in memory, where nothing is collapsed",
     "vmtests_thp.khugepaged*": "6.12's khugepaged.c does not compile: it has no KSFT_SKIP",
 }
-"""Failures that the tests themselves cause, by globs of cases."""
+"""For each glob of cases, the reason of failures that the tests themselves cause."""
 
 LIBRARIES = ("libcap-dev", "libnuma-dev")
 """Packages that some programs are linked with."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`./mmcheck walk`: random lives of address spaces in a virtual machine, each step compared with a model.
+"""`./mmcheck walk`: makes random calls in a virtual machine, and compares all memory with a model after each call.
 
 Builds the kernel and the selftest folio_walk, boots, and runs the program with the seed SEED= for SECONDS= seconds.
 With JOBS= several machines run side by side, each with its own seeds. A failure is printed with its seed and the
@@ -27,7 +27,7 @@ from .session import Boot, SelftestRun
 PROGRAM = "folio_walk"
 COMMAND = "./mmcheck walk"
 APART = 1_000_000
-"""Distance between the first seeds of two machines. A life takes one seed."""
+"""The distance between the first seeds of two machines. Each random sequence of calls takes one seed."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Walk:
 
     @property
     def passed(self) -> bool:
-        """Whether the machine came to its end without a failure."""
+        """Whether the machine ended without a failure."""
         return all(case.state == "passed" for case in self.cases)
 
     @property

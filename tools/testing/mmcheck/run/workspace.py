@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is built and run, and where: working copies and build folders below O=, and the lock on them."""
+"""Working copies and build folders below O=, and the locks on them."""
 
 import contextlib
 import platform
@@ -17,7 +17,7 @@ from .request import Request
 
 
 def patched(kernel: source.Source, settings: Settings) -> dict[str, bytes | None]:
-    """The files that PATCH= changes in the private copy, with our own edits of these files."""
+    """The new content of the files that PATCH= changes in the private copy, with our own edits of these files."""
     if not settings.patch:
         return {}
     files = patch.apply(settings.patch, lambda name: (kernel.path / name).read_bytes())
@@ -38,12 +38,12 @@ def patched(kernel: source.Source, settings: Settings) -> dict[str, bytes | None
 
 @dataclass(frozen=True)
 class RunSpec:
-    """What is built and run. Only command lines read the environment; all other code takes this object.
+    """The kernel and tests of a run. Only command lines read the environment; other code takes this object.
 
     settings: kernel or tree, architecture, pages, features, patch, and where results go
     request:  configuration, tests and machine, as arguments of kunit.py
-    variant:  a word for how the source differs from the usual copy, or ""
-    files:    the files that differ, with their content; None: those that PATCH= changes
+    variant:  a word for the difference from the usual copy, or ""
+    files:    the files that differ, with their content; None for the files that PATCH= changes
     """
 
     settings: Settings
@@ -58,11 +58,11 @@ class Workspace:
     label: the name of the working copy: kernel, features, digest of the patch, variant
     tree:  the working copy
     build: the build folder; its name also has the architecture, the pages, and a digest of the configuration. It is in
-           the working copy, where kbuild calls the source "..": so ccache finds what another working copy compiled
-    stamp: what is built; if it is the same as the last time, nothing is built; "" if that is not known
+           the working copy, so kbuild calls the source "..", and ccache finds objects from other working copies
+    stamp: identifies the source and the compiler; with an unchanged stamp nothing is built; "" if unknown
 
-    Kernels of one variant share both folders, since another folder costs a whole build. So while one of them is in
-    use, its lock keeps other runs away from the working copy too.
+    Kernels of one variant share both folders, since another folder costs a whole build. So the lock of a kernel that is
+    in use also keeps other runs away from the working copy.
     """
 
     def __init__(self, spec: RunSpec, kernel: source.Source | None = None, stamp: str = "") -> None:
@@ -93,7 +93,7 @@ class Workspace:
     def hold(self) -> Iterator[None]:
         """Keep other runs away during the block, which may be inside another such block.
 
-        A command that boots what it builds holds it from the build to the last boot.
+        A command that boots the kernel that it builds holds the lock from the build to the last boot.
         """
         locks = self.settings.out / "lock"
         what = f"it uses {self.build}"

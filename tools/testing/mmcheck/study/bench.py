@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make bench: how much batches, contiguous blocks, tracking of owners, extents and forced write faults save.
+"""make bench: measures how much batches, contiguous blocks, tracking of owners, extents and forced write faults save.
 
-Runs the benchmark suites on kernels that differ in one thing, and compares their numbers. On arm64 the emulator derives
-time from the number of instructions that it executes. Page faults, copies, writes and TLB invalidations are the same in
-each run; instructions vary by up to 1 %. Clearing is measured in nanoseconds, under KVM where this machine has it.
+The command runs the benchmark suites on kernels that differ in one point, and compares their numbers. On arm64 the
+emulator derives time from the number of instructions that it executes. The numbers of page faults, copies, writes and
+TLB invalidations are the same in each run. The number of instructions varies by up to 1 %. Clearing of memory is
+measured in nanoseconds, under KVM if this machine has KVM.
 """
 
 import concurrent.futures
@@ -31,20 +32,22 @@ from .bench_numbers import Number
 
 KERNELS = ("6.12", "7.3")
 COUNTED = "-icount shift=0 -m 3072"
-"""The emulator's options: instructions give the time, and the memory has room for 1 GiB and its copies."""
+"""Options of the emulator: it derives time from instructions, and its memory has room for 1 GiB and copies of it."""
 
 NATIVE = "-accel kvm -cpu host -m 8192"
 LARGE = ("clear_pages.bench_mib=1024",)
-"""Options of KVM, and how much memory is cleared at once under it. An emulator would take hours for that much."""
+"""Options for KVM, and the size of memory that the suite clears at once under KVM. An emulator would take hours."""
 
 BY_CALLS = "clearcpuid=erms,rep_good"
-"""For x86_64: makes the kernel clear memory by function calls, which can be counted, not by one inlined instruction."""
+"""An option for x86_64. With it the kernel clears memory by calls of a function, which can be counted.
+Without it the kernel uses one inlined instruction.
+"""
 
 TIMEOUT = 3600
 """Seconds for a boot."""
 
 COUNTERS = catalogue.FOLDER / "counters"
-"""Changes that make a kernel count the page-table entries that it writes to."""
+"""Changes that make a kernel count the page-table entries that it writes."""
 
 ANEW = ("fixmap_per_pte_block", "fixmap_per_pmd_block")
 """Mutants that map a table into the fixmap again for each contiguous block. Kernels before 6.10 did that."""
@@ -54,19 +57,19 @@ LINEAR_MAPS = (
     ("pages", linear_map.CPU, (), KERNELS),
     ("blocks", linear_map.BLOCKS_CPU, (), KERNELS[1:]),
 )
-"""Ways to map memory: a name, and the CPU, the mutants and the kernels that give it."""
+"""Ways in which a kernel maps memory: a name, the CPU and the mutants that select this way, and the kernels."""
 
 
 @dataclass(frozen=True)
 class Part:
     """One suite on some kernels.
 
-    name:   of the suite
-    cells:  kernels; the others are compared with the first
-    words:  for the kernel's command line
-    exact:  the suite counts events, so several kernels may run at a time; otherwise it measures time and runs alone
-    writes: these kernels count the entries that they write; the counts are added to the numbers of the same kernels
-            without counters
+    name:   the name of the suite
+    cells:  the kernels; all kernels are compared with the first kernel
+    words:  words for the kernel's command line
+    exact:  True if the suite counts events: several kernels run at a time. False if it measures time and runs alone.
+    writes: the kernels count the entries that they write. These counts are added to the numbers of the same kernels
+            without counters.
     """
 
     name: str
@@ -77,7 +80,7 @@ class Part:
 
 
 def parts(mib: int, repeats: int) -> list[Part]:
-    """All parts. Suites work on `mib` MiB of memory, and repeat measurements of time `repeats` times."""
+    """All parts. Suites work on `mib` MiB of memory, and measure each time `repeats` times."""
     without = ("--kconfig_add=CONFIG_ARM64_CONTPTE=n",)
     blocks = [Cell(k, "arm64", "4K", "no contpte" * bool(words), words) for k in KERNELS for words in (without, ())]
     atomics = [Cell(k, "arm64", "4K", "stock" * (f == ""), features=f) for k in KERNELS for f in ("", None)]
@@ -97,9 +100,9 @@ def parts(mib: int, repeats: int) -> list[Part]:
 def built(
     cell: Cell, environ: Mapping[str, str], out: Path, changes: Sequence[catalogue.Mutant] = ()
 ) -> Iterator[Path]:
-    """Build the kernel of a cell with `changes`, which are always on; gives its build folder.
+    """Build the kernel of a cell with `changes`, which are always on. Gives its build folder.
 
-    Other runs are kept away from the kernel during the block.
+    During the block, no other run uses the kernel.
     """
     request = parse(["build", f"--arch={cell.arch}", *cell.arguments])
     launch = prepare(request, {**environ, **cell.variables, "O": str(out)})
@@ -113,7 +116,7 @@ def built(
 
 
 def machines(part: Part, cell: Cell) -> list[str]:
-    """Sets of emulator options to try in turn: KVM does not work on every machine that has it."""
+    """Sets of emulator options to try one after the other: KVM does not work on every machine that has it."""
     if part.exact:
         return [COUNTED]
     return [*([NATIVE] if guest.has_kvm(cell.arch) else []), "-accel tcg"]
@@ -140,7 +143,7 @@ def boot_cell(part: Part, cell: Cell, folder: Path, out: Path) -> list[Number]:
 
 
 def run_part(part: Part, environ: Mapping[str, str], out: Path, jobs: int) -> list[Number]:
-    """Build the kernels of a part one after the other, then boot them: `jobs` at a time if the part is exact."""
+    """Build the kernels of a part one after the other, then boot them: if the part is exact, `jobs` at a time."""
     counters = catalogue.load(COUNTERS) if part.writes else []
     with (
         contextlib.ExitStack() as stack,
@@ -166,7 +169,8 @@ def run_part(part: Part, environ: Mapping[str, str], out: Path, jobs: int) -> li
 
 
 def _changed(space: Workspace, changes: Sequence[catalogue.Mutant]) -> Workspace:
-    """The workspace of a kernel with `changes`. If several changes have one name, the first that fits is applied.
+    """The workspace of a kernel with `changes`. Of several changes with the same name, the first that fits is applied.
+
     Raises UserError if none of them fits.
     """
     texts: dict[str, str] = {}
@@ -187,7 +191,7 @@ def _changed(space: Workspace, changes: Sequence[catalogue.Mutant]) -> Workspace
 
 
 def run_linear_map(environ: Mapping[str, str], out: Path) -> list[Number]:
-    """How often the boot changes the fixmap to map memory, and how many instructions it takes, per GiB of memory."""
+    """The changes of the fixmap and the instructions that the kernel needs at boot to map one GiB of memory."""
     found = []
     known = catalogue.load(catalogue.FOLDER)
     for by, cpu, names, kernels in LINEAR_MAPS:
@@ -206,7 +210,7 @@ def run_linear_map(environ: Mapping[str, str], out: Path) -> list[Number]:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status."""
+    """Run the command. Returns the exit status."""
     settings = from_environment({**environ, "ARCH": "", "PAGES": ""})
     if settings.kdir:
         raise UserError(

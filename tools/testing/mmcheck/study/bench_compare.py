@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make bench-compare: the numbers in which two results of make bench differ, side by side.
+"""make bench-compare: prints the numbers in which two results of make bench differ, side by side.
 
-A= and B= each name a folder O=, or the run.json of a run. Counts have to be the same. Times may differ by the spread
+A= and B= each name a folder O=, or the run.json of a run. Counts must be the same. Times may differ by the spread
 between runs, or by a few per cent.
 """
 
@@ -17,7 +17,7 @@ NOT_COMPARED = ("spread", "ns_min", "ns_max", "runs", "mib")
 TOLERANCE = {"ns_median": 0.05, "ns": 0.02}
 """Fields that vary between runs, and the fraction by which they may vary. All other fields are exact.
 
-A time that is derived from instructions depends on where the timer interrupts: three runs differed by up to 1 %.
+A time derived from instructions depends on the moments of the timer interrupts: three runs differed by up to 1 %.
 """
 
 
@@ -38,7 +38,7 @@ def load(path: str) -> dict[tuple[str, str, str], dict[str, int]]:
 
 
 def verdict(name: str, a: Mapping[str, int], b: Mapping[str, int]) -> str:
-    """How two values of one field compare: "" if they are equal, or if they differ within spread or tolerance."""
+    """The difference of two values of a field; "" if they are equal, or if they differ within spread or tolerance."""
     if name not in TOLERANCE:
         return "" if a[name] == b[name] else "differs"
     apart, spread = abs(a[name] - b[name]), max(a.get("spread", 0), b.get("spread", 0))
@@ -69,7 +69,7 @@ def compare(a: str, b: str) -> str:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status."""
+    """Run the command. Returns the exit status."""
     if not (environ.get("A") and environ.get("B")):
         raise UserError("no results to compare; name two folders, as in A=out B=other/out")
     print(compare(environ["A"], environ["B"]))

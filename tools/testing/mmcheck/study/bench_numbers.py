@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Numbers of benchmarks: read from a console, and shown as tables, plots and KTAP."""
+"""Reads the numbers of benchmarks from a console, and shows them as tables, plots and KTAP."""
 
 import dataclasses
 import re
@@ -14,7 +14,7 @@ _FIELD = re.compile(r"(\w+)=(\d+)")
 
 @dataclass(frozen=True)
 class Number:
-    """One line with numbers that a suite prints: the kernel, the operation, and the fields."""
+    """One line of numbers from a suite: the kernel, the operation, and the fields."""
 
     run: str
     what: str
@@ -22,7 +22,7 @@ class Number:
 
 
 def numbers(run: str, console: Iterable[str]) -> list[Number]:
-    """The lines with numbers on a console."""
+    """The lines of numbers on a console."""
     found = []
     for line in console:
         if match := _NUMBER.search(line):
@@ -33,7 +33,7 @@ def numbers(run: str, console: Iterable[str]) -> list[Number]:
 
 
 def merged(found: Sequence[Number], more: Sequence[Number]) -> list[Number]:
-    """`found`, with the fields that `more` adds to the same kernel and operation, then all other numbers of `more`."""
+    """The numbers `found` and `more`. Fields of the same kernel and operation are joined. `found` comes first."""
     fields = {(number.run, number.what): number.fields for number in more}
     own = [
         dataclasses.replace(number, fields={**number.fields, **fields.pop((number.run, number.what), {})})
@@ -57,9 +57,9 @@ def grouped(
 ) -> Table:
     """A table with a row for each operation and kernel, and a plot of the ratios.
 
-    The ratio of a row compares it with the first kernel of the same operation.
-    of:  the name of the quantity that is compared
-    bar: returns the quantity
+    The ratio of a row compares its kernel with the first kernel of the same operation.
+    of:  the name of the quantity that the ratio compares
+    bar: returns this quantity
     """
     table = Table(title, ["what", "kernel", *(f"#{name}" for name in shown), "#ratio"])
     bars: dict[str, list[tuple[str, float]]] = {}

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """./mmcheck bisect GOOD BAD: finds the first commit of the git tree KDIR= that makes a test fail.
 
-The command tests both ends first. It looks for the tests that fail at BAD and pass at GOOD. It ignores other
-failures. git bisect chooses the commits between the ends. A commit is bad if one of these tests fails there, and good
-if all of them pass. A commit is left out if it cannot be tested: it does not build or boot, or one of these tests does
-not run there.
+The command first tests GOOD and BAD, and selects the tests that fail at BAD and pass at GOOD. It ignores other
+failures. git bisect chooses the commits between GOOD and BAD. A commit is bad if one of the selected tests fails there,
+and good if all of them pass. The command skips a commit that cannot be tested: it does not build or boot, or one of the
+selected tests does not run there.
 
-The command checks the commits out in a private folder below O=. It builds all of them in the same build folder, so a
-build compiles only what changed. It keeps the verdicts in out/bisect/. After an interrupt the same command continues,
-and tests no commit twice. ONLY= chooses the tests: a glob of suites and cases, as kunit.py takes it.
+The command checks the commits out in a private folder below O=. It uses one build folder for all commits, so a build
+compiles only changed files. It keeps the verdicts in out/bisect/. After an interrupt the same command continues, and
+tests no commit twice. ONLY= chooses the tests: a glob of suites and cases, in the form that kunit.py accepts.
 """
 
 import json
@@ -29,7 +29,7 @@ from ..run.request import parse
 
 @dataclass(frozen=True)
 class Result:
-    """What a commit's tests said.
+    """The results of the tests at one commit.
 
     states:  the state of each case by its full name; empty without a verdict
     why:     why there is no verdict, or ""
@@ -42,7 +42,7 @@ class Result:
 
 
 def term(tested: Result, wanted: Sequence[str]) -> str:
-    """What git bisect calls a commit with these results, if the tests `wanted` fail at the bad end."""
+    """The word of git bisect for a commit with these results: bad, good or skip. `wanted` are the selected tests."""
     found = [tested.states.get(name, "absent") for name in wanted]
     if "failed" in found:
         return "bad"
@@ -50,7 +50,7 @@ def term(tested: Result, wanted: Sequence[str]) -> str:
 
 
 class Memory:
-    """The results of commits, in a file. They are kept after each commit."""
+    """The results of commits. They are saved in a file after each commit."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -62,7 +62,7 @@ class Memory:
                 progress.say(f"{file} cannot be read, so all commits are tested anew")
 
     def keep(self, commit: str, tested: Result) -> None:
-        """Add the result of a commit."""
+        """Add the result of a commit, and save the file."""
         self.found[commit] = tested
         self.file.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({name: asdict(entry) for name, entry in self.found.items()}, indent=1)
@@ -72,11 +72,11 @@ class Memory:
 class Bisection:
     """The search for the first bad commit.
 
-    tree:    where the commits are checked out
+    tree:    the work tree in which the commits are checked out
     judge:   tests the commit that is checked out
-    memory:  the results so far
-    tried:   how many commits this process has tried to test
-    without: how many of these got no verdict
+    memory:  the results of this and earlier processes
+    tried:   the number of commits that this process has tried to test
+    without: the number of these commits without a verdict
     """
 
     def __init__(self, tree: checkout.Checkout, judge: Callable[[], Result], memory: Memory) -> None:
@@ -84,7 +84,7 @@ class Bisection:
         self.tried = self.without = 0
 
     def test(self, commit: str) -> Result:
-        """The result of a commit, from memory or by a test."""
+        """The result of a commit. Tests the commit if `memory` has no result."""
         if commit not in self.memory.found:
             if self.tree.git("rev-parse", "HEAD", accept=(0, 128)).strip() != commit:
                 self.tree.go(commit)
@@ -103,7 +103,7 @@ class Bisection:
         print(f"{word:5} {tested.seconds:5.0f} s  {self.subject(commit)}{why}", flush=True)
 
     def ends(self, good: str, bad: str) -> list[str]:
-        """Test both ends; returns the tests that fail only at the bad end. Raises UserError if there are none."""
+        """Test GOOD and BAD. Returns the tests that pass at GOOD and fail at BAD. Raises UserError if there is none."""
         found = {}
         for name, commit in (("GOOD", good), ("BAD", bad)):
             found[name] = tested = self.test(commit)
@@ -119,7 +119,7 @@ class Bisection:
         raise UserError(f"no test fails at BAD={bad[:12]} that passes at GOOD={good[:12]}{also}")
 
     def search(self, good: str, bad: str, wanted: Sequence[str]) -> list[str]:
-        """The first bad commit; several commits if those between them cannot be tested."""
+        """The first bad commit. If untestable commits hide it, all commits that may be the first bad one."""
         self.tree.git("bisect", "reset", accept=(0, 1))
         self.tree.go(bad)
         said = self.tree.git("bisect", "start", bad, good)
@@ -132,12 +132,12 @@ class Bisection:
             tested = self.test(commit)
             word = term(tested, wanted)
             self.say(commit, word, tested)
-            # Status 2: only commits that cannot be tested are left.
+            # git bisect ends with status 2 if all commits that remain cannot be tested.
             said = self.tree.git("bisect", word, accept=(0, 2))
 
 
 def judged(words: Sequence[str], environ: Mapping[str, str]) -> Result:
-    """Build and boot the kernel KDIR= of `environ` with the arguments `words` of kunit.py."""
+    """Build and boot the kernel tree that KDIR= in `environ` names, with the arguments `words` of kunit.py."""
     since = time.monotonic()
     states: dict[str, str] = {}
     why = ""
@@ -154,7 +154,7 @@ def judged(words: Sequence[str], environ: Mapping[str, str]) -> Result:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status."""
+    """Run the command. Returns the exit status."""
     environ = {"ARCH": "arm64", **environ}
     settings = from_environment(environ)
     names = [environ.get("GOOD", ""), environ.get("BAD", "")]

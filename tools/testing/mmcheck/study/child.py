@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One command of this repository as a separate process. It ends after an interrupt, and if we are killed."""
+"""Runs one command of this repository as a child process. The child ends after an interrupt, and if its parent dies."""
 
 import os
 import subprocess
@@ -14,9 +14,9 @@ from ..core.settings import PROJECT
 def follow(
     command: Sequence[str], environ: Mapping[str, str], log: int, heard: Callable[[str], None]
 ) -> tuple[int, str, int]:
-    """Run a command, write what it says to the file `log`, and pass each line to `heard`.
+    """Run a command, write its output to the file `log`, and pass each line to `heard`.
 
-    Returns its exit status, its last line, and the number of its process.
+    Returns the exit status, the last line, and the process ID of the command.
     """
     last = ""
     with subprocess.Popen(
@@ -41,7 +41,7 @@ def follow(
 
 
 def _guard(child: subprocess.Popen[bytes], ended: threading.Event) -> None:
-    """End the child after an interrupt. SIGTERM comes first, so that the child can end its own children."""
+    """End the child after an interrupt. Send SIGTERM first, so that the child can end its own children."""
     while not ended.wait(0.2):
         if boot.stop.is_set():
             child.terminate()

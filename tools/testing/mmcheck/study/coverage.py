@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make coverage: which lines and branches of the code under test the suites run.
+"""make coverage: measures which lines and branches of the code under test the suites run.
 
-The kernel counts with gcov in the files that the catalogue's mutants change, and in the files and suites that use
-inline functions of these. When the suites have run, the init program copies the counters to a disk. lcov merges the
-counts that several objects have for one header, and genhtml makes HTML. A table has one line for each function under
-test.
+gcov counts in the objects that coverage.toml lists, and in the suites. Both also have inline functions of headers.
+After the suites, the init program copies the counters to a disk. lcov merges the counts that several objects have for
+one header, and genhtml makes HTML. A table has one line for each function under test.
 """
 
 import fnmatch
@@ -31,19 +30,19 @@ from ..run.request import parse
 
 WANTED = Path(__file__).parent / "coverage.toml"
 FOLDERS = ("mm/tests", "arch/arm64/mm/tests")
-"""Folders of the overlay. Their objects count lines too, since they use inline functions of headers."""
+"""Folders of the suites. Their objects use inline functions of headers, so gcov counts in these objects too."""
 
 TIMEOUT = 1800
 DISK = 64
 """The size in MiB of the disk that the counters are copied to."""
 
 BOOTS: tuple[tuple[str, ...], ...] = ((), ("-smp", "2"))
-"""The options of the emulator that each boot adds. With two CPUs only the suites about races run."""
+"""The additional options of the emulator for each boot. The boot with two CPUs runs only the suites about races."""
 
 
 @dataclass
 class Function:
-    """The counts of one function: `lines` by line, and `branches` by line and branch, say how often each ran."""
+    """The counts of one function: how often each line ran (`lines`), and how often each branch ran (`branches`)."""
 
     file: str
     name: str
@@ -58,25 +57,25 @@ class Function:
 
     @property
     def one_way(self) -> list[int]:
-        """Lines that ran, with a branch that was never taken."""
+        """Lines that ran, but have a branch that was never taken."""
         return sorted({line for (line, _), count in self.branches.items() if not count and self.lines.get(line)})
 
 
 def share(counts: Iterable[int]) -> tuple[int, int]:
-    """How many of the counts are not zero, and how many there are."""
+    """The number of counts that are not zero, and the number of all counts."""
     every = list(counts)
     return sum(count > 0 for count in every), len(every)
 
 
 def percent(part: tuple[int, int]) -> str:
-    """A share in per cent, and as a fraction."""
+    """A share in per cent and as a fraction."""
     hit, every = part
     return f"{100 * hit / every:5.1f}% {hit}/{every}" if every else "    -"
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """One file under test, its functions under test (globs), and why some of their lines do not have to run."""
+    """A file under test, its functions under test (globs), and the reasons why some of their lines need not run."""
 
     file: str
     functions: tuple[str, ...]
@@ -90,7 +89,7 @@ def wanted(path: Path = WANTED) -> list[Wanted]:
 
 
 def read(info: str, files: Sequence[Wanted]) -> list[Function]:
-    """The functions under test in a tracefile of lcov. The source files say where each begins and ends."""
+    """The functions under test in a tracefile of lcov. The source files give the first and last lines of functions."""
     found: list[Function] = []
     for block in info.split("end_of_record"):
         name = re.search(r"^SF:(.*)$", block, re.MULTILINE)
@@ -110,8 +109,7 @@ def read(info: str, files: Sequence[Wanted]) -> list[Function]:
             if own := _around(whole, int(line)):
                 own.lines[int(line)] = int(count)
         for line, branch, count in re.findall(r"^BRDA:(\d+),(\d+,\d+),(\S+)", block, re.MULTILINE):
-            # "-" means that the line did not run at all. The branch does not have to count, since the line counts
-            # already.
+            # "-" means that the line did not run at all. The branch need not count, because the missed line counts.
             if count != "-" and (own := _around(whole, int(line))):
                 own.branches[int(line), branch] = int(count)
         found += [function for function, _ in whole if function.lines]
@@ -119,7 +117,7 @@ def read(info: str, files: Sequence[Wanted]) -> list[Function]:
 
 
 def _around(functions: Sequence[tuple[Function, int]], line: int) -> Function | None:
-    """The function that has a line in its body; lines count from 1."""
+    """The function whose body has the line. Line numbers begin at 1."""
     return next((function for function, end in functions if function.start < line <= end + 1), None)
 
 
@@ -140,7 +138,7 @@ class Session:
         self.files = wanted()
 
     def makefiles(self) -> dict[str, bytes]:
-        """The Makefiles of the tree, with lines that make the chosen objects count."""
+        """The Makefiles of the tree, with lines that enable gcov for the chosen objects."""
         text = shadow.reader(self.source.path, self.settings.features)
         objects: dict[str, list[str]] = {}
         for name in tomllib.loads(WANTED.read_text())["objects"]:
@@ -153,7 +151,7 @@ class Session:
         return result
 
     def space(self) -> workspace.Workspace:
-        """The kernel that counts, and its folders."""
+        """The workspace of the kernel with gcov."""
         config = [line for line in (guest.HERE / "coverage.config").read_text().splitlines() if "=" in line]
         bus = {"arm64": ["CONFIG_VIRTIO_MMIO=y"], "x86_64": ["CONFIG_PCI=y", "CONFIG_VIRTIO_PCI=y"]}
         more = [f"--kconfig_add={line}" for line in [*config, *bus[self.settings.arch]] if not line.startswith("#")]
@@ -162,7 +160,7 @@ class Session:
         return workspace.Workspace(spec, self.source)
 
     def run(self, build: Path, number: int, more: Sequence[str]) -> Path:
-        """Boot once; returns the tracefile with what ran."""
+        """Boot once. Returns the tracefile with the counts of this boot."""
         disk, initrd = self.folder / "counters.img", self.folder / "init.cpio"
         with disk.open("wb") as file:
             file.truncate(DISK << 20)
@@ -187,7 +185,7 @@ class Session:
         try:
             with tarfile.open(disk) as archive:
                 for member in archive:
-                    # Resolve links and "..": the machine that wrote the archive runs the code under test.
+                    # Resolve links and "..". The code under test wrote the archive, so its names cannot be trusted.
                     path = Path("/" + member.name.lstrip("./")).resolve()
                     if member.isfile() and path.suffix == ".gcda" and path.is_relative_to(build.resolve()):
                         content = archive.extractfile(member)
@@ -211,7 +209,7 @@ class Session:
                 raise UserError(f"{command[0]} failed: see {log}")
 
     def html(self, traces: Sequence[Path]) -> Path:
-        """Merge the tracefiles, keep the files under test, and make HTML; returns the merged tracefile."""
+        """Merge the tracefiles, keep the files under test, and make HTML. Returns the merged tracefile."""
         merged, target = self.folder / "merged.info", self.folder / "coverage.info"
         self.lcov(*(word for trace in traces for word in ("-a", str(trace))), "-o", str(merged))
         self.lcov("--extract", str(merged), *(f"*/{file.file}" for file in self.files), "-o", str(target))
@@ -220,9 +218,9 @@ class Session:
         return target
 
     def measure(self) -> list[Function]:
-        """Build, boot, and read the counters; returns the functions under test.
+        """Build, boot, and read the counters. Returns the functions under test.
 
-        One lock covers all of it: another run would rebuild the kernel, and write to the same disk.
+        Hold one lock during all steps: another run would rebuild the kernel, and write to the same disk.
         """
         space = self.space()
         launch = Launch(space)
@@ -252,14 +250,14 @@ class Session:
 
 
 def reason(function: Function, files: Sequence[Wanted]) -> str:
-    """Why some lines or branches of a function do not run, from coverage.toml; "" if all run or it gives no reason."""
+    """The reason in coverage.toml why some lines or branches of a function do not run; "" if all run or without one."""
     if not function.missed and not function.one_way:
         return ""
     return next((w.reasons.get(function.name, "") for w in files if w.file == function.file), "")
 
 
 def table(found: Sequence[Function], files: Sequence[Wanted]) -> str:
-    """A line for each function and each file: shares of lines and branches, lines that did not run, and why."""
+    """A line for each file and function: shares of lines and branches, the lines that did not run, and the reason."""
     lines = []
     width = max((len(function.name) for function in found), default=0) + 2
     for file in dict.fromkeys(function.file for function in found):
@@ -281,7 +279,7 @@ def table(found: Sequence[Function], files: Sequence[Wanted]) -> str:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status."""
+    """Run the command. Returns the exit status."""
     session = Session(from_environment({"ARCH": "arm64", **environ}))
     found = session.measure()
     print(table(found, session.files))

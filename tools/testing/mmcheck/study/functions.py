@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which functions of a kernel for ranges of entries and large folios do the tests prove? One verdict per function.
+"""make functions: for each kernel function on ranges of entries or large folios, do the tests notice mistakes in it?
 
-functions.toml says where a kernel defines these functions. So a new function of a kernel appears without a change here.
+functions.toml lists the files that define such functions, and patterns of their names. A new function of a kernel needs
+no new entry if its name matches a pattern. Each function gets one verdict:
 
-tested   a mutant of the catalogue, or a generated one, changes this function, and a test notices this mutant
-named    no such mutant, but a test's source names the function, in code or in a comment; this proves nothing
-not      neither
+tested   a mutant of the catalogue, or a generated mutant, changes the function, and a test notices this mutant
+named    there is no such mutant, but the source of a test names the function in code or in a comment
+not      there is no such mutant, and no source of a test names the function
 
-A mutant counts if the kill matrix has a case that notices it. If no kill matrix has the mutant, the catalogue counts:
-its entry names the suite or selftest that notices it, and no reason why none does. `make mutants` checks these entries.
-The verdict is about the mutants that fit this version of the kernel (see mutants/misfits.toml). If no test can notice a
-mutant of a function, functions.toml and the table say why.
+A mutant counts if a kill matrix has a case that notices it. If no kill matrix has the mutant, its entry in the
+catalogue counts: the entry must name a suite or selftest, and must not say that no test notices the mutant. `make
+mutants` checks these entries. Mutants that do not fit this version of the kernel do not count (see
+mutants/misfits.toml). If no test can notice a mutant of a function, functions.toml and the table give the reason.
 
-`make functions KERNEL=7.3` reads source text only. It prints a summary and what is not tested, and writes the table
-below O=. Documentation/mmcheck/ has these tables for some kernels. `python3 -m mmcheck.study.functions` in
-tools/testing updates the verdicts in these tables. With the path of another table it updates only that table.
+`make functions KERNEL=7.3` only reads source text. It prints a summary and the functions without a test, and writes the
+table below O=. Documentation/mmcheck/ has these tables for some kernels. `python3 -m mmcheck.study.functions` in
+tools/testing updates the verdicts in these tables. With the path of another table it updates only this other table.
 """
 
 import fnmatch
@@ -54,11 +55,11 @@ class Family:
     exceptions: re.Pattern[str]
 
     def has(self, function: str) -> bool:
-        """Whether a function of this name, in one of the files, is one of the family."""
+        """Whether the family has a function with this name, if one of its files defines the function."""
         return bool(self.functions.fullmatch(function)) and not self.exceptions.fullmatch(function)
 
     def defines(self, file: str) -> bool:
-        """Whether the family's functions may be in this file."""
+        """Whether this file may define functions of the family."""
         return any(fnmatch.fnmatchcase(file, glob) for glob in self.files)
 
 
@@ -86,7 +87,7 @@ def reasons(table: Path = TABLE) -> dict[str, str]:
 
 
 def defined(tree: Path) -> list[tuple[str, str]]:
-    """The functions of a kernel tree, each with its family; sorted within the families."""
+    """The functions of a kernel tree, each with its family, sorted within each family."""
     names: dict[Path, set[str]] = {}
     found = []
     for family in families():
@@ -101,7 +102,7 @@ def defined(tree: Path) -> list[tuple[str, str]]:
 
 
 def version(label: str) -> str:
-    """The first two numbers of a kernel's version, as the kill matrix and misfits.toml name it."""
+    """The first two numbers of a kernel's version. The kill matrix and misfits.toml use this form."""
     match = re.search(r"\d+\.\d+", label)
     return match[0] if match else ""
 
@@ -112,7 +113,7 @@ def _changed(entry: Mapping[str, str]) -> set[str]:
 
 
 def _noticed(kernel: str) -> Iterator[tuple[str, str, str]]:
-    """What the tests notice in a version of the kernel: file (or ""), function, mutant."""
+    """The mutants that the tests notice in a version of the kernel: file (or ""), function, mutant."""
     unfit = set(tomllib.loads(catalogue.MISFITS.read_text()).get(kernel, []))
     matrices = [killmatrix.Matrix.load(path) for path in sorted(killmatrix.FOLDER.glob("*.json"))]
     for path in sorted(catalogue.FOLDER.glob("*.toml")):
@@ -171,7 +172,7 @@ def table(found: Mapping[tuple[str, str], str]) -> str:
 
 
 def listed(path: Path) -> list[tuple[str, str]]:
-    """The functions of a table that was written before."""
+    """The functions that a table on disk lists."""
     rows = [line.split("\t") for line in path.read_text().splitlines()[1:]]
     return [(row[0], row[1]) for row in rows]
 
@@ -182,12 +183,12 @@ def documents() -> list[Path]:
 
 
 def present(path: Path) -> str:
-    """The table of a file with the current verdicts."""
+    """The text of a table on disk, with the current verdicts."""
     return table(verdicts(listed(path), version(path.name)))
 
 
 def summary(found: Mapping[tuple[str, str], str]) -> list[str]:
-    """The counts of verdicts by family, as lines."""
+    """The number of functions with each verdict, one line per family."""
     lines = [f"{'family':40}{'all':>6}" + "".join(f"{name:>8}" for name in VERDICTS)]
     names = [*dict.fromkeys(family for family, _ in found), "all"]
     for name in names:
@@ -197,7 +198,7 @@ def summary(found: Mapping[tuple[str, str], str]) -> list[str]:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status."""
+    """Run the command. Returns the exit status."""
     settings = from_environment(environ)
     tree = source.obtain(settings).path
     kernel = catalogue.version(tree)

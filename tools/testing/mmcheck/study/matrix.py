@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make matrix: kernels x architectures x page sizes x flavours, several at a time, one table.
+"""make matrix: runs the tests on kernels x architectures x page sizes x flavours, and prints one line per cell.
 
-matrix.toml says what to run. A cell is one command of this repository. If a cell fails, its command is printed. After
-an interrupt the next run continues with the cells that have no verdict yet. The cells that were slowest in the last run
-go first. Each cell has its own record. The whole run has one too.
+matrix.toml lists the cells. A cell is one command of this repository. Several cells run at a time. If a cell fails, its
+command is printed. After an interrupt, the next run continues with the cells that have no verdict yet. The cells that
+were slowest in the last run start first. Each cell has its own record, and the whole run has one more record.
 """
 
 import concurrent.futures
@@ -34,14 +34,14 @@ KIND = "matrix"
 GIB_PER_BUILD = 4
 
 NO_SUITE = "this kernel has no such suite"
-"""The reason if a change selects a suite that this kernel lacks."""
+"""The reason of a skip if a change selects a suite that this kernel lacks."""
 
 STATES = {"failed": FAILED, "none": NO_VERDICT, "passed": PASSED}
-"""Verdicts on a cell, the worst first, and the exit status of each. "none" means that no test has run."""
+"""Verdicts on a cell, and the exit status of each; the worst verdict comes first. "none" means that no test has run."""
 
 SHOWN = (*results.STATES, results.KNOWN)
 NAMED = 10
-"""At most this many failed cases of a cell are named; its record has all."""
+"""The output names at most this many failed cases of a cell. The record of the cell has all."""
 
 _STEP = re.compile(r"^mmcheck: building .*? \[(\d+/~?\d+)\]")
 _SUITE = re.compile(r"=== (\w+) \(\d+ subtests?\) ===")
@@ -64,7 +64,7 @@ class Runner:
         self._spaces: dict[Cell, Workspace] = {}
 
     def prepare(self) -> None:
-        """Provide kernels and tools, and take the fingerprint of each cell."""
+        """Provide kernels and tools, and compute the fingerprint of each cell."""
         for cell in self.cells:
             source.judge(self.settings_of(cell))
         for cell in self.cells:
@@ -77,11 +77,11 @@ class Runner:
         self.marks = {cell: self.fingerprint(cell) for cell in self.cells}
 
     def settings_of(self, cell: Cell) -> Settings:
-        """The settings as the cell's command sees them."""
+        """The settings of the cell's command."""
         return from_environment({**self.environ, **cell.variables, "ARCH": cell.arch})
 
     def fingerprint(self, cell: Cell) -> str:
-        """A digest of all that may change the verdicts; notes the workspace, too."""
+        """A digest of everything that may change the verdicts. Also stores the workspace of the cell."""
         settings = self.settings_of(cell)
         kernel = source.obtain(settings)
         request = (
@@ -98,7 +98,7 @@ class Runner:
         return digest.hexdigest()
 
     def load(self) -> None:
-        """Read the verdicts of earlier runs. If the last run did not finish, its verdicts on these cells count."""
+        """Read the records of earlier runs. If the last run did not finish, keep its verdicts on these cells."""
         every = [one for one in record.every(self.settings.out) if one.kind == KIND]
         self.before = {one.data["cell"]: one for one in every if "cell" in one.data}
         last = next((one for one in reversed(every) if "cell" not in one.data), None)
@@ -109,11 +109,11 @@ class Runner:
             self.records = {one.data["cell"]: one for one in same}
 
     def known_so_far(self, complete: bool = False) -> dict[str, object]:
-        """The data of the record of the whole run: `done` are the records of its cells."""
+        """The data of the record of the whole run: `done` has the IDs of the records of its cells."""
         return {"complete": complete, "done": [one.id for one in self.records.values()]}
 
     def run(self, jobs: int) -> int:
-        """Run all cells that have no verdict; returns the exit status."""
+        """Run all cells that have no verdict. Returns the exit status."""
         arches = dict.fromkeys(cell.arch for cell in self.cells)
         facts = record.facts(KIND, "all", label=f"{len(self.cells)} cells", arch=", ".join(arches), pages="")
         facts.command = closing.make("matrix", self.environ, "ONLY", "FILES", "MATRIX")
@@ -155,7 +155,7 @@ class Runner:
                 raise
 
     def work(self, todo: list[Cell]) -> None:
-        """Run cells one after the other, each when no other cell uses its build folder."""
+        """Run cells of `todo` one after the other. A cell waits while another cell uses its build folder."""
         while cell := self.take(todo):
             try:
                 one = self.judge(cell)
@@ -172,7 +172,7 @@ class Runner:
                 self.say(cell)
 
     def take(self, todo: list[Cell]) -> Cell | None:
-        """The next cell, once its build folder is free; None when there are no more."""
+        """Wait for a cell with a free build folder, and return it; None if no cell is left."""
         with self._lock:
             while todo:
                 for cell in todo:
@@ -184,7 +184,7 @@ class Runner:
         return None
 
     def judge(self, cell: Cell) -> Record:
-        """Build and boot one cell; returns its record."""
+        """Build and boot one cell. Returns its record."""
         space, log = self._spaces[cell], self.folder / f"{cell.slug}.log"
         facts = record.facts(KIND, cell.slug, " ".join(self.only or ()), label=space.label, arch=cell.arch, pages="")
         facts.pages = cell.pages if cell.arch == "arm64" else ""
@@ -200,9 +200,9 @@ class Runner:
         return facts
 
     def cases_of(self, cell: Cell, facts: Record, log: int) -> list[results.Case]:
-        """Run the commands of a cell; returns all cases. Raises UserError if there is no verdict.
+        """Run the commands of a cell. Returns all cases. Raises UserError if there is no verdict.
 
-        `facts` gets what the records of these runs say of the kernel, and the cases up to then.
+        Copies facts about the kernel from the records of these commands to `facts`, and adds the cases of each command.
         """
         last = ""
         for words, variables in self.commands(cell):
@@ -210,7 +210,7 @@ class Runner:
             status, last, pid = self.follow(cell, words, variables, log)
             one = record.of_process(self.settings.out, pid, began)
             if one is None and record.NO_TEST in last:
-                # This kernel lacks the suite. This is a skip, although kunit.py has no verdict.
+                # This kernel lacks the suite. kunit.py has no verdict, but here this is a skip.
                 facts.cases.append(results.Case(words[-1], "", "skipped", text=[NO_SUITE]))
                 continue
             if one:
@@ -226,7 +226,10 @@ class Runner:
         return facts.cases
 
     def gated(self, cell: Cell, cases: Sequence[results.Case]) -> list[results.Case]:
-        """The cases; a skip that skips.toml does not allow is a failure. Prints these failures, and unused lines."""
+        """The cases, in which each skip that skips.toml does not allow is a failure.
+
+        Prints these failures, and the lines of skips.toml that match no skip.
+        """
         suites = selection.expected(cell) if self.only is None else []
         verdict = skips.judge(cell, [case for case in cases if case.text != [NO_SUITE]], suites=suites)
         with self._lock:
@@ -237,7 +240,7 @@ class Runner:
         return verdict.cases + [case for case in cases if case.text == [NO_SUITE]]
 
     def commands(self, cell: Cell) -> Iterator[tuple[list[str], dict[str, str]]]:
-        """What to run for a cell, and with which variables."""
+        """The commands of a cell, each with its variables."""
         if self.only is None:
             yield cell.command(), {}
         elif cell.selftests:
@@ -247,9 +250,9 @@ class Runner:
                 yield cell.command(*([] if selection.own_glob(cell) else [glob])), {}
 
     def follow(self, cell: Cell, command: list[str], variables: Mapping[str, str], log: int) -> tuple[int, str, int]:
-        """Run a command, keep what it says, and show how far it is.
+        """Run a command, save its output, and show its progress.
 
-        Returns its exit status, its last line, and the number of its process.
+        Returns its exit status, its last line, and its process ID.
         """
         drop = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARCH", "TESTS", "SUITE", "HOST", "STRICT", "KERNEL_ARGS"}
         drop |= {"KCONFIG_ADD", "JOBS"}
@@ -263,7 +266,7 @@ class Runner:
         return child.follow(command, given, log, lambda text: self.step(cell, text))
 
     def step(self, cell: Cell, text: str) -> None:
-        """Note what a cell is doing."""
+        """Note the current step of a cell."""
         with self._lock:
             if match := _STEP.match(text):
                 self._steps[cell] = f"building {match[1]}"
@@ -275,11 +278,11 @@ class Runner:
                 self._steps.setdefault(cell, "begins")
 
     def show(self) -> None:
-        """Update the moving line of progress."""
+        """Update the progress line."""
         self.shown.advance(len(self.records), "; ".join(f"{cell} {step}" for cell, step in self._steps.items()))
 
     def say(self, cell: Cell) -> None:
-        """One line for a cell that has its verdict."""
+        """Print the verdict on a cell, and what failed in it."""
         one = self.records[str(cell)]
         width = max(len(str(cell)) for cell in self.cells)
         if hasattr(self, "shown"):
@@ -315,7 +318,7 @@ class Runner:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status."""
+    """Run the command. Returns the exit status."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
     usual = max(1, min(os.cpu_count() or 1, memory // GIB_PER_BUILD))
     jobs = whole(environ, "JOBS", usual, "the number of cells that run at a time")

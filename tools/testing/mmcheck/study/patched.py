@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make known-issues`: does each patch of a known issue fix it, and does the suite notice the fix?
+"""`make known-issues`: does each patch of a known issue fix the issue, and do its tests notice the fix?
 
-First the kernel runs as it is, with strict=1. At least one test of each issue must fail, and the issue's reproducer
-must print BUG. Then all patches that fit go into one private copy of the tree. There the table must say that the issues
-are gone. The same tests run with the issues declared present (pgtable_kunit.issues=, ISSUES=). They must pass, and say
-that the issue is stale, and the reproducer must print OK. BEFORE=no leaves out the kernel without patches.
+The tests first run on the kernel without patches, with strict=1. At least one test of each issue must fail, and the
+reproducer of the issue must print BUG. Then the command applies the patches of all issues to a private copy of the
+tree. In this copy the table of known issues must no longer find the faulty code. The same tests run on the patched
+kernel, with the issues declared present (pgtable_kunit.issues=, ISSUES=). The tests must pass and report that the issue
+is stale, and the reproducer must print OK. BEFORE=no leaves out the kernel without patches.
 
-An issue is tested on a machine where a test meets it: arm64 with 4K pages, if the table names no other machine. ARCH=
-and PAGES= choose one machine for all issues.
+Each issue is tested on a machine on which a test meets it. The table names this machine; the default is arm64 with 4K
+pages. ARCH= and PAGES= choose one machine for all issues.
 """
 
 import dataclasses
@@ -34,9 +35,10 @@ REPRODUCERS = PROJECT / "patches/reproducers"
 
 
 def form(issue: Issue, version: tuple[int, int], read: catalogue.Read) -> tuple[str, Mapping[str, str]]:
-    """The patch of an issue that fits a tree, and the files as it changes them; an empty name if none fits.
+    """The patch of an issue that fits a tree, and the changed files; an empty name if no patch fits.
 
-    A patch with the tree's version at the end of its name goes first. Another one may apply too, but not build.
+    The patch for the tree's version, which has the version at the end of its name, is tried first. Another patch may
+    apply too, but the result may not build.
     """
     own = f"-{version[0]}.{version[1]}.patch"
     for name in sorted(issue.patch, key=lambda name: not name.endswith(own)):
@@ -47,9 +49,9 @@ def form(issue: Issue, version: tuple[int, int], read: catalogue.Read) -> tuple[
 
 
 def fixed(issues: Sequence[Issue], read: Callable[[str], str]) -> tuple[list[Issue], dict[str, bytes]]:
-    """The issues that a tree has, and its files as the patches of these issues change them.
+    """The issues that a tree has, and the files that the patches of these issues change.
 
-    Raises UserError if no patch of an issue fits, or if the table finds the faulty code even with the patch.
+    Raises UserError if no patch of an issue fits, or if the table still finds the faulty code after the patch.
     """
     files: dict[str, str] = {}
 
@@ -71,7 +73,7 @@ def fixed(issues: Sequence[Issue], read: Callable[[str], str]) -> tuple[list[Iss
 
 
 def machines(issues: Sequence[Issue], settings: Settings, chosen: bool) -> dict[Settings, list[Issue]]:
-    """Where to test each issue: on its own machine, or on the machine of `settings` if the user has `chosen` one."""
+    """The issues by machine: the machine of each issue, or the machine of `settings` if the user has `chosen` one."""
     found: dict[Settings, list[Issue]] = {}
     for issue in issues:
         arch, pages = (settings.arch, settings.pages) if chosen else issue.machine
@@ -81,12 +83,12 @@ def machines(issues: Sequence[Issue], settings: Settings, chosen: bool) -> dict[
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What runs on each of the two kernels.
+    """The tests and programs that run on each of the two kernels.
 
-    kunit, selftests: the tests that the table names
-    reproducers:      programs of patches/reproducers/, by name without ending
-    config:           configuration lines that the KUnit kernel needs in addition
-    whole:            run all other tests too
+    kunit, selftests: the tests that the table of known issues names
+    reproducers:      programs of patches/reproducers/, by name without suffix
+    config:           additional configuration lines for the KUnit kernel
+    whole:            whether all other tests run too
     """
 
     kunit: tuple[str, ...]
@@ -97,7 +99,7 @@ class Plan:
 
 
 def plan(issues: Sequence[Issue], arch: str, whole: bool = False) -> Plan:
-    """What to run for `issues`; `whole`: and all other tests."""
+    """The tests and programs to run for `issues`; with `whole` all other tests too."""
     fixtures = {case.partition(".")[0] for program in selftests.programs() for case in program.cases}
     named = list(dict.fromkeys(test for issue in issues for test in issue.tests))
     kunit = [test for test in named if test.partition(".")[0] not in fixtures]
@@ -117,7 +119,7 @@ def plan(issues: Sequence[Issue], arch: str, whole: bool = False) -> Plan:
 
 
 def compiled(names: Sequence[str], arch: str, folder: Path, headers: Path) -> dict[str, Path]:
-    """Build reproducers in `folder` as a user would, but static and with the kernel's own `headers`."""
+    """Build reproducers in `folder`. Link them statically, and use the kernel's own `headers`."""
     folder.mkdir(parents=True, exist_ok=True)
     found = {name: folder / name for name in names}
     for name, path in found.items():
@@ -128,29 +130,29 @@ def compiled(names: Sequence[str], arch: str, folder: Path, headers: Path) -> di
 
 
 class Session:
-    """One of the two kernels, and what its tests say."""
+    """One of the two kernels, and the results of its tests."""
 
     def __init__(
         self, kernel: source.Source, settings: Settings, parameter: str, word: str, files: Mapping[str, bytes]
     ) -> None:
-        """`files` differ from `kernel`; `parameter` and `word` make KUnit and selftests judge known issues."""
+        """`files` replace files of `kernel`. `parameter` and `word` say how KUnit and selftests treat known issues."""
         self.kernel, self.settings, self.files = kernel, settings, files
         self.parameter, self.word = parameter, word
         self.cases: dict[str, list[results.Case]] = {}
 
     def space(self, request: Request) -> Workspace:
-        """Where the kernel is built for a request."""
+        """The workspace of a kernel for a request."""
         spec = RunSpec(self.settings, request, "fixed" if self.files else "", self.files)
         return Workspace(spec, self.kernel)
 
     def note(self, cases: Iterable[results.Case]) -> None:
-        """Keep the verdicts of a boot by each name of a case; all parameters or variants of a case share its names."""
+        """Keep the cases of a boot by each of their names. All parameters or variants of a case have the same names."""
         for case in cases:
             for name in names(case):
                 self.cases.setdefault(name, []).append(case)
 
     def states(self, without: Collection[str]) -> dict[str, str]:
-        """The state of each case by its full name, except for the tests in `without`."""
+        """The state of each case by its full name, without the tests `without`."""
         every = {id(case): case for cases in self.cases.values() for case in cases}.values()
         return {f"{case.suite}.{case.name}": case.state for case in every if not names(case) & set(without)}
 
@@ -180,7 +182,7 @@ class Session:
                     progress.say(f"{' '.join(glob) or 'the suites'}: {error}")
 
     def selftests(self, tests: Sequence[str], reproducers: Sequence[str], whole: bool) -> None:
-        """Run cases of selftests, or the `whole` of them, and reproducers."""
+        """Run the reproducers, and the selftest cases `tests`; with `whole` all selftests."""
         arch = self.settings.arch
         selftests.provide(arch)
         launch = Launch(self.space(selftests.request(arch)))
@@ -199,7 +201,7 @@ class Session:
             self.note(session.run([*wanted, *alone], every, files))
 
     def verdict(self, issue: Issue, test: str) -> str:
-        """What became of a test of an issue, or of its reproducer."""
+        """The verdict of a test of an issue, or of its reproducer."""
         cases = self.cases.get(test, [])
         if any(case.state == "failed" for case in cases):
             return "failed"
@@ -212,7 +214,7 @@ class Session:
 
 
 def names(case: results.Case) -> set[str]:
-    """What the table may call a case: `suite.case`, or `fixture.case`; the same for each parameter and variant."""
+    """The names of a case in the table: `suite.case` or `fixture.case`; equal for all its parameters and variants."""
     whole = case.name.partition(":")[0]
     variant = whole.split(".")
     return {f"{case.suite}.{variant[-1]}".rstrip("."), whole, f"{variant[0]}.{variant[-1]}"}
@@ -221,10 +223,10 @@ def names(case: results.Case) -> set[str]:
 def prove(
     kernel: source.Source, issues: Sequence[Issue], settings: Settings, environ: Mapping[str, str], whole: bool
 ) -> Iterator[tuple[list[Proof], list[str]]]:
-    """Test `issues`, which `kernel` has, without their patches and with them, each on its machine.
+    """Test the `issues` of `kernel` without their patches and with them, each issue on its machine.
 
-    Yields after each machine: a proof for each of its issues, and what is wrong with other tests. With `whole` the
-    other tests run too, on the machine of `settings`.
+    Yields after each machine: a proof for each of its issues, and the faults of other tests. With `whole` the other
+    tests run too, on the machine of `settings`.
     """
     both = environ.get("BEFORE") or "yes"
     if both not in ("yes", "no"):
@@ -257,7 +259,7 @@ def prove(
 
 
 def known(kernel: source.Source, settings: Settings, environ: Mapping[str, str]) -> list[Issue]:
-    """The issues that a kernel has, among those that ONLY= names. Raises UserError if it has none."""
+    """The issues of a kernel, limited to the numbers in ONLY=. Raises UserError if the kernel has none of them."""
     only = (environ.get("ONLY") or "*").split()
     read = shadow.reader(kernel.path, settings.features)
     version = known_issues.version_of(read)
@@ -268,7 +270,7 @@ def known(kernel: source.Source, settings: Settings, environ: Mapping[str, str])
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status: 1 if a patch does not fix its issue, or no test shows that it does."""
+    """Run the command. Returns 1 if a patch does not fix its issue, or if no test shows the fix; otherwise 0."""
     settings = from_environment({"ARCH": "arm64", **environ})
     kernel = source.obtain(settings)
     machines_done = prove(kernel, known(kernel, settings, environ), settings, environ, whole=False)
@@ -277,7 +279,7 @@ def run(environ: Mapping[str, str]) -> int:
 
 
 def report(proofs: Sequence[Proof], label: str, settings: Settings, environ: Mapping[str, str]) -> int:
-    """Print what became of each test, without the patches and with them; returns the exit status."""
+    """Print the verdict of each test without the patches and with them. Returns the exit status."""
     print(f"{'':3} {'':50} {'without the patch':18} with it")
     for proof in proofs:
         number = proof.issue.number

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Plots as SVG, for the page of `make report` and as files; also as PNG files if rsvg-convert is installed.
+"""Makes plots as SVG, for the page of `make report` and as files. If rsvg-convert is installed, it makes PNG files too.
 
-Colours are attributes, which every viewer understands. On the page the style sheet overrides them.
+Colours are attributes, because every viewer understands them. On the page the style sheet overrides these colours.
 """
 
 import shutil
@@ -14,7 +14,7 @@ from ..core import disk
 from ..core.errors import UserError
 
 WIDTH, LABELS, BARS = 420, 165, 210
-"""The widths of a plot, of its names and of its bars. The plot fits on a phone."""
+"""The widths of a plot, of its names and of its bars. A plot fits on the screen of a phone."""
 
 LINE = 18
 
@@ -22,7 +22,7 @@ LINE = 18
 def ratios(title: str, about: str, groups: Mapping[str, Sequence[tuple[str, float]]]) -> str:
     """Horizontal bars in groups, each with a name and its value; a vertical line marks the value 1.
 
-    about: a few words that say what the values are
+    about: a few words that explain the values
     """
     most = max([1.0, *(value for group in groups.values() for _, value in group)])
     height = LINE * (2 + len(groups) + sum(map(len, groups.values()))) + 8
@@ -47,7 +47,7 @@ def _text(x: float, y: float, text: str, bold: bool = False, end: bool = False) 
 
 
 def svg(width: int, height: int, label: str, body: str) -> str:
-    """The whole SVG of a plot with the parts `body`."""
+    """The SVG of a plot with the content `body`."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         f'role="img" font-family="sans-serif" font-size="12"><title>{escape(label)}</title>'
@@ -56,7 +56,7 @@ def svg(width: int, height: int, label: str, body: str) -> str:
 
 
 def save(plots: Mapping[str, str], folder: Path) -> str:
-    """Write each plot to files with its name, in all forms that this machine can make; returns the forms in words."""
+    """Write each plot to files with its name, as SVG and if possible as PNG. Returns the formats in words."""
     convert = shutil.which("rsvg-convert")
     for name, plot in plots.items():
         file = folder / f"{name.lower().replace(' ', '-')}.svg"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Judges verdicts without patches and with them: is an issue fixed, and is all else as before?"""
+"""Compares the verdicts without patches and with them: is the issue fixed, and did other tests keep their verdicts?"""
 
 import dataclasses
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from ..kernel.known_issues import Issue
 
 
 def reproducer(issue: Issue) -> str:
-    """The name of an issue's reproducer, if there is one."""
+    """The name that a reproducer of an issue has."""
     return f"known-issue-{issue.number}"
 
 
@@ -18,7 +18,7 @@ def met(before: Mapping[str, str] | None, after: Mapping[str, str]) -> bool:
 
 
 def wrong(before: Mapping[str, str] | None, after: Mapping[str, str], alone: str) -> str:
-    """What is wrong with an issue, by the verdicts of its tests and of its reproducer `alone`; "" if nothing is."""
+    """The contradiction in the verdicts of an issue's tests and of its reproducer `alone`; "" if there is none."""
     tests = {test: verdict for test, verdict in after.items() if test != alone}
     if "failed" in after.values():
         return "a test fails with the patch"
@@ -36,11 +36,11 @@ def wrong(before: Mapping[str, str] | None, after: Mapping[str, str], alone: str
 
 
 MEETS_ANY = "folio_walk."
-"""The walk avoids the known issues that a kernel has. With STRICT=1 it avoids none, so it may fail by any of them."""
+"""The walk avoids the known issues that a kernel has. With STRICT=1 it avoids none, so any known issue may fail it."""
 
 
 def changed(before: Mapping[str, str] | None, after: Mapping[str, str]) -> list[str]:
-    """What is wrong with cases that no issue names, by their states without the patches and with them."""
+    """The faults of cases that no issue names: cases that fail with the patches, or whose state changes with them."""
     old = {name: state for name, state in (before or {}).items() if not name.startswith(MEETS_ANY) or state != "failed"}
     bad = [f"{name}: failed with the patches" for name, state in after.items() if state == "failed"]
     for name, state in old.items():
@@ -52,12 +52,12 @@ def changed(before: Mapping[str, str] | None, after: Mapping[str, str]) -> list[
 
 @dataclasses.dataclass(frozen=True)
 class Proof:
-    """What became of the tests of an issue.
+    """The verdicts of the tests of an issue.
 
-    issue:   the entry of the table
-    machine: where they ran: architecture, and pages on arm64
-    before:  by test and reproducer, the verdict without the patches; None where nothing ran without them
-    after:   the same with the patches
+    issue:   the entry of the table of known issues
+    machine: the machine on which the tests ran: architecture, and the page size on arm64
+    before:  the verdict of each test and of the reproducer without the patches; None if nothing ran without them
+    after:   the verdict of each test and of the reproducer with the patches
     """
 
     issue: Issue
@@ -67,12 +67,12 @@ class Proof:
 
     @property
     def met(self) -> bool:
-        """Whether the machine has the issue."""
+        """Whether a test or the reproducer met the issue on this machine."""
         return met(self.before, self.after)
 
     @property
     def wrong(self) -> str:
-        """Why the proof fails; "" if it does not fail, or if the user's machine does not have the issue."""
+        """Why the proof fails; "" if it does not fail, or if the user chose a machine where no test meets the issue."""
         if not self.met and self.machine == self.issue.where:
             return f"no test meets it on {self.machine}"
         return wrong(self.before, self.after, reproducer(self.issue))

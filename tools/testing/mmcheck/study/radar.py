@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""./mmcheck radar SERIES: what a series does to the tests, and what the tests say of it.
+"""./mmcheck radar SERIES: how a patch series changes the tests, and whether the tests pass with it.
 
-SERIES is a patch, an mbox as b4 writes it, or a range A..B of the git tree KDIR=. It is applied to a private copy of
-the kernel. The command first reads the source without the series and with it, and prints what changes for the tests:
-probes that give another answer, so cases expect something else or are skipped; mutants that no longer fit, since their
-code is gone or different; known issues that the series fixes or brings back. Then it runs the suites on both kernels.
-The verdict is the difference, and the last lines are text for a mail.
+SERIES is a patch, an mbox from b4, or a range A..B of the git tree KDIR=. The command applies it to a private copy of
+the kernel. The command first compares the sources without the series and with it, and prints what changes:
+- probes that give another answer, so that cases expect another result or are skipped
+- mutants that no longer fit, because their code is gone or different
+- known issues that the series fixes or brings back
+Then it runs the suites on both kernels. The verdict is the difference, and the last lines are text for a mail.
 
 If the catalogue of mutants names one suite for the files that the series changes, only this suite runs. Otherwise all
-suites run. ONLY= chooses the tests: a glob of suites and cases, as kunit.py takes it. BOOT=no only reads the source.
+suites run. ONLY= chooses the tests: a glob of suites and cases, in the form that kunit.py accepts. With BOOT=no the
+command only reads the sources.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,13 +33,13 @@ Read = Callable[[str], str]
 
 @dataclass(frozen=True)
 class Change:
-    """What a series changes for the tests, each as lines for a reader.
+    """The changes that a series makes to the tests.
 
-    probes: answers that change
-    gone:   mutants that fitted, and do not fit any more
+    probes: probes with another answer, each as a line of text
+    gone:   mutants that fit without the series, but not with it
     here:   mutants in the files of the series that still fit
-    fixed:  known issues whose faulty code is gone
-    back:   known issues whose faulty code is new
+    fixed:  known issues whose faulty code is gone with the series
+    back:   known issues whose faulty code exists only with the series
     """
 
     probes: tuple[str, ...]
@@ -47,7 +49,7 @@ class Change:
     back: tuple[str, ...]
 
     def lines(self) -> list[str]:
-        """The change in words; one line says so if nothing changes."""
+        """The change in words. If nothing changes, one line says so."""
         found = [
             *(f"probe {line}" for line in self.probes),
             f"mutants that no longer fit: {', '.join(self.gone)}" if self.gone else "",
@@ -59,7 +61,7 @@ class Change:
 
 
 def changed_probes(before: Path, after: Path) -> list[str]:
-    """The probes that answer differently for two trees."""
+    """The probes that give different answers for two trees."""
     old, new = probes.answers(before), probes.answers(after)
     words = {row[1]: f"{row[2]} in {row[3]}" for row in probes.table()}
     return [
@@ -68,7 +70,7 @@ def changed_probes(before: Path, after: Path) -> list[str]:
 
 
 def changed_issues(before: Read, after: Read) -> tuple[list[str], list[str]]:
-    """The numbers of the known issues that are gone, and of those that are new."""
+    """The numbers of the known issues that are gone, and the numbers of the known issues that are new."""
     gone, new = [], []
     for issue in known_issues.load():
         states = [issue.shown(known_issues.version_of(read), read) for read in (before, after)]
@@ -80,7 +82,7 @@ def changed_issues(before: Read, after: Read) -> tuple[list[str], list[str]]:
 
 
 def changed_mutants(files: Sequence[str], arch: str, before: Read, after: Read) -> tuple[list[str], list[str]]:
-    """The names of the mutants in `files` that no longer fit, and of those that still fit."""
+    """The names of the mutants in `files` that no longer fit, and the names of the mutants that still fit."""
     own = [mutant for mutant in catalogue.load(catalogue.FOLDER) if set(mutant.paths) & set(files)]
     old = [mutant.name for mutant, _ in catalogue.fitting(own, before, arch)[0]]
     new = {mutant.name for mutant, _ in catalogue.fitting(own, after, arch)[0]}
@@ -88,7 +90,7 @@ def changed_mutants(files: Sequence[str], arch: str, before: Read, after: Read) 
 
 
 def change(kernel: source.Source, settings: Settings, tree: Path) -> Change:
-    """What the series does to the tests. `tree` is the working copy with the series."""
+    """The changes that the series makes to the tests. `tree` is the working copy with the series."""
     assert settings.patch
     before = shadow.reader(kernel.path, settings.features)
     after = shadow.reader(tree, ())
@@ -99,7 +101,7 @@ def change(kernel: source.Source, settings: Settings, tree: Path) -> Change:
 
 
 def suites(files: Sequence[str]) -> list[str]:
-    """The glob of the suites to run for a change of `files`; none for all suites."""
+    """The suite to run for a change of `files`; an empty list means all suites."""
     try:
         names = selection.suites(files, catalogue.load(catalogue.FOLDER))
     except UserError:
@@ -126,7 +128,7 @@ def mail(found: compare.Difference, launch: Launch, kernel: str) -> list[str]:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status."""
+    """Run the command. Returns the exit status."""
     given = environ.get("SERIES", "")
     if not given:
         raise UserError("give a series: ./mmcheck radar fix.mbox")

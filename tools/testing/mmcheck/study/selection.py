@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which cells, suites and programs to run: all, or those that a change of the kernel can affect."""
+"""Selects the cells, suites and programs to run: all, or those that a change of the kernel can affect."""
 
 import fnmatch
 import re
@@ -17,7 +17,7 @@ from ..run.cell import TABLE, Cell, flavours, make
 
 
 def table(path: Path, own_tree: bool) -> list[Cell]:
-    """The cells of the table `path`. With `own_tree` they have the user's tree instead of the packaged kernels."""
+    """The cells of the table `path`. With `own_tree` the cells use the user's tree instead of the packaged kernels."""
     try:
         content = tomllib.loads(path.read_text())
     except (OSError, tomllib.TOMLDecodeError) as error:
@@ -39,7 +39,7 @@ def table(path: Path, own_tree: bool) -> list[Cell]:
 
 
 def touched(environ: Mapping[str, str]) -> list[str] | None:
-    """The files that FILES= names or PATCH= changes; None without these variables."""
+    """The files that FILES= names and the files that PATCH= changes; None without these variables."""
     names = environ.get("FILES", "").replace(",", " ").split()
     if environ.get("PATCH"):
         names += patch.read(Path(environ["PATCH"]))[1]
@@ -47,14 +47,14 @@ def touched(environ: Mapping[str, str]) -> list[str] | None:
 
 
 OURS = re.compile(r"(mm|arch/\w+/mm|arch/\w+/include|include/linux|lib|arch/um/kernel)/")
-"""Folders in which a change may affect suites that the catalogue does not name."""
+"""In these folders a change may affect suites that the catalogue does not name."""
 
 
 def suites(files: Sequence[str], mutants: Sequence[catalogue.Mutant]) -> list[str] | None:
-    """The suites and programs that notice mistakes in `files`, by the catalogue of mutants.
+    """The suites and programs that the catalogue of mutants names for mistakes in `files`.
 
-    Returns None, which means all, if the catalogue lacks a file that is in one of the folders OURS. Raises UserError if
-    no suite can notice.
+    Returns None, which means all, if the catalogue has no test for a file in one of the folders OURS. Raises UserError
+    if no suite tests any of the files.
     """
     found: list[str] = []
     for file in files:
@@ -68,12 +68,12 @@ def suites(files: Sequence[str], mutants: Sequence[catalogue.Mutant]) -> list[st
 
 
 def expected(cell: Cell) -> list[str]:
-    """The suites that a cell should have, if it runs all."""
+    """The suites that a cell should have if it runs all suites; otherwise none."""
     return [] if cell.selftests or own_glob(cell) else [one.name for one in kernel_suites.suites(cell.arch)]
 
 
 def wanted(cell: Cell, only: Sequence[str]) -> list[str]:
-    """The suites and programs of `only` that a cell has."""
+    """Those of the suites and programs `only` that a cell has."""
     every = selftests.programs() if cell.selftests else kernel_suites.suites(cell.arch)
     names = [one.name for one in every]
     own = [glob for glob in only if fnmatch.filter(names, glob)]
@@ -88,7 +88,7 @@ def own_glob(cell: Cell) -> str:
 
 
 def chosen(environ: Mapping[str, str]) -> tuple[list[Cell], list[str] | None]:
-    """The cells and the suites that the variables choose; None for all suites."""
+    """The cells and the suites that the variables choose. None instead of suites means all suites."""
     own_tree = bool(environ.get("KDIR"))
     cells = table(Path(environ["MATRIX"]) if environ.get("MATRIX") else TABLE, own_tree)
     only = environ.get("ONLY") or "*"

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make patches: writes the patches of known issues as mails, and checks each with the kernel that it is for.
+"""make patches: writes the patches of known issues as mails, and checks each patch with its kernel.
 
-For each issue that the kernel has, it writes a file for `git send-email` into out/patches/KERNEL/, with author,
-Signed-off-by, maintainers and lists. FROM='Name <address>' sets the author; the default is git's user.name and
-user.email. ONLY= chooses issues by number, and then only their tests run: the other issues are still in the kernel.
+For each issue that the kernel has, the command writes a file for `git send-email` into out/patches/KERNEL/, with
+author, Signed-off-by, maintainers and lists. FROM='Name <address>' sets the author; the default is git's user.name
+and user.email. ONLY= chooses issues by number. Then only the tests of these issues run, because the kernel still has
+the other issues.
 
-A patch passes if all this is true: `git am` applies it to the kernel's files, checkpatch.pl --strict reports nothing,
-the kernel builds with it, and `make known-issues` shows that it fixes its issue. On one machine (arm64 with 4K pages,
-or what ARCH= and PAGES= say) all tests run without the patches and with them: each test that no issue names must keep
-its verdict. BOOT=no leaves out all builds and boots.
+A patch passes if all these conditions hold: `git am` applies it to the kernel's files, checkpatch.pl --strict reports
+nothing, the kernel builds with it, and `make known-issues` shows that it fixes its issue. On one machine (arm64 with 4K
+pages, or the machine that ARCH= and PAGES= name) all tests run without the patches and with them. Each test that no
+issue names must keep its verdict. BOOT=no leaves out all builds and boots.
 
-Each patch is printed as soon as the tests on its machine have ended. The record of the run has the whole result, and
-after an interrupt all that was known.
+The command prints the verdict on a patch when the tests on its machine have ended. The record of the run has the whole
+result. After an interrupt it has the results up to the interrupt.
 """
 
 import email.utils
@@ -38,7 +39,7 @@ _AUTHOR = re.compile(r"([^<>\n]+) <([^<>\s@]+@[^<>\s@]+)>")
 
 @dataclass(frozen=True)
 class Mail:
-    """A patch as a mail: its file, and a list of what is wrong with it."""
+    """A patch as a mail: its file, and its faults."""
 
     issue: Issue
     path: Path
@@ -46,7 +47,7 @@ class Mail:
 
 
 def author(given: str) -> tuple[str, str]:
-    """Name and address from FROM=, or from git's configuration; raises UserError if both are missing."""
+    """Name and address from FROM=, or from git's configuration. Raises UserError if both are missing."""
     if not given:
         return git.author()
     if not (match := _AUTHOR.fullmatch(given)):
@@ -55,14 +56,14 @@ def author(given: str) -> tuple[str, str]:
 
 
 def message(text: str) -> tuple[str, str]:
-    """Subject and body of a patch of patches/: everything above the line `---`."""
+    """Subject and body of a file in patches/: everything above the line `---`."""
     head = text.partition("\n---\n")[0]
     first, _, body = head.partition("\n")
     return re.sub(r"^Subject: \[PATCH\] ", "", first), body.strip() + "\n"
 
 
 def recipients(tree: Path, files: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Maintainers and lists for a change of `files`, as the tree's get_maintainer.pl gives them."""
+    """The maintainers and the lists that the tree's get_maintainer.pl prints for `files`."""
     script = ["scripts/get_maintainer.pl", "--nogit", "--nogit-fallback", "--norolestats"]
     found = []
     for kind in ("--nol", "--nom"):
@@ -73,7 +74,7 @@ def recipients(tree: Path, files: Sequence[str]) -> tuple[list[str], list[str]]:
 def mail(
     issue: Issue, patch: Path, read: Callable[[str], str], tree: Path, person: tuple[str, str], target: Path
 ) -> Mail:
-    """Write a patch that applies as a mail to `target`, and check the mail."""
+    """Write a patch as a mail to `target`, and check the mail."""
     subject, body = message(patch.read_text())
     new = catalogue.patch(patch).files(read) or {}
     gap = "" if re.match(r"[A-Z][a-z-]+: ", body.splitlines()[-1]) else "\n"
@@ -93,9 +94,9 @@ def mail(
             repository.git("am", "-q", str(target))
         except subprocess.CalledProcessError:
             faults.append("git am refuses the patch")
-    # The tree has no history in which checkpatch.pl could look up a commit.
+    # The tree has no git history, so checkpatch.pl cannot look up commits.
     options = ["--strict", "--terse", "--no-summary", "--ignore", "UNKNOWN_COMMIT_ID"]
-    # checkpatch.pl writes a file where it runs.
+    # checkpatch.pl writes a file into the folder in which it runs.
     with tempfile.TemporaryDirectory(prefix="mmcheck-") as name:
         said = _perl(Path(name), str(tree / "scripts/checkpatch.pl"), f"--root={tree}", *options, str(target))
     faults += [line.removeprefix(f"{target}:") for line in said if re.search("(ERROR|WARNING|CHECK):", line)]
@@ -103,12 +104,12 @@ def mail(
 
 
 def _perl(folder: Path, *words: str) -> list[str]:
-    """The lines that a script of a kernel tree prints in a folder."""
+    """Run a Perl script in `folder`. Returns the lines that it prints."""
     return subprocess.run(["perl", *words], cwd=folder, capture_output=True, text=True).stdout.splitlines()
 
 
 def written(issues: Sequence[Issue], kernel: source.Source, person: tuple[str, str], folder: Path) -> list[Mail]:
-    """Write the patch of each issue that fits the kernel as a mail into `folder`, and check it."""
+    """For each issue, write the patch that fits the kernel as a mail into `folder`, and check the mail."""
     read = shadow.reader(kernel.path, ())
     version = known_issues.version_of(read)
     ours.empty(folder)
@@ -125,7 +126,7 @@ def written(issues: Sequence[Issue], kernel: source.Source, person: tuple[str, s
 
 
 def line(one: Mail, proof: Proof | None) -> str:
-    """One patch in one line: whether it passes, what was seen, the title."""
+    """A line about a patch: whether it passes, its title, and the checks that it passed."""
     seen = ["git am, checkpatch"] if not one.faults else []
     if proof and proof.met:
         tests = [name for name in proof.issue.tests if proof.after[name] == "stale"]
@@ -138,12 +139,12 @@ def line(one: Mail, proof: Proof | None) -> str:
 
 @dataclass
 class Table:
-    """The result, which grows with each machine.
+    """The result. Each machine adds to it.
 
     mails:  all patches
-    keep:   keeps the result so far
-    proofs: what the tests say about a patch, by the number of its issue
-    others: what is wrong with tests that no issue names
+    keep:   a function that saves the result so far
+    proofs: the verdicts of the tests of each issue, by the number of the issue
+    others: faults of tests that no issue names
     """
 
     mails: Sequence[Mail]
@@ -152,16 +153,16 @@ class Table:
     others: list[str] = field(default_factory=list)
 
     def wrong(self, one: Mail) -> list[str]:
-        """What is wrong with a patch, as far as it is known."""
+        """The faults of a patch that are known so far."""
         proof = self.proofs.get(one.issue.number)
         return [*one.faults, *([proof.wrong] if proof and proof.wrong else [])]
 
     def bad(self) -> list[int]:
-        """The issues with failing patches."""
+        """The numbers of the issues whose patches fail."""
         return [one.issue.number for one in self.mails if self.wrong(one)]
 
     def note(self, proofs: Sequence[Proof], others: Sequence[str]) -> None:
-        """Add what the tests of one machine say: print its patches, and keep all that is known."""
+        """Add the results of one machine: print the lines of its patches, and save the result so far."""
         self.proofs |= {proof.issue.number: proof for proof in proofs}
         self.others += others
         self.say([one for one in self.mails if one.issue.number in [proof.issue.number for proof in proofs]])
@@ -185,7 +186,7 @@ class Table:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status: 1 if a patch fails a check, or changes the verdict of another test."""
+    """Run the command. Returns 1 if a patch fails a check or changes the verdict of another test; otherwise 0."""
     settings = from_environment({"ARCH": "arm64", **environ})
     person = author(environ.get("FROM") or "")
     boots = environ.get("BOOT") or "yes"

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of the host side against a small fake kernel tree: no kernel is built, none is booted."""
+"""Tests of the host side with a small fake kernel tree. They build and boot no kernel."""

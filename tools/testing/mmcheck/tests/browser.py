@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Debian's Chromium for tests of the report, and the pictures of it in the documents.
+"""Runs Debian's Chromium for tests of the report, and makes the pictures of the report for the documents.
 
-`make report-pictures` makes the pictures, from seeded results.
+`make report-pictures` makes the pictures from the results of seeded.py.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ WIDTHS = (390, 900, 1600)
 PICTURES = PROJECT / "Documentation/mmcheck"
 HEIGHT = 1100
 RELEASE = "v2026.11"
-"""What the pictures call this repository: its commit would change with each of them."""
+"""The name of this repository in the pictures. A name with the commit would change the pictures with each commit."""
 
 
 @contextlib.contextmanager
@@ -32,7 +32,7 @@ def browser() -> Iterator[Any]:
     """Chromium, driven by playwright."""
     program = shutil.which(CHROMIUM)
     assert program, "Chromium is missing: sudo apt-get install chromium"
-    # Not imported by name: the checker of types does not have it.
+    # Import playwright without an import statement, because it is not installed for mypy.
     with importlib.import_module("playwright.sync_api").sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=program, args=ARGUMENTS)
         try:
@@ -42,7 +42,7 @@ def browser() -> Iterator[Any]:
 
 
 def show(chromium: Any, page: Path, width: int, dark: bool = False) -> Any:
-    """The page in a window of this width."""
+    """Open the page in a window of this width."""
     scheme = "dark" if dark else "light"
     shown = chromium.new_page(viewport={"width": width, "height": HEIGHT}, color_scheme=scheme, reduced_motion="reduce")
     shown.goto(page.as_uri())
@@ -50,7 +50,7 @@ def show(chromium: Any, page: Path, width: int, dark: bool = False) -> Any:
 
 
 def pictures(chromium: Any, target: Path, widths: tuple[int, ...] = WIDTHS) -> list[Path]:
-    """Make the pictures: report-390.png, report-900.png, report-1600.png, and report-dark.png; returns their names."""
+    """Make the pictures report-390.png, report-900.png, report-1600.png and report-dark.png. Returns their paths."""
     made = []
     with tempfile.TemporaryDirectory(prefix="mmcheck-") as name:
         with mock.patch("mmcheck.kernel.identity.revision", lambda: RELEASE):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A fake kernel tree, fake tools, and the launcher as a user starts it."""
+"""A fake kernel tree, fake tools, and a user who starts the launcher."""
 
 import json
 import os
@@ -64,7 +64,7 @@ echo "  CC      mm/memory.o"
 echo image > "$out/vmlinux"
 """
 
-# Under nohup, or in the background of a script, these signals are ignored, and children would inherit that.
+# nohup and scripts that run pytest in the background ignore these signals. Child processes would ignore them too.
 for _number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(_number) == signal.SIG_IGN:
         signal.signal(_number, signal.SIG_DFL)
@@ -82,7 +82,7 @@ FAULT_C = """\
 
 
 def fake_tree(root: Path) -> Path:
-    """A kernel tree as small as the launcher and the graft allow."""
+    """Make the smallest kernel tree that the launcher and the graft accept."""
     files = {
         "Makefile": "VERSION = 6\n",
         "Kconfig": 'mainmenu "Linux"\n\nsource "lib/Kconfig.debug"\n\nsource "Documentation/Kconfig"\n',
@@ -109,7 +109,7 @@ def fake_tree(root: Path) -> Path:
 
 
 def files(suffix: str) -> list[Path]:
-    """The files of the suites with names that end in `suffix`."""
+    """The files of the suites whose names end in `suffix`."""
     return [path for folder in ("mm", "arch/*/mm", "lib/*") for path in PROJECT.glob(f"{folder}/tests/*{suffix}")]
 
 
@@ -123,7 +123,7 @@ def fake_project(root: Path) -> Path:
 
 
 def state(root: Path, links: bool = True) -> dict[str, tuple[object, ...]]:
-    """Everything below `root` that a writer would change: contents, modes, time stamps, link counts."""
+    """The state of all files below `root` that a write would change: contents, modes, time stamps, link counts."""
     result: dict[str, tuple[object, ...]] = {}
     for path in sorted(root.rglob("*")):
         stat = path.lstat()
@@ -144,7 +144,7 @@ def project(tmp_path: Path) -> Path:
 
 @dataclass
 class User:
-    """Somebody at a shell in an empty folder, with fake tools in PATH."""
+    """A user with a shell in an empty folder, and with fake tools in PATH."""
 
     home: Path
     environment: dict[str, str] = field(default_factory=dict)
@@ -161,12 +161,12 @@ class User:
         )
 
     def calls(self) -> list[dict[str, object]]:
-        """How the kernel's kunit.py was called so far."""
+        """The calls of the kernel's kunit.py so far."""
         path = Path(self.environment["FAKE_CALLS"])
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def makes(self) -> int:
-        """How often the real make was called."""
+        """The number of calls of the fake make so far."""
         path = Path(self.environment["FAKE_CALLS"] + ".make")
         return len(path.read_text().splitlines()) if path.exists() else 0
 

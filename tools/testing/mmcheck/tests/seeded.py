@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Results below O= as a matrix leaves them, made from the names in this tree and from one recorded console.
+"""Writes results below O= as make matrix does, from the names in this tree and from one recorded console.
 
-The console is of a kernel in which convert_prot() of contpte.c invents dirty: the failures are real, and all other
-content is invented, so that screenshots of the page take only seconds.
+In the kernel of this console, convert_prot() of contpte.c sets the dirty bit without a reason. The failures are real.
+All other results are invented, so that screenshots of the page take only seconds.
 """
 
 import json
@@ -22,14 +22,14 @@ from mmcheck.study import selection
 CONSOLE = Path(__file__).parent / "consoles/dirty_invented.log"
 BROKEN = "7.3 arm64 4K"
 VERSIONS = {"6.12": ("6.12.117", "6.12.117-1~deb12u1"), "7.3": ("7.3.4", "7.3.4-1~bpo13+1")}
-"""By kernel: the version that it says, and its package."""
+"""For each kernel, the version that it prints, and the version of its package."""
 
 NEVER = ("riscv", "debug", "kasan", "clang")
-"""Of these no cell was run, where `missing` says so."""
+"""With `missing`, no cell with one of these words was run."""
 
 
 def cases_of(cell: Cell, lines: list[skips.Line]) -> list[results.Case]:
-    """What a cell without a failure says."""
+    """The cases of a cell without a failure."""
     found = []
     own = [line for line in lines if line.holds(cell)]
     met = {test: issue for issue in known_issues.load() for test in issue.tests if cell.kernel in issue.kernels}
@@ -47,7 +47,7 @@ def cases_of(cell: Cell, lines: list[skips.Line]) -> list[results.Case]:
 
 
 def facts_of(cell: Cell) -> dict[str, str]:
-    """What the console says of a kernel, with the names of its package and of an emulator."""
+    """The facts about a kernel in a record: its version, its package, its compiler, and an emulator."""
     version, package = VERSIONS[cell.kernel]
     _, compiler = identity.banner([CONSOLE])
     emulator = "User Mode Linux" if cell.arch == "um" else "QEMU 7.2.22"
@@ -60,7 +60,7 @@ def cells() -> list[Cell]:
 
 
 def write(out: Path, runs: Mapping[str, list[results.Case]], none: Mapping[str, str]) -> None:
-    """What make matrix leaves below `out`: cases by cell, and by cell without a verdict why."""
+    """Write the results of make matrix below `out`. `runs` has the cases of cells, `none` has reasons of no verdict."""
     for old in out.glob("runs/*-matrix-*"):
         shutil.rmtree(old)
     for number, cell in enumerate(cells()):
@@ -84,7 +84,11 @@ def write(out: Path, runs: Mapping[str, list[results.Case]], none: Mapping[str, 
 
 
 def fill(out: Path, failing: bool, missing: bool) -> None:
-    """What make matrix leaves below `out`, with the failures of CONSOLE or without, with cells missing or without."""
+    """Write the results of make matrix below `out`.
+
+    failing: whether a cell has the failures of CONSOLE
+    missing: whether some cells were not run
+    """
     lines = skips.load()
     runs = {}
     for cell in cells():
@@ -103,7 +107,7 @@ def fill(out: Path, failing: bool, missing: bool) -> None:
 def recorded(
     out: Path, build: str, cases: list[results.Case], kind: str = "kunit", logs: Iterable[Path] = (), **facts: object
 ) -> record.Record:
-    """Write the record of a run that ended with these cases; `facts` are further fields."""
+    """Write the record of a run that ended with these cases. `facts` are additional fields."""
     _, arch, pages = (*build.rsplit("-", 2 if build.endswith("K") else 1), "")[:3]
     one = record.Record(build, f"{kind} {build}", kind, build.partition("-")[0], arch, pages, build)
     for name, value in facts.items():
@@ -116,7 +120,7 @@ def recorded(
 
 
 def of_command(out: Path, kind: str, data: dict[str, Any], scope: str = "") -> record.Record:
-    """Write the record of a command with results other than cases."""
+    """Write the record of a command whose results are not cases."""
     one = record.facts(kind, "linux-um", scope, label="linux", arch="um", pages="")
     with record.kept(out, one) as recorder:
         recorder.put(data)
@@ -125,13 +129,13 @@ def of_command(out: Path, kind: str, data: dict[str, Any], scope: str = "") -> r
 
 
 def make(folder: Path) -> Path:
-    """The folder, made."""
+    """Make the folder, and return it."""
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def page(out: Path, failing: bool, missing: bool) -> Path:
-    """The report of that; where something fails, after one of a day when nothing did."""
+    """Make the report of these results. If tests fail, make a report without failures first."""
     if failing:
         fill(out, False, missing)
         report.run({"O": str(out)})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Stand-ins for what takes minutes: a kernel tree, its kunit.py, the emulators. Nothing is built or booted.
+"""Stand-ins for a kernel tree, its kunit.py and the emulators, which would take minutes. They build and boot no kernel.
 
-They are no more patient than the real ones: an option, a file, a suite or a parameter that is not there fails. What
-they run is what a kernel would: the suites that the tree has for the architecture, the programs that are packed.
+A stand-in fails, as the real program does, for an option, a file, a suite or a parameter that does not exist. It runs
+the same tests as a kernel: the suites that the tree has for the architecture, and the programs in the initrd.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from mmcheck.run import selftests
 VALUES = ("arch", "build_dir", "cross_compile", "filter", "filter_action", "jobs", "qemu_config", "timeout")
 LISTS = ("kconfig_add", "kernel_args", "kunitconfig", "make_options", "qemu_args")
 BARE = ("list_tests", "list_tests_attr")
-"""Options that the kunit.py of both 6.12 and 7.3 takes."""
+"""Options that kunit.py has in 6.12 and in 7.3."""
 
 PROGRAM = """\
 #!{python}
@@ -46,10 +46,10 @@ headers:
 """
 
 SELFTESTS = "TEST_GEN_FILES += droppable\n$(OUTPUT)/%: %.c\n\t@cp $< $@\n"
-"""The programs are their sources: that says which cases they have."""
+"""The build of a program only copies its source. The source shows which cases the program has."""
 
 GUEST = ("busybox-static", "bash-static", "libcap-dev", "libnuma-dev")
-"""Packages that the virtual machine takes from the archive."""
+"""Packages of the archive with programs and libraries for the virtual machine."""
 
 MINCORE = "\nint mincore(void)\n{\n\treturn 1;\n}\n"
 PATCH = """\
@@ -66,7 +66,7 @@ PATCH = """\
 LCOV = '#!/bin/sh\nwhile [ $# -gt 0 ]; do case $1 in -o|--output-file) : > "$2";; esac; shift; done\n'
 
 NUMBER = "number fork 64K ns=9 faults=1 copies=1 invalidations=1 ns_median=9 spread=1 pages=1 clears=1"
-"""What each benchmark says."""
+"""The line that each benchmark prints."""
 
 
 def install(file: Path, text: str) -> None:
@@ -77,12 +77,12 @@ def install(file: Path, text: str) -> None:
 
 
 def program(file: Path, function: str, package: Path) -> None:
-    """Make `file` a program that calls a function of this module, as it is below `package`."""
+    """Make `file` a program that calls a function of the copy of this module below `package`."""
     install(file, PROGRAM.format(python=sys.executable, package=package, function=function))
 
 
 def mutated(package: Path) -> dict[str, str]:
-    """By file, the code that the mutants of the catalogue below `package` change."""
+    """For each file, the code that the mutants of the catalogue below `package` change."""
     found: dict[str, str] = {}
     for path in sorted((package / "mmcheck/mutants").rglob("*.toml")):
         for entry in tomllib.loads(path.read_text()).get("mutant", []):
@@ -103,7 +103,7 @@ def suites(root: Path, arch: str) -> dict[str, list[str]]:
 
 
 def chosen(root: Path, arch: str, glob: str) -> dict[str, list[str]]:
-    """The suites and cases that a filter leaves."""
+    """The suites and cases that a filter selects."""
     suite, _, case = glob.partition(".")
     found = {
         name: [one for one in cases if fnmatch.fnmatch(one, case or "*")]
@@ -114,7 +114,7 @@ def chosen(root: Path, arch: str, glob: str) -> dict[str, list[str]]:
 
 
 def console(chosen: dict[str, list[str]], bad: bool = False) -> Iterator[str]:
-    """What a boot says; `bad`: the first case fails."""
+    """The console of a boot. With `bad`, the first case fails."""
     yield from ("KTAP version 1", f"1..{len(chosen)}")
     for place, (suite, cases) in enumerate(chosen.items(), 1):
         yield from ("    KTAP version 1", f"    # Subtest: {suite}", f"    1..{len(cases)}")
@@ -127,7 +127,7 @@ def console(chosen: dict[str, list[str]], bad: bool = False) -> Iterator[str]:
 
 
 def has_parameter(root: Path, word: str) -> bool:
-    """Whether module.parameter=value is one of the tree, if it is one at all."""
+    """Whether the tree has the parameter of a word of the form module.parameter=value. True for other words."""
     match = re.fullmatch(r"(\w+)\.(\w+)=(\S+)", word)
     if not match or match[1] == "kunit":
         return "." not in word.partition("=")[0] or bool(match)
@@ -144,7 +144,7 @@ def has_parameter(root: Path, word: str) -> bool:
 
 
 def kunit(words: Sequence[str]) -> int:
-    """The kernel's kunit.py."""
+    """The stand-in for the kernel's kunit.py."""
     root = Path(sys.argv[0]).resolve().parents[3]
     parser = argparse.ArgumentParser(allow_abbrev=False)
     for name in VALUES:
@@ -187,12 +187,12 @@ RETURN = 0xFFFF800080002000
 
 
 def packet(text: str) -> bytes:
-    """A packet of GDB's remote protocol, after what says that the last one came."""
+    """A packet of GDB's remote protocol, after the acknowledgement of the last packet."""
     return f"+${text}#{sum(text.encode()) & 0xFF:02x}".encode()
 
 
 class Stub:
-    """What QEMU says to GDB: 500 instructions to the first stop, 1234 from there to the next stop."""
+    """Answers GDB as QEMU does. It executes 500 instructions up to the first stop, and 1234 more up to the second."""
 
     def __init__(self, connection: socket.socket, counts: bool = True) -> None:
         self.connection, self.counts = connection, counts
@@ -207,12 +207,12 @@ class Stub:
                 text, _, rest = rest.partition(b"#")
                 rest = rest[2:]
                 for answer in self.answers(text[1:].decode()):
-                    # In pieces: what comes at once is not what was sent at once.
+                    # Send each packet in pieces: one read need not return exactly one packet.
                     for piece in (packet(answer)[:3], packet(answer)[3:]):
                         self.connection.sendall(piece)
 
     def answers(self, text: str) -> list[str]:
-        """The packets that answer one."""
+        """The packets that answer a packet."""
         if text.startswith("qRcmd,"):
             assert bytes.fromhex(text[6:]) == b"info replay"
             executed = 500 if len(self.stops) == 1 else 1734
@@ -226,7 +226,7 @@ class Stub:
 
 
 def noticed(tree: Path, number: int) -> bool:
-    """Whether a test notices mutant `number`: $NOTICE is 1 for each, or FILE:TEXT for those with TEXT in FILE."""
+    """Whether a test notices mutant `number`. NOTICE=1 means all mutants, FILE:TEXT means mutants with TEXT in FILE."""
     file, _, text = os.environ.get("NOTICE", "").partition(":")
     if not text or not number:
         return bool(file) and bool(number)
@@ -236,14 +236,14 @@ def noticed(tree: Path, number: int) -> bool:
 
 
 def emulator(words: Sequence[str]) -> int:
-    """QEMU, which boots what MAKEFILE has built: it says where the tree is. $SLOW is how many seconds a boot takes.
+    """The stand-in for QEMU. It boots an image that MAKEFILE has made; such an image contains the path of the tree.
 
-    With $FAILS the first case fails.
+    A boot takes $SLOW seconds. With $FAILS the first case fails.
     """
     if "-version" in words:
         return 0
     values = dict(itertools.pairwise(words))
-    if "-S" in words and "-chardev" not in values:  # waits for a debugger, which is a stand-in too
+    if "-S" in words and "-chardev" not in values:  # QEMU would wait for a debugger, but gdb is a stand-in too
         return 0
     if "-gdb" in values:
         with socket.socket(socket.AF_UNIX) as connection:
@@ -270,13 +270,13 @@ def emulator(words: Sequence[str]) -> int:
 
 
 def programs(listing: str, bad: bool) -> Iterator[str]:
-    """The console of a machine with these files, as the init of the selftests has it; `bad`: the first case fails."""
+    """The console of a machine with these files, as the selftests' init prints it. With `bad`, the first case fails."""
     files = dict(re.findall(r"^file /tests/(\S+) (\S+)", listing, re.MULTILINE))
     yield "[    0.802382] Run /init as init process"
     for place, line in enumerate(Path(files["list"]).read_text().splitlines(), 1):
         _, name, *cases = line.split()
         every = list(selftests.cases(Path(files[name]).read_text()))
-        if "--machine" in cases:  # folio_walk: its one case has the name of the seed
+        if "--machine" in cases:  # the only case of folio_walk is named after the seed
             every = [f"seed_{cases[cases.index('--seed') + 1]}"]
             cases = []
         yield f"[    1.0] # selftests: mm: {name}"

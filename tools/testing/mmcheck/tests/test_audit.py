@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`./mmcheck audit` and AUDIT=1: what is run in the machine, and how the audit after a program is read."""
+"""`./mmcheck audit` and AUDIT=1: the programs in the machine, and the results of the audit after a program."""
 
 import struct
 import subprocess
@@ -15,7 +15,7 @@ from mmcheck.run import audit, kselftest
 
 
 def program(path: Path, machine: int, kinds: list[int], mode: int = 0o755) -> Path:
-    """An ELF file with these types of program headers."""
+    """Write an ELF file with these types of program headers."""
     head = (
         b"\x7fELF" + bytes(12) + struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, 0, 64, 0, 0, 64, 56, len(kinds), 0, 0, 0)
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A baseline accepts the failures that it lists, and nothing else; all that shows results says so."""
+"""A baseline accepts the failures that it lists, and no other failures. All commands that show results show this."""
 
 import json
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_any_other_failure_is_red() -> None:
 
 
 def test_a_status_without_a_known_failure_stays() -> None:
-    # kunit.py may have a reason for its status that no case shows.
+    # kunit.py may fail for a reason that no case shows.
     assert baseline.status(1, [good("a")]) == 1 and baseline.status(1, []) == 1
     assert baseline.status(125, judged([Entry("s.a", "old")], [bad("a")])) == 125
 
@@ -75,7 +75,7 @@ def test_a_glob_says_how_many_may_fail() -> None:
     names = ["race: 1", "race: 2", "race: 3"]
     assert states(judged([entry], [bad(names[0]), bad(names[1]), good(names[2])])) == "known known passed"
     cases = judged([entry], [*map(bad, names)])
-    assert states(cases) == "failed failed failed", "nobody knows which of them is new"
+    assert states(cases) == "failed failed failed", "it is not known which failure is new"
     assert baseline.notes(cases) == ["baseline: 3 failures match s.race*, and known.toml lists 2"]
     cases = judged([entry], [bad(names[0]), good(names[1]), good(names[2])])
     assert states(cases) == "known passed passed"
@@ -180,7 +180,7 @@ def test_the_command_only_adds(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_a_listed_test_that_fails_worse_is_named(
     tmp_path: Path, worse: list[Case], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A second entry for the same case would not count, or the file could not be read."""
+    """Do not add a second entry for the same case: it would not count, or the file would be invalid."""
     file = tmp_path / "known.toml"
     recorded(tmp_path, "linux-um", [bad("a")])
     assert run_baseline(tmp_path, file) == 0
@@ -286,7 +286,7 @@ def test_kunit_py_passes_with_a_baseline(user: User, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "mmcheck: passed: 0 failed, 1 passed, 0 skipped, 1 known to this tree\n" in done.stderr
     assert "mmcheck: known to this tree: one.a\n" in done.stderr
-    assert "--baseline" not in str(user.calls()[-1]), "an argument of ours"
+    assert "--baseline" not in str(user.calls()[-1]), "the kernel's kunit.py does not know this argument"
     done = kunit(user, BASELINE="known.toml", console=FAILS.replace("    ok 2 b", "    not ok 2 b"))
     assert done.returncode == 1
     assert "mmcheck: new failures (not known issues): one.b\n" in done.stderr

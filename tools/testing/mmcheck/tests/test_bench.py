@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Numbers of the benchmark suites, their tables, and what is said of two results."""
+"""Numbers of the benchmark suites, their tables, and the comparison of two results."""
 
 from pathlib import Path
 from xml.etree import ElementTree

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the times of the launcher mean; the times themselves are `make bench-launcher`."""
+"""The bounds for the times of the launcher. `make bench-launcher` measures the times."""
 
 from collections.abc import Mapping
 from pathlib import Path

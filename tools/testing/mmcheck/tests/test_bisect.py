@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Two kernels side by side: --apply, --base, and the search for a commit."""
+"""Comparisons of two kernels: --apply, --base, and the search for a commit."""
 
 import json
 import re
@@ -50,9 +50,9 @@ def git(tree: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def history(tree: Path) -> Path:
-    """A git tree of 40 commits: `b` always fails, `a` fails from the 27th on, and `c` from the 35th on.
+    """A git tree of 40 commits. Case `b` always fails, `a` fails from commit 27 on, and `c` fails from commit 35 on.
 
-    Five commits do not build, one of them just before the 35th. The 23rd has no case `a`.
+    Five commits do not build. One of them comes just before commit 35. Commit 23 has no case `a`.
     """
     (tree / "tools/testing/kunit/kunit.py").write_text(KUNIT_PY)
     git(tree, "init", "-q", "-b", "main")
@@ -106,7 +106,7 @@ def test_bisect_continues_and_tests_no_commit_twice(user: User, history: Path) -
     again = bisect(user, "main~39", "main")
     assert again.stdout.splitlines()[:-3] == first.stdout.splitlines()[:-3]
     assert " 0 commits tried in " in again.stdout.replace("\n", " ")
-    # As after an interrupt: only what is missing is tested.
+    # After an interrupt, only the commits without a result are tested.
     gone = list(kept)[-1]
     memory.write_text(json.dumps({name: entry for name, entry in kept.items() if name != gone}))
     assert "\n1 commits tried in " in bisect(user, "main~39", "main").stdout
@@ -166,10 +166,10 @@ def test_difference_of_two_runs() -> None:
     assert found.status == 1
     assert found.lines()[0] == "FAILED: 2 new failures, 1 fixed, 1 still failing, 2 lost, 1 as before"
     assert difference(before, before).status == 0
-    # A case that fails under one of its parameters fails, in whatever order the parameters come.
+    # If a case fails for one of its parameters, the case fails. The order of the parameters does not matter.
     twice = [Case("s", "a", "failed"), Case("s", "a", "passed")]
     assert difference(cases(a="passed"), twice).new == ("s.a",)
-    # A case that failed before and is skipped now is no success.
+    # A case that failed before and is skipped now is not fixed.
     assert difference(cases(a="failed"), cases(a="skipped")).lost == ("s.a",)
 
 
@@ -237,7 +237,7 @@ def test_a_checkout_that_was_killed_half_way_is_undone(history: Path, tmp_path: 
     with tree.hold():
         tree.go(first)
     text = (tree.folder / "mm/memory.c").read_text()
-    # git writes files before it moves HEAD.
+    # git writes the files before it changes HEAD.
     (tree.folder / "mm/memory.c").write_text((history / "mm/memory.c").read_text())
     (tree.folder / "mm/new.c").write_text("int new;\n")
     (tree.folder / "mm/ctype.o").write_text("an ignored file")

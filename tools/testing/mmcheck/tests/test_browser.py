@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The report as a user has it: looked at in Chromium, used by keyboard, checked for accessibility."""
+"""Tests of the report in Chromium: how it looks, how the keyboard controls it, and whether it is accessible."""
 
 import importlib
 import re
@@ -25,7 +25,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """With a failure and cells missing, without any failure, and with all cells."""
+    """The pages of two reports: one with failures and missing cells, the other with all cells and no failure."""
     out = tmp_path_factory.mktemp
     return {
         "failing": seeded.page(out("failing"), failing=True, missing=True),
@@ -34,7 +34,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def violations(shown: Any) -> list[tuple[str, str]]:
-    """What axe-core objects to: its rule, and the first element."""
+    """The violations that axe-core finds: the rule, and the first element that violates it."""
     found = importlib.import_module("axe_playwright_python.sync_playwright").Axe().run(shown).response["violations"]
     return [(one["id"], one["nodes"][0]["html"]) for one in found]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The catalogue of mutants against the kernels that it is for, where their sources are in the cache."""
+"""Each mutant of the catalogue must fit its kernels. These tests need the sources of the kernels in the cache."""
 
 import os
 import tomllib
@@ -13,11 +13,11 @@ from mmcheck.kernel import shadow, source
 from mmcheck.mutants import catalogue
 
 KERNELS = tuple(tomllib.loads(catalogue.MISFITS.read_text()))
-"""Those that a mutant may be meant for."""
+"""The kernels for which the catalogue has mutants."""
 
 
 def fitting(kernel: str) -> set[str] | None:
-    """The names of the mutants that fit a kernel; None where its source is not here."""
+    """The names of the mutants that fit a kernel; None if the source of the kernel is not in the cache."""
     settings = from_environment({**os.environ, "KERNEL": kernel, "KDIR": "", "PATCH": "", "PAGES": "", "FEATURES": ""})
     found = source.here(settings)
     if found is None:
@@ -33,7 +33,7 @@ def test_each_mutant_fits_a_kernel() -> None:
         pytest.skip(f"no source of linux {', '.join(missing)} in the cache")
     names = {mutant.name for mutant in catalogue.load(catalogue.FOLDER)}
     lost = names - set().union(*(found or set() for found in fits.values()))
-    assert not lost, f"what {', '.join(sorted(lost))} would change is in no kernel: bring the text up to date"
+    assert not lost, f"no kernel has the code that {', '.join(sorted(lost))} would change: update these entries"
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -44,9 +44,9 @@ def test_just_what_is_not_meant_for_a_kernel_does_not_fit_it(kernel: str) -> Non
     found = fitting(kernel)
     if found is None:
         pytest.skip(f"no source of linux {kernel} in the cache")
-    assert not listed & found, f"{', '.join(sorted(listed & found))} fit: take them out of {catalogue.MISFITS.name}"
+    assert not listed & found, f"{', '.join(sorted(listed & found))} fit: remove them from {catalogue.MISFITS.name}"
     lost = names - found - listed
-    assert not lost, f"{', '.join(sorted(lost))} do not fit: mend them, or name them in {catalogue.MISFITS.name}"
+    assert not lost, f"{', '.join(sorted(lost))} do not fit: fix them, or list them in {catalogue.MISFITS.name}"
 
 
 def test_a_mutant_that_is_meant_for_others_is_no_failure(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What others copy from ci/ is well-formed, and boots the machine of `make kselftest`; test_commands.py executes it."""
+"""The templates in ci/ are well-formed, and boot the machine of `make kselftest`. test_commands.py executes them."""
 
 import io
 import re
@@ -73,7 +73,7 @@ def test_each_kernel_and_page_size_is_one_that_there_is() -> None:
     ]
     for row in rows:
         assert row["arch"] in toolchain.ARCHITECTURES
-        assert isinstance(row["kernel"], str)  # 6.10 would be 6.1
+        assert isinstance(row["kernel"], str)  # YAML would read a number 6.10 as 6.1
         settings.from_environment({"ARCH": row["arch"], "PAGES": row.get("pages", "")})
 
 
@@ -94,7 +94,7 @@ def test_the_lava_job_reads_the_verdicts_that_the_machine_prints() -> None:
     (monitor,) = load("lava.yaml")["actions"][2]["test"]["monitors"]
     begun = re.search(monitor["start"], CONSOLE)
     assert begun and re.search(monitor["end"], CONSOLE)
-    # LAVA matches with DOTALL, in whatever has come so far.
+    # LAVA matches the pattern with DOTALL, against the output so far.
     pattern = re.compile(monitor["pattern"], re.DOTALL)
     found = []
     rest = seen = ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a run says at its end."""
+"""The last paragraph that a run prints."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Every command in a document, in a head comment, in ci/ and in the help is executed, and ends well.
+"""Every command in a document, in a head comment, in ci/ or in the help is executed, and must succeed.
 
-It runs as it stands, in a copy of this repository. The shell, make, git and all of this repository are real; what takes
-minutes is not: see stand_ins.py. What is not executed stands in NOT_RUN, with the reason; there is no third kind. The
-command in the head comment of a selftest runs with DRY_RUN=1, since it differs from the others only in the name.
+The command runs as it is written, in a copy of this repository. The shell, make, git and this repository are real.
+Programs that take minutes are replaced: see stand_ins.py. NOT_RUN lists all commands that are not executed, with the
+reasons. The command in the head comment of a selftest runs with DRY_RUN=1, because the commands of two selftests differ
+only in a name.
 """
 
 import itertools
@@ -33,14 +34,14 @@ KUNIT_PY = "./tools/testing/kunit/kunit.py"
 DIRECT = "./mmcheck "
 VERBS = "|".join(sorted((*verbs.VERBS, "help"), reverse=True))
 OURS = rf"(?:{re.escape(KUNIT_PY)} [a-z]|(?:make|{re.escape(DIRECT.strip())}(?: --container)?) (?:{VERBS})\b(?![-:]))"
-"""How a command of this repository begins."""
+"""The beginning of a command of this repository."""
 TYPED = rf"(?:{re.escape(KUNIT_PY)} |make |{re.escape(DIRECT)}(?:--container )?)[a-z]"
-"""The same where nothing else is meant, whether there is such a command or not."""
+"""The beginning of a command in a context that only has commands. The command need not exist."""
 HELP = [f"./mmcheck {name} {verb.example}".strip() for name, verb in verbs.VERBS.items()]
 """The examples of `./mmcheck VERB --help`."""
 
 OF_HELP = ("verbs.toml", "variables.toml")
-"""The tables of the commands. Their words name commands; what is executed of them is HELP."""
+"""The tables of the commands. Their texts name commands, but only the examples in HELP are executed."""
 
 BISECT = "./mmcheck bisect v6.12 HEAD --kdir ~/linux"
 INSTALL = "apt-get update && apt-get install -y --no-install-recommends ca-certificates ccache git make python3"
@@ -57,7 +58,7 @@ kernels = ["7.3"]
 arches = ["arm64"]
 selftests = true
 """
-"""Of the matrix. A cell differs from the others only in its words, and the whole matrix takes minutes."""
+"""The cells of the matrix in the copy. The whole matrix would take minutes, and its cells differ only in arguments."""
 
 NOT_RUN = {
     "make check": "runs this test",
@@ -107,7 +108,7 @@ NOT_RUN = {
     INSTALL: "installs packages",
     f"{INSTALL} zstd": "installs packages",
 }
-"""Commands that a test cannot execute, and why."""
+"""Commands that a test cannot execute, with the reasons."""
 
 PLACEHOLDERS = {
     "/path/to/linux": "../linux",
@@ -120,10 +121,10 @@ PLACEHOLDERS = {
     "mutant_name": "unfold_partial_start_never",
     "B=...": "B=other/out",
 }
-"""What a document leaves to its reader, and what a reader may write."""
+"""Placeholders in documents, and the text that a reader may write in their place."""
 
 MUTANTS = r'^name = "(zap_|unfold_partial_start_never|mincore_)'
-"""Those that the copy has, and the tree has the code for. All fail a test, which is what the stand-ins do."""
+"""The mutants that the copy keeps. The tree has the code for them. With the stand-ins, each of them fails a test."""
 
 LIGHT = (
     ("kernel/toolchain.py", "return [need for need in needs if not", "return [] and [need for need in needs if not"),
@@ -132,11 +133,11 @@ LIGHT = (
     ("study/coverage.py", "DISK = 64", "DISK = 1"),
     ("core/disk.py", "os.fsync(file.fileno())", "file.flush()"),
 )
-"""What the copy does without: compilers and emulators, disks of some size, waiting for one."""
+"""Changes of the copy: it needs no compilers and emulators, and no large disk images, and does not wait for a disk."""
 
 
 def filled(line: str) -> str:
-    """A command as a reader types it."""
+    """The command that a reader would type."""
     words = "|".join(map(re.escape, sorted(PLACEHOLDERS, key=len, reverse=True)))
     line = re.sub(rf"(?<![\w/.])(?:{words})(?![\w.])", lambda match: PLACEHOLDERS[match[0]], line)
     return re.sub(r"=N\b", "=1", re.sub(r"\s{2,}#.*", "", line)).strip()
@@ -159,7 +160,7 @@ def in_document(text: str) -> Iterator[list[str]]:
 
 
 def in_comments(text: str) -> Iterator[list[str]]:
-    """The commands in comments, and the arguments that may stand there in place of others."""
+    """The commands in comments, and a command for each alternative argument there."""
     begin = rf"(?: \*|#)\s+(?=Run: {TYPED}|{OURS})(?:Run: )?"
     for command in re.findall(rf"^{begin}((?:[^\\\n]|\\\n)*)", text, re.MULTILINE):
         yield [re.sub(r"\s*\\\n(?: \*|#)\s*", " ", command)]
@@ -168,13 +169,13 @@ def in_comments(text: str) -> Iterator[list[str]]:
 
 
 def rows(entry: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Each combination of the values of a matrix."""
+    """All combinations of the values of a matrix."""
     values = [value if isinstance(value, list) else [value] for value in entry.values()]
     yield from (dict(zip(entry, row, strict=True)) for row in itertools.product(*values))
 
 
 def in_github() -> Iterator[tuple[Mapping[str, str], list[str]]]:
-    """The variables and the commands of each job."""
+    """The variables and the commands of each job in the template."""
     for job in load("github.yml")["jobs"].values():
         matrix = job["strategy"]["matrix"]
         for row in matrix.get("include") or rows(matrix):
@@ -186,7 +187,7 @@ def in_github() -> Iterator[tuple[Mapping[str, str], list[str]]]:
 
 
 def in_gitlab() -> Iterator[tuple[Mapping[str, str], list[str]]]:
-    """The variables and the commands of each job."""
+    """The variables and the commands of each job in the template."""
     whole = load("gitlab.yml")
     for job in whole.values():
         if "script" in job:
@@ -206,12 +207,12 @@ def documents() -> list[Path]:
 
 
 def commands(path: Path) -> list[list[str]]:
-    """The commands in a file; those of one block are one script."""
+    """The commands in a file. The commands of one block form one script."""
     return list((in_document if path.suffix in (".md", ".rst") else in_comments)(path.read_text()))
 
 
 def scripts() -> list[tuple[str, str]]:
-    """Where each script stands, and its lines; the same is executed once."""
+    """The file and the lines of each script. Equal scripts are executed once."""
     given = [(path.name, DRY * path.is_relative_to(SELFTESTS), own) for path in documents() for own in commands(path)]
     given += [("--help", "", [one]) for one in HELP]
     for name, jobs in (("gitlab.yml", in_gitlab()), ("github.yml", in_github())):
@@ -219,7 +220,7 @@ def scripts() -> list[tuple[str, str]]:
             told = " ".join(f"{key}={value}" for key, value in sorted(variables.items()) if value)
             for key, value in variables.items():
                 own = [one.replace(f"${key}", value) for one in own]
-            # What reads results does not ask for the kernel.
+            # Commands that only read results do not need the variables that choose the kernel.
             given += [(name, f"export {told}\n" * bool(re.search("kunit.py|kselftest", one)), [one]) for one in own]
     found: list[tuple[str, str]] = []
     seen: set[str] = set()
@@ -233,7 +234,7 @@ def scripts() -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def user(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """A copy of this repository next to a kernel tree, in the home of a user that ran a few things before."""
+    """A copy of this repository next to a kernel tree, in the home of a user with a few results of earlier runs."""
     home = tmp_path_factory.mktemp("home")
     copy = home / "mmcheck"
     shutil.copytree(PROJECT, copy, ignore=shutil.ignore_patterns("out", ".git", "__pycache__", ".*_cache"))
@@ -290,7 +291,7 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
 @pytest.mark.parametrize(("where", "script"), scripts())
 def test_a_command_ends_well(user: tuple[Path, dict[str, str]], where: str, script: str) -> None:
     copy, environment = user
-    if "rewrites" in script:  # no test may notice these
+    if "rewrites" in script:  # no test may notice these mutants
         environment = {name: value for name, value in environment.items() if name != "NOTICE"}
     done = subprocess.run(
         ["sh", "-ec", script], cwd=copy, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
@@ -306,7 +307,7 @@ def test_no_command_is_overlooked(path: Path) -> None:
 
 
 def said() -> list[str]:
-    """All commands, as they stand."""
+    """All commands, as they are written."""
     own = [line for path in documents() for block in commands(path) for line in block]
     return [*own, *HELP, *(line for jobs in (in_gitlab(), in_github()) for _, block in jobs for line in block)]
 

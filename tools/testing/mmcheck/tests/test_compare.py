@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Two runs side by side."""
+"""make compare: the differences of two runs."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from .seeded import recorded
 
 
 def both(tmp_path: Path, new: str) -> dict[str, str]:
-    """Two runs below a folder, and the variables that name them; the state of one case differs."""
+    """Two runs below a folder, and the variables that name them. The state of one case differs."""
     same = [Case("contpte", "same", "failed"), Case("contpte", "param: 1", "passed")]
     recorded(tmp_path, "6.12-um", [*same, Case("contpte", "a", "passed"), Case("one", "gone", "skipped")])
     recorded(tmp_path, "7.3-um", [*same, Case("contpte", "a", new)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a boot's console says, and what the user sees of a build."""
+"""The verdicts from the console of a boot, and the progress of a build that the user sees."""
 
 import json
 from pathlib import Path

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""No console, however broken, crashes a reader, loses a failure, or makes a case pass that did not.
+"""No broken console crashes a reader, hides a failure, or turns another verdict into a pass.
 
-Well-formed consoles are generated from verdicts, then disturbed as real ones are: lines of the kernel come between,
-the console ends anywhere. What a reader says is compared with the verdicts.
+The tests generate well-formed consoles from verdicts. Then they disturb the consoles: they insert lines of the kernel,
+and cut the console at any line. They compare the results of a reader with the verdicts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,20 +30,20 @@ NOISE = (
     "------------[ cut here ]------------",
     "not ok",
 )
-"""Lines that a kernel may print between the verdicts. None is a verdict, and none is a splat."""
+"""Lines that a kernel may print between the verdicts. They are neither verdicts nor splats."""
 
 Suite = tuple[str, list[str]]
 SUITES = st.lists(st.lists(st.sampled_from(VERDICTS), min_size=1, max_size=4), min_size=1, max_size=4).map(
     lambda all_cases: [(f"suite_{number}", cases) for number, cases in enumerate(all_cases)]
 )
-"""Suites with the verdicts of their cases, which are called case_0, case_1, ..."""
+"""Suites with the verdicts of their cases. The names of the cases are case_0, case_1, ..."""
 
 NOISES = st.lists(st.tuples(st.integers(0, 80), st.sampled_from(NOISE)), max_size=6)
-"""Lines to insert, and before which line."""
+"""Lines to insert, each with the number of the line before which it is inserted."""
 
 
 def of_kunit(suites: Sequence[Suite]) -> Iterator[tuple[str, str]]:
-    """The lines of a boot with these suites, each with its `suite.case` if it is a verdict, or nothing."""
+    """The lines of a boot with these suites, each with `suite.case` if the line is a verdict, otherwise with ""."""
     yield "[    0.900000] KTAP version 1", ""
     yield f"[    0.900001] 1..{len(suites)}", ""
     for place, (suite, cases) in enumerate(suites, 1):
@@ -60,7 +60,7 @@ def of_kunit(suites: Sequence[Suite]) -> Iterator[tuple[str, str]]:
 
 
 def of_selftests(suites: Sequence[Suite]) -> Iterator[tuple[str, str]]:
-    """The same for a boot that runs selftests."""
+    """The lines of a boot that runs selftests, in the same form."""
     for place, (suite, cases) in enumerate(suites, 1):
         yield f"[    1.0] # selftests: mm: {suite}", ""
         yield "TAP version 13", ""
@@ -74,7 +74,7 @@ def of_selftests(suites: Sequence[Suite]) -> Iterator[tuple[str, str]]:
 
 
 def disturbed(lines: Sequence[tuple[str, str]], noises: Sequence[tuple[int, str]], end: int) -> list[tuple[str, str]]:
-    """The first `end` of the lines, with others between."""
+    """The first `end` lines, with the noise inserted."""
     kept = list(lines[:end])
     for place, noise in noises:
         kept.insert(min(place, len(kept)), (f"[    1.234567] {noise}", ""))
@@ -82,13 +82,13 @@ def disturbed(lines: Sequence[tuple[str, str]], noises: Sequence[tuple[int, str]
 
 
 def wanted(suites: Sequence[Suite], lines: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The verdicts that are in these lines."""
+    """The verdicts in these lines."""
     verdicts = {f"{suite}.case_{number}": one for suite, cases in suites for number, one in enumerate(cases)}
     return {name: verdicts[name] for _, name in lines if name}
 
 
 def check(cases: Sequence[results.Case], want: dict[str, str], cut: bool) -> None:
-    """Each verdict is there, as it was; nothing else is but a failure where the console was cut."""
+    """Check that the cases have each verdict. If the console was cut, they may have additional failures."""
     found = {f"{case.suite}.{case.name}": case.state for case in cases if case.name}
     assert {name: found.pop(name, "lost") for name in want} == want
     assert set(found.values()) <= {"failed"} and (cut or not found)

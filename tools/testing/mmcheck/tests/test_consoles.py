@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Consoles of real boots that ended in every way that we know: each reader says what happened."""
+"""Consoles of real boots, for each known way to end. Each reader must report the right results."""
 
 import json
 import subprocess
@@ -54,7 +54,7 @@ def test_a_mutant_with_this_console_is_judged(name: str, tmp_path: Path) -> None
 
 HANGS = [name for name, entry in TABLE.items() if not entry["ends"]]
 SILENCE, LIMIT = 0.5, 20.0
-"""Seconds without a line after which a kernel hangs, and after which this test gives up."""
+"""Seconds without a line after which a kernel counts as hung, and seconds after which the test fails."""
 
 
 @pytest.mark.parametrize("name", HANGS)
@@ -64,7 +64,7 @@ def test_a_kernel_that_says_nothing_more_ends_with_these_verdicts(name: str, tmp
     said = list(boot.lines(machine, tmp_path / "log", LIMIT, SILENCE))
     assert time.monotonic() - began < LIMIT
     failed = {f"{case.suite}.{case.name}": case.splat for case in results.kunit(said) if case.state == "failed"}
-    # The last line of a console may have no end.
+    # The last line of a console may be cut.
     whole = content(name).endswith(b"\n") or not content(name)
     assert failed == TABLE[name]["failed"] or not whole
 
@@ -77,14 +77,14 @@ def test_a_kernel_that_never_stops_talking_ends_at_its_limit(tmp_path: Path) -> 
 
 
 def signs(line: bytes) -> bool:
-    """Whether a line says that something failed."""
+    """Whether a line reports a failure."""
     return b"not ok" in line or bool(console.read([line.decode(errors="replace")]).splats)
 
 
 @settings(deadline=None, derandomize=True, max_examples=150)
 @given(st.sampled_from(sorted(name for name in KUNIT if TABLE[name]["passed"])), st.data())
 def test_a_console_that_is_cut_never_passes(name: str, data: st.DataObject) -> None:
-    """Wherever it is cut before its last verdict, in the middle of a line or not."""
+    """Cut the console at any place before its last verdict, also in the middle of a line."""
     whole = content(name)
     last = max(place for place in range(len(whole)) if whole.startswith((b"ok ", b"not ok "), place))
     cut = whole[: data.draw(st.integers(0, last))]
@@ -137,17 +137,17 @@ for file in sys.argv[1:]:
     found.append([whole.status.name, leaves(whole, ())])
 print("\nRESULT", json.dumps(found))
 """
-"""What the kernel's own parser says of each file: the state of all, and of each case and parameter."""
+"""Runs the kernel's own parser on each file. It gives the state of the whole, and of each case and parameter."""
 
 TWICE = "twice-the-console"
-"""The parser takes the second copy of each line for suites inside of suites."""
+"""In this console each line is twice. The parser reads the copies as suites inside of suites."""
 
 PARSERS = sorted((Path.home() / ".cache/mmcheck/src").glob("linux-*/tools/testing/kunit"))
 
 
 @pytest.mark.skipif(not PARSERS, reason="no kernel source is in ~/.cache/mmcheck/src: run kunit.py once")
 def test_the_kernels_own_parser_agrees() -> None:
-    """It agrees on each case that has a verdict. If it finds a failure, so do we."""
+    """The parser agrees on each case with a verdict. If the parser finds a failure, we find a failure too."""
     states = {"SUCCESS": "passed", "SKIPPED": "skipped", "FAILURE": "failed"}
     files = [str(FOLDER / f"{name}.log") for name in KUNIT if name != TWICE]
     for folder in PARSERS:
@@ -158,7 +158,7 @@ def test_the_kernels_own_parser_agrees() -> None:
             found = cases(Path(file).read_bytes())
             for case in found:
                 state = states.get(theirs.get(f"{case.suite}.{case.name}".replace(": ", ".")), "")
-                # The parser does not look at splats, and a case that was running has no verdict.
+                # The parser ignores splats, and has no verdict on a case that was still running.
                 if state and not case.splat:
                     assert case.state == state, (folder, file, case)
                     compared += 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""./mmcheck --container, with a stand-in for podman that notes its arguments."""
+"""./mmcheck --container, with a stand-in for podman that records its arguments."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ sys.exit(int(os.environ.get("STATUS", "0")))
 
 
 class Box:
-    """A folder with a stand-in for podman, and a user's tree and patch."""
+    """A folder with a stand-in for podman, and with a user's tree and patch."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.file = root, root / "calls"
@@ -46,7 +46,7 @@ class Box:
         self.environ = {"PATH": path, "HOME": str(root / "home"), "CALLS": str(self.file), "O": str(root / "out")}
 
     def command(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-        """./mmcheck with these arguments and variables."""
+        """Run ./mmcheck with these arguments and variables."""
         return subprocess.run(
             [sys.executable, PROJECT / "tools/testing/mmcheck", *words],
             env={**self.environ, **more},
@@ -57,7 +57,7 @@ class Box:
 
     @property
     def calls(self) -> list[str]:
-        """What the stand-in was called with so far."""
+        """The arguments of the calls of the stand-in so far."""
         return self.file.read_text().splitlines() if self.file.exists() else []
 
 
@@ -150,7 +150,7 @@ def test_an_interrupt_reaches_the_command(box: Box) -> None:
     process = subprocess.Popen(words, env={**box.environ, "SLEEPS": str(started)}, stderr=subprocess.PIPE, text=True)
     while not started.exists():
         time.sleep(0.01)
-    process.send_signal(signal.SIGTERM)  # only to mmcheck; a ^C would also reach the engine
+    process.send_signal(signal.SIGTERM)  # only mmcheck gets this signal; ^C would also reach the engine
     _, said = process.communicate(timeout=30)
     assert (process.returncode, said) == (130, "container: interrupted\n")
 

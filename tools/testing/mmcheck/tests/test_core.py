@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The short series: for one kernel alone, without the watchdog and the list of known issues."""
+"""The short series of patches. It is for one kernel only, and has no watchdog and no list of known issues."""
 
 import re
 from pathlib import Path

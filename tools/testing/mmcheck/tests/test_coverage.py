@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What lcov says, read as a table of functions."""
+"""The table of functions that make coverage makes from the tracefiles of lcov."""
 
 from pathlib import Path
 

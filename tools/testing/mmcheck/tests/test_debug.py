@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""./mmcheck debug stops at the function of a case, with a debugger that knows the architecture, or says how to."""
+"""./mmcheck debug stops at the function of a case, in a debugger for the architecture, or says how to do this."""
 
 import re
 import subprocess

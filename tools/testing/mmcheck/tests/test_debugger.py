@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Counting instructions through GDB's remote protocol."""
+"""Counts instructions through GDB's remote protocol."""
 
 import socket
 import threading

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make doctor: what the machine lacks."""
+"""make doctor: the programs that the machine lacks."""
 
 import json
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Documentation/ says what is there: cases and files; and each contract names the case that proves it."""
+"""The cases and files that Documentation/ names exist, and each contract names a case that proves it."""
 
 import re
 import subprocess
@@ -20,7 +20,7 @@ from mmcheck.mutants import catalogue
 FOLDER = PROJECT / "Documentation"
 INDEX = FOLDER / "mmcheck/index.rst"
 DOCUMENTS = sorted(path for path in FOLDER.rglob("*.rst") if path != INDEX)
-"""All but the index, which only Sphinx understands."""
+"""All documents except the index. Only Sphinx can read the index."""
 
 CONTRACTS = FOLDER / "mm/pgtable_batch_helpers.rst"
 
@@ -53,7 +53,7 @@ ELSEWHERE = {
     "vmap_area": "mappings of the kernel, which is no batch of a folio",
     "vmap_block": "mappings of the kernel, which is no batch of a folio",
 }
-"""Suites of which no case has to stand among the contracts of batches, and why."""
+"""Suites whose cases need not appear in the contracts of batches, with the reasons."""
 
 OF_THE_KERNEL = {"arch_pgtable_helpers.rst", "include/linux/pgtable.h"}
 """Files of the kernel, not of this repository."""
@@ -64,7 +64,7 @@ SUFFIXES = (".c", ".config", ".h", ".md", ".mk", ".probe", ".py", ".rst", ".toml
 
 @cache
 def parsed(path: Path) -> ElementTree.Element:
-    """The document as docutils understands it, without a warning."""
+    """The document as docutils parses it. docutils must print no warning."""
     options = ["--writer=xml", "--no-doctype", "--no-file-insertion", "--no-raw", "--report=warning", "--halt=warning"]
     done = subprocess.run([sys.executable, "-m", "docutils", *options, path], capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr, done.stderr
@@ -72,7 +72,7 @@ def parsed(path: Path) -> ElementTree.Element:
 
 
 def texts(element: ElementTree.Element, tag: str) -> list[str]:
-    """What stands in elements of a kind, in one line each unless they are blocks."""
+    """The texts of all elements with a tag. The text of an element is one line, except for blocks."""
     found = ("".join(part.itertext()) for part in element.iter(tag))
     return [text if tag == "literal_block" else " ".join(text.split()) for text in found]
 
@@ -82,7 +82,7 @@ def is_path(literal: str) -> bool:
 
 
 def cited(element: ElementTree.Element) -> set[str]:
-    """The cases that a piece of a document names."""
+    """The cases that a part of a document names."""
     names = {text for text in texts(element, "literal") if re.fullmatch(r"[a-z]\w*\.\w+", text) and not is_path(text)}
     return names - PLACEHOLDERS
 
@@ -141,7 +141,7 @@ def test_the_mutant_of_the_example_is_in_the_catalogue() -> None:
 
 
 def test_sphinx_makes_all_pages(tmp_path: Path) -> None:
-    """Without a warning: no link inside leads nowhere, and the index has every page."""
+    """Sphinx prints no warning, so no internal link is broken, and the index has every page."""
     assert htmldocs.build(FOLDER, tmp_path, Path(sys.executable).parent) == 0
     pages = {path.relative_to(tmp_path).with_suffix(".rst") for path in tmp_path.glob("*/*.html")}
     assert {path.relative_to(FOLDER) for path in [*DOCUMENTS, INDEX]} <= pages

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Documents say what is there."""
+"""The files and cases that documents name exist."""
 
 import re
 from pathlib import Path
@@ -44,9 +44,9 @@ def test_known_issues_are_those_that_tests_name() -> None:
 
 
 def bodies() -> dict[str, str]:
-    """The text of each case and of the functions that a selftest hands its verdict to, by `suite.case`.
+    """The text of each case, and of the functions to which a selftest leaves its verdict, by `suite.case`.
 
-    Known issues are written alike.
+    Known issues have the same form in all texts.
     """
     found: dict[str, str] = {}
     for one in suites.suites():

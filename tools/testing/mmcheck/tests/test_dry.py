@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""DRY_RUN=1: every command says what it would do. Nothing is run, and no file changes."""
+"""DRY_RUN=1: every command prints what it would do. It runs nothing, and changes no file."""
 
 import os
 import posix
@@ -84,21 +84,21 @@ SAYS = {
     "report-pictures": r"^run .* -m mmcheck\.tests\.browser\n",
     "htmldocs": r"^run .* -m sphinx ",
 }
-"""By command, what a dry run of it says; {home} is the user's folder."""
+"""For each command, a pattern for the output of its dry run. {home} is the user's folder."""
 
 ISSUE = known_issues.load()[12]
-"""The issue that the kernels here have."""
+"""The known issue that the kernels in these tests have."""
 
 OF_OTHERS = ("out", ".git", "__pycache__")
-"""Folders of this repository in which other tests and tools write meanwhile."""
+"""Folders of this repository into which other tests and tools write at the same time."""
 
 ERRORS = ("audit --arch arm64 -- /bin/true", "release --version 1.2.0")
-"""Commands that are refused, dry or not."""
+"""Commands that fail with DRY_RUN=1 and without it."""
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home of somebody with kernels, a git tree, results, and programs that note each call."""
+    """The home of a user with kernels, a git tree, results, and programs that record each call."""
     home = tmp_path_factory.mktemp("home")
     changed = stand_ins.mutated(PROJECT / "tools/testing")
     for name in (".cache/mmcheck/src/linux-6.12.1-1", ".cache/mmcheck/src/linux-7.3.1-1", "linux"):
@@ -133,7 +133,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def snapshot(*folders: Path) -> dict[str, tuple[int, int, int]]:
     """Size, mode and time stamp of all files and folders.
 
-    Of the folders of this repository only the mode: another test may fill a __pycache__ in the meantime.
+    For folders of this repository only the mode counts, because another test may write to a __pycache__ meanwhile.
     """
     found = {}
     for folder in folders:
@@ -148,7 +148,7 @@ def snapshot(*folders: Path) -> dict[str, tuple[int, int, int]]:
 
 
 def dry_run(home: Path, words: list[str], **more: str) -> subprocess.CompletedProcess[str]:
-    """Type a command in the root of this repository."""
+    """Run a command with DRY_RUN=1 in the root of this repository."""
     environment = {"PATH": f"{home / 'bin'}:{os.environ['PATH']}", "HOME": str(home), "O": str(home / "out")}
     environment |= {"CALLS": str(home / "calls"), "TMPDIR": str(home / "tmp"), "PYTHONDONTWRITEBYTECODE": "1", **more}
     environment |= {"KDIR": str(home / "linux")} if "bisect" in words else {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The emulator that kunit.py finds first."""
+"""Our emulator wrapper, which kunit.py finds first in PATH."""
 
 import os
 import signal
@@ -24,15 +24,15 @@ guest.KVM_SILENCE = 1
 sys.exit(emulator.main("{name}", sys.argv[1:]))
 """
 SAYS = "echo boot; echo KTAP version 1; sleep 2; echo end; exit 3"
-"""What a kernel says; between its tests it may be silent for longer than before the first."""
+"""The output of a kernel. Between its tests it may be silent for longer than before the first test."""
 
 
 NO_FILTER = 'case "$*" in *-version) exit 1;; esac'
-"""What an emulator without -sandbox does when it is asked."""
+"""The answer of an emulator without -sandbox to a test of this option."""
 
 
 def start(tmp_path: Path, under_kvm: str, *arguments: str, there: bool = True) -> subprocess.Popen[str]:
-    """Start our emulator on a machine where the machine's own emulator does `under_kvm` if it is asked for KVM."""
+    """Start our emulator. The machine's own emulator runs the command `under_kvm` if its arguments ask for KVM."""
     fake = tmp_path / NAME
     fake.write_text(
         f'#!/bin/sh\n{NO_FILTER}\necho "$*" >> {tmp_path}/calls\ncase "$*" in *kvm*) {under_kvm};; esac\n{SAYS}\n'
@@ -50,7 +50,7 @@ def start(tmp_path: Path, under_kvm: str, *arguments: str, there: bool = True) -
 
 
 def calls(tmp_path: Path) -> list[str]:
-    """The arguments of each call of the machine's own emulator, without the network that it never has."""
+    """The arguments of each call of the machine's own emulator, without `-nic none`, which each call has."""
     found = (tmp_path / "calls").read_text().splitlines()
     assert all(" -nic none" in call for call in found)
     return [call.replace(" -nic none", "") for call in found]

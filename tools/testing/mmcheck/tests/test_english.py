@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Words and turns of phrase that a reader has to read twice, and that documents and messages do without."""
+"""Documents, comments and messages do not use words and phrases that a reader must read twice."""
 
 import ast
 import re
@@ -30,7 +30,7 @@ REFUSED = {
     r"\bwhat looks at\b": "suites selected for",
     r"\b(is|are|was|were) told\b": "is notified",
 }
-"""What is refused, and what to write instead."""
+"""Refused patterns, and what to write instead."""
 
 DOCUMENTS = [
     *(
@@ -54,17 +54,17 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def comments(text: str) -> str:
-    """The comments of a C source, a paragraph each."""
+    """The comments of a C source. Each comment becomes a paragraph."""
     found = re.findall(r"(?s)/\*.*?\*/|//[^\n]*", text)
     return "\n\n".join(re.sub(r"(?m)^\s*/?\*+/?|\*/$|^//", " ", re.sub(r"@\w+", "", comment)) for comment in found)
 
 
 SAYING = {"UserError", "say", "print", "Progress", "append", "add_argument", "lines", "named"}
-"""The functions with arguments that a user reads."""
+"""Functions whose arguments contain text for a user."""
 
 
 def messages(source: str) -> list[str]:
-    """The strings that Python source prints or raises, with X for each value that is filled in."""
+    """The strings that Python source prints or raises, with X for each inserted value."""
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     found = []
     for call in calls:
@@ -75,7 +75,7 @@ def messages(source: str) -> list[str]:
 
 
 def strings(node: ast.AST) -> list[str]:
-    """The strings of an expression; an f-string is one."""
+    """The strings of an expression. An f-string counts as one string."""
     if isinstance(node, ast.Constant):
         return [node.value] if isinstance(node.value, str) else []
     if isinstance(node, ast.JoinedStr):
@@ -84,13 +84,13 @@ def strings(node: ast.AST) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """The text without code and tables' literals, in one line per paragraph."""
+    """The text without code blocks and literals, with one line per paragraph."""
     text = re.sub(r"(?ms)^```.*?^```|`[^`]*`|``[^`]*``", "", text)
     return re.sub(r"(?<!\n)\n(?!\n)", " ", text)
 
 
 def refused(text: str) -> list[str]:
-    """What of REFUSED is in a text, with what to write."""
+    """The refused phrases in a text, with the replacements."""
     found = ((match, better) for word, better in REFUSED.items() for match in re.finditer(word, plain(text), re.I))
     return [f"{match[0]!r}: {better}" for match, better in found]
 

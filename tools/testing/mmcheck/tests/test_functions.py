@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The tables of functions are current, and a verdict needs a mutant that a test notices."""
+"""The tables of functions are current. The verdict `tested` needs a mutant that a test notices."""
 
 import re
 from pathlib import Path
@@ -79,7 +79,7 @@ def test_a_mutant_counts_only_if_a_test_notices_it(
     one, other = ("batches", "folio_pte_batch"), ("contpte", "folio_pte_batch")
     proved = functions.proofs([one, other], "7.3")
     assert bool(proved[one]) == tested
-    assert not proved[other]  # its files are others
+    assert not proved[other]  # its family has other files
 
 
 @pytest.mark.parametrize("path", functions.documents(), ids=lambda path: path.name)

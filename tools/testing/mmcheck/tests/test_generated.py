@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Mutants from rules: what they change, that their names last, and what becomes of survivors."""
+"""Generated mutants: the code that they change, their stable names, and the list of survivors."""
 
 import re
 import tomllib
@@ -49,7 +49,7 @@ def test_each_operator_finds_its_places() -> None:
     assert ("swap", "addr, end", "end, addr") in found
     assert ("constant", "1", "2") in found and ("constant", "1", "0") in found
     assert ("level", "PMD_SIZE", "PAGE_SIZE") in found
-    assert not any("7" in old for _, old, _ in found)  # assertions and comments are left alone
+    assert not any("7" in old for _, old, _ in found)  # rules do not change assertions and comments
     assert all(function.start <= c.start < c.end <= function.end for c in rules.changes(TEXT, function))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The overlay laid over a tree in place, and taken off again."""
+"""The graft of the overlay into a tree in place, and its removal."""
 
 from pathlib import Path
 
@@ -60,7 +60,7 @@ def test_a_fault_path_that_differs_is_named_with_the_way_around(tree: Path, proj
 def test_ungraft_after_an_interrupted_graft(
     tree: Path, project: Path, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The power goes at the n-th file that the graft writes: after the new text, before the old one is replaced."""
+    """The power fails at the n-th file that the graft writes: after the write of the new file, before it is renamed."""
     before = state(tree, links=False)
     steps = iter(range(100))
     real = Path.replace
@@ -77,9 +77,9 @@ def test_ungraft_after_an_interrupted_graft(
             completed = True
         except KeyboardInterrupt:
             completed = False
-    assert not completed or step == 9, "more steps than there are writes: nothing was interrupted"
+    assert not completed or step == 9, "the graft has fewer writes than `step`, so it was not interrupted"
     if step % 2 and (tree / graft.JOURNAL).exists():
-        graft.graft(tree, project)  # going on is as good as going back
+        graft.graft(tree, project)  # a second graft must complete the first graft
     graft.ungraft(tree)
     left = {name: value for name, value in state(tree, links=False).items() if not name.startswith(graft.JOURNAL)}
     assert left == before

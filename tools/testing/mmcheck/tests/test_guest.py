@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is in the virtual machine, and how its console is followed."""
+"""The content of the virtual machine, and the reader of its console."""
 
 import subprocess
 import time
@@ -23,7 +23,7 @@ def test_the_console_is_on_the_port_of_the_architecture() -> None:
         command = guest.command(arch, Path("/b"), Path("/i"), Path("/d"), 2, False, ["STRICT=1"])
         assert f"console={console} " in command[-1]
         assert command[-1].endswith(" STRICT=1")
-        assert " softlockup_panic=1 " in command[-1]  # or the warnings of a locked CPU keep a dead machine alive
+        assert " softlockup_panic=1 " in command[-1]  # without it, warnings of a locked CPU hide that the machine hangs
         assert "file=/d,if=none,id=disk,format=raw,snapshot=on" in command
         assert "-accel" not in command
     assert "-accel" in guest.command("x86_64", Path("/b"), Path("/i"), Path("/d"), 2, True)

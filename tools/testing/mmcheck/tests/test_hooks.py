@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The hook for those who commit: says no to what the checkers say no to, and nothing where they are not there."""
+"""The pre-commit hook refuses what the checkers refuse. Without the checkers it refuses nothing."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Results become a submission that KCIDB takes, with IDs that do not change."""
+"""Results become a submission that KCIDB accepts, with stable IDs."""
 
 import json
 import os
@@ -27,7 +27,7 @@ BEGAN = "2026-11-01T12:00:00+00:00"
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """One run of KUnit, and one of the selftests."""
+    """One run of KUnit, and one run of the selftests."""
     recorded(tmp_path, BUILD, results.kunit(KUNIT.splitlines()), compiler="gcc (Debian) 12", began=BEGAN)
     long = ["\0" + "x" * 2 * kcidb.EXCERPT]
     cases = [
@@ -41,7 +41,7 @@ def out(tmp_path: Path) -> Path:
 
 
 def valid(whole: dict[str, Any]) -> bool:
-    """Whether each version 5 of KCIDB's own schema takes it."""
+    """Whether the submission is valid for each version 5 of KCIDB's schema."""
     schema = pytest.importorskip("kcidb_io", reason="kcidb-io is not installed").schema
     return bool(schema.V5_0.is_valid(whole) and schema.V5_0.is_valid_exactly(whole) and schema.LATEST.is_valid(whole))
 

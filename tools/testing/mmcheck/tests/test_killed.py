@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Commands that are killed at any moment, or that run at the same time in one O=, and what they say then.
+"""Commands that are killed at any moment, or that run at the same time with the same O=.
 
-After kill -9 the next call gives the right verdicts. The user's tree is untouched.
+After kill -9 the next call must give the right verdicts. The command must not change the user's tree.
 """
 
 import itertools
@@ -33,7 +33,7 @@ from .test_sendable import CHECKPATCH, MAINTAINER
 from .test_series import MAINTAINERS
 
 MOMENTS = int(os.environ.get("MOMENTS", "2"))
-"""At how many random moments each command is killed. `MOMENTS=20` takes an hour."""
+"""The number of random moments at which each command is killed. `MOMENTS=20` takes an hour."""
 
 SETUP = """\
 from mmcheck.boot import guest
@@ -54,20 +54,20 @@ tests, patch = ("contpte.set_ptes_range",), (os.environ["HOME"] + "/issue.patch"
 bug = known_issues.Issue(99, "A", "6.12", "", tests, "", patch, "", "", "mm/mincore.c", "", ("return 1;",))
 known_issues.load = lambda: [bug]
 """
-"""What is missing on this machine is not looked for, and there is one known issue."""
+"""Code that each command runs first: the command does not look for missing programs, and has one known issue."""
 
 KINDS = ("kunit", "kselftest", "mutants", "coverage", "patches", "matrix", "tlb", "tlb-mutants", "kill-matrix")
 FOLDER = r"/\S*/|-[0-9a-f]{8}\b"
-"""Folders, and the digest of a folder in the name of a tree. These differ from test to test."""
+"""Paths of folders, and the digest of a folder in the name of a tree. Both differ from test to test."""
 
 DIFFERS = ("seconds", "done", "runs", "fingerprint", "mark", "unfinished", "names")
 
 
 @dataclass(frozen=True)
 class Command:
-    """What is typed, with which variables, and how it ends.
+    """The words of a command, its variables, and its exit status.
 
-    status: a case or a mutant of the stand-ins fails where it is 1
+    status: 1 if a case or a mutant of the stand-ins fails
     """
 
     words: str
@@ -105,7 +105,7 @@ COMMANDS = {
     "bench-compare": Command("bench-compare --a {out} --b {out}"),
     "series": Command("series"),
 }
-"""A name for each command; most of them are verbs."""
+"""The commands by name. Most names are verbs."""
 
 WITHOUT = {
     "graft": "writes to the user's tree; test_graft.py ends it at each write",
@@ -116,7 +116,7 @@ WITHOUT = {
     "htmldocs": "runs sphinx, which makes all anew",
     "release": "needs a verdict of make check; see test_release.py",
 }
-"""Verbs that are not killed here, and why."""
+"""Verbs that these tests do not kill, with the reasons."""
 
 PAIRS = [
     *itertools.combinations_with_replacement(("run", "mutants", "coverage", "matrix"), 2),
@@ -124,7 +124,7 @@ PAIRS = [
     *itertools.combinations_with_replacement(("tlb", "tlb-mutants"), 2),
     *(("tlb", "run"), ("known-issues", "known-issues"), ("known-issues", "run"), ("mutants", "kill-matrix")),
 ]
-"""Commands that share kernels or folders with each other, or with another run of the same command."""
+"""Pairs of commands that share kernels or folders."""
 
 ENTRY = """\
 [[mutant]]
@@ -140,7 +140,7 @@ suite = "contpte"
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Of somebody with a kernel tree, a compiler and an emulator."""
+    """The environment of a user with a kernel tree, a compiler and an emulator."""
     tree = fake_tree(tmp_path / "linux")
     (tree / "Makefile").write_text(stand_ins.MAKEFILE)
     (tree / "mm/mincore.c").write_text(stand_ins.MINCORE)
@@ -159,7 +159,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         stand_ins.install(tmp_path / "bin" / name, stand_ins.LCOV)
     for name in stand_ins.GUEST:
         (tmp_path / ".cache/mmcheck/guest/arm64" / name).mkdir(parents=True)
-    # The code that the counters of bench change.
+    # The code that mutants/counters changes for make bench.
     shutil.copytree(package / "mmcheck/mutants/counters", tmp_path / "counted/mmcheck/mutants")
     for kernel in ("6.12.1-1", "7.3.1-1"):
         packaged = tmp_path / f".cache/mmcheck/src/linux-{kernel}"
@@ -208,14 +208,14 @@ FIX = """\
 
 
 def seeded(out: Path) -> None:
-    """What earlier runs have left."""
+    """Write the results of earlier runs."""
     recorded(out, "linux-um", [Case("a", "b", "passed")])
     numbers = {"folio_bench": [{"run": "b", "what": "c", "fields": {"ns": 1}}]}
     of_command(out, "bench", {"numbers": numbers, "tables": []})
 
 
 def start(name: str, environment: Mapping[str, str]) -> subprocess.Popen[str]:
-    """Begin a command."""
+    """Start a command."""
     command, places = COMMANDS[name], {"home": environment["HOME"], "out": environment["O"]}
     program = "tools/testing/kunit/kunit.py" if name == "run" else "tools/testing/mmcheck"
     words = [word.format(**places) for word in shlex.split(command.words)]
@@ -232,7 +232,7 @@ def start(name: str, environment: Mapping[str, str]) -> subprocess.Popen[str]:
 
 
 def ended(child: subprocess.Popen[str]) -> tuple[int, str]:
-    """The exit status of a command, and its last verdict, or "" if it says none."""
+    """The exit status of a command, and the last verdict that it prints, or ""."""
     said, errors = child.communicate(timeout=300)
     ending = re.findall(r"^(?:mmcheck: )?((?:passed|FAILED|NO VERDICT|\d+ passed).*)$", said + errors, re.MULTILINE)
     assert child.returncode in (0, 1), said + errors
@@ -240,7 +240,7 @@ def ended(child: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 def verdicts(verb: str, environment: Mapping[str, str]) -> tuple[tuple[int, str], list[object]]:
-    """Run a command; returns how it ended, and what the last records say."""
+    """Run a command. Returns its exit status and verdict, and the content of the last records."""
     with start(verb, environment) as child:
         how = ended(child)
     found: list[object] = []
@@ -251,7 +251,7 @@ def verdicts(verb: str, environment: Mapping[str, str]) -> tuple[tuple[int, str]
 
 
 def seen(data: object) -> object:
-    """The data of a record without what differs from run to run: times, names of records, digests."""
+    """The data of a record without the values that differ from run to run: times, names of records, digests."""
     if isinstance(data, dict):
         return {key: seen(value) for key, value in data.items() if key not in DIFFERS}
     if isinstance(data, list):
@@ -275,7 +275,7 @@ def test_a_killed_command_does_no_harm(name: str, environment: dict[str, str], t
     rng = random.Random(name)
     for number in range(MOMENTS):
         moment = took * (number + rng.random()) / MOMENTS
-        if number % 2 == 0:  # a first run builds, a later one does not
+        if number % 2 == 0:  # the first run in a folder builds, later runs do not
             environment = {**environment, "O": str(tmp_path / f"out-{number}")}
             seeded(tmp_path / f"out-{number}")
         with start(name, environment) as child:
@@ -293,7 +293,7 @@ def test_a_killed_run_is_seen_by_the_next(environment: dict[str, str]) -> None:
         child.send_signal(signal.SIGKILL)
     (one,) = record.every(out)
     assert (one.state, one.why) == ("none", f"its process {child.pid} was killed")
-    # Another process with this number began later.
+    # Another process with the same ID began after the record.
     one.process, one.state = os.getpid(), "running"
     one.began = "2020-01-01T00:00:00+00:00"
     assert not record.alive(one)
@@ -309,4 +309,4 @@ def test_two_commands_say_what_they_say_alone(pair: tuple[str, str], environment
 
 
 ALONE: dict[str, tuple[int, str]] = {}
-"""How each command ends if no other runs. It is the same in each test."""
+"""The exit status and the verdict of each command if no other command runs. They are the same in each test."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which cases reach a mutant, and every one of them that notices."""
+"""The kill matrix: the cases that reach a mutant, and the cases that notice it."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ int kunit_run_tests(struct kunit_suite *suite)
 def test_what_each_case_runs() -> None:
     found = reach.read(TRACE.splitlines())
     assert found.cases == ["one.a", "one.b", "two.c"] and found.ran == ["one.a", "two.c"]
-    assert found.runs == [[1, 2, 3], [3], [4, 5]]  # the begin and the end of a suite belong to all its cases
+    assert found.runs == [[1, 2, 3], [3], [4, 5]]  # the init and the exit of a suite belong to all its cases
     assert found.seconds == [0.5, 2.0, 0.3]
     assert found.reaching([5, 2]) == [0, 2] and not found.reaching([9])
     assert found.cost([1]) == 4.0
@@ -113,7 +113,7 @@ def test_what_follows_from_the_matrix() -> None:
     assert found.idle == ["b", "c"]
     MATRIX.rows["two"].spared = ["b.z"]
     again = killmatrix.findings(MATRIX, [same], {})
-    assert again.idle == ["a", "b", "c"] and again.fragile == {}  # nobody knows what b.z would have said
+    assert again.idle == ["a", "b", "c"] and again.fragile == {}  # b.z did not run, so its verdict is unknown
     MATRIX.rows["two"].spared = []
     said = "2 cases (50.0 %) notice no mutant; unproven.toml gives no reason for 2 of them:"
     assert said in killmatrix.summary(MATRIX, [same])
@@ -144,7 +144,7 @@ def test_a_boot_is_read_to_its_end() -> None:
 
 
 class Booted(judge.Session):
-    """A session with a kernel that prints what a script prints."""
+    """A session with a kernel whose output comes from a script."""
 
     def __init__(self, out: Path) -> None:
         self.settings = from_environment({"ARCH": "arm64", "O": str(out), "HOME": str(out)})
@@ -183,7 +183,7 @@ def test_after_a_death_the_next_boot_goes_on(tmp_path: Path, monkeypatch: pytest
     assert rows["m"].cases == {"one.b": "splat", "one.c": "failed"}
     assert rows["m"].reached == 3 and not rows["m"].cut
     assert ["mmcheck_cases=7" in " ".join(calls[0]), "mmcheck_cases=4" in " ".join(calls[1])] == [True, True]
-    # The rows are in the record, which is all that a later run has.
+    # The rows are in the record. A later run reads only the record.
     (content,) = files(tmp_path)
     assert content["data"]["all"]["rows"].keys() == {"m"}
     again = consoles(monkeypatch)
@@ -226,11 +226,11 @@ def test_a_mutant_that_cannot_be_switched_has_a_kernel_of_its_own(
     own = [(catalogue.Mutant(name, "all", ("a.h",), lambda _: {}), {"a.h": "macro"}) for name in ("macro", "bad")]
     usual = mutated.Kernel({"m": 5}, {"lib/Makefile": b"usual", "m.c": b"other mutants"})
     rows = matrix_run.run_alone(session, own, usual)
-    # It is on from the beginning, and what it reaches is not known.
+    # The mutant is always enabled, and the functions that run are not known. So all cases run.
     assert "mmcheck_cases=7" in " ".join(calls[0]) and "mmcheck_mutant" not in " ".join(calls[0])
     assert rows == {"macro": Row({"one.b": "failed", "one.c": "failed"}, 4, False, rows["macro"].seconds, ["two.d"])}
     assert built == ["macro", "bad"] and len(calls) == 1
-    assert matrix_run.run_alone(session, own[:1], usual) == rows and len(built) == 2  # found again
+    assert matrix_run.run_alone(session, own[:1], usual) == rows and len(built) == 2  # the rows are reused
 
 
 def test_two_runs_at_once_lose_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,11 +282,11 @@ def test_a_slow_case_is_spared_what_others_notice(tmp_path: Path, monkeypatch: p
     every, kernel = [same, MUTANT], mutated.Kernel({"m": 5, "same": 6}, {})
     calls = consoles(monkeypatch, noticed, noticed, slow)
     rows = matrix_run.run(session, every, kernel)
-    # Two boots with the quick cases. two.d has noticed nothing then: it gets its chance, but with no equivalent mutant.
+    # After two boots with the quick cases, two.d has noticed no mutant. So it runs, but not with an equivalent mutant.
     assert len(calls) == 3 and "mmcheck_cases=8" in " ".join(calls[2])
     assert rows["m"].cases["two.d"] == "failed" and not rows["m"].spared and rows["same"].spared == ["two.d"]
     assert not consoles(monkeypatch) and matrix_run.run(session, every, kernel) == rows
-    # Other limits are another run.
+    # With other limits the old rows do not count.
     monkeypatch.setattr(suite_matrix, "ENOUGH", 9)
     again = consoles(monkeypatch, noticed, slow, noticed, slow)
     assert not matrix_run.run(session, every, kernel)["same"].spared and len(again) == 4
@@ -328,7 +328,7 @@ def test_the_limit_of_silence_is_that_of_the_running_case(tmp_path: Path, monkey
 
 
 class BothBooted(guest_judge.BothSession):
-    """A session with three programs on two machines, which notice nothing."""
+    """A session with programs on two machines. The programs notice no mutant."""
 
     def __init__(self) -> None:
         self.noted = {"m": [1], "n": [7]}
@@ -356,7 +356,7 @@ def test_survivors_go_on_to_the_selftests_that_reach_them(monkeypatch: pytest.Mo
     session.kernel = mutated.Kernel({"m": 5}, {}, {"m": [("mm/f.c", ("f", 0))]})
     session.hints = {("mm/f.c", "f"): ["suite", "c"], ("", "f"): ["a"]}
     assert session.judge(MUTANT, 5, []).state == "survived" and session.ran == [["a", "d"], ["c"]]
-    session = BothBooted()  # one that no program reaches
+    session = BothBooted()  # no program reaches this mutant
     assert session.judge(catalogue.Mutant("n", "all", (), lambda _: {}), 6, []).state == "survived" and not session.ran
-    session = BothBooted()  # one in its own kernel
+    session = BothBooted()  # this mutant has its own kernel
     assert session.judge(MUTANT, 0, []).state == "survived" and session.ran == [["a", "b", "d"], ["c"]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The table of known issues says which tree has which, and what derives from it is in step with it."""
+"""The table of known issues says which issues a tree has. The files that are derived from it are current."""
 
 import dataclasses
 import subprocess
@@ -30,7 +30,7 @@ def write(tree: Path, files: dict[str, str]) -> None:
 
 
 def faulty(version: str = "6.12") -> dict[str, str]:
-    """The files of a tree that has all issues, in an odd layout."""
+    """The files of a tree that has all issues. Line breaks and indentation of the faulty code are unusual."""
     files: dict[str, str] = {}
     for issue in ISSUES:
         code = issue.faulty[0].replace("; ", ";\n\t").replace("{ ", "{\n\t\t")
@@ -41,14 +41,14 @@ def faulty(version: str = "6.12") -> dict[str, str]:
 
 
 def by_script(tree: Path, *arguments: str) -> tuple[list[int], str]:
-    """What the script says of a tree: the numbers, and what it complains about."""
+    """The numbers of the issues that the script finds in a tree, and its error messages."""
     command = ["sh", str(PROJECT / known_issues.SCRIPT), str(tree), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return [int(number) for number in done.stdout.strip().split(",") if number], done.stderr
 
 
 def by_table(tree: Path) -> list[int]:
-    """The same by the table."""
+    """The numbers of the issues that the table finds in a tree."""
 
     def read(name: str) -> str:
         return (tree / name).read_text()
@@ -58,7 +58,7 @@ def by_table(tree: Path) -> list[int]:
 
 
 def numbers(*without: int) -> list[int]:
-    """All issues but some."""
+    """The numbers of all issues except `without`."""
     return [issue.number for issue in ISSUES if issue.number not in without]
 
 
@@ -134,7 +134,7 @@ def test_a_tree_of_which_nobody_can_tell_has_not_and_it_is_said(tmp_path: Path) 
 
 
 def header_of(issues: list[int]) -> str:
-    """The header that the script writes."""
+    """The header file that the script writes."""
     return f'#define FOLIO_KNOWN_ISSUES "{",".join(map(str, issues))}"\n'
 
 
@@ -152,7 +152,7 @@ def test_the_header_of_the_selftests_is_written_when_it_changes(tmp_path: Path) 
 
 
 def tree_of(text: str) -> Callable[[str], str]:
-    """Reads a tree of one file, of version 7.3."""
+    """Returns a reader of a tree of version 7.3 with one source file."""
     files = {"mm/one.c": text, "Makefile": "VERSION = 7\nPATCHLEVEL = 3\n"}
     return files.__getitem__
 
@@ -177,7 +177,7 @@ def test_a_patch_fixes_what_the_table_sees(tmp_path: Path, monkeypatch: pytest.M
     assert patched.fixed([issue("good.patch")], tree_of("f(); good();\n")) == ([], {})
     (tmp_path / "good-7.3.patch").write_text((tmp_path / "good.patch").read_text().replace("good()", "own()"))
     _, files = patched.fixed([issue("good.patch", "good-7.3.patch")], tree_of("f(); bad();\n"))
-    assert files == {"mm/one.c": b"f(); own();\n"}, "the form for the tree's version comes first"
+    assert files == {"mm/one.c": b"f(); own();\n"}, "the patch for the tree's version comes first"
     with pytest.raises(UserError, match=r"no patch fits; there are other.patch"):
         patched.fixed([issue("other.patch")], tree_of("f(); bad();\n"))
     with pytest.raises(UserError, match="still seems to have the faulty code"):
@@ -265,7 +265,7 @@ ALONE = "known-issue-1"
         ({"a.b": "failed", "a.c": "skipped: no LPA2"}, {"a.b": "stale", "a.c": "skipped: no LPA2"}, ""),
         ({"a.b": "did not run"}, {"a.b": "did not run"}, ""),
         (None, {"a.b": "stale"}, ""),
-        ({"a.b": "passed"}, {"a.b": "passed"}, ""),  # it needs other pages, or another architecture
+        ({"a.b": "passed"}, {"a.b": "passed"}, ""),  # the issue needs another page size or architecture
         ({"a.b": "passed"}, {"a.b": "stale"}, "no test fails without the patch"),
         ({"a.b": "failed"}, {"a.b": "failed"}, "a test fails with the patch"),
         ({"a.b": "failed", ALONE: "failed"}, {"a.b": "stale", ALONE: "failed"}, "a test fails with the patch"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which selftests there are, which are run, and what is said of them."""
+"""make kselftest: the list of selftests, the choice of selftests, and their results."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ def test_cases_stand_in_the_order_in_which_they_run() -> None:
 def test_the_programs_of_this_project_have_cases() -> None:
     programs = selftests.programs()
     assert len(programs) > 5
-    # The cases of a walk are seeds.
+    # folio_walk has no named cases, because its cases are seeds.
     assert [program.name for program in programs if not program.cases] == ["folio_walk"]
     reproducers = {path.stem for path in (PROJECT / "patches/reproducers").glob("*.c")}
     assert set(selftests.MACHINES) <= {program.name for program in programs} | reproducers
@@ -155,7 +155,7 @@ def test_categories_of_upstream_stand_in_the_order_in_which_they_run() -> None:
 
 
 class Dying:
-    """Boots of a machine: `deadly` ends the kernel as soon as it is started, `late` after its first case."""
+    """Boots of a machine. The program `deadly` kills the kernel at its start, `late` kills it after its first case."""
 
     lists: ClassVar[list[list[str]]] = []
     deadly, late = "folio_one", "folio_two"
@@ -165,7 +165,7 @@ class Dying:
 
     def run(self, lines: Sequence[str], *_: object) -> Iterator[results.Case]:
         self.lists.append([line.split()[1] for line in lines])
-        assert len(self.lists) < 10, "it boots for ever"
+        assert len(self.lists) < 10, "it boots forever"
         for line in lines:
             name, *words = line.split()[1:]
             yield from self.reader.feed(f"# selftests: mm: {name}")
@@ -195,7 +195,7 @@ def test_a_program_that_ends_the_kernel_at_once_is_begun_once(
     saved: list[int] = []
     monkeypatch.setattr(results, "save", lambda cases, *_: saved.append(len(cases)))
     found = session.run(every, every, {})
-    assert saved == [1, len(found)]  # not once for each case: that takes minutes for a thousand cases
+    assert saved == [1, len(found)]  # not for each case, which would take minutes for a thousand cases
     assert Dying.lists == [["folio_one", "folio_two", "folio_three"], ["folio_two", "folio_three"],
                            ["folio_two", "folio_three"], ["folio_three"]]  # fmt: skip
     failed = [(case.suite, case.name) for case in found if case.state == "failed"]
@@ -234,7 +234,7 @@ def test_a_program_that_does_not_build_fails_alone(tmp_path: Path, monkeypatch: 
 
 
 class Living(Dying):
-    """Boots of a machine that lives."""
+    """Boots of a machine in which no program kills the kernel."""
 
     lists: ClassVar[list[list[str]]] = []
     deadly = late = ""
@@ -261,7 +261,7 @@ cat >/dev/null
 echo "pc : f (/a/other/tree/linux/linux-arm64/../mm/memory.c:12 (discriminator 2) $2/../mm/./rmap.c:3)"
 echo "lr : 0xffff/../x is no source file, and (arch/arm64/mm/contpte.c:4) is one"
 """
-"""Says what decode_stacktrace.sh says of a kernel with objects that ccache had from another checkout."""
+"""Prints the output of decode_stacktrace.sh for a kernel with objects that ccache had from another checkout."""
 
 
 def test_a_splat_names_files_of_the_tree(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""kunit.py as its users start it."""
+"""kunit.py, started as users start it."""
 
 import fcntl
 import json
@@ -157,7 +157,7 @@ def test_bad_input_is_one_line_and_status_125(user: User, variables: dict[str, s
 
 
 def test_missing_tools_without_root_name_the_command(user: User) -> None:
-    # A PATH without any cross compiler, and a user id that is not root's.
+    # PATH has no cross compiler, and the user is not root.
     script = (
         "import os, sys; os.geteuid = lambda: 1000; "
         "from mmcheck.run import launcher; sys.exit(launcher.main(['run', '--arch=riscv']))"
@@ -273,7 +273,7 @@ def test_an_interrupt_ends_the_build_and_the_next_run_goes_on(user: User, number
     environment = {**user.environment, "FAKE_MAKE_HANGS": "1"}
 
     def heed() -> None:
-        signal.signal(number, signal.SIG_DFL)  # in the background of a script it may be ignored
+        signal.signal(number, signal.SIG_DFL)  # a script that runs in the background may ignore the signal
 
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=heed) as run:
         try:

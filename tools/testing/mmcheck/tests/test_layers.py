@@ -13,18 +13,18 @@ from mmcheck.core.settings import PROJECT
 
 ROOT = PROJECT / "tools/testing/mmcheck"
 LINES = 350
-"""No module has more lines."""
+"""The largest number of lines of a module."""
 
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT / "tests")
 
 
 def layers(text: str) -> list[str]:
-    """The names that a list in a docstring begins with, in order."""
+    """The names at the beginning of the lines of a list in a docstring, in order."""
     return re.findall(r"^(\w+) +\S", text.partition("\n\n")[2], re.MULTILINE)
 
 
 def imported(path: Path) -> Iterator[str]:
-    """The modules of this package that a module imports anywhere, dotted, without the name of the package."""
+    """The modules of this package that a module imports anywhere, as dotted names without the name of the package."""
     here = path.relative_to(ROOT).parent.parts
     for node in ast.walk(ast.parse(path.read_text())):
         if not isinstance(node, ast.ImportFrom) or not (node.level or (node.module or "").startswith("mmcheck")):
@@ -48,7 +48,7 @@ def test_a_package_lists_its_modules(package: Path) -> None:
     text = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
     modules = {path.stem for path in package.glob("*.py")} - {"__init__"}
     modules |= {path.parent.name for path in package.glob("*/__init__.py")}
-    if package.name not in ("tests", "report", "patterns"):  # these have a command in __init__.py
+    if package.name not in ("tests", "report", "patterns"):  # the docstrings of these packages list no modules
         assert set(layers(text)) == modules
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Counting the fixmap changes of a boot."""
+"""Counts the fixmap changes of a boot."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The matrix: which cells there are, how they are run, and what is kept."""
+"""make matrix: the list of cells, the runs of cells, and their records."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def run(user: User, tmp_path: Path, **variables: str) -> subprocess.CompletedPro
 
 
 def last(user: User) -> dict[str, Record]:
-    """The last record of each cell, and of the whole run as ""."""
+    """The last record of each cell by its name, and the last record of the whole run under ""."""
     found = record.latest(Path(user.environment["O"]), ("matrix",))
     return {one.data.get("cell", ""): one for one in found}
 
@@ -168,7 +168,7 @@ def test_after_an_interrupt_the_rest_is_run(user: User, tmp_path: Path) -> None:
         os.kill(int(pid.read_text()), 0)
     whole = last(user)[""]
     assert (whole.state, whole.why, whole.data["complete"]) == ("none", "interrupted", False)
-    # Two have their verdicts from before the interrupt, one of them about another tree.
+    # Two cells have verdicts from before the interrupt. One of the verdicts is about another tree.
     out = Path(user.environment["O"])
     old = last(user)["arm64 64K"]
     other = record.Recorder(out, record.facts("matrix", "x", label="x", arch="arm64", pages="4K"))
@@ -207,7 +207,7 @@ def test_only_the_suites_that_a_cell_has_are_run() -> None:
     assert selection.wanted(races, names) == ["*_race*"]
     assert selection.wanted(races, ["contpte"]) == []
     assert selection.wanted(Cell("6.12", "arm64", selftests=True), names) == ["folio_fork"]
-    # A suite of another architecture, and a name that a suite and a program have.
+    # One suite is for another architecture, and one name belongs to both a suite and a program.
     assert selection.wanted(Cell("6.12", "um"), ["contpte", "set_ptes", "contpte_fold"]) == ["set_ptes"]
     assert selection.wanted(plain, ["contpte_fold"]) == ["contpte_fold"]
     assert selection.wanted(Cell("6.12", "arm64", selftests=True), ["contpte_fold"]) == ["contpte_fold"]

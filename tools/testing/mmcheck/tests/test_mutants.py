@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The catalogue of mutants, how they are put into a kernel, and how a boot is judged."""
+"""The catalogue of mutants, kernels with mutants, and the verdicts from boots."""
 
 import contextlib
 import os
@@ -157,7 +157,7 @@ def test_a_copy_that_the_build_made_leads_to_its_mutant(tmp_path: Path) -> None:
 
 
 class Compiled(judge.Session):
-    """A session with kernels that do not build with some mutants, and print nothing that helps."""
+    """A session with kernels that do not build with some mutants, and whose messages do not name these mutants."""
 
     def __init__(self, *bad: str) -> None:
         self.label, self.read, self.bad, self.build = "linux", read, bad, Path()
@@ -180,7 +180,7 @@ def test_one_build_names_all_that_do_not_compile(monkeypatch: pytest.MonkeyPatch
             self.build = Path("/nonexistent")
 
         def run(self) -> int:
-            raise UserError("linux does not build")  # as the launch of a kernel does
+            raise UserError("linux does not build")  # the real Launch raises this error too
 
     monkeypatch.setattr(mutated, "Launch", Launch)
     monkeypatch.setattr(workspace.Workspace, "prepare", lambda _: None)
@@ -300,7 +300,7 @@ def test_what_was_not_judged_is_no_success() -> None:
 
 
 class Judged(judge.Session):
-    """A session that boots nothing: every mutant is noticed, until it is interrupted."""
+    """A session without boots. A test notices every mutant, until the session is interrupted."""
 
     def __init__(self, out: Path, fails: str = "") -> None:
         self.settings = from_environment({"ARCH": "arm64", "O": str(out), "HOME": str(out)})
@@ -358,7 +358,7 @@ def test_a_kernel_that_dies_on_the_machine_of_its_suite_is_noticed(tmp_path: Pat
     session.reach = reach.Reach(cases=["split.case"])
     mutant = catalogue.Mutant("m", "", (), lambda _: {}, suite="split", machine="-cpu other")
     assert judge.Session.judge(session, mutant, 1, ["split"]).state == "none"
-    # A suite that is not in the kernel says nothing; the others do.
+    # If the kernel does not have the suite, the other suites decide.
     assert judge.Session.judge(session, mutant, 1, ["elsewhere"]).state == "survived"
 
 
@@ -387,7 +387,7 @@ def test_after_a_death_other_suites_may_fail(tmp_path: Path) -> None:
     states["three"] = "hang"
     states["four"] = "splat"
     assert judge.Session.judge(session, mutant, 1, ["one"]).state == "splat"
-    # Then the cases without those that die, one more at a time.
+    # Then all cases run except the case that died. Each further death excludes one more case.
     session.reach = reach.Reach(cases=["one.c", "two.c"], runs=[[1], [1]])
     assert judge.Session.judge(session, mutant, 1, ["one"]).where == "one.other"
 

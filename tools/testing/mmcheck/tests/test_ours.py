@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Files of others stay as they are: what O= has, a kernel tree, and whatever a guest or a mutant names."""
+"""The commands change no files of other owners: in O=, in a kernel tree, or files that a guest or a mutant names."""
 
 import io
 import subprocess
@@ -157,7 +157,7 @@ def test_results_inside_the_kernel_tree_are_refused(user: User, tree: Path) -> N
 
 
 def test_two_at_once_make_one_disk(tmp_path: Path) -> None:
-    # The first is still making it when the second comes.
+    # The second process starts while the first process still makes the disk.
     mkfs = tmp_path / "mkfs"
     mkfs.write_text('#!/bin/sh\nfor file; do :; done\nsleep 0.5\necho made >> "$file"\necho x >> "$0.calls"\n')
     mkfs.chmod(0o755)

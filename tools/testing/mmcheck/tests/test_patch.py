@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""PATCH=: a change of the kernel reaches the private copy, and nothing else."""
+"""PATCH=: the patch changes only the private copy of the kernel."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def test_the_copy_has_the_patch_and_the_tree_has_not(user: User, tree: Path) -> 
     makefile = (root / "mm/Makefile").read_text()
     assert "tests/" in makefile and "new.o" in makefile
     assert state(tree) == before
-    # Without the patch, and with another one, it is another kernel.
+    # Without the patch, or with another patch, the kernel is another one.
     assert user.kunit("run", "--arch=arm64").returncode == 0
     plain = Path(str(user.calls()[-1]["root"]))
     assert plain != root and (plain / "mm/memory.c").read_text() == "int memory;\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The searches find the patterns in a small source, and leave alone what is right; the table can be read."""
+"""The searches find the patterns in a small source, and do not report correct code. The table of verdicts is valid."""
 
 from pathlib import Path
 

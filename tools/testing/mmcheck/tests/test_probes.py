@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is asked of a kernel: one table, which says no only where it looked in the right place."""
+"""The table of probes of a kernel. A probe answers no only if the kernel has the place that it searches."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ from .conftest import files
 
 
 def tree(root: Path, value: str) -> Path:
-    """A tree of which each probe says `value`."""
+    """A tree for which each probe gives the answer `value`."""
     for _, _, word, file, anchor, *_ in probes.table():
         place, _, name = anchor.rpartition(":")
         for path, text in ((root / file, word.replace(".", "(")), (root / (place or file), name)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How much time a piece of work says that it has left."""
+"""The estimate of the time that a build or run still needs."""
 
 import json
 from pathlib import Path
@@ -11,10 +11,10 @@ from mmcheck.core.progress import FIRST_ESTIMATE, Progress, share_of_time
 from mmcheck.kernel import make
 
 BUILDS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "builds.json").read_text())
-"""First builds on two CPUs: after how many seconds how many steps were done, and the estimate of all steps.
+"""First builds on two CPUs: the number of finished steps at several times, and the estimate of the number of all steps.
 
-Nothing is known of the machine's other work, except that it was even. A build may lose half of its CPU halfway, or find
-half of its objects in ccache. Nobody can foresee that, so such builds are left out.
+During each build, the load of the machine by other programs was constant. A build may lose half of its CPU time
+halfway, or find half of its objects in ccache. No estimate can foresee this, so such builds are left out.
 """
 
 
@@ -40,7 +40,7 @@ def test_the_end_of_a_first_build_is_foreseen_within_a_third(build: dict[str, An
 
 
 def test_equal_steps_would_miss_it() -> None:
-    """The recorded builds do need the pace: at equal steps, most of them are estimated wrongly at some time."""
+    """The estimate needs the durations of steps. With equal steps, the estimates of most builds are sometimes wrong."""
     missed = 0
     for build in BUILDS:
         ends = [s * max(1, build["estimate"] / done) for s, done in build["steps"] if s >= FIRST_ESTIMATE]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""COVERAGE.md, properties.toml and the comments of the tests agree; and what does not is noticed."""
+"""COVERAGE.md, properties.toml and the comments of the tests agree. A contradiction between them is reported."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ CITED = {1: {"suite.case"}, 2: {"suite.case"}}
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One case, which cites two rows of a catalogue."""
+    """Replace the cases by one case that cites two rows of a catalogue."""
     monkeypatch.setattr(overlay, "cases", lambda: {"suite.case"})
     monkeypatch.setattr(overlay, "citations", lambda _: CITED)
     unseen = Mutant("unseen", "", (), lambda _: None, survives="why")
@@ -24,12 +24,12 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def section(*rows: Row, last: int = 2) -> Sequence[Section]:
-    """One catalogue of one subject."""
+    """One catalogue with one subject."""
     return [Section("Things", "thing", last, "", {"Subject": rows})]
 
 
 def row(numbers: str, tests: Sequence[str] = (), **said: Any) -> Row:
-    """A row of it."""
+    """A row of this catalogue."""
     return Row("thing", numbers, tuple(tests), "something", **said)
 
 

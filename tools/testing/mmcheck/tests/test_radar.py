@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""./mmcheck radar: what a series does to the tests."""
+"""./mmcheck radar: how a patch series changes the tests."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ def radar(user: User, *arguments: str, **variables: str) -> subprocess.Completed
 
 @pytest.fixture
 def kernel(tree: Path) -> Path:
-    """A kernel with code that mutants, a probe and a known issue look for."""
+    """A kernel with the code that some mutants, a probe and a known issue need."""
     (tree / "tools/testing/kunit/kunit.py").write_text(KUNIT_PY)
     (tree / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 12\n")
     (tree / "mm/memory.c").write_text(f"/* fine */\n{ZAP}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The record of a run: written by each run, valid by its schema, and true when the run is killed."""
+"""Each run writes a record. The record matches its schema, and is correct even if the run is killed."""
 
 import json
 import os
@@ -26,7 +26,7 @@ CASES = [Case("contpte", "a", "passed", 0.5), Case("contpte", "b", "failed", 0.1
 
 
 def files(out: Path) -> list[dict[str, Any]]:
-    """The content of all records below `out`, each held against the schema."""
+    """The content of all records below `out`. Each record must match the schema."""
     found = [json.loads(file.read_text()) for file in sorted(out.glob(f"runs/*/{record.FILE}"))]
     for content in found:
         jsonschema.validate(content, SCHEMA)
@@ -105,7 +105,7 @@ def test_a_killed_run_has_no_verdict(tmp_path: Path) -> None:
 def test_what_was_seen_survives_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder(tmp_path, Record("x", "kunit x", "kunit", "x", "um", "", "x"))
     recorder.note(CASES[:1])
-    assert files(tmp_path)[0]["cases"] == [], "not for each case"
+    assert files(tmp_path)[0]["cases"] == [], "the file is not written for each case"
     monkeypatch.setattr(record, "PAUSE", 0)
     time.sleep(0.01)
     recorder.note(CASES)
@@ -134,7 +134,7 @@ def test_what_is_no_case_is_recorded_as_data(tmp_path: Path, kind: str) -> None:
     assert [content["state"] for content in files(tmp_path)].count("passed") == 3
     assert record.data(tmp_path, kind) == {f"{kind} linux-um": {"found": 2}, f"{kind} linux-um a part": {"found": 3}}
     assert [one.state for one in record.latest(tmp_path, (kind,))] == ["none", "passed"]
-    assert record.latest(tmp_path) == [], "the readers of cases leave it out"
+    assert record.latest(tmp_path) == [], "readers of cases do not get this record"
 
 
 def test_kunit_py_writes_a_record(user: User) -> None:

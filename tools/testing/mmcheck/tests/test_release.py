@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A release needs a new version, a clean tree, a verdict and a changelog; it then makes a commit, a tag, two files."""
+"""A release needs a new version, a clean tree, a verdict and a changelog. It makes a commit, a tag and two files."""
 
 import subprocess
 import tarfile
@@ -40,7 +40,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def out(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """O= of a make check that has passed for the commit."""
+    """The folder O= of a make check that has passed for the commit."""
     commit = checked.commit(project)
     monkeypatch.setattr(checked, "commit", lambda: checked_commit(project))
     checked_commit: Callable[[Path], str] = lambda folder: git(folder, "rev-parse", "HEAD")  # noqa: E731

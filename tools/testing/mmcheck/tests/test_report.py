@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The page with all results: what stands on it, in which order, and how large it is."""
+"""The page with all results: its content, its order and its size."""
 
 import json
 import re
@@ -19,11 +19,11 @@ from . import seeded
 
 VOID = {"meta", "rect", "br", "li", "th", "td", "tr", "input"}
 LIMIT = 2_000_000
-"""Bytes of a page of a whole matrix, at most."""
+"""The largest size in bytes of a page of a whole matrix."""
 
 
 class Reader(HTMLParser):
-    """Sees that what is opened is closed, and keeps the text and the places."""
+    """Checks that each element is closed, and stores the ids and the links."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Reader(HTMLParser):
 
 
 def understood(path: Path) -> tuple[str, Reader]:
-    """The page, which is well-formed."""
+    """The text of the page, and a reader that has parsed it. The page must be well-formed."""
     text = path.read_text()
     reader = Reader()
     reader.feed(text)
@@ -54,12 +54,12 @@ def understood(path: Path) -> tuple[str, Reader]:
 
 
 def plain(text: str) -> str:
-    """The words of a piece of HTML."""
+    """The text of HTML without tags."""
     return " ".join(re.sub(r"<[^>]+>", " ", text).split())
 
 
 def data(text: str) -> dict[str, Any]:
-    """The JSON in the page."""
+    """The data that the page contains as JSON."""
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
     assert found
     content: dict[str, Any] = json.loads(found[1])
@@ -67,7 +67,7 @@ def data(text: str) -> dict[str, Any]:
 
 
 def fill(out: Path) -> None:
-    """What the other commands leave."""
+    """Write results of other commands."""
     good = results.Case("s", "a", "passed")
     bad = results.Case("s", "b: <p>", "failed", text=["it is 3 < 4", "</script><b>"])
     skip = results.Case("s", "c", "skipped", text=["needs SMP</script><b>"])
@@ -177,13 +177,13 @@ def test_the_page_says_how_to_run_what_was_skipped(tmp_path: Path) -> None:
     seeded.recorded(tmp_path, "linux-arm64-4K", own, version="6.12.117", command=again)
     report.run({"O": str(tmp_path)})
     words = plain((tmp_path / "report/index.html").read_text())
-    assert "2 tests did not run. This is no failure: each needs another kernel" in words
+    assert "2 tests did not run. This is no failure: each of these tests needs a kernel" in words
     assert "The commands below run 1 of them. make matrix runs many configurations." in words
     assert "KDIR=/l ./tools/testing/kunit/kunit.py run --arch=arm64 --qemu_args &#39;-smp 2&#39;" in words
 
 
 def test_a_page_of_a_whole_matrix_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "junit", lambda *_: b"")  # takes long, and the page does not read it
+    monkeypatch.setattr(results, "junit", lambda *_: b"")  # this takes long, and the page does not read the result
     long = [f"line {n} of a splat that says what is wrong with the kernel, and where it was" for n in range(300)]
     for failing in (False, True):
         state = "failed" if failing else "passed"

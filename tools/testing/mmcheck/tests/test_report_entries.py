@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Entries of page tables in what tests say, their bits by name, and walks that went wrong."""
+"""Page-table entries in the output of tests, the names of their bits, and random walks that failed."""
 
 import re
 
@@ -59,7 +59,7 @@ def test_bits_without_a_name_are_drawn_only_where_one_is_set() -> None:
 def test_an_entry_of_arm64_that_is_not_present_has_other_names() -> None:
     swap = named(entries.fields(0x3 << 6 | 1 << 3, 0x3 << 6, "arm64"))
     assert swap["uffd"] == ("1", "0") and swap["swap type"] == ("0x3", "0x3") and "young" not in swap
-    # PROT_NONE is present, and has its bits where a valid entry has them.
+    # A PROT_NONE entry is present, and its bits are at the same places as in a valid entry.
     assert "young" in named(entries.fields(1 << 11 | 1 << 10, 1 << 11, "arm64"))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What earlier reports said: what is new, what is fixed, what is as it was."""
+"""The history of reports: new failures, fixed tests, and tests without a change."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the page says: verdict, failures, skips by their cost, known issues that were hit, cells."""
+"""The data of the page: the verdict, failures, skips, known issues that were hit, and cells."""
 
 import re
 import subprocess
@@ -27,7 +27,7 @@ def read(out: Path, runs: dict[str, list[results.Case]], none: dict[str, str] | 
 
 
 def judged(data: Input, past: history.History) -> verdict.Verdict:
-    """The verdict on records after the reports in `past`."""
+    """The verdict on these records, compared with the reports in `past`."""
     now = model.states(data.runs)
     failed = failures.failures(data, past)
     fixed, same = verdict.changed(data, past, now)
@@ -35,7 +35,7 @@ def judged(data: Input, past: history.History) -> verdict.Verdict:
 
 
 def after(data: Input, earlier: Input, path: Path) -> history.History:
-    """A history in which `earlier` was reported before `data`."""
+    """A history in which `earlier` is the last report before the report of `data`."""
     then, now = model.states(earlier.runs), model.states(data.runs)
     history.write(path, history.read(path, then, {"when": "1", "what": history.digest(then)}).lines)
     return history.read(path, now, {"when": "2", "what": history.digest(now)})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Consoles of selftests become verdicts, and a splat belongs to the case that was running."""
+"""The console of selftests gives verdicts. A splat belongs to the case that was running."""
 
 import json
 from pathlib import Path

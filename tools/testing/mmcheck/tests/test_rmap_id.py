@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Parameters of rmap IDs: what the compiler refuses, and the shortest collision there is."""
+"""Parameters of rmap IDs: the parameters that do not compile, and the shortest collision."""
 
 import math
 import shutil
@@ -18,7 +18,7 @@ POSTED_BASE = 513
 POSTED_BITS = 8
 POSTED_OWNERS = {0x5501: 1, 0xAA01: 2, 0x2B01: 12, 0x6901: 28, 0x4D01: 28}
 
-# What the header needs of the kernel's.
+# Definitions of kernel headers that rmap_id_params.h needs.
 SHIM = """\
 typedef __UINT64_TYPE__ u64;
 typedef _Bool bool;
@@ -37,12 +37,12 @@ def norm(vector: Vector) -> int:
 
 
 def digits(part: int, base: int) -> int:
-    """The bits of `part`, read as digits."""
+    """The number whose digits in base `base` are the bits of `part`."""
     return sum(base**bit for bit in range(part.bit_length()) if part >> bit & 1)
 
 
 def lattice(base: int, bits: int) -> list[Vector]:
-    """A basis, with short vectors, of all differences of digits that are 0 modulo 2^64."""
+    """A basis of short vectors for the lattice of all differences of digits whose value is 0 modulo 2^64."""
     rows = [[base * (i == k) - (i == k + 1) for i in range(bits)] for k in range(bits - 1)]
     rest = WORD
     rows.append([])
@@ -64,7 +64,7 @@ def lattice(base: int, bits: int) -> list[Vector]:
 
 
 def short_vectors(rows: list[Vector], bound: int) -> Iterator[Vector]:
-    """All vectors of the lattice with no component above `bound`: Fincke and Pohst's enumeration."""
+    """All vectors of the lattice whose components are at most `bound`. The algorithm is by Fincke and Pohst."""
     size = len(rows)
     mu = [[0.0] * size for _ in rows]
     orthogonal: list[list[float]] = []
@@ -85,7 +85,7 @@ def short_vectors(rows: list[Vector], bound: int) -> Iterator[Vector]:
                 yield vector
             return
         centre = -sum(factors[j] * mu[j][i] for j in range(i + 1, size))
-        # A little wider than need be: floats are not exact, and what is too long is left out above.
+        # Search a slightly larger range, because floats are not exact. The check above drops vectors that are too long.
         width = math.sqrt(max(left, 0.0) / squares[i]) + 1e-6
         for factor in range(math.ceil(centre - width), math.floor(centre + width) + 1):
             factors[i] = factor
@@ -96,7 +96,7 @@ def short_vectors(rows: list[Vector], bound: int) -> Iterator[Vector]:
 
 
 def test_the_shortest_collision_of_the_posted_ids_is_twice_the_binomials() -> None:
-    """So they are wrong for folios of 128 pages and more, and right for those of 64."""
+    """So the posted IDs are wrong for folios of 128 or more pages, and right for folios of 64 pages."""
     assert POSTED_BASE**POSTED_BITS > WORD
     found = sorted(short_vectors(lattice(POSTED_BASE, POSTED_BITS), 128), key=norm)
     binomials = [2 * math.comb(7, k) * (-1) ** (k + 1) for k in range(8)]
@@ -119,7 +119,7 @@ def test_sound_parameters_fit(base: int, bits: int) -> None:
 
 
 def compiles(tmp_path: Path, order: int, values: int, bits: int) -> str:
-    """What the compiler says to an object of that order with such parameters."""
+    """The messages of the compiler for an object of this order with these parameters."""
     for name in ("bits", "build_bug", "limits", "types"):
         (tmp_path / "linux").mkdir(exist_ok=True)
         (tmp_path / f"linux/{name}.h").write_text(SHIM if name == "types" else "")
@@ -138,8 +138,8 @@ def compiles(tmp_path: Path, order: int, values: int, bits: int) -> str:
     [
         (9, 4, 6, False),
         (9, 4, 7, False),
-        (9, 3, 8, True),  # as posted
-        (9, 3, 7, True),  # sound, but without room for all IDs
+        (9, 3, 8, True),  # the posted parameters
+        (9, 3, 7, True),  # sound, but too few IDs
         (8, 3, 8, True),
         (7, 3, 8, False),  # 129^8 fits: three values are enough for 128 pages
         (2, 1, 24, False),
@@ -148,7 +148,7 @@ def compiles(tmp_path: Path, order: int, values: int, bits: int) -> str:
         (11, 4, 6, True),
         (15, 6, 4, False),
         (15, 5, 5, True),
-        (3, 7, 4, True),  # more values than there is room for
+        (3, 7, 4, True),  # too many values
     ],
 )
 def test_unsound_parameters_do_not_compile(tmp_path: Path, order: int, values: int, bits: int, refused: bool) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Several variants of a function in one file: compiled, and switched."""
+"""A file with several variants of a function: it compiles, and a number chooses the variant."""
 
 import subprocess
 from pathlib import Path
@@ -58,7 +58,7 @@ int main(int argc, char **argv)
 
 
 def mutate(*changes: tuple[str, str]) -> str:
-    """BEFORE with one mutant for each change, numbered from 1."""
+    """BEFORE with one mutant for each change. The numbers of the mutants begin at 1."""
     variants: dict[tuple[str, int], list[tuple[int, str]]] = {}
     for number, (old, new) in enumerate(changes, 1):
         assert old in BEFORE

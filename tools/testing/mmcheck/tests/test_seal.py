@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Unpacked sources in the cache are read-only, and a run notices if one was changed."""
+"""Unpacked sources in the cache are read-only. A run notices a changed file."""
 
 import os
 import shutil
@@ -18,20 +18,20 @@ NAME = "linux-6.12.1-1"
 
 @pytest.fixture
 def source(user: User) -> Path:
-    """A source in the cache of a user who names no tree."""
+    """A kernel source in the cache of a user without KDIR=."""
     user.environment |= {"KDIR": "", "KERNEL": "6.12"}
     return fake_tree(user.home / ".cache/mmcheck/src" / NAME)
 
 
 @pytest.fixture
 def sealed(source: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """The source, and its seal."""
+    """The source, and the file with its seal."""
     monkeypatch.setattr(seal, "_good", set())
     file = source.parents[1] / "sealed" / f"{NAME}.json"
     (source / "mm/link").symlink_to("memory.c")
     seal.verify(source, source.parents[1])
     seal._good.clear()
-    time.sleep(0.02)  # the clock of the file system is coarse
+    time.sleep(0.02)  # time stamps of the file system are coarse
     return source, file
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Patches of known issues as mails."""
+"""make patches: patches of known issues as mails."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -77,7 +77,7 @@ def test_a_patch_becomes_a_mail(tmp_path: Path) -> None:
     text = (tmp_path / "mail").read_text()
     assert text.startswith("From 0000000") and f"\nFrom: {AUTHOR}\n" in text
     assert "\nSubject: [PATCH] mm: count from one\nTo: M. Maintainer <m@example.org>\nCc: list@example.org\n" in text
-    # Trailers are one paragraph.
+    # The trailers form one paragraph.
     assert f'\n\nFixes: 0123456789ab ("mm: count")\nSigned-off-by: {AUTHOR}\n---\n' in text
     assert "-int count = 0;\n+int count = 1;\n" in text
 
@@ -123,7 +123,7 @@ def test_each_patch_has_one_line_and_an_entry_in_the_record(tmp_path: Path) -> N
 
 
 def kernel(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """An environment in which the kernel is `folder`, and has the issue."""
+    """An environment whose kernel is in `folder`, and has the issue."""
     where = tree(fake_tree(folder / "linux"))
     issue = dataclasses.replace(ISSUE, patch=("issue.patch",), tests=("s.c",), faulty=("count = 0;",), name="count")
     monkeypatch.setattr(sendable, "PROJECT", where)
@@ -178,7 +178,7 @@ def test_an_interrupt_keeps_the_lines_of_the_machines_that_have_ended(
     def proofs(*_: object, whole: bool) -> Iterator[tuple[list[Proof], list[str]]]:
         assert kept()["patches"][1]["seen"] is None
         yield [proof("passed", "stale")], ["arm64 4K: a.b: failed with the patches"]
-        # The next machine: what the first one showed is printed and written by now.
+        # Before the next machine, the results of the first machine are printed and saved.
         assert capsys.readouterr().out.splitlines() == [
             "  1 FAILS   The count (git am, checkpatch; 1 of 1 tests on arm64 4K; reproducer)",
             "    no test fails without the patch",
@@ -190,7 +190,7 @@ def test_an_interrupt_keeps_the_lines_of_the_machines_that_have_ended(
         sendable.run(environ)
     assert [entry["seen"] and entry["seen"]["machine"] for entry in kept()["patches"]] == [None, "arm64 4K"]
     assert kept()["other tests"] == ["arm64 4K: a.b: failed with the patches"]
-    # A run to the end has a line for each patch, and says so.
+    # A complete run prints a line for each patch.
     every = [proof("failed", "stale"), dataclasses.replace(proof("failed", "stale"), issue=second, machine="um")]
     monkeypatch.setattr(patched, "prove", lambda *_, whole: [([one], []) for one in every])
     assert sendable.run(environ) == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The overlay as patches: they apply, each state is consistent, the last one is the graft without features."""
+"""The overlay as patches: they apply, each state is consistent, and the last state is the graft without features."""
 
 import difflib
 import json
@@ -47,7 +47,7 @@ F:\t*
 """
 PERSON = "Jane Doe <jane@example.org>"
 FEATURE = re.compile(r"atomic_rmw|ATOMIC_RMW|user_run|atomic_fault")
-"""What is about the feature, or used by its suites alone."""
+"""Names that belong to the feature, or that only the suites of the feature use."""
 
 Command = Callable[..., int]
 
@@ -68,7 +68,7 @@ def linux(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def command(tmp_path: Path, linux: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
-    """`make series` for the fake tree, into tmp_path/out; git knows nothing but a name and an address."""
+    """Runs `make series` for the fake tree, with output in tmp_path/out. git only knows a name and an address."""
     settings = tmp_path / "gitconfig"
     settings.write_text("[user]\n\tname = Jane Doe\n\temail = jane@example.org\n[format]\n\tsignature = mine\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
@@ -92,7 +92,7 @@ def commit(tree: Path) -> None:
 
 
 def states(linux: Path) -> Iterator[tuple[dict[str, str], Step, Overlay]]:
-    """For each patch all files of the tree after it that are ours or have a line of ours."""
+    """For each patch, all files of the tree after the patch that we added or changed."""
     overlay = Overlay()
     steps = plan(overlay)
     base = main.base_files(linux, overlay)
@@ -136,7 +136,7 @@ def test_git_am_gives_the_graft_without_features(tmp_path: Path, linux: Path, co
                     symbol for symbol in re.findall(r"^config (\w+)", theirs, re.M) if FEATURE.search(symbol)
                 }
             else:
-                # A list goes with its lines after the first.
+                # Join the continuation lines of a list with its first line.
                 pieces = re.split(r"(?=obj-|CFLAGS_|TEST_)", " ".join(line[1:].strip("\t \\") for line in changes))
                 assert all(FEATURE.search(piece) for piece in pieces if piece.strip())
     assert all(Path(name).name in ("Makefile", "Kconfig.kunit", "folio_tests.mk") for name in cut)
@@ -176,7 +176,7 @@ def test_each_step_has_what_it_names(linux: Path) -> None:
 
 
 def test_each_step_links(linux: Path) -> None:
-    """What a source calls is there with it, or was before."""
+    """The functions that a source calls come with the same patch or with an earlier patch."""
     overlay = Overlay()
     defined: dict[str, str] = {}
     for name, text in overlay.texts.items():

@@ -20,7 +20,7 @@ def source(tree: Path) -> Source:
 
 
 def built_in(tree: Path) -> None:
-    """Leave in `tree` what a build in it leaves."""
+    """Write the files that a build in `tree` would write."""
     for name in (".config", "vmlinux", "mm/memory.o", "mm/.memory.o.cmd", "include/config/auto.conf"):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text("built\n")
@@ -81,7 +81,7 @@ def test_files_that_come_and_go(source: Source, tmp_path: Path, project: Path) -
 def test_results_of_a_build_in_the_tree_are_left_out(
     source: Source, tmp_path: Path, project: Path, git: bool, ignore_all: bool
 ) -> None:
-    """Also where the distribution's .gitignore names everything at the top, as Debian's does."""
+    """This also holds if .gitignore ignores everything in the top folder, as in Debian's source package."""
     tree = source.path
     if ignore_all:
         (tree / ".gitignore").write_text((tree / ".gitignore").read_text() + "/*\n")
@@ -121,7 +121,7 @@ def test_what_had_another_content_does_not_look_old(source: Source, tmp_path: Pa
     time.sleep(0.01)
     shadow.make(source, copy, project)
     assert {name: (copy / name).read_bytes() for name in names} == before
-    # make goes by time stamps: what was built from the other content is older than this.
+    # make compares time stamps, so the files must be newer than objects that were built from the other content.
     times = {name: (copy / name).stat().st_mtime_ns for name in names}
     assert all(times[name] > built[name] for name in names)
     shadow.make(source, copy, project)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Skips are gated: what the table allows, what it does not, and that it names what there is."""
+"""The table of skips: the skips that it allows, the skips that it refuses, and the cases that it names."""
 
 import dataclasses
 import fnmatch
@@ -78,7 +78,7 @@ def test_a_line_of_which_no_skip_is_left_is_reported(tmp_path: Path) -> None:
     other = [Case("race", "two: a", "skipped", text=["no memory"])]
     gone = skips.judge(ARM64, other, lines).gone
     assert [line.partition("but ")[2] for line in gone] == ["it was skipped for another reason; correct the line"]
-    # Not where the cell runs none of these cases.
+    # There is no remark if the cell runs none of these cases.
     assert not skips.judge(ARM64, [Case("other", "a", "passed")], lines).gone
 
 
@@ -119,7 +119,7 @@ def test_the_matrix_fails_by_a_suite_that_is_not_built(user: User) -> None:
     found = runner.gated(ARM64, [Case("contpte", "set_ptes_range", "passed")])
     wrong = {case.suite for case in found if case.state == "failed"}
     assert {"pte_bits", "folio_pte_batch"} <= wrong and "contpte" not in wrong
-    # Of some suites nobody knows which should be there.
+    # If only some suites were chosen, the expected suites are not known.
     assert len(matrix.Runner([ARM64], user.environment, ["contpte"]).gated(ARM64, [RACE])) == 1
 
 
@@ -142,12 +142,12 @@ def test_known_issues_are_those_of_the_kernel_and_of_the_test() -> None:
     issue = Case("pte_bits", "pte_present_evaluates_once", "skipped", text=text)
     assert not skips.judge(ARM64, [issue], []).wrong
     assert skips.judge(Cell("7.3", "arm64"), [issue], []).wrong
-    # Of another test, and one that nobody knows.
+    # One issue belongs to another test, and one issue is unknown.
     assert skips.judge(ARM64, [Case("pte_bits", "b", "skipped", text=text)], []).wrong
     assert skips.judge(ARM64, [Case("a", "b", "skipped", text=["known issue 99: new"])], []).wrong
     young = Case("folio_move", "anon.migrate_keeps_referenced", "skipped", text=["known issue 1: old"])
     assert not skips.judge(Cell("7.3", "arm64", selftests=True), [young], []).wrong
-    # A fixture with its own name, not the case of the same name in another one.
+    # The fixture has its own name. A case with the same name in another fixture does not count.
     text = ["known issue 45: a child gives up pages of its parent"]
     freed = Case("folio_lazyfree", "freed_by_child.pinned.parent_keeps_content", "skipped", text=text)
     assert not skips.judge(ARM64, [freed], []).wrong

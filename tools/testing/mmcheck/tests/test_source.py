@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kernel sources from packages: found, checked, unpacked, or refused without a trace."""
+"""Kernel sources from packages: they are found, checked and unpacked. A refused source leaves no files."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ def deb(tmp_path: Path) -> Path:
     (top / "mm").mkdir(parents=True)
     (top / "Makefile").write_text("VERSION = 9\n")
     (top / "mm/noise").write_bytes(os.urandom(1 << 20))
-    for number in range(2000):  # tar's complaints about so many files fill more than a pipe
+    for number in range(2000):  # the error messages of tar about so many files do not fit into a pipe
         (top / f"mm/file-{number}.c").write_text("int x;\n")
     package = tmp_path / "package"
     (package / "DEBIAN").mkdir(parents=True)
@@ -137,7 +137,7 @@ def test_ubuntus_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_unpack_as_ubuntu_packs(tmp_path: Path) -> None:
-    """In its own folder, by bzip2, with a link next to it."""
+    """Ubuntu packs the source with bzip2 in a folder of its own, with a link next to the folder."""
     top = tmp_path / "linux-source-6.8.0"
     top.mkdir()
     (top / "Makefile").write_text("VERSION = 6\n")
@@ -160,7 +160,7 @@ def test_unpack_as_ubuntu_packs(tmp_path: Path) -> None:
 
 
 def fake_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suites: dict[str, list[Package]]) -> Archive:
-    """An archive with these packages in its suites; "" is what the machine's own sources have."""
+    """An archive with these packages in its suites. The suite "" stands for the machine's own sources."""
     asked = Archive(tmp_path / "apt")
     added = [""]
     monkeypatch.setattr(asked, "_update", lambda: None)

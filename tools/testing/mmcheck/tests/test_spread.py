@@ -23,7 +23,7 @@ SECONDS = {"contpte": 9.0, "contpte_walk": 4.0, "folio": 3.0, "pte": 5.0, "pgtab
 
 
 def console(suites: list[str], plan: int | None = None, ends: bool = True) -> list[str]:
-    """What a kernel with these suites says; with `ends` the last one ends too."""
+    """The console of a kernel with these suites. With `ends` the last suite ends too."""
     said = [
         "[    0.1] Booting\n",
         "[    0.2] KTAP version 1\n",
@@ -37,7 +37,7 @@ def console(suites: list[str], plan: int | None = None, ends: bool = True) -> li
 
 
 def merged(*consoles: list[str], seed: int = 0) -> list[str]:
-    """The consoles, merged as they arrive in some order."""
+    """The merged console if the lines of the consoles arrive in a random order."""
     left = [[*console, None] for console in consoles]
     lines: list[tuple[int, str | None]] = []
     rng = random.Random(seed)
@@ -77,12 +77,12 @@ def test_consoles_become_one(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_machine_that_dies_loses_no_suite(seed: int) -> None:
-    # In a suite: what it said is there, and the suite has no verdict.
+    # The machine dies in a suite: its lines are there, and the suite has no verdict.
     said = merged(console(["a", "b"]), console(["x", "y"], plan=3, ends=False), seed=seed)
     found = consoles.read(said)
     assert found.planned == 5 and sorted(found.finished) == ["a", "b", "x"] and not found.complete
     assert any("Subtest: y" in line for line in said)
-    # Before its plan: the reader sees that something is missing.
+    # The machine dies before its plan: the reader sees that suites are missing.
     said = merged(console(["a", "b"]), ["[    0.1] Kernel panic - not syncing: oh\n"], seed=seed)
     found = consoles.read(said)
     assert found.finished == ["a", "b"] and not found.complete and found.reason == "oh"
@@ -115,14 +115,14 @@ def test_what_was_said_before_the_time_limit_is_printed(tmp_path: Path) -> None:
 
 
 def spread_over(user: User, *words: str, **variables: str) -> list[str]:
-    """The globs that the emulator of a run gets."""
+    """The globs of suites that the emulator of a run gets."""
     user.kunit("run", "--arch=arm64", *words, **variables)
     found: list[str] = json.loads(str(user.calls()[-1].get("spread") or "[]"))
     return found
 
 
 def test_a_run_of_all_suites_is_spread_by_the_last_times(user: User) -> None:
-    assert spread_over(user, JOBS="2") == [], "the first run tells the times"
+    assert spread_over(user, JOBS="2") == [], "the first run measures the times"
     out = Path(user.environment["O"])
     build = next((out / "tree").glob("*/*-arm64-4K")).name
     recorded(out, build, [results.Case(suite, "a", "passed", time) for suite, time in SECONDS.items()])

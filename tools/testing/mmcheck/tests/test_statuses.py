@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a command says by its exit status, and before it does anything."""
+"""The exit statuses of commands, and the checks of their arguments."""
 
 import errno
 import json
@@ -27,11 +27,11 @@ FAILS = "KTAP version 1\n1..1\n    # Subtest: one\n    not ok 1 a\nnot ok 1 one\
 WARNS = "KTAP version 1\n1..1\n    # Subtest: one\nWARNING: CPU: 0 PID: 9 at mm/a.c:3 a+0x1/0x2\n    ok 1 a\nok 1 one\n"
 COMMANDS = PROJECT / "tools/testing/mmcheck"
 FIXED = {"bisect", "check", "check-host", "bench-launcher", "doctor", "kcidb", "matrix", "patches", "radar", "series"}
-"""Verbs that choose the kernels themselves, or need none."""
+"""Verbs that choose their kernels themselves, or need no kernel."""
 
 JUDGES = {"run", "kselftest", "matrix", "results", "mutants", "known-issues", "patches", "bench-launcher", "compare"}
 JUDGES |= {"audit", "walk", "radar", "tlb", "tlb-mutants", "check", "check-host", "check-report", "report-pictures"}
-"""Verbs that return 1 if what they test is bad. All other verbs return 0, or 125 with a reason."""
+"""Verbs that return 1 if a test fails. All other verbs return 0, or 125 with a reason."""
 
 KUNIT_PY = '''#!/usr/bin/env python3
 """Stands for the kernel's kunit.py: mm/memory.c says what becomes of the kernel."""
@@ -193,7 +193,7 @@ def test_an_error_that_nobody_expected_is_no_verdict(tmp_path: Path, capsys: pyt
 
 @pytest.mark.parametrize("verb", sorted(set(verbs.VERBS) - {"run"}))
 def test_no_verb_starts_with_an_argument_that_it_does_not_know(verb: str, tmp_path: Path) -> None:
-    # Whatever it starts would write here, and not come back in time.
+    # If the verb started anything, it would write to O=, or run into the time limit.
     for wrong in ("--hepl", "extra", "NOSUCH=1"):
         done = python(["tools/testing/mmcheck", verb, wrong], O=str(tmp_path / "out"))
         assert (done.returncode, done.stdout) == (125, "")
@@ -226,15 +226,15 @@ def test_help_has_the_exit_statuses_that_the_verb_returns(verb: str) -> None:
 
 
 QUICK = 3
-"""How many times as long help may take as the imports of LIBRARIES: about 1.5 times on a quiet machine, and 5 times
-with the import of one command."""
+"""The help of a command may take at most this many times as long as the imports of LIBRARIES. On an idle machine it
+takes about 1.5 times as long. With the import of one command it would take 5 times as long."""
 LIBRARIES = "argparse, dataclasses, difflib, pathlib"
 LAUNCHER = "mmcheck.run.launcher"
-"""The help of `run` needs it, since the kernel's own kunit.py has a part of that help."""
+"""The help of `run` imports this module, because the kernel's own kunit.py has a part of this help."""
 
 
 def cpu_time(words: list[str], environment: dict[str, str], starts_with: str) -> float:
-    """Seconds on a CPU that a command takes. The machine may be busy, so the time of a clock would say little."""
+    """The seconds of CPU time of a command. The machine may be busy, so real time would say little."""
     before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
     done = subprocess.run(words, env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.startswith(starts_with), done.stderr
@@ -246,7 +246,7 @@ def test_help_is_quick(user: User, verb: str) -> None:
     environment = user.environment | {"PYTHONPATH": str(COMMANDS.parent)}
     words = [sys.executable, str(COMMANDS), *([verb] if verb else []), "--help"]
     modules = LAUNCHER if verb == "run" else LIBRARIES
-    # Other programs slow a CPU down: measure both side by side, and try again.
+    # Other programs slow a CPU down, so measure both commands side by side, and try several times.
     for _ in range(10):
         imports = cpu_time([sys.executable, "-c", f"import {modules}"], environment, "")
         took = cpu_time(words, environment, "usage: ")
@@ -259,7 +259,7 @@ def test_help_is_quick(user: User, verb: str) -> None:
 
 @pytest.mark.parametrize("verb", ["", *sorted(set(verbs.VERBS) - {"run"})])
 def test_help_imports_no_command(verb: str) -> None:
-    """An import of one command takes 0.08 s on an idle machine, so a limit of time alone would not notice it."""
+    """The import of a command takes only 0.08 s on an idle machine, so a time limit would not notice it."""
     done = python(["-X", "importtime", "tools/testing/mmcheck", *filter(None, [verb]), "--help"])
     imported = set(re.findall(r"\| +mmcheck\.([\w.]+)$", done.stderr, re.MULTILINE))
     assert imported == {"verb", "verbs", "core", "core.errors", "core.variables"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The sources of suites and of their library: what each suite must name, and what the library must not know."""
+"""The sources of suites and their library: names that each suite must have, and names that the library may not have."""
 
 import re
 from pathlib import Path

@@ -33,7 +33,7 @@ def tar(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sources(tmp_path: Path) -> Path:
-    """The folder with the sources of an empty cache."""
+    """The folder for sources in an empty cache."""
     folder = tmp_path / "cache/src"
     folder.mkdir(parents=True)
     return folder
@@ -41,7 +41,7 @@ def sources(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(tar: Path) -> Iterator[str]:
-    """The address of a server on this machine that has the tarball."""
+    """The address of a server on this machine that serves the tarball."""
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
@@ -57,7 +57,7 @@ def server(tar: Path) -> Iterator[str]:
 
 @pytest.fixture
 def gpg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder with a key of gpg, which signs."""
+    """A folder with a signing key of gpg."""
     home = tmp_path / "gpg"
     home.mkdir(mode=0o700)
     monkeypatch.setenv("GNUPGHOME", str(home))
@@ -73,7 +73,7 @@ def sign(file: Path, to: Path) -> None:
 
 
 def nothing_kept(sources: Path) -> bool:
-    """Whether the cache is as it was."""
+    """Whether the cache is still empty."""
     return os.listdir(sources) == []
 
 
@@ -88,7 +88,7 @@ def test_a_tarball_is_unpacked_once(tar: Path, sources: Path, monkeypatch: pytes
     target = tarball.obtain(str(tar), sources)
     assert (target / "mm/memory.c").read_text() == "int memory;\n"
     assert target.name.startswith("linux-tar-6.99-")
-    # It stands for no version: KERNEL=6.99 asks the archive.
+    # The tarball does not provide a version: KERNEL=6.99 still asks the archive.
     assert source.unpacked("6.99", sources) is None
     monkeypatch.setattr(tarball, "_unpack", lambda *_: pytest.fail("unpacked again"))
     assert tarball.obtain(str(tar), sources) == target

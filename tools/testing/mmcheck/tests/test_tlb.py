@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The plugin reports each illegal sequence of the program without Linux by its rule, and no legal one."""
+"""The plugin reports each illegal sequence of the program without Linux by its rule, and no legal sequence."""
 
 import re
 import shutil
@@ -44,7 +44,7 @@ def emulator() -> Path:
 
 @pytest.fixture(scope="module")
 def verdicts(emulator: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """By case, the rules that reported it; reports of no case are under ""."""
+    """For each case, the rules that reported it. Reports outside of cases are under ""."""
     out = tmp_path_factory.mktemp("tlb")
     program, prefix = out / "bare.elf", toolchain.cross_prefix("arm64")
     sources = (build.HERE / "bare").glob("*.[cS]")
@@ -186,7 +186,7 @@ def test_a_boot_that_shows_nothing_has_no_verdict(tmp_path: Path, said: str, why
 
 @pytest.fixture
 def stubbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Of somebody with an image. The emulator writes one report and the console of one suite."""
+    """The environment of a user with an image. The emulator writes one report and the console of one suite."""
 
     def boot(
         machine: Machine, image: Path, *_: object, **__: object

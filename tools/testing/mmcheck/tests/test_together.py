@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Commands that run at the same time in one O= give the same verdicts as one after the other."""
+"""Commands that run at the same time with the same O= give the same verdicts as commands that run one by one."""
 
 import itertools
 import os
@@ -18,7 +18,7 @@ from .conftest import fake_tree
 from .waiting import until
 
 COUNT = 4
-"""Mutants of each run; every other one is noticed."""
+"""The number of mutants of each run. A test notices every second mutant."""
 
 ENTRY = """\
 [[mutant]]
@@ -51,7 +51,7 @@ sys.exit(verbs.run(sys.argv[1], os.environ))
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Of somebody with a kernel tree, a compiler and an emulator."""
+    """The environment of a user with a kernel tree, a compiler and an emulator."""
     tree = fake_tree(tmp_path / "linux")
     (tree / "Makefile").write_text(stand_ins.MAKEFILE)
     (tree / "mm/mincore.c").write_text(stand_ins.MINCORE)
@@ -77,7 +77,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def start(environment: dict[str, str], verb: str, **variables: str) -> subprocess.Popen[str]:
-    """Begin a run of a command."""
+    """Start a run of a command."""
     return subprocess.Popen(
         [sys.executable, "-c", SCRIPT, verb],
         env={**environment, **variables},
@@ -88,7 +88,7 @@ def start(environment: dict[str, str], verb: str, **variables: str) -> subproces
 
 
 def packages(tmp_path: Path) -> None:
-    """Unpack what the virtual machine takes from the archive."""
+    """Make the folders of the packages that the virtual machine needs from the archive."""
     for name in stand_ins.GUEST:
         (tmp_path / ".cache/mmcheck/guest/arm64" / name).mkdir(parents=True)
 
@@ -133,14 +133,14 @@ def test_two_runs_of_coverage_do_not_share_a_disk(environment: dict[str, str], t
 
 
 def test_a_cell_of_selftests_shows_what_failed(environment: dict[str, str], tmp_path: Path) -> None:
-    """The matrix and one of its cells, which are two processes with make between them no longer."""
+    """The matrix starts the command of a cell as a process of its own, without make."""
     tree = tmp_path / "linux"
     with (tree / "tools/testing/selftests/mm/Makefile").open("a") as makefile:
         makefile.write(stand_ins.SELFTESTS)
     packages(tmp_path)
     (tmp_path / "table.toml").write_text('[[cells]]\narches = ["arm64"]\nselftests = true\n')
     stand_ins.install(tmp_path / "bin/mkfs", "#!/bin/sh\n")
-    # What is missing here is not looked for by the cell either.
+    # The command of the cell does not look for missing programs either.
     (tmp_path / "sitecustomize.py").write_text(
         "from mmcheck.boot import guest\nfrom mmcheck.kernel import toolchain\n"
         "toolchain.missing = lambda _: []\nguest.MKFS, guest.DISK = 'mkfs', 1\n"
@@ -165,7 +165,7 @@ def test_a_cell_of_selftests_shows_what_failed(environment: dict[str, str], tmp_
 
 @pytest.mark.parametrize("verb", ["tlb", "tlb-mutants"])
 def test_two_boots_of_one_image_have_a_console_each(verb: str, environment: dict[str, str], tmp_path: Path) -> None:
-    """No kernel is built here, so only the lock of these commands keeps them apart."""
+    """With IMAGE= no kernel is built, so only the lock of these commands separates them."""
     image = tmp_path / "Image"
     image.write_text(f"{PROJECT}\n")
     (tmp_path / "System.map").write_text("ffff800080000000 T _text\n")
@@ -180,7 +180,7 @@ def test_two_boots_of_one_image_have_a_console_each(verb: str, environment: dict
         with boot("set_ptes", "0") as two:
             said = [child.communicate(timeout=60) for child in (one, two)]
     assert (one.returncode, two.returncode) == (0, 0), said
-    if verb == "tlb":  # the other command keeps no console
+    if verb == "tlb":  # tlb-mutants keeps no console
         consoles = {run.process: (out / "runs" / run.id / "console").read_text() for run in record.every(out)}
         ran = [re.findall("# Subtest: (.*)", consoles[child.pid]) for child in (one, two)]
         assert ran == [["contpte"], ["set_ptes"]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A test that waits for a child fails if the child dies or does nothing."""
+"""A test that waits for a child process fails if the child dies or does nothing."""
 
 import subprocess
 import time

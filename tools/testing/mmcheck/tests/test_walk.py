@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The parts of folio_walk that need no kernel under test."""
+"""Parts of folio_walk that can run without a kernel under test."""
 
 import re
 import subprocess
@@ -36,7 +36,7 @@ int main(void)
 	return 0;
 }
 """
-"""Prints a sequence with each call once as a C program."""
+"""Prints, as a C program, a sequence that has each call once."""
 
 
 def test_a_program_with_each_call_compiles_without_a_warning(tmp_path: Path) -> None:

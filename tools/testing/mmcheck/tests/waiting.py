@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Waits for what a child process does, but never without end."""
+"""Waits for an effect of a child process, with a time limit."""
 
 import subprocess
 import time
@@ -9,7 +9,7 @@ import pytest
 
 
 def until(happened: Callable[[], object], child: subprocess.Popen[str], seconds: float = 30) -> None:
-    """Wait until `happened()` is true. The test fails after `seconds`, and at once if the child ends before."""
+    """Wait until `happened()` is true. The test fails after `seconds`, or if the child ends before that."""
     limit = time.monotonic() + seconds
     while not happened():
         ended, late = child.poll() is not None, time.monotonic() > limit

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Mistakes in a kernel that is built already: instructions of some functions are replaced in a copy of its image.
+"""Puts mistakes into a kernel that is already built: replaces instructions of some functions in a copy of its image.
 
 mutants/instructions.toml has the mistakes. `functions` are globs of names in System.map. `change` is one of CHANGES.
-`calls` is a glob of functions: "drop each call" drops their calls. The compiler puts invalidations into many functions
-inline, so this needs no build, and works on any kernel that has its System.map next to it.
+`calls` is a glob of functions: "drop each call" drops the calls of these functions. The compiler inlines invalidations
+into many functions, so a change of their instructions is enough. It needs no build, and works on any kernel with its
+System.map next to it.
 """
 
 import fnmatch
@@ -48,7 +49,7 @@ CHANGES: Mapping[str, Callable[[int], int]] = {
     "drop each call": lambda word: NOP if word >> 26 == BL else word,
     "DSB of stores after": lambda word: DSB_ISHST if word == DSB_ISH else word,
 }
-"""What becomes of an instruction."""
+"""The changes by name. Each returns the new instruction for an instruction."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Mistake:
     calls: str = "*"
 
     def apply(self, image: Path, symbols: Symbols, to: Path) -> int:
-        """Write a copy of the image with the mistake; returns how many instructions differ."""
+        """Write a copy of the image with the mistake. Returns the number of changed instructions."""
         code = bytearray(image.read_bytes())
         changed = 0
         for at, name in enumerate(symbols.names[:-1]):
@@ -83,7 +84,7 @@ class Mistake:
 
 
 def _target(word: int, place: int, symbols: Symbols) -> int:
-    """The address that a BL calls."""
+    """The address to which a BL instruction branches."""
     offset = (word & 0x3FFFFFF) - ((word & 0x2000000) << 1)
     return symbols.text + place + 4 * offset
 

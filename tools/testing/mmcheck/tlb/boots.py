@@ -15,7 +15,7 @@ from .symbols import Symbols
 
 MIB = 1024
 RAM = 0x40000000
-"""Where the memory of QEMU's machine `virt` begins."""
+"""The address at which the memory of QEMU's machine `virt` begins."""
 
 SECONDS = 3600
 SILENCE = 900
@@ -31,9 +31,9 @@ def watched(plugin: Path, out: Path, symbols: Symbols, memory: int) -> list[str]
 
 @dataclass(frozen=True)
 class Machine:
-    """What boots: the emulator, the plugin (or None to measure without it), a folder for results.
+    """A machine for boots: the emulator, the plugin (None boots without it), a folder for results.
 
-    more: further options of the emulator; if an option is given twice, the option in `more` counts
+    more: additional options of the emulator. If an option is given twice, the option in `more` counts.
     """
 
     qemu: Path
@@ -60,10 +60,10 @@ class Machine:
         until: str = "",
         first: bool = False,
     ) -> tuple[list[reports.Report], dict[str, int], float]:
-        """Boot; returns the reports, the counts of the plugin, and the seconds.
+        """Boot an image. Returns the reports, the counts of the plugin, and the time in seconds.
 
-        until: text that ends the boot
-        first: end the boot after the first report that is not expected
+        until: the boot ends when the console has this text
+        first: whether the boot ends after the first unexpected report
         """
         self.out.mkdir(parents=True, exist_ok=True)
         raw = self.out / "raw.json"
@@ -80,7 +80,7 @@ class Machine:
                 seen = raw.stat().st_mtime_ns
                 if reports.unexpected(raw, symbols):
                     break
-        del lines  # the emulator ends with them, and writes no more
+        del lines  # this ends the emulator, so that it writes no more
         seconds = time.monotonic() - started
         if seconds > SECONDS or (until and not said):
             raise UserError(f"the boot did not end as expected; see {self.out / 'console'}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the plugin costs: the same boot with it and without it, at the same time on the same machine."""
+"""Measures the cost of the plugin: boots with it and without it, at the same time on the same machine."""
 
 import multiprocessing
 import resource
@@ -14,16 +14,16 @@ from .reports import Report
 from .symbols import Symbols
 
 Outcome = tuple[list[Report], dict[str, int], float]
-"""What Machine.run() returns."""
+"""The type that Machine.run() returns."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a boot costs.
+    """The cost of a boot.
 
-    wall:   seconds on the clock
+    wall:   seconds of real time
     cpu:    seconds of CPU time
-    memory: MiB that the emulator used at most, with the memory of the guest
+    memory: the largest memory of the emulator in MiB, with the memory of the guest
     """
 
     wall: float
@@ -34,7 +34,7 @@ class Cost:
 def measured(
     machine: Machine, image: Path, append: str, symbols: Symbols, more: Sequence[str] = ()
 ) -> tuple[Outcome, Cost]:
-    """Boot; returns what Machine.run() returns, and the cost. This process must have had no other children."""
+    """Boot. Returns the outcome of Machine.run(), and the cost. This process must have had no other child processes."""
     outcome = machine.run(image, append, symbols, more)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return outcome, Cost(round(outcome[2], 1), round(used.ru_utime + used.ru_stime, 1), round(used.ru_maxrss / 1024, 1))
@@ -43,7 +43,7 @@ def measured(
 def both(
     machine: Machine, image: Path, append: str, symbols: Symbols, more: Sequence[str] = ()
 ) -> tuple[Outcome, dict[str, Cost]]:
-    """Boot with the plugin, and at the same time without it; returns the outcome with it, and both costs."""
+    """Boot with the plugin, and at the same time without it. Returns the outcome with the plugin, and both costs."""
     plain = replace(machine, plugin=None, out=machine.out / "without")
     context = multiprocessing.get_context("spawn")
     with ExitStack() as stack:
@@ -57,7 +57,7 @@ def both(
 
 
 def text(costs: dict[str, Cost]) -> str:
-    """Three lines for a reader."""
+    """The costs as a table for a terminal."""
     watched, without = costs["with"], costs["without"]
     lines = [f"{'':15} {'with':>9} {'without':>9} {'ratio':>6}"]
     for name, unit in (("wall", "s"), ("cpu", "s"), ("memory", "MiB")):

@@ -3,11 +3,11 @@
 
 mutants/ has mistakes in the form of the mutants catalogue: invalidations that are dropped, shortened, misdirected or
 late. One kernel contains all mistakes. Each boot enables one mistake, and runs the suites or the selftest that its
-entry names. The boot passes if the plugin reports something new. A boot without a mistake must report nothing
-new. The same holds for an entry that has `equivalent`: such an entry changes code, but makes no mistake.
+entry names. The boot passes if the plugin reports something new. In a boot without a mistake, the plugin must report
+nothing new. The same holds for an entry with `equivalent`: such an entry changes code, but makes no mistake.
 
-IMAGE= names the image of a kernel with the KUnit suites. Then no kernel is built, and the mistakes come from
-mutants/instructions.toml. Each of them replaces instructions in a copy of the image.
+IMAGE= names the image of a kernel with the KUnit suites. Then the command builds no kernel, and the mistakes come from
+mutants/instructions.toml. Each mistake replaces instructions in a copy of the image.
 """
 
 import fnmatch
@@ -36,7 +36,7 @@ FOLDER = Path(__file__).parent / "mutants"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutant: reported, survived, silent, unknown, or does not fit.
+    """The verdict on a mutant: reported, survived, silent, unknown, or does not fit.
 
     rules: the rules that report it
     """
@@ -48,12 +48,12 @@ class Verdict:
     why: str = ""
 
     def text(self) -> str:
-        """One line for a reader."""
+        """The verdict as a line for a terminal."""
         return f"{self.name:44} {self.state:13} {self.seconds:6.1f}s  {', '.join(self.rules) or self.why}"
 
 
 CONFIG = ("CONFIG_ZONE_DEVICE=y", "CONFIG_DEVICE_PRIVATE=y")
-"""More options, for code that moves pages to a device."""
+"""Additional options for code that moves pages to a device."""
 
 
 class Observed(Builder):
@@ -62,7 +62,7 @@ class Observed(Builder):
     kind = "tlb"
 
     def __init__(self, settings: Settings, machine: Machine, guest: bool) -> None:
-        """`machine` boots the suites; `guest`: whether selftests run too, which need a larger kernel."""
+        """`machine` boots the suites. `guest` says whether selftests run too; selftests need a larger kernel."""
         super().__init__(settings)
         self.guest = guest
         self.machine = machine
@@ -70,7 +70,7 @@ class Observed(Builder):
         self.files: Mapping[str, Path] = {}
 
     def request(self) -> Request:
-        """What to ask kunit.py for: the options that the suites need, and those that the selftests need."""
+        """The request to kunit.py, with the options for the suites and for the selftests."""
         if self.guest:
             return both(self.settings.arch, CONFIG)
         asked = super().request()
@@ -109,7 +109,7 @@ class Observed(Builder):
 
 
 def wanted(only: str) -> list[catalogue.Mutant]:
-    """The mutants that ONLY= chooses. Raises UserError if there is none."""
+    """The mutants that ONLY= chooses. Raises UserError if it chooses none."""
     globs = only.split()
     found = [one for one in catalogue.load(FOLDER) if any(fnmatch.fnmatch(one.name, glob) for glob in globs)]
     if not found:
@@ -118,7 +118,7 @@ def wanted(only: str) -> list[catalogue.Mutant]:
 
 
 def binary_mistakes(image: Path, only: str, machine: Machine) -> Iterator[Verdict]:
-    """The verdict on each mistake of instructions.toml. The first boot has none, and must report nothing new."""
+    """The verdict on each mistake of instructions.toml. The first boot of each suite has no mistake, and must pass."""
     known = symbols.of_kernel(image)
     mistakes = [one for one in binary.load() if any(fnmatch.fnmatch(one.name, glob) for glob in only.split())]
     if not mistakes or not known.text:
@@ -155,7 +155,7 @@ KIND = "tlb-mutants"
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status."""
+    """Run the command. Returns the exit status."""
     main.only_arm64(environ)
     environ = {**environ, "ARCH": "arm64"}
     settings, given = from_environment(environ), environ.get("IMAGE")
@@ -183,7 +183,7 @@ def run(environ: Mapping[str, str]) -> int:
 
 
 def sources(environ: Mapping[str, str], machine: Machine, about: record.Record) -> Iterator[Verdict]:
-    """The verdict on each mistake in the source; notes the kernel in `about`."""
+    """The verdict on each mistake in the source. Also writes facts about the kernel to `about`."""
     mutants = wanted(environ.get("ONLY") or "*")
     guest = any(one.program for one in mutants)
     if guest:
@@ -212,7 +212,7 @@ def sources(environ: Mapping[str, str], machine: Machine, about: record.Record) 
 
 
 def summary(verdicts: Sequence[Verdict]) -> int:
-    """Print how many verdicts there are of each kind; returns the exit status."""
+    """Print the number of verdicts of each kind. Returns the exit status."""
     states = [one.state for one in verdicts]
     print(", ".join(f"{states.count(state)} {state}" for state in sorted(set(states))))
     if any((one.state == "survived" and not one.why) or one.state == "wrongly reported" for one in verdicts):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Show invalidations that are missing, short, late or misdirected, on any arm64 kernel.
+"""Shows invalidations that are missing, short, late or misdirected, on any arm64 kernel.
 
-Boots a kernel in QEMU 10 with a plugin. The plugin models a TLB that forgets nothing: it keeps each translation that a
-CPU may cache, until an invalidation really removes it. Without IMAGE= the kernel is built with the KUnit suites, and
-ONLY= chooses suites by a glob. With TESTS= the kernel runs selftests in place of suites. IMAGE= boots any arm64 kernel.
-If a file System.map is next to it, the report has names. COMPARE=1 boots the same kernel a second time at the same
-moment, without the plugin, and prints what the plugin costs. The record of the run has the report.
-Documentation/mmcheck/tlb.rst explains the rules.
+The command boots a kernel in QEMU 10 with a plugin. The plugin models a TLB that forgets nothing: it keeps each
+translation that a CPU may cache, until an invalidation really removes it. Without IMAGE= the command builds a kernel
+with the KUnit suites, and ONLY= chooses suites by a glob. With TESTS= the kernel runs selftests in place of suites.
+IMAGE= boots any arm64 kernel. If its System.map is next to the image, the report has names of functions. COMPARE=1
+boots the same kernel also without the plugin, at the same time, and prints the cost of the plugin. The record of the
+run has the report. Documentation/mmcheck/tlb.rst explains the rules.
 """
 
 import contextlib
@@ -29,17 +29,17 @@ from . import build, cost, programs, qemu, reports, symbols
 from .boots import Machine
 
 KIND = "tlb"
-"""The kind of the records, and the folder of the last boot below O=."""
+"""The kind of the records, and the name of the folder of the last boot below O=."""
 
 CHOICE = ("ONLY", "TESTS", "IMAGE", "INITRD", "APPEND", "CPUS", "KERNEL_ARGS")
-"""The variables that choose what is booted."""
+"""The variables that choose the kernel and the tests of the boot."""
 
 KUNIT = "console=ttyAMA0 kunit.enable=1 kunit_shutdown=reboot"
 
 
 @contextlib.contextmanager
 def kernel(environ: Mapping[str, str], about: record.Record) -> Iterator[Path]:
-    """The image of the KUnit kernel that the variables name, built if need be. Other runs leave it alone meanwhile."""
+    """Build the KUnit kernel that the variables name. Gives its image. No other run uses it during the block."""
     launch = prepare(parse(["build", "--arch=arm64"]), environ)
     launch.aside = True
     with launch.hold():
@@ -49,13 +49,13 @@ def kernel(environ: Mapping[str, str], about: record.Record) -> Iterator[Path]:
 
 
 def named(about: record.Record, launch: Launch) -> None:
-    """Note which kernel was built."""
+    """Write facts about the kernel to `about`."""
     about.label, about.source, about.pages = launch.label, launch.origin, launch.settings.pages
     launch.identify(about, [])
 
 
 def text(found: Sequence[reports.Report], counts: Mapping[str, int]) -> str:
-    """The report for a reader."""
+    """The reports as text for a terminal."""
     new = [one for one in found if not one.why]
     numbers = f"{counts['table_stores']} changes of entries, {counts['tlbi']} TLBIs, {counts['dsb']} DSBs"
     dropped = f"; {counts['dropped']} more were dropped" if counts["dropped"] else ""
@@ -64,12 +64,12 @@ def text(found: Sequence[reports.Report], counts: Mapping[str, int]) -> str:
 
 
 def judged(console: Path, ours: bool) -> None:
-    """Raise UserError if a boot shows nothing: the kernel died, or ours ran no suite."""
+    """Raise UserError if a boot proves nothing: the kernel died, or one of our kernels did not run all its suites."""
     said = consoles.read(console)
     if said.reason:
         raise UserError(f"the kernel died: {said.reason}; see {console}")
     if ours and not said.finished:
-        raise UserError(f"no suite ran to its end; see {console}, or choose others by ONLY=")
+        raise UserError(f"no suite ran to its end; see {console}, or choose other suites by ONLY=")
     if ours and not said.complete:
         raise UserError(f"only {len(said.finished)} of {said.planned} suites ran to their end; see {console}")
 
@@ -81,7 +81,7 @@ def only_arm64(environ: Mapping[str, str]) -> None:
 
 
 def judge_variables(environ: Mapping[str, str]) -> None:
-    """Raise UserError if a variable has a value that makes no sense, or if two of them contradict each other."""
+    """Raise UserError if a variable has an invalid value, or if two variables contradict each other."""
     cpus = environ.get("CPUS") or "1"
     if not cpus.isdigit() or not 1 <= int(cpus) <= 8:
         raise UserError(f"CPUS={cpus}: use a number from 1 to 8")
@@ -98,7 +98,7 @@ def judge_variables(environ: Mapping[str, str]) -> None:
 
 
 def run_programs(environ: Mapping[str, str], recorder: record.Recorder) -> int:
-    """The command with TESTS=; returns the exit status."""
+    """Run the command with TESTS=. Returns the exit status."""
     settings = from_environment(environ)
     selftests.provide("arm64")
     toolchain.provide(["gcc", "/usr/include/stdio.h"])
@@ -121,7 +121,7 @@ def run_programs(environ: Mapping[str, str], recorder: record.Recorder) -> int:
 
 
 def run(environ: Mapping[str, str]) -> int:
-    """The command; returns the exit status."""
+    """Run the command. Returns the exit status."""
     only_arm64(environ)
     judge_variables(environ)
     environ = {**environ, "ARCH": "arm64"}
@@ -140,7 +140,7 @@ def run(environ: Mapping[str, str]) -> int:
 
 
 def run_suites(environ: Mapping[str, str], recorder: record.Recorder) -> int:
-    """The command without TESTS=; returns the exit status."""
+    """Run the command without TESTS=. Returns the exit status."""
     settings = from_environment(environ)
     given = environ.get("IMAGE")
     toolchain.provide(["gcc", "/usr/include/stdio.h"])

@@ -14,11 +14,11 @@ from ..run.session import Boot, SelftestRun
 from . import boots, reports, symbols
 
 SILENCE = 300
-"""The plugin makes a machine slower, so it has more time than usual to print a line."""
+"""The seconds without output after which a boot ends. The limit is larger than usual, because the plugin is slow."""
 
 
 class WatchedBoot(Boot):
-    """A boot with the plugin. After it `found` has the reports, and `counts` the numbers of the plugin."""
+    """A boot with the plugin. After the boot, `found` has the reports, and `counts` has the counts of the plugin."""
 
     emulator: Path
     plugin: Path
@@ -34,7 +34,7 @@ class WatchedBoot(Boot):
         return [str(self.emulator), *command[1:], *more]
 
     def run(self, lines: Sequence[str], files: Mapping[str, Path], silence: float = SILENCE) -> Iterator[results.Case]:
-        """Run programs; yields each case with its verdict."""
+        """Run programs. Yields each case with its verdict."""
         yield from super().run(lines, files, silence)
         self.found, self.counts = reports.read(self.console.parent / "raw.json", self.symbols, reports.suppressions())
 
@@ -43,7 +43,7 @@ class WatchedRun(SelftestRun):
     """Runs selftests in machines with the plugin."""
 
     def __init__(self, launch: Launch, emulator: Path, plugin: Path, words: Sequence[str] = ()) -> None:
-        """`launch` builds the kernel; `words` go to its command line."""
+        """`launch` builds the kernel. `words` are added to its command line."""
         super().__init__(launch, words)
         self.emulator, self.plugin, self.kvm = emulator, plugin, False
         self.folder = launch.settings.out / "tlb" / launch.build.name
@@ -58,7 +58,7 @@ class WatchedRun(SelftestRun):
         return one
 
     def watch(self, wanted: Sequence[Program]) -> tuple[list[reports.Report], dict[str, int], list[results.Case]]:
-        """Build and run programs; returns the reports of all boots, the sums of the counts, and the verdicts."""
+        """Build and run programs. Returns the reports of all boots, the sums of their counts, and the cases."""
         every = selftests.programs()
         files = self.build([program.name for program in every])
         cases = self.run(wanted, every, files, SILENCE)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Provides QEMU 10: its plugins can read registers and values.
+"""Provides QEMU 10, because its plugins can read registers and the values of stores.
 
-If the system's QEMU is older, Debian's backports have one. It is unpacked below the cache and not installed.
+If the system's QEMU is older, a package of Debian's backports is unpacked below the cache. It is not installed.
 """
 
 import re
@@ -21,7 +21,7 @@ BIN = Path(__file__).resolve().parents[1] / "bin"
 
 
 def version(program: str | Path) -> int:
-    """The first number of the version of an emulator, or 0 if it does not run."""
+    """The first number of an emulator's version, or 0 if the emulator does not run."""
     try:
         said = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
     except OSError:
@@ -31,7 +31,7 @@ def version(program: str | Path) -> int:
 
 
 def provide(cache: Path) -> Path:
-    """The path of a QEMU that is new enough. Raises UserError if there is none."""
+    """The path of a QEMU that is new enough. Raises UserError if there is no such QEMU."""
     if dry.instead("fetch", f"QEMU {OLDEST} into {cache}, if this machine has none"):
         return Path(NAME)
     system = shutil.which(NAME)

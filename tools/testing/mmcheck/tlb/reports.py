@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the plugin found: text, JSON, suppressions.
+"""Reads the reports of the plugin, and turns them into text and JSON.
 
-suppressions.toml has the reports that are expected, each with its reason. `rule` is the name of a rule. `store` and
-`event` are globs: the named function must be in the backtrace of the store, or of the event that makes it a mistake.
+suppressions.toml lists the expected reports, each with its reason. `rule` is the name of a rule. `store` and `event`
+are globs of functions: a function in the backtrace of the store must match `store`, and a function in the backtrace of
+the event must match `event`. The event is what makes the store a mistake.
 """
 
 import fnmatch
@@ -21,7 +22,7 @@ TABLE = Path(__file__).with_name("suppressions.toml")
 
 @dataclass(frozen=True)
 class Suppression:
-    """A report that is expected, and why."""
+    """An expected report, and the reason why it is expected."""
 
     rule: str
     why: str
@@ -29,17 +30,17 @@ class Suppression:
     event: str = "*"
 
     def about(self, one: "Report") -> bool:
-        """Whether it expects this report."""
+        """Whether the suppression matches this report."""
         places = ((self.store, one.store), (self.event, one.event))
         return self.rule == one.rule and all(any(_is(name, glob) for name in names) for glob, names in places)
 
 
 @dataclass
 class Report:
-    """A mistake. Store and event are backtraces, innermost function first.
+    """A mistake. `store` and `event` are backtraces; the innermost function comes first.
 
-    store: what changed the entry
-    event: what makes it a mistake
+    store: the code that changed the entry
+    event: the code that made the change a mistake
     """
 
     rule: str
@@ -51,7 +52,7 @@ class Report:
     why: str = field(default="")
 
     def text(self) -> str:
-        """Some lines for a reader."""
+        """The report as lines for a terminal."""
         raw = self.raw
         whose = "global" if raw["asid"] < 0 else f"ASID {raw['asid']}"
         place = f"address {raw['va']:#x}, {whose}, level {raw['level']}, CPU {raw['cpu']}"
@@ -66,7 +67,7 @@ class Report:
         return "\n".join([*lines, *([f"  expected: {self.why}"] if self.why else [])])
 
     def json(self) -> dict[str, Any]:
-        """As a part of a JSON file."""
+        """The report as part of a JSON file."""
         return {**self.raw, "store": self.store, "event": self.event, "expected": self.why}
 
 
@@ -75,7 +76,7 @@ def _is(name: str, glob: str) -> bool:
 
 
 def suppressions(table: Path = TABLE) -> list[Suppression]:
-    """The suppressions of a table. Raises UserError for one without a reason."""
+    """The suppressions of a table. Raises UserError for a suppression without a reason."""
     found = [Suppression(**entry) for entry in tomllib.loads(table.read_text()).get("suppression", [])]
     for one in found:
         if not one.why:
@@ -84,7 +85,7 @@ def suppressions(table: Path = TABLE) -> list[Suppression]:
 
 
 def read(file: Path, symbols: Symbols, known: Sequence[Suppression] = ()) -> tuple[list[Report], dict[str, int]]:
-    """The reports in the plugin's file, and its counts. Raises UserError if the plugin wrote none."""
+    """The reports in the plugin's file, and the counts of the plugin. Raises UserError if the plugin wrote no file."""
     try:
         *lines, last = [json.loads(line) for line in file.read_text().splitlines()]
     except (OSError, ValueError):
@@ -101,7 +102,7 @@ def read(file: Path, symbols: Symbols, known: Sequence[Suppression] = ()) -> tup
 
 
 def unexpected(file: Path, symbols: Symbols) -> bool:
-    """Whether the plugin's file has a report that no suppression expects; False while the plugin writes the file."""
+    """Whether the plugin's file has a report that no suppression matches; False while the plugin writes the file."""
     try:
         found, _ = read(file, symbols, suppressions())
     except (UserError, KeyError, TypeError):

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Names of kernel addresses, from System.map, and the functions that the plugin observes."""
+"""Finds the names of kernel addresses in System.map, and the functions that the plugin observes."""
 
 import bisect
 from collections.abc import Sequence
 from pathlib import Path
 
 FARTHEST = 1 << 17
-"""An address this far after a symbol does not belong to it."""
+"""If an address is farther than this after a symbol, it does not belong to the symbol."""
 
 LOADED = 0x40200000
 """The physical address at which QEMU loads a kernel."""
 
 LARGEST = 256 << 20
-"""No kernel is larger."""
+"""The largest size of a kernel."""
 
 HOOKS = {
     "free": ("free_unref_page", "__free_pages_ok", "free_frozen_pages", "__free_frozen_pages"),
@@ -22,7 +22,7 @@ HOOKS = {
     "exit_mmap": ("exit_mmap",),
     "exit_task": ("do_exit", "kthread_exit"),
 }
-"""What the plugin calls a function, and its names in kernels. The functions have the same first arguments."""
+"""The plugin's name for a function, and its names in kernels. Functions in a row have the same first arguments."""
 
 
 class Symbols:
@@ -39,7 +39,7 @@ class Symbols:
     def name(self, address: int) -> str:
         """`function+0x1c`, or the address if no function has it."""
         if self.text and LOADED <= address < LOADED + LARGEST:
-            address += self.text - LOADED  # code that runs before the kernel's own mapping exists
+            address += self.text - LOADED  # code at boot runs before the kernel's own mapping exists
         at = bisect.bisect_right(self.addresses, address) - 1
         if at < 0 or address - self.addresses[at] > FARTHEST:
             return f"{address:#x}"
@@ -52,7 +52,7 @@ class Symbols:
 
 
 def of_kernel(image: Path) -> Symbols:
-    """From the System.map next to an image, or in the build folder that the image is in."""
+    """The symbols of the System.map next to an image, or in the build folder of the image."""
     for folder in (image.parent, *image.parents[:4]):
         for name in ("System.map", image.name.replace("vmlinuz", "System.map", 1)):
             if name.startswith("System.map") and (folder / name).exists():

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the cases are made of. Pages are 4K large and addresses have 39 bits, so
+ * Definitions for the cases. Pages are 4K large and addresses have 39 bits, so
  * the tables have levels 1, 2 and 3.
  *
- * A case is CASE(RULE, NAME). RULE is the only rule that must report it, with _
- * in place of -; or it is "silent".
+ * A case is CASE(RULE, NAME). RULE is the only rule that must report the case,
+ * with _ in place of -. It is "silent" if no rule may report the case.
  */
 #ifndef MMCHECK_TLB_BARE_H
 #define MMCHECK_TLB_BARE_H
@@ -20,7 +20,7 @@ typedef unsigned long u64;
 #define PAGE 4096UL
 #define BLOCK (2UL << 20)
 #define VA 0x80000000UL		/* where the cases map memory */
-#define KVA 0xffffff8000000000UL	/* the same for the upper half */
+#define KVA 0xffffff8000000000UL	/* where the cases map memory in the upper half */
 #define RAM 0x60000000UL	/* frames, which nothing else uses */
 #define ASID 5UL
 
@@ -71,7 +71,9 @@ static inline void become(u64 task)
 	asm volatile("msr sp_el0, %0" :: "r"(task) : "memory");
 }
 
-/* A page at VA + 4096 * slot, which a TLB may hold now. */
+/*
+ * Map a page at VA + 4096 * slot. A TLB may hold its translation from now on.
+ */
 static inline void map(unsigned int slot, u64 bits)
 {
 	set(&level3[slot], (RAM + slot * PAGE) | bits | LEAF);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* One case for each sequence. After each, EL0 runs. */
+/* One case for each sequence. EL0 runs after each case. */
 #include "bare.h"
 
 void use_table(int number, u64 asid);
 
-/* Break-before-make: another address, memory type, size or contiguous bit needs an invalid entry and a TLBI between. */
+/*
+ * Break-before-make: before a new address, memory type, size or contiguous bit
+ * there must be an invalid entry and a TLBI.
+ */
 CASE(silent, another_address)
 {
 	map(0, RW);
@@ -186,7 +189,9 @@ CASE(break_before_make_size, table_over_block)
 	dsb(ish);
 }
 
-/* Permissions may change in place, and need a TLBI before the change counts. */
+/*
+ * Permissions may change in place, but the old permissions count until a TLBI.
+ */
 CASE(silent, write_protect)
 {
 	map(0, RW);
@@ -412,7 +417,10 @@ CASE(tlbi_operand, range_not_aligned_to_its_level)
 	dsb(ish);
 }
 
-/* A task changes an entry that another task has made invalid. Linux keeps the task in SP_EL0. */
+/*
+ * A task changes an entry that another task has made invalid. Linux has the
+ * current task in SP_EL0.
+ */
 CASE(stale_rights, entry_taken_by_another_task)
 {
 	become(TASK_A);
@@ -538,7 +546,7 @@ CASE(table_reuse, last_level_tlbi_for_a_table)
 	asm volatile("dc zva, %0" :: "r"(level3) : "memory");
 }
 
-/* A page of one address space is cleared for another. */
+/* A page of one address space is cleared for use in another address space. */
 CASE(frame_reuse, page_cleared_while_cached)
 {
 	map(0, RW);

@@ -13,7 +13,7 @@ extern void (*const cases_begin[])(void);
 extern void (*const cases_end[])(void);
 extern char user_code[];
 
-/* No translation of an earlier case is left, and nothing is mapped. */
+/* Remove all translations of earlier cases, and unmap all memory. */
 static void reset(void)
 {
 	set(&level1[2], 0);

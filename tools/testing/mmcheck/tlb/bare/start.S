@@ -33,7 +33,7 @@ user_code:
 	.balign	4096
 vectors:
 	.fill	0x200 / 4, 4, 0x14000000	/* exceptions of SP_EL0: hang */
-	b	power_off			/* an unexpected exception ends the run, and cases are missing */
+	b	power_off			/* an unexpected exception ends the run before the other cases */
 	.balign	0x80
 	b	power_off
 	.balign	0x80

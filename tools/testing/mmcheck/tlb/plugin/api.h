@@ -38,7 +38,7 @@ struct plugin_info {
 enum { PLUGIN_NO_REGS, PLUGIN_R_REGS };
 enum { PLUGIN_MEM_R = 1, PLUGIN_MEM_W };
 
-/* GLib's arrays, which QEMU itself links to. */
+/* GLib's arrays. QEMU itself uses GLib. */
 struct glib_array {
 	char *data;
 	unsigned int len;

@@ -12,7 +12,10 @@ static bool is_tlbi(uint32_t word)
 	return (word & 0xffffe000) == 0xd5088000 && (word >> 8 & 15) <= 7 && (word >> 8 & 15) >= 1;
 }
 
-/* Whether a load or store can write 64 bits or more with integer registers, and not to the stack. */
+/*
+ * Whether a load or store can write 64 bits or more from integer registers, to
+ * an address that is not based on SP.
+ */
 static bool is_store(uint32_t word)
 {
 	bool pair = (word >> 27 & 7) == 5;
@@ -74,7 +77,10 @@ static void range_operand(uint64_t operand, const struct half *form, struct tlbi
 	to->to = to->from + ((number + 1) << (5 * scale + 1) << form->shift);
 }
 
-/* What a TLBI invalidates. *wrong is what is wrong with its operand, or NULL. */
+/*
+ * Find out what a TLBI invalidates. *wrong says what is wrong with its operand,
+ * or is NULL.
+ */
 bool decode_tlbi(uint32_t word, uint64_t operand, const struct cpu *cpu, struct tlbi *to, const char **wrong)
 {
 	int group = word >> 8 & 15, what = word >> 5 & 7, hint, granule, level;

@@ -3,9 +3,9 @@
  * Registers, memory and translation tables of the guest.
  *
  * The plugin interface reads memory only by virtual address. But it gives the host's address of an instruction.
- * The first instructions run with the MMU off, so their virtual address is the
- * physical one. RAM is one block of the host's memory. So one pair of addresses
- * is enough to convert all others.
+ * The first instructions run with the MMU off, so their virtual addresses are
+ * physical addresses. RAM is one block of the host's memory. So one pair of a
+ * physical address and a host address is enough to convert all other addresses.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +93,10 @@ void *guest_ram(uint64_t pa, uint64_t length)
 	return ram + (pa - ram_base);
 }
 
-/* What TCR_EL1 says of the lower (0) or upper (1) half. Arm ARM D24.2, TCR_EL1. */
+/*
+ * What TCR_EL1 says about the lower (0) or upper (1) half. Arm ARM D24.2,
+ * TCR_EL1.
+ */
 struct half guest_half(uint64_t tcr, int half)
 {
 	static const int low[] = { 12, 16, 14, 12 }, high[] = { 12, 14, 12, 16 };
@@ -195,7 +198,7 @@ static uint64_t plain(const struct cpu *cpu, uint64_t address)
 	return address >> 55 & 1 ? address | ~mask : address & mask;
 }
 
-/* The callers, by frame pointers. */
+/* Find the callers by frame pointers. */
 void guest_backtrace(const struct cpu *cpu, uint64_t pc, struct place *to)
 {
 	uint64_t frame = guest_x(29), next, back;

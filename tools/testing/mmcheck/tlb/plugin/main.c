@@ -220,7 +220,10 @@ static void on_hook(unsigned int index, void *data)
 		free_pages(cpu, guest_x(0), guest_x(1), site->pc);
 		break;
 	case HOOK_FREE_BATCH:
-		/* struct folio_batch: a byte with the number, then 31 pointers from offset 8 on */
+		/*
+		 * struct folio_batch: a byte with the number of folios, and 31
+		 * pointers that begin at offset 8
+		 */
 		if (!guest_read(cpu, guest_x(0), &value))
 			break;
 		for (unsigned int i = 0; i < (value & 0xff) && i < 31; i++) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The reports, one line of JSON each. The same mistake at the same places counts once. */
+/*
+ * The reports, one line of JSON each. All equal mistakes at the same places
+ * have one line.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +41,7 @@ static bool same(const struct entry *one, enum rule rule, const struct stale *st
 /*
  * one:      the translation that a TLB may hold
  * now_desc: the entry that the table has now
- * pc:       what happens now and makes it a mistake
+ * pc:       the instruction that makes the translation a mistake
  */
 void report(enum rule rule, const struct cpu *cpu, const struct stale *one, uint64_t now_desc, uint64_t pc,
 	    const char *what)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * When a translation that a TLB may still hold is a mistake. Documentation/mmcheck/tlb.rst explains each rule.
+ * Decide when a translation that a TLB may still hold is a mistake. Documentation/mmcheck/tlb.rst explains each rule.
  *
- * Some mistakes show at once: a new entry over an old translation, a page that is freed. A right that the table no
- * longer gives shows later. The kernel may clear many entries before it invalidates them. So this is judged when the
- * task that changed the entry returns to user space, accesses user memory, or ends.
+ * The plugin reports some mistakes at once: a new entry over an old translation, or a translation of a freed page. It
+ * reports a right that the table no longer gives only when the task that changed the entry returns to user space,
+ * accesses user memory, or ends. The reason is that the kernel may clear many entries before it invalidates them.
  */
 #include <string.h>
 
@@ -42,7 +42,10 @@ static bool cached(const struct root *root, const struct table *table, int slot)
 	return root->on || (root->asid_count && root->off > table->born[slot]);
 }
 
-/* Both pages have the same content, and nothing can write to them: then a change of address is harmless. */
+/*
+ * Whether both pages have the same content, and nothing can write to them. Then
+ * a change of address is harmless.
+ */
 static bool same_content(uint64_t old, uint64_t new, const struct root *root, int level)
 {
 	uint64_t size = size_of(root, level);
@@ -103,7 +106,10 @@ static void dead_below(struct event *event, uint64_t pa, int level)
 	event->va = va;
 }
 
-/* A TLBI has hit the old translation, but no DSB has completed it: this is the mistake then. */
+/*
+ * If a TLBI has hit the old translation and no DSB has completed the TLBI, the
+ * mistake is the missing DSB.
+ */
 static void clash(struct event *event, enum rule rule, struct stale *one, const char *what)
 {
 	if (rule == RULE_BBM_SIZE && bbm_level >= 3)
@@ -113,9 +119,9 @@ static void clash(struct event *event, enum rule rule, struct stale *one, const 
 }
 
 /*
- * Another task has cleared the entry of user space and has not returned yet. Linux unlocks the table before it
- * invalidates what madvise() gives up, and a fault of another thread may map a new page meanwhile. The task that
- * cleared the entry is judged when it is done.
+ * Whether another task has cleared the entry of user space and has not returned yet. Linux unlocks the table before it
+ * invalidates the pages that madvise() drops, and meanwhile a fault of another thread may map a new page. The plugin
+ * checks the task that cleared the entry when this task returns.
  */
 static bool still_busy(const struct stale *one, const struct event *event)
 {
@@ -194,8 +200,8 @@ static void live_below(struct event *event, uint64_t pa, int level)
 }
 
 /*
- * A task changes an entry that is not valid, and another task has made it so. Both may rely on the table's lock. So the
- * old translation must be gone when this task is done, no matter what the other task still does.
+ * A task changes an entry that another task has made invalid. Both tasks may rely on the table's lock. So the old
+ * translation must be gone when the task that changes the entry is done, no matter what the other task still does.
  */
 static void take(struct stale *one, void *data)
 {
@@ -208,7 +214,7 @@ static void take(struct stale *one, void *data)
 	one->taken = true;
 }
 
-/* For a report: the translation that the store replaced. */
+/* Report the translation that a store replaced. */
 static void over(struct event *event, enum rule rule, uint64_t old, uint64_t new, const char *what)
 {
 	struct stale like = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Translations that the tables no longer have, and that a TLB may still hold.
+ * Translations that the tables no longer have, but that a TLB may still hold.
  *
  * A valid entry of a table in use may be cached at any time, so it counts as cached. When it changes, the old
  * translation is added here. Only a TLBI that hits it, and the DSB that completes the TLBI, remove it again.
@@ -29,7 +29,10 @@ static unsigned int frame_bucket(uint64_t pa)
 	return (pa >> 12) * 0x9e3779b97f4a7c15ULL >> 40 & (BUCKETS - 1);
 }
 
-/* What an access may do. A CPU that manages the dirty state may make an entry with DBM writable at any time. */
+/*
+ * The accesses that an entry allows. A CPU that manages the dirty state may
+ * make an entry with DBM writable at any time.
+ */
 int rights(uint64_t desc)
 {
 	int found = 0;
@@ -48,8 +51,8 @@ int rights(uint64_t desc)
 }
 
 /*
- * Memory type, shareability, and whether it is for one ASID. Normal and tagged memory are alike: whether it is tagged
- * counts as a permission.
+ * The memory type, the shareability, and whether the translation is for one ASID. Normal memory and tagged memory are
+ * of the same kind: the difference counts as a permission.
  */
 uint64_t kind(uint64_t desc, const struct half *form)
 {
@@ -118,7 +121,7 @@ void stale_remove(struct stale *one)
 	free(one);
 }
 
-/* Call fn for each one that overlaps the range; fn may remove it. */
+/* Call fn for each translation that overlaps the range; fn may remove it. */
 void stale_each(int space, uint64_t va, uint64_t size, void (*fn)(struct stale *one, void *data), void *data)
 {
 	struct stale *one, *next;
@@ -126,7 +129,10 @@ void stale_each(int space, uint64_t va, uint64_t size, void (*fn)(struct stale *
 	if (!stale_space[space])
 		return;
 	if (size <= 32ULL << 21) {
-		/* A large one is only in the bucket of its first address, so look there too. */
+		/*
+		 * A large translation is only in the bucket of its first
+		 * address, so search there too.
+		 */
 		static const int sizes[] = { 21, 25, 30, 34, 39 };
 		uint64_t seen[48];
 		unsigned int count = 0;
@@ -202,8 +208,8 @@ static bool reborn(const struct stale *one)
 }
 
 /*
- * Whether a TLBI invalidates a translation. If only its address fits, *why says
- * why it does not hit.
+ * Whether a TLBI invalidates a translation. If it does not, although its
+ * addresses include the translation, *why has the reason.
  */
 bool stale_hit(const struct stale *one, const struct tlbi *op, const char **why)
 {
@@ -302,7 +308,7 @@ static void complete(struct cpu *cpu, const struct tlbi *op)
 		stale_each(op->asid, 0, ~0ULL >> 1, complete_one, &done);
 	} else {
 		stale_each(op->asid, op->from, op->to - op->from, complete_one, &done);
-		/* Translations of the upper half are in the two spaces below. */
+		/* The two calls after the loop handle the upper half. */
 		if (op->any_asid && !(op->from >> 55 & 1))
 			for (int space = 0; space < SPACE_GLOBAL; space++)
 				if (space != op->asid)
@@ -315,7 +321,10 @@ static void complete(struct cpu *cpu, const struct tlbi *op)
 void stale_tlbi(struct cpu *cpu, const struct tlbi *op)
 {
 	if (cpu->pending_count == PENDING) {
-		/* Too many without a DSB: the oldest count as never completed. */
+		/*
+		 * Too many TLBIs without a DSB: the oldest TLBI counts as never
+		 * completed.
+		 */
 		memmove(cpu->pending, cpu->pending + 1, sizeof(cpu->pending) - sizeof(cpu->pending[0]));
 		cpu->pending_count--;
 	}

@@ -268,7 +268,10 @@ void table_store(struct cpu *cpu, uint64_t pa, unsigned int size, uint64_t pc)
 	}
 }
 
-/* Memory may have changed while the table was not in use: not each way to write it is seen. */
+/*
+ * The table may have changed while it was not in use: the plugin does not see
+ * all writes to it.
+ */
 static void refresh(struct cpu *cpu, struct table *table, uint64_t pc)
 {
 	for (int i = 0; i < table->count; i++) {
@@ -306,14 +309,20 @@ static void remove_from(struct cpu *cpu, int half)
 		forget_root(old);
 }
 
-/* With the MMU off a CPU loads no translations; it keeps what it has. */
+/*
+ * With the MMU off a CPU loads no translations; it keeps the translations that
+ * it has.
+ */
 void table_mmu_off(struct cpu *cpu)
 {
 	remove_from(cpu, 0);
 	remove_from(cpu, 1);
 }
 
-/* An ASID that another table used, and that no TLBI has emptied. */
+/*
+ * Report an ASID that another table used, if no TLBI has removed its
+ * translations.
+ */
 static void check_asid(struct cpu *cpu, struct root *root, int asid, uint64_t pc)
 {
 	for (struct root *one = empty(root->table) ? NULL : roots; one; one = one->next) {
@@ -358,7 +367,7 @@ void table_install(struct cpu *cpu, int half, uint64_t ttbr, int asid, uint64_t 
 	root = root_at(pa);
 	if (!root) {
 		table = table_at(pa);
-		if (table)		/* also part of another tree, with its own shape */
+		if (table)		/* also part of another tree with another shape */
 			return;
 		table = add(pa, level, entries, half);
 		if (!table)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A TLB that forgets nothing. See Documentation/mmcheck/tlb.rst.
+ * A TLB that never drops a translation by itself. See
+ * Documentation/mmcheck/tlb.rst.
  *
  *   main.c    instruments the instructions that matter
  *   guest.c   registers, memory and translation tables of the guest
  *   decode.c  instruction words and operands of TLBI
  *   tables.c  copies of the tables that are in use
- *   stale.c   translations that the tables no longer have, and that a TLB may still hold
+ *   stale.c   translations that the tables no longer have, but that a TLB may still hold
  *   rules.c   when such a translation is a mistake
  *   report.c  writes the mistakes to a file
  */
@@ -36,10 +37,10 @@ enum { RIGHT_READ = 1, RIGHT_WRITE = 2, RIGHT_EXEC = 4, RIGHT_KERNEL_EXEC = 8, R
 
 /* The rules. rules.c has their names. */
 enum rule {
-	RULE_BBM,		/* another address or memory type over a live translation */
-	RULE_BBM_SIZE,		/* another size over a live translation */
+	RULE_BBM,		/* a new entry for another address or memory type over an old translation */
+	RULE_BBM_SIZE,		/* a new entry of another size over an old translation */
 	RULE_STALE,		/* a right that the table no longer gives */
-	RULE_FRAME,		/* a page freed or reused while a translation of it lives */
+	RULE_FRAME,		/* a page freed or reused while a TLB may hold a translation of it */
 	RULE_TABLE,		/* a table freed or reused while a walk cache may hold it */
 	RULE_DSB,		/* a TLBI that no DSB has completed */
 	RULE_OPERAND,		/* an operand that TLBI does not define */
@@ -123,7 +124,9 @@ struct root {
 	struct root *next;
 };
 
-/* A translation that the tables no longer have. */
+/*
+ * A translation that the tables no longer have, but that a TLB may still hold.
+ */
 struct stale {
 	struct stale *next, **prev;		/* by address */
 	struct stale *space_next, **space_prev;	/* by space */
