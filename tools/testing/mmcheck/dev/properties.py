@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""COVERAGE.md: which property of the APIs is tested where.
+"""Writes COVERAGE.md: the properties of the APIs, and the tests of each property.
 
-The cases that test a property cite it in their comments: [contpte 67]. What a comment cannot say is in properties.toml,
-by section, subject and row; a row is a title, or a table of
+The cases that test a property cite it in their comments: [contpte 67]. properties.toml has the rest. It is divided into
+sections, subjects and rows. A row is a title, or a table with these keys:
 
     title      the property
-    note       what to know about its tests: what they need, and what they leave out
-    elsewhere  what tests it in addition to cases: a build, or a test of the host side
-    measured   true if its cases print a figure, and do not fail by it
+    note       more about the tests: what they need, and what they leave out
+    elsewhere  other tests of the property, in addition to cases: a build, or a test of the host side
+    measured   true if the cases only print a figure, which cannot make them fail
     none       why no test is possible or necessary here
-    gap        the part of it that no test covers yet, and how a test could
-    mutants    mutants of the catalogue that break it
+    gap        the part of the property that no test covers yet, and how a test could cover it
+    mutants    mutants of the catalogue that break the property
 
 A section without a catalogue has entries instead of rows, and each entry names its tests. `python3 -m
 mmcheck.dev.properties` in tools/testing writes COVERAGE.md.
@@ -34,24 +34,25 @@ DOCUMENT = PROJECT / "COVERAGE.md"
 HEAD = """\
 # Coverage
 
-<!-- Written by tools/testing/mmcheck/dev/properties.py from properties.toml and the tests' comments: change these. -->
+<!-- Written by tools/testing/mmcheck/dev/properties.py from properties.toml and the tests' comments: change those. -->
 
 These tables list properties of the APIs, and the cases that test each property. A section has the rows of one catalogue
-of properties. The comment of a case cites the rows that it tests: `[contpte 67]`, `[linear map 18]`. A case of a KUnit
-suite is named `suite.case`, a case of a selftest `fixture.case`.
+of properties. The comment of a case cites the rows that the case tests: `[contpte 67]`, `[linear map 18]`. A case of a
+KUnit suite is named `suite.case`, and a case of a selftest is named `fixture.case`.
 
-If the usual kernel skips a case, its row says where the case runs. `check` and `matrix` are `make check` and `make
-matrix`; the words after them name a cell: kernel, architecture, page size, flavour.
-tools/testing/mmcheck/run/skips.toml lists what each cell skips. Any other skip fails the cell.
+If the usual kernel skips a case, the row says where the case runs. `check` and `matrix` are `make check` and `make
+matrix`. The words after them name a cell: kernel, architecture, page size, flavour.
+tools/testing/mmcheck/run/skips.toml lists what each cell may skip. Any other skip fails the cell.
 
-Documentation/mmcheck/functions-7.3.tsv and functions-6.12.tsv list the kernel's functions instead: for each function
-for ranges of entries or large folios, whether a test notices a mistake in it. `make functions` does it for any kernel.
+Documentation/mmcheck/functions-7.3.tsv and functions-6.12.tsv list the kernel's functions for ranges of entries and for
+large folios. For each function they say whether a test notices a mistake in it. `make functions` makes such a list for
+any kernel.
 """
 
 STATES = {
-    "tested": "a case, a build or the host tests it",
+    "tested": "a case, a build or a test of the host side tests it",
     "with a gap": "partly tested; the row says what is missing",
-    "measured": "a benchmark prints a figure, and no test fails by it",
+    "measured": "a benchmark prints a figure, but no test checks it",
     "open": "it could be tested, but no test exists yet",
     "not testable here": "the row says why",
 }
@@ -83,7 +84,7 @@ class Row:
         return "with a gap" if self.gap else "tested"
 
     def where(self) -> str:
-        """What the table says about the tests of the row."""
+        """The text of the row in the column `tested by`."""
         tests = ", ".join(f"`{test}`" for test in self.tests)
         mutants = ", ".join(f"`{name}`" for name in self.mutants)
         said = [tests, self.elsewhere, self.note, mutants and f"mutants: {mutants}"]
@@ -91,7 +92,7 @@ class Row:
         return ("measured: " if self.measured else "") + "; ".join(part for part in said if part)
 
     def faults(self, cited: Mapping[int, set[str]]) -> list[str]:
-        """What is wrong with the row; `cited` has the cases that cite each row of its catalogue."""
+        """The faults of the row. For each row of its catalogue, `cited` has the cases that cite the row."""
         name = f"{self.catalogue} {self.numbers}"
         found = []
         if not self.tests and not (self.elsewhere or self.none or self.gap):
@@ -126,7 +127,7 @@ def _row(name: str, numbers: str, said: Any, cited: Mapping[int, set[str]]) -> R
     if tests is None:
         tests = sorted({case for number in overlay.numbers(numbers) for case in cited.get(number, ())})
     unknown = entry.keys() - {field.name for field in fields(Row)}
-    assert not unknown, f"{name} {numbers}: {', '.join(unknown)}?"
+    assert not unknown, f"{name} {numbers}: unknown keys: {', '.join(unknown)}"
     return Row(name, numbers, tuple(tests), mutants=tuple(entry.pop("mutants", ())), **entry)
 
 
@@ -164,15 +165,16 @@ def faults(sections: Sequence[Section]) -> list[str]:
             found += [f"{row.title}: no such case: {test}" for test in sorted(said - cases)]
             found += [f"{row.title}: no such mutant: {name}" for name in row.mutants if name not in mutants]
             if not (row.gap or row.none):
-                found += [f"{row.title}: no test notices {name}: a gap" for name in row.mutants if mutants.get(name)]
+                missed = [name for name in row.mutants if mutants.get(name)]
+                found += [f"{row.title}: no test notices mutant {name}: a gap" for name in missed]
         wanted = range(1, section.last + 1)
-        found += [f"{section.name} {n}: is in the table {seen.count(n)} times" for n in wanted if seen.count(n) != 1]
+        found += [f"{section.name} {n} is in the table {seen.count(n)} times" for n in wanted if seen.count(n) != 1]
         found += [f"{section.name} {n}: no such row" for n in sorted({*seen, *cited} - set(wanted))]
     return found
 
 
 def summary(sections: Sequence[Section]) -> str:
-    """How many rows of each catalogue are in which state."""
+    """For each catalogue, the number of rows in each state."""
     lines = [f"| catalogue | rows | {' | '.join(STATES)} |", "|---|---|" + "---|" * len(STATES)]
     total = dict.fromkeys(STATES, 0)
     for section in sections:
@@ -189,7 +191,7 @@ def summary(sections: Sequence[Section]) -> str:
 
 
 def gaps(sections: Sequence[Section]) -> str:
-    """The rows with a gap: what a new test could do."""
+    """The rows with a gap, and how a new test could close each gap."""
     rows = [row for section in sections for row in section.rows() if row.gap]
     return "\n".join(
         f"- **{f'{row.catalogue} {row.numbers}'.strip() or 'bug'}** ({row.title}): {row.gap}" for row in rows
@@ -217,7 +219,7 @@ def document(sections: Sequence[Section]) -> str:
 
 
 def main() -> int:
-    """Write COVERAGE.md, and print what is wrong with the table."""
+    """Write COVERAGE.md, and print the faults of the table."""
     sections = load()
     found = faults(sections)
     DOCUMENT.write_text(document(sections))

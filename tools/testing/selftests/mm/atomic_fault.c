@@ -6,16 +6,16 @@
  * per huge page. On arm64 an LSE atomic on missing memory faults twice: first
  * as a read, then as a write. If the kernel decodes the instruction
  * (CONFIG_ARM64_ATOMIC_RMW_WRITE_FAULT), the atomic faults once. On arm64 a
- * load-exclusive with its store-exclusive faults twice in every kernel. On
- * other architectures an atomic faults once. All these numbers hold for private
- * hugetlb pages too. On shared hugetlb pages every operation faults once. Each
- * operation leaves the right value. The memory cgroup is charged for the pages.
- * An atomic with a uprobe works. The uprobe adds up to four faults. On a CPU
- * with EPAN the atomic may also fault twice.
+ * pair of a load-exclusive and a store-exclusive faults twice in every kernel.
+ * On other architectures an atomic faults once. All these numbers hold for
+ * private hugetlb pages too. On shared hugetlb pages every operation faults
+ * once. Each operation leaves the right value. The memory cgroup is charged for
+ * the pages. An atomic with a uprobe works. The uprobe adds up to four faults.
+ * On a CPU with EPAN the atomic may also fault twice.
  *
  * Does not prove: which instructions count as atomics (KUnit: atomic_rmw_insn,
  * atomic_rmw_fault). If QEMU emulates two CPUs, it reports the fault of an
- * atomic as a write. So the program skips its cases there.
+ * atomic as a write, and the program skips its cases.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=atomic_fault
  */
@@ -242,11 +242,11 @@ TEST_F(atomic_fault, load)
 }
 
 /*
- * [atomics 24] A load-exclusive and its store-exclusive on each page cost more
- * faults than there are folios: the load faults first, then the store. In
- * shared hugetlb memory the load maps the page writable, so each page costs one
- * fault. Other architectures use their own atomic instruction, which costs one
- * fault per folio.
+ * [atomics 24] The test executes a load-exclusive and a store-exclusive on each
+ * page. The number of faults is larger than the number of folios, because both
+ * the load and the store fault. In shared hugetlb memory the load maps the page
+ * writable, so each page costs one fault. Other architectures use their own
+ * atomic instruction, which costs one fault per folio.
  */
 TEST_F(atomic_fault, exclusives)
 {
@@ -414,10 +414,10 @@ static unsigned long probe_hits(void)
  * [atomics 44] A uprobe is set on an atomic, so the kernel executes the atomic
  * out of line, at another address. The test calls the atomic once for each
  * page. The uprobe is hit once per call, and the value is right. The uprobe
- * adds at most four faults: for the copy of the text, and for the page from
- * which the kernel executes the atomic. That page is execute-only. A CPU with
- * EPAN does not let the kernel read the instruction in that page, so on such a
- * CPU each atomic may also fault twice.
+ * adds at most four faults. These faults copy the page of text, and map the
+ * page from which the kernel executes the atomic. The mapped page is
+ * execute-only. On a CPU with EPAN the kernel cannot read the instruction in
+ * this page, so each atomic may fault twice.
  */
 TEST_F(atomic_fault, uprobe)
 {

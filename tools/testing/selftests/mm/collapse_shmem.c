@@ -10,8 +10,8 @@
  * maps it. MADV_COLLAPSE maps the page with one PMD. Then the test checks the
  * content. The control variant does not call MADV_COLLAPSE.
  *
- * Does not prove: the same for the collapse of single pages (folio_collapse
- * does), or for files on a disk.
+ * Does not prove: what happens to single pages (folio_collapse tests this), or
+ * to files on a disk.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=collapse_shmem
  */
@@ -70,7 +70,7 @@ FIXTURE_SETUP(collapse_shmem)
 	why = pages ? folio_settings(order_of(pages)) : NO_HUGE_PAGES;
 	if (why)
 		SKIP(return, "%s", why);
-	/* fallocate() uses this setting, and not the settings of the folio sizes. */
+	/* fallocate() uses this setting. It ignores the settings of each folio size. */
 	ASSERT_EQ(0, write_text(FOLIO_THP "/shmem_enabled", "always"));
 	m->order = order_of(pages);
 	m->room_bytes = 3 * bytes(pages);
@@ -105,8 +105,8 @@ static bool leave_content(size_t length)
 }
 
 /*
- * The number of pages that do not hold @value. If @value is negative, the
- * number of pages that do not hold their pattern.
+ * The number of pages with wrong content. Each page should hold @value, or its
+ * own pattern if @value is negative.
  */
 static unsigned int differ(const struct memory *m, int value)
 {
@@ -127,9 +127,9 @@ static void fill(const struct memory *m)
  * fallocate() allocates a huge page that no process has used. The whole page is
  * zero. The process writes to it, and the written content is still there after
  * an access through another mapping. Known issue 67: MADV_COLLAPSE maps the
- * page without clearing it, so the page holds the content of other processes.
- * The access through the other mapping then clears the page, and all writes are
- * lost.
+ * page without clearing it, so the page still holds old content of other
+ * processes. The access through the other mapping then clears the page, and all
+ * writes are lost.
  */
 TEST_F(collapse_shmem, fallocated_memory_is_zero)
 {
@@ -161,10 +161,10 @@ TEST_F(collapse_shmem, fallocated_memory_is_zero)
 }
 
 /*
- * A read allocates a huge page in the file. PTEs map this page, since the
- * mapping has MADV_NOHUGEPAGE. The process writes to all pages. Reclaim swaps
- * the pages out, and they come back with their content. Known issue 68:
- * MADV_COLLAPSE and khugepaged lose the dirty bits of the PTEs.
+ * A read allocates a huge page in the file. The mapping has MADV_NOHUGEPAGE, so
+ * PTEs map this page. The process writes to all pages. Reclaim swaps the pages
+ * out, and they come back with their content. Known issue 68: MADV_COLLAPSE and
+ * khugepaged lose the dirty bits of the PTEs.
  */
 TEST_F(collapse_shmem, written_pages_stay)
 {
@@ -180,7 +180,7 @@ TEST_F(collapse_shmem, written_pages_stay)
 	ASSERT_EQ(0, munmap(self->other, length));
 	ASSERT_TRUE(map_pages(m, m->at));
 	ASSERT_EQ(0, madvise(m->at, length, MADV_NOHUGEPAGE));
-	/* If a page had no PTE, a write to it would mark the folio dirty. */
+	/* Each page needs a PTE: a write to a page without a PTE would mark the folio dirty. */
 	for (unsigned int page = 0; page < m->pages; page++)
 		read_byte(m->at + bytes(page));
 	fill(m);

@@ -125,7 +125,7 @@ static int untouched_page(const struct place *p, unsigned int block)
 	return -1;
 }
 
-/* Check the content and the permission of a page. */
+/* Check the content of a page, and whether it can be read and written. */
 static void check_page(struct __test_metadata *_metadata, const struct memory *m,
 		       unsigned int page, enum fate fate, enum memory_kind kind)
 {
@@ -414,8 +414,8 @@ TEST_F(contpte_fold, mincore_part)
 /*
  * [contpte 223] mprotect() makes four whole blocks read-only and then writable
  * again. Linux 6.17 and later write the entries in batches. Older kernels write
- * the entries one by one, and the last entry of a block folds it. In the end
- * all blocks are folded on every kernel, and all pages are writable.
+ * the entries one by one, and the last entry of a block folds it. On every
+ * kernel all blocks are folded in the end, and all pages are writable.
  */
 TEST_F(contpte_fold, mprotect_whole_and_back)
 {

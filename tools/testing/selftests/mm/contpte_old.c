@@ -110,10 +110,10 @@ FIXTURE_TEARDOWN(contpte_old)
 }
 
 /*
- * Make all blocks old, then read each block, beginning with its page @page.
- * Returns whether each block cost one fault, and whether all its pages are
- * referenced. The other memory of the process is old too, so an access to it
- * can add a fault.
+ * Make all blocks old. In each block, read page @page first, and then all
+ * pages. Returns whether each block cost one fault and is referenced as a
+ * whole. The other memory of the process is old too, so an access to it can add
+ * a fault.
  */
 static bool one_fault_each(const struct memory *m, unsigned int page)
 {
@@ -131,10 +131,10 @@ static bool one_fault_each(const struct memory *m, unsigned int page)
 
 /*
  * [contpte 244] The test reads each page of an old folded block. Only the first
- * read faults, and then the whole block is referenced. The test repeats this
- * with 16 different pages as the first page. Other memory can add a fault, so
- * the test makes up to ten tries with each of these 16 pages. One successful
- * try is enough.
+ * read faults, and then the whole block is referenced. The test repeats this 16
+ * times, and each time it reads a different page of the block first. An access
+ * to other memory can add a fault, so the test makes up to ten tries for each
+ * of these 16 pages. One successful try is enough.
  */
 TEST_F(contpte_old, one_fault_for_block)
 {

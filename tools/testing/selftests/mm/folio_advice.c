@@ -8,10 +8,11 @@
  * folio splits no folio, except for MADV_PAGEOUT in a kernel that can swap only
  * single pages. Linux 6.15 and later track at most two of the processes that
  * map a folio. These kernels consider a folio shared even if only a third
- * process still maps it. Older kernels look at the first page, so they can miss
- * a process that maps only later pages. khugepaged counts shared pages exactly.
- * A KSM page that one process maps twice is shared. The zero page is private to
- * no process. Other processes always keep their content.
+ * process still maps it. Older kernels look only at the first page of the
+ * folio. They miss a process that maps only later pages. khugepaged counts
+ * shared pages exactly. A KSM page that one process maps twice is shared. The
+ * zero page is private to no process. Other processes always keep their
+ * content.
  *
  * Does not prove: the counting itself (KUnit: folio_mapped_*).
  *
@@ -112,8 +113,9 @@ TEST_F(folio_advice, part_alone)
 	EXPECT_FALSE(is_large(m->at));
 	EXPECT_FALSE(is_large(m->at + bytes(first + half)));
 	/*
-	 * The kernel collects pages in a batch, and marks them later. Another
-	 * call makes the kernel mark them.
+	 * MADV_FREE collects pages in a batch, and the kernel marks them as
+	 * lazyfree later. Another call of madvise() makes the kernel mark them
+	 * at once.
 	 */
 	ASSERT_EQ(0, madvise(m->at, bytes(1), MADV_COLD));
 	EXPECT_EQ(variant->advice == MADV_FREE ? half : 0, smaps_pages(m->at, "LazyFree"));
@@ -285,9 +287,9 @@ TEST_F(reclaimed, peak_stays)
 }
 
 /*
- * A write after MADV_FREE survives reclaim. The writes before MADV_FREE put
- * dirty entries into the TLB. If the kernel did not flush these entries, the
- * later writes would set no dirty bit, and reclaim would drop the pages.
+ * A write after MADV_FREE survives reclaim. The writes before MADV_FREE leave
+ * dirty entries in the TLB, and MADV_FREE must flush them. Otherwise the later
+ * writes set no dirty bit, and reclaim drops the pages.
  */
 TEST_F(reclaimed, write_after_free)
 {
@@ -309,9 +311,9 @@ TEST_F(reclaimed, write_after_free)
 }
 
 /*
- * MADV_FREE on memory in swap frees the swap slots, so SwapFree grows by the
- * number of these slots. The case requires only half of this growth, since
- * other processes may swap at the same time.
+ * MADV_FREE on swapped-out memory frees its swap slots, so SwapFree grows by
+ * their number. The case requires only half of this growth, since other
+ * processes may swap at the same time.
  */
 TEST_F(reclaimed, free_in_swap)
 {
@@ -389,8 +391,8 @@ enum collapse { NOTHING, COLLAPSED, EXCEEDED };
 
 /*
  * Set max_ptes_shared to @limit, and let khugepaged scan the range. khugepaged
- * needs recent accesses to the range, and one writable page. Returns the result
- * of the scan.
+ * needs recent accesses to the range, and one writable page. Returns what
+ * khugepaged did with the range.
  */
 static enum collapse collapse(const struct memory *huge, unsigned int limit)
 {
@@ -457,10 +459,10 @@ TEST_F_TIMEOUT(khugepaged, max_ptes_shared, 60)
 }
 
 /*
- * [mapped 44] The parent drops the second half of the first folio, and a child
- * maps only the last quarter. max_ptes_shared is 0. An older kernel does not
- * see that the folio is shared, and makes a huge page. A kernel that tracks
- * owners makes a huge page only after the child has exited.
+ * [mapped 44] The parent drops the second half of the first folio. A child maps
+ * only the last quarter of this folio. max_ptes_shared is 0. An older kernel
+ * does not see that the folio is shared, and makes a huge page. A kernel that
+ * tracks owners makes a huge page only after the child has exited.
  */
 TEST_F_TIMEOUT(khugepaged, shared_behind_first_page, 60)
 {
@@ -470,7 +472,7 @@ TEST_F_TIMEOUT(khugepaged, shared_behind_first_page, 60)
 	struct memory first = { .at = huge->at, .pages = size, .order = huge->order };
 	pid_t child;
 
-	/* The child inherits no other folio. */
+	/* The child inherits only the first folio. */
 	ASSERT_EQ(0, madvise(huge->at + bytes(size), bytes(huge->pages - size), MADV_DONTFORK));
 	child = waiting_child(self->go, keep_last_quarter, &first);
 	ASSERT_LT(0, child);
@@ -484,7 +486,7 @@ TEST_F_TIMEOUT(khugepaged, shared_behind_first_page, 60)
 		EXPECT_EQ(COLLAPSED, collapse(huge, 0));
 }
 
-/* Single pages. In one case, KSM merges two of them. */
+/* Single pages of one process. KSM merges two of them, or all of them map the zero page. */
 FIXTURE(same_page)
 {
 	struct memory memory;
@@ -509,8 +511,8 @@ FIXTURE_TEARDOWN(same_page)
 /*
  * [mapped 47] KSM merges two pages of one process. The merged page is mapped
  * twice, so it counts as shared and cannot be moved. A write to one of the two
- * addresses goes to a copy. Now the merged page is mapped once and can be
- * moved. A write to the other address still goes to a copy.
+ * addresses goes to a copy. After this write, the merged page is mapped once
+ * and can be moved. A write to the other address also goes to a copy.
  */
 TEST_F_TIMEOUT(same_page, ksm, 60)
 {

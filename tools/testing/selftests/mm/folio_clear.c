@@ -17,8 +17,8 @@
  * the new memory is in the noted frames. It skips orders that the machine does
  * not have.
  *
- * Does not prove: the content after two threads fault at once (folio_clear_race
- * does). Other programs test hugetlb and dma-buf (folio_clear_pool), tags
+ * Does not prove: the content if two threads fault at once (folio_clear_race
+ * tests this). Other programs test hugetlb and dma-buf (folio_clear_pool), tags
  * (folio_clear_tags), and kernels that clear freed memory (folio_clear_freed).
  *
  * This program also passes on a kernel that clears or poisons freed memory: to
@@ -146,7 +146,7 @@ static int place(int order, unsigned int i)
 	return i < ARRAY_SIZE(all) ? all[i] : -1;
 }
 
-/* Allocate one folio by an access to its page at @at. A write stores zeros. */
+/* Access the page at @at, so that the kernel allocates one folio. A write stores zeros. */
 static bool bring(struct memory *m, enum way how, char *at)
 {
 	switch (how) {
@@ -196,8 +196,8 @@ static bool take(struct memory *m, enum way how, int order, unsigned int folios,
 }
 
 /*
- * Whether every kernel uses folios of this order when it allocates memory in
- * this way. For fallocate() and write(), older kernels use only single pages
+ * Whether every kernel allocates folios of this order, if it allocates memory
+ * in this way. For fallocate() and write(), older kernels use only single pages
  * and huge pages.
  */
 static bool in_folios(enum way how, int order)
@@ -268,8 +268,8 @@ static void check(struct __test_metadata *_metadata, FIXTURE_DATA(folio_clear) *
 /*
  * [clearing 23, 24] Anonymous memory is zero after a first write. This write
  * goes to one page of each folio. The test repeats this with up to ten
- * different pages, at the start, middle and end of the folio. The kernel clears
- * ranges that begin and end at such pages.
+ * different pages, at the start, middle and end of the folio. These are the
+ * pages at which the kernel begins or ends a cleared range.
  */
 TEST_F_TIMEOUT(folio_clear, written, 240)
 {
@@ -421,8 +421,8 @@ static void *bring_missing(void *argument)
 
 /*
  * Map memory, let userfaultfd provide the middle half, and touch all pages in
- * order. Returns the number of provided pages in frames that the test filled in
- * the previous round.
+ * order. Returns how many of the provided pages are in frames that the test
+ * filled in the previous round.
  */
 static unsigned int touch_missing(struct __test_metadata *_metadata,
 				  FIXTURE_DATA(clear_uffd) * self, enum way how)

@@ -13,7 +13,7 @@
 /* The offset of a byte inside a page. It is not the first or the last byte. */
 #define FOLIO_CLEAR_INSIDE 1234
 
-/* How often a test tries to get the frames that it filled before. */
+/* A test makes at most this many tries to get the frames that it filled before. */
 #define TRIES 10
 
 /* The size of the folios that a test uses. */
@@ -91,8 +91,8 @@ static inline int filled_order(const void *one, const void *other)
 }
 
 /*
- * The frame numbers of pages, in an array that the caller frees. NULL if a page
- * has no frame.
+ * Returns an array with the frame numbers of pages, or NULL if a page has no
+ * frame. The caller frees the array.
  */
 static inline unsigned long *frames_of(const char *at, unsigned int pages)
 {
@@ -166,8 +166,8 @@ static inline unsigned int not_zero(const char *at, unsigned int pages)
 }
 
 /*
- * Whether the frames of the pages are consecutive and aligned, as in folios of
- * this order.
+ * Whether the frames of the pages are consecutive and aligned, as folios of
+ * this order require.
  */
 static inline bool are_folios(const char *at, unsigned int pages, int order)
 {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The content of memory that comes from a pool and not straight from the page
- * allocator: hugetlb pages, and buffers of the CMA heap of dma-buf.
+ * The content of memory that comes from a pool instead of the page allocator:
+ * hugetlb pages, and buffers of the CMA heap of dma-buf.
  *
  * Proves: each byte is zero, although the same pages held other bytes before.
- * This holds for each hugetlb size of the machine, and for each way to get a
- * hugetlb page: a fault at the start, middle or end of the page, MAP_POPULATE,
- * files of memfd_create(), fallocate(), and a driver that pins an empty file.
+ * This holds for each hugetlb size of the machine. It also holds for each way
+ * to get a hugetlb page: a fault at the start, middle or end of the page,
+ * MAP_POPULATE, files of memfd_create(), fallocate(), and a driver that pins an
+ * empty file.
  *
  * How: the hugetlb pool has exactly as many pages as a case uses. So the case
  * gets the same pages again, and pagemap confirms it. Each buffer of the CMA
@@ -97,7 +98,7 @@ FIXTURE_TEARDOWN(folio_clear_pool)
 	hugetlb_pool_restore(&self->pool);
 }
 
-/* Let a driver pin the whole file. */
+/* Make the udmabuf driver pin the whole file. */
 static bool pin_file(int fd, size_t length)
 {
 	struct udmabuf_create create = { .memfd = fd, .size = length };

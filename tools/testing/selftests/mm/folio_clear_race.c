@@ -3,12 +3,12 @@
  * Two threads that fault on the same new folio at once.
  *
  * Proves: if each thread allocates a folio, the kernel keeps one and frees the
- * other. The kept folio has the writes of both threads and zeros everywhere
- * else, although its frames held other bytes before.
+ * other. The kept folio contains the writes of both threads, and zeros
+ * everywhere else. Its frames held other bytes before.
  *
  * How: the threads wait for each other without sleeping, then write. A round
- * counts if both threads took a fault. If there is no such round, the case is
- * skipped. The virtual machine gives this program two CPUs.
+ * counts if both threads took a fault. If no round counts, the case is skipped.
+ * The virtual machine gives this program two CPUs.
  *
  * Does not prove: the absence of races. The amount of free memory varies, so
  * the case notices lost folios only if dozens of huge pages are lost.
@@ -27,7 +27,7 @@
 #define MEETINGS 100
 #define SECONDS 10
 
-/* Free memory varies by this much even if no folio is lost. */
+/* Free memory can shrink by this much even if no folio is lost. */
 #define NOISE (32L << 20)
 
 /* Two threads that wait for each other and then write at once. */
@@ -60,8 +60,9 @@ static void *write_together(void *argument)
 }
 
 /*
- * Each round allocates two folios and frees one, so a folio can get frames from
- * any of the last few rounds.
+ * If both threads allocate a folio in a round, later rounds can reuse the
+ * frames of both folios. So the test remembers the frames of the last few
+ * rounds.
  */
 #define REMEMBERED 4
 
@@ -122,8 +123,8 @@ static long free_memory(void)
  * [clearing 32] In each round, two threads write to a new folio at once: one to
  * the first byte, and one to the last byte. The rounds take up to 10 seconds in
  * all. One folio stays, with both writes and zeros elsewhere. The kernel frees
- * the other thread's folio, so free memory does not shrink. Both threads must
- * fault in at least one round.
+ * the other thread's folio, so free memory does not shrink. If the two threads
+ * never fault in the same round, the case is skipped.
  */
 TEST_F_TIMEOUT(folio_clear_race, two_threads_fault, 240)
 {

@@ -4,8 +4,8 @@
  *
  * Proves: memory that is mapped with PROT_MTE has zero content and zero tags,
  * although its frames had other bytes and other tags before. If memory gets
- * PROT_MTE only after it was filled, its tags are zero too, and its content
- * stays.
+ * PROT_MTE only after the process has filled it, its tags are zero too, and its
+ * content is unchanged.
  *
  * How: as in folio_clear. The test writes and reads tags one by one, and
  * enables no tag checks. The virtual machine of this program has memory with

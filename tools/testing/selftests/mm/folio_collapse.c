@@ -3,10 +3,10 @@
  * MADV_COLLAPSE and khugepaged make large folios from single pages.
  *
  * Proves: a collapse keeps the content, even if pages are in swap, if there are
- * holes, or if a file is mapped twice. It fills no hole that userfaultfd
- * watches. khugepaged obeys max_ptes_none. It makes a folio of one block only
- * if all pages of the block exist. The new folio is on the node of most of its
- * pages.
+ * holes, or if a file is mapped twice. A collapse does not fill a hole that
+ * userfaultfd watches. khugepaged obeys max_ptes_none. It makes a folio of one
+ * block only if all pages of the block exist. The new folio is on the NUMA node
+ * that had most of the pages.
  *
  * How: one page table maps single pages, and each page holds a pattern. The
  * cases prepare this memory, collapse it, and look at smaps, pagemap and
@@ -97,7 +97,7 @@ FIXTURE_TEARDOWN(folio_collapse)
 	memory_free(&self->memory);
 }
 
-/* The number of pages in the mapping at @at that one PMD maps as a huge page. */
+/* The number of pages that a PMD maps, in the mapping at @at. */
 static long huge_pages(const struct memory *m, const char *at)
 {
 	return smaps_pages(at, m->fd < 0 ? "AnonHugePages" : "ShmemPmdMapped");
@@ -116,7 +116,7 @@ static bool make_hole(const struct memory *m, unsigned int first, unsigned int p
 			m->fd < 0 ? MADV_DONTNEED : MADV_REMOVE);
 }
 
-/* The first page with wrong content, or -1. The hole has @pages pages from @first on. */
+/* The first page with wrong content, or -1. A hole of @pages pages begins at page @first. */
 static int wrong_page(const struct memory *m, const char *at, unsigned int first,
 		      unsigned int pages)
 {
@@ -326,8 +326,9 @@ static unsigned long scans(void)
 }
 
 /*
- * Let khugepaged make folios of one order, until it has scanned the memory four
- * times or made a huge page. khugepaged needs recent accesses to the memory.
+ * Let khugepaged make folios of one order. Wait until it has scanned the memory
+ * four times, or has made a huge page. khugepaged needs recent accesses to the
+ * memory.
  */
 static void let_khugepaged(const struct memory *m, int order, unsigned int max_ptes_none)
 {

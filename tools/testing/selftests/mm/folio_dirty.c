@@ -9,8 +9,8 @@
  * How: O_DIRECT reads the content of the disk. /proc/kpageflags has the dirty
  * flag of a folio.
  *
- * Does not prove: the same for file systems that mark only part of a folio as
- * dirty when a page becomes writable. XFS marks the whole folio.
+ * Does not prove: what happens on file systems that mark only part of a folio
+ * as dirty when a page becomes writable. XFS marks the whole folio.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=folio_dirty
  */
@@ -41,8 +41,8 @@ FIXTURE_VARIANT_ADD(folio_dirty, written_back)
 
 /*
  * Write the file again, with one call for each folio. A single call for the
- * whole file would make a larger folio. Returns whether the folios have the
- * right size.
+ * whole file would make a larger folio. Returns whether each folio has the
+ * order @m->order.
  */
 static bool separate(struct memory *m)
 {
@@ -105,7 +105,7 @@ FIXTURE_TEARDOWN(folio_dirty)
 	memory_free(&self->memory);
 }
 
-/* The first page with other content on the disk than @values, or -1 if there is none. */
+/* The first page whose content on the disk differs from @values, or -1. */
 static int not_on_disk(int direct, unsigned int pages, const unsigned char *values)
 {
 	char *disk = mmap(NULL, bytes(pages), PROT_READ | PROT_WRITE,
@@ -121,7 +121,7 @@ static int not_on_disk(int direct, unsigned int pages, const unsigned char *valu
 	return wrong - 1;
 }
 
-/* The flags of the folio that the page belongs to. */
+/* The flags of the folio that contains the page. */
 static __u64 folio_flags(const struct memory *m, unsigned int page)
 {
 	return kernel_flags(m->at + bytes(page & -(1U << m->order)));
@@ -137,8 +137,8 @@ static unsigned int dirty_folios(const struct memory *m)
 }
 
 /*
- * Fill pages with new values. If @chosen, fill the pages that the round
- * chooses, otherwise all other pages. Returns the number of filled pages.
+ * Fill pages with new values. If @chosen is true, fill the pages that the round
+ * chooses. Otherwise, fill all other pages. Returns the number of filled pages.
  */
 static unsigned long fill(struct memory *m, unsigned char *values, unsigned int round,
 			  bool chosen)

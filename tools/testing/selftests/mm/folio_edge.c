@@ -9,7 +9,8 @@
  * their pages are adjacent in memory. It then closes every other pipe. The next
  * page that the kernel allocates for itself is likely to lie directly before a
  * page of an open pipe. The test knows the content of the pipe's page, and
- * checks it later. One such pair of pages is enough to notice the mistake.
+ * checks it later. One such pair of pages is enough to notice an access past
+ * the end.
  *
  *	pipe | free | pipe | free | pipe
  *	                    ^ a page table; the pipe after it holds entries
@@ -97,7 +98,7 @@ static unsigned int changed(FIXTURE_DATA(folio_edge) * self)
 
 /*
  * [contpte 236] The test calls mincore() for so many pages that its answers
- * fill a whole page. The last answers are for a large folio, which arm64 maps
+ * fill a whole page. The last answers describe a large folio, which arm64 maps
  * as a folded block. In each of 16 rounds the kernel writes no answer past the
  * page that holds the answers.
  */
@@ -178,7 +179,7 @@ TEST_F_TIMEOUT(folio_edge, lazyfree_over_table_end, 120)
 	if (write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory") ||
 	    (mkdir(GROUP, 0755) && errno != EEXIST) || access(GROUP "/memory.reclaim", W_OK))
 		SKIP(return, "CONFIG_MEMCG=n, or cgroup v2 is not mounted");
-	/* Join the group, since its memory.reclaim takes only pages of this group. */
+	/* Join the group: its memory.reclaim reclaims only pages of the group. */
 	ASSERT_EQ(0, write_text(GROUP "/cgroup.procs", "0"));
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		struct memory m;

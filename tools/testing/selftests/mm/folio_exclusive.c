@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The information in /proc about the processes that map a large folio, and the
- * copies that writes make after all other processes have exited.
+ * The files in /proc report which processes map a large folio. After all other
+ * processes have exited, a write reuses or copies a page of the folio.
  *
  * Proves: PM_MMAP_EXCLUSIVE and /proc/kpagecount are right for each page while
  * processes start, unmap parts and exit. A page is never "exclusive" while two
@@ -87,8 +87,8 @@ static void come_and_go(struct __test_metadata *_metadata, struct memory *m)
 	}
 	while (n--) {
 		/*
-		 * Children that started later inherited these descriptors, but
-		 * have exited.
+		 * Later children inherited these descriptors too, but they have
+		 * exited.
 		 */
 		close(go[n][0]);
 		close(go[n][1]);
@@ -152,12 +152,12 @@ TEST_F(folio_exclusive, child_unmaps_part)
 }
 
 /*
- * After the only other process has exited, a write to each page may copy pages.
- * Returns whether @copies is the right number of copied pages. No kernel copies
- * single pages. A kernel that tracks owners copies no page of a large folio,
- * and an older kernel copies all pages of it. If /proc/kallsyms has no data
- * symbols, the test cannot tell these kernels apart. Then it accepts either no
- * copied page or all pages.
+ * The only other process has exited, and then this process has written to each
+ * page. Returns whether @copies is the right number of copied pages. No kernel
+ * copies single pages. A kernel that tracks owners copies no page of a large
+ * folio, and an older kernel copies all pages of it. If /proc/kallsyms has no
+ * data symbols, the test cannot tell these kernels apart. Then it accepts
+ * either no copied page or all pages.
  */
 static bool right_copies(const struct memory *m, unsigned int copies)
 {
@@ -385,8 +385,8 @@ TEST_F_TIMEOUT(folio_exclusive_huge, processes_come_and_go, 60)
 }
 
 /*
- * Returns whether pagemap has the bug: it reports the state of the first page
- * for all pages, and this state is wrong for half of the pages.
+ * Returns whether pagemap reports the state of the first page for all pages.
+ * This state is wrong for half of the pages.
  */
 static bool answered_by_first_page(int go[2], struct memory *m)
 {

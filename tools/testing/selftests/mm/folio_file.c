@@ -3,10 +3,10 @@
  * Mapped files in large folios of the page cache.
  *
  * Proves: a write to one page of a block reaches the file and changes nothing
- * else. The copies of a private mapping survive a hole in the file. If a file
- * ends within a folio, no page past the end is mapped. A fault maps the pages
- * around it, even in a new page table. A process can fork while it runs mapped
- * code.
+ * else. A hole that is punched into a file leaves the copies of a private
+ * mapping alone. If a file ends within a folio, no page past the end is mapped.
+ * A fault maps the pages around it, even in a new page table. A process can
+ * fork while it runs mapped code.
  *
  * Does not prove: writeback itself (the file system's own tests do).
  *
@@ -96,11 +96,11 @@ TEST_F_TIMEOUT(folio_file, one_dirty_page_reaches_file, 120)
 }
 
 /*
- * Read whole folios of a hole in a shared memory file, then write to one page,
- * so that only this page has a dirty entry. Remove the entries as one batch: by
- * munmap() if @unmaps, else by reclaim. Reclaim then takes the memory. The
- * written page must go to swap. If its dirty bit is lost, the page becomes a
- * hole again.
+ * Read all pages of an empty shared memory file, then write to one page, so
+ * that only this page has a dirty entry. Remove the entries in batches: by
+ * munmap() if @unmaps, else by reclaim. Reclaim must then write the dirty page
+ * to swap. If its dirty bit is lost, reclaim drops the page, and the file has a
+ * hole there.
  */
 static void check_one_dirty_entry(struct __test_metadata *_metadata, struct memory *m,
 				  bool unmaps)
@@ -177,7 +177,7 @@ TEST_F(folio_file, dirty_again_after_writeback)
 /*
  * [contpte 197] A private mapping has its own copy of every third page. After a
  * hole is punched into the file, the copies are unchanged and all other pages
- * are zero. The kernel skips only the entries of the copies.
+ * are zero. The kernel removes all entries except those of the copies.
  */
 TEST_F(folio_file, punch_hole_beside_copies)
 {
@@ -255,7 +255,7 @@ static void check_end_within_pinned_folio(struct __test_metadata *_metadata, str
 		ASSERT_EQ(0, munmap(m->at, length));
 		ASSERT_EQ(m->at, mmap(m->at, length, PROT_READ | PROT_WRITE,
 				      MAP_SHARED | MAP_FIXED, m->fd, 0));
-		/* The kernel handles write faults and read faults in different functions. */
+		/* Write faults and read faults use different kernel functions, so test both. */
 		if (written)
 			m->at[0] = pattern(0);
 		else
@@ -326,10 +326,11 @@ static unsigned int mapped_pages(const char *at, unsigned int pages)
 }
 
 /*
- * Map the second half of the file's last folio at the start of an address range
- * without a page table. So a fault cannot map the whole folio. Read the first
- * two pages of this half. Set @mapped to the number of mapped pages after each
- * read. Returns whether the mapping succeeded.
+ * Map only the second half of the file's last folio, so that a fault cannot map
+ * the whole folio. The mapping begins at an address where a page table begins,
+ * and this table does not exist yet. Read the first two pages of this half. Set
+ * @mapped to the number of mapped pages after each read. Returns whether the
+ * mapping succeeded.
  *
  *	|<---- a table ---->|<---- a table ---->|
  *	  ..............room|half|..............
@@ -424,8 +425,8 @@ struct mapped {
 };
 
 /*
- * Whether all pages are present and in the same frames as before, and the number
- * of mappings of each page has grown by @more.
+ * Whether all pages are present in the same frames as before, and the number of
+ * mappings of each page is larger by @more.
  */
 static bool entries_are(const char *at, unsigned int pages, const struct mapped *were, int more)
 {

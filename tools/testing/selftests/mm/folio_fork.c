@@ -80,7 +80,7 @@ static unsigned char written(unsigned int page)
 	return pattern(page) ^ 0x80;
 }
 
-/* The first page with wrong content, or -1. Only page @dirty was written to. */
+/* The first page with wrong content, or -1. The process has written only to page @dirty. */
 static int wrong_page(const struct memory *m, int dirty)
 {
 	unsigned int page;
@@ -173,16 +173,16 @@ TEST_F_TIMEOUT(folio_fork, parent_writes_each_page, 120)
 }
 
 /*
- * The content that the child gets for a range that madvise() has marked: none,
- * or zeros.
+ * How the child inherits a range that madvise() has marked: not at all, or as
+ * zeros.
  */
 enum inherited { MISSING, WIPED };
 
 /*
- * In the child, check that the range is as @how says, and that all other pages
- * have the right content. A block that is partly in the range is not folded,
- * and every block outside the range is folded. Returns 0, or the number of the
- * failed check.
+ * In the child, check that the range is missing or zero, as @how says, and that
+ * all other pages have the right content. A block that is partly in the range
+ * is not folded, and every block outside the range is folded. Returns 0, or the
+ * number of the failed check.
  */
 static int child_of_part(const struct memory *m, unsigned int first, unsigned int pages,
 			 enum inherited how, bool contpte)
@@ -314,8 +314,8 @@ TEST_F(folio_fork, halves_one_after_other)
 
 /*
  * [contpte 168, 200] The test drops and reads every third page, so the zero
- * page is mapped there. fork() and munmap() must leave the entries of the zero
- * page out of their batches. Both processes have the right content.
+ * page is mapped there. fork() and munmap() must not include entries of the
+ * zero page in their batches. Both processes have the right content.
  */
 TEST_F(folio_fork, zero_pages_between)
 {
@@ -467,8 +467,8 @@ TEST_F(folio_fork, pinned_page)
 /*
  * [contpte 187] Two folios are adjacent in memory. The test unmaps the second
  * folio except for its first page. A batch of fork() that begins in the first
- * folio must not contain this page. The case needs one adjacent pair among 64
- * folios.
+ * folio must not contain this page. The test allocates 64 folios to find two
+ * adjacent folios.
  *
  *   |<-- folio -->|<-- folio -->|
  *   |============== 1 more page
@@ -547,8 +547,8 @@ TEST_F(folio_fork, table_end_within_folio)
 /*
  * [contpte 176, 193] In the child Rss counts each page once, and Pss counts
  * half of each page. After the child has exited, all pages are private to the
- * parent. If the kernel's counter of a process is wrong at exit, the kernel
- * prints "Bad rss-counter", which fails the case.
+ * parent. If the kernel's RSS counter of a process is wrong at exit, the kernel
+ * prints "Bad rss-counter", and the case fails.
  */
 TEST_F(folio_fork, counted_once)
 {

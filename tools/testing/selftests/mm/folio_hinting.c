@@ -38,8 +38,8 @@ FIXTURE_TEARDOWN(folio_hinting)
 }
 
 /*
- * The number of the page that the test replaces in a folio. It is never 0, and
- * it differs from folio to folio.
+ * The index of the page that the test replaces in a folio. The index is never
+ * 0, and it differs from folio to folio.
  */
 static unsigned int other_page(const struct memory *m, unsigned int folio_at)
 {
@@ -129,14 +129,14 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 }
 
 /*
- * The number of pages of a folio that lie alone, each at the end of a table.
- * The other pages of the folio are at the lowest addresses.
+ * The test maps this many pages of a folio one by one, each at the end of a
+ * page table. It maps the other pages of the folio at the lowest addresses.
  */
 #define ALONE 8
 
 /*
- * A try finds nothing if its tables are in the wrong order in memory. So there
- * are up to this many tries.
+ * A try can only find the bug if two page tables are adjacent in memory in the
+ * right order. So the test makes up to this many tries.
  */
 #define LOWEST_TRIES 16
 
@@ -144,9 +144,9 @@ TEST_F_TIMEOUT(folio_hinting, fault_at_table_end, 120)
 #define FILLERS 600
 
 /*
- * One page table maps the lowest addresses, and another table lies just before
- * this table in memory. lowest_try() tries to make the kernel change the other
- * table. This struct counts the results:
+ * One page table maps the lowest addresses. Another page table lies just before
+ * it in memory. lowest_try() tries to make the kernel change this other table.
+ * The struct counts the results.
  */
 struct lowest {
 	unsigned int right;	/* pages that fault, and cannot be written to */
@@ -157,13 +157,13 @@ struct lowest {
  * Move the last pages of a folio so low that its first pages would be below
  * address 0. Move the first pages one by one to the ends of tables, in
  * read-only mappings. The kernel allocates half of these tables, then the table
- * of the lowest addresses, then the other half. Make all entries hinting
- * entries, then read one of the last pages.
+ * of the lowest addresses, then the other half. Make all entries inaccessible
+ * for hinting, then read one of the last pages.
  *
  * Return: 0, or the line that failed
  *
- * The tables at @first stay allocated. If a try freed its tables, the next try
- * would get them again in reverse order.
+ * The tables at @first stay allocated. Otherwise the next try would allocate
+ * the same tables again, in reverse order.
  */
 static int lowest_try(struct watched *w, char *at, char *first, struct lowest *result)
 {
@@ -175,8 +175,8 @@ static int lowest_try(struct watched *w, char *at, char *first, struct lowest *r
 	int line = 0;
 
 	/*
-	 * Allocate the upper tables of the lowest addresses, if this process
-	 * has none.
+	 * Allocate the upper-level page tables of the lowest addresses, if this
+	 * process has none.
 	 */
 	upper = mmap((char *)table, bytes(1), PROT_READ,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == (char *)table;

@@ -6,7 +6,7 @@
  * for MADV_PAGEOUT in a kernel that cannot swap huge pages. Advice on a part
  * splits the huge page, and takes effect only for that part. While another
  * process maps the huge page, advice changes nothing. MADV_HWPOISON poisons
- * each page of its range, both in a large folio and in single pages.
+ * each page of its range. This holds for a large folio and for single pages.
  *
  * Does not prove: the effect of advice on folios that PTEs map (folio_advice
  * does), or of splits for other reasons (pmd_split does).

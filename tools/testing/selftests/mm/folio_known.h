@@ -53,8 +53,7 @@ static inline bool has_issue(int number)
  * STALE_ISSUE() - report that a test has not met a known issue
  * @number: the number in KNOWN_ISSUES.md
  *
- * Use it at a point where the issue predicts a failure, if the test saw no
- * failure.
+ * Use it if the issue predicts a failure, but the test saw no failure.
  */
 #define STALE_ISSUE(number) do {					\
 	const int __number = (number);					\

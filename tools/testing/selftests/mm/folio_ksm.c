@@ -205,9 +205,8 @@ static unsigned int merge(const struct memory *m, bool zeros)
  * pages.
  *
  * Known issue 31: a page loses its mark if KSM gives it another frame. The page
- * that becomes the KSM page keeps its mark. pte_mkdirty() sets the soft-dirty
- * bit on x86, so pages of zeros stay soft-dirty, and clean pages of zeros
- * become soft-dirty.
+ * that becomes the KSM page keeps its mark. On x86 all pages of zeros are
+ * soft-dirty after the merge, because pte_mkdirty() sets the soft-dirty bit.
  */
 TEST_F_TIMEOUT(folio_ksm, merge_keeps_marks, 120)
 {
@@ -419,7 +418,7 @@ static long zero_pages(void)
 
 /*
  * KSM maps pages of zeros to the zero page, and UFFDIO_MOVE moves half of them.
- * After all memory is discarded, the process has no such page, and its count
+ * After the process has discarded all memory, it has no such page, so its count
  * must be 0.
  *
  * Known issue 47: the count still includes the pages that moved.
@@ -553,8 +552,8 @@ TEST_F_TIMEOUT(ksm_fork, child_counts_zero_pages, 120)
 
 /*
  * A fork() that fails changes no count. This fork() copies the pages of zeros, and then fails at a
- * mapping that is larger than memory and swap. The kernel accepts two mappings of three quarters of
- * that size each, and merges them.
+ * mapping that is larger than memory and swap. The test makes this mapping from two smaller
+ * mappings, which the kernel accepts and merges.
  *
  * Known issue 55: when the kernel frees the failed child, it subtracts pages that it never added.
  */

@@ -121,7 +121,7 @@ FIXTURE(freed_by_child)
 };
 
 /*
- * How the parent gets the pages, before fork() shares them with the child:
+ * How the parent got its pages before fork() shared them with the child:
  * @pinned: another child shared them, and a pin for reading copied them
  * @merged: KSM merged them, and MADV_UNMERGEABLE copied them
  * If neither is set, the parent wrote to the pages.
@@ -178,7 +178,7 @@ FIXTURE_TEARDOWN(freed_by_child)
 	memory_free(&self->memory);
 }
 
-/* Copy pages without a write, by a pin for reading while a child shares the pages. */
+/* Make the kernel copy pages without a write: pin them for reading while a child shares them. */
 static bool pin_shared(int go[2], struct memory *m)
 {
 	pid_t child = waiting_child(go, NULL, m);
@@ -190,7 +190,7 @@ static bool pin_shared(int go[2], struct memory *m)
 	return end_child(child) && right;
 }
 
-/* Copy pages without a write: KSM merges them, and MADV_UNMERGEABLE copies them. */
+/* Make the kernel copy pages without a write: merge them by KSM, then call MADV_UNMERGEABLE. */
 static bool merge_and_unmerge(struct memory *m)
 {
 	char *last = m->at + bytes(m->pages - 1);
@@ -202,11 +202,11 @@ static bool merge_and_unmerge(struct memory *m)
 }
 
 /*
- * A child gives up the first half of the memory with MADV_FREE and ends. The
- * parent gives up the second half. Reclaim drops the second half, which proves
- * that reclaim ran. The parent must find its content in the first half. If the
- * memory is in large folios, each half is one folio, so MADV_FREE does not
- * split it.
+ * A child calls MADV_FREE on the first half of the memory and exits. The parent
+ * calls MADV_FREE on the second half. Reclaim drops the second half, which
+ * proves that reclaim ran. The parent must find its content in the first half.
+ * If the memory is in large folios, each half is one folio, so MADV_FREE does
+ * not split it.
  *
  * Known issue 45: a page that was copied without a write has a clean entry, and
  * its folio is clean too. So MADV_FREE in the child makes the page lazyfree,
@@ -357,12 +357,12 @@ static unsigned long pfn_in(pid_t process, char *at)
 }
 
 /*
- * A child has a page that KSM merged, and calls MADV_FREE. After that, KSM merges a page of the
- * parent into the same frame. The child ends, and reclaim takes the parent's page. The parent
- * never called MADV_FREE, so its page must go to swap, and come back with its content.
+ * A child calls MADV_FREE on a page that KSM has merged. After that, KSM merges a page of the
+ * parent into the same frame. The child exits, and reclaim removes the parent's page from memory.
+ * The parent never called MADV_FREE, so its page must go to swap, and come back with its content.
  *
- * Known issue 57: if the child's page is the last page in the frame, MADV_FREE
- * makes the frame lazyfree. The frame stays lazyfree after the merge. Reclaim
+ * Known issue 57: if the child is the last to map the KSM page, MADV_FREE makes
+ * the page lazyfree. The KSM page stays lazyfree after the next merge. Reclaim
  * drops it, and the parent reads zeros.
  */
 TEST_F_TIMEOUT(freed_in_ksm, other_process_keeps_content, 120)

@@ -20,8 +20,8 @@
 #define GROUP "/sys/fs/cgroup/folio_mlock"
 
 /*
- * Charge new memory to a separate memory cgroup, since memory.reclaim takes
- * only pages of its group. Returns NULL, or the reason for a failure.
+ * Charge new memory to a separate memory cgroup, since memory.reclaim reclaims
+ * only pages of its own group. Returns NULL, or the reason for a failure.
  */
 static const char *reclaim_setup(void)
 {
@@ -195,9 +195,9 @@ TEST_F(folio_mlock, moved_to_one_table)
 
 /*
  * The process drops one page in the middle of the folio, and locks the whole
- * mapping. The mapping no longer has the whole folio, so mlock() must not count
- * the folio as locked. The mapped pages still stay in memory. munlock() and
- * munmap() leave the count as it was.
+ * mapping. The mapping no longer maps the whole folio, so mlock() must not
+ * count the folio as locked. The mapped pages still stay in memory. munlock()
+ * and munmap() leave the count as it was.
  */
 TEST_F(folio_mlock, hole)
 {
@@ -246,10 +246,10 @@ FIXTURE_SETUP(mlock_twice)
 	if (why)
 		SKIP(return, "%s", why);
 	/*
-	 * One page table maps all of @other, and one page table maps all of @m.
-	 * If a page table ended within @other, MADV_PAGEOUT of @other would
-	 * split the folio. A split unmaps each page of a file in all mappings,
-	 * even in a locked one. The page itself stays in memory.
+	 * Align @other, so that one page table maps all of it. If a page table
+	 * ended within @other, MADV_PAGEOUT of @other would split the folio. A
+	 * split unmaps each page of a file in all mappings, even in a locked
+	 * mapping. The page itself stays in memory.
 	 */
 	length = bytes(m->pages);
 	self->room = mmap(NULL, 2 * length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -269,9 +269,9 @@ FIXTURE_TEARDOWN(mlock_twice)
 
 /*
  * The mapping @m is locked. Lock the mapping @other too, drop a page in its
- * middle, and unlock it. The entries of @other are then two runs, so munlock()
- * decrements the folio's count once for each run. The folio then has no mlocked
- * flag, although @m is still locked.
+ * middle, and unlock it. The hole divides the entries of @other into two runs.
+ * munlock() decrements the folio's count once for each run. The folio then has
+ * no mlocked flag, although @m is still locked.
  */
 static void lose_count(struct __test_metadata *_metadata, struct memory *m, char *other)
 {
@@ -321,7 +321,7 @@ TEST_F(mlock_twice, munlock_of_two_runs)
 	EXPECT_EQ(0, swapped_out(m));
 	EXPECT_EQ(-1, foreign_page(m->at, 0, m->pages));
 
-	/* MADV_PAGEOUT skips shared pages, so unmap the second mapping first. */
+	/* MADV_PAGEOUT skips pages with two mappings, so unmap the second mapping first. */
 	ASSERT_EQ(0, munlock(m->at, length));
 	EXPECT_EQ(before, mlocked());
 	ASSERT_EQ(0, munmap(self->other, length));
@@ -332,9 +332,10 @@ TEST_F(mlock_twice, munlock_of_two_runs)
 
 /*
  * Two mappings of one memfd lock the same folio. The folio stays locked until
- * both locks are gone: munlock() takes the first lock, and munmap() takes the
- * second one. The test maps all pages in both mappings before it locks them,
- * since Linux 6.12 does not count the lock of a large folio that a fault maps.
+ * both locks are gone: munlock() removes the first lock, and munmap() removes
+ * the second lock. The test maps all pages in both mappings before it locks
+ * them, since Linux 6.12 does not count the lock of a large folio that a fault
+ * maps.
  */
 TEST_F(mlock_twice, locks_are_counted)
 {

@@ -215,8 +215,8 @@ TEST_F(folio_move, munmap_in_swap)
 /*
  * [contpte 219] Both folios are swapped out without a split, and one page of
  * the second folio is dropped. A read of one page brings back the whole first
- * folio. A read of the second folio brings back its pages one by one, and the
- * page that was dropped is zero.
+ * folio. The pages of the second folio come back one by one, and the dropped
+ * page is zero.
  */
 TEST_F(folio_move, swap_in_folio)
 {
@@ -314,7 +314,7 @@ static long reference(char *at, unsigned int pages)
 		return -1;
 	/*
 	 * The CPU does not set the accessed bit of an entry that is in its TLB.
-	 * mprotect() flushes the TLB.
+	 * So flush the TLB by mprotect().
 	 */
 	if (mprotect(at, bytes(pages), PROT_READ) ||
 	    mprotect(at, bytes(pages), PROT_READ | PROT_WRITE))
@@ -505,7 +505,7 @@ TEST_F(folio_move, lazyfree_pinned)
 	EXPECT_EQ(pfn, pfn_of(m->at));
 	EXPECT_TRUE(is_folio(m, 0));
 	close(fd);
-	/* The folio is clean, but swap-backed: it is no longer lazyfree. */
+	/* The folio is clean, but it is swap-backed and no longer lazyfree. */
 	if (smaps_pages(m->at, "LazyFree") == 0 &&
 	    (folio_flags(m->at) & (KPF_SWAP_BACKED | KPF_IS_DIRTY)) == KPF_SWAP_BACKED) {
 		KNOWN_ISSUE(7, "a pin makes clean lazyfree memory swap-backed");
@@ -518,7 +518,7 @@ TEST_F(folio_move, lazyfree_pinned)
 #define GROUP "/sys/fs/cgroup/folio_move"
 /*
  * The memory limit of the group in pages. The kernel charges some pages in
- * advance. The limit is larger than the number of these pages.
+ * advance, so the limit must be larger than their number.
  */
 #define PRESSURE 2048
 

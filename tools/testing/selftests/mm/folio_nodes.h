@@ -6,8 +6,8 @@
  * NUMA balancing scans only memory with a policy that allows it. Only the
  * test's memory and a control page have such a policy, so the tests can count
  * each entry and each fault. The kernel starts a scan after the process has
- * used some CPU time. The helpers set this time to a small value. Faults on the
- * control page show that a scan is done.
+ * used some CPU time. The helpers set this time to a small value. After two
+ * faults on the control page, a scan is complete.
  */
 #ifndef FOLIO_NODES_H
 #define FOLIO_NODES_H
@@ -111,7 +111,7 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
 		return "needs two NUMA nodes";
 	why = memory_map(&w->memory, kind, order, folios);
 	/*
-	 * Switch large folios off again, so that khugepaged does not rebuild
+	 * Disable large folios again, so that khugepaged does not rebuild
 	 * folios that were split.
 	 */
 	if (!why)
@@ -142,7 +142,8 @@ static inline const char *watched_setup(struct watched *w, enum memory_kind kind
  * hint() - let NUMA balancing scan the memory of this process
  *
  * NUMA balancing scans all mappings that it may scan, and then begins again. So
- * between two faults on the control page it has scanned all of them.
+ * between two faults on the control page, NUMA balancing has scanned all of
+ * them.
  *
  * Return: the number of entries of the memory that the scan changed, or -1 if
  * the control page had fewer than two hinting faults

@@ -8,9 +8,10 @@
  *
  * Proves: one fault per folio makes all hinting entries of the folio accessible
  * again. Content and permission are unchanged, and the blocks are folded. If
- * the policy allows the node of the CPU, this fault moves the whole folio there.
- * NUMA balancing and mbind(MPOL_MF_MOVE) do not change memory that several
- * processes map or that is pinned. The cases name the exceptions.
+ * the policy allows the node of the CPU, this fault moves the whole folio
+ * there. NUMA balancing and mbind(MPOL_MF_MOVE) do not change memory that
+ * several processes map or that is pinned. The comments of the cases name the
+ * exceptions.
  *
  * How: see folio_nodes.h.
  *
@@ -21,7 +22,7 @@
  */
 #include "folio_nodes.h"
 
-/* The first page that is not on the node, or -1 if there is none. */
+/* The first page that is not on @node, or -1 if all pages are on it. */
 static int page_elsewhere(const struct memory *m, unsigned int first, unsigned int pages, int node)
 {
 	for (unsigned int page = first; page < first + pages; page++)
@@ -31,8 +32,8 @@ static int page_elsewhere(const struct memory *m, unsigned int first, unsigned i
 }
 
 /*
- * Whether the entry of a page has the right size. Returns true if perf cannot
- * tell.
+ * Whether the entry of a page has the expected size. Returns true if perf
+ * cannot show the size.
  */
 static bool rightly_mapped(const struct memory *m, char *at)
 {
@@ -116,8 +117,8 @@ FIXTURE_TEARDOWN(folio_numa)
 /*
  * [contpte 209] All entries become hinting entries. Then the test reads one
  * page of each folio: a page in the middle of the first folio, and the last
- * page of each other folio. The one fault of this read makes the whole folio
- * accessible, and reads of its other pages do not fault. The folio keeps its
+ * page of each other folio. This read causes one fault, which makes the whole
+ * folio accessible. Reads of its other pages do not fault. The folio keeps its
  * frames and has folded blocks, and writes cost no fault.
  */
 TEST_F_TIMEOUT(folio_numa, fault_restores_folio, 120)
@@ -207,7 +208,7 @@ static long numa_pages(const char *at, const char *name, int node)
 
 /*
  * /proc/PID/numa_maps says on which node the pages are and how many of them are
- * dirty. It counts each page of a folio, and no page twice.
+ * dirty. It counts each page of a folio exactly once.
  */
 TEST_F(folio_numa, numa_maps)
 {
@@ -387,8 +388,8 @@ TEST_F_TIMEOUT(folio_numa, hint_beside_child, 120)
 }
 
 /*
- * The number of pages in half a folio. If the memory is single pages, the
- * number of pages in half of the memory.
+ * The number of pages in half a folio. For memory in single pages: the number
+ * of pages in half of the memory.
  */
 static unsigned int half_of(const struct memory *m)
 {

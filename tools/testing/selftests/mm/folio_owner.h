@@ -57,9 +57,9 @@ static inline long mappings(const char *at)
 }
 
 /*
- * Start a child that calls @first (if not NULL), then waits until the pipe @go
- * is closed. This function waits until @first has returned. Returns the child's
- * PID, or -1.
+ * Start a child that calls @first (if not NULL), and then waits until the pipe
+ * @go is closed. This function waits until @first has returned. Returns the
+ * child's PID, or -1.
  */
 static inline pid_t waiting_child(int go[2], void (*first)(struct memory *), struct memory *m)
 {

@@ -6,9 +6,9 @@
  * may handle all pages of the folio in one batch. Some pages belong to the
  * parent alone, and the others are shared with a child. A shared page stays
  * write-protected, even next to a writable page. A write to a page that the
- * parent alone owns costs no fault. Entries of pages that cannot be accessed
- * form no block. So when the test marks their folio as idle, pages of other
- * memory next to them do not become old.
+ * parent alone owns costs no fault. The kernel does not treat entries of
+ * inaccessible pages as a folded block: when the test marks the folio of such
+ * pages as idle, other memory next to them does not become old.
  *
  * Does not prove: which entries are in which batch (KUnit: vma_split).
  *
@@ -78,8 +78,8 @@ static int child_that_waits(const struct memory *m, int go[2], int own)
  * [contpte 180] A first fork() makes all pages read-only, and the child exits.
  * The parent writes to one page in the middle, so only this page is writable.
  * Then the parent forks a second child and writes to all pages. The child must
- * not see these writes. So even if a batch begins with a read-only entry,
- * fork() must write-protect the writable entry in it.
+ * not see these writes. So fork() must write-protect the writable entry even if
+ * its batch begins with a read-only entry.
  */
 TEST_F(folio_permission, first_readonly_later_writable)
 {
@@ -261,7 +261,7 @@ TEST_F(folio_permission, mremap_of_two_blocks)
 }
 
 /*
- * Mark the page at @at as idle if @set, else read whether it is idle. Returns
+ * If @set, mark the page at @at as idle. Otherwise read its idle bit. Returns
  * the idle bit, or -1 on failure.
  */
 static int idle_bit(const char *at, bool set)

@@ -173,8 +173,8 @@ static void let_count(struct writer *writers)
 		unsigned long before = atomic_load(&writers[i].rounds);
 
 		/*
-		 * A round may have begun earlier, so wait until two rounds have
-		 * ended.
+		 * The current round may have begun before this call, so wait
+		 * until two rounds have ended.
 		 */
 		while (atomic_load(&writers[i].rounds) < before + 2)
 			sched_yield();
@@ -428,8 +428,8 @@ TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
 			_exit(0);
 		}
 		/*
-		 * The first write after fork() goes to a copy, which unfolds
-		 * the block.
+		 * The first write after fork() copies its page, and this copy
+		 * unfolds the block.
 		 */
 		let_count(writers);
 		look(_metadata, self, times, false);
@@ -450,8 +450,9 @@ TEST_F_TIMEOUT(folio_race, fork_under_writers, 60)
  * @protects: how often the last page was made read-only and writable again
  * @folds: how often the block was seen folded
  * @unfolds: how often the block was seen unfolded
- * @failed: whether a call failed, or the block had the wrong state. It must be
- *	folded before each change, and unfolded until the change is undone.
+ * @failed: whether a call failed, or the block had the wrong state. The block
+ *	must be folded before each change, and unfolded until the change is
+ *	undone.
  */
 struct changer {
 	struct memory *memory;

@@ -4,13 +4,14 @@
  * reuses the page or copies it.
  *
  * Proves: a write to a shared folio copies the page as long as another process
- * maps any page of the folio. If no other process maps the folio, but a pipe, a
- * device or swap still refers to the folio, a write copies too. Linux 6.15 and
+ * maps any page of the folio. A write also copies if a pipe, a device or swap
+ * still refers to the folio, even if no other process maps it. Linux 6.15 and
  * later track which processes map a folio. When the other processes and these
- * references are gone, such kernels reuse the folio. This holds for any order,
- * and even if several VMAs or page tables map its pages. Older kernels copy
- * large folios in all these cases. A pinned page stays mapped in its process.
- * Threads and the child of vfork() do not count as other processes.
+ * references are gone, such kernels reuse the folio. This holds for folios of
+ * any order, even if several VMAs or page tables map the pages of a folio.
+ * Older kernels copy large folios in all these cases. A pinned page stays
+ * mapped in its process. Threads and the child of vfork() do not count as other
+ * processes.
  *
  * Does not prove: how the kernel tracks processes (KUnit: folio_mapped_*), or
  * what happens during real device I/O. Here gup_test pins the pages in place of

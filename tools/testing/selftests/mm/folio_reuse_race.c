@@ -152,9 +152,9 @@ static void *take_references(void *argument)
 			left -= got;
 		}
 		/*
-		 * The pipe has the page as it was before this read. So the
-		 * count in the pipe must not be higher than the count in the
-		 * copy that this read makes.
+		 * The pipe was read before process_vm_readv() makes this copy.
+		 * So the count from the pipe must not be higher than the count
+		 * in the copy.
 		 */
 		if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != sizeof(copy))
 			break;

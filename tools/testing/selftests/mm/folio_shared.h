@@ -7,7 +7,7 @@
 
 #include "folio_util.h"
 
-/* A huge page is 512M with pages of 64K: too much for these tests. */
+/* With pages of 64K a huge page is 512M: too much for these tests. */
 #define SHARED_MOST_BYTES (64UL << 20)
 
 /* include/uapi/asm-generic/mman-common.h; older headers lack it. */

@@ -79,9 +79,9 @@ FIXTURE_TEARDOWN(folio_swap)
 }
 
 /*
- * In a child: drop a page, read all other pages, and then read this page.
- * Returns 0 if each page has the right content. A fault that never ends kills
- * the child.
+ * In a child: drop a page, read all other pages, and then read the dropped
+ * page. Returns 0 if each page has the right content. A fault that never ends
+ * kills the child.
  */
 static int drop_and_read(const struct memory *m)
 {
@@ -123,8 +123,8 @@ static int let_go(int go[2], pid_t child)
 }
 
 /*
- * Unmap the memory. After that all its swap slots are free. Kernels before 6.15
- * may keep free slots for a CPU, and count these slots as used.
+ * Unmap the memory, and check that all its swap slots are free. Kernels before
+ * 6.15 may keep free slots for a CPU, and count these slots as used.
  */
 static void check_swap(struct __test_metadata *_metadata, FIXTURE_DATA(folio_swap) * self)
 {

@@ -197,7 +197,7 @@ TEST_F(folio_tables, dontneed)
 	EXPECT_EQ(0, smaps_pages(m->at, "Rss"));
 }
 
-/* Map memory that is aligned to its length, @step lengths after the start of @room. */
+/* Map @length bytes of @room at the @step-th address (from 0) that is aligned to @length. */
 static char *map_aligned(char *room, size_t length, int step)
 {
 	char *at = (char *)(((unsigned long)room + length - 1) & -length) + step * length;
@@ -304,8 +304,8 @@ TEST_F_TIMEOUT(folio_tables, dontneed_beside_faults, 60)
 	pthread_join(thread, NULL);
 	ASSERT_EQ(0, madvise(at, table, MADV_DONTNEED));
 	/*
-	 * Allow for the stack of the other thread, and for the batches in which
-	 * the kernel counts.
+	 * Allow for the stack of the other thread, and for the kernel's batched
+	 * updates of its counters.
 	 */
 	EXPECT_GT(before + 4 * TOUCHED, status_pages("RssAnon"));
 	munmap(room, 3 * table);

@@ -64,10 +64,10 @@ static inline void set_tags(char *at, size_t size, unsigned int tag)
  * quiet_begin() - keep warnings of a known issue away from the console
  * @known: whether the kernel has the issue
  *
- * A warning on the console fails the test. The issue makes the kernel warn once
+ * A warning on the console fails the test. A kernel with the issue warns once
  * per boot, in addition to the effect that the test sees. This warning goes
- * only to the kernel's log. Any other kernel must not warn. quiet_end() shows
- * all messages again; the end of the program does so too.
+ * only to the kernel's log. A kernel without the issue must not warn.
+ * quiet_end() shows all messages again, and so does the end of the program.
  */
 static inline void quiet_begin(bool known)
 {

@@ -193,9 +193,9 @@ TEST_F(folio_uffd, unprotect_gives_write_back)
 /*
  * [contpte 198] [bug B26] Two folios are swapped out and read back: in the
  * first round one page is protected, and in the second round all pages except
- * one are protected. Each page stays protected or unprotected, in swap and
- * after the page is read back. The second round needs fresh folios: pages that
- * come back from swap are single pages, which reclaim handles one by one.
+ * one are protected. No page gets or loses protection in swap, or when it is
+ * read back. The second round needs fresh folios: pages that come back from
+ * swap are single pages, which reclaim handles one by one.
  */
 TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 {
@@ -240,8 +240,8 @@ TEST_F_TIMEOUT(folio_uffd, pageout, 120)
 /*
  * Check memory in which no page is mapped. A run of pages was protected: it
  * begins in the middle of the first block, and is as long as a block. If
- * @markers, these pages have markers, and are protected again when they are
- * mapped. If not, no page is protected.
+ * @markers is set, these pages have markers, and are protected again when they
+ * are mapped. Otherwise no page is protected.
  */
 static void check_markers(struct __test_metadata *_metadata, const struct memory *m, bool markers)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A device takes a long-term pin of memory, only to read it. First the kernel
- * replaces each page that the process would copy at its next write. A page that
+ * replaces each page that the next write of the process would copy. A page that
  * userfaultfd protects must stay protected.
  *
  * Proves: after the pin, exactly the protected pages are protected, the content

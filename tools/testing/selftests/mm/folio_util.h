@@ -4,7 +4,7 @@
  * chosen order, how the kernel maps this memory, and settings that are restored
  * at the end.
  *
- * Lengths and positions count pages, unless the name says bytes.
+ * Lengths and positions are in pages, unless the name says bytes.
  */
 #ifndef FOLIO_UTIL_H
 #define FOLIO_UTIL_H
@@ -47,7 +47,7 @@
 #define FOLIO_SCAN "/sys/kernel/debug/sched/numa_balancing/"
 /* How much of a file one fault maps; the default is 64 KiB. */
 #define FOLIO_AROUND "/sys/kernel/debug/fault_around_bytes"
-/* Messages of the kernel appear on the console up to this level. */
+/* The log level that decides which kernel messages appear on the console. */
 #define FOLIO_PRINTK "/proc/sys/kernel/printk"
 #define XFS_MAGIC 0x58465342
 
@@ -58,8 +58,8 @@
  * cont_ptes() - how many entries the contiguous bit covers
  *
  * Return: 16, 128 or 32 on arm64 with pages of 4K, 16K or 64K. Other
- * architectures have no such bit. On them the function returns the number of
- * pages in 64K, so that tests of content run too.
+ * architectures have no such bit. There the function returns the number of
+ * pages in 64K, so that tests of content can run.
  */
 static inline unsigned int cont_ptes(void)
 {
@@ -583,7 +583,7 @@ static inline bool have_swap(void)
 /*
  * swaps_large() - whether large folios go to swap without a split
  *
- * They do with CONFIG_THP_SWAP, which arm64 has only with pages of 4K. Without
+ * This needs CONFIG_THP_SWAP, which arm64 has only with pages of 4K. Without
  * this option the kernel splits a folio before it swaps the folio out.
  */
 static inline bool swaps_large(void)

@@ -3,7 +3,7 @@
  * folio_walk: random lives of address spaces, and a model of what each process
  * must see. Documentation/mmcheck/walk.rst describes it.
  *
- * Positions and lengths count pages of the arena, a range of addresses that is
+ * Positions and lengths are in pages of the arena, a range of addresses that is
  * the same in each process.
  */
 #ifndef FOLIO_WALK_H
@@ -72,7 +72,7 @@ struct walk_object {
 	char name[40];
 };
 
-/* One step. It has all arguments, so that it means the same after other steps were removed. */
+/* One step, with all its arguments, so that it stays the same when other steps are removed. */
 struct walk_step {
 	uint16_t call;
 	uint8_t proc;
@@ -163,7 +163,7 @@ struct walk {
  * @weight: how often the walk chooses it
  * @needs: features of the kernel
  * @flags: see below
- * @arg: one number for draw(), run() and model()
+ * @arg: a number that draw(), run() and model() use
  * @draw: chooses the arguments that the general rules do not choose
  * @valid: whether the step makes sense in this state
  * @run: runs in the worker; returns 0 or -errno

@@ -184,10 +184,10 @@ static void draw_mremap(struct walk_step *s)
 }
 
 /*
- * Whether the moved pages may be merged with a mapping that userfaultfd watches.
- * mremap() then removes the registration of the whole merged mapping, so pages
- * that did not move lose it too: known issue 28. With STRICT=1 the walk does
- * not avoid this bug.
+ * Whether the kernel may merge the moved pages with a mapping that userfaultfd
+ * watches. Known issue 28: mremap() then removes the registration of the whole
+ * merged mapping, including pages that did not move. With STRICT=1 the walk
+ * does not avoid this bug.
  */
 static bool beside_uffd(const struct walk_step *s)
 {
@@ -200,8 +200,8 @@ static bool beside_uffd(const struct walk_step *s)
 /*
  * A child inherits a moved MADV_WIPEONFORK mapping with its offset, but without
  * its pages: known issue 30. Linux 7.3 expects that the offset of a mapping
- * without pages is the address, and warns when it merges the mapping. With
- * STRICT=1 the walk does not avoid this bug.
+ * without pages equals its address, and otherwise warns when it merges the
+ * mapping. With STRICT=1 the walk does not avoid this bug.
  */
 static bool valid_wipe(const struct walk_step *s)
 {
@@ -344,7 +344,7 @@ static bool valid_free(const struct walk_step *s)
 static void model_free(const struct walk_step *s, long result)
 {
 	(void)result;
-	/* A page that was never written to may be part of a folio, and is freed too. */
+	/* A folio may contain pages that were never written to. They are freed too. */
 	for (struct walk_page *p = first_page(s); p < end_page(s); p++)
 		p->flags |= LAZY;
 }
@@ -458,7 +458,7 @@ static bool valid_other(const struct walk_step *s)
 	return walk->box[s->other].alive;
 }
 
-/* The other process must have pages that its own accesses could reach. */
+/* The other process must be able to access each page itself, without a trap. */
 static bool valid_vm_read(const struct walk_step *s)
 {
 	uint32_t i;

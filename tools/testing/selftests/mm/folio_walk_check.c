@@ -70,9 +70,9 @@ bool walk_known(int issue)
 }
 
 /*
- * Known issue 10: a child has no entry for a private hugetlb page of its parent,
- * and reads zeros, if the page is not PMD-sized. The life ends, since the model
- * no longer agrees with the kernel.
+ * Known issue 10: if a private hugetlb page of a parent is not PMD-sized, the
+ * child has no entry for it and reads zeros. The life ends, since the model no
+ * longer agrees with the kernel.
  */
 void walk_lost_hugetlb(const struct walk_page *p, bool lost)
 {
@@ -93,8 +93,8 @@ void walk_check_begin(void)
 	char path[96];
 
 	/*
-	 * Otherwise a warning that the kernel prints only once would not appear
-	 * when a life is repeated.
+	 * Without this, a warning that the kernel prints only once would not
+	 * appear when a life is repeated.
 	 */
 	snprintf(path, sizeof(path), "%s/clear_warn_once", walk_debugfs);
 	walk_write_text(path, "1");
@@ -147,7 +147,7 @@ static const char *broken(struct walk_page *p, uint64_t e)
 	if (p->flags & LOCKED && !(p->flags & (ONFAULT | LAZY)) && p->flags & OWN && p->val &&
 	    !(e & PM_PRESENT))
 		return "locked-absent";
-	/* mmap(2), MAP_PRIVATE: a process that wrote has an anonymous page. */
+	/* mmap(2), MAP_PRIVATE: a process that wrote to a page has its own anonymous page. */
 	if (e & PM_PRESENT && !(p->flags & HUGETLB)) {
 		if (p->kind == SHARED && !(e & PM_FILE))
 			return "shared-not-file";
@@ -216,8 +216,8 @@ static void check_mincore(int proc, uint32_t at, uint32_t len)
 }
 
 /*
- * The name of the rule has the place of the warning, so each place is a failure
- * of its own.
+ * The name of the rule contains the place of the warning, so warnings at
+ * different places count as different failures.
  */
 static void log_failure(char *text)
 {

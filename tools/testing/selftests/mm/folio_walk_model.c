@@ -333,7 +333,7 @@ static uint32_t draw_length(uint32_t at, bool shorter)
 	return len < WALK_PAGES - at ? len : WALK_PAGES - at;
 }
 
-/* Move a range to pages that fit, or make it shorter. */
+/* Draw a range, and shorten it so that it ends before the first page that does not fit. */
 static void draw_range(struct walk_step *s, uint32_t flags)
 {
 	uint32_t tries, i;

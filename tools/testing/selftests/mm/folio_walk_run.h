@@ -9,8 +9,8 @@
 #include "folio_walk.h"
 
 /*
- * The result of a call that was left out, because the kernel's mappings differ
- * from the model's.
+ * A worker returns this if it skips a call, because the kernel's mappings
+ * differ from the model's.
  */
 #define NOT_NOW (-EXDEV)
 

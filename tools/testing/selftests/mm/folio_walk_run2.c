@@ -249,8 +249,8 @@ long run_uffd_move(const struct walk_step *s)
 }
 
 /*
- * Ask which pages were written to, and write-protect them again. The pages that
- * the kernel names go into the vector of the mailbox.
+ * Ask which pages were written to, and write-protect them again. Stores in the
+ * mailbox's vector which pages the kernel reports.
  */
 long run_scan(const struct walk_step *s)
 {

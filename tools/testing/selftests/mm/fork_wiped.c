@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A mapping that a child gets empty, by MADV_WIPEONFORK, is like a new mapping.
+ * A mapping that MADV_WIPEONFORK empties in a child is like a new mapping.
  *
- * Proves: the child can merge the mapping with a new one next to it, also if
- * its parent had moved the mapping. The kernel merges anonymous mappings only
- * if their page offsets fit. Without pages the offset has to be the address.
+ * Proves: the kernel can merge the child's mapping with a new one next to it,
+ * even if the parent had moved the mapping. The kernel merges anonymous
+ * mappings only if their page offsets fit. The offset of a mapping without
+ * pages must equal its address.
  *
- * How: the parent maps pages, writes to them, and moves them to another address with
- * mremap(). The child takes back the advice, maps a page right after the mapping, and
- * counts the mappings in /proc/self/maps. As a control nothing is moved.
+ * How: the parent maps pages, writes to them, and moves them to another address with mremap(). The
+ * child cancels the advice, maps a page right after the mapping, and counts the mappings in
+ * /proc/self/maps. As a control nothing is moved.
  *
  * Does not prove: that the child reads zeros (folio_fork.wipeonfork_part does).
  *
@@ -64,7 +65,7 @@ FIXTURE_TEARDOWN(fork_wiped)
 	munmap(self->area, bytes(4 * PAGES));
 }
 
-/* How many mappings there are in a range, 0 if this cannot be read. */
+/* The number of mappings in a range, or 0 if it cannot be read. */
 static unsigned int mappings(const char *at, unsigned int pages)
 {
 	unsigned long start, end, from = (unsigned long)at;
@@ -93,8 +94,9 @@ static unsigned int extend(char *at)
 }
 
 /*
- * The mapping of the child and the new page become one mapping. Known issue 30:
- * they stay two mappings if the parent had moved the mapping.
+ * The child maps a new page next to its mapping, and the kernel merges the two
+ * mappings. Known issue 30: the kernel does not merge them if the parent had
+ * moved the mapping.
  */
 TEST_F(fork_wiped, merges_with_new_page)
 {

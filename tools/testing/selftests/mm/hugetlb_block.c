@@ -100,9 +100,9 @@ static int write_and_look(char *at)
 }
 
 /*
- * Free pages whose page->index is as @index says. Then fork a child, whose page
- * tables use some of these pages. Repeat this until a child exits with @sought,
- * but at most USED_TRIES times. Returns the last exit status.
+ * Free pages; @index says which page->index they have. Then fork a child, whose
+ * page tables use some of these pages. Repeat this until a child exits with
+ * @sought, but at most USED_TRIES times. Returns the last exit status.
  */
 static int child_writes(char *at, enum used_index index, int sought)
 {
@@ -127,8 +127,8 @@ static int child_writes(char *at, enum used_index index, int sought)
 /*
  * [contpte 211] A child writes to two of the four blocks, and then the parent
  * writes to each page. Each process sees only its own writes, and the parent's
- * blocks stay folded. Known issue 10: the child has no page if its page table
- * is in a page that had an index other than 0.
+ * blocks stay folded. Known issue 10: the child has no page if the memory of
+ * its page table had a page->index other than 0 before.
  */
 TEST_F(hugetlb_block, fork_and_write)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Hugetlb pages that a child of fork() gets, even if their page tables are in
- * pages that had another use before.
+ * A child of fork() gets hugetlb pages even if the memory of their page tables
+ * had another use before.
  *
  * Proves: MADV_DONTFORK keeps hugetlb memory from children, and MADV_DOFORK
  * undoes this. For each hugetlb size, a child of fork() gets the parent's page, and
@@ -77,16 +77,16 @@ FIXTURE_VARIANT_ADD(hugetlb_fork, fourth)
 };
 
 /*
- * Free pages whose page->index is as @index says. Then map a page at an address
- * without a page table, so that the new page tables use some of the freed
- * pages. Returns true on success.
+ * Free pages; @index says which page->index they have. Then map a page at an
+ * address without a page table, so that the new page tables use some of the
+ * freed pages. Returns true on success.
  */
 static bool map_page(struct hugetlb_fork_page *p, enum used_index index)
 {
 	char *at = mmap(p->room, 2 * SPAN, PROT_NONE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 
-	/* This mmap() replaced an older mapping, and so freed its page tables. */
+	/* This mmap() replaced any older mapping and freed its page tables. */
 	if (at != p->room || !used_free(&p->used, index))
 		return false;
 	at = mmap(p->at, p->size, PROT_READ | PROT_WRITE,
@@ -131,8 +131,8 @@ FIXTURE_TEARDOWN(hugetlb_fork)
 }
 
 /*
- * Free pages whose page->index is as @index says. Then fork a child, whose page
- * tables use some of these pages. Returns what the child finds, or -1 on
+ * Free pages; @index says which page->index they have. Then fork a child, whose
+ * page tables use some of these pages. Returns what the child finds, or -1 on
  * failure.
  */
 static int child_has_once(struct hugetlb_fork_page *p, enum used_index index)
@@ -221,7 +221,7 @@ static int mapped_alone(struct hugetlb_fork_page *p, enum used_index index, int 
 /*
  * [mapped 45] A page that only this process maps is private in smaps and
  * exclusive in pagemap. Known issue 10: smaps and pagemap show it as shared if
- * its page table is in a page that had an index other than 0.
+ * the memory of its page table had a page->index other than 0 before.
  */
 TEST_F(hugetlb_fork, counted_as_private)
 {
@@ -311,9 +311,9 @@ static int child_reads(char *at)
 }
 
 /*
- * Whether a child has the content. With @private and known issue 10, the child
- * may have the mapping without the page of its parent. Then the child gets a
- * new page, or no page. counted_as_private shows this issue.
+ * Whether a child has the content. Known issue 10: if the mapping is private,
+ * the child may lack its parent's page. Its read then finds zeros or raises
+ * SIGBUS. The case counted_as_private reports this issue.
  */
 static bool has_memory(int seen, bool private)
 {

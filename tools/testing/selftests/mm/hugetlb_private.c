@@ -8,9 +8,9 @@
  * is left, UFFDIO_COPY fails with ENOMEM.
  *
  * How: each case has exactly the huge pages that it needs. As controls, the
- * test makes the same holes in a file with small pages, moves the whole mapping
- * or a part of a shared mapping, and calls UFFDIO_COPY while a huge page is
- * left, or for a page that exists.
+ * test makes the same holes in a file with small pages. It moves the whole
+ * mapping, or a part of a shared mapping. It calls UFFDIO_COPY while a huge
+ * page is left, or for a page that exists.
  *
  * Does not prove: what truncation removes, or what a failed mremap() leaves in
  * place.
@@ -406,7 +406,7 @@ FIXTURE_TEARDOWN(hugetlb_filled)
 	hugetlb_pool_restore(&self->pool);
 }
 
-/* Fill the page. Returns 0, or the error, which the kernel reports in two ways. */
+/* Fill the page. Returns 0, the error, or -1 if errno and copy.copy disagree. */
 static int fill(FIXTURE_DATA(hugetlb_filled) * self)
 {
 	struct uffdio_copy copy = {

@@ -206,7 +206,7 @@ static int child_has(FIXTURE_DATA(hugetlb_sparse) * self)
 	pid_t child;
 
 	/*
-	 * Pages with index 0 become the child's tables, so that known issue 10 does not matter.
+	 * The child's page tables use pages with index 0, which avoids known issue 10.
 	 */
 	for (int i = 0; i < USED_TRIES && has != 1; i++) {
 		if (!stay_on_cpu() || !used_free(&self->used, USED_ZERO))

@@ -2,12 +2,12 @@
 /*
  * The tags of memory in a core file (MTE, arm64).
  *
- * Proves: a core file has the tags of all pages that are mapped with PROT_MTE: of single pages,
- * and of hugetlb pages.
+ * Proves: a core file has the tags of all pages that are mapped with PROT_MTE, both single pages
+ * and hugetlb pages.
  *
- * How: a child gives the same tag to all granules of ordinary memory and of the memory under
- * test, and dumps core. Each page of both must have the same tags in the core file. Known issue
- * 61 also makes the kernel warn; see quiet_begin().
+ * How: a child gives the same tag to all granules of ordinary memory and of the memory under test,
+ * and dumps core. In the core file, all pages of both kinds of memory must have the same tags.
+ * Known issue 61 also makes the kernel warn; see quiet_begin().
  *
  * Does not prove: that all tags of a page are right. When the kernel saves the tags of a whole
  * page, QEMU 7.2 loads only a part of them.
@@ -106,7 +106,10 @@ FIXTURE_SETUP(mte_core)
 	if (self->at == MAP_FAILED && errno == EINVAL)
 		SKIP(return, "hugetlb takes no PROT_MTE here");
 	ASSERT_NE(MAP_FAILED, self->at);
-	/* The hugetlb page is reserved for the process that maps it, so the child maps it anew. */
+	/*
+	 * A mapping reserves its hugetlb page for one process, so the child
+	 * makes its own mapping.
+	 */
 	ASSERT_EQ(0, munmap(self->at, self->size));
 	memcpy(self->folder, FOLDER, sizeof(FOLDER));
 	ASSERT_NE(NULL, mkdtemp(self->folder));
@@ -188,10 +191,10 @@ static unsigned int zero_pages(const char *tags, unsigned int pages)
 /*
  * A child gives the same tags to ordinary memory and to other memory, and dumps core. In the core
  * file no page of the ordinary memory has zero tags, and each page of the other memory has the same
- * tags as the ordinary page.
+ * tags as the page of ordinary memory at its position.
  *
- * Known issue 61: only the first page of a hugetlb page has its tags in the
- * core file. All other pages have zeros.
+ * Known issue 61: the core file has the tags of only the first base page of a
+ * hugetlb page, and zeros for its other pages.
  */
 TEST_F(mte_core, has_all_tags)
 {

@@ -38,7 +38,10 @@
 /* How the child maps the memory when the debugger accesses it. */
 enum state { READABLE, NONE, NONE_AFTER_USE };
 
-/* What the child notes: which pages are in frames that had tags before, and how many. */
+/*
+ * What the child records: which of its pages are in frames that had tags
+ * before, and their number.
+ */
 struct reused {
 	bool page[PAGES];
 	unsigned int count;

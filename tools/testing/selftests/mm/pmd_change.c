@@ -223,8 +223,8 @@ TEST_F(pmd_change, mapped_in_part)
 }
 
 /*
- * After a split, the statistics count one more split, and one folio of this
- * size less.
+ * After a split, the statistics count one split more, and one folio of this
+ * size fewer.
  */
 TEST_F(pmd_change, split)
 {

@@ -276,8 +276,8 @@ TEST_F(pmd_split, keeps_uffd)
  * are cleared. If the process then writes to the huge page, each entry is
  * soft-dirty after a split. If the process does not write, no entry is
  * soft-dirty. The huge page must be clean: on x86_64 the split of a dirty huge
- * page may set soft-dirty, since pte_mkdirty() sets it. A note in
- * __split_huge_pmd_locked() allows the kernel to do so.
+ * page may set soft-dirty, since pte_mkdirty() sets it. A comment in
+ * __split_huge_pmd_locked() says that this may happen.
  */
 TEST_F(pmd_split, keeps_soft_dirty)
 {
@@ -481,9 +481,9 @@ FIXTURE_TEARDOWN(fresh_folio)
 /*
  * [clearing 23, 24] [contpte 249] A folio full of nonzero bytes is dropped, and
  * a new folio is faulted in. The new folio is zero everywhere, and one fault
- * maps all of it. The test repeats this with each page as the first page
- * touched. If a folio has more than 32 pages, the test repeats this with 32 of
- * its pages.
+ * maps all of it. The test repeats this for each page, and each time touches a
+ * different page first. If a folio has more than 32 pages, the test does so for
+ * 32 of its pages.
  */
 TEST_F_TIMEOUT(fresh_folio, zero_at_each_fault_address, 120)
 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A large folio of shared memory is in swap, and one entry of its file stands for all of its
- * pages. Calls on a part of these pages must treat each page on its own.
+ * A large folio of shared memory is in swap, and one entry in the page cache of its file stands for
+ * all of its pages. Calls on some of these pages must treat each page separately.
  *
  * Proves: MADV_WILLNEED of a part reads exactly this part, and mincore()
  * reports only this part. smaps counts the pages of a mapping that are in swap,
- * and no page next to the mapping. ftruncate() to a place inside the folio
- * returns, and keeps the content before that place.
+ * and no page outside the mapping. ftruncate() to a position inside the folio
+ * returns, and keeps the content before this position.
  *
  * How: a memfd gets a folio of 64 KiB, or a huge page, and MADV_PAGEOUT swaps
- * it out without a split: a counter of the kernel shows that. As a control the
+ * it out without a split, as a counter of the kernel confirms. As a control the
  * file has single pages.
  *
  * Does not prove: that the rest of the folio is read in one piece.
@@ -131,7 +131,7 @@ FIXTURE_TEARDOWN(shmem_swap)
  * pages. mincore() then reports exactly these pages. An access to all pages reads the other pages.
  *
  * Known issue 53: for any range, the kernel reads only the first page of the
- * folio. mincore() then reports all pages like this page.
+ * folio. mincore() then reports all pages of the folio as resident.
  */
 TEST_F(shmem_swap, willneed_part)
 {
@@ -188,8 +188,9 @@ TEST_F(shmem_swap, smaps_counts_part)
 
 	ASSERT_EQ(m->pages, smaps_pages(m->at, "Swap"));
 	/*
-	 * The page before the mappings has a page table, which covers the
-	 * mappings too unless they lie in the next table.
+	 * A write to the page before the mappings allocates a page table. This
+	 * table covers the mappings too, unless they lie in the range of the
+	 * next table.
 	 */
 	at = mmap(NULL, 2 * area, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, at);

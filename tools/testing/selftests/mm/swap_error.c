@@ -6,9 +6,9 @@
  * also holds if a hole or ftruncate() has removed the page that cannot be read. smaps counts the
  * pages of such a file that are in swap.
  *
- * How: the swap area is a partition of /dev/ram0. While the partition is shorter, reads beyond its
- * end fail. The file has two pages, and the test reads one of them at that time. As a control, this
- * page stays in the file.
+ * How: the swap area is a partition of /dev/ram0. The file has two pages. The test makes the
+ * partition shorter for a moment, so that reads beyond its end fail, and reads one of the pages. As
+ * a control, this page stays in the file.
  *
  * Does not prove: what happens to a large folio that cannot be read, or to anonymous memory.
  *

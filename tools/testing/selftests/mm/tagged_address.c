@@ -2,16 +2,16 @@
 /*
  * System calls get addresses with a tag in the top byte (arm64).
  *
- * Proves: each call of the table below does the same with a tagged address and
- * with the untagged address. It has the same result, and the same effect on
- * memory. Documentation/arch/arm64/tagged-address-abi.rst promises this for all
- * system calls that manage address space, except brk(), mmap(), the new address
- * of mremap(), shmat(), shmdt(), and ioctl().
+ * Proves: each call of the table below has the same result, and the same effect
+ * on memory, with a tagged address and with the untagged address.
+ * Documentation/arch/arm64/tagged-address-abi.rst promises this for all system
+ * calls that manage address space, except brk(), mmap(), the new address of
+ * mremap(), shmat(), shmdt(), and ioctl().
  *
  * How: the test makes each call twice, with a tag and without a tag, each time on new memory. It
  * compares what the call returned and wrote, which pages exist after the call, their content, and
- * the flags of the mapping. The test also makes the calls that only manage address space without
- * prctl().
+ * the flags of the mapping. Calls that only manage address space are also tested without the
+ * prctl() that enables tagged addresses.
  *
  * Also proves: mmap(), shmat(), and mremap() for the new address refuse a tag,
  * and the memory at the untagged address does not change.

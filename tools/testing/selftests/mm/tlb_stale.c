@@ -14,18 +14,18 @@
  *	this thread	seq 2n + 1, call, write to the page, seq 2n + 2
  *	other threads	read seq, access a page, read seq
  *
- * If an access lies between two equal and even numbers, no call was running,
- * and the access must have the expected result.
+ * If both reads of seq give the same even number, no call was running during
+ * the access, and the access must have the expected result.
  *
  * Does not prove: anything about a stale translation that a TLB has dropped by
- * chance, or that leads to the right page. MADV_FREE and the split of a folio
- * keep each page, and after MADV_PAGEOUT a page may return to its old place. An
+ * chance, or that leads to the right page: MADV_FREE and the split of a folio
+ * keep each page, and after MADV_PAGEOUT a page may return to its old frame. An
  * emulated TLB ignores the contiguous bit and the level of an invalidation
  * (`make tlb` does not). An emulated TLB drops all translations if the kernel
  * invalidates a long range, or if the TLB holds few translations. The kernel
- * unfolds a block before it changes one page, and this invalidation hides a
- * missing invalidation of the page. The test notices if both invalidations are
- * missing.
+ * unfolds a block before it changes one page. The TLB invalidation for the
+ * unfold hides a missing invalidation of the page. The test notices if both
+ * invalidations are missing.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=tlb_stale
  */
@@ -42,7 +42,7 @@
 #define ROUNDS 3
 /* QEMU drops all translations for each invalidation if its TLB has fewer than 256 entries. */
 #define FILL 256
-/* The kernel may refuse a call this often, if another access disturbs it: see each_call. */
+/* How often the test repeats a refused call, for all pages together: see each_call. */
 #define REPEATS 4
 
 static __thread sigjmp_buf stale_caught;
@@ -126,8 +126,8 @@ static bool stale_agrees(const struct expected *saw, const struct expected *want
 
 /*
  * Access other pages. A TLB may have only one entry for each value of some
- * address bits. Then reads at some places would drop translations of the
- * memory. Skip these places.
+ * address bits. Skip pages whose bits are equal to those of the memory: a read
+ * would drop its translations.
  */
 static void stale_fill(void)
 {
@@ -551,7 +551,7 @@ static unsigned long stale_try(struct __test_metadata *_metadata, struct run *ru
  * is empty. The fault then holds a reference to a folio of a file and waits for
  * its lock, so the kernel refuses to move the folio. The test then makes the
  * call again, with new memory and new translations, at most REPEATS times for
- * all pages.
+ * all pages together.
  */
 TEST_F_TIMEOUT(tlb_stale, each_call, 250)
 {

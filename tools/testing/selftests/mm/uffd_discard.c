@@ -2,9 +2,9 @@
 /*
  * A page with discarded content counts as written to.
  *
- * Proves: after MADV_DONTNEED or MADV_REMOVE has discarded the content of a
- * page, PAGEMAP_SCAN reports the page when it has new content, even if the page
- * was protected before. A page that keeps its content is not reported.
+ * Proves: if MADV_DONTNEED or MADV_REMOVE has discarded the content of a page,
+ * PAGEMAP_SCAN reports the page once it has new content. This holds even if the
+ * page was protected before. A page that keeps its content is not reported.
  *
  * How: memory has asynchronous write protection by userfaultfd. The test protects all pages, as an
  * incremental copy does, and discards the first half. Then each page is read and scanned. As one

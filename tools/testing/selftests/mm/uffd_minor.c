@@ -11,7 +11,8 @@
  * Then the first mapping is collapsed. As a control, the first mapping is not registered, and
  * MADV_COLLAPSE maps all pages.
  *
- * Does not prove: that a mapped page stays mapped. The kernel may report it again.
+ * Does not prove: that a mapped page stays mapped. The kernel may report another minor fault for
+ * it.
  *
  * Run: make kselftest TARGETS=mm ARCH=arm64 TESTS=uffd_minor
  */

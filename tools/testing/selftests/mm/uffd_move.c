@@ -28,7 +28,7 @@
 
 #define PAGES 16
 #define PROTECTED (PAGES / 2)
-/* The page that stays in memory, as an example. */
+/* The page that stays in memory, for comparison. */
 #define EXAMPLE 0
 
 /* Documentation/admin-guide/mm/pagemap.rst */
@@ -126,11 +126,11 @@ static bool in_swap(const FIXTURE_VARIANT(uffd_move) * variant, unsigned int pag
 }
 
 /*
- * 16 pages are enough for both halves and the example.
+ * 16 pages are enough for both halves and the page that stays in memory.
  *
  * Known issue 37: the entry of a page in swap moves unchanged. So each page
- * that was protected still has the bit, and traps if its new place is
- * registered for write protection.
+ * that was protected still has the protection bit, and traps if its new place
+ * is registered for write protection.
  */
 TEST_F(uffd_move, swap_as_memory)
 {

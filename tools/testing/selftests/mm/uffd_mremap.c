@@ -134,8 +134,8 @@ static unsigned int watched(FIXTURE_DATA(uffd_mremap) * self, bool write, unsign
 }
 
 /*
- * Move the page. Returns which of the pages that did not move are still
- * watched, or -1 if all of them are still watched.
+ * Move the page. Returns -1 if all pages that did not move are still watched.
+ * Otherwise returns which of them are still watched, bit N for page N.
  */
 static int move_and_look(struct __test_metadata *_metadata, FIXTURE_DATA(uffd_mremap) * self,
 			 int page, bool write)
@@ -171,7 +171,7 @@ static void judge(struct __test_metadata *_metadata, const FIXTURE_VARIANT(uffd_
 }
 
 /*
- * All pages are missing. Before mremap(), a read of each of them traps.
+ * All pages are missing. Before mremap(), a read of each page traps.
  * Afterwards, a read traps at each page that did not move. Known issue 28:
  * afterwards no read traps.
  */

@@ -19,7 +19,7 @@
 #include "folio_known.h"
 #include "folio_listen.h"
 
-/* A huge page is 512M with pages of 64K: too much for this test. */
+/* With pages of 64K a huge page is 512M: too much for this test. */
 #define MOST_BYTES (64UL << 20)
 
 /* include/uapi/asm-generic/mman-common.h; older headers lack it. */
@@ -154,8 +154,8 @@ static unsigned int lost_pages(const FIXTURE_DATA(uffd_poison) * self)
  * kernel refuses that.
  *
  * Known issue 38: the kernel removes the page table of the first mapping
- * together with the marks. It assumes that page faults can refill each table of
- * a file.
+ * together with the marks. It assumes that page faults can refill each page
+ * table of a file mapping.
  */
 TEST_F(uffd_poison, collapse)
 {

@@ -6,9 +6,9 @@
  * monitor has read the event. This holds for advice that discards the pages,
  * punches a hole into their file, or replaces them by guard pages.
  *
- * How: a range of pages is registered for missing pages. A thread calls madvise() for half of
- * it, and the test reads the event. As a control an access to a discarded page raises SIGBUS,
- * as for a missing page, and an access to a guard page raises SIGSEGV.
+ * How: a range of pages is registered for missing pages. A thread calls madvise() for half of it,
+ * and the test reads the event. As a control the test accesses the pages: a discarded page raises
+ * SIGBUS, like a missing page, and a guard page raises SIGSEGV.
  *
  * Does not prove: the events of other calls (munmap(), mremap(), fork()).
  *
@@ -73,7 +73,7 @@ FIXTURE_VARIANT_ADD(uffd_remove, guard_file)
 	.advice = MADV_GUARD_INSTALL,
 };
 
-/* The call that the thread makes. @error: 0 or the number of an error. */
+/* The call that the thread makes. @error: 0 or its errno. */
 struct call {
 	pthread_t thread;
 	char *at;

@@ -7,10 +7,10 @@
  * went to swap, or if another mapping of the file was collapsed. Other pages do
  * not trap. After the protection ends, each page has its content.
  *
- * How: a file in memory is mapped twice. The whole first mapping, or its first
- * half, is registered and protected. It has single pages, or MADV_COLLAPSE made
- * one huge page of them. Then the file stays as it is, its pages go to swap, or
- * the second mapping is collapsed. As a control, nothing happens to a file of
+ * How: a file in memory is mapped twice. The first mapping has single pages, or
+ * one huge page that MADV_COLLAPSE made. It is registered, and all of it or its
+ * first half is protected. Then its pages go to swap, the second mapping is
+ * collapsed, or nothing happens. As a control, nothing happens to a mapping of
  * single pages.
  *
  * Does not prove: anything about anonymous memory (folio_ksm and the kernel's own uffd-unit-tests
@@ -114,7 +114,7 @@ static int rwprotect(int uffd, char *at, unsigned int pages, bool on)
 	return ioctl(uffd, RWPROTECT, &arguments) ? -errno : 0;
 }
 
-/* Let the event happen. Returns 0 or the number of an error. */
+/* Let the event happen. Returns 0 or the errno. */
 static int happen(enum event event, const struct shared_file *file)
 {
 	const size_t length = bytes(file->pages);

@@ -3,11 +3,11 @@
  * UFFDIO_ZEROPAGE fills a missing page with zeros, even if the page is
  * protected.
  *
- * Proves: a monitor can answer the access to a missing page with
- * UFFDIO_ZEROPAGE, as it can with UFFDIO_COPY, even if it has protected the
- * missing page against writes. The page is then full of zeros, and a read does
- * not trap. UFFDIO_ZEROPAGE replaces no page that exists. In a private mapping
- * of a file both calls do not change the file.
+ * Proves: a monitor can fill a missing page with UFFDIO_ZEROPAGE, as with
+ * UFFDIO_COPY, even if it has protected this page against writes. The page is
+ * then full of zeros, and a read does not trap. UFFDIO_ZEROPAGE replaces no
+ * page that exists. In a private mapping of a file neither call changes the
+ * file.
  *
  * How: a range is registered for missing pages and for write protection, and the first half
  * is protected while no page exists. Each page gets zeros. As a control the second half is
