@@ -205,6 +205,7 @@ def test_messages_have_the_form_of_the_kernel(tmp_path: Path, command: Command) 
         if number:
             message = rest.partition("\n---\n")[0]
             assert re.match(r"(mm/tests|arm64: mm|riscv: mm|lib/\w+|selftests/mm): ", subject)
+            assert number > 1 or subject.startswith("lib/pgtable_kunit: "), subject
             assert message.endswith(f"\n\nSigned-off-by: {PERSON}")
             assert all(len(line) <= 75 for line in message.splitlines())
             assert not re.search(r"\[[a-z ]+\d", message), "cites a catalogue"

@@ -2,13 +2,13 @@
 """The overlay as a patch series.
 
 main         make series
-makefile     Makefiles: what they list, and what is left of them without some of the sources
+makefile     the Makefiles: the sources that they list, and their texts for only some of the sources
 kconfig      Kconfig files, entry by entry
 overlay      the files of the overlay, and how they depend on one another
-steps        which patch adds which sources
+steps        the patches, and the sources that each patch adds
 message      commit messages, from the comments in the sources
-maintainers  our entry in MAINTAINERS
+maintainers  the entry of the series in MAINTAINERS
 core         make series CORE=1: the sources of the shorter series
-resolve      sources for one kernel tree alone
+resolve      sources that fit only one kernel tree
 cover        the cover letter
 """

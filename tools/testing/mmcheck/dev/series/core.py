@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """make series CORE=1: the part of the overlay that is about contiguous PTEs, as three series for one kernel tree.
 
-It has the library of synthetic tables, the suites on folio_pte_batch(), on contpte, on the bits of an entry, the
-random walk, and the checker of break-before-make. The overlay's sources are made simpler: they fit one kernel tree (see
-resolve), and lack the watchdog and the list of known issues. A test that meets a known issue fails.
+The series have the library of synthetic tables, the suites for folio_pte_batch(), contpte and the bits of an entry, the
+random walk, and the checker of break-before-make. This module simplifies the sources of the overlay: they fit only one
+kernel tree (see resolve), and lack the watchdog and the list of known issues. A test that meets a known issue fails.
 """
 
 import re
@@ -33,7 +33,7 @@ PARTS = (
         "arch/arm64/mm/tests/contpte_order_kunit.c",
     ),
 )
-"""The suites of each series. A series with more than about 5,000 lines finds no reviewer."""
+"""The suites of each series. A series with more than about 5,000 lines is too long to review."""
 
 SUITES = tuple(suite for part in PARTS for suite in part)
 
@@ -41,21 +41,21 @@ LIBRARY = ("table", "folio", "pte_diff", "suite", "tlb", "pte_op", "pte_model", 
 """The sources in lib/pgtable_kunit that these suites need."""
 
 HELPERS = ("contpte_model", "contpte_table", "contpte_bbm", "contpte_order", "contpte_record", "contpte_recorded")
-"""The same in arch/arm64/mm/tests."""
+"""The sources in arch/arm64/mm/tests that these suites need."""
 
 SYMBOLS = {
     *("PGTABLE_KUNIT", "PGTABLE_KUNIT_WALK", "PGTABLE_KUNIT_TESTS"),
     *("FOLIO_PTE_BATCH_KUNIT_TEST", "CONTPTE_KUNIT_TEST", "PTE_BITS_KUNIT_TEST"),
 }
-"""The options that the series has."""
+"""The Kconfig options of the series."""
 
 OTHER = (*FIRST, "lib/pgtable_kunit/cut.awk")
 
 HELPER = "lib/pgtable_kunit/helpers.h"
-"""The header that has what is left of the header with the differences between kernels."""
+"""The header of the series that replaces compat.h. It has only the definitions that the sources use."""
 
 BATCH = "mm/tests/folio_pte_batch.h"
-"""The header that gets the definitions that only its suites use: these need mm/internal.h."""
+"""The header for the definitions that only the suites of folio_pte_batch() use. They need mm/internal.h."""
 
 GONE = (
     "thp_set", "swap_on", "compaction_off", "do_syscall", "suite_init", "init", "case_init",
@@ -67,21 +67,23 @@ LETTERS = (
 mm: KUnit tests for folio_pte_batch() and the bits of arm64 page-table entries
 
 fork, munmap and madvise change runs of page-table entries with one call. folio_pte_batch() finds these runs. If a run \
-is one entry too long, the caller changes another mapping. On arm64, helpers for single entries keep the accessed and \
-dirty bits in software and hardware form. A helper that loses a dirty bit loses data.
+is one entry too long, the caller changes another mapping. On arm64, the dirty state of an entry has a hardware \
+form and a software form. The helpers for single entries must preserve this state and the accessed bit. If a helper \
+loses a dirty bit, data is lost.
 
-No test in the tree calls folio_pte_batch(). It is private to mm/. This is the first of three series. It adds a small \
-library of synthetic page tables with guards and real folios, and the suites for both kinds of functions. They compare \
-every entry with a model, also the entries outside of the run.
+No test in the tree calls folio_pte_batch(), which is private to mm/. This is the first of three series. It adds a \
+small library of synthetic page tables with guards and real folios, and the suites for folio_pte_batch() and for these \
+helpers. The suites compare every entry with a model, also the entries outside of the run.
 """,
     """\
 arm64/mm: KUnit tests for contiguous PTEs
 
-On arm64, set_ptes(), wrprotect_ptes(), get_and_clear_full_ptes() and their like set and clear the contiguous bit of \
-whole blocks of page-table entries. The callers in mm do not know of it. If one entry of a block differs from the \
-others, the CPU may use either. If a function changes one entry too many, it changes another mapping.
+On arm64, set_ptes(), wrprotect_ptes(), get_and_clear_full_ptes() and similar functions set and clear the contiguous \
+bit of whole blocks of page-table entries. The callers in mm do not know about this bit. If one entry of a block \
+differs from the others, the CPU may use any of them. If a function changes one entry too many, it changes another \
+mapping.
 
-No test in the tree calls one of these functions. They are inline, private or not exported. This is the second of \
+No test in the tree calls any of these functions. They are inline, private or not exported. This is the second of \
 three series. It adds a model of the functions and suites that call each function for each range of a block. They \
 compare every entry of the table with the model.
 """,
@@ -92,18 +94,18 @@ The architecture has rules for the order in which software may change a contiguo
 mistakes in this order do not change the final table, so a test that compares tables cannot see them.
 
 This is the last of three series. A second compilation of arm64's code records each access and each TLB invalidation, \
-and a checker compares the record with the rules of break-before-make. Random walks call all functions one after the \
-other, and print the shortest sequence of calls that fails.
+and a checker compares the record with the rules of break-before-make. Random walks call all functions in random \
+order, and print the shortest sequence of calls that fails.
 """,
 )
-"""How the cover letter of each series begins."""
+"""The beginning of the cover letter of each series."""
 
 _CITED = re.compile(r"\s+\[(?:[a-z]+ )?\d+(?:[-, ]+(?:[a-z]+ )?\d+)*\]")
 _OTHER_KERNEL = re.compile(r"(?:[Oo]lder|[Nn]ewer) kernels?|[Kk]nown issue|[Ss]ome kernels|probe\.mk|compat\.h")
 
 
 def _fail(indent: str, rest: str) -> str:
-    """A failure of a test, in place of a skip for a known issue."""
+    """The call that fails a test. It replaces the call that skips the test because of a known issue."""
     first, *more = rest.split("\n")
     width = 8 * len(indent) + len("KUNIT_FAIL(")
     lines = [f"{indent}KUNIT_FAIL(test, {first}", *(resolve.indented(line.lstrip(), width) for line in more)]
@@ -173,7 +175,7 @@ def _paragraph(part: str, indent: str) -> str:
 
 
 def _simple(text: str) -> str:
-    """A source without such comments."""
+    """A source whose comments have no references to the catalogue of properties, other kernels and known issues."""
 
     def change(match: re.Match[str]) -> str:
         flat = re.sub(r"\n\s*\*", " ", match[0])
@@ -219,12 +221,12 @@ def texts(project: Path, tree: Path) -> dict[str, str]:
 
 
 def _wanted(entry: kconfig.Entry) -> bool:
-    """Whether the series has an entry of a Kconfig file."""
+    """Whether an entry of a Kconfig file is in the series."""
     return not entry.source and (not entry.symbol or entry.symbol in SYMBOLS)
 
 
 def _share(found: dict[str, str], header: str, aliases: Mapping[str, str]) -> None:
-    """Put the definitions that the sources need into the two headers."""
+    """Put the definitions that the sources need into the headers HELPER and BATCH."""
     ours: list[str] = []
     batch: list[str] = []
     sources = dict(found)
@@ -238,7 +240,7 @@ def _share(found: dict[str, str], header: str, aliases: Mapping[str, str]) -> No
         sources[f"{BATCH} {len(batch)}" if own else f"{HELPER} {len(ours)}"] = text
     includes = "\n".join(re.findall(r"^#include .*$", header, re.MULTILINE))
     found[HELPER] = (
-        "/* SPDX-License-Identifier: GPL-2.0 */\n/* What the page-table suites use of the kernel, in one form. */\n"
+        "/* SPDX-License-Identifier: GPL-2.0 */\n/* Definitions that the page-table suites share. */\n"
         "#ifndef _PGTABLE_KUNIT_HELPERS_H\n#define _PGTABLE_KUNIT_HELPERS_H\n\n"
         f"{includes}\n\n" + "\n\n".join(ours) + "\n\n#endif /* _PGTABLE_KUNIT_HELPERS_H */\n"
     )
@@ -247,7 +249,7 @@ def _share(found: dict[str, str], header: str, aliases: Mapping[str, str]) -> No
 
 
 class Core(Overlay):
-    """The overlay, reduced and made simpler for `tree`."""
+    """The overlay, reduced and simplified for `tree`."""
 
     parts = tuple(frozenset(part) for part in PARTS)
     letters = LETTERS

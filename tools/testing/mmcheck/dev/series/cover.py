@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The cover letter: why there are these tests, what they test, and how they ran."""
+"""The cover letter: the reasons for the tests, their subjects and their results."""
 
 import json
 from collections.abc import Sequence, Set
@@ -42,7 +42,7 @@ def figures(out: Path, names: Set[str]) -> str:
 
 
 def letter(overlay: Overlay, steps: Sequence[Step], base: str, commit: str, table: str, text: str) -> str:
-    """The text of the cover letter, its subject first. It begins with `text`."""
+    """The text of the cover letter. It begins with `text`, and `text` begins with the subject."""
     subject, *paragraphs = text.rstrip().split("\n\n")
     blocks = [subject, *(message.wrapped(text) for text in paragraphs)]
     for title, kind in (("KUnit suites:", "_kunit.c"), ("Selftests:", f"{graft.SELFTESTS}/")):

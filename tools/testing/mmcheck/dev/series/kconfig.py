@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Entry:
-    """A piece of a Kconfig file: a line that is not indented, and what follows up to the next one."""
+    """A piece of a Kconfig file: a line that is not indented, and the indented lines after it."""
 
     text: str
 
@@ -32,5 +32,5 @@ class Entry:
 
 
 def entries(text: str) -> list[Entry]:
-    """A Kconfig file, cut where a line is not indented."""
+    """The entries of a Kconfig file. Each line that is not indented begins an entry."""
     return [Entry(block) for block in re.split(r"^(?=\S)", text, flags=re.MULTILINE) if block]

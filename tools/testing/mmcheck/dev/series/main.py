@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make series: the overlay as patches for `git am`, one for each suite, without the features of the overlay.
+"""make series: writes the overlay as patches for `git am`, one for each suite, without the features of the overlay.
 
-The files of a suite follow from its includes and from the Makefile that lists its objects. The Makefiles also give the
-order of the patches. After each patch, Makefiles and Kconfig files name only files that are there by then, so that
-every step builds. After the last patch the tree is as grafted with FEATURES=, and has an entry in MAINTAINERS.
+The includes of a suite and the Makefile that lists its objects determine the files of its patch. The Makefiles also
+determine the order of the patches. After each patch, Makefiles and Kconfig files name only files that exist, so every
+step builds. After the last patch, the tree equals a tree that was grafted with FEATURES=, except for an entry in
+MAINTAINERS.
 """
 
 import re
@@ -21,31 +22,31 @@ from .overlay import Overlay
 from .steps import Step, plan
 
 OLDEST = (6, 12)
-"""The first kernel that the suites are for."""
+"""The oldest kernel that the suites support."""
 
 
 def version(tree: Path) -> str:
-    """The version that a kernel tree gives itself. Raises UserError if the tree is too old for the suites."""
+    """The version in the Makefile of a kernel tree. Raises UserError if the tree is too old for the suites."""
     text = (tree / "Makefile").read_text()
     found = dict(re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) = *(\S*)$", text, re.MULTILINE))
     numbers = [found.get(name) or "0" for name in ("VERSION", "PATCHLEVEL")]
     whole = ".".join(numbers) + (f".{found['SUBLEVEL']}" if found.get("SUBLEVEL", "0") != "0" else "")
     if not all(number.isdecimal() for number in numbers) or tuple(map(int, numbers)) < OLDEST:
-        raise UserError(f"{tree}: Linux {whole} is too old; use {'.'.join(map(str, OLDEST))} and newer")
+        raise UserError(f"{tree}: Linux {whole} is too old; use {'.'.join(map(str, OLDEST))} or newer")
     return f"{whole}{found.get('EXTRAVERSION', '')}"
 
 
 def base_files(tree: Path, overlay: Overlay) -> dict[str, str]:
-    """The files of a kernel tree that get a line of ours. Raises UserError if the series would not apply."""
+    """The files of a kernel tree to which the series adds lines. Raises UserError if the series would not apply."""
     if graft.Journal.load(tree):
-        raise UserError(f"{tree} is grafted; take the overlay off with make ungraft KDIR={tree}, or give another tree")
+        raise UserError(f"{tree} is grafted; remove the overlay with make ungraft KDIR={tree}, or use another tree")
     for name in overlay.texts:
         if (tree / name).exists():
             raise UserError(f"{tree / name} exists already; use a tree without the overlay")
     names = [*graft.edited(tree), maintainers.FILE]
     if git.commit_of(tree) and (changed := git.asked(tree, "diff", "--name-only", "HEAD", "--", *names)):
         raise UserError(
-            f"{tree / changed.split()[0]} has uncommitted changes, which git am refuses; commit or stash them"
+            f"{tree / changed.split()[0]} has uncommitted changes, so git am would fail; commit or stash them"
         )
     try:
         return {name: (tree / name).read_bytes().decode() for name in names}
@@ -56,9 +57,10 @@ def base_files(tree: Path, overlay: Overlay) -> dict[str, str]:
 def make(tree: Path, target: Path, person: tuple[str, str], date: str, out: Path, overlay: Overlay) -> list[list[Path]]:
     """Write the patches for `tree` into the new folder `target`.
 
-    Returns the patches of each series in their order, the cover letter first. Several series get a folder each.
+    Returns the patches of each series in their order, the cover letter first. If there are several series, each series
+    has its own folder.
 
-    out: the folder with results of runs, which the cover letters count
+    out: the folder with the results of runs, which the cover letters summarize
     """
     base = version(tree)
     files = base_files(tree, overlay)
@@ -89,7 +91,7 @@ def make(tree: Path, target: Path, person: tuple[str, str], date: str, out: Path
 def states(
     tree: Path, base: Mapping[str, str], overlay: Overlay, steps: Sequence[Step], signed: str
 ) -> Iterator[dict[str, str]]:
-    """For each patch: after this patch, the content of all files that are ours or have a line of ours."""
+    """For each patch, the content after this patch of all files that the series adds or edits."""
     sources: set[str] = set()
     before: Set[str] = set()
     maintained: list[str] = []
@@ -111,7 +113,7 @@ def run(environ: Mapping[str, str]) -> int:
     person = git.author()
     date = git.asked(PROJECT, "log", "-1", "--format=%cI")
     if not date:
-        raise UserError(f"{PROJECT} has no git history, but patches get their date from it; use a clone")
+        raise UserError(f"{PROJECT} has no git history, which gives patches their date; use a clone")
     tree = source.obtain(settings).path
     short = environ.get("CORE") == "1"
     overlay = core.Core(tree) if short else Overlay()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""MAINTAINERS: our entry in it."""
+"""The entry of the series in MAINTAINERS."""
 
 import fnmatch
 import re
@@ -24,7 +24,7 @@ def patterns(files: Iterable[str], others: Iterable[str]) -> list[str]:
 
 
 def with_entry(text: str, person: str, listed: Iterable[str]) -> str:
-    """MAINTAINERS with our entry at its place in the alphabet. Raises UserError if the file has no list of entries."""
+    """MAINTAINERS with our entry, in alphabetical order. Raises UserError if the file has no list of entries."""
     entry = [TITLE, f"M:\t{person}", *(f"L:\t{name}" for name in LISTS), "S:\tMaintained"]
     entry += [f"F:\t{name}" for name in sorted(listed)]
     for match in re.finditer(r"^\n(\S.*)\n[A-Z]:\t", text, re.MULTILINE):

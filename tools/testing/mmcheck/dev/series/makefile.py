@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Makefiles of the overlay: the sources that they list, and what is left of them without some of the sources."""
+"""Makefiles of the overlay: the sources that they list, and their texts for only some of the sources."""
 
 import fnmatch
 import re
@@ -18,10 +18,10 @@ class Chunk:
     """A statement of a Makefile with the comment above and the recipe below; or the text between two statements.
 
     text:  the whole text
-    about: the sources that it is about, if any; without them the statement means nothing
-    items: the words of a list of objects, each with the sources that it stands for
-    names: the names that it defines for other statements
-    symbols: the CONFIG symbols that it depends on
+    about: the sources that the statement names, if any; without these sources it has no effect
+    items: the words of a list of objects, each with its sources
+    names: the names that the statement defines for other statements
+    symbols: the CONFIG symbols that the statement depends on
     """
 
     text: str
@@ -55,7 +55,7 @@ class Makefile:
         self.chunks = [Chunk(text) for text in _CHUNK.findall(text)]
         self._files = files
         self._parts: dict[str, set[str]] = {}
-        # Composite objects first, since other lists name them.
+        # Handle composite objects first, because other lists name them.
         for whole in (False, True):
             for chunk in self.chunks:
                 if match := _ASSIGNMENT.fullmatch(chunk.statement):
@@ -85,7 +85,7 @@ class Makefile:
                 self._parts.setdefault(f"{listing[1]}.o", set()).update(chunk.about)
 
     def _sources(self, word: str) -> set[str]:
-        """The sources of an object, or of a folder, which ends in a slash."""
+        """The sources of an object or of a folder. The name of a folder ends in a slash."""
         if word.endswith("/"):
             return {name for name in self._files if name.startswith(f"{self.folder}/{word}")}
         own = f"{self.folder}/{word.removesuffix('.o')}.c"
@@ -93,7 +93,7 @@ class Makefile:
         return {own, *parts} if word.endswith(".o") and own in self._files else parts
 
     def listed(self) -> dict[str, set[str]]:
-        """The sources in their order, each with the symbols that it is built for."""
+        """The sources in the order of the Makefile, each with the CONFIG symbols that build it."""
         found: dict[str, set[str]] = {}
         for chunk in self.chunks:
             for word, sources in chunk.items.items():
@@ -123,7 +123,7 @@ class Makefile:
         return re.sub(r"\n{3,}", "\n\n", "".join(kept)).rstrip("\n") + "\n"
 
     def _needed(self, roots: Sequence[Chunk]) -> list[Chunk]:
-        """`roots`, and the statements that define what they use."""
+        """`roots`, and the statements that define the names that the roots use, directly or indirectly."""
         found = list(roots)
         for chunk in found:
             words = set(re.findall(r"[\w.]+", chunk.statement))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Commit messages: the head comments of sources, at the width of a mail."""
+"""Commit messages: the head comments of sources, wrapped to the width of a mail."""
 
 import re
 import textwrap
@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 WIDTH = 75
-"""Columns of a commit message."""
+"""The maximum line length of a commit message."""
 
 
 def compose(subject: str, heads: Mapping[str, str]) -> str:
-    """The message of a patch, without Signed-off-by. `heads` are the sources with head comments that say what it is."""
+    """The message of a patch, without Signed-off-by. `heads` has the sources whose head comments describe the patch."""
     first, *others = heads
     said = [prose(heads[first]), *(prose(heads[name], f"{Path(name).name}: ") for name in others)]
     return "\n\n".join([subject, *said])
 
 
 def head(text: str) -> list[list[str]]:
-    """The paragraphs of the comment at the head of a source, each a list of lines, without references to catalogues."""
+    """The paragraphs of the head comment of a source, without references to catalogues. Each is a list of lines."""
     comment = re.search(r"^/\*\n(.*?)^ \*/", text, re.DOTALL | re.MULTILINE)
     lines = [re.sub(r"^ \* ?", "", line.expandtabs()) for line in comment[1].splitlines()] if comment else []
     plain = re.sub(r"\s*\[[a-z ]+ \d[\d, -]*\]", "", "\n".join(lines))
@@ -26,13 +26,13 @@ def head(text: str) -> list[list[str]]:
 
 
 def clause(text: str) -> str:
-    """The beginning of a head comment, up to its first stop, in a form that can continue a sentence."""
+    """The first clause of a head comment, in a form that can continue a sentence."""
     first = re.split(r"[,.:;](?:\s|$)|\s(?:that|through)\s", " ".join(head(text)[0]))[0]
     return first[0].lower() + first[1:] if first[1].islower() else first
 
 
 def prose(text: str, name: str = "") -> str:
-    """A head comment, after `name`, as text of a commit message; commands and drawings stay as they are."""
+    """`name` and a head comment as text of a commit message. Commands and drawings do not change."""
     paragraphs: list[str] = []
     for lines in head(text):
         lines[0] = lines[0] if paragraphs else name + lines[0]
@@ -43,7 +43,7 @@ def prose(text: str, name: str = "") -> str:
 
 
 def paragraph(lines: Sequence[str]) -> str:
-    """Lines of a comment at the width of a commit message. Text and list items are wrapped; other lines stay."""
+    """Lines of a comment at the width of a commit message. Only text and list items are wrapped."""
     pieces: list[tuple[str, list[str]]] = []
     for line in lines:
         if re.match(r"\s*- ", line):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The files of the overlay: how they depend on one another, and what they are with some of the sources."""
+"""The files of the overlay: how they depend on one another, and their texts for only some of the sources."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -22,35 +22,33 @@ SUBJECTS = {
     "lib/rmap_id/tests": "lib/rmap_id",
     f"{graft.SELFTESTS}/mm": "selftests/mm",
 }
-"""The folders with sources, in the order of the series, and the prefix of the subjects of their patches.
-
-arm64 comes before mm/tests, since vma_split calls the recorder of invalidations. The library builds it for contpte."""
+"""The folders with sources, in the order of the series. Each has the prefix for the subjects of its patches."""
 
 FIRST = ("Kconfig.kunit", "mm/tests/.kunitconfig")
-"""Files of the library's patch. They are about the suites of all folders."""
+"""Files that the library's patch adds. They have entries for the suites of all folders."""
 
 TEXT = """\
 mm: KUnit suites and selftests for batches of page-table entries
 
-fork, munmap, mprotect, madvise and reclaim change page-table entries by the dozen with one call: set_ptes(), \
-wrprotect_ptes(), get_and_clear_full_ptes() and their like, on batches that folio_pte_batch() and swap_pte_batch() \
-find. On arm64 these functions also fold and unfold contiguous blocks. A function that changes one entry too many \
-changes another mapping. A lost dirty bit means data that is never written back. A TLB that has two translations of \
-one address may use either.
+fork, munmap, mprotect, madvise and reclaim change many page-table entries with one call of set_ptes(), \
+wrprotect_ptes(), get_and_clear_full_ptes() or a similar function. folio_pte_batch() and swap_pte_batch() find the \
+batches of entries for these calls. On arm64 these functions also fold and unfold contiguous blocks. A function that \
+changes one entry too many changes another mapping. If a function loses a dirty bit, the data is never written back. \
+A TLB that has two translations of one address may use either.
 
-This series tests what these functions promise. KUnit suites call them on synthetic page tables with real folios, and \
-through system calls on real address spaces. The suites compare every entry with a model, also the entries outside of \
-the range. They check TLB invalidations, mapcounts and references. Random walks print the shortest sequence of calls \
-that fails. \
+This series tests the contracts of these functions. KUnit suites call the functions on synthetic page tables with real \
+folios, and through system calls on real address spaces. The suites compare every entry with a model, also the \
+entries outside of the range. They check TLB invalidations, mapcounts and references. Random walks print the shortest \
+sequence of calls that fails. \
 Selftests check what user space can observe: contents, page sizes as perf sees them, numbers of page faults.
 
-Nothing in the tree does that. No KUnit suite and no selftest calls one of these functions. mm/debug_vm_pgtable.c \
+The tree has no such tests. No KUnit suite and no selftest calls any of these functions. mm/debug_vm_pgtable.c \
 checks only helpers for single entries. User space cannot see an entry that is wrong for a moment, a lost accessed bit \
 or a needless invalidation. Most of the functions are inline, private to mm/ or not exported, so a test has to be \
 built in, with its own page tables, folios and address spaces. The first patch adds these as lib/pgtable_kunit, a \
 library without tests.
 
-So far only its own suites use the library lib/rmap_id.
+So far, the library lib/rmap_id is used only by its own suites.
 """
 
 _INCLUDE = re.compile(r'^#include ["<]([^">]+)[">]', re.MULTILINE)
@@ -60,7 +58,7 @@ class Overlay:
     """The files of the overlay, and how they depend on one another."""
 
     def __init__(self, project: Path = PROJECT, texts: Mapping[str, str] | None = None) -> None:
-        """texts: the files; without it, the files of the project."""
+        """texts: the files; the default is the files of the project."""
         self.texts = dict(texts or {name: (project / name).read_text() for name in graft.overlay_files(project)})
         self.makefiles = {
             name: Makefile(name, text, self.texts.keys())
@@ -78,11 +76,11 @@ class Overlay:
 
     @cached_property
     def listed(self) -> dict[str, set[str]]:
-        """The sources in the order of the series, each with the symbols of the overlay that it is built for."""
+        """The sources in the order of the series, each with the symbols of the overlay that build it."""
         merged: dict[str, set[str]] = {}
         if strange := [name for name, makefile in self.makefiles.items() if makefile.folder not in SUBJECTS]:
             raise UserError(
-                f"{strange[0]}: say in SUBJECTS of dev/series/overlay.py where its folder comes in the series"
+                f"{strange[0]}: add its folder to SUBJECTS of dev/series/overlay.py, at its place in the series"
             )
         for makefile in sorted(self.makefiles.values(), key=lambda makefile: list(SUBJECTS).index(makefile.folder)):
             for name, symbols in makefile.listed().items():
@@ -94,12 +92,12 @@ class Overlay:
 
     @cached_property
     def parts(self) -> Sequence[Set[str]]:
-        """The suites and programs of each series, if they are sent as several series, one after the other."""
+        """The suites and programs of each series, in the order of the series. Here, one series has all of them."""
         return [{name for name in self.listed if is_suite(name)}]
 
     @property
     def letters(self) -> Sequence[str]:
-        """How the cover letter of each series begins."""
+        """The beginning of the cover letter of each series."""
         return [TEXT]
 
     @cached_property
@@ -119,7 +117,7 @@ class Overlay:
         }
 
     def closure(self, names: Iterable[str]) -> set[str]:
-        """`names`, and all that they include."""
+        """`names`, and all files that they include, directly or indirectly."""
         found = list(names)
         for name in found:
             found += [other for other in self.includes[name] if other not in found]
@@ -127,7 +125,7 @@ class Overlay:
 
     @cached_property
     def left_out(self) -> set[str]:
-        """Features, and sources that need one: they include it, name its symbol, or are built by the same symbol."""
+        """The files of features, and sources that include one, name its symbol, or share a symbol with such a suite."""
         hooks = " ".join(edit.line for hooked in graft.FEATURES.values() for edit in hooked)
         feature = self.closure(name for name in self.texts if Path(name).name in re.split(r"[^\w.]", hooks))
         own = (self.kconfigs.get(name, ()) for name in feature)
@@ -138,9 +136,9 @@ class Overlay:
         return feature | out | {name for name, symbols in self.listed.items() if symbols & gone}
 
     def tree(self, base: Mapping[str, str], sources: Set[str]) -> dict[str, str]:
-        """The files that the series has added or edited when `sources` are there, without MAINTAINERS.
+        """The files that the series adds or edits up to the patch that completes `sources`, without MAINTAINERS.
 
-        base: the files of the kernel tree that get a line
+        base: the files of the kernel tree to which the series adds lines
         """
         folders = {str(Path(name).parent) for name in sources}
         present = {
@@ -167,7 +165,7 @@ class Overlay:
         return found
 
     def _fits(self, entry: kconfig.Entry, sources: Set[str], present: Set[str]) -> bool:
-        """Whether an entry of a Kconfig file is about sources or files that are there."""
+        """Whether the sources or the file of an entry of a Kconfig file are present."""
         if entry.source:
             return entry.source in present
         built = [name for name, symbols in self.listed.items() if entry.symbol in symbols]
@@ -175,7 +173,7 @@ class Overlay:
 
 
 def is_c(name: str) -> bool:
-    """Whether a file is C. The first patch that uses a C file adds it; other files are added with their folder."""
+    """Whether a file is C. The first patch that uses a C file adds it. Other files come with their folder."""
     return name.endswith((".c", ".h"))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Sources for one kernel tree alone: without the branches for other kernels, and without the wrappers of compat.h."""
+"""Sources that fit only one kernel tree: without branches for other kernels, and without the wrappers of compat.h."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -9,10 +9,12 @@ from pathlib import Path
 from ...kernel import probes
 
 WRAPPERS = "lib/pgtable_kunit/compat.h"
-"""The header with the differences between kernels."""
+"""The header that hides the differences between kernels."""
 
 GUARDS = {"_LINUX_LEAFOPS_H": "LEAFOPS"}
-"""Macros that stand for a probe, but are not the word that it looks for. Others depend on the architecture too."""
+"""Macros that stand for a probe, though the probe searches for another word.
+
+Other such macros also depend on the architecture."""
 
 Ask = Callable[[str], bool | None]
 """Whether the condition of an #if holds in the tree; None if only the compiler knows."""
@@ -24,7 +26,7 @@ _DIRECTIVE = re.compile(r"#\s*(ifdef|ifndef|if|elif|else|endif)\b(.*)")
 
 
 def asker(tree: Path) -> Ask:
-    """The answers of a tree to conditions about probes and headers."""
+    """A function that decides conditions about probes and headers for a tree."""
     found = probes.answers(tree)
     known = {f"PGTABLE_KUNIT_HAS_{row[1]}": found[row[1]] for row in probes.table() if row[0] == "build"}
     known |= {row[2]: found[row[1]] for row in probes.table() if row[0] == "cpp"}
@@ -41,7 +43,7 @@ def asker(tree: Path) -> Ask:
 
 @dataclass
 class _Level:
-    """An #if that is open. kept: the directives stay; done: a branch was chosen; shown: this branch stays."""
+    """An #if that is open. kept: the directives stay; done: a branch was chosen; shown: the current branch stays."""
 
     kept: bool
     done: bool
@@ -49,7 +51,7 @@ class _Level:
 
 
 def chosen(text: str, ask: Ask) -> str:
-    """`text` without the branches that the tree does not take, and without the conditions that chose them."""
+    """`text` without the branches that the tree does not take, and without the conditions that the tree decides."""
     lines: list[str] = []
     open_: list[_Level] = []
     for line in text.split("\n"):
@@ -83,7 +85,7 @@ def chosen(text: str, ask: Ask) -> str:
 
 
 def aliases(text: str) -> dict[str, str]:
-    """The macros that are only another name of a function with the same arguments."""
+    """The macros that only give another name to a function, with the same arguments."""
     plain = re.findall(r"^#define (pgtable_kunit_\w+)\t+(\w+)$", text, re.MULTILINE)
     calls = re.findall(r"^#define (pgtable_kunit_\w+)(\([^)]*\))[\s\\]+(\w+)(\([^)]*\))$", text, re.MULTILINE)
     return {**dict(plain), **{name: real for name, given, real, passed in calls if given == passed}}
@@ -97,13 +99,13 @@ class Definition:
     names: tuple[str, ...]
 
     def used_in(self, text: str) -> bool:
-        """Whether `text` has one of the names, possibly put together by the preprocessor."""
+        """Whether `text` has one of the names. The preprocessor may compose the name."""
         parts = [n.removeprefix("PGTABLE_KUNIT_") for n in self.names] if "PGTABLE_KUNIT_##" in text else []
         return any(re.search(rf"\b{name}\b", text) for name in (*self.names, *parts))
 
 
 def definitions(text: str) -> list[Definition]:
-    """The definitions of the header with the differences, without aliases, each with the comment above."""
+    """The definitions of compat.h without aliases, each with the comment above it."""
     gone = "|".join(aliases(text))
     text = re.sub(rf"^#define (?:{gone})\b(?:.*\\\n)*.*\n", "", text, flags=re.MULTILINE)
     body = text[text.index("#include") : text.rindex("#endif")]
@@ -129,7 +131,7 @@ def _unfinished(piece: str) -> bool:
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
-    """`text` with other names, also after a prefix; lines that continue a call stay aligned with its parenthesis."""
+    """`text` with other names, also after a prefix. Lines that continue a call stay aligned with its parenthesis."""
     if not names:
         return text
     word = re.compile(rf"(?:\b|(?<=_))({'|'.join(names)})\b")

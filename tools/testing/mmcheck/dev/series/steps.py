@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The steps of the series: which patch adds which sources."""
+"""The steps of the series: the sources that each patch adds."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -19,9 +19,9 @@ class Step:
     """One patch.
 
     subject: its subject
-    heads:   the sources that have its message in their head comments
+    heads:   the sources whose head comments are its message
     sources: the C files that it adds
-    name:    the suite or program, if it is one
+    name:    the suite or program that it adds, if any
     part:    the series that it belongs to, from 0; see Overlay.parts
     """
 
@@ -33,7 +33,7 @@ class Step:
 
 
 def plan(overlay: Overlay) -> list[Step]:
-    """The patches in their order: in each folder the library first, then each suite with what only it needs."""
+    """The patches in their order: in each folder the library first, then each suite with its own sources."""
     steps: list[Step] = []
     taken = set(overlay.left_out)
     libraries = _libraries(overlay)
@@ -65,7 +65,8 @@ def _step(overlay: Overlay, new: Sequence[str], subject: str, name: str) -> Step
     rest = [source for source in new if not {source, *overlay.includes[source]} & set(headers)]
     heads = own or sorted([*headers, *rest], key=lambda head: Path(head).stem != Path(head).parent.name)
     subject = subject or f"add {message.clause(overlay.texts[heads[0]])}"
-    prefix = SUBJECTS[str(Path(new[0]).parent)]
+    folders = {str(Path(source).parent) for source in new}
+    prefix = next(prefix for folder, prefix in SUBJECTS.items() if folder in folders)
     if len(f"{prefix}: {subject}") > message.WIDTH:
         subject = f"add {', '.join(Path(head).stem for head in heads)}"
     return Step(f"{prefix}: {subject}", tuple(heads), tuple(new), name)
